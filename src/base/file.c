@@ -1,0 +1,134 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int too_large(const char *name, size_t limit, struct fault *fault)
+{
+    return fault_set(fault, EFBIG, "%s: larger than %zu bytes", name, limit);
+}
+
+int file_read_fd(int fd, const char *name, size_t limit, struct fault *fault, char **ret_data, size_t *ret_size)
+{
+    struct stat status;
+    if (fstat(fd, &status) < 0)
+        return fault_set(fault, errno, "%s: %s", name, strerror(errno));
+    if (S_ISDIR(status.st_mode))
+        return fault_set(fault, EISDIR, "%s: is a folder", name);
+    if (status.st_size > 0 && (size_t)status.st_size > limit)
+        return too_large(name, limit, fault);
+
+    size_t room = status.st_size > 0 ? (size_t)status.st_size + 1 : 4096, size = 0;
+    char *data = malloc(room + 1);
+    while (data) {
+        ssize_t n = read(fd, data + size, room - size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            int r = fault_set(fault, errno, "%s: %s", name, strerror(errno));
+            free(data);
+            return r;
+        }
+        size += (size_t)n;
+        if (size > limit) {
+            free(data);
+            return too_large(name, limit, fault);
+        }
+        if (n == 0) {
+            data[size] = '\0';
+            *ret_data = data;
+            *ret_size = size;
+            return 0;
+        }
+        if (size == room) {
+            room *= 2;
+            char *larger = realloc(data, room + 1);
+            if (!larger)
+                free(data);
+            data = larger;
+        }
+    }
+    return fault_set(fault, ENOMEM, "%s: out of memory", name);
+}
+
+int file_read(const char *path, size_t limit, struct fault *fault, char **ret_data, size_t *ret_size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return fault_set(fault, errno, "%s: %s", path, strerror(errno));
+    int r = file_read_fd(fd, path, limit, fault, ret_data, ret_size);
+    close(fd);
+    return r;
+}
+
+int file_write_fd(int fd, const void *data, size_t size)
+{
+    const char *at = data;
+    while (size) {
+        ssize_t n = write(fd, at, size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        at += n;
+        size -= (size_t)n;
+    }
+    return 0;
+}
+
+static int sync_folder_of(const char *path)
+{
+    char copy[PATH_MAX];
+    snprintf(copy, sizeof copy, "%s", path);
+    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int r = fsync(fd) < 0 ? -errno : 0;
+    close(fd);
+    return r;
+}
+
+int file_write_atomic(const char *path, const void *data, size_t size, mode_t mode)
+{
+    char temporary[PATH_MAX];
+    if (snprintf(temporary, sizeof temporary, "%s.XXXXXX", path) >= (int)sizeof temporary)
+        return -ENAMETOOLONG;
+    int fd = mkostemp(temporary, O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int r = file_write_fd(fd, data, size);
+    if (r == 0 && (fchmod(fd, mode) < 0 || fsync(fd) < 0))
+        r = -errno;
+    close(fd);
+    if (r == 0 && rename(temporary, path) < 0)
+        r = -errno;
+    if (r < 0) {
+        unlink(temporary);
+        return r;
+    }
+    return sync_folder_of(path);
+}
+
+int file_make_folders(const char *path, mode_t mode)
+{
+    char copy[PATH_MAX];
+    if (snprintf(copy, sizeof copy, "%s", path) >= (int)sizeof copy)
+        return -ENAMETOOLONG;
+    for (char *slash = copy + 1;; slash++) {
+        slash += strcspn(slash, "/");
+        char was = *slash;
+        *slash = '\0';
+        if (mkdir(copy, mode) < 0 && errno != EEXIST)
+            return -errno;
+        *slash = was;
+        if (!was)
+            return 0;
+    }
+}

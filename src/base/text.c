@@ -1,0 +1,62 @@
+#include "base/text.h"
+
+#include <string.h>
+
+struct span span_of(const char *text)
+{
+    return (struct span){text, strlen(text)};
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r') || c == '\0';
+}
+
+struct span span_trim(struct span s)
+{
+    if (s.size >= 3 && memcmp(s.at, "\xef\xbb\xbf", 3) == 0) {
+        s.at += 3;
+        s.size -= 3;
+    }
+    while (s.size && is_blank(s.at[0])) {
+        s.at++;
+        s.size--;
+    }
+    while (s.size && is_blank(s.at[s.size - 1]))
+        s.size--;
+    return s;
+}
+
+bool span_is(struct span s, const char *text)
+{
+    return strlen(text) == s.size && memcmp(s.at, text, s.size) == 0;
+}
+
+bool span_starts(struct span s, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    return n <= s.size && memcmp(s.at, prefix, n) == 0;
+}
+
+bool span_copy(struct span s, char *buffer, size_t size)
+{
+    size_t n = s.size < size - 1 ? s.size : size - 1;
+    memcpy(buffer, s.at, n);
+    buffer[n] = '\0';
+    return n == s.size;
+}
+
+bool span_next_line(struct span *text, struct span *ret_line)
+{
+    if (text->size == 0)
+        return false;
+    const char *newline = memchr(text->at, '\n', text->size);
+    size_t n = newline ? (size_t)(newline - text->at) : text->size;
+    *ret_line = (struct span){text->at, n};
+    if (n && text->at[n - 1] == '\r')
+        ret_line->size--;
+    size_t used = newline ? n + 1 : n;
+    text->at += used;
+    text->size -= used;
+    return true;
+}

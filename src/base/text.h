@@ -1,0 +1,27 @@
+/* A span of text that need not end in NUL, and a reader of its lines: what every parser here stands on. */
+#ifndef COLLOC_BASE_TEXT_H
+#define COLLOC_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct span {
+    const char *at;
+    size_t size;
+};
+
+struct span span_of(const char *text); /* all of a NUL-terminated string */
+struct span span_trim(struct span s);  /* without white space (and NUL, BOM) at both ends */
+bool span_is(struct span s, const char *text);
+bool span_starts(struct span s, const char *prefix);
+
+/* Copies at most size - 1 bytes and ends them with NUL. Returns false when the span was cut. */
+bool span_copy(struct span s, char *buffer, size_t size);
+
+/*
+ * Takes the next line (without its "\n" or "\r\n") off the front of `text`. False at the end. A last line without a
+ * newline counts; an empty text has no line.
+ */
+bool span_next_line(struct span *text, struct span *ret_line);
+
+#endif
