@@ -72,8 +72,8 @@ int parse_size(const char *text, int64_t *ret_bytes)
         const char *name;
         double bytes;
     } units[] = {
-        {"", 0x1p20},   {"B", 1},       {"K", 0x1p10},  {"KiB", 0x1p10}, {"M", 0x1p20},
-        {"MiB", 0x1p20}, {"G", 0x1p30}, {"GiB", 0x1p30}, {"T", 0x1p40},  {"TiB", 0x1p40},
+        {"", 0x1p20},    {"B", 1},      {"K", 0x1p10},   {"KiB", 0x1p10}, {"M", 0x1p20},
+        {"MiB", 0x1p20}, {"G", 0x1p30}, {"GiB", 0x1p30}, {"T", 0x1p40},   {"TiB", 0x1p40},
     };
     double value;
     const char *unit;

@@ -1,0 +1,42 @@
+# A thin front over Meson. `make demo` and `make test` install what they need (Debian, Ubuntu); the others expect it there.
+BUILD  ?= build
+PREFIX ?= /usr/local
+
+.PHONY: all demo test bench fuzz lint format install deps clean
+
+all: $(BUILD)/build.ninja
+	ninja -C $(BUILD)
+
+$(BUILD)/build.ninja:
+	meson setup $(BUILD)
+
+demo:
+	scripts/install-deps build
+	$(MAKE) all
+	scripts/demo
+
+test:
+	scripts/install-deps build test
+	scripts/test
+
+bench: all
+	scripts/bench
+
+fuzz:
+	scripts/fuzz --seconds 600
+
+lint:
+	scripts/lint
+
+format:
+	scripts/lint --format
+
+install: all
+	meson configure $(BUILD) --prefix $(PREFIX)
+	meson install -C $(BUILD)
+
+deps:
+	scripts/install-deps build test
+
+clean:
+	rm -rf build build-*
