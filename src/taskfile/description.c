@@ -1,0 +1,64 @@
+#include "taskfile/description.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+
+#define DAY_US (86400 * SECOND_US)
+
+static const char *const policies[] = {"exclusive", "rr", "magm", "lug", "mug", NULL};
+static const char *const sharings[] = {"streams", "mps", "default", NULL};
+static const char *const estimators[] = {"none", "declared", "horus", NULL};
+static const char *const optimizers[] = {"sgd", "momentum", "adam", "adamw", NULL};
+static const char *const precisions[] = {"fp32", "tf32", "amp", "bf16", "fp16", NULL};
+
+/* clang-format off */
+const struct option_spec task_options[TASK_OPTIONS] = {
+    [TASK_NAME] = {.name = "name", .alias = "job-name", .letter = 'J', .kind = OPTION_TEXT, .argument = "NAME",
+        .field = "name", .help = "name of the task, for people; default: the script's file name"},
+    [TASK_GPUS] = {.name = "gpus", .letter = 'G', .kind = OPTION_INTEGER, .argument = "N", .min = 1, .max = 1024,
+        .field = "gpus", .help = "how many GPUs, all or none; default: 1"},
+    [TASK_POLICY] = {.name = "policy", .kind = OPTION_TEXT, .argument = "POLICY", .choices = policies,
+        .field = "policy", .help = "placement policy for this task; default: the daemon's"},
+    [TASK_EXCLUSIVE] = {.name = "exclusive", .kind = OPTION_FLAG,
+        .field = "exclusive", .help = "share its GPUs with nobody as long as it runs"},
+    [TASK_SHARING] = {.name = "sharing", .kind = OPTION_CHOICE, .argument = "HOW", .choices = sharings,
+        .field = "sharing", .help = "how it shares a GPU with others: streams, mps or default"},
+    [TASK_TIME] = {.name = "time", .letter = 't', .kind = OPTION_DURATION, .argument = "TIME",
+        .min = SECOND_US, .max = 3650 * DAY_US,
+        .field = "time_limit_s", .help = "end it after this long in execution: 90s, 2h, MINUTES, HH:MM:SS, D-HH:MM:SS"},
+    [TASK_MEMORY] = {.name = "memory", .alias = "mem", .kind = OPTION_SIZE, .argument = "SIZE",
+        .min = MIB, .max = 1024 * 1024 * GIB,
+        .field = "memory_mib", .help = "GPU memory it takes on each GPU, as you know it: 12G, 9000M; a bare number is MiB"},
+    [TASK_ESTIMATOR] = {.name = "estimator", .kind = OPTION_TEXT, .argument = "NAME", .choices = estimators,
+        .field = "estimator", .help = "which estimator says how much GPU memory it needs; default: the daemon's"},
+    [TASK_SUMMARY] = {.name = "summary", .alias = "model", .kind = OPTION_FILE, .argument = "FILE",
+        .field = "summary", .help = "model summary as torchsummary, torchinfo, print(model) or Keras wrote it"},
+    [TASK_BATCH] = {.name = "batch", .alias = "batch-size", .kind = OPTION_INTEGER, .argument = "N",
+        .min = 1, .max = 10000000,
+        .field = "batch", .help = "batch size on each GPU"},
+    [TASK_OPTIMIZER] = {.name = "optimizer", .kind = OPTION_TEXT, .argument = "NAME", .choices = optimizers,
+        .field = "optimizer", .help = "optimizer of the training"},
+    [TASK_PRECISION] = {.name = "precision", .kind = OPTION_TEXT, .argument = "NAME", .choices = precisions,
+        .field = "precision", .help = "numeric precision of the training"},
+    [TASK_SEQ] = {.name = "seq", .alias = "seq-len", .kind = OPTION_INTEGER, .argument = "N", .min = 1, .max = 10000000,
+        .field = "seq", .help = "sequence length"},
+    [TASK_HOLD] = {.name = "hold", .letter = 'H', .kind = OPTION_FLAG,
+        .field = "hold", .help = "queue it held, until `colloc release`"},
+    [TASK_OUTPUT] = {.name = "output", .letter = 'o', .kind = OPTION_FILE, .argument = "FILE",
+        .field = "output", .help = "file for its standard output, %j is its id; default: kept for `colloc logs`"},
+    [TASK_ERROR] = {.name = "error", .letter = 'e', .kind = OPTION_FILE, .argument = "FILE",
+        .field = "error", .help = "file for its standard error, %j is its id; default: kept for `colloc logs --stderr`"},
+    [TASK_GRACE] = {.name = "grace", .kind = OPTION_DURATION, .argument = "TIME", .min = 0, .max = DAY_US,
+        .field = "grace_s", .help = "between SIGTERM and SIGKILL when it is cancelled or out of time; default: 30s"},
+};
+/* clang-format on */
+
+void task_description_fini(struct task_description *description)
+{
+    option_values_fini(description->values, TASK_OPTIONS);
+    free(description->script);
+    free(description->summary);
+    *description = (struct task_description){0};
+}

@@ -1,0 +1,41 @@
+/* What a user asks for when submitting a task, however it was written down. */
+#ifndef COLLOC_TASKFILE_DESCRIPTION_H
+#define COLLOC_TASKFILE_DESCRIPTION_H
+
+#include <stddef.h>
+
+#include "taskfile/option.h"
+
+enum task_option {
+    TASK_NAME,
+    TASK_GPUS,
+    TASK_POLICY,
+    TASK_EXCLUSIVE,
+    TASK_SHARING,
+    TASK_TIME,
+    TASK_MEMORY,
+    TASK_ESTIMATOR,
+    TASK_SUMMARY,
+    TASK_BATCH,
+    TASK_OPTIMIZER,
+    TASK_PRECISION,
+    TASK_SEQ,
+    TASK_HOLD,
+    TASK_OUTPUT,
+    TASK_ERROR,
+    TASK_GRACE,
+    TASK_OPTIONS
+};
+
+/* The option table: script lines, command line, help, man page and completion come from here. */
+extern const struct option_spec task_options[TASK_OPTIONS];
+
+struct task_description {
+    struct option_value values[TASK_OPTIONS]; /* by enum task_option */
+    char *script;                             /* whole text to run; valid UTF-8 without NUL */
+    char *summary;                            /* whole text of the file TASK_SUMMARY names, once read; or NULL */
+};
+
+void task_description_fini(struct task_description *description);
+
+#endif

@@ -1,0 +1,223 @@
+#include "taskfile/option.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "taskfile/plain_text.h"
+
+enum { VALUE_MAX_SIZE = 4096 };
+
+const struct option_spec *option_find(const struct option_spec *specs, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(specs[i].name, name) == 0 || (specs[i].alias && strcmp(specs[i].alias, name) == 0))
+            return &specs[i];
+    return NULL;
+}
+
+static int parse_flag(const char *text, int64_t *ret)
+{
+    static const char *const words[] = {"no", "yes", "false", "true", "0", "1", "off", "on"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcasecmp(text, words[i]) == 0) {
+            *ret = (int64_t)(i % 2);
+            return 0;
+        }
+    return -EINVAL;
+}
+
+static int parse_number(const struct option_spec *spec, const char *text, int64_t *ret)
+{
+    int r = 0;
+    switch (spec->kind) {
+    case OPTION_FLAG:
+        return parse_flag(text, ret);
+    case OPTION_SIZE:
+        r = parse_size(text, ret);
+        break;
+    case OPTION_DURATION:
+        r = parse_duration(text, ret);
+        break;
+    default:
+        return parse_int64(text, spec->min, spec->max, ret);
+    }
+    return r == 0 && (*ret < spec->min || *ret > spec->max) ? -ERANGE : r;
+}
+
+static int number_fault(const struct option_spec *spec, const char *shown, const char *text, int r, struct fault *fault)
+{
+    static const char *const forms[] = {
+        [OPTION_FLAG] = "not yes or no",
+        [OPTION_INTEGER] = "not a whole number",
+        [OPTION_SIZE] = "not a size; write 512M, 12G or a number of MiB",
+        [OPTION_DURATION] = "not a duration; write 90s, 30m, 2h, HH:MM:SS, D-HH:MM:SS or a number of minutes",
+    };
+    char low[32], high[32];
+    if (r != -ERANGE)
+        return fault_set(fault, EINVAL, "%s=%.80s: %s", shown, text, forms[spec->kind]);
+    if (spec->kind == OPTION_INTEGER)
+        return fault_set(fault, ERANGE, "%s=%.80s: must be from %" PRId64 " to %" PRId64, shown, text, spec->min,
+                         spec->max);
+    if (spec->kind == OPTION_SIZE)
+        return fault_set(fault, ERANGE, "%s=%.80s: must be from %s to %s", shown, text,
+                         format_size(spec->min, low, sizeof low), format_size(spec->max, high, sizeof high));
+    return fault_set(fault, ERANGE, "%s=%.80s: must be from %" PRId64 " s to %" PRId64 " days", shown, text,
+                     spec->min / SECOND_US, spec->max / SECOND_US / 86400);
+}
+
+static int check_choice(const struct option_spec *spec, const char *shown, const char *text, struct fault *fault)
+{
+    char all[256] = "";
+    for (const char *const *choice = spec->choices; *choice; choice++) {
+        if (strcmp(text, *choice) == 0)
+            return 0;
+        size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "", *choice);
+    }
+    return fault_set(fault, EINVAL, "%s=%.80s: must be one of %s", shown, text, all);
+}
+
+static int check_text(const struct option_spec *spec, const char *shown, const char *text, struct fault *fault)
+{
+    size_t size = strlen(text);
+    if (size == 0)
+        return fault_set(fault, EINVAL, "%s: needs a value", shown);
+    if (size > VALUE_MAX_SIZE)
+        return fault_set(fault, E2BIG, "%s: value of %zu bytes; at most %d", shown, size, VALUE_MAX_SIZE);
+    for (const char *c = text; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            return fault_set(fault, EINVAL, "%s: has a control character in its value", shown);
+    if (!is_plain_text((struct span){text, size}))
+        return fault_set(fault, EILSEQ, "%s: is not UTF-8 text", shown);
+    return spec->kind == OPTION_CHOICE ? check_choice(spec, shown, text, fault) : 0;
+}
+
+static bool is_textual(enum option_kind kind)
+{
+    return kind == OPTION_TEXT || kind == OPTION_CHOICE || kind == OPTION_FILE;
+}
+
+int option_set_text(const struct option_spec *spec, const char *shown, const char *text, struct option_value *value,
+                    struct fault *fault)
+{
+    if (!is_textual(spec->kind)) {
+        int64_t number;
+        int r = parse_number(spec, text, &number);
+        if (r < 0)
+            return number_fault(spec, shown, text, r, fault);
+        *value = (struct option_value){.set = true, .number = number};
+        return 0;
+    }
+    int r = check_text(spec, shown, text, fault);
+    if (r < 0)
+        return r;
+    char *copy = strdup(text);
+    if (!copy)
+        return fault_set(fault, ENOMEM, "%s: out of memory", shown);
+    free(value->text);
+    *value = (struct option_value){.set = true, .text = copy};
+    return 0;
+}
+
+static int unknown_option(const struct option_set *sets, size_t n_sets, const char *name, struct fault *fault)
+{
+    struct near_name near = {0};
+    for (size_t s = 0; s < n_sets; s++)
+        for (size_t i = 0; i < sets[s].count; i++) {
+            near_name_try(&near, name, sets[s].specs[i].name);
+            if (sets[s].specs[i].alias)
+                near_name_try(&near, name, sets[s].specs[i].alias);
+        }
+    if (near.best)
+        return fault_set(fault, EINVAL, "--%.80s: no such option; did you mean --%s?", name, near.best);
+    return fault_set(fault, EINVAL, "--%.80s: no such option", name);
+}
+
+/* One option word taken apart; `value` is NULL when none is attached. */
+struct option_word {
+    const struct option_spec *spec;
+    struct option_value *target;
+    const char *value;
+    char shown[48];
+};
+
+static int find_long(const struct option_set *sets, size_t n_sets, const char *word, struct option_word *ret,
+                     struct fault *fault)
+{
+    char name[96];
+    size_t n = strcspn(word + 2, "=");
+    snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), word + 2);
+    for (size_t s = 0; s < n_sets; s++) {
+        const struct option_spec *spec = option_find(sets[s].specs, sets[s].count, name);
+        if (spec) {
+            *ret = (struct option_word){.spec = spec, .target = &sets[s].values[spec - sets[s].specs]};
+            ret->value = word[2 + n] == '=' ? word + 2 + n + 1 : NULL;
+            snprintf(ret->shown, sizeof ret->shown, "--%.40s", name);
+            return 0;
+        }
+    }
+    return unknown_option(sets, n_sets, name, fault);
+}
+
+static int find_short(const struct option_set *sets, size_t n_sets, const char *word, struct option_word *ret,
+                      struct fault *fault)
+{
+    for (size_t s = 0; s < n_sets; s++)
+        for (size_t i = 0; i < sets[s].count; i++)
+            if (sets[s].specs[i].letter == word[1]) {
+                *ret = (struct option_word){.spec = &sets[s].specs[i], .target = &sets[s].values[i]};
+                ret->value = word[2] ? word + 2 : NULL;
+                snprintf(ret->shown, sizeof ret->shown, "-%c", word[1]);
+                return 0;
+            }
+    return fault_set(fault, EINVAL, "%.80s: no such option", word);
+}
+
+int options_take(const struct option_set *sets, size_t n_sets, const char *const *words, int count, struct fault *fault)
+{
+    int i = 0;
+    while (i < count && words[i][0] == '-' && words[i][1] && strcmp(words[i], "--") != 0) {
+        struct option_word word;
+        int r = words[i][1] == '-' ? find_long(sets, n_sets, words[i], &word, fault)
+                                   : find_short(sets, n_sets, words[i], &word, fault);
+        if (r < 0)
+            return r;
+        i++;
+        if (!word.value && word.spec->kind == OPTION_FLAG)
+            word.value = "yes";
+        if (!word.value && i == count)
+            return fault_set(fault, EINVAL, "%s: needs a value (%s)", word.shown, word.spec->argument);
+        r = option_set_text(word.spec, word.shown, word.value ? word.value : words[i++], word.target, fault);
+        if (r < 0)
+            return r;
+    }
+    return i;
+}
+
+int option_values_overlay(struct option_value *values, const struct option_value *winners, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!winners[i].set)
+            continue;
+        char *text = winners[i].text ? strdup(winners[i].text) : NULL;
+        if (winners[i].text && !text)
+            return -ENOMEM;
+        free(values[i].text);
+        values[i] = (struct option_value){.set = true, .number = winners[i].number, .text = text};
+    }
+    return 0;
+}
+
+void option_values_fini(struct option_value *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(values[i].text);
+        values[i] = (struct option_value){0};
+    }
+}

@@ -1,0 +1,57 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "taskfile/forms.h"
+#include "taskfile/words.h"
+
+static const char marker[] = "#COLLOC";
+
+static bool is_directive(struct span line)
+{
+    return span_starts(line, marker) && (line.size == strlen(marker) || strchr(" \t", line.at[strlen(marker)]));
+}
+
+bool script_has_directive(struct span text)
+{
+    struct span line;
+    while (span_next_line(&text, &line))
+        if (is_directive(line))
+            return true;
+    return false;
+}
+
+static int take_directive(struct span line, struct task_description *description, struct fault *fault)
+{
+    if (line.size > LINE_MAX_BYTES)
+        return fault_set(fault, E2BIG, "line of %zu bytes; at most %d", line.size, LINE_MAX_BYTES);
+    struct span rest = {line.at + strlen(marker), line.size - strlen(marker)};
+    const char **words;
+    int count = words_split(rest, fault, &words);
+    if (count < 0)
+        return count;
+    struct option_set set = {task_options, TASK_OPTIONS, description->values};
+    int r = options_take(&set, 1, words, count, fault);
+    if (r >= 0 && r < count)
+        r = fault_set(fault, EINVAL, "'%.80s' is not an option; write --name=value", words[r]);
+    free(words);
+    return r < 0 ? r : 0;
+}
+
+int script_parse(const char *name, struct span text, struct task_description *description, struct fault *fault)
+{
+    struct span rest = text, line;
+    bool commands_began = false;
+    for (size_t number = 1; span_next_line(&rest, &line); number++) {
+        struct span trimmed = span_trim(line);
+        if (is_directive(line)) {
+            int r = commands_began ? fault_set(fault, EINVAL, "#COLLOC lines must stand before the first command")
+                                   : take_directive(line, description, fault);
+            if (r < 0)
+                return fault_prefix(fault, r, "%s:%zu", name, number);
+        }
+        commands_began |= trimmed.size && trimmed.at[0] != '#';
+    }
+    description->script = strndup(text.at, text.size);
+    return description->script ? 0 : fault_set(fault, ENOMEM, "%s: out of memory", name);
+}

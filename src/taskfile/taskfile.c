@@ -1,0 +1,109 @@
+#include "taskfile/taskfile.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "taskfile/forms.h"
+#include "taskfile/plain_text.h"
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+int taskfile_parse(const char *name, const char *text, size_t size, struct fault *fault,
+                   struct task_description *ret_description)
+{
+    struct span all = {text, size};
+    int r = plain_text_check(name, all, fault);
+    if (r < 0)
+        return r;
+    if (span_trim(all).size == 0)
+        return fault_set(fault, EINVAL, "%s: is empty", name);
+    if (span_starts(all, "#!") || script_has_directive(all))
+        return script_parse(name, all, ret_description, fault);
+    if (rad_keys_detect(all))
+        return rad_keys_parse(name, all, ret_description, fault);
+    if (rad_lines_detect(all))
+        return rad_lines_parse(name, all, ret_description, fault);
+    if (ends_with(name, ".rad"))
+        return fault_set(fault, EINVAL,
+                         "%s: is no .rad file: it has neither `key: value` lines nor the 8 to 12 lines "
+                         "of the positional form",
+                         name);
+    return script_parse(name, all, ret_description, fault);
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static int default_name(struct task_description *description, const char *name, struct fault *fault)
+{
+    struct option_value *value = &description->values[TASK_NAME];
+    return value->set ? 0 : option_set_text(&task_options[TASK_NAME], "name", name, value, fault);
+}
+
+static int look_beside(const char *path, struct task_description *description, struct fault *fault)
+{
+    struct option_value *summary = &description->values[TASK_SUMMARY];
+    size_t folder = (size_t)(base_name(path) - path);
+    if (!summary->set || folder == 0 || summary->text[0] == '/')
+        return 0;
+    char *beside;
+    if (asprintf(&beside, "%.*s%s", (int)folder, path, summary->text) < 0)
+        return fault_set(fault, ENOMEM, "out of memory");
+    if (access(beside, F_OK) < 0) {
+        free(beside);
+        return 0;
+    }
+    free(summary->text);
+    summary->text = beside;
+    return 0;
+}
+
+int taskfile_read(const char *path, struct fault *fault, struct task_description *ret_description)
+{
+    bool is_stdin = strcmp(path, "-") == 0;
+    const char *name = is_stdin ? "stdin" : path;
+    char *text;
+    size_t size;
+    int r = is_stdin ? file_read_fd(STDIN_FILENO, name, TASKFILE_MAX_BYTES, fault, &text, &size)
+                     : file_read(path, TASKFILE_MAX_BYTES, fault, &text, &size);
+    if (r < 0)
+        return r;
+    r = taskfile_parse(name, text, size, fault, ret_description);
+    free(text);
+    if (r == 0)
+        r = default_name(ret_description, base_name(name), fault);
+    return r < 0 ? r : look_beside(path, ret_description, fault);
+}
+
+int taskfile_of_command(const char *command, struct fault *fault, struct task_description *ret_description)
+{
+    ret_description->script = strdup("#!/bin/sh\nexec \"$@\"\n");
+    if (!ret_description->script)
+        return fault_set(fault, ENOMEM, "out of memory");
+    return default_name(ret_description, base_name(command), fault);
+}
+
+int taskfile_read_summary(struct task_description *description, struct fault *fault)
+{
+    const struct option_value *summary = &description->values[TASK_SUMMARY];
+    if (!summary->set)
+        return 0;
+    size_t size;
+    free(description->summary);
+    description->summary = NULL;
+    int r = file_read(summary->text, SUMMARY_MAX_BYTES, fault, &description->summary, &size);
+    if (r == 0)
+        r = plain_text_check(summary->text, (struct span){description->summary, size}, fault);
+    return fault_prefix(r < 0 ? fault : NULL, r, "model summary");
+}
