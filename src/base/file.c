@@ -116,19 +116,32 @@ int file_write_atomic(const char *path, const void *data, size_t size, mode_t mo
     return sync_folder_of(path);
 }
 
+static int make_folder(const char *path, mode_t mode)
+{
+    struct stat status;
+    if (mkdir(path, mode) == 0)
+        return 0;
+    if (errno != EEXIST)
+        return -errno;
+    if (stat(path, &status) < 0)
+        return -errno;
+    return S_ISDIR(status.st_mode) ? 0 : -ENOTDIR;
+}
+
 int file_make_folders(const char *path, mode_t mode)
 {
     char copy[PATH_MAX];
+    if (!*path)
+        return -ENOENT;
     if (snprintf(copy, sizeof copy, "%s", path) >= (int)sizeof copy)
         return -ENAMETOOLONG;
     for (char *slash = copy + 1;; slash++) {
         slash += strcspn(slash, "/");
         char was = *slash;
         *slash = '\0';
-        if (mkdir(copy, mode) < 0 && errno != EEXIST)
-            return -errno;
+        int r = make_folder(copy, mode);
+        if (r < 0 || !was)
+            return r;
         *slash = was;
-        if (!was)
-            return 0;
     }
 }

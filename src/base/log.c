@@ -27,6 +27,14 @@ static const char *level_name(enum log_level level)
     return "?";
 }
 
+/* A user's text in a message must not look like a message of ours, nor drive a terminal. */
+static void blank_controls(char *message)
+{
+    for (; *message; message++)
+        if ((unsigned char)*message < ' ' || *message == 0x7f)
+            *message = ' ';
+}
+
 void log_write(enum log_level level, const char *format, ...)
 {
     if (level > level_max)
@@ -37,6 +45,7 @@ void log_write(enum log_level level, const char *format, ...)
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
+    blank_controls(message);
 
     if (getenv("JOURNAL_STREAM")) {
         fprintf(stderr, "<%d>%s\n", (int)level, message);

@@ -1,4 +1,5 @@
-/* The daemon's own log: one line per message on stderr, with a syslog priority prefix when journald reads it. */
+/* The daemon's own log: one line per message on stderr (control characters become blanks), with a syslog priority
+ * prefix when journald reads it. */
 #ifndef COLLOC_BASE_LOG_H
 #define COLLOC_BASE_LOG_H
 

@@ -27,21 +27,29 @@ struct span span_trim(struct span s)
     return s;
 }
 
+static bool same(const char *a, const char *b, size_t size)
+{
+    return size == 0 || memcmp(a, b, size) == 0; /* an empty span may have no address */
+}
+
 bool span_is(struct span s, const char *text)
 {
-    return strlen(text) == s.size && memcmp(s.at, text, s.size) == 0;
+    return strlen(text) == s.size && same(s.at, text, s.size);
 }
 
 bool span_starts(struct span s, const char *prefix)
 {
     size_t n = strlen(prefix);
-    return n <= s.size && memcmp(s.at, prefix, n) == 0;
+    return n <= s.size && same(s.at, prefix, n);
 }
 
 bool span_copy(struct span s, char *buffer, size_t size)
 {
+    if (size == 0)
+        return false;
     size_t n = s.size < size - 1 ? s.size : size - 1;
-    memcpy(buffer, s.at, n);
+    if (n)
+        memcpy(buffer, s.at, n);
     buffer[n] = '\0';
     return n == s.size;
 }

@@ -45,13 +45,15 @@ static int parse_number(const char *text, double *ret_value, const char **ret_re
 
 int parse_double(const char *text, double min, double max, double *ret_value)
 {
+    const char *first = text + (text[0] == '-');
+    first += first[0] == '.';
+    if (!isdigit((unsigned char)*first) || text[strspn(text, "0123456789.eE+-")])
+        return -EINVAL;
     char *end;
-    if (!isdigit((unsigned char)text[text[0] == '-' || text[0] == '.']))
-        return -EINVAL;
     double value = strtod(text, &end);
-    if (*end || !isfinite(value))
+    if (*end)
         return -EINVAL;
-    if (value < min || value > max)
+    if (!isfinite(value) || value < min || value > max)
         return -ERANGE;
     *ret_value = value;
     return 0;
@@ -87,22 +89,35 @@ int parse_size(const char *text, int64_t *ret_bytes)
     return -EINVAL;
 }
 
+/* Takes up to nine digits off the front of `*text`: enough for any duration, and sums of them stay far from overflow.
+ */
+static int parse_digits(const char **text, int64_t *ret)
+{
+    size_t digits = strspn(*text, "0123456789");
+    if (digits == 0)
+        return -EINVAL;
+    if (digits > 9)
+        return -ERANGE;
+    *ret = strtoll(*text, NULL, 10);
+    *text += digits;
+    return 0;
+}
+
 static int parse_clock(const char *text, int64_t *ret_us)
 {
     int64_t days = 0, part[3];
-    int n = 0, used = 0;
+    int n = 0;
     const char *dash = strchr(text, '-');
     if (dash) {
-        if (sscanf(text, "%" SCNd64 "-%n", &days, &used) != 1 || text + used != dash + 1 || dash - text > 6)
-            return -EINVAL;
+        int r = parse_digits(&text, &days);
+        if (r < 0 || text != dash)
+            return r < 0 ? r : -EINVAL;
         text = dash + 1;
     }
     for (;; text++) {
-        size_t digits = strspn(text, "0123456789");
-        if (n == 3 || digits == 0 || digits > 9)
-            return -EINVAL;
-        part[n++] = strtoll(text, NULL, 10);
-        text += digits;
+        int r = n < 3 ? parse_digits(&text, &part[n++]) : -EINVAL;
+        if (r < 0)
+            return r;
         if (*text != ':')
             break;
     }
@@ -116,6 +131,8 @@ static int parse_clock(const char *text, int64_t *ret_us)
         seconds = part[0] * 60;
     else
         seconds = n == 2 ? part[0] * 60 + part[1] : part[0] * 3600 + part[1] * 60 + part[2];
+    if (seconds > INT64_MAX / SECOND_US)
+        return -ERANGE;
     *ret_us = seconds * SECOND_US;
     return 0;
 }

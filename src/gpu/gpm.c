@@ -1,0 +1,120 @@
+#include "gpu/gpm.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/units.h"
+
+enum unit { PER_CENT, MIB_PER_S };
+
+static const struct {
+    enum nvml_gpm_metric_id id;
+    enum unit unit;
+    size_t offset; /* in struct gpu_sample */
+} metrics[GPM_METRIC_COUNT] = {
+    {NVML_GPM_SM_UTIL, PER_CENT, offsetof(struct gpu_sample, smact)},
+    {NVML_GPM_SM_OCCUPANCY, PER_CENT, offsetof(struct gpu_sample, smocc)},
+    {NVML_GPM_GRAPHICS_UTIL, PER_CENT, offsetof(struct gpu_sample, gract)},
+    {NVML_GPM_DRAM_BW_UTIL, PER_CENT, offsetof(struct gpu_sample, dram_active)},
+    {NVML_GPM_ANY_TENSOR_UTIL, PER_CENT, offsetof(struct gpu_sample, tensor_active)},
+    {NVML_GPM_FP64_UTIL, PER_CENT, offsetof(struct gpu_sample, fp64_active)},
+    {NVML_GPM_FP32_UTIL, PER_CENT, offsetof(struct gpu_sample, fp32_active)},
+    {NVML_GPM_FP16_UTIL, PER_CENT, offsetof(struct gpu_sample, fp16_active)},
+    {NVML_GPM_PCIE_TX_PER_SEC, MIB_PER_S, offsetof(struct gpu_sample, pcie_tx_bytes_per_s)},
+    {NVML_GPM_PCIE_RX_PER_SEC, MIB_PER_S, offsetof(struct gpu_sample, pcie_rx_bytes_per_s)},
+    {NVML_GPM_NVLINK_TX_PER_SEC, MIB_PER_S, offsetof(struct gpu_sample, nvlink_tx_bytes_per_s)},
+    {NVML_GPM_NVLINK_RX_PER_SEC, MIB_PER_S, offsetof(struct gpu_sample, nvlink_rx_bytes_per_s)},
+};
+
+void gpm_init(struct gpm *gpm, const struct nvml *nvml, nvml_device device, bool is_mig, unsigned gpu_instance)
+{
+    struct nvml_gpm_support support = {.version = NVML_GPM_SUPPORT_VERSION};
+
+    *gpm = (struct gpm){.is_mig = is_mig, .gpu_instance = gpu_instance};
+    if (nvml_call(nvml, gpm_support, device, &support) != NVML_OK || !support.supported)
+        return;
+    for (int i = 0; i < 2; i++) {
+        if (nvml_call(nvml, gpm_sample_alloc, &gpm->samples[i]) != NVML_OK) {
+            gpm->samples[i] = NULL;
+            gpm_fini(gpm, nvml);
+            return;
+        }
+    }
+    gpm->device = device;
+}
+
+void gpm_fini(struct gpm *gpm, const struct nvml *nvml)
+{
+    for (int i = 0; i < 2; i++) {
+        if (gpm->samples[i])
+            nvml_call(nvml, gpm_sample_free, gpm->samples[i]);
+    }
+    *gpm = (struct gpm){0};
+}
+
+static int take(struct gpm *gpm, const struct nvml *nvml, nvml_sample into)
+{
+    if (gpm->is_mig)
+        return nvml_call(nvml, gpm_mig_sample_get, gpm->device, gpm->gpu_instance, into);
+    return nvml_call(nvml, gpm_sample_get, gpm->device, into);
+}
+
+/* Counters that went back come out as negative, beyond the possible or no number at all: no reading. */
+static struct reading convert(const struct nvml_gpm_metric *metric, enum unit unit)
+{
+    if (metric->result != NVML_OK || !isfinite(metric->value) || metric->value < 0)
+        return READING_NONE;
+    if (unit == MIB_PER_S)
+        return reading_of(metric->value * (double)MIB);
+    const double rounding = 0.5;
+    if (metric->value > 100 + rounding)
+        return READING_NONE;
+    return reading_of(fmin(metric->value / 100, 1));
+}
+
+static int compute(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch)
+{
+    scratch->version = NVML_GPM_METRICS_VERSION;
+    scratch->count = GPM_METRIC_COUNT;
+    scratch->before = gpm->samples[!gpm->newest];
+    scratch->after = gpm->samples[gpm->newest];
+    for (int i = 0; i < GPM_METRIC_COUNT; i++)
+        scratch->metrics[i] = (struct nvml_gpm_metric){.id = metrics[i].id, .result = NVML_UNKNOWN};
+
+    int r = nvml_call(nvml, gpm_metrics_get, scratch);
+    if (r != NVML_OK)
+        return r;
+    for (int i = 0; i < GPM_METRIC_COUNT; i++)
+        gpm->last[i] = convert(&scratch->metrics[i], metrics[i].unit);
+    return NVML_OK;
+}
+
+static int advance(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch, int64_t now_us)
+{
+    int next = !gpm->newest;
+    bool was_primed = gpm->primed;
+    int r = take(gpm, nvml, gpm->samples[next]);
+
+    memset(gpm->last, 0, sizeof(gpm->last));
+    gpm->primed = r == NVML_OK;
+    if (r != NVML_OK)
+        return r;
+    gpm->newest = next;
+    gpm->taken_us = now_us;
+    return was_primed ? compute(gpm, nvml, scratch) : NVML_OK;
+}
+
+int gpm_look(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch, int64_t now_us,
+             struct gpu_sample *sample)
+{
+    int r = NVML_OK;
+
+    if (!gpm->device)
+        return NVML_NOT_SUPPORTED;
+    if (!gpm->primed || now_us - gpm->taken_us > GPM_INTERVAL_MIN_US)
+        r = advance(gpm, nvml, scratch, now_us);
+    for (int i = 0; i < GPM_METRIC_COUNT; i++)
+        *(struct reading *)((char *)sample + metrics[i].offset) = gpm->last[i];
+    return r;
+}

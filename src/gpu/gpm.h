@@ -1,0 +1,40 @@
+/* GPM: NVML's SM activity counters (Hopper and newer). A value is made of two samples and is a mean over the time
+ * between. */
+#ifndef COLLOC_GPU_GPM_H
+#define COLLOC_GPU_GPM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpu/gpu.h"
+#include "gpu/nvml.h"
+
+enum { GPM_METRIC_COUNT = 12 };
+
+/* NVML asks for more than 100 ms between two samples. */
+#define GPM_INTERVAL_MIN_US ((int64_t)100000)
+
+struct gpm {
+    nvml_device device; /* NULL: no GPM here */
+    bool is_mig;        /* then `device` is the card */
+    unsigned gpu_instance;
+    nvml_sample samples[2];
+    int newest;
+    bool primed; /* samples[newest] holds counters, taken at taken_us */
+    int64_t taken_us;
+    struct reading last[GPM_METRIC_COUNT]; /* of the latest interval that was long enough */
+};
+
+/* Leaves `gpm` without a device where the driver or the GPU has no GPM. `gpu_instance` only counts when is_mig. */
+void gpm_init(struct gpm *gpm, const struct nvml *nvml, nvml_device device, bool is_mig, unsigned gpu_instance);
+
+void gpm_fini(struct gpm *gpm, const struct nvml *nvml);
+
+/*
+ * Fills the GPM readings of `sample`; those that cannot be had are not valid. `scratch` is any memory. Returns NVML's
+ * result, NVML_NOT_SUPPORTED without GPM.
+ */
+int gpm_look(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch, int64_t now_us,
+             struct gpu_sample *sample);
+
+#endif

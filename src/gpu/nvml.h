@@ -1,0 +1,70 @@
+/* NVML as the driver installs it, opened at run time. Every function but the first five may be missing (NULL). */
+#ifndef COLLOC_GPU_NVML_H
+#define COLLOC_GPU_NVML_H
+
+#include <stddef.h>
+
+#include "base/fault.h"
+#include "gpu/nvml_abi.h"
+
+typedef int nvml_processes_function(nvml_device, unsigned *count, void *infos);
+
+struct nvml {
+    void *library;
+    size_t process_stride; /* bytes from one entry of a process list to the next */
+
+    int (*init)(void);
+    int (*shutdown)(void);
+    int (*device_count)(unsigned *);
+    int (*device_by_index)(unsigned, nvml_device *);
+    int (*device_uuid)(nvml_device, char *, unsigned);
+
+    const char *(*error_string)(int);
+    int (*driver_version)(char *, unsigned);
+
+    int (*device_name)(nvml_device, char *, unsigned);
+    int (*device_pci)(nvml_device, struct nvml_pci *);
+    int (*device_compute_mode)(nvml_device, int *);
+    int (*device_compute_capability)(nvml_device, int *major, int *minor);
+    int (*device_cores)(nvml_device, unsigned *);
+    int (*device_attributes)(nvml_device, struct nvml_attributes *);
+
+    int (*device_mig_mode)(nvml_device, unsigned *current, unsigned *pending);
+    int (*device_max_mig)(nvml_device, unsigned *);
+    int (*device_mig_by_index)(nvml_device, unsigned, nvml_device *);
+    int (*device_gpu_instance)(nvml_device, unsigned *);
+
+    int (*memory_v2)(nvml_device, struct nvml_memory_v2 *);
+    int (*memory)(nvml_device, struct nvml_memory *);
+    int (*utilization)(nvml_device, struct nvml_utilization *);
+    int (*power)(nvml_device, unsigned *milliwatt);
+    int (*energy)(nvml_device, unsigned long long *millijoule);
+    int (*temperature)(nvml_device, int sensor, unsigned *celsius);
+    int (*clock)(nvml_device, int domain, unsigned *mhz);
+    nvml_processes_function *compute_processes;
+    nvml_processes_function *graphics_processes;
+    nvml_processes_function *mps_processes;
+
+    int (*gpm_support)(nvml_device, struct nvml_gpm_support *);
+    int (*gpm_sample_alloc)(nvml_sample *);
+    int (*gpm_sample_free)(nvml_sample);
+    int (*gpm_sample_get)(nvml_device, nvml_sample);
+    int (*gpm_mig_sample_get)(nvml_device parent, unsigned gpu_instance, nvml_sample);
+    int (*gpm_metrics_get)(struct nvml_gpm_metrics *);
+};
+
+/* Calls a function that this driver's NVML may lack. */
+#define nvml_call(nvml, function, ...) ((nvml)->function ? (nvml)->function(__VA_ARGS__) : (int)NVML_FUNCTION_NOT_FOUND)
+
+/*
+ * Opens `path` (NULL: libnvidia-ml.so.1, as the dynamic linker finds it) and finds its functions; calls none of them.
+ * 0; GPU_NO_LIBRARY (gpu/gpu.h) when it cannot be loaded or is not NVML. The fault says why.
+ */
+int nvml_load(struct nvml *nvml, const char *path, struct fault *fault);
+
+void nvml_unload(struct nvml *nvml);
+
+/* NVML's own words for a result, or our own where it has none. */
+const char *nvml_words(const struct nvml *nvml, int result);
+
+#endif

@@ -1,0 +1,115 @@
+#include "gpu/processes.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROOM_MIN = 32, ROOM_MAX = 65536 };
+
+void process_room_fini(struct process_room *room)
+{
+    free(room->raw);
+    *room = (struct process_room){0};
+}
+
+static bool room_grow(struct process_room *room, size_t wanted, size_t stride)
+{
+    if (wanted > ROOM_MAX)
+        return false;
+    char *raw = realloc(room->raw, wanted * stride);
+    if (!raw)
+        return false;
+    room->raw = raw;
+    room->capacity = (unsigned)wanted;
+    return true;
+}
+
+/* Processes come and go between two calls: ask for more room than the driver said, again and again. */
+static int fetch(const struct nvml *nvml, nvml_processes_function *list, nvml_device device, struct process_room *room,
+                 unsigned *ret_count)
+{
+    if (!list)
+        return NVML_FUNCTION_NOT_FOUND;
+    if (room->capacity == 0 && !room_grow(room, ROOM_MIN, nvml->process_stride))
+        return NVML_UNKNOWN;
+    for (;;) {
+        *ret_count = room->capacity;
+        int r = list(device, ret_count, room->raw);
+        if (r != NVML_INSUFFICIENT_SIZE)
+            return r;
+        size_t told = *ret_count > room->capacity ? *ret_count : room->capacity;
+        if (!room_grow(room, told * 2, nvml->process_stride))
+            return NVML_UNKNOWN;
+    }
+}
+
+/* NULL without memory. */
+static struct gpu_process *entry_of(struct gpu_sample *sample, pid_t pid)
+{
+    for (size_t i = 0; i < sample->processes.count; i++) {
+        if (sample->processes.item[i].pid == pid)
+            return &sample->processes.item[i];
+    }
+    if (sample->processes.count == sample->processes.capacity) {
+        size_t capacity = sample->processes.capacity ? sample->processes.capacity * 2 : ROOM_MIN;
+        struct gpu_process *item = realloc(sample->processes.item, capacity * sizeof(*item));
+        if (!item)
+            return NULL;
+        sample->processes.item = item;
+        sample->processes.capacity = capacity;
+    }
+    struct gpu_process *entry = &sample->processes.item[sample->processes.count++];
+    *entry = (struct gpu_process){.pid = pid};
+    return entry;
+}
+
+/* A process in two lists shows the same memory twice: the larger telling counts. */
+static int merge(struct gpu_sample *sample, const struct nvml_process *told, enum gpu_process_kind kind)
+{
+    struct gpu_process *entry = entry_of(sample, (pid_t)told->pid);
+
+    if (!entry)
+        return NVML_UNKNOWN;
+    entry->kinds |= kind;
+    if (told->used_bytes != NVML_MEMORY_NOT_AVAILABLE)
+        entry->used_bytes = reading_of(fmax((double)told->used_bytes, reading_or(entry->used_bytes, 0)));
+    return NVML_OK;
+}
+
+static int look(const struct nvml *nvml, nvml_processes_function *list, nvml_device device, struct process_room *room,
+                enum gpu_process_kind kind, struct gpu_sample *sample)
+{
+    unsigned count = 0;
+    int r = fetch(nvml, list, device, room, &count);
+
+    for (unsigned i = 0; r == NVML_OK && i < count && i < room->capacity; i++) {
+        struct nvml_process told;
+        memcpy(&told, room->raw + i * nvml->process_stride, sizeof(told));
+        r = merge(sample, &told, kind);
+    }
+    return r;
+}
+
+/* The list does not exist for this GPU or driver, so that nothing is missing without it. */
+static bool is_absent(int r)
+{
+    return r == NVML_NOT_SUPPORTED || r == NVML_FUNCTION_NOT_FOUND || r == NVML_INVALID_ARGUMENT;
+}
+
+int processes_look(const struct nvml *nvml, nvml_device device, struct process_room *room, struct gpu_sample *sample)
+{
+    sample->processes.count = 0;
+    int r = look(nvml, nvml->compute_processes, device, room, GPU_PROCESS_COMPUTE, sample);
+    if (r == NVML_OK) {
+        r = look(nvml, nvml->graphics_processes, device, room, GPU_PROCESS_GRAPHICS, sample);
+        r = is_absent(r) ? NVML_OK : r;
+    }
+    if (r == NVML_OK) {
+        r = look(nvml, nvml->mps_processes, device, room, GPU_PROCESS_MPS, sample);
+        r = is_absent(r) ? NVML_OK : r;
+    }
+    sample->processes.valid = r == NVML_OK;
+    if (r != NVML_OK)
+        sample->processes.count = 0;
+    return r;
+}

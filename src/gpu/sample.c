@@ -1,0 +1,202 @@
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "gpu/source.h"
+
+/* One look at one device. */
+struct look {
+    struct gpu_source *source;
+    struct gpu_device *device;
+    const struct gpu_info *info;
+    struct gpu_sample *sample;
+    unsigned answers; /* queries that were answered */
+    int error;        /* of the first that was not */
+    int lost;         /* the result that says the GPU is lost; 0: none did */
+};
+
+static bool answered(struct look *look, int result)
+{
+    if (result == NVML_OK) {
+        look->answers++;
+        return true;
+    }
+    if (look->error == NVML_OK)
+        look->error = result;
+    if (nvml_says_lost(result))
+        look->lost = result;
+    return false;
+}
+
+static void set_memory(struct gpu_sample *sample, uint64_t total, uint64_t used, uint64_t free_)
+{
+    if (total == 0)
+        return;
+    sample->mem_total_bytes = reading_of((double)total);
+    sample->mem_used_bytes = reading_of((double)used);
+    sample->mem_free_bytes = reading_of((double)free_);
+}
+
+/* Version 2 keeps the reserve out of `used`, as nvidia-smi does; older drivers only have version 1. */
+static void look_memory(struct look *look)
+{
+    const struct nvml *nvml = &look->source->nvml;
+    struct nvml_memory_v2 v2 = {.version = NVML_MEMORY_V2_VERSION};
+    struct nvml_memory v1 = {0};
+
+    int r = nvml_call(nvml, memory_v2, look->device->handle, &v2);
+    if (r == NVML_OK || nvml_says_lost(r)) {
+        if (answered(look, r))
+            set_memory(look->sample, v2.total, v2.used, v2.free);
+    } else if (answered(look, nvml_call(nvml, memory, look->device->handle, &v1))) {
+        set_memory(look->sample, v1.total, v1.used, v1.free);
+    }
+}
+
+static struct reading fraction(unsigned per_cent)
+{
+    return per_cent <= 100 ? reading_of(per_cent / 100.0) : READING_NONE;
+}
+
+static void look_utilisation(struct look *look)
+{
+    struct nvml_utilization utilization = {0};
+
+    if (answered(look, nvml_call(&look->source->nvml, utilization, look->device->handle, &utilization))) {
+        look->sample->utilisation = fraction(utilization.gpu);
+        look->sample->mem_utilisation = fraction(utilization.memory);
+    }
+}
+
+static void look_power(struct look *look)
+{
+    unsigned milliwatt = 0;
+
+    if (answered(look, nvml_call(&look->source->nvml, power, look->device->handle, &milliwatt)))
+        look->sample->power_w = reading_of(milliwatt / 1e3);
+}
+
+/* False when the counter went back: the time of the restart is not known, so this look has no total. */
+static bool total_advance(struct total *total, uint64_t now)
+{
+    bool back = total->seen && now < total->last;
+
+    if (back)
+        total->lost += total->last - now;
+    total->seen = true;
+    total->last = now;
+    return !back;
+}
+
+static void look_energy(struct look *look)
+{
+    unsigned long long millijoule = 0;
+    struct total *total = &look->device->energy_mj;
+
+    if (answered(look, nvml_call(&look->source->nvml, energy, look->device->handle, &millijoule)) &&
+        total_advance(total, millijoule))
+        look->sample->energy_j = reading_of((double)(total->lost + millijoule) / 1e3);
+}
+
+static void look_temperature(struct look *look)
+{
+    unsigned celsius = 0;
+    nvml_device handle = look->device->handle;
+
+    if (answered(look, nvml_call(&look->source->nvml, temperature, handle, NVML_TEMPERATURE_GPU, &celsius)))
+        look->sample->temperature_c = reading_of(celsius);
+}
+
+static void look_clock(struct look *look)
+{
+    unsigned mhz = 0;
+
+    if (answered(look, nvml_call(&look->source->nvml, clock, look->device->handle, NVML_CLOCK_SM, &mhz)))
+        look->sample->sm_clock_mhz = reading_of(mhz);
+}
+
+/* A MIG instance's activity is asked of its card, which may well answer when the instance does not. */
+static void look_gpm(struct look *look)
+{
+    struct gpu_source *source = look->source;
+    int r = gpm_look(&look->device->gpm, &source->nvml, &source->gpm_scratch, look->sample->at_us, look->sample);
+
+    if (r != NVML_OK)
+        answered(look, r);
+}
+
+static void look_processes(struct look *look)
+{
+    if (look->info->mig_mode == GPU_MIG_ON && !look->info->is_mig)
+        return;
+    answered(look, processes_look(&look->source->nvml, look->device->handle, &look->source->room, look->sample));
+}
+
+/* A lost GPU may make every query slow, so the first that says so ends the look. */
+static void look_all(struct look *look)
+{
+    static void (*const looks[])(struct look *) = {
+        look_memory, look_utilisation, look_power, look_energy, look_temperature, look_clock, look_gpm, look_processes,
+    };
+
+    for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]) && !look->lost; i++)
+        looks[i](look);
+}
+
+static void reset(struct gpu_sample *sample, int64_t now_us)
+{
+    struct gpu_process *item = sample->processes.item;
+    size_t capacity = sample->processes.capacity;
+
+    *sample = (struct gpu_sample){.at_us = now_us};
+    sample->processes.item = item;
+    sample->processes.capacity = capacity;
+}
+
+static void set_health(struct look *look, enum gpu_health health, const char *words)
+{
+    reset(look->sample, look->sample->at_us);
+    look->sample->health = health;
+    snprintf(look->sample->health_reason, sizeof(look->sample->health_reason), "%s", words);
+}
+
+static void judge_health(struct look *look)
+{
+    const char *words = nvml_words(&look->source->nvml, look->lost ? look->lost : look->error);
+
+    if (look->lost)
+        set_health(look, GPU_HEALTH_LOST, words);
+    else if (look->answers == 0 && look->info->is_mig)
+        set_health(look, GPU_HEALTH_GONE, "the MIG instance is not there any more");
+    else if (look->answers == 0)
+        set_health(look, GPU_HEALTH_SILENT, words);
+}
+
+void gpu_set_sample_at(struct gpu_set *set, size_t i, int64_t now_us, struct gpu_sample *ret_sample)
+{
+    struct gpu_source *source = set->source;
+    struct look look = {
+        .source = source,
+        .device = &source->device[i],
+        .info = &source->info[i],
+        .sample = ret_sample,
+    };
+
+    reset(ret_sample, now_us);
+    if (look.device->handle)
+        look_all(&look);
+    else
+        answered(&look, look.device->open_result);
+    judge_health(&look);
+}
+
+void gpu_set_sample(struct gpu_set *set, size_t i, struct gpu_sample *ret_sample)
+{
+    gpu_set_sample_at(set, i, clock_monotonic_us(), ret_sample);
+}
+
+void gpu_sample_fini(struct gpu_sample *sample)
+{
+    free(sample->processes.item);
+    *sample = (struct gpu_sample){0};
+}

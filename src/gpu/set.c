@@ -1,0 +1,305 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/source.h"
+
+/* Cores of one SM by compute capability: CUDA C++ Programming Guide, arithmetic throughput (FP32). 0: not known. */
+static unsigned cores_per_sm(int major, int minor)
+{
+    switch (major) {
+    case 6:
+    case 8:
+        return minor == 0 ? 64 : 128;
+    case 7:
+        return 64;
+    case 5:
+    case 9:
+    case 10:
+    case 12:
+        return 128;
+    default:
+        return 0;
+    }
+}
+
+static int count_sms(const struct nvml *nvml, nvml_device device)
+{
+    int major = 0, minor = 0;
+    unsigned cores = 0;
+
+    if (nvml_call(nvml, device_compute_capability, device, &major, &minor) != NVML_OK ||
+        nvml_call(nvml, device_cores, device, &cores) != NVML_OK)
+        return 0;
+    unsigned per_sm = cores_per_sm(major, minor);
+    return per_sm ? (int)(cores / per_sm) : 0;
+}
+
+static struct reading memory_total(const struct nvml *nvml, nvml_device device)
+{
+    struct nvml_memory memory = {0};
+
+    if (nvml_call(nvml, memory, device, &memory) != NVML_OK || memory.total == 0)
+        return READING_NONE;
+    return reading_of((double)memory.total);
+}
+
+static void read_identity(const struct nvml *nvml, nvml_device device, struct gpu_info *info)
+{
+    if (nvml->device_uuid(device, info->uuid, sizeof(info->uuid)) != NVML_OK)
+        info->uuid[0] = '\0';
+    if (nvml_call(nvml, device_name, device, info->name, sizeof(info->name)) != NVML_OK)
+        info->name[0] = '\0';
+    info->mem_total_bytes = memory_total(nvml, device);
+}
+
+static enum gpu_compute_mode compute_mode(const struct nvml *nvml, nvml_device device)
+{
+    int mode;
+
+    if (nvml_call(nvml, device_compute_mode, device, &mode) != NVML_OK)
+        return GPU_COMPUTE_UNKNOWN;
+    return (enum gpu_compute_mode)mode;
+}
+
+static enum gpu_mig_mode mig_mode(const struct nvml *nvml, nvml_device device)
+{
+    unsigned current = 0, pending = 0;
+
+    if (nvml_call(nvml, device_mig_mode, device, &current, &pending) != NVML_OK)
+        return GPU_MIG_UNSUPPORTED;
+    return current == NVML_MIG_ENABLED ? GPU_MIG_ON : GPU_MIG_OFF;
+}
+
+static void judge_place(struct gpu_info *info)
+{
+    const char *why = "";
+
+    if (info->uuid[0] == '\0')
+        why = "the driver tells no UUID";
+    else if (info->compute_mode == GPU_COMPUTE_PROHIBITED)
+        why = "its compute mode is Prohibited (nvidia-smi -c 0 allows compute)";
+    else if (info->mig_mode == GPU_MIG_ON && !info->is_mig)
+        why = "MIG is on: only its instances take tasks";
+    info->is_place = why[0] == '\0';
+    snprintf(info->why_not, sizeof(info->why_not), "%s", why);
+}
+
+/* "NVIDIA A100-SXM4-40GB MIG 1c.3g.20gb" names the profile; a driver that does not say gets it from the slices. */
+static void name_profile(struct gpu_info *info, const struct nvml_attributes *attributes)
+{
+    const char *in_name = strstr(info->name, " MIG ");
+
+    if (in_name) {
+        snprintf(info->profile, sizeof(info->profile), "%.31s", in_name + strlen(" MIG "));
+    } else if (info->gpu_slices > 0) {
+        size_t at = 0;
+        if (info->compute_slices < info->gpu_slices)
+            at = (size_t)snprintf(info->profile, sizeof(info->profile), "%dc.", info->compute_slices);
+        unsigned gib = (unsigned)((attributes->memory_mib + 1023) / 1024);
+        snprintf(info->profile + at, sizeof(info->profile) - at, "%dg.%ugb", info->gpu_slices, gib);
+    }
+}
+
+/* Takes the next free place in the set: make_room made enough for the most there can be. */
+static struct gpu_device *append(struct gpu_source *source, nvml_device handle, struct gpu_info **ret_info)
+{
+    size_t i = source->set.count++;
+    *ret_info = &source->info[i];
+    source->device[i].handle = handle;
+    return &source->device[i];
+}
+
+static void add_instance(struct gpu_source *source, size_t parent, const char *index, nvml_device handle)
+{
+    const struct nvml *nvml = &source->nvml;
+    const struct gpu_info *card = &source->info[parent];
+    struct nvml_attributes attributes = {0};
+    struct gpu_info *info;
+    struct gpu_device *device = append(source, handle, &info);
+
+    read_identity(nvml, handle, info);
+    snprintf(info->index, sizeof(info->index), "%s", index);
+    memcpy(info->pci_bus_id, card->pci_bus_id, sizeof(info->pci_bus_id));
+    info->compute_mode = card->compute_mode;
+    info->mig_mode = GPU_MIG_ON;
+    info->is_mig = true;
+    info->parent = parent;
+    if (nvml_call(nvml, device_attributes, handle, &attributes) == NVML_OK) {
+        info->sm_count = (int)attributes.multiprocessors;
+        info->gpu_slices = (int)attributes.gpu_slices;
+        info->compute_slices = (int)attributes.compute_slices;
+    }
+    name_profile(info, &attributes);
+    judge_place(info);
+    if (nvml_call(nvml, device_gpu_instance, handle, &info->gpu_instance) == NVML_OK)
+        gpm_init(&device->gpm, nvml, source->device[parent].handle, true, info->gpu_instance);
+}
+
+static unsigned most_instances(const struct nvml *nvml, nvml_device handle)
+{
+    unsigned most = 0;
+    return nvml_call(nvml, device_max_mig, handle, &most) == NVML_OK ? most : 0;
+}
+
+static void add_instances(struct gpu_source *source, size_t parent, unsigned card_index)
+{
+    nvml_device card = source->device[parent].handle;
+    unsigned most = most_instances(&source->nvml, card);
+
+    for (unsigned i = 0; i < most; i++) {
+        char index[sizeof(source->info->index)];
+        nvml_device instance;
+        snprintf(index, sizeof(index), "%u:%u", card_index, i);
+        if (nvml_call(&source->nvml, device_mig_by_index, card, i, &instance) == NVML_OK)
+            add_instance(source, parent, index, instance);
+    }
+}
+
+static void add_card(struct gpu_source *source, unsigned index, nvml_device handle)
+{
+    const struct nvml *nvml = &source->nvml;
+    struct nvml_pci pci = {0};
+    struct gpu_info *info;
+    size_t at = source->set.count;
+    struct gpu_device *device = append(source, handle, &info);
+
+    snprintf(info->index, sizeof(info->index), "%u", index);
+    read_identity(nvml, handle, info);
+    if (nvml_call(nvml, device_pci, handle, &pci) == NVML_OK)
+        snprintf(info->pci_bus_id, sizeof(info->pci_bus_id), "%.31s", pci.bus_id);
+    info->sm_count = count_sms(nvml, handle);
+    info->compute_mode = compute_mode(nvml, handle);
+    info->mig_mode = mig_mode(nvml, handle);
+    judge_place(info);
+    gpm_init(&device->gpm, nvml, handle, false, 0);
+    if (info->mig_mode == GPU_MIG_ON)
+        add_instances(source, at, index);
+}
+
+static void add_mute_card(struct gpu_source *source, unsigned index, int result)
+{
+    struct gpu_info *info;
+    struct gpu_device *device = append(source, NULL, &info);
+
+    device->open_result = result;
+    info->compute_mode = GPU_COMPUTE_UNKNOWN;
+    snprintf(info->index, sizeof(info->index), "%u", index);
+    snprintf(info->why_not, sizeof(info->why_not), "%.*s", (int)sizeof(info->why_not) - 1,
+             nvml_words(&source->nvml, result));
+}
+
+static int make_room(struct gpu_source *source, unsigned cards)
+{
+    size_t most = cards;
+
+    for (unsigned i = 0; i < cards; i++) {
+        nvml_device handle;
+        if (source->nvml.device_by_index(i, &handle) == NVML_OK)
+            most += most_instances(&source->nvml, handle);
+    }
+    source->info = calloc(most, sizeof(*source->info));
+    source->device = calloc(most, sizeof(*source->device));
+    source->set.gpu = source->info;
+    return source->info && source->device ? 0 : -ENOMEM;
+}
+
+static int discover(struct gpu_source *source, struct fault *fault)
+{
+    unsigned cards = 0;
+    int result = source->nvml.device_count(&cards);
+
+    if (result != NVML_OK)
+        return fault_set(fault, EIO, "cannot count the GPUs: %s", nvml_words(&source->nvml, result));
+    if (cards == 0) {
+        fault_set(fault, ENODEV, "the NVIDIA driver sees no GPU");
+        return GPU_NO_DEVICES;
+    }
+    if (make_room(source, cards) < 0)
+        return fault_set(fault, ENOMEM, "no memory for %u GPUs", cards);
+    for (unsigned i = 0; i < cards; i++) {
+        nvml_device handle = NULL;
+        result = source->nvml.device_by_index(i, &handle);
+        if (result == NVML_OK)
+            add_card(source, i, handle);
+        else
+            add_mute_card(source, i, result);
+    }
+    return 0;
+}
+
+static int explain_init(const struct nvml *nvml, int result, struct fault *fault)
+{
+    const char *words = nvml_words(nvml, result);
+
+    switch (result) {
+    case NVML_OK:
+        return 0;
+    case NVML_DRIVER_NOT_LOADED:
+        fault_set(fault, ENODEV, "the NVIDIA driver is not loaded (%s)", words);
+        return GPU_NO_DRIVER;
+    case NVML_LIB_RM_VERSION_MISMATCH:
+        fault_set(fault, ENODEV, "the NVIDIA driver that runs is of another version than its library: reboot (%s)",
+                  words);
+        return GPU_NO_DRIVER;
+    case NVML_LIBRARY_NOT_FOUND:
+        fault_set(fault, ENOENT, "NVML lacks a library of the driver (%s)", words);
+        return GPU_NO_LIBRARY;
+    case NVML_GPU_NOT_FOUND:
+        fault_set(fault, ENODEV, "the NVIDIA driver sees no GPU (%s)", words);
+        return GPU_NO_DEVICES;
+    case NVML_NO_PERMISSION:
+        return fault_set(fault, EACCES, "may not use the NVIDIA driver: %s; look at the modes of /dev/nvidia*", words);
+    default:
+        return fault_set(fault, EIO, "NVML does not start: %s", words);
+    }
+}
+
+static int open_source(struct gpu_source *source, const char *library_path, struct fault *fault)
+{
+    int r = nvml_load(&source->nvml, library_path, fault);
+    if (r != 0)
+        return r;
+    r = explain_init(&source->nvml, source->nvml.init(), fault);
+    if (r != 0) {
+        nvml_unload(&source->nvml);
+        return r;
+    }
+    char *version = source->set.driver_version;
+    if (nvml_call(&source->nvml, driver_version, version, sizeof(source->set.driver_version)) != NVML_OK)
+        version[0] = '\0';
+    return discover(source, fault);
+}
+
+int gpu_set_open(const char *library_path, struct fault *fault, struct gpu_set **ret_set)
+{
+    struct gpu_source *source = calloc(1, sizeof(*source));
+
+    *ret_set = NULL;
+    if (!source)
+        return fault_set(fault, ENOMEM, "no memory for the GPUs");
+    source->set.source = source;
+    int r = open_source(source, library_path, fault);
+    if (r != 0)
+        gpu_set_close(&source->set);
+    else
+        *ret_set = &source->set;
+    return r;
+}
+
+void gpu_set_close(struct gpu_set *set)
+{
+    if (!set)
+        return;
+    struct gpu_source *source = set->source;
+    for (size_t i = 0; i < set->count; i++)
+        gpm_fini(&source->device[i].gpm, &source->nvml);
+    if (source->nvml.library)
+        source->nvml.shutdown();
+    nvml_unload(&source->nvml);
+    process_room_fini(&source->room);
+    free(source->device);
+    free(source->info);
+    free(source);
+}

@@ -1,0 +1,39 @@
+/* What a gpu_set keeps of each device beside what it tells: handles, and what the next look compares with. */
+#ifndef COLLOC_GPU_SOURCE_H
+#define COLLOC_GPU_SOURCE_H
+
+#include "gpu/gpm.h"
+#include "gpu/gpu.h"
+#include "gpu/nvml.h"
+#include "gpu/processes.h"
+
+/* A total that NVML may restart (driver reload, reset) as one that never falls. */
+struct total {
+    bool seen;
+    uint64_t last; /* NVML's latest */
+    uint64_t lost; /* what earlier restarts dropped */
+};
+
+struct gpu_device {
+    nvml_device handle; /* NULL: could not be opened, because of open_result */
+    int open_result;
+    struct total energy_mj;
+    struct gpm gpm;
+};
+
+struct gpu_source {
+    struct nvml nvml;
+    struct gpu_set set;
+    struct gpu_info *info;
+    struct gpu_device *device; /* beside info */
+    struct process_room room;
+    struct nvml_gpm_metrics gpm_scratch;
+};
+
+/* The GPU is there no more, or not until somebody resets it. */
+static inline bool nvml_says_lost(int result)
+{
+    return result == NVML_GPU_IS_LOST || result == NVML_RESET_REQUIRED;
+}
+
+#endif

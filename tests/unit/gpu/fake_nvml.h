@@ -1,0 +1,49 @@
+/* A small NVML for unit tests: the test writes what the GPUs shall say and reads back what was asked. */
+#ifndef FAKE_NVML_H
+#define FAKE_NVML_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { FAKE_GPUS_MAX = 4, FAKE_PROCESSES_MAX = 256 };
+
+struct fake_processes {
+    int result;
+    unsigned count;
+    struct {
+        uint32_t pid;
+        uint64_t used_bytes;
+    } item[FAKE_PROCESSES_MAX];
+};
+
+struct fake_gpu {
+    const char *uuid, *name;
+    int handle_result; /* of nvmlDeviceGetHandleByIndex */
+    int result;        /* of every query, unless it has its own below */
+    int memory_result, power_result, energy_result, temperature_result;
+
+    uint64_t mem_total, mem_reserved, mem_used;
+    unsigned utilisation, milliwatt, compute_mode;
+    unsigned long long millijoule;
+    struct fake_processes compute, graphics, mps;
+
+    bool gpm;
+    int gpm_result;
+    double busy_us; /* SM counter of GPM: the caller raises it with fake_nvml.time_us */
+
+    bool mig_capable, mig_on;
+    bool is_instance;
+    unsigned parent, gpu_instance;
+};
+
+struct fake_nvml {
+    int init_result;
+    unsigned cards; /* gpu[0..cards): cards; behind them instances */
+    struct fake_gpu gpu[FAKE_GPUS_MAX];
+    double time_us;        /* clock of the GPM counters */
+    unsigned grow_between; /* processes that appear between two calls for a list, up to FAKE_PROCESSES_MAX */
+    unsigned gpm_samples_alive;
+    int inits;
+};
+
+#endif
