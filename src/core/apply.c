@@ -1,0 +1,325 @@
+/* Applying an event: the one way in which the state changes, live and when a log is replayed. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/core_private.h"
+
+static int find_gpu(const struct core *core, const char *uuid)
+{
+    for (int i = 0; i < core->view.n_gpus; i++)
+        if (strcmp(core->view.gpus[i].id.uuid, uuid) == 0)
+            return i;
+    return -1;
+}
+
+static int apply_gpus(struct core *core, const struct event *event)
+{
+    struct cluster_view *view = &core->view;
+    int most = view->n_gpus + event->gpus.n;
+    struct gpu_view *gpus = realloc(view->gpus, (size_t)most * sizeof *gpus + 1);
+    if (gpus)
+        view->gpus = gpus;
+    int *chosen = realloc(core->chosen, (size_t)most * sizeof *chosen + 1);
+    if (chosen)
+        core->chosen = chosen;
+    struct verdict *verdicts = realloc(core->verdicts, (size_t)most * sizeof *verdicts + 1);
+    if (verdicts)
+        core->verdicts = verdicts;
+    if (!gpus || !chosen || !verdicts)
+        return -ENOMEM;
+
+    for (int i = 0; i < view->n_gpus; i++)
+        view->gpus[i].health = GPU_LOST;
+    for (int i = 0; i < event->gpus.n; i++) {
+        int known = find_gpu(core, event->gpus.list[i].uuid);
+        struct gpu_view *gpu = &view->gpus[known >= 0 ? known : view->n_gpus];
+        if (known < 0) {
+            *gpu = (struct gpu_view){0};
+            view->n_gpus++;
+        }
+        gpu->id = event->gpus.list[i];
+        gpu->health = GPU_UNSEEN;
+    }
+    return 0;
+}
+
+static void start_waiting(struct task *task, struct task_queue *queue, int64_t now_us)
+{
+    queue_push_in_order(queue, task);
+    task->queued_us = now_us;
+}
+
+static void stop_waiting(struct task *task, int64_t now_us)
+{
+    task->waited_us += now_us - task->queued_us;
+    if (task->queue)
+        queue_remove(task);
+}
+
+/* The queue that a task waits in: one that has run out of GPU memory stays ahead of the others. */
+static void start_waiting_where_it_belongs(struct core *core, struct task *task, int64_t now_us)
+{
+    bool recovering = task->oom_count > 0;
+    task_move(task, recovering ? TASK_RECOVERING : TASK_QUEUED);
+    start_waiting(task, recovering ? &core->recovery_queue : &core->main_queue, now_us);
+}
+
+static int apply_submit(struct core *core, const struct event *event)
+{
+    if (core_find(core, event->task))
+        return CORE_NOT_NOW;
+    struct task *task = core_new_task(core, event->task);
+    if (!task)
+        return -ENOMEM;
+    task->uid = event->submit.uid;
+    task->request = event->submit.request;
+    task->submitted_us = task->queued_us = event->time_us;
+    task->state = event->submit.held ? TASK_HELD : TASK_QUEUED;
+    if (!event->submit.held)
+        start_waiting(task, &core->main_queue, event->time_us);
+    return 0;
+}
+
+static void forget_drains(struct core *core, uint64_t id)
+{
+    for (int i = 0; i < core->view.n_gpus; i++)
+        if (core->view.gpus[i].drained_for == id)
+            core->view.gpus[i].drained_for = 0;
+}
+
+/* One more task on the GPU. The memory it is about to take is not seen yet: others are held off until it has settled.
+ */
+static int move_in(struct gpu_view *gpu, const struct task *task, int64_t now_us)
+{
+    if (core_make_room((void **)&gpu->residents, &gpu->residents_room, gpu->n_residents, sizeof *gpu->residents) < 0)
+        return -ENOMEM;
+    gpu->residents[gpu->n_residents++] = (struct resident){
+        .task = task->id,
+        .uid = task->uid,
+        .since_us = now_us,
+        .grew_us = now_us,
+        .need_bytes = task->request.need.kind >= NEED_ESTIMATED ? task->request.need.bytes : 0,
+    };
+    gpu->mix_since_us = now_us;
+    if (task->whole)
+        gpu->whole_for = task->id;
+    return 0;
+}
+
+static void move_out(struct gpu_view *gpu, uint64_t id, int64_t now_us)
+{
+    struct resident *resident = gpu_view_resident(gpu, id);
+    if (!resident)
+        return;
+    struct resident *end = gpu->residents + gpu->n_residents--;
+    memmove(resident, resident + 1, (size_t)(end - resident - 1) * sizeof *resident);
+    gpu->mix_since_us = now_us;
+    if (gpu->whole_for == id)
+        gpu->whole_for = 0;
+}
+
+static void note_company(struct core *core, struct task *task, const struct gpu_view *gpu)
+{
+    if (gpu->foreign_processes.valid && gpu->foreign_processes.value > 0)
+        task->had_company = true;
+    for (int i = 0; i < gpu->n_residents; i++) {
+        struct task *other = core_find(core, gpu->residents[i].task);
+        if (other && other != task)
+            task->had_company = other->had_company = true;
+    }
+}
+
+static bool is_waiting(const struct task *task)
+{
+    return task->state == TASK_QUEUED || task->state == TASK_RECOVERING;
+}
+
+static int apply_place(struct core *core, struct task *task, const struct event *event)
+{
+    if (!is_waiting(task) || event->place.n < 1)
+        return CORE_NOT_NOW;
+    for (int i = 0; i < event->place.n; i++)
+        if (event->place.gpus[i] < 0 || event->place.gpus[i] >= core->view.n_gpus)
+            return CORE_NOT_NOW;
+    int *gpus = calloc((size_t)event->place.n, sizeof *gpus);
+    if (!gpus)
+        return -ENOMEM;
+
+    stop_waiting(task, event->time_us);
+    forget_drains(core, task->id);
+    task_move(task, TASK_STARTING);
+    task->gpus = memcpy(gpus, event->place.gpus, (size_t)event->place.n * sizeof *gpus);
+    task->n_gpus = event->place.n;
+    task->whole = event->place.whole;
+    task->sharing = event->place.sharing;
+    task->had_company = false;
+    task->attempts++;
+    task->started_us = event->time_us;
+    for (int i = 0; i < task->n_gpus; i++) {
+        struct gpu_view *gpu = &core->view.gpus[gpus[i]];
+        note_company(core, task, gpu);
+        if (move_in(gpu, task, event->time_us) < 0)
+            return -ENOMEM;
+    }
+    core->view.last_placed = gpus[0];
+    return 0;
+}
+
+static void free_reservation(struct core *core, struct task *task, int64_t now_us)
+{
+    for (int i = 0; i < task->n_gpus; i++)
+        move_out(&core->view.gpus[task->gpus[i]], task->id, now_us);
+    free(task->gpus);
+    task->gpus = NULL;
+    task->n_gpus = 0;
+    task->executed_us += now_us - task->started_us;
+}
+
+static int apply_started(struct task *task)
+{
+    if (task->state != TASK_STARTING)
+        return CORE_NOT_NOW;
+    task_move(task, TASK_RUNNING);
+    task->has_process = true;
+    if (task->ending)
+        task_move(task, TASK_ENDING);
+    return 0;
+}
+
+/* The start never happened: as if it had not been placed, but for the time that has passed. */
+static int apply_unstarted(struct core *core, struct task *task, const struct event *event)
+{
+    if (task->state != TASK_STARTING)
+        return CORE_NOT_NOW;
+    free_reservation(core, task, event->time_us);
+    start_waiting_where_it_belongs(core, task, event->time_us);
+    return 0;
+}
+
+static int apply_exited(struct core *core, struct task *task, const struct event *event)
+{
+    if (!task_state_holds_gpus(task->state))
+        return CORE_NOT_NOW;
+    free_reservation(core, task, event->time_us);
+    task->has_process = false;
+    task->exit = event->exited;
+    task->ended_us = event->time_us;
+    if (event->exited.failure == FAILURE_GPU_OOM)
+        task->oom_count++;
+    task_move(task, TASK_EXITED);
+    return 0;
+}
+
+static int apply_cancel(struct task *task)
+{
+    if (task_state_is_done(task->state) || task->state == TASK_EXITED || task->ending)
+        return CORE_NOT_NOW;
+    task->ending = FAILURE_CANCELLED;
+    if (task->state == TASK_RUNNING)
+        task_move(task, TASK_ENDING);
+    return 0;
+}
+
+static int apply_expire(struct task *task)
+{
+    if (task->state != TASK_RUNNING)
+        return CORE_NOT_NOW;
+    task->ending = FAILURE_TIME_LIMIT;
+    task_move(task, TASK_ENDING);
+    return 0;
+}
+
+static int apply_hold(struct core *core, struct task *task, const struct event *event)
+{
+    if (!is_waiting(task))
+        return CORE_NOT_NOW;
+    stop_waiting(task, event->time_us);
+    task->queued_us = event->time_us;
+    forget_drains(core, task->id);
+    task_move(task, TASK_HELD);
+    return 0;
+}
+
+static int apply_release(struct core *core, struct task *task, const struct event *event)
+{
+    if (task->state != TASK_HELD)
+        return CORE_NOT_NOW;
+    stop_waiting(task, event->time_us);
+    start_waiting_where_it_belongs(core, task, event->time_us);
+    return 0;
+}
+
+static int apply_recover(struct core *core, struct task *task, const struct event *event)
+{
+    if (task->state != TASK_EXITED)
+        return CORE_NOT_NOW;
+    start_waiting_where_it_belongs(core, task, event->time_us);
+    return 0;
+}
+
+static int apply_end(struct core *core, struct task *task, const struct event *event)
+{
+    if (!task_state_is_done(event->end) || !task_may_move(task->state, event->end))
+        return CORE_NOT_NOW;
+    if (task->state != TASK_EXITED)
+        stop_waiting(task, event->time_us);
+    forget_drains(core, task->id);
+    task->ended_us = event->time_us;
+    task_move(task, event->end);
+    return 0;
+}
+
+static int apply_to_task(struct core *core, struct task *task, const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_ESTIMATE:
+        task->request.need = event->estimate;
+        return 0;
+    case EVENT_STARTED:
+        return apply_started(task);
+    case EVENT_UNSTARTED:
+        return apply_unstarted(core, task, event);
+    case EVENT_EXITED:
+        return apply_exited(core, task, event);
+    case EVENT_CANCEL:
+        return apply_cancel(task);
+    case EVENT_HOLD:
+        return apply_hold(core, task, event);
+    case EVENT_RELEASE:
+        return apply_release(core, task, event);
+    case EVENT_PLACE:
+        return apply_place(core, task, event);
+    case EVENT_EXPIRE:
+        return apply_expire(task);
+    case EVENT_RECOVER:
+        return apply_recover(core, task, event);
+    case EVENT_END:
+        return apply_end(core, task, event);
+    default:
+        return CORE_NOT_NOW;
+    }
+}
+
+int core_apply(struct core *core, const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_GPUS:
+        return apply_gpus(core, event);
+    case EVENT_SUBMIT:
+        return apply_submit(core, event);
+    case EVENT_SAMPLE:
+        return core_take_sample(core, event);
+    case EVENT_TICK:
+        return 0;
+    default:
+        break;
+    }
+    struct task *task = core_find(core, event->task);
+    if (!task)
+        return CORE_NO_SUCH_TASK;
+    int r = apply_to_task(core, task, event);
+    assert(r != 0 || task_is_sound(task));
+    return r;
+}

@@ -1,0 +1,48 @@
+/* What the files of this room share. */
+#ifndef COLLOC_CORE_PRIVATE_H
+#define COLLOC_CORE_PRIVATE_H
+
+#include "core/core.h"
+
+struct core {
+    struct core_settings settings;
+    struct cluster_view view;
+
+    struct task **tasks; /* by id, rising */
+    int n_tasks, tasks_room;
+    struct task_queue main_queue, recovery_queue;
+
+    struct effect *effects;
+    int n_effects, effects_room;
+
+    int *chosen;              /* scratch: one per GPU */
+    struct verdict *verdicts; /* scratch: one per GPU */
+
+    uint64_t waiting_task; /* of the last EFFECT_WAIT, and what it was about */
+    uint64_t waiting_why;
+};
+
+/* tasks.c */
+struct task *core_find(const struct core *core, uint64_t id);
+struct task *core_new_task(struct core *core, uint64_t id); /* zeroed but for its id; NULL when memory is out */
+void core_free_tasks(struct core *core);
+
+/* Grows an array by doubling so that one more item fits. 0 or -ENOMEM. */
+int core_make_room(void **array, int *room, int count, size_t item);
+
+/* Takes a sample into the view: windows, what each task uses, who has settled. (sample.c) 0, CORE_NOT_NOW or -ENOMEM.
+ */
+int core_take_sample(struct core *core, const struct event *event);
+
+/* The policies' question for one task, without asking it. */
+struct placement_query core_query(const struct core *core, const struct task *task, int64_t now_us);
+const struct policy *core_policy_of(const struct core *core, const struct task *task);
+
+/* Starts what can start: the recovery queue first. (schedule.c) 0 or -ENOMEM. */
+int core_schedule(struct core *core, int64_t now_us);
+
+/* Applies a decision and leaves it to be written. 0 or -ENOMEM. (core.c) */
+int core_decide(struct core *core, const struct event *event);
+int core_add_effect(struct core *core, enum effect_kind kind, uint64_t task, const struct event *event);
+
+#endif

@@ -1,0 +1,28 @@
+#include "core/event.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const char *const names[EVENT_KINDS] = {
+    [EVENT_GPUS] = "GPUS",       [EVENT_SUBMIT] = "SUBMIT",   [EVENT_ESTIMATE] = "ESTIMATE",
+    [EVENT_SAMPLE] = "SAMPLE",   [EVENT_STARTED] = "STARTED", [EVENT_UNSTARTED] = "UNSTARTED",
+    [EVENT_EXITED] = "EXITED",   [EVENT_CANCEL] = "CANCEL",   [EVENT_HOLD] = "HOLD",
+    [EVENT_RELEASE] = "RELEASE", [EVENT_TICK] = "TICK",       [EVENT_PLACE] = "PLACE",
+    [EVENT_EXPIRE] = "EXPIRE",   [EVENT_RECOVER] = "RECOVER", [EVENT_END] = "END",
+};
+
+const char *event_name(enum event_kind kind)
+{
+    return names[kind];
+}
+
+int event_parse_name(const char *name, enum event_kind *ret_kind)
+{
+    for (int i = 0; i < EVENT_KINDS; i++) {
+        if (strcmp(names[i], name) == 0) {
+            *ret_kind = (enum event_kind)i;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}

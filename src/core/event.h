@@ -1,0 +1,77 @@
+/*
+ * Events: everything that ever happens to the core. Inputs tell what the world did, decisions what the core decided;
+ * both change the state through core_apply, and all but samples and ticks are written to the log.
+ */
+#ifndef COLLOC_CORE_EVENT_H
+#define COLLOC_CORE_EVENT_H
+
+#include "core/view.h"
+
+enum event_kind {
+    /* inputs */
+    EVENT_GPUS,      /* these are the GPUs now: known ones keep their index, absent ones count as lost */
+    EVENT_SUBMIT,    /* a task, in the main queue or held */
+    EVENT_ESTIMATE,  /* what a pending task needs is known now */
+    EVENT_SAMPLE,    /* of one GPU */
+    EVENT_STARTED,   /* the attempt has a process */
+    EVENT_UNSTARTED, /* the attempt never had one and never will: back to its queue */
+    EVENT_EXITED,    /* the attempt's process tree has gone */
+    EVENT_CANCEL,    /* somebody who may wants the task to end */
+    EVENT_HOLD,
+    EVENT_RELEASE,
+    EVENT_TICK, /* nothing but time went by */
+    /* decisions */
+    EVENT_PLACE,   /* these GPUs are the task's */
+    EVENT_EXPIRE,  /* its time limit is over: told to end */
+    EVENT_RECOVER, /* it ran out of GPU memory beside others: into the recovery queue */
+    EVENT_END,     /* it is done, in this state */
+    EVENT_KINDS
+};
+
+/* One GPU at one instant. */
+struct core_sample {
+    int gpu;
+    bool lost;
+    struct reading mem_used_bytes;
+    struct reading smact;             /* 0..1 */
+    struct reading utilisation;       /* 0..1 */
+    struct reading foreign_processes; /* how many compute processes there are not ours */
+    struct task_memory {
+        uint64_t task;
+        struct reading mem_used_bytes;
+    } * tasks; /* of ours, as far as the driver tells; need not be complete */
+    int n_tasks;
+};
+
+struct event {
+    enum event_kind kind;
+    int64_t time_us;
+    uint64_t task; /* 0: of no task */
+    union {
+        struct {
+            const struct gpu_identity *list;
+            int n;
+        } gpus;
+        struct {
+            uint32_t uid;
+            bool held;
+            struct task_request request;
+        } submit;
+        struct need estimate;
+        struct core_sample sample;
+        struct task_exit exited;
+        struct {
+            const int *gpus;
+            int n;
+            bool whole;
+            enum sharing sharing;
+        } place;
+        enum task_state end;
+    };
+};
+
+/* "SUBMIT", "PLACE", ...: stable, they stand in logs. And back: -EINVAL for no such name. */
+const char *event_name(enum event_kind kind);
+int event_parse_name(const char *name, enum event_kind *ret_kind);
+
+#endif

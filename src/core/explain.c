@@ -1,0 +1,203 @@
+/* Why a task waits, in words; and whether a request can ever be met. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "core/core_private.h"
+
+/* With more GPUs than that the rest is counted, not listed. */
+#define GPUS_LISTED 8
+
+struct line {
+    char *text;
+    size_t size, used;
+};
+
+static void line_add(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void line_add(struct line *line, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(line->text + line->used, line->size - line->used, format, args);
+    va_end(args);
+    line->used += (size_t)n;
+    if (line->used >= line->size)
+        line->used = line->size - 1;
+}
+
+static void add_memory_short(struct line *line, const struct verdict *verdict)
+{
+    char text[32];
+    line_add(line, "%s short", format_size((int64_t)(verdict->limit - verdict->have), text, sizeof text));
+}
+
+static void add_not_idle(struct line *line, const struct verdict *verdict)
+{
+    if (verdict->have > 0)
+        line_add(line, "%.0f task%s there, has to be idle", verdict->have, verdict->have > 1 ? "s" : "");
+    else if (verdict->limit > 0)
+        line_add(line, "in use by others (%.0f process%s), has to be idle", verdict->limit,
+                 verdict->limit > 1 ? "es" : "");
+    else
+        line_add(line, "not known to be idle (memory in use, or no list of processes)");
+}
+
+static void add_verdict(struct line *line, const struct verdict *verdict)
+{
+    switch (verdict->kind) {
+    case VERDICT_FITS:
+        line_add(line, "fits");
+        break;
+    case VERDICT_NOT_A_PLACE:
+        line_add(line, "split into MIG instances");
+        break;
+    case VERDICT_LOST:
+        line_add(line, "lost");
+        break;
+    case VERDICT_NO_SAMPLE:
+        line_add(line, "no recent reading");
+        break;
+    case VERDICT_MIG_ONE_ONLY:
+        line_add(line, "MIG instances serve tasks of one GPU only");
+        break;
+    case VERDICT_TAKEN:
+        line_add(line, "task %" PRIu64 " has it to itself", verdict->task);
+        break;
+    case VERDICT_DRAINED:
+        line_add(line, "kept free for task %" PRIu64 ", which recovers", verdict->task);
+        break;
+    case VERDICT_HOLD_OFF:
+        line_add(line, "task %" PRIu64 " is still taking its memory", verdict->task);
+        break;
+    case VERDICT_NOT_IDLE:
+        add_not_idle(line, verdict);
+        break;
+    case VERDICT_FULL:
+        line_add(line, "%.0f tasks there already", verdict->have);
+        break;
+    case VERDICT_MEMORY_UNKNOWN:
+        line_add(line, "free memory not known");
+        break;
+    case VERDICT_MEMORY_SHORT:
+        add_memory_short(line, verdict);
+        break;
+    case VERDICT_SMACT_UNKNOWN:
+        line_add(line, "activity not known");
+        break;
+    case VERDICT_SMACT_HIGH:
+        line_add(line, "SMACT %.2f over %.2f", verdict->have, verdict->limit);
+        break;
+    case VERDICT_UTILISATION_HIGH:
+        line_add(line, "utilisation %.2f over %.2f (SMACT not reported)", verdict->have, verdict->limit);
+        break;
+    }
+}
+
+static void add_verdicts(struct line *line, const struct core *core, const struct verdict *verdicts)
+{
+    int listed = 0, more = 0;
+    for (int i = 0; i < core->view.n_gpus; i++) {
+        if (verdicts[i].kind == VERDICT_NOT_A_PLACE)
+            continue;
+        if (listed == GPUS_LISTED) {
+            more++;
+            continue;
+        }
+        line_add(line, "%sGPU %s: ", listed ? "; " : "", core->view.gpus[i].id.label);
+        add_verdict(line, &verdicts[i]);
+        listed++;
+    }
+    if (more)
+        line_add(line, "; and %d more", more);
+    if (listed == 0)
+        line_add(line, "there is no GPU");
+}
+
+static int ahead_of(const struct task *task)
+{
+    int n = 0;
+    for (const struct task *other = task->previous; other; other = other->previous)
+        n++;
+    return n;
+}
+
+static bool waits_for_others(const struct core *core, const struct task *task)
+{
+    return task->queue == &core->main_queue && task->previous;
+}
+
+const char *core_explain(const struct core *core, uint64_t id, int64_t now_us, char *buffer, size_t size)
+{
+    struct line line = {buffer, size, 0};
+    buffer[0] = '\0';
+    const struct task *task = core_find(core, id);
+    if (task && task->state == TASK_HELD)
+        line_add(&line, "held; `colloc release %" PRIu64 "` lets it go on", id);
+    if (!task || !task->queue)
+        return buffer;
+    if (waits_for_others(core, task)) {
+        int n = ahead_of(task);
+        line_add(&line, "%d task%s before it in the queue", n, n > 1 ? "s are" : " is");
+        return buffer;
+    }
+    if (task->request.need.kind == NEED_PENDING) {
+        line_add(&line, "its memory is being estimated");
+        return buffer;
+    }
+
+    struct verdict *verdicts = calloc((size_t)core->view.n_gpus + 1, sizeof *verdicts);
+    int *chosen = calloc((size_t)core->view.n_gpus + 1, sizeof *chosen);
+    if (verdicts && chosen) {
+        struct placement_query query = core_query(core, task, now_us);
+        core_policy_of(core, task)->choose(&query, chosen, verdicts);
+        add_verdicts(&line, core, verdicts);
+    }
+    free(verdicts);
+    free(chosen);
+    return buffer;
+}
+
+const char *core_reason_word(const struct core *core, uint64_t id)
+{
+    const struct task *task = core_find(core, id);
+    if (task && task->state == TASK_HELD)
+        return "JobHeldUser";
+    if (!task || !task->queue)
+        return "None";
+    if (task->state == TASK_RECOVERING)
+        return "Recovering";
+    return waits_for_others(core, task) ? "Priority" : "Resources";
+}
+
+/* How many places can ever serve the request: `bytes` on each, and instances only one by one. */
+static int places_for(const struct core *core, const struct task_request *request, int64_t bytes)
+{
+    int n = 0;
+    for (int i = 0; i < core->view.n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[i];
+        bool usable = gpu->id.is_place && !(gpu->id.is_mig_instance && request->gpus > 1);
+        n += usable && gpu->id.mem_total_bytes >= bytes;
+    }
+    return n;
+}
+
+int core_check_request(const struct core *core, const struct task_request *request, struct fault *fault)
+{
+    if (request->gpus < 1)
+        return fault_set(fault, EINVAL, "gpus=%d: a task takes one GPU or more", request->gpus);
+    int places = places_for(core, request, 0);
+    if (request->gpus > places)
+        return fault_set(fault, EINVAL, "gpus=%d: this server has %d%s", request->gpus, places,
+                         places == core->view.n_gpus ? " GPUs" : " GPUs that one task can use together");
+    if (request->need.kind == NEED_DECLARED && places_for(core, request, request->need.bytes) < request->gpus) {
+        char text[32];
+        return fault_set(fault, EINVAL, "memory=%s on each of %d GPUs: no such GPUs here, the task could never start",
+                         format_size(request->need.bytes, text, sizeof text), request->gpus);
+    }
+    return 0;
+}

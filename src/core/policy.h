@@ -1,0 +1,62 @@
+/*
+ * A placement policy: a pure function from the view and one task to GPUs for it, or to the reasons why not. The core
+ * knows policies only through this struct; src/policy holds them.
+ */
+#ifndef COLLOC_CORE_POLICY_H
+#define COLLOC_CORE_POLICY_H
+
+#include "core/view.h"
+
+/* What one GPU says to one task. */
+enum verdict_kind {
+    VERDICT_FITS,
+    VERDICT_NOT_A_PLACE,     /* its MIG instances are */
+    VERDICT_LOST,            /* the driver lost it */
+    VERDICT_NO_SAMPLE,       /* nothing recent is known of it */
+    VERDICT_MIG_ONE_ONLY,    /* a task of several GPUs cannot use instances */
+    VERDICT_TAKEN,           /* `task` has it to itself */
+    VERDICT_DRAINED,         /* kept free for `task`, which recovers */
+    VERDICT_HOLD_OFF,        /* `task` is still taking its memory */
+    VERDICT_NOT_IDLE,        /* the task wants it to itself: `have` tasks of ours, `limit` processes of others */
+    VERDICT_FULL,            /* `have` tasks already */
+    VERDICT_MEMORY_UNKNOWN,  /* the driver does not say how much is free */
+    VERDICT_MEMORY_SHORT,    /* `have` bytes free, `limit` wanted */
+    VERDICT_SMACT_UNKNOWN,   /* neither SMACT nor utilisation is known */
+    VERDICT_SMACT_HIGH,      /* `have` over `limit` */
+    VERDICT_UTILISATION_HIGH /* the same by utilisation, where SMACT is not known */
+};
+
+struct verdict {
+    enum verdict_kind kind;
+    uint64_t task;
+    double have, limit;
+};
+
+struct placement_query {
+    const struct cluster_view *view;
+    const struct conditions *conditions;
+    const struct task *task;
+    int64_t now_us;
+    bool idle_only; /* an exclusive task, or one that recovers */
+};
+
+/* 0 when placed; the positive answers say why not. */
+enum placement_answer {
+    PLACE_NOW = 0,
+    PLACE_WAIT,       /* not now: see the verdicts */
+    PLACE_NEVER_FITS, /* not on this machine as it is */
+};
+
+struct policy {
+    const char *name;
+    const char *help; /* one line for people */
+    bool whole_gpus;  /* every task gets its GPUs to itself for life */
+
+    /*
+     * Picks query->task->request.gpus different GPUs into ret_gpus (best first) and says of each GPU what stands
+     * against it in ret_verdicts[view->n_gpus]. Reads nothing but the query. PLACE_NOW or PLACE_WAIT.
+     */
+    enum placement_answer (*choose)(const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts);
+};
+
+#endif

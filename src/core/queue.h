@@ -1,0 +1,20 @@
+/* A first-in first-out queue of tasks, linked through the tasks themselves. */
+#ifndef COLLOC_CORE_QUEUE_H
+#define COLLOC_CORE_QUEUE_H
+
+#include "core/task.h"
+
+struct task_queue {
+    struct task *first, *last;
+    int count;
+};
+
+void queue_push_back(struct task_queue *queue, struct task *task);
+
+/* Puts it where its submission belongs: behind all that were submitted no later. For tasks that come back. */
+void queue_push_in_order(struct task_queue *queue, struct task *task);
+
+/* Takes the task out of the queue that it is in. */
+void queue_remove(struct task *task);
+
+#endif

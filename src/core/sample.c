@@ -1,0 +1,81 @@
+/* From samples to the view: monitoring windows, and whether a task has taken its memory. */
+#include <errno.h>
+
+#include "base/units.h"
+#include "core/core_private.h"
+
+/* Samples of the present mix of tasks that outweigh those of the mix before. */
+#define MIX_SAMPLES_ENOUGH 3
+/* A process with less has hardly more than its CUDA context: measured contexts run from 287 to 667 MiB. */
+#define CONTEXT_BYTES (768 * MIB)
+/* Growth that counts: an allocator's small segments do not. */
+#define GROWTH_BYTES (64 * MIB)
+#define GROWTH_SHARE 0.02
+
+static bool has_risen(const struct resident *resident, double used)
+{
+    double enough = resident->need_bytes ? 0.5 * (double)resident->need_bytes : (double)CONTEXT_BYTES;
+    return used >= enough;
+}
+
+/* What the resident uses: the driver's word, or all that the GPU uses when it is the only one there. */
+static struct reading used_by(const struct gpu_view *gpu, const struct resident *resident,
+                              const struct core_sample *sample)
+{
+    for (int i = 0; i < sample->n_tasks; i++)
+        if (sample->tasks[i].task == resident->task)
+            return sample->tasks[i].mem_used_bytes;
+    return gpu->n_residents == 1 ? gpu->mem_used_bytes : READING_NONE;
+}
+
+static void watch_settling(const struct core_settings *settings, struct gpu_view *gpu, struct resident *resident,
+                           int64_t now_us)
+{
+    struct reading used = resident->mem_used_bytes;
+    if (resident->settled)
+        return;
+    if (used.valid && used.value > resident->level_bytes * (1 + GROWTH_SHARE) + (double)GROWTH_BYTES) {
+        resident->level_bytes = used.value;
+        resident->grew_us = now_us;
+    }
+    if (!resident->risen && used.valid && has_risen(resident, used.value)) {
+        resident->risen = true;
+        gpu->mix_since_us = now_us;
+    }
+    resident->settled = (resident->risen && now_us - resident->grew_us >= settings->settle_us) ||
+                        now_us - resident->since_us >= settings->settle_max_us;
+}
+
+static void note_foreign_company(struct core *core, const struct gpu_view *gpu)
+{
+    if (!gpu->foreign_processes.valid || gpu->foreign_processes.value == 0)
+        return;
+    for (int i = 0; i < gpu->n_residents; i++)
+        core_find(core, gpu->residents[i].task)->had_company = true;
+}
+
+int core_take_sample(struct core *core, const struct event *event)
+{
+    const struct core_sample *sample = &event->sample;
+    if (sample->gpu < 0 || sample->gpu >= core->view.n_gpus)
+        return CORE_NOT_NOW;
+
+    struct gpu_view *gpu = &core->view.gpus[sample->gpu];
+    gpu->health = sample->lost ? GPU_LOST : GPU_OK;
+    gpu->sampled_us = event->time_us;
+    gpu->mem_used_bytes = sample->mem_used_bytes;
+    gpu->foreign_processes = sample->foreign_processes;
+    int64_t length = core->settings.window_us;
+    if (window_add(&gpu->smact, event->time_us, length, sample->smact) < 0 ||
+        window_add(&gpu->utilisation, event->time_us, length, sample->utilisation) < 0)
+        return -ENOMEM;
+
+    note_foreign_company(core, gpu);
+    for (int i = 0; i < gpu->n_residents; i++) {
+        gpu->residents[i].mem_used_bytes = used_by(gpu, &gpu->residents[i], sample);
+        watch_settling(&core->settings, gpu, &gpu->residents[i], event->time_us);
+    }
+    gpu->smact_mean = window_mean(&gpu->smact, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
+    gpu->utilisation_mean = window_mean(&gpu->utilisation, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
+    return 0;
+}

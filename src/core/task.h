@@ -1,0 +1,141 @@
+/*
+ * A task: what was asked for, where it is in its life, what it holds. The core keeps no more of a task than decisions
+ * need; its script, environment and name are the driver's.
+ */
+#ifndef COLLOC_CORE_TASK_H
+#define COLLOC_CORE_TASK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct policy;
+struct task_queue;
+
+/* What the scheduler may assume of the GPU memory a task takes on each of its GPUs. */
+enum need_kind {
+    NEED_UNKNOWN,   /* nothing is known: the policies' floor of free memory applies */
+    NEED_PENDING,   /* an estimator is at work: the task waits for it */
+    NEED_ESTIMATED, /* may be wrong: a need beyond every GPU means "a GPU to itself" */
+    NEED_DECLARED,  /* the user's word: a need beyond every GPU is refused */
+};
+
+struct need {
+    enum need_kind kind;
+    int64_t bytes; /* of NEED_ESTIMATED and NEED_DECLARED; context included, as nvidia-smi shows it */
+};
+
+/* How a task shares its GPU with others. */
+enum sharing {
+    SHARING_STREAMS, /* plain processes, time-sliced by the driver */
+    SHARING_MPS,     /* clients of an MPS server */
+};
+
+struct task_request {
+    int gpus;                    /* 1 or more, all or none */
+    const struct policy *policy; /* NULL: the core's default */
+    bool exclusive;              /* nobody else on its GPUs as long as it runs */
+    enum sharing sharing;
+    struct need need;
+    int64_t time_limit_us; /* of one attempt; 0: none */
+};
+
+enum task_state {
+    TASK_HELD,       /* in no queue until released */
+    TASK_QUEUED,     /* in the main queue */
+    TASK_RECOVERING, /* in the recovery queue: it ran out of GPU memory and waits for GPUs to itself */
+    TASK_STARTING,   /* has its GPUs, its process is not known yet */
+    TASK_RUNNING,    /* has its GPUs and a process */
+    TASK_ENDING,     /* as RUNNING, but it has been told to end (`ending` says why) */
+    TASK_EXITED,     /* its process is gone, what that means is decided in the same step */
+    TASK_COMPLETED,  /* from here on: done */
+    TASK_FAILED,
+    TASK_CANCELLED,
+    TASK_TIMEOUT,
+    TASK_OUT_OF_MEMORY,
+    TASK_STATES
+};
+
+/* Why an attempt failed, as the log and the exit status prove it. */
+enum task_failure {
+    FAILURE_NONE,
+    FAILURE_GPU_OOM,
+    FAILURE_HOST_OOM,
+    FAILURE_PROGRAM,
+    FAILURE_SIGNAL,
+    FAILURE_TIME_LIMIT,
+    FAILURE_CANCELLED,
+    FAILURE_LAUNCH,
+    FAILURE_LOST,
+    TASK_FAILURES
+};
+
+struct task_exit {
+    enum task_failure failure;
+    int code;   /* exit status, or -1 */
+    int signal; /* that ended it, or 0 */
+};
+
+struct task {
+    uint64_t id;
+    uint32_t uid;
+    struct task_request request;
+    enum task_state state;
+    enum task_failure ending; /* FAILURE_CANCELLED or FAILURE_TIME_LIMIT once it was told to end */
+
+    int *gpus;            /* its reservation: indices into the view; NULL when it holds none */
+    int n_gpus;           /* 0 when it holds none */
+    bool has_process;     /* known to run (or to have been spawned) */
+    bool whole;           /* its GPUs take nobody else as long as it runs */
+    bool had_company;     /* another task was on one of its GPUs at some time of this attempt */
+    enum sharing sharing; /* of this attempt */
+    int attempts;
+    int oom_count;
+    struct task_exit exit; /* of the last attempt */
+
+    int64_t submitted_us;
+    int64_t queued_us;  /* since when it waits, this time */
+    int64_t started_us; /* of the last attempt; meaningless before the first */
+    int64_t ended_us;
+    int64_t waited_us;   /* in queues, finished waits only */
+    int64_t executed_us; /* in execution, finished attempts only */
+
+    struct task *next, *previous; /* in `queue` */
+    struct task_queue *queue;     /* the one it is in, or NULL */
+};
+
+/* "PENDING", "RUNNING", ...: the words Slurm users know. */
+const char *task_state_word(enum task_state state);
+
+/* The internal name, for traces: "queued", "recovering", ... */
+const char *task_state_name(enum task_state state);
+
+/* "gpu-oom", ...; "none" for FAILURE_NONE. And back: -EINVAL for no such name. */
+const char *task_failure_name(enum task_failure failure);
+int task_failure_parse(const char *name, enum task_failure *ret_failure);
+
+const char *sharing_name(enum sharing sharing);
+int sharing_parse(const char *name, enum sharing *ret_sharing);
+
+static inline bool task_state_is_done(enum task_state state)
+{
+    return state >= TASK_COMPLETED;
+}
+
+static inline bool task_state_holds_gpus(enum task_state state)
+{
+    return state == TASK_STARTING || state == TASK_RUNNING || state == TASK_ENDING;
+}
+
+/* May a task go from one state to the other? The life-cycle table. */
+bool task_may_move(enum task_state from, enum task_state to);
+
+/*
+ * The invariant: in a queue exactly when it waits, a reservation exactly when it is starting, running or ending, a
+ * process exactly when running or ending.
+ */
+bool task_is_sound(const struct task *task);
+
+/* Moves the task. Aborts the program on a move the table does not allow: going on would risk other people's runs. */
+void task_move(struct task *task, enum task_state to);
+
+#endif

@@ -1,0 +1,88 @@
+/* All tasks by id, in one rising array: ids come in order, so that adding is appending. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/core_private.h"
+
+int core_make_room(void **array, int *room, int count, size_t item)
+{
+    if (count < *room)
+        return 0;
+    int larger = *room ? *room * 2 : 16;
+    void *grown = realloc(*array, (size_t)larger * item);
+    if (!grown)
+        return -ENOMEM;
+    *array = grown;
+    *room = larger;
+    return 0;
+}
+
+/* The position of the first task with an id of at least `id`. */
+static int lower_bound(const struct core *core, uint64_t id)
+{
+    int low = 0, high = core->n_tasks;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (core->tasks[middle]->id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct task *core_find(const struct core *core, uint64_t id)
+{
+    int i = lower_bound(core, id);
+    return i < core->n_tasks && core->tasks[i]->id == id ? core->tasks[i] : NULL;
+}
+
+struct task *core_new_task(struct core *core, uint64_t id)
+{
+    struct task *task = calloc(1, sizeof *task);
+    if (!task || core_make_room((void **)&core->tasks, &core->tasks_room, core->n_tasks, sizeof *core->tasks) < 0) {
+        free(task);
+        return NULL;
+    }
+    int at = lower_bound(core, id);
+    memmove(&core->tasks[at + 1], &core->tasks[at], (size_t)(core->n_tasks - at) * sizeof *core->tasks);
+    core->tasks[at] = task;
+    core->n_tasks++;
+    task->id = id;
+    return task;
+}
+
+static void task_free(struct task *task)
+{
+    free(task->gpus);
+    free(task);
+}
+
+void core_free_tasks(struct core *core)
+{
+    for (int i = 0; i < core->n_tasks; i++)
+        task_free(core->tasks[i]);
+    free(core->tasks);
+}
+
+const struct task *core_task(const struct core *core, uint64_t id)
+{
+    return core_find(core, id);
+}
+
+const struct task *core_next_task(const struct core *core, uint64_t id)
+{
+    int i = lower_bound(core, id + 1);
+    return i < core->n_tasks ? core->tasks[i] : NULL;
+}
+
+void core_forget(struct core *core, uint64_t id)
+{
+    int i = lower_bound(core, id);
+    if (i == core->n_tasks || core->tasks[i]->id != id || !task_state_is_done(core->tasks[i]->state))
+        return;
+    task_free(core->tasks[i]);
+    core->n_tasks--;
+    memmove(&core->tasks[i], &core->tasks[i + 1], (size_t)(core->n_tasks - i) * sizeof *core->tasks);
+}

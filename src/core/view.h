@@ -1,0 +1,86 @@
+/*
+ * The view of the GPUs: what the core knows of each place a task can go (a whole GPU or a MIG instance). Policies
+ * read it, only the core writes it.
+ */
+#ifndef COLLOC_CORE_VIEW_H
+#define COLLOC_CORE_VIEW_H
+
+#include "base/reading.h"
+#include "core/task.h"
+#include "core/window.h"
+
+struct gpu_identity {
+    char uuid[96];
+    char label[16]; /* the index as people know it: "0", or "0:1" for a MIG instance */
+    char name[64];
+    int64_t mem_total_bytes;
+    bool is_place;        /* false: a GPU whose MIG instances are the places */
+    bool is_mig_instance; /* CUDA lets a process see one instance only */
+};
+
+enum gpu_health {
+    GPU_UNSEEN, /* no valid sample yet */
+    GPU_OK,
+    GPU_LOST, /* the driver says so, or it is no longer listed */
+};
+
+/* A task on a GPU, and whether it has taken its memory there. */
+struct resident {
+    uint64_t task;
+    uint32_t uid;
+    int64_t since_us;
+    int64_t need_bytes; /* 0: not known */
+    bool risen;         /* its memory went beyond what a bare CUDA context takes */
+    bool settled;       /* and has stopped growing; or it was waited for long enough */
+    double level_bytes; /* memory when it last grew */
+    int64_t grew_us;    /* when that was */
+    struct reading mem_used_bytes;
+};
+
+struct gpu_view {
+    struct gpu_identity id;
+    enum gpu_health health;
+    int64_t sampled_us; /* of the last valid sample */
+    struct reading mem_used_bytes;
+    struct reading foreign_processes; /* compute processes that are not ours: how many */
+    struct window smact, utilisation;
+    int64_t mix_since_us;            /* since when the same tasks have been at work there */
+    struct reading smact_mean;       /* over the window, of this mix when it has been seen long enough */
+    struct reading utilisation_mean; /* likewise; an upper bound of SMACT where there is no SMACT */
+    struct resident *residents;
+    int n_residents, residents_room;
+    uint64_t whole_for;   /* the task that has it to itself, or 0 */
+    uint64_t drained_for; /* the recovered task that it is kept free for, or 0 */
+};
+
+struct cluster_view {
+    struct gpu_view *gpus;
+    int n_gpus;
+    int last_placed; /* the GPU of the newest placement, or -1 */
+};
+
+/* What policies ask for, as settings of the daemon or the simulator. */
+struct conditions {
+    double smact_max;        /* the thesis: 0.80 (section 6.2.2) */
+    int64_t min_free_bytes;  /* when nothing is known of the task; the thesis: 5 GB */
+    int64_t margin_bytes;    /* beyond what is known of it; the thesis: 2 GB */
+    int64_t sample_valid_us; /* a sample older than that says nothing */
+    int tasks_per_gpu_max;   /* 0: no limit */
+};
+
+/* The resident of that task, or NULL. */
+struct resident *gpu_view_resident(const struct gpu_view *gpu, uint64_t task);
+
+/* The resident that is still taking its memory (the newest such), or NULL. */
+const struct resident *gpu_view_unsettled(const struct gpu_view *gpu);
+
+/*
+ * Nobody at work there: no task of ours, no process of others and hardly any memory in use (what a crash left behind is
+ * not idle). Where the driver does not list processes, no activity must stand for it. What is not known is not idle.
+ */
+bool gpu_view_is_idle(const struct gpu_view *gpu);
+
+/* Free memory as sampled. Not valid without a sample. */
+struct reading gpu_view_free_bytes(const struct gpu_view *gpu);
+
+#endif

@@ -1,0 +1,64 @@
+#include "core/window.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+void window_fini(struct window *window)
+{
+    free(window->ring);
+    *window = (struct window){0};
+}
+
+static struct window_entry *entry_at(const struct window *window, int i)
+{
+    return &window->ring[(window->first + i) % window->size];
+}
+
+static int grow(struct window *window)
+{
+    int size = window->size ? window->size * 2 : 32;
+    struct window_entry *ring = calloc((size_t)size, sizeof *ring);
+    if (!ring)
+        return -ENOMEM;
+    for (int i = 0; i < window->count; i++)
+        ring[i] = *entry_at(window, i);
+    free(window->ring);
+    window->ring = ring;
+    window->size = size;
+    window->first = 0;
+    return 0;
+}
+
+int window_add(struct window *window, int64_t time_us, int64_t length_us, struct reading value)
+{
+    while (window->count && entry_at(window, 0)->time_us <= time_us - length_us) {
+        window->first = (window->first + 1) % window->size;
+        window->count--;
+    }
+    if (window->count == window->size && grow(window) < 0)
+        return -ENOMEM;
+    *entry_at(window, window->count++) =
+        (struct window_entry){.time_us = time_us, .value = value.valid ? (float)value.value : NAN};
+    return 0;
+}
+
+struct reading window_mean(const struct window *window, int64_t since_us, int enough)
+{
+    double sum_all = 0, sum_since = 0;
+    int n_all = 0, n_since = 0;
+    if (window->count == 0 || isnan(entry_at(window, window->count - 1)->value))
+        return READING_NONE;
+    for (int i = 0; i < window->count; i++) {
+        const struct window_entry *entry = entry_at(window, i);
+        if (isnan(entry->value))
+            continue;
+        sum_all += entry->value;
+        n_all++;
+        if (entry->time_us >= since_us) {
+            sum_since += entry->value;
+            n_since++;
+        }
+    }
+    return n_since >= enough ? reading_of(sum_since / n_since) : reading_of(sum_all / n_all);
+}

@@ -1,0 +1,119 @@
+#include "policy/conditions.h"
+
+#include <string.h>
+
+static struct verdict verdict(enum verdict_kind kind, uint64_t task, double have, double limit)
+{
+    return (struct verdict){.kind = kind, .task = task, .have = have, .limit = limit};
+}
+
+static const struct verdict fits = {.kind = VERDICT_FITS};
+
+static struct verdict check_place(const struct placement_query *query, const struct gpu_view *gpu)
+{
+    if (!gpu->id.is_place)
+        return verdict(VERDICT_NOT_A_PLACE, 0, 0, 0);
+    if (gpu->health == GPU_LOST)
+        return verdict(VERDICT_LOST, 0, 0, 0);
+    if (gpu->health == GPU_UNSEEN || query->now_us - gpu->sampled_us > query->conditions->sample_valid_us)
+        return verdict(VERDICT_NO_SAMPLE, 0, 0, 0);
+    if (gpu->id.is_mig_instance && query->task->request.gpus > 1)
+        return verdict(VERDICT_MIG_ONE_ONLY, 0, 0, 0);
+    if (gpu->whole_for)
+        return verdict(VERDICT_TAKEN, gpu->whole_for, 0, 0);
+    if (gpu->drained_for && gpu->drained_for != query->task->id)
+        return verdict(VERDICT_DRAINED, gpu->drained_for, 0, 0);
+    return fits;
+}
+
+static struct verdict check_idle(const struct placement_query *query, const struct gpu_view *gpu)
+{
+    const struct need *need = &query->task->request.need;
+    if (!gpu_view_is_idle(gpu))
+        return verdict(VERDICT_NOT_IDLE, 0, gpu->n_residents, reading_or(gpu->foreign_processes, 0));
+    if (need->kind == NEED_DECLARED && need->bytes > gpu->id.mem_total_bytes)
+        return verdict(VERDICT_MEMORY_SHORT, 0, (double)gpu->id.mem_total_bytes, (double)need->bytes);
+    return fits;
+}
+
+static struct verdict check_memory(const struct placement_query *query, const struct gpu_view *gpu)
+{
+    const struct need *need = &query->task->request.need;
+    bool known = need->kind == NEED_ESTIMATED || need->kind == NEED_DECLARED;
+    double wanted = (double)(known ? need->bytes + query->conditions->margin_bytes : query->conditions->min_free_bytes);
+    struct reading free_bytes = gpu_view_free_bytes(gpu);
+    if (!free_bytes.valid)
+        return verdict(VERDICT_MEMORY_UNKNOWN, 0, 0, 0);
+    if (free_bytes.value < wanted)
+        return verdict(VERDICT_MEMORY_SHORT, 0, free_bytes.value, wanted);
+    return fits;
+}
+
+static struct verdict check_activity(const struct placement_query *query, const struct gpu_view *gpu)
+{
+    double max = query->conditions->smact_max;
+    bool has_smact = gpu->smact_mean.valid;
+    struct reading activity = has_smact ? gpu->smact_mean : gpu->utilisation_mean;
+    if (!activity.valid)
+        return verdict(VERDICT_SMACT_UNKNOWN, 0, 0, max);
+    if (activity.value > max)
+        return verdict(has_smact ? VERDICT_SMACT_HIGH : VERDICT_UTILISATION_HIGH, 0, activity.value, max);
+    return fits;
+}
+
+static struct verdict check_sharing(const struct placement_query *query, const struct gpu_view *gpu)
+{
+    int most = query->conditions->tasks_per_gpu_max;
+    if (most && gpu->n_residents >= most)
+        return verdict(VERDICT_FULL, 0, gpu->n_residents, most);
+    const struct resident *newest = gpu_view_unsettled(gpu);
+    if (newest)
+        return verdict(VERDICT_HOLD_OFF, newest->task, 0, 0);
+    struct verdict memory = check_memory(query, gpu);
+    return memory.kind == VERDICT_FITS ? check_activity(query, gpu) : memory;
+}
+
+struct verdict conditions_check(const struct placement_query *query, int i)
+{
+    const struct gpu_view *gpu = &query->view->gpus[i];
+    struct verdict place = check_place(query, gpu);
+    if (place.kind != VERDICT_FITS)
+        return place;
+    if (query->idle_only || gpu_view_is_idle(gpu))
+        return check_idle(query, gpu);
+    return check_sharing(query, gpu);
+}
+
+static bool goes_before(const struct placement_query *query, conditions_before *before, int a, int b)
+{
+    if (before(query, a, b))
+        return true;
+    return !before(query, b, a) && a < b;
+}
+
+/* Keeps the best `most` so far in order: by insertion, since tasks take few GPUs. Returns how many there are now. */
+static int insert(const struct placement_query *query, conditions_before *before, int *best, int n, int most, int gpu)
+{
+    int at = n;
+    while (at > 0 && goes_before(query, before, gpu, best[at - 1]))
+        at--;
+    if (at == most)
+        return n;
+    int last = n < most ? n : most - 1;
+    memmove(&best[at + 1], &best[at], (size_t)(last - at) * sizeof *best);
+    best[at] = gpu;
+    return n < most ? n + 1 : most;
+}
+
+enum placement_answer conditions_choose(const struct placement_query *query, conditions_before *before, int *ret_gpus,
+                                        struct verdict *ret_verdicts)
+{
+    int wanted = query->task->request.gpus, n = 0;
+    int most = wanted < query->view->n_gpus ? wanted : query->view->n_gpus;
+    for (int i = 0; i < query->view->n_gpus; i++) {
+        ret_verdicts[i] = conditions_check(query, i);
+        if (ret_verdicts[i].kind == VERDICT_FITS)
+            n = insert(query, before, ret_gpus, n, most, i);
+    }
+    return n == wanted ? PLACE_NOW : PLACE_WAIT;
+}

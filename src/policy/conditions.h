@@ -1,0 +1,26 @@
+/*
+ * What every policy asks of a GPU before it may take a task, and the picking of the best of those that may: a policy
+ * is then an order among GPUs.
+ */
+#ifndef COLLOC_POLICY_CONDITIONS_H
+#define COLLOC_POLICY_CONDITIONS_H
+
+#include "core/policy.h"
+
+/*
+ * The conditions of the thesis, section 6.2.2: SMACT at most conditions->smact_max over the window; free memory of at
+ * least min_free_bytes when nothing is known of the task, of what it needs and margin_bytes more otherwise. Where SMACT
+ * is not reported, utilisation stands in: it is never below SMACT. An idle GPU takes any task, however large the
+ * estimate, since there is no better place; only a declared need beyond the GPU's memory is refused.
+ * Beyond the thesis: a GPU takes nobody while its newest task is still taking its memory.
+ */
+struct verdict conditions_check(const struct placement_query *query, int gpu);
+
+/* Should GPU a be taken before b? Both fit. Must be a strict order; the lower index wins where neither goes first. */
+typedef bool conditions_before(const struct placement_query *query, int a, int b);
+
+/* The policies' choose: the first task->request.gpus of those that fit, in the order of `before`. */
+enum placement_answer conditions_choose(const struct placement_query *query, conditions_before *before, int *ret_gpus,
+                                        struct verdict *ret_verdicts);
+
+#endif

@@ -1,0 +1,20 @@
+/* Most available GPU memory (thesis 6.2.2, "MAGM"): of the GPUs that meet the conditions the one with most free. */
+#include "policy/conditions.h"
+#include "policy/policy.h"
+
+static bool more_free(const struct placement_query *query, int a, int b)
+{
+    const struct gpu_view *gpus = query->view->gpus;
+    return reading_or(gpu_view_free_bytes(&gpus[a]), -1) > reading_or(gpu_view_free_bytes(&gpus[b]), -1);
+}
+
+static enum placement_answer choose(const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
+{
+    return conditions_choose(query, more_free, ret_gpus, ret_verdicts);
+}
+
+const struct policy policy_magm = {
+    .name = "magm",
+    .help = "most available GPU memory among the GPUs that meet the conditions",
+    .choose = choose,
+};

@@ -1,0 +1,25 @@
+/* Round-robin (thesis 6.2.2): the next GPU in a fixed circle, among those that meet the conditions. */
+#include "policy/conditions.h"
+#include "policy/policy.h"
+
+/* How far round the circle from the GPU of the last placement. */
+static int steps_to(const struct cluster_view *view, int gpu)
+{
+    return (gpu - view->last_placed - 1 + view->n_gpus) % view->n_gpus;
+}
+
+static bool nearer(const struct placement_query *query, int a, int b)
+{
+    return steps_to(query->view, a) < steps_to(query->view, b);
+}
+
+static enum placement_answer choose(const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
+{
+    return conditions_choose(query, nearer, ret_gpus, ret_verdicts);
+}
+
+const struct policy policy_rr = {
+    .name = "rr",
+    .help = "round-robin: the next GPU in turn that meets the conditions",
+    .choose = choose,
+};
