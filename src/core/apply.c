@@ -31,7 +31,7 @@ static int apply_gpus(struct core *core, const struct event *event)
         return -ENOMEM;
 
     for (int i = 0; i < view->n_gpus; i++)
-        view->gpus[i].health = GPU_LOST;
+        view->gpus[i].health = VIEW_LOST;
     for (int i = 0; i < event->gpus.n; i++) {
         int known = find_gpu(core, event->gpus.list[i].uuid);
         struct gpu_view *gpu = &view->gpus[known >= 0 ? known : view->n_gpus];
@@ -40,7 +40,7 @@ static int apply_gpus(struct core *core, const struct event *event)
             view->n_gpus++;
         }
         gpu->id = event->gpus.list[i];
-        gpu->health = GPU_UNSEEN;
+        gpu->health = VIEW_UNSEEN;
     }
     return 0;
 }

@@ -60,7 +60,7 @@ static int note_wait(struct core *core, const struct task *task)
 
 static bool may_drain(const struct gpu_view *gpu, uint64_t task)
 {
-    return gpu->id.is_place && gpu->health == GPU_OK && (!gpu->drained_for || gpu->drained_for == task);
+    return gpu->id.is_place && gpu->health == VIEW_OK && (!gpu->drained_for || gpu->drained_for == task);
 }
 
 /* The GPU that will be free first as far as one can guess: already kept for it, then the fewest tasks, then least used.

@@ -18,10 +18,10 @@ struct gpu_identity {
     bool is_mig_instance; /* CUDA lets a process see one instance only */
 };
 
-enum gpu_health {
-    GPU_UNSEEN, /* no valid sample yet */
-    GPU_OK,
-    GPU_LOST, /* the driver says so, or it is no longer listed */
+enum view_health {
+    VIEW_UNSEEN, /* no valid sample yet */
+    VIEW_OK,
+    VIEW_LOST, /* the driver says so, or it is no longer listed */
 };
 
 /* A task on a GPU, and whether it has taken its memory there. */
@@ -39,7 +39,7 @@ struct resident {
 
 struct gpu_view {
     struct gpu_identity id;
-    enum gpu_health health;
+    enum view_health health;
     int64_t sampled_us; /* of the last valid sample */
     struct reading mem_used_bytes;
     struct reading foreign_processes; /* compute processes that are not ours: how many */
