@@ -1,0 +1,279 @@
+#include "gpu/mps.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "gpu/run.h"
+
+#define PROGRAM  "nvidia-cuda-mps-control"
+#define PID_FILE PROGRAM ".pid"
+
+/* The longest name that the daemon gives to a socket in its pipe directory. */
+#define LONGEST_SOCKET "control_privileged"
+
+/* 0, or MPS_NOT_INSTALLED. */
+static int find_program(char *path, size_t size, struct fault *fault)
+{
+    const char *folders = getenv("PATH");
+
+    for (const char *at = folders ? folders : ""; *at;) {
+        size_t length = strcspn(at, ":");
+        int n = snprintf(path, size, "%.*s/" PROGRAM, (int)length, at);
+        if (length > 0 && n > 0 && (size_t)n < size && access(path, X_OK) == 0)
+            return 0;
+        at += length + (at[length] == ':');
+    }
+    fault_set(fault, ENOENT, "no MPS: " PROGRAM " is not on PATH; it comes with the NVIDIA driver");
+    return MPS_NOT_INSTALLED;
+}
+
+/* Start of /proc/PID/stat of a control daemon; the kernel keeps 15 bytes of the name. */
+static bool names_live_daemon(const char *stat_line)
+{
+    const char *name = strchr(stat_line, '(');
+    const char *state = strrchr(stat_line, ')');
+
+    return name && state && strncmp(name + 1, PROGRAM, 15) == 0 && state[1] == ' ' && !strchr("ZX", state[2]);
+}
+
+/* A pid that some other process took over since is not the daemon: its name and its owner tell. */
+static bool is_control_daemon(pid_t pid)
+{
+    char path[64], line[64] = "";
+    struct stat status;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, line, sizeof(line) - 1);
+    bool ours = fstat(fd, &status) == 0 && status.st_uid == geteuid();
+    close(fd);
+    line[n > 0 ? n : 0] = '\0';
+    return ours && names_live_daemon(line);
+}
+
+/* 0: none alive. The directory is open to all, so a link or a FIFO somebody put there is not followed or waited for. */
+static pid_t find_daemon(const char *pipe_dir)
+{
+    char path[PATH_MAX], text[16] = "";
+    int64_t pid;
+
+    if (snprintf(path, sizeof(path), "%s/" PID_FILE, pipe_dir) >= (int)sizeof(path))
+        return 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return 0;
+    ssize_t n = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    if (parse_int64(text, 1, INT_MAX, &pid) < 0 || !is_control_daemon((pid_t)pid))
+        return 0;
+    return (pid_t)pid;
+}
+
+bool mps_is_alive(const char *pipe_dir)
+{
+    return find_daemon(pipe_dir) != 0;
+}
+
+static int make_open_folder(const char *path, struct fault *fault)
+{
+    struct stat status;
+    int r = file_make_folders(path, 0755);
+
+    if (r < 0)
+        return fault_set(fault, -r, "cannot make the MPS directory %s: %s", path, strerror(-r));
+    if (lstat(path, &status) < 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid())
+        return fault_set(fault, EPERM, "the MPS directory %s is not a directory of our own", path);
+    if (chmod(path, 01777) < 0)
+        return fault_set(fault, errno, "cannot open the MPS directory %s to users: %s", path, strerror(errno));
+    return 0;
+}
+
+/* Only what a control daemon makes: should the directory be the wrong one, nothing of value goes. */
+static bool is_remains(int folder, const char *name)
+{
+    struct stat status;
+
+    if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+        return false;
+    if (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode))
+        return true;
+    return strcmp(name, PID_FILE) == 0 || strcmp(name, "control_lock") == 0;
+}
+
+static void clear_remains(const char *pipe_dir)
+{
+    DIR *folder = opendir(pipe_dir);
+    struct dirent *entry;
+
+    if (!folder)
+        return;
+    while ((entry = readdir(folder))) {
+        if (is_remains(dirfd(folder), entry->d_name))
+            unlinkat(dirfd(folder), entry->d_name, 0);
+    }
+    closedir(folder);
+}
+
+struct environment {
+    char **list;
+    char *own[3]; /* the entries we made; the others belong to environ */
+};
+
+static void environment_fini(struct environment *environment)
+{
+    for (size_t i = 0; i < 3; i++)
+        free(environment->own[i]);
+    free(environment->list);
+}
+
+static char *join_uuids(const char *const *uuids, size_t count)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    if (!out)
+        return NULL;
+    fputs("CUDA_VISIBLE_DEVICES=", out);
+    for (size_t i = 0; i < count; i++)
+        fprintf(out, "%s%s", i > 0 ? "," : "", uuids[i]);
+    fclose(out);
+    return text;
+}
+
+static char *assign(const char *name, const char *value)
+{
+    char *text = NULL;
+    return asprintf(&text, "%s=%s", name, value) < 0 ? NULL : text;
+}
+
+/* Our own environment, with MPS settings that were meant for somebody else taken out. */
+static int fill_environment(struct environment *environment)
+{
+    size_t count = 0;
+
+    while (environ[count])
+        count++;
+    environment->list = calloc(count + 4, sizeof(char *));
+    if (!environment->list)
+        return -ENOMEM;
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct span entry = span_of(environ[i]);
+        if (!span_starts(entry, "CUDA_MPS_") && !span_starts(entry, "CUDA_VISIBLE_DEVICES="))
+            environment->list[n++] = environ[i];
+    }
+    for (size_t i = 0; i < 3; i++) {
+        if (environment->own[i])
+            environment->list[n++] = environment->own[i];
+    }
+    return 0;
+}
+
+/* Runs the control program with one word of argument, or with commands on its input. 0 when it succeeded. */
+static int control(const char *program, const char *argument, const char *commands, int64_t limit_us,
+                   struct environment *environment, struct fault *fault)
+{
+    char *argv[] = {(char *)PROGRAM, (char *)argument, NULL};
+    char output[256];
+    int status = 0;
+    int r = fill_environment(environment);
+
+    if (r < 0)
+        return fault_set(fault, ENOMEM, "no memory to start %s", program);
+    struct run run = {
+        .path = program,
+        .argv = argv,
+        .envp = environment->list,
+        .input = commands,
+        .limit_us = limit_us,
+    };
+    r = run_wait(&run, output, sizeof(output), &status, fault);
+    if (r == 0 && status != 0)
+        return fault_set(fault, EIO, "%s ended with status %d: %s", program, status, output);
+    return r;
+}
+
+static int check_length(const char *pipe_dir, struct fault *fault)
+{
+    const size_t room = sizeof(((struct sockaddr_un *)NULL)->sun_path) - sizeof("/" LONGEST_SOCKET);
+
+    if (strlen(pipe_dir) > room)
+        return fault_set(fault, ENAMETOOLONG, "the MPS pipe directory %s is longer than the %zu bytes sockets allow",
+                         pipe_dir, room);
+    return 0;
+}
+
+static int start(const char *program, const char *pipe_dir, const char *log_dir, const char *const *uuids, size_t count,
+                 struct fault *fault)
+{
+    struct environment environment = {.own = {
+                                          assign("CUDA_MPS_PIPE_DIRECTORY", pipe_dir),
+                                          assign("CUDA_MPS_LOG_DIRECTORY", log_dir),
+                                          join_uuids(uuids, count),
+                                      }};
+    int r;
+
+    if (!environment.own[0] || !environment.own[1] || !environment.own[2])
+        r = fault_set(fault, ENOMEM, "no memory to start %s", program);
+    else
+        r = control(program, "-d", NULL, MPS_START_LIMIT_US, &environment, fault);
+    environment_fini(&environment);
+    return r;
+}
+
+int mps_start(const char *pipe_dir, const char *log_dir, const char *const *uuids, size_t count, struct fault *fault)
+{
+    char program[PATH_MAX];
+    int r = find_program(program, sizeof(program), fault);
+
+    if (r != 0)
+        return r;
+    r = check_length(pipe_dir, fault);
+    if (r == 0)
+        r = make_open_folder(pipe_dir, fault);
+    if (r == 0)
+        r = make_open_folder(log_dir, fault);
+    if (r < 0)
+        return r;
+    if (mps_is_alive(pipe_dir))
+        return MPS_ALREADY_ALIVE;
+    clear_remains(pipe_dir);
+    return start(program, pipe_dir, log_dir, uuids, count, fault);
+}
+
+int mps_stop(const char *pipe_dir, struct fault *fault)
+{
+    char program[PATH_MAX];
+    pid_t daemon = find_daemon(pipe_dir);
+
+    if (daemon == 0)
+        return 0;
+    int r = find_program(program, sizeof(program), fault);
+    if (r != 0)
+        return r;
+    struct environment environment = {.own = {assign("CUDA_MPS_PIPE_DIRECTORY", pipe_dir)}};
+    if (!environment.own[0])
+        return fault_set(fault, ENOMEM, "no memory to start %s", program);
+    r = control(program, NULL, "quit\n", MPS_STOP_LIMIT_US, &environment, fault);
+    environment_fini(&environment);
+    if (r < 0 && r != -ETIMEDOUT)
+        return r;
+    return run_wait_gone(daemon, r == -ETIMEDOUT ? 0 : MPS_STOP_LIMIT_US) < 0 ? MPS_STILL_ENDING : 0;
+}

@@ -1,0 +1,134 @@
+#include "gpu/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
+
+/* Between fork and exec only what POSIX calls async-signal-safe: the caller may have threads. */
+static void become(const struct run *run, int input, int output)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    setsid();
+    if (dup2(input, 0) == 0 && dup2(output, 1) == 1 && dup2(output, 2) == 2) {
+        close_range(3, ~0U, 0);
+        execve(run->path, run->argv, run->envp);
+    }
+    _exit(127);
+}
+
+static int wait_pidfd(int pidfd, int64_t limit_us)
+{
+    int64_t end_us = clock_monotonic_us() + limit_us;
+
+    for (;;) {
+        int64_t left_us = end_us - clock_monotonic_us();
+        struct pollfd entry = {.fd = pidfd, .events = POLLIN};
+        int n = poll(&entry, 1, left_us > 0 ? (int)((left_us + MS_US - 1) / MS_US) : 0);
+        if (n > 0)
+            return 0;
+        if (n == 0)
+            return -ETIMEDOUT;
+        if (errno != EINTR)
+            return -errno;
+    }
+}
+
+int run_wait_gone(pid_t pid, int64_t limit_us)
+{
+    int pidfd = pidfd_open(pid, 0);
+    if (pidfd < 0)
+        return errno == ESRCH ? 0 : -errno;
+    int r = wait_pidfd(pidfd, limit_us);
+    close(pidfd);
+    return r;
+}
+
+static int reap(pid_t pid)
+{
+    int status = 0;
+
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static int wait_child(pid_t pid, int64_t limit_us, int *ret_status)
+{
+    int r = run_wait_gone(pid, limit_us);
+    if (r < 0) {
+        kill(-pid, SIGKILL);
+        kill(pid, SIGKILL);
+    }
+    *ret_status = reap(pid);
+    return r;
+}
+
+static int memory_file(const char *content)
+{
+    int fd = memfd_create("colloc-run", MFD_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int r = content ? file_write_fd(fd, content, strlen(content)) : 0;
+    if (r == 0 && lseek(fd, 0, SEEK_SET) < 0)
+        r = -errno;
+    if (r < 0)
+        close(fd);
+    return r < 0 ? r : fd;
+}
+
+static void read_output(int fd, char *output, size_t size)
+{
+    ssize_t n = pread(fd, output, size - 1, 0);
+    output[n > 0 ? n : 0] = '\0';
+    struct span text = span_trim(span_of(output));
+    memmove(output, text.at, text.size);
+    output[text.size] = '\0';
+}
+
+static int run_between(const struct run *run, int input, int output, int *ret_status, struct fault *fault)
+{
+    pid_t pid = fork();
+    if (pid < 0)
+        return fault_set(fault, errno, "cannot start %s: %s", run->path, strerror(errno));
+    if (pid == 0)
+        become(run, input, output);
+    int r = wait_child(pid, run->limit_us, ret_status);
+    if (r == -ETIMEDOUT)
+        return fault_set(fault, ETIMEDOUT, "%s did not end within %.1f s", run->path,
+                         (double)run->limit_us / (double)SECOND_US);
+    return r;
+}
+
+int run_wait(const struct run *run, char *output, size_t size, int *ret_status, struct fault *fault)
+{
+    int in = memory_file(run->input);
+    int out = memory_file(NULL);
+    int r;
+
+    if (in < 0 || out < 0) {
+        int errnum = in < 0 ? -in : -out;
+        r = fault_set(fault, errnum, "cannot start %s: %s", run->path, strerror(errnum));
+    } else {
+        r = run_between(run, in, out, ret_status, fault);
+        read_output(out, output, size);
+    }
+    if (in >= 0)
+        close(in);
+    if (out >= 0)
+        close(out);
+    return r;
+}
