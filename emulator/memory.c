@@ -1,0 +1,78 @@
+#include "emulator/memory.h"
+
+#include <errno.h>
+
+static bool within(struct seat inner, struct seat outer)
+{
+    return inner.gpu == outer.gpu && (outer.unit == 0 || inner.unit == outer.unit);
+}
+
+int64_t memory_of(const struct process *p, struct seat seat)
+{
+    int64_t sum = 0;
+
+    for (int i = 0; i < p->segment_count; i++)
+        if (within(p->segments[i].seat, seat))
+            sum += p->segments[i].size;
+    return sum;
+}
+
+int64_t memory_used(const struct world *world, struct seat seat)
+{
+    int64_t sum = seat.unit == 0 ? world->gpus[seat.gpu].foreign_bytes : 0;
+
+    for (int i = 0; i < world->process_end; i++)
+        if (world->processes[i].present)
+            sum += memory_of(&world->processes[i], seat);
+    return sum;
+}
+
+int64_t memory_capacity(const struct world *world, struct seat seat)
+{
+    const struct unit *unit = &world->gpus[seat.gpu].units[seat.unit];
+    return unit->total_bytes - unit->reserved_bytes;
+}
+
+int64_t memory_free(const struct world *world, struct seat seat)
+{
+    int64_t left = memory_capacity(world, seat) - memory_used(world, seat);
+    return left > 0 ? left : 0;
+}
+
+static bool overlap(int64_t a, int64_t a_size, int64_t b, int64_t b_size)
+{
+    return a < b + b_size && b < a + a_size;
+}
+
+/* The end of some segment in the way of [at, at + size), or 0 when nothing is. */
+static int64_t obstacle_end(const struct world *world, struct seat seat, int64_t at, int64_t size)
+{
+    const struct gpu *gpu = &world->gpus[seat.gpu];
+
+    if (seat.unit == 0 && gpu->foreign_bytes && overlap(at, size, gpu->foreign_offset, gpu->foreign_bytes))
+        return gpu->foreign_offset + gpu->foreign_bytes;
+    for (int i = 0; i < world->process_end; i++) {
+        const struct process *p = &world->processes[i];
+        for (int k = 0; p->present && k < p->segment_count; k++) {
+            const struct segment *s = &p->segments[k];
+            if (within(s->seat, seat) && overlap(at, size, s->offset, s->size))
+                return s->offset + s->size;
+        }
+    }
+    return 0;
+}
+
+int memory_take(struct world *world, struct process *p, struct seat seat, int64_t bytes)
+{
+    int64_t size = (bytes + MEMORY_GRAIN - 1) / MEMORY_GRAIN * MEMORY_GRAIN;
+    int64_t capacity = memory_capacity(world, seat);
+    int64_t at = 0, end;
+
+    while ((end = obstacle_end(world, seat, at, size)) != 0)
+        at = end;
+    if (at + size > capacity || p->segment_count == SEGMENTS_MAX)
+        return -ENOMEM;
+    p->segments[p->segment_count] = (struct segment){seat, at, size};
+    p->segment_count++;
+    return 0;
+}

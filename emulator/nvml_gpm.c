@@ -1,0 +1,194 @@
+/* GPU performance monitoring: a sample is the integrals so far, a metric the mean between two samples. */
+#include <stdlib.h>
+
+#include "emulator/nvml_view.h"
+
+enum { GPM_VERSION = 1 };
+
+struct nvmlGpmSample_st {
+    bool taken;
+    struct seat seat;
+    double at_s;
+    struct activity sum;
+};
+
+struct metric {
+    unsigned id; /* NVML_GPM_METRIC_* */
+    const char *short_name, *long_name, *unit;
+    double (*value)(const struct activity *mean);
+};
+
+static double graphics_util(const struct activity *mean)
+{
+    return 100 * mean->gract;
+}
+
+static double sm_util(const struct activity *mean)
+{
+    return 100 * mean->smact;
+}
+
+static double sm_occupancy(const struct activity *mean)
+{
+    return 100 * mean->smocc;
+}
+
+static double dram_util(const struct activity *mean)
+{
+    return 100 * mean->dram;
+}
+
+/* The pretend trainings are mixed-precision ones: half their SM time in tensor cores, a little in the other pipes. */
+static double tensor_util(const struct activity *mean)
+{
+    return 50 * mean->smact;
+}
+
+static double fp64_util(const struct activity *mean)
+{
+    return 0;
+}
+
+static double fp32_util(const struct activity *mean)
+{
+    return 20 * mean->smact;
+}
+
+static double fp16_util(const struct activity *mean)
+{
+    return 5 * mean->smact;
+}
+
+static double pcie_tx(const struct activity *mean)
+{
+    return 0.1 * mean->pcie_rx_mib;
+}
+
+static double pcie_rx(const struct activity *mean)
+{
+    return mean->pcie_rx_mib;
+}
+
+static const struct metric metrics[] = {
+    {1, "gract", "Graphics Utilization", "%", graphics_util},
+    {2, "smutil", "SM Utilization", "%", sm_util},
+    {3, "smocc", "SM Occupancy", "%", sm_occupancy},
+    {5, "tensor", "Any Tensor Utilization", "%", tensor_util},
+    {10, "dram", "DRAM Bandwidth Utilization", "%", dram_util},
+    {11, "fp64", "FP64 Utilization", "%", fp64_util},
+    {12, "fp32", "FP32 Utilization", "%", fp32_util},
+    {13, "fp16", "FP16 Utilization", "%", fp16_util},
+    {20, "pcitx", "PCIe TX per sec", "MiB/s", pcie_tx},
+    {21, "pcirx", "PCIe RX per sec", "MiB/s", pcie_rx},
+};
+
+static const struct metric *find_metric(unsigned id)
+{
+    for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++)
+        if (metrics[i].id == id)
+            return &metrics[i];
+    return NULL;
+}
+
+nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, nvmlGpmSupport_t *support)
+{
+    struct view v;
+
+    if (support && support->version != GPM_VERSION)
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    nvmlReturn_t r = view_open(device, support, 0, &v);
+    if (r != NVML_SUCCESS)
+        return r;
+    support->isSupportedDevice = !(v.gpu->trouble & TROUBLE_NO_GPM);
+    view_close(&v);
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlGpmSampleAlloc(nvmlGpmSample_t *sample)
+{
+    if (!sample)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *sample = calloc(1, sizeof(**sample));
+    return *sample ? NVML_SUCCESS : NVML_ERROR_MEMORY;
+}
+
+nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample)
+{
+    if (!sample)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    free(sample);
+    return NVML_SUCCESS;
+}
+
+static void take_sample(const struct view *v, struct seat seat, nvmlGpmSample_t sample)
+{
+    *sample = (struct nvmlGpmSample_st){
+        .taken = true, .seat = seat, .at_s = world_now_s(v->world), .sum = *world_sum(v->world, seat)};
+}
+
+nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample)
+{
+    struct view v;
+
+    nvmlReturn_t r = view_open_gpu(device, sample, TROUBLE_NO_GPM, &v);
+    if (r != NVML_SUCCESS)
+        return r;
+    take_sample(&v, v.seat, sample);
+    view_close(&v);
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t device, unsigned gpu_instance, nvmlGpmSample_t sample)
+{
+    struct view v;
+
+    nvmlReturn_t r = view_open_gpu(device, sample, TROUBLE_NO_GPM, &v);
+    if (r != NVML_SUCCESS)
+        return r;
+    if (gpu_instance == 0 || gpu_instance >= (unsigned)v.gpu->unit_count)
+        r = NVML_ERROR_NOT_FOUND;
+    else
+        take_sample(&v, (struct seat){v.seat.gpu, (int)gpu_instance}, sample);
+    view_close(&v);
+    return r;
+}
+
+static struct activity mean_between(const struct nvmlGpmSample_st *a, const struct nvmlGpmSample_st *b)
+{
+    struct activity mean = {0};
+    double span = b->at_s - a->at_s;
+
+    activity_add(&mean, &b->sum, 1 / span);
+    activity_add(&mean, &a->sum, -1 / span);
+    return mean;
+}
+
+static void answer(nvmlGpmMetric_t *metric, const struct activity *mean)
+{
+    const struct metric *known = find_metric(metric->metricId);
+
+    metric->nvmlReturn = known ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+    if (!known)
+        return;
+    metric->value = known->value(mean);
+    metric->metricInfo.shortName = known->short_name;
+    metric->metricInfo.longName = known->long_name;
+    metric->metricInfo.unit = known->unit;
+}
+
+nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *get)
+{
+    if (!get || !get->sample1 || !get->sample2)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (get->version != GPM_VERSION)
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    const struct nvmlGpmSample_st *a = get->sample1, *b = get->sample2;
+    if (!a->taken || !b->taken || a->seat.gpu != b->seat.gpu || a->seat.unit != b->seat.unit)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (b->at_s <= a->at_s)
+        return NVML_ERROR_NO_DATA;
+    struct activity mean = mean_between(a, b);
+    for (unsigned i = 0; i < get->numMetrics; i++)
+        answer(&get->metrics[i], &mean);
+    return NVML_SUCCESS;
+}

@@ -1,0 +1,127 @@
+/* MIG: instances as devices. An instance's number is its unit's; it holds one compute instance, numbered 0. */
+#include "base/units.h"
+#include "emulator/nvml_view.h"
+
+nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *current, unsigned *pending)
+{
+    struct view v;
+
+    nvmlReturn_t r = view_open_gpu(device, pending ? current : NULL, 0, &v);
+    if (r != NVML_SUCCESS)
+        return r;
+    *current = *pending = v.gpu->unit_count > 1 ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED;
+    view_close(&v);
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned *count)
+{
+    struct view v;
+
+    nvmlReturn_t r = view_open_gpu(device, count, 0, &v);
+    if (r != NVML_SUCCESS)
+        return r;
+    *count = MIG_COMPUTE_SLICES;
+    view_close(&v);
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned index, nvmlDevice_t *mig_device)
+{
+    struct view v;
+
+    nvmlReturn_t r = view_open_gpu(device, mig_device, 0, &v);
+    if (r != NVML_SUCCESS)
+        return r;
+    if (index >= MIG_COMPUTE_SLICES)
+        r = NVML_ERROR_INVALID_ARGUMENT;
+    else if ((int)index + 1 >= v.gpu->unit_count)
+        r = NVML_ERROR_NOT_FOUND;
+    else
+        *mig_device = device_handle((struct seat){v.seat.gpu, (int)index + 1});
+    view_close(&v);
+    return r;
+}
+
+/* Opens a view of a MIG device only. */
+static nvmlReturn_t open_instance(nvmlDevice_t device, const void *out, struct view *ret_view)
+{
+    nvmlReturn_t r = view_open(device, out, 0, ret_view);
+
+    if (r == NVML_SUCCESS && ret_view->seat.unit == 0) {
+        view_close(ret_view);
+        r = NVML_ERROR_NOT_SUPPORTED;
+    }
+    return r;
+}
+
+nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t mig_device, nvmlDevice_t *device)
+{
+    struct view v;
+
+    nvmlReturn_t r = open_instance(mig_device, device, &v);
+    if (r != NVML_SUCCESS)
+        return r;
+    *device = device_handle((struct seat){v.seat.gpu, 0});
+    view_close(&v);
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned *is_mig)
+{
+    struct view v;
+
+    nvmlReturn_t r = view_open(device, is_mig, 0, &v);
+    if (r != NVML_SUCCESS)
+        return r;
+    *is_mig = v.seat.unit != 0;
+    view_close(&v);
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetGpuInstanceId(nvmlDevice_t device, unsigned *id)
+{
+    struct view v;
+
+    nvmlReturn_t r = open_instance(device, id, &v);
+    if (r != NVML_SUCCESS)
+        return r;
+    *id = (unsigned)v.seat.unit;
+    view_close(&v);
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t device, unsigned *id)
+{
+    struct view v;
+
+    nvmlReturn_t r = open_instance(device, id, &v);
+    if (r != NVML_SUCCESS)
+        return r;
+    *id = 0;
+    view_close(&v);
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes)
+{
+    struct view v;
+
+    nvmlReturn_t r = open_instance(device, attributes, &v);
+    if (r != NVML_SUCCESS)
+        return r;
+    const struct profile *profile = &v.kind->profiles[v.unit->profile];
+    *attributes = (nvmlDeviceAttributes_t){.multiprocessorCount = (unsigned)profile->sm_count,
+                                           .sharedCopyEngineCount = (unsigned)profile->compute_slices,
+                                           .sharedDecoderCount = (unsigned)profile->compute_slices / 2,
+                                           .gpuInstanceSliceCount = (unsigned)profile->compute_slices,
+                                           .computeInstanceSliceCount = (unsigned)profile->compute_slices,
+                                           .memorySizeMB = (unsigned long long)(v.unit->total_bytes / MIB)};
+    view_close(&v);
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetAttributes(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes)
+{
+    return nvmlDeviceGetAttributes_v2(device, attributes);
+}

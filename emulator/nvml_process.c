@@ -1,0 +1,175 @@
+/* Who is on a GPU. Three generations of the same question, for three lists. */
+#include <math.h>
+
+#include "base/clock.h"
+#include "emulator/memory.h"
+#include "emulator/nvml_view.h"
+
+enum { FOREIGN_PID = 1 };
+
+/* nvidia-smi's types: C, the MPS server among them, and M+C. */
+enum list { LIST_COMPUTE, LIST_MPS };
+
+static bool listed(const struct process *p, struct seat seat, enum list list)
+{
+    return p->present && memory_of(p, seat) > 0 && (p->mps_server ? LIST_MPS : LIST_COMPUTE) == list;
+}
+
+/* The process is on one instance of a MIG-enabled GPU; it has the same number as GPU and, there being one in it, 0 as
+ * compute instance. */
+static nvmlProcessInfo_v2_t describe(const struct process *p, struct seat seat)
+{
+    int unit = seat.unit;
+
+    for (int i = 0; i < p->seat_count; i++)
+        if (p->seats[i].gpu == seat.gpu)
+            unit = p->seats[i].unit;
+    return (nvmlProcessInfo_v2_t){.pid = (unsigned)p->pid,
+                                  .usedGpuMemory = (unsigned long long)memory_of(p, seat),
+                                  .gpuInstanceId = unit ? (unsigned)unit : NVML_NO_ID,
+                                  .computeInstanceId = unit ? 0 : NVML_NO_ID};
+}
+
+/* Into `infos` as far as `room` goes. Returns how many there are. */
+static unsigned collect(const struct view *v, enum list list, unsigned room, nvmlProcessInfo_v2_t *infos)
+{
+    unsigned count = 0;
+
+    for (int i = 0; i < v->world->process_end; i++) {
+        const struct process *p = &v->world->processes[i];
+        if (!listed(p, v->seat, list))
+            continue;
+        if (count < room)
+            infos[count] = describe(p, v->seat);
+        count++;
+    }
+    if (list == LIST_COMPUTE && v->seat.unit == 0 && v->gpu->foreign_bytes) {
+        if (count < room)
+            infos[count] =
+                (nvmlProcessInfo_v2_t){FOREIGN_PID, (unsigned long long)v->gpu->foreign_bytes, NVML_NO_ID, NVML_NO_ID};
+        count++;
+    }
+    return count;
+}
+
+static nvmlReturn_t list_new(nvmlDevice_t device, enum list list, unsigned *count, nvmlProcessInfo_v2_t *infos)
+{
+    struct view v;
+
+    if (count && *count && !infos)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    nvmlReturn_t r = view_open(device, count, TROUBLE_NO_PROCESSES, &v);
+    if (r != NVML_SUCCESS)
+        return r;
+    unsigned room = *count;
+    *count = collect(&v, list, room, infos);
+    view_close(&v);
+    return *count > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
+
+static nvmlReturn_t list_old(nvmlDevice_t device, enum list list, unsigned *count, nvmlProcessInfo_v1_t *infos)
+{
+    nvmlProcessInfo_v2_t new[PROCESSES_MAX + 1];
+
+    if (!count || (*count && !infos))
+        return NVML_ERROR_INVALID_ARGUMENT;
+    unsigned room = *count, got = room < PROCESSES_MAX + 1 ? room : PROCESSES_MAX + 1;
+    nvmlReturn_t r = list_new(device, list, &got, new);
+    if (r != NVML_SUCCESS && r != NVML_ERROR_INSUFFICIENT_SIZE)
+        return r;
+    for (unsigned i = 0; i < got && i < room; i++)
+        infos[i] = (nvmlProcessInfo_v1_t){new[i].pid, new[i].usedGpuMemory};
+    *count = got;
+    return r;
+}
+
+/* Nobody draws here. */
+static nvmlReturn_t list_nobody(nvmlDevice_t device, unsigned *count)
+{
+    struct view v;
+
+    nvmlReturn_t r = view_open(device, count, TROUBLE_NO_PROCESSES, &v);
+    if (r != NVML_SUCCESS)
+        return r;
+    *count = 0;
+    view_close(&v);
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v1_t *infos)
+{
+    return list_old(device, LIST_COMPUTE, count, infos);
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos)
+{
+    return list_new(device, LIST_COMPUTE, count, infos);
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos)
+{
+    return list_new(device, LIST_COMPUTE, count, infos);
+}
+
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v1_t *infos)
+{
+    return list_old(device, LIST_MPS, count, infos);
+}
+
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *count,
+                                                        nvmlProcessInfo_v2_t *infos)
+{
+    return list_new(device, LIST_MPS, count, infos);
+}
+
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
+                                                        nvmlProcessInfo_v2_t *infos)
+{
+    return list_new(device, LIST_MPS, count, infos);
+}
+
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v1_t *infos)
+{
+    return list_nobody(device, count);
+}
+
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos)
+{
+    return list_nobody(device, count);
+}
+
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos)
+{
+    return list_nobody(device, count);
+}
+
+/* One sample per process that computes, of this moment. */
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
+                                             unsigned *count, unsigned long long last_seen)
+{
+    struct view v;
+    unsigned found = 0;
+    unsigned long long now = (unsigned long long)clock_wall_us();
+
+    nvmlReturn_t r = view_open_gpu(device, count, TROUBLE_NO_UTILIZATION | TROUBLE_NO_PROCESSES, &v);
+    if (r != NVML_SUCCESS)
+        return r;
+    unsigned room = samples ? *count : 0;
+    for (int i = 0; i < v.world->process_end; i++) {
+        const struct process *p = &v.world->processes[i];
+        if (!p->present || p->speed == 0 || !process_sits_on(p, v.seat))
+            continue;
+        if (found < room)
+            samples[found] =
+                (nvmlProcessUtilizationSample_t){.pid = (unsigned)p->pid,
+                                                 .timeStamp = now,
+                                                 .smUtil = (unsigned)lround(100 * fmin(1, p->demand.gract * p->speed)),
+                                                 .memUtil = (unsigned)lround(100 * fmin(1, p->demand.dram * p->speed))};
+        found++;
+    }
+    view_close(&v);
+    *count = found;
+    if (found == 0 || now <= last_seen)
+        return NVML_ERROR_NOT_FOUND;
+    return found > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}

@@ -1,0 +1,160 @@
+#include "emulator/pretend_options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+
+#include "base/units.h"
+
+static const char HELP[] =
+    "Usage: colloc-pretend-train --memory-mib=N --seconds=S [options]\n"
+    "Behaves like a training process on the GPUs that 'colloc-emulator create' made ($COLLOC_EMULATOR).\n"
+    "Times are emulated seconds. Finds its GPUs through CUDA_VISIBLE_DEVICES, MPS through CUDA_MPS_PIPE_DIRECTORY.\n\n"
+    "  --memory-mib=N       memory per GPU as nvidia-smi shows it\n"
+    "  --seconds=S          how long the training takes alone on its GPUs\n"
+    "  --gpus=N             how many GPUs it uses (default 1)\n"
+    "  --epochs=N           prints a line after each (default 1)\n"
+    "  --startup-seconds=S  before it touches a GPU (default 0)\n"
+    "  --ramp-seconds=S     until it has taken all its memory (default 20, at most half of --seconds)\n"
+    "  --framework=NAME     whose words it dies with: pytorch, tensorflow, jax, cuda (default pytorch)\n"
+    "  --exit-code=N        exit status after the last epoch (default 0)\n"
+    "  --smact=F            SM activity when alone, 0 to 1 (default 0.6)\n"
+    "  --gract=F --smocc=F --dram=F --power-w=W\n"
+    "                       the other activities and the power of its GPU when alone (default: from SMACT)\n";
+
+enum key {
+    MEMORY_MIB = 256,
+    SECONDS,
+    GPUS,
+    EPOCHS,
+    STARTUP_SECONDS,
+    RAMP_SECONDS,
+    FRAMEWORK,
+    EXIT_CODE,
+    SMACT,
+    GRACT,
+    SMOCC,
+    DRAM,
+    POWER_W,
+    HELP_ASKED,
+};
+
+static const struct option options[] = {
+    {"memory-mib", required_argument, NULL, MEMORY_MIB},
+    {"seconds", required_argument, NULL, SECONDS},
+    {"gpus", required_argument, NULL, GPUS},
+    {"epochs", required_argument, NULL, EPOCHS},
+    {"startup-seconds", required_argument, NULL, STARTUP_SECONDS},
+    {"ramp-seconds", required_argument, NULL, RAMP_SECONDS},
+    {"framework", required_argument, NULL, FRAMEWORK},
+    {"exit-code", required_argument, NULL, EXIT_CODE},
+    {"smact", required_argument, NULL, SMACT},
+    {"gract", required_argument, NULL, GRACT},
+    {"smocc", required_argument, NULL, SMOCC},
+    {"dram", required_argument, NULL, DRAM},
+    {"power-w", required_argument, NULL, POWER_W},
+    {"help", no_argument, NULL, HELP_ASKED},
+    {0},
+};
+
+static int parse_int(const char *text, int min, int max, int *ret_value)
+{
+    int64_t value;
+    int r = parse_int64(text, min, max, &value);
+
+    if (r == 0)
+        *ret_value = (int)value;
+    return r;
+}
+
+static int parse_mib(const char *text, int64_t *ret_bytes)
+{
+    int r = parse_int64(text, 1, INT64_C(1) << 30, ret_bytes);
+
+    *ret_bytes *= MIB;
+    return r;
+}
+
+static int parse_framework(const char *text, enum framework *ret_framework)
+{
+    int found = framework_find(text);
+
+    if (found < 0)
+        return -EINVAL;
+    *ret_framework = (enum framework)found;
+    return 0;
+}
+
+static int take_option(int key, const char *text, struct pretend_options *o)
+{
+    switch (key) {
+    case MEMORY_MIB:
+        return parse_mib(text, &o->memory_bytes);
+    case SECONDS:
+        return parse_double(text, 0, 1e9, &o->seconds);
+    case GPUS:
+        return parse_int(text, 1, SEATS_MAX, &o->gpus);
+    case EPOCHS:
+        return parse_int(text, 1, 1000000, &o->epochs);
+    case STARTUP_SECONDS:
+        return parse_double(text, 0, 1e9, &o->startup_s);
+    case RAMP_SECONDS:
+        return parse_double(text, 0, 1e9, &o->ramp_s);
+    case FRAMEWORK:
+        return parse_framework(text, &o->framework);
+    case EXIT_CODE:
+        return parse_int(text, 0, 255, &o->exit_code);
+    case SMACT:
+        return parse_double(text, 0, 1, &o->demand.smact);
+    case GRACT:
+        return parse_double(text, 0, 1, &o->demand.gract);
+    case SMOCC:
+        return parse_double(text, 0, 1, &o->demand.smocc);
+    case DRAM:
+        return parse_double(text, 0, 1, &o->demand.dram);
+    case POWER_W:
+        return parse_double(text, 0, 2000, &o->power_w);
+    default:
+        return -EINVAL;
+    }
+}
+
+static const char *name_of(int key)
+{
+    for (int i = 0; options[i].name; i++)
+        if (options[i].val == key)
+            return options[i].name;
+    return "";
+}
+
+int pretend_options_parse(int argc, char **argv, struct pretend_options *ret_options, struct fault *fault)
+{
+    struct pretend_options o = {
+        .seconds = -1,
+        .ramp_s = 20,
+        .epochs = 1,
+        .gpus = 1,
+        .demand = {.gract = -1, .smact = 0.6, .smocc = -1, .dram = -1, .power_w = -1, .pcie_rx_mib = -1},
+        .power_w = -1,
+    };
+    int key;
+
+    while ((key = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (key == HELP_ASKED) {
+            fputs(HELP, stdout);
+            return 1;
+        }
+        if (key == '?')
+            return fault_set(fault, EINVAL, "see colloc-pretend-train --help");
+        if (take_option(key, optarg, &o) < 0)
+            return fault_set(fault, EINVAL, "--%s=%s: not a value it can have", name_of(key), optarg);
+    }
+    if (optind < argc)
+        return fault_set(fault, EINVAL, "%s: unexpected", argv[optind]);
+    if (o.memory_bytes == 0 || o.seconds < 0)
+        return fault_set(fault, EINVAL, "--memory-mib and --seconds are needed");
+    if (o.ramp_s > o.seconds / 2)
+        o.ramp_s = o.seconds / 2;
+    *ret_options = o;
+    return 0;
+}

@@ -1,0 +1,24 @@
+/* The command line of colloc-pretend-train. */
+#ifndef COLLOC_EMULATOR_PRETEND_OPTIONS_H
+#define COLLOC_EMULATOR_PRETEND_OPTIONS_H
+
+#include "emulator/last_words.h"
+#include "emulator/sharing.h"
+
+struct pretend_options {
+    int64_t memory_bytes; /* per GPU, the context included: what nvidia-smi shows */
+    double seconds;       /* alone on its GPUs */
+    double ramp_s;        /* until all memory is taken */
+    double startup_s;     /* before it touches a GPU: imports, dataset */
+    int epochs;
+    int gpus;
+    int exit_code;
+    enum framework framework;
+    struct activity demand; /* negative: to be derived */
+    double power_w;         /* of the whole GPU; negative: to be derived */
+};
+
+/* 0; 1 when help was asked for and printed; a fault naming the option that is wrong. */
+int pretend_options_parse(int argc, char **argv, struct pretend_options *ret_options, struct fault *fault);
+
+#endif

@@ -1,0 +1,276 @@
+/* colloc-pretend-train: what a training process looks like from outside, on pretend GPUs. */
+#include <errno.h>
+#include <linux/futex.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "emulator/memory.h"
+#include "emulator/pretend_options.h"
+#include "emulator/visible.h"
+
+/*
+ * A caching allocator asks the driver for ever larger segments until the first step is through; here, for these parts
+ * of what the context leaves. The largest being a quarter, free memory in pieces can be too little.
+ */
+static const double PARTS[] = {1. / 16, 1. / 16, 1. / 8, 1. / 4, 1. / 4, 1. / 4};
+enum { PART_COUNT = sizeof(PARTS) / sizeof(PARTS[0]) };
+
+static const int64_t CONTEXT_BYTES = 500 * MIB;
+
+/* Nobody tells the others of a process that was killed: each looks this often. */
+static const double LOOK_S = 0.1;
+
+struct run {
+    const struct pretend_options *options;
+    struct world *world;
+    struct process *self;
+    double started_s;
+    int parts_taken;
+    int epochs_done;
+    char *words; /* what it dies with */
+    size_t words_size;
+};
+
+static volatile sig_atomic_t ended_by;
+
+static void on_signal(int number)
+{
+    ended_by = number;
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+}
+
+static double part_due_s(const struct run *run)
+{
+    return run->started_s + run->options->ramp_s * run->parts_taken / (PART_COUNT - 1);
+}
+
+static int64_t context_bytes(const struct pretend_options *options)
+{
+    return options->memory_bytes < CONTEXT_BYTES ? options->memory_bytes : CONTEXT_BYTES;
+}
+
+/* The last part makes the sum right, whatever the rounding of the others. */
+static int64_t part_bytes(const struct run *run, int part)
+{
+    if (part == PART_COUNT - 1)
+        return run->options->memory_bytes - memory_of(run->self, run->self->seats[0]);
+    return (int64_t)((double)(run->options->memory_bytes - context_bytes(run->options)) * PARTS[part]);
+}
+
+static int take_everywhere(struct run *run, int64_t bytes)
+{
+    struct process *self = run->self;
+
+    for (int i = 0; bytes > 0 && i < self->seat_count; i++) {
+        if (memory_take(run->world, self, self->seats[i], bytes) < 0) {
+            FILE *out = open_memstream(&run->words, &run->words_size);
+            if (out) {
+                last_words_oom(out, run->options->framework, run->world, self, i, bytes);
+                fclose(out);
+            }
+            return -ENOMEM;
+        }
+    }
+    return 0;
+}
+
+static int take_due_parts(struct run *run)
+{
+    int r = 0;
+
+    while (r == 0 && run->parts_taken < PART_COUNT && world_now_s(run->world) >= part_due_s(run)) {
+        r = take_everywhere(run, part_bytes(run, run->parts_taken));
+        run->parts_taken++;
+    }
+    return r;
+}
+
+static struct activity complete_demand(const struct run *run)
+{
+    const struct kind *kind = world_kind(run->world, run->self->seats[0].gpu);
+    struct activity demand = run->options->demand;
+
+    if (run->options->power_w >= 0)
+        demand.power_w = fmax(0, run->options->power_w - kind->idle_w);
+    sharing_complete(&demand, kind->tdp_w - kind->idle_w);
+    return demand;
+}
+
+/* Context first, as cudaInit does; then its kernels run. Under the lock. 0, -EMFILE (too many processes), -ENOMEM. */
+static int begin(struct run *run, const struct seat *seats)
+{
+    run->self = world_join(run->world, ROLE_TRAINING, seats, run->options->gpus);
+    if (!run->self)
+        return -EMFILE;
+    if (take_everywhere(run, context_bytes(run->options)) < 0)
+        return -ENOMEM;
+    run->started_s = world_now_s(run->world);
+    run->self->demand = complete_demand(run);
+    world_solve(run->world);
+    return 0;
+}
+
+static double epoch_end_s(const struct run *run)
+{
+    return run->options->seconds * (run->epochs_done + 1) / run->options->epochs;
+}
+
+/* Real seconds until something is to be done at the present speed. */
+static double next_s(const struct run *run)
+{
+    double due = (epoch_end_s(run) - process_done_s(run->world, run->self)) / run->self->speed;
+
+    if (run->parts_taken < PART_COUNT)
+        due = fmin(due, part_due_s(run) - world_now_s(run->world));
+    return fmin(LOOK_S, fmax(0, due) / run->world->speedup + 1e-6);
+}
+
+static void wait_for(struct process *self, uint32_t seen, double real_s)
+{
+    struct timespec timeout = {(time_t)real_s, (long)(fmod(real_s, 1) * 1e9)};
+
+    syscall(SYS_futex, &self->wake, FUTEX_WAIT, seen, &timeout, NULL, 0);
+}
+
+static void count_epochs(struct run *run)
+{
+    double done_s = process_done_s(run->world, run->self);
+
+    while (run->epochs_done < run->options->epochs && done_s >= epoch_end_s(run) - 1e-6)
+        run->epochs_done++;
+}
+
+static void print_epochs(const struct run *run, int from)
+{
+    for (int i = from + 1; i <= run->epochs_done; i++)
+        printf("Epoch %d/%d: loss %.4f\n", i, run->options->epochs, 2.3 / sqrt(i));
+    fflush(stdout);
+}
+
+/* One look at the world, then a wait until the next is due. 0: goes on; 1: the end has come; negative: it dies. */
+static int look(struct run *run)
+{
+    int epochs_before = run->epochs_done;
+
+    world_enter(run->world);
+    int r = process_lost_gpu(run->world, run->self) ? -EIO : take_due_parts(run);
+    count_epochs(run);
+    double wait_s = next_s(run);
+    uint32_t seen = atomic_load(&run->self->wake);
+    if (r == 0 && (run->epochs_done == run->options->epochs || ended_by))
+        r = 1;
+    if (r != 0)
+        world_part(run->world, run->self);
+    world_leave(run->world);
+
+    print_epochs(run, epochs_before);
+    if (r == 0)
+        wait_for(run->self, seen, wait_s);
+    return r;
+}
+
+static int die(struct run *run, int r)
+{
+    if (run->words)
+        fputs(run->words, stderr);
+    else if (r == -EIO)
+        last_words_cuda(stderr, run->options->framework, "unspecified launch failure");
+    else
+        fprintf(stderr, "colloc-pretend-train: %s\n", strerror(-r));
+    free(run->words);
+    return 1;
+}
+
+static void obey_signal(void)
+{
+    if (ended_by) {
+        signal(ended_by, SIG_DFL);
+        raise(ended_by);
+    }
+}
+
+static int find_gpus(struct run *run, struct seat *seats)
+{
+    int count = visible_seats(run->world, getenv("CUDA_VISIBLE_DEVICES"), seats);
+
+    if (count >= run->options->gpus)
+        return 0;
+    if (count == 0)
+        last_words_cuda(stderr, run->options->framework, "no CUDA-capable device is detected");
+    else
+        last_words_cuda(stderr, run->options->framework, "invalid device ordinal");
+    return -ENODEV;
+}
+
+static void announce(const struct run *run)
+{
+    for (int i = 0; i < run->self->seat_count; i++)
+        printf("Using %s\n", world_unit(run->world, run->self->seats[i])->uuid);
+    fflush(stdout);
+}
+
+static int train(struct run *run)
+{
+    struct seat seats[SEATS_MAX];
+
+    if (find_gpus(run, seats) < 0)
+        return 1;
+    world_enter(run->world);
+    int r = begin(run, seats);
+    if (r < 0 && run->self)
+        world_part(run->world, run->self);
+    world_leave(run->world);
+    if (r == 0)
+        announce(run);
+    while (r == 0)
+        r = look(run);
+    obey_signal();
+    return r < 0 ? die(run, r) : run->options->exit_code;
+}
+
+static void start_up(double real_s)
+{
+    struct timespec wait = {(time_t)real_s, (long)(fmod(real_s, 1) * 1e9)};
+
+    nanosleep(&wait, NULL);
+    obey_signal();
+}
+
+int main(int argc, char **argv)
+{
+    struct pretend_options options;
+    struct run run = {.options = &options};
+    struct fault fault = {""};
+    const char *path = getenv("COLLOC_EMULATOR");
+
+    int r = pretend_options_parse(argc, argv, &options, &fault);
+    if (r > 0)
+        return 0;
+    if (r == 0 && !path)
+        r = fault_set(&fault, ENOENT,
+                      "COLLOC_EMULATOR is not set: 'colloc-emulator create' makes GPUs to pretend with");
+    if (r == 0)
+        r = world_open(path, &fault, &run.world);
+    if (r < 0) {
+        fprintf(stderr, "colloc-pretend-train: %s\n", fault.text);
+        return 2;
+    }
+    catch_signals();
+    start_up(options.startup_s / run.world->speedup);
+    int status = train(&run);
+    world_close(run.world);
+    return status;
+}

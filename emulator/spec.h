@@ -1,0 +1,13 @@
+/* GPUs as `colloc-emulator create --gpus` takes them. */
+#ifndef COLLOC_EMULATOR_SPEC_H
+#define COLLOC_EMULATOR_SPEC_H
+
+#include "emulator/world.h"
+
+/*
+ * A list by commas of [COUNTx]KIND[:PROFILE+PROFILE...]; with profiles the GPU has MIG enabled. Fills world->gpus and
+ * world->gpu_count. -EINVAL with the part that is wrong, and why, in the fault.
+ */
+int spec_parse(const char *text, struct world *world, struct fault *fault);
+
+#endif

@@ -1,0 +1,206 @@
+/* colloc-emulator: makes pretend GPUs, shows them, and gives them troubles. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "emulator/memory.h"
+
+static const char HELP[] =
+    "Usage: colloc-emulator create --gpus=LIST [--speed=X] PATH\n"
+    "       colloc-emulator show\n"
+    "       colloc-emulator set GPU KEY=VALUE...\n\n"
+    "create  makes the file that pretend GPUs live in, for everything that finds it in $COLLOC_EMULATOR.\n"
+    "        LIST: 4xA100-40GB, 2xA100-80GB,1xH200, or with MIG 1xA100-40GB:3g.20gb+2g.10gb+1g.5gb\n"
+    "        known: A100-40GB, A100-80GB, H100-80GB, H200. --speed: emulated seconds per real second (default 1)\n"
+    "show    prints what the GPUs do and who is on them.\n"
+    "set     lost=on|off                       the GPU falls off the bus\n"
+    "        gpm|power|energy|utilization|processes|memory|temperature=on|off   whether it reports that\n"
+    "        foreign-mib=N  foreign-at-mib=N   memory held by a process from elsewhere, and where it lies\n";
+
+struct trouble_key {
+    const char *name;
+    unsigned trouble;
+    bool when_on; /* lost=on is trouble, power=off is */
+};
+
+static const struct trouble_key trouble_keys[] = {
+    {"lost", TROUBLE_LOST, true},
+    {"gpm", TROUBLE_NO_GPM, false},
+    {"power", TROUBLE_NO_POWER, false},
+    {"energy", TROUBLE_NO_ENERGY, false},
+    {"utilization", TROUBLE_NO_UTILIZATION, false},
+    {"processes", TROUBLE_NO_PROCESSES, false},
+    {"memory", TROUBLE_NO_MEMORY, false},
+    {"temperature", TROUBLE_NO_TEMPERATURE, false},
+};
+
+static int set_trouble(struct gpu *gpu, const struct trouble_key *key, const char *value, struct fault *fault)
+{
+    bool on = strcmp(value, "on") == 0;
+
+    if (!on && strcmp(value, "off") != 0)
+        return fault_set(fault, EINVAL, "%s=%s: on or off", key->name, value);
+    if (on == key->when_on)
+        gpu->trouble |= key->trouble;
+    else
+        gpu->trouble &= ~key->trouble;
+    return 0;
+}
+
+static int set_mib(const char *name, const char *value, int64_t *ret_bytes, struct fault *fault)
+{
+    int64_t mib;
+
+    if (parse_int64(value, 0, INT64_C(1) << 30, &mib) < 0)
+        return fault_set(fault, EINVAL, "%s=%s: a number of MiB", name, value);
+    *ret_bytes = mib * MIB;
+    return 0;
+}
+
+static int set_key(struct gpu *gpu, const char *assignment, struct fault *fault)
+{
+    char name[32];
+    const char *value = strchr(assignment, '=');
+
+    if (!value || !span_copy((struct span){assignment, (size_t)(value - assignment)}, name, sizeof(name)))
+        return fault_set(fault, EINVAL, "%s: KEY=VALUE is wanted", assignment);
+    value++;
+    for (size_t i = 0; i < sizeof(trouble_keys) / sizeof(trouble_keys[0]); i++)
+        if (strcmp(name, trouble_keys[i].name) == 0)
+            return set_trouble(gpu, &trouble_keys[i], value, fault);
+    if (strcmp(name, "foreign-mib") == 0)
+        return set_mib(name, value, &gpu->foreign_bytes, fault);
+    if (strcmp(name, "foreign-at-mib") == 0)
+        return set_mib(name, value, &gpu->foreign_offset, fault);
+    return fault_set(fault, EINVAL, "%s: unknown; see colloc-emulator --help", name);
+}
+
+/* Those on a GPU that was lost are told at once. */
+static void tell(struct world *world, int gpu)
+{
+    for (int i = 0; i < world->process_end; i++)
+        for (int k = 0; k < world->processes[i].seat_count; k++)
+            if (world->processes[i].seats[k].gpu == gpu)
+                world_wake(&world->processes[i]);
+}
+
+static int run_set(struct world *world, int argc, char **argv, struct fault *fault)
+{
+    int64_t index;
+    int r = 0;
+
+    if (argc < 2)
+        return fault_set(fault, EINVAL, "set wants a GPU and what to set; see colloc-emulator --help");
+    if (parse_int64(argv[0], 0, world->gpu_count - 1, &index) < 0)
+        return fault_set(fault, EINVAL, "%s: no GPU of that index; there are %d", argv[0], world->gpu_count);
+    world_enter(world);
+    struct gpu changed = world->gpus[index];
+    for (int i = 1; i < argc && r == 0; i++)
+        r = set_key(&changed, argv[i], fault);
+    if (r == 0) {
+        world->gpus[index] = changed;
+        world_solve(world);
+        tell(world, (int)index);
+    }
+    world_leave(world);
+    return r;
+}
+
+static void show_unit(struct world *world, struct seat seat)
+{
+    const struct unit *unit = world_unit(world, seat);
+    const struct kind *kind = world_kind(world, seat.gpu);
+
+    printf("%-3d %-10s %-42s %6lld / %6lld MiB  GRACT %3.0f%%  SMACT %3.0f%%  DRAM %3.0f%%", seat.gpu,
+           unit->profile < 0 ? kind->name : kind->profiles[unit->profile].name, unit->uuid,
+           (long long)(memory_used(world, seat) / MIB), (long long)(unit->total_bytes / MIB), 100 * unit->rate.gract,
+           100 * unit->rate.smact, 100 * unit->rate.dram);
+    if (seat.unit == 0)
+        printf("  %3.0f W  %.3f MJ", unit->rate.power_w, world_sum(world, seat)->power_w / 1e6);
+    printf("%s\n", world->gpus[seat.gpu].trouble & TROUBLE_LOST ? "  LOST" : "");
+}
+
+static void show_process(const struct world *world, const struct process *p)
+{
+    for (int i = 0; i < p->seat_count; i++)
+        printf("    pid %-8d GPU %d%s  %6lld MiB  %s  speed %.2f  done %.0f s\n", (int)p->pid, p->seats[i].gpu,
+               p->seats[i].unit ? " (MIG)" : "", (long long)(memory_of(p, p->seats[i]) / MIB),
+               p->role == ROLE_MPS_SERVER ? "MPS server" : (p->mps_server ? "MPS" : "streams"), p->speed,
+               process_done_s(world, p));
+}
+
+static int run_show(struct world *world)
+{
+    world_enter(world);
+    printf("emulated time %.1f s, %g times real\n", world_now_s(world), world->speedup);
+    for (int g = 0; g < world->gpu_count; g++)
+        for (int u = 0; u < world->gpus[g].unit_count; u++)
+            show_unit(world, (struct seat){g, u});
+    for (int i = 0; i < world->process_end; i++)
+        if (world->processes[i].present)
+            show_process(world, &world->processes[i]);
+    world_leave(world);
+    return 0;
+}
+
+static int run_create(int argc, char **argv, struct fault *fault)
+{
+    static const struct option options[] = {
+        {"gpus", required_argument, NULL, 'g'}, {"speed", required_argument, NULL, 's'}, {0}};
+    const char *gpus = NULL;
+    double speed = 1;
+    int option;
+
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (option == 'g')
+            gpus = optarg;
+        else if (option != 's')
+            return fault_set(fault, EINVAL, "see colloc-emulator --help");
+        else if (parse_double(optarg, 1e-3, 1e6, &speed) < 0)
+            return fault_set(fault, EINVAL, "--speed=%s: a number from 0.001 to 1000000", optarg);
+    }
+    if (!gpus || optind != argc - 1)
+        return fault_set(fault, EINVAL, "create wants --gpus=LIST and one PATH");
+    return world_create(argv[optind], gpus, speed, fault);
+}
+
+static int with_world(int argc, char **argv, struct fault *fault)
+{
+    const char *path = getenv("COLLOC_EMULATOR");
+    struct world *world;
+    int r;
+
+    if (!path)
+        return fault_set(fault, ENOENT,
+                         "COLLOC_EMULATOR is not set: it holds the path given to 'colloc-emulator create'");
+    r = world_open(path, fault, &world);
+    if (r < 0)
+        return r;
+    r = strcmp(argv[1], "show") == 0 ? run_show(world) : run_set(world, argc - 2, argv + 2, fault);
+    world_close(world);
+    return r;
+}
+
+int main(int argc, char **argv)
+{
+    struct fault fault = {""};
+    const char *verb = argc > 1 ? argv[1] : "";
+    int r;
+
+    if (strcmp(verb, "--help") == 0) {
+        fputs(HELP, stdout);
+        return 0;
+    }
+    if (strcmp(verb, "create") == 0)
+        r = run_create(argc - 1, argv + 1, &fault);
+    else if (strcmp(verb, "show") == 0 || strcmp(verb, "set") == 0)
+        r = with_world(argc, argv, &fault);
+    else
+        r = fault_set(&fault, EINVAL, "create, show or set? See colloc-emulator --help");
+    if (r < 0)
+        fprintf(stderr, "colloc-emulator: %s\n", fault.text);
+    return r < 0 ? 2 : 0;
+}

@@ -1,0 +1,369 @@
+#include "emulator/world.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "emulator/spec.h"
+
+static const char MAGIC[16] = "colloc-emulator";
+
+static void init_lock(pthread_mutex_t *mutex)
+{
+    pthread_mutexattr_t attr;
+
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(mutex, &attr);
+    pthread_mutexattr_destroy(&attr);
+}
+
+static void init_world(struct world *world, double speedup)
+{
+    memcpy(world->magic, MAGIC, sizeof(MAGIC));
+    world->layout = sizeof(*world);
+    world->speedup = speedup;
+    world->created_us = clock_monotonic_us();
+    init_lock(&world->lock);
+    for (int i = 0; i < PROCESSES_MAX; i++)
+        init_lock(&world->processes[i].alive);
+}
+
+static int map(int fd, const char *path, struct fault *fault, struct world **ret_world)
+{
+    void *at = mmap(NULL, sizeof(struct world), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    if (at == MAP_FAILED)
+        return fault_set(fault, errno, "%s: cannot map: %s", path, strerror(errno));
+    *ret_world = at;
+    return 0;
+}
+
+static int fill_file(int fd, const char *path, const char *gpus, double speedup, struct fault *fault)
+{
+    struct world *world = NULL;
+
+    if (fchmod(fd, 0666) < 0 || ftruncate(fd, sizeof(struct world)) < 0)
+        return fault_set(fault, errno, "%s: %s", path, strerror(errno));
+    int r = map(fd, path, fault, &world);
+    if (r < 0)
+        return r;
+    init_world(world, speedup);
+    r = spec_parse(gpus, world, fault);
+    if (r == 0)
+        world_solve(world);
+    world_close(world);
+    return r;
+}
+
+int world_create(const char *path, const char *gpus, double speedup, struct fault *fault)
+{
+    char fresh[PATH_MAX];
+
+    if (snprintf(fresh, sizeof(fresh), "%s.XXXXXX", path) >= (int)sizeof(fresh))
+        return fault_set(fault, ENAMETOOLONG, "%s: path too long", path);
+    int fd = mkostemp(fresh, O_CLOEXEC);
+    if (fd < 0)
+        return fault_set(fault, errno, "%s: cannot create: %s", path, strerror(errno));
+    int r = fill_file(fd, path, gpus, speedup, fault);
+    if (r == 0 && rename(fresh, path) < 0)
+        r = fault_set(fault, errno, "%s: %s", path, strerror(errno));
+    if (r < 0)
+        unlink(fresh);
+    close(fd);
+    return r;
+}
+
+static bool is_world(const struct world *world)
+{
+    return memcmp(world->magic, MAGIC, sizeof(MAGIC)) == 0 && world->layout == sizeof(*world);
+}
+
+int world_open(const char *path, struct fault *fault, struct world **ret_world)
+{
+    struct stat st;
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+
+    if (fd < 0)
+        return fault_set(fault, errno, "%s: %s", path, strerror(errno));
+    int r = fstat(fd, &st) == 0 && st.st_size == sizeof(struct world) ? map(fd, path, fault, ret_world) : -EINVAL;
+    close(fd);
+    if (r == 0 && !is_world(*ret_world)) {
+        world_close(*ret_world);
+        r = -EINVAL;
+    }
+    return r == -EINVAL ? fault_set(fault, EINVAL, "%s: not made by this version of colloc-emulator", path) : r;
+}
+
+void world_close(struct world *world)
+{
+    if (world)
+        munmap(world, sizeof(*world));
+}
+
+double world_now_s(const struct world *world)
+{
+    return world->now_s[world->turn];
+}
+
+struct unit *world_unit(struct world *world, struct seat seat)
+{
+    return &world->gpus[seat.gpu].units[seat.unit];
+}
+
+const struct kind *world_kind(const struct world *world, int gpu)
+{
+    return kind_at(world->gpus[gpu].kind);
+}
+
+const struct activity *world_sum(const struct world *world, struct seat seat)
+{
+    return &world->gpus[seat.gpu].units[seat.unit].sum[world->turn];
+}
+
+double process_done_s(const struct world *world, const struct process *p)
+{
+    return p->done_s[world->turn];
+}
+
+bool process_sits_on(const struct process *p, struct seat seat)
+{
+    for (int i = 0; i < p->seat_count; i++)
+        if (p->seats[i].gpu == seat.gpu && p->seats[i].unit == seat.unit)
+            return true;
+    return false;
+}
+
+bool process_lost_gpu(const struct world *world, const struct process *p)
+{
+    for (int i = 0; i < p->seat_count; i++)
+        if (world->gpus[p->seats[i].gpu].trouble & TROUBLE_LOST)
+            return true;
+    return false;
+}
+
+/* Advances all integrals to now. Killed half-way, it has done nothing: the last store makes it count. */
+static void settle(struct world *world)
+{
+    unsigned from = world->turn, to = !from;
+    double now = (double)(clock_monotonic_us() - world->created_us) / SECOND_US * world->speedup;
+    double step = fmax(0, now - world->now_s[from]);
+
+    world->now_s[to] = world->now_s[from] + step;
+    for (int g = 0; g < world->gpu_count; g++) {
+        for (int u = 0; u < world->gpus[g].unit_count; u++) {
+            struct unit *unit = &world->gpus[g].units[u];
+            unit->sum[to] = unit->sum[from];
+            activity_add(&unit->sum[to], &unit->rate, step);
+        }
+    }
+    for (int i = 0; i < world->process_end; i++) {
+        struct process *p = &world->processes[i];
+        p->done_s[to] = p->done_s[from] + p->speed * step;
+    }
+    atomic_signal_fence(memory_order_seq_cst);
+    world->turn = to;
+}
+
+/* The mutex of a process that is alive is held; of one that has died, the kernel says so. */
+static bool has_died(struct process *p)
+{
+    int r = pthread_mutex_trylock(&p->alive);
+
+    if (r == EBUSY)
+        return false;
+    if (r == EOWNERDEAD)
+        pthread_mutex_consistent(&p->alive);
+    pthread_mutex_unlock(&p->alive);
+    return true;
+}
+
+static bool sweep(struct world *world)
+{
+    bool changed = false;
+
+    for (int i = 0; i < world->process_end; i++) {
+        struct process *p = &world->processes[i];
+        if (p->present && has_died(p)) {
+            p->present = false;
+            changed = true;
+        }
+    }
+    while (world->process_end > 0 && !world->processes[world->process_end - 1].present)
+        world->process_end--;
+    return changed;
+}
+
+void world_enter(struct world *world)
+{
+    bool torn = pthread_mutex_lock(&world->lock) == EOWNERDEAD;
+
+    if (torn)
+        pthread_mutex_consistent(&world->lock);
+    settle(world);
+    if (sweep(world) || torn)
+        world_solve(world);
+}
+
+void world_leave(struct world *world)
+{
+    pthread_mutex_unlock(&world->lock);
+}
+
+/* A free slot whose mutex the caller now holds. */
+static struct process *claim(struct world *world)
+{
+    for (int i = 0; i < PROCESSES_MAX; i++) {
+        struct process *p = &world->processes[i];
+        if (p->present)
+            continue;
+        int r = pthread_mutex_trylock(&p->alive);
+        if (r == EBUSY)
+            continue;
+        if (r == EOWNERDEAD)
+            pthread_mutex_consistent(&p->alive);
+        if (i >= world->process_end)
+            world->process_end = i + 1;
+        return p;
+    }
+    return NULL;
+}
+
+struct process *world_join(struct world *world, enum role role, const struct seat *seats, int count)
+{
+    struct process *p = claim(world);
+
+    if (!p)
+        return NULL;
+    p->role = role;
+    p->pid = getpid();
+    p->mps_server = 0;
+    p->share = 1;
+    p->demand = (struct activity){0};
+    p->speed = 0;
+    p->done_s[0] = p->done_s[1] = 0;
+    p->segment_count = 0;
+    p->seat_count = count;
+    memcpy(p->seats, seats, (size_t)count * sizeof(*seats));
+    atomic_signal_fence(memory_order_seq_cst);
+    p->present = true;
+    return p;
+}
+
+void world_part(struct world *world, struct process *p)
+{
+    p->present = false;
+    pthread_mutex_unlock(&p->alive);
+    sweep(world);
+    world_solve(world);
+}
+
+void world_wake(struct process *p)
+{
+    atomic_fetch_add(&p->wake, 1);
+    syscall(SYS_futex, &p->wake, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static bool runs(const struct process *p)
+{
+    return p->present && p->role == ROLE_TRAINING;
+}
+
+/* Solves one unit and lowers the new speed of everyone on it to what this unit allows. */
+static void solve_unit(struct world *world, struct seat seat, double *speeds)
+{
+    struct member members[PROCESSES_MAX];
+    int slots[PROCESSES_MAX], count = 0;
+
+    for (int i = 0; i < world->process_end; i++) {
+        const struct process *p = &world->processes[i];
+        if (runs(p) && process_sits_on(p, seat)) {
+            slots[count] = i;
+            members[count++] = (struct member){.demand = p->demand, .mps = p->mps_server != 0, .share = p->share};
+        }
+    }
+    sharing_solve(world_unit(world, seat)->capacity, members, count);
+    for (int i = 0; i < count; i++)
+        speeds[slots[i]] = fmin(speeds[slots[i]], members[i].speed);
+}
+
+/* What the members of a unit do to it at their speeds, as fractions of the unit. */
+static void rate_unit(struct world *world, struct seat seat)
+{
+    struct unit *unit = world_unit(world, seat);
+    struct activity rate = {0};
+
+    for (int i = 0; i < world->process_end; i++) {
+        const struct process *p = &world->processes[i];
+        if (runs(p) && process_sits_on(p, seat))
+            activity_add(&rate, &p->demand, p->speed);
+    }
+    rate.gract = fmin(1, rate.gract / unit->capacity);
+    rate.smact = fmin(1, rate.smact / unit->capacity);
+    rate.smocc = fmin(1, rate.smocc / unit->capacity);
+    rate.dram = fmin(1, rate.dram / unit->capacity);
+    unit->rate = rate;
+}
+
+/* A MIG-enabled GPU does what its instances do, each weighing as much as its slice. */
+static void gather_instances(struct gpu *gpu)
+{
+    struct unit *whole = &gpu->units[0];
+
+    whole->rate = (struct activity){0};
+    for (int u = 1; u < gpu->unit_count; u++) {
+        struct activity part = gpu->units[u].rate;
+        double weight = gpu->units[u].capacity;
+        activity_add(&whole->rate,
+                     &(struct activity){.gract = part.gract * weight,
+                                        .smact = part.smact * weight,
+                                        .smocc = part.smocc * weight,
+                                        .dram = part.dram * weight,
+                                        .power_w = part.power_w,
+                                        .pcie_rx_mib = part.pcie_rx_mib},
+                     1);
+    }
+}
+
+static void rate_gpu(struct world *world, int g)
+{
+    struct gpu *gpu = &world->gpus[g];
+    const struct kind *kind = kind_at(gpu->kind);
+
+    for (int u = 0; u < gpu->unit_count; u++)
+        rate_unit(world, (struct seat){g, u});
+    if (gpu->unit_count > 1)
+        gather_instances(gpu);
+    gpu->units[0].rate.power_w = fmin(kind->tdp_w, kind->idle_w + gpu->units[0].rate.power_w);
+}
+
+void world_solve(struct world *world)
+{
+    double speeds[PROCESSES_MAX];
+
+    for (int i = 0; i < world->process_end; i++)
+        speeds[i] = runs(&world->processes[i]) ? 1 : 0;
+    for (int g = 0; g < world->gpu_count; g++)
+        for (int u = 0; u < world->gpus[g].unit_count; u++)
+            solve_unit(world, (struct seat){g, u}, speeds);
+    for (int i = 0; i < world->process_end; i++) {
+        struct process *p = &world->processes[i];
+        bool changed = p->present && fabs(speeds[i] - p->speed) > 1e-9;
+        p->speed = speeds[i];
+        if (changed)
+            world_wake(p);
+    }
+    for (int g = 0; g < world->gpu_count; g++)
+        rate_gpu(world, g);
+}

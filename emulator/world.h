@@ -1,0 +1,136 @@
+/*
+ * The pretend machine: one file, mapped by everyone who takes part (training processes, the NVML library, the MPS
+ * server, the tool). Whoever looks takes the lock, which first removes the processes that have died and brings the
+ * integrals up to now; between two changes of who is where everything is constant, so nothing needs to run meanwhile.
+ *
+ * Any process may be killed at any instant. Every process in the table holds its own robust mutex, so the kernel tells
+ * of its end (a zombie or a reused pid cannot mislead); numbers that must not be half-updated live twice, and one store
+ * (`turn`) switches over.
+ */
+#ifndef COLLOC_EMULATOR_WORLD_H
+#define COLLOC_EMULATOR_WORLD_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/fault.h"
+#include "emulator/kinds.h"
+#include "emulator/sharing.h"
+
+enum {
+    GPUS_MAX = 64,
+    UNITS_MAX = 1 + MIG_COMPUTE_SLICES,
+    PROCESSES_MAX = 512,
+    SEATS_MAX = GPUS_MAX,
+    SEGMENTS_MAX = 512
+};
+
+/* What a GPU can be made not to report, or to suffer. */
+enum trouble {
+    TROUBLE_LOST = 1 << 0,
+    TROUBLE_NO_GPM = 1 << 1,
+    TROUBLE_NO_POWER = 1 << 2,
+    TROUBLE_NO_ENERGY = 1 << 3,
+    TROUBLE_NO_UTILIZATION = 1 << 4,
+    TROUBLE_NO_PROCESSES = 1 << 5,
+    TROUBLE_NO_MEMORY = 1 << 6,
+    TROUBLE_NO_TEMPERATURE = 1 << 7,
+};
+
+/* Something tasks run on: unit 0 of a GPU is all of it, the others its MIG instances. */
+struct unit {
+    int profile; /* of the GPU's kind; -1 for unit 0 */
+    double capacity;
+    int64_t total_bytes;    /* as NVML shows */
+    int64_t reserved_bytes; /* of that, for no process */
+    char uuid[48];
+    struct activity rate;
+    struct activity sum[2]; /* integral over emulated seconds; valid is sum[world->turn] */
+};
+
+struct gpu {
+    int kind;
+    unsigned trouble;                      /* enum trouble */
+    int unit_count;                        /* above 1: MIG is enabled */
+    int64_t foreign_offset, foreign_bytes; /* memory of a process that is not of this world; shown as pid 1's */
+    struct unit units[UNITS_MAX];
+};
+
+struct seat {
+    int gpu, unit;
+};
+
+struct segment {
+    struct seat seat;
+    int64_t offset, size; /* in the unit's linear address space */
+};
+
+enum role { ROLE_TRAINING, ROLE_MPS_SERVER };
+
+struct process {
+    pthread_mutex_t alive; /* held by the process itself from world_join to its end */
+    bool present;
+    enum role role;
+    pid_t pid;
+    pid_t mps_server; /* of an MPS client, else 0 */
+    double share;     /* see struct member */
+    struct activity demand;
+    double speed;
+    double done_s[2];      /* progress in seconds of a solo run; valid is done_s[world->turn] */
+    _Atomic uint32_t wake; /* a futex: changes when speed does, or when a GPU is lost */
+    int seat_count;
+    struct seat seats[SEATS_MAX];
+    int segment_count;
+    struct segment segments[SEGMENTS_MAX];
+};
+
+struct world {
+    char magic[16];
+    uint32_t layout; /* sizeof(struct world) */
+    pthread_mutex_t lock;
+    double speedup; /* emulated seconds per real second */
+    int64_t created_us;
+    int gpu_count;
+    unsigned turn;
+    double now_s[2]; /* emulated time; valid is now_s[turn] */
+    int process_end; /* no process is present from here on */
+    struct gpu gpus[GPUS_MAX];
+    struct process processes[PROCESSES_MAX];
+};
+
+/* Makes the file anew (others may still hold an old one). `gpus`: "4xA100-40GB", "1xA100-40GB:3g.20gb+2g.10gb,H200". */
+int world_create(const char *path, const char *gpus, double speedup, struct fault *fault);
+
+/* Maps it; world_close unmaps and takes NULL. 0 or a fault. */
+int world_open(const char *path, struct fault *fault, struct world **ret_world);
+void world_close(struct world *world);
+
+/* The lock; on return from world_enter all is up to date. Hold it for microseconds. */
+void world_enter(struct world *world);
+void world_leave(struct world *world);
+
+/* Below: only between world_enter and world_leave. */
+
+double world_now_s(const struct world *world);
+const struct activity *world_sum(const struct world *world, struct seat seat);
+const struct kind *world_kind(const struct world *world, int gpu);
+struct unit *world_unit(struct world *world, struct seat seat);
+double process_done_s(const struct world *world, const struct process *p);
+bool process_sits_on(const struct process *p, struct seat seat);
+bool process_lost_gpu(const struct world *world, const struct process *p);
+
+/*
+ * Puts the calling thread's process on the given seats, with nothing demanded and no memory. It leaves with world_part
+ * or with the thread's death, however that comes. NULL when the table is full.
+ */
+struct process *world_join(struct world *world, enum role role, const struct seat *seats, int count);
+void world_part(struct world *world, struct process *p);
+
+/* To be called after any change of demands, sharing or troubles: solves all speeds anew and wakes whom it concerns. */
+void world_solve(struct world *world);
+void world_wake(struct process *p);
+
+#endif

@@ -1,0 +1,97 @@
+#include "machine.h"
+
+#include <errno.h>
+
+#include "base/units.h"
+#include "emulator/memory.h"
+
+static const struct seat gpu0 = {0, 0};
+
+static struct process *join(struct world *world, struct seat seat)
+{
+    struct process *p = world_join(world, ROLE_TRAINING, &seat, 1);
+
+    assert_non_null(p);
+    return p;
+}
+
+static void counts_what_is_taken(void **state)
+{
+    struct machine m = machine_make("A100-40GB", 1);
+
+    world_enter(m.world);
+    struct process *p = join(m.world, gpu0);
+    assert_int_equal(memory_take(m.world, p, gpu0, 3 * MIB), 0);
+    assert_int_equal(memory_of(p, gpu0), 4 * MIB);
+    assert_int_equal(memory_used(m.world, gpu0), 4 * MIB);
+    assert_int_equal(memory_free(m.world, gpu0), (40960 - 624 - 4) * MIB);
+    world_part(m.world, p);
+    assert_int_equal(memory_used(m.world, gpu0), 0);
+    world_leave(m.world);
+    machine_end(&m);
+}
+
+static void free_memory_in_pieces_is_not_enough(void **state)
+{
+    struct machine m = machine_make("A100-40GB", 1);
+    int64_t capacity = (40960 - 624) * MIB;
+
+    world_enter(m.world);
+    m.world->gpus[0].foreign_offset = 5 * GIB;
+    m.world->gpus[0].foreign_bytes = capacity - 9 * GIB; /* holes of 5 and 4 GiB */
+    struct process *p = join(m.world, gpu0);
+    assert_int_equal(memory_free(m.world, gpu0), 9 * GIB);
+    assert_int_equal(memory_take(m.world, p, gpu0, 8 * GIB), -ENOMEM);
+    assert_int_equal(memory_take(m.world, p, gpu0, 5 * GIB), 0);
+    assert_int_equal(memory_take(m.world, p, gpu0, 4 * GIB), 0);
+    assert_int_equal(memory_take(m.world, p, gpu0, 1), -ENOMEM);
+    world_part(m.world, p);
+    world_leave(m.world);
+    machine_end(&m);
+}
+
+static void a_hole_is_used_again(void **state)
+{
+    struct machine m = machine_make("A100-40GB", 1);
+
+    world_enter(m.world);
+    struct process *a = join(m.world, gpu0), *b = join(m.world, gpu0), *c = join(m.world, gpu0);
+    assert_int_equal(memory_take(m.world, a, gpu0, 10 * GIB), 0);
+    assert_int_equal(memory_take(m.world, b, gpu0, 20 * GIB), 0);
+    world_part(m.world, a);
+    assert_int_equal(memory_take(m.world, c, gpu0, 10 * GIB), 0);
+    assert_int_equal(c->segments[0].offset, 0);
+    world_part(m.world, b);
+    world_part(m.world, c);
+    world_leave(m.world);
+    machine_end(&m);
+}
+
+static void instances_are_walls(void **state)
+{
+    struct machine m = machine_make("A100-40GB:2g.10gb+1g.5gb", 1);
+    struct seat large = {0, 1}, small = {0, 2};
+
+    world_enter(m.world);
+    struct process *a = join(m.world, large), *b = join(m.world, small);
+    assert_int_equal(memory_take(m.world, a, large, 9 * GIB), 0);
+    assert_int_equal(memory_take(m.world, b, small, 9 * GIB), -ENOMEM);
+    assert_int_equal(memory_take(m.world, b, small, 4 * GIB), 0);
+    assert_int_equal(memory_used(m.world, gpu0), 13 * GIB);
+    assert_int_equal(memory_used(m.world, small), 4 * GIB);
+    world_part(m.world, a);
+    world_part(m.world, b);
+    world_leave(m.world);
+    machine_end(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_what_is_taken),
+        cmocka_unit_test(free_memory_in_pieces_is_not_enough),
+        cmocka_unit_test(a_hole_is_used_again),
+        cmocka_unit_test(instances_are_walls),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

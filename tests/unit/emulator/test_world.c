@@ -1,0 +1,204 @@
+#include "machine.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "emulator/memory.h"
+
+static const struct seat gpu0 = {0, 0};
+
+static void refuse(const char *gpus, const char *word)
+{
+    struct fault fault = {""};
+
+    assert_int_equal(world_create("/tmp/colloc-test-never", gpus, 1, &fault), -EINVAL);
+    assert_non_null(strstr(fault.text, word));
+    assert_int_equal(access("/tmp/colloc-test-never", F_OK), -1);
+}
+
+static void a_wrong_list_is_refused_in_words(void **state)
+{
+    refuse("4xA10", "unknown GPU");
+    refuse("", "unknown GPU");
+    refuse("0xH200", "how many");
+    refuse("65xH200", "how many");
+    refuse("64xH200,H200", "more than 64");
+    refuse("A100-40GB:1g.18gb", "no MIG profile");
+    refuse("A100-40GB:7g.40gb+1g.5gb", "does not fit");
+}
+
+static void a_list_is_read(void **state)
+{
+    struct machine m = machine_make("2xA100-40GB,1xH200, A100-40GB:3g.20gb+2g.10gb+1g.5gb+1g.5gb", 1);
+
+    assert_int_equal(m.world->gpu_count, 4);
+    assert_int_equal(m.world->gpus[1].units[0].total_bytes, 40960 * MIB);
+    assert_int_equal(m.world->gpus[2].units[0].total_bytes, 143771 * MIB);
+    assert_int_equal(m.world->gpus[2].unit_count, 1);
+    assert_int_equal(m.world->gpus[3].unit_count, 5);
+    assert_string_not_equal(m.world->gpus[0].units[0].uuid, m.world->gpus[1].units[0].uuid);
+    machine_end(&m);
+}
+
+static void a_foreign_file_is_refused(void **state)
+{
+    char path[] = "/tmp/colloc-test-other.XXXXXX";
+    struct fault fault = {""};
+    struct world *world;
+    int fd = mkstemp(path);
+
+    assert_int_equal(write(fd, "hello", 5), 5);
+    assert_int_equal(world_open(path, &fault, &world), -EINVAL);
+    assert_int_equal(ftruncate(fd, sizeof(struct world)), 0);
+    assert_int_equal(world_open(path, &fault, &world), -EINVAL);
+    assert_int_equal(world_open("/nonexistent", &fault, &world), -ENOENT);
+    close(fd);
+    unlink(path);
+}
+
+/* A child that joins, takes 1 GiB, says so and then does as told. */
+static pid_t start_child(struct world *world, bool holding_the_lock)
+{
+    int ready[2];
+    char byte;
+
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        world_enter(world);
+        struct process *p = world_join(world, ROLE_TRAINING, &gpu0, 1);
+        p->demand = (struct activity){.gract = 1, .smact = 1, .power_w = 300};
+        memory_take(world, p, gpu0, GIB);
+        if (!holding_the_lock) {
+            world_solve(world);
+            world_leave(world);
+        }
+        if (write(ready[1], "x", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    return pid;
+}
+
+/* It is not waited for before the look: a zombie has no GPU memory either. */
+static void end_child(struct world *world, pid_t pid)
+{
+    siginfo_t info;
+
+    kill(pid, SIGKILL);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    world_enter(world);
+    assert_int_equal(memory_used(world, gpu0), 0);
+    assert_float_equal(world_unit(world, gpu0)->rate.smact, 0, 0);
+    assert_int_equal(world->process_end, 0);
+    world_leave(world);
+    waitpid(pid, NULL, 0);
+}
+
+static void a_killed_process_is_gone_at_the_next_look(void **state)
+{
+    struct machine m = machine_make("A100-40GB", 1);
+    pid_t pid = start_child(m.world, false);
+
+    world_enter(m.world);
+    assert_int_equal(memory_used(m.world, gpu0), GIB);
+    assert_float_equal(world_unit(m.world, gpu0)->rate.smact, 1, 1e-9);
+    assert_float_equal(world_unit(m.world, gpu0)->rate.power_w, 350, 1e-9);
+    world_leave(m.world);
+    end_child(m.world, pid);
+    machine_end(&m);
+}
+
+static void killed_with_the_lock_held_it_blocks_nobody(void **state)
+{
+    struct machine m = machine_make("A100-40GB", 1);
+
+    for (int i = 0; i < 20; i++)
+        end_child(m.world, start_child(m.world, true));
+    machine_end(&m);
+}
+
+static void energy_is_of_emulated_time(void **state)
+{
+    struct machine m = machine_make("2xA100-40GB", 1000);
+
+    world_enter(m.world);
+    struct process *p = world_join(m.world, ROLE_TRAINING, &gpu0, 1);
+    p->demand = (struct activity){.gract = 0.5, .smact = 0.25, .power_w = 150};
+    world_solve(m.world);
+    double from_s = world_now_s(m.world), from_j = world_sum(m.world, gpu0)->power_w;
+    world_leave(m.world);
+    int64_t begin_us = clock_monotonic_us();
+    do {
+        world_enter(m.world);
+        world_leave(m.world);
+    } while (clock_monotonic_us() < begin_us + 20 * MS_US);
+    world_enter(m.world);
+    double span_s = world_now_s(m.world) - from_s;
+    assert_true(span_s >= 20);
+    assert_float_equal(world_sum(m.world, gpu0)->power_w - from_j, 200 * span_s, 1e-3);
+    assert_float_equal(process_done_s(m.world, p), span_s, 1e-6);
+    assert_float_equal(world_sum(m.world, (struct seat){1, 0})->power_w, 50 * world_now_s(m.world), 1e-3);
+    world_part(m.world, p);
+    world_leave(m.world);
+    machine_end(&m);
+}
+
+static void a_task_on_two_gpus_is_as_fast_as_the_slower(void **state)
+{
+    struct machine m = machine_make("2xA100-40GB", 1);
+    struct seat both[] = {{0, 0}, {1, 0}};
+
+    world_enter(m.world);
+    struct process *wide = world_join(m.world, ROLE_TRAINING, both, 2);
+    wide->demand = (struct activity){.gract = 1, .smact = 0.8};
+    struct process *other = world_join(m.world, ROLE_TRAINING, &both[1], 1);
+    other->demand = (struct activity){.gract = 1, .smact = 0.8};
+    world_solve(m.world);
+    assert_true(wide->speed < 0.5);
+    assert_float_equal(world_unit(m.world, both[0])->rate.smact, 0.8 * wide->speed, 1e-9);
+    uint32_t seen = wide->wake;
+    world_part(m.world, other);
+    assert_float_equal(wide->speed, 1, 1e-9);
+    assert_int_not_equal(wide->wake, seen);
+    world_part(m.world, wide);
+    world_leave(m.world);
+    machine_end(&m);
+}
+
+static void power_stops_at_the_limit(void **state)
+{
+    struct machine m = machine_make("A100-40GB", 1);
+
+    world_enter(m.world);
+    struct process *p = world_join(m.world, ROLE_TRAINING, &gpu0, 1);
+    p->demand = (struct activity){.gract = 1, .smact = 1, .power_w = 900};
+    world_solve(m.world);
+    assert_float_equal(world_unit(m.world, gpu0)->rate.power_w, 400, 1e-9);
+    world_part(m.world, p);
+    world_leave(m.world);
+    machine_end(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_wrong_list_is_refused_in_words),
+        cmocka_unit_test(a_list_is_read),
+        cmocka_unit_test(a_foreign_file_is_refused),
+        cmocka_unit_test(a_killed_process_is_gone_at_the_next_look),
+        cmocka_unit_test(killed_with_the_lock_held_it_blocks_nobody),
+        cmocka_unit_test(energy_is_of_emulated_time),
+        cmocka_unit_test(a_task_on_two_gpus_is_as_fast_as_the_slower),
+        cmocka_unit_test(power_stops_at_the_limit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
