@@ -29,12 +29,6 @@ static const struct {
     [TASK_OUT_OF_MEMORY] = {"out-of-memory", "OUT_OF_MEMORY", 0},
 };
 
-static const char *const failures[TASK_FAILURES] = {
-    [FAILURE_NONE] = "none",           [FAILURE_GPU_OOM] = "gpu-oom", [FAILURE_HOST_OOM] = "host-oom",
-    [FAILURE_PROGRAM] = "program",     [FAILURE_SIGNAL] = "signal",   [FAILURE_TIME_LIMIT] = "time-limit",
-    [FAILURE_CANCELLED] = "cancelled", [FAILURE_LAUNCH] = "launch",   [FAILURE_LOST] = "lost",
-};
-
 static const char *const sharings[] = {[SHARING_STREAMS] = "streams", [SHARING_MPS] = "mps"};
 
 const char *task_state_word(enum task_state state)
@@ -47,27 +41,6 @@ const char *task_state_name(enum task_state state)
     return states[state].name;
 }
 
-const char *task_failure_name(enum task_failure failure)
-{
-    return failures[failure];
-}
-
-static int find_name(const char *const names[], size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(names[i], name) == 0)
-            return (int)i;
-    return -EINVAL;
-}
-
-int task_failure_parse(const char *name, enum task_failure *ret_failure)
-{
-    int i = find_name(failures, TASK_FAILURES, name);
-    if (i >= 0)
-        *ret_failure = (enum task_failure)i;
-    return i < 0 ? i : 0;
-}
-
 const char *sharing_name(enum sharing sharing)
 {
     return sharings[sharing];
@@ -75,10 +48,13 @@ const char *sharing_name(enum sharing sharing)
 
 int sharing_parse(const char *name, enum sharing *ret_sharing)
 {
-    int i = find_name(sharings, sizeof sharings / sizeof *sharings, name);
-    if (i >= 0)
-        *ret_sharing = (enum sharing)i;
-    return i < 0 ? i : 0;
+    for (size_t i = 0; i < sizeof sharings / sizeof *sharings; i++) {
+        if (strcmp(sharings[i], name) == 0) {
+            *ret_sharing = (enum sharing)i;
+            return 0;
+        }
+    }
+    return -EINVAL;
 }
 
 bool task_may_move(enum task_state from, enum task_state to)

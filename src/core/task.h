@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/failure_class.h"
+
 struct policy;
 struct task_queue;
 
@@ -55,22 +57,8 @@ enum task_state {
     TASK_STATES
 };
 
-/* Why an attempt failed, as the log and the exit status prove it. */
-enum task_failure {
-    FAILURE_NONE,
-    FAILURE_GPU_OOM,
-    FAILURE_HOST_OOM,
-    FAILURE_PROGRAM,
-    FAILURE_SIGNAL,
-    FAILURE_TIME_LIMIT,
-    FAILURE_CANCELLED,
-    FAILURE_LAUNCH,
-    FAILURE_LOST,
-    TASK_FAILURES
-};
-
 struct task_exit {
-    enum task_failure failure;
+    enum failure_class failure;
     int code;   /* exit status, or -1 */
     int signal; /* that ended it, or 0 */
 };
@@ -80,7 +68,7 @@ struct task {
     uint32_t uid;
     struct task_request request;
     enum task_state state;
-    enum task_failure ending; /* FAILURE_CANCELLED or FAILURE_TIME_LIMIT once it was told to end */
+    enum failure_class ending; /* FAILURE_CANCELLED or FAILURE_TIME_LIMIT once it was told to end */
 
     int *gpus;            /* its reservation: indices into the view; NULL when it holds none */
     int n_gpus;           /* 0 when it holds none */
@@ -108,10 +96,6 @@ const char *task_state_word(enum task_state state);
 
 /* The internal name, for traces: "queued", "recovering", ... */
 const char *task_state_name(enum task_state state);
-
-/* "gpu-oom", ...; "none" for FAILURE_NONE. And back: -EINVAL for no such name. */
-const char *task_failure_name(enum task_failure failure);
-int task_failure_parse(const char *name, enum task_failure *ret_failure);
 
 const char *sharing_name(enum sharing sharing);
 int sharing_parse(const char *name, enum sharing *ret_sharing);

@@ -41,9 +41,9 @@ static void describe_place(const struct event *event, char *text, size_t size)
 static void describe_exit(const struct event *event, char *text, size_t size)
 {
     if (event->exited.signal)
-        snprintf(text, size, " %s signal=%d", task_failure_name(event->exited.failure), event->exited.signal);
+        snprintf(text, size, " %s signal=%d", failure_name(event->exited.failure), event->exited.signal);
     else
-        snprintf(text, size, " %s code=%d", task_failure_name(event->exited.failure), event->exited.code);
+        snprintf(text, size, " %s code=%d", failure_name(event->exited.failure), event->exited.code);
 }
 
 static const char *verb(enum event_kind kind)

@@ -1,0 +1,25 @@
+#include "base/failure_class.h"
+
+#include <string.h>
+
+static const char *const names[FAILURE_CLASSES] = {
+    [FAILURE_NONE] = "none",           [FAILURE_GPU_OOM] = "gpu-oom",       [FAILURE_HOST_OOM] = "host-oom",
+    [FAILURE_PROGRAM] = "program",     [FAILURE_SIGNAL] = "signal",         [FAILURE_TIME_LIMIT] = "time-limit",
+    [FAILURE_CANCELLED] = "cancelled", [FAILURE_LAUNCH] = "launch",         [FAILURE_LOST] = "lost",
+};
+
+const char *failure_name(enum failure_class failure)
+{
+    return names[failure];
+}
+
+bool failure_parse(const char *name, enum failure_class *ret_failure)
+{
+    for (int i = 0; i < FAILURE_CLASSES; i++) {
+        if (strcmp(names[i], name) == 0) {
+            *ret_failure = (enum failure_class)i;
+            return true;
+        }
+    }
+    return false;
+}
