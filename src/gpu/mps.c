@@ -223,11 +223,10 @@ static int check_length(const char *pipe_dir, struct fault *fault)
 static int start(const char *program, const char *pipe_dir, const char *log_dir, const char *const *uuids, size_t count,
                  struct fault *fault)
 {
-    struct environment environment = {.own = {
-                                          assign("CUDA_MPS_PIPE_DIRECTORY", pipe_dir),
-                                          assign("CUDA_MPS_LOG_DIRECTORY", log_dir),
-                                          join_uuids(uuids, count),
-                                      }};
+    struct environment environment = {
+        .own = {assign("CUDA_MPS_PIPE_DIRECTORY", pipe_dir), assign("CUDA_MPS_LOG_DIRECTORY", log_dir),
+                join_uuids(uuids, count)},
+    };
     int r;
 
     if (!environment.own[0] || !environment.own[1] || !environment.own[2])

@@ -5,6 +5,9 @@
 
 #include "gpu/source.h"
 
+/* More than any card can be cut into (seven today), so that room is made once. */
+enum { INSTANCES_MAX = 16 };
+
 /* Cores of one SM by compute capability: CUDA C++ Programming Guide, arithmetic throughput (FP32). 0: not known. */
 static unsigned cores_per_sm(int major, int minor)
 {
@@ -140,7 +143,10 @@ static void add_instance(struct gpu_source *source, size_t parent, const char *i
 static unsigned most_instances(const struct nvml *nvml, nvml_device handle)
 {
     unsigned most = 0;
-    return nvml_call(nvml, device_max_mig, handle, &most) == NVML_OK ? most : 0;
+
+    if (nvml_call(nvml, device_max_mig, handle, &most) != NVML_OK)
+        return 0;
+    return most < INSTANCES_MAX ? most : INSTANCES_MAX;
 }
 
 static void add_instances(struct gpu_source *source, size_t parent, unsigned card_index)
@@ -192,13 +198,8 @@ static void add_mute_card(struct gpu_source *source, unsigned index, int result)
 
 static int make_room(struct gpu_source *source, unsigned cards)
 {
-    size_t most = cards;
+    size_t most = (size_t)cards * (1 + INSTANCES_MAX);
 
-    for (unsigned i = 0; i < cards; i++) {
-        nvml_device handle;
-        if (source->nvml.device_by_index(i, &handle) == NVML_OK)
-            most += most_instances(&source->nvml, handle);
-    }
     source->info = calloc(most, sizeof(*source->info));
     source->device = calloc(most, sizeof(*source->device));
     source->set.gpu = source->info;
