@@ -1,0 +1,193 @@
+#include "exec/logscan.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "exec/evidence.h"
+
+#define OVERLAP 512 /* of two parts of a very long line: no message that matters is longer */
+
+#define TRACEBACK "Traceback (most recent call last)"
+
+static void lower_copy(const char *text, char *lower)
+{
+    do
+        *lower++ = (char)tolower((unsigned char)*text);
+    while (*text++);
+}
+
+/* "ValueError: ...", "torch.cuda.OutOfMemoryError", "RayTaskError(ValueError)": dotted names, the last in CamelCase. */
+static bool looks_thrown(const char *text)
+{
+    const char *name = text, *end = text;
+    bool has_lower = false;
+    for (; isalnum((unsigned char)*end) || *end == '_' || *end == '.'; end++) {
+        if (*end == '.')
+            name = end + 1;
+        has_lower |= islower((unsigned char)*end);
+    }
+    const char *initial = name + strspn(name, "_");
+    return isupper((unsigned char)*initial) && has_lower && (*end == '\0' || *end == ':' || *end == '(');
+}
+
+/* Long lines are shown from shortly before what they prove. */
+static struct span focus(const char *text, const char *lower, const struct pattern *pattern)
+{
+    const char *found = strstr(lower, pattern->parts[0]);
+    size_t skip = found && found - lower > EVIDENCE_MAX / 2 ? (size_t)(found - lower) - EVIDENCE_MAX / 8 : 0;
+    return span_of(text + skip);
+}
+
+static bool is_oom(enum clue clue)
+{
+    return clue == CLUE_GPU_OOM || clue == CLUE_HOST_OOM;
+}
+
+/* The last cause decides, unless it only followed from an earlier one. */
+static bool replaces(const struct logscan *scan, const struct pattern *pattern, bool thrown)
+{
+    if (!is_oom(scan->cause.clue))
+        return true;
+    return pattern->clue != CLUE_KILLED && !(pattern->clue == CLUE_PROGRAM && thrown && scan->chained);
+}
+
+static void note(struct logscan *scan, struct finding *finding, const struct pattern *pattern, struct span evidence)
+{
+    finding->clue = pattern->clue;
+    finding->framework = pattern->framework;
+    finding->at = scan->offset;
+    evidence_clean(evidence, finding->evidence);
+}
+
+static void judge_line(struct logscan *scan, const char *text, bool thrown)
+{
+    char lower[LOGSCAN_PIECE];
+    lower_copy(text, lower);
+    const struct pattern *pattern = pattern_find(lower, thrown);
+    if (pattern && pattern->clue == CLUE_CONSEQUENCE) {
+        if (scan->consequence.clue == CLUE_NOTHING)
+            note(scan, &scan->consequence, pattern, span_of(text));
+    } else if (pattern && pattern->clue != CLUE_NOTHING && replaces(scan, pattern, thrown)) {
+        note(scan, &scan->cause, pattern, focus(text, lower, pattern));
+    }
+    if (thrown)
+        scan->chained = false;
+}
+
+static const char *without_prefix(const struct logscan *scan, const char *text)
+{
+    size_t n = strlen(scan->prefix);
+    return strncmp(text, scan->prefix, n) == 0 ? text + n : text;
+}
+
+static void begin_traceback(struct logscan *scan, const char *line, size_t prefix_size)
+{
+    scan->in_traceback = prefix_size < sizeof scan->prefix;
+    if (scan->in_traceback)
+        span_copy((struct span){line, prefix_size}, scan->prefix, sizeof scan->prefix);
+}
+
+/* Source lines shown in a traceback: they may hold any words. ("|" stands before the parts of an exception group.) */
+static bool is_frame(const char *text)
+{
+    return *text == ' ' && text[strspn(text, " ")] != '|';
+}
+
+static void read_line(struct logscan *scan, struct span raw)
+{
+    char line[LOGSCAN_PIECE];
+    evidence_strip(raw, line, sizeof line);
+    if (line[strspn(line, " ")] == '\0')
+        return;
+    evidence_clean(span_of(line), scan->last_line);
+    const char *traceback = strstr(line, TRACEBACK), *text = line;
+    if (traceback) {
+        begin_traceback(scan, line, (size_t)(traceback - line));
+        return;
+    }
+    if (strstr(line, "During handling of the above exception, another") ||
+        strstr(line, "The above exception was the direct cause of")) {
+        scan->chained = true;
+        return;
+    }
+    if (scan->in_traceback) {
+        text = without_prefix(scan, line);
+        if (is_frame(text))
+            return;
+    }
+    bool thrown = scan->in_traceback && looks_thrown(text);
+    if (thrown)
+        scan->in_traceback = false;
+    judge_line(scan, text, thrown);
+}
+
+static void end_line(struct logscan *scan)
+{
+    read_line(scan, (struct span){scan->piece, scan->piece_size});
+    scan->piece_size = 0;
+}
+
+static void end_part(struct logscan *scan)
+{
+    read_line(scan, (struct span){scan->piece, scan->piece_size});
+    memmove(scan->piece, scan->piece + scan->piece_size - OVERLAP, OVERLAP);
+    scan->piece_size = OVERLAP;
+}
+
+void logscan_feed(struct logscan *scan, struct span bytes)
+{
+    for (size_t i = 0; i < bytes.size; i++) {
+        scan->offset++;
+        if (bytes.at[i] == '\n' || bytes.at[i] == '\r')
+            end_line(scan);
+        else
+            scan->piece[scan->piece_size++] = bytes.at[i];
+        if (scan->piece_size == sizeof scan->piece)
+            end_part(scan);
+    }
+}
+
+static void drop_stale(struct finding *finding, int64_t offset)
+{
+    if (offset - finding->at > LOGSCAN_WINDOW)
+        finding->clue = CLUE_NOTHING;
+}
+
+static void jump(struct logscan *scan, int64_t offset)
+{
+    struct finding cause = scan->cause, consequence = scan->consequence;
+    *scan = (struct logscan){.offset = offset, .cause = cause, .consequence = consequence};
+}
+
+int logscan_update(struct logscan *scan, int fd)
+{
+    struct stat status;
+    if (fstat(fd, &status) < 0)
+        return -errno;
+    if (!S_ISREG(status.st_mode) || status.st_size == scan->offset)
+        return 0;
+    if (status.st_size < scan->offset)
+        *scan = (struct logscan){0};
+    if (status.st_size - scan->offset > LOGSCAN_WINDOW)
+        jump(scan, status.st_size - LOGSCAN_WINDOW);
+    char buffer[16 * 1024];
+    while (scan->offset < status.st_size) {
+        ssize_t n = pread(fd, buffer, sizeof buffer, scan->offset);
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        logscan_feed(scan, (struct span){buffer, (size_t)n});
+    }
+    drop_stale(&scan->cause, scan->offset);
+    drop_stale(&scan->consequence, scan->offset);
+    return 0;
+}
+
+void logscan_finish(struct logscan *scan)
+{
+    end_line(scan);
+}

@@ -1,0 +1,26 @@
+/* What frameworks print when they fail: one table, in pattern.c. */
+#ifndef COLLOC_EXEC_PATTERN_H
+#define COLLOC_EXEC_PATTERN_H
+
+#include <stdbool.h>
+
+enum clue {
+    CLUE_NOTHING, /* looks like a failure and is none: the first row that matches a line decides */
+    CLUE_GPU_OOM,
+    CLUE_HOST_OOM,
+    CLUE_PROGRAM,
+    CLUE_KILLED,      /* a part of it was killed: by whom, the kernel must tell */
+    CLUE_CONSEQUENCE, /* somebody else's failure, passed on: launchers, peers that lost their partner */
+};
+
+struct pattern {
+    enum clue clue;
+    const char *framework;
+    bool thrown_only;     /* proves something only as an exception that ended a traceback, not in passing */
+    const char *parts[3]; /* in lower case; all must be in the line, each where a word starts */
+};
+
+/* The first row that matches `line`, which must be in lower case. `thrown`: it is a traceback's last line. */
+const struct pattern *pattern_find(const char *line, bool thrown);
+
+#endif
