@@ -1,0 +1,193 @@
+#include "exec/attempt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "exec/claim.h"
+#include "exec/tree.h"
+
+#define MARK "COLLOC_ATTEMPT="
+
+static int write_new(const char *folder, const char *name, struct span data, mode_t mode, uid_t uid, gid_t gid,
+                     struct fault *fault)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int r = fd < 0 ? -errno : file_write_fd(fd, data.at, data.size);
+    if (r == 0 && (fchown(fd, uid, gid) < 0 || fchmod(fd, mode) < 0))
+        r = -errno;
+    if (fd >= 0)
+        close(fd);
+    return r < 0 ? fault_set(fault, -r, "cannot write %s: %s", path, strerror(-r)) : 0;
+}
+
+static int make_folder(const char *folder, struct fault *fault)
+{
+    char parent[PATH_MAX];
+    if (folder[0] != '/' || strlen(folder) >= PATH_MAX - 64)
+        return fault_set(fault, EINVAL, "%s: the attempt's folder must be an absolute path", folder);
+    snprintf(parent, sizeof parent, "%s", folder);
+    *strrchr(parent, '/') = '\0';
+    int r = *parent ? file_make_folders(parent, 0711) : 0;
+    if (r == 0 && (mkdir(folder, 0711) < 0 || chmod(folder, 0711) < 0))
+        r = -errno;
+    return r < 0 ? fault_set(fault, -r, "cannot make folder %s: %s", folder, strerror(-r)) : 0;
+}
+
+/* The script belongs to the user (interpreters open it again), everything else to us. */
+static int write_script(const char *folder, const struct attempt_spec *spec, struct fault *fault)
+{
+    bool root = geteuid() == 0;
+    uid_t uid = root ? spec->uid : (uid_t)-1;
+    gid_t gid = root ? spec->gid : (gid_t)-1;
+    return write_new(folder, "script", spec->script, 0500, uid, gid, fault);
+}
+
+/* The daemon's variables and the mark that attempt_sweep looks for. */
+static int encode_marked(const char *folder, const struct attempt_spec *spec, struct fault *fault, char **ret_data,
+                         size_t *ret_size)
+{
+    size_t count = 0;
+    while (spec->env_added && spec->env_added[count])
+        count++;
+    const char **added = calloc(count + 2, sizeof *added);
+    char mark[PATH_MAX + sizeof MARK];
+    if (!added)
+        return fault_set(fault, ENOMEM, "out of memory");
+    if (count)
+        memcpy(added, spec->env_added, count * sizeof *added);
+    snprintf(mark, sizeof mark, MARK "%s", folder);
+    added[count] = mark;
+    struct attempt_spec marked = *spec;
+    marked.env_added = added;
+    int r = spec_encode(&marked, fault, ret_data, ret_size);
+    free(added);
+    return r;
+}
+
+int attempt_create(const char *folder, const struct attempt_spec *spec, struct fault *fault)
+{
+    struct span text = {0};
+    char *data;
+    int r = encode_marked(folder, spec, fault, &data, &text.size);
+    if (r < 0)
+        return r;
+    text.at = data;
+    r = make_folder(folder, fault);
+    if (r == 0)
+        r = write_new(folder, "spec", text, 0600, (uid_t)-1, (gid_t)-1, fault);
+    if (r == 0 && spec->script.size)
+        r = write_script(folder, spec, fault);
+    free(data);
+    return r;
+}
+
+/* The shim starts with every signal blocked, so that no moment is left in which a signal could end it unrecorded. */
+static int prepare_spawn(posix_spawnattr_t *how, posix_spawn_file_actions_t *files)
+{
+    sigset_t all;
+    sigfillset(&all);
+    int errnum = posix_spawnattr_init(how);
+    if (errnum)
+        return -errnum;
+    posix_spawnattr_setsigmask(how, &all);
+    posix_spawnattr_setsigdefault(how, &all);
+    posix_spawnattr_setflags(how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawn_file_actions_init(files);
+    errnum = posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDWR, 0);
+    if (!errnum)
+        errnum = posix_spawn_file_actions_adddup2(files, STDIN_FILENO, STDOUT_FILENO);
+    if (!errnum)
+        errnum = posix_spawn_file_actions_adddup2(files, STDIN_FILENO, STDERR_FILENO);
+    if (!errnum)
+        errnum = posix_spawn_file_actions_addclosefrom_np(files, STDERR_FILENO + 1);
+    return -errnum;
+}
+
+int attempt_spawn(const char *shim_path, const char *folder, struct fault *fault, struct attempt_watch *ret_watch)
+{
+    const char *const argv[] = {"colloc-shim", folder, NULL};
+    char *const env[] = {NULL};
+    posix_spawnattr_t how;
+    posix_spawn_file_actions_t files;
+    int r = prepare_spawn(&how, &files);
+    if (r == 0) {
+        r = -posix_spawn(&ret_watch->shim, shim_path, &files, &how, (char *const *)(uintptr_t)argv, env);
+        posix_spawn_file_actions_destroy(&files);
+        posix_spawnattr_destroy(&how);
+    }
+    if (r < 0)
+        return fault_set(fault, -r, "cannot start %s: %s", shim_path, strerror(-r));
+    ret_watch->pidfd = (int)syscall(SYS_pidfd_open, ret_watch->shim, 0); /* not reaped yet: the pid is still its own */
+    if (ret_watch->pidfd < 0)
+        return fault_set(fault, errno, "cannot watch the shim: %s", strerror(errno));
+    return 0;
+}
+
+/* The record is written before the lock goes: a shim that is gone without one did not come to write it. */
+static int probe_result(const char *folder, struct fault *fault, struct attempt_exit *ret_exit)
+{
+    int r = exit_record_read(folder, fault, ret_exit);
+    if (r == 0)
+        return ATTEMPT_ENDED;
+    if (r != -ENOENT && r != -EBADMSG)
+        return r;
+    *ret_exit = (struct attempt_exit){.exit_code = -1, .failure.class = FAILURE_LOST};
+    snprintf(ret_exit->failure.evidence, sizeof ret_exit->failure.evidence,
+             "the task's shim ended without a word: it was killed, or the machine went down");
+    return ATTEMPT_LOST;
+}
+
+int attempt_probe(const char *folder, struct fault *fault, struct attempt_watch *ret_watch,
+                  struct attempt_exit *ret_exit)
+{
+    int r = claim_probe(folder, &ret_watch->shim, &ret_watch->pidfd);
+    switch (r) {
+    case CLAIM_FENCED:
+        return ATTEMPT_NEVER_STARTED;
+    case CLAIM_HELD:
+        return ATTEMPT_RUNNING;
+    case CLAIM_LEFT:
+        return probe_result(folder, fault, ret_exit);
+    default:
+        return fault_set(fault, -r, "cannot read the claim in %s: %s", folder, strerror(-r));
+    }
+}
+
+int attempt_terminate(const struct attempt_watch *watch, enum attempt_ask ask)
+{
+    siginfo_t info = {.si_signo = SIGTERM, .si_code = SI_QUEUE};
+    info.si_pid = getpid();
+    info.si_uid = getuid();
+    info.si_value.sival_int = ask;
+    return syscall(SYS_pidfd_send_signal, watch->pidfd, SIGTERM, &info, 0) < 0 ? -errno : 0;
+}
+
+void attempt_unwatch(struct attempt_watch *watch)
+{
+    siginfo_t info;
+    if (watch->pidfd < 0)
+        return;
+    waitid((idtype_t)P_PIDFD, (id_t)watch->pidfd, &info, WEXITED | WNOHANG);
+    close(watch->pidfd);
+    watch->pidfd = -1;
+}
+
+int attempt_sweep(const char *folder, uid_t uid)
+{
+    char mark[PATH_MAX + sizeof MARK];
+    snprintf(mark, sizeof mark, MARK "%s", folder);
+    return tree_signal_marked(mark, geteuid() == 0 ? uid : geteuid(), SIGKILL);
+}

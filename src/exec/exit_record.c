@@ -1,0 +1,107 @@
+#include "exec/exit_record.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "base/units.h"
+#include "exec/record.h"
+
+#define MAGIC     "colloc-exit"
+#define VERSION   1
+#define EXIT_NAME "exit"
+
+int exit_record_write(const char *folder, const struct attempt_exit *attempt)
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/" EXIT_NAME, folder) >= (int)sizeof path)
+        return -ENAMETOOLONG;
+    struct record record = {0};
+    record_put_int(&record, MAGIC, VERSION);
+    record_put_int(&record, "code", attempt->exit_code);
+    record_put_int(&record, "signal", attempt->signal);
+    record_put_text(&record, "class", failure_name(attempt->failure.class));
+    record_put_text(&record, "framework", attempt->failure.framework);
+    record_put_text(&record, "evidence", attempt->failure.evidence);
+    record_put_int(&record, "start_wall_us", attempt->start_wall_us);
+    record_put_int(&record, "end_wall_us", attempt->end_wall_us);
+    record_put_int(&record, "max_rss_bytes", attempt->max_rss_bytes);
+    record_put_int(&record, "cpu_us", attempt->cpu_us);
+    int r = record_finish(&record);
+    if (r == 0)
+        r = file_write_atomic(path, record.data, record.size, 0600);
+    record_fini(&record);
+    return r;
+}
+
+static int take_class(struct span value, enum failure_class *ret)
+{
+    char name[16];
+    return span_copy(value, name, sizeof name) && failure_parse(name, ret) ? 0 : -EBADMSG;
+}
+
+static int take_text(struct span value, char *buffer, size_t size)
+{
+    return span_copy(value, buffer, size) ? 0 : -EBADMSG;
+}
+
+static int take_int(struct span value, int min, int max, int *ret)
+{
+    int64_t n;
+    if (record_int(value, min, max, &n) < 0)
+        return -EBADMSG;
+    *ret = (int)n;
+    return 0;
+}
+
+static int take_field(struct attempt_exit *attempt, struct span key, struct span value)
+{
+    if (span_is(key, "code"))
+        return take_int(value, -1, 255, &attempt->exit_code);
+    if (span_is(key, "signal"))
+        return take_int(value, 0, 127, &attempt->signal);
+    if (span_is(key, "class"))
+        return take_class(value, &attempt->failure.class);
+    if (span_is(key, "framework"))
+        return take_text(value, attempt->failure.framework, sizeof attempt->failure.framework);
+    if (span_is(key, "evidence"))
+        return take_text(value, attempt->failure.evidence, sizeof attempt->failure.evidence);
+    if (span_is(key, "start_wall_us"))
+        return record_int(value, INT64_MIN, INT64_MAX, &attempt->start_wall_us);
+    if (span_is(key, "end_wall_us"))
+        return record_int(value, INT64_MIN, INT64_MAX, &attempt->end_wall_us);
+    if (span_is(key, "max_rss_bytes"))
+        return record_int(value, 0, INT64_MAX, &attempt->max_rss_bytes);
+    if (span_is(key, "cpu_us"))
+        return record_int(value, 0, INT64_MAX, &attempt->cpu_us);
+    return -EBADMSG;
+}
+
+int exit_record_decode(const char *data, size_t size, struct attempt_exit *ret)
+{
+    *ret = (struct attempt_exit){.exit_code = -1, .failure.class = FAILURE_LOST};
+    struct span rest = {data, size}, key, value;
+    int r = record_next(&rest, &key, &value);
+    if (r <= 0 || !span_is(key, MAGIC) || !span_is(value, "1"))
+        return -EBADMSG;
+    while ((r = record_next(&rest, &key, &value)) > 0)
+        if ((r = take_field(ret, key, value)) < 0)
+            break;
+    return r;
+}
+
+int exit_record_read(const char *folder, struct fault *fault, struct attempt_exit *ret)
+{
+    char path[PATH_MAX], *data;
+    size_t size;
+    if (snprintf(path, sizeof path, "%s/" EXIT_NAME, folder) >= (int)sizeof path)
+        return fault_set(fault, ENAMETOOLONG, "%s: path too long", folder);
+    int r = file_read(path, 64 * KIB, fault, &data, &size);
+    if (r < 0)
+        return r;
+    r = exit_record_decode(data, size, ret);
+    free(data);
+    return r < 0 ? fault_set(fault, EBADMSG, "%s: not an exit record this version of colloc can read", path) : 0;
+}

@@ -1,0 +1,97 @@
+#include "exec/record.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+
+static bool make_room(struct record *record, size_t more)
+{
+    if (record->failed)
+        return false;
+    if (more <= record->room - record->size)
+        return true;
+    size_t room = (record->size + more) * 2;
+    char *data = realloc(record->data, room);
+    if (!data) {
+        record->failed = true;
+        return false;
+    }
+    record->data = data;
+    record->room = room;
+    return true;
+}
+
+void record_put(struct record *record, const char *key, struct span value)
+{
+    if (!make_room(record, strlen(key) + value.size + 32))
+        return;
+    char *at = record->data + record->size;
+    at += sprintf(at, "%s %zu ", key, value.size);
+    if (value.size)
+        at = mempcpy(at, value.at, value.size);
+    *at++ = '\n';
+    record->size = (size_t)(at - record->data);
+}
+
+void record_put_text(struct record *record, const char *key, const char *value)
+{
+    if (value)
+        record_put(record, key, span_of(value));
+}
+
+void record_put_int(struct record *record, const char *key, int64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRId64, value);
+    record_put_text(record, key, text);
+}
+
+int record_finish(const struct record *record)
+{
+    return record->failed ? -ENOMEM : 0;
+}
+
+void record_fini(struct record *record)
+{
+    free(record->data);
+    *record = (struct record){0};
+}
+
+/* Takes the bytes before the next blank off the front. */
+static bool take_word(struct span *rest, struct span *ret_word)
+{
+    const char *blank = rest->size ? memchr(rest->at, ' ', rest->size) : NULL;
+    if (!blank || blank == rest->at)
+        return false;
+    *ret_word = (struct span){rest->at, (size_t)(blank - rest->at)};
+    rest->size -= ret_word->size + 1;
+    rest->at = blank + 1;
+    return true;
+}
+
+int record_next(struct span *rest, struct span *ret_key, struct span *ret_value)
+{
+    if (rest->size == 0)
+        return 0;
+    struct span size_text;
+    int64_t size;
+    if (!take_word(rest, ret_key) || !take_word(rest, &size_text) || record_int(size_text, 0, INT32_MAX, &size) < 0 ||
+        rest->size <= (size_t)size || rest->at[size] != '\n')
+        return -EBADMSG;
+    *ret_value = (struct span){rest->at, (size_t)size};
+    rest->at += size + 1;
+    rest->size -= (size_t)size + 1;
+    return 1;
+}
+
+int record_int(struct span value, int64_t min, int64_t max, int64_t *ret)
+{
+    char text[24];
+    if (value.size == 0 || !span_copy(value, text, sizeof text) || parse_int64(text, min, max, ret) < 0)
+        return -EBADMSG;
+    return 0;
+}

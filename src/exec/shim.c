@@ -1,0 +1,229 @@
+/*
+ * colloc-shim FOLDER: runs one attempt from beginning to end and writes down how it went. It outlives the daemon, which
+ * talks to it by files (exec/attempt.h) and by SIGTERM.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/units.h"
+#include "exec/attempt.h"
+#include "exec/claim.h"
+#include "exec/classify.h"
+#include "exec/evidence.h"
+#include "exec/launch.h"
+#include "exec/oom_counter.h"
+#include "exec/tree.h"
+
+#define LEFTOVER_GRACE_US (5 * SECOND_US) /* for what still runs when the main process has ended */
+#define KILL_AGAIN_US     (50 * MS_US)    /* something may have been born between listing and killing */
+#define WRITE_AGAIN_US    (1 * SECOND_US) /* a full disk may be mended */
+#define SPEC_LIMIT        (16 * MIB)
+#define NEVER             INT64_MAX
+
+enum phase { PHASE_RUNNING, PHASE_ENDING, PHASE_KILLING };
+
+struct shim {
+    const char *folder;
+    struct spec_file file;
+    struct output output;
+    pid_t main_pid; /* 0 once it has ended */
+    int main_status;
+    enum phase phase;
+    enum attempt_ask asked; /* 0: nobody did */
+    int64_t deadline_us;    /* when the phase is over */
+    int64_t oom_kills_before;
+    struct attempt_exit result;
+};
+
+static int64_t after(int64_t us)
+{
+    return clock_monotonic_us() + us;
+}
+
+static void begin_ending(struct shim *shim, int64_t grace_us)
+{
+    if (shim->phase == PHASE_KILLING)
+        return;
+    if (shim->phase == PHASE_RUNNING) {
+        shim->phase = PHASE_ENDING;
+        shim->deadline_us = NEVER;
+        tree_signal(getpid(), SIGTERM);
+        tree_signal(getpid(), SIGCONT);
+    }
+    int64_t deadline_us = after(grace_us);
+    if (deadline_us < shim->deadline_us)
+        shim->deadline_us = deadline_us;
+}
+
+static void end_because(struct shim *shim, enum attempt_ask ask)
+{
+    if (!shim->asked && shim->main_pid)
+        shim->asked = ask;
+    begin_ending(shim, shim->file.spec.grace_us);
+}
+
+static void on_deadline(struct shim *shim)
+{
+    if (shim->phase == PHASE_RUNNING) {
+        end_because(shim, ATTEMPT_ASK_TIME_LIMIT);
+        return;
+    }
+    shim->phase = PHASE_KILLING;
+    tree_signal(getpid(), SIGKILL);
+    shim->deadline_us = after(KILL_AGAIN_US);
+}
+
+/* Sleeps until a child ends, somebody asks, or the deadline. */
+static void wait_for_news(struct shim *shim)
+{
+    sigset_t news;
+    siginfo_t info;
+    sigemptyset(&news);
+    sigaddset(&news, SIGCHLD);
+    sigaddset(&news, SIGTERM);
+    int64_t left_us = shim->deadline_us == NEVER ? NEVER : shim->deadline_us - clock_monotonic_us();
+    if (left_us < 0)
+        left_us = 0;
+    const struct timespec timeout = {.tv_sec = left_us / SECOND_US, .tv_nsec = left_us % SECOND_US * 1000};
+    int signal = sigtimedwait(&news, &info, shim->deadline_us == NEVER ? NULL : &timeout);
+    if (signal == SIGTERM)
+        end_because(shim, info.si_code == SI_QUEUE && info.si_value.sival_int == ATTEMPT_ASK_TIME_LIMIT
+                              ? ATTEMPT_ASK_TIME_LIMIT
+                              : ATTEMPT_ASK_CANCEL);
+    else if (signal < 0 && errno == EAGAIN)
+        on_deadline(shim);
+}
+
+/* As a subreaper we inherit every orphan of the task: while we have children, something of it is left. */
+static bool reap(struct shim *shim)
+{
+    pid_t pid;
+    int status;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (pid == shim->main_pid) {
+            shim->main_status = status;
+            shim->main_pid = 0;
+        }
+    }
+    if (pid == 0 && shim->main_pid == 0)
+        begin_ending(shim, LEFTOVER_GRACE_US);
+    return pid == 0;
+}
+
+static void supervise(struct shim *shim)
+{
+    while (reap(shim))
+        wait_for_news(shim);
+}
+
+static int load_spec(struct shim *shim, struct fault *fault)
+{
+    char path[PATH_MAX], *data;
+    size_t size;
+    snprintf(path, sizeof path, "%s/spec", shim->folder);
+    int r = file_read(path, SPEC_LIMIT, fault, &data, &size);
+    return r < 0 ? r : spec_decode(data, size, fault, &shim->file);
+}
+
+static int start(struct shim *shim, struct fault *fault)
+{
+    char script[PATH_MAX];
+    snprintf(script, sizeof script, "%s/script", shim->folder);
+    int r = load_spec(shim, fault);
+    if (r < 0)
+        return r;
+    const struct attempt_spec *spec = &shim->file.spec;
+    struct identity identity;
+    r = identity_init(&identity, spec->uid, spec->gid);
+    if (r < 0)
+        r = fault_set(fault, -r, "cannot look up user %u: %s", spec->uid, strerror(-r));
+    else
+        r = output_open(shim->folder, spec, &identity, fault, &shim->output);
+    if (r == 0)
+        r = launch(spec, shim->file.has_script ? script : NULL, &identity, &shim->output, fault, &shim->main_pid);
+    identity_fini(&identity);
+    if (r == 0 && spec->time_limit_us)
+        shim->deadline_us = after(spec->time_limit_us);
+    return r;
+}
+
+static void measure(struct attempt_exit *result)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_CHILDREN, &usage);
+    result->max_rss_bytes = usage.ru_maxrss * KIB;
+    result->cpu_us =
+        (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * SECOND_US + usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+}
+
+static void judge(struct shim *shim)
+{
+    struct attempt_exit *result = &shim->result;
+    int status = shim->main_status;
+    result->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    result->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    const struct ending ending = {
+        .exit_code = result->exit_code,
+        .signal = result->signal,
+        .cancelled = shim->asked == ATTEMPT_ASK_CANCEL,
+        .time_over = shim->asked == ATTEMPT_ASK_TIME_LIMIT,
+        .kernel_killed = oom_counter_read() > shim->oom_kills_before,
+    };
+    classify_ending(&ending, shim->output.out, shim->output.err, &result->failure);
+}
+
+static void judge_launch(struct shim *shim, const struct fault *fault)
+{
+    shim->result.exit_code = -1;
+    shim->result.failure.class = FAILURE_LAUNCH;
+    evidence_clean(span_of(fault->text), shim->result.failure.evidence);
+}
+
+static void run(struct shim *shim)
+{
+    struct fault fault = {0};
+    shim->oom_kills_before = oom_counter_read();
+    shim->result.start_wall_us = clock_wall_us();
+    int r = start(shim, &fault);
+    if (r == 0)
+        supervise(shim);
+    shim->result.end_wall_us = clock_wall_us();
+    measure(&shim->result);
+    if (r == 0)
+        judge(shim);
+    else
+        judge_launch(shim, &fault);
+}
+
+int main(int argc, char **argv)
+{
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    umask(077);
+    if (argc != 2 || argv[1][0] != '/' || strlen(argv[1]) >= PATH_MAX - 64) {
+        fprintf(stderr, "usage: colloc-shim FOLDER (an absolute path; only collocd starts this program)\n");
+        return 2;
+    }
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 || claim_take(argv[1]) != 0)
+        return 1;
+    struct shim shim = {.folder = argv[1], .deadline_us = NEVER};
+    run(&shim);
+    while (exit_record_write(shim.folder, &shim.result) < 0)
+        usleep(WRITE_AGAIN_US); /* still claimed: the daemon sees it running until the disk takes the record */
+    spec_file_fini(&shim.file);
+    return 0;
+}

@@ -1,0 +1,207 @@
+#include "exec/spec.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/record.h"
+
+#define MAGIC   "colloc-spec"
+#define VERSION 1
+
+static bool same_key(const char *a, const char *b)
+{
+    size_t n = strcspn(a, "=");
+    return strncmp(a, b, n) == 0 && b[n] == '=';
+}
+
+static bool is_overridden(const struct attempt_spec *spec, const char *variable)
+{
+    for (const char *const *added = spec->env_added; added && *added; added++)
+        if (same_key(*added, variable))
+            return true;
+    return false;
+}
+
+static int check(const struct attempt_spec *spec, struct fault *fault)
+{
+    if (!spec->cwd || spec->cwd[0] != '/')
+        return fault_set(fault, EINVAL, "the folder to run in must be an absolute path");
+    if (spec->script.size == 0 && (!spec->argv || !spec->argv[0]))
+        return fault_set(fault, EINVAL, "there is neither a script nor a command to run");
+    if (spec->grace_us < 0 || spec->time_limit_us < 0)
+        return fault_set(fault, EINVAL, "grace and time limit must not be negative");
+    return 0;
+}
+
+int spec_encode(const struct attempt_spec *spec, struct fault *fault, char **ret_data, size_t *ret_size)
+{
+    int r = check(spec, fault);
+    if (r < 0)
+        return r;
+    struct record record = {0};
+    record_put_int(&record, MAGIC, VERSION);
+    record_put_int(&record, "task", spec->task_id);
+    record_put_int(&record, "uid", spec->uid);
+    record_put_int(&record, "gid", spec->gid);
+    record_put_int(&record, "umask", spec->umask);
+    record_put_int(&record, "grace_us", spec->grace_us);
+    record_put_int(&record, "time_limit_us", spec->time_limit_us);
+    record_put_int(&record, "script", spec->script.size > 0);
+    record_put_int(&record, "append", spec->append);
+    record_put_text(&record, "cwd", spec->cwd);
+    record_put_text(&record, "stdout", spec->stdout_path);
+    record_put_text(&record, "stderr", spec->stderr_path);
+    for (const char *const *arg = spec->argv; arg && *arg; arg++)
+        record_put_text(&record, "arg", *arg);
+    for (const char *const *variable = spec->env; variable && *variable; variable++)
+        if (!is_overridden(spec, *variable))
+            record_put_text(&record, "env", *variable);
+    for (const char *const *variable = spec->env_added; variable && *variable; variable++)
+        record_put_text(&record, "env", *variable);
+    r = record_finish(&record);
+    if (r < 0) {
+        record_fini(&record);
+        return fault_set(fault, ENOMEM, "out of memory");
+    }
+    *ret_data = record.data;
+    *ret_size = record.size;
+    return 0;
+}
+
+/* The byte behind a value is the record's newline: values become C strings where they lie. */
+static int as_text(struct span value, const char **ret)
+{
+    if (memchr(value.at, '\0', value.size))
+        return -EBADMSG;
+    ((char *)(uintptr_t)value.at)[value.size] = '\0';
+    *ret = value.at;
+    return 0;
+}
+
+static int append_text(const char **list, size_t *count, struct span value)
+{
+    return as_text(value, &list[(*count)++]);
+}
+
+static int take_number(struct spec_file *file, struct span key, struct span value)
+{
+    struct attempt_spec *spec = &file->spec;
+    int64_t n;
+    if (record_int(value, 0, INT64_MAX, &n) < 0)
+        return -EBADMSG;
+    if (span_is(key, "task"))
+        spec->task_id = n;
+    else if (span_is(key, "uid") && n <= UINT32_MAX)
+        spec->uid = (uid_t)n;
+    else if (span_is(key, "gid") && n <= UINT32_MAX)
+        spec->gid = (gid_t)n;
+    else if (span_is(key, "umask") && n <= 0777)
+        spec->umask = (mode_t)n;
+    else if (span_is(key, "grace_us"))
+        spec->grace_us = n;
+    else if (span_is(key, "time_limit_us"))
+        spec->time_limit_us = n;
+    else if (span_is(key, "script"))
+        file->has_script = n;
+    else if (span_is(key, "append"))
+        spec->append = n;
+    else
+        return -EBADMSG;
+    return 0;
+}
+
+struct counts {
+    size_t args, variables, fields;
+};
+
+static int take_field(struct spec_file *file, struct counts *seen, struct span key, struct span value)
+{
+    if (seen->fields++ == 0)
+        return span_is(key, MAGIC) && span_is(value, "1") ? 0 : -EBADMSG;
+    if (span_is(key, "arg"))
+        return append_text(file->argv, &seen->args, value);
+    if (span_is(key, "env"))
+        return append_text(file->env, &seen->variables, value);
+    if (span_is(key, "cwd"))
+        return as_text(value, &file->spec.cwd);
+    if (span_is(key, "stdout"))
+        return as_text(value, &file->spec.stdout_path);
+    if (span_is(key, "stderr"))
+        return as_text(value, &file->spec.stderr_path);
+    return take_number(file, key, value);
+}
+
+static int count_lists(struct span rest, struct counts *ret)
+{
+    struct span key, value;
+    int r;
+    while ((r = record_next(&rest, &key, &value)) > 0) {
+        ret->args += span_is(key, "arg");
+        ret->variables += span_is(key, "env");
+    }
+    return r;
+}
+
+static int decode(struct spec_file *file, struct span rest)
+{
+    struct counts total = {0}, seen = {0};
+    int r = count_lists(rest, &total);
+    if (r < 0)
+        return r;
+    file->argv = calloc(total.args + 1, sizeof *file->argv);
+    file->env = calloc(total.variables + 1, sizeof *file->env);
+    if (!file->argv || !file->env)
+        return -ENOMEM;
+    struct span key, value;
+    while ((r = record_next(&rest, &key, &value)) > 0)
+        if ((r = take_field(file, &seen, key, value)) < 0)
+            return r;
+    file->spec.argv = file->argv;
+    file->spec.env = file->env;
+    if (r == 0 && (!file->spec.cwd || (!file->has_script && total.args == 0)))
+        r = -EBADMSG;
+    return r;
+}
+
+int spec_decode(char *data, size_t size, struct fault *fault, struct spec_file *ret_file)
+{
+    *ret_file = (struct spec_file){.data = data};
+    int r = decode(ret_file, (struct span){data, size});
+    if (r < 0) {
+        spec_file_fini(ret_file);
+        return fault_set(fault, -r, "not a spec this version of colloc can read");
+    }
+    return 0;
+}
+
+void spec_file_fini(struct spec_file *file)
+{
+    free(file->data);
+    free(file->argv);
+    free(file->env);
+    *file = (struct spec_file){0};
+}
+
+int spec_output_path(const struct attempt_spec *spec, const char *path, char *buffer, size_t size)
+{
+    FILE *out = fmemopen(buffer, size, "w");
+    if (!out)
+        return -ENAMETOOLONG;
+    if (path[0] != '/')
+        fprintf(out, "%s/", spec->cwd);
+    for (const char *at = path; *at; at++) {
+        if (at[0] == '%' && at[1] == 'j')
+            fprintf(out, "%" PRId64, spec->task_id);
+        else
+            fputc(*at, out);
+        if (at[0] == '%' && (at[1] == 'j' || at[1] == '%'))
+            at++;
+    }
+    fputc('\0', out);
+    bool fits = !ferror(out) && fflush(out) == 0;
+    fclose(out);
+    return fits ? 0 : -ENAMETOOLONG;
+}

@@ -1,0 +1,184 @@
+#include "exec/tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/units.h"
+
+#define ENVIRONMENT_LIMIT (8 * MIB)
+
+struct process {
+    pid_t pid, parent;
+    unsigned long long born; /* clock ticks since boot: with the pid, names one process for ever */
+    bool below;              /* a descendant of the root */
+};
+
+struct process_list {
+    struct process *at;
+    size_t count, room;
+};
+
+static bool read_process(pid_t pid, struct process *ret)
+{
+    char path[32], text[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    const char *behind_name = strrchr(text, ')'); /* the name may hold anything, even ") R 1" */
+    *ret = (struct process){.pid = pid};
+    return behind_name &&
+           sscanf(behind_name, ") %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+                  &ret->parent, &ret->born) == 2;
+}
+
+static int list_append(struct process_list *list, const struct process *process)
+{
+    if (list->count == list->room) {
+        size_t room = list->room ? list->room * 2 : 256;
+        struct process *at = reallocarray(list->at, room, sizeof *at);
+        if (!at)
+            return -ENOMEM;
+        list->at = at;
+        list->room = room;
+    }
+    list->at[list->count++] = *process;
+    return 0;
+}
+
+static int list_all(struct process_list *list)
+{
+    DIR *proc = opendir("/proc");
+    if (!proc)
+        return -errno;
+    int r = 0;
+    for (const struct dirent *entry; r == 0 && (entry = readdir(proc));) {
+        struct process process;
+        pid_t pid = atoi(entry->d_name);
+        if (pid > 0 && read_process(pid, &process))
+            r = list_append(list, &process);
+    }
+    closedir(proc);
+    return r;
+}
+
+static int compare_pids(const void *a, const void *b)
+{
+    const struct process *left = a, *right = b;
+    return (left->pid > right->pid) - (left->pid < right->pid);
+}
+
+static bool is_below(const struct process_list *list, pid_t pid, pid_t root)
+{
+    const struct process key = {.pid = pid}, *found;
+    if (pid == root)
+        return true;
+    found = bsearch(&key, list->at, list->count, sizeof key, compare_pids);
+    return found && found->below;
+}
+
+/* A parent may be listed after its child: repeat until a pass finds no more. */
+static void mark_descendants(struct process_list *list, pid_t root)
+{
+    qsort(list->at, list->count, sizeof *list->at, compare_pids);
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (size_t i = 0; i < list->count; i++) {
+            struct process *process = &list->at[i];
+            if (!process->below && is_below(list, process->parent, root))
+                process->below = changed = true;
+        }
+    }
+}
+
+static void signal_process(const struct process *process, int signal)
+{
+    int pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+    if (pidfd < 0)
+        return;
+    struct process now;
+    if (read_process(process->pid, &now) && now.born == process->born)
+        syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
+    close(pidfd);
+}
+
+int tree_signal(pid_t root, int signal)
+{
+    struct process_list list = {0};
+    int r = list_all(&list);
+    if (r == 0) {
+        mark_descendants(&list, root);
+        for (size_t i = 0; i < list.count; i++) {
+            if (list.at[i].below) {
+                signal_process(&list.at[i], signal);
+                r++;
+            }
+        }
+    }
+    free(list.at);
+    return r;
+}
+
+/* Zombies have no environment any more: they do not count. */
+static bool has_variable(pid_t pid, const char *variable)
+{
+    char path[32], *data;
+    size_t size;
+    snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+    if (file_read(path, ENVIRONMENT_LIMIT, NULL, &data, &size) < 0)
+        return false;
+    bool found = false;
+    for (const char *at = data; !found && at < data + size; at += strlen(at) + 1)
+        found = strcmp(at, variable) == 0;
+    free(data);
+    return found;
+}
+
+static bool belongs_to(pid_t pid, uid_t uid)
+{
+    char path[32];
+    struct stat status;
+    snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    return stat(path, &status) == 0 && status.st_uid == uid;
+}
+
+int tree_signal_marked(const char *variable, uid_t uid, int signal)
+{
+    struct process_list list = {0};
+    int r = list_all(&list);
+    for (size_t i = 0, n = r == 0 ? list.count : 0; i < n; i++) {
+        if (belongs_to(list.at[i].pid, uid) && has_variable(list.at[i].pid, variable)) {
+            signal_process(&list.at[i], signal);
+            r++;
+        }
+    }
+    free(list.at);
+    return r;
+}
+
+int tree_find_root(pid_t pid, const pid_t *roots, size_t count)
+{
+    for (struct process process; pid > 1; pid = process.parent) {
+        for (size_t i = 0; i < count; i++)
+            if (roots[i] == pid)
+                return (int)i;
+        if (!read_process(pid, &process))
+            break;
+    }
+    return -1;
+}

@@ -1,0 +1,571 @@
+/* Attempts under real shims, as root (tasks then run as nobody) or as anyone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/units.h"
+#include "exec/attempt.h"
+#include "exec/claim.h"
+#include "exec/tree.h"
+
+#define NOBODY 65534
+
+static char base[64];    /* ours, passable */
+static char work[80];    /* the user's */
+static int folder_count; /* each test starts in a fresh one */
+
+struct running {
+    char folder[128];
+    struct attempt_watch watch;
+    struct attempt_exit result;
+};
+
+static uid_t user(void)
+{
+    return geteuid() == 0 ? NOBODY : geteuid();
+}
+
+static gid_t group(void)
+{
+    return geteuid() == 0 ? NOBODY : getegid();
+}
+
+static struct attempt_spec spec_of(const char *script)
+{
+    static const char *const env[] = {"PATH=/usr/bin:/bin", "LC_ALL=C", NULL};
+    return (struct attempt_spec){
+        .task_id = 7,
+        .uid = user(),
+        .gid = group(),
+        .cwd = work,
+        .umask = 022,
+        .script = script ? span_of(script) : (struct span){0},
+        .env = env,
+        .grace_us = 20 * SECOND_US,
+    };
+}
+
+static const char *read_text(const char *folder, const char *name)
+{
+    static char text[16384];
+    char path[PATH_MAX], *data;
+    size_t size;
+    struct fault fault;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (file_read(path, sizeof text - 1, &fault, &data, &size) < 0)
+        return "(no file)";
+    memcpy(text, data, size + 1);
+    free(data);
+    return text;
+}
+
+static bool exists(const char *folder, const char *name)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
+static void wait_gone(const struct attempt_watch *watch)
+{
+    struct pollfd event = {.fd = watch->pidfd, .events = POLLIN};
+    assert_int_equal(poll(&event, 1, 60000), 1);
+}
+
+static void create(struct running *running, const struct attempt_spec *spec)
+{
+    struct fault fault = {0};
+    snprintf(running->folder, sizeof running->folder, "%s/tasks/7/%d", base, folder_count++);
+    if (attempt_create(running->folder, spec, &fault) < 0)
+        fail_msg("%s", fault.text);
+}
+
+static void spawn(struct running *running)
+{
+    struct fault fault = {0};
+    if (attempt_spawn(getenv("COLLOC_SHIM"), running->folder, &fault, &running->watch) < 0)
+        fail_msg("%s", fault.text);
+}
+
+static int finish(struct running *running)
+{
+    struct attempt_watch watch;
+    struct fault fault = {0};
+    wait_gone(&running->watch);
+    attempt_unwatch(&running->watch);
+    int state = attempt_probe(running->folder, &fault, &watch, &running->result);
+    if (state < 0)
+        fail_msg("%s", fault.text);
+    return state;
+}
+
+static struct running run_spec(const struct attempt_spec *spec)
+{
+    struct running running;
+    create(&running, spec);
+    spawn(&running);
+    assert_int_equal(finish(&running), ATTEMPT_ENDED);
+    return running;
+}
+
+static struct running run(const char *script)
+{
+    struct attempt_spec spec = spec_of(script);
+    return run_spec(&spec);
+}
+
+/* A FIFO in the user's folder: the task opens it for writing, and whoever reads it knows that the task got there. */
+static const char *make_fifo(void)
+{
+    static char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/ready.%d", work, folder_count);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(chown(path, user(), group()), 0);
+    return path;
+}
+
+/* What was written to it, up to its end: all writers have closed it, or died. */
+static const char *read_fifo(const char *path)
+{
+    static char text[4096];
+    size_t size = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    for (ssize_t n; size < sizeof text - 1 && (n = read(fd, text + size, sizeof text - 1 - size)) > 0;)
+        size += (size_t)n;
+    text[size] = '\0';
+    close(fd);
+    return text;
+}
+
+static bool is_alive(pid_t pid)
+{
+    return kill(pid, 0) == 0 || errno == EPERM;
+}
+
+static void test_success(void **state)
+{
+    struct running done =
+        run("#COLLOC --gpus=1\necho hello; echo oh >&2; echo CUDA out of memory. Tried to allocate >&2\n");
+    assert_int_equal(done.result.exit_code, 0);
+    assert_int_equal(done.result.signal, 0);
+    assert_string_equal(failure_name(done.result.failure.class), "none");
+    assert_string_equal(read_text(done.folder, "stdout"), "hello\n");
+    assert_non_null(strstr(read_text(done.folder, "stderr"), "oh\n"));
+    assert_true(done.result.end_wall_us >= done.result.start_wall_us && done.result.start_wall_us > 0);
+    assert_true(done.result.max_rss_bytes > 0);
+}
+
+static void test_exit_code_and_evidence(void **state)
+{
+    struct running done = run("#!/bin/sh\necho step 1\necho 'cannot find dataset' >&2\nexit 3\n");
+    assert_int_equal(done.result.exit_code, 3);
+    assert_string_equal(failure_name(done.result.failure.class), "program");
+    assert_string_equal(done.result.failure.evidence, "cannot find dataset");
+}
+
+static void test_signal(void **state)
+{
+    struct running done = run("kill -SEGV $$\n");
+    assert_int_equal(done.result.exit_code, -1);
+    assert_int_equal(done.result.signal, SIGSEGV);
+    assert_string_equal(failure_name(done.result.failure.class), "signal");
+}
+
+static void test_gpu_oom(void **state)
+{
+    struct running done = run("echo 'Traceback (most recent call last):\n  File \"t.py\", line 3\n"
+                              "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB' >&2; exit 1\n");
+    assert_string_equal(failure_name(done.result.failure.class), "gpu-oom");
+    assert_string_equal(done.result.failure.evidence, "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB");
+}
+
+static void test_command_without_script(void **state)
+{
+    const char *const argv[] = {"printf", "%s|", "a b", "$HOME", NULL};
+    struct attempt_spec spec = spec_of(NULL);
+    spec.argv = argv;
+    struct running done = run_spec(&spec);
+    assert_int_equal(done.result.exit_code, 0);
+    assert_string_equal(read_text(done.folder, "stdout"), "a b|$HOME|");
+}
+
+static void test_surroundings(void **state)
+{
+    const char *const argv[] = {"one", "two words", NULL};
+    const char *const env[] = {"PATH=/usr/bin:/bin", "CUDA_VISIBLE_DEVICES=0", "ODD=a=b\nc", NULL};
+    const char *const added[] = {"CUDA_VISIBLE_DEVICES=GPU-1", NULL};
+    struct attempt_spec spec =
+        spec_of("pwd; id -u; id -g; id -G; umask; echo \"$1|$2|$#\"; echo \"$CUDA_VISIBLE_DEVICES\"\n"
+                "echo \"$ODD\"; env | grep -c .; ls /proc/self/fd | tr '\\n' ' '; cat\n"
+                "grep -E 'Sig(Blk|Ign)' /proc/self/status\n");
+    spec.argv = argv;
+    spec.env = env;
+    spec.env_added = added;
+    spec.umask = 027;
+    int leaked = open("/dev/null", O_RDONLY); /* without O_CLOEXEC */
+    struct running done = run_spec(&spec);
+    close(leaked);
+    char expected[512];
+    snprintf(expected, sizeof expected, "%s\n%u\n%u\n", work, user(), group());
+    const char *out = read_text(done.folder, "stdout");
+    assert_memory_equal(out, expected, strlen(expected));
+    if (geteuid() == 0)
+        assert_non_null(strstr(out, "65534\n65534\n65534\n0027\n"));
+    assert_non_null(strstr(out, "\n0027\none|two words|2\nGPU-1\na=b\nc\n"));
+    assert_non_null(strstr(out, "\n0 1 2 3 SigBlk:\t0000000000000000\n"));
+    unsigned long long ignored = 1;
+    sscanf(strstr(out, "SigIgn:"), "SigIgn: %llx", &ignored);
+    assert_int_equal(ignored & 0x7fffffff, 0); /* 32 and 33 are the C library's own */
+}
+
+static void test_launch_failures(void **state)
+{
+    struct attempt_spec spec = spec_of("true\n");
+    spec.cwd = "/nonexistent/folder";
+    struct running done = run_spec(&spec);
+    assert_string_equal(failure_name(done.result.failure.class), "launch");
+    assert_non_null(strstr(done.result.failure.evidence, "/nonexistent/folder"));
+    assert_int_equal(done.result.exit_code, -1);
+
+    done = run("#!/nonexistent/python\n");
+    assert_string_equal(failure_name(done.result.failure.class), "launch");
+    assert_non_null(strstr(done.result.failure.evidence, "No such file"));
+}
+
+static void test_needs_something_to_run(void **state)
+{
+    struct fault fault;
+    struct attempt_spec spec = spec_of(NULL);
+    char folder[128];
+    snprintf(folder, sizeof folder, "%s/none", base);
+    assert_int_equal(attempt_create(folder, &spec, &fault), -EINVAL);
+    assert_false(exists(base, "none"));
+    spec = spec_of("true\n");
+    assert_int_equal(attempt_create(folder, &spec, &fault), 0);
+    assert_int_equal(attempt_create(folder, &spec, &fault), -EEXIST);
+}
+
+/* The main process ends; a daemon of its making, in a session of its own, does not outlive it. */
+static void test_leftovers_end(void **state)
+{
+    const char *fifo = make_fifo();
+    char script[PATH_MAX + 256];
+    snprintf(script, sizeof script,
+             "(setsid sh -c '(trap \"\" HUP; echo x; exec sleep 1000) & echo $! >&3' >/dev/null 3>%s) \nexit 0\n",
+             fifo);
+    struct attempt_spec spec = spec_of(script);
+    struct running running;
+    create(&running, &spec);
+    spawn(&running);
+    read_fifo(fifo);
+    assert_int_equal(finish(&running), ATTEMPT_ENDED);
+    assert_int_equal(running.result.exit_code, 0);
+    assert_string_equal(failure_name(running.result.failure.class), "none");
+}
+
+static void cancel_story(const char *trap, int64_t grace_us, enum attempt_ask ask, const char *class)
+{
+    const char *fifo = make_fifo();
+    char script[PATH_MAX + 256];
+    snprintf(
+        script, sizeof script,
+        "%s\nsetsid sh -c '%s; while :; do sleep 1000; done' &\necho $$ $! >%s\nwhile :; do sleep 1000 & wait; done\n",
+        trap, trap, fifo);
+    struct attempt_spec spec = spec_of(script);
+    spec.grace_us = grace_us;
+    struct running running;
+    create(&running, &spec);
+    spawn(&running);
+    int main_pid, other_pid;
+    assert_int_equal(sscanf(read_fifo(fifo), "%d %d", &main_pid, &other_pid), 2);
+    assert_true(is_alive(main_pid) && is_alive(other_pid));
+    assert_int_equal(tree_find_root(other_pid, &running.watch.shim, 1), 0);
+    assert_int_equal(attempt_terminate(&running.watch, ask), 0);
+    assert_int_equal(finish(&running), ATTEMPT_ENDED);
+    assert_false(is_alive(main_pid));
+    assert_false(is_alive(other_pid));
+    assert_string_equal(failure_name(running.result.failure.class), class);
+}
+
+static void test_cancel(void **state)
+{
+    cancel_story(":", 60 * SECOND_US, ATTEMPT_ASK_CANCEL, "cancelled");
+}
+
+static void test_cancel_of_the_deaf(void **state)
+{
+    cancel_story("trap \"\" TERM", 100 * MS_US, ATTEMPT_ASK_CANCEL, "cancelled");
+}
+
+static void test_time_limit_asked(void **state)
+{
+    cancel_story(":", 60 * SECOND_US, ATTEMPT_ASK_TIME_LIMIT, "time-limit");
+}
+
+static void test_time_limit_kept_by_shim(void **state)
+{
+    struct attempt_spec spec = spec_of("exec sleep 1000\n");
+    spec.time_limit_us = 50 * MS_US;
+    struct running done = run_spec(&spec);
+    assert_string_equal(failure_name(done.result.failure.class), "time-limit");
+    assert_int_equal(done.result.signal, SIGTERM);
+}
+
+static void test_politeness(void **state)
+{
+    const char *fifo = make_fifo();
+    char script[PATH_MAX + 128];
+    snprintf(script, sizeof script, "trap 'echo saved; exit 0' TERM\necho >%s\nwhile :; do sleep 1000 & wait; done\n",
+             fifo);
+    struct attempt_spec spec = spec_of(script);
+    struct running running;
+    create(&running, &spec);
+    spawn(&running);
+    read_fifo(fifo);
+    attempt_terminate(&running.watch, ATTEMPT_ASK_CANCEL);
+    assert_int_equal(finish(&running), ATTEMPT_ENDED);
+    assert_string_equal(read_text(running.folder, "stdout"), "saved\n");
+    assert_int_equal(running.result.exit_code, 0);
+    assert_string_equal(failure_name(running.result.failure.class), "cancelled");
+}
+
+static void test_lost_and_swept(void **state)
+{
+    const char *fifo = make_fifo();
+    char script[PATH_MAX + 128];
+    snprintf(script, sizeof script, "setsid sleep 1000 &\necho >%s\nexec sleep 1000\n", fifo);
+    struct attempt_spec spec = spec_of(script);
+    struct running running;
+    create(&running, &spec);
+    spawn(&running);
+    read_fifo(fifo);
+    kill(running.watch.shim, SIGKILL);
+    assert_int_equal(finish(&running), ATTEMPT_LOST);
+    assert_string_equal(failure_name(running.result.failure.class), "lost");
+    assert_true(attempt_sweep(running.folder, user()) > 0);
+    while (attempt_sweep(running.folder, user()) > 0)
+        ;
+}
+
+static void test_adopted(void **state)
+{
+    const char *fifo = make_fifo();
+    char script[PATH_MAX + 128];
+    snprintf(script, sizeof script, "echo >%s\ncat %s\nexit 5\n", fifo, fifo);
+    struct attempt_spec spec = spec_of(script);
+    struct running running;
+    create(&running, &spec);
+    pid_t daemon = fork(); /* starts the shim and is gone */
+    if (daemon == 0) {
+        spawn(&running);
+        _exit(0);
+    }
+    waitpid(daemon, NULL, 0);
+    read_fifo(fifo);
+    struct fault fault;
+    assert_int_equal(attempt_probe(running.folder, &fault, &running.watch, &running.result), ATTEMPT_RUNNING);
+    int fd = open(fifo, O_WRONLY | O_CLOEXEC); /* lets it go on */
+    close(fd);
+    assert_int_equal(finish(&running), ATTEMPT_ENDED);
+    assert_int_equal(running.result.exit_code, 5);
+}
+
+static void test_fenced(void **state)
+{
+    struct attempt_spec spec = spec_of("echo ran\n");
+    struct running running;
+    struct fault fault;
+    create(&running, &spec);
+    assert_int_equal(attempt_probe(running.folder, &fault, &running.watch, &running.result), ATTEMPT_NEVER_STARTED);
+    spawn(&running);
+    assert_int_equal(finish(&running), ATTEMPT_NEVER_STARTED);
+    assert_false(exists(running.folder, "stdout"));
+    assert_false(exists(running.folder, "exit"));
+}
+
+static void test_second_shim_gives_up(void **state)
+{
+    struct attempt_spec spec = spec_of("echo ran >>once\n");
+    struct running running;
+    create(&running, &spec);
+    spawn(&running);
+    struct running second = running;
+    spawn(&second);
+    finish(&second);
+    assert_int_equal(finish(&running), ATTEMPT_ENDED);
+    assert_string_equal(read_text(work, "once"), "ran\n");
+}
+
+/* Shims against a fencing daemon: each attempt runs exactly once or never, and the daemon knows which. */
+static void test_race(void **state)
+{
+    enum { COUNT = 100 };
+    static struct running racing[COUNT];
+    int states[COUNT], ran = 0;
+    struct attempt_spec spec = spec_of("echo ran >>mark.$COLLOC_ATTEMPT_NUMBER\n");
+    for (int i = 0; i < COUNT; i++) {
+        char number[64];
+        snprintf(number, sizeof number, "COLLOC_ATTEMPT_NUMBER=%d", i);
+        const char *const added[] = {number, NULL};
+        spec.env_added = added;
+        create(&racing[i], &spec);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        struct attempt_watch found = {.pidfd = -1};
+        struct fault fault;
+        spawn(&racing[i]);
+        for (volatile int spin = 0; spin < i * 20000; spin++)
+            ;
+        states[i] = attempt_probe(racing[i].folder, &fault, &found, &racing[i].result);
+        if (states[i] == ATTEMPT_RUNNING)
+            assert_int_equal(found.shim, racing[i].watch.shim);
+        attempt_unwatch(&found);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        char mark[32];
+        snprintf(mark, sizeof mark, "mark.%d", i);
+        int last = finish(&racing[i]);
+        if (states[i] == ATTEMPT_NEVER_STARTED) {
+            assert_int_equal(last, ATTEMPT_NEVER_STARTED);
+            assert_false(exists(work, mark));
+        } else {
+            assert_int_equal(last, ATTEMPT_ENDED);
+            assert_string_equal(read_text(work, mark), "ran\n");
+            ran++;
+        }
+    }
+    print_message("%d of %d were claimed before the fence\n", ran, COUNT);
+}
+
+static void test_named_output(void **state)
+{
+    struct attempt_spec spec = spec_of("echo out; echo err >&2\n");
+    spec.stdout_path = "log-%j-100%%.txt";
+    struct running done = run_spec(&spec);
+    assert_string_equal(read_text(work, "log-7-100%.txt"), "out\nerr\n");
+    assert_false(exists(done.folder, "stdout"));
+
+    spec.append = true;
+    run_spec(&spec);
+    assert_string_equal(read_text(work, "log-7-100%.txt"), "out\nerr\nout\nerr\n");
+
+    spec.append = false;
+    spec.stderr_path = "errors";
+    run_spec(&spec);
+    assert_string_equal(read_text(work, "log-7-100%.txt"), "out\n");
+    assert_string_equal(read_text(work, "errors"), "err\n");
+}
+
+static void test_named_output_is_opened_as_the_user(void **state)
+{
+    if (geteuid() != 0)
+        skip();
+    char own[PATH_MAX], link[PATH_MAX];
+    snprintf(own, sizeof own, "%s/roots-own", base);
+    snprintf(link, sizeof link, "%s/innocent", work);
+    assert_int_equal(file_write_atomic(own, "precious", 8, 0600), 0);
+    assert_int_equal(symlink(own, link), 0);
+    struct attempt_spec spec = spec_of("echo ran >ran-anyway\n");
+    const char *const tries[] = {own, "innocent", "/root/x", "/etc/shadow"};
+    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
+        spec.stdout_path = tries[i];
+        struct running done = run_spec(&spec);
+        assert_string_equal(failure_name(done.result.failure.class), "launch");
+        assert_non_null(strstr(done.result.failure.evidence, "Permission denied"));
+    }
+    assert_string_equal(read_text(base, "roots-own"), "precious");
+    assert_false(exists(work, "ran-anyway"));
+    assert_false(exists("/root", "x"));
+}
+
+static void test_own_output_belongs_to_the_user(void **state)
+{
+    struct running done = run("echo x\n");
+    char path[PATH_MAX];
+    struct stat status;
+    snprintf(path, sizeof path, "%s/stdout", done.folder);
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_uid, user());
+    assert_int_equal(status.st_mode & 07777, 0600);
+    snprintf(path, sizeof path, "%s/spec", done.folder);
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_uid, geteuid());
+    assert_int_equal(status.st_mode & 07777, 0600);
+}
+
+static void test_broken_spec(void **state)
+{
+    struct attempt_spec spec = spec_of("true\n");
+    struct running running;
+    char path[PATH_MAX];
+    create(&running, &spec);
+    snprintf(path, sizeof path, "%s/spec", running.folder);
+    assert_int_equal(file_write_atomic(path, "colloc-spec 1 9\n", 16, 0600), 0);
+    spawn(&running);
+    assert_int_equal(finish(&running), ATTEMPT_ENDED);
+    assert_string_equal(failure_name(running.result.failure.class), "launch");
+}
+
+static int set_up(void **state)
+{
+    snprintf(base, sizeof base, "/tmp/colloc-exec-XXXXXX");
+    if (!mkdtemp(base) || chmod(base, 0711) < 0)
+        return -1;
+    snprintf(work, sizeof work, "%s/work", base);
+    return mkdir(work, 0700) < 0 || chown(work, user(), group()) < 0 ? -1 : 0;
+}
+
+static int tear_down(void **state)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", base);
+    return system(command);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_success),
+        cmocka_unit_test(test_exit_code_and_evidence),
+        cmocka_unit_test(test_signal),
+        cmocka_unit_test(test_gpu_oom),
+        cmocka_unit_test(test_command_without_script),
+        cmocka_unit_test(test_surroundings),
+        cmocka_unit_test(test_launch_failures),
+        cmocka_unit_test(test_needs_something_to_run),
+        cmocka_unit_test(test_leftovers_end),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_cancel_of_the_deaf),
+        cmocka_unit_test(test_time_limit_asked),
+        cmocka_unit_test(test_time_limit_kept_by_shim),
+        cmocka_unit_test(test_politeness),
+        cmocka_unit_test(test_lost_and_swept),
+        cmocka_unit_test(test_adopted),
+        cmocka_unit_test(test_fenced),
+        cmocka_unit_test(test_second_shim_gives_up),
+        cmocka_unit_test(test_race),
+        cmocka_unit_test(test_named_output),
+        cmocka_unit_test(test_named_output_is_opened_as_the_user),
+        cmocka_unit_test(test_own_output_belongs_to_the_user),
+        cmocka_unit_test(test_broken_spec),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
