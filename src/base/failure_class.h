@@ -1,4 +1,5 @@
-/* Why an attempt at a task failed, in one word: the core decides by it, exec finds it out, the log and the API name it. */
+/* Why an attempt at a task failed, in one word: the core decides by it, exec finds it out, the log and the API name it.
+ */
 #ifndef COLLOC_BASE_FAILURE_CLASS_H
 #define COLLOC_BASE_FAILURE_CLASS_H
 
