@@ -1,0 +1,245 @@
+/* Constructor arguments as PyTorch prints them, "3, 64, kernel_size=(7, 7), bias=False", and the parameters they make.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "model/format.h"
+
+enum { POSITIONS = 4 };
+
+struct arguments {
+    struct span positional[POSITIONS];
+    int n_positional;
+    struct span all;
+};
+
+/* Takes one argument off the front: up to a comma outside of brackets. */
+static struct span take_argument(struct span *s)
+{
+    int open = 0;
+    size_t n = 0;
+    for (; n < s->size && (open > 0 || s->at[n] != ','); n++) {
+        char c = s->at[n];
+        open += (c == '(' || c == '[') - (c == ')' || c == ']');
+    }
+    struct span argument = span_trim(span_first(*s, n));
+    *s = span_skip(*s, n + 1);
+    return argument;
+}
+
+static struct arguments split(struct span args)
+{
+    struct arguments result = {.all = args};
+    while (args.size && result.n_positional < POSITIONS) {
+        struct span argument = take_argument(&args);
+        if (span_find(argument, '=') < argument.size)
+            break;
+        result.positional[result.n_positional++] = argument;
+    }
+    return result;
+}
+
+/* The value of "key=value"; empty when it is not there. */
+static struct span keyword(const struct arguments *arguments, const char *key)
+{
+    struct span rest = arguments->all;
+    size_t n = strlen(key);
+    while (rest.size) {
+        struct span argument = take_argument(&rest);
+        if (span_starts(argument, key) && argument.size > n && argument.at[n] == '=')
+            return span_trim(span_skip(argument, n + 1));
+    }
+    return (struct span){"", 0};
+}
+
+static bool is_true(const struct arguments *arguments, const char *key, bool otherwise)
+{
+    struct span value = keyword(arguments, key);
+    return value.size ? span_is(value, "True") : otherwise;
+}
+
+/* A product whose overflow is remembered. */
+struct product {
+    int64_t value;
+    bool broken;
+};
+
+static void multiply(struct product *p, int64_t by)
+{
+    p->broken |= __builtin_mul_overflow(p->value, by, &p->value);
+}
+
+static void add(struct product *p, int64_t by)
+{
+    p->broken |= __builtin_add_overflow(p->value, by, &p->value);
+}
+
+/* "64" or "(7, 7)" or "(768,)" as the product of its numbers. False when it holds anything else. */
+static bool number_or_tuple(struct span s, struct product *ret)
+{
+    int64_t value;
+    *ret = (struct product){.value = 1};
+    if (s.size >= 2 && (s.at[0] == '(' || s.at[0] == '['))
+        s = (struct span){s.at + 1, s.size - 2};
+    bool any = false;
+    while (s.size) {
+        struct span item = take_argument(&s);
+        int r = item.size ? number_parse(item, &value) : 0;
+        if (r == -EINVAL)
+            return false;
+        if (item.size == 0)
+            continue;
+        any = true;
+        ret->broken |= r == -ERANGE;
+        multiply(ret, r < 0 ? 1 : value);
+    }
+    return any;
+}
+
+/* Argument number `i`, or by its name. */
+static bool size_argument(const struct arguments *arguments, int i, const char *key, struct product *ret)
+{
+    struct span value = i < arguments->n_positional ? arguments->positional[i] : keyword(arguments, key);
+    return number_or_tuple(value, ret);
+}
+
+/* in and out and, for convolutions, the window and groups: weight and bias of all layers that multiply. */
+static bool weight_and_bias(const struct arguments *arguments, struct layer *layer, struct product *ret)
+{
+    bool conv = layer->kind == LAYER_CONV;
+    struct product in, out, kernel = {.value = 1}, groups = {.value = 1};
+    if (!size_argument(arguments, 0, conv ? "in_channels" : "in_features", &in) ||
+        !size_argument(arguments, 1, conv ? "out_channels" : "out_features", &out))
+        return false;
+    if (conv && !size_argument(arguments, 2, "kernel_size", &kernel))
+        return false;
+    if (conv && !number_or_tuple(keyword(arguments, "groups"), &groups))
+        groups.value = 1;
+    if (groups.value == 0 || in.broken || out.broken)
+        return false;
+    *ret = (struct product){in.value / groups.value, kernel.broken};
+    multiply(ret, out.value);
+    multiply(ret, kernel.value);
+    if (is_true(arguments, "bias", true))
+        add(ret, out.value);
+    layer->in_size = in.value;
+    layer->out_size = out.value;
+    layer->kernel_size = conv ? kernel.value : 0;
+    return true;
+}
+
+/* Hugging Face's Conv1D is a linear layer that older versions print without its sizes. */
+static bool hugging_face_conv1d(const struct arguments *arguments, struct layer *layer, struct product *ret)
+{
+    struct product out, in;
+    if (!number_or_tuple(keyword(arguments, "nf"), &out) || !number_or_tuple(keyword(arguments, "nx"), &in))
+        return false;
+    layer->in_size = in.value;
+    layer->out_size = out.value;
+    *ret = in;
+    ret->broken |= out.broken;
+    multiply(ret, out.value);
+    add(ret, out.value);
+    return true;
+}
+
+static bool embedding(const struct arguments *arguments, struct layer *layer, struct product *ret)
+{
+    struct product rows, width;
+    if (!size_argument(arguments, 0, "num_embeddings", &rows) || !size_argument(arguments, 1, "embedding_dim", &width))
+        return false;
+    layer->in_size = rows.value;
+    layer->out_size = width.value;
+    *ret = rows;
+    ret->broken |= width.broken;
+    multiply(ret, width.value);
+    return true;
+}
+
+/* A weight and a bias per channel; RMSNorm has no bias, GroupNorm names its groups first. */
+static bool norm(const struct arguments *arguments, struct layer *layer, struct product *ret)
+{
+    bool group = span_starts(layer->type, "GroupNorm"), rms = span_ends(layer->type, "RMSNorm");
+    if (!size_argument(arguments, group ? 1 : 0, "num_features", ret))
+        return false;
+    layer->in_size = layer->out_size = ret->value;
+    bool affine = is_true(arguments, "affine", !span_starts(layer->type, "InstanceNorm")) &&
+                  is_true(arguments, "elementwise_affine", true);
+    bool bias = !rms && is_true(arguments, "bias", true);
+    multiply(ret, affine ? 1 + bias : 0);
+    return true;
+}
+
+/* Gates of (in + hidden) x hidden weights with two biases, per layer and direction. */
+static bool recurrent(const struct arguments *arguments, struct layer *layer, struct product *ret)
+{
+    struct product in, hidden, layers;
+    if (!size_argument(arguments, 0, "input_size", &in) || !size_argument(arguments, 1, "hidden_size", &hidden))
+        return false;
+    if (!number_or_tuple(keyword(arguments, "num_layers"), &layers))
+        layers = (struct product){.value = 1};
+    if (in.broken || hidden.broken || layers.broken || layers.value == 0)
+        return false;
+    int64_t gates = span_starts(layer->type, "LSTM") ? 4 : span_starts(layer->type, "GRU") ? 3 : 1;
+    int64_t directions = is_true(arguments, "bidirectional", false) ? 2 : 1;
+    int64_t biases = is_true(arguments, "bias", true) ? 2 : 0;
+    layer->in_size = in.value;
+    layer->out_size = hidden.value;
+    /* The first layer sees the input, each later one what both directions of the one before put out. */
+    struct product first = in, later = hidden;
+    multiply(&later, directions);
+    struct product *stages[] = {&first, &later};
+    for (int i = 0; i < 2; i++) {
+        add(stages[i], hidden.value);
+        add(stages[i], biases);
+        multiply(stages[i], hidden.value);
+        multiply(stages[i], gates * directions);
+    }
+    multiply(&later, layers.value - 1);
+    *ret = first;
+    ret->broken |= later.broken;
+    add(ret, later.value);
+    return true;
+}
+
+/* False when the arguments do not tell the count. */
+static bool count(const struct arguments *arguments, struct layer *layer, struct product *ret)
+{
+    *ret = (struct product){0};
+    switch (layer->kind) {
+    case LAYER_CONV:
+        if (span_is(layer->type, "Conv1D"))
+            return hugging_face_conv1d(arguments, layer, ret);
+        return weight_and_bias(arguments, layer, ret);
+    case LAYER_LINEAR:
+        return weight_and_bias(arguments, layer, ret);
+    case LAYER_EMBEDDING:
+        return embedding(arguments, layer, ret);
+    case LAYER_NORM:
+        return norm(arguments, layer, ret);
+    case LAYER_RECURRENT:
+        return recurrent(arguments, layer, ret);
+    case LAYER_ACTIVATION:
+        return !span_is(layer->type, "PReLU") || number_or_tuple(keyword(arguments, "num_parameters"), ret);
+    case LAYER_OTHER:
+    case LAYER_ATTENTION:
+        return false;
+    default:
+        return true;
+    }
+}
+
+int arguments_apply(struct parser *parser, struct layer *layer, struct count *ret_parameters)
+{
+    struct arguments arguments = split(layer->args);
+    struct span in_place = keyword(&arguments, "inplace");
+    if (in_place.size)
+        layer->in_place = span_is(in_place, "True") ? TOLD_YES : TOLD_NO;
+    struct product parameters;
+    bool told = count(&arguments, layer, &parameters);
+    if (told && parameters.broken)
+        return parser_fault(parser, ERANGE, "the parameters of %.*s are beyond 64 bits", (int)layer->type.size,
+                            layer->type.at);
+    *ret_parameters = (struct count){.value = told ? parameters.value : 0, .known = told};
+    return 0;
+}

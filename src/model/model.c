@@ -1,0 +1,284 @@
+#include "model/model.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/format.h"
+
+static const struct model_format *const formats[] = {
+    &format_torchinfo,
+    &format_torchsummary,
+    &format_keras,
+    &format_repr,
+};
+
+void model_destroy(struct model *model)
+{
+    if (!model)
+        return;
+    free(model->layers);
+    free(model->text);
+    free(model);
+}
+
+size_t model_warnings(const struct model *model)
+{
+    return model->n_warnings < MODEL_WARNINGS_MAX ? model->n_warnings : MODEL_WARNINGS_MAX;
+}
+
+void model_warn(struct model *model, int line, const char *format, ...)
+{
+    size_t at = model->n_warnings++;
+    if (at >= MODEL_WARNINGS_MAX)
+        return;
+    char *text = model->warnings[at];
+    size_t size = sizeof model->warnings[at];
+    int n = line > 0 ? snprintf(text, size, "line %d: ", line) : 0;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + n, size - (size_t)n, format, args);
+    va_end(args);
+}
+
+int parser_fault(struct parser *parser, int errnum, const char *format, ...)
+{
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return fault_set(parser->fault, errnum, "line %d: %s", parser->line, text);
+}
+
+bool parser_next(struct parser *parser, struct span *ret_line)
+{
+    struct span ahead = parser->rest;
+    while (span_next_line(&ahead, ret_line)) {
+        if (totals_begin(*ret_line))
+            return false;
+        parser->rest = ahead;
+        parser->line++;
+        if (ret_line->size <= MODEL_LINE_MAX)
+            return true;
+        model_warn(parser->model, parser->line, "longer than %d characters, ignored", MODEL_LINE_MAX);
+    }
+    return false;
+}
+
+static int grow(struct parser *parser)
+{
+    struct model *model = parser->model;
+    size_t capacity = parser->capacity ? 2 * parser->capacity : 64;
+    if (model->n_layers >= MODEL_LAYERS_MAX)
+        return parser_fault(parser, EFBIG, "more than %d layers", MODEL_LAYERS_MAX);
+    struct layer *layers = reallocarray(model->layers, capacity, sizeof *layers);
+    if (!layers)
+        return fault_set(parser->fault, ENOMEM, "out of memory");
+    model->layers = layers;
+    parser->capacity = capacity;
+    return 0;
+}
+
+int parser_add(struct parser *parser, struct span type, int depth, struct layer **ret_layer)
+{
+    struct model *model = parser->model;
+    if (model->n_layers == parser->capacity || model->n_layers >= MODEL_LAYERS_MAX) {
+        int r = grow(parser);
+        if (r < 0)
+            return r;
+    }
+    if (depth >= MODEL_DEPTH_MAX)
+        return parser_fault(parser, EFBIG, "nested more than %d deep", MODEL_DEPTH_MAX);
+    struct layer *layer = &model->layers[model->n_layers++];
+    *layer = (struct layer){.type = type, .kind = layer_kind_of(type), .depth = depth, .line = parser->line};
+    *ret_layer = layer;
+    return 0;
+}
+
+static const struct model_format *detect(struct span line, struct span rest)
+{
+    for (size_t i = 0; line.size <= MODEL_LINE_MAX && i < sizeof formats / sizeof formats[0]; i++)
+        if (formats[i]->detect(line, rest))
+            return formats[i];
+    return NULL;
+}
+
+/* Stands in front of the line where a summary begins. */
+static const struct model_format *find_summary(struct parser *parser)
+{
+    struct span line, ahead = parser->rest;
+    while (span_next_line(&ahead, &line)) {
+        const struct model_format *format = detect(line, ahead);
+        if (format)
+            return format;
+        parser->rest = ahead;
+        parser->line++;
+    }
+    return NULL;
+}
+
+/* Reads the totals and looks at what else follows. */
+static void read_tail(struct parser *parser)
+{
+    struct model *model = parser->model;
+    struct span line;
+    int stray = 0, first_stray = 0;
+    while (span_next_line(&parser->rest, &line)) {
+        parser->line++;
+        if (span_trim(line).size == 0 || line_is_rule(line))
+            continue;
+        bool second = totals_begin(line) && model->parameters_printed.known;
+        if (second || detect(line, parser->rest)) {
+            model_warn(model, parser->line, "a second summary begins; only the first is read");
+            return;
+        }
+        if (totals_take(parser, line))
+            continue;
+        first_stray = stray++ ? first_stray : parser->line;
+    }
+    if (stray)
+        model_warn(model, first_stray, "%d line%s after the summary ignored", stray, stray > 1 ? "s" : "");
+}
+
+void parser_mark_leaves(struct parser *parser)
+{
+    struct model *model = parser->model;
+    parser->may_repeat = true;
+    for (size_t i = 0; i < model->n_layers; i++) {
+        struct layer *layer = &model->layers[i];
+        bool childless = i + 1 == model->n_layers || layer[1].depth <= layer->depth;
+        bool block = layer->kind == LAYER_OTHER || layer->kind == LAYER_CONTAINER;
+        layer->hides = block && childless && layer->parameters > 0;
+        layer->leaf = !block || layer->hides || (childless && layer->kind == LAYER_OTHER);
+    }
+}
+
+/* Some printers give a container's whole count in its row: then the leaves alone make up the printed total. */
+static void drop_repeated_counts(struct model *model)
+{
+    int64_t all = 0, leaves = 0;
+    for (size_t i = 0; i < model->n_layers; i++) {
+        const struct layer *layer = &model->layers[i];
+        if (__builtin_add_overflow(all, layer->parameters, &all))
+            return;
+        leaves += layer->leaf ? layer->parameters : 0;
+    }
+    if (!model->parameters_printed.known || all == model->parameters_printed.value ||
+        leaves != model->parameters_printed.value)
+        return;
+    for (size_t i = 0; i < model->n_layers; i++)
+        if (!model->layers[i].leaf)
+            model->layers[i].parameters = 0;
+}
+
+/* One layer into the sums. False when a sum does not fit 64 bits. */
+static bool add_up(struct model *model, const struct layer *layer)
+{
+    if (__builtin_add_overflow(model->parameters, layer->parameters, &model->parameters))
+        return false;
+    if (layer->hides)
+        model->parameters_hidden += layer->parameters; /* a part of the sum above */
+    if (!layer->leaf || layer->kind == LAYER_INPUT)
+        return true;
+    model->n_leaves++;
+    model->n_leaves_unknown += layer->kind == LAYER_OTHER;
+    model->n_leaves_unshaped += !layer->activations.known;
+    model->activations.known |= layer->activations.known;
+    return !__builtin_add_overflow(model->activations.value, layer->activations.value, &model->activations.value);
+}
+
+static void name_unknown(struct model *model)
+{
+    for (size_t i = 0; model->n_leaves_unknown && i < model->n_layers; i++) {
+        const struct layer *layer = &model->layers[i];
+        if (!layer->leaf || layer->kind != LAYER_OTHER)
+            continue;
+        model_warn(model, layer->line,
+                   "%.*s is not a known layer type (%zu such layers in all); taken for a layer that keeps its output",
+                   (int)(layer->type.size < 60 ? layer->type.size : 60), layer->type.at, model->n_leaves_unknown);
+        return;
+    }
+}
+
+static void compare_totals(struct model *model, int64_t slack)
+{
+    const struct count *printed = &model->parameters_printed;
+    if (!printed->known)
+        return;
+    int64_t off =
+        printed->value > model->parameters ? printed->value - model->parameters : model->parameters - printed->value;
+    if (off > slack)
+        model_warn(model, 0, "the summary prints %" PRId64 " parameters in total, its layers add up to %" PRId64,
+                   printed->value, model->parameters);
+}
+
+static int finish(struct parser *parser)
+{
+    struct model *model = parser->model;
+    if (model->n_layers == 0)
+        return fault_set(parser->fault, EINVAL, "line %d: a %s summary without layers", parser->line, model->format);
+    if (parser->may_repeat)
+        drop_repeated_counts(model);
+    for (size_t i = 0; i < model->n_layers; i++)
+        if (!add_up(model, &model->layers[i]))
+            return fault_set(parser->fault, ERANGE, "line %d: the sums over the layers are beyond 64 bits",
+                             model->layers[i].line);
+    model->parameters -= model->parameters_shared;
+    if (!model->activations.known)
+        model->activations.value = 0;
+    if (model->parameters_hidden)
+        model_warn(model, 0,
+                   "blocks with %" PRId64 " of %" PRId64
+                   " parameters hide their layers (print it with a greater depth)",
+                   model->parameters_hidden, model->parameters);
+    name_unknown(model);
+    compare_totals(model, parser->total_slack);
+    return 0;
+}
+
+static int parse_text(struct parser *parser)
+{
+    const struct model_format *format = find_summary(parser);
+    if (!format)
+        return fault_set(
+            parser->fault, EINVAL,
+            "no model summary in it: none of torchsummary, torchinfo, a printed module, Keras begins on any line");
+    parser->model->format = format->name;
+    int r = format->parse(parser);
+    if (r < 0)
+        return r;
+    read_tail(parser);
+    return finish(parser);
+}
+
+int model_parse(const char *text, size_t size, struct fault *fault, struct model **ret_model)
+{
+    if (size == 0)
+        return fault_set(fault, EINVAL, "an empty file is no model summary");
+    if (size > MODEL_SIZE_MAX)
+        return fault_set(fault, EFBIG, "larger than %d MiB", MODEL_SIZE_MAX >> 20);
+    struct model *model = calloc(1, sizeof *model);
+    if (!model)
+        return fault_set(fault, ENOMEM, "out of memory");
+    /* Joined cells take at most the bytes of the text once more. */
+    model->text = malloc(2 * size);
+    if (!model->text) {
+        model_destroy(model);
+        return fault_set(fault, ENOMEM, "out of memory");
+    }
+    struct parser parser = {.model = model, .fault = fault, .scratch = model->text + size};
+    parser.rest.at = model->text;
+    int r = text_clean(text, size, model->text, fault, &parser.rest.size);
+    if (r == 0)
+        r = parse_text(&parser);
+    if (r < 0) {
+        model_destroy(model);
+        return r;
+    }
+    *ret_model = model;
+    return 0;
+}

@@ -1,0 +1,137 @@
+#include <errno.h>
+#include <string.h>
+
+#include "model/format.h"
+
+enum { DIM_OPEN = -1 }; /* -1, None and ?: whatever the batch, or not known */
+
+/* One bracket's dimensions. */
+struct dims {
+    int64_t at[MODEL_RANK_MAX + 2]; /* batch included */
+    int n;
+};
+
+/* Takes one dimension off the front. 0, 1 (what stands there is no dimension) or a fault. */
+static int take_dim(struct parser *parser, struct span *s, int64_t *ret_dim)
+{
+    if (span_starts(*s, "None") || span_starts(*s, "?") || span_starts(*s, "-1")) {
+        *s = span_skip(*s, s->at[0] == 'N' ? 4 : s->at[0] == '-' ? 2 : 1);
+        *ret_dim = DIM_OPEN;
+        return s->size && s->at[0] >= '0' && s->at[0] <= '9';
+    }
+    if (s->at[0] == '-')
+        return parser_fault(parser, EINVAL, "a negative dimension in the output shape");
+    size_t n = 0;
+    while (n < s->size && s->at[n] >= '0' && s->at[n] <= '9')
+        n++;
+    int r = number_parse(span_first(*s, n), ret_dim);
+    *s = span_skip(*s, n);
+    if (r == -ERANGE)
+        return parser_fault(parser, ERANGE, "a dimension of the output shape is beyond 64 bits");
+    return r < 0;
+}
+
+static void drop_dim(struct dims *dims, int i)
+{
+    memmove(&dims->at[i], &dims->at[i + 1], (size_t)(dims->n - i - 1) * sizeof dims->at[0]);
+    dims->n--;
+}
+
+/*
+ * Takes the batch out of the dimensions. Where it stands in none of them as a factor the shape stays whole and
+ * *ret_divide is the batch that its product has to be divided by.
+ */
+static void take_out_batch(struct parser *parser, struct dims *dims, int64_t *ret_divide)
+{
+    struct count *batch = &parser->model->batch;
+    *ret_divide = 1;
+    if (!parser->batch_decided) {
+        parser->batch_decided = true;
+        batch->known = dims->at[0] != DIM_OPEN;
+        batch->value = batch->known ? dims->at[0] : 0;
+    }
+    if (dims->at[0] == DIM_OPEN || (batch->known && dims->at[0] == batch->value)) {
+        drop_dim(dims, 0);
+        return;
+    }
+    if (!batch->known)
+        return;
+    if (dims->at[0] % batch->value == 0) { /* batch and another dimension flattened into one */
+        dims->at[0] /= batch->value;
+        return;
+    }
+    for (int i = 1; i < dims->n; i++) {
+        if (dims->at[i] == batch->value) { /* sequence first */
+            drop_dim(dims, i);
+            return;
+        }
+    }
+    *ret_divide = batch->value;
+}
+
+/* Adds one tensor to the layer's outputs. 0 or a fault; *ret_open says that a dimension is not known. */
+static int add_tensor(struct parser *parser, struct dims *dims, struct layer *layer, bool *ret_open)
+{
+    int64_t product = 1, divide;
+    for (int i = 0; i < dims->n; i++)
+        if (dims->at[i] == 0)
+            return parser_fault(parser, EINVAL, "a dimension of 0 in the output shape");
+    take_out_batch(parser, dims, &divide);
+    for (int i = 0; i < dims->n; i++) {
+        if (dims->at[i] == DIM_OPEN)
+            *ret_open = true;
+        else if (__builtin_mul_overflow(product, dims->at[i], &product))
+            return parser_fault(parser, ERANGE, "the product of the output shape is beyond 64 bits");
+    }
+    product = product / divide + (product % divide != 0);
+    if (__builtin_add_overflow(layer->activations.value, product, &layer->activations.value))
+        return parser_fault(parser, ERANGE, "the sum of the output shapes is beyond 64 bits");
+    if (layer->rank == 0 && dims->n <= MODEL_RANK_MAX) {
+        layer->rank = dims->n;
+        memcpy(layer->shape, dims->at, (size_t)dims->n * sizeof dims->at[0]);
+    }
+    return 0;
+}
+
+static void forget_shape(struct layer *layer)
+{
+    layer->rank = 0;
+    layer->activations = (struct count){0};
+    memset(layer->shape, 0, sizeof layer->shape);
+}
+
+int parser_shape(struct parser *parser, struct span cell, struct layer *layer)
+{
+    struct dims dims = {.n = 0};
+    bool open = false, any = false;
+    cell = span_trim(cell);
+    while (cell.size) {
+        char c = cell.at[0];
+        if (c == '[' || c == '(') {
+            dims.n = 0;
+        } else if (c == ']' || c == ')') {
+            any |= dims.n > 0;
+            int r = dims.n ? add_tensor(parser, &dims, layer, &open) : 0;
+            if (r < 0)
+                return r;
+            dims.n = 0;
+        } else if (c != ',' && c != ' ') {
+            int64_t dim;
+            int r = take_dim(parser, &cell, &dim);
+            if (r < 0)
+                return r;
+            if (r > 0 || dims.n == (int)(sizeof dims.at / sizeof dims.at[0])) {
+                forget_shape(layer);
+                return 0;
+            }
+            dims.at[dims.n++] = dim;
+            continue;
+        }
+        cell = span_skip(cell, 1);
+    }
+    if (!any || open)
+        forget_shape(layer);
+    else
+        layer->activations.known = true;
+    return 0;
+}

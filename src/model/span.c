@@ -1,0 +1,74 @@
+#include <string.h>
+
+#include "model/format.h"
+
+struct span span_skip(struct span s, size_t n)
+{
+    n = n < s.size ? n : s.size;
+    return (struct span){s.at + n, s.size - n};
+}
+
+struct span span_first(struct span s, size_t n)
+{
+    return (struct span){s.at, n < s.size ? n : s.size};
+}
+
+size_t span_find(struct span s, char c)
+{
+    const char *at = s.size ? memchr(s.at, c, s.size) : NULL;
+    return at ? (size_t)(at - s.at) : s.size;
+}
+
+size_t span_find_text(struct span s, const char *text)
+{
+    const char *at = s.size ? memmem(s.at, s.size, text, strlen(text)) : NULL;
+    return at ? (size_t)(at - s.at) : s.size;
+}
+
+size_t span_find_close(struct span s)
+{
+    int open = 0;
+    for (size_t i = 0; i < s.size; i++) {
+        char c = s.at[i];
+        if (c == '(' || c == '[' || c == '{')
+            open++;
+        else if ((c == ')' || c == ']' || c == '}') && --open <= 0)
+            return i;
+    }
+    return s.size;
+}
+
+struct span span_take_word(struct span *s)
+{
+    int open = 0;
+    *s = span_trim(*s);
+    size_t n = 0;
+    for (; n < s->size && (open > 0 || s->at[n] != ' '); n++) {
+        char c = s->at[n];
+        open += (c == '(' || c == '[') - (c == ')' || c == ']');
+    }
+    struct span word = span_first(*s, n);
+    *s = span_skip(*s, n);
+    return word;
+}
+
+static bool is_identifier(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+}
+
+struct span span_take_identifier(struct span *s)
+{
+    size_t n = 0;
+    while (n < s->size && is_identifier(s->at[n]))
+        n++;
+    struct span word = span_first(*s, n);
+    *s = span_skip(*s, n);
+    return word;
+}
+
+bool span_ends(struct span s, const char *suffix)
+{
+    size_t n = strlen(suffix);
+    return n <= s.size && memcmp(s.at + s.size - n, suffix, n) == 0;
+}

@@ -1,0 +1,146 @@
+/* What holds for every form: cleaning, bounds, what stands around a summary. */
+#include "unit.h"
+
+#include <errno.h>
+
+static const char row[] = "Linear-1 [-1, 5] 30\n";
+
+static void test_what_terminals_add_is_skipped(void **state)
+{
+    struct model *model = parse_text("\xef\xbb\xbf\x1b[1m 50%|#####     | 5/10\rready\r\n"
+                                     "\x1b[32mLinear-1\x1b[0m\t[-1, 5]\t30\r\n"
+                                     " 10%|#  | 1/10\rLinear-2 [-1, 5] 30\r\n"
+                                     "\x1b]0;title\x07Linear-3 [-1, 5] 3\xc2\xa0\n");
+    assert_int_equal(model->n_layers, 3);
+    assert_int_equal(model->parameters, 63);
+    assert_int_equal(model->layers[1].line, 3);
+    model_destroy(model);
+}
+
+static void test_text_around_a_summary(void **state)
+{
+    struct model *model = parse_text("loading weights\nTraceback (most recent call last):\n\nLinear-1 [-1, 5] 30\n"
+                                     "Total params: 30\n-----\na note by hand\nand another\n");
+    assert_int_equal(model->n_layers, 1);
+    assert_int_equal(model->layers[0].line, 4);
+    assert_int_equal(model->n_warnings, 1);
+    assert_warning(model, "line 7: 2 lines after the summary ignored");
+    model_destroy(model);
+}
+
+static void test_stray_line_in_the_table(void **state)
+{
+    struct model *model = parse_text("Linear-1 [-1, 5] 30\nUserWarning: beware\nLinear-2 [-1, 5] 30\n");
+    assert_int_equal(model->n_layers, 2);
+    assert_warning(model, "line 2: not a row of the table");
+    model_destroy(model);
+}
+
+static void test_two_summaries_in_one_file(void **state)
+{
+    struct model *model =
+        parse_text("Linear-1 [-1, 5] 30\nTotal params: 30\n\nLinear-1 [-1, 7] 50\nTotal params: 50\n");
+    assert_int_equal(model->parameters, 30);
+    assert_int_equal(model->parameters_printed.value, 30);
+    assert_warning(model, "line 4: a second summary begins");
+    model_destroy(model);
+}
+
+static void test_no_summary(void **state)
+{
+    assert_fault("", 0, EINVAL, "an empty file");
+    assert_fault("\n\n", 2, EINVAL, "no model summary");
+    assert_fault("import torch\nx = f(3)\n", 22, EINVAL, "no model summary");
+    const char *header = "Layer (type:depth-idx)  Output Shape  Param #\n=====\nTotal params: 0\n";
+    assert_fault(header, strlen(header), EINVAL, "a torchinfo summary without layers");
+}
+
+static void test_binary(void **state)
+{
+    assert_fault("Linear-1 [-1, 5] 30\n\x7f\x45LF\x02\x01\0", 27, EINVAL, "line 2: byte 0x02: this is a binary file");
+    assert_fault("P\0K\0", 4, EINVAL, "line 1: byte 0x00");
+}
+
+static void test_text_need_not_end_in_nul(void **state)
+{
+    char *text = malloc(sizeof row - 2); /* exactly, so that a sanitizer sees a byte too far */
+    memcpy(text, row, sizeof row - 2);
+    struct model *model = parse_bytes(text, sizeof row - 2);
+    free(text);
+    assert_int_equal(model->parameters, 30);
+    assert_true(span_is(model->layers[0].type, "Linear"));
+    model_destroy(model);
+}
+
+static void test_too_long(void **state)
+{
+    size_t size = MODEL_LINE_MAX + 100;
+    char *text = malloc(size + sizeof row);
+    memset(text, 'x', size);
+    text[size - 1] = '\n';
+    memcpy(text + size, row, sizeof row);
+    struct model *model = parse_bytes(text, size + sizeof row - 1);
+    assert_int_equal(model->n_layers, 1);
+    model_destroy(model);
+    free(text);
+    assert_fault(row, (size_t)MODEL_SIZE_MAX + 1, EFBIG, "larger than 16 MiB");
+}
+
+static void test_warnings_are_bounded(void **state)
+{
+    char text[2000] = "Linear-1 [-1, 5] 30\n";
+    for (int i = 0; i < 40; i++)
+        strcat(text, "beware\n");
+    struct model *model = parse_text(text);
+    assert_int_equal(model->n_warnings, 40);
+    assert_int_equal(model_warnings(model), MODEL_WARNINGS_MAX);
+    model_destroy(model);
+}
+
+static void test_decimal_totals(void **state)
+{
+    static const struct {
+        const char *line;
+        int64_t value;
+    } totals[] = {
+        {"Total params: 25,557,032", 25557032},
+        {"Total params (M): 25.56", 25560000},
+        {"Total params (Units.MEGABYTES): 25.56", 25560000},
+        {"Total params: 25.56 M", 25560000},
+        {"Total params: 0.77G", 770000000},
+        {"Total params: 1.5T", 1500000000000},
+        {"Total params: 480,300 (1.83 MB)", 480300},
+        {" Total params: 480,300 (1.83 MB)", 480300},
+    };
+    for (size_t i = 0; i < sizeof totals / sizeof totals[0]; i++) {
+        char text[200];
+        snprintf(text, sizeof text, "%s%s\n", row, totals[i].line);
+        struct model *model = parse_text(text);
+        assert_true(model->parameters_printed.known);
+        assert_int_equal(model->parameters_printed.value, totals[i].value);
+        model_destroy(model);
+    }
+}
+
+static void test_destroy_takes_null(void **state)
+{
+    model_destroy(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_terminals_add_is_skipped),
+        cmocka_unit_test(test_text_around_a_summary),
+        cmocka_unit_test(test_stray_line_in_the_table),
+        cmocka_unit_test(test_two_summaries_in_one_file),
+        cmocka_unit_test(test_no_summary),
+        cmocka_unit_test(test_binary),
+        cmocka_unit_test(test_text_need_not_end_in_nul),
+        cmocka_unit_test(test_too_long),
+        cmocka_unit_test(test_warnings_are_bounded),
+        cmocka_unit_test(test_decimal_totals),
+        cmocka_unit_test(test_destroy_takes_null),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
