@@ -1,0 +1,69 @@
+#include "estimator/estimator.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "estimator/table.h"
+
+static const struct estimator *const table[] = {
+    &estimator_none,
+    &estimator_declared,
+    &estimator_horus,
+};
+
+const struct estimator *estimator_at(size_t i)
+{
+    return i < sizeof table / sizeof table[0] ? table[i] : NULL;
+}
+
+const struct estimator *estimator_find(const char *name)
+{
+    const struct estimator *e;
+    for (size_t i = 0; (e = estimator_at(i)) != NULL; i++)
+        if (strcmp(e->name, name) == 0)
+            return e;
+    return NULL;
+}
+
+struct count estimate_batch(const struct estimate_request *request)
+{
+    if (request->batch != ESTIMATE_NOT_SAID)
+        return (struct count){.value = request->batch, .known = true};
+    return request->model ? request->model->batch : (struct count){0};
+}
+
+static int no_such(const char *name, struct fault *fault)
+{
+    char names[256] = "";
+    const struct estimator *e;
+    for (size_t i = 0, n = 0; (e = estimator_at(i)) != NULL && n < sizeof names; i++)
+        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", e->name);
+    return fault_set(fault, ENOENT, "no estimator is called \"%.60s\"; there are: %s", name, names);
+}
+
+static int check(const struct estimate_request *request, struct fault *fault)
+{
+    struct count batch = estimate_batch(request);
+    if (batch.known && (batch.value < 1 || batch.value > ESTIMATE_BATCH_MAX))
+        return fault_set(fault, EINVAL, "a batch size of %" PRId64 ": it must be between 1 and %" PRId64, batch.value,
+                         ESTIMATE_BATCH_MAX);
+    if (request->declared_bytes < 0)
+        return fault_set(fault, EINVAL, "declared memory of %" PRId64 " bytes: it cannot be negative",
+                         request->declared_bytes);
+    return 0;
+}
+
+int estimate_run(const char *name, const struct estimate_request *request, struct fault *fault,
+                 struct estimate *ret_estimate)
+{
+    const struct estimator *e = estimator_find(name);
+    if (!e)
+        return no_such(name, fault);
+    int r = check(request, fault);
+    if (r < 0)
+        return r;
+    *ret_estimate = (struct estimate){.estimator = e->name};
+    return e->run(request, fault, ret_estimate);
+}

@@ -1,0 +1,70 @@
+/*
+ * Estimators: how much GPU memory a training task will take, from what is known before it starts.
+ *
+ * An estimator is one file that exports one `struct estimator`, and one line in the table in estimator.c; help texts,
+ * man page and completion walk the table.
+ */
+#ifndef COLLOC_ESTIMATOR_ESTIMATOR_H
+#define COLLOC_ESTIMATOR_ESTIMATOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/fault.h"
+#include "base/reading.h"
+#include "model/model.h"
+
+enum { ESTIMATE_UNKNOWN = 1 }; /* an answer: this estimator cannot say, and its note says why */
+
+#define ESTIMATE_NOT_SAID  INT64_MIN             /* for a request's numbers where 0 would be somebody's mistake */
+#define ESTIMATE_BATCH_MAX ((int64_t)1000000000) /* a larger batch is a mistake */
+
+/* All that may be known about a task. Only `batch` has to be set: zero and NULL elsewhere mean "not said". */
+struct estimate_request {
+    const struct model *model; /* parsed summary */
+    int64_t batch;             /* samples in one step on one GPU; ESTIMATE_NOT_SAID: as printed in the summary */
+    int64_t declared_bytes;    /* what the user says the task takes on one GPU */
+    int64_t sequence_length;
+    const char *optimizer; /* "sgd", "momentum", "adam", "adamw" */
+    const char *precision; /* "fp32", "amp" */
+    const char *gpu_kind;  /* "NVIDIA A100-SXM4-40GB" */
+};
+
+/* Per GPU, as nvidia-smi shows it for the process: CUDA context included. */
+struct estimate {
+    const char *estimator;
+    struct reading bytes;
+    struct reading p50_bytes, p90_bytes, p99_bytes; /* where the estimator knows its own error */
+    struct reading floor_bytes;                     /* the least the task can run with */
+    char note[256]; /* what a person should know: why there is no answer, or what it leaves out; "" when nothing */
+};
+
+struct estimator {
+    const char *name;
+    const char *help; /* half a line, lower case, without a full stop */
+
+    /*
+     * Fills *ret_estimate, which comes zeroed but for its name. 0, ESTIMATE_UNKNOWN, or a fault. The request was
+     * checked: a batch is said and within its limits, or ESTIMATE_NOT_SAID.
+     */
+    int (*run)(const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate);
+};
+
+/* The table in its order: estimator_at(0), (1), ... until NULL. */
+const struct estimator *estimator_at(size_t i);
+
+/* NULL when there is none of this name. */
+const struct estimator *estimator_find(const char *name);
+
+/* Batch of the request or else of the summary; not known when neither says. */
+struct count estimate_batch(const struct estimate_request *request);
+
+/*
+ * Checks the request and asks the estimator of this name. 0 (ret_estimate->bytes is valid), ESTIMATE_UNKNOWN, or with a
+ * fault: -ENOENT (no such estimator; the fault lists them), -EINVAL (a batch of 0, negative or absurd; a negative
+ * declaration), -ERANGE (sums beyond 64 bits).
+ */
+int estimate_run(const char *name, const struct estimate_request *request, struct fault *fault,
+                 struct estimate *ret_estimate);
+
+#endif

@@ -1,0 +1,12 @@
+/* Knows nothing, so that a policy falls back to its threshold of free memory. */
+#include <stdio.h>
+
+#include "estimator/table.h"
+
+static int run(const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
+{
+    snprintf(ret_estimate->note, sizeof ret_estimate->note, "no estimate was asked for");
+    return ESTIMATE_UNKNOWN;
+}
+
+const struct estimator estimator_none = {"none", "no estimate; placement relies on free memory alone", run};

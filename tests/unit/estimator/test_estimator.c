@@ -1,0 +1,175 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "estimator/estimator.h"
+
+static const char two_layers[] = "Conv2d-1 [-1, 16, 8, 8] 448\nMaxPool2d-2 [-1, 16, 4, 4] 0\nLinear-3 [-1, 10] 2,570\n";
+static const char fixed_batch[] =
+    "Conv2d-1 [32, 16, 8, 8] 448\nMaxPool2d-2 [32, 16, 4, 4] 0\nLinear-3 [32, 10] 2,570\n";
+
+enum { TWO_LAYERS_ACTIVATIONS = 16 * 8 * 8 + 10, TWO_LAYERS_PARAMETERS = 448 + 2570 };
+
+static struct model *parse(const char *text)
+{
+    struct model *model = NULL;
+    struct fault fault = {""};
+    if (model_parse(text, strlen(text), &fault, &model) < 0)
+        fail_msg("%s", fault.text);
+    return model;
+}
+
+static double horus_bytes(double batch, double a, double p)
+{
+    return ((batch * a + p) + batch * p) * 4 + 800.0 * MIB;
+}
+
+/* Runs `name` over a summary; the model does not outlive the call. */
+static int run(const char *name, const char *text, int64_t batch, struct fault *fault, struct estimate *ret)
+{
+    struct model *model = text ? parse(text) : NULL;
+    struct estimate_request request = {.model = model, .batch = batch};
+    int r = estimate_run(name, &request, fault, ret);
+    model_destroy(model);
+    return r;
+}
+
+static void test_table_can_be_walked(void **state)
+{
+    size_t n = 0;
+    for (const struct estimator *e; (e = estimator_at(n)) != NULL; n++) {
+        assert_ptr_equal(estimator_find(e->name), e);
+        assert_true(strlen(e->help) > 0);
+    }
+    assert_true(n >= 3);
+    assert_null(estimator_find("oracle"));
+}
+
+static void test_unknown_name_lists_the_known(void **state)
+{
+    struct fault fault;
+    struct estimate e;
+    assert_int_equal(run("oracle", NULL, 1, &fault, &e), -ENOENT);
+    assert_string_equal(fault.text, "no estimator is called \"oracle\"; there are: none, declared, horus");
+}
+
+static void test_none_knows_nothing(void **state)
+{
+    struct estimate e;
+    assert_int_equal(run("none", two_layers, 32, NULL, &e), ESTIMATE_UNKNOWN);
+    assert_false(e.bytes.valid);
+    assert_string_equal(e.estimator, "none");
+}
+
+static void test_declared_is_the_users_word(void **state)
+{
+    struct estimate e;
+    struct fault fault;
+    struct estimate_request request = {.batch = ESTIMATE_NOT_SAID, .declared_bytes = 5 * GIB};
+    assert_int_equal(estimate_run("declared", &request, NULL, &e), 0);
+    assert_true(e.bytes.valid && e.bytes.value == 5.0 * GIB);
+    request.declared_bytes = 0;
+    assert_int_equal(estimate_run("declared", &request, NULL, &e), ESTIMATE_UNKNOWN);
+    assert_false(e.bytes.valid);
+    request.declared_bytes = -1;
+    assert_int_equal(estimate_run("declared", &request, &fault, &e), -EINVAL);
+}
+
+static void test_horus_formula(void **state)
+{
+    struct estimate e;
+    assert_int_equal(run("horus", two_layers, 32, NULL, &e), 0);
+    assert_true(e.bytes.valid);
+    assert_true(e.bytes.value == horus_bytes(32, TWO_LAYERS_ACTIVATIONS, TWO_LAYERS_PARAMETERS));
+    assert_false(e.p50_bytes.valid || e.p99_bytes.valid || e.floor_bytes.valid);
+    assert_string_equal(e.note, "");
+}
+
+static void test_requested_batch_wins_over_the_printed(void **state)
+{
+    struct estimate e;
+    assert_int_equal(run("horus", fixed_batch, 128, NULL, &e), 0);
+    assert_true(e.bytes.value == horus_bytes(128, TWO_LAYERS_ACTIVATIONS, TWO_LAYERS_PARAMETERS));
+    assert_int_equal(run("horus", fixed_batch, ESTIMATE_NOT_SAID, NULL, &e), 0);
+    assert_true(e.bytes.value == horus_bytes(32, TWO_LAYERS_ACTIVATIONS, TWO_LAYERS_PARAMETERS));
+    assert_int_equal(run("horus", two_layers, ESTIMATE_NOT_SAID, NULL, &e), ESTIMATE_UNKNOWN);
+    assert_non_null(strstr(e.note, "batch size"));
+}
+
+static void test_absurd_batches(void **state)
+{
+    static const int64_t batches[] = {0, -5, 1000000000000000000, ESTIMATE_BATCH_MAX + 1};
+    for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++) {
+        struct fault fault = {""};
+        struct estimate e;
+        assert_int_equal(run("horus", two_layers, batches[i], &fault, &e), -EINVAL);
+        char words[64];
+        snprintf(words, sizeof words, "a batch size of %lld:", (long long)batches[i]);
+        assert_non_null(strstr(fault.text, words));
+    }
+}
+
+static void test_sums_beyond_64_bits(void **state)
+{
+    struct fault fault = {""};
+    struct estimate e;
+    assert_int_equal(run("horus", "Linear-1 [-1, 9000000000000] 30\n", ESTIMATE_BATCH_MAX, &fault, &e), -ERANGE);
+    assert_non_null(strstr(fault.text, "beyond 64 bits"));
+}
+
+static void test_no_shapes_is_no_zero(void **state)
+{
+    struct estimate e;
+    assert_int_equal(run("horus", "Linear(in_features=10, out_features=3, bias=True)\n", 8, NULL, &e),
+                     ESTIMATE_UNKNOWN);
+    assert_false(e.bytes.valid);
+    assert_non_null(strstr(e.note, "no output shapes"));
+    assert_int_equal(run("horus", NULL, 8, NULL, &e), ESTIMATE_UNKNOWN);
+    assert_non_null(strstr(e.note, "needs a model summary"));
+}
+
+static void test_hidden_layers_are_not_known(void **state)
+{
+    struct estimate e;
+    const char *text = "Layer (type:depth-idx)  Output Shape  Param #\n"
+                       "├─Linear: 1-1           [4, 8]        80\n"
+                       "├─Tower: 1-2            [4, 8]        800\n";
+    assert_int_equal(run("horus", text, 8, NULL, &e), ESTIMATE_UNKNOWN);
+    assert_non_null(strstr(e.note, "greater depth"));
+}
+
+static void test_left_out_layers_are_told(void **state)
+{
+    struct estimate e;
+    const char *text = "Layer (type:depth-idx)  Output Shape  Param #\n"
+                       "├─Linear: 1-1           [4, 8]        80\n"
+                       "├─Linear: 1-2           --            80\n";
+    assert_int_equal(run("horus", text, 8, NULL, &e), 0);
+    assert_non_null(strstr(e.note, "1 layers have no output shape"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table_can_be_walked),
+        cmocka_unit_test(test_unknown_name_lists_the_known),
+        cmocka_unit_test(test_none_knows_nothing),
+        cmocka_unit_test(test_declared_is_the_users_word),
+        cmocka_unit_test(test_horus_formula),
+        cmocka_unit_test(test_requested_batch_wins_over_the_printed),
+        cmocka_unit_test(test_absurd_batches),
+        cmocka_unit_test(test_sums_beyond_64_bits),
+        cmocka_unit_test(test_no_shapes_is_no_zero),
+        cmocka_unit_test(test_hidden_layers_are_not_known),
+        cmocka_unit_test(test_left_out_layers_are_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
