@@ -11,7 +11,7 @@ static const char *const policies[] = {"exclusive", "rr", "magm", "lug", "mug", 
 static const char *const sharings[] = {"streams", "mps", "default", NULL};
 static const char *const estimators[] = {"none", "declared", "horus", NULL};
 static const char *const optimizers[] = {"sgd", "momentum", "adam", "adamw", NULL};
-static const char *const precisions[] = {"fp32", "tf32", "amp", "bf16", "fp16", NULL};
+static const char *const precisions[] = {"fp32", "amp", NULL};
 
 /* clang-format off */
 const struct option_spec task_options[TASK_OPTIONS] = {
