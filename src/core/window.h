@@ -9,7 +9,7 @@
 struct window {
     struct window_entry {
         int64_t time_us;
-        double value; /* NaN: not valid */
+        float value; /* NaN: not valid */
     } * ring;
     int size, first, count;
 };

@@ -1,7 +1,4 @@
-/*
- * Least utilised GPU (thesis 6.2.2, "LUG"): of the GPUs that meet the conditions the one with the lowest SMACT. Among
- * equally active GPUs the one with more free memory goes first: an idle one before one whose task is yet to compute.
- */
+/* Least utilised GPU (thesis 6.2.2, "LUG"): of the GPUs that meet the conditions the one with the lowest SMACT. */
 #include "policy/activity.h"
 #include "policy/conditions.h"
 #include "policy/policy.h"
@@ -9,10 +6,7 @@
 static bool less_active(const struct placement_query *query, int a, int b)
 {
     const struct gpu_view *gpus = query->view->gpus;
-    double of_a = activity_of(&gpus[a]), of_b = activity_of(&gpus[b]);
-    if (of_a < of_b || of_a > of_b)
-        return of_a < of_b;
-    return reading_or(gpu_view_free_bytes(&gpus[a]), 0) > reading_or(gpu_view_free_bytes(&gpus[b]), 0);
+    return activity_of(&gpus[a]) < activity_of(&gpus[b]);
 }
 
 static enum placement_answer choose(const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)

@@ -1,0 +1,114 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/output.h"
+#include "cli/session.h"
+#include "cli/table.h"
+#include "cli/task_view.h"
+
+static const struct table_column columns[] = {
+    {"GPU", 0},
+    {"NAME", TABLE_CUT},
+    {"HEALTH", 0},
+    {"MEMORY", TABLE_RIGHT},
+    {"SMACT", TABLE_RIGHT},
+    {"POWER", TABLE_RIGHT},
+    {"TEMP", TABLE_RIGHT},
+    {"TASKS", 0},
+    {"NOTES", TABLE_WRAP},
+};
+
+static void tasks_cell(struct table *table, const json_t *gpu)
+{
+    char cell[CELL_SIZE];
+    json_t *ids = json_array(), *task;
+    size_t i;
+    json_array_foreach(json_object_get(gpu, "tasks"), i, task)
+    {
+        json_array_append(ids, json_object_get(task, "id"));
+    }
+    table_cell(table, NULL, "%s", list_text(ids, cell));
+    json_decref(ids);
+}
+
+/* Why it takes no task now, what is wrong with it, and who else is there. */
+static void notes_cell(struct table *table, const json_t *gpu)
+{
+    char foreign[48] = "";
+    const char *hold_off = member_text(gpu, "hold_off", ""), *health = member_text(gpu, "health_text", "");
+    size_t others = json_array_size(json_object_get(gpu, "foreign_processes"));
+    if (others)
+        snprintf(foreign, sizeof foreign, "%zu other process%s", others, others == 1 ? "" : "es");
+    table_cell(table, NULL, "%s%s%s%s%s", health, *health && *hold_off ? "; " : "", hold_off,
+               (*health || *hold_off) && *foreign ? "; " : "", foreign);
+}
+
+static void quantity_cell(struct table *table, const json_t *value, const char *unit)
+{
+    if (json_is_number(value))
+        table_cell(table, NULL, "%.0f %s", json_number_value(value), unit);
+    else
+        table_cell(table, NULL, "-");
+}
+
+/* "29.8/40.0 GiB": used of total. */
+static void memory_cell(struct table *table, const json_t *gpu)
+{
+    const json_t *used = json_object_get(gpu, "mem_used_mib"), *total = json_object_get(gpu, "mem_total_mib");
+    char used_text[16] = "-";
+    if (json_is_number(used))
+        snprintf(used_text, sizeof used_text, "%.1f", json_number_value(used) / 1024);
+    if (json_is_number(total))
+        table_cell(table, NULL, "%s/%.1f GiB", used_text, json_number_value(total) / 1024);
+    else
+        table_cell(table, NULL, "-");
+}
+
+static void add_gpu(struct table *table, const json_t *gpu)
+{
+    char cell[CELL_SIZE];
+    const char *health = member_text(gpu, "health", "?"), *name = member_text(gpu, "name", "-");
+    const json_t *smact = json_object_get(gpu, "smact_window");
+    table_row(table);
+    table_cell(table, NULL, "%s", member_text(gpu, "index", "?"));
+    table_cell(table, NULL, "%s", strncmp(name, "NVIDIA ", 7) == 0 ? name + 7 : name);
+    table_cell(table, strcmp(health, "ok") == 0 ? "green" : "red", "%s", health);
+    memory_cell(table, gpu);
+    table_cell(table, NULL, "%s", fraction_text(json_is_number(smact) ? smact : json_object_get(gpu, "smact"), cell));
+    quantity_cell(table, json_object_get(gpu, "power_w"), "W");
+    quantity_cell(table, json_object_get(gpu, "temperature_c"), "C");
+    tasks_cell(table, gpu);
+    notes_cell(table, gpu);
+}
+
+static int run(const struct invocation *invocation)
+{
+    json_t *reply, *gpu;
+    size_t i;
+    int code = session_get(invocation, "/v1/gpus", &reply);
+    if (code != EXIT_OK)
+        return code;
+    if (invocation->common[COMMON_JSON].number) {
+        print_json(reply);
+        json_decref(reply);
+        return EXIT_OK;
+    }
+    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    json_array_foreach(json_object_get(reply, "gpus"), i, gpu)
+    {
+        add_gpu(table, gpu);
+    }
+    table_print(table);
+    table_destroy(table);
+    json_decref(reply);
+    return EXIT_OK;
+}
+
+const struct command command_gpus = {
+    .name = "gpus",
+    .usage = "[OPTION...]",
+    .summary = "show the GPUs and who is on them",
+    .description = "SMACT is the share of streaming multiprocessors that were active, over the window that placement "
+                   "looks at. NOTES says why a GPU takes no further task now. A value that is not known is \"-\".",
+    .run = run,
+};

@@ -1,0 +1,45 @@
+#include <string.h>
+
+#include "cli/help.h"
+#include "cli/output.h"
+
+enum { HELP_MAN, HELP_COMPLETION };
+
+static const char *const shells[] = {"bash", "zsh", "fish", NULL};
+
+static const struct option_spec options[] = {
+    [HELP_MAN] = {.name = "man", .kind = OPTION_FLAG, .help = "print the man page's source"},
+    [HELP_COMPLETION] = {.name = "completion",
+                         .kind = OPTION_CHOICE,
+                         .argument = "SHELL",
+                         .choices = shells,
+                         .help = "print the completion script for a shell"},
+};
+
+static int run(const struct invocation *invocation)
+{
+    if (invocation->values[HELP_MAN].number)
+        return help_print_man();
+    if (invocation->values[HELP_COMPLETION].set)
+        return help_print_completion(invocation->values[HELP_COMPLETION].text);
+    if (invocation->operand_count == 0)
+        return help_print_overview();
+    const char *name = invocation->operands[0];
+    const struct command *command = command_find(name);
+    if (command)
+        return help_print_command(command);
+    const char *near = command_near(name);
+    complain("%s: no such command%s%s%s", name, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    return EXIT_USAGE;
+}
+
+const struct command command_help = {
+    .name = "help",
+    .usage = "[COMMAND]",
+    .summary = "print help on all commands or on one",
+    .description = "Everything at once is in colloc(1).",
+    COMMAND_OPTIONS(options),
+    .operand = OPERAND_COMMAND,
+    .max_operands = 1,
+    .run = run,
+};

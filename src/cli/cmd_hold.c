@@ -1,0 +1,17 @@
+#include "cli/change.h"
+
+static int run(const struct invocation *invocation)
+{
+    return change_tasks(invocation, "hold");
+}
+
+const struct command command_hold = {
+    .name = "hold",
+    .usage = "[OPTION...] ID...",
+    .summary = "keep waiting tasks from starting",
+    .description = "The task keeps its place in the queue and does not start until it is released.",
+    .operand = OPERAND_TASK,
+    .min_operands = 1,
+    .max_operands = -1,
+    .run = run,
+};

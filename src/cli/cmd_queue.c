@@ -1,0 +1,108 @@
+#include <stdlib.h>
+
+#include "cli/output.h"
+#include "cli/session.h"
+#include "cli/table.h"
+#include "cli/task_view.h"
+
+enum { QUEUE_USER, QUEUE_STATE, QUEUE_LIMIT };
+
+static const char *const states[] = {"live", "all", "PENDING", "RUNNING", "COMPLETING", NULL};
+
+static const struct option_spec options[] = {
+    [QUEUE_USER] =
+        {.name = "user", .letter = 'u', .kind = OPTION_TEXT, .argument = "NAME", .help = "tasks of one user"},
+    [QUEUE_STATE] = {.name = "state",
+                     .letter = 's',
+                     .kind = OPTION_TEXT,
+                     .argument = "STATE",
+                     .choices = states,
+                     .help = "tasks in one state, or live (the default), or all"},
+    [QUEUE_LIMIT] = {.name = "limit",
+                     .letter = 'n',
+                     .kind = OPTION_INTEGER,
+                     .argument = "N",
+                     .min = 1,
+                     .max = 1000000,
+                     .help = "at most this many"},
+};
+
+static const struct table_column columns[] = {
+    {"ID", TABLE_RIGHT},
+    {"NAME", TABLE_CUT},
+    {"USER", 0},
+    {"STATE", 0},
+    {"TIME", TABLE_RIGHT},
+    {"GPUS", TABLE_RIGHT},
+    {"MEMORY", TABLE_RIGHT},
+    {"GPU(REASON)", TABLE_WRAP},
+};
+
+static void add_task(struct table *table, const json_t *task)
+{
+    char time[CELL_SIZE], need[CELL_SIZE];
+    char *place = task_place_text(task);
+    const char *pending_or_running = json_is_null(json_object_get(task, "started_at")) ? "wait_s" : "exec_s";
+    table_row(table);
+    table_cell(table, NULL, "%.0f", member_number(task, "id", 0));
+    table_cell(table, NULL, "%s", member_text(task, "name", "-"));
+    table_cell(table, NULL, "%s", member_text(task, "user", "-"));
+    table_cell(table, task_colour(task), "%s", member_text(task, "state", "?"));
+    table_cell(table, NULL, "%s", seconds_text(json_object_get(task, pending_or_running), time));
+    table_cell(table, NULL, "%.0f", member_number(task, "gpus_requested", 1));
+    table_cell(table, NULL, "%s", mib_text(json_object_get(task, "need_mib"), need));
+    table_cell(table, NULL, "%s", place ? place : "");
+    free(place);
+}
+
+static void print_tasks(const json_t *tasks)
+{
+    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    size_t i;
+    json_t *task;
+    json_array_foreach(tasks, i, task)
+    {
+        add_task(table, task);
+    }
+    table_print(table);
+    table_destroy(table);
+}
+
+static int run(const struct invocation *invocation)
+{
+    char path[1024] = "/v1/tasks", limit[32];
+    const struct option_value *values = invocation->values;
+    json_t *reply;
+    if (values[QUEUE_STATE].set)
+        query_add(path, sizeof path, "state", values[QUEUE_STATE].text);
+    if (values[QUEUE_USER].set)
+        query_add(path, sizeof path, "user", values[QUEUE_USER].text);
+    if (values[QUEUE_LIMIT].set) {
+        snprintf(limit, sizeof limit, "%lld", (long long)values[QUEUE_LIMIT].number);
+        query_add(path, sizeof path, "limit", limit);
+    }
+    int code = session_get(invocation, path, &reply);
+    if (code != EXIT_OK)
+        return code;
+    if (invocation->common[COMMON_JSON].number)
+        print_json(reply);
+    else
+        print_tasks(json_object_get(reply, "tasks"));
+    json_decref(reply);
+    return EXIT_OK;
+}
+
+const struct command command_queue = {
+    .name = "queue",
+    .usage = "[OPTION...]",
+    .summary = "show the tasks that wait and run",
+    .description =
+        "One line for each task, in the order in which they will be looked at. TIME is how long it has waited, or has "
+        "run. MEMORY is the GPU memory kept free for it on each GPU. The last column is the GPUs it has, or in "
+        "brackets "
+        "why it waits: JobHeldUser (release it), Priority (others are before it), Resources (with what every GPU "
+        "lacks), "
+        "Recovering (it ran out of GPU memory and waits for a GPU to itself).",
+    COMMAND_OPTIONS(options),
+    .run = run,
+};

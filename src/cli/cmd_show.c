@@ -1,0 +1,148 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/output.h"
+#include "cli/session.h"
+#include "cli/task_view.h"
+
+/* How a member shows. */
+struct field {
+    const char *label, *key;
+    const char *(*format)(const json_t *, char[CELL_SIZE]);
+};
+
+static const char *plain(const json_t *value, char cell[CELL_SIZE])
+{
+    if (json_is_string(value))
+        return json_string_value(value);
+    if (json_is_boolean(value))
+        return json_is_true(value) ? "yes" : "no";
+    if (!json_is_number(value))
+        return "-";
+    snprintf(cell, CELL_SIZE, "%.10g", json_number_value(value));
+    return cell;
+}
+
+static const struct field fields[] = {
+    {"Name", "name", plain},
+    {"User", "user", plain},
+    {"State", "state", plain},
+    {"Reason", "reason", plain},
+    {"", "reason_text", plain},
+    {"Position", "position", plain},
+    {"Submitted", "submitted_at", moment_text},
+    {"Started", "started_at", moment_text},
+    {"Ended", "ended_at", moment_text},
+    {"Waited", "wait_s", seconds_text},
+    {"Ran", "exec_s", seconds_text},
+    {"Time limit", "time_limit_s", seconds_text},
+    {"GPUs wanted", "gpus_requested", plain},
+    {"GPUs", "gpus", list_text},
+    {"Policy", "policy", plain},
+    {"Sharing", "sharing", plain},
+    {"Exclusive", "exclusive", plain},
+    {"Memory need", "need_mib", mib_text},
+    {"Estimate", "estimate_mib", mib_text},
+    {"Estimator", "estimator", plain},
+    {"Memory now", "mem_used_mib", mib_text},
+    {"Memory peak", "mem_peak_mib", mib_text},
+    {"Attempts", "attempts", plain},
+    {"GPU OOMs", "oom_count", plain},
+    {"Exit code", "exit_code", plain},
+    {"Signal", "signal", plain},
+    {"Failure", "failure", plain},
+    {"Evidence", "evidence", plain},
+    {"Summary", "summary_name", plain},
+    {"Batch", "batch", plain},
+    {"Folder", "cwd", plain},
+    {"Output", "output", plain},
+    {"Error", "error", plain},
+};
+
+static void print_field(const struct field *field, const json_t *value)
+{
+    char cell[CELL_SIZE];
+    const char *text = field->format(value, cell);
+    if (strcmp(text, "-") == 0 || !*text)
+        return;
+    printf("%-12s ", field->label);
+    print_safe(stdout, text);
+    putchar('\n');
+}
+
+static void print_events(const json_t *events)
+{
+    size_t i;
+    json_t *event;
+    if (json_array_size(events))
+        printf("\n");
+    json_array_foreach(events, i, event)
+    {
+        char cell[CELL_SIZE];
+        printf("%-19s  %-10s ", moment_text(json_object_get(event, "at"), cell), member_text(event, "event", "?"));
+        print_safe(stdout, member_text(event, "text", ""));
+        putchar('\n');
+    }
+}
+
+static void print_script(const json_t *task)
+{
+    const char *script = member_text(task, "script", NULL);
+    if (!script)
+        return;
+    printf("\nScript:\n");
+    for (const char *line = script; *line;) {
+        size_t n = strcspn(line, "\n");
+        char *copy = strndup(line, n);
+        printf("    ");
+        print_safe(stdout, copy ? copy : "");
+        putchar('\n');
+        free(copy);
+        line += n + (line[n] == '\n');
+    }
+}
+
+static void print_task(const json_t *task)
+{
+    printf("%-12s %.0f\n", "Task", member_number(task, "id", 0));
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        print_field(&fields[i], json_object_get(task, fields[i].key));
+    print_events(json_object_get(task, "events"));
+    print_script(task);
+}
+
+static int run(const struct invocation *invocation)
+{
+    char path[64];
+    int64_t id;
+    json_t *reply;
+    int code = parse_task_id(invocation->operands[0], &id);
+    if (code != EXIT_OK)
+        return code;
+    snprintf(path, sizeof path, "/v1/tasks/%" PRId64, id);
+    code = session_get(invocation, path, &reply);
+    if (code != EXIT_OK)
+        return code;
+    json_t *task = json_object_get(reply, "task");
+    if (invocation->common[COMMON_JSON].number)
+        print_json(task);
+    else
+        print_task(task);
+    json_decref(reply);
+    return EXIT_OK;
+}
+
+const struct command command_show = {
+    .name = "show",
+    .usage = "[OPTION...] ID",
+    .summary = "show all there is to know about one task",
+    .description =
+        "What it asked for, where it ran, what it took, how it ended and the story of its events; for its owner "
+        "and root the script as it was at submission, too. With --json the task is one object.",
+    .operand = OPERAND_TASK,
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run,
+};

@@ -1,0 +1,127 @@
+#include <errno.h>
+#include <stdio.h>
+
+#include "cli/ending.h"
+#include "cli/output.h"
+#include "cli/request.h"
+#include "cli/session.h"
+#include "taskfile/taskfile.h"
+
+enum { SUBMIT_WAIT, SUBMIT_DRY_RUN };
+
+static const struct option_spec options[] = {
+    [SUBMIT_WAIT] = {.name = "wait",
+                     .letter = 'W',
+                     .kind = OPTION_FLAG,
+                     .help = "wait until the task has ended; its exit code becomes that of this program"},
+    [SUBMIT_DRY_RUN] = {.name = "dry-run",
+                        .kind = OPTION_FLAG,
+                        .help = "print the request that would be made, and make none"},
+};
+
+/* The file's description with the command line's options over it, summary read. */
+static int describe(const struct invocation *invocation, struct fault *fault, struct task_description *task)
+{
+    const char *first = invocation->operands[0];
+    int r = invocation->after_dashes ? taskfile_of_command(first, fault, task) : taskfile_read(first, fault, task);
+    if (r < 0)
+        return r;
+    if (option_values_overlay(task->values, invocation->task_values, TASK_OPTIONS) < 0)
+        return fault_set(fault, ENOMEM, "out of memory");
+    return taskfile_read_summary(task, fault);
+}
+
+static int make_request(const struct invocation *invocation, json_t **ret_request)
+{
+    struct task_description task = {0};
+    struct fault fault = {0};
+    /* A script's name is in its description; a command's is its first argument. */
+    const char *const *arguments = invocation->operands + (invocation->after_dashes ? 0 : 1);
+    int r = describe(invocation, &fault, &task);
+    if (r == 0)
+        r = request_create(&task, arguments, &fault, ret_request);
+    task_description_fini(&task);
+    if (r == 0)
+        return EXIT_OK;
+    complain("%s", fault.text);
+    return EXIT_USAGE;
+}
+
+static int wait_for(const struct invocation *invocation, struct client *client, int64_t id)
+{
+    json_t *reply;
+    int code = ending_wait(client, id, INT64_MAX, &reply);
+    if (code != EXIT_OK)
+        return code;
+    json_t *task = json_object_get(reply, "task");
+    if (invocation->common[COMMON_JSON].number)
+        print_json(reply);
+    else
+        ending_print(task);
+    code = ending_exit_code(task);
+    json_decref(reply);
+    return code;
+}
+
+static void print_submitted(const struct invocation *invocation, const json_t *reply)
+{
+    size_t i;
+    json_t *warning;
+    json_array_foreach(json_object_get(reply, "warnings"), i, warning)
+    {
+        complain("warning: %s", json_string_value(warning));
+    }
+    if (!invocation->common[COMMON_JSON].number)
+        printf("Submitted task %" JSON_INTEGER_FORMAT "\n", json_integer_value(json_object_get(reply, "id")));
+    else if (!invocation->values[SUBMIT_WAIT].number)
+        print_json(reply);
+    fflush(stdout);
+}
+
+static int submit(const struct invocation *invocation, const json_t *request)
+{
+    struct client *client;
+    json_t *reply;
+    int code = session_open(invocation, &client);
+    if (code != EXIT_OK)
+        return code;
+    code = session_call(client, "POST", "/v1/tasks", request, &reply);
+    if (code == EXIT_OK) {
+        print_submitted(invocation, reply);
+        if (invocation->values[SUBMIT_WAIT].number)
+            code = wait_for(invocation, client, json_integer_value(json_object_get(reply, "id")));
+        json_decref(reply);
+    }
+    client_close(client);
+    return code;
+}
+
+static int run(const struct invocation *invocation)
+{
+    json_t *request;
+    int code = make_request(invocation, &request);
+    if (code != EXIT_OK)
+        return code;
+    code = invocation->values[SUBMIT_DRY_RUN].number ? print_json(request) : submit(invocation, request);
+    json_decref(request);
+    return code;
+}
+
+const struct command command_submit = {
+    .name = "submit",
+    .usage = "[OPTION...] FILE [ARGUMENT...] | -- COMMAND [ARGUMENT...]",
+    .summary = "hand in a task",
+    .description =
+        "FILE is a script with #COLLOC lines, or a .rad file (see TASK FILES), or - for standard input. What stands "
+        "behind it goes to the script. Behind -- stands a command that needs no script.\n\n"
+        "Options here win over those in the file. The script and the model summary are kept as they are now: later "
+        "edits do not change the task. It runs in the current folder with the current environment.\n\n"
+        "Prints \"Submitted task 12\" once the task is safe in the daemon's log.",
+    COMMAND_OPTIONS(options),
+    .task_options = TASK_OPTION_BIT(TASK_OPTIONS) - 1,
+    .operand = OPERAND_FILE,
+    .min_operands = 1,
+    .max_operands = -1,
+    .rest_is_operands = true,
+    .run = run,
+};

@@ -1,0 +1,21 @@
+#include <stdio.h>
+
+#include "cli/command.h"
+#include "cli/output.h"
+
+static int run(const struct invocation *invocation)
+{
+    if (invocation->common[COMMON_JSON].number)
+        printf("{\"version\": \"%s\"}\n", COLLOC_VERSION);
+    else
+        printf("colloc %s\n", COLLOC_VERSION);
+    return EXIT_OK;
+}
+
+const struct command command_version = {
+    .name = "version",
+    .usage = "",
+    .summary = "print the version of this program",
+    .description = "The daemon's version is in `colloc info`.",
+    .run = run,
+};

@@ -1,0 +1,67 @@
+#include "base/clock.h"
+#include "cli/ending.h"
+#include "cli/output.h"
+#include "cli/session.h"
+
+enum { WAIT_TIMEOUT };
+
+static const struct option_spec options[] = {
+    [WAIT_TIMEOUT] = {.name = "timeout",
+                      .kind = OPTION_DURATION,
+                      .argument = "TIME",
+                      .max = 3650 * 86400 * SECOND_US,
+                      .help = "give up after this long, with exit code 124"},
+};
+
+static int wait_for(const struct invocation *invocation, struct client *client, json_t *ended)
+{
+    const struct option_value *timeout = &invocation->values[WAIT_TIMEOUT];
+    int64_t deadline_us = timeout->set ? clock_monotonic_us() + timeout->number : INT64_MAX, id;
+    int first = EXIT_OK;
+    for (int i = 0; i < invocation->operand_count; i++) {
+        json_t *reply;
+        int code = parse_task_id(invocation->operands[i], &id);
+        if (code == EXIT_OK)
+            code = ending_wait(client, id, deadline_us, &reply);
+        if (code != EXIT_OK)
+            return code;
+        json_t *task = json_object_get(reply, "task");
+        if (!invocation->common[COMMON_JSON].number)
+            ending_print(task);
+        json_array_append(ended, task);
+        first = first == EXIT_OK ? ending_exit_code(task) : first;
+        json_decref(reply);
+    }
+    return first;
+}
+
+static int run(const struct invocation *invocation)
+{
+    struct client *client;
+    int code = session_open(invocation, &client);
+    if (code != EXIT_OK)
+        return code;
+    json_t *ended = json_array();
+    code = wait_for(invocation, client, ended);
+    if (invocation->common[COMMON_JSON].number) {
+        json_t *object = json_pack("{sO}", "tasks", ended);
+        print_json(object);
+        json_decref(object);
+    }
+    json_decref(ended);
+    client_close(client);
+    return code;
+}
+
+const struct command command_wait = {
+    .name = "wait",
+    .usage = "[OPTION...] ID...",
+    .summary = "wait until tasks have ended",
+    .description = "Prints how each ended. The exit code is that of the first task in the order given that did not end "
+                   "well, see EXIT STATUS.",
+    COMMAND_OPTIONS(options),
+    .operand = OPERAND_TASK,
+    .min_operands = 1,
+    .max_operands = -1,
+    .run = run,
+};

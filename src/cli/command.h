@@ -1,0 +1,71 @@
+/* A subcommand is one file that exports one struct command, and one line in the table of commands.c. */
+#ifndef COLLOC_CLI_COMMAND_H
+#define COLLOC_CLI_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "taskfile/description.h"
+
+/* Exit codes; `wait` and `submit --wait` give the task's own as well (cli/ending.h). */
+enum exit_code { EXIT_OK = 0, EXIT_REFUSED = 1, EXIT_USAGE = 2, EXIT_UNREACHABLE = 3 };
+
+/* What the operands are: for completion. */
+enum operand_kind { OPERAND_NONE, OPERAND_TASK, OPERAND_FILE, OPERAND_COMMAND };
+
+/* Options every subcommand takes. */
+enum common_option { COMMON_SOCKET, COMMON_JSON, COMMON_HELP, COMMON_OPTIONS };
+extern const struct option_spec common_options[COMMON_OPTIONS];
+
+enum { COMMAND_MOST_OPTIONS = 8 };
+
+struct invocation;
+
+struct command {
+    const char *name;
+    const char *usage;       /* what stands behind the name: "[OPTION...] ID..." */
+    const char *summary;     /* one line, no full stop */
+    const char *description; /* paragraphs parted by an empty line */
+    const struct option_spec *options;
+    size_t option_count;   /* at most COMMAND_MOST_OPTIONS */
+    uint32_t task_options; /* bits 1 << enum task_option: which of those it takes too */
+    enum operand_kind operand;
+    int min_operands, max_operands; /* max -1: any number */
+    bool rest_is_operands;          /* the words behind the first operand are no options of ours */
+    bool takes_words;               /* no word is an option of ours */
+    int (*run)(const struct invocation *);
+};
+
+#define COMMAND_OPTIONS(table)  .options = (table), .option_count = sizeof(table) / sizeof *(table)
+#define TASK_OPTION_BIT(option) ((uint32_t)1 << (option))
+
+/* A command line taken apart. */
+struct invocation {
+    const struct command *command;
+    struct option_value common[COMMON_OPTIONS];
+    struct option_value values[COMMAND_MOST_OPTIONS]; /* by the command's own options */
+    struct option_value task_values[TASK_OPTIONS];
+    const char **operands; /* NULL-terminated */
+    int operand_count;
+    bool after_dashes; /* the first operand stood behind "--" */
+};
+
+/* NULL-terminated, in the order help shows them. */
+extern const struct command *const commands[];
+
+/* NULL when there is none. */
+const struct command *command_find(const char *name);
+
+/* The nearest name, or NULL. */
+const char *command_near(const char *name);
+
+/*
+ * Takes apart `words` (those behind the program's name). 0 or -errno with the mistake in the fault. The caller ends the
+ * invocation with invocation_fini either way.
+ */
+int invocation_parse(const char *const *words, int count, struct fault *fault, struct invocation *ret_invocation);
+
+void invocation_fini(struct invocation *invocation);
+
+#endif

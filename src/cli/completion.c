@@ -1,0 +1,154 @@
+#include <string.h>
+
+#include "cli/help.h"
+#include "cli/output.h"
+
+static void bash_option(const struct option_spec *spec, void *context)
+{
+    printf("--%s%s ", spec->name, spec->argument ? "=" : "");
+}
+
+static void bash_option_values(const struct option_spec *spec)
+{
+    if (spec->kind == OPTION_FILE) {
+        printf("    --%s) compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n", spec->name);
+        return;
+    }
+    if (!spec->choices)
+        return;
+    printf("    --%s) COMPREPLY=($(compgen -W '", spec->name);
+    for (const char *const *choice = spec->choices; *choice; choice++)
+        printf("%s%s", choice == spec->choices ? "" : " ", *choice);
+    puts("' -- \"$cur\")); return ;;");
+}
+
+static void bash_all_values(void)
+{
+    for (size_t i = 0; i < TASK_OPTIONS; i++)
+        bash_option_values(&task_options[i]);
+    for (size_t i = 0; i < COMMON_OPTIONS; i++)
+        bash_option_values(&common_options[i]);
+    for (const struct command *const *command = commands; *command; command++)
+        for (size_t i = 0; i < (*command)->option_count; i++)
+            bash_option_values(&(*command)->options[i]);
+}
+
+static const char *const operand_words[] = {
+    [OPERAND_NONE] = "none",
+    [OPERAND_TASK] = "task",
+    [OPERAND_FILE] = "file",
+    [OPERAND_COMMAND] = "command",
+};
+
+static void bash_command(const struct command *command)
+{
+    printf("    %s) operand=%s options='", command->name, operand_words[command->operand]);
+    help_each_option(command, bash_option, NULL);
+    puts("' ;;");
+}
+
+static void print_names(void)
+{
+    for (const struct command *const *command = commands; *command; command++)
+        printf("%s%s", command == commands ? "" : " ", (*command)->name);
+}
+
+/* Ids of `colloc queue`, newest state; silent when the daemon is away. */
+static const char ids[] = "colloc queue 2>/dev/null | awk 'NR > 1 && $1 ~ /^[0-9]+$/ { print $1 }'";
+
+static void print_bash(void)
+{
+    printf("# bash completion for colloc; made by `colloc help --completion=bash`\n"
+           "_colloc() {\n"
+           "  local cur=${COMP_WORDS[COMP_CWORD]} prev='' command='' operand options word i\n"
+           "  COMPREPLY=()\n"
+           "  ((COMP_CWORD > 0)) && prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
+           "  if [[ $cur == = ]]; then\n"
+           "    cur=''\n"
+           "  elif [[ $prev == = ]]; then\n"
+           "    prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
+           "  fi\n"
+           "  case $prev in\n");
+    bash_all_values();
+    printf("  esac\n"
+           "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
+           "    word=${COMP_WORDS[i]}\n"
+           "    [[ $word == -* || ${COMP_WORDS[i - 1]} == --socket || ${COMP_WORDS[i - 1]} == = || $word == = ]] && "
+           "continue\n"
+           "    command=$word\n"
+           "    break\n"
+           "  done\n"
+           "  case $command in\n"
+           "    '') operand=command options='--socket= --json --help --version' ;;\n");
+    for (const struct command *const *command = commands; *command; command++)
+        bash_command(*command);
+    printf("    *) return ;;\n"
+           "  esac\n"
+           "  if [[ $cur == -* ]]; then\n"
+           "    COMPREPLY=($(compgen -W \"$options\" -- \"$cur\"))\n"
+           "    [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace\n"
+           "    return\n"
+           "  fi\n"
+           "  case $operand in\n"
+           "    task) COMPREPLY=($(compgen -W \"$(%s)\" -- \"$cur\")) ;;\n"
+           "    file) compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n"
+           "    command) COMPREPLY=($(compgen -W '",
+           ids);
+    print_names();
+    printf("' -- \"$cur\")) ;;\n"
+           "  esac\n"
+           "}\n"
+           "complete -F _colloc colloc\n");
+}
+
+static void fish_option(const struct option_spec *spec, void *context)
+{
+    const struct command *command = context;
+    printf("complete -c colloc -n '__fish_seen_subcommand_from %s' -l %s", command->name, spec->name);
+    if (spec->letter)
+        printf(" -s %c", spec->letter);
+    if (spec->kind == OPTION_FILE)
+        printf(" -rF");
+    else if (spec->argument)
+        printf(" -x");
+    if (spec->choices) {
+        printf(" -a '");
+        for (const char *const *choice = spec->choices; *choice; choice++)
+            printf("%s%s", choice == spec->choices ? "" : " ", *choice);
+        putchar('\'');
+    }
+    printf(" -d \"%s\"\n", spec->help);
+}
+
+static void print_fish(void)
+{
+    puts("# fish completion for colloc; made by `colloc help --completion=fish`\ncomplete -c colloc -f");
+    for (const struct command *const *command = commands; *command; command++) {
+        const char *name = (*command)->name;
+        printf("complete -c colloc -n __fish_use_subcommand -a %s -d \"%s\"\n", name, (*command)->summary);
+        if ((*command)->operand == OPERAND_TASK)
+            printf("complete -c colloc -n '__fish_seen_subcommand_from %s' -a \"(%s)\"\n", name,
+                   "colloc queue 2>/dev/null | string match -rg '^ *([0-9]+) '");
+        if ((*command)->operand == OPERAND_FILE)
+            printf("complete -c colloc -n '__fish_seen_subcommand_from %s' -F\n", name);
+        help_each_option(*command, fish_option, (void *)*command);
+    }
+}
+
+static void print_zsh(void)
+{
+    puts("#compdef colloc\n# zsh completion for colloc, over the one for bash\nautoload -U +X bashcompinit && "
+         "bashcompinit");
+    print_bash();
+}
+
+int help_print_completion(const char *shell)
+{
+    if (strcmp(shell, "bash") == 0)
+        print_bash();
+    else if (strcmp(shell, "zsh") == 0)
+        print_zsh();
+    else
+        print_fish();
+    return EXIT_OK;
+}

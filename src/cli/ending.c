@@ -1,0 +1,65 @@
+#include "cli/ending.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/output.h"
+#include "cli/session.h"
+#include "cli/task_view.h"
+
+enum { ROUND_S = 30 };
+
+int ending_exit_code(const json_t *task)
+{
+    const char *state = member_text(task, "state", "");
+    double exit_code = member_number(task, "exit_code", 0), signal = member_number(task, "signal", 0);
+    if (strcmp(state, "COMPLETED") == 0)
+        return EXIT_OK;
+    if (strcmp(state, "OUT_OF_MEMORY") == 0)
+        return EXIT_OUT_OF_MEMORY;
+    if (strcmp(state, "TIMEOUT") == 0)
+        return EXIT_TIMEOUT;
+    if (strcmp(state, "CANCELLED") == 0)
+        return EXIT_CANCELLED;
+    if (signal >= 1 && signal < 128)
+        return EXIT_BY_SIGNAL + (int)signal;
+    return exit_code >= 1 && exit_code < 256 ? (int)exit_code : EXIT_REFUSED;
+}
+
+int ending_wait(struct client *client, int64_t id, int64_t deadline_us, json_t **ret_reply)
+{
+    char path[96];
+    for (;;) {
+        int64_t left_us = deadline_us - clock_monotonic_us();
+        int64_t left_s = left_us <= 0 ? 0 : (left_us + SECOND_US - 1) / SECOND_US;
+        snprintf(path, sizeof path, "/v1/tasks/%" PRId64 "/wait?timeout_s=%" PRId64, id,
+                 left_s < ROUND_S ? left_s : ROUND_S);
+        int code = session_call(client, "GET", path, NULL, ret_reply);
+        if (code != EXIT_OK || task_has_ended(json_object_get(*ret_reply, "task")))
+            return code;
+        json_decref(*ret_reply);
+        *ret_reply = NULL;
+        if (left_s == 0) {
+            complain("task %" PRId64 " has not ended yet", id);
+            return EXIT_TIMEOUT;
+        }
+    }
+}
+
+void ending_print(const json_t *task)
+{
+    char cell[CELL_SIZE];
+    const char *reason = member_text(task, "reason_text", NULL);
+    if (!reason || !*reason)
+        reason = member_text(task, "reason", "None");
+    printf("Task %.0f %s after %s", member_number(task, "id", 0), member_text(task, "state", "?"),
+           seconds_text(json_object_get(task, "jct_s"), cell));
+    if (strcmp(member_text(task, "state", ""), "COMPLETED") != 0) {
+        fputs(": ", stdout);
+        print_safe(stdout, reason);
+    }
+    putchar('\n');
+    fflush(stdout);
+}

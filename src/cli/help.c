@@ -1,0 +1,78 @@
+#include "cli/help.h"
+
+#include <string.h>
+
+#include "cli/output.h"
+
+enum { TEXT_WIDTH = 79, HELP_COLUMN = 26 };
+
+void help_each_option(const struct command *command, void (*each)(const struct option_spec *, void *), void *context)
+{
+    for (size_t i = 0; i < TASK_OPTIONS; i++)
+        if (command->task_options & TASK_OPTION_BIT(i))
+            each(&task_options[i], context);
+    for (size_t i = 0; i < command->option_count; i++)
+        each(&command->options[i], context);
+    for (size_t i = 0; i < COMMON_OPTIONS; i++)
+        each(&common_options[i], context);
+}
+
+/* Prints `text` from `column` on, its further lines indented to there. */
+static void print_wrapped(const char *text, int column)
+{
+    int at = column;
+    while (*text) {
+        int n = (int)strcspn(text, " \n");
+        if (at > column && at + 1 + n > TEXT_WIDTH) {
+            printf("\n%*s", column, "");
+            at = column;
+        } else if (at > column) {
+            putchar(' ');
+            at++;
+        }
+        printf("%.*s", n, text);
+        at += n;
+        text += n;
+        bool is_paragraph = strncmp(text, "\n\n", 2) == 0;
+        if (is_paragraph)
+            printf("\n\n%*s", column, "");
+        at = is_paragraph ? column : at;
+        text += strspn(text, " \n");
+    }
+    putchar('\n');
+}
+
+static void print_option(const struct option_spec *spec, void *context)
+{
+    char left[64], letter[8] = "    ";
+    if (spec->letter)
+        snprintf(letter, sizeof letter, "-%c, ", spec->letter);
+    int n = snprintf(left, sizeof left, "  %s--%s%s%s", letter, spec->name, spec->argument ? "=" : "",
+                     spec->argument ? spec->argument : "");
+    if (n < HELP_COLUMN - 1)
+        printf("%-*s", HELP_COLUMN, left);
+    else
+        printf("%s\n%*s", left, HELP_COLUMN, "");
+    print_wrapped(spec->help, HELP_COLUMN);
+}
+
+int help_print_command(const struct command *command)
+{
+    printf("usage: colloc %s %s\n\n", command->name, command->usage);
+    print_wrapped(command->description, 0);
+    if (command->takes_words)
+        return EXIT_OK;
+    puts("\noptions:");
+    help_each_option(command, print_option, NULL);
+    return EXIT_OK;
+}
+
+int help_print_overview(void)
+{
+    puts("usage: colloc COMMAND [OPTION...]\n\n"
+         "Trains deep-learning models on shared GPUs: hand in tasks, see where they are.\n");
+    for (const struct command *const *command = commands; *command; command++)
+        printf("  %-9s  %s\n", (*command)->name, (*command)->summary);
+    puts("\nTry `colloc submit -- python train.py`, `colloc help submit`, `man colloc`.");
+    return EXIT_OK;
+}

@@ -1,0 +1,22 @@
+/* Help, the man page and shell completion, all from the tables of commands and options. */
+#ifndef COLLOC_CLI_HELP_H
+#define COLLOC_CLI_HELP_H
+
+#include <stdio.h>
+
+#include "cli/command.h"
+
+extern const struct command command_help;
+
+/* Each returns EXIT_OK. */
+int help_print_overview(void);
+int help_print_command(const struct command *command);
+int help_print_man(void);
+
+/* EXIT_USAGE for another shell than bash, zsh and fish. */
+int help_print_completion(const char *shell);
+
+/* Calls `each` for every option a command takes: its own, its task options, the common ones. */
+void help_each_option(const struct command *command, void (*each)(const struct option_spec *, void *), void *context);
+
+#endif

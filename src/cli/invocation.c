@@ -1,0 +1,131 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+
+/* The tables a command reads its options from: its own, the common ones, and its share of the task options. */
+struct option_tables {
+    struct option_set sets[3];
+    struct option_spec task_specs[TASK_OPTIONS];
+    struct option_value task_values[TASK_OPTIONS];
+};
+
+static void gather_tables(struct invocation *invocation, struct option_tables *ret)
+{
+    const struct command *command = invocation->command;
+    size_t n = 0;
+    *ret = (struct option_tables){0};
+    for (size_t i = 0; i < TASK_OPTIONS; i++)
+        if (command && command->task_options & TASK_OPTION_BIT(i))
+            ret->task_specs[n++] = task_options[i];
+    if (command)
+        ret->sets[0] = (struct option_set){command->options, command->option_count, invocation->values};
+    ret->sets[1] = (struct option_set){common_options, COMMON_OPTIONS, invocation->common};
+    ret->sets[2] = (struct option_set){ret->task_specs, n, ret->task_values};
+}
+
+/* Hands the task options that were read to the invocation, at their places in the whole table. */
+static void scatter_task_values(struct invocation *invocation, struct option_tables *tables)
+{
+    for (size_t i = 0; i < tables->sets[2].count; i++) {
+        if (!tables->task_values[i].set)
+            continue;
+        struct option_value *value =
+            &invocation
+                 ->task_values[option_find(task_options, TASK_OPTIONS, tables->task_specs[i].name) - task_options];
+        free(value->text);
+        *value = tables->task_values[i];
+    }
+}
+
+static int take_options(struct invocation *invocation, const char *const *words, int count, struct fault *fault)
+{
+    struct option_tables tables;
+    gather_tables(invocation, &tables);
+    int r = options_take(tables.sets, 3, words, count, fault);
+    scatter_task_values(invocation, &tables);
+    return r;
+}
+
+static void add_operands(struct invocation *invocation, const char *const *words, int count)
+{
+    memcpy(invocation->operands + invocation->operand_count, words, (size_t)count * sizeof *words);
+    invocation->operand_count += count;
+}
+
+static int take_words(struct invocation *invocation, const char *const *words, int count, struct fault *fault)
+{
+    const struct command *command = invocation->command;
+    int i = 0;
+    while (i < count && !command->takes_words) {
+        int used = take_options(invocation, words + i, count - i, fault);
+        if (used < 0)
+            return used;
+        i += used;
+        if (i == count)
+            break;
+        if (strcmp(words[i], "--") == 0) {
+            invocation->after_dashes = invocation->operand_count == 0;
+            i++;
+            break;
+        }
+        if (command->rest_is_operands)
+            break;
+        add_operands(invocation, &words[i++], 1);
+    }
+    add_operands(invocation, words + i, count - i);
+    return 0;
+}
+
+static int check_operands(const struct invocation *invocation, struct fault *fault)
+{
+    const struct command *command = invocation->command;
+    if (invocation->common[COMMON_HELP].number)
+        return 0;
+    if (invocation->operand_count < command->min_operands)
+        return fault_set(fault, EINVAL, "%s: needs more: colloc %s %s", command->name, command->name, command->usage);
+    if (command->max_operands >= 0 && invocation->operand_count > command->max_operands)
+        return fault_set(fault, EINVAL, "%s: does not know what to do with '%.80s': colloc %s %s", command->name,
+                         invocation->operands[command->max_operands], command->name, command->usage);
+    return 0;
+}
+
+static int find_command(const char *name, struct fault *fault, const struct command **ret)
+{
+    *ret = command_find(name);
+    if (*ret)
+        return 0;
+    const char *near = command_near(name);
+    if (near)
+        return fault_set(fault, EINVAL, "%.80s: no such command; did you mean `colloc %s`?", name, near);
+    return fault_set(fault, EINVAL, "%.80s: no such command; `colloc help` lists them", name);
+}
+
+int invocation_parse(const char *const *words, int count, struct fault *fault, struct invocation *ret_invocation)
+{
+    *ret_invocation = (struct invocation){0};
+    ret_invocation->operands = calloc((size_t)count + 1, sizeof *ret_invocation->operands);
+    if (!ret_invocation->operands)
+        return fault_set(fault, ENOMEM, "out of memory");
+    int used = 0, r = 0;
+    if (count > 0 && strcmp(words[0], "--version") == 0)
+        return find_command("version", fault, &ret_invocation->command);
+    used = take_options(ret_invocation, words, count, fault);
+    if (used < 0)
+        return used;
+    if (used == count || ret_invocation->common[COMMON_HELP].number)
+        return find_command("help", fault, &ret_invocation->command);
+    r = find_command(words[used], fault, &ret_invocation->command);
+    if (r == 0)
+        r = take_words(ret_invocation, words + used + 1, count - used - 1, fault);
+    return r < 0 ? r : check_operands(ret_invocation, fault);
+}
+
+void invocation_fini(struct invocation *invocation)
+{
+    option_values_fini(invocation->common, COMMON_OPTIONS);
+    option_values_fini(invocation->values, COMMAND_MOST_OPTIONS);
+    option_values_fini(invocation->task_values, TASK_OPTIONS);
+    free(invocation->operands);
+}

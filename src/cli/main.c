@@ -1,0 +1,26 @@
+#include <locale.h>
+#include <stdio.h>
+
+#include "cli/command.h"
+#include "cli/help.h"
+#include "cli/output.h"
+
+int main(int argc, char **argv)
+{
+    struct invocation invocation;
+    struct fault fault = {0};
+    setlocale(LC_CTYPE, "");
+    int code = EXIT_USAGE;
+    if (invocation_parse((const char *const *)argv + 1, argc > 0 ? argc - 1 : 0, &fault, &invocation) < 0)
+        complain("%s", fault.text);
+    else if (invocation.common[COMMON_HELP].number && invocation.command->run != command_help.run)
+        code = help_print_command(invocation.command);
+    else
+        code = invocation.command->run(&invocation);
+    invocation_fini(&invocation);
+    if (fflush(stdout) != 0 && code == EXIT_OK) {
+        complain("cannot write the output");
+        code = EXIT_REFUSED;
+    }
+    return code;
+}

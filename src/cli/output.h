@@ -1,0 +1,26 @@
+/* What the program says: to people on a terminal, to scripts in a pipe. */
+#ifndef COLLOC_CLI_OUTPUT_H
+#define COLLOC_CLI_OUTPUT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/fault.h"
+
+/* "colloc: text" on stderr. */
+void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Writes text of others with its control characters made visible (\x1b): it cannot move the cursor or recolour. */
+void print_safe(FILE *stream, const char *text);
+
+/* Colours are for a terminal, and not when NO_COLOR is set. */
+bool output_has_colours(void);
+
+/* Columns of the terminal on stdout; 0 when it is none. */
+int output_width(void);
+
+/* The JSON and a newline. Returns EXIT_OK. */
+int print_json(const json_t *json);
+
+#endif

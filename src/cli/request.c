@@ -1,0 +1,104 @@
+#include "cli/request.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "cli/output.h"
+
+static json_t *value_json(const struct option_spec *spec, const struct option_value *value)
+{
+    switch (spec->kind) {
+    case OPTION_FLAG:
+        return json_boolean(value->number);
+    case OPTION_INTEGER:
+        return json_integer(value->number);
+    case OPTION_SIZE:
+        return json_real((double)value->number / (double)MIB);
+    case OPTION_DURATION:
+        return json_real((double)value->number / (double)SECOND_US);
+    default:
+        return json_string(value->text);
+    }
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static json_t *summary_json(const struct task_description *task)
+{
+    return json_pack("{ss,ss}", "name", base_name(task->values[TASK_SUMMARY].text), "text", task->summary);
+}
+
+static json_t *environment_json(void)
+{
+    json_t *object = json_object();
+    for (char **entry = environ; *entry; entry++) {
+        char *equals = strchr(*entry, '=');
+        if (!equals || equals == *entry)
+            continue;
+        json_t *value = json_string(equals + 1), *key = json_stringn(*entry, (size_t)(equals - *entry));
+        if (value && key)
+            json_object_set(object, json_string_value(key), value);
+        else
+            complain("warning: environment variable %.*s is not UTF-8 text and is left out",
+                     (int)(key ? equals - *entry : 0), *entry);
+        json_decref(value);
+        json_decref(key);
+    }
+    return object;
+}
+
+static json_t *arguments_json(const char *const *arguments, struct fault *fault)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; arguments && arguments[i]; i++)
+        if (json_array_append_new(array, json_string(arguments[i])) < 0) {
+            fault_set(fault, EILSEQ, "argument %zu of the task is not UTF-8 text", i + 1);
+            json_decref(array);
+            return NULL;
+        }
+    return array;
+}
+
+static mode_t current_umask(void)
+{
+    mode_t mask = umask(0);
+    umask(mask);
+    return mask;
+}
+
+int request_create(const struct task_description *task, const char *const *arguments, struct fault *fault,
+                   json_t **ret_request)
+{
+    char cwd[PATH_MAX];
+    if (!getcwd(cwd, sizeof cwd))
+        return fault_set(fault, errno, "current folder: %s", strerror(errno));
+    json_t *cwd_json = json_string(cwd), *words = arguments_json(arguments, fault);
+    if (!cwd_json || !words) {
+        json_decref(cwd_json);
+        json_decref(words);
+        return cwd_json ? -EILSEQ : fault_set(fault, EILSEQ, "the current folder's name is not UTF-8 text");
+    }
+    json_t *request = json_object();
+    json_object_set_new(request, "script", json_string(task->script));
+    json_object_set_new(request, "arguments", words);
+    json_object_set_new(request, "cwd", cwd_json);
+    json_object_set_new(request, "environment", environment_json());
+    json_object_set_new(request, "umask", json_integer(current_umask()));
+    for (size_t i = 0; i < TASK_OPTIONS; i++) {
+        if (!task->values[i].set)
+            continue;
+        json_t *value = i == TASK_SUMMARY ? summary_json(task) : value_json(&task_options[i], &task->values[i]);
+        json_object_set_new(request, task_options[i].field, value);
+    }
+    *ret_request = request;
+    return 0;
+}

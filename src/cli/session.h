@@ -1,0 +1,27 @@
+/* One run's talk with the daemon. Each function has told the user what went wrong when it returns another code than
+ * EXIT_OK. */
+#ifndef COLLOC_CLI_SESSION_H
+#define COLLOC_CLI_SESSION_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "api/client.h"
+#include "cli/command.h"
+
+/* EXIT_OK or EXIT_UNREACHABLE. The caller closes the client. */
+int session_open(const struct invocation *invocation, struct client **ret_client);
+
+/* One request that must succeed. EXIT_OK with the reply (caller releases), EXIT_REFUSED or EXIT_UNREACHABLE. */
+int session_call(struct client *client, const char *method, const char *path, const json_t *body, json_t **ret_reply);
+
+/* session_open, one GET and close. */
+int session_get(const struct invocation *invocation, const char *path, json_t **ret_reply);
+
+/* A task id as people write it. EXIT_OK or EXIT_USAGE. */
+int parse_task_id(const char *text, int64_t *ret_id);
+
+/* Appends "&name=value" (or "?" for the first) with the value encoded for a URL. */
+void query_add(char *path, size_t size, const char *name, const char *value);
+
+#endif

@@ -1,0 +1,112 @@
+#include "cli/task_view.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+
+const char *member_text(const json_t *object, const char *key, const char *otherwise)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : otherwise;
+}
+
+double member_number(const json_t *object, const char *key, double otherwise)
+{
+    const json_t *number = json_object_get(object, key);
+    return json_is_number(number) ? json_number_value(number) : otherwise;
+}
+
+/* A number times `unit` as int64, for the formats of base/units.h. False when there is none. */
+static bool scaled(const json_t *number, double unit, int64_t *ret)
+{
+    double value = json_number_value(number) * unit;
+    if (!json_is_number(number) || !(value > -9e18 && value < 9e18))
+        return false;
+    *ret = (int64_t)value;
+    return true;
+}
+
+const char *seconds_text(const json_t *seconds, char cell[CELL_SIZE])
+{
+    int64_t us;
+    return scaled(seconds, (double)SECOND_US, &us) ? format_elapsed(us, cell, CELL_SIZE) : "-";
+}
+
+const char *mib_text(const json_t *mib, char cell[CELL_SIZE])
+{
+    int64_t bytes;
+    return scaled(mib, (double)MIB, &bytes) ? format_size(bytes, cell, CELL_SIZE) : "-";
+}
+
+const char *moment_text(const json_t *moment, char cell[CELL_SIZE])
+{
+    int64_t seconds;
+    struct tm local;
+    if (!scaled(moment, 1, &seconds) || !localtime_r(&(time_t){seconds}, &local))
+        return "-";
+    strftime(cell, CELL_SIZE, "%Y-%m-%d %H:%M:%S", &local);
+    return cell;
+}
+
+const char *fraction_text(const json_t *fraction, char cell[CELL_SIZE])
+{
+    if (!json_is_number(fraction))
+        return "-";
+    snprintf(cell, CELL_SIZE, "%.0f %%", json_number_value(fraction) * 100);
+    return cell;
+}
+
+const char *list_text(const json_t *array, char cell[CELL_SIZE])
+{
+    size_t i, used = 0;
+    json_t *item;
+    cell[0] = '\0';
+    json_array_foreach(array, i, item)
+    {
+        const char *comma = i ? "," : "";
+        if (json_is_string(item))
+            used += (size_t)snprintf(cell + used, CELL_SIZE - used, "%s%s", comma, json_string_value(item));
+        else
+            used += (size_t)snprintf(cell + used, CELL_SIZE - used, "%s%.0f", comma, json_number_value(item));
+        if (used >= CELL_SIZE)
+            break;
+    }
+    return cell[0] ? cell : "-";
+}
+
+bool task_has_ended(const json_t *task)
+{
+    static const char *const live[] = {"PENDING", "RUNNING", "COMPLETING"};
+    for (size_t i = 0; i < sizeof live / sizeof *live; i++)
+        if (strcmp(member_text(task, "state", ""), live[i]) == 0)
+            return false;
+    return true;
+}
+
+const char *task_colour(const json_t *task)
+{
+    const char *state = member_text(task, "state", "");
+    if (strcmp(state, "RUNNING") == 0 || strcmp(state, "COMPLETED") == 0)
+        return "green";
+    if (strcmp(state, "PENDING") == 0 || strcmp(state, "COMPLETING") == 0)
+        return "yellow";
+    return strcmp(state, "CANCELLED") == 0 ? NULL : "red";
+}
+
+char *task_place_text(const json_t *task)
+{
+    char *text, cell[CELL_SIZE];
+    const char *reason = member_text(task, "reason", "None"), *words = member_text(task, "reason_text", "");
+    int n;
+    if (strcmp(member_text(task, "state", ""), "PENDING") != 0)
+        n = asprintf(&text, "%s", list_text(json_object_get(task, "gpus"), cell));
+    else if (*words)
+        n = asprintf(&text, "(%s) %s", reason, words);
+    else
+        n = asprintf(&text, "(%s)", reason);
+    return n < 0 ? NULL : text;
+}

@@ -1,0 +1,141 @@
+"""A daemon that only speaks: docs/protocol.md over a Unix socket, with tasks and GPUs that a test writes down."""
+
+import http.server
+import json
+import socketserver
+import threading
+import urllib.parse
+
+TASK = {
+    "id": 1, "name": "task", "user": "ada", "uid": 1000, "state": "PENDING", "reason": "Priority", "reason_text": "",
+    "submitted_at": 1700000000, "started_at": None, "ended_at": None, "wait_s": 75.5, "exec_s": 0, "jct_s": 75.5,
+    "gpus_requested": 1, "gpus": [], "gpu_uuids": [], "policy": "magm", "sharing": "mps", "exclusive": False,
+    "time_limit_s": None, "need_mib": None, "estimator": "none", "estimate_mib": None, "mem_used_mib": None,
+    "mem_peak_mib": None, "attempts": 0, "oom_count": 0, "exit_code": None, "signal": None, "failure": None,
+    "evidence": None, "position": 1,
+}
+
+LIVE = ("PENDING", "RUNNING", "COMPLETING")
+
+
+def make_task(task_id, **members):
+    return {**TASK, "id": task_id, **members}
+
+
+class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+
+class FakeDaemon:
+    """What a test sets and looks at: tasks and gpus; requests (method, path, body) and connections that came in."""
+
+    def __init__(self, socket_path):
+        self.socket_path = socket_path
+        self.tasks = []
+        self.gpus = []
+        self.logs = {}  # (task id, stream): [attempt 1, attempt 2, ...]
+        self.requests = []
+        self.connections = 0
+        self.submit_reply = (201, {"id": 12, "warnings": []})
+        self.on_wait = lambda task: None
+        self.on_log = lambda task: None
+
+    def __enter__(self):
+        daemon = self
+
+        class Handler(RequestHandler):
+            pass
+
+        Handler.daemon = daemon
+        self.server = Server(self.socket_path, Handler)
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def find(self, task_id):
+        return next((task for task in self.tasks if task["id"] == task_id), None)
+
+
+class RequestHandler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    daemon = None
+
+    def setup(self):
+        super().setup()
+        self.daemon.connections += 1
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, status, body, headers=()):
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("Colloc-Version", "0.1.0")
+        for name, value in headers:
+            self.send_header(name, value)
+        self.end_headers()
+        if data:
+            self.wfile.write(data)
+
+    def refuse(self, status, message):
+        self.answer(status, {"error": {"code": "refused", "message": message}})
+
+    def handle_any(self):
+        url = urllib.parse.urlsplit(self.path)
+        query = dict(urllib.parse.parse_qsl(url.query))
+        size = int(self.headers.get("Content-Length") or 0)
+        body = json.loads(self.rfile.read(size)) if size else None
+        self.daemon.requests.append((self.command, self.path, body))
+        words = url.path.strip("/").split("/")
+        if words[:2] == ["v1", "tasks"]:
+            self.answer_tasks(words[2:], query)
+        elif words == ["v1", "gpus"]:
+            self.answer(200, {"gpus": self.daemon.gpus, "sampled_at": 1, "policy": "magm", "sharing": "mps"})
+        elif words == ["v1", "info"]:
+            self.answer(200, {"version": "0.1.0", "api": 1, "pid": 7, "policy": "magm", "settings": {"window_s": 90}})
+        else:
+            self.refuse(404, f"{url.path}: no such path")
+
+    do_GET = do_POST = handle_any
+
+    def answer_tasks(self, words, query):
+        if not words:
+            if self.command == "POST":
+                self.answer(*self.daemon.submit_reply)
+            else:
+                self.answer_list(query)
+            return
+        task = self.daemon.find(int(words[0]))
+        if task is None:
+            self.refuse(404, f"task {words[0]}: no such task")
+        elif words[1:] == ["log"]:
+            self.answer_log(task, query)
+        elif words[1:] == ["cancel"] and task["state"] not in LIVE:
+            self.refuse(409, f"task {words[0]} has ended: {task['state']}")
+        else:
+            if words[1:] == ["wait"]:
+                self.daemon.on_wait(task)
+            if words[1:] == ["cancel"]:
+                task.update(state="CANCELLED", reason="Cancelled")
+            self.answer(200, {"task": task})
+
+    def answer_list(self, query):
+        state = query.get("state", "live")
+        tasks = [task for task in self.daemon.tasks
+                 if state == "all" or task["state"] == state or (state == "live" and task["state"] in LIVE)]
+        self.answer(200, {"tasks": tasks})
+
+    def answer_log(self, task, query):
+        attempts = self.daemon.logs[task["id"], query["stream"]]
+        attempt = int(query.get("attempt", len(attempts)))
+        text = attempts[attempt - 1][int(query["offset"]):][:7]
+        offset = int(query["offset"]) + len(text)
+        ended = task["state"] not in LIVE and offset >= len(attempts[attempt - 1])
+        self.answer(200, text, [("Colloc-Next-Offset", str(offset)), ("Colloc-Ended", "true" if ended else "false"),
+                                ("Colloc-Attempt", str(attempt))])
+        self.daemon.on_log(task)

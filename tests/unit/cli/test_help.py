@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Help, man page and completion come from the tables and work in the tools they are for."""
+
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+from cli_case import COLLOC, CliCase
+from fake_collocd import make_task
+
+COMPLETE = r"""
+source "$1"
+COMP_WORDS=("${@:2}")
+COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+_colloc 2>&1
+printf '%s\n' "${COMPREPLY[@]}"
+"""
+
+
+class Help(CliCase):
+    def names(self):
+        return re.findall(r"^  (\w+)  ", self.colloc("help"), re.M)
+
+    def test_overview(self):
+        for name in ["submit", "queue", "show", "cancel", "hold", "release", "logs", "wait", "history", "gpus", "serve"]:
+            self.assertIn(name, self.names())
+        self.assertEqual(self.colloc(), self.colloc("--help"))
+
+    def test_every_command(self):
+        for name in self.names():
+            self.assertTrue(self.colloc("help", name).startswith(f"usage: colloc {name} "))
+            if name not in ("serve", "help"):
+                self.assertEqual(self.colloc("help", name), self.colloc(name, "--help"))
+        for line in self.colloc("help", "submit").splitlines():
+            self.assertLessEqual(len(line), 80)
+
+    def test_mistakes(self):
+        self.assertEqual(self.complaint("queu", code=2), "queu: no such command; did you mean `colloc queue`?")
+        self.assertEqual(self.complaint("frobnicate", code=2), "frobnicate: no such command; `colloc help` lists them")
+        self.assertIn("did you mean show?", self.complaint("help", "shwo", code=2))
+        self.assertEqual(self.complaint("queue", "--jsno", code=2), "--jsno: no such option; did you mean --json?")
+        self.assertIn("\\x1b", self.complaint("\x1b[2J", code=2))
+
+    def test_version(self):
+        self.assertRegex(self.colloc("version"), r"^colloc \d+\.\d+\.\d+\n$")
+        self.assertEqual(self.colloc("version"), self.colloc("--version"))
+
+    def test_man_page_is_clean(self):
+        page = self.colloc("help", "--man")
+        for word in ["SH EXIT STATUS", "colloc submit", "\\-\\-dry\\-run", "\\-\\-gpus", "COLLOC_SOCKET"]:
+            self.assertIn(word, page)
+        if not shutil.which("groff"):
+            self.skipTest("no groff here")
+        done = subprocess.run(["groff", "-man", "-ww", "-Tutf8", "-z"], input=page, capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_output_that_cannot_be_written(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([COLLOC, "help"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (1, "colloc: cannot write the output\n"))
+
+
+class Serve(CliCase):
+    def test_runs_collocd_with_the_words(self):
+        path = self.write("collocd", '#!/bin/sh\necho "$COLLOC_SOCKET" "$@"\n')
+        os.chmod(path, 0o700)
+        program = os.path.join(self.folder, "colloc")
+        shutil.copy(COLLOC, program)
+        done = subprocess.run([program, "--socket=/s", "serve", "--gpus", "-h", "a b"], capture_output=True, text=True,
+                              check=False)
+        self.assertEqual(done.stdout, "/s --gpus -h a b\n", done.stderr)
+
+
+class Bash(CliCase):
+    def setUp(self):
+        super().setUp()
+        self.script = self.write("completion", self.colloc("help", "--completion=bash"))
+
+    def complete(self, *words):
+        environment = {**self.environment, "PATH": os.path.dirname(COLLOC) + ":" + os.environ["PATH"]}
+        done = subprocess.run(["bash", "-c", COMPLETE, "bash", self.script, "colloc", *words], capture_output=True, text=True,
+                              env=environment, cwd=self.folder, check=False)
+        return [line for line in done.stdout.splitlines() if line and "compopt" not in line]
+
+    def test_commands(self):
+        self.assertEqual(self.complete("su"), ["submit"])
+        self.assertEqual(self.complete("--json", "q"), ["queue"])
+        self.assertEqual(self.complete("help", "hi"), ["history"])
+
+    def test_options(self):
+        self.assertEqual(self.complete("submit", "--gp"), ["--gpus="])
+        self.assertEqual(self.complete("logs", "--f"), ["--follow"])
+        self.assertIn("--json", self.complete("queue", "-"))
+
+    def test_values(self):
+        self.assertEqual(self.complete("submit", "--sharing", "=", "m"), ["mps"])
+        self.assertEqual(self.complete("submit", "--policy", "="), ["exclusive", "rr", "magm", "lug", "mug"])
+
+    def test_files(self):
+        self.write("train.sh", "")
+        self.assertEqual(self.complete("submit", "tr"), ["train.sh"])
+        self.assertEqual(self.complete("submit", "--summary", "=", "tr"), ["train.sh"])
+
+    def test_task_ids(self):
+        self.daemon.tasks = [make_task(12), make_task(13), make_task(20)]
+        self.assertEqual(self.complete("cancel", "1"), ["12", "13"])
+        self.assertEqual(self.complete("show", ""), ["12", "13", "20"])
+
+    def test_no_daemon_is_silent(self):
+        self.environment["COLLOC_SOCKET"] = "/none"
+        self.assertEqual(self.complete("cancel", ""), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

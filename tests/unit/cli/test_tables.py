@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""What colloc shows: tables on narrow and wide terminals and in pipes, JSON, colours."""
+
+import json
+import unittest
+
+from cli_case import CliCase
+from fake_collocd import make_task
+
+WHY = "GPU 2: SMACT 0.83 over 0.80; GPU 3: 1.2 GiB short"
+LONG = "a-training-with-a-very-long-name-that-nobody-can-read"
+
+
+class Queue(CliCase):
+    def setUp(self):
+        super().setUp()
+        self.daemon.tasks = [
+            make_task(11, name="resnet50", state="RUNNING", started_at=1700000100, exec_s=3725.2, gpus=["0", "2"],
+                      gpus_requested=2, need_mib=12083.2),
+            make_task(12, name=LONG, user="ghopper", reason="Resources", reason_text=WHY, need_mib=40000),
+            make_task(13, reason="JobHeldUser"),
+        ]
+
+    def test_narrow(self):
+        lines = self.screen_lines(80, "queue")
+        self.assertEqual(lines[0].split(), ["ID", "NAME", "USER", "STATE", "TIME", "GPUS", "MEMORY", "GPU(REASON)"])
+        self.assertEqual(lines[1].split(), ["11", "resnet50", "ada", "RUNNING", "1:02:05", "2", "11.8", "GiB", "0,2"])
+        column = lines[0].index("GPU(REASON)")
+        reason = " ".join(line[column:] for line in lines[2:-1])
+        self.assertEqual(reason, f"(Resources) {WHY}")
+        self.assertTrue(lines[-1].endswith(" (JobHeldUser)"))
+
+    def test_wide(self):
+        lines = self.screen_lines(160, "queue")
+        self.assertEqual(len(lines), 4)
+        self.assertTrue(lines[2].endswith(f"(Resources) {WHY}"), lines[2])
+
+    def test_pipe_has_everything(self):
+        lines = self.colloc("queue").splitlines()
+        self.assertEqual(len(lines), 4)
+        self.assertIn(LONG, lines[2])
+        self.assertIn("ghopper", lines[2])
+        self.assertTrue(lines[2].rstrip().endswith(f"(Resources) {WHY}"))
+        self.assertNotIn("\x1b", "".join(lines))
+
+    def test_json_is_the_reply(self):
+        self.assertEqual(json.loads(self.colloc("queue", "--json")), {"tasks": self.daemon.tasks})
+        self.assertEqual(json.loads(self.colloc("--json", "queue")), {"tasks": self.daemon.tasks})
+
+    def test_colours(self):
+        self.assertIn("\x1b[32mRUNNING", self.screen(80, "queue"))
+        self.assertNotIn("\x1b[", self.screen(80, "queue", NO_COLOR="1"))
+        self.assertNotIn("\x1b[", self.screen(80, "queue", TERM="dumb"))
+
+    def test_names_cannot_drive_the_terminal(self):
+        self.daemon.tasks = [make_task(1, name="a\x1b[2Jb\nc\x9b", reason="R\x1b]0;x\x07", reason_text="x\x1b[31my")]
+        screen = self.screen(160, "queue", NO_COLOR="1")
+        self.assertEqual([c for c in screen if (c < " " and c != "\n") or c == "\x9b"], [])
+        self.assertIn("\\x1b[2J", screen)
+
+    def test_empty(self):
+        self.daemon.tasks = []
+        self.assertEqual(len(self.colloc("queue").splitlines()), 0)
+        self.assertEqual(json.loads(self.colloc("queue", "--json")), {"tasks": []})
+
+    def test_query(self):
+        self.colloc("queue", "--user=a&b c", "--state", "RUNNING", "-n5")
+        self.assertEqual(self.daemon.requests[-1][1], "/v1/tasks?state=RUNNING&user=a%26b%20c&limit=5")
+
+
+class Show(CliCase):
+    def setUp(self):
+        super().setUp()
+        self.task = make_task(7, name="bert\x1b[1m", state="FAILED", reason="NonZeroExitCode", exit_code=3, need_mib=2048,
+                              started_at=1700000060, script="#!/bin/sh\nexit 3\n", attempts=1,
+                              events=[{"at": 1700000000, "event": "SUBMIT", "text": "by ada"}])
+        self.daemon.tasks = [self.task]
+
+    def test_story(self):
+        lines = self.colloc("show", "7").splitlines()
+        self.assertIn("Name         bert\\x1b[1m", lines)
+        self.assertIn("Memory need  2.0 GiB", lines)
+        self.assertIn("Started      2023-11-14 22:14:20", lines)
+        self.assertIn("2023-11-14 22:13:20  SUBMIT     by ada", lines)
+        self.assertIn("    exit 3", lines)
+        self.assertNotIn("Signal", "".join(lines))
+
+    def test_json_is_the_task(self):
+        self.assertEqual(json.loads(self.colloc("show", "7", "--json")), self.task)
+
+    def test_no_such_task(self):
+        self.assertEqual(self.complaint("show", "8", code=1), "task 8: no such task")
+        self.assertEqual(self.complaint("show", "x7", code=2), "x7: not a task id; `colloc queue` shows them")
+        self.assertIn("needs more", self.complaint("show", code=2))
+        self.assertIn("does not know what to do with '8'", self.complaint("show", "7", "8", code=2))
+
+
+class History(CliCase):
+    def test_ended_tasks(self):
+        self.daemon.tasks = [make_task(1), make_task(2, state="COMPLETED", reason="None", exit_code=0, mem_peak_mib=900),
+                             make_task(3, state="OUT_OF_MEMORY", reason="OutOfMemory", exit_code=1, exec_s=61,
+                                       reason_text="alone on GPU 1 and still out of memory")]
+        lines = self.screen_lines(100, "history", "-n3")
+        self.assertEqual(len(lines), 3)
+        self.assertEqual(lines[1].split()[:8], ["2", "task", "ada", "COMPLETED", "1:15", "0:00", "900.0", "MiB"])
+        self.assertIn("OUT_OF_MEMORY", lines[2])
+        self.assertTrue(lines[2].endswith("1:0  alone on GPU 1 and still out of memory"), lines[2])
+        self.assertEqual(self.daemon.requests[-1][1], "/v1/tasks?state=all&limit=3")
+        self.assertEqual([task["id"] for task in json.loads(self.colloc("history", "--json"))["tasks"]], [2, 3])
+
+
+class Gpus(CliCase):
+    def setUp(self):
+        super().setUp()
+        known = {"index": "0", "uuid": "GPU-0", "name": "NVIDIA A100-SXM4-40GB", "health": "ok", "health_text": "",
+                 "mem_total_mib": 40960, "mem_used_mib": 512.5, "smact": 0.5, "smact_window": 0.826, "power_w": 251.4,
+                 "temperature_c": 61, "tasks": [{"id": 4}, {"id": 9}], "foreign_processes": [{"pid": 1}],
+                 "hold_off": "task 9 is still taking its memory"}
+        lost = {**dict.fromkeys(known), "index": "1", "health": "lost", "health_text": "fell off the bus", "tasks": []}
+        self.daemon.gpus = [known, lost]
+
+    def test_unknown_is_no_zero(self):
+        lines = self.screen_lines(160, "gpus")
+        self.assertIn("83 %", lines[1])
+        self.assertIn(" 4,9 ", lines[1])
+        self.assertTrue(lines[1].endswith("task 9 is still taking its memory; 1 other process"))
+        self.assertEqual(lines[2].split(), ["1", "-", "lost", "-", "-", "-", "-", "-", "fell", "off", "the", "bus"])
+
+    def test_narrow(self):
+        self.assertIn("0.5/40.0 GiB", self.screen_lines(80, "gpus")[1])
+
+    def test_json(self):
+        self.assertEqual(json.loads(self.colloc("gpus", "--json"))["gpus"], self.daemon.gpus)
+
+
+class Info(CliCase):
+    def test_info(self):
+        self.assertIn("version              0.1.0\n", self.colloc("info"))
+        self.assertIn("  window_s           90\n", self.colloc("info"))
+        self.assertEqual(json.loads(self.colloc("info", "--json"))["api"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

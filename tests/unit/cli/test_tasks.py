@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""Handing in tasks, changing them, waiting for them, reading their logs: requests, words and exit codes."""
+
+import json
+import os
+import socket
+import threading
+import unittest
+
+from cli_case import CliCase
+from fake_collocd import make_task
+
+ENDINGS = [
+    ({"state": "COMPLETED", "exit_code": 0}, 0),
+    ({"state": "FAILED", "exit_code": 3, "reason": "NonZeroExitCode"}, 3),
+    ({"state": "FAILED", "signal": 9, "reason": "RaisedSignal"}, 137),
+    ({"state": "FAILED", "reason": "Launch"}, 1),
+    ({"state": "OUT_OF_MEMORY", "exit_code": 1}, 75),
+    ({"state": "TIMEOUT", "signal": 15}, 124),
+    ({"state": "CANCELLED", "signal": 15}, 130),
+]
+
+
+class Submit(CliCase):
+    def submitted(self):
+        posts = [body for method, path, body in self.daemon.requests if (method, path) == ("POST", "/v1/tasks")]
+        self.assertEqual(len(posts), 1)
+        return posts[0]
+
+    def test_script(self):
+        self.write("net.txt", "Linear(in_features=1, out_features=1)\n")
+        script = "#!/bin/bash\n#COLLOC --gpus=2 --summary=net.txt --batch=64 --mem=6G -t 90s\npython train.py \"$@\"\n"
+        self.write("train.sh", script)
+        self.assertEqual(self.colloc("submit", "--batch=32", "train.sh", "--lr", "0.1", FLAVOUR="é"), "Submitted task 12\n")
+        body = self.submitted()
+        self.assertEqual(body.pop("environment"), {**self.environment, "FLAVOUR": "é"})
+        self.assertEqual(body.pop("umask"), body_umask())
+        self.assertEqual(body, {
+            "script": script, "arguments": ["--lr", "0.1"], "cwd": self.folder, "name": "train.sh", "gpus": 2,
+            "summary": {"name": "net.txt", "text": "Linear(in_features=1, out_features=1)\n"}, "batch": 32,
+            "memory_mib": 6144, "time_limit_s": 90})
+
+    def test_command(self):
+        self.colloc("submit", "--name=x", "--hold", "--", "echo", "a  b", "$HOME", "--gpus=9")
+        body = self.submitted()
+        self.assertEqual(body["script"], '#!/bin/sh\nexec "$@"\n')
+        self.assertEqual(body["arguments"], ["echo", "a  b", "$HOME", "--gpus=9"])
+        self.assertEqual((body["name"], body["hold"]), ("x", True))
+        self.assertNotIn("gpus", body)
+
+    def test_standard_input(self):
+        done = self.run_colloc("submit", "-", "a", stdin="#COLLOC --exclusive\ntrue\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((self.submitted()["exclusive"], self.submitted()["arguments"]), (True, ["a"]))
+
+    def test_json_and_warnings(self):
+        self.daemon.submit_reply = (201, {"id": 5, "warnings": ["nothing is known of its memory"]})
+        done = self.run_colloc("submit", "--json", "--", "true")
+        self.assertEqual(json.loads(done.stdout), self.daemon.submit_reply[1])
+        self.assertEqual(done.stderr, "colloc: warning: nothing is known of its memory\n")
+
+    def test_dry_run(self):
+        self.assertEqual(json.loads(self.colloc("submit", "--dry-run", "--gpus=3", "--", "true"))["gpus"], 3)
+        self.assertEqual(self.daemon.requests, [])
+
+    def test_refusal(self):
+        self.daemon.submit_reply = (400, {"error": {"code": "bad-request", "message": "--gpus=65: this server has 4 GPUs"}})
+        self.assertEqual(self.complaint("submit", "--gpus=65", "--", "true", code=1), "--gpus=65: this server has 4 GPUs")
+
+    def test_mistakes_reach_no_daemon(self):
+        self.write("bad.sh", "#!/bin/sh\n#COLLOC --batch=0\ntrue\n")
+        self.write("lost.rad", "true\nmodel: nowhere.txt\n")
+        for words, text in [
+            (["nowhere.sh"], "nowhere.sh: No such file or directory"),
+            (["bad.sh"], "bad.sh:2: --batch=0: must be from 1 to 10000000"),
+            (["lost.rad"], "model summary: nowhere.txt: No such file or directory"),
+            (["--gpus=65536", "bad.sh"], "--gpus=65536: must be from 1 to 1024"),
+            (["--gpsu=1", "bad.sh"], "--gpsu: no such option; did you mean --gpus?"),
+            (["--", "echo", "\udcff"], "argument 2 of the task is not UTF-8 text"),
+        ]:
+            self.assertEqual(self.complaint("submit", *words, code=2), text)
+        self.assertEqual(self.daemon.requests, [])
+
+    def test_environment_that_is_no_text(self):
+        done = self.run_colloc("submit", "--", "true", ODD="\udcff")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("environment variable ODD is not UTF-8 text and is left out", done.stderr)
+        self.assertNotIn("ODD", self.submitted()["environment"])
+
+    def test_wait(self):
+        for ending, code in ENDINGS:
+            self.daemon.tasks = [make_task(12, **ending)]
+            self.colloc("submit", "--wait", "--", "true", code=code)
+
+
+def body_umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+class Wait(CliCase):
+    def test_exit_codes(self):
+        for ending, code in ENDINGS:
+            self.daemon.tasks = [make_task(1, **ending)]
+            self.assertTrue(self.colloc("wait", "1", code=code).startswith(f"Task 1 {ending['state']} after 1:15"))
+
+    def test_several(self):
+        self.daemon.tasks = [make_task(1, state="COMPLETED"), make_task(2, state="TIMEOUT"),
+                             make_task(3, state="FAILED", exit_code=3)]
+        self.assertEqual(len(self.colloc("wait", "1", "2", "3", code=124).splitlines()), 3)
+        self.assertEqual(json.loads(self.colloc("wait", "--json", "3", "1", code=3))["tasks"], self.daemon.tasks[2::-2])
+        self.assertEqual(self.complaint("wait", "4", code=1), "task 4: no such task")
+
+    def test_asks_again_until_the_end(self):
+        asked = []
+
+        def on_wait(task):
+            asked.append(task)
+            if len(asked) == 3:
+                task["state"] = "COMPLETED"
+
+        self.daemon.tasks = [make_task(1, state="RUNNING")]
+        self.daemon.on_wait = on_wait
+        self.colloc("wait", "1")
+        self.assertEqual(len(asked), 3)
+
+    def test_timeout(self):
+        self.daemon.tasks = [make_task(1, state="RUNNING")]
+        self.assertEqual(self.complaint("wait", "--timeout=0", "1", code=124), "task 1 has not ended yet")
+
+
+class Change(CliCase):
+    def test_goes_on_after_a_refusal(self):
+        self.daemon.tasks = [make_task(1, state="COMPLETED"), make_task(2)]
+        done = self.run_colloc("cancel", "1", "2")
+        self.assertEqual((done.returncode, done.stdout), (1, "Task 2 CANCELLED (Cancelled)\n"))
+        self.assertEqual(done.stderr, "colloc: task 1 has ended: COMPLETED\n")
+
+    def test_one_connection_for_all(self):
+        self.daemon.tasks = [make_task(i) for i in range(1, 5)]
+        self.colloc("hold", "1", "2", "3", "4")
+        self.assertEqual([path for _, path, _ in self.daemon.requests], [f"/v1/tasks/{i}/hold" for i in range(1, 5)])
+        self.assertEqual(self.daemon.connections, 1)
+
+    def test_json(self):
+        self.daemon.tasks = [make_task(1)]
+        self.assertEqual(json.loads(self.colloc("release", "1", "--json"))["tasks"], self.daemon.tasks)
+
+    def test_ids_are_checked_first(self):
+        self.daemon.tasks = [make_task(1)]
+        self.complaint("cancel", "1", "all", code=2)
+        self.complaint("cancel", "0", code=2)
+        self.complaint("cancel", "99999999999999999999", code=2)
+        self.assertEqual(self.daemon.requests, [])
+
+
+class Logs(CliCase):
+    def test_streams_and_attempts(self):
+        self.daemon.tasks = [make_task(1, state="RUNNING")]
+        self.daemon.logs = {(1, "stdout"): [b"first attempt\n", b"second attempt\n"], (1, "stderr"): [b"", b"oh\n"]}
+        self.assertEqual(self.colloc("logs", "1"), "second attempt\n")
+        self.assertEqual(self.colloc("logs", "--attempt=1", "1"), "first attempt\n")
+        self.assertEqual(self.colloc("logs", "1", "--stderr"), "oh\n")
+
+    def test_follow_over_a_new_attempt(self):
+        """Grows while it is read, is started again, ends."""
+        steps = iter(["grow", "again", "end"])
+
+        def on_log(task):
+            step = next(steps, None)
+            if step == "grow":
+                self.daemon.logs[1, "stdout"][0] += b"two\n"
+            elif step == "again":
+                self.daemon.logs[1, "stdout"][0] += b"last words\n"
+                self.daemon.logs[1, "stdout"].append(b"from the start\n")
+            elif step == "end":
+                task["state"] = "COMPLETED"
+
+        self.daemon.tasks = [make_task(1, state="RUNNING")]
+        self.daemon.logs = {(1, "stdout"): [b"one\n"]}
+        self.daemon.on_log = on_log
+        done = self.run_colloc("logs", "-f", "1")
+        self.assertEqual((done.returncode, done.stdout), (0, "one\ntwo\nlast words\nfrom the start\n"))
+        self.assertEqual(done.stderr, "colloc: task 1 was started again: attempt 2\n")
+
+    def test_no_such_task(self):
+        self.assertEqual(self.complaint("logs", "-f", "9", code=1), "task 9: no such task")
+
+
+class Unreachable(CliCase):
+    def test_nobody_there(self):
+        path = os.path.join(self.folder, "none.sock")
+        self.assertEqual(self.complaint("queue", "--socket", path, code=3),
+                         f"cannot reach collocd at {path}: is it running? start it with `colloc serve`")
+        self.assertIn("cannot reach collocd at /run/", self.complaint("queue", code=3, COLLOC_SOCKET="", XDG_RUNTIME_DIR="/x"))
+        self.assertIn("too long for a socket", self.complaint("queue", code=3, COLLOC_SOCKET="/" + "x" * 200))
+
+    def test_somebody_else_there(self):
+        path = os.path.join(self.folder, "other.sock")
+        for answer, text in [(b"", "broke off"), (b"SSH-2.0-x\r\n", "broke off"),
+                             (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n<a/>", "does not answer as collocd does")]:
+            with socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(path)
+                listener.listen()
+                thread = threading.Thread(target=answer_once, args=(listener, answer))
+                thread.start()
+                self.assertIn(text, self.complaint("queue", "--socket", path, code=3))
+                thread.join()
+            os.unlink(path)
+
+
+def answer_once(listener, answer):
+    connection, _ = listener.accept()
+    with connection:
+        connection.recv(65536)
+        connection.sendall(answer)
+
+
+if __name__ == "__main__":
+    unittest.main()
