@@ -98,7 +98,7 @@ static const struct sample samples[] = {
      FRAMES
      "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 4294967296 "
      "bytes." DUE_TO FRAMES "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to "
-                            "allocate 4294967296 bytes.\n",
+     "allocate 4294967296 bytes.\n",
      "gpu-oom", "jax", "RESOURCE_EXHAUSTED: Out of memory"},
     {"JAX, short", EXIT(1),
      FRAMES "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Failed to allocate request for 2.0GiB\n", "gpu-oom", "jax",
@@ -341,7 +341,7 @@ static void test_reads_only_what_is_new(void **state)
     assert_int_equal(scan.cause.clue, CLUE_GPU_OOM);
 
     struct logscan before = scan; /* not read again: a changed byte that was seen goes unnoticed */
-    pwrite(fileno(log), "X", 1, 0);
+    assert_int_equal(pwrite(fileno(log), "X", 1, 0), 1);
     logscan_update(&scan, fileno(log));
     assert_memory_equal(&before, &scan, sizeof scan);
 
