@@ -77,6 +77,17 @@ static int encode_marked(const char *folder, const struct attempt_spec *spec, st
     return r;
 }
 
+/* What attempt_create made so far. */
+static void remove_folder(const char *folder)
+{
+    static const char *const names[] = {"script", "spec", ""};
+    char path[PATH_MAX];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        remove(path);
+    }
+}
+
 int attempt_create(const char *folder, const struct attempt_spec *spec, struct fault *fault)
 {
     struct span text = {0};
@@ -90,6 +101,8 @@ int attempt_create(const char *folder, const struct attempt_spec *spec, struct f
         r = write_new(folder, "spec", text, 0600, (uid_t)-1, (gid_t)-1, fault);
     if (r == 0 && spec->script.size)
         r = write_script(folder, spec, fault);
+    if (r < 0 && r != -EEXIST)
+        remove_folder(folder);
     free(data);
     return r;
 }
@@ -161,6 +174,8 @@ int attempt_probe(const char *folder, struct fault *fault, struct attempt_watch 
         return ATTEMPT_RUNNING;
     case CLAIM_LEFT:
         return probe_result(folder, fault, ret_exit);
+    case -ENOENT: /* no folder: nothing can start in it */
+        return ATTEMPT_NEVER_STARTED;
     default:
         return fault_set(fault, -r, "cannot read the claim in %s: %s", folder, strerror(-r));
     }

@@ -27,7 +27,7 @@ struct attempt_watch {
 };
 
 enum attempt_state {
-    ATTEMPT_NEVER_STARTED = 1, /* and never will be: a shim that comes late finds the attempt fenced off */
+    ATTEMPT_NEVER_STARTED = 1, /* and never will be: a shim that comes late finds no folder, or is fenced off */
     ATTEMPT_RUNNING,
     ATTEMPT_ENDED,
     ATTEMPT_LOST, /* it ran, its shim was killed or the machine went down; nothing more is known */
@@ -37,8 +37,8 @@ enum attempt_state {
 enum attempt_ask { ATTEMPT_ASK_CANCEL = 1, ATTEMPT_ASK_TIME_LIMIT };
 
 /*
- * Makes the folder (absolute path; parents exist or are made) with spec and script in it. 0 or -errno with a fault;
- * -EEXIST when there is such an attempt already.
+ * Makes the folder (absolute path; parents are made as needed) with spec and script in it, or nothing. 0 or -errno with
+ * a fault; -EEXIST when there is such an attempt already.
  */
 int attempt_create(const char *folder, const struct attempt_spec *spec, struct fault *fault);
 

@@ -2,7 +2,8 @@
  * A claim is a file that says whether an attempt was started, is running, or never will be. Its shim makes it, with a
  * record lock on it before it gets its name, so that there is no moment in between; the kernel drops the lock when the
  * shim dies, however it dies. A daemon that finds no claim makes an empty one, and any shim still on its way gives up.
- * (The lock is a POSIX one: it belongs to one process, is not inherited by fork, and the kernel names its holder.)
+ * (The lock is a POSIX one: it belongs to one process, is not inherited by fork, and the kernel names its holder. A
+ * claim is not forced to the disk: after a power cut a running attempt may look as if it had never started.)
  */
 #ifndef COLLOC_EXEC_CLAIM_H
 #define COLLOC_EXEC_CLAIM_H

@@ -88,15 +88,3 @@ void classify(const struct ending *ending, const struct logscan *out, const stru
     else
         set_unproven(ret_failure, out, err);
 }
-
-void classify_ending(const struct ending *ending, int out_fd, int err_fd, struct failure *ret_failure)
-{
-    struct logscan out = {0}, err = {0};
-    logscan_update(&err, err_fd);
-    logscan_finish(&err);
-    if (out_fd != err_fd) {
-        logscan_update(&out, out_fd);
-        logscan_finish(&out);
-    }
-    classify(ending, &out, &err, ret_failure);
-}

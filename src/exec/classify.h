@@ -22,7 +22,4 @@ struct ending {
 void classify(const struct ending *ending, const struct logscan *out, const struct logscan *err,
               struct failure *ret_failure);
 
-/* The same, reading the logs from their descriptors (which may be one; unreadable ones say nothing). */
-void classify_ending(const struct ending *ending, int out_fd, int err_fd, struct failure *ret_failure);
-
 #endif

@@ -27,7 +27,7 @@
 #include "exec/oom_counter.h"
 #include "exec/tree.h"
 
-#define LEFTOVER_GRACE_US (5 * SECOND_US) /* for what still runs when the main process has ended */
+#define LEFTOVER_GRACE_US (2 * SECOND_US) /* for what still runs when the main process has ended */
 #define KILL_AGAIN_US     (50 * MS_US)    /* something may have been born between listing and killing */
 #define WRITE_AGAIN_US    (1 * SECOND_US) /* a full disk may be mended */
 #define SPEC_LIMIT        (16 * MIB)
@@ -39,6 +39,7 @@ struct shim {
     const char *folder;
     struct spec_file file;
     struct output output;
+    struct logscan out_scan, err_scan;
     pid_t main_pid; /* 0 once it has ended */
     int main_status;
     enum phase phase;
@@ -48,30 +49,23 @@ struct shim {
     struct attempt_exit result;
 };
 
-static int64_t after(int64_t us)
-{
-    return clock_monotonic_us() + us;
-}
-
+/* Politely: SIGTERM, and SIGCONT for those that were stopped. */
 static void begin_ending(struct shim *shim, int64_t grace_us)
 {
-    if (shim->phase == PHASE_KILLING)
-        return;
-    if (shim->phase == PHASE_RUNNING) {
-        shim->phase = PHASE_ENDING;
-        shim->deadline_us = NEVER;
-        tree_signal(getpid(), SIGTERM);
-        tree_signal(getpid(), SIGCONT);
-    }
-    int64_t deadline_us = after(grace_us);
-    if (deadline_us < shim->deadline_us)
+    int64_t deadline_us = clock_monotonic_us() + grace_us;
+    if (shim->phase == PHASE_RUNNING || deadline_us < shim->deadline_us)
         shim->deadline_us = deadline_us;
+    shim->phase = PHASE_ENDING;
+    tree_signal(getpid(), SIGTERM);
+    tree_signal(getpid(), SIGCONT);
 }
 
+/* A second wish, or one that comes when the main process has ended, changes nothing. */
 static void end_because(struct shim *shim, enum attempt_ask ask)
 {
-    if (!shim->asked && shim->main_pid)
-        shim->asked = ask;
+    if (shim->asked || !shim->main_pid)
+        return;
+    shim->asked = ask;
     begin_ending(shim, shim->file.spec.grace_us);
 }
 
@@ -83,7 +77,7 @@ static void on_deadline(struct shim *shim)
     }
     shim->phase = PHASE_KILLING;
     tree_signal(getpid(), SIGKILL);
-    shim->deadline_us = after(KILL_AGAIN_US);
+    shim->deadline_us = clock_monotonic_us() + KILL_AGAIN_US;
 }
 
 /* Sleeps until a child ends, somebody asks, or the deadline. */
@@ -94,7 +88,7 @@ static void wait_for_news(struct shim *shim)
     sigemptyset(&news);
     sigaddset(&news, SIGCHLD);
     sigaddset(&news, SIGTERM);
-    int64_t left_us = shim->deadline_us == NEVER ? NEVER : shim->deadline_us - clock_monotonic_us();
+    int64_t left_us = shim->deadline_us - clock_monotonic_us();
     if (left_us < 0)
         left_us = 0;
     const struct timespec timeout = {.tv_sec = left_us / SECOND_US, .tv_nsec = left_us % SECOND_US * 1000};
@@ -103,30 +97,32 @@ static void wait_for_news(struct shim *shim)
         end_because(shim, info.si_code == SI_QUEUE && info.si_value.sival_int == ATTEMPT_ASK_TIME_LIMIT
                               ? ATTEMPT_ASK_TIME_LIMIT
                               : ATTEMPT_ASK_CANCEL);
-    else if (signal < 0 && errno == EAGAIN)
-        on_deadline(shim);
 }
 
 /* As a subreaper we inherit every orphan of the task: while we have children, something of it is left. */
 static bool reap(struct shim *shim)
 {
-    pid_t pid;
+    pid_t pid, main_pid = shim->main_pid;
     int status;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         if (pid == shim->main_pid) {
-            shim->main_status = status;
             shim->main_pid = 0;
+            shim->main_status = status;
         }
     }
-    if (pid == 0 && shim->main_pid == 0)
+    bool left = pid == 0, main_ended = main_pid && !shim->main_pid;
+    if (left && main_ended && shim->phase != PHASE_KILLING)
         begin_ending(shim, LEFTOVER_GRACE_US);
-    return pid == 0;
+    return left;
 }
 
 static void supervise(struct shim *shim)
 {
-    while (reap(shim))
+    while (reap(shim)) {
         wait_for_news(shim);
+        if (clock_monotonic_us() >= shim->deadline_us)
+            on_deadline(shim);
+    }
 }
 
 static int load_spec(struct shim *shim, struct fault *fault)
@@ -152,11 +148,15 @@ static int start(struct shim *shim, struct fault *fault)
         r = fault_set(fault, -r, "cannot look up user %u: %s", spec->uid, strerror(-r));
     else
         r = output_open(shim->folder, spec, &identity, fault, &shim->output);
+    if (r == 0) {
+        logscan_begin(&shim->out_scan, shim->output.out);
+        logscan_begin(&shim->err_scan, shim->output.err);
+    }
     if (r == 0)
         r = launch(spec, shim->file.has_script ? script : NULL, &identity, &shim->output, fault, &shim->main_pid);
     identity_fini(&identity);
     if (r == 0 && spec->time_limit_us)
-        shim->deadline_us = after(spec->time_limit_us);
+        shim->deadline_us = clock_monotonic_us() + spec->time_limit_us;
     return r;
 }
 
@@ -167,6 +167,13 @@ static void measure(struct attempt_exit *result)
     result->max_rss_bytes = usage.ru_maxrss * KIB;
     result->cpu_us =
         (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * SECOND_US + usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+}
+
+/* A log that cannot be read says nothing. */
+static void read_log(struct logscan *scan, int fd)
+{
+    logscan_update(scan, fd);
+    logscan_finish(scan);
 }
 
 static void judge(struct shim *shim)
@@ -182,7 +189,10 @@ static void judge(struct shim *shim)
         .time_over = shim->asked == ATTEMPT_ASK_TIME_LIMIT,
         .kernel_killed = oom_counter_read() > shim->oom_kills_before,
     };
-    classify_ending(&ending, shim->output.out, shim->output.err, &result->failure);
+    read_log(&shim->err_scan, shim->output.err);
+    if (shim->output.out != shim->output.err)
+        read_log(&shim->out_scan, shim->output.out);
+    classify(&ending, &shim->out_scan, &shim->err_scan, &result->failure);
 }
 
 static void judge_launch(struct shim *shim, const struct fault *fault)
@@ -222,8 +232,9 @@ int main(int argc, char **argv)
         return 1;
     struct shim shim = {.folder = argv[1], .deadline_us = NEVER};
     run(&shim);
-    while (exit_record_write(shim.folder, &shim.result) < 0)
+    int r;
+    while ((r = exit_record_write(shim.folder, &shim.result)) < 0 && r != -ENOENT)
         usleep(WRITE_AGAIN_US); /* still claimed: the daemon sees it running until the disk takes the record */
     spec_file_fini(&shim.file);
-    return 0;
+    return r < 0;
 }

@@ -253,11 +253,14 @@ static void test_launch_failures(void **state)
 static void test_needs_something_to_run(void **state)
 {
     struct fault fault;
+    struct attempt_watch watch;
+    struct attempt_exit result;
     struct attempt_spec spec = spec_of(NULL);
     char folder[128];
     snprintf(folder, sizeof folder, "%s/none", base);
     assert_int_equal(attempt_create(folder, &spec, &fault), -EINVAL);
     assert_false(exists(base, "none"));
+    assert_int_equal(attempt_probe(folder, &fault, &watch, &result), ATTEMPT_NEVER_STARTED);
     spec = spec_of("true\n");
     assert_int_equal(attempt_create(folder, &spec, &fault), 0);
     assert_int_equal(attempt_create(folder, &spec, &fault), -EEXIST);
@@ -351,7 +354,8 @@ static void test_lost_and_swept(void **state)
 {
     const char *fifo = make_fifo();
     char script[PATH_MAX + 128];
-    snprintf(script, sizeof script, "setsid sleep 1000 &\necho >%s\nexec sleep 1000\n", fifo);
+    snprintf(script, sizeof script, "setsid sh -c 'echo >%s; while :; do sleep 1000 & wait; done' &\nexec sleep 1000\n",
+             fifo);
     struct attempt_spec spec = spec_of(script);
     struct running running;
     create(&running, &spec);
@@ -474,6 +478,20 @@ static void test_named_output(void **state)
     assert_string_equal(read_text(work, "errors"), "err\n");
 }
 
+/* An earlier attempt's end, in the same file, says nothing about this one. */
+static void test_appended_log(void **state)
+{
+    struct attempt_spec spec = spec_of("echo 'CUDA error: out of memory'; exit 1\n");
+    spec.stdout_path = "appended";
+    spec.append = true;
+    struct running done = run_spec(&spec);
+    assert_string_equal(failure_name(done.result.failure.class), "gpu-oom");
+    spec.script = span_of("exit 1\n");
+    done = run_spec(&spec);
+    assert_string_equal(failure_name(done.result.failure.class), "program");
+    assert_string_equal(done.result.failure.evidence, "");
+}
+
 static void test_named_output_is_opened_as_the_user(void **state)
 {
     if (geteuid() != 0)
@@ -563,6 +581,7 @@ int main(void)
         cmocka_unit_test(test_second_shim_gives_up),
         cmocka_unit_test(test_race),
         cmocka_unit_test(test_named_output),
+        cmocka_unit_test(test_appended_log),
         cmocka_unit_test(test_named_output_is_opened_as_the_user),
         cmocka_unit_test(test_own_output_belongs_to_the_user),
         cmocka_unit_test(test_broken_spec),
