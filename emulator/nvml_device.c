@@ -138,6 +138,12 @@ static unsigned architecture_of(const struct view *v)
     return v->kind->architecture;
 }
 
+/* 64 FP32 lanes per SM in GA100, 128 in Hopper. */
+static unsigned cores_of(const struct view *v)
+{
+    return (unsigned)v->kind->sm_count * (v->kind->cuda_major == 8 ? 64 : 128);
+}
+
 static unsigned default_mode(const struct view *v)
 {
     return 0;
@@ -181,6 +187,11 @@ nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, unsigned *brand)
 nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, unsigned *architecture)
 {
     return give_fact(device, architecture, architecture_of);
+}
+
+nvmlReturn_t nvmlDeviceGetNumGpuCores(nvmlDevice_t device, unsigned *cores)
+{
+    return give_fact(device, cores, cores_of);
 }
 
 nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, unsigned *mode)

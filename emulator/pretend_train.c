@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 #include "emulator/memory.h"
+#include "emulator/mps.h"
 #include "emulator/pretend_options.h"
 #include "emulator/visible.h"
 
@@ -30,6 +31,8 @@ struct run {
     const struct pretend_options *options;
     struct world *world;
     struct process *self;
+    pid_t mps_server; /* 0: it takes turns with others */
+    double share;
     double started_s;
     int parts_taken;
     int epochs_done;
@@ -119,6 +122,8 @@ static int begin(struct run *run, const struct seat *seats)
         return -ENOMEM;
     run->started_s = world_now_s(run->world);
     run->self->demand = complete_demand(run);
+    run->self->mps_server = run->mps_server;
+    run->self->share = run->share;
     world_solve(run->world);
     return 0;
 }
@@ -160,13 +165,25 @@ static void print_epochs(const struct run *run, int from)
     fflush(stdout);
 }
 
+/* 0, or what has befallen it from outside. */
+static int check(const struct run *run)
+{
+    if (process_lost_gpu(run->world, run->self))
+        return -EIO;
+    if (process_lost_mps(run->world, run->self))
+        return -EPIPE;
+    return run->self->terminated ? -ECANCELED : 0;
+}
+
 /* One look at the world, then a wait until the next is due. 0: goes on; 1: the end has come; negative: it dies. */
 static int look(struct run *run)
 {
     int epochs_before = run->epochs_done;
 
     world_enter(run->world);
-    int r = process_lost_gpu(run->world, run->self) ? -EIO : take_due_parts(run);
+    int r = check(run);
+    if (r == 0)
+        r = take_due_parts(run);
     count_epochs(run);
     double wait_s = next_s(run);
     uint32_t seen = atomic_load(&run->self->wake);
@@ -182,14 +199,26 @@ static int look(struct run *run)
     return r;
 }
 
+static const char *cuda_error(int r)
+{
+    switch (r) {
+    case -EPIPE:
+        return "the remote procedural call between the MPS server and the MPS client failed";
+    case -ECANCELED:
+        return "MPS client has been terminated by the server";
+    case -EMFILE:
+        return "out of resources: too many processes";
+    default:
+        return "unspecified launch failure";
+    }
+}
+
 static int die(struct run *run, int r)
 {
     if (run->words)
         fputs(run->words, stderr);
-    else if (r == -EIO)
-        last_words_cuda(stderr, run->options->framework, "unspecified launch failure");
     else
-        fprintf(stderr, "colloc-pretend-train: %s\n", strerror(-r));
+        last_words_cuda(stderr, run->options->framework, cuda_error(r));
     free(run->words);
     return 1;
 }
@@ -218,7 +247,8 @@ static int find_gpus(struct run *run, struct seat *seats)
 static void announce(const struct run *run)
 {
     for (int i = 0; i < run->self->seat_count; i++)
-        printf("Using %s\n", world_unit(run->world, run->self->seats[i])->uuid);
+        printf("Using %s (%s)\n", world_unit(run->world, run->self->seats[i])->uuid,
+               run->mps_server ? "MPS" : "streams");
     fflush(stdout);
 }
 
@@ -228,6 +258,8 @@ static int train(struct run *run)
 
     if (find_gpus(run, seats) < 0)
         return 1;
+    run->share = 1;
+    mps_enlist(&run->mps_server, &run->share);
     world_enter(run->world);
     int r = begin(run, seats);
     if (r < 0 && run->self)

@@ -153,6 +153,14 @@ bool process_lost_gpu(const struct world *world, const struct process *p)
     return false;
 }
 
+bool process_lost_mps(const struct world *world, const struct process *p)
+{
+    for (int i = 0; i < world->process_end; i++)
+        if (world->processes[i].present && world->processes[i].pid == p->mps_server)
+            return false;
+    return p->mps_server != 0;
+}
+
 /* Advances all integrals to now. Killed half-way, it has done nothing: the last store makes it count. */
 static void settle(struct world *world)
 {
@@ -249,6 +257,7 @@ struct process *world_join(struct world *world, enum role role, const struct sea
     p->role = role;
     p->pid = getpid();
     p->mps_server = 0;
+    p->terminated = false;
     p->share = 1;
     p->demand = (struct activity){0};
     p->speed = 0;

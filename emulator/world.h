@@ -76,6 +76,7 @@ struct process {
     enum role role;
     pid_t pid;
     pid_t mps_server; /* of an MPS client, else 0 */
+    bool terminated;  /* by MPS */
     double share;     /* see struct member */
     struct activity demand;
     double speed;
@@ -121,6 +122,7 @@ struct unit *world_unit(struct world *world, struct seat seat);
 double process_done_s(const struct world *world, const struct process *p);
 bool process_sits_on(const struct process *p, struct seat seat);
 bool process_lost_gpu(const struct world *world, const struct process *p);
+bool process_lost_mps(const struct world *world, const struct process *p); /* a client whose server is gone */
 
 /*
  * Puts the calling thread's process on the given seats, with nothing demanded and no memory. It leaves with world_part

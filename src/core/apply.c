@@ -70,6 +70,8 @@ static int apply_submit(struct core *core, const struct event *event)
 {
     if (core_find(core, event->task))
         return CORE_NOT_NOW;
+    if (event->task == 0 || event->submit.request.gpus < 1)
+        return CORE_NOT_NOW;
     struct task *task = core_new_task(core, event->task);
     if (!task)
         return -ENOMEM;
@@ -122,8 +124,6 @@ static void move_out(struct gpu_view *gpu, uint64_t id, int64_t now_us)
 
 static void note_company(struct core *core, struct task *task, const struct gpu_view *gpu)
 {
-    if (gpu->foreign_processes.valid && gpu->foreign_processes.value > 0)
-        task->had_company = true;
     for (int i = 0; i < gpu->n_residents; i++) {
         struct task *other = core_find(core, gpu->residents[i].task);
         if (other && other != task)
@@ -163,7 +163,7 @@ static int apply_place(struct core *core, struct task *task, const struct event 
         if (move_in(gpu, task, event->time_us) < 0)
             return -ENOMEM;
     }
-    core->view.last_placed = gpus[0];
+    core->view.last_placed = gpus[task->n_gpus - 1];
     return 0;
 }
 
@@ -174,13 +174,15 @@ static void free_reservation(struct core *core, struct task *task, int64_t now_u
     free(task->gpus);
     task->gpus = NULL;
     task->n_gpus = 0;
-    task->executed_us += now_us - task->started_us;
+    task->whole = false;
 }
 
 static int apply_started(struct task *task)
 {
-    if (task->state != TASK_STARTING)
+    if (!task_state_holds_gpus(task->state))
         return CORE_NOT_NOW;
+    if (task->state != TASK_STARTING)
+        return 0;
     task_move(task, TASK_RUNNING);
     task->has_process = true;
     if (task->ending)
@@ -188,13 +190,13 @@ static int apply_started(struct task *task)
     return 0;
 }
 
-/* The start never happened: as if it had not been placed, but for the time that has passed. */
+/* The start never happened: as if it had not been placed, and had waited all the time. */
 static int apply_unstarted(struct core *core, struct task *task, const struct event *event)
 {
     if (task->state != TASK_STARTING)
         return CORE_NOT_NOW;
     free_reservation(core, task, event->time_us);
-    start_waiting_where_it_belongs(core, task, event->time_us);
+    start_waiting_where_it_belongs(core, task, task->started_us);
     return 0;
 }
 
@@ -203,6 +205,7 @@ static int apply_exited(struct core *core, struct task *task, const struct event
     if (!task_state_holds_gpus(task->state))
         return CORE_NOT_NOW;
     free_reservation(core, task, event->time_us);
+    task->executed_us += event->time_us - task->started_us;
     task->has_process = false;
     task->exit = event->exited;
     task->ended_us = event->time_us;
@@ -228,6 +231,23 @@ static int apply_expire(struct task *task)
         return CORE_NOT_NOW;
     task->ending = FAILURE_TIME_LIMIT;
     task_move(task, TASK_ENDING);
+    return 0;
+}
+
+static int apply_company(struct task *task)
+{
+    if (!task_state_holds_gpus(task->state))
+        return CORE_NOT_NOW;
+    task->had_company = true;
+    return 0;
+}
+
+static int apply_estimate(struct task *task, const struct need *need)
+{
+    bool waits = is_waiting(task) || task->state == TASK_HELD;
+    if (!waits || task->request.need.kind != NEED_PENDING || need->kind == NEED_PENDING)
+        return CORE_NOT_NOW;
+    task->request.need = *need;
     return 0;
 }
 
@@ -275,8 +295,7 @@ static int apply_to_task(struct core *core, struct task *task, const struct even
 {
     switch (event->kind) {
     case EVENT_ESTIMATE:
-        task->request.need = event->estimate;
-        return 0;
+        return apply_estimate(task, &event->estimate);
     case EVENT_STARTED:
         return apply_started(task);
     case EVENT_UNSTARTED:
@@ -293,6 +312,8 @@ static int apply_to_task(struct core *core, struct task *task, const struct even
         return apply_place(core, task, event);
     case EVENT_EXPIRE:
         return apply_expire(task);
+    case EVENT_COMPANY:
+        return apply_company(task);
     case EVENT_RECOVER:
         return apply_recover(core, task, event);
     case EVENT_END:
@@ -302,7 +323,7 @@ static int apply_to_task(struct core *core, struct task *task, const struct even
     }
 }
 
-int core_apply(struct core *core, const struct event *event)
+int core_change(struct core *core, const struct event *event)
 {
     switch (event->kind) {
     case EVENT_GPUS:

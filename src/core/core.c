@@ -81,7 +81,7 @@ const struct effect *core_effects(const struct core *core, int *ret_n)
 
 int core_decide(struct core *core, const struct event *event)
 {
-    int r = core_apply(core, event);
+    int r = core_change(core, event);
     assert(r <= 0);
     if (r < 0)
         return r;
@@ -129,6 +129,20 @@ static int after_exit(struct core *core, const struct task *task, int64_t now_us
         return end_task(core, task->id, final_state(task), now_us);
     struct event event = {.kind = EVENT_RECOVER, .time_us = now_us, .task = task->id};
     return core_decide(core, &event);
+}
+
+int core_note_foreigners(struct core *core, int gpu, int64_t now_us)
+{
+    const struct gpu_view *view = &core->view.gpus[gpu];
+    if (!view->foreign_processes.valid || view->foreign_processes.value == 0)
+        return 0;
+    for (int i = 0; i < view->n_residents; i++) {
+        struct event event = {.kind = EVENT_COMPANY, .time_us = now_us, .task = view->residents[i].task};
+        int r = core_find(core, event.task)->had_company ? 0 : core_decide(core, &event);
+        if (r < 0)
+            return r;
+    }
+    return 0;
 }
 
 /* STARTING is not ended here: the start is under way, and its STARTED brings the task back to be killed. */
@@ -202,6 +216,8 @@ static int react(struct core *core, const struct event *event)
         return after_started(core, task);
     case EVENT_UNSTARTED:
         return after_unstarted(core, task, event->time_us);
+    case EVENT_SAMPLE:
+        return core_note_foreigners(core, event->sample.gpu, event->time_us);
     case EVENT_TICK:
         return expire_tasks(core, event->time_us);
     default:
@@ -209,12 +225,35 @@ static int react(struct core *core, const struct event *event)
     }
 }
 
+/* A log may end between an input and the decision that follows from it. */
+static int decide_leftovers(struct core *core, int64_t now_us)
+{
+    int r = 0;
+    core->replayed = false;
+    for (int i = 0; i < core->n_tasks && r == 0; i++) {
+        const struct task *task = core->tasks[i];
+        if (task->state == TASK_EXITED)
+            r = after_exit(core, task, now_us);
+        else if (task->ending && !task_state_is_done(task->state) && !task_state_holds_gpus(task->state))
+            r = end_task(core, task->id, TASK_CANCELLED, now_us);
+    }
+    return r;
+}
+
+int core_apply(struct core *core, const struct event *event)
+{
+    core->replayed = true;
+    return core_change(core, event);
+}
+
 int core_step(struct core *core, const struct event *event)
 {
     core->n_effects = 0;
-    int r = core_apply(core, event);
+    int r = core_change(core, event);
     if (r == 0)
         r = react(core, event);
+    if (r == 0 && core->replayed)
+        r = decide_leftovers(core, event->time_us);
     return r == 0 ? core_schedule(core, event->time_us) : r;
 }
 

@@ -59,7 +59,9 @@ int core_step(struct core *core, const struct event *event);
 
 /*
  * Applies the event and decides nothing: how a log is replayed. Returns as core_step does. After the log's end the
- * driver feeds STARTED, UNSTARTED or EXITED for every task that core_next_task shows to hold GPUs.
+ * driver feeds STARTED, UNSTARTED or EXITED for every task that core_next_task shows to hold GPUs: STARTED of a task
+ * that was told to end leaves its EFFECT_KILL again. The first step after a replay also decides what the log's last
+ * inputs left undecided (an EXITED or a CANCEL whose END was never written).
  */
 int core_apply(struct core *core, const struct event *event);
 

@@ -18,9 +18,14 @@ struct core {
     int *chosen;              /* scratch: one per GPU */
     struct verdict *verdicts; /* scratch: one per GPU */
 
-    uint64_t waiting_task; /* of the last EFFECT_WAIT, and what it was about */
-    uint64_t waiting_why;
+    struct waiting { /* of the last EFFECT_WAIT of each queue: who, and what it was about */
+        uint64_t task, why;
+    } main_waiting, recovery_waiting;
+    bool replayed; /* since the last step: a log's end may have left things undecided */
 };
+
+/* Changes the state as the event says: what core_step and core_apply share. (apply.c) */
+int core_change(struct core *core, const struct event *event);
 
 /* tasks.c */
 struct task *core_find(const struct core *core, uint64_t id);
@@ -37,6 +42,9 @@ int core_take_sample(struct core *core, const struct event *event);
 /* The policies' question for one task, without asking it. */
 struct placement_query core_query(const struct core *core, const struct task *task, int64_t now_us);
 const struct policy *core_policy_of(const struct core *core, const struct task *task);
+
+/* Writes down who is beside processes that are not ours on the GPU. (core.c) 0 or -ENOMEM. */
+int core_note_foreigners(struct core *core, int gpu, int64_t now_us);
 
 /* Starts what can start: the recovery queue first. (schedule.c) 0 or -ENOMEM. */
 int core_schedule(struct core *core, int64_t now_us);

@@ -11,9 +11,9 @@ enum event_kind {
     /* inputs */
     EVENT_GPUS,      /* these are the GPUs now: known ones keep their index, absent ones count as lost */
     EVENT_SUBMIT,    /* a task, in the main queue or held */
-    EVENT_ESTIMATE,  /* what a pending task needs is known now */
+    EVENT_ESTIMATE,  /* what a pending task needs is known now, or that it cannot be (NEED_UNKNOWN) */
     EVENT_SAMPLE,    /* of one GPU */
-    EVENT_STARTED,   /* the attempt has a process */
+    EVENT_STARTED,   /* the attempt has a process; may be said again, after a restart */
     EVENT_UNSTARTED, /* the attempt never had one and never will: back to its queue */
     EVENT_EXITED,    /* the attempt's process tree has gone */
     EVENT_CANCEL,    /* somebody who may wants the task to end */
@@ -23,6 +23,7 @@ enum event_kind {
     /* decisions */
     EVENT_PLACE,   /* these GPUs are the task's */
     EVENT_EXPIRE,  /* its time limit is over: told to end */
+    EVENT_COMPANY, /* a process that is not ours has been seen beside it: an OOM now need not be its own fault */
     EVENT_RECOVER, /* it ran out of GPU memory beside others: into the recovery queue */
     EVENT_END,     /* it is done, in this state */
     EVENT_KINDS

@@ -36,6 +36,13 @@ static void add_memory_short(struct line *line, const struct verdict *verdict)
     line_add(line, "%s short", format_size((int64_t)(verdict->limit - verdict->have), text, sizeof text));
 }
 
+/* Two decimals, or as many as it takes to tell the value from its limit. */
+static void add_activity(struct line *line, const char *what, const struct verdict *verdict, const char *remark)
+{
+    int decimals = verdict->have - verdict->limit < 0.005 ? 4 : 2;
+    line_add(line, "%s %.*f over %.2f%s", what, decimals, verdict->have, verdict->limit, remark);
+}
+
 static void add_not_idle(struct line *line, const struct verdict *verdict)
 {
     if (verdict->have > 0)
@@ -90,10 +97,10 @@ static void add_verdict(struct line *line, const struct verdict *verdict)
         line_add(line, "activity not known");
         break;
     case VERDICT_SMACT_HIGH:
-        line_add(line, "SMACT %.2f over %.2f", verdict->have, verdict->limit);
+        add_activity(line, "SMACT", verdict, "");
         break;
     case VERDICT_UTILISATION_HIGH:
-        line_add(line, "utilisation %.2f over %.2f (SMACT not reported)", verdict->have, verdict->limit);
+        add_activity(line, "utilisation", verdict, " (SMACT not reported)");
         break;
     }
 }
@@ -118,14 +125,6 @@ static void add_verdicts(struct line *line, const struct core *core, const struc
         line_add(line, "there is no GPU");
 }
 
-static int ahead_of(const struct task *task)
-{
-    int n = 0;
-    for (const struct task *other = task->previous; other; other = other->previous)
-        n++;
-    return n;
-}
-
 static bool waits_for_others(const struct core *core, const struct task *task)
 {
     return task->queue == &core->main_queue && task->previous;
@@ -141,7 +140,7 @@ const char *core_explain(const struct core *core, uint64_t id, int64_t now_us, c
     if (!task || !task->queue)
         return buffer;
     if (waits_for_others(core, task)) {
-        int n = ahead_of(task);
+        int n = queue_ahead_of(task);
         line_add(&line, "%d task%s before it in the queue", n, n > 1 ? "s are" : " is");
         return buffer;
     }
@@ -192,8 +191,8 @@ int core_check_request(const struct core *core, const struct task_request *reque
         return fault_set(fault, EINVAL, "gpus=%d: a task takes one GPU or more", request->gpus);
     int places = places_for(core, request, 0);
     if (request->gpus > places)
-        return fault_set(fault, EINVAL, "gpus=%d: this server has %d%s", request->gpus, places,
-                         places == core->view.n_gpus ? " GPUs" : " GPUs that one task can use together");
+        return fault_set(fault, EINVAL, "gpus=%d: this server has %d GPU%s%s", request->gpus, places,
+                         places == 1 ? "" : "s", places == core->view.n_gpus ? "" : " that one task can use together");
     if (request->need.kind == NEED_DECLARED && places_for(core, request, request->need.bytes) < request->gpus) {
         char text[32];
         return fault_set(fault, EINVAL, "memory=%s on each of %d GPUs: no such GPUs here, the task could never start",

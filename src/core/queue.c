@@ -2,6 +2,20 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Tasks are numbered along their queue, so that the difference to the first one's number is a position. That holds
+ * while tasks come and go at the ends; after a change in the middle the next question numbers them anew.
+ */
+static void number(struct task_queue *queue, struct task *task)
+{
+    if (task->previous)
+        task->number = task->previous->number + 1;
+    else
+        task->number = task->next ? task->next->number - 1 : 0;
+    queue->has_gaps |= task->previous && task->next;
+}
 
 static void insert_after(struct task_queue *queue, struct task *before, struct task *task)
 {
@@ -13,11 +27,18 @@ static void insert_after(struct task_queue *queue, struct task *before, struct t
     *(after ? &after->previous : &queue->last) = task;
     task->queue = queue;
     queue->count++;
+    number(queue, task);
 }
 
-void queue_push_back(struct task_queue *queue, struct task *task)
+int queue_ahead_of(const struct task *task)
 {
-    insert_after(queue, queue->last, task);
+    struct task_queue *queue = task->queue;
+    int64_t next = queue->first->number;
+    if (queue->has_gaps)
+        for (struct task *each = queue->first; each; each = each->next)
+            each->number = next++;
+    queue->has_gaps = false;
+    return (int)(task->number - queue->first->number);
 }
 
 void queue_push_in_order(struct task_queue *queue, struct task *task)
@@ -32,6 +53,7 @@ void queue_remove(struct task *task)
 {
     struct task_queue *queue = task->queue;
     assert(queue);
+    queue->has_gaps |= task->previous && task->next;
     *(task->previous ? &task->previous->next : &queue->first) = task->next;
     *(task->next ? &task->next->previous : &queue->last) = task->previous;
     task->next = task->previous = NULL;

@@ -18,14 +18,18 @@ static bool has_risen(const struct resident *resident, double used)
     return used >= enough;
 }
 
-/* What the resident uses: the driver's word, or all that the GPU uses when it is the only one there. */
+/*
+ * What the resident uses: the driver's word; where the driver does not list processes, all that the GPU uses when it is
+ * the only one there. A task missing from a list has no memory yet.
+ */
 static struct reading used_by(const struct gpu_view *gpu, const struct resident *resident,
                               const struct core_sample *sample)
 {
     for (int i = 0; i < sample->n_tasks; i++)
         if (sample->tasks[i].task == resident->task)
             return sample->tasks[i].mem_used_bytes;
-    return gpu->n_residents == 1 ? gpu->mem_used_bytes : READING_NONE;
+    bool listed = sample->foreign_processes.valid;
+    return gpu->n_residents == 1 && !listed ? gpu->mem_used_bytes : READING_NONE;
 }
 
 static void watch_settling(const struct core_settings *settings, struct gpu_view *gpu, struct resident *resident,
@@ -46,14 +50,6 @@ static void watch_settling(const struct core_settings *settings, struct gpu_view
                         now_us - resident->since_us >= settings->settle_max_us;
 }
 
-static void note_foreign_company(struct core *core, const struct gpu_view *gpu)
-{
-    if (!gpu->foreign_processes.valid || gpu->foreign_processes.value == 0)
-        return;
-    for (int i = 0; i < gpu->n_residents; i++)
-        core_find(core, gpu->residents[i].task)->had_company = true;
-}
-
 int core_take_sample(struct core *core, const struct event *event)
 {
     const struct core_sample *sample = &event->sample;
@@ -70,7 +66,6 @@ int core_take_sample(struct core *core, const struct event *event)
         window_add(&gpu->utilisation, event->time_us, length, sample->utilisation) < 0)
         return -ENOMEM;
 
-    note_foreign_company(core, gpu);
     for (int i = 0; i < gpu->n_residents; i++) {
         gpu->residents[i].mem_used_bytes = used_by(gpu, &gpu->residents[i], sample);
         watch_settling(&core->settings, gpu, &gpu->residents[i], event->time_us);

@@ -3,6 +3,9 @@
 
 #include "core/core_private.h"
 
+/* Recovering tasks behind the first one that are looked at in one pass: a pass must stay short. */
+#define RECOVERY_LOOKS 64
+
 const struct policy *core_policy_of(const struct core *core, const struct task *task)
 {
     return task->request.policy ? task->request.policy : core->settings.policy;
@@ -34,6 +37,8 @@ static int place(struct core *core, struct task *task, int64_t now_us)
     event.place.whole = wants_whole_gpus(core, task);
     event.place.sharing = task->request.sharing;
     int r = core_decide(core, &event);
+    for (int i = 0; i < task->n_gpus && r == 0; i++)
+        r = core_note_foreigners(core, task->gpus[i], now_us);
     return r < 0 ? r : core_add_effect(core, EFFECT_START, task->id, NULL);
 }
 
@@ -44,69 +49,116 @@ static enum placement_answer ask_policy(struct core *core, const struct task *ta
 }
 
 /* Tells the driver why the first task of a queue waits, once for each change of the reasons (not of their figures). */
-static int note_wait(struct core *core, const struct task *task)
+static int note_wait(struct core *core, struct waiting *waiting, const struct task *task)
 {
     uint64_t why = 14695981039346656037u; /* FNV-1a over the kinds and the tasks named */
     for (int i = 0; i < core->view.n_gpus; i++) {
         why = (why ^ (uint64_t)core->verdicts[i].kind) * 1099511628211u;
         why = (why ^ core->verdicts[i].task) * 1099511628211u;
     }
-    if (core->waiting_task == task->id && core->waiting_why == why)
+    if (waiting->task == task->id && waiting->why == why)
         return 0;
-    core->waiting_task = task->id;
-    core->waiting_why = why;
+    *waiting = (struct waiting){task->id, why};
     return core_add_effect(core, EFFECT_WAIT, task->id, NULL);
 }
 
-static bool may_drain(const struct gpu_view *gpu, uint64_t task)
+/* Somebody who is not ours uses it, or something does that nobody knows of: no telling when it will be idle. */
+static bool is_held_by_strangers(const struct gpu_view *gpu, int64_t settle_us)
 {
-    return gpu->id.is_place && gpu->health == VIEW_OK && (!gpu->drained_for || gpu->drained_for == task);
+    if (gpu->foreign_processes.valid && gpu->foreign_processes.value > 0)
+        return true;
+    return gpu->n_residents == 0 && gpu->sampled_us - gpu->mix_since_us > settle_us && !gpu_view_is_idle(gpu);
 }
 
-/* The GPU that will be free first as far as one can guess: already kept for it, then the fewest tasks, then least used.
- */
-static bool drains_sooner(const struct gpu_view *a, const struct gpu_view *b)
+static bool may_drain(const struct core *core, int i, const struct task *task, int64_t now_us)
 {
-    if (!b || a->n_residents != b->n_residents)
-        return !b || a->n_residents < b->n_residents;
+    const struct gpu_view *gpu = &core->view.gpus[i];
+    return gpu->health == VIEW_OK && now_us - gpu->sampled_us <= core->settings.conditions.sample_valid_us &&
+           cluster_view_suits(&core->view, i, task);
+}
+
+/* The GPU that will be idle first, as far as one can guess: the fewest tasks, then already kept free, then least used.
+ */
+static bool drains_sooner(const struct core *core, const struct gpu_view *a, const struct gpu_view *b)
+{
+    bool strange_a = is_held_by_strangers(a, core->settings.settle_us);
+    bool strange_b = is_held_by_strangers(b, core->settings.settle_us);
+    if (strange_a != strange_b)
+        return strange_b;
+    if (a->n_residents != b->n_residents)
+        return a->n_residents < b->n_residents;
+    if (!a->drained_for != !b->drained_for)
+        return a->drained_for;
     return reading_or(a->mem_used_bytes, 1e18) < reading_or(b->mem_used_bytes, 1e18);
 }
 
-/* Keeps as many GPUs free of newcomers as the first recovering task wants; it keeps those that it has. */
-static void drain_for(struct core *core, const struct task *task)
+static void insert_drain(const struct core *core, int *best, int n, int gpu)
 {
-    int missing = task->request.gpus;
-    for (int i = 0; i < core->view.n_gpus; i++)
-        if (core->view.gpus[i].drained_for == task->id)
-            missing--;
-    for (; missing > 0; missing--) {
-        struct gpu_view *best = NULL;
-        for (int i = 0; i < core->view.n_gpus; i++) {
-            struct gpu_view *gpu = &core->view.gpus[i];
-            bool whole_instance_only = gpu->id.is_mig_instance && task->request.gpus > 1;
-            if (!gpu->drained_for && may_drain(gpu, task->id) && !whole_instance_only && drains_sooner(gpu, best))
-                best = gpu;
-        }
-        if (!best)
-            return;
-        best->drained_for = task->id;
+    const struct gpu_view *gpus = core->view.gpus;
+    while (n > 0 && drains_sooner(core, &gpus[gpu], &gpus[best[n - 1]])) {
+        best[n] = best[n - 1];
+        n--;
     }
+    best[n] = gpu;
+}
+
+static void stop_draining(struct core *core)
+{
+    for (int i = 0; i < core->view.n_gpus; i++)
+        core->view.gpus[i].drained_for = 0;
+}
+
+/*
+ * Keeps as many GPUs free of newcomers as the task wants, so that it starts even when the main queue never runs dry.
+ * None at all while too few would do: they would stand idle for nothing.
+ */
+static void drain_for(struct core *core, const struct task *task, int64_t now_us)
+{
+    int n = 0;
+    for (int i = 0; i < core->view.n_gpus; i++)
+        if (may_drain(core, i, task, now_us))
+            insert_drain(core, core->chosen, n++, i);
+    stop_draining(core);
+    for (int i = 0; i < task->request.gpus && n >= task->request.gpus; i++)
+        core->view.gpus[core->chosen[i]].drained_for = task->id;
+}
+
+/* No fewer than any policy may call idle. */
+static int count_empty(const struct cluster_view *view)
+{
+    int n = 0;
+    for (int i = 0; i < view->n_gpus; i++)
+        n += view->gpus[i].n_residents == 0;
+    return n;
+}
+
+/* GPUs are kept free for the first recovering task; whoever is behind it may take others that are idle now. */
+static int schedule_first_recovering(struct core *core, struct task *task, int64_t now_us)
+{
+    for (int i = 0; i < core->view.n_gpus; i++)
+        if (core->view.gpus[i].drained_for != task->id)
+            core->view.gpus[i].drained_for = 0;
+    if (ask_policy(core, task, now_us) == PLACE_NOW)
+        return place(core, task, now_us);
+    int r = note_wait(core, &core->recovery_waiting, task);
+    drain_for(core, task, now_us);
+    return r;
 }
 
 static int schedule_recovery(struct core *core, int64_t now_us)
 {
     struct task *next;
-    for (struct task *task = core->recovery_queue.first; task; task = next) {
+    int r = 0, looks = RECOVERY_LOOKS;
+    for (struct task *task = core->recovery_queue.first; task && r == 0; task = next) {
         next = task->next;
-        if (ask_policy(core, task, now_us) == PLACE_NOW) {
-            int r = place(core, task, now_us);
-            if (r < 0)
-                return r;
-        } else if (task == core->recovery_queue.first) {
-            drain_for(core, task);
-        }
+        if (task == core->recovery_queue.first)
+            r = schedule_first_recovering(core, task, now_us);
+        else if (looks-- == 0 || count_empty(&core->view) == 0)
+            return 0;
+        else if (ask_policy(core, task, now_us) == PLACE_NOW)
+            r = place(core, task, now_us);
     }
-    return 0;
+    return r;
 }
 
 /* First in, first out: the first task that has to wait keeps those behind it waiting, so that none is starved. */
@@ -117,7 +169,7 @@ static int schedule_main(struct core *core, int64_t now_us)
         if (task->request.need.kind == NEED_PENDING)
             return 0;
         if (ask_policy(core, task, now_us) != PLACE_NOW)
-            return note_wait(core, task);
+            return note_wait(core, &core->main_waiting, task);
         int r = place(core, task, now_us);
         if (r < 0)
             return r;

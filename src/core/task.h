@@ -84,11 +84,12 @@ struct task {
     int64_t queued_us;  /* since when it waits, this time */
     int64_t started_us; /* of the last attempt; meaningless before the first */
     int64_t ended_us;
-    int64_t waited_us;   /* in queues, finished waits only */
+    int64_t waited_us;   /* in queues and held, finished waits only */
     int64_t executed_us; /* in execution, finished attempts only */
 
     struct task *next, *previous; /* in `queue` */
     struct task_queue *queue;     /* the one it is in, or NULL */
+    int64_t number;               /* rising along the queue: see queue.c */
 };
 
 /* "PENDING", "RUNNING", ...: the words Slurm users know. */

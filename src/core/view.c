@@ -32,6 +32,31 @@ bool gpu_view_is_idle(const struct gpu_view *gpu)
     return gpu->utilisation_mean.valid && gpu->utilisation_mean.value == 0;
 }
 
+static bool is_usable(const struct gpu_view *gpu, const struct task *task)
+{
+    return gpu->id.is_place && !(gpu->id.is_mig_instance && task->request.gpus > 1);
+}
+
+static bool are_enough_larger(const struct cluster_view *view, const struct task *task)
+{
+    int n = 0;
+    for (int i = 0; i < view->n_gpus && n < task->request.gpus; i++) {
+        const struct gpu_view *gpu = &view->gpus[i];
+        n += is_usable(gpu, task) && gpu->health != VIEW_LOST && gpu->id.mem_total_bytes >= task->request.need.bytes;
+    }
+    return n == task->request.gpus;
+}
+
+bool cluster_view_suits(const struct cluster_view *view, int gpu, const struct task *task)
+{
+    const struct need *need = &task->request.need;
+    if (!is_usable(&view->gpus[gpu], task))
+        return false;
+    if (need->kind < NEED_ESTIMATED || need->bytes <= view->gpus[gpu].id.mem_total_bytes)
+        return true;
+    return need->kind == NEED_ESTIMATED && !are_enough_larger(view, task);
+}
+
 struct reading gpu_view_free_bytes(const struct gpu_view *gpu)
 {
     if (!gpu->mem_used_bytes.valid)

@@ -80,6 +80,12 @@ const struct resident *gpu_view_unsettled(const struct gpu_view *gpu);
  */
 bool gpu_view_is_idle(const struct gpu_view *gpu);
 
+/*
+ * May the task ever run there, for what it is and how large: a place, no MIG instance for a task of several GPUs, not
+ * smaller than what is declared. An estimate may be wrong: it rules a GPU out only when there are enough larger ones.
+ */
+bool cluster_view_suits(const struct cluster_view *view, int gpu, const struct task *task);
+
 /* Free memory as sampled. Not valid without a sample. */
 struct reading gpu_view_free_bytes(const struct gpu_view *gpu);
 

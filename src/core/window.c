@@ -39,7 +39,7 @@ int window_add(struct window *window, int64_t time_us, int64_t length_us, struct
     if (window->count == window->size && grow(window) < 0)
         return -ENOMEM;
     *entry_at(window, window->count++) =
-        (struct window_entry){.time_us = time_us, .value = value.valid ? (float)value.value : NAN};
+        (struct window_entry){.time_us = time_us, .value = value.valid ? value.value : NAN};
     return 0;
 }
 

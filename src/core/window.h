@@ -9,7 +9,7 @@
 struct window {
     struct window_entry {
         int64_t time_us;
-        float value; /* NaN: not valid */
+        double value; /* NaN: not valid */
     } * ring;
     int size, first, count;
 };

@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+/* A mean of many equal readings may differ from them in its last digits. */
+#define ROUNDING 1e-9
+
 static struct verdict verdict(enum verdict_kind kind, uint64_t task, double have, double limit)
 {
     return (struct verdict){.kind = kind, .task = task, .have = have, .limit = limit};
@@ -26,13 +29,14 @@ static struct verdict check_place(const struct placement_query *query, const str
     return fits;
 }
 
-static struct verdict check_idle(const struct placement_query *query, const struct gpu_view *gpu)
+static struct verdict check_idle(const struct placement_query *query, int i)
 {
-    const struct need *need = &query->task->request.need;
+    const struct gpu_view *gpu = &query->view->gpus[i];
     if (!gpu_view_is_idle(gpu))
         return verdict(VERDICT_NOT_IDLE, 0, gpu->n_residents, reading_or(gpu->foreign_processes, 0));
-    if (need->kind == NEED_DECLARED && need->bytes > gpu->id.mem_total_bytes)
-        return verdict(VERDICT_MEMORY_SHORT, 0, (double)gpu->id.mem_total_bytes, (double)need->bytes);
+    if (!cluster_view_suits(query->view, i, query->task))
+        return verdict(VERDICT_MEMORY_SHORT, 0, (double)gpu->id.mem_total_bytes,
+                       (double)query->task->request.need.bytes);
     return fits;
 }
 
@@ -40,7 +44,8 @@ static struct verdict check_memory(const struct placement_query *query, const st
 {
     const struct need *need = &query->task->request.need;
     bool known = need->kind == NEED_ESTIMATED || need->kind == NEED_DECLARED;
-    double wanted = (double)(known ? need->bytes + query->conditions->margin_bytes : query->conditions->min_free_bytes);
+    double wanted = known ? (double)need->bytes + (double)query->conditions->margin_bytes
+                          : (double)query->conditions->min_free_bytes;
     struct reading free_bytes = gpu_view_free_bytes(gpu);
     if (!free_bytes.valid)
         return verdict(VERDICT_MEMORY_UNKNOWN, 0, 0, 0);
@@ -56,7 +61,7 @@ static struct verdict check_activity(const struct placement_query *query, const 
     struct reading activity = has_smact ? gpu->smact_mean : gpu->utilisation_mean;
     if (!activity.valid)
         return verdict(VERDICT_SMACT_UNKNOWN, 0, 0, max);
-    if (activity.value > max)
+    if (activity.value > max + ROUNDING)
         return verdict(has_smact ? VERDICT_SMACT_HIGH : VERDICT_UTILISATION_HIGH, 0, activity.value, max);
     return fits;
 }
@@ -80,7 +85,7 @@ struct verdict conditions_check(const struct placement_query *query, int i)
     if (place.kind != VERDICT_FITS)
         return place;
     if (query->idle_only || gpu_view_is_idle(gpu))
-        return check_idle(query, gpu);
+        return check_idle(query, i);
     return check_sharing(query, gpu);
 }
 

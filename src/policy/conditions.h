@@ -10,8 +10,8 @@
 /*
  * The conditions of the thesis, section 6.2.2: SMACT at most conditions->smact_max over the window; free memory of at
  * least min_free_bytes when nothing is known of the task, of what it needs and margin_bytes more otherwise. Where SMACT
- * is not reported, utilisation stands in: it is never below SMACT. An idle GPU takes any task, however large the
- * estimate, since there is no better place; only a declared need beyond the GPU's memory is refused.
+ * is not reported, utilisation stands in: it is never below SMACT. An idle GPU takes every task that it suits
+ * (cluster_view_suits): even one with an estimate beyond its memory, when there is no larger place.
  * Beyond the thesis: a GPU takes nobody while its newest task is still taking its memory.
  */
 struct verdict conditions_check(const struct placement_query *query, int gpu);

@@ -1,0 +1,143 @@
+/* Tasks that have ended: their records, what they came to together, and forgetting them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/store_private.h"
+
+int store_put_ended(struct store *store, const struct store_ended *ended, const json_t *record, struct fault *fault)
+{
+    char *text = json_is_object(record) ? store_dump_json(record) : NULL;
+    if (!text || !task_state_is_done(ended->state)) {
+        free(text);
+        return fault_set(fault, EINVAL, "task %llu: its record is no JSON object, or it has not ended",
+                         (unsigned long long)ended->task);
+    }
+    int r = statement_write(store, ADD_ENDED, fault, "iitiiiiii", (int64_t)ended->task, (int64_t)ended->uid,
+                            task_state_name(ended->state), ended->submitted_wall_us, ended->ended_wall_us,
+                            ended->wait_us, ended->exec_us, ended->jct_us, (int64_t)ended->oom_count);
+    if (r == 0)
+        r = statement_write(store, ADD_RECORD, fault, "it", (int64_t)ended->task, text);
+    free(text);
+    return r;
+}
+
+static int load_record(const struct store *store, sqlite3_stmt *row, int column, uint64_t task, struct fault *fault,
+                       json_t **ret_record)
+{
+    *ret_record = store_load_json(row, column);
+    return *ret_record ? 0
+                       : store_damaged(store, fault, "the record of task %llu is no JSON", (unsigned long long)task);
+}
+
+int store_get_ended(struct store *store, uint64_t task, struct fault *fault, json_t **ret_record)
+{
+    sqlite3_stmt *row = store->statements[GET_RECORD];
+    statement_bind(row, "i", (int64_t)task);
+    int r = statement_step(store, row, fault);
+    r = r > 0 ? load_record(store, row, 0, task, fault, ret_record) : r < 0 ? r : STORE_NONE;
+    statement_reset(row);
+    return r;
+}
+
+/* Only the conditions that are asked for are in the text, so that their index serves. */
+static int prepare_list(struct store *store, const struct store_ended_filter *filter, struct fault *fault,
+                        sqlite3_stmt **ret_rows)
+{
+    bool of_state = task_state_is_done(filter->state);
+    char sql[512];
+    sqlite3_snprintf(sizeof sql, sql,
+                     "SELECT task, record FROM ended JOIN records USING(task) WHERE true"
+                     "%s%s%s ORDER BY seq DESC LIMIT ?4",
+                     filter->of_uid ? " AND uid = ?1" : "", of_state ? " AND state = ?2" : "",
+                     filter->before ? " AND seq < (SELECT seq FROM ended WHERE task = ?3)" : "");
+    if (sqlite3_prepare_v2(store->db, sql, -1, ret_rows, NULL) != SQLITE_OK)
+        return statement_fault(store, fault);
+    statement_bind(*ret_rows, "itii", (int64_t)filter->uid, of_state ? task_state_name(filter->state) : NULL,
+                   (int64_t)filter->before, filter->limit > 0 ? filter->limit : -1);
+    return 0;
+}
+
+int store_list_ended(struct store *store, const struct store_ended_filter *filter, store_on_ended *on_ended,
+                     void *context, struct fault *fault)
+{
+    sqlite3_stmt *rows;
+    int r = prepare_list(store, filter, fault, &rows);
+    while (r == 0 && (r = statement_step(store, rows, fault)) > 0) {
+        uint64_t task = (uint64_t)sqlite3_column_int64(rows, 0);
+        json_t *record;
+        r = load_record(store, rows, 1, task, fault, &record);
+        if (r < 0)
+            break;
+        r = on_ended(context, task, record);
+        json_decref(record);
+    }
+    sqlite3_finalize(rows);
+    return r;
+}
+
+static void add_totals(struct store_totals *totals, sqlite3_stmt *row)
+{
+    const char *name = (const char *)sqlite3_column_text(row, 0);
+    int64_t first = sqlite3_column_int64(row, 7), last = sqlite3_column_int64(row, 8);
+    bool none_yet = totals->last_ended_wall_us == 0;
+    for (int i = TASK_COMPLETED; i < TASK_STATES; i++)
+        if (name && strcmp(task_state_name((enum task_state)i), name) == 0)
+            totals->tasks[i] = sqlite3_column_int64(row, 1);
+    totals->wait_us += sqlite3_column_int64(row, 2);
+    totals->exec_us += sqlite3_column_int64(row, 3);
+    totals->jct_us += sqlite3_column_int64(row, 4);
+    totals->oom_count += sqlite3_column_int64(row, 5);
+    if (name && strcmp(name, task_state_name(TASK_COMPLETED)) == 0)
+        totals->recovered = sqlite3_column_int64(row, 6);
+    if (none_yet || first < totals->first_submitted_wall_us)
+        totals->first_submitted_wall_us = first;
+    if (none_yet || last > totals->last_ended_wall_us)
+        totals->last_ended_wall_us = last;
+}
+
+int store_get_totals(struct store *store, struct fault *fault, struct store_totals *ret_totals)
+{
+    sqlite3_stmt *row = store->statements[TOTALS];
+    int r;
+    *ret_totals = (struct store_totals){0};
+    while ((r = statement_step(store, row, fault)) > 0)
+        add_totals(ret_totals, row);
+    statement_reset(row);
+    return r;
+}
+
+/* 1 and the task, 0 when there is none. */
+static int find_oldest(struct store *store, int64_t before_wall_us, struct fault *fault, int64_t *ret_task)
+{
+    sqlite3_stmt *row = store->statements[OLDEST_ENDED];
+    statement_bind(row, "i", before_wall_us);
+    int r = statement_step(store, row, fault);
+    if (r > 0)
+        *ret_task = sqlite3_column_int64(row, 0);
+    statement_reset(row);
+    return r;
+}
+
+static int forget(struct store *store, int64_t task, struct fault *fault)
+{
+    static const enum statement parts[] = {DELETE_EVENTS, DELETE_BLOBS, DELETE_BLOB_USES, DELETE_RECORD, DELETE_ENDED};
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < sizeof parts / sizeof *parts; i++)
+        r = statement_write(store, parts[i], fault, "i", task);
+    return r;
+}
+
+int store_forget_before(struct store *store, int64_t wall_us, int limit, struct fault *fault, int *ret_forgotten)
+{
+    int64_t task;
+    int r = 0;
+    *ret_forgotten = 0;
+    while (*ret_forgotten < limit && (r = find_oldest(store, wall_us, fault, &task)) > 0) {
+        r = forget(store, task, fault);
+        if (r < 0)
+            return r;
+        ++*ret_forgotten;
+    }
+    return r < 0 ? r : 0;
+}

@@ -1,0 +1,341 @@
+#include "store/event_json.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/policy.h"
+
+static const char *const needs[] = {
+    [NEED_UNKNOWN] = "unknown",
+    [NEED_PENDING] = "pending",
+    [NEED_ESTIMATED] = "estimated",
+    [NEED_DECLARED] = "declared",
+};
+
+static json_t *encode_gpus(const struct event *event)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < event->gpus.n; i++) {
+        const struct gpu_identity *gpu = &event->gpus.list[i];
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:I, s:b, s:b}", "uuid", gpu->uuid, "label", gpu->label,
+                                              "name", gpu->name, "mem_total_bytes", (json_int_t)gpu->mem_total_bytes,
+                                              "is_place", gpu->is_place, "is_mig_instance", gpu->is_mig_instance));
+    }
+    bool whole = json_array_size(list) == (size_t)event->gpus.n;
+    json_t *body = whole ? json_pack("{s:O}", "gpus", list) : NULL;
+    json_decref(list);
+    return body;
+}
+
+static json_t *encode_submit(const struct event *event)
+{
+    const struct task_request *request = &event->submit.request;
+    return json_pack("{s:I, s:b, s:i, s:s*, s:b, s:s, s:s, s:I, s:I}", "uid", (json_int_t)event->submit.uid, "held",
+                     event->submit.held, "gpus", request->gpus, "policy",
+                     request->policy ? request->policy->name : NULL, "exclusive", request->exclusive, "sharing",
+                     sharing_name(request->sharing), "need", needs[request->need.kind], "need_bytes",
+                     (json_int_t)request->need.bytes, "time_limit_us", (json_int_t)request->time_limit_us);
+}
+
+static json_t *encode_place(const struct event *event)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < event->place.n; i++)
+        json_array_append_new(list, json_integer(event->place.gpus[i]));
+    bool whole = json_array_size(list) == (size_t)event->place.n;
+    json_t *body = whole ? json_pack("{s:O, s:b, s:s}", "gpus", list, "whole", event->place.whole, "sharing",
+                                     sharing_name(event->place.sharing))
+                         : NULL;
+    json_decref(list);
+    return body;
+}
+
+static json_t *encode_body(const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_GPUS:
+        return encode_gpus(event);
+    case EVENT_SUBMIT:
+        return encode_submit(event);
+    case EVENT_ESTIMATE:
+        return json_pack("{s:s, s:I}", "need", needs[event->estimate.kind], "need_bytes",
+                         (json_int_t)event->estimate.bytes);
+    case EVENT_EXITED:
+        return json_pack("{s:s, s:i, s:i}", "failure", failure_name(event->exited.failure), "code", event->exited.code,
+                         "signal", event->exited.signal);
+    case EVENT_PLACE:
+        return encode_place(event);
+    case EVENT_END:
+        return json_pack("{s:s}", "state", task_state_name(event->end));
+    default:
+        return json_object();
+    }
+}
+
+int event_encode(const struct event *event, struct fault *fault, json_t **ret_body)
+{
+    if (event->kind == EVENT_SAMPLE || event->kind == EVENT_TICK)
+        return fault_set(fault, EINVAL, "%s is no event for the log", event_name(event->kind));
+    *ret_body = encode_body(event);
+    if (!*ret_body)
+        return fault_set(fault, EINVAL, "%s cannot be written as JSON: a text in it is not UTF-8, or memory is out",
+                         event_name(event->kind));
+    return 0;
+}
+
+static int get_integer(const json_t *object, const char *key, int64_t min, int64_t max, struct fault *fault,
+                       int64_t *ret_value)
+{
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_integer(value))
+        return fault_set(fault, EINVAL, "%s: not there, or no integer", key);
+    *ret_value = json_integer_value(value);
+    if (*ret_value < min || *ret_value > max)
+        return fault_set(fault, EINVAL, "%s: %lld is out of range", key, (long long)*ret_value);
+    return 0;
+}
+
+static int get_int(const json_t *object, const char *key, int min, int max, struct fault *fault, int *ret_value)
+{
+    int64_t value;
+    int r = get_integer(object, key, min, max, fault, &value);
+    if (r == 0)
+        *ret_value = (int)value;
+    return r;
+}
+
+static int get_flag(const json_t *object, const char *key, struct fault *fault, bool *ret_value)
+{
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_boolean(value))
+        return fault_set(fault, EINVAL, "%s: not there, or neither true nor false", key);
+    *ret_value = json_is_true(value);
+    return 0;
+}
+
+static int get_text(const json_t *object, const char *key, struct fault *fault, const char **ret_text)
+{
+    *ret_text = json_string_value(json_object_get(object, key));
+    return *ret_text ? 0 : fault_set(fault, EINVAL, "%s: not there, or no text", key);
+}
+
+static int copy_text(const json_t *object, const char *key, char *buffer, size_t size, struct fault *fault)
+{
+    const char *text;
+    int r = get_text(object, key, fault, &text);
+    if (r < 0)
+        return r;
+    size_t length = strlen(text);
+    if (length >= size)
+        return fault_set(fault, EINVAL, "%s: longer than %zu bytes", key, size - 1);
+    memcpy(buffer, text, length + 1);
+    return 0;
+}
+
+static int no_such_name(const char *key, const char *name, struct fault *fault)
+{
+    return fault_set(fault, EINVAL, "%s: '%.100s' is not known here", key, name);
+}
+
+static int get_need(const json_t *object, struct fault *fault, struct need *ret_need)
+{
+    const char *name;
+    int r = get_integer(object, "need_bytes", 0, INT64_MAX, fault, &ret_need->bytes);
+    if (r == 0)
+        r = get_text(object, "need", fault, &name);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
+        if (strcmp(needs[i], name) == 0) {
+            ret_need->kind = (enum need_kind)i;
+            return 0;
+        }
+    }
+    return no_such_name("need", name, fault);
+}
+
+static int get_sharing(const json_t *object, struct fault *fault, enum sharing *ret_sharing)
+{
+    const char *name;
+    int r = get_text(object, "sharing", fault, &name);
+    if (r == 0 && sharing_parse(name, ret_sharing) < 0)
+        r = no_such_name("sharing", name, fault);
+    return r;
+}
+
+static int get_policy(const json_t *object, store_find_policy *find_policy, struct fault *fault,
+                      const struct policy **ret_policy)
+{
+    const char *name;
+    *ret_policy = NULL;
+    if (!json_object_get(object, "policy"))
+        return 0;
+    int r = get_text(object, "policy", fault, &name);
+    if (r == 0 && !(*ret_policy = find_policy(name)))
+        r = no_such_name("policy", name, fault);
+    return r;
+}
+
+/* Fresh room for the entries of the list; *ret_n is their number. */
+static int get_list(const json_t *object, const char *key, size_t entry_size, struct fault *fault,
+                    const json_t **ret_list, void **ret_room, int *ret_n)
+{
+    const json_t *list = json_object_get(object, key);
+    size_t n = json_array_size(list);
+    if (!json_is_array(list) || n > INT_MAX)
+        return fault_set(fault, EINVAL, "%s: not there, or no list", key);
+    void *room = calloc(n + 1, entry_size);
+    if (!room)
+        return fault_set(fault, ENOMEM, "out of memory");
+    *ret_list = list;
+    *ret_room = room;
+    *ret_n = (int)n;
+    return 0;
+}
+
+static int decode_gpu(const json_t *object, struct fault *fault, struct gpu_identity *gpu)
+{
+    int r = copy_text(object, "uuid", gpu->uuid, sizeof gpu->uuid, fault);
+    if (r == 0)
+        r = copy_text(object, "label", gpu->label, sizeof gpu->label, fault);
+    if (r == 0)
+        r = copy_text(object, "name", gpu->name, sizeof gpu->name, fault);
+    if (r == 0)
+        r = get_integer(object, "mem_total_bytes", 0, INT64_MAX, fault, &gpu->mem_total_bytes);
+    if (r == 0)
+        r = get_flag(object, "is_place", fault, &gpu->is_place);
+    if (r == 0)
+        r = get_flag(object, "is_mig_instance", fault, &gpu->is_mig_instance);
+    return r;
+}
+
+static int decode_gpus(const json_t *body, struct fault *fault, struct event *event)
+{
+    const json_t *list;
+    void *room;
+    int n, r = get_list(body, "gpus", sizeof *event->gpus.list, fault, &list, &room, &n);
+    if (r < 0)
+        return r;
+    struct gpu_identity *gpus = room;
+    for (int i = 0; i < n; i++) {
+        r = decode_gpu(json_array_get(list, (size_t)i), fault, &gpus[i]);
+        if (r < 0) {
+            free(gpus);
+            return fault_prefix(fault, r, "gpus, entry %d", i);
+        }
+    }
+    event->gpus.list = gpus;
+    event->gpus.n = n;
+    return 0;
+}
+
+static int decode_submit(const json_t *body, store_find_policy *find_policy, struct fault *fault, struct event *event)
+{
+    struct task_request *request = &event->submit.request;
+    int64_t uid = 0;
+    int r = get_integer(body, "uid", 0, UINT32_MAX, fault, &uid);
+    event->submit.uid = (uint32_t)uid;
+    if (r == 0)
+        r = get_flag(body, "held", fault, &event->submit.held);
+    if (r == 0)
+        r = get_int(body, "gpus", 1, INT_MAX, fault, &request->gpus);
+    if (r == 0)
+        r = get_policy(body, find_policy, fault, &request->policy);
+    if (r == 0)
+        r = get_flag(body, "exclusive", fault, &request->exclusive);
+    if (r == 0)
+        r = get_sharing(body, fault, &request->sharing);
+    if (r == 0)
+        r = get_need(body, fault, &request->need);
+    if (r == 0)
+        r = get_integer(body, "time_limit_us", 0, INT64_MAX, fault, &request->time_limit_us);
+    return r;
+}
+
+static int decode_exited(const json_t *body, struct fault *fault, struct event *event)
+{
+    const char *name;
+    int r = get_text(body, "failure", fault, &name);
+    if (r == 0 && !failure_parse(name, &event->exited.failure))
+        r = no_such_name("failure", name, fault);
+    if (r == 0)
+        r = get_int(body, "code", INT_MIN, INT_MAX, fault, &event->exited.code);
+    if (r == 0)
+        r = get_int(body, "signal", 0, INT_MAX, fault, &event->exited.signal);
+    return r;
+}
+
+static int decode_place(const json_t *body, struct fault *fault, struct event *event)
+{
+    const json_t *list;
+    void *room;
+    int n, r = get_flag(body, "whole", fault, &event->place.whole);
+    if (r == 0)
+        r = get_sharing(body, fault, &event->place.sharing);
+    if (r == 0)
+        r = get_list(body, "gpus", sizeof *event->place.gpus, fault, &list, &room, &n);
+    if (r < 0)
+        return r;
+    int *gpus = room;
+    for (int i = 0; i < n; i++) {
+        const json_t *index = json_array_get(list, (size_t)i);
+        if (!json_is_integer(index) || json_integer_value(index) < 0 || json_integer_value(index) > INT_MAX) {
+            free(gpus);
+            return fault_set(fault, EINVAL, "gpus, entry %d: not the index of a GPU", i);
+        }
+        gpus[i] = (int)json_integer_value(index);
+    }
+    event->place.gpus = gpus;
+    event->place.n = n;
+    return 0;
+}
+
+static int decode_end(const json_t *body, struct fault *fault, struct event *event)
+{
+    const char *name;
+    int r = get_text(body, "state", fault, &name);
+    if (r < 0)
+        return r;
+    for (int i = 0; i < TASK_STATES; i++) {
+        if (task_state_is_done((enum task_state)i) && strcmp(task_state_name((enum task_state)i), name) == 0) {
+            event->end = (enum task_state)i;
+            return 0;
+        }
+    }
+    return no_such_name("state", name, fault);
+}
+
+int event_decode(const json_t *body, store_find_policy *find_policy, struct fault *fault, struct event *event)
+{
+    if (!json_is_object(body))
+        return fault_set(fault, EINVAL, "no object");
+    switch (event->kind) {
+    case EVENT_GPUS:
+        return decode_gpus(body, fault, event);
+    case EVENT_SUBMIT:
+        return decode_submit(body, find_policy, fault, event);
+    case EVENT_ESTIMATE:
+        return get_need(body, fault, &event->estimate);
+    case EVENT_EXITED:
+        return decode_exited(body, fault, event);
+    case EVENT_PLACE:
+        return decode_place(body, fault, event);
+    case EVENT_END:
+        return decode_end(body, fault, event);
+    case EVENT_SAMPLE:
+    case EVENT_TICK:
+        return fault_set(fault, EINVAL, "%s is no event for the log", event_name(event->kind));
+    default:
+        return 0;
+    }
+}
+
+void event_release(struct event *event)
+{
+    if (event->kind == EVENT_GPUS)
+        free((void *)event->gpus.list);
+    else if (event->kind == EVENT_PLACE)
+        free((void *)event->place.gpus);
+}

@@ -1,0 +1,82 @@
+/* The tables, and how an older version's become this version's. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "store/store_private.h"
+
+/*
+ * changes[v] makes version v + 1 out of version v; never edited once released.
+ *
+ * live: the tasks that have not ended, and the event that gave a task the GPUs it holds now. It follows from the
+ * events; it is there so that a restart does not read all of history.
+ */
+static const char *const changes[] = {
+    "CREATE TABLE events(seq INTEGER PRIMARY KEY, task INTEGER NOT NULL, kind TEXT NOT NULL, time_us INTEGER NOT NULL,"
+    "  wall_us INTEGER NOT NULL, body TEXT NOT NULL, detail TEXT);"
+    "CREATE INDEX events_of_task ON events(task);"
+    "CREATE TABLE live(task INTEGER PRIMARY KEY, placed_seq INTEGER);"
+    "CREATE TABLE blobs(id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, data BLOB NOT NULL);"
+    "CREATE TABLE blob_uses(task INTEGER NOT NULL, blob INTEGER NOT NULL, PRIMARY KEY(task, blob)) WITHOUT ROWID;"
+    "CREATE INDEX tasks_of_blob ON blob_uses(blob);"
+    "CREATE TABLE ended(seq INTEGER PRIMARY KEY, task INTEGER NOT NULL UNIQUE, uid INTEGER NOT NULL, state TEXT NOT "
+    "NULL,"
+    "  submitted_wall_us INTEGER NOT NULL, ended_wall_us INTEGER NOT NULL, wait_us INTEGER NOT NULL,"
+    "  exec_us INTEGER NOT NULL, jct_us INTEGER NOT NULL, oom_count INTEGER NOT NULL);"
+    "CREATE INDEX ended_of_user ON ended(uid);"
+    "CREATE INDEX ended_at ON ended(ended_wall_us);"
+    "CREATE TABLE records(task INTEGER PRIMARY KEY, record TEXT NOT NULL);",
+};
+
+enum { VERSION = sizeof changes / sizeof *changes };
+
+static int get_number(const struct store *store, const char *query, struct fault *fault, int *ret_number)
+{
+    sqlite3_stmt *statement;
+    if (sqlite3_prepare_v2(store->db, query, -1, &statement, NULL) != SQLITE_OK)
+        return statement_fault(store, fault);
+    int r = statement_step(store, statement, fault);
+    if (r > 0)
+        *ret_number = sqlite3_column_int(statement, 0);
+    sqlite3_finalize(statement);
+    return r < 0 ? r : 0;
+}
+
+static int execute(const struct store *store, const char *sql, struct fault *fault)
+{
+    return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : statement_fault(store, fault);
+}
+
+static int change_from(const struct store *store, int version, struct fault *fault)
+{
+    char set_version[64];
+    snprintf(set_version, sizeof set_version, "PRAGMA user_version = %d", (int)VERSION);
+    int r = execute(store, "BEGIN IMMEDIATE", fault);
+    for (; r == 0 && version < (int)VERSION; version++)
+        r = execute(store, changes[version], fault);
+    if (r == 0)
+        r = execute(store, set_version, fault);
+    if (r == 0)
+        r = execute(store, "COMMIT", fault);
+    if (r < 0)
+        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    return r;
+}
+
+int schema_bring_up_to_date(struct store *store, struct fault *fault)
+{
+    int version = 0, tables = 0;
+    int r = get_number(store, "PRAGMA user_version", fault, &version);
+    if (r == 0)
+        r = get_number(store, "SELECT count(*) FROM sqlite_schema", fault, &tables);
+    if (r < 0)
+        return r;
+    if (version < 0 || (version == 0 && tables > 0))
+        return store_damaged(store, fault, "a database of something else, not colloc's event log");
+    if (version > (int)VERSION)
+        return fault_set(
+            fault, EPROTO,
+            "%s: written by a newer colloc (version %d of the log; this one knows up to %d): install that colloc "
+            "again, or begin a new log in another folder",
+            store->path, version, (int)VERSION);
+    return version == (int)VERSION ? 0 : change_from(store, version, fault);
+}

@@ -1,0 +1,143 @@
+/* Every SQL statement that runs more than once, and how they run. */
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "store/store_private.h"
+
+static const char *const texts[STATEMENTS] = {
+    [BEGIN] = "BEGIN IMMEDIATE",
+    [COMMIT] = "COMMIT",
+    [ADD_EVENT] = "INSERT INTO events(task, kind, time_us, wall_us, body, detail) VALUES(?, ?, ?, ?, ?, ?)",
+    [ADD_LIVE] = "INSERT INTO live(task) VALUES(?)",
+    [SET_PLACED] = "UPDATE live SET placed_seq = ? WHERE task = ?",
+    [DELETE_LIVE] = "DELETE FROM live WHERE task = ?",
+    [GET_EVENT] = "SELECT task, kind, time_us, wall_us, body, detail FROM events WHERE seq = ?",
+    [REPLAY] = "SELECT seq FROM events WHERE task IN (SELECT 0 UNION SELECT task FROM live UNION"
+               "  SELECT task FROM events WHERE seq >= (SELECT min(placed_seq) FROM live)) ORDER BY seq",
+    [TASK_EVENTS] = "SELECT seq FROM events WHERE task = ? ORDER BY seq",
+    [LAST] = "SELECT (SELECT max(task) FROM events), (SELECT time_us FROM events ORDER BY seq DESC LIMIT 1)",
+    [ADD_BLOB] = "INSERT INTO blobs(key, data) VALUES(?, ?) ON CONFLICT DO NOTHING",
+    [ADD_BLOB_USE] = "INSERT INTO blob_uses(task, blob) SELECT ?, id FROM blobs WHERE key = ? ON CONFLICT DO NOTHING",
+    [GET_BLOB] = "SELECT data FROM blobs WHERE key = ?",
+    [ADD_ENDED] =
+        "INSERT INTO ended(task, uid, state, submitted_wall_us, ended_wall_us, wait_us, exec_us, jct_us, oom_count)"
+        " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    [ADD_RECORD] = "INSERT INTO records(task, record) VALUES(?, ?)",
+    [GET_RECORD] = "SELECT record FROM records WHERE task = ?",
+    [TOTALS] = "SELECT state, count(*), sum(wait_us), sum(exec_us), sum(jct_us), sum(oom_count), sum(oom_count > 0),"
+               "  min(submitted_wall_us), max(ended_wall_us) FROM ended GROUP BY state",
+    [OLDEST_ENDED] = "SELECT task FROM ended WHERE ended_wall_us < ? AND task < (SELECT max(task) FROM events)"
+                     " ORDER BY ended_wall_us LIMIT 1",
+    [DELETE_EVENTS] = "DELETE FROM events WHERE task = ?",
+    [DELETE_BLOBS] = "DELETE FROM blobs WHERE id IN (SELECT blob FROM blob_uses WHERE task = ?1) AND NOT EXISTS"
+                     "  (SELECT 1 FROM blob_uses WHERE blob = blobs.id AND task <> ?1)",
+    [DELETE_BLOB_USES] = "DELETE FROM blob_uses WHERE task = ?",
+    [DELETE_RECORD] = "DELETE FROM records WHERE task = ?",
+    [DELETE_ENDED] = "DELETE FROM ended WHERE task = ?",
+};
+
+int statements_prepare(struct store *store, struct fault *fault)
+{
+    for (int i = 0; i < STATEMENTS; i++)
+        if (sqlite3_prepare_v3(store->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &store->statements[i], NULL) !=
+            SQLITE_OK)
+            return statement_fault(store, fault);
+    return 0;
+}
+
+void statements_finalize(struct store *store)
+{
+    for (int i = 0; i < STATEMENTS; i++)
+        sqlite3_finalize(store->statements[i]);
+}
+
+/* A full disk shows as SQLITE_FULL or, below a failed write, in errno. */
+static int errno_of(sqlite3 *db)
+{
+    int system = sqlite3_system_errno(db);
+    switch (sqlite3_errcode(db)) {
+    case SQLITE_FULL:
+        return ENOSPC;
+    case SQLITE_NOMEM:
+        return ENOMEM;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return EBUSY;
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+        return EROFS;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return EUCLEAN;
+    case SQLITE_CANTOPEN:
+    case SQLITE_IOERR:
+        return system == EDQUOT ? ENOSPC : system > 0 ? system : EIO;
+    default:
+        return EIO;
+    }
+}
+
+int statement_fault(const struct store *store, struct fault *fault)
+{
+    const char *message = sqlite3_errmsg(store->db);
+    int errnum = errno_of(store->db);
+    if (errnum == EUCLEAN)
+        return store_damaged(store, fault, "%s", message);
+    if (errnum == ENOSPC)
+        return fault_set(fault, ENOSPC, "%s: the disk is full (or a quota is): nothing was recorded", store->path);
+    if (sqlite3_errcode(store->db) == SQLITE_IOERR || sqlite3_errcode(store->db) == SQLITE_CANTOPEN)
+        return fault_set(fault, errnum, "%s: %s: %s", store->path, message, strerror(errnum));
+    return fault_set(fault, errnum, "%s: %s", store->path, message);
+}
+
+static void bind_all(sqlite3_stmt *statement, const char *types, va_list args)
+{
+    for (int i = 1; *types; types++, i++) {
+        if (*types == 'i') {
+            sqlite3_bind_int64(statement, i, va_arg(args, int64_t));
+        } else if (*types == 't') {
+            sqlite3_bind_text(statement, i, va_arg(args, const char *), -1, SQLITE_STATIC);
+        } else {
+            const void *data = va_arg(args, const void *);
+            size_t size = va_arg(args, size_t);
+            sqlite3_bind_blob64(statement, i, size ? data : "", size, SQLITE_STATIC);
+        }
+    }
+}
+
+void statement_bind(sqlite3_stmt *statement, const char *types, ...)
+{
+    va_list args;
+    va_start(args, types);
+    bind_all(statement, types, args);
+    va_end(args);
+}
+
+int statement_step(const struct store *store, sqlite3_stmt *statement, struct fault *fault)
+{
+    int r = sqlite3_step(statement);
+    return r == SQLITE_ROW ? 1 : r == SQLITE_DONE ? 0 : statement_fault(store, fault);
+}
+
+void statement_reset(sqlite3_stmt *statement)
+{
+    sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement);
+}
+
+int statement_write(struct store *store, enum statement which, struct fault *fault, const char *types, ...)
+{
+    if (sqlite3_get_autocommit(store->db))
+        return fault_set(fault, EINVAL, "%s: no transaction is open (or it has been rolled back)", store->path);
+    sqlite3_stmt *statement = store->statements[which];
+    va_list args;
+    va_start(args, types);
+    bind_all(statement, types, args);
+    va_end(args);
+    int r = statement_step(store, statement, fault);
+    statement_reset(statement);
+    if (r < 0)
+        store_rollback(store);
+    return r;
+}

@@ -1,0 +1,191 @@
+#include "store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "store/store_private.h"
+
+int store_damaged(const struct store *store, struct fault *fault, const char *format, ...)
+{
+    char what[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    return fault_set(
+        fault, EUCLEAN,
+        "%s: %s. Restore it from a backup, or move it away to begin with an empty log (sqlite3's .recover may "
+        "save what is in it)",
+        store->path, what);
+}
+
+char *store_dump_json(const json_t *object)
+{
+    return json_dumps(object, JSON_COMPACT);
+}
+
+json_t *store_load_json(sqlite3_stmt *statement, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(statement, column);
+    return text ? json_loadb(text, (size_t)sqlite3_column_bytes(statement, column), JSON_ALLOW_NUL, NULL) : NULL;
+}
+
+/* Somebody who may write to the folder could put another log, or a link, in the log's place. */
+static int check_folder(const char *folder, struct fault *fault)
+{
+    struct stat status;
+    int r = file_make_folders(folder, 0700);
+    if (r == 0 && stat(folder, &status) < 0)
+        r = -errno;
+    if (r < 0)
+        return fault_set(fault, -r, "%s: %s", folder, strerror(-r));
+    if (status.st_uid != geteuid())
+        return fault_set(fault, EPERM,
+                         "%s: belongs to user %u, not to %u who runs this: name another folder for the event log",
+                         folder, (unsigned)status.st_uid, (unsigned)geteuid());
+    if (status.st_mode & S_IWOTH)
+        return fault_set(fault, EPERM, "%s: everybody may write to it: `chmod o-w %s`, or name another folder", folder,
+                         folder);
+    return 0;
+}
+
+static int open_lock(const char *path, struct fault *fault, int *ret_fd)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return fault_set(fault, errno, "%s: %s", path, strerror(errno));
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        *ret_fd = fd;
+        return 0;
+    }
+    int errnum = errno;
+    char pid[16] = "";
+    ssize_t n = pread(fd, pid, sizeof pid - 1, 0);
+    close(fd);
+    if (errnum != EWOULDBLOCK)
+        return fault_set(fault, errnum, "%s: %s", path, strerror(errnum));
+    pid[n > 0 ? strcspn(pid, "\n") : 0] = '\0';
+    return fault_set(fault, EBUSY,
+                     "%s: another collocd (process %s) has this event log open: stop it first, or name another "
+                     "folder",
+                     path, *pid ? pid : "unknown");
+}
+
+/*
+ * Takes the lock and makes sure that there is a file for SQLite, readable by nobody else (environments may hold
+ * secrets). A log that was there once and is empty now has been cut off: SQLite would quietly begin anew.
+ */
+static int claim(struct store *store, const char *folder, struct fault *fault)
+{
+    char lock_path[PATH_MAX];
+    struct stat lock, log;
+    if (snprintf(lock_path, sizeof lock_path, "%s/colloc.lock", folder) >= (int)sizeof lock_path)
+        return fault_set(fault, ENAMETOOLONG, "%s: the path is too long", folder);
+    snprintf(store->path, sizeof store->path, "%s/colloc.db", folder);
+    int r = open_lock(lock_path, fault, &store->lock_fd);
+    if (r < 0)
+        return r;
+    int fd = open(store->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return fault_set(fault, errno, "%s: %s", store->path, strerror(errno));
+    bool cut_off = fstat(fd, &log) == 0 && fstat(store->lock_fd, &lock) == 0 && log.st_size == 0 && lock.st_size > 0;
+    close(fd);
+    return cut_off ? store_damaged(store, fault, "empty, but it was not") : 0;
+}
+
+/* From now on the lock file names us to others. Without room for that, they are told "unknown". */
+static void sign_lock(const struct store *store)
+{
+    char pid[16];
+    int n = snprintf(pid, sizeof pid, "%d\n", (int)getpid());
+    if (ftruncate(store->lock_fd, 0) == 0)
+        (void)!pwrite(store->lock_fd, pid, (size_t)n, 0);
+}
+
+static int check_integrity(struct store *store, struct fault *fault)
+{
+    sqlite3_stmt *statement;
+    if (sqlite3_prepare_v2(store->db, "PRAGMA quick_check(1)", -1, &statement, NULL) != SQLITE_OK)
+        return statement_fault(store, fault);
+    int r = statement_step(store, statement, fault);
+    const char *found = r > 0 ? (const char *)sqlite3_column_text(statement, 0) : NULL;
+    if (r >= 0)
+        r = found && strcmp(found, "ok") == 0 ? 0
+                                              : store_damaged(store, fault, "damaged: %s", found ? found : "no answer");
+    sqlite3_finalize(statement);
+    return r;
+}
+
+static int open_database(struct store *store, struct fault *fault)
+{
+    if (sqlite3_open_v2(store->path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+        return statement_fault(store, fault);
+    sqlite3_busy_timeout(store->db, 1000);
+    int r = check_integrity(store, fault);
+    if (r == 0 && sqlite3_exec(store->db,
+                               "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -2048;"
+                               "PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 8388608",
+                               NULL, NULL, NULL) != SQLITE_OK)
+        r = statement_fault(store, fault);
+    if (r == 0)
+        r = schema_bring_up_to_date(store, fault);
+    return r == 0 ? statements_prepare(store, fault) : r;
+}
+
+int store_open(const char *folder, struct fault *fault, struct store **ret_store)
+{
+    int r = check_folder(folder, fault);
+    if (r < 0)
+        return r;
+    struct store *store = calloc(1, sizeof *store);
+    if (!store)
+        return fault_set(fault, ENOMEM, "out of memory");
+    store->lock_fd = -1;
+    r = claim(store, folder, fault);
+    if (r == 0)
+        r = open_database(store, fault);
+    if (r < 0) {
+        store_close(store);
+        return r;
+    }
+    sign_lock(store);
+    *ret_store = store;
+    return 0;
+}
+
+void store_close(struct store *store)
+{
+    if (!store)
+        return;
+    statements_finalize(store);
+    sqlite3_close(store->db);
+    if (store->lock_fd >= 0)
+        close(store->lock_fd);
+    free(store);
+}
+
+int store_begin(struct store *store, struct fault *fault)
+{
+    int r = statement_step(store, store->statements[BEGIN], fault);
+    statement_reset(store->statements[BEGIN]);
+    return r;
+}
+
+int store_commit(struct store *store, struct fault *fault)
+{
+    return statement_write(store, COMMIT, fault, "");
+}
+
+void store_rollback(struct store *store)
+{
+    if (!sqlite3_get_autocommit(store->db))
+        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+}

@@ -1,0 +1,77 @@
+/* What the files of this room share: the open database, its statements, and faults in its words. */
+#ifndef COLLOC_STORE_STORE_PRIVATE_H
+#define COLLOC_STORE_STORE_PRIVATE_H
+
+#include <limits.h>
+#include <sqlite3.h>
+#include <stdbool.h>
+
+#include "store/store.h"
+
+enum statement {
+    BEGIN,
+    COMMIT,
+    ADD_EVENT,
+    ADD_LIVE,
+    SET_PLACED,
+    DELETE_LIVE,
+    GET_EVENT,
+    REPLAY,
+    TASK_EVENTS,
+    LAST,
+    ADD_BLOB,
+    ADD_BLOB_USE,
+    GET_BLOB,
+    ADD_ENDED,
+    ADD_RECORD,
+    GET_RECORD,
+    TOTALS,
+    OLDEST_ENDED,
+    DELETE_EVENTS,
+    DELETE_BLOBS,
+    DELETE_BLOB_USES,
+    DELETE_RECORD,
+    DELETE_ENDED,
+    STATEMENTS
+};
+
+struct store {
+    sqlite3 *db;
+    sqlite3_stmt *statements[STATEMENTS];
+    int lock_fd;
+    char path[PATH_MAX];
+};
+
+/* Creates the tables of this version, or changes those of an older one into them. */
+int schema_bring_up_to_date(struct store *store, struct fault *fault);
+
+int statements_prepare(struct store *store, struct fault *fault);
+void statements_finalize(struct store *store);
+
+/* What the database says is wrong now, in words. Returns -errno. */
+int statement_fault(const struct store *store, struct fault *fault);
+
+/*
+ * Binds all parameters, one argument for each letter of `types`: 'i' int64_t, 't' const char * (may be NULL), 'b' const
+ * void * and size_t. Texts and blobs must live until the statement is reset.
+ */
+void statement_bind(sqlite3_stmt *statement, const char *types, ...);
+
+/* 1: a row is there; 0: no (further) row; negative: a fault. */
+int statement_step(const struct store *store, sqlite3_stmt *statement, struct fault *fault);
+void statement_reset(sqlite3_stmt *statement);
+
+/* Binds as above and carries out a statement that writes. Refuses without a transaction; rolls it back on a fault. */
+int statement_write(struct store *store, enum statement which, struct fault *fault, const char *types, ...);
+
+/* A fault about something in the database that cannot be right: prefixed with its path, -EUCLEAN. */
+int store_damaged(const struct store *store, struct fault *fault, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* A JSON object as compact text; NULL when memory is out. */
+char *store_dump_json(const json_t *object);
+
+/* The JSON in a column; NULL for NULL and for no JSON. */
+json_t *store_load_json(sqlite3_stmt *statement, int column);
+
+#endif

@@ -1,0 +1,281 @@
+/*
+ * Random walks: thousands of events, sensible and senseless, over random machines. After every step the whole state
+ * fits together, and a second core that is given only what a log would hold is in the same state.
+ */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/core.h"
+#include "policy/policy.h"
+#include "world.h"
+
+#define WALKS     24
+#define STEPS     1500
+#define GPUS_MAX  6
+#define TASKS_MAX 120
+
+struct walk {
+    uint64_t random;
+    struct core *core, *replayed;
+    int64_t now_us;
+    uint64_t next_task;
+    int n_gpus;
+    struct gpu_identity gpus[GPUS_MAX];
+    struct task_memory memory[TASKS_MAX];
+    int accepted[EVENT_KINDS], refused[EVENT_KINDS];
+};
+
+static uint64_t draw(struct walk *walk, uint64_t below)
+{
+    walk->random ^= walk->random << 13;
+    walk->random ^= walk->random >> 7;
+    walk->random ^= walk->random << 17;
+    return (walk->random >> 11) % below;
+}
+
+static bool chance(struct walk *walk, int per_cent)
+{
+    return draw(walk, 100) < (uint64_t)per_cent;
+}
+
+static const struct policy *any_policy(struct walk *walk)
+{
+    return policy_all()[draw(walk, 5)];
+}
+
+static struct need any_need(struct walk *walk)
+{
+    static const int64_t sizes[] = {0, 300 * MIB, 6 * GIB, 20 * GIB, 200 * GIB, INT64_MAX};
+    return (struct need){(enum need_kind)draw(walk, 4), sizes[draw(walk, 6)]};
+}
+
+static void make_submit(struct walk *walk, struct event *event)
+{
+    struct task_request *request = &event->submit.request;
+    event->task = chance(walk, 3) ? draw(walk, walk->next_task + 1) : walk->next_task++;
+    event->submit.uid = (uint32_t)draw(walk, 3);
+    event->submit.held = chance(walk, 10);
+    request->gpus = chance(walk, 70) ? 1 : (int)draw(walk, (uint64_t)walk->n_gpus + 2);
+    request->policy = chance(walk, 50) ? any_policy(walk) : NULL;
+    request->exclusive = chance(walk, 10);
+    request->sharing = chance(walk, 50) ? SHARING_MPS : SHARING_STREAMS;
+    request->need = any_need(walk);
+    request->time_limit_us = chance(walk, 20) ? (int64_t)draw(walk, 60) * SECOND_US : 0;
+}
+
+static struct reading any_reading(struct walk *walk, double most)
+{
+    return chance(walk, 10) ? READING_NONE : reading_of(most * (double)draw(walk, 101) / 100);
+}
+
+static void make_sample(struct walk *walk, struct event *event)
+{
+    struct core_sample *sample = &event->sample;
+    const struct cluster_view *view = core_view(walk->core);
+    sample->gpu = chance(walk, 3) ? (int)draw(walk, 100) - 50 : (int)draw(walk, (uint64_t)walk->n_gpus);
+    sample->lost = chance(walk, 2);
+    sample->tasks = walk->memory;
+    bool known = sample->gpu >= 0 && sample->gpu < view->n_gpus;
+    bool empty = known && view->gpus[sample->gpu].n_residents == 0;
+    sample->mem_used_bytes = empty && chance(walk, 80) ? reading_of(0) : any_reading(walk, 40.0 * (double)GIB);
+    sample->smact = any_reading(walk, 0.9);
+    sample->utilisation = any_reading(walk, 1);
+    sample->foreign_processes = chance(walk, 90) ? reading_of(0) : any_reading(walk, 2);
+    for (int i = 0; known && i < view->gpus[sample->gpu].n_residents; i++)
+        if (chance(walk, 80))
+            walk->memory[sample->n_tasks++] =
+                (struct task_memory){view->gpus[sample->gpu].residents[i].task, any_reading(walk, 10.0 * (double)GIB)};
+    if (chance(walk, 5))
+        walk->memory[sample->n_tasks++] = (struct task_memory){draw(walk, 1000), reading_of(1)};
+}
+
+static void make_gpus(struct walk *walk, struct event *event)
+{
+    for (int i = 0; i < walk->n_gpus; i++) {
+        struct gpu_identity *id = &walk->gpus[i];
+        snprintf(id->uuid, sizeof id->uuid, "GPU-%d", i);
+        snprintf(id->label, sizeof id->label, "%d", i);
+        id->mem_total_bytes = i == 1 ? 10 * GIB : 40 * GIB;
+        id->is_mig_instance = i == 1 && walk->n_gpus > 2;
+        id->is_place = chance(walk, 95);
+    }
+    event->gpus.list = walk->gpus;
+    event->gpus.n = chance(walk, 80) ? walk->n_gpus : (int)draw(walk, (uint64_t)walk->n_gpus + 1);
+}
+
+static struct event make_input(struct walk *walk)
+{
+    static const enum event_kind often[] = {EVENT_SAMPLE,   EVENT_SAMPLE,  EVENT_SAMPLE,  EVENT_SAMPLE, EVENT_SAMPLE,
+                                            EVENT_SUBMIT,   EVENT_STARTED, EVENT_STARTED, EVENT_EXITED, EVENT_EXITED,
+                                            EVENT_ESTIMATE, EVENT_TICK,    EVENT_RELEASE};
+    static const enum event_kind seldom[] = {EVENT_UNSTARTED, EVENT_CANCEL, EVENT_HOLD, EVENT_GPUS, EVENT_TICK};
+    struct event event = {.time_us = walk->now_us};
+    event.kind = chance(walk, 85) ? often[draw(walk, 13)] : seldom[draw(walk, 5)];
+    event.task = chance(walk, 5) ? draw(walk, UINT64_MAX) : draw(walk, walk->next_task + 1);
+    if (event.kind == EVENT_SUBMIT)
+        make_submit(walk, &event);
+    else if (event.kind == EVENT_SAMPLE)
+        make_sample(walk, &event);
+    else if (event.kind == EVENT_GPUS)
+        make_gpus(walk, &event);
+    else if (event.kind == EVENT_ESTIMATE)
+        event.estimate = any_need(walk);
+    else if (event.kind == EVENT_EXITED)
+        event.exited = (struct task_exit){chance(walk, 50) ? FAILURE_GPU_OOM : (enum failure_class)draw(walk, 9), 1, 0};
+    return event;
+}
+
+static bool is_logged(enum event_kind kind)
+{
+    return kind != EVENT_SAMPLE && kind != EVENT_TICK;
+}
+
+static void assert_same(char *expected, char *actual)
+{
+    assert_string_equal(expected, actual);
+    free(expected);
+    free(actual);
+}
+
+static void replay_step(struct walk *walk, const struct event *input)
+{
+    int n;
+    const struct effect *effects = core_effects(walk->core, &n);
+    if (is_logged(input->kind))
+        assert_int_equal(core_apply(walk->replayed, input), 0);
+    for (int i = 0; i < n; i++)
+        if (effects[i].kind == EFFECT_APPEND) {
+            assert_int_equal(core_apply(walk->replayed, &effects[i].event), 0);
+            walk->accepted[effects[i].event.kind]++;
+        }
+}
+
+static void step(struct walk *walk)
+{
+    walk->now_us += (int64_t)draw(walk, 1500000);
+    struct event event = make_input(walk);
+    char *before = world_digest(walk->core);
+    int r = core_step(walk->core, &event);
+    assert_true(r >= 0);
+    if (r == 0) {
+        replay_step(walk, &event);
+        free(before);
+    } else {
+        assert_same(before, world_digest(walk->core));
+    }
+    (r ? walk->refused : walk->accepted)[event.kind]++;
+    world_check(walk->core);
+    assert_same(world_digest(walk->core), world_digest(walk->replayed));
+}
+
+static void explain_all(const struct walk *walk)
+{
+    char text[512];
+    for (const struct task *task = core_next_task(walk->core, 0); task; task = core_next_task(walk->core, task->id)) {
+        core_explain(walk->core, task->id, walk->now_us, text, sizeof text);
+        assert_int_equal(text[0] != '\0', task->queue || task->state == TASK_HELD);
+        assert_int_equal(strcmp(core_reason_word(walk->core, task->id), "None") != 0, text[0] != '\0');
+    }
+}
+
+static void check_no_task_lost(const struct walk *walk, uint64_t submitted)
+{
+    uint64_t n = 0;
+    for (const struct task *task = core_next_task(walk->core, 0); task; task = core_next_task(walk->core, task->id))
+        n++;
+    assert_int_equal(n, submitted);
+}
+
+static struct walk start_walk(uint64_t seed)
+{
+    struct walk walk = {.random = seed * 0x9E3779B97F4A7C15u + 1, .next_task = 1};
+    struct core_settings settings = core_settings_default();
+    settings.policy = any_policy(&walk);
+    settings.conditions.tasks_per_gpu_max = (int)draw(&walk, 4);
+    settings.settle_us = (int64_t)draw(&walk, 10) * SECOND_US;
+    settings.recoveries_max = (int)draw(&walk, 4);
+    walk.core = core_create(&settings);
+    walk.replayed = core_create(&settings);
+    walk.n_gpus = 1 + (int)draw(&walk, GPUS_MAX);
+    struct event event = {.kind = EVENT_GPUS};
+    make_gpus(&walk, &event);
+    assert_int_equal(core_step(walk.core, &event), 0);
+    assert_int_equal(core_apply(walk.replayed, &event), 0);
+    return walk;
+}
+
+static void end_walk(struct walk *walk)
+{
+    core_destroy(walk->core);
+    core_destroy(walk->replayed);
+}
+
+static void walks_keep_the_state_sound_and_replayable(void **state)
+{
+    int accepted[EVENT_KINDS] = {0}, refused[EVENT_KINDS] = {0}, ends[TASK_STATES] = {0};
+    for (uint64_t seed = 1; seed <= WALKS; seed++) {
+        struct walk walk = start_walk(seed);
+        for (int i = 0; i < STEPS && walk.next_task < TASKS_MAX; i++)
+            step(&walk);
+        explain_all(&walk);
+        check_no_task_lost(&walk, (uint64_t)walk.accepted[EVENT_SUBMIT]);
+        for (int i = 0; i < EVENT_KINDS; i++) {
+            accepted[i] += walk.accepted[i];
+            refused[i] += walk.refused[i];
+        }
+        for (const struct task *task = core_next_task(walk.core, 0); task; task = core_next_task(walk.core, task->id))
+            ends[task->state]++;
+        end_walk(&walk);
+    }
+    /* The walks have been everywhere. */
+    for (enum event_kind kind = EVENT_GPUS; kind < EVENT_KINDS; kind++) {
+        bool is_refusable = kind < EVENT_TICK && kind != EVENT_GPUS;
+        assert_true(accepted[kind] > 0);
+        assert_int_equal(refused[kind] > 0, is_refusable);
+    }
+    for (int i = TASK_COMPLETED; i < TASK_STATES; i++)
+        assert_true(ends[i] > 0);
+}
+
+/* A crash may cut the log anywhere. Whatever is there must lead on: no task stays where nothing ever moves it. */
+static void a_log_cut_anywhere_leads_on(void **state)
+{
+    for (uint64_t seed = 1; seed <= WALKS; seed++) {
+        struct walk walk = start_walk(seed);
+        int steps = (int)draw(&walk, 600);
+        for (int i = 0; i < steps; i++)
+            step(&walk);
+        struct event last;
+        do {
+            last = make_input(&walk);
+        } while (!is_logged(last.kind) || core_apply(walk.replayed, &last) != 0);
+
+        walk.now_us += SECOND_US;
+        struct event tick = {.kind = EVENT_TICK, .time_us = walk.now_us};
+        assert_int_equal(core_step(walk.replayed, &tick), 0);
+        world_check(walk.replayed);
+        for (const struct task *task = core_next_task(walk.replayed, 0); task;
+             task = core_next_task(walk.replayed, task->id)) {
+            if (!task_state_holds_gpus(task->state))
+                continue;
+            assert_int_equal(world_input(walk.replayed, walk.now_us, EVENT_STARTED, task->id), 0);
+            assert_int_equal(world_count(walk.replayed, EFFECT_KILL, task->id), task->ending != FAILURE_NONE);
+        }
+        world_check(walk.replayed);
+        end_walk(&walk);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(walks_keep_the_state_sound_and_replayable),
+        cmocka_unit_test(a_log_cut_anywhere_leads_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,227 @@
+/* Events through the log: what comes back, in which order, and what a restart gets to see. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "core/policy.h"
+#include "unit.h"
+
+static struct store *reopen(struct store *store, const char *folder)
+{
+    store_close(store);
+    return open_log(folder);
+}
+
+static int check_events(void *context, const struct event *event, int64_t wall_us, const json_t *detail)
+{
+    int *seen = context;
+    assert_int_equal(wall_us, event->time_us + 1000);
+    switch (event->kind) {
+    case EVENT_GPUS:
+        assert_int_equal(event->gpus.n, 2);
+        assert_string_equal(event->gpus.list[1].uuid, "GPU-b");
+        assert_string_equal(event->gpus.list[1].label, "1");
+        assert_int_equal(event->gpus.list[1].mem_total_bytes, 40 * GIB);
+        assert_true(event->gpus.list[1].is_place && !event->gpus.list[1].is_mig_instance);
+        break;
+    case EVENT_SUBMIT:
+        assert_int_equal(event->submit.uid, 1000);
+        assert_false(event->submit.held);
+        assert_int_equal(event->submit.request.gpus, 1);
+        assert_ptr_equal(event->submit.request.policy, find_policy("magm"));
+        assert_int_equal(event->submit.request.sharing, SHARING_MPS);
+        assert_int_equal(event->submit.request.need.kind, NEED_ESTIMATED);
+        assert_int_equal(event->submit.request.need.bytes, 5 * GIB);
+        assert_int_equal(event->submit.request.time_limit_us, 60000000);
+        assert_string_equal(json_string_value(json_object_get(detail, "name")), "resnet");
+        break;
+    case EVENT_PLACE:
+        assert_int_equal(event->place.n, 1);
+        assert_int_equal(event->place.gpus[0], 1);
+        assert_null(detail);
+        break;
+    case EVENT_EXITED:
+        assert_int_equal(event->exited.failure, FAILURE_GPU_OOM);
+        assert_int_equal(event->exited.code, 1);
+        break;
+    default:
+        fail_msg("%s was never appended", event_name(event->kind));
+    }
+    ++*seen;
+    return 0;
+}
+
+static void events_come_back_as_they_were(void **state)
+{
+    struct store *store = open_log(*state);
+    struct event submit = submit_event(7, 20), exited = plain_event(EVENT_EXITED, 7, 40);
+    exited.exited = (struct task_exit){.failure = FAILURE_GPU_OOM, .code = 1};
+    json_t *detail = json_pack("{s:s}", "name", "resnet");
+    struct fault fault = {""};
+
+    begin(store);
+    append(store, gpus_event(10));
+    assert_int_equal(store_append(store, &submit, 1020, detail, &fault), 0);
+    append(store, place_event(7, 30));
+    append(store, exited);
+    commit(store);
+    json_decref(detail);
+    store = reopen(store, *state);
+
+    int seen = 0;
+    assert_int_equal(store_replay(store, find_policy, check_events, &seen, &fault), 0);
+    assert_int_equal(seen, 4);
+    uint64_t task;
+    int64_t time_us;
+    assert_int_equal(store_get_last(store, &fault, &task, &time_us), 0);
+    assert_int_equal(task, 7);
+    assert_int_equal(time_us, 40);
+    store_close(store);
+}
+
+static void an_empty_log_is_empty(void **state)
+{
+    struct store *store = open_log(*state);
+    uint64_t task = 99;
+    int64_t time_us = 99;
+    assert_string_equal(replayed(store), "");
+    assert_int_equal(store_get_last(store, NULL, &task, &time_us), 0);
+    assert_int_equal(task, 0);
+    assert_int_equal(time_us, 0);
+    store_close(store);
+}
+
+static void ended_tasks_are_not_replayed(void **state)
+{
+    struct store *store = open_log(*state);
+    begin(store);
+    append(store, gpus_event(1));
+    append(store, submit_event(1, 2));
+    append(store, submit_event(2, 3));
+    append(store, place_event(1, 4));
+    append(store, plain_event(EVENT_EXITED, 1, 5));
+    append(store, end_event(1, 6));
+    append(store, gpus_event(7));
+    commit(store);
+    assert_string_equal(replayed(store), "GPUS0 SUBMIT2 GPUS0 ");
+    store_close(store);
+}
+
+/* Task 2 had company in 1, which has ended; 3 had gone before 2 got its GPU. */
+static void who_was_there_with_a_running_task_is_replayed(void **state)
+{
+    struct store *store = open_log(*state);
+    begin(store);
+    for (uint64_t task = 1; task <= 3; task++)
+        append(store, submit_event(task, 1));
+    append(store, place_event(3, 2));
+    append(store, plain_event(EVENT_EXITED, 3, 3));
+    append(store, end_event(3, 3));
+    append(store, place_event(1, 4));
+    append(store, place_event(2, 5));
+    append(store, plain_event(EVENT_EXITED, 1, 6));
+    append(store, end_event(1, 6));
+    commit(store);
+    assert_string_equal(replayed(store), "SUBMIT1 SUBMIT2 PLACE1 PLACE2 EXITED1 END1 ");
+
+    begin(store);
+    append(store, plain_event(EVENT_UNSTARTED, 2, 7));
+    commit(store);
+    assert_string_equal(replayed(store), "SUBMIT2 PLACE2 UNSTARTED2 ");
+    store_close(store);
+}
+
+static void what_was_not_committed_never_was(void **state)
+{
+    struct store *store = open_log(*state);
+    begin(store);
+    append(store, submit_event(1, 1));
+    store_rollback(store);
+    begin(store);
+    append(store, submit_event(2, 1));
+    commit(store);
+    begin(store);
+    append(store, submit_event(3, 1));
+    store = reopen(store, *state);
+    assert_string_equal(replayed(store), "SUBMIT2 ");
+    store_close(store);
+}
+
+static void what_cannot_be_appended_is_refused(void **state)
+{
+    struct store *store = open_log(*state);
+    struct fault fault = {""};
+    struct event submit = submit_event(1, 1), tick = plain_event(EVENT_TICK, 0, 1),
+                 sample = plain_event(EVENT_SAMPLE, 1, 1), nobody = plain_event(EVENT_CANCEL, 0, 1);
+
+    assert_int_equal(store_append(store, &submit, 1, NULL, &fault), -EINVAL);
+    assert_non_null(strstr(fault.text, "no transaction"));
+    assert_int_equal(store_commit(store, &fault), -EINVAL);
+
+    begin(store);
+    assert_int_equal(store_append(store, &tick, 1, NULL, &fault), -EINVAL);
+    assert_int_equal(store_append(store, &sample, 1, NULL, &fault), -EINVAL);
+    assert_int_equal(store_append(store, &nobody, 1, NULL, &fault), -EINVAL);
+    json_t *list = json_array();
+    assert_int_equal(store_append(store, &submit, 1, list, &fault), -EINVAL);
+    json_decref(list);
+    append(store, submit);
+    commit(store);
+    assert_string_equal(replayed(store), "SUBMIT1 ");
+    store_close(store);
+}
+
+static int stop_at_second(void *context, const struct event *event, int64_t wall_us, const json_t *detail)
+{
+    return ++*(int *)context == 2 ? 42 : 0;
+}
+
+static void a_callback_can_end_the_walk(void **state)
+{
+    struct store *store = open_log(*state);
+    int calls = 0;
+    begin(store);
+    append(store, submit_event(1, 1));
+    append(store, place_event(1, 2));
+    append(store, plain_event(EVENT_STARTED, 1, 3));
+    commit(store);
+    assert_int_equal(store_task_events(store, 1, find_policy, stop_at_second, &calls, NULL), 42);
+    assert_int_equal(calls, 2);
+    calls = 10;
+    assert_int_equal(store_task_events(store, 1, find_policy, stop_at_second, &calls, NULL), 0);
+    assert_int_equal(calls, 13);
+    assert_int_equal(store_task_events(store, 2, find_policy, stop_at_second, &calls, NULL), 0);
+    assert_int_equal(calls, 13);
+    store_close(store);
+}
+
+static const struct policy *find_no_policy(const char *name)
+{
+    return NULL;
+}
+
+static void an_event_that_is_not_understood_is_named(void **state)
+{
+    struct store *store = open_log(*state);
+    struct fault fault = {""};
+    int calls = 0;
+    begin(store);
+    append(store, gpus_event(1));
+    append(store, submit_event(5, 1));
+    commit(store);
+    assert_int_equal(store_replay(store, find_no_policy, stop_at_second, &calls, &fault), -EUCLEAN);
+    assert_non_null(strstr(fault.text, "event 2 (SUBMIT of task 5): policy: 'magm' is not known here"));
+    store_close(store);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
+    const struct CMUnitTest tests[] = {
+        TEST(events_come_back_as_they_were),    TEST(an_empty_log_is_empty),
+        TEST(ended_tasks_are_not_replayed),     TEST(who_was_there_with_a_running_task_is_replayed),
+        TEST(what_was_not_committed_never_was), TEST(what_cannot_be_appended_is_refused),
+        TEST(a_callback_can_end_the_walk),      TEST(an_event_that_is_not_understood_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
