@@ -32,7 +32,7 @@ static double horus_mib(const char *data, const struct published *p)
     char path[512], *text;
     size_t size;
     struct fault fault = {""};
-    struct model *model;
+    struct model *model = NULL;
     struct estimate e;
     snprintf(path, sizeof path, "%s/carma/models/%s.model", data, p->file);
     if (file_read(path, MODEL_SIZE_MAX, &fault, &text, &size) < 0 || model_parse(text, size, &fault, &model) < 0)
