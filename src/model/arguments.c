@@ -5,12 +5,16 @@
 
 #include "model/format.h"
 
-enum { POSITIONS = 4 };
+enum { ARGUMENTS_MAX = 24 }; /* what stands behind them is not looked at */
+
+struct argument {
+    struct span key; /* empty: known by its position */
+    struct span value;
+};
 
 struct arguments {
-    struct span positional[POSITIONS];
-    int n_positional;
-    struct span all;
+    struct argument at[ARGUMENTS_MAX];
+    int n;
 };
 
 /* Takes one argument off the front: up to a comma outside of brackets. */
@@ -27,28 +31,26 @@ static struct span take_argument(struct span *s)
     return argument;
 }
 
-static struct arguments split(struct span args)
+static void split(struct span args, struct arguments *ret_arguments)
 {
-    struct arguments result = {.all = args};
-    while (args.size && result.n_positional < POSITIONS) {
+    ret_arguments->n = 0;
+    while (args.size && ret_arguments->n < ARGUMENTS_MAX) {
         struct span argument = take_argument(&args);
-        if (span_find(argument, '=') < argument.size)
-            break;
-        result.positional[result.n_positional++] = argument;
+        size_t equals = span_find(argument, '=');
+        bool named = equals < argument.size;
+        ret_arguments->at[ret_arguments->n++] = (struct argument){
+            .key = span_first(argument, named ? equals : 0),
+            .value = named ? span_skip(argument, equals + 1) : argument,
+        };
     }
-    return result;
 }
 
 /* The value of "key=value"; empty when it is not there. */
 static struct span keyword(const struct arguments *arguments, const char *key)
 {
-    struct span rest = arguments->all;
-    size_t n = strlen(key);
-    while (rest.size) {
-        struct span argument = take_argument(&rest);
-        if (span_starts(argument, key) && argument.size > n && argument.at[n] == '=')
-            return span_trim(span_skip(argument, n + 1));
-    }
+    for (int i = 0; i < arguments->n; i++)
+        if (arguments->at[i].key.size && span_is(arguments->at[i].key, key))
+            return arguments->at[i].value;
     return (struct span){"", 0};
 }
 
@@ -99,8 +101,8 @@ static bool number_or_tuple(struct span s, struct product *ret)
 /* Argument number `i`, or by its name. */
 static bool size_argument(const struct arguments *arguments, int i, const char *key, struct product *ret)
 {
-    struct span value = i < arguments->n_positional ? arguments->positional[i] : keyword(arguments, key);
-    return number_or_tuple(value, ret);
+    bool positional = i < arguments->n && arguments->at[i].key.size == 0;
+    return number_or_tuple(positional ? arguments->at[i].value : keyword(arguments, key), ret);
 }
 
 /* in and out and, for convolutions, the window and groups: weight and bias of all layers that multiply. */
@@ -231,7 +233,8 @@ static bool count(const struct arguments *arguments, struct layer *layer, struct
 
 int arguments_apply(struct parser *parser, struct layer *layer, struct count *ret_parameters)
 {
-    struct arguments arguments = split(layer->args);
+    struct arguments arguments;
+    split(layer->args, &arguments);
     struct span in_place = keyword(&arguments, "inplace");
     if (in_place.size)
         layer->in_place = span_is(in_place, "True") ? TOLD_YES : TOLD_NO;

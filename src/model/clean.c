@@ -53,6 +53,15 @@ static size_t stand_in(struct span s, char *ret_char)
     return 0;
 }
 
+/* How many bytes at the front are copied as they are, which most are. */
+static size_t plain_run(struct span s)
+{
+    size_t n = 0;
+    while (n < s.size && s.at[n] >= ' ' && s.at[n] < DELETE)
+        n++;
+    return n;
+}
+
 static bool ends_line(struct span s)
 {
     size_t i = 0;
@@ -72,7 +81,9 @@ int text_clean(const char *text, size_t size, char *out, struct fault *fault, si
         unsigned char c = (unsigned char)s.at[0];
         size_t used = 1;
         if (c >= ' ' && c < DELETE) {
-            out[n++] = (char)c;
+            used = plain_run(s);
+            memcpy(out + n, s.at, used);
+            n += used;
         } else if (c == '\n') {
             out[n++] = '\n';
             line_start = n;

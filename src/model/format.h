@@ -67,6 +67,13 @@ bool line_is_rule(struct span line);
 
 enum layer_kind layer_kind_of(struct span type);
 
+/*
+ * Whether a row of a tree does work of its own. A known type with layers in it does so only when it has parameters
+ * besides theirs: a normalisation with its activation inside does, a convolution block named after its last layer does
+ * not.
+ */
+bool layer_is_leaf(const struct layer *layer, bool childless);
+
 /* For tables whose rows are a tree: sets `leaf` and `hides` of all layers from their kinds and who has deeper rows
  * behind. */
 void parser_mark_leaves(struct parser *parser);

@@ -144,6 +144,15 @@ static void read_tail(struct parser *parser)
         model_warn(model, first_stray, "%d line%s after the summary ignored", stray, stray > 1 ? "s" : "");
 }
 
+bool layer_is_leaf(const struct layer *layer, bool childless)
+{
+    if (layer->kind == LAYER_CONTAINER)
+        return childless && layer->parameters > 0;
+    if (childless)
+        return true;
+    return layer->kind > LAYER_INPUT && layer->parameters > 0;
+}
+
 void parser_mark_leaves(struct parser *parser)
 {
     struct model *model = parser->model;
@@ -152,8 +161,8 @@ void parser_mark_leaves(struct parser *parser)
         struct layer *layer = &model->layers[i];
         bool childless = i + 1 == model->n_layers || layer[1].depth <= layer->depth;
         bool block = layer->kind == LAYER_OTHER || layer->kind == LAYER_CONTAINER;
+        layer->leaf = layer_is_leaf(layer, childless);
         layer->hides = block && childless && layer->parameters > 0;
-        layer->leaf = !block || layer->hides || (childless && layer->kind == LAYER_OTHER);
     }
 }
 

@@ -47,8 +47,10 @@ static int printed_count(struct parser *parser, struct span rest, struct count *
 /* Takes "(name): " off the front. */
 static bool take_name(struct span *s, struct span *ret_name)
 {
-    size_t end = span_find_text(*s, "): ");
-    if (!span_starts(*s, "(") || end == s->size)
+    if (s->size == 0 || s->at[0] != '(')
+        return false;
+    size_t end = span_find(*s, ')');
+    if (!span_starts(span_skip(*s, end), "): "))
         return false;
     *ret_name = (struct span){s->at + 1, end - 1};
     *s = span_trim(span_skip(*s, end + 3));
@@ -58,9 +60,9 @@ static bool take_name(struct span *s, struct span *ret_name)
 /* Takes "12 x " off the front. 1 when there is none. */
 static int64_t take_repeat(struct span *s)
 {
-    size_t end = span_find_text(*s, " x ");
+    size_t end = span_find(*s, ' ');
     int64_t repeat;
-    if (end == s->size || number_parse(span_first(*s, end), &repeat) < 0 || repeat < 1)
+    if (number_parse(span_first(*s, end), &repeat) < 0 || repeat < 1 || !span_starts(span_skip(*s, end), " x "))
         return 1;
     *s = span_skip(*s, end + 3);
     return repeat;
@@ -180,8 +182,7 @@ static int finish_layer(struct parser *parser, struct stack *stack, const struct
     if (r < 0)
         return r;
     struct layer *layer = &model->layers[block->layer];
-    bool childless = block->layer + 1 == model->n_layers;
-    layer->leaf = childless ? layer->kind != LAYER_CONTAINER : layer->kind > LAYER_INPUT;
+    layer->leaf = layer_is_leaf(layer, block->layer + 1 == model->n_layers);
     int64_t total;
     if (__builtin_add_overflow(layer->parameters, block->children, &total))
         return parser_fault(parser, ERANGE, "the sum of the parameters is beyond 64 bits");

@@ -11,24 +11,32 @@ struct dims {
     int n;
 };
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 /* Takes one dimension off the front. 0, 1 (what stands there is no dimension) or a fault. */
 static int take_dim(struct parser *parser, struct span *s, int64_t *ret_dim)
 {
-    if (span_starts(*s, "None") || span_starts(*s, "?") || span_starts(*s, "-1")) {
-        *s = span_skip(*s, s->at[0] == 'N' ? 4 : s->at[0] == '-' ? 2 : 1);
-        *ret_dim = DIM_OPEN;
-        return s->size && s->at[0] >= '0' && s->at[0] <= '9';
-    }
-    if (s->at[0] == '-')
-        return parser_fault(parser, EINVAL, "a negative dimension in the output shape");
     size_t n = 0;
-    while (n < s->size && s->at[n] >= '0' && s->at[n] <= '9')
+    while (n < s->size && is_digit(s->at[n]))
         n++;
-    int r = number_parse(span_first(*s, n), ret_dim);
-    *s = span_skip(*s, n);
-    if (r == -ERANGE)
-        return parser_fault(parser, ERANGE, "a dimension of the output shape is beyond 64 bits");
-    return r < 0;
+    if (n) {
+        int r = number_parse(span_first(*s, n), ret_dim);
+        *s = span_skip(*s, n);
+        return r < 0 ? parser_fault(parser, ERANGE, "a dimension of the output shape is beyond 64 bits") : 0;
+    }
+    static const char *const open[] = {"-1", "None", "?"};
+    for (size_t i = 0; i < sizeof open / sizeof open[0]; i++) {
+        if (!span_starts(*s, open[i]))
+            continue;
+        *s = span_skip(*s, strlen(open[i]));
+        *ret_dim = DIM_OPEN;
+        return s->size && is_digit(s->at[0]);
+    }
+    bool negative = s->size > 1 && s->at[0] == '-' && is_digit(s->at[1]);
+    return negative ? parser_fault(parser, EINVAL, "a negative dimension in the output shape") : 1;
 }
 
 static void drop_dim(struct dims *dims, int i)

@@ -43,12 +43,17 @@ static const struct type_row types[] = {
     {"Conv2D", LAYER_CONV},
     {"Conv2DTranspose", LAYER_CONV},
     {"Conv2d", LAYER_CONV},
+    {"Conv2dNormActivation", LAYER_CONTAINER},
     {"Conv2dSame", LAYER_CONV},
     {"Conv2dStaticSamePadding", LAYER_CONV},
     {"Conv3D", LAYER_CONV},
     {"Conv3DTranspose", LAYER_CONV},
     {"Conv3d", LAYER_CONV},
+    {"Conv3dNormActivation", LAYER_CONTAINER},
+    {"ConvBNActivation", LAYER_CONTAINER},
+    {"ConvBNReLU", LAYER_CONTAINER},
     {"ConvLSTM2D", LAYER_RECURRENT},
+    {"ConvNormActivation", LAYER_CONTAINER},
     {"ConvTranspose1d", LAYER_CONV},
     {"ConvTranspose2d", LAYER_CONV},
     {"ConvTranspose3d", LAYER_CONV},
@@ -106,6 +111,7 @@ static const struct type_row types[] = {
     {"LPPool2d", LAYER_POOL},
     {"LSTM", LAYER_RECURRENT},
     {"LSTMCell", LAYER_RECURRENT},
+    {"Lambda", LAYER_MERGE},
     {"LayerNorm", LAYER_NORM},
     {"LayerNorm2d", LAYER_NORM},
     {"LayerNormalization", LAYER_NORM},
@@ -113,6 +119,8 @@ static const struct type_row types[] = {
     {"LazyLinear", LAYER_LINEAR},
     {"LeakyReLU", LAYER_ACTIVATION},
     {"Linear", LAYER_LINEAR},
+    {"Linear4bit", LAYER_LINEAR},
+    {"Linear8bitLt", LAYER_LINEAR},
     {"LocalResponseNorm", LAYER_NORM},
     {"LogSigmoid", LAYER_ACTIVATION},
     {"LogSoftmax", LAYER_ACTIVATION},
@@ -161,6 +169,7 @@ static const struct type_row types[] = {
     {"SiLU", LAYER_ACTIVATION},
     {"Sigmoid", LAYER_ACTIVATION},
     {"SimpleRNN", LAYER_RECURRENT},
+    {"SlicingOpLambda", LAYER_MERGE},
     {"Softmax", LAYER_ACTIVATION},
     {"Softmax2d", LAYER_ACTIVATION},
     {"Softmin", LAYER_ACTIVATION},
@@ -176,6 +185,7 @@ static const struct type_row types[] = {
     {"Subtract", LAYER_MERGE},
     {"Swish", LAYER_ACTIVATION},
     {"SyncBatchNorm", LAYER_NORM},
+    {"TFOpLambda", LAYER_MERGE},
     {"Tanh", LAYER_ACTIVATION},
     {"Tanhshrink", LAYER_ACTIVATION},
     {"Threshold", LAYER_ACTIVATION},
@@ -204,9 +214,11 @@ static const struct type_row suffixes[] = {
 /* Below 0, 0 or above 0 as `s` stands before, at or behind `type`. */
 static int compare(struct span s, const char *type)
 {
-    size_t n = strlen(type);
-    int order = memcmp(s.at, type, s.size < n ? s.size : n);
-    return order ? order : (s.size > n) - (s.size < n);
+    size_t i = 0;
+    while (i < s.size && type[i] && s.at[i] == type[i])
+        i++;
+    unsigned char ours = i < s.size ? (unsigned char)s.at[i] : 0, theirs = (unsigned char)type[i];
+    return ours - theirs;
 }
 
 static const struct type_row *first_not_before(struct span s)

@@ -69,6 +69,16 @@ static void test_constructor_arguments(void **state)
     model_destroy(model);
 }
 
+static void test_raw_parameters_count_whatever_the_printed_total(void **state)
+{
+    /* XLNet's printed total leaves raw parameters out, and so agrees with the leaves alone. */
+    struct model *model = parse_text("Net(\n  (a): Linear(in_features=2, out_features=2, bias=True), 6 params\n"
+                                     "), 10 params\nTotal params: 6\n");
+    assert_int_equal(model->parameters, 10);
+    assert_warning(model, "prints 6 parameters in total, its layers add up to 10");
+    model_destroy(model);
+}
+
 static void test_shared_modules_count_once(void **state)
 {
     struct model *model =
@@ -123,6 +133,7 @@ int main(void)
         cmocka_unit_test(test_plain_counts_follow_from_arguments),
         cmocka_unit_test(test_repeats_are_written_out),
         cmocka_unit_test(test_constructor_arguments),
+        cmocka_unit_test(test_raw_parameters_count_whatever_the_printed_total),
         cmocka_unit_test(test_shared_modules_count_once),
         cmocka_unit_test(test_one_layer_alone),
         cmocka_unit_test(test_uncounted_layers_are_told),

@@ -29,6 +29,19 @@ static void test_frozen_and_recursive(void **state)
     model_destroy(model);
 }
 
+static void test_frozen_by_parentheses_alone(void **state)
+{
+    struct model *model = parse_text("Layer (type:depth-idx)   Output Shape   Param #\n"
+                                     "├─Linear: 1-1            [1, 4]         (20)\n"
+                                     "├─Linear: 1-2            [1, 4]         30\n"
+                                     "├─ReLU: 1-3              [1, 4]         --\n");
+    assert_int_equal(model->layers[0].trainable, TOLD_NO);
+    assert_int_equal(model->layers[1].trainable, TOLD_YES);
+    assert_int_equal(model->layers[2].trainable, NOT_TOLD);
+    assert_int_equal(model->parameters, 50);
+    model_destroy(model);
+}
+
 static void test_containers_are_no_leaves(void **state)
 {
     struct model *model = parse_sample("torchinfo_columns");
@@ -83,6 +96,22 @@ static void test_containers_that_repeat_their_counts(void **state)
     model_destroy(model);
 }
 
+static void test_known_types_around_others(void **state)
+{
+    struct model *model = parse_text("Layer (type:depth-idx)           Output Shape   Param #\n"
+                                     "├─Conv2dNormActivation: 1-1      [1, 4]         --\n"
+                                     "│    └─Conv2d: 2-1               [1, 4]         20\n"
+                                     "├─BatchNormAct2d: 1-2            [1, 4]         8\n"
+                                     "│    └─ReLU: 2-2                 [1, 4]         --\n"
+                                     "├─FancyActivation: 1-3           [1, 4]         --\n"
+                                     "│    └─ReLU: 2-3                 [1, 4]         --\n");
+    assert_false(model->layers[0].leaf);
+    assert_true(model->layers[2].leaf);  /* normalises itself */
+    assert_false(model->layers[4].leaf); /* named like a layer, but has none of its own */
+    assert_int_equal(model->n_leaves, 4);
+    model_destroy(model);
+}
+
 static void test_depth_without_numbers_comes_from_the_tree(void **state)
 {
     struct model *model = parse_text("Layer (type (var_name))  Output Shape   Param #\n"
@@ -100,11 +129,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_columns_in_any_order),
         cmocka_unit_test(test_frozen_and_recursive),
+        cmocka_unit_test(test_frozen_by_parentheses_alone),
         cmocka_unit_test(test_containers_are_no_leaves),
         cmocka_unit_test(test_ascii_tree_with_hidden_leaves_and_units),
         cmocka_unit_test(test_long_cells_do_not_shift_the_others),
         cmocka_unit_test(test_blank_cells_are_not_known),
         cmocka_unit_test(test_containers_that_repeat_their_counts),
+        cmocka_unit_test(test_known_types_around_others),
         cmocka_unit_test(test_depth_without_numbers_comes_from_the_tree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
