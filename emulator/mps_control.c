@@ -20,7 +20,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "emulator/mps.h"
-#include "emulator/mps_server.h"
+#include "emulator/mps_clients.h"
 
 static const char PID_FILE[] = "nvidia-cuda-mps-control.pid";
 static const int QUIT_LOOK_MS = 5;
@@ -72,7 +72,7 @@ static bool start_server(struct control *control)
 {
     if (control->server > 0)
         return true;
-    pid_t server = mps_server_start(control->world);
+    pid_t server = mps_server_start();
     if (server < 0) {
         note(control->log, "Control", "Failed to start a server");
         return false;
