@@ -14,6 +14,7 @@
     X(release)                                                                                                         \
     X(history)                                                                                                         \
     X(gpus)                                                                                                            \
+    X(estimate)                                                                                                        \
     X(info)                                                                                                            \
     X(serve)                                                                                                           \
     X(help)                                                                                                            \

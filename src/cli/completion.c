@@ -2,10 +2,28 @@
 
 #include "cli/help.h"
 #include "cli/output.h"
+#include "estimator/estimator.h"
 
 static void bash_option(const struct option_spec *spec, void *context)
 {
     printf("--%s%s ", spec->name, spec->argument ? "=" : "");
+}
+
+/* What completion offers for an option's value, a blank behind each. */
+static void print_hints(const struct option_spec *spec)
+{
+    if (strcmp(spec->name, task_options[TASK_ESTIMATOR].name) == 0) {
+        for (size_t i = 0; estimator_at(i); i++)
+            printf("%s ", estimator_at(i)->name);
+        return;
+    }
+    for (const char *const *choice = spec->choices; choice && *choice; choice++)
+        printf("%s ", *choice);
+}
+
+static bool has_hints(const struct option_spec *spec)
+{
+    return spec->choices || strcmp(spec->name, task_options[TASK_ESTIMATOR].name) == 0;
 }
 
 static void bash_option_values(const struct option_spec *spec)
@@ -14,11 +32,10 @@ static void bash_option_values(const struct option_spec *spec)
         printf("    --%s) compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n", spec->name);
         return;
     }
-    if (!spec->choices)
+    if (!has_hints(spec))
         return;
     printf("    --%s) COMPREPLY=($(compgen -W '", spec->name);
-    for (const char *const *choice = spec->choices; *choice; choice++)
-        printf("%s%s", choice == spec->choices ? "" : " ", *choice);
+    print_hints(spec);
     puts("' -- \"$cur\")); return ;;");
 }
 
@@ -111,10 +128,9 @@ static void fish_option(const struct option_spec *spec, void *context)
         printf(" -rF");
     else if (spec->argument)
         printf(" -x");
-    if (spec->choices) {
+    if (has_hints(spec)) {
         printf(" -a '");
-        for (const char *const *choice = spec->choices; *choice; choice++)
-            printf("%s%s", choice == spec->choices ? "" : " ", *choice);
+        print_hints(spec);
         putchar('\'');
     }
     printf(" -d \"%s\"\n", spec->help);

@@ -9,7 +9,6 @@
 
 static const char *const policies[] = {"exclusive", "rr", "magm", "lug", "mug", NULL};
 static const char *const sharings[] = {"streams", "mps", "default", NULL};
-static const char *const estimators[] = {"none", "declared", "horus", NULL};
 static const char *const optimizers[] = {"sgd", "momentum", "adam", "adamw", NULL};
 static const char *const precisions[] = {"fp32", "amp", NULL};
 
@@ -31,7 +30,7 @@ const struct option_spec task_options[TASK_OPTIONS] = {
     [TASK_MEMORY] = {.name = "memory", .alias = "mem", .kind = OPTION_SIZE, .argument = "SIZE",
         .min = MIB, .max = 1024 * 1024 * GIB,
         .field = "memory_mib", .help = "GPU memory it takes on each GPU, as you know it: 12G, 9000M; a bare number is MiB"},
-    [TASK_ESTIMATOR] = {.name = "estimator", .kind = OPTION_TEXT, .argument = "NAME", .choices = estimators,
+    [TASK_ESTIMATOR] = {.name = "estimator", .kind = OPTION_TEXT, .argument = "NAME",
         .field = "estimator", .help = "which estimator says how much GPU memory it needs; default: the daemon's"},
     [TASK_SUMMARY] = {.name = "summary", .alias = "model", .kind = OPTION_FILE, .argument = "FILE",
         .field = "summary", .help = "model summary as torchsummary, torchinfo, print(model) or Keras wrote it"},

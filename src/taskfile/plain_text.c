@@ -42,9 +42,6 @@ int plain_text_check(const char *name, struct span text, struct fault *fault)
     size_t end = text_length(text);
     if (end == text.size)
         return 0;
-    if (span_starts(text, "\x7f"
-                          "ELF"))
-        return fault_set(fault, EILSEQ, "%s: is a program, not a script; run it with: colloc submit -- %s", name, name);
     size_t line = 1;
     for (size_t i = 0; i < end; i++)
         line += text.at[i] == '\n';

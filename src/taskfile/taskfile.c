@@ -20,6 +20,9 @@ int taskfile_parse(const char *name, const char *text, size_t size, struct fault
                    struct task_description *ret_description)
 {
     struct span all = {text, size};
+    if (span_starts(all, "\x7f"
+                         "ELF"))
+        return fault_set(fault, EILSEQ, "%s: is a program, not a script; run it with: colloc submit -- %s", name, name);
     int r = plain_text_check(name, all, fault);
     if (r < 0)
         return r;

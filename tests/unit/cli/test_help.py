@@ -96,6 +96,7 @@ class Bash(CliCase):
 
     def test_values(self):
         self.assertEqual(self.complete("submit", "--sharing", "=", "m"), ["mps"])
+        self.assertIn("horus", self.complete("submit", "--estimator", "="))
         self.assertEqual(self.complete("submit", "--policy", "="), ["exclusive", "rr", "magm", "lug", "mug"])
 
     def test_files(self):

@@ -1,0 +1,200 @@
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/table.h"
+#include "cli/task_view.h"
+#include "estimator/estimator.h"
+#include "model/model.h"
+#include "taskfile/taskfile.h"
+
+enum { ESTIMATE_GPU, ESTIMATORS_MOST = 32 };
+
+static const struct option_spec options[] = {
+    [ESTIMATE_GPU] = {.name = "gpu",
+                      .kind = OPTION_TEXT,
+                      .argument = "NAME",
+                      .help = "kind of GPU, as nvidia-smi names it"},
+};
+
+static const struct table_column columns[] = {{"ESTIMATOR", 0}, {"MEMORY", TABLE_RIGHT}, {"NOTE", TABLE_WRAP}};
+
+/* One question to one or to all estimators, and the answers. */
+struct asking {
+    struct task_description task;
+    struct model *model; /* NULL without a summary */
+    struct estimate_request request;
+    struct estimate answers[ESTIMATORS_MOST];
+    size_t count, known;
+};
+
+static int gather_task(const struct invocation *invocation, struct task_description *task, struct fault *fault)
+{
+    int r = invocation->operand_count ? taskfile_read(invocation->operands[0], fault, task) : 0;
+    if (r == 0 && option_values_overlay(task->values, invocation->task_values, TASK_OPTIONS) < 0)
+        r = fault_set(fault, ENOMEM, "out of memory");
+    if (r == 0 && !task->values[TASK_SUMMARY].set && !task->values[TASK_MEMORY].set)
+        r = fault_set(fault, EINVAL, "estimate: nothing is known of the task; give --summary=FILE or --memory=SIZE");
+    return r < 0 ? r : taskfile_read_summary(task, fault);
+}
+
+static int parse_summary(struct asking *asking, struct fault *fault)
+{
+    const struct task_description *task = &asking->task;
+    if (!task->summary)
+        return 0;
+    int r = model_parse(task->summary, strlen(task->summary), fault, &asking->model);
+    return fault_prefix(r < 0 ? fault : NULL, r, "%s", task->values[TASK_SUMMARY].text);
+}
+
+static void fill_request(const struct invocation *invocation, struct asking *asking)
+{
+    const struct option_value *values = asking->task.values;
+    asking->request = (struct estimate_request){
+        .model = asking->model,
+        .batch = values[TASK_BATCH].set ? values[TASK_BATCH].number : ESTIMATE_NOT_SAID,
+        .declared_bytes = values[TASK_MEMORY].number,
+        .sequence_length = values[TASK_SEQ].number,
+        .optimizer = values[TASK_OPTIMIZER].text,
+        .precision = values[TASK_PRECISION].text,
+        .gpu_kind = invocation->values[ESTIMATE_GPU].text,
+    };
+}
+
+static int ask_one(struct asking *asking, const char *name, struct fault *fault)
+{
+    struct estimate *answer = &asking->answers[asking->count];
+    int r = estimate_run(name, &asking->request, fault, answer);
+    if (r < 0)
+        return r;
+    asking->count++;
+    asking->known += answer->bytes.valid;
+    return 0;
+}
+
+static int ask(struct asking *asking, struct fault *fault)
+{
+    const char *wanted = asking->task.values[TASK_ESTIMATOR].text;
+    if (wanted && strcmp(wanted, "all") != 0)
+        return ask_one(asking, wanted, fault);
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < ESTIMATORS_MOST && estimator_at(i); i++)
+        r = ask_one(asking, estimator_at(i)->name, fault);
+    return r;
+}
+
+static json_t *mib_json(struct reading bytes)
+{
+    return bytes.valid ? json_real(bytes.value / (double)MIB) : json_null();
+}
+
+static json_t *count_json(struct count count)
+{
+    return count.known ? json_integer(count.value) : json_null();
+}
+
+static json_t *estimates_json(const struct asking *asking)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < asking->count; i++) {
+        const struct estimate *answer = &asking->answers[i];
+        json_array_append_new(array,
+                              json_pack("{ss,so,so,so,so,so,ss}", "estimator", answer->estimator, "mib",
+                                        mib_json(answer->bytes), "p50_mib", mib_json(answer->p50_bytes), "p90_mib",
+                                        mib_json(answer->p90_bytes), "p99_mib", mib_json(answer->p99_bytes),
+                                        "floor_mib", mib_json(answer->floor_bytes), "note", answer->note));
+    }
+    return array;
+}
+
+static json_t *model_json(const struct model *model)
+{
+    if (!model)
+        return json_null();
+    return json_pack("{ss,sI,so,so,so,so,sI}", "format", model->format, "parameters", (json_int_t)model->parameters,
+                     "parameters_printed", count_json(model->parameters_printed), "trainable_printed",
+                     count_json(model->trainable_printed), "batch", count_json(model->batch), "activations_per_sample",
+                     count_json(model->activations), "layers", (json_int_t)model->n_layers);
+}
+
+static json_t *warnings_json(const struct model *model)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; model && i < model_warnings(model); i++)
+        json_array_append_new(array, json_string(model->warnings[i]));
+    return array;
+}
+
+static void print_answers(const struct asking *asking)
+{
+    char cell[CELL_SIZE];
+    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    for (size_t i = 0; i < asking->count; i++) {
+        const struct estimate *answer = &asking->answers[i];
+        table_row(table);
+        table_cell(table, NULL, "%s", answer->estimator);
+        table_cell(table, NULL, "%s",
+                   answer->bytes.valid ? format_size((int64_t)answer->bytes.value, cell, sizeof cell) : "-");
+        table_cell(table, NULL, "%s", answer->note);
+    }
+    table_print(table);
+    table_destroy(table);
+}
+
+static int print_all(const struct invocation *invocation, const struct asking *asking)
+{
+    const struct model *model = asking->model;
+    if (invocation->common[COMMON_JSON].number) {
+        json_t *object = json_pack("{so,so,so}", "estimates", estimates_json(asking), "model", model_json(model),
+                                   "warnings", warnings_json(model));
+        print_json(object);
+        json_decref(object);
+    } else {
+        for (size_t i = 0; model && i < model_warnings(model); i++)
+            complain("warning: %s: %s", asking->task.values[TASK_SUMMARY].text, model->warnings[i]);
+        if (model)
+            printf("%lld parameters in %zu layers (%s)\n\n", (long long)model->parameters, model->n_layers,
+                   model->format);
+        print_answers(asking);
+    }
+    return asking->known ? EXIT_OK : EXIT_REFUSED;
+}
+
+static int run(const struct invocation *invocation)
+{
+    struct asking asking = {0};
+    struct fault fault = {0};
+    int code = EXIT_USAGE, r = gather_task(invocation, &asking.task, &fault);
+    if (r == 0)
+        r = parse_summary(&asking, &fault);
+    fill_request(invocation, &asking);
+    if (r == 0)
+        r = ask(&asking, &fault);
+    if (r == 0)
+        code = print_all(invocation, &asking);
+    else
+        complain("%s", fault.text);
+    model_destroy(asking.model);
+    task_description_fini(&asking.task);
+    return code;
+}
+
+const struct command command_estimate = {
+    .name = "estimate",
+    .usage = "[OPTION...] [FILE]",
+    .summary = "say how much GPU memory a task will take, without a daemon",
+    .description =
+        "From the options, which are those of submit, or from a task file and the options over it. Every "
+        "estimator is asked, or the one that --estimator names. Memory is per GPU as nvidia-smi shows it. The "
+        "exit code is 1 when no estimator that was asked can say.",
+    COMMAND_OPTIONS(options),
+    .task_options = TASK_OPTION_BIT(TASK_SUMMARY) | TASK_OPTION_BIT(TASK_BATCH) | TASK_OPTION_BIT(TASK_ESTIMATOR) |
+                    TASK_OPTION_BIT(TASK_MEMORY) | TASK_OPTION_BIT(TASK_OPTIMIZER) | TASK_OPTION_BIT(TASK_PRECISION) |
+                    TASK_OPTION_BIT(TASK_SEQ),
+    .operand = OPERAND_FILE,
+    .max_operands = 1,
+    .run = run,
+};

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""colloc estimate: needs no daemon; its JSON is a contract others rely on."""
+
+import json
+import os
+import unittest
+
+from cli_case import CliCase
+
+# One layer of 1 000 x 1 000 weights and 1 000 biases, as torchsummary prints it.
+SUMMARY = """\
+----------------------------------------------------------------
+        Layer (type)               Output Shape         Param #
+================================================================
+            Linear-1                 [-1, 1000]       1,001,000
+================================================================
+Total params: 1,001,000
+Trainable params: 1,001,000
+Non-trainable params: 0
+----------------------------------------------------------------
+"""
+
+
+class Estimate(CliCase):
+    def setUp(self):
+        super().setUp()
+        self.write("net.txt", SUMMARY)
+
+    def estimate(self, *words, code=0):
+        return json.loads(self.colloc("estimate", "--json", *words, code=code))
+
+    def test_contract(self):
+        reply = self.estimate("--summary", "net.txt", "--batch=8")
+        by_name = {estimate["estimator"]: estimate for estimate in reply["estimates"]}
+        self.assertGreater(by_name["horus"]["mib"], 4 * 1001000 / 2**20)
+        self.assertIsNone(by_name["declared"]["mib"])
+        self.assertEqual(reply["model"]["parameters"], 1001000)
+        self.assertEqual(reply["warnings"], [])
+        self.assertEqual(self.daemon.requests, [])
+
+    def test_one_estimator(self):
+        self.assertEqual(len(self.estimate("--summary=net.txt", "--batch=8", "--estimator=horus")["estimates"]), 1)
+        self.assertEqual(self.estimate("--memory=6G", "--estimator=declared")["estimates"][0]["mib"], 6144)
+        self.assertEqual(self.estimate("--memory=6G", "--estimator=all"), self.estimate("--memory=6G"))
+
+    def test_options_of_a_task_file(self):
+        self.write("train.sh", "#COLLOC --summary=net.txt --batch=8 --memory=6G\ntrue\n")
+        self.assertEqual(self.estimate("train.sh"), self.estimate("--summary=net.txt", "--batch=8", "--memory=6144"))
+
+    def test_warnings(self):
+        self.write("net.txt", SUMMARY.replace("Total params: 1,001,000", "Total params: 7"))
+        self.assertEqual(len(self.estimate("--summary=net.txt", "--batch=8")["warnings"]), 1)
+        done = self.run_colloc("estimate", "--summary=net.txt", "--batch=8")
+        self.assertTrue(done.stderr.startswith("colloc: warning: net.txt: "), done.stderr)
+        self.assertIn("horus", done.stdout)
+
+    def test_nobody_can_say(self):
+        self.assertIsNone(self.estimate("--memory=6G", "--estimator=none", code=1)["estimates"][0]["mib"])
+
+    def test_mistakes(self):
+        with open(os.path.join(self.folder, "binary"), "wb") as file:
+            file.write(b"\x7fELF\0\0")
+        for words, text in [
+            ([], "nothing is known of the task; give --summary=FILE or --memory=SIZE"),
+            (["--summary=none.txt"], "model summary: none.txt: No such file or directory"),
+            (["--summary=binary"], "model summary: binary:1: has a NUL byte"),
+            (["--summary=net.txt", "--batch=0"], "--batch=0: must be from 1"),
+            (["--summary=net.txt", "--batch=-5"], "--batch=-5: must be from 1"),
+            (["--summary=net.txt", "--batch=1000000000000000000"], "must be from 1"),
+            (["--memory=1G", "--estimator=crystal"], 'no estimator is called "crystal"'),
+            (["--gpus=2"], "--gpus: no such option; did you mean --gpu?"),
+        ]:
+            self.assertIn(text, self.complaint("estimate", *words, code=2))
+
+
+if __name__ == "__main__":
+    unittest.main()
