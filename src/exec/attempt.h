@@ -30,7 +30,7 @@ enum attempt_state {
     ATTEMPT_NEVER_STARTED = 1, /* and never will be: a shim that comes late finds no folder, or is fenced off */
     ATTEMPT_RUNNING,
     ATTEMPT_ENDED,
-    ATTEMPT_LOST, /* it ran, its shim was killed or the machine went down; nothing more is known */
+    ATTEMPT_LOST, /* it ran, its shim was killed or the machine went down: call attempt_sweep, for parts may live on */
 };
 
 /* Why a running attempt is to end. */
@@ -58,7 +58,8 @@ int attempt_probe(const char *folder, struct fault *fault, struct attempt_watch 
 
 /*
  * Asks the shim to end the attempt: politely, and after the spec's grace with SIGKILL, all of its processes. 0 or
- * -errno (-ESRCH: already over).
+ * -errno (-ESRCH: already over). A plain SIGTERM to a shim does the same, but the task then counts as ended by a
+ * signal.
  */
 int attempt_terminate(const struct attempt_watch *watch, enum attempt_ask ask);
 

@@ -83,11 +83,11 @@ static const char *without_prefix(const struct logscan *scan, const char *text)
     return strncmp(text, scan->prefix, n) == 0 ? text + n : text;
 }
 
+/* What stands before it may also be a progress bar, which the lines to come do not repeat. */
 static void begin_traceback(struct logscan *scan, const char *line, size_t prefix_size)
 {
-    scan->in_traceback = prefix_size < sizeof scan->prefix;
-    if (scan->in_traceback)
-        span_copy((struct span){line, prefix_size}, scan->prefix, sizeof scan->prefix);
+    scan->in_traceback = true;
+    span_copy((struct span){line, prefix_size}, scan->prefix, sizeof scan->prefix);
 }
 
 /* Source lines shown in a traceback: they may hold any words. ("|" stands before the parts of an exception group.) */

@@ -43,7 +43,7 @@ struct shim {
     pid_t main_pid; /* 0 once it has ended */
     int main_status;
     enum phase phase;
-    enum attempt_ask asked; /* 0: nobody did */
+    enum attempt_ask asked; /* 0: nobody did; a stranger's SIGTERM, as at a shutdown, does not count */
     int64_t deadline_us;    /* when the phase is over */
     int64_t oom_kills_before;
     struct attempt_exit result;
@@ -94,9 +94,7 @@ static void wait_for_news(struct shim *shim)
     const struct timespec timeout = {.tv_sec = left_us / SECOND_US, .tv_nsec = left_us % SECOND_US * 1000};
     int signal = sigtimedwait(&news, &info, shim->deadline_us == NEVER ? NULL : &timeout);
     if (signal == SIGTERM)
-        end_because(shim, info.si_code == SI_QUEUE && info.si_value.sival_int == ATTEMPT_ASK_TIME_LIMIT
-                              ? ATTEMPT_ASK_TIME_LIMIT
-                              : ATTEMPT_ASK_CANCEL);
+        end_because(shim, info.si_code == SI_QUEUE ? (enum attempt_ask)info.si_value.sival_int : 0);
 }
 
 /* As a subreaper we inherit every orphan of the task: while we have children, something of it is left. */

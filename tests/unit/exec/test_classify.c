@@ -235,6 +235,17 @@ static const struct sample samples[] = {
      " 10%|#  | 1/10\r 20%|## | 2/10\r" FRAMES
      "\033[1;31mRuntimeError\033[0m: CUDA out of \033[1mmemory\033[0m. Tried to allocate 1 GiB\n",
      "gpu-oom", "pytorch", "RuntimeError: CUDA out of memory. Tried to allocate 1 GiB"},
+    {"a bar before the traceback", EXIT(1),
+     FRAMES TORCH_OOM "\nsmaller batch\n  3%|###                                                 | 31/1000 "
+                      "[00:07<03:39,  4.41it/s, loss=2.31]" FRAMES "ValueError: bad shape\n",
+     "program", "python", "ValueError: bad shape"},
+    {"exception group", EXIT(1),
+     "  + Exception Group Traceback (most recent call last):\n  |   File \"t.py\", line 1\n  | ExceptionGroup: two "
+     "(2)\n  +-+---\n"
+     "    | Traceback (most recent call last):\n    |   File \"t.py\", line 2\n    | " TORCH_OOM "\n    +---\n",
+     "gpu-oom", "pytorch", "CUDA out of memory"},
+    {"logged at length", EXIT(1), "2024-01-01 ERROR: step failed\n" FRAMES TORCH_OOM "\n2024-01-01 INFO: exiting\n",
+     "gpu-oom", "pytorch", "CUDA out"},
     {"nothing at all", EXIT(1), "", "program", "", ""},
 };
 
