@@ -191,12 +191,13 @@ int core_check_request(const struct core *core, const struct task_request *reque
         return fault_set(fault, EINVAL, "gpus=%d: a task takes one GPU or more", request->gpus);
     int places = places_for(core, request, 0);
     if (request->gpus > places)
-        return fault_set(fault, EINVAL, "gpus=%d: this server has %d GPU%s%s", request->gpus, places,
-                         places == 1 ? "" : "s", places == core->view.n_gpus ? "" : " that one task can use together");
+        return fault_set(fault, EINVAL, "gpus=%d: a task can have at most %d here%s", request->gpus, places,
+                         places == core->view.n_gpus ? "" : " (MIG instances serve tasks of one GPU only)");
     if (request->need.kind == NEED_DECLARED && places_for(core, request, request->need.bytes) < request->gpus) {
         char text[32];
-        return fault_set(fault, EINVAL, "memory=%s on each of %d GPUs: no such GPUs here, the task could never start",
-                         format_size(request->need.bytes, text, sizeof text), request->gpus);
+        return fault_set(fault, EINVAL,
+                         "memory=%s: this server has too few GPUs that large, the task could never start",
+                         format_size(request->need.bytes, text, sizeof text));
     }
     return 0;
 }

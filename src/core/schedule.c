@@ -74,28 +74,22 @@ static bool may_drain(const struct core *core, int i, const struct task *task, i
 {
     const struct gpu_view *gpu = &core->view.gpus[i];
     return gpu->health == VIEW_OK && now_us - gpu->sampled_us <= core->settings.conditions.sample_valid_us &&
-           cluster_view_suits(&core->view, i, task);
+           !is_held_by_strangers(gpu, core->settings.settle_us) && cluster_view_suits(&core->view, i, task);
 }
 
-/* The GPU that will be idle first, as far as one can guess: the fewest tasks, then already kept free, then least used.
- */
-static bool drains_sooner(const struct core *core, const struct gpu_view *a, const struct gpu_view *b)
+/* The GPU that will be idle first, as far as one can guess: the fewest tasks, then least memory in use. */
+static bool drains_sooner(const struct gpu_view *a, const struct gpu_view *b, bool keeps)
 {
-    bool strange_a = is_held_by_strangers(a, core->settings.settle_us);
-    bool strange_b = is_held_by_strangers(b, core->settings.settle_us);
-    if (strange_a != strange_b)
-        return strange_b;
+    if (keeps && !a->drained_for != !b->drained_for)
+        return a->drained_for;
     if (a->n_residents != b->n_residents)
         return a->n_residents < b->n_residents;
-    if (!a->drained_for != !b->drained_for)
-        return a->drained_for;
     return reading_or(a->mem_used_bytes, 1e18) < reading_or(b->mem_used_bytes, 1e18);
 }
 
-static void insert_drain(const struct core *core, int *best, int n, int gpu)
+static void insert_drain(const struct gpu_view *gpus, int *best, int n, int gpu, bool keeps)
 {
-    const struct gpu_view *gpus = core->view.gpus;
-    while (n > 0 && drains_sooner(core, &gpus[gpu], &gpus[best[n - 1]])) {
+    while (n > 0 && drains_sooner(&gpus[gpu], &gpus[best[n - 1]], keeps)) {
         best[n] = best[n - 1];
         n--;
     }
@@ -110,16 +104,20 @@ static void stop_draining(struct core *core)
 
 /*
  * Keeps as many GPUs free of newcomers as the task wants, so that it starts even when the main queue never runs dry.
- * None at all while too few would do: they would stand idle for nothing.
+ * It stays with those GPUs unless enough others are empty already, and keeps none while too few would do: GPUs must not
+ * stand idle for nothing.
  */
 static void drain_for(struct core *core, const struct task *task, int64_t now_us)
 {
-    int n = 0;
+    int n = 0, n_empty = 0, wanted = task->request.gpus;
+    const struct gpu_view *gpus = core->view.gpus;
+    for (int i = 0; i < core->view.n_gpus; i++)
+        n_empty += gpus[i].n_residents == 0 && may_drain(core, i, task, now_us);
     for (int i = 0; i < core->view.n_gpus; i++)
         if (may_drain(core, i, task, now_us))
-            insert_drain(core, core->chosen, n++, i);
+            insert_drain(gpus, core->chosen, n++, i, n_empty < wanted);
     stop_draining(core);
-    for (int i = 0; i < task->request.gpus && n >= task->request.gpus; i++)
+    for (int i = 0; i < wanted && n >= wanted; i++)
         core->view.gpus[core->chosen[i]].drained_for = task->id;
 }
 

@@ -29,15 +29,19 @@ static struct verdict check_place(const struct placement_query *query, const str
     return fits;
 }
 
-static struct verdict check_idle(const struct placement_query *query, int i)
+static struct verdict check_size(const struct placement_query *query, int i)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
-    if (!gpu_view_is_idle(gpu))
-        return verdict(VERDICT_NOT_IDLE, 0, gpu->n_residents, reading_or(gpu->foreign_processes, 0));
-    if (!cluster_view_suits(query->view, i, query->task))
-        return verdict(VERDICT_MEMORY_SHORT, 0, (double)gpu->id.mem_total_bytes,
-                       (double)query->task->request.need.bytes);
-    return fits;
+    if (cluster_view_suits(query->view, i, query->task))
+        return fits;
+    return verdict(VERDICT_MEMORY_SHORT, 0, (double)gpu->id.mem_total_bytes, (double)query->task->request.need.bytes);
+}
+
+static struct verdict check_idle(const struct gpu_view *gpu)
+{
+    if (gpu_view_is_idle(gpu))
+        return fits;
+    return verdict(VERDICT_NOT_IDLE, 0, gpu->n_residents, reading_or(gpu->foreign_processes, 0));
 }
 
 static struct verdict check_memory(const struct placement_query *query, const struct gpu_view *gpu)
@@ -47,6 +51,8 @@ static struct verdict check_memory(const struct placement_query *query, const st
     double wanted = known ? (double)need->bytes + (double)query->conditions->margin_bytes
                           : (double)query->conditions->min_free_bytes;
     struct reading free_bytes = gpu_view_free_bytes(gpu);
+    if (wanted > (double)gpu->id.mem_total_bytes)
+        return check_idle(gpu);
     if (!free_bytes.valid)
         return verdict(VERDICT_MEMORY_UNKNOWN, 0, 0, 0);
     if (free_bytes.value < wanted)
@@ -82,10 +88,11 @@ struct verdict conditions_check(const struct placement_query *query, int i)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
     struct verdict place = check_place(query, gpu);
-    if (place.kind != VERDICT_FITS)
-        return place;
+    struct verdict size = place.kind == VERDICT_FITS ? check_size(query, i) : place;
+    if (size.kind != VERDICT_FITS)
+        return size;
     if (query->idle_only || gpu_view_is_idle(gpu))
-        return check_idle(query, i);
+        return check_idle(gpu);
     return check_sharing(query, gpu);
 }
 

@@ -153,7 +153,7 @@ int sim_feed(struct sim *sim, const struct event *event)
         sim->tick_us = INT64_MAX;
     int r = core_step(sim->core, event);
     if (r > 0)
-        return 0;
+        return r;
     tell(sim, event);
     int n;
     const struct effect *effects = core_effects(sim->core, &n);

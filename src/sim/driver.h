@@ -39,7 +39,7 @@ int64_t sim_now_us(const struct sim *sim);
  */
 int sim_at(struct sim *sim, const struct event *event);
 
-/* Steps the core with an event that happens now, from within the world's `wake`. 0 or a fault of the core. */
+/* Steps the core with an event that happens now, from within the world's `wake`. What core_step answers. */
 int sim_feed(struct sim *sim, const struct event *event);
 
 /* Runs until the heap is empty or the clock would pass `until_us`. 0 or a fault of the core. */

@@ -18,14 +18,14 @@
 #define COMMAND_MAX 16 /* words of a line */
 
 /* Events of this world's own. */
-enum { WAKE_SAMPLES = EVENT_KINDS, WAKE_FINISH, WAKE_COMMAND };
+enum { WAKE_SAMPLES = EVENT_KINDS, WAKE_FINISH, WAKE_COMMAND, WAKE_INPUT, WAKE_WHY };
 
 struct pretend_task {
     char name[32];
-    int64_t takes_bytes, rise_us, runs_us;
+    int64_t takes_bytes, sleeps_us, rise_us, runs_us;
     double smact;
     int exit_code;
-    bool deaf;
+    bool deaf, unlaunchable;
     int attempt; /* running: the attempt; 0 otherwise */
     int64_t started_us;
 };
@@ -33,7 +33,7 @@ struct pretend_task {
 struct pretend_gpu {
     struct gpu_identity id;
     int64_t foreign_bytes;
-    bool lost, silent, blind, lists_no_processes;
+    bool lost, silent, blind, lists_no_processes, has_no_smact;
 };
 
 struct command {
@@ -62,7 +62,9 @@ struct scenario {
 
 static double taken_by(const struct pretend_task *task, int64_t now_us)
 {
-    int64_t age_us = now_us - task->started_us;
+    int64_t age_us = now_us - task->started_us - task->sleeps_us;
+    if (age_us < 0)
+        return 0;
     if (task->rise_us == 0 || age_us >= task->rise_us)
         return (double)task->takes_bytes;
     return (double)task->takes_bytes * (double)age_us / (double)task->rise_us;
@@ -86,6 +88,10 @@ static void on_start(void *context, struct sim *sim, const struct task *task)
     struct scenario *scenario = context;
     struct pretend_task *pretend = &scenario->tasks[task->id];
     pretend->started_us = sim_now_us(sim);
+    if (pretend->unlaunchable) {
+        finish(sim, pretend, task->id, (struct task_exit){.failure = FAILURE_LAUNCH, .code = -1});
+        return;
+    }
     pretend->attempt = task->attempts;
     schedule(sim, EVENT_STARTED, sim_now_us(sim), task->id);
     if (pretend->runs_us) {
@@ -104,7 +110,8 @@ static void on_kill(void *context, struct sim *sim, const struct task *task)
     struct task_exit exit = {.failure = task->ending, .code = -1, .signal = deaf ? 9 : 15};
     struct event event = {.kind = EVENT_EXITED, .time_us = sim_now_us(sim) + (deaf ? DEAF_US : 0), .task = task->id};
     event.exited = exit;
-    pretend->attempt = 0;
+    if (!deaf)
+        pretend->attempt = 0; /* a deaf one keeps its memory until it goes */
     sim_at(sim, &event);
 }
 
@@ -142,9 +149,9 @@ static double measure(struct scenario *scenario, int gpu, struct core_sample *sa
     sample->n_tasks = 0;
     for (const struct task *task = core_next_task(core, 0); task; task = core_next_task(core, task->id)) {
         const struct pretend_task *pretend = &scenario->tasks[task->id];
-        if (!is_on(task, gpu) || !pretend->attempt)
-            continue;
         double taken = taken_by(pretend, sim_now_us(scenario->sim));
+        if (!is_on(task, gpu) || !pretend->attempt || taken <= 0)
+            continue;
         used += taken;
         *ret_smact += pretend->smact;
         sample->tasks[sample->n_tasks++] = (struct task_memory){task->id, reading_of(taken)};
@@ -165,7 +172,7 @@ static void sample_gpu(struct scenario *scenario, int i)
         return;
     smact = smact > 1 ? 1 : smact;
     sample->mem_used_bytes = reading_of(used);
-    sample->smact = gpu->blind ? READING_NONE : reading_of(smact);
+    sample->smact = gpu->blind || gpu->has_no_smact ? READING_NONE : reading_of(smact);
     sample->utilisation = gpu->blind ? READING_NONE : reading_of(smact > 0 ? 0.5 + smact / 2 : 0);
     sample->foreign_processes = gpu->lists_no_processes ? READING_NONE : reading_of(gpu->foreign_bytes ? 1 : 0);
     if (gpu->lists_no_processes)
@@ -192,19 +199,57 @@ static void carry_out(struct scenario *scenario, const struct command *command)
     else if (strcmp(verb, "lost") == 0)
         gpu->lost = true;
     else if (strcmp(verb, "found") == 0)
-        gpu->lost = gpu->silent = gpu->blind = gpu->lists_no_processes = false;
+        gpu->lost = gpu->silent = gpu->blind = gpu->lists_no_processes = gpu->has_no_smact = false;
     else if (strcmp(verb, "silent") == 0)
         gpu->silent = true;
     else if (strcmp(verb, "blind") == 0)
         gpu->blind = true;
+    else if (strcmp(verb, "nosmact") == 0)
+        gpu->has_no_smact = true;
     else
         gpu->lists_no_processes = true;
+}
+
+static void print_line(struct scenario *scenario, const struct event *event)
+{
+    char line[2048];
+    if (trace_format(sim_core(scenario->sim), event, scenario->tasks[event->task].name, line, sizeof line))
+        fprintf(scenario->out, "%s\n", line);
+}
+
+static void print_why(struct scenario *scenario, const struct event *why)
+{
+    const struct core *core = sim_core(scenario->sim);
+    const struct task *task = core_task(core, why->task);
+    char text[1024], time[32];
+    core_explain(core, why->task, why->time_us, text, sizeof text);
+    fprintf(scenario->out, "t=%s why %s: %s %s%s%s\n", trace_format_time(why->time_us, time, sizeof time),
+            scenario->tasks[why->task].name, task ? task_state_word(task->state) : "unknown",
+            core_reason_word(core, why->task), text[0] ? ": " : "", text);
+}
+
+/* What a user does: as the daemon does, a request that can never be met is refused. */
+static void feed_input(struct scenario *scenario, const struct event *input)
+{
+    struct fault fault;
+    char time[32];
+    const struct core *core = sim_core(scenario->sim);
+    const char *name = scenario->tasks[input->task].name;
+    trace_format_time(input->time_us, time, sizeof time);
+    if ((int)input->kind == WAKE_WHY)
+        print_why(scenario, input);
+    else if (input->kind == EVENT_SUBMIT && core_check_request(core, &input->submit.request, &fault) < 0)
+        fprintf(scenario->out, "t=%s refused %s: %s\n", time, name, fault.text);
+    else if (sim_feed(scenario->sim, input) > 0)
+        fprintf(scenario->out, "t=%s refused %s %s\n", time, event_name(input->kind), name);
 }
 
 static void on_wake(void *context, struct sim *sim, const struct event *event)
 {
     struct scenario *scenario = context;
-    struct pretend_task *pretend = &scenario->tasks[event->task];
+    struct pretend_task *pretend = &scenario->tasks[0];
+    if ((int)event->kind == WAKE_FINISH)
+        pretend = &scenario->tasks[event->task];
     switch ((int)event->kind) {
     case WAKE_SAMPLES:
         for (int i = 0; i < scenario->n_gpus; i++)
@@ -215,21 +260,23 @@ static void on_wake(void *context, struct sim *sim, const struct event *event)
         if (pretend->attempt == event->exited.code) {
             struct task_exit exit = {.failure = pretend->exit_code ? FAILURE_PROGRAM : FAILURE_NONE};
             exit.code = pretend->exit_code;
-            finish(sim, pretend, event->task, exit);
+            pretend->attempt = 0;
+            sim_feed(sim, &(struct event){
+                              .kind = EVENT_EXITED, .time_us = event->time_us, .task = event->task, .exited = exit});
         }
         break;
     case WAKE_COMMAND:
         carry_out(scenario, &scenario->commands[event->task]);
+        break;
+    case WAKE_INPUT:
+        feed_input(scenario, &scenario->submissions[event->task]);
         break;
     }
 }
 
 static void on_event(void *context, struct sim *sim, const struct event *event)
 {
-    struct scenario *scenario = context;
-    char line[2048];
-    if (trace_format(sim_core(sim), event, scenario->tasks[event->task].name, line, sizeof line))
-        fprintf(scenario->out, "%s\n", line);
+    print_line(context, event);
 }
 
 /* ---- reading the story ---- */
@@ -331,6 +378,10 @@ static int read_task_flag(struct pretend_task *pretend, struct event *event, con
         event->submit.request.need.kind = NEED_PENDING;
     else if (strcmp(word, "deaf") == 0)
         pretend->deaf = true;
+    else if (strcmp(word, "unlaunchable") == 0)
+        pretend->unlaunchable = true;
+    else if (strcmp(word, "mps") == 0)
+        event->submit.request.sharing = SHARING_MPS;
     else
         return bad(fault, word);
     return 0;
@@ -351,6 +402,8 @@ static int read_task_word(struct pretend_task *pretend, struct event *event, cha
         r = parse_duration(value, &pretend->rise_us);
     else if (strcmp(word, "runs") == 0)
         r = parse_duration(value, &pretend->runs_us);
+    else if (strcmp(word, "sleeps") == 0)
+        r = parse_duration(value, &pretend->sleeps_us);
     else if (strcmp(word, "limit") == 0)
         r = parse_duration(value, &request->time_limit_us);
     else if (strcmp(word, "smact") == 0)
@@ -414,7 +467,7 @@ static int read_task_event(struct scenario *scenario, int64_t time_us, enum even
 
 static int read_gpu_command(struct scenario *scenario, int64_t time_us, const struct words *words, struct fault *fault)
 {
-    static const char *const verbs[] = {"foreign", "lost", "found", "silent", "blind", "noprocs"};
+    static const char *const verbs[] = {"foreign", "lost", "found", "silent", "blind", "nosmact", "noprocs"};
     struct command *command = &scenario->commands[scenario->n_commands];
     bool known = false;
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
@@ -436,8 +489,11 @@ static int read_timed(struct scenario *scenario, const struct words *words, stru
     static const struct {
         const char *verb;
         enum event_kind kind;
-    } task_events[] = {
-        {"cancel", EVENT_CANCEL}, {"hold", EVENT_HOLD}, {"release", EVENT_RELEASE}, {"estimate", EVENT_ESTIMATE}};
+    } task_events[] = {{"cancel", EVENT_CANCEL},
+                       {"hold", EVENT_HOLD},
+                       {"release", EVENT_RELEASE},
+                       {"estimate", EVENT_ESTIMATE},
+                       {"why", (enum event_kind)WAKE_WHY}};
     double seconds;
     if (parse_double(words->word[0] + 2, 0, 1e6, &seconds) < 0 || words->n < 3)
         return bad(fault, words->word[0]);
@@ -501,6 +557,15 @@ static bool is_over(const struct scenario *scenario)
     return true;
 }
 
+/* What users do comes by way of this world, what happens to GPUs is of this world anyway. */
+static int schedule_input(struct scenario *scenario, int i)
+{
+    const struct event *input = &scenario->submissions[i];
+    if ((int)input->kind == WAKE_COMMAND)
+        return sim_at(scenario->sim, input);
+    return schedule(scenario->sim, WAKE_INPUT, input->time_us, (uint64_t)i);
+}
+
 static int play(struct scenario *scenario)
 {
     struct event gpus = {.kind = EVENT_GPUS};
@@ -512,7 +577,7 @@ static int play(struct scenario *scenario)
     if (r == 0)
         r = schedule(scenario->sim, WAKE_SAMPLES, 0, 0);
     for (int i = 0; i < scenario->n_submissions && r == 0; i++)
-        r = sim_at(scenario->sim, &scenario->submissions[i]);
+        r = schedule_input(scenario, i);
     int64_t until_us = scenario->run_us ? scenario->run_us : RUN_MAX_US;
     for (int64_t now_us = 0; r == 0 && now_us <= until_us && (scenario->run_us || !is_over(scenario));)
         r = sim_run(scenario->sim, now_us += SAMPLE_US);

@@ -6,8 +6,10 @@
  *     set smact-max 0.8 | min-free 5GiB | margin 2GiB | window 90s | settle 10s | settle-max 60s | recoveries 3
  *     t=0 submit a takes=6GiB smact=0.4 runs=100s    also: gpus=N rise=5s need=6GiB declared=6GiB pending exclusive
  *                                           policy=P limit=60s held exits=1 deaf (ends 5 s after it is told to)
- *     t=5 cancel a | hold a | release a | estimate a 6GiB
- *     t=5 foreign gpu0 20GiB | lost gpu0 | found gpu0 | silent gpu0 | blind gpu0 | noprocs gpu0
+ *                                           sleeps=20s (before it takes memory) unlaunchable mps
+ *     t=5 cancel a | hold a | release a | estimate a 6GiB | why a (prints its state and why it waits)
+ *     t=5 foreign gpu0 20GiB | lost gpu0 | found gpu0 | silent gpu0 | blind gpu0 | nosmact gpu0 |
+ *         noprocs gpu0
  *     run 300s                              how long; the default is until nothing is left to do, at most a day
  *
  * Pretend tasks take their memory evenly over `rise` (default 5 s) and end after `runs` of execution, wherever they

@@ -6,8 +6,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 
-/* Seconds with as many decimals as it takes, at most three. */
-static const char *format_time(int64_t us, char *buffer, size_t size)
+const char *trace_format_time(int64_t us, char *buffer, size_t size)
 {
     snprintf(buffer, size, "%.3f", (double)us / (double)SECOND_US);
     char *end = buffer + strlen(buffer) - 1;
@@ -22,7 +21,9 @@ static void describe_submit(const struct event *event, char *text, size_t size)
 {
     const struct task_request *request = &event->submit.request;
     char need[32] = "unknown";
-    if (request->need.kind >= NEED_ESTIMATED)
+    if (request->need.kind == NEED_PENDING)
+        strcpy(need, "pending");
+    else if (request->need.kind >= NEED_ESTIMATED)
         format_size(request->need.bytes, need, sizeof need);
     snprintf(text, size, " gpus=%d need=%s%s%s", request->gpus, need, request->exclusive ? " exclusive" : "",
              event->submit.held ? " held" : "");
@@ -89,7 +90,7 @@ bool trace_format(const struct core *core, const struct event *event, const char
     default:
         break;
     }
-    snprintf(buffer, size, "t=%s %s %s%s", format_time(event->time_us, time, sizeof time), verb(event->kind), name,
-             more);
+    snprintf(buffer, size, "t=%s %s %s%s", trace_format_time(event->time_us, time, sizeof time), verb(event->kind),
+             name, more);
     return true;
 }

@@ -9,6 +9,9 @@
 
 #include "core/core.h"
 
+/* Seconds with as many decimals as it takes, at most three. Returns `buffer`. */
+const char *trace_format_time(int64_t us, char *buffer, size_t size);
+
 /*
  * Writes the line (without a newline) into `buffer`. `name` is what the task is called. Returns false, and writes
  * nothing, for events that stories leave out: samples, ticks, the list of GPUs.
