@@ -20,7 +20,10 @@ static char *path_in(const char *folder, const char *name)
 
 static void write_log(const char *folder, const char *data, size_t size)
 {
-    assert_int_equal(file_write_atomic(path_in(folder, "colloc.db"), data, size, 0600), 0);
+    FILE *file = fopen(path_in(folder, "colloc.db"), "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
     unlink(path_in(folder, "colloc.db-wal"));
 }
 
