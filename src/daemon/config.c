@@ -1,0 +1,292 @@
+#include "daemon/config.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <yaml.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "policy/policy.h"
+
+#define DEFAULT_FILE "/etc/colloc/collocd.yaml"
+
+static int set_text(void *field, size_t size, const char *value)
+{
+    if (strlen(value) >= size)
+        return -EINVAL;
+    memcpy(field, value, strlen(value) + 1);
+    return 0;
+}
+
+static int set_size(void *field, size_t size, const char *value)
+{
+    return parse_size(value, field);
+}
+
+static int set_duration(void *field, size_t size, const char *value)
+{
+    return parse_duration(value, field);
+}
+
+static int set_period(void *field, size_t size, const char *value)
+{
+    int64_t us;
+    if (parse_duration(value, &us) < 0 || us < MS_US || us > 3600 * SECOND_US)
+        return -EINVAL;
+    *(int64_t *)field = us;
+    return 0;
+}
+
+static int set_fraction(void *field, size_t size, const char *value)
+{
+    return parse_double(value, 0, 1, field);
+}
+
+static int set_count(void *field, size_t size, const char *value)
+{
+    int64_t count;
+    int r = parse_int64(value, 0, 1000000, &count);
+    if (r == 0)
+        *(int *)field = (int)count;
+    return r;
+}
+
+static int set_policy(void *field, size_t size, const char *value)
+{
+    const struct policy *policy = policy_find(value);
+    if (!policy)
+        return -EINVAL;
+    memcpy(field, &policy, sizeof policy);
+    return 0;
+}
+
+static int set_sharing(void *field, size_t size, const char *value)
+{
+    return sharing_parse(value, field);
+}
+
+static int set_log_level(void *field, size_t size, const char *value)
+{
+    static const struct {
+        const char *name;
+        int level;
+    } levels[] = {{"error", LOG_LEVEL_ERROR},
+                  {"warning", LOG_LEVEL_WARNING},
+                  {"info", LOG_LEVEL_INFO},
+                  {"debug", LOG_LEVEL_DEBUG}};
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+        if (strcmp(levels[i].name, value) == 0) {
+            *(int *)field = levels[i].level;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+#define FIELD(name) offsetof(struct config, name), sizeof(((struct config *)0)->name)
+
+static const struct option {
+    const char *name;
+    size_t offset, size;
+    int (*set)(void *field, size_t size, const char *value);
+    const char *takes;
+    const char *default_text;
+    const char *help;
+} options[] = {
+    {"socket", FIELD(socket_path), set_text, "PATH", "/run/colloc/collocd.sock", "where to listen"},
+    {"state-dir", FIELD(state_dir), set_text, "FOLDER", "/var/lib/colloc", "the event log and the tasks' logs"},
+    {"policy", FIELD(core.policy), set_policy, "NAME", "magm",
+     "exclusive, rr, magm, lug or mug, for tasks that name none"},
+    {"sharing", FIELD(sharing), set_sharing, "HOW", "streams", "streams or mps, for tasks that name none"},
+    {"estimator", FIELD(estimator), set_text, "NAME", "horus", "for tasks that name none and declare no memory"},
+    {"smact-max", FIELD(core.conditions.smact_max), set_fraction, "FRACTION", "0.80",
+     "a GPU more active than that takes no further task"},
+    {"min-free", FIELD(core.conditions.min_free_bytes), set_size, "SIZE", "5GiB",
+     "free memory wanted when nothing is known of a task"},
+    {"margin", FIELD(core.conditions.margin_bytes), set_size, "SIZE", "2GiB", "free memory wanted beyond an estimate"},
+    {"window", FIELD(core.window_us), set_period, "TIME", "90s", "activity is averaged over that long"},
+    {"sample-period", FIELD(sample_period_us), set_period, "TIME", "1s", "between two looks at the GPUs"},
+    {"settle", FIELD(core.settle_us), set_period, "TIME", "10s",
+     "a task's memory that has not grown for so long has settled; until then its GPU takes nobody else"},
+    {"settle-max", FIELD(core.settle_max_us), set_period, "TIME", "60s", "but no longer than that"},
+    {"recoveries", FIELD(core.recoveries_max), set_count, "N", "3", "starts after a GPU memory crash beside others"},
+    {"tasks-per-gpu", FIELD(core.conditions.tasks_per_gpu_max), set_count, "N", "0", "at most; 0: no limit"},
+    {"gpus", FIELD(gpus), set_text, "LIST", "all", "indices or UUIDs, separated by commas: manage no others"},
+    {"history", FIELD(history_us), set_duration, "TIME", "90d", "how long ended tasks are remembered"},
+    {"nvml-library", FIELD(nvml_library), set_text, "PATH", "libnvidia-ml.so.1", "the NVML library"},
+    {"shim", FIELD(shim), set_text, "PATH", "(as installed)", "the colloc-shim program"},
+    {"log-level", FIELD(log_level), set_log_level, "LEVEL", "info", "error, warning, info or debug"},
+};
+#define OPTIONS (sizeof options / sizeof *options)
+
+static void default_folder(char *field, size_t size, const char *variable, const char *below_home, const char *name)
+{
+    const char *base = getenv(variable), *home = getenv("HOME");
+    if (base && base[0] == '/')
+        snprintf(field, size, "%s/colloc%s", base, name);
+    else if (below_home && home && home[0] == '/')
+        snprintf(field, size, "%s/%s/colloc%s", home, below_home, name);
+    else
+        snprintf(field, size, "/tmp/colloc-%u%s", (unsigned)geteuid(), name);
+}
+
+void config_defaults(struct config *config)
+{
+    *config = (struct config){
+        .sharing = SHARING_STREAMS,
+        .core = core_settings_default(),
+        .sample_period_us = SECOND_US,
+        .history_us = 90 * 86400 * SECOND_US,
+        .log_level = LOG_LEVEL_INFO,
+    };
+    config->core.policy = &policy_magm;
+    set_text(config->estimator, sizeof config->estimator, "horus");
+    set_text(config->shim, sizeof config->shim, COLLOC_SHIM_PATH);
+    if (geteuid() == 0) {
+        set_text(config->socket_path, sizeof config->socket_path, "/run/colloc/collocd.sock");
+        set_text(config->state_dir, sizeof config->state_dir, "/var/lib/colloc");
+    } else {
+        default_folder(config->socket_path, sizeof config->socket_path, "XDG_RUNTIME_DIR", NULL, "/collocd.sock");
+        default_folder(config->state_dir, sizeof config->state_dir, "XDG_STATE_HOME", ".local/state", "");
+    }
+}
+
+static int set_option(struct config *config, const char *name, const char *value, struct fault *fault)
+{
+    for (size_t i = 0; i < OPTIONS; i++) {
+        if (strcmp(options[i].name, name) != 0)
+            continue;
+        if (options[i].set((char *)config + options[i].offset, options[i].size, value) == 0)
+            return 0;
+        return fault_set(fault, EINVAL, "%s: cannot make sense of '%s' (%s: %s)", name, value, options[i].takes,
+                         options[i].help);
+    }
+    return fault_set(fault, EINVAL, "%s: there is no such setting (collocd --help lists them)", name);
+}
+
+/* ---- the file: one mapping of plain scalars ---- */
+
+static int yaml_problem(const yaml_parser_t *parser, const char *path, struct fault *fault)
+{
+    return fault_set(fault, EINVAL, "%s:%zu: %s", path, parser->problem_mark.line + 1,
+                     parser->problem ? parser->problem : "is no YAML");
+}
+
+/* One event of the file. `key` remembers the key until its value comes. */
+static int take_yaml_event(struct config *config, const yaml_event_t *event, char *key, size_t key_size,
+                           struct fault *fault)
+{
+    const char *text = event->type == YAML_SCALAR_EVENT ? (const char *)event->data.scalar.value : "";
+    switch (event->type) {
+    case YAML_SCALAR_EVENT:
+        if (key[0] == '\0')
+            return set_text(key, key_size, text) < 0 || !*text ? fault_set(fault, EINVAL, "'%.40s' is no setting", text)
+                                                               : 0;
+        int r = set_option(config, key, text, fault);
+        key[0] = '\0';
+        return r;
+    case YAML_SEQUENCE_START_EVENT:
+    case YAML_ALIAS_EVENT:
+        return fault_set(fault, EINVAL, "only plain 'setting: value' lines are understood");
+    case YAML_MAPPING_START_EVENT:
+        return key[0] ? fault_set(fault, EINVAL, "%s: wants a plain value", key) : 0;
+    default:
+        return 0;
+    }
+}
+
+static int read_yaml(struct config *config, yaml_parser_t *parser, const char *path, struct fault *fault)
+{
+    char key[64] = "";
+    for (bool done = false; !done;) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(parser, &event))
+            return yaml_problem(parser, path, fault);
+        done = event.type == YAML_STREAM_END_EVENT;
+        size_t line = event.start_mark.line + 1;
+        int r = take_yaml_event(config, &event, key, sizeof key, fault);
+        yaml_event_delete(&event);
+        if (r < 0)
+            return fault_prefix(fault, r, "%s:%zu", path, line);
+    }
+    return 0;
+}
+
+int config_read_file(struct config *config, const char *path, struct fault *fault)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return fault_set(fault, errno, "%s: %s", path, strerror(errno));
+    yaml_parser_t parser;
+    yaml_parser_initialize(&parser);
+    yaml_parser_set_input_file(&parser, file);
+    int r = read_yaml(config, &parser, path, fault);
+    yaml_parser_delete(&parser);
+    fclose(file);
+    return r;
+}
+
+/* ---- the command line ---- */
+
+static int next_argument(int argc, char **argv, int *i, char *name, size_t size, const char **ret_value,
+                         struct fault *fault)
+{
+    const char *argument = argv[*i];
+    if (strncmp(argument, "--", 2) != 0)
+        return fault_set(fault, EINVAL, "%s: collocd takes only options (collocd --help lists them)", argument);
+    const char *equals = strchr(argument, '=');
+    size_t n = equals ? (size_t)(equals - argument - 2) : strlen(argument) - 2;
+    snprintf(name, size, "%.*s", (int)n, argument + 2);
+    if (!equals && *i + 1 == argc)
+        return fault_set(fault, EINVAL, "%s: wants a value", argument);
+    *ret_value = equals ? equals + 1 : argv[++*i];
+    return 0;
+}
+
+static int read_config_file_named(struct config *config, int argc, char **argv, struct fault *fault)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], "--config=", 9) == 0)
+            return config_read_file(config, argv[i] + 9, fault);
+        if (strcmp(argv[i], "--config") == 0 && i + 1 < argc)
+            return config_read_file(config, argv[i + 1], fault);
+    }
+    if (geteuid() == 0 && access(DEFAULT_FILE, F_OK) == 0)
+        return config_read_file(config, DEFAULT_FILE, fault);
+    return 0;
+}
+
+int config_read_arguments(struct config *config, int argc, char **argv, struct fault *fault)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return CONFIG_HELP;
+        if (strcmp(argv[i], "--version") == 0)
+            return CONFIG_VERSION;
+    }
+    int r = read_config_file_named(config, argc, argv, fault);
+    for (int i = 1; i < argc && r == 0; i++) {
+        char name[64];
+        const char *value = "";
+        r = next_argument(argc, argv, &i, name, sizeof name, &value, fault);
+        if (r == 0 && strcmp(name, "config") != 0)
+            r = set_option(config, name, value, fault);
+    }
+    return r;
+}
+
+void config_print_options(FILE *out, bool roff)
+{
+    for (size_t i = 0; i < OPTIONS; i++) {
+        const struct option *option = &options[i];
+        if (roff)
+            fprintf(out, ".TP\n\\fB\\-\\-%s\\fR=\\fI%s\\fR\n%s. Default: %s.\n", option->name, option->takes,
+                    option->help, option->default_text);
+        else
+            fprintf(out, "  --%s=%s\n        %s (default: %s)\n", option->name, option->takes, option->help,
+                    option->default_text);
+    }
+}

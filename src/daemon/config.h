@@ -1,0 +1,43 @@
+/*
+ * The daemon's settings: one table for the configuration file, the command line, --help and the man page. Later beats
+ * earlier: defaults, file, command line.
+ */
+#ifndef COLLOC_DAEMON_CONFIG_H
+#define COLLOC_DAEMON_CONFIG_H
+
+#include <stdio.h>
+
+#include "base/fault.h"
+#include "core/core.h"
+
+struct config {
+    char socket_path[108];
+    char state_dir[512];
+    char nvml_library[512]; /* "": the driver's */
+    char shim[512];         /* path of colloc-shim */
+    char gpus[256];         /* "": all; or indices and UUIDs, separated by commas */
+    char estimator[32];     /* of tasks that name none */
+    enum sharing sharing;   /* of tasks that name none */
+    struct core_settings core;
+    int64_t sample_period_us;
+    int64_t history_us; /* how long ended tasks are remembered */
+    int log_level;
+};
+
+/* For root: /run/colloc, /var/lib/colloc; otherwise below XDG_RUNTIME_DIR and XDG_STATE_HOME. */
+void config_defaults(struct config *config);
+
+/* Reads a YAML file of plain `key: value` lines. Unknown keys and bad values: -EINVAL with file and line. */
+int config_read_file(struct config *config, const char *path, struct fault *fault);
+
+/*
+ * Reads "--key=value" and "--key value". `--config=FILE` is read where it stands first. Positive answers: 1 help and
+ * 2 version were asked for. Negative: a fault that names the argument.
+ */
+enum { CONFIG_HELP = 1, CONFIG_VERSION = 2 };
+int config_read_arguments(struct config *config, int argc, char **argv, struct fault *fault);
+
+/* The options with their defaults, for --help; or as a man page's list when `roff`. */
+void config_print_options(FILE *out, bool roff);
+
+#endif

@@ -1,0 +1,167 @@
+/*
+ * collocd: the live driver of the core. What the files of this room share.
+ *
+ *     main.c      options, signals, the loop's life
+ *     driver.c    feeds events to the core, writes the log, carries out effects
+ *     runner.c    attempts: start, watch, end, find again after a restart
+ *     sampler.c   GPUs to samples, processes to tasks
+ *     job.c       what the daemon knows of a task beyond the core
+ *     submit.c    a request's body to a task; group commit
+ *     routes.c    the other routes of docs/protocol.md
+ *     record.c    tasks and GPUs as JSON
+ *     mps_care.c  one MPS control daemon per user
+ *     history.c   forgetting old tasks
+ */
+#ifndef COLLOC_DAEMON_DAEMON_H
+#define COLLOC_DAEMON_DAEMON_H
+
+#include <jansson.h>
+#include <uv.h>
+
+#include "api/server.h"
+#include "core/core.h"
+#include "daemon/config.h"
+#include "exec/attempt.h"
+#include "gpu/gpu.h"
+#include "store/store.h"
+
+/* What the daemon knows of a task that has not ended, beside what the core knows. */
+struct job {
+    uint64_t id;
+    char *name;
+    char *user;
+    char *estimator; /* "" when nothing was estimated */
+    struct reading estimate_bytes;
+    char *evidence;                                /* of the last failure, or NULL */
+    enum failure_class failure;                    /* the last */
+    struct reading mem_used_bytes, mem_peak_bytes; /* on all its GPUs together */
+    struct attempt_watch watch;                    /* while it runs; pidfd -1 otherwise */
+    uv_poll_t *poll;
+    struct daemon *daemon;
+};
+
+/* An event on its way to the log. */
+struct entry;
+
+/* A request that waits for a task to end. */
+struct waiter;
+
+struct gpu_state {
+    struct gpu_sample sample;    /* the last; the loop's */
+    struct gpu_sample incoming;  /* the one being taken; the pool thread's while daemon->sampling */
+    struct reading energy_j;     /* at the last sample that had one */
+    int view;                    /* its index in the core's view; -1: not managed */
+    struct gpu_process *foreign; /* the last sample's processes that are not ours */
+    size_t n_foreign, foreign_room;
+};
+
+struct daemon {
+    struct config config;
+    uv_loop_t loop;
+    struct core *core;
+    struct store *store;
+    struct api_server *server;
+
+    struct gpu_set *gpus; /* NULL: none to be had, `gpus_why` says why */
+    char gpus_why[512];
+    struct gpu_state *gpu_states; /* one per GPU of the set */
+
+    void *jobs; /* a tsearch tree of struct job by id */
+    uint64_t next_id;
+    int64_t clock_offset_us; /* core time = monotonic + this: near wall time, never back */
+    int64_t last_us;
+
+    struct entry *log_first, *log_last; /* decided, not yet durable */
+    bool log_broken;                    /* the last flush failed: nothing new is accepted */
+    struct pending_effect {
+        enum effect_kind kind;
+        uint64_t task;
+    } * pending; /* to be carried out once the log is durable */
+    int n_pending, pending_room;
+    bool carrying_out;
+
+    struct submission *submissions_first, *submissions_last; /* of this turn of the loop */
+    struct waiter *waiters;
+
+    uv_poll_t server_poll;
+    uv_timer_t server_timer, sample_timer, tick_timer, retry_timer, history_timer;
+    uv_signal_t term_signal, int_signal, hup_signal;
+    uv_work_t sample_work;
+    bool sampling, sample_again, stopping;
+
+    /* for /v1/stats: while there were live tasks since this daemon started */
+    double energy_j, smact_sum;
+    int64_t smact_n;
+};
+
+/* ---- driver.c ---- */
+
+int64_t daemon_now_us(struct daemon *daemon);
+
+/*
+ * Feeds an input with what the log should know of it beside the event (`detail`: borrowed, may be NULL), writes what
+ * follows and carries it out. Returns as core_step does. Samples and ticks are not written.
+ */
+int daemon_feed(struct daemon *daemon, const struct event *event, const json_t *detail);
+
+/* An event of now. */
+struct event daemon_event(struct daemon *daemon, enum event_kind kind, uint64_t task);
+
+/* Feeds an input that is in the log already. */
+int daemon_feed_logged(struct daemon *daemon, const struct event *event);
+
+void daemon_drop_log(struct daemon *daemon); /* at the end: what could not be written is lost, and said so */
+
+/* ---- runner.c ---- */
+
+void runner_start(struct daemon *daemon, uint64_t task);
+void runner_kill(struct daemon *daemon, uint64_t task);
+void runner_adopt_all(struct daemon *daemon); /* after the log was replayed */
+void runner_unwatch(struct job *job);
+void attempt_folder(const struct daemon *daemon, uint64_t task, int attempt, char *buffer, size_t size);
+
+/* ---- sampler.c ---- */
+
+int sampler_open(struct daemon *daemon, struct fault *fault);
+void sampler_start(struct daemon *daemon);
+void sampler_look_now(struct daemon *daemon);
+void sampler_close(struct daemon *daemon);
+
+/* ---- job.c ---- */
+
+/* A job from a SUBMIT's detail. NULL when memory is out. */
+struct job *job_add(struct daemon *daemon, uint64_t id, const json_t *detail);
+struct job *job_find(struct daemon *daemon, uint64_t id);
+void job_remove(struct daemon *daemon, struct job *job);
+void job_note_exit(struct job *job, enum failure_class failure, const char *evidence);
+
+/* ---- submit.c ---- */
+
+void route_submit(void *context, struct api_request *request);
+void submissions_flush(struct daemon *daemon);
+
+/* ---- routes.c ---- */
+
+extern const struct api_route daemon_routes[];
+void waiters_tell(struct daemon *daemon, uint64_t task, const json_t *record);
+
+/* ---- record.c ---- */
+
+/* The public TASK object of docs/protocol.md. */
+json_t *record_task(struct daemon *daemon, const struct task *task);
+json_t *record_gpus(struct daemon *daemon);
+json_t *record_info(struct daemon *daemon);
+
+/* ---- history.c ---- */
+
+void history_start(struct daemon *daemon);
+
+/* ---- mps_care.c ---- */
+
+/*
+ * Makes sure that an MPS control daemon of this user serves `ret_pipe_dir`. 0, a positive answer (no MPS to be had) or
+ * a fault; then the fault says why, and the task goes by streams.
+ */
+int mps_for_user(struct daemon *daemon, uid_t uid, gid_t gid, char *ret_pipe_dir, size_t size, struct fault *fault);
+
+#endif

@@ -1,0 +1,73 @@
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/daemon.h"
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t left = ((const struct job *)a)->id, right = ((const struct job *)b)->id;
+    return left < right ? -1 : left > right;
+}
+
+static char *text_of(const json_t *detail, const char *key)
+{
+    const char *text = json_string_value(json_object_get(detail, key));
+    return strdup(text ? text : "");
+}
+
+static void job_free(struct job *job)
+{
+    if (!job)
+        return;
+    runner_unwatch(job);
+    free(job->name);
+    free(job->user);
+    free(job->estimator);
+    free(job->evidence);
+    free(job);
+}
+
+struct job *job_add(struct daemon *daemon, uint64_t id, const json_t *detail)
+{
+    struct job *job = calloc(1, sizeof *job);
+    if (!job)
+        return NULL;
+    job->id = id;
+    job->daemon = daemon;
+    job->watch.pidfd = -1;
+    job->name = text_of(detail, "name");
+    job->user = text_of(detail, "user");
+    job->estimator = text_of(detail, "estimator");
+    const json_t *estimate = json_object_get(detail, "estimate_bytes");
+    if (json_is_integer(estimate))
+        job->estimate_bytes = reading_of((double)json_integer_value(estimate));
+    if (!job->name || !job->user || !job->estimator || !tsearch(job, &daemon->jobs, compare)) {
+        job_free(job);
+        return NULL;
+    }
+    return job;
+}
+
+struct job *job_find(struct daemon *daemon, uint64_t id)
+{
+    struct job key = {.id = id};
+    struct job *const *node = tfind(&key, &daemon->jobs, compare);
+    return node ? *node : NULL;
+}
+
+void job_remove(struct daemon *daemon, struct job *job)
+{
+    if (!job)
+        return;
+    tdelete(job, &daemon->jobs, compare);
+    job_free(job);
+}
+
+void job_note_exit(struct job *job, enum failure_class failure, const char *evidence)
+{
+    job->failure = failure;
+    free(job->evidence);
+    job->evidence = evidence && *evidence ? strdup(evidence) : NULL;
+    job->mem_used_bytes = READING_NONE;
+}

@@ -1,0 +1,275 @@
+/* collocd: options, signals, the loop's life. */
+#include <errno.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "daemon/daemon.h"
+#include "policy/policy.h"
+
+#define BODY_MAX        (16u << 20)
+#define IDLE_TIMEOUT_S  75 /* beyond the longest wait of docs/protocol.md */
+#define CONNECTIONS_MAX 64 /* of one user */
+
+/* ---- the API in the loop ---- */
+
+static void on_server_time(uv_timer_t *timer);
+
+static void turn_server(struct daemon *daemon)
+{
+    api_server_run(daemon->server);
+    while (daemon->submissions_first) {
+        submissions_flush(daemon);
+        api_server_run(daemon->server);
+    }
+    int64_t timeout_ms = api_server_timeout_ms(daemon->server);
+    if (timeout_ms >= 0)
+        uv_timer_start(&daemon->server_timer, on_server_time, (uint64_t)timeout_ms, 0);
+    else
+        uv_timer_stop(&daemon->server_timer);
+}
+
+static void on_server_time(uv_timer_t *timer)
+{
+    turn_server(timer->data);
+}
+
+static void on_server_ready(uv_poll_t *poll, int status, int events)
+{
+    turn_server(poll->data);
+}
+
+static int open_server(struct daemon *daemon, struct fault *fault)
+{
+    bool root = geteuid() == 0;
+    struct api_server_options options = {
+        .socket_path = daemon->config.socket_path,
+        .socket_mode = root ? 0666 : 0600,
+        .routes = daemon_routes,
+        .context = daemon,
+        .version = COLLOC_VERSION,
+        .body_max_bytes = BODY_MAX,
+        .idle_timeout_s = IDLE_TIMEOUT_S,
+        .connections_per_user_max = CONNECTIONS_MAX,
+    };
+    char folder[sizeof daemon->config.socket_path];
+    snprintf(folder, sizeof folder, "%s", daemon->config.socket_path);
+    char *slash = strrchr(folder, '/');
+    if (slash && slash != folder) {
+        *slash = '\0';
+        int made = file_make_folders(folder, root ? 0755 : 0700);
+        if (made < 0)
+            return fault_set(fault, -made, "%s: %s", folder, strerror(-made));
+    }
+    int r = api_server_create(&options, fault, &daemon->server);
+    if (r < 0)
+        return r;
+    uv_poll_init(&daemon->loop, &daemon->server_poll, api_server_fd(daemon->server));
+    daemon->server_poll.data = daemon;
+    return uv_poll_start(&daemon->server_poll, UV_READABLE, on_server_ready);
+}
+
+/* ---- the log: what happened before ---- */
+
+static int on_replayed(void *context, const struct event *event, int64_t wall_us, const json_t *detail)
+{
+    struct daemon *daemon = context;
+    if (core_apply(daemon->core, event) < 0)
+        return -ENOMEM;
+    if (event->kind == EVENT_SUBMIT && !job_add(daemon, event->task, detail))
+        return -ENOMEM;
+    if (event->kind == EVENT_EXITED) {
+        struct job *job = job_find(daemon, event->task);
+        if (job)
+            job_note_exit(job, event->exited.failure, json_string_value(json_object_get(detail, "evidence")));
+    }
+    return 0;
+}
+
+/* The log also tells of tasks that ended beside those that live: they were needed to understand, not to keep. */
+static void forget_done(struct daemon *daemon)
+{
+    uint64_t id = 0;
+    for (const struct task *task; (task = core_next_task(daemon->core, id));) {
+        id = task->id;
+        if (!task_state_is_done(task->state))
+            continue;
+        job_remove(daemon, job_find(daemon, id));
+        core_forget(daemon->core, id);
+    }
+}
+
+static int open_log(struct daemon *daemon, struct fault *fault)
+{
+    uint64_t last_task;
+    int r = store_open(daemon->config.state_dir, fault, &daemon->store);
+    if (r == 0)
+        r = store_get_last(daemon->store, fault, &last_task, &daemon->last_us);
+    if (r < 0)
+        return r;
+    daemon->next_id = last_task + 1;
+    daemon->clock_offset_us = clock_wall_us() - clock_monotonic_us();
+    r = store_replay(daemon->store, policy_find, on_replayed, daemon, fault);
+    if (r == -ENOMEM && !*fault->text)
+        return fault_set(fault, ENOMEM, "out of memory");
+    if (r == 0)
+        forget_done(daemon);
+    return r;
+}
+
+/* ---- life ---- */
+
+static void close_handle(uv_handle_t *handle, void *context)
+{
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+/* Everything that keeps the loop alive; what is under way in the pool ends by itself. Tasks go on. */
+static void stop(struct daemon *daemon)
+{
+    daemon->stopping = true;
+    waiters_tell(daemon, 0, NULL);
+    api_server_destroy(daemon->server);
+    daemon->server = NULL;
+    for (const struct task *task = core_next_task(daemon->core, 0); task;
+         task = core_next_task(daemon->core, task->id)) {
+        struct job *job = job_find(daemon, task->id);
+        if (job)
+            runner_unwatch(job);
+    }
+    uv_handle_t *ours[] = {(uv_handle_t *)&daemon->server_poll,  (uv_handle_t *)&daemon->server_timer,
+                           (uv_handle_t *)&daemon->sample_timer, (uv_handle_t *)&daemon->tick_timer,
+                           (uv_handle_t *)&daemon->retry_timer,  (uv_handle_t *)&daemon->history_timer,
+                           (uv_handle_t *)&daemon->term_signal,  (uv_handle_t *)&daemon->int_signal};
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        close_handle(ours[i], NULL);
+}
+
+static void on_signal(uv_signal_t *signal, int number)
+{
+    struct daemon *daemon = signal->data;
+    log_info("signal %d: going down; running tasks go on and are found again", number);
+    stop(daemon);
+}
+
+static void init_loop(struct daemon *daemon)
+{
+    uv_timer_t *timers[] = {&daemon->server_timer, &daemon->sample_timer, &daemon->tick_timer, &daemon->retry_timer,
+                            &daemon->history_timer};
+    uv_loop_init(&daemon->loop);
+    for (size_t i = 0; i < sizeof timers / sizeof *timers; i++) {
+        uv_timer_init(&daemon->loop, timers[i]);
+        timers[i]->data = daemon;
+    }
+    uv_signal_init(&daemon->loop, &daemon->term_signal);
+    uv_signal_init(&daemon->loop, &daemon->int_signal);
+    daemon->term_signal.data = daemon->int_signal.data = daemon;
+}
+
+static int start(struct daemon *daemon, struct fault *fault)
+{
+    daemon->core = core_create(&daemon->config.core);
+    if (!daemon->core)
+        return fault_set(fault, ENOMEM, "out of memory");
+    int made = file_make_folders(daemon->config.state_dir, 0711);
+    if (made < 0)
+        return fault_set(fault, -made, "%s: %s", daemon->config.state_dir, strerror(-made));
+    int r = open_log(daemon, fault);
+    if (r == 0)
+        r = open_server(daemon, fault);
+    if (r == 0)
+        r = sampler_open(daemon, fault);
+    if (r < 0)
+        return r;
+    runner_adopt_all(daemon);
+    sampler_start(daemon);
+    uv_signal_start(&daemon->term_signal, on_signal, SIGTERM);
+    uv_signal_start(&daemon->int_signal, on_signal, SIGINT);
+    history_start(daemon);
+    log_info("listening on %s, state in %s, %zu GPUs, policy %s, sharing %s", daemon->config.socket_path,
+             daemon->config.state_dir, daemon->gpus ? daemon->gpus->count : 0, daemon->config.core.policy->name,
+             sharing_name(daemon->config.sharing));
+    return 0;
+}
+
+static void fini(struct daemon *daemon)
+{
+    if (daemon->server)
+        stop(daemon);
+    uv_run(&daemon->loop, UV_RUN_DEFAULT);
+    daemon_drop_log(daemon);
+    for (const struct task *task = daemon->core ? core_next_task(daemon->core, 0) : NULL; task;
+         task = core_next_task(daemon->core, task->id))
+        job_remove(daemon, job_find(daemon, task->id));
+    sampler_close(daemon);
+    core_destroy(daemon->core);
+    store_close(daemon->store);
+    uv_run(&daemon->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&daemon->loop);
+}
+
+static int usage(FILE *out, int status)
+{
+    fprintf(out, "usage: collocd [--config=FILE] [--SETTING=VALUE ...]\n\n"
+                 "The daemon of colloc: queues training tasks and collocates them on this server's GPUs.\n\n"
+                 "  --config=FILE\n        YAML, the settings below as 'setting: value' lines\n");
+    config_print_options(out, false);
+    return status;
+}
+
+/* The pool does nothing but look at GPUs, one look at a time; files opened are ours alone to choose. */
+static void prepare_process(void)
+{
+    setenv("UV_THREADPOOL_SIZE", "1", 0);
+    umask(022);
+    signal(SIGPIPE, SIG_IGN);
+    if (geteuid() == 0 && setgroups(0, NULL) < 0)
+        log_warning("supplementary groups cannot be given up: %s", strerror(errno));
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static struct daemon daemon;
+    struct fault fault = {0};
+    config_defaults(&daemon.config);
+    if (argc == 2 && strcmp(argv[1], "--man-options") == 0) {
+        config_print_options(stdout, true);
+        return 0;
+    }
+    switch (config_read_arguments(&daemon.config, argc, argv, &fault)) {
+    case 0:
+        break;
+    case CONFIG_HELP:
+        return usage(stdout, 0);
+    case CONFIG_VERSION:
+        printf("collocd %s\n", COLLOC_VERSION);
+        return 0;
+    default:
+        fprintf(stderr, "collocd: %s\n", fault.text);
+        return 2;
+    }
+    log_set_level((enum log_level)daemon.config.log_level);
+    prepare_process();
+    init_loop(&daemon);
+    int r = start(&daemon, &fault);
+    if (r < 0)
+        log_error("%s", fault.text);
+    else
+        uv_run(&daemon.loop, UV_RUN_DEFAULT);
+    fini(&daemon);
+    return r < 0 ? 1 : 0;
+}

@@ -1,0 +1,87 @@
+/*
+ * One MPS control daemon per user, started as that user: clients of one user share a GPU's SMs, and different users
+ * are kept apart (an MPS server serves one user at a time) by time-slicing between their servers.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "daemon/daemon.h"
+#include "gpu/mps.h"
+
+static int make_home(const char *path, uid_t uid, gid_t gid, struct fault *fault)
+{
+    int r = file_make_folders(path, 0711);
+    if (r == 0 && geteuid() == 0 && (chown(path, uid, gid) < 0 || chmod(path, 0700) < 0))
+        r = -errno;
+    return r < 0 ? fault_set(fault, -r, "%s: %s", path, strerror(-r)) : 0;
+}
+
+static int become(uid_t uid, gid_t gid)
+{
+    if (geteuid() != 0)
+        return 0;
+    return setgroups(1, &gid) < 0 || setgid(gid) < 0 || setuid(uid) < 0 ? -errno : 0;
+}
+
+struct report {
+    int answer;
+    struct fault fault;
+};
+
+/* Starts it from a child that has become the user, and hears through a pipe how that went. */
+static int start_as(uid_t uid, gid_t gid, const char *pipe_dir, const char *log_dir, const char *const *uuids,
+                    size_t count, struct fault *fault)
+{
+    struct report report = {.answer = -EIO};
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return fault_set(fault, errno, "pipe: %s", strerror(errno));
+    pid_t child = fork();
+    if (child == 0) {
+        report.answer = become(uid, gid);
+        if (report.answer == 0)
+            report.answer = mps_start(pipe_dir, log_dir, uuids, count, &report.fault);
+        file_write_fd(ends[1], &report, sizeof report);
+        _exit(0);
+    }
+    close(ends[1]);
+    if (child < 0 || read(ends[0], &report, sizeof report) != (ssize_t)sizeof report)
+        report.answer = fault_set(&report.fault, EIO, "the MPS control daemon could not be started");
+    close(ends[0]);
+    if (child > 0)
+        waitpid(child, NULL, 0);
+    *fault = report.fault;
+    return report.answer == MPS_ALREADY_ALIVE ? 0 : report.answer;
+}
+
+static size_t list_gpus(const struct daemon *daemon, const char **uuids, size_t room)
+{
+    const struct cluster_view *view = core_view(daemon->core);
+    size_t n = 0;
+    for (int i = 0; i < view->n_gpus && n < room; i++)
+        if (view->gpus[i].id.is_place && !view->gpus[i].id.is_mig_instance)
+            uuids[n++] = view->gpus[i].id.uuid;
+    return n;
+}
+
+int mps_for_user(struct daemon *daemon, uid_t uid, gid_t gid, char *ret_pipe_dir, size_t size, struct fault *fault)
+{
+    char home[560], pipe_dir[600], log_dir[600];
+    const char *uuids[256];
+    snprintf(home, sizeof home, "%s/mps/%u", daemon->config.state_dir, (unsigned)uid);
+    snprintf(pipe_dir, sizeof pipe_dir, "%s/pipe", home);
+    snprintf(log_dir, sizeof log_dir, "%s/log", home);
+    snprintf(ret_pipe_dir, size, "%s", pipe_dir);
+    int r = make_home(home, uid, gid, fault);
+    if (r < 0)
+        return r;
+    return start_as(uid, gid, pipe_dir, log_dir, uuids, list_gpus(daemon, uuids, 256), fault);
+}

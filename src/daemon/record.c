@@ -1,0 +1,287 @@
+/* Tasks and GPUs as the protocol's JSON objects. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "daemon/daemon.h"
+
+static json_t *number(double value)
+{
+    return json_real(value);
+}
+
+static json_t *reading(struct reading r, double unit)
+{
+    return r.valid ? json_real(r.value / unit) : json_null();
+}
+
+static json_t *moment(int64_t us, bool known)
+{
+    return known ? json_real((double)us / 1e6) : json_null();
+}
+
+static json_t *seconds(int64_t us)
+{
+    return json_real((double)us / 1e6);
+}
+
+/* ---- a task ---- */
+
+static const char *end_reason(const struct task *task)
+{
+    static const char *const words[FAILURE_CLASSES] = {
+        [FAILURE_NONE] = "None",
+        [FAILURE_GPU_OOM] = "OutOfMemory",
+        [FAILURE_HOST_OOM] = "HostOutOfMemory",
+        [FAILURE_PROGRAM] = "NonZeroExitCode",
+        [FAILURE_SIGNAL] = "RaisedSignal",
+        [FAILURE_TIME_LIMIT] = "TimeLimit",
+        [FAILURE_CANCELLED] = "Cancelled",
+        [FAILURE_LAUNCH] = "Launch",
+        [FAILURE_LOST] = "Lost",
+    };
+    return words[task->ending ? task->ending : task->exit.failure];
+}
+
+static void explain_end(const struct job *job, const struct task *task, char *text, size_t size)
+{
+    text[0] = '\0';
+    if (task->state == TASK_OUT_OF_MEMORY && task->exit.failure == FAILURE_GPU_OOM)
+        snprintf(text, size, "out of GPU memory %s: %s",
+                 task->had_company ? "once too often" : "with its GPU to itself",
+                 job->evidence ? job->evidence : "(no line says more)");
+    else if (job && job->evidence)
+        snprintf(text, size, "%s", job->evidence);
+}
+
+static void add_reason(struct daemon *daemon, json_t *object, const struct task *task, const struct job *job,
+                       int position)
+{
+    char text[2048] = "";
+    const char *word;
+    if (task_state_is_done(task->state) || task->state == TASK_EXITED) {
+        word = end_reason(task);
+        explain_end(job, task, text, sizeof text);
+    } else if (position > 1) {
+        word = "Priority";
+        snprintf(text, sizeof text, "%d task%s before it in the queue", position - 1, position > 2 ? "s are" : " is");
+    } else {
+        word = core_reason_word(daemon->core, task->id);
+        core_explain(daemon->core, task->id, daemon_now_us(daemon), text, sizeof text);
+    }
+    json_object_set_new(object, "reason", json_string(word));
+    json_object_set_new(object, "reason_text", json_string(text));
+}
+
+static void add_times(struct daemon *daemon, json_t *object, const struct task *task)
+{
+    int64_t now_us = daemon_now_us(daemon);
+    bool done = task_state_is_done(task->state), waits = task->queue || task->state == TASK_HELD;
+    bool runs = task_state_holds_gpus(task->state);
+    int64_t end_us = done ? task->ended_us : now_us;
+    json_object_set_new(object, "submitted_at", moment(task->submitted_us, true));
+    json_object_set_new(object, "started_at", moment(task->started_us, task->attempts > 0));
+    json_object_set_new(object, "ended_at", moment(task->ended_us, done));
+    json_object_set_new(object, "wait_s", seconds(task->waited_us + (waits ? now_us - task->queued_us : 0)));
+    json_object_set_new(object, "exec_s", seconds(task->executed_us + (runs ? now_us - task->started_us : 0)));
+    json_object_set_new(object, "jct_s", seconds(end_us - task->submitted_us));
+}
+
+static void add_gpus(struct daemon *daemon, json_t *object, const struct task *task)
+{
+    const struct gpu_view *gpus = core_view(daemon->core)->gpus;
+    json_t *labels = json_array(), *uuids = json_array();
+    for (int i = 0; i < task->n_gpus; i++) {
+        json_array_append_new(labels, json_string(gpus[task->gpus[i]].id.label));
+        json_array_append_new(uuids, json_string(gpus[task->gpus[i]].id.uuid));
+    }
+    json_object_set_new(object, "gpus_requested", json_integer(task->request.gpus));
+    json_object_set_new(object, "gpus", labels);
+    json_object_set_new(object, "gpu_uuids", uuids);
+}
+
+static void add_request(struct daemon *daemon, json_t *object, const struct task *task, const struct job *job)
+{
+    const struct task_request *request = &task->request;
+    const struct policy *policy = request->policy ? request->policy : core_get_settings(daemon->core)->policy;
+    bool known = request->need.kind == NEED_ESTIMATED || request->need.kind == NEED_DECLARED;
+    json_object_set_new(object, "policy", json_string(policy->name));
+    json_object_set_new(object, "sharing", json_string(sharing_name(request->sharing)));
+    json_object_set_new(object, "exclusive", json_boolean(request->exclusive));
+    json_object_set_new(object, "time_limit_s", request->time_limit_us ? seconds(request->time_limit_us) : json_null());
+    json_object_set_new(object, "need_mib", known ? number((double)request->need.bytes / (double)MIB) : json_null());
+    json_object_set_new(object, "estimator", job && *job->estimator ? json_string(job->estimator) : json_null());
+    json_object_set_new(object, "estimate_mib", job ? reading(job->estimate_bytes, (double)MIB) : json_null());
+}
+
+static void add_outcome(json_t *object, const struct task *task, const struct job *job)
+{
+    bool exited = task->attempts > 0 && !task_state_holds_gpus(task->state);
+    bool failed = job && job->failure != FAILURE_NONE;
+    json_object_set_new(object, "attempts", json_integer(task->attempts));
+    json_object_set_new(object, "oom_count", json_integer(task->oom_count));
+    json_object_set_new(object, "exit_code",
+                        exited && task->exit.code >= 0 ? json_integer(task->exit.code) : json_null());
+    json_object_set_new(object, "signal", exited && task->exit.signal ? json_integer(task->exit.signal) : json_null());
+    json_object_set_new(object, "failure", failed ? json_string(failure_name(job->failure)) : json_null());
+    json_object_set_new(object, "evidence", job && job->evidence ? json_string(job->evidence) : json_null());
+    json_object_set_new(object, "mem_used_mib", job ? reading(job->mem_used_bytes, (double)MIB) : json_null());
+    json_object_set_new(object, "mem_peak_mib", job ? reading(job->mem_peak_bytes, (double)MIB) : json_null());
+}
+
+json_t *record_task(struct daemon *daemon, const struct task *task)
+{
+    int position = task->queue ? queue_ahead_of(task) + 1 : 0;
+    const struct job *job = job_find(daemon, task->id);
+    json_t *object = json_object();
+    if (!object)
+        return NULL;
+    json_object_set_new(object, "id", json_integer((json_int_t)task->id));
+    json_object_set_new(object, "name", json_string(job ? job->name : ""));
+    json_object_set_new(object, "user", json_string(job ? job->user : ""));
+    json_object_set_new(object, "uid", json_integer(task->uid));
+    json_object_set_new(object, "state", json_string(task_state_word(task->state)));
+    add_reason(daemon, object, task, job, task->state == TASK_QUEUED ? position : 0);
+    add_times(daemon, object, task);
+    add_gpus(daemon, object, task);
+    add_request(daemon, object, task, job);
+    add_outcome(object, task, job);
+    json_object_set_new(object, "position", position ? json_integer(position) : json_null());
+    return object;
+}
+
+/* ---- GPUs ---- */
+
+static const char *hold_off(const struct gpu_view *gpu, char *text, size_t size)
+{
+    const struct resident *newest = gpu_view_unsettled(gpu);
+    if (gpu->drained_for)
+        snprintf(text, size, "kept free for task %llu, which recovers", (unsigned long long)gpu->drained_for);
+    else if (gpu->whole_for)
+        snprintf(text, size, "task %llu has it to itself", (unsigned long long)gpu->whole_for);
+    else if (newest)
+        snprintf(text, size, "task %llu is still taking its memory", (unsigned long long)newest->task);
+    else
+        return NULL;
+    return text;
+}
+
+static json_t *resident_tasks(const struct gpu_view *gpu)
+{
+    json_t *tasks = json_array();
+    for (int i = 0; i < gpu->n_residents; i++)
+        json_array_append_new(tasks, json_pack("{s:I, s:o, s:b}", "id", (json_int_t)gpu->residents[i].task,
+                                               "mem_used_mib", reading(gpu->residents[i].mem_used_bytes, (double)MIB),
+                                               "settled", gpu->residents[i].settled));
+    return tasks;
+}
+
+static json_t *foreign_processes(const struct gpu_state *state)
+{
+    if (!state->sample.processes.valid)
+        return json_null();
+    json_t *list = json_array();
+    for (size_t i = 0; i < state->n_foreign; i++)
+        json_array_append_new(list, json_pack("{s:i, s:o}", "pid", (int)state->foreign[i].pid, "mem_used_mib",
+                                              reading(state->foreign[i].used_bytes, (double)MIB)));
+    return list;
+}
+
+static void add_health(struct daemon *daemon, json_t *object, const struct gpu_info *info,
+                       const struct gpu_state *state)
+{
+    const struct gpu_view *gpu = &core_view(daemon->core)->gpus[state->view];
+    const char *word = "ok", *text = "";
+    int64_t age_us = daemon_now_us(daemon) - gpu->sampled_us;
+    if (gpu->health == VIEW_LOST) {
+        word = "lost";
+        text = state->sample.health_reason;
+    } else if (!info->is_place) {
+        word = info->mig_mode == GPU_MIG_ON && !info->is_mig ? "mig-parent" : "unusable";
+        text = info->why_not;
+    } else if (gpu->health == VIEW_UNSEEN || age_us > core_get_settings(daemon->core)->conditions.sample_valid_us) {
+        word = "stale";
+        text = *state->sample.health_reason ? state->sample.health_reason : "no recent reading";
+    }
+    json_object_set_new(object, "health", json_string(word));
+    json_object_set_new(object, "health_text", json_string(text));
+}
+
+static json_t *record_gpu(struct daemon *daemon, size_t i)
+{
+    const struct gpu_info *info = &daemon->gpus->gpu[i];
+    const struct gpu_state *state = &daemon->gpu_states[i];
+    const struct gpu_view *gpu = &core_view(daemon->core)->gpus[state->view];
+    const struct gpu_sample *seen = &state->sample;
+    char text[128];
+    const char *held = hold_off(gpu, text, sizeof text);
+    json_t *object = json_object();
+    json_object_set_new(object, "index", json_string(info->index));
+    json_object_set_new(object, "uuid", json_string(info->uuid));
+    json_object_set_new(object, "name", json_string(info->name));
+    json_object_set_new(object, "mig_profile", info->is_mig ? json_string(info->profile) : json_null());
+    json_object_set_new(object, "parent_uuid",
+                        info->is_mig ? json_string(daemon->gpus->gpu[info->parent].uuid) : json_null());
+    add_health(daemon, object, info, state);
+    json_object_set_new(object, "mem_total_mib", reading(info->mem_total_bytes, (double)MIB));
+    json_object_set_new(object, "mem_used_mib", reading(seen->mem_used_bytes, (double)MIB));
+    json_object_set_new(object, "mem_free_mib", reading(seen->mem_free_bytes, (double)MIB));
+    json_object_set_new(object, "utilisation", reading(seen->utilisation, 1));
+    json_object_set_new(object, "smact", reading(seen->smact, 1));
+    json_object_set_new(object, "smact_window", reading(gpu->smact_mean, 1));
+    json_object_set_new(object, "smocc", reading(seen->smocc, 1));
+    json_object_set_new(object, "dram_active", reading(seen->dram_active, 1));
+    json_object_set_new(object, "power_w", reading(seen->power_w, 1));
+    json_object_set_new(object, "energy_mj", reading(seen->energy_j, 1e6));
+    json_object_set_new(object, "temperature_c", reading(seen->temperature_c, 1));
+    json_object_set_new(object, "tasks", resident_tasks(gpu));
+    json_object_set_new(object, "foreign_processes", foreign_processes(state));
+    json_object_set_new(object, "hold_off", held ? json_string(held) : json_null());
+    return object;
+}
+
+json_t *record_gpus(struct daemon *daemon)
+{
+    json_t *gpus = json_array();
+    int64_t sampled_us = 0;
+    for (size_t i = 0; daemon->gpus && i < daemon->gpus->count; i++) {
+        int view = daemon->gpu_states[i].view;
+        if (view < 0)
+            continue;
+        json_array_append_new(gpus, record_gpu(daemon, i));
+        int64_t at_us = core_view(daemon->core)->gpus[view].sampled_us;
+        sampled_us = at_us > sampled_us ? at_us : sampled_us;
+    }
+    json_t *object =
+        json_pack("{s:o, s:o, s:s, s:s}", "gpus", gpus, "sampled_at", moment(sampled_us, sampled_us > 0), "policy",
+                  core_get_settings(daemon->core)->policy->name, "sharing", sharing_name(daemon->config.sharing));
+    if (*daemon->gpus_why)
+        json_object_set_new(object, "why_none", json_string(daemon->gpus_why));
+    return object;
+}
+
+/* ---- the daemon ---- */
+
+static json_t *record_settings(const struct config *config)
+{
+    const struct conditions *conditions = &config->core.conditions;
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:i}", "smact_max", conditions->smact_max,
+                     "min_free_mib", (double)conditions->min_free_bytes / (double)MIB, "margin_mib",
+                     (double)conditions->margin_bytes / (double)MIB, "window_s", (double)config->core.window_us / 1e6,
+                     "sample_period_s", (double)config->sample_period_us / 1e6, "settle_s",
+                     (double)config->core.settle_us / 1e6, "settle_max_s", (double)config->core.settle_max_us / 1e6,
+                     "recoveries", config->core.recoveries_max, "tasks_per_gpu", conditions->tasks_per_gpu_max);
+}
+
+json_t *record_info(struct daemon *daemon)
+{
+    int queued = core_main_queue(daemon->core)->count + core_recovery_queue(daemon->core)->count, running = 0;
+    for (const struct task *task = core_next_task(daemon->core, 0); task; task = core_next_task(daemon->core, task->id))
+        running += task_state_holds_gpus(task->state);
+    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:i, s:i}", "version", COLLOC_VERSION, "api", 1, "pid",
+                     (int)getpid(), "policy", daemon->config.core.policy->name, "sharing",
+                     sharing_name(daemon->config.sharing), "estimator", daemon->config.estimator, "state_dir",
+                     daemon->config.state_dir, "settings", record_settings(&daemon->config), "queued", queued,
+                     "running", running);
+}

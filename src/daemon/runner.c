@@ -1,0 +1,362 @@
+/* Attempts: started under a shim, watched by its pidfd, found again after a restart. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon/daemon.h"
+#include "policy/policy.h"
+
+#define ENV_ADDED_MAX 8
+
+void attempt_folder(const struct daemon *daemon, uint64_t task, int attempt, char *buffer, size_t size)
+{
+    snprintf(buffer, size, "%s/tasks/%llu/%d", daemon->config.state_dir, (unsigned long long)task, attempt);
+}
+
+/* ---- its end ---- */
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+void runner_unwatch(struct job *job)
+{
+    if (job->poll) {
+        uv_poll_stop(job->poll);
+        uv_close((uv_handle_t *)job->poll, on_handle_closed);
+        job->poll = NULL;
+    }
+    if (job->watch.pidfd >= 0)
+        attempt_unwatch(&job->watch);
+    job->watch.pidfd = -1;
+}
+
+/* The moment of the end as the shim wrote it down, as far as that fits between the last event and now. */
+static int64_t end_time(struct daemon *daemon, const struct attempt_exit *exit)
+{
+    int64_t last_us = daemon->last_us, now_us = daemon_now_us(daemon);
+    int64_t end_us = exit->end_wall_us;
+    return end_us < last_us ? last_us : end_us > now_us ? now_us : end_us;
+}
+
+static void report_exit(struct daemon *daemon, struct job *job, const struct attempt_exit *exit)
+{
+    const struct failure *failure = &exit->failure;
+    job_note_exit(job, failure->class, failure->evidence);
+    struct event event = {.kind = EVENT_EXITED, .time_us = end_time(daemon, exit), .task = job->id};
+    event.exited = (struct task_exit){.failure = failure->class, .code = exit->exit_code, .signal = exit->signal};
+    json_t *detail =
+        json_pack("{s:s, s:s, s:f, s:f}", "evidence", failure->evidence, "framework", failure->framework, "cpu_s",
+                  (double)exit->cpu_us / 1e6, "max_rss_mib", (double)exit->max_rss_bytes / 1048576.0);
+    daemon_feed(daemon, &event, detail);
+    json_decref(detail);
+    sampler_look_now(daemon);
+}
+
+static void report_lost(struct daemon *daemon, struct job *job, const char *why)
+{
+    struct attempt_exit exit = {.exit_code = -1, .failure = {.class = FAILURE_LOST}};
+    span_copy(span_of(why), exit.failure.evidence, sizeof exit.failure.evidence);
+    report_exit(daemon, job, &exit);
+}
+
+static void report_launch_failure(struct daemon *daemon, struct job *job, const char *why)
+{
+    struct attempt_exit exit = {.exit_code = -1, .failure = {.class = FAILURE_LAUNCH}};
+    span_copy(span_of(why), exit.failure.evidence, sizeof exit.failure.evidence);
+    log_warning("task %llu could not be started: %s", (unsigned long long)job->id, why);
+    report_exit(daemon, job, &exit);
+}
+
+/* What a shim that was killed has left running must not go on on GPUs that count as free. */
+static void sweep(const char *folder, uid_t uid)
+{
+    int n = attempt_sweep(folder, uid);
+    if (n > 0)
+        log_warning("%s: its shim was killed; %d processes that it left were killed too", folder, n);
+}
+
+static void on_shim_gone(uv_poll_t *poll, int status, int events)
+{
+    struct job *job = poll->data;
+    struct daemon *daemon = job->daemon;
+    const struct task *task = core_task(daemon->core, job->id);
+    struct attempt_watch watch = {.pidfd = -1};
+    struct attempt_exit exit = {0};
+    struct fault fault = {0};
+    char folder[600];
+
+    runner_unwatch(job);
+    attempt_folder(daemon, job->id, task->attempts, folder, sizeof folder);
+    switch (attempt_probe(folder, &fault, &watch, &exit)) {
+    case ATTEMPT_ENDED:
+        report_exit(daemon, job, &exit);
+        break;
+    case ATTEMPT_NEVER_STARTED:
+        report_launch_failure(daemon, job, "its shim ended before it had started anything");
+        break;
+    case ATTEMPT_LOST:
+        sweep(folder, task->uid);
+        report_lost(daemon, job, "its shim was killed: how the task ended is not known");
+        break;
+    default:
+        attempt_unwatch(&watch);
+        report_lost(daemon, job, fault.text);
+        break;
+    }
+}
+
+/* The pidfd of `job->watch` into the loop. Without the memory for it nothing can be promised any more. */
+static void watch(struct daemon *daemon, struct job *job)
+{
+    job->poll = calloc(1, sizeof *job->poll);
+    if (!job->poll || uv_poll_init(&daemon->loop, job->poll, job->watch.pidfd) < 0) {
+        log_error("task %llu cannot be watched: out of memory or descriptors", (unsigned long long)job->id);
+        abort();
+    }
+    job->poll->data = job;
+    uv_poll_start(job->poll, UV_READABLE, on_shim_gone);
+}
+
+/* ---- its start ---- */
+
+struct launch {
+    json_t *detail; /* of the SUBMIT */
+    char *script, *environment;
+    size_t script_size, environment_size;
+    const char **env;
+    const char **argv;
+    char visible[4096 + 32], pipe_dir[600], id_text[64], label_text[256];
+    const char *env_added[ENV_ADDED_MAX];
+};
+
+static void launch_fini(struct launch *launch)
+{
+    json_decref(launch->detail);
+    free(launch->script);
+    free(launch->environment);
+    free(launch->env);
+    free(launch->argv);
+}
+
+static int keep_submit_detail(void *context, const struct event *event, int64_t wall_us, const json_t *detail)
+{
+    struct launch *launch = context;
+    if (event->kind == EVENT_SUBMIT && !launch->detail)
+        launch->detail = json_incref((json_t *)(uintptr_t)detail);
+    return 0;
+}
+
+static const char *detail_text(const struct launch *launch, const char *key)
+{
+    return json_string_value(json_object_get(launch->detail, key));
+}
+
+/* "A=1\0B=2\0" into an array. */
+static int split_environment(struct launch *launch)
+{
+    size_t n = 0;
+    for (size_t at = 0; at < launch->environment_size; at += strlen(launch->environment + at) + 1)
+        n++;
+    launch->env = calloc(n + 1, sizeof *launch->env);
+    if (!launch->env)
+        return -ENOMEM;
+    n = 0;
+    for (size_t at = 0; at < launch->environment_size; at += strlen(launch->environment + at) + 1)
+        launch->env[n++] = launch->environment + at;
+    return 0;
+}
+
+static int read_arguments(struct launch *launch)
+{
+    const json_t *arguments = json_object_get(launch->detail, "arguments");
+    size_t n = json_array_size(arguments);
+    launch->argv = calloc(n + 1, sizeof *launch->argv);
+    if (!launch->argv)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        launch->argv[i] = json_string_value(json_array_get(arguments, i));
+    return 0;
+}
+
+static int read_blob(struct daemon *daemon, const struct launch *launch, const char *key, char **ret_data,
+                     size_t *ret_size, struct fault *fault)
+{
+    const char *blob = detail_text(launch, key);
+    int r = blob ? store_get_blob(daemon->store, blob, fault, ret_data, ret_size) : STORE_NONE;
+    return r > 0 ? fault_set(fault, ENOENT, "its %s is missing from the event log", key) : r;
+}
+
+static int load(struct daemon *daemon, uint64_t id, struct launch *launch, struct fault *fault)
+{
+    int r = store_task_events(daemon->store, id, policy_find, keep_submit_detail, launch, fault);
+    if (r == 0 && !launch->detail)
+        r = fault_set(fault, ENOENT, "its submission is missing from the event log");
+    if (r == 0)
+        r = read_blob(daemon, launch, "script", &launch->script, &launch->script_size, fault);
+    if (r == 0)
+        r = read_blob(daemon, launch, "environment", &launch->environment, &launch->environment_size, fault);
+    if (r == 0 && (split_environment(launch) < 0 || read_arguments(launch) < 0))
+        r = fault_set(fault, ENOMEM, "out of memory");
+    return r;
+}
+
+static void add_env(struct launch *launch, const char *entry)
+{
+    for (int i = 0; i < ENV_ADDED_MAX - 1; i++) {
+        if (!launch->env_added[i]) {
+            launch->env_added[i] = entry;
+            return;
+        }
+    }
+}
+
+static void name_gpus(const struct daemon *daemon, const struct task *task, struct launch *launch)
+{
+    const struct gpu_view *gpus = core_view(daemon->core)->gpus;
+    size_t used = (size_t)snprintf(launch->visible, sizeof launch->visible, "CUDA_VISIBLE_DEVICES=");
+    size_t labels = (size_t)snprintf(launch->label_text, sizeof launch->label_text, "COLLOC_GPUS=");
+    for (int i = 0; i < task->n_gpus; i++) {
+        const struct gpu_identity *gpu = &gpus[task->gpus[i]].id;
+        if (used < sizeof launch->visible)
+            used += (size_t)snprintf(launch->visible + used, sizeof launch->visible - used, "%s%s", i ? "," : "",
+                                     gpu->uuid);
+        if (labels < sizeof launch->label_text)
+            labels += (size_t)snprintf(launch->label_text + labels, sizeof launch->label_text - labels, "%s%s",
+                                       i ? "," : "", gpu->label);
+    }
+    add_env(launch, launch->visible);
+    add_env(launch, launch->label_text);
+}
+
+/* Where MPS is not to be had the task shares by streams, and the log says why. */
+static void join_mps(struct daemon *daemon, const struct task *task, gid_t gid, struct launch *launch)
+{
+    struct fault fault = {0};
+    char pipe_dir[512];
+    if (task->sharing != SHARING_MPS)
+        return;
+    if (mps_for_user(daemon, task->uid, gid, pipe_dir, sizeof pipe_dir, &fault) != 0) {
+        log_warning("task %llu shares by streams: %s", (unsigned long long)task->id, fault.text);
+        return;
+    }
+    snprintf(launch->pipe_dir, sizeof launch->pipe_dir, "CUDA_MPS_PIPE_DIRECTORY=%s", pipe_dir);
+    add_env(launch, launch->pipe_dir);
+}
+
+static int launch_attempt(struct daemon *daemon, struct job *job, const struct task *task, struct launch *launch,
+                          struct fault *fault)
+{
+    const json_t *detail = launch->detail;
+    gid_t gid = (gid_t)json_integer_value(json_object_get(detail, "gid"));
+    char folder[600];
+    snprintf(launch->id_text, sizeof launch->id_text, "COLLOC_TASK_ID=%llu", (unsigned long long)task->id);
+    add_env(launch, launch->id_text);
+    add_env(launch, "CUDA_DEVICE_ORDER=PCI_BUS_ID");
+    name_gpus(daemon, task, launch);
+    join_mps(daemon, task, gid, launch);
+
+    struct attempt_spec spec = {
+        .task_id = (int64_t)task->id,
+        .uid = task->uid,
+        .gid = gid,
+        .cwd = detail_text(launch, "cwd"),
+        .umask = (mode_t)json_integer_value(json_object_get(detail, "umask")),
+        .script = {launch->script, launch->script_size},
+        .argv = launch->argv,
+        .env = launch->env,
+        .env_added = launch->env_added,
+        .stdout_path = detail_text(launch, "output"),
+        .stderr_path = detail_text(launch, "error"),
+        .append = task->attempts > 1,
+        .grace_us = json_integer_value(json_object_get(detail, "grace_us")),
+        .time_limit_us = task->request.time_limit_us,
+    };
+    attempt_folder(daemon, task->id, task->attempts, folder, sizeof folder);
+    int r = attempt_create(folder, &spec, fault);
+    return r < 0 ? r : attempt_spawn(daemon->config.shim, folder, fault, &job->watch);
+}
+
+void runner_start(struct daemon *daemon, uint64_t id)
+{
+    const struct task *task = core_task(daemon->core, id);
+    struct job *job = job_find(daemon, id);
+    if (!task || !job || task->state != TASK_STARTING)
+        return;
+    if (task->ending) {
+        struct event never = daemon_event(daemon, EVENT_UNSTARTED, id);
+        daemon_feed(daemon, &never, NULL);
+        return;
+    }
+    struct launch launch = {0};
+    struct fault fault = {0};
+    int r = load(daemon, id, &launch, &fault);
+    if (r == 0)
+        r = launch_attempt(daemon, job, task, &launch, &fault);
+    launch_fini(&launch);
+    if (r < 0) {
+        report_launch_failure(daemon, job, fault.text);
+        return;
+    }
+    watch(daemon, job);
+    struct event started = daemon_event(daemon, EVENT_STARTED, id);
+    daemon_feed(daemon, &started, NULL);
+}
+
+void runner_kill(struct daemon *daemon, uint64_t id)
+{
+    const struct task *task = core_task(daemon->core, id);
+    const struct job *job = job_find(daemon, id);
+    if (!task || !job || job->watch.pidfd < 0)
+        return;
+    enum attempt_ask ask = task->ending == FAILURE_TIME_LIMIT ? ATTEMPT_ASK_TIME_LIMIT : ATTEMPT_ASK_CANCEL;
+    attempt_terminate(&job->watch, ask);
+}
+
+/* ---- after a restart ---- */
+
+/* STARTED is said again: a task that was told to end meanwhile is told so again. */
+static void adopt_running(struct daemon *daemon, struct job *job)
+{
+    log_info("task %llu is still running: found again", (unsigned long long)job->id);
+    watch(daemon, job);
+    struct event started = daemon_event(daemon, EVENT_STARTED, job->id);
+    daemon_feed(daemon, &started, NULL);
+}
+
+static void adopt(struct daemon *daemon, const struct task *task)
+{
+    struct job *job = job_find(daemon, task->id);
+    struct attempt_exit exit = {0};
+    struct fault fault = {0};
+    char folder[600];
+    attempt_folder(daemon, task->id, task->attempts, folder, sizeof folder);
+    int state = attempt_probe(folder, &fault, &job->watch, &exit);
+    if (state == ATTEMPT_NEVER_STARTED || state == -ENOENT) {
+        struct event never = daemon_event(daemon, EVENT_UNSTARTED, task->id);
+        if (daemon_feed(daemon, &never, NULL) != 0)
+            report_lost(daemon, job, "its attempt folder is gone");
+    } else if (state == ATTEMPT_RUNNING) {
+        adopt_running(daemon, job);
+    } else if (state == ATTEMPT_ENDED) {
+        report_exit(daemon, job, &exit);
+    } else {
+        sweep(folder, task->uid);
+        report_lost(daemon, job, state < 0 ? fault.text : "its shim was killed or the machine went down");
+    }
+}
+
+void runner_adopt_all(struct daemon *daemon)
+{
+    uint64_t id = 0;
+    for (const struct task *task; (task = core_next_task(daemon->core, id));) {
+        id = task->id;
+        struct job *job = job_find(daemon, id);
+        if (task_state_holds_gpus(task->state) && job && job->watch.pidfd < 0)
+            adopt(daemon, task);
+    }
+}

@@ -1,0 +1,307 @@
+/*
+ * Looks at the GPUs: in a thread of the loop's pool, since a sick driver may take its time to answer; then attributes
+ * processes to tasks and feeds the core.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "daemon/daemon.h"
+#include "exec/tree.h"
+
+/* ---- which GPUs ---- */
+
+static bool is_listed(const char *list, const struct gpu_info *gpu)
+{
+    if (!*list || strcmp(list, "all") == 0)
+        return true;
+    for (const char *at = list; *at;) {
+        size_t n = strcspn(at, ",");
+        bool is_index = strlen(gpu->index) == n && memcmp(at, gpu->index, n) == 0;
+        bool is_uuid = strlen(gpu->uuid) == n && memcmp(at, gpu->uuid, n) == 0;
+        if (is_index || is_uuid)
+            return true;
+        at += n + (at[n] == ',');
+    }
+    return false;
+}
+
+static struct gpu_identity identity_of(const struct gpu_info *gpu)
+{
+    struct gpu_identity id = {.is_place = gpu->is_place, .is_mig_instance = gpu->is_mig};
+    snprintf(id.uuid, sizeof id.uuid, "%s", gpu->uuid);
+    snprintf(id.label, sizeof id.label, "%.15s", gpu->index);
+    snprintf(id.name, sizeof id.name, "%.63s", gpu->name);
+    id.mem_total_bytes = (int64_t)reading_or(gpu->mem_total_bytes, 0);
+    return id;
+}
+
+static int view_of(const struct daemon *daemon, const char *uuid)
+{
+    const struct cluster_view *view = core_view(daemon->core);
+    for (int i = 0; i < view->n_gpus; i++)
+        if (strcmp(view->gpus[i].id.uuid, uuid) == 0)
+            return i;
+    return -1;
+}
+
+static int tell_core(struct daemon *daemon)
+{
+    struct gpu_identity *list = calloc(daemon->gpus->count, sizeof *list);
+    if (!list)
+        return -ENOMEM;
+    struct event event = daemon_event(daemon, EVENT_GPUS, 0);
+    event.gpus.list = list;
+    for (size_t i = 0; i < daemon->gpus->count; i++)
+        if (is_listed(daemon->config.gpus, &daemon->gpus->gpu[i]))
+            list[event.gpus.n++] = identity_of(&daemon->gpus->gpu[i]);
+    int r = daemon_feed(daemon, &event, NULL);
+    free(list);
+    for (size_t i = 0; i < daemon->gpus->count; i++) {
+        bool managed = is_listed(daemon->config.gpus, &daemon->gpus->gpu[i]);
+        daemon->gpu_states[i].view = managed ? view_of(daemon, daemon->gpus->gpu[i].uuid) : -1;
+    }
+    return r;
+}
+
+static int tell_core_of_none(struct daemon *daemon)
+{
+    struct event event = daemon_event(daemon, EVENT_GPUS, 0);
+    event.gpus.list = NULL;
+    event.gpus.n = 0;
+    return daemon_feed(daemon, &event, NULL);
+}
+
+int sampler_open(struct daemon *daemon, struct fault *fault)
+{
+    const char *library = daemon->config.nvml_library;
+    int r = gpu_set_open(*library ? library : NULL, fault, &daemon->gpus);
+    if (r < 0)
+        return r;
+    if (r > 0) {
+        snprintf(daemon->gpus_why, sizeof daemon->gpus_why, "%s", fault->text);
+        log_warning("no GPUs: %s", fault->text);
+        return tell_core_of_none(daemon);
+    }
+    daemon->gpu_states = calloc(daemon->gpus->count, sizeof *daemon->gpu_states);
+    return daemon->gpu_states ? tell_core(daemon) : fault_set(fault, ENOMEM, "out of memory");
+}
+
+/* ---- whose processes ---- */
+
+struct roots {
+    pid_t pid[256];
+    struct job *job[256];
+    size_t count;
+};
+
+/* The shims of the tasks on one GPU: nobody else's processes can be theirs. */
+static void collect_roots(struct daemon *daemon, const struct gpu_view *gpu, struct roots *roots)
+{
+    roots->count = 0;
+    for (int i = 0; i < gpu->n_residents && roots->count < 256; i++) {
+        struct job *job = job_find(daemon, gpu->residents[i].task);
+        if (!job || job->watch.pidfd < 0)
+            continue;
+        roots->pid[roots->count] = job->watch.shim;
+        roots->job[roots->count++] = job;
+    }
+}
+
+/* MPS's own processes are part of sharing, whoever's server it is; their clients are listed beside them. */
+static bool is_mps_server(pid_t pid)
+{
+    char path[64], name[16] = "";
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, name, sizeof name - 1);
+    close(fd);
+    return n > 0 && strncmp(name, "nvidia-cuda-mps", 15) == 0;
+}
+
+static bool add_foreign(struct gpu_state *state, const struct gpu_process *process)
+{
+    if (state->n_foreign == state->foreign_room) {
+        size_t room = state->foreign_room ? state->foreign_room * 2 : 8;
+        struct gpu_process *foreign = realloc(state->foreign, room * sizeof *foreign);
+        if (!foreign)
+            return false;
+        state->foreign = foreign;
+        state->foreign_room = room;
+    }
+    state->foreign[state->n_foreign++] = *process;
+    return true;
+}
+
+static void add_to_task(struct core_sample *sample, uint64_t task, struct reading used)
+{
+    for (int i = 0; i < sample->n_tasks; i++) {
+        struct task_memory *memory = &sample->tasks[i];
+        if (memory->task != task)
+            continue;
+        memory->mem_used_bytes.valid &= used.valid;
+        memory->mem_used_bytes.value += used.value;
+        return;
+    }
+    sample->tasks[sample->n_tasks++] = (struct task_memory){task, used};
+}
+
+/* Fills the sample's tasks and foreign processes. `tasks` has room for one entry per root. */
+static void attribute(struct daemon *daemon, struct gpu_state *state, struct core_sample *sample)
+{
+    struct roots roots;
+    collect_roots(daemon, &core_view(daemon->core)->gpus[state->view], &roots);
+    double foreign_compute = 0;
+    state->n_foreign = 0;
+    for (size_t i = 0; i < state->sample.processes.count; i++) {
+        const struct gpu_process *process = &state->sample.processes.item[i];
+        int root = tree_find_root(process->pid, roots.pid, roots.count);
+        if (root >= 0) {
+            add_to_task(sample, roots.job[root]->id, process->used_bytes);
+        } else if (!is_mps_server(process->pid)) {
+            add_foreign(state, process);
+            foreign_compute += (process->kinds & ~(unsigned)GPU_PROCESS_GRAPHICS) != 0;
+        }
+    }
+    sample->foreign_processes = reading_of(foreign_compute);
+}
+
+/* ---- what follows from a look ---- */
+
+static void feed_gpu(struct daemon *daemon, size_t i)
+{
+    struct gpu_state *state = &daemon->gpu_states[i];
+    const struct gpu_sample *seen = &state->sample;
+    struct task_memory tasks[256];
+    if (state->view < 0 || seen->health == GPU_HEALTH_SILENT)
+        return;
+    struct event event = daemon_event(daemon, EVENT_SAMPLE, 0);
+    event.sample = (struct core_sample){
+        .gpu = state->view,
+        .lost = seen->health == GPU_HEALTH_LOST || seen->health == GPU_HEALTH_GONE,
+        .mem_used_bytes = seen->mem_used_bytes,
+        .smact = seen->smact,
+        .utilisation = seen->utilisation,
+        .tasks = tasks,
+    };
+    if (seen->processes.valid)
+        attribute(daemon, state, &event.sample);
+    daemon_feed(daemon, &event, NULL);
+}
+
+/* What its tasks use on all their GPUs together, as the core has it from the samples. */
+static void update_task_memory(struct daemon *daemon)
+{
+    const struct cluster_view *view = core_view(daemon->core);
+    for (int i = 0; i < view->n_gpus; i++)
+        for (int k = 0; k < view->gpus[i].n_residents; k++) {
+            struct job *job = job_find(daemon, view->gpus[i].residents[k].task);
+            if (job)
+                job->mem_used_bytes = READING_NONE;
+        }
+    for (int i = 0; i < view->n_gpus; i++)
+        for (int k = 0; k < view->gpus[i].n_residents; k++) {
+            const struct resident *resident = &view->gpus[i].residents[k];
+            struct job *job = job_find(daemon, resident->task);
+            if (!job || !resident->mem_used_bytes.valid)
+                continue;
+            double sum = reading_or(job->mem_used_bytes, 0) + resident->mem_used_bytes.value;
+            job->mem_used_bytes = reading_of(sum);
+            if (sum > reading_or(job->mem_peak_bytes, 0))
+                job->mem_peak_bytes = reading_of(sum);
+        }
+}
+
+/* Energy and activity count while there are tasks that have not ended. */
+static void account(struct daemon *daemon)
+{
+    bool live = core_next_task(daemon->core, 0) != NULL;
+    for (size_t i = 0; i < daemon->gpus->count; i++) {
+        struct gpu_state *state = &daemon->gpu_states[i];
+        const struct gpu_sample *seen = &state->sample;
+        if (state->view < 0)
+            continue;
+        if (live && seen->energy_j.valid && state->energy_j.valid)
+            daemon->energy_j += seen->energy_j.value - state->energy_j.value;
+        if (live && seen->smact.valid) {
+            daemon->smact_sum += seen->smact.value;
+            daemon->smact_n++;
+        }
+        if (seen->energy_j.valid)
+            state->energy_j = seen->energy_j;
+    }
+}
+
+static void look(uv_work_t *work)
+{
+    struct daemon *daemon = work->data;
+    for (size_t i = 0; i < daemon->gpus->count; i++)
+        gpu_set_sample(daemon->gpus, i, &daemon->gpu_states[i].incoming);
+}
+
+static void on_looked(uv_work_t *work, int status)
+{
+    struct daemon *daemon = work->data;
+    daemon->sampling = false;
+    if (daemon->stopping)
+        return;
+    for (size_t i = 0; i < daemon->gpus->count; i++) {
+        struct gpu_state *state = &daemon->gpu_states[i];
+        struct gpu_sample last = state->sample;
+        state->sample = state->incoming;
+        state->incoming = last;
+    }
+    account(daemon);
+    for (size_t i = 0; i < daemon->gpus->count; i++)
+        feed_gpu(daemon, i);
+    update_task_memory(daemon);
+    if (daemon->sample_again)
+        sampler_look_now(daemon);
+}
+
+void sampler_look_now(struct daemon *daemon)
+{
+    if (!daemon->gpus || daemon->stopping)
+        return;
+    daemon->sample_again = daemon->sampling;
+    if (daemon->sampling)
+        return;
+    daemon->sampling = true;
+    daemon->sample_work.data = daemon;
+    uv_queue_work(&daemon->loop, &daemon->sample_work, look, on_looked);
+}
+
+/* A look that takes longer than a period is left to end; the core sees by its age that nothing new came. */
+static void on_period(uv_timer_t *timer)
+{
+    struct daemon *daemon = timer->data;
+    if (!daemon->sampling)
+        sampler_look_now(daemon);
+}
+
+void sampler_start(struct daemon *daemon)
+{
+    uint64_t period_ms = (uint64_t)(daemon->config.sample_period_us / MS_US);
+    if (!daemon->gpus)
+        return;
+    sampler_look_now(daemon);
+    uv_timer_start(&daemon->sample_timer, on_period, period_ms, period_ms);
+}
+
+void sampler_close(struct daemon *daemon)
+{
+    for (size_t i = 0; daemon->gpus && i < daemon->gpus->count; i++) {
+        gpu_sample_fini(&daemon->gpu_states[i].sample);
+        gpu_sample_fini(&daemon->gpu_states[i].incoming);
+        free(daemon->gpu_states[i].foreign);
+    }
+    free(daemon->gpu_states);
+    gpu_set_close(daemon->gpus);
+}

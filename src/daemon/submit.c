@@ -1,0 +1,482 @@
+/*
+ * POST /v1/tasks: from a body to a task. All that come in one turn of the loop are made durable together, then
+ * answered: a submit that was answered survives a power cut.
+ */
+#include <errno.h>
+#include <math.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "daemon/daemon.h"
+#include "estimator/estimator.h"
+#include "model/model.h"
+#include "policy/policy.h"
+
+#define SUMMARY_MAX   (4u << 20)
+#define TEXT_MAX      4096
+#define GRACE_DEFAULT 30.0
+#define SECONDS_MAX   (10 * 365 * 86400.0)
+
+struct submission {
+    struct submission *next;
+    struct api_request *request;
+    struct event event;
+    json_t *detail;     /* for the log; blobs' keys are filled in when it is written */
+    const char *script; /* in the request's body */
+    size_t script_size;
+    char *environment; /* "A=1\0B=2\0" */
+    size_t environment_size;
+    json_t *warnings;
+};
+
+static void submission_free(struct submission *submission)
+{
+    if (!submission)
+        return;
+    json_decref(submission->detail);
+    json_decref(submission->warnings);
+    free(submission->environment);
+    free(submission);
+}
+
+/* ---- reading fields: absent is fine, of another type is the client's mistake ---- */
+
+static int wrong(struct fault *fault, const char *key, const char *wanted)
+{
+    return fault_set(fault, EINVAL, "%s: has to be %s", key, wanted);
+}
+
+static int get_text(const json_t *body, const char *key, size_t max, struct fault *fault, const char **ret_text)
+{
+    const json_t *value = json_object_get(body, key);
+    if (!value || json_is_null(value))
+        return 0;
+    if (!json_is_string(value) || json_string_length(value) != strlen(json_string_value(value)))
+        return wrong(fault, key, "a text without NUL");
+    if (json_string_length(value) > max)
+        return fault_set(fault, EINVAL, "%s: longer than %zu bytes", key, max);
+    *ret_text = json_string_value(value);
+    return 0;
+}
+
+static int get_number(const json_t *body, const char *key, double min, double max, struct fault *fault, bool *ret_given,
+                      double *ret_value)
+{
+    const json_t *value = json_object_get(body, key);
+    *ret_given = false;
+    if (!value || json_is_null(value))
+        return 0;
+    if (!json_is_number(value) || !isfinite(json_number_value(value)))
+        return wrong(fault, key, "a number");
+    *ret_value = json_number_value(value);
+    if (*ret_value < min || *ret_value > max)
+        return fault_set(fault, EINVAL, "%s=%.15g: has to be between %.15g and %.15g", key, *ret_value, min, max);
+    *ret_given = true;
+    return 0;
+}
+
+static int get_integer(const json_t *body, const char *key, double min, double max, struct fault *fault,
+                       bool *ret_given, int64_t *ret_value)
+{
+    double value;
+    int r = get_number(body, key, min, max, fault, ret_given, &value);
+    if (r == 0 && *ret_given) {
+        if (floor(value) < value)
+            return wrong(fault, key, "a whole number");
+        *ret_value = (int64_t)value;
+    }
+    return r;
+}
+
+static int get_bool(const json_t *body, const char *key, struct fault *fault, bool *ret_value)
+{
+    const json_t *value = json_object_get(body, key);
+    if (!value || json_is_null(value))
+        return 0;
+    if (!json_is_boolean(value))
+        return wrong(fault, key, "true or false");
+    *ret_value = json_is_true(value);
+    return 0;
+}
+
+static int check_keys(const json_t *body, struct fault *fault)
+{
+    static const char *const known[] = {
+        "script",    "arguments", "name",         "cwd",        "environment", "umask",   "gpus",  "policy",
+        "exclusive", "sharing",   "time_limit_s", "memory_mib", "estimator",   "summary", "batch", "optimizer",
+        "precision", "seq",       "hold",         "output",     "error",       "grace_s",
+    };
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)body, key, value)
+    {
+        bool found = false;
+        for (size_t i = 0; i < sizeof known / sizeof *known && !found; i++)
+            found = strcmp(known[i], key) == 0;
+        if (!found)
+            return fault_set(fault, EINVAL, "%.40s: there is no such key (docs/protocol.md lists them)", key);
+    }
+    return 0;
+}
+
+/* ---- the parts of a submission ---- */
+
+static int read_request(const struct daemon *daemon, const json_t *body, struct submission *submission,
+                        struct fault *fault)
+{
+    struct task_request *request = &submission->event.submit.request;
+    const char *policy = NULL, *sharing = NULL;
+    bool given;
+    int64_t gpus = 1;
+    double limit_s;
+    request->sharing = daemon->config.sharing;
+    int r = get_integer(body, "gpus", INT32_MIN, INT32_MAX, fault, &given, &gpus);
+    if (r == 0)
+        r = get_text(body, "policy", 64, fault, &policy);
+    if (r == 0)
+        r = get_text(body, "sharing", 64, fault, &sharing);
+    if (r == 0)
+        r = get_bool(body, "exclusive", fault, &request->exclusive);
+    if (r == 0)
+        r = get_bool(body, "hold", fault, &submission->event.submit.held);
+    if (r == 0)
+        r = get_number(body, "time_limit_s", 0.001, SECONDS_MAX, fault, &given, &limit_s);
+    if (r < 0)
+        return r;
+    if (given)
+        request->time_limit_us = (int64_t)(limit_s * 1e6);
+    request->gpus = (int)gpus;
+    if (policy && !(request->policy = policy_find(policy)))
+        return fault_set(fault, EINVAL, "policy=%.40s: there is no such policy here", policy);
+    if (sharing && strcmp(sharing, "default") != 0 && sharing_parse(sharing, &request->sharing) < 0)
+        return fault_set(fault, EINVAL, "sharing=%.40s: streams, mps or default", sharing);
+    return 0;
+}
+
+static int pack_environment(const json_t *body, struct submission *submission, struct fault *fault)
+{
+    const json_t *environment = json_object_get(body, "environment");
+    if (!json_is_object(environment))
+        return wrong(fault, "environment", "an object of texts; it is required");
+    size_t size = 0;
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)environment, key, value)
+    {
+        const char *text = json_string_value(value);
+        if (!text || strlen(text) != json_string_length(value) || !*key || strchr(key, '='))
+            return fault_set(fault, EINVAL, "environment: '%.40s' is not a variable with a text", key);
+        size += strlen(key) + strlen(text) + 2;
+    }
+    char *at = submission->environment = malloc(size + 1);
+    if (!at)
+        return fault_set(fault, ENOMEM, "out of memory");
+    json_object_foreach((json_t *)(uintptr_t)environment, key, value) at +=
+        sprintf(at, "%s=%s", key, json_string_value(value)) + 1;
+    submission->environment_size = size;
+    return 0;
+}
+
+static int check_arguments(const json_t *body, struct fault *fault)
+{
+    const json_t *arguments = json_object_get(body, "arguments"), *value;
+    size_t i;
+    if (!arguments || json_is_null(arguments))
+        return 0;
+    if (!json_is_array(arguments))
+        return wrong(fault, "arguments", "a list of texts");
+    json_array_foreach(arguments, i,
+                       value) if (!json_is_string(value) ||
+                                  strlen(json_string_value(value)) !=
+                                      json_string_length(value)) return wrong(fault, "arguments",
+                                                                              "a list of texts without NUL");
+    return 0;
+}
+
+static void user_name(uid_t uid, char *buffer, size_t size)
+{
+    struct passwd entry, *found = NULL;
+    char space[4096];
+    if (getpwuid_r(uid, &entry, space, sizeof space, &found) == 0 && found)
+        snprintf(buffer, size, "%s", found->pw_name);
+    else
+        snprintf(buffer, size, "%u", (unsigned)uid);
+}
+
+/* What the log keeps of it beside the core's event. */
+static int make_detail(const json_t *body, struct submission *submission, struct fault *fault)
+{
+    const char *name = "task", *cwd = NULL, *output = NULL, *error = NULL;
+    double grace_s = GRACE_DEFAULT;
+    int64_t mask = 022;
+    bool given;
+    char user[64];
+    int r = get_text(body, "name", 255, fault, &name);
+    if (r == 0)
+        r = get_text(body, "cwd", TEXT_MAX, fault, &cwd);
+    if (r == 0)
+        r = get_text(body, "output", TEXT_MAX, fault, &output);
+    if (r == 0)
+        r = get_text(body, "error", TEXT_MAX, fault, &error);
+    if (r == 0)
+        r = get_number(body, "grace_s", 0, 86400, fault, &given, &grace_s);
+    if (r == 0)
+        r = get_integer(body, "umask", 0, 0777, fault, &given, &mask);
+    if (r < 0)
+        return r;
+    if (!cwd || cwd[0] != '/')
+        return fault_set(fault, EINVAL, "cwd: has to be an absolute path; it is required");
+
+    struct api_peer peer = api_request_peer(submission->request);
+    user_name(peer.uid, user, sizeof user);
+    json_t *detail = json_pack("{s:s, s:s, s:i, s:s, s:i, s:I}", "name", *name ? name : "task", "user", user, "gid",
+                               (int)peer.gid, "cwd", cwd, "umask", (int)mask, "grace_us", (json_int_t)(grace_s * 1e6));
+    if (!detail)
+        return fault_set(fault, ENOMEM, "out of memory");
+    submission->detail = detail;
+    static const char *const kept[] = {"arguments", "batch", "optimizer", "precision", "seq"};
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        if (json_object_get(body, kept[i]))
+            json_object_set(detail, kept[i], json_object_get(body, kept[i]));
+    if (output)
+        json_object_set_new(detail, "output", json_string(output));
+    if (error)
+        json_object_set_new(detail, "error", json_string(error));
+    return 0;
+}
+
+/* ---- what the task will need ---- */
+
+static void warn(struct submission *submission, const char *text)
+{
+    json_t *line = json_string(text);
+    if (line)
+        json_array_append_new(submission->warnings, line);
+}
+
+static int read_estimate_request(const json_t *body, struct estimate_request *request, struct fault *fault)
+{
+    bool given;
+    double memory_mib;
+    request->batch = ESTIMATE_NOT_SAID;
+    int r = get_integer(body, "batch", -9.2e18, 9.2e18, fault, &given, &request->batch);
+    if (r == 0)
+        r = get_integer(body, "seq", 1, 1e9, fault, &given, &request->sequence_length);
+    if (r == 0)
+        r = get_text(body, "optimizer", 64, fault, &request->optimizer);
+    if (r == 0)
+        r = get_text(body, "precision", 64, fault, &request->precision);
+    if (r == 0)
+        r = get_number(body, "memory_mib", 1, 1e9, fault, &given, &memory_mib);
+    if (r == 0 && given)
+        request->declared_bytes = (int64_t)(memory_mib * (double)MIB);
+    return r;
+}
+
+static int parse_summary(const json_t *body, struct submission *submission, struct fault *fault,
+                         struct model **ret_model)
+{
+    const json_t *summary = json_object_get(body, "summary");
+    const char *name = "summary", *text = NULL;
+    if (!summary || json_is_null(summary))
+        return 0;
+    if (!json_is_object(summary))
+        return wrong(fault, "summary", "an object with name and text");
+    int r = get_text(summary, "name", TEXT_MAX, fault, &name);
+    if (r == 0)
+        r = get_text(summary, "text", SUMMARY_MAX, fault, &text);
+    if (r < 0 || !text)
+        return r < 0 ? r : wrong(fault, "summary", "an object with name and text");
+    json_object_set_new(submission->detail, "summary_name", json_string(name));
+    r = model_parse(text, strlen(text), fault, ret_model);
+    if (r < 0)
+        return fault_prefix(fault, r, "%s", name);
+    for (size_t i = 0; i < model_warnings(*ret_model); i++) {
+        char line[TEXT_MAX + 256];
+        snprintf(line, sizeof line, "%s: %s", name, (*ret_model)->warnings[i]);
+        warn(submission, line);
+    }
+    return 0;
+}
+
+/* Which estimator: the one named, the user's own word, or the daemon's when there is a summary to go by. */
+static const char *pick_estimator(const struct daemon *daemon, const char *named,
+                                  const struct estimate_request *request)
+{
+    if (named)
+        return named;
+    if (request->declared_bytes)
+        return "declared";
+    return request->model ? daemon->config.estimator : "none";
+}
+
+static int estimate(const struct daemon *daemon, const json_t *body, struct submission *submission,
+                    const struct model *model, struct fault *fault)
+{
+    struct estimate_request request = {.model = model};
+    struct estimate estimate = {0};
+    struct need *need = &submission->event.submit.request.need;
+    const char *named = NULL;
+    int r = read_estimate_request(body, &request, fault);
+    if (r == 0)
+        r = get_text(body, "estimator", 64, fault, &named);
+    if (r < 0)
+        return r;
+    const char *name = pick_estimator(daemon, named, &request);
+    r = estimate_run(name, &request, fault, &estimate);
+    if (r < 0)
+        return r;
+    if (*estimate.note && strcmp(name, "none") != 0)
+        warn(submission, estimate.note);
+    if (!estimate.bytes.valid)
+        return 0;
+    bool declared = strcmp(name, "declared") == 0;
+    need->kind = declared ? NEED_DECLARED : NEED_ESTIMATED;
+    need->bytes = (int64_t)estimate.bytes.value;
+    json_object_set_new(submission->detail, "estimator", json_string(name));
+    json_object_set_new(submission->detail, "estimate_bytes", json_integer(need->bytes));
+    return 0;
+}
+
+static int estimate_need(const struct daemon *daemon, const json_t *body, struct submission *submission,
+                         struct fault *fault)
+{
+    struct model *model = NULL;
+    int r = parse_summary(body, submission, fault, &model);
+    if (r == 0)
+        r = estimate(daemon, body, submission, model, fault);
+    model_destroy(model);
+    return r;
+}
+
+static int read_submission(const struct daemon *daemon, const json_t *body, struct submission *submission,
+                           struct fault *fault)
+{
+    if (!json_is_object(body))
+        return fault_set(fault, EINVAL, "the body has to be a JSON object");
+    submission->event.kind = EVENT_SUBMIT;
+    submission->event.submit.uid = api_request_peer(submission->request).uid;
+    submission->warnings = json_array();
+    int r = check_keys(body, fault);
+    if (r == 0)
+        r = get_text(body, "script", SIZE_MAX, fault, &submission->script);
+    if (r == 0 && (!submission->script || !*submission->script))
+        r = fault_set(fault, EINVAL, "script: is required");
+    if (r == 0)
+        r = check_arguments(body, fault);
+    if (r == 0)
+        r = pack_environment(body, submission, fault);
+    if (r == 0)
+        r = read_request(daemon, body, submission, fault);
+    if (r == 0)
+        r = make_detail(body, submission, fault);
+    if (r == 0)
+        r = estimate_need(daemon, body, submission, fault);
+    if (r == 0)
+        r = core_check_request(daemon->core, &submission->event.submit.request, fault);
+    if (r == 0)
+        submission->script_size = strlen(submission->script);
+    return r;
+}
+
+/* ---- in and out ---- */
+
+void route_submit(void *context, struct api_request *request)
+{
+    struct daemon *daemon = context;
+    struct fault fault = {0};
+    if (daemon->stopping) {
+        api_reply_error(request, 503, "collocd is going down");
+        return;
+    }
+    struct submission *submission = calloc(1, sizeof *submission);
+    if (!submission) {
+        api_reply(request, 500, NULL);
+        return;
+    }
+    submission->request = request;
+    if (read_submission(daemon, api_request_body(request), submission, &fault) < 0) {
+        if (*daemon->gpus_why && strstr(fault.text, "this server has 0"))
+            fault_prefix(&fault, 0, "%s", daemon->gpus_why);
+        api_reply_error(request, 400, "%s", fault.text);
+        submission_free(submission);
+        return;
+    }
+    *(daemon->submissions_last ? &daemon->submissions_last->next : &daemon->submissions_first) = submission;
+    daemon->submissions_last = submission;
+}
+
+static int put_text(struct daemon *daemon, struct submission *submission, const char *key, const void *data,
+                    size_t size, struct fault *fault)
+{
+    char blob[65];
+    int r = store_put_blob(daemon->store, submission->event.task, data, size, fault, blob);
+    return r < 0 ? r : json_object_set_new(submission->detail, key, json_string(blob)) < 0 ? -ENOMEM : 0;
+}
+
+static int write_submission(struct daemon *daemon, struct submission *submission, struct fault *fault)
+{
+    const json_t *summary = json_object_get(api_request_body(submission->request), "summary");
+    const json_t *text = json_object_get(summary, "text");
+    submission->event.task = daemon->next_id++;
+    submission->event.time_us = daemon_now_us(daemon);
+    int r = put_text(daemon, submission, "script", submission->script, submission->script_size, fault);
+    if (r == 0)
+        r = put_text(daemon, submission, "environment", submission->environment, submission->environment_size, fault);
+    if (r == 0 && text)
+        r = put_text(daemon, submission, "summary", json_string_value(text), json_string_length(text), fault);
+    if (r == 0)
+        r = store_append(daemon->store, &submission->event, clock_wall_us(), submission->detail, fault);
+    return r;
+}
+
+static int write_all(struct daemon *daemon, struct submission *first, struct fault *fault)
+{
+    if (daemon->log_broken)
+        return fault_set(fault, ENOSPC, "the event log cannot be written at the moment (collocd's own log says why)");
+    int r = store_begin(daemon->store, fault);
+    for (struct submission *at = first; at && r == 0; at = at->next)
+        r = write_submission(daemon, at, fault);
+    if (r == 0)
+        return store_commit(daemon->store, fault);
+    store_rollback(daemon->store);
+    return r;
+}
+
+static void accept_submission(struct daemon *daemon, struct submission *submission)
+{
+    uint64_t id = submission->event.task;
+    if (!job_add(daemon, id, submission->detail)) {
+        log_error("out of memory: going down; task %llu is durable and comes back", (unsigned long long)id);
+        abort();
+    }
+    api_reply(submission->request, 201,
+              json_pack("{s:I, s:O}", "id", (json_int_t)id, "warnings", submission->warnings));
+    daemon_feed_logged(daemon, &submission->event);
+}
+
+void submissions_flush(struct daemon *daemon)
+{
+    struct submission *first = daemon->submissions_first;
+    struct fault fault = {0};
+    if (!first)
+        return;
+    daemon->submissions_first = daemon->submissions_last = NULL;
+    uint64_t next_id = daemon->next_id;
+    int r = write_all(daemon, first, &fault);
+    if (r < 0)
+        daemon->next_id = next_id;
+    for (struct submission *at = first, *next; at; at = next) {
+        next = at->next;
+        if (r < 0)
+            api_reply_error(at->request, 507, "nothing was queued: %s", fault.text);
+        else
+            accept_submission(daemon, at);
+        submission_free(at);
+    }
+}
