@@ -12,10 +12,14 @@
 #include "api/client_socket.h"
 #include "base/units.h"
 
-enum { REPLY_MAX_BYTES = 256 << 20 };
+enum {
+    REPLY_MAX_BYTES = 256 << 20,
+    SILENCE_MAX_S = 90, /* longer than the longest wait that the protocol has */
+};
 
 struct client {
     CURL *curl;
+    bool was_answered;
     char socket_path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 };
 
@@ -57,6 +61,11 @@ void client_close(struct client *client)
 const char *client_socket(const struct client *client)
 {
     return client->socket_path;
+}
+
+bool client_was_answered(const struct client *client)
+{
+    return client->was_answered;
 }
 
 static size_t on_body(char *data, size_t size, size_t count, void *context)
@@ -114,6 +123,9 @@ static int unreachable(const struct client *client, CURLcode code, const char *d
     if (code == CURLE_COULDNT_CONNECT)
         return fault_set(fault, ECONNREFUSED, "cannot reach collocd at %s: is it running? start it with `colloc serve`",
                          client->socket_path);
+    if (code == CURLE_OPERATION_TIMEDOUT)
+        return fault_set(fault, ETIMEDOUT, "collocd at %s does not answer (waited %d s)", client->socket_path,
+                         SILENCE_MAX_S);
     return fault_set(fault, EIO, "collocd at %s broke off: %s", client->socket_path, words);
 }
 
@@ -130,6 +142,8 @@ static int transfer(struct client *client, const char *method, const char *path,
     curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, client->socket_path);
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)SILENCE_MAX_S);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, detail);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
@@ -149,6 +163,7 @@ static int transfer(struct client *client, const char *method, const char *path,
     long status = 0;
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
     reply->status = (int)status;
+    client->was_answered = true;
     return 0;
 }
 

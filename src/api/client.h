@@ -26,6 +26,9 @@ void client_close(struct client *client);
 /* The socket it talks to. */
 const char *client_socket(const struct client *client);
 
+/* Whether any request was answered yet: a daemon that then falls silent is probably being restarted. */
+bool client_was_answered(const struct client *client);
+
 /*
  * One request. `path` starts with "/v1/"; `body` may be NULL. Negative when the daemon could not be reached or did not
  * answer in JSON; otherwise 0 with the HTTP status (of any kind) and the reply, which the caller releases.

@@ -140,7 +140,7 @@ static void print_answers(const struct asking *asking)
                    answer->bytes.valid ? format_size((int64_t)answer->bytes.value, cell, sizeof cell) : "-");
         table_cell(table, NULL, "%s", answer->note);
     }
-    table_print(table);
+    table_print(table, "No estimators.");
     table_destroy(table);
 }
 

@@ -98,7 +98,7 @@ static int run(const struct invocation *invocation)
     {
         add_gpu(table, gpu);
     }
-    table_print(table);
+    table_print(table, "No GPUs.");
     table_destroy(table);
     json_decref(reply);
     return EXIT_OK;

@@ -65,7 +65,7 @@ static int print_tasks(const struct invocation *invocation, const json_t *tasks)
     {
         add_task(table, task);
     }
-    table_print(table);
+    table_print(table, "No task has ended yet.");
     table_destroy(table);
     return EXIT_OK;
 }

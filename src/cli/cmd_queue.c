@@ -64,7 +64,7 @@ static void print_tasks(const json_t *tasks)
     {
         add_task(table, task);
     }
-    table_print(table);
+    table_print(table, "No tasks.");
     table_destroy(table);
 }
 

@@ -36,7 +36,7 @@ int ending_wait(struct client *client, int64_t id, int64_t deadline_us, json_t *
         int64_t left_s = left_us <= 0 ? 0 : (left_us + SECOND_US - 1) / SECOND_US;
         snprintf(path, sizeof path, "/v1/tasks/%" PRId64 "/wait?timeout_s=%" PRId64, id,
                  left_s < ROUND_S ? left_s : ROUND_S);
-        int code = session_call(client, "GET", path, NULL, ret_reply);
+        int code = session_call_patiently(client, "GET", path, ret_reply);
         if (code != EXIT_OK || task_has_ended(json_object_get(*ret_reply, "task")))
             return code;
         json_decref(*ret_reply);

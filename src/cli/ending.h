@@ -19,7 +19,8 @@ int ending_exit_code(const json_t *task);
 
 /*
  * Waits until the task has ended, at most until `deadline_us` (clock_monotonic_us; INT64_MAX: for ever). EXIT_OK with
- * the reply {"task": ...}, EXIT_TIMEOUT (said so), or session_call's codes.
+ * the reply {"task": ...}, EXIT_TIMEOUT (said so), or session_call's codes. A daemon that goes away meanwhile is given
+ * a minute to come back.
  */
 int ending_wait(struct client *client, int64_t id, int64_t deadline_us, json_t **ret_reply);
 

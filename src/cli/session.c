@@ -3,9 +3,13 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "cli/output.h"
+
+enum { AWAY_MAX_S = 60, HTTP_UNAVAILABLE = 503 };
 
 int session_open(const struct invocation *invocation, struct client **ret_client)
 {
@@ -16,21 +20,46 @@ int session_open(const struct invocation *invocation, struct client **ret_client
     return EXIT_UNREACHABLE;
 }
 
+/* What client_request came back with, as an exit code and words. */
+static int conclude(int r, int status, struct fault *fault, json_t **reply)
+{
+    if (r == 0 && status / 100 == 2)
+        return EXIT_OK;
+    if (r == 0)
+        client_error(status, *reply, fault);
+    complain("%s", fault->text);
+    json_decref(*reply);
+    *reply = NULL;
+    return r < 0 ? EXIT_UNREACHABLE : EXIT_REFUSED;
+}
+
 int session_call(struct client *client, const char *method, const char *path, const json_t *body, json_t **ret_reply)
 {
     struct fault fault = {0};
-    int status;
-    if (client_request(client, method, path, body, &fault, &status, ret_reply) < 0) {
-        complain("%s", fault.text);
-        return EXIT_UNREACHABLE;
-    }
-    if (status / 100 == 2)
-        return EXIT_OK;
-    client_error(status, *ret_reply, &fault);
-    complain("%s", fault.text);
-    json_decref(*ret_reply);
+    int status = 0;
     *ret_reply = NULL;
-    return EXIT_REFUSED;
+    int r = client_request(client, method, path, body, &fault, &status, ret_reply);
+    return conclude(r, status, &fault, ret_reply);
+}
+
+int session_call_patiently(struct client *client, const char *method, const char *path, json_t **ret_reply)
+{
+    struct fault fault = {0};
+    int64_t give_up_us = 0;
+    for (;;) {
+        int status = 0;
+        *ret_reply = NULL;
+        int r = client_request(client, method, path, NULL, &fault, &status, ret_reply);
+        bool is_away = r < 0 || status == HTTP_UNAVAILABLE;
+        if (!is_away || !client_was_answered(client) || (give_up_us && clock_monotonic_us() > give_up_us))
+            return conclude(r, status, &fault, ret_reply);
+        json_decref(*ret_reply);
+        if (!give_up_us) {
+            complain("collocd is away; giving it %d s to come back", AWAY_MAX_S);
+            give_up_us = clock_monotonic_us() + AWAY_MAX_S * SECOND_US;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 200 * MS_US * 1000}, NULL);
+    }
 }
 
 int session_get(const struct invocation *invocation, const char *path, json_t **ret_reply)

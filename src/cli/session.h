@@ -15,6 +15,12 @@ int session_open(const struct invocation *invocation, struct client **ret_client
 /* One request that must succeed. EXIT_OK with the reply (caller releases), EXIT_REFUSED or EXIT_UNREACHABLE. */
 int session_call(struct client *client, const char *method, const char *path, const json_t *body, json_t **ret_reply);
 
+/*
+ * The same for requests that are made over hours: a daemon that answered before and is away or starting now is given a
+ * minute to come back.
+ */
+int session_call_patiently(struct client *client, const char *method, const char *path, json_t **ret_reply);
+
 /* session_open, one GET and close. */
 int session_get(const struct invocation *invocation, const char *path, json_t **ret_reply);
 

@@ -129,8 +129,12 @@ static void wrap_column(struct table *table, size_t wrapped)
     scols_free_iter(lines);
 }
 
-void table_print(struct table *table)
+void table_print(struct table *table, const char *none)
 {
+    if (scols_table_is_empty(table->scols)) {
+        puts(none);
+        return;
+    }
     size_t last = scols_table_get_ncols(table->scols) - 1;
     if (table->columns[last].flags & TABLE_WRAP)
         wrap_column(table, last);

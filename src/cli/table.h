@@ -27,7 +27,7 @@ void table_row(struct table *table);
 /* The row's next cell. `colour` is a name such as "green", or NULL. */
 void table_cell(struct table *table, const char *colour, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* To stdout; nothing but the header when there is no row. */
-void table_print(struct table *table);
+/* To stdout; when there is no row, `none` in its stead. */
+void table_print(struct table *table, const char *none);
 
 #endif

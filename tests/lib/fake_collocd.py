@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import os
 import socketserver
 import threading
 import urllib.parse
@@ -42,6 +43,13 @@ class FakeDaemon:
         self.on_log = lambda task: None
 
     def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def start(self):
         daemon = self
 
         class Handler(RequestHandler):
@@ -50,11 +58,12 @@ class FakeDaemon:
         Handler.daemon = daemon
         self.server = Server(self.socket_path, Handler)
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        return self
 
-    def __exit__(self, *_):
+    def stop(self):
         self.server.shutdown()
         self.server.server_close()
+        if os.path.exists(self.socket_path):
+            os.unlink(self.socket_path)
 
     def find(self, task_id):
         return next((task for task in self.tasks if task["id"] == task_id), None)
@@ -86,6 +95,13 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
         self.answer(status, {"error": {"code": "refused", "message": message}})
 
     def handle_any(self):
+        """A callback of the test that raises ConnectionAbortedError leaves the request without an answer."""
+        try:
+            self.handle_request()
+        except ConnectionAbortedError:
+            self.close_connection = True
+
+    def handle_request(self):
         url = urllib.parse.urlsplit(self.path)
         query = dict(urllib.parse.parse_qsl(url.query))
         size = int(self.headers.get("Content-Length") or 0)

@@ -35,6 +35,10 @@ class CliCase(unittest.TestCase):
         return subprocess.run([COLLOC, *words], input=stdin, capture_output=True, text=True, cwd=self.folder,
                               env={**self.environment, **environment}, timeout=60, check=False)
 
+    def start_colloc(self, *words):
+        return subprocess.Popen([COLLOC, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                cwd=self.folder, env=self.environment)
+
     def colloc(self, *words, code=0, **environment):
         """Runs colloc, checks the exit code, returns stdout."""
         done = self.run_colloc(*words, **environment)

@@ -60,7 +60,7 @@ class Queue(CliCase):
 
     def test_empty(self):
         self.daemon.tasks = []
-        self.assertEqual(len(self.colloc("queue").splitlines()), 0)
+        self.assertEqual(self.colloc("queue"), "No tasks.\n")
         self.assertEqual(json.loads(self.colloc("queue", "--json")), {"tasks": []})
 
     def test_query(self):

@@ -125,6 +125,26 @@ class Wait(CliCase):
         self.colloc("wait", "1")
         self.assertEqual(len(asked), 3)
 
+    def stop_daemon(self, task):
+        self.daemon.on_wait = lambda task: None
+        self.daemon.stop()
+        raise ConnectionAbortedError
+
+    def test_daemon_is_restarted(self):
+        self.daemon.tasks = [make_task(1, state="COMPLETED"), make_task(2, state="RUNNING")]
+        self.daemon.on_wait = lambda task: task["id"] == 2 and self.stop_daemon(task)
+        with self.start_colloc("wait", "1", "2") as process:
+            self.assertEqual(process.stderr.readline(), "colloc: collocd is away; giving it 60 s to come back\n")
+            self.daemon.tasks[1]["state"] = "COMPLETED"
+            self.daemon.start()
+            self.assertEqual(process.communicate(timeout=60)[1], "")
+        self.assertEqual(process.returncode, 0)
+
+    def test_daemon_that_was_never_there(self):
+        self.daemon.on_wait = self.stop_daemon
+        self.daemon.tasks = [make_task(1, state="RUNNING")]
+        self.assertIn("broke off", self.complaint("wait", "1", code=3))
+
     def test_timeout(self):
         self.daemon.tasks = [make_task(1, state="RUNNING")]
         self.assertEqual(self.complaint("wait", "--timeout=0", "1", code=124), "task 1 has not ended yet")
@@ -189,6 +209,15 @@ class Logs(CliCase):
 
 
 class Unreachable(CliCase):
+    def test_usual_places(self):
+        os.mkdir(os.path.join(self.folder, "colloc"))
+        os.rename(self.daemon.socket_path, os.path.join(self.folder, "colloc", "collocd.sock"))
+        places = {"COLLOC_SOCKET": "", "XDG_RUNTIME_DIR": self.folder}
+        self.colloc("queue", **places)
+        if os.geteuid() == 0:
+            os.chown(os.path.join(self.folder, "colloc", "collocd.sock"), 65534, 65534)
+            self.assertIn("cannot reach collocd at /run/colloc", self.complaint("queue", code=3, **places))
+
     def test_nobody_there(self):
         path = os.path.join(self.folder, "none.sock")
         self.assertEqual(self.complaint("queue", "--socket", path, code=3),
