@@ -200,9 +200,15 @@ void attempt_unwatch(struct attempt_watch *watch)
     watch->pidfd = -1;
 }
 
+/* Stopped first, until a look finds no more of them: what is stopped bears no children that could slip through. */
 int attempt_sweep(const char *folder, uid_t uid)
 {
     char mark[PATH_MAX + sizeof MARK];
     snprintf(mark, sizeof mark, MARK "%s", folder);
-    return tree_signal_marked(mark, geteuid() == 0 ? uid : geteuid(), SIGKILL);
+    uid_t owner = geteuid() == 0 ? uid : geteuid();
+    for (int found = 0, before = -1; found > before;) {
+        before = found;
+        found = tree_signal_marked(mark, owner, SIGSTOP);
+    }
+    return tree_signal_marked(mark, owner, SIGKILL);
 }

@@ -16,11 +16,12 @@
 #include "base/units.h"
 
 #define ENVIRONMENT_LIMIT (8 * MIB)
+#define NO_PROCESS        ((pid_t)-1)
 
 struct process {
     pid_t pid, parent;
     unsigned long long born; /* clock ticks since boot: with the pid, names one process for ever */
-    bool below;              /* a descendant of the root */
+    bool below;              /* one of those, or a descendant of one, that are looked for */
 };
 
 struct process_list {
@@ -117,18 +118,25 @@ static void signal_process(const struct process *process, int signal)
     close(pidfd);
 }
 
+static int signal_marked(const struct process_list *list, int signal)
+{
+    int count = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->at[i].below) {
+            signal_process(&list->at[i], signal);
+            count++;
+        }
+    }
+    return count;
+}
+
 int tree_signal(pid_t root, int signal)
 {
     struct process_list list = {0};
     int r = list_all(&list);
     if (r == 0) {
         mark_descendants(&list, root);
-        for (size_t i = 0; i < list.count; i++) {
-            if (list.at[i].below) {
-                signal_process(&list.at[i], signal);
-                r++;
-            }
-        }
+        r = signal_marked(&list, signal);
     }
     free(list.at);
     return r;
@@ -161,11 +169,11 @@ int tree_signal_marked(const char *variable, uid_t uid, int signal)
 {
     struct process_list list = {0};
     int r = list_all(&list);
-    for (size_t i = 0, n = r == 0 ? list.count : 0; i < n; i++) {
-        if (belongs_to(list.at[i].pid, uid) && has_variable(list.at[i].pid, variable)) {
-            signal_process(&list.at[i], signal);
-            r++;
-        }
+    if (r == 0) {
+        for (size_t i = 0; i < list.count; i++)
+            list.at[i].below = belongs_to(list.at[i].pid, uid) && has_variable(list.at[i].pid, variable);
+        mark_descendants(&list, NO_PROCESS);
+        r = signal_marked(&list, signal);
     }
     free(list.at);
     return r;

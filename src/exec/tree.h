@@ -15,7 +15,7 @@ int tree_signal(pid_t root, int signal);
 
 /*
  * Sends a signal to every process of user `uid` that has `variable` ("KEY=VALUE") in the environment it was started
- * with. Returns how many there were, or -errno.
+ * with, and to all their descendants. Returns how many there were, or -errno.
  */
 int tree_signal_marked(const char *variable, uid_t uid, int signal);
 
