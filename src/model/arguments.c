@@ -209,11 +209,11 @@ static bool count(const struct arguments *arguments, struct layer *layer, struct
 {
     *ret = (struct product){0};
     switch (layer->kind) {
-    case LAYER_CONV:
+    case LAYER_LINEAR:
         if (span_is(layer->type, "Conv1D"))
             return hugging_face_conv1d(arguments, layer, ret);
         return weight_and_bias(arguments, layer, ret);
-    case LAYER_LINEAR:
+    case LAYER_CONV:
         return weight_and_bias(arguments, layer, ret);
     case LAYER_EMBEDDING:
         return embedding(arguments, layer, ret);

@@ -146,6 +146,8 @@ static int flush(struct parser *parser, struct pending *pending)
     if (r < 0)
         return r;
     layer->name = name;
+    if (span_is(type, "Conv1D"))
+        layer->kind = LAYER_CONV; /* everywhere else it is Hugging Face's linear layer */
     layer->trainable = span_is(trainable, "Y") ? TOLD_YES : span_is(trainable, "N") ? TOLD_NO : NOT_TOLD;
     count = span_take_word(&count);
     if (span_is(count, "?"))
@@ -171,7 +173,12 @@ static int take_line(struct parser *parser, const struct table *table, struct pe
             cells[table->cell[i]] = span_trim(cell);
     }
     int depth = take_indent(&cells[CELL_LABEL]);
-    if (cells[CELL_COUNT].size) {
+    struct span count = cells[CELL_COUNT];
+    if (count.size && count.at[0] != '?' && (count.at[0] < '0' || count.at[0] > '9')) {
+        model_warn(parser->model, parser->line, "not a row of the table, ignored");
+        return 0;
+    }
+    if (count.size) {
         int r = flush(parser, pending);
         if (r < 0)
             return r;

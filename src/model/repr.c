@@ -21,6 +21,7 @@ struct stack {
     struct open_block at[MODEL_DEPTH_MAX];
     int n;
     int64_t embedding_rows, embedding_width; /* of the largest, to notice a tied output layer */
+    int64_t total;                           /* parameters of the whole module */
     size_t n_uncounted;                      /* layers whose parameters the text does not tell */
 };
 
@@ -133,8 +134,6 @@ static int set_parameters(struct parser *parser, struct stack *stack, size_t ind
         own = packed_attention(model, index);
     if (printed.known) {
         layer->parameters = printed.value > children ? printed.value - children : 0;
-        if (printed.value < children)
-            model->parameters_shared += children - printed.value;
         return 0;
     }
     layer->parameters = own.known ? own.value : 0;
@@ -147,9 +146,8 @@ static int set_parameters(struct parser *parser, struct stack *stack, size_t ind
 /* Adds what a finished layer holds to the container around it. */
 static int add_to_parent(struct parser *parser, struct stack *stack, int64_t total, int64_t repeat)
 {
-    struct open_block *parent = stack->n ? &stack->at[stack->n - 1] : NULL;
-    if (__builtin_mul_overflow(total, repeat, &total) ||
-        (parent && __builtin_add_overflow(parent->children, total, &parent->children)))
+    int64_t *sum = stack->n ? &stack->at[stack->n - 1].children : &stack->total;
+    if (__builtin_mul_overflow(total, repeat, &total) || __builtin_add_overflow(*sum, total, sum))
         return parser_fault(parser, ERANGE, "the sum of the parameters is beyond 64 bits");
     return 0;
 }
@@ -260,6 +258,19 @@ static int parse_line(struct parser *parser, struct stack *stack, struct span li
     return 0;
 }
 
+/* A container whose printed count is less than its children's knows that some of them are one and the same. */
+static void take_out_shared(struct model *model, int64_t total)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < model->n_layers; i++)
+        if (__builtin_add_overflow(sum, model->layers[i].parameters, &sum))
+            return;
+    if (sum == total)
+        return;
+    model->parameters_shared = sum - total;
+    model_warn(model, 0, "some modules stand in several places; their parameters are counted once");
+}
+
 static int parse(struct parser *parser)
 {
     struct stack stack = {.n = 0};
@@ -281,8 +292,7 @@ static int parse(struct parser *parser)
     if (stack.n_uncounted)
         model_warn(parser->model, 0, "the parameters of %zu layers do not follow from what is printed of them",
                    stack.n_uncounted);
-    if (parser->model->parameters_shared)
-        model_warn(parser->model, 0, "some modules stand in several places; their parameters are counted once");
+    take_out_shared(parser->model, stack.total);
     return 0;
 }
 

@@ -15,12 +15,14 @@ enum { COLUMNS_MAX = 16 };
 struct columns {
     enum column at[COLUMNS_MAX];
     int n;
+    bool numbered; /* rows say their depth: "2-1" */
 };
 
 /* The name part of a row. */
 struct label {
     struct span type, name;
     int depth;
+    bool numbered;
 };
 
 static bool is_header(struct span line)
@@ -39,7 +41,7 @@ static struct columns read_header(struct span line)
         {"Param %", COLUMN_OTHER},     {"Kernel Shape", COLUMN_KERNEL}, {"Groups", COLUMN_OTHER},
         {"Mult-Adds", COLUMN_OTHER},   {"Trainable", COLUMN_TRAINABLE},
     };
-    struct columns columns = {.n = 0};
+    struct columns columns = {.numbered = span_find_text(line, "depth-idx") < line.size};
     while (line.size && columns.n < COLUMNS_MAX) {
         size_t used = 1;
         for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++) {
@@ -95,6 +97,7 @@ static bool take_label(struct span *line, struct label *ret_label)
         s = span_skip(s, 1);
         if (!take_depth(&s, &label.depth))
             return false;
+        label.numbered = true;
     }
     *line = s;
     *ret_label = label;
@@ -176,6 +179,12 @@ static int add_row(struct parser *parser, const struct columns *columns, const s
     return 0;
 }
 
+/* Only the root goes without a number where the others have one. */
+static bool is_row(const struct parser *parser, const struct columns *columns, const struct label *label)
+{
+    return label->numbered || !columns->numbered || parser->model->n_layers == 0;
+}
+
 static int parse(struct parser *parser)
 {
     struct span line;
@@ -184,10 +193,14 @@ static int parse(struct parser *parser)
         struct label label;
         if (is_header(line)) {
             columns = read_header(line);
-        } else if (span_trim(line).size && !line_is_rule(line) && take_label(&line, &label)) {
+        } else if (span_trim(line).size == 0 || line_is_rule(line)) {
+            continue;
+        } else if (take_label(&line, &label) && is_row(parser, &columns, &label)) {
             int r = add_row(parser, &columns, &label, line);
             if (r < 0)
                 return r;
+        } else {
+            model_warn(parser->model, parser->line, "not a row of the table, ignored");
         }
     }
     parser_mark_leaves(parser);

@@ -37,7 +37,7 @@ static const struct type_row types[] = {
     {"CELU", LAYER_ACTIVATION},
     {"Concatenate", LAYER_MERGE},
     {"ConstantPad2d", LAYER_MERGE},
-    {"Conv1D", LAYER_CONV},
+    {"Conv1D", LAYER_LINEAR},
     {"Conv1DTranspose", LAYER_CONV},
     {"Conv1d", LAYER_CONV},
     {"Conv2D", LAYER_CONV},

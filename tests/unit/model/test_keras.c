@@ -78,6 +78,19 @@ static void test_several_outputs_and_none_known(void **state)
     model_destroy(model);
 }
 
+static void test_stray_lines(void **state)
+{
+    struct model *model = parse_text(" Layer (type)         Output Shape      Param #\n"
+                                     "===============================================\n"
+                                     " a (Conv1D)           (None, 8)         40\n"
+                                     "WARNING: the retracing of this function is expensive\n"
+                                     " b (Dense)            (None, 8)         50\n");
+    assert_int_equal(model->parameters, 90);
+    assert_int_equal(model->layers[0].kind, LAYER_CONV);
+    assert_warning(model, "line 4: not a row");
+    model_destroy(model);
+}
+
 static void test_a_nested_model_in_one_row_hides_its_layers(void **state)
 {
     struct model *model = parse_text(" Layer (type)         Output Shape      Param #\n"
@@ -97,6 +110,7 @@ int main(void)
         cmocka_unit_test(test_shortened_type),
         cmocka_unit_test(test_nested_rows_and_trainable),
         cmocka_unit_test(test_several_outputs_and_none_known),
+        cmocka_unit_test(test_stray_lines),
         cmocka_unit_test(test_a_nested_model_in_one_row_hides_its_layers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,6 +89,28 @@ static void test_shared_modules_count_once(void **state)
     model_destroy(model);
 }
 
+static void test_repeated_blocks_with_counts(void **state)
+{
+    struct model *model = parse_text("Net(\n  (0-1): 2 x Block(\n"
+                                     "    (a): Linear(in_features=2, out_features=2, bias=True), 6 params\n"
+                                     "    (b): Linear(in_features=2, out_features=2, bias=True), 6 params\n"
+                                     "  ), 6 params\n), 12 params\n");
+    assert_int_equal(model->n_layers, 7);
+    assert_int_equal(model->parameters, 12);
+    assert_int_equal(model->parameters_shared, 12);
+    model_destroy(model);
+}
+
+static void test_hugging_face_conv1d_is_linear(void **state)
+{
+    struct model *model = parse_text("Net(\n  (a): Conv1D(nf=12, nx=4)\n  (b): Conv1D(), 60 params\n)\n");
+    assert_int_equal(model->layers[1].kind, LAYER_LINEAR);
+    assert_int_equal(model->layers[1].parameters, 4 * 12 + 12);
+    assert_int_equal(model->parameters, 120);
+    assert_int_equal(model->n_warnings, 0);
+    model_destroy(model);
+}
+
 static void test_one_layer_alone(void **state)
 {
     struct model *model = parse_text("Linear(in_features=10, out_features=3, bias=True)\n");
@@ -116,6 +138,9 @@ static void test_bombs(void **state)
 {
     const char *repeats = "Net(\n  (0-9): 9999999999 x Block(\n    (0-9): 9999999999 x ReLU()\n  )\n)\n";
     assert_fault(repeats, strlen(repeats), EFBIG, "line 3: more than 200000 layers");
+    const char *sums = "Net(\n  (a): A(\n    (b): ReLU(), 9000000000000000000 params\n  ), 0 params\n"
+                       "  (c): A(\n    (d): ReLU(), 9000000000000000000 params\n  ), 0 params\n), 0 params\n";
+    assert_fault(sums, strlen(sums), ERANGE, "the sums over the layers are beyond 64 bits");
     const char *product = "Net(\n  (a): Linear(in_features=9000000000, out_features=9000000000)\n)\n";
     assert_fault(product, strlen(product), ERANGE, "line 2: the parameters of Linear are beyond 64 bits");
     char deep[300 * 9 + 8] = "Net(\n";
@@ -135,6 +160,8 @@ int main(void)
         cmocka_unit_test(test_constructor_arguments),
         cmocka_unit_test(test_raw_parameters_count_whatever_the_printed_total),
         cmocka_unit_test(test_shared_modules_count_once),
+        cmocka_unit_test(test_repeated_blocks_with_counts),
+        cmocka_unit_test(test_hugging_face_conv1d_is_linear),
         cmocka_unit_test(test_one_layer_alone),
         cmocka_unit_test(test_uncounted_layers_are_told),
         cmocka_unit_test(test_cut_off),

@@ -112,6 +112,19 @@ static void test_known_types_around_others(void **state)
     model_destroy(model);
 }
 
+static void test_stray_lines(void **state)
+{
+    struct model *model = parse_text("Layer (type:depth-idx)   Output Shape   Param #\n"
+                                     "Net                      [1, 4]         --\n"
+                                     "UserWarning: be careful\n"
+                                     "careful indeed\n"
+                                     "├─Linear: 1-1            [1, 4]         20\n");
+    assert_int_equal(model->n_layers, 2);
+    assert_warning(model, "line 3: not a row");
+    assert_warning(model, "line 4: not a row");
+    model_destroy(model);
+}
+
 static void test_depth_without_numbers_comes_from_the_tree(void **state)
 {
     struct model *model = parse_text("Layer (type (var_name))  Output Shape   Param #\n"
@@ -136,6 +149,7 @@ int main(void)
         cmocka_unit_test(test_blank_cells_are_not_known),
         cmocka_unit_test(test_containers_that_repeat_their_counts),
         cmocka_unit_test(test_known_types_around_others),
+        cmocka_unit_test(test_stray_lines),
         cmocka_unit_test(test_depth_without_numbers_comes_from_the_tree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

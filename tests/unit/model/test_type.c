@@ -11,7 +11,7 @@ static void test_known_types(void **state)
         {"AdaptiveAvgPool1d", LAYER_POOL_GLOBAL},
         {"Conv2d", LAYER_CONV},
         {"Conv2D", LAYER_CONV},
-        {"Conv1D", LAYER_CONV},
+        {"Conv1D", LAYER_LINEAR}, /* Hugging Face's */
         {"Linear", LAYER_LINEAR},
         {"Dense", LAYER_LINEAR},
         {"BatchNorm2d", LAYER_NORM},
