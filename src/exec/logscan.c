@@ -62,17 +62,48 @@ static void note(struct logscan *scan, struct finding *finding, const struct pat
     evidence_clean(evidence, finding->evidence);
 }
 
+/* A library that cannot set itself up seldom says why: a shortage just before it does. */
+static void judge_library(struct logscan *scan, const struct pattern *pattern, struct span text)
+{
+    if (scan->shortage.clue == CLUE_NOTHING) {
+        note(scan, &scan->cause, pattern, text);
+        scan->cause.clue = CLUE_PROGRAM;
+        return;
+    }
+    scan->cause = scan->shortage;
+    scan->cause.clue = CLUE_GPU_OOM;
+    scan->cause.at = scan->offset;
+}
+
+static void judge_pattern(struct logscan *scan, const struct pattern *pattern, struct span text, bool thrown)
+{
+    switch (pattern->clue) {
+    case CLUE_NOTHING:
+        break;
+    case CLUE_SHORTAGE:
+        note(scan, &scan->shortage, pattern, text);
+        break;
+    case CLUE_CONSEQUENCE:
+        if (scan->consequence.clue == CLUE_NOTHING)
+            note(scan, &scan->consequence, pattern, text);
+        break;
+    case CLUE_LIBRARY:
+        if (!is_oom(scan->cause.clue) || !scan->chained)
+            judge_library(scan, pattern, text);
+        break;
+    default:
+        if (replaces(scan, pattern, thrown))
+            note(scan, &scan->cause, pattern, text);
+    }
+}
+
 static void judge_line(struct logscan *scan, const char *text, bool thrown)
 {
     char lower[LOGSCAN_PIECE];
     lower_copy(text, lower);
     const struct pattern *pattern = pattern_find(lower, thrown);
-    if (pattern && pattern->clue == CLUE_CONSEQUENCE) {
-        if (scan->consequence.clue == CLUE_NOTHING)
-            note(scan, &scan->consequence, pattern, span_of(text));
-    } else if (pattern && pattern->clue != CLUE_NOTHING && replaces(scan, pattern, thrown)) {
-        note(scan, &scan->cause, pattern, focus(text, lower, pattern));
-    }
+    if (pattern)
+        judge_pattern(scan, pattern, focus(text, lower, pattern), thrown);
     if (thrown)
         scan->chained = false;
 }
@@ -158,8 +189,9 @@ static void drop_stale(struct finding *finding, int64_t offset)
 
 static void jump(struct logscan *scan, int64_t offset)
 {
-    struct finding cause = scan->cause, consequence = scan->consequence;
-    *scan = (struct logscan){.offset = offset, .cause = cause, .consequence = consequence};
+    const struct logscan before = *scan;
+    *scan = (struct logscan){
+        .offset = offset, .shortage = before.shortage, .cause = before.cause, .consequence = before.consequence};
 }
 
 void logscan_begin(struct logscan *scan, int fd)
@@ -190,6 +222,7 @@ int logscan_update(struct logscan *scan, int fd)
             break;
         logscan_feed(scan, (struct span){buffer, (size_t)n});
     }
+    drop_stale(&scan->shortage, scan->offset);
     drop_stale(&scan->cause, scan->offset);
     drop_stale(&scan->consequence, scan->offset);
     return 0;

@@ -35,6 +35,7 @@ struct logscan {
     bool chained;                /* the next exception was thrown while another was handled, or because of it */
     char prefix[LOGSCAN_PREFIX]; /* what a launcher puts before each line of this traceback, such as "[rank0]: " */
 
+    struct finding shortage;      /* the last time that GPU memory was short */
     struct finding cause;         /* the last that would be the reason */
     struct finding consequence;   /* the first that only passes a failure on */
     char last_line[EVIDENCE_MAX]; /* that was not blank */

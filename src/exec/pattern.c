@@ -10,11 +10,14 @@
 static const struct pattern patterns[] = {
     /* TensorFlow tries again with less, and says so. */
     {CLUE_NOTHING, "tensorflow", false, {"ran out of memory trying to allocate", "this is not a failure"}},
+    {CLUE_SHORTAGE, "tensorflow", false, {"failed to allocate", "from device: cuda_error_out_of_memory"}},
     /* Out of memory, but not the GPU's. */
     {CLUE_HOST_OOM, "ray", true, {"ray.exceptions.outofmemoryerror"}},
     {CLUE_HOST_OOM, "tensorflow", false, {"oom when allocating tensor", "device:cpu"}},
     {CLUE_HOST_OOM, "pytorch", false, {"dataloader worker", "out of shared memory"}},
     {CLUE_PROGRAM, "triton", false, {"out of resource: shared memory"}},
+    {CLUE_PROGRAM, "jax", false, {"resource_exhausted", "shared memory"}},
+    {CLUE_PROGRAM, "jax", false, {"resource_exhausted", "memory space"}},
 
     {CLUE_GPU_OOM, "pytorch", false, {"cuda out of memory. tried to allocate"}},
     {CLUE_GPU_OOM, "pytorch", false, {"hip out of memory. tried to allocate"}},
@@ -29,6 +32,7 @@ static const struct pattern patterns[] = {
     {CLUE_GPU_OOM, "tensorflow", false, {"dst tensor is not copied"}},
 
     {CLUE_GPU_OOM, "jax", false, {"resource_exhausted: out of memory"}},
+    {CLUE_GPU_OOM, "jax", false, {"resource exhausted: out of memory"}},
     {CLUE_GPU_OOM, "jax", false, {"resource_exhausted", "failed to allocate"}},
     {CLUE_GPU_OOM, "jax", false, {"xlaruntimeerror: resource_exhausted", "memory"}},
 
@@ -47,6 +51,7 @@ static const struct pattern patterns[] = {
     {CLUE_GPU_OOM, "cuda", false, {"cuda_error_out_of_memory"}},
     {CLUE_NOTHING, "cuda", false, {"if you", "out of memory"}}, /* advice */
     {CLUE_GPU_OOM, "cuda", false, {"cuda", "error", "out of memory"}},
+    {CLUE_GPU_OOM, "pytorch", false, {"thcudacheck", "out of memory"}},
     {CLUE_GPU_OOM, "cuda", false, {"cudasuccess", "out of memory"}},
     {CLUE_GPU_OOM, "cuda", false, {"cudamalloc", "out of memory"}},
     {CLUE_GPU_OOM, "cuda", false, {"gpuassert", "out of memory"}},
@@ -85,6 +90,14 @@ static const struct pattern patterns[] = {
     {CLUE_CONSEQUENCE, "", true, {"keyboardinterrupt"}},
     {CLUE_CONSEQUENCE, "", true, {"systemexit"}},
     {CLUE_CONSEQUENCE, "ray", true, {"raytaskerror"}},
+
+    {CLUE_LIBRARY, "cuda", true, {"cublas_status_not_initialized"}},
+    {CLUE_LIBRARY, "cuda", true, {"cudnn_status_not_initialized"}},
+    {CLUE_LIBRARY, "cuda", true, {"cudnn_status_internal_error"}},
+    {CLUE_LIBRARY, "tensorflow", true, {"blas", "launch failed"}},
+    {CLUE_LIBRARY, "tensorflow", true, {"failed to get convolution algorithm"}},
+    {CLUE_LIBRARY, "tensorflow", true, {"dnn library is not found"}},
+    {CLUE_LIBRARY, "tensorflow", true, {"dnn library initialization failed"}},
 
     {CLUE_PROGRAM, "cuda", false, {"an illegal memory access was encountered"}},
     {CLUE_PROGRAM, "cuda", false, {"device-side assert triggered"}},

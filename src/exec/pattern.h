@@ -5,7 +5,9 @@
 #include <stdbool.h>
 
 enum clue {
-    CLUE_NOTHING, /* looks like a failure and is none: the first row that matches a line decides */
+    CLUE_NOTHING,  /* looks like a failure and is none: the first row that matches a line decides */
+    CLUE_SHORTAGE, /* GPU memory was short; the program may well do with less */
+    CLUE_LIBRARY,  /* a library could not set itself up: after a shortage, because of it; else for any reason */
     CLUE_GPU_OOM,
     CLUE_HOST_OOM,
     CLUE_PROGRAM,

@@ -23,6 +23,10 @@
     "39.39 GiB of which 1.13 GiB is free."
 #define BFC "W tensorflow/core/common_runtime/bfc_allocator.cc:479] Allocator (GPU_0_bfc) ran out of memory trying "
 
+#define SHORTAGE                                                                                                       \
+    "E tensorflow/stream_executor/cuda/cuda_driver.cc:828] failed to allocate 32.00M (33554432 bytes) "                \
+    "from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory\n"
+
 struct sample {
     const char *name;
     struct ending ending;
@@ -235,6 +239,29 @@ static const struct sample samples[] = {
      " 10%|#  | 1/10\r 20%|## | 2/10\r" FRAMES
      "\033[1;31mRuntimeError\033[0m: CUDA out of \033[1mmemory\033[0m. Tried to allocate 1 GiB\n",
      "gpu-oom", "pytorch", "RuntimeError: CUDA out of memory. Tried to allocate 1 GiB"},
+    {"TensorFlow takes what is left", EXIT(1), SHORTAGE "step 1\n" FRAMES "KeyError: 'label'\n", "program", "python",
+     "KeyError"},
+    {"TensorFlow takes what is left, silent end", EXIT(1), SHORTAGE "step 1\nstopped\n", "program", "", "stopped"},
+    {"too little left for cuBLAS", EXIT(1),
+     SHORTAGE FRAMES
+     "tensorflow.python.framework.errors_impl.InternalError: Blas GEMM launch failed : a.shape=(1, 2)\n",
+     "gpu-oom", "tensorflow", "CUDA_ERROR_OUT_OF_MEMORY"},
+    {"cuBLAS for another reason", EXIT(1),
+     FRAMES "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`\n", "program",
+     "cuda", "CUBLAS_STATUS_NOT_INITIALIZED"},
+    {"old PyTorch", EXIT(1),
+     "THCudaCheck FAIL file=THCStorage.cu line=66 error=2 : out of memory\n" FRAMES
+     "RuntimeError: cuda runtime error (2) : out of memory at THCStorage.cu:66\n",
+     "gpu-oom", "cuda", "cuda runtime error (2)"},
+    {"new PyTorch", EXIT(1), FRAMES "torch.AcceleratorError: CUDA error: out of memory\n", "gpu-oom", "cuda",
+     "AcceleratorError"},
+    {"old JAX", EXIT(1),
+     FRAMES "RuntimeError: Resource exhausted: Out of memory while trying to allocate 5520758552 bytes.\n", "gpu-oom",
+     "jax", "5520758552"},
+    {"JAX, a kernel's shared memory", EXIT(1),
+     FRAMES
+     "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Shared memory size limit exceeded: requested 180224\n",
+     "program", "jax", "Shared memory size"},
     {"a bar before the traceback", EXIT(1),
      FRAMES TORCH_OOM "\nsmaller batch\n  3%|###                                                 | 31/1000 "
                       "[00:07<03:39,  4.41it/s, loss=2.31]" FRAMES "ValueError: bad shape\n",
