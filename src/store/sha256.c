@@ -33,21 +33,35 @@ static void expand(const uint8_t *block, uint32_t schedule[64])
     }
 }
 
-/* FIPS 180-4, 6.2.2; s holds its variables a to h. */
+/*
+ * One round of FIPS 180-4, 6.2.2. Its variables a to h are the entries of `s` from `a` on, round and round: instead of
+ * moving all of them along, the next round begins one entry earlier.
+ */
+static inline void mix(uint32_t s[8], unsigned a, uint32_t word)
+{
+#define S(n) s[(a + (n)) % 8]
+    uint32_t choice = (S(4) & S(5)) ^ (~S(4) & S(6));
+    uint32_t majority = (S(0) & S(1)) ^ (S(0) & S(2)) ^ (S(1) & S(2));
+    uint32_t sum = S(7) + (rotate(S(4), 6) ^ rotate(S(4), 11) ^ rotate(S(4), 25)) + choice + word;
+    S(3) += sum;
+    S(7) = sum + (rotate(S(0), 2) ^ rotate(S(0), 13) ^ rotate(S(0), 22)) + majority;
+#undef S
+}
+
 static void add_block(uint32_t state[8], const uint8_t *block)
 {
     uint32_t schedule[64], s[8];
     expand(block, schedule);
     memcpy(s, state, sizeof s);
-    for (int i = 0; i < 64; i++) {
-        uint32_t choice = (s[4] & s[5]) ^ (~s[4] & s[6]);
-        uint32_t majority = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
-        uint32_t first =
-            s[7] + (rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25)) + choice + constants[i] + schedule[i];
-        uint32_t second = (rotate(s[0], 2) ^ rotate(s[0], 13) ^ rotate(s[0], 22)) + majority;
-        memmove(s + 1, s, 7 * sizeof *s);
-        s[4] += first;
-        s[0] = first + second;
+    for (unsigned i = 0; i < 64; i += 8) {
+        mix(s, 0, constants[i] + schedule[i]);
+        mix(s, 7, constants[i + 1] + schedule[i + 1]);
+        mix(s, 6, constants[i + 2] + schedule[i + 2]);
+        mix(s, 5, constants[i + 3] + schedule[i + 3]);
+        mix(s, 4, constants[i + 4] + schedule[i + 4]);
+        mix(s, 3, constants[i + 5] + schedule[i + 5]);
+        mix(s, 2, constants[i + 6] + schedule[i + 6]);
+        mix(s, 1, constants[i + 7] + schedule[i + 7]);
     }
     for (int i = 0; i < 8; i++)
         state[i] += s[i];

@@ -20,11 +20,11 @@ int store_damaged(const struct store *store, struct fault *fault, const char *fo
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    return fault_set(
-        fault, EUCLEAN,
-        "%s: %s. Restore it from a backup, or move it away to begin with an empty log (sqlite3's .recover may "
-        "save what is in it)",
-        store->path, what);
+    return fault_set(fault, EUCLEAN,
+                     "%s: %s. Restore it from a backup, or move it away (with its -wal, if there is one) to begin with "
+                     "an empty log; "
+                     "sqlite3's .recover may save what is in it",
+                     store->path, what);
 }
 
 char *store_dump_json(const json_t *object)
@@ -80,25 +80,37 @@ static int open_lock(const char *path, struct fault *fault, int *ret_fd)
 }
 
 /*
- * Takes the lock and makes sure that there is a file for SQLite, readable by nobody else (environments may hold
- * secrets). A log that was there once and is empty now has been cut off: SQLite would quietly begin anew.
+ * A log that is empty though somebody has had it open was cut off: SQLite would quietly begin anew. A log that is not
+ * there at all was moved away on purpose.
  */
+static int check_not_cut_off(const struct store *store, struct fault *fault)
+{
+    struct stat lock, log;
+    bool is_there = lstat(store->path, &log) == 0;
+    if (is_there && log.st_size == 0 && fstat(store->lock_fd, &lock) == 0 && lock.st_size > 0)
+        return store_damaged(store, fault, "empty, but it was not");
+    if (!is_there && ftruncate(store->lock_fd, 0) < 0)
+        return fault_set(fault, errno, "%s: %s", store->path, strerror(errno));
+    return 0;
+}
+
+/* Takes the lock and makes a file for SQLite that nobody else can read: environments may hold secrets. */
 static int claim(struct store *store, const char *folder, struct fault *fault)
 {
     char lock_path[PATH_MAX];
-    struct stat lock, log;
     if (snprintf(lock_path, sizeof lock_path, "%s/colloc.lock", folder) >= (int)sizeof lock_path)
         return fault_set(fault, ENAMETOOLONG, "%s: the path is too long", folder);
     snprintf(store->path, sizeof store->path, "%s/colloc.db", folder);
     int r = open_lock(lock_path, fault, &store->lock_fd);
+    if (r == 0)
+        r = check_not_cut_off(store, fault);
     if (r < 0)
         return r;
     int fd = open(store->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return fault_set(fault, errno, "%s: %s", store->path, strerror(errno));
-    bool cut_off = fstat(fd, &log) == 0 && fstat(store->lock_fd, &lock) == 0 && log.st_size == 0 && lock.st_size > 0;
     close(fd);
-    return cut_off ? store_damaged(store, fault, "empty, but it was not") : 0;
+    return 0;
 }
 
 /* From now on the lock file names us to others. Without room for that, they are told "unknown". */

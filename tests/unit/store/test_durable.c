@@ -85,7 +85,7 @@ static void nothing_committed_is_lost_by_kill_9(void **state)
 }
 
 /* The system calls below SQLite fail from the one on that `calls_left` counts down to; -1: they work. */
-static int calls_left = -1, errno_then;
+static int calls_left = -1, errno_then, syncs;
 static bool has_failed, sync_failed;
 
 static bool fails_now(void)
@@ -123,6 +123,7 @@ static int try_ftruncate(int fd, off_t size)
 /* SQLite has no seam for this one; a program's own comes before the C library's. */
 int fdatasync(int fd)
 {
+    syncs++;
     return fails_now() ? (sync_failed = true, -1) : fsync(fd);
 }
 
@@ -207,6 +208,19 @@ static void a_disk_that_fills_up_within_a_transaction_ends_it(void **state)
     free(data);
 }
 
+static void a_commit_waits_for_the_disk(void **state)
+{
+    struct store *store = open_log(*state);
+    for (uint64_t task = 1; task <= 3; task++) {
+        begin(store);
+        append(store, submit_event(task, 1));
+        syncs = 0;
+        commit(store);
+        assert_true(syncs >= 1);
+    }
+    store_close(store);
+}
+
 static void a_log_that_cannot_be_made_is_refused_in_words(void **state)
 {
     int refused = 0;
@@ -234,6 +248,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(nothing_committed_is_lost_by_kill_9, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_full_disk_and_a_broken_one_lose_nothing, put_seam, remove_seam),
         cmocka_unit_test_setup_teardown(a_disk_that_fills_up_within_a_transaction_ends_it, put_seam, remove_seam),
+        cmocka_unit_test_setup_teardown(a_commit_waits_for_the_disk, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_log_that_cannot_be_made_is_refused_in_words, put_seam, remove_seam),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

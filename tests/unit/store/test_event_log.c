@@ -128,6 +128,18 @@ static void who_was_there_with_a_running_task_is_replayed(void **state)
     append(store, plain_event(EVENT_UNSTARTED, 2, 7));
     commit(store);
     assert_string_equal(replayed(store), "SUBMIT2 PLACE2 UNSTARTED2 ");
+
+    begin(store);
+    append(store, place_event(2, 8));
+    append(store, submit_event(4, 8));
+    append(store, end_event(4, 8));
+    commit(store);
+    assert_string_equal(replayed(store), "SUBMIT2 PLACE2 UNSTARTED2 PLACE2 SUBMIT4 END4 ");
+
+    begin(store);
+    append(store, plain_event(EVENT_EXITED, 2, 9));
+    commit(store);
+    assert_string_equal(replayed(store), "SUBMIT2 PLACE2 UNSTARTED2 PLACE2 EXITED2 ");
     store_close(store);
 }
 
@@ -167,6 +179,21 @@ static void what_cannot_be_appended_is_refused(void **state)
     json_decref(list);
     append(store, submit);
     commit(store);
+    assert_string_equal(replayed(store), "SUBMIT1 ");
+    store_close(store);
+}
+
+static void a_task_is_submitted_once_only(void **state)
+{
+    struct store *store = open_log(*state);
+    struct event again = submit_event(1, 2);
+    begin(store);
+    append(store, submit_event(1, 1));
+    commit(store);
+    begin(store);
+    append(store, submit_event(2, 1));
+    assert_true(store_append(store, &again, 2, NULL, NULL) < 0);
+    assert_int_equal(store_commit(store, NULL), -EINVAL);
     assert_string_equal(replayed(store), "SUBMIT1 ");
     store_close(store);
 }
@@ -218,10 +245,15 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
     const struct CMUnitTest tests[] = {
-        TEST(events_come_back_as_they_were),    TEST(an_empty_log_is_empty),
-        TEST(ended_tasks_are_not_replayed),     TEST(who_was_there_with_a_running_task_is_replayed),
-        TEST(what_was_not_committed_never_was), TEST(what_cannot_be_appended_is_refused),
-        TEST(a_callback_can_end_the_walk),      TEST(an_event_that_is_not_understood_is_named),
+        TEST(events_come_back_as_they_were),
+        TEST(an_empty_log_is_empty),
+        TEST(ended_tasks_are_not_replayed),
+        TEST(who_was_there_with_a_running_task_is_replayed),
+        TEST(what_was_not_committed_never_was),
+        TEST(what_cannot_be_appended_is_refused),
+        TEST(a_task_is_submitted_once_only),
+        TEST(a_callback_can_end_the_walk),
+        TEST(an_event_that_is_not_understood_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

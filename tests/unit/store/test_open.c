@@ -135,6 +135,15 @@ static void a_log_that_was_cut_off_is_refused(void **state)
     free(data);
 }
 
+static void a_log_that_was_moved_away_makes_room_for_a_new_one(void **state)
+{
+    fill(*state);
+    assert_int_equal(unlink(path_in(*state, "colloc.db")), 0);
+    struct store *store = open_log(*state);
+    assert_string_equal(replayed(store), "");
+    store_close(store);
+}
+
 static int ignore_event(void *context, const struct event *event, int64_t wall_us, const json_t *detail)
 {
     return 0;
@@ -223,6 +232,7 @@ int main(void)
         TEST(a_database_of_something_else_is_refused),
         TEST(what_is_no_database_is_refused),
         TEST(a_log_that_was_cut_off_is_refused),
+        TEST(a_log_that_was_moved_away_makes_room_for_a_new_one),
         TEST(flipped_bytes_are_answered),
         TEST(a_folder_that_is_open_to_all_is_refused),
         TEST(a_file_for_a_folder_is_refused),

@@ -17,9 +17,8 @@ static const int second_gpu[] = {1};
 
 int make_folder(void **state)
 {
-    char *folder = strdup("/tmp/colloc-test-store-XXXXXX");
-    *state = folder ? mkdtemp(folder) : NULL;
-    return *state ? 0 : -1;
+    *state = strdup("/tmp/colloc-test-store-XXXXXX");
+    return *state && mkdtemp(*state) ? 0 : -1;
 }
 
 static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *where)
