@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""The main job on a real GPU: collocd, the CLI and real PyTorch tasks. Prints one JSON object, with what was seen.
+
+    tests/gpu/trial.py PROGRAMS [OUTPUT]
+
+PROGRAMS is a folder with collocd, colloc and colloc-shim (scripts/bundle makes one). Needs a GPU, its driver and a python3 with
+PyTorch; changes no setting of the GPU.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TRAIN = os.path.join(HERE, "train.py")
+
+
+class House:
+    """One collocd in a folder of its own."""
+
+    def __init__(self, programs, **settings):
+        self.programs = os.path.abspath(programs)
+        self.folder = tempfile.mkdtemp(prefix="colloc-trial-")
+        self.socket = os.path.join(self.folder, "s")
+        self.settings = settings
+        self.log = open(os.path.join(self.folder, "log"), "a+")
+        self.start()
+
+    def start(self):
+        command = [f"{self.programs}/collocd", f"--socket={self.socket}", f"--state-dir={self.folder}/state", f"--shim={self.programs}/colloc-shim"]
+        command += [f"--{key.replace('_', '-')}={value}" for key, value in self.settings.items()]
+        self.process = subprocess.Popen(command, stderr=self.log, start_new_session=True)
+        limit = time.monotonic() + 20
+        while subprocess.run([f"{self.programs}/colloc", "--socket", self.socket, "info"], capture_output=True).returncode:
+            if time.monotonic() > limit or self.process.poll() is not None:
+                raise RuntimeError("collocd does not answer: " + open(self.log.name).read())
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def colloc(self, *arguments, check=True):
+        done = subprocess.run([f"{self.programs}/colloc", "--socket", self.socket, *arguments], capture_output=True, text=True)
+        if check and done.returncode:
+            raise RuntimeError(f"colloc {arguments}: {done.stderr}")
+        return done.stdout
+
+    def submit(self, *work, options=()):
+        before = time.time()
+        out = self.colloc("submit", "--json", *options, "--", sys.executable, *work)
+        return json.loads(out)["id"], before
+
+    def show(self, task):
+        return json.loads(self.colloc("show", str(task), "--json"))["task"]
+
+    def wait(self, *tasks):
+        self.colloc("wait", *[str(task) for task in tasks], check=False)
+        return [self.show(task) for task in tasks]
+
+    def lines(self, task):
+        return [json.loads(line) for line in self.colloc("logs", str(task)).splitlines() if line.startswith("{")]
+
+    def gpus(self):
+        return json.loads(self.colloc("gpus", "--json"))["gpus"]
+
+
+def brief(task):
+    keys = ("state", "reason", "failure", "evidence", "wait_s", "exec_s", "attempts", "oom_count", "exit_code", "signal", "mem_peak_mib")
+    return {key: task[key] for key in keys}
+
+
+def driver_processes():
+    out = subprocess.run(["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"], capture_output=True, text=True).stdout
+    return out.split("\n")
+
+
+def one_training(programs):
+    house = House(programs, sharing="streams")
+    task, before = house.submit(TRAIN, "resnet50", "--batch", "64", "--seconds", "15")
+    samples = []
+    while house.show(task)["state"] in ("PENDING", "RUNNING"):
+        gpu = house.gpus()[0]
+        samples.append({key: gpu[key] for key in ("mem_used_mib", "smact", "smocc", "dram_active", "utilisation", "power_w")})
+        samples[-1]["driver_processes"] = driver_processes() if len(samples) % 10 == 5 else None
+        time.sleep(0.5)
+    lines = house.lines(task)
+    result = {"task": brief(house.show(task)), "own_words": lines, "submit_to_first_line_s": lines[0]["at"] - before, "samples": samples}
+    by_hand = time.time()
+    out = subprocess.run([sys.executable, TRAIN, "resnet50", "--seconds", "1"], capture_output=True, text=True).stdout
+    result["by_hand_to_first_line_s"] = json.loads(out.splitlines()[0])["at"] - by_hand
+    house.close()
+    return result
+
+
+def out_of_memory(programs):
+    house = House(programs, sharing="streams", settle="3s", smact_max="1")
+    first, _ = house.submit(TRAIN, "allocate", "--gib", "90", "--seconds", "12")
+    second, _ = house.submit(TRAIN, "allocate", "--gib", "70", "--seconds", "3")
+    alone, _ = house.submit(TRAIN, "allocate", "--gib", "200", "--seconds", "3", options=("--exclusive",))
+    beside, neighbour, lonely = house.wait(second, first, alone)
+    stats = {"beside": brief(beside), "neighbour": brief(neighbour), "alone": brief(lonely)}
+    stats["story"] = [(event["event"], event["text"]) for event in beside["events"]]
+    stats["stderr"] = house.colloc("logs", str(second), "--stderr", "--attempt", "1")[-1500:]
+    house.close()
+    return stats
+
+
+def other_failures(programs):
+    house = House(programs, sharing="streams")
+    work = {
+        "illegal address": (TRAIN, "illegal"),
+        "jax oom": ("-c", "import os; os.environ['XLA_PYTHON_CLIENT_PREALLOCATE']='false'; import jax.numpy as n; n.zeros((300, 2**28)).block_until_ready()"),
+        "cupy oom": ("-c", "import cupy; cupy.zeros((300, 2**28), dtype=cupy.float32)"),
+        "plain error": ("-c", "raise ValueError('CUDA out of memory is not what happened')"),
+    }
+    result = {}
+    for name, arguments in work.items():
+        task, _ = house.submit(*arguments, options=("--exclusive",))
+        result[name] = brief(house.wait(task)[0])
+        result[name]["stderr_end"] = house.colloc("logs", str(task), "--stderr")[-400:]
+    house.close()
+    return result
+
+
+def kill_daemon(programs):
+    house = House(programs, sharing="streams")
+    running, _ = house.submit(TRAIN, "resnet50", "--seconds", "12", options=("--exclusive",))
+    short, _ = house.submit(TRAIN, "allocate", "--gib", "1", "--seconds", "1")
+    while not house.lines(running):
+        time.sleep(0.2)
+    house.kill()
+    time.sleep(1)
+    house.start()
+    while_running = brief(house.show(running))
+    ended = [brief(task) for task in house.wait(running, short)]
+    house.close()
+    return {"after_restart": while_running, "ended": ended}
+
+
+def together(programs, how, policy, count, model, batch):
+    """`count` equal trainings; how long until all have done the same number of seconds' worth of steps."""
+    house = House(programs, sharing=how, policy=policy, settle="1s", smact_max="1", min_free="2GiB")
+    started = time.time()
+    tasks = [house.submit(TRAIN, model, "--batch", str(batch), "--seconds", "12")[0] for _ in range(count)]
+    ended = house.wait(*tasks)
+    words = [line for task in tasks for line in house.lines(task) if line["event"] == "trained"]
+    pipes = [house.lines(task)[0]["pipe"] for task in tasks]
+    result = {
+        "states": [task["state"] for task in ended],
+        "total_s": time.time() - started,
+        "images_per_s_each": [line["images_per_s"] for line in words],
+        "step_ms": [line["step_ms"] for line in words],
+        "mem_peak_mib": [task["mem_peak_mib"] for task in ended],
+        "mps": [bool(pipe) for pipe in pipes],
+        "log": open(house.log.name).read()[-600:],
+    }
+    for pipe in set(filter(None, pipes)):
+        environment = dict(os.environ, CUDA_MPS_PIPE_DIRECTORY=pipe)
+        subprocess.run(["nvidia-cuda-mps-control"], input="quit\n", text=True, env=environment, capture_output=True, timeout=30)
+    house.close()
+    return result
+
+
+def main():
+    programs, output = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None
+    seen = {"gpu": subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version,memory.total,compute_mode,mig.mode.current", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()}
+    parts = {
+        "one_training": lambda: one_training(programs),
+        "out_of_memory": lambda: out_of_memory(programs),
+        "other_failures": lambda: other_failures(programs),
+        "kill_daemon": lambda: kill_daemon(programs),
+        "small_streams": lambda: together(programs, "streams", "magm", 4, "resnet18", 64),
+        "small_mps": lambda: together(programs, "mps", "magm", 4, "resnet18", 64),
+        "small_alone": lambda: together(programs, "streams", "exclusive", 1, "resnet18", 64),
+    }
+    for name, part in parts.items():
+        began = time.monotonic()
+        try:
+            seen[name] = part()
+        except Exception as error:  # one part that fails must not lose what the others saw
+            seen[name] = {"error": repr(error)}
+        seen[name]["took_s"] = time.monotonic() - began
+        print(name, json.dumps(seen[name])[:1500], flush=True)
+        if output:
+            with open(output, "w") as file:
+                json.dump(seen, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()
