@@ -7,6 +7,8 @@
 #include "cli/session.h"
 #include "cli/task_view.h"
 
+enum { LABEL_WIDTH = 13 };
+
 /* How a member shows. */
 struct field {
     const char *label, *key;
@@ -68,6 +70,10 @@ static void print_field(const struct field *field, const json_t *value)
     if (strcmp(text, "-") == 0 || !*text)
         return;
     printf("%-12s ", field->label);
+    if (output_width() && LABEL_WIDTH + (int)strlen(text) > output_width()) {
+        print_wrapped(text, LABEL_WIDTH, output_width());
+        return;
+    }
     print_safe(stdout, text);
     putchar('\n');
 }

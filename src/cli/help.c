@@ -1,7 +1,5 @@
 #include "cli/help.h"
 
-#include <string.h>
-
 #include "cli/output.h"
 
 enum { TEXT_WIDTH = 79, HELP_COLUMN = 26 };
@@ -17,31 +15,6 @@ void help_each_option(const struct command *command, void (*each)(const struct o
         each(&common_options[i], context);
 }
 
-/* Prints `text` from `column` on, its further lines indented to there. */
-static void print_wrapped(const char *text, int column)
-{
-    int at = column;
-    while (*text) {
-        int n = (int)strcspn(text, " \n");
-        if (at > column && at + 1 + n > TEXT_WIDTH) {
-            printf("\n%*s", column, "");
-            at = column;
-        } else if (at > column) {
-            putchar(' ');
-            at++;
-        }
-        printf("%.*s", n, text);
-        at += n;
-        text += n;
-        bool is_paragraph = strncmp(text, "\n\n", 2) == 0;
-        if (is_paragraph)
-            printf("\n\n%*s", column, "");
-        at = is_paragraph ? column : at;
-        text += strspn(text, " \n");
-    }
-    putchar('\n');
-}
-
 static void print_option(const struct option_spec *spec, void *context)
 {
     char left[64], letter[8] = "    ";
@@ -53,13 +26,13 @@ static void print_option(const struct option_spec *spec, void *context)
         printf("%-*s", HELP_COLUMN, left);
     else
         printf("%s\n%*s", left, HELP_COLUMN, "");
-    print_wrapped(spec->help, HELP_COLUMN);
+    print_wrapped(spec->help, HELP_COLUMN, TEXT_WIDTH);
 }
 
 int help_print_command(const struct command *command)
 {
     printf("usage: colloc %s %s\n\n", command->name, command->usage);
-    print_wrapped(command->description, 0);
+    print_wrapped(command->description, 0, TEXT_WIDTH);
     if (command->takes_words)
         return EXIT_OK;
     puts("\noptions:");

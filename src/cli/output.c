@@ -21,6 +21,37 @@ void print_safe(FILE *stream, const char *text)
     }
 }
 
+static void print_word(const char *word, int size)
+{
+    char *copy = strndup(word, (size_t)size);
+    print_safe(stdout, copy ? copy : "");
+    free(copy);
+}
+
+void print_wrapped(const char *text, int column, int width)
+{
+    int at = column;
+    while (*text) {
+        int n = (int)strcspn(text, " \n");
+        if (at > column && width && at + 1 + n > width) {
+            printf("\n%*s", column, "");
+            at = column;
+        } else if (at > column) {
+            putchar(' ');
+            at++;
+        }
+        print_word(text, n);
+        at += n;
+        text += n;
+        if (strncmp(text, "\n\n", 2) == 0) {
+            printf("\n\n%*s", column, "");
+            at = column;
+        }
+        text += strspn(text, " \n");
+    }
+    putchar('\n');
+}
+
 void complain(const char *format, ...)
 {
     char *text;

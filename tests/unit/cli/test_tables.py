@@ -71,19 +71,26 @@ class Queue(CliCase):
 class Show(CliCase):
     def setUp(self):
         super().setUp()
-        self.task = make_task(7, name="bert\x1b[1m", state="FAILED", reason="NonZeroExitCode", exit_code=3, need_mib=2048,
+        self.task = make_task(7, name="bert\x1b[1m\x9b", state="FAILED", reason="NonZeroExitCode", exit_code=3, need_mib=2048,
                               started_at=1700000060, script="#!/bin/sh\nexit 3\n", attempts=1,
                               events=[{"at": 1700000000, "event": "SUBMIT", "text": "by ada"}])
         self.daemon.tasks = [self.task]
 
     def test_story(self):
         lines = self.colloc("show", "7").splitlines()
-        self.assertIn("Name         bert\\x1b[1m", lines)
+        self.assertIn("Name         bert\\x1b[1m\\x9b", lines)
         self.assertIn("Memory need  2.0 GiB", lines)
         self.assertIn("Started      2023-11-14 22:14:20", lines)
         self.assertIn("2023-11-14 22:13:20  SUBMIT     by ada", lines)
         self.assertIn("    exit 3", lines)
         self.assertNotIn("Signal", "".join(lines))
+
+    def test_long_text_on_a_terminal(self):
+        self.task["reason_text"] = WHY + "; " + WHY
+        lines = self.screen_lines(80, "show", "7")
+        first = next(i for i, line in enumerate(lines) if "GPU 2" in line)
+        self.assertEqual(" ".join(line.strip() for line in lines[first:first + 2]), self.task["reason_text"])
+        self.assertTrue(lines[first + 1].startswith(" " * 13 + "0.83"), lines[first + 1])
 
     def test_json_is_the_task(self):
         self.assertEqual(json.loads(self.colloc("show", "7", "--json")), self.task)
