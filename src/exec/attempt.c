@@ -144,9 +144,12 @@ int attempt_spawn(const char *shim_path, const char *folder, struct fault *fault
     if (r < 0)
         return fault_set(fault, -r, "cannot start %s: %s", shim_path, strerror(-r));
     ret_watch->pidfd = (int)syscall(SYS_pidfd_open, ret_watch->shim, 0); /* not reaped yet: the pid is still its own */
-    if (ret_watch->pidfd < 0)
-        return fault_set(fault, errno, "cannot watch the shim: %s", strerror(errno));
-    return 0;
+    if (ret_watch->pidfd < 0) {
+        r = fault_set(fault, errno, "cannot watch the shim: %s", strerror(errno));
+        kill(ret_watch->shim, SIGKILL); /* what nobody watches must not run; its task dies with it */
+        waitpid(ret_watch->shim, NULL, 0);
+    }
+    return r;
 }
 
 /* The record is written before the lock goes: a shim that is gone without one did not come to write it. */

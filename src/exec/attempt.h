@@ -8,7 +8,8 @@
  * The daemon: attempt_create, attempt_spawn, poll the pidfd, and when it is readable attempt_probe for the result.
  * After a restart: attempt_probe for each attempt that was not known to have ended; from there on the two are the same.
  * The user must be able to pass through all folders above the attempt's (mode 0711 does), to run the script. A service
- * manager must be told to leave shims alone when it stops the daemon (systemd: KillMode=process).
+ * manager must be told to leave shims alone when it stops the daemon (systemd: KillMode=process). The task finds the
+ * folder's path in COLLOC_ATTEMPT.
  */
 #ifndef COLLOC_EXEC_ATTEMPT_H
 #define COLLOC_EXEC_ATTEMPT_H
@@ -68,7 +69,7 @@ void attempt_unwatch(struct attempt_watch *watch);
 
 /*
  * Kills what a LOST attempt may have left running, recognised by the mark its shim put in the environment and by the
- * user it ran as. Returns how many were signalled, or -errno; call again until none is.
+ * user it ran as, with all their descendants. Returns how many were signalled, or -errno.
  */
 int attempt_sweep(const char *folder, uid_t uid);
 
