@@ -151,11 +151,65 @@ static void print_fish(void)
     }
 }
 
+/* Text inside an _arguments or _describe specification in single quotes. */
+static void zsh_text(const char *text)
+{
+    for (; *text; text++)
+        if (*text == '\'')
+            fputs("'\\''", stdout);
+        else
+            printf(strchr("[]:\\", *text) ? "\\%c" : "%c", *text);
+}
+
+static void zsh_option(const struct option_spec *spec, void *context)
+{
+    printf("        '--%s%s[", spec->name, spec->argument ? "=" : "");
+    zsh_text(spec->help);
+    putchar(']');
+    if (spec->argument)
+        printf(":%s:", spec->argument);
+    if (spec->kind == OPTION_FILE)
+        printf("_files");
+    else if (has_hints(spec)) {
+        putchar('(');
+        print_hints(spec);
+        putchar(')');
+    }
+    puts("' \\");
+}
+
+static void zsh_command(const struct command *command)
+{
+    static const char *const actions[] = {
+        [OPERAND_NONE] = "",
+        [OPERAND_TASK] = "'*:task:_colloc_tasks'",
+        [OPERAND_FILE] = "'*:file:_files'",
+        [OPERAND_COMMAND] = "'*:command:_colloc_commands'",
+    };
+    printf("    %s) _arguments \\\n", command->name);
+    help_each_option(command, zsh_option, NULL);
+    printf("        %s ;;\n", actions[command->operand]);
+}
+
 static void print_zsh(void)
 {
-    puts("#compdef colloc\n# zsh completion for colloc, over the one for bash\nautoload -U +X bashcompinit && "
-         "bashcompinit");
-    print_bash();
+    puts("#compdef colloc\n# zsh completion for colloc; made by `colloc help --completion=zsh`\n"
+         "_colloc_commands() {\n  local -a names=(");
+    for (const struct command *const *command = commands; *command; command++) {
+        printf("    '%s:", (*command)->name);
+        zsh_text((*command)->summary);
+        puts("'");
+    }
+    printf("  )\n  _describe command names\n}\n"
+           "_colloc_tasks() {\n  local -a ids=(${(f)\"$(%s)\"})\n  compadd -a ids\n}\n"
+           "_colloc() {\n"
+           "  if (( CURRENT == 2 )); then\n    _colloc_commands\n    return\n  fi\n"
+           "  shift words\n  (( CURRENT-- ))\n"
+           "  case $words[1] in\n",
+           ids);
+    for (const struct command *const *command = commands; *command; command++)
+        zsh_command(*command);
+    puts("  esac\n}\n_colloc \"$@\"");
 }
 
 int help_print_completion(const char *shell)
