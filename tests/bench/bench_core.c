@@ -1,4 +1,7 @@
-/* One scheduling pass: the step that a sample of one GPU costs, over a long queue and many GPUs that are busy. */
+/*
+ * What single steps of the core cost over 10,000 tasks and 64 GPUs, in the worst cases that we can think of. Every GPU
+ * has a full window of 90 samples first.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,20 +11,33 @@
 #include "core/core.h"
 #include "policy/policy.h"
 
-enum { GPUS = 64, TASKS = 10000, STEPS = 2000 };
+enum { GPUS = 64, TASKS = 10000, STEPS = 2000, FRESH = 40, WINDOW = 90, SHARING = 8 };
+
+static int64_t now_us;
+static double took[STEPS];
 
 static void require(int r)
 {
-    if (r < 0) {
-        fprintf(stderr, "the core failed: %s\n", strerror(-r));
+    if (r != 0) {
+        fprintf(stderr, "the core answered %d\n", r);
         exit(1);
     }
 }
 
-static void step(struct core *core, const struct event *event)
+static double step(struct core *core, const struct event *event)
 {
+    double before = bench_now_us();
     require(core_step(core, event));
+    return bench_now_us() - before;
 }
+
+static double input(struct core *core, enum event_kind kind, uint64_t task)
+{
+    struct event event = {.kind = kind, .time_us = now_us, .task = task};
+    return step(core, &event);
+}
+
+/* ---- the machine ---- */
 
 static void add_gpus(struct core *core)
 {
@@ -35,24 +51,74 @@ static void add_gpus(struct core *core)
     step(core, &event);
 }
 
-/* Full to the last GiB and at work, so that nothing can be placed. */
-static void sample(struct core *core, int gpu, int64_t now_us)
+static double sample(struct core *core, int gpu, double used_gib)
 {
     struct event event = {.kind = EVENT_SAMPLE, .time_us = now_us};
     event.sample.gpu = gpu;
-    event.sample.mem_used_bytes = reading_of((double)(39 * GIB));
-    event.sample.smact = reading_of(0.9);
-    event.sample.utilisation = reading_of(1);
-    event.sample.foreign_processes = reading_of(1);
-    step(core, &event);
+    event.sample.mem_used_bytes = reading_of(used_gib * (double)GIB);
+    event.sample.smact = event.sample.utilisation = reading_of(used_gib > 0 ? 0.5 : 0);
+    event.sample.foreign_processes = reading_of(0);
+    return step(core, &event);
 }
 
-static void submit(struct core *core, uint64_t id, int64_t now_us)
+static void sample_all(struct core *core, double used_gib)
+{
+    now_us += SECOND_US;
+    for (int i = 0; i < GPUS; i++)
+        sample(core, i, used_gib);
+}
+
+static struct core *make_core(const char *policy)
+{
+    struct core_settings settings = core_settings_default();
+    settings.policy = policy_find(policy);
+    struct core *core = core_create(&settings);
+    if (!core)
+        exit(1);
+    now_us = 0;
+    add_gpus(core);
+    return core;
+}
+
+/* Tasks that stay: `SHARING` on each GPU, which is nearly full then. */
+static void fill_gpus(struct core *core)
+{
+    for (int i = 0; i < GPUS * SHARING; i++) {
+        int gpu = i % GPUS;
+        uint64_t id = 1000000 + (uint64_t)i;
+        struct event submit = {.kind = EVENT_SUBMIT, .time_us = now_us, .task = id, .submit = {.request = {.gpus = 1}}};
+        struct event place = {.kind = EVENT_PLACE, .time_us = now_us, .task = id, .place = {.gpus = &gpu, .n = 1}};
+        require(core_apply(core, &submit));
+        require(core_apply(core, &place));
+        input(core, EVENT_STARTED, id);
+    }
+}
+
+static double submit(struct core *core, uint64_t id, int gpus, enum need_kind need)
 {
     struct event event = {.kind = EVENT_SUBMIT, .time_us = now_us, .task = id};
-    event.submit.request = (struct task_request){.gpus = 1, .need = {NEED_ESTIMATED, 8 * GIB}};
-    step(core, &event);
+    event.submit.request = (struct task_request){.gpus = gpus, .need = {need, 8 * GIB}};
+    return step(core, &event);
 }
+
+/* A task that has run out of memory beside others. */
+static void add_recovering(struct core *core, uint64_t id, int gpus)
+{
+    int place[] = {0, 1};
+    struct event events[] = {
+        {.kind = EVENT_SUBMIT, .submit = {.request = {.gpus = gpus}}},
+        {.kind = EVENT_PLACE, .place = {.gpus = place, .n = gpus}},
+        {.kind = EVENT_EXITED, .exited = {.failure = FAILURE_GPU_OOM, .code = 1}},
+        {.kind = EVENT_RECOVER},
+    };
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
+        events[i].time_us = now_us;
+        events[i].task = id;
+        require(core_apply(core, &events[i]));
+    }
+}
+
+/* ---- the table ---- */
 
 static int compare(const void *a, const void *b)
 {
@@ -60,42 +126,107 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void measure(const char *policy)
+static void report(const char *what, const char *policy, int n)
 {
-    struct core_settings settings = core_settings_default();
-    settings.policy = policy_find(policy);
-    struct core *core = core_create(&settings);
-    if (!core || !settings.policy)
-        exit(1);
-    add_gpus(core);
-    for (int i = 0; i < GPUS; i++)
-        sample(core, i, 0);
-    double began = bench_now_us();
-    for (uint64_t id = 1; id <= TASKS; id++)
-        submit(core, id, 1);
-    double submitted = bench_now_us();
+    char text[160];
+    qsort(took, (size_t)n, sizeof *took, compare);
+    snprintf(text, sizeof text, "%s (%s), median", what, policy);
+    bench_row(text, took[n / 2], "us", "");
+    snprintf(text, sizeof text, "%s (%s), 99 of 100", what, policy);
+    bench_row(text, took[n * 99 / 100], "us", "under 1000");
+}
 
-    static double took[STEPS];
+static void sample_steps(struct core *core, const char *what, const char *policy, double used_gib)
+{
+    for (int i = 0; i < WINDOW; i++)
+        sample_all(core, used_gib);
     for (int i = 0; i < STEPS; i++) {
-        double before = bench_now_us();
-        sample(core, i % GPUS, (1 + i / GPUS) * SECOND_US);
-        took[i] = bench_now_us() - before;
+        now_us += SECOND_US / GPUS;
+        took[i] = sample(core, i % GPUS, used_gib);
     }
-    qsort(took, STEPS, sizeof *took, compare);
+    report(what, policy, STEPS);
+}
 
-    char what[128];
-    snprintf(what, sizeof what, "%s: scheduling pass, %d queued, %d GPUs, median", policy, TASKS, GPUS);
-    bench_row(what, took[STEPS / 2], "us", "");
-    snprintf(what, sizeof what, "%s: the same, 99 of 100", policy);
-    bench_row(what, took[STEPS * 99 / 100], "us", "under 1000");
-    snprintf(what, sizeof what, "%s: a submission into the core", policy);
-    bench_row(what, (submitted - began) / TASKS, "us", "");
+/* ---- the cases ---- */
+
+static void head_blocked(const char *policy)
+{
+    struct core *core = make_core(policy);
+    fill_gpus(core);
+    sample_all(core, 39);
+    for (uint64_t id = 1; id <= TASKS; id++) {
+        double us = submit(core, id, 1, NEED_ESTIMATED);
+        if (id > TASKS - STEPS)
+            took[id - (TASKS - STEPS) - 1] = us;
+    }
+    report("a submission behind 10,000 tasks", policy, STEPS);
+    sample_steps(core, "a sample, 10,000 queued, 8 tasks on each of 64 GPUs", policy, 39);
+    core_destroy(core);
+}
+
+/* The first task's estimate arrives, and 64 tasks get a GPU in one step. */
+static void all_free(const char *policy)
+{
+    for (int run = 0; run < FRESH; run++) {
+        struct core *core = make_core(policy);
+        submit(core, 1, 1, NEED_PENDING);
+        for (uint64_t id = 2; id <= TASKS; id++)
+            submit(core, id, 1, NEED_UNKNOWN);
+        sample_all(core, 0);
+        struct event event = {.kind = EVENT_ESTIMATE, .time_us = now_us, .task = 1};
+        event.estimate = (struct need){NEED_ESTIMATED, 8 * GIB};
+        took[run] = step(core, &event);
+        if (core_main_queue(core)->count != TASKS - GPUS)
+            exit(1);
+        core_destroy(core);
+    }
+    report("64 free GPUs filled in one step", policy, FRESH);
+}
+
+static void all_recovering(const char *what, int gpus, double used_gib, bool one_idle)
+{
+    struct core *core = make_core("magm");
+    for (int i = one_idle; i < GPUS; i++) {
+        uint64_t id = 1000000 + (uint64_t)i;
+        struct event begin = {.kind = EVENT_SUBMIT, .time_us = now_us, .task = id, .submit = {.request = {.gpus = 1}}};
+        struct event place = {.kind = EVENT_PLACE, .time_us = now_us, .task = id, .place = {.gpus = &i, .n = 1}};
+        require(core_apply(core, &begin));
+        require(core_apply(core, &place));
+    }
+    for (uint64_t id = 1; id <= TASKS; id++)
+        add_recovering(core, id, gpus);
+    sample_steps(core, what, "magm", used_gib);
+    core_destroy(core);
+}
+
+static void middle_of_the_queue(void)
+{
+    struct core *core = make_core("magm");
+    char text[256];
+    sample_all(core, 39);
+    for (uint64_t id = 1; id <= TASKS; id++)
+        submit(core, id, 1, NEED_ESTIMATED);
+    for (int i = 0; i < STEPS; i += 2) {
+        took[i] = input(core, EVENT_HOLD, TASKS / 4 + (uint64_t)i);
+        took[i + 1] = input(core, EVENT_RELEASE, TASKS / 4 + (uint64_t)i);
+    }
+    report("a hold and a release in the middle of the queue", "magm", STEPS);
+    double before = bench_now_us();
+    for (const struct task *task = core_next_task(core, 0); task; task = core_next_task(core, task->id))
+        core_explain(core, task->id, now_us, text, sizeof text);
+    bench_row("why each of 10,000 tasks waits, all of them", bench_now_us() - before, "us", "");
     core_destroy(core);
 }
 
 int main(void)
 {
-    measure("exclusive");
-    measure("magm");
+    head_blocked("exclusive");
+    head_blocked("magm");
+    all_free("exclusive");
+    all_free("magm");
+    all_free("mug");
+    all_recovering("a sample, 10,000 recovering, no GPU idle", 1, 39, false);
+    all_recovering("a sample, 10,000 recovering want 2 GPUs, 1 idle", 2, 0, true);
+    middle_of_the_queue();
     return 0;
 }
