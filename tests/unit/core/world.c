@@ -42,6 +42,13 @@ int world_sample(struct core *core, int64_t time_us, int gpu, double used_gib, d
     event.sample.smact = reading_of(smact);
     event.sample.utilisation = reading_of(smact);
     event.sample.foreign_processes = reading_of(foreign);
+    struct task_memory tasks[16];
+    event.sample.tasks = tasks;
+    const struct cluster_view *view = core_view(core);
+    int n = gpu >= 0 && gpu < view->n_gpus ? view->gpus[gpu].n_residents : 0;
+    for (int i = 0; i < n && i < 16; i++)
+        tasks[event.sample.n_tasks++] =
+            (struct task_memory){view->gpus[gpu].residents[i].task, reading_of(used_gib * (double)GIB / n)};
     return core_step(core, &event);
 }
 

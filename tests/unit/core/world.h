@@ -12,7 +12,7 @@
 /* A core with that many 40 GiB GPUs and the default settings. */
 struct core *world_core(const struct policy *policy, int n_gpus);
 
-/* One step each; what core_step returns. */
+/* One step each; what core_step returns. A sample's memory is shared evenly by the tasks there. */
 int world_submit(struct core *core, int64_t time_us, uint64_t task, struct task_request request);
 int world_sample(struct core *core, int64_t time_us, int gpu, double used_gib, double smact, double foreign);
 int world_input(struct core *core, int64_t time_us, enum event_kind kind, uint64_t task);

@@ -1,0 +1,269 @@
+/* Steps whose whole effect is worth looking at: answers, effects, what a restart finds. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "policy/policy.h"
+#include "world.h"
+
+#define S SECOND_US
+
+static const struct task_request plain = {.gpus = 1};
+
+static struct core *start(int n_gpus)
+{
+    struct core *core = world_core(&policy_magm, n_gpus);
+    for (int i = 0; i < n_gpus; i++)
+        assert_int_equal(world_sample(core, 1, i, 0, 0, 0), 0);
+    return core;
+}
+
+static void a_task_that_fits_starts_in_the_step_of_its_submission(void **state)
+{
+    struct core *core = start(1);
+    assert_int_equal(world_submit(core, 2, 7, plain), 0);
+    int n;
+    const struct effect *effects = core_effects(core, &n);
+    assert_int_equal(n, 2);
+    assert_int_equal(effects[0].kind, EFFECT_APPEND);
+    assert_int_equal(effects[0].event.kind, EVENT_PLACE);
+    assert_int_equal(effects[0].event.place.gpus[0], 0);
+    assert_int_equal(effects[1].kind, EFFECT_START);
+    assert_int_equal(effects[1].task, 7);
+    core_destroy(core);
+}
+
+static void nonsense_is_an_answer_and_changes_nothing(void **state)
+{
+    struct core *core = start(1);
+    struct task_request none = {.gpus = 0};
+    assert_int_equal(world_submit(core, 2, 1, plain), 0);
+    char *before = world_digest(core);
+    assert_int_equal(world_submit(core, 3, 1, plain), CORE_NOT_NOW);
+    assert_int_equal(world_submit(core, 3, 0, plain), CORE_NOT_NOW);
+    assert_int_equal(world_submit(core, 3, 2, none), CORE_NOT_NOW);
+    assert_int_equal(world_sample(core, 3, 1, 0, 0, 0), CORE_NOT_NOW);
+    assert_int_equal(world_sample(core, 3, -1, 0, 0, 0), CORE_NOT_NOW);
+    assert_int_equal(world_input(core, 3, EVENT_RELEASE, 1), CORE_NOT_NOW);
+    assert_int_equal(world_input(core, 3, EVENT_HOLD, 1), CORE_NOT_NOW);
+    assert_int_equal(world_input(core, 3, EVENT_CANCEL, 99), CORE_NO_SUCH_TASK);
+    assert_int_equal(world_exit(core, 3, 99, FAILURE_NONE), CORE_NO_SUCH_TASK);
+    char *after = world_digest(core);
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    core_destroy(core);
+}
+
+static void cancelling_a_start_kills_once_there_is_something_to_kill(void **state)
+{
+    struct core *core = start(1);
+    world_submit(core, 2, 1, plain);
+    assert_int_equal(world_input(core, 3, EVENT_CANCEL, 1), 0);
+    assert_int_equal(world_count(core, EFFECT_KILL, 1), 0);
+    assert_int_equal(world_input(core, 3, EVENT_CANCEL, 1), CORE_NOT_NOW);
+    assert_int_equal(world_input(core, 4, EVENT_STARTED, 1), 0);
+    assert_int_equal(world_count(core, EFFECT_KILL, 1), 1);
+    assert_int_equal(world_state(core, 1), TASK_ENDING);
+    assert_int_equal(world_exit(core, 5, 1, FAILURE_NONE), 0);
+    assert_int_equal(world_state(core, 1), TASK_CANCELLED);
+    core_destroy(core);
+}
+
+static void a_cancelled_start_that_never_was_is_cancelled(void **state)
+{
+    struct core *core = start(1);
+    world_submit(core, 2, 1, plain);
+    world_input(core, 3, EVENT_CANCEL, 1);
+    assert_int_equal(world_input(core, 4, EVENT_UNSTARTED, 1), 0);
+    assert_int_equal(world_state(core, 1), TASK_CANCELLED);
+    assert_int_equal(core_view(core)->gpus[0].n_residents, 0);
+    core_destroy(core);
+}
+
+static void what_never_started_has_waited_all_the_time(void **state)
+{
+    struct core *core = start(1);
+    struct core_settings settings = *core_get_settings(core);
+    world_submit(core, 2 * S, 1, plain);
+    settings.conditions.sample_valid_us = 0; /* so that it is not placed again at once */
+    core_configure(core, &settings);
+    assert_int_equal(world_input(core, 100 * S, EVENT_UNSTARTED, 1), 0);
+    const struct task *task = core_task(core, 1);
+    assert_int_equal(task->state, TASK_QUEUED);
+    assert_int_equal(task->executed_us, 0);
+    world_sample(core, 110 * S, 0, 0, 0, 0);
+    assert_int_equal(task->state, TASK_STARTING);
+    assert_int_equal(task->waited_us, 108 * S);
+    core_destroy(core);
+}
+
+static void times_are_kept_apart(void **state)
+{
+    struct core *core = start(1);
+    world_sample(core, 10 * S, 0, 0, 0, 0);
+    world_submit(core, 11 * S, 1, plain);
+    world_input(core, 12 * S, EVENT_STARTED, 1);
+    world_submit(core, 13 * S, 2, plain);
+    world_exit(core, 31 * S, 1, FAILURE_NONE);
+    const struct task *task = core_task(core, 1);
+    assert_int_equal(task->waited_us, 0);
+    assert_int_equal(task->executed_us, 20 * S);
+    assert_int_equal(task->ended_us, 31 * S);
+    world_sample(core, 33 * S, 0, 0, 0, 0);
+    assert_int_equal(core_task(core, 2)->waited_us, 20 * S);
+    core_destroy(core);
+}
+
+static void only_a_gpu_crash_with_company_recovers(void **state)
+{
+    for (enum failure_class failure = FAILURE_NONE; failure <= FAILURE_LOST; failure++) {
+        for (int company = 0; company < 2; company++) {
+            struct core *core = start(1);
+            world_submit(core, 2, 1, plain);
+            world_input(core, 2, EVENT_STARTED, 1);
+            world_sample(core, 3, 0, 10, 0.1, company);
+            assert_int_equal(world_count(core, EFFECT_APPEND, 1), company);
+            assert_int_equal(world_exit(core, 4, 1, failure), 0);
+            enum task_state expected = failure == FAILURE_NONE       ? TASK_COMPLETED
+                                       : failure == FAILURE_HOST_OOM ? TASK_OUT_OF_MEMORY
+                                       : failure != FAILURE_GPU_OOM  ? TASK_FAILED
+                                       : company                     ? TASK_RECOVERING
+                                                                     : TASK_OUT_OF_MEMORY;
+            assert_int_equal(world_state(core, 1), expected);
+            core_destroy(core);
+        }
+    }
+}
+
+static void both_sides_have_company_even_when_one_has_left(void **state)
+{
+    struct core *core = start(1);
+    world_submit(core, 2, 1, plain);
+    world_sample(core, 3 * S, 0, 10, 0.1, 0);
+    for (int t = 4; t < 80; t++)
+        world_sample(core, t * S, 0, 10, 0.1, 0);
+    world_submit(core, 80 * S, 2, plain);
+    world_input(core, 80 * S, EVENT_STARTED, 1);
+    world_input(core, 80 * S, EVENT_STARTED, 2);
+    assert_int_equal(world_state(core, 2), TASK_RUNNING);
+    world_exit(core, 81 * S, 2, FAILURE_NONE);
+    world_exit(core, 90 * S, 1, FAILURE_GPU_OOM);
+    assert_int_equal(world_state(core, 1), TASK_RECOVERING);
+    core_destroy(core);
+}
+
+static void the_deadline_is_the_earliest_time_limit(void **state)
+{
+    struct core *core = start(2);
+    struct task_request limited = {.gpus = 2, .time_limit_us = 20 * S};
+    assert_int_equal(core_deadline_us(core), INT64_MAX);
+    world_submit(core, S, 1, limited);
+    assert_int_equal(core_deadline_us(core), INT64_MAX);
+    world_input(core, 2 * S, EVENT_STARTED, 1);
+    assert_int_equal(core_deadline_us(core), 21 * S);
+    world_input(core, 21 * S - 1, EVENT_TICK, 0);
+    assert_int_equal(world_state(core, 1), TASK_RUNNING);
+    world_input(core, 21 * S, EVENT_TICK, 0);
+    assert_int_equal(world_count(core, EFFECT_KILL, 1), 1);
+    assert_int_equal(world_count(core, EFFECT_APPEND, 1), 1);
+    assert_int_equal(core_deadline_us(core), INT64_MAX);
+    core_destroy(core);
+}
+
+static void a_replay_decides_what_the_log_left_open(void **state)
+{
+    struct core *core = start(1);
+    const struct event log[] = {
+        {.kind = EVENT_SUBMIT, .time_us = 2, .task = 1, .submit = {.request = {.gpus = 1}}},
+        {.kind = EVENT_SUBMIT, .time_us = 2, .task = 2, .submit = {.request = {.gpus = 1}}},
+        {.kind = EVENT_SUBMIT, .time_us = 2, .task = 3, .submit = {.request = {.gpus = 1}, .held = true}},
+        {.kind = EVENT_PLACE, .time_us = 2, .task = 1, .place = {.gpus = (int[]){0}, .n = 1}},
+        {.kind = EVENT_STARTED, .time_us = 3, .task = 1},
+        {.kind = EVENT_CANCEL, .time_us = 4, .task = 2},
+        {.kind = EVENT_CANCEL, .time_us = 4, .task = 3},
+        {.kind = EVENT_EXITED, .time_us = 5, .task = 1, .exited = {.failure = FAILURE_NONE}},
+    };
+    for (size_t i = 0; i < sizeof log / sizeof *log; i++)
+        assert_int_equal(core_apply(core, &log[i]), 0);
+    assert_int_equal(world_state(core, 1), TASK_EXITED);
+    assert_int_equal(world_input(core, 6, EVENT_TICK, 0), 0);
+    assert_int_equal(world_state(core, 1), TASK_COMPLETED);
+    assert_int_equal(world_state(core, 2), TASK_CANCELLED);
+    assert_int_equal(world_state(core, 3), TASK_CANCELLED);
+    core_destroy(core);
+}
+
+static void done_tasks_can_be_forgotten_and_no_others(void **state)
+{
+    struct core *core = start(1);
+    for (uint64_t id = 10; id > 0; id -= 2)
+        world_submit(core, 2, id, plain);
+    uint64_t expected = 2;
+    for (const struct task *task = core_next_task(core, 0); task; task = core_next_task(core, task->id), expected += 2)
+        assert_int_equal(task->id, expected);
+    assert_int_equal(expected, 12);
+    world_input(core, 3, EVENT_CANCEL, 4);
+    core_forget(core, 4);
+    core_forget(core, 6);
+    core_forget(core, 5);
+    assert_null(core_task(core, 4));
+    assert_non_null(core_task(core, 6));
+    assert_int_equal(core_next_task(core, 2)->id, 6);
+    world_check(core);
+    core_destroy(core);
+}
+
+static void gpus_come_and_go_under_the_same_index(void **state)
+{
+    struct core *core = start(2);
+    struct gpu_identity list[] = {{.uuid = "GPU-new", .is_place = true}, {.uuid = "GPU-1", .is_place = true}};
+    struct event event = {.kind = EVENT_GPUS, .time_us = 2, .gpus = {list, 2}};
+    assert_int_equal(core_step(core, &event), 0);
+    const struct cluster_view *view = core_view(core);
+    assert_int_equal(view->n_gpus, 3);
+    assert_int_equal(view->gpus[0].health, VIEW_LOST);
+    assert_int_equal(view->gpus[1].health, VIEW_UNSEEN);
+    assert_string_equal(view->gpus[2].id.uuid, "GPU-new");
+    core_destroy(core);
+}
+
+static void a_wait_is_told_once_for_each_reason(void **state)
+{
+    struct core *core = start(1);
+    world_submit(core, 2, 1, plain);
+    world_submit(core, 2, 2, plain);
+    assert_int_equal(world_count(core, EFFECT_WAIT, 2), 1);
+    world_sample(core, S, 0, 10, 0.1, 0);
+    assert_int_equal(world_count(core, EFFECT_WAIT, 2), 0);
+    for (int t = 2; t <= 30; t++)
+        world_sample(core, t * S, 0, t == 30 ? 39 : 10, 0.9, 0);
+    assert_int_equal(world_count(core, EFFECT_WAIT, 2), 1);
+    world_sample(core, 31 * S, 0, 38.5, 0.9, 0);
+    assert_int_equal(world_count(core, EFFECT_WAIT, 2), 0);
+    core_destroy(core);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_task_that_fits_starts_in_the_step_of_its_submission),
+        cmocka_unit_test(nonsense_is_an_answer_and_changes_nothing),
+        cmocka_unit_test(cancelling_a_start_kills_once_there_is_something_to_kill),
+        cmocka_unit_test(a_cancelled_start_that_never_was_is_cancelled),
+        cmocka_unit_test(what_never_started_has_waited_all_the_time),
+        cmocka_unit_test(times_are_kept_apart),
+        cmocka_unit_test(only_a_gpu_crash_with_company_recovers),
+        cmocka_unit_test(both_sides_have_company_even_when_one_has_left),
+        cmocka_unit_test(the_deadline_is_the_earliest_time_limit),
+        cmocka_unit_test(a_replay_decides_what_the_log_left_open),
+        cmocka_unit_test(done_tasks_can_be_forgotten_and_no_others),
+        cmocka_unit_test(gpus_come_and_go_under_the_same_index),
+        cmocka_unit_test(a_wait_is_told_once_for_each_reason),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,100 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/queue.h"
+
+enum { N = 40 };
+
+static struct task tasks[N + 1];
+static struct task_queue queue;
+
+static int reset(void **state)
+{
+    memset(tasks, 0, sizeof tasks);
+    memset(&queue, 0, sizeof queue);
+    for (uint64_t i = 1; i <= N; i++)
+        tasks[i].id = i;
+    return 0;
+}
+
+/* "3 5 8" */
+static void assert_order(const char *expected)
+{
+    char text[256] = "";
+    int n = 0;
+    const struct task *last = NULL;
+    for (const struct task *task = queue.first; task; last = task, task = task->next, n++) {
+        snprintf(text + strlen(text), sizeof text - strlen(text), n ? " %d" : "%d", (int)task->id);
+        assert_ptr_equal(task->previous, last);
+        assert_ptr_equal(task->queue, &queue);
+        assert_int_equal(queue_ahead_of(task), n);
+    }
+    assert_ptr_equal(queue.last, last);
+    assert_int_equal(queue.count, n);
+    assert_string_equal(text, expected);
+}
+
+static void keeps_the_order_of_submission(void **state)
+{
+    assert_order("");
+    queue_push_in_order(&queue, &tasks[5]);
+    queue_push_in_order(&queue, &tasks[9]);
+    assert_order("5 9");
+    queue_push_in_order(&queue, &tasks[7]);
+    assert_order("5 7 9");
+    queue_push_in_order(&queue, &tasks[1]);
+    assert_order("1 5 7 9");
+}
+
+static void takes_out_anywhere(void **state)
+{
+    for (int i = 1; i <= 5; i++)
+        queue_push_in_order(&queue, &tasks[i]);
+    queue_remove(&tasks[3]);
+    assert_order("1 2 4 5");
+    assert_null(tasks[3].queue);
+    queue_remove(&tasks[1]);
+    assert_order("2 4 5");
+    queue_remove(&tasks[5]);
+    assert_order("2 4");
+    queue_remove(&tasks[2]);
+    queue_remove(&tasks[4]);
+    assert_order("");
+    queue_push_in_order(&queue, &tasks[3]);
+    assert_order("3");
+}
+
+/* Positions asked at any moment between changes at any place. */
+static void positions_stay_right(void **state)
+{
+    uint32_t random = 12345;
+    for (int i = 0; i < 20000; i++) {
+        random = random * 1664525u + 1013904223u;
+        struct task *task = &tasks[1 + (random >> 8) % N];
+        if (task->queue)
+            queue_remove(task);
+        else
+            queue_push_in_order(&queue, task);
+        if (random >> 30)
+            continue;
+        int n = 0;
+        for (const struct task *each = queue.first; each; each = each->next)
+            assert_int_equal(queue_ahead_of(each), n++);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(keeps_the_order_of_submission, reset),
+        cmocka_unit_test_setup(takes_out_anywhere, reset),
+        cmocka_unit_test_setup(positions_stay_right, reset),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

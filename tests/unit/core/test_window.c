@@ -1,0 +1,92 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/window.h"
+
+static void assert_mean(const struct window *window, int64_t since_us, int enough, double expected)
+{
+    struct reading mean = window_mean(window, since_us, enough);
+    assert_true(mean.valid);
+    assert_float_equal(mean.value, expected, 1e-12);
+}
+
+static void nothing_is_not_zero(void **state)
+{
+    struct window window = {0};
+    assert_false(window_mean(&window, 0, 1).valid);
+    assert_int_equal(window_add(&window, 1, 90, READING_NONE), 0);
+    assert_false(window_mean(&window, 0, 1).valid);
+    window_fini(&window);
+}
+
+static void forgets_what_is_older_than_the_window(void **state)
+{
+    struct window window = {0};
+    for (int i = 0; i < 500; i++)
+        assert_int_equal(window_add(&window, i, 90, reading_of(i)), 0);
+    assert_int_equal(window.count, 90);
+    assert_mean(&window, 0, 1, (410.0 + 499.0) / 2);
+    assert_int_equal(window_add(&window, 10000, 90, reading_of(7)), 0);
+    assert_int_equal(window.count, 1);
+    assert_mean(&window, 0, 1, 7);
+    window_fini(&window);
+}
+
+static void entries_survive_growing_round_the_corner(void **state)
+{
+    struct window window = {0};
+    for (int i = 0; i < 40; i++) /* the ring has gone round once */
+        window_add(&window, i, 20, reading_of(i));
+    for (int i = 40; i < 200; i++)
+        window_add(&window, i, 1000, reading_of(i));
+    assert_mean(&window, 0, 1, (20.0 + 199.0) / 2);
+    window_fini(&window);
+}
+
+static void a_recent_mix_counts_once_there_is_enough_of_it(void **state)
+{
+    struct window window = {0};
+    for (int i = 0; i < 10; i++)
+        window_add(&window, i, 90, reading_of(i < 8 ? 1 : 0));
+    assert_mean(&window, 8, 2, 0);
+    assert_mean(&window, 8, 3, 0.8);
+    window_fini(&window);
+}
+
+static void invalid_entries_do_not_count_and_the_newest_decides(void **state)
+{
+    struct window window = {0};
+    window_add(&window, 1, 90, reading_of(0.2));
+    window_add(&window, 2, 90, READING_NONE);
+    assert_false(window_mean(&window, 0, 1).valid);
+    window_add(&window, 3, 90, reading_of(0.4));
+    assert_mean(&window, 0, 1, 0.3);
+    window_fini(&window);
+}
+
+static void a_mean_of_equal_values_is_that_value(void **state)
+{
+    struct window window = {0};
+    for (int i = 0; i < 90; i++) {
+        window_add(&window, i, 90, reading_of(0.8));
+        assert_mean(&window, 0, 1, 0.8);
+    }
+    window_fini(&window);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_not_zero),
+        cmocka_unit_test(forgets_what_is_older_than_the_window),
+        cmocka_unit_test(entries_survive_growing_round_the_corner),
+        cmocka_unit_test(a_recent_mix_counts_once_there_is_enough_of_it),
+        cmocka_unit_test(invalid_entries_do_not_count_and_the_newest_decides),
+        cmocka_unit_test(a_mean_of_equal_values_is_that_value),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
