@@ -1,0 +1,169 @@
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "world.h"
+
+/* A policy that says what the test wants said. */
+static struct verdict said;
+
+static enum placement_answer say(const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
+{
+    for (int i = 0; i < query->view->n_gpus; i++)
+        ret_verdicts[i] = said;
+    return PLACE_WAIT;
+}
+
+static const struct policy saying = {.name = "saying", .help = "", .choose = say};
+
+static const char *explain(struct core *core, uint64_t id)
+{
+    static char text[1024];
+    return core_explain(core, id, 5, text, sizeof text);
+}
+
+static void every_verdict_has_words_to_act_on(void **state)
+{
+    static const struct {
+        struct verdict verdict;
+        const char *words;
+    } table[] = {
+        {{.kind = VERDICT_FITS}, "GPU 0: fits"},
+        {{.kind = VERDICT_NOT_A_PLACE}, "there is no GPU"},
+        {{.kind = VERDICT_LOST}, "GPU 0: lost"},
+        {{.kind = VERDICT_NO_SAMPLE}, "GPU 0: no recent reading"},
+        {{.kind = VERDICT_MIG_ONE_ONLY}, "GPU 0: MIG instances serve tasks of one GPU only"},
+        {{.kind = VERDICT_TAKEN, .task = 7}, "GPU 0: task 7 has it to itself"},
+        {{.kind = VERDICT_DRAINED, .task = 7}, "GPU 0: kept free for task 7, which recovers"},
+        {{.kind = VERDICT_HOLD_OFF, .task = 7}, "GPU 0: task 7 is still taking its memory"},
+        {{.kind = VERDICT_NOT_IDLE, .have = 1}, "GPU 0: 1 task there, has to be idle"},
+        {{.kind = VERDICT_NOT_IDLE, .have = 2, .limit = 1}, "GPU 0: 2 tasks there, has to be idle"},
+        {{.kind = VERDICT_NOT_IDLE, .limit = 2}, "GPU 0: in use by others (2 processes), has to be idle"},
+        {{.kind = VERDICT_NOT_IDLE}, "GPU 0: not known to be idle (memory in use, or no list of processes)"},
+        {{.kind = VERDICT_FULL, .have = 3}, "GPU 0: 3 tasks there already"},
+        {{.kind = VERDICT_MEMORY_UNKNOWN}, "GPU 0: free memory not known"},
+        {{.kind = VERDICT_MEMORY_SHORT, .have = 5.0 * (double)GIB, .limit = 6.2 * (double)GIB}, "GPU 0: 1.2 GiB short"},
+        {{.kind = VERDICT_SMACT_UNKNOWN}, "GPU 0: activity not known"},
+        {{.kind = VERDICT_SMACT_HIGH, .have = 0.83, .limit = 0.8}, "GPU 0: SMACT 0.83 over 0.80"},
+        {{.kind = VERDICT_SMACT_HIGH, .have = 0.8012, .limit = 0.8}, "GPU 0: SMACT 0.8012 over 0.80"},
+        {{.kind = VERDICT_UTILISATION_HIGH, .have = 0.9, .limit = 0.8},
+         "GPU 0: utilisation 0.90 over 0.80 (SMACT not reported)"},
+    };
+    struct core *core = world_core(&saying, 1);
+    world_submit(core, 1, 1, (struct task_request){.gpus = 1});
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        said = table[i].verdict;
+        assert_string_equal(explain(core, 1), table[i].words);
+    }
+    assert_string_equal(core_reason_word(core, 1), "Resources");
+    core_destroy(core);
+}
+
+static void many_gpus_are_counted_not_listed(void **state)
+{
+    struct core *core = world_core(&saying, 11);
+    said = (struct verdict){.kind = VERDICT_LOST};
+    world_submit(core, 1, 1, (struct task_request){.gpus = 1});
+    assert_non_null(strstr(explain(core, 1), "GPU 7: lost; and 3 more"));
+    assert_null(strstr(explain(core, 1), "GPU 8"));
+    core_destroy(core);
+}
+
+static void a_small_buffer_is_filled_and_ended(void **state)
+{
+    char text[12];
+    struct core *core = world_core(&saying, 11);
+    said = (struct verdict){.kind = VERDICT_LOST};
+    world_submit(core, 1, 1, (struct task_request){.gpus = 1});
+    assert_string_equal(core_explain(core, 1, 5, text, sizeof text), "GPU 0: lost");
+    assert_string_equal(core_explain(core, 1, 5, text, 1), "");
+    core_destroy(core);
+}
+
+static void those_behind_are_told_their_place(void **state)
+{
+    struct core *core = world_core(&saying, 1);
+    said = (struct verdict){.kind = VERDICT_LOST};
+    for (uint64_t id = 1; id <= 3; id++)
+        world_submit(core, 1, id, (struct task_request){.gpus = 1});
+    assert_string_equal(explain(core, 2), "1 task is before it in the queue");
+    assert_string_equal(explain(core, 3), "2 tasks are before it in the queue");
+    assert_string_equal(core_reason_word(core, 3), "Priority");
+    world_input(core, 2, EVENT_HOLD, 2);
+    assert_string_equal(explain(core, 3), "1 task is before it in the queue");
+    assert_string_equal(explain(core, 2), "held; `colloc release 2` lets it go on");
+    assert_string_equal(core_reason_word(core, 2), "JobHeldUser");
+    world_input(core, 3, EVENT_CANCEL, 2);
+    assert_string_equal(explain(core, 2), "");
+    assert_string_equal(core_reason_word(core, 2), "None");
+    assert_string_equal(explain(core, 99), "");
+    core_destroy(core);
+}
+
+static void an_estimate_is_waited_for(void **state)
+{
+    struct core *core = world_core(&saying, 1);
+    world_submit(core, 1, 1, (struct task_request){.gpus = 1, .need = {.kind = NEED_PENDING}});
+    assert_string_equal(explain(core, 1), "its memory is being estimated");
+    core_destroy(core);
+}
+
+static void assert_refused(const struct core *core, struct task_request request, const char *words)
+{
+    struct fault fault = {""};
+    assert_int_equal(core_check_request(core, &request, &fault), -EINVAL);
+    assert_non_null(strstr(fault.text, words));
+}
+
+static void requests_that_can_never_be_met_are_refused(void **state)
+{
+    struct core *core = world_core(&saying, 4);
+    struct fault fault = {""};
+    struct task_request fine = {.gpus = 4, .need = {NEED_DECLARED, 40 * GIB}};
+    struct task_request estimated = {.gpus = 4, .need = {NEED_ESTIMATED, 400 * GIB}};
+    assert_int_equal(core_check_request(core, &fine, &fault), 0);
+    assert_int_equal(core_check_request(core, &estimated, &fault), 0);
+    assert_refused(core, (struct task_request){.gpus = 0}, "gpus=0");
+    assert_refused(core, (struct task_request){.gpus = -1}, "gpus=-1");
+    assert_refused(core, (struct task_request){.gpus = 65}, "gpus=65: a task can have at most 4 here");
+    assert_refused(core, (struct task_request){.gpus = 1, .need = {NEED_DECLARED, 40 * GIB + 1}}, "memory=40.0 GiB");
+    core_destroy(core);
+}
+
+static void gpus_of_other_sizes_and_kinds_count_for_what_they_are(void **state)
+{
+    struct core *core = world_core(&saying, 0);
+    struct gpu_identity list[] = {
+        {.uuid = "a", .is_place = true, .mem_total_bytes = 80 * GIB},
+        {.uuid = "b", .is_place = true, .mem_total_bytes = 40 * GIB},
+        {.uuid = "c", .is_place = false, .mem_total_bytes = 80 * GIB},
+        {.uuid = "d", .is_place = true, .is_mig_instance = true, .mem_total_bytes = 10 * GIB},
+    };
+    struct event event = {.kind = EVENT_GPUS, .gpus = {list, 4}};
+    struct fault fault = {""};
+    assert_int_equal(core_step(core, &event), 0);
+    assert_int_equal(core_check_request(core, &(struct task_request){.gpus = 2}, &fault), 0);
+    assert_refused(core, (struct task_request){.gpus = 3}, "at most 2 here (MIG");
+    assert_int_equal(core_check_request(core, &(struct task_request){1, .need = {NEED_DECLARED, 80 * GIB}}, &fault), 0);
+    assert_refused(core, (struct task_request){.gpus = 2, .need = {NEED_DECLARED, 41 * GIB}},
+                   "too few GPUs that large");
+    core_destroy(core);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_verdict_has_words_to_act_on),
+        cmocka_unit_test(many_gpus_are_counted_not_listed),
+        cmocka_unit_test(a_small_buffer_is_filled_and_ended),
+        cmocka_unit_test(those_behind_are_told_their_place),
+        cmocka_unit_test(an_estimate_is_waited_for),
+        cmocka_unit_test(requests_that_can_never_be_met_are_refused),
+        cmocka_unit_test(gpus_of_other_sizes_and_kinds_count_for_what_they_are),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

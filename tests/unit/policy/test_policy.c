@@ -1,0 +1,288 @@
+/* Policies as pure functions: a view made by hand, one task, and what comes out. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "policy/conditions.h"
+#include "policy/policy.h"
+
+enum { N = 4, NOW = 100 };
+
+static struct gpu_view gpus[N];
+static struct resident residents[N][3];
+static struct cluster_view view;
+static struct conditions conditions;
+static struct task task;
+static struct verdict verdicts[N];
+static int chosen[N];
+
+/* Four idle GPUs of 40 GiB, a task of one GPU of which nothing is known. */
+static int idle_machine(void **state)
+{
+    memset(gpus, 0, sizeof gpus);
+    memset(residents, 0, sizeof residents);
+    for (int i = 0; i < N; i++) {
+        gpus[i].id.is_place = true;
+        gpus[i].id.mem_total_bytes = 40 * GIB;
+        gpus[i].health = VIEW_OK;
+        gpus[i].sampled_us = NOW;
+        gpus[i].mem_used_bytes = reading_of(0);
+        gpus[i].foreign_processes = reading_of(0);
+        gpus[i].smact_mean = gpus[i].utilisation_mean = reading_of(0);
+        gpus[i].residents = residents[i];
+    }
+    view = (struct cluster_view){.gpus = gpus, .n_gpus = N, .last_placed = -1};
+    conditions = (struct conditions){
+        .smact_max = 0.8, .min_free_bytes = 5 * GIB, .margin_bytes = 2 * GIB, .sample_valid_us = 3 * SECOND_US};
+    task = (struct task){.id = 50, .state = TASK_QUEUED, .request = {.gpus = 1}};
+    return 0;
+}
+
+static void settle_in(int gpu, double used_gib, double smact)
+{
+    gpus[gpu].residents[gpus[gpu].n_residents++] = (struct resident){.task = 60 + (uint64_t)gpu, .settled = true};
+    gpus[gpu].mem_used_bytes = reading_of(used_gib * (double)GIB);
+    gpus[gpu].smact_mean = reading_of(smact);
+    gpus[gpu].utilisation_mean = reading_of(smact);
+}
+
+static enum placement_answer ask(const struct policy *policy)
+{
+    struct placement_query query = {&view, &conditions, &task, NOW, policy->whole_gpus};
+    return policy->choose(&query, chosen, verdicts);
+}
+
+static void assert_chooses(const struct policy *policy, int gpu)
+{
+    assert_int_equal(ask(policy), PLACE_NOW);
+    assert_int_equal(chosen[0], gpu);
+}
+
+static struct verdict check(int gpu, bool idle_only)
+{
+    struct placement_query query = {&view, &conditions, &task, NOW, idle_only};
+    return conditions_check(&query, gpu);
+}
+
+static void policies_are_found_by_name(void **state)
+{
+    for (int i = 0; policy_all()[i]; i++)
+        assert_ptr_equal(policy_find(policy_all()[i]->name), policy_all()[i]);
+    assert_ptr_equal(policy_find("magm"), &policy_magm);
+    assert_null(policy_find("MAGM"));
+    assert_null(policy_find(""));
+}
+
+static void each_policy_has_its_order(void **state)
+{
+    settle_in(0, 30, 0.5);
+    settle_in(1, 10, 0.6);
+    settle_in(2, 20, 0.2);
+    assert_chooses(&policy_exclusive, 3);
+    assert_chooses(&policy_magm, 3);
+    assert_chooses(&policy_lug, 3);
+    assert_chooses(&policy_mug, 1);
+    settle_in(3, 25, 0.7);
+    assert_int_equal(ask(&policy_exclusive), PLACE_WAIT);
+    assert_chooses(&policy_magm, 1);
+    assert_chooses(&policy_lug, 2);
+    assert_chooses(&policy_mug, 3);
+}
+
+static void round_robin_goes_round(void **state)
+{
+    for (int last = -1; last < N; last++) {
+        view.last_placed = last;
+        assert_chooses(&policy_rr, (last + 1) % N);
+    }
+    gpus[0].health = VIEW_LOST;
+    assert_chooses(&policy_rr, 1);
+}
+
+static void ties_go_to_the_lower_index(void **state)
+{
+    for (int i = 0; policy_all()[i]; i++)
+        assert_chooses(policy_all()[i], 0);
+    for (int i = 0; i < N; i++)
+        settle_in(i, 10, 0.3);
+    assert_chooses(&policy_magm, 0);
+    assert_chooses(&policy_lug, 0);
+    assert_chooses(&policy_mug, 0);
+}
+
+static void several_gpus_are_the_best_ones_all_different_or_none(void **state)
+{
+    settle_in(0, 30, 0.5);
+    settle_in(1, 10, 0.6);
+    settle_in(2, 20, 0.2);
+    task.request.gpus = 3;
+    assert_int_equal(ask(&policy_magm), PLACE_NOW);
+    assert_int_equal(chosen[0], 3);
+    assert_int_equal(chosen[1], 1);
+    assert_int_equal(chosen[2], 2);
+    task.request.gpus = 2;
+    assert_int_equal(ask(&policy_exclusive), PLACE_WAIT);
+    task.request.gpus = 5;
+    assert_int_equal(ask(&policy_magm), PLACE_WAIT);
+}
+
+static void a_choice_leaves_the_view_alone(void **state)
+{
+    settle_in(1, 10, 0.5);
+    struct gpu_view before[N];
+    memcpy(before, gpus, sizeof gpus);
+    for (int i = 0; policy_all()[i]; i++)
+        ask(policy_all()[i]);
+    assert_memory_equal(before, gpus, sizeof gpus);
+}
+
+static void what_bars_a_gpu_comes_before_what_it_has(void **state)
+{
+    assert_int_equal(check(0, true).kind, VERDICT_FITS);
+    gpus[0].drained_for = 50;
+    assert_int_equal(check(0, true).kind, VERDICT_FITS);
+    gpus[0].drained_for = 51;
+    assert_int_equal(check(0, false).kind, VERDICT_DRAINED);
+    assert_int_equal(check(0, false).task, 51);
+    gpus[0].whole_for = 52;
+    assert_int_equal(check(0, false).kind, VERDICT_TAKEN);
+    gpus[0].id.is_mig_instance = true;
+    task.request.gpus = 2;
+    assert_int_equal(check(0, false).kind, VERDICT_MIG_ONE_ONLY);
+    gpus[0].sampled_us = NOW - 3 * SECOND_US;
+    assert_int_equal(check(0, false).kind, VERDICT_MIG_ONE_ONLY);
+    gpus[0].sampled_us--;
+    assert_int_equal(check(0, false).kind, VERDICT_NO_SAMPLE);
+    gpus[0].health = VIEW_UNSEEN;
+    assert_int_equal(check(0, false).kind, VERDICT_NO_SAMPLE);
+    gpus[0].health = VIEW_LOST;
+    assert_int_equal(check(0, false).kind, VERDICT_LOST);
+    gpus[0].id.is_place = false;
+    assert_int_equal(check(0, false).kind, VERDICT_NOT_A_PLACE);
+}
+
+static void memory_is_asked_to_the_byte(void **state)
+{
+    settle_in(0, 35, 0.1);
+    assert_int_equal(check(0, false).kind, VERDICT_FITS);
+    gpus[0].mem_used_bytes.value += 1;
+    assert_int_equal(check(0, false).kind, VERDICT_MEMORY_SHORT);
+    task.request.need = (struct need){NEED_ESTIMATED, 3 * GIB - 1};
+    assert_int_equal(check(0, false).kind, VERDICT_FITS);
+    task.request.need.bytes++;
+    assert_int_equal(check(0, false).kind, VERDICT_MEMORY_SHORT);
+    task.request.need = (struct need){NEED_DECLARED, 3 * GIB};
+    struct verdict short_by_one = check(0, false);
+    assert_int_equal(short_by_one.kind, VERDICT_MEMORY_SHORT);
+    assert_true(short_by_one.limit - short_by_one.have == 1);
+    gpus[0].mem_used_bytes = READING_NONE;
+    assert_int_equal(check(0, false).kind, VERDICT_MEMORY_UNKNOWN);
+}
+
+static void activity_is_at_most_the_limit(void **state)
+{
+    settle_in(0, 10, 0.8);
+    assert_int_equal(check(0, false).kind, VERDICT_FITS);
+    gpus[0].smact_mean = reading_of(0.8000001);
+    assert_int_equal(check(0, false).kind, VERDICT_SMACT_HIGH);
+    gpus[0].smact_mean = READING_NONE;
+    assert_int_equal(check(0, false).kind, VERDICT_FITS);
+    gpus[0].utilisation_mean = reading_of(0.81);
+    assert_int_equal(check(0, false).kind, VERDICT_UTILISATION_HIGH);
+    gpus[0].utilisation_mean = READING_NONE;
+    assert_int_equal(check(0, false).kind, VERDICT_SMACT_UNKNOWN);
+}
+
+static void idle_is_known_not_guessed(void **state)
+{
+    assert_int_equal(check(0, true).kind, VERDICT_FITS);
+    gpus[0].foreign_processes = reading_of(1);
+    struct verdict others = check(0, true);
+    assert_int_equal(others.kind, VERDICT_NOT_IDLE);
+    assert_true(others.have == 0 && others.limit == 1);
+    gpus[0].foreign_processes = READING_NONE;
+    assert_int_equal(check(0, true).kind, VERDICT_FITS);
+    gpus[0].utilisation_mean = reading_of(0.01);
+    assert_int_equal(check(0, true).kind, VERDICT_NOT_IDLE);
+    gpus[0].utilisation_mean = READING_NONE;
+    assert_int_equal(check(0, true).kind, VERDICT_NOT_IDLE);
+    gpus[0].foreign_processes = reading_of(0);
+    assert_int_equal(check(0, true).kind, VERDICT_FITS);
+    gpus[0].mem_used_bytes = reading_of(2.0 * (double)GIB);
+    assert_int_equal(check(0, true).kind, VERDICT_NOT_IDLE);
+    gpus[0].mem_used_bytes = READING_NONE;
+    assert_int_equal(check(0, true).kind, VERDICT_NOT_IDLE);
+}
+
+static void newcomers_wait_for_the_newest_and_for_room(void **state)
+{
+    settle_in(0, 10, 0.1);
+    gpus[0].residents[gpus[0].n_residents++] = (struct resident){.task = 70};
+    assert_int_equal(check(0, false).kind, VERDICT_HOLD_OFF);
+    assert_int_equal(check(0, false).task, 70);
+    conditions.tasks_per_gpu_max = 2;
+    assert_int_equal(check(0, false).kind, VERDICT_FULL);
+    conditions.tasks_per_gpu_max = 3;
+    gpus[0].residents[1].settled = true;
+    assert_int_equal(check(0, false).kind, VERDICT_FITS);
+}
+
+static void an_estimate_beyond_every_gpu_means_an_idle_one(void **state)
+{
+    settle_in(0, 10, 0.1);
+    task.request.need = (struct need){NEED_ESTIMATED, INT64_MAX};
+    assert_int_equal(check(0, false).kind, VERDICT_NOT_IDLE);
+    assert_int_equal(check(1, false).kind, VERDICT_FITS);
+    task.request.need.kind = NEED_DECLARED;
+    assert_int_equal(check(1, false).kind, VERDICT_MEMORY_SHORT);
+}
+
+static void an_estimate_beyond_one_gpu_means_a_larger_one(void **state)
+{
+    gpus[0].id.mem_total_bytes = 10 * GIB;
+    task.request.need = (struct need){NEED_ESTIMATED, 20 * GIB};
+    assert_chooses(&policy_exclusive, 1);
+    task.request.gpus = 3;
+    assert_chooses(&policy_exclusive, 1);
+    task.request.gpus = 4; /* there are not four larger ones: any will have to do */
+    assert_chooses(&policy_exclusive, 0);
+    task.request.gpus = 1;
+    gpus[1].health = gpus[2].health = gpus[3].health = VIEW_LOST;
+    assert_chooses(&policy_exclusive, 0);
+}
+
+static void a_small_instance_takes_an_unknown_task_when_idle(void **state)
+{
+    gpus[0].id.mem_total_bytes = 5 * GIB - 256 * MIB;
+    gpus[0].id.is_mig_instance = true;
+    assert_int_equal(check(0, false).kind, VERDICT_FITS);
+    settle_in(0, 1, 0.1);
+    assert_int_equal(check(0, false).kind, VERDICT_NOT_IDLE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(policies_are_found_by_name, idle_machine),
+        cmocka_unit_test_setup(each_policy_has_its_order, idle_machine),
+        cmocka_unit_test_setup(round_robin_goes_round, idle_machine),
+        cmocka_unit_test_setup(ties_go_to_the_lower_index, idle_machine),
+        cmocka_unit_test_setup(several_gpus_are_the_best_ones_all_different_or_none, idle_machine),
+        cmocka_unit_test_setup(a_choice_leaves_the_view_alone, idle_machine),
+        cmocka_unit_test_setup(what_bars_a_gpu_comes_before_what_it_has, idle_machine),
+        cmocka_unit_test_setup(memory_is_asked_to_the_byte, idle_machine),
+        cmocka_unit_test_setup(activity_is_at_most_the_limit, idle_machine),
+        cmocka_unit_test_setup(idle_is_known_not_guessed, idle_machine),
+        cmocka_unit_test_setup(newcomers_wait_for_the_newest_and_for_room, idle_machine),
+        cmocka_unit_test_setup(an_estimate_beyond_every_gpu_means_an_idle_one, idle_machine),
+        cmocka_unit_test_setup(an_estimate_beyond_one_gpu_means_a_larger_one, idle_machine),
+        cmocka_unit_test_setup(a_small_instance_takes_an_unknown_task_when_idle, idle_machine),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

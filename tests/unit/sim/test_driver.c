@@ -1,0 +1,143 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "policy/policy.h"
+#include "sim/driver.h"
+
+enum { WAKE = EVENT_KINDS, N = 3000 };
+
+/* Remembers the order in which its own events came due. */
+struct order {
+    uint64_t seen[N];
+    int64_t at_us[N];
+    int n;
+};
+
+static void on_start(void *context, struct sim *sim, const struct task *task)
+{
+    struct event event = {.kind = EVENT_STARTED, .time_us = sim_now_us(sim), .task = task->id};
+    sim_at(sim, &event);
+}
+
+static void on_kill(void *context, struct sim *sim, const struct task *task)
+{
+    struct event event = {.kind = EVENT_EXITED, .time_us = sim_now_us(sim), .task = task->id};
+    event.exited.failure = task->ending;
+    sim_at(sim, &event);
+}
+
+static void on_wake(void *context, struct sim *sim, const struct event *event)
+{
+    struct order *order = context;
+    assert_int_equal(sim_now_us(sim), event->time_us);
+    order->at_us[order->n] = event->time_us;
+    order->seen[order->n++] = event->task;
+}
+
+static struct sim *start(struct order *order, struct sim_world *world)
+{
+    struct core_settings settings = core_settings_default();
+    settings.policy = &policy_magm;
+    settings.conditions.sample_valid_us = INT64_MAX / 2;
+    *order = (struct order){0};
+    *world = (struct sim_world){order, on_start, on_kill, on_wake};
+    struct sim *sim = sim_create(&settings, world, NULL, NULL);
+    assert_non_null(sim);
+    return sim;
+}
+
+static void wake_at(struct sim *sim, int64_t time_us, uint64_t number)
+{
+    struct event event = {.kind = (enum event_kind)WAKE, .time_us = time_us, .task = number};
+    assert_int_equal(sim_at(sim, &event), 0);
+}
+
+static void events_come_by_time_then_by_order_of_scheduling(void **state)
+{
+    struct order *order = calloc(1, sizeof *order);
+    struct sim_world world;
+    struct sim *sim = start(order, &world);
+    uint32_t random = 7;
+    for (uint64_t i = 0; i < N; i++) {
+        random = random * 1664525u + 1013904223u;
+        wake_at(sim, (random >> 16) % 50, i);
+    }
+    assert_int_equal(sim_run(sim, 1000), 0);
+    assert_int_equal(order->n, N);
+    for (int i = 1; i < N; i++)
+        assert_true(order->at_us[i - 1] < order->at_us[i] ||
+                    (order->at_us[i - 1] == order->at_us[i] && order->seen[i - 1] < order->seen[i]));
+    sim_destroy(sim);
+    free(order);
+}
+
+static void the_clock_stops_where_it_is_told_and_never_goes_back(void **state)
+{
+    struct order order;
+    struct sim_world world;
+    struct sim *sim = start(&order, &world);
+    wake_at(sim, 10, 1);
+    wake_at(sim, 20, 2);
+    assert_int_equal(sim_run(sim, 10), 0);
+    assert_int_equal(order.n, 1);
+    wake_at(sim, 5, 3);
+    assert_int_equal(sim_run(sim, 19), 0);
+    assert_int_equal(order.n, 2);
+    assert_int_equal(order.seen[1], 3);
+    assert_int_equal(order.at_us[1], 10);
+    assert_int_equal(sim_run(sim, 20), 0);
+    assert_int_equal(order.n, 3);
+    sim_destroy(sim);
+}
+
+static void a_time_limit_is_met_without_anyone_ticking(void **state)
+{
+    struct order order;
+    struct sim_world world;
+    struct sim *sim = start(&order, &world);
+    struct gpu_identity gpu = {.uuid = "GPU-0", .is_place = true, .mem_total_bytes = 40 * GIB};
+    struct event gpus = {.kind = EVENT_GPUS, .gpus = {&gpu, 1}};
+    struct event idle = {.kind = EVENT_SAMPLE};
+    idle.sample.mem_used_bytes = idle.sample.foreign_processes = reading_of(0);
+    struct event submit = {.kind = EVENT_SUBMIT, .time_us = 3, .task = 1};
+    submit.submit.request = (struct task_request){.gpus = 1, .time_limit_us = 10 * SECOND_US};
+    sim_at(sim, &gpus);
+    sim_at(sim, &idle);
+    sim_at(sim, &submit);
+    assert_int_equal(sim_run(sim, 86400 * SECOND_US), 0);
+    const struct task *task = core_task(sim_core(sim), 1);
+    assert_int_equal(task->state, TASK_TIMEOUT);
+    assert_int_equal(task->ended_us, 3 + 10 * SECOND_US);
+    sim_destroy(sim);
+}
+
+static void a_refused_event_is_no_fault(void **state)
+{
+    struct order order;
+    struct sim_world world;
+    struct sim *sim = start(&order, &world);
+    struct event cancel = {.kind = EVENT_CANCEL, .task = 9};
+    assert_int_equal(sim_feed(sim, &cancel), CORE_NO_SUCH_TASK);
+    sim_at(sim, &cancel);
+    assert_int_equal(sim_run(sim, 1), 0);
+    sim_destroy(sim);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(events_come_by_time_then_by_order_of_scheduling),
+        cmocka_unit_test(the_clock_stops_where_it_is_told_and_never_goes_back),
+        cmocka_unit_test(a_time_limit_is_met_without_anyone_ticking),
+        cmocka_unit_test(a_refused_event_is_no_fault),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,88 @@
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sim/scenario.h"
+
+static int tell(const char *story, char **ret_trace, struct fault *fault)
+{
+    size_t size;
+    FILE *out = open_memstream(ret_trace, &size);
+    assert_non_null(out);
+    int r = scenario_run(span_of(story), "story", out, fault);
+    fclose(out);
+    return r;
+}
+
+/* Busy, with everything that happens in it. */
+static char *busy_story(void)
+{
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    fprintf(out, "gpus 3x40GiB\nmig 2x10GiB\nset settle 3s\n");
+    for (int i = 0; i < 120; i++)
+        fprintf(out, "t=%d submit n%d takes=%dGiB smact=0.%d runs=%ds gpus=%d limit=%ds policy=%s\n", 1 + i * 5, i,
+                1 + i * 7 % 30, i % 7, 20 + i % 90, 1 + (i % 9 == 0), 60 + i % 40,
+                (const char *[]){"magm", "lug", "mug", "rr", "exclusive"}[i % 5]);
+    fprintf(out, "t=100 lost gpu1\nt=200 found gpu1\nt=300 foreign gpu0 9GiB\nt=400 foreign gpu0 0GiB\n");
+    fclose(out);
+    return text;
+}
+
+static void the_same_story_gives_the_same_trace(void **state)
+{
+    char *story = busy_story(), *first, *second;
+    struct fault fault = {""};
+    assert_int_equal(tell(story, &first, &fault), 0);
+    assert_int_equal(tell(story, &second, &fault), 0);
+    assert_true(strlen(first) > 5000);
+    assert_non_null(strstr(first, "recover"));
+    assert_non_null(strstr(first, "TIMEOUT"));
+    assert_string_equal(first, second);
+    free(story);
+    free(first);
+    free(second);
+}
+
+static void a_mistake_is_named_with_its_line(void **state)
+{
+    static const struct {
+        const char *story, *words;
+    } table[] = {
+        {"", "no line says which gpus"},
+        {"gpus many\n", "story:1: cannot make sense of 'many'"},
+        {"gpus 0x40GiB\n", "story:1"},
+        {"gpus 1x40GiB\n\nt=1 submit a takes=lots\n", "story:3: cannot make sense of 'lots'"},
+        {"gpus 1x40GiB\nt=1 cancel nobody\n", "story:2: cannot make sense of 'nobody'"},
+        {"gpus 1x40GiB\nt=1 lost gpu1\n", "gpu1"},
+        {"gpus 1x40GiB\nt=1 explode gpu0\n", "explode"},
+        {"gpus 1x40GiB\npolicy best\n", "best"},
+        {"gpus 1x40GiB\nset smact-max 2\n", "'2'"},
+        {"gpus 1x40GiB\nset colour 2\n", "colour"},
+        {"gpus 1x40GiB\nt=-1 submit a\n", "t=-1"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        struct fault fault = {""};
+        char *trace;
+        assert_int_equal(tell(table[i].story, &trace, &fault), -EINVAL);
+        assert_non_null(strstr(fault.text, table[i].words));
+        free(trace);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_story_gives_the_same_trace),
+        cmocka_unit_test(a_mistake_is_named_with_its_line),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
