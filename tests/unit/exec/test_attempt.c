@@ -436,6 +436,14 @@ static void test_second_shim_gives_up(void **state)
     assert_string_equal(read_text(work, "once"), "ran\n");
 }
 
+static void name_mark(struct attempt_spec *spec, char *variable, size_t size, const char *env[2], int number)
+{
+    snprintf(variable, size, "COLLOC_ATTEMPT_NUMBER=%d", number);
+    env[0] = variable;
+    env[1] = NULL;
+    spec->env_added = env;
+}
+
 /* Shims against a fencing daemon: each attempt runs exactly once or never, and the daemon knows which. */
 static void test_race(void **state)
 {
@@ -444,10 +452,9 @@ static void test_race(void **state)
     int states[COUNT], ran = 0;
     struct attempt_spec spec = spec_of("echo ran >>mark.$COLLOC_ATTEMPT_NUMBER\n");
     for (int i = 0; i < COUNT; i++) {
-        char number[64];
-        snprintf(number, sizeof number, "COLLOC_ATTEMPT_NUMBER=%d", i);
-        const char *const added[] = {number, NULL};
-        spec.env_added = added;
+        char variable[64];
+        const char *env[2];
+        name_mark(&spec, variable, sizeof variable, env, i);
         create(&racing[i], &spec);
     }
     for (int i = 0; i < COUNT; i++) {
@@ -475,6 +482,50 @@ static void test_race(void **state)
         }
     }
     print_message("%d of %d were claimed before the fence\n", ran, COUNT);
+}
+
+/* A daemon that starts an attempt and is killed at some moment of it. */
+static void start_and_die(struct running *running, const struct attempt_spec *spec, int spins)
+{
+    pid_t daemon = fork();
+    if (daemon == 0) {
+        struct fault fault;
+        if (attempt_create(running->folder, spec, &fault) == 0)
+            attempt_spawn(getenv("COLLOC_SHIM"), running->folder, &fault, &running->watch);
+        for (;;)
+            pause();
+    }
+    for (volatile int spin = 0; spin < spins; spin++)
+        ;
+    kill(daemon, SIGKILL);
+    waitpid(daemon, NULL, 0);
+}
+
+/* The next daemon starts anew what never started, and nothing else: each task runs once. */
+static void test_daemon_killed_at_any_moment(void **state)
+{
+    enum { ROUNDS = 60 };
+    int again = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct attempt_spec spec = spec_of("echo ran >>killed.$COLLOC_ATTEMPT_NUMBER\n");
+        char variable[64], mark[32];
+        const char *env[2];
+        struct running running = {.watch.pidfd = -1};
+        struct fault fault = {0};
+        name_mark(&spec, variable, sizeof variable, env, i);
+        snprintf(running.folder, sizeof running.folder, "%s/tasks/8/%d", base, i);
+        start_and_die(&running, &spec, i * i * 8000);
+        int found = attempt_probe(running.folder, &fault, &running.watch, &running.result);
+        if (found == ATTEMPT_NEVER_STARTED) {
+            create(&running, &spec);
+            spawn(&running);
+            again++;
+        }
+        assert_int_equal(found == ATTEMPT_ENDED ? found : finish(&running), ATTEMPT_ENDED);
+        snprintf(mark, sizeof mark, "killed.%d", i);
+        assert_string_equal(read_text(work, mark), "ran\n");
+    }
+    print_message("%d of %d were started by the next daemon\n", again, ROUNDS);
 }
 
 static void test_named_output(void **state)
@@ -599,6 +650,7 @@ int main(void)
         cmocka_unit_test(test_fenced),
         cmocka_unit_test(test_second_shim_gives_up),
         cmocka_unit_test(test_race),
+        cmocka_unit_test(test_daemon_killed_at_any_moment),
         cmocka_unit_test(test_named_output),
         cmocka_unit_test(test_appended_log),
         cmocka_unit_test(test_named_output_is_opened_as_the_user),
