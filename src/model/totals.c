@@ -12,14 +12,12 @@ bool line_is_rule(struct span line)
     return line.size >= 3;
 }
 
-/* What the unit in "Total params (M)", "(Units.MEGABYTES)" or behind "25.56 M" multiplies by. Units are decimal. */
+/* What a unit multiplies by: "M)", "Units.MEGABYTES)", "G". Units are decimal; what is no unit is 1. */
 static double unit_factor(struct span s)
 {
     s = span_trim(s);
-    if (span_starts(s, "("))
-        s = span_skip(s, 1);
     if (span_starts(s, "Units."))
-        s = span_skip(s, 6);
+        s = span_skip(s, strlen("Units."));
     switch (s.size ? s.at[0] : '\0') {
     case 'k':
     case 'K':
@@ -60,30 +58,26 @@ static double take_decimal(struct span *s, int *ret_decimals)
     return digit ? value / scale : NAN;
 }
 
-/* A printed total; `*slack` grows by what its rounding may hide. */
-static struct count total_value(struct span label, struct span rest, int64_t *slack)
+/*
+ * A printed total, "25,557,032", "25.56 M" or, with the unit in its label, "25.56". *slack grows by what the rounding
+ * of a decimal may hide.
+ */
+static struct count total_value(struct span label, struct span text, int64_t *slack)
 {
     struct count total = {0};
-    rest = span_trim(rest);
-    size_t end = 0;
-    while (end < rest.size && ((rest.at[end] >= '0' && rest.at[end] <= '9') || rest.at[end] == ','))
-        end++;
-    size_t unit_at = span_find(label, '(');
-    double factor = unit_factor(span_skip(label, unit_at));
-    bool whole =
-        factor == 1 && (end == rest.size || rest.at[end] == ' ') && unit_factor(span_trim(span_skip(rest, end))) == 1;
-    bool bytes_behind = end < rest.size && span_starts(span_trim(span_skip(rest, end)), "(");
-    if (whole || (factor == 1 && bytes_behind)) {
-        total.known = number_parse(span_first(rest, end), &total.value) == 0;
-        return total;
-    }
+    struct span rest = text = span_trim(text);
     int decimals;
     double value = take_decimal(&rest, &decimals);
-    factor *= factor == 1 ? unit_factor(rest) : 1;
+    size_t bracket = span_find(label, '(');
+    double factor = unit_factor(bracket < label.size ? span_skip(label, bracket + 1) : rest);
+    if (factor == 1 && decimals == 0) {
+        total.known = number_parse(span_first(text, text.size - rest.size), &total.value) == 0;
+        return total;
+    }
     value *= factor;
     if (!(value >= 0 && value < 9e18))
         return total;
-    *slack += (int64_t)(factor / pow(10, decimals < 15 ? decimals : 15)) + 1;
+    *slack += (int64_t)(factor / pow(10, decimals)) + 1;
     return (struct count){.value = llround(value), .known = true};
 }
 

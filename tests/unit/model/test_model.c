@@ -108,6 +108,8 @@ static void test_decimal_totals(void **state)
         {"Total params (Units.MEGABYTES): 25.56", 25560000},
         {"Total params: 25.56 M", 25560000},
         {"Total params: 0.77G", 770000000},
+        {"Total params: 25 M", 25000000},
+        {"Total params (k): 3", 3000},
         {"Total params: 1.5T", 1500000000000},
         {"Total params: 480,300 (1.83 MB)", 480300},
         {" Total params: 480,300 (1.83 MB)", 480300},
