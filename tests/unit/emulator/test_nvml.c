@@ -175,13 +175,21 @@ static const unsigned long long MIB = 1 << 20;
 static char folder[64];
 static nvmlDevice_t gpus[4]; /* two A100, an H200, an A100 with MIG */
 
+/* Process group of all that is started, so that a failed test leaves none of it behind. */
+static pid_t children;
+
 static pid_t start(const char *program, char *const argv[])
 {
     char path[512];
     pid_t pid;
+    posix_spawnattr_t attributes;
 
     snprintf(path, sizeof(path), "%s/%s", getenv("EMULATOR_FOLDER"), program);
-    assert_int_equal(posix_spawn(&pid, path, NULL, NULL, argv, environ), 0);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setpgroup(&attributes, children);
+    assert_int_equal(posix_spawn(&pid, path, NULL, &attributes, argv, environ), 0);
+    posix_spawnattr_destroy(&attributes);
     return pid;
 }
 
@@ -240,6 +248,17 @@ static pid_t train(const char *visible, nvmlDevice_t device, unsigned long long 
     return pid;
 }
 
+/* A member that only waits keeps the group alive. */
+static void make_group(void)
+{
+    children = fork();
+    assert_true(children >= 0);
+    if (children == 0)
+        for (;;)
+            pause();
+    assert_int_equal(setpgid(children, children), 0);
+}
+
 static int make_machine(void **state)
 {
     char gpus_file[128];
@@ -250,6 +269,7 @@ static int make_machine(void **state)
                     gpus_file,
                     NULL};
 
+    make_group();
     strcpy(folder, "/tmp/colloc-nvml-XXXXXX");
     assert_non_null(mkdtemp(folder));
     snprintf(gpus_file, sizeof(gpus_file), "%s/gpus", folder);
@@ -268,11 +288,12 @@ static int make_machine(void **state)
 
 static int end_machine(void **state)
 {
-    static const char *const names[] = {"gpus", "control.log", "server.log"};
+    static const char *const names[] = {"gpus", "control.log", "server.log", "control", "nvidia-cuda-mps-control.pid"};
     char path[128];
 
     nvmlShutdown();
-    for (int i = 0; i < 3; i++) {
+    kill(-children, SIGKILL);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
         unlink(path);
     }
