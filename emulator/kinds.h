@@ -25,6 +25,7 @@ struct kind {
     int sm_count;
     double tdp_w;
     double idle_w;
+    double awake_w; /* clocks up, before any work is counted */
     int cuda_major, cuda_minor;
     unsigned architecture; /* NVML_DEVICE_ARCH_* */
     unsigned sm_mhz, memory_mhz;

@@ -107,8 +107,8 @@ static struct activity complete_demand(const struct run *run)
     struct activity demand = run->options->demand;
 
     if (run->options->power_w >= 0)
-        demand.power_w = fmax(0, run->options->power_w - kind->idle_w);
-    sharing_complete(&demand, kind->tdp_w - kind->idle_w);
+        demand.power_w = fmax(0, run->options->power_w - kind->awake_w);
+    sharing_complete(&demand, kind->tdp_w - kind->awake_w);
     return demand;
 }
 

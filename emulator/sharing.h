@@ -7,7 +7,7 @@
 
 /*
  * What a GPU does, as fractions 0..1 of the whole GPU, and watts. The same struct holds a task's demand when it has a
- * GPU to itself (power without the idle part), a GPU's present rates, and their integrals over emulated time.
+ * GPU to itself (power above that of an awake GPU), a GPU's present rates, and their integrals over emulated time.
  */
 struct activity {
     double gract; /* time with any kernel resident */

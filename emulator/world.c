@@ -354,7 +354,9 @@ static void rate_gpu(struct world *world, int g)
         rate_unit(world, (struct seat){g, u});
     if (gpu->unit_count > 1)
         gather_instances(gpu);
-    gpu->units[0].rate.power_w = fmin(kind->tdp_w, kind->idle_w + gpu->units[0].rate.power_w);
+    struct activity *rate = &gpu->units[0].rate;
+    double base_w = rate->gract > 0 ? kind->awake_w : kind->idle_w;
+    rate->power_w = fmin(kind->tdp_w, base_w + rate->power_w);
 }
 
 void world_solve(struct world *world)

@@ -111,7 +111,7 @@ static void a_killed_process_is_gone_at_the_next_look(void **state)
     world_enter(m.world);
     assert_int_equal(memory_used(m.world, gpu0), GIB);
     assert_float_equal(world_unit(m.world, gpu0)->rate.smact, 1, 1e-9);
-    assert_float_equal(world_unit(m.world, gpu0)->rate.power_w, 350, 1e-9);
+    assert_float_equal(world_unit(m.world, gpu0)->rate.power_w, 85 + 300, 1e-9);
     world_leave(m.world);
     end_child(m.world, pid);
     machine_end(&m);
@@ -144,7 +144,7 @@ static void energy_is_of_emulated_time(void **state)
     world_enter(m.world);
     double span_s = world_now_s(m.world) - from_s;
     assert_true(span_s >= 20);
-    assert_float_equal(world_sum(m.world, gpu0)->power_w - from_j, 200 * span_s, 1e-3);
+    assert_float_equal(world_sum(m.world, gpu0)->power_w - from_j, (85 + 150) * span_s, 1e-3);
     assert_float_equal(process_done_s(m.world, p), span_s, 1e-6);
     assert_float_equal(world_sum(m.world, (struct seat){1, 0})->power_w, 50 * world_now_s(m.world), 1e-3);
     world_part(m.world, p);
