@@ -355,7 +355,7 @@ static void reply_log(struct api_request *request, int fd, int64_t offset, int64
         return;
     }
     char next_text[24], attempt_text[24];
-    snprintf(next_text, sizeof next_text, "%lld", (long long)(offset + n));
+    snprintf(next_text, sizeof next_text, "%lld", (long long)offset + n);
     snprintf(attempt_text, sizeof attempt_text, "%lld", (long long)attempt);
     const struct api_header headers[] = {{"Colloc-Next-Offset", next_text},
                                          {"Colloc-Attempt", attempt_text},

@@ -102,9 +102,10 @@ class Training(Machine):
             self.assertEqual(self.processes(), [])
 
     def test_neighbours_slow_each_other_until_they_leave(self):
-        first = self.start("--smact=0.9", mib=3000)
+        self.start("--smact=0.9", mib=3000)
         second = self.start("--smact=0.9", mib=3000)
         speeds = [float(s) for s in re.findall(r"speed ([\d.]+)", self.show())]
+        self.assertEqual(len(speeds), 2)
         self.assertTrue(all(0.4 < s < 0.55 for s in speeds), speeds)
         second.kill()
         second.wait()
