@@ -45,7 +45,7 @@ static void print_option(const struct option_spec *spec, void *context)
 
 static void print_command(const struct command *command)
 {
-    printf(".SS colloc %s ", command->name);
+    printf(".SS colloc %s%s", command->name, *command->usage ? " " : "");
     print_roff(command->usage);
     print_roff(command->description);
     for (size_t i = 0; i < command->option_count; i++)
@@ -114,7 +114,7 @@ static const char examples[] = "colloc submit --gpus=2 --memory=12G -- python tr
 
 int help_print_man(void)
 {
-    printf(".TH COLLOC 1 \"\" \"colloc %s\" \"User Commands\"\n", COLLOC_VERSION);
+    printf(".TH COLLOC 1 2026-11-20 \"colloc %s\" \"User Commands\"\n", COLLOC_VERSION);
     print_section("NAME", "colloc - train deep-learning models on shared GPUs");
     puts(".SH SYNOPSIS\n.B colloc\n.I COMMAND\n.RI [ OPTION ...]");
     print_section(
