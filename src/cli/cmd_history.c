@@ -22,7 +22,7 @@ static const struct option_spec options[] = {
 
 static const struct table_column columns[] = {
     {"ID", TABLE_RIGHT},  {"NAME", TABLE_CUT},   {"USER", 0}, {"STATE", 0},           {"WAIT", TABLE_RIGHT},
-    {"RUN", TABLE_RIGHT}, {"PEAK", TABLE_RIGHT}, {"EXIT", 0}, {"REASON", TABLE_WRAP},
+    {"RUN", TABLE_RIGHT}, {"PEAK", TABLE_RIGHT}, {"EXIT", 0}, {"REASON", TABLE_REST},
 };
 
 /* Exit status as Slurm writes it: code:signal. */

@@ -7,7 +7,7 @@
 #include "cli/session.h"
 #include "cli/task_view.h"
 
-enum { LABEL_WIDTH = 13 };
+enum { LABEL_WIDTH = 13, EVENT_WIDTH = 32 };
 
 /* How a member shows. */
 struct field {
@@ -63,6 +63,17 @@ static const struct field fields[] = {
     {"Error", "error", plain},
 };
 
+/* The rest of a line that stands at `column`; wrapped only when the terminal is too narrow. */
+static void print_from(const char *text, int column)
+{
+    if (output_width() && column + (int)strlen(text) > output_width()) {
+        print_wrapped(text, column, output_width());
+        return;
+    }
+    print_safe(stdout, text);
+    putchar('\n');
+}
+
 static void print_field(const struct field *field, const json_t *value)
 {
     char cell[CELL_SIZE];
@@ -70,12 +81,7 @@ static void print_field(const struct field *field, const json_t *value)
     if (strcmp(text, "-") == 0 || !*text)
         return;
     printf("%-12s ", field->label);
-    if (output_width() && LABEL_WIDTH + (int)strlen(text) > output_width()) {
-        print_wrapped(text, LABEL_WIDTH, output_width());
-        return;
-    }
-    print_safe(stdout, text);
-    putchar('\n');
+    print_from(text, LABEL_WIDTH);
 }
 
 static void print_events(const json_t *events)
@@ -88,8 +94,7 @@ static void print_events(const json_t *events)
     {
         char cell[CELL_SIZE];
         printf("%-19s  %-10s ", moment_text(json_object_get(event, "at"), cell), member_text(event, "event", "?"));
-        print_safe(stdout, member_text(event, "text", ""));
-        putchar('\n');
+        print_from(member_text(event, "text", ""), EVENT_WIDTH);
     }
 }
 
@@ -110,6 +115,21 @@ static void print_script(const json_t *task)
     }
 }
 
+static void print_arguments(const json_t *task)
+{
+    size_t i;
+    json_t *argument;
+    const json_t *arguments = json_object_get(task, "arguments");
+    if (json_array_size(arguments))
+        printf("\nArguments:\n");
+    json_array_foreach(arguments, i, argument)
+    {
+        printf("    ");
+        print_safe(stdout, json_string_value(argument));
+        putchar('\n');
+    }
+}
+
 static void print_task(const json_t *task)
 {
     printf("%-12s %.0f\n", "Task", member_number(task, "id", 0));
@@ -117,6 +137,7 @@ static void print_task(const json_t *task)
         print_field(&fields[i], json_object_get(task, fields[i].key));
     print_events(json_object_get(task, "events"));
     print_script(task);
+    print_arguments(task);
 }
 
 static int run(const struct invocation *invocation)

@@ -10,7 +10,7 @@
 
 #include "cli/output.h"
 
-enum { WRAP_LEAST = 24, CUT_WIDEST = 16 };
+enum { LAST_LEAST = 24, CUT_WIDEST = 16 };
 
 struct table {
     struct libscols_table *scols;
@@ -109,21 +109,34 @@ static void wrap_text(char *text, size_t width)
     }
 }
 
-static void wrap_column(struct table *table, size_t wrapped)
+/* Ends the text after at most `width` bytes, not inside a character. */
+static void cut_text(char *text, size_t width)
+{
+    if (strlen(text) <= width)
+        return;
+    while (width && ((unsigned char)text[width] & 0xc0) == 0x80)
+        width--;
+    text[width] = '\0';
+}
+
+static void fit_last_column(struct table *table, size_t last)
 {
     size_t others = 0, width = (size_t)output_width();
-    for (size_t i = 0; i < wrapped; i++)
+    for (size_t i = 0; i < last; i++)
         others += column_width(table, i) + 1;
-    size_t left = width > others + WRAP_LEAST ? width - others : WRAP_LEAST;
+    size_t left = width > others + LAST_LEAST ? width - others : LAST_LEAST;
 
     struct libscols_iter *lines = scols_new_iter(SCOLS_ITER_FORWARD);
     struct libscols_line *line;
     while (scols_table_next_line(table->scols, lines, &line) == 0) {
-        struct libscols_cell *cell = scols_line_get_cell(line, wrapped);
+        struct libscols_cell *cell = scols_line_get_cell(line, last);
         char *text = strdup(scols_cell_get_data(cell) ? scols_cell_get_data(cell) : "");
         if (!text)
             continue;
-        wrap_text(text, width ? left : SIZE_MAX);
+        if (table->columns[last].flags & TABLE_WRAP)
+            wrap_text(text, width ? left : SIZE_MAX);
+        else if (width)
+            cut_text(text, left);
         scols_cell_refer_data(cell, text);
     }
     scols_free_iter(lines);
@@ -136,7 +149,7 @@ void table_print(struct table *table, const char *none)
         return;
     }
     size_t last = scols_table_get_ncols(table->scols) - 1;
-    if (table->columns[last].flags & TABLE_WRAP)
-        wrap_column(table, last);
+    if (table->columns[last].flags & (TABLE_WRAP | TABLE_REST))
+        fit_last_column(table, last);
     scols_print_table(table->scols);
 }

@@ -7,7 +7,8 @@
 enum table_flags {
     TABLE_RIGHT = 1, /* numbers */
     TABLE_CUT = 2,   /* gives way when the terminal is narrow */
-    TABLE_WRAP = 4,  /* at blanks, to the columns the others leave; at most one column, the last */
+    TABLE_WRAP = 4,  /* the last column: at blanks, to the width that the others leave */
+    TABLE_REST = 8,  /* the last column: cut to the width that the others leave */
 };
 
 struct table_column {

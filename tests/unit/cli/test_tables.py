@@ -72,7 +72,7 @@ class Show(CliCase):
     def setUp(self):
         super().setUp()
         self.task = make_task(7, name="bert\x1b[1m\x9b", state="FAILED", reason="NonZeroExitCode", exit_code=3, need_mib=2048,
-                              started_at=1700000060, script="#!/bin/sh\nexit 3\n", attempts=1,
+                              started_at=1700000060, script="#!/bin/sh\nexit 3\n", arguments=["a  b\x07"], attempts=1,
                               events=[{"at": 1700000000, "event": "SUBMIT", "text": "by ada"}])
         self.daemon.tasks = [self.task]
 
@@ -83,6 +83,7 @@ class Show(CliCase):
         self.assertIn("Started      2023-11-14 22:14:20", lines)
         self.assertIn("2023-11-14 22:13:20  SUBMIT     by ada", lines)
         self.assertIn("    exit 3", lines)
+        self.assertEqual(lines[-2:], ["Arguments:", "    a  b\\x07"])
         self.assertNotIn("Signal", "".join(lines))
 
     def test_long_text_on_a_terminal(self):
@@ -107,6 +108,10 @@ class History(CliCase):
         self.daemon.tasks = [make_task(1), make_task(2, state="COMPLETED", reason="None", exit_code=0, mem_peak_mib=900),
                              make_task(3, state="OUT_OF_MEMORY", reason="OutOfMemory", exit_code=1, exec_s=61,
                                        reason_text="alone on GPU 1 and still out of memory")]
+        narrow = self.screen_lines(80, "history")
+        self.assertEqual(len(narrow), 3)
+        self.assertIn(" task ", narrow[2])
+        self.assertTrue(narrow[2].endswith(" alone on GPU 1 and still out"), narrow[2])
         lines = self.screen_lines(100, "history", "-n3")
         self.assertEqual(len(lines), 3)
         self.assertEqual(lines[1].split()[:8], ["2", "task", "ada", "COMPLETED", "1:15", "0:00", "900.0", "MiB"])
