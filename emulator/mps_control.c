@@ -7,244 +7,20 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/units.h"
 #include "emulator/mps.h"
-#include "emulator/mps_clients.h"
+#include "emulator/mps_commands.h"
 
 static const char PID_FILE[] = "nvidia-cuda-mps-control.pid";
 static const int QUIT_LOOK_MS = 5;
-
-struct control {
-    struct world *world;
-    FILE *log, *server_log;
-    pid_t server; /* 0: none yet */
-    double default_percent, server_percent;
-    bool quitting;
-    int64_t quit_by_us;
-};
-
-struct command {
-    const char *name;
-    void (*run)(struct control *control, const char *arguments, FILE *out);
-};
-
-static void note(FILE *log, const char *who, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static void note(FILE *log, const char *who, const char *format, ...)
-{
-    char when[32];
-    int64_t now_us = clock_wall_us();
-    time_t now = now_us / SECOND_US;
-    struct tm parts;
-    va_list arguments;
-
-    if (!log)
-        return;
-    strftime(when, sizeof(when), "%F %T", localtime_r(&now, &parts));
-    fprintf(log, "[%s.%03d %s %5d] ", when, (int)(now_us % SECOND_US / MS_US), who, (int)getpid());
-    va_start(arguments, format);
-    vfprintf(log, format, arguments);
-    va_end(arguments);
-    fputc('\n', log);
-    fflush(log);
-}
-
-static void forget_dead_server(struct control *control)
-{
-    if (control->server > 0 && waitpid(control->server, NULL, WNOHANG) == control->server) {
-        note(control->log, "Control", "Server %d exited", (int)control->server);
-        control->server = 0;
-    }
-}
-
-static bool start_server(struct control *control)
-{
-    if (control->server > 0)
-        return true;
-    pid_t server = mps_server_start();
-    if (server < 0) {
-        note(control->log, "Control", "Failed to start a server");
-        return false;
-    }
-    control->server = server;
-    control->server_percent = control->default_percent;
-    note(control->log, "Control", "Starting new server %d for user %d", (int)server, (int)getuid());
-    note(control->server_log, "Server", "Volta MPS: Creating server context, pid %d", (int)server);
-    return true;
-}
-
-static bool is_server(const struct control *control, const char *arguments, FILE *out)
-{
-    if (control->server > 0 && atoi(arguments) == control->server)
-        return true;
-    fputs("Server not found\n", out);
-    return false;
-}
-
-static int client_count(struct control *control, FILE *out)
-{
-    world_enter(control->world);
-    int count = control->server > 0 ? mps_server_clients(control->world, control->server, NULL, '\n', out) : 0;
-    world_leave(control->world);
-    return count;
-}
-
-/* Not NVIDIA's: what a pretend client says first. */
-static void run_enlist(struct control *control, const char *arguments, FILE *out)
-{
-    if (control->quitting || !start_server(control))
-        return;
-    note(control->log, "Control", "Accepting connection...");
-    note(control->server_log, "Server", "Received new client request");
-    fprintf(out, "%d %g\n", (int)control->server, control->server_percent);
-}
-
-static void run_start_server(struct control *control, const char *arguments, FILE *out)
-{
-    if (!start_server(control))
-        fputs("Failed to start server\n", out);
-}
-
-static void run_get_server_list(struct control *control, const char *arguments, FILE *out)
-{
-    if (control->server > 0)
-        fprintf(out, "%d\n", (int)control->server);
-}
-
-static void run_get_server_status(struct control *control, const char *arguments, FILE *out)
-{
-    if (is_server(control, arguments, out))
-        fputs("ACTIVE\n", out);
-}
-
-static void run_get_client_list(struct control *control, const char *arguments, FILE *out)
-{
-    if (is_server(control, arguments, out))
-        client_count(control, out);
-}
-
-static void run_get_device_client_list(struct control *control, const char *arguments, FILE *out)
-{
-    struct world *world = control->world;
-
-    world_enter(world);
-    for (int g = 0; control->server > 0 && g < world->gpu_count; g++) {
-        for (int u = 0; u < world->gpus[g].unit_count; u++) {
-            struct seat seat = {g, u};
-            fprintf(out, "%s ", world_unit(world, seat)->uuid);
-            mps_server_clients(world, control->server, &seat, ' ', out);
-            fputc('\n', out);
-        }
-    }
-    world_leave(world);
-}
-
-static void run_terminate_client(struct control *control, const char *arguments, FILE *out)
-{
-    int server, client, found = 0;
-
-    if (sscanf(arguments, "%d %d", &server, &client) != 2 || server != control->server) {
-        fputs("Server not found\n", out);
-        return;
-    }
-    world_enter(control->world);
-    for (int i = 0; i < control->world->process_end; i++) {
-        struct process *p = &control->world->processes[i];
-        if (p->present && p->mps_server == server && p->pid == client) {
-            p->terminated = true;
-            world_wake(p);
-            found++;
-        }
-    }
-    world_leave(control->world);
-    if (!found)
-        fputs("Client not found\n", out);
-}
-
-static void take_percent(const char *text, double *percent, FILE *out)
-{
-    if (parse_double(text, 1, 100, percent) == 0)
-        fprintf(out, "%.1f\n", *percent);
-    else
-        fputs("Invalid percentage\n", out);
-}
-
-static void run_set_default_percentage(struct control *control, const char *arguments, FILE *out)
-{
-    take_percent(arguments, &control->default_percent, out);
-}
-
-static void run_get_default_percentage(struct control *control, const char *arguments, FILE *out)
-{
-    fprintf(out, "%.1f\n", control->default_percent);
-}
-
-static void run_set_percentage(struct control *control, const char *arguments, FILE *out)
-{
-    const char *percent = strchr(arguments, ' ');
-
-    if (is_server(control, arguments, out))
-        take_percent(percent ? percent + 1 : "", &control->server_percent, out);
-}
-
-static void run_get_percentage(struct control *control, const char *arguments, FILE *out)
-{
-    if (is_server(control, arguments, out))
-        fprintf(out, "%.1f\n", control->server_percent);
-}
-
-/* Waits for clients, without -t as long as they take. */
-static void run_quit(struct control *control, const char *arguments, FILE *out)
-{
-    int seconds;
-
-    control->quitting = true;
-    control->quit_by_us = INT64_MAX;
-    if (sscanf(arguments, "-t %d", &seconds) == 1 && seconds >= 0)
-        control->quit_by_us = clock_monotonic_us() + seconds * SECOND_US;
-    note(control->log, "Control", "Quit requested");
-}
-
-static const struct command commands[] = {
-    {"enlist", run_enlist},
-    {"start_server", run_start_server},
-    {"get_server_list", run_get_server_list},
-    {"get_server_status", run_get_server_status},
-    {"get_client_list", run_get_client_list},
-    {"get_device_client_list", run_get_device_client_list},
-    {"terminate_client", run_terminate_client},
-    {"set_default_active_thread_percentage", run_set_default_percentage},
-    {"get_default_active_thread_percentage", run_get_default_percentage},
-    {"set_active_thread_percentage", run_set_percentage},
-    {"get_active_thread_percentage", run_get_percentage},
-    {"quit", run_quit},
-};
-
-static void run_command(struct control *control, char *line, FILE *out)
-{
-    line[strcspn(line, "\r\n")] = '\0';
-    char *arguments = line + strcspn(line, " ");
-    if (*arguments)
-        *arguments++ = '\0';
-    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-        if (strcmp(line, commands[i].name) == 0) {
-            commands[i].run(control, arguments, out);
-            return;
-        }
-    }
-    fprintf(out, "Unrecognized command: %s\n", line);
-}
 
 /* One command per connection. Who asked to quit hears the end of it: the connection stays open until we exit. */
 static void answer(struct control *control, int listener)
@@ -260,7 +36,7 @@ static void answer(struct control *control, int listener)
     ssize_t n = read(fd, line, sizeof(line) - 1);
     FILE *out = fdopen(fd, "w");
     if (n > 0 && out)
-        run_command(control, line, out);
+        control_run(control, line, out);
     if (out && (was_quitting || !control->quitting))
         fclose(out);
 }
@@ -268,7 +44,7 @@ static void answer(struct control *control, int listener)
 static bool may_end(struct control *control)
 {
     FILE *nowhere = fopen("/dev/null", "we");
-    int clients = nowhere ? client_count(control, nowhere) : 0;
+    int clients = nowhere ? control_clients(control, nowhere) : 0;
 
     if (nowhere)
         fclose(nowhere);
@@ -294,7 +70,7 @@ static void serve(struct control *control, int listener)
         struct pollfd wait = {.fd = listener, .events = POLLIN};
         if (poll(&wait, 1, control->quitting ? QUIT_LOOK_MS : -1) <= 0)
             continue;
-        forget_dead_server(control);
+        control_reap(control);
         answer(control, listener);
     }
     note(control->log, "Control", "Exit");

@@ -109,40 +109,55 @@ static int run_set(struct world *world, int argc, char **argv, struct fault *fau
     return r;
 }
 
-static void show_unit(struct world *world, struct seat seat)
+static void show_unit(struct world *world, struct seat seat, FILE *out)
 {
     const struct unit *unit = world_unit(world, seat);
     const struct kind *kind = world_kind(world, seat.gpu);
 
-    printf("%-3d %-10s %-42s %6lld / %6lld MiB  GRACT %3.0f%%  SMACT %3.0f%%  DRAM %3.0f%%", seat.gpu,
-           unit->profile < 0 ? kind->name : kind->profiles[unit->profile].name, unit->uuid,
-           (long long)(memory_used(world, seat) / MIB), (long long)(unit->total_bytes / MIB), 100 * unit->rate.gract,
-           100 * unit->rate.smact, 100 * unit->rate.dram);
+    fprintf(out, "%-3d %-10s %-42s %6lld / %6lld MiB  GRACT %3.0f%%  SMACT %3.0f%%  DRAM %3.0f%%", seat.gpu,
+            unit->profile < 0 ? kind->name : kind->profiles[unit->profile].name, unit->uuid,
+            (long long)(memory_used(world, seat) / MIB), (long long)(unit->total_bytes / MIB), 100 * unit->rate.gract,
+            100 * unit->rate.smact, 100 * unit->rate.dram);
     if (seat.unit == 0)
-        printf("  %3.0f W  %.3f MJ", unit->rate.power_w, world_sum(world, seat)->power_w / 1e6);
-    printf("%s\n", world->gpus[seat.gpu].trouble & TROUBLE_LOST ? "  LOST" : "");
+        fprintf(out, "  %3.0f W  %.3f MJ", unit->rate.power_w, world_sum(world, seat)->power_w / 1e6);
+    fprintf(out, "%s\n", world->gpus[seat.gpu].trouble & TROUBLE_LOST ? "  LOST" : "");
 }
 
-static void show_process(const struct world *world, const struct process *p)
+static void show_process(const struct world *world, const struct process *p, FILE *out)
 {
     for (int i = 0; i < p->seat_count; i++)
-        printf("    pid %-8d GPU %d%s  %6lld MiB  %s  speed %.2f  done %.0f s\n", (int)p->pid, p->seats[i].gpu,
-               p->seats[i].unit ? " (MIG)" : "", (long long)(memory_of(p, p->seats[i]) / MIB),
-               p->role == ROLE_MPS_SERVER ? "MPS server" : (p->mps_server ? "MPS" : "streams"), p->speed,
-               process_done_s(world, p));
+        fprintf(out, "    pid %-8d GPU %d%s  %6lld MiB  %s  speed %.2f  done %.0f s\n", (int)p->pid, p->seats[i].gpu,
+                p->seats[i].unit ? " (MIG)" : "", (long long)(memory_of(p, p->seats[i]) / MIB),
+                p->role == ROLE_MPS_SERVER ? "MPS server" : (p->mps_server ? "MPS" : "streams"), p->speed,
+                process_done_s(world, p));
 }
 
-static int run_show(struct world *world)
+static void show_all(struct world *world, FILE *out)
 {
     world_enter(world);
-    printf("emulated time %.1f s, %g times real\n", world_now_s(world), world->speedup);
+    fprintf(out, "emulated time %.1f s, %g times real\n", world_now_s(world), world->speedup);
     for (int g = 0; g < world->gpu_count; g++)
         for (int u = 0; u < world->gpus[g].unit_count; u++)
-            show_unit(world, (struct seat){g, u});
+            show_unit(world, (struct seat){g, u}, out);
     for (int i = 0; i < world->process_end; i++)
         if (world->processes[i].present)
-            show_process(world, &world->processes[i]);
+            show_process(world, &world->processes[i], out);
     world_leave(world);
+}
+
+/* Into memory first: a reader who pauses must not stop the machine. */
+static int run_show(struct world *world, struct fault *fault)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    if (!out)
+        return fault_set(fault, errno, "%s", strerror(errno));
+    show_all(world, out);
+    fclose(out);
+    fwrite(text, 1, size, stdout);
+    free(text);
     return 0;
 }
 
@@ -179,7 +194,7 @@ static int with_world(int argc, char **argv, struct fault *fault)
     r = world_open(path, fault, &world);
     if (r < 0)
         return r;
-    r = strcmp(argv[1], "show") == 0 ? run_show(world) : run_set(world, argc - 2, argv + 2, fault);
+    r = strcmp(argv[1], "show") == 0 ? run_show(world, fault) : run_set(world, argc - 2, argv + 2, fault);
     world_close(world);
     return r;
 }
