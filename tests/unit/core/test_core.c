@@ -102,6 +102,31 @@ static void what_never_started_has_waited_all_the_time(void **state)
     core_destroy(core);
 }
 
+static int estimate(struct core *core, uint64_t task, struct need need)
+{
+    struct event event = {.kind = EVENT_ESTIMATE, .time_us = 9, .task = task, .estimate = need};
+    return core_step(core, &event);
+}
+
+static void only_who_waits_for_an_estimate_takes_one(void **state)
+{
+    struct core *core = start(1);
+    struct need six = {NEED_ESTIMATED, 6 * GIB};
+    struct task_request pending = {.gpus = 1, .need = {.kind = NEED_PENDING}};
+    for (uint64_t id = 1; id <= 3; id++)
+        world_submit(core, 2, id, pending);
+    world_input(core, 3, EVENT_CANCEL, 1);
+    assert_int_equal(estimate(core, 1, six), CORE_NOT_NOW);
+    world_input(core, 3, EVENT_HOLD, 2);
+    assert_int_equal(estimate(core, 2, pending.need), CORE_NOT_NOW);
+    assert_int_equal(estimate(core, 2, six), 0);
+    assert_int_equal(estimate(core, 2, six), CORE_NOT_NOW);
+    assert_int_equal(world_state(core, 3), TASK_QUEUED);
+    assert_int_equal(estimate(core, 3, (struct need){NEED_UNKNOWN, 0}), 0);
+    assert_int_equal(world_state(core, 3), TASK_STARTING);
+    core_destroy(core);
+}
+
 static void times_are_kept_apart(void **state)
 {
     struct core *core = start(1);
@@ -256,6 +281,7 @@ int main(void)
         cmocka_unit_test(cancelling_a_start_kills_once_there_is_something_to_kill),
         cmocka_unit_test(a_cancelled_start_that_never_was_is_cancelled),
         cmocka_unit_test(what_never_started_has_waited_all_the_time),
+        cmocka_unit_test(only_who_waits_for_an_estimate_takes_one),
         cmocka_unit_test(times_are_kept_apart),
         cmocka_unit_test(only_a_gpu_crash_with_company_recovers),
         cmocka_unit_test(both_sides_have_company_even_when_one_has_left),

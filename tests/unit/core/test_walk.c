@@ -14,7 +14,7 @@
 #include "policy/policy.h"
 #include "world.h"
 
-#define WALKS     24
+#define WALKS     16
 #define STEPS     1500
 #define GPUS_MAX  6
 #define TASKS_MAX 120
@@ -242,6 +242,59 @@ static void walks_keep_the_state_sound_and_replayable(void **state)
         assert_true(ends[i] > 0);
 }
 
+/* ---- nobody waits for ever ---- */
+
+/* What nobody can wait out: requests beyond the machine are cancelled, held tasks released, estimates made. */
+static void unblock(struct walk *walk)
+{
+    struct fault fault;
+    struct event event = {.kind = EVENT_GPUS, .time_us = walk->now_us, .gpus = {walk->gpus, walk->n_gpus}};
+    for (int i = 0; i < walk->n_gpus; i++)
+        walk->gpus[i].is_place = true;
+    assert_int_equal(core_step(walk->core, &event), 0);
+    for (const struct task *task = core_next_task(walk->core, 0); task; task = core_next_task(walk->core, task->id)) {
+        event = (struct event){.kind = EVENT_ESTIMATE, .time_us = walk->now_us, .task = task->id};
+        core_step(walk->core, &event);
+        if (core_check_request(walk->core, &task->request, &fault) < 0)
+            world_input(walk->core, walk->now_us, EVENT_CANCEL, task->id);
+        else
+            world_input(walk->core, walk->now_us, EVENT_RELEASE, task->id);
+    }
+}
+
+/* Who has GPUs ends, half of them for want of memory: so the recovery queue and the main queue compete. */
+static int end_running(struct walk *walk)
+{
+    int unfinished = 0;
+    for (const struct task *task = core_next_task(walk->core, 0); task; task = core_next_task(walk->core, task->id)) {
+        unfinished += !task_state_is_done(task->state);
+        if (task_state_holds_gpus(task->state) && chance(walk, 30))
+            world_exit(walk->core, walk->now_us, task->id, chance(walk, 50) ? FAILURE_GPU_OOM : FAILURE_NONE);
+    }
+    return unfinished;
+}
+
+static void every_task_comes_to_an_end(void **state)
+{
+    for (uint64_t seed = 1; seed <= WALKS; seed++) {
+        struct walk walk = start_walk(seed);
+        for (int i = 0; i < 400; i++)
+            step(&walk);
+        unblock(&walk);
+        int rounds = 0;
+        do {
+            walk.now_us += SECOND_US;
+            for (int i = 0; i < walk.n_gpus; i++) {
+                int n = core_view(walk.core)->gpus[i].n_residents;
+                assert_int_equal(world_sample(walk.core, walk.now_us, i, 4 * n, 0.1 * n, 0), 0);
+            }
+            world_check(walk.core);
+            assert_true(++rounds < 3000);
+        } while (end_running(&walk) > 0);
+        end_walk(&walk);
+    }
+}
+
 /* A crash may cut the log anywhere. Whatever is there must lead on: no task stays where nothing ever moves it. */
 static void a_log_cut_anywhere_leads_on(void **state)
 {
@@ -275,6 +328,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(walks_keep_the_state_sound_and_replayable),
+        cmocka_unit_test(every_task_comes_to_an_end),
         cmocka_unit_test(a_log_cut_anywhere_leads_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
