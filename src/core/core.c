@@ -99,15 +99,16 @@ static int end_task(struct core *core, uint64_t id, enum task_state state, int64
     return core_decide(core, &event);
 }
 
+/* What it was told counts; without that what its exit says, as when its time ran out while nobody was there to tell. */
 static enum task_state final_state(const struct task *task)
 {
-    if (task->ending == FAILURE_CANCELLED)
-        return TASK_CANCELLED;
-    if (task->ending == FAILURE_TIME_LIMIT)
-        return TASK_TIMEOUT;
-    switch (task->exit.failure) {
+    switch (task->ending ? task->ending : task->exit.failure) {
     case FAILURE_NONE:
         return TASK_COMPLETED;
+    case FAILURE_CANCELLED:
+        return TASK_CANCELLED;
+    case FAILURE_TIME_LIMIT:
+        return TASK_TIMEOUT;
     case FAILURE_GPU_OOM:
     case FAILURE_HOST_OOM:
         return TASK_OUT_OF_MEMORY;

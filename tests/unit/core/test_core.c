@@ -144,6 +144,24 @@ static void times_are_kept_apart(void **state)
     core_destroy(core);
 }
 
+static enum task_state final_state(enum failure_class failure, bool company)
+{
+    switch (failure) {
+    case FAILURE_NONE:
+        return TASK_COMPLETED;
+    case FAILURE_CANCELLED:
+        return TASK_CANCELLED;
+    case FAILURE_TIME_LIMIT: /* its shim kept the limit while no daemon ran */
+        return TASK_TIMEOUT;
+    case FAILURE_HOST_OOM:
+        return TASK_OUT_OF_MEMORY;
+    case FAILURE_GPU_OOM:
+        return company ? TASK_RECOVERING : TASK_OUT_OF_MEMORY;
+    default:
+        return TASK_FAILED;
+    }
+}
+
 static void only_a_gpu_crash_with_company_recovers(void **state)
 {
     for (enum failure_class failure = FAILURE_NONE; failure <= FAILURE_LOST; failure++) {
@@ -154,12 +172,7 @@ static void only_a_gpu_crash_with_company_recovers(void **state)
             world_sample(core, 3, 0, 10, 0.1, company);
             assert_int_equal(world_count(core, EFFECT_APPEND, 1), company);
             assert_int_equal(world_exit(core, 4, 1, failure), 0);
-            enum task_state expected = failure == FAILURE_NONE       ? TASK_COMPLETED
-                                       : failure == FAILURE_HOST_OOM ? TASK_OUT_OF_MEMORY
-                                       : failure != FAILURE_GPU_OOM  ? TASK_FAILED
-                                       : company                     ? TASK_RECOVERING
-                                                                     : TASK_OUT_OF_MEMORY;
-            assert_int_equal(world_state(core, 1), expected);
+            assert_int_equal(world_state(core, 1), final_state(failure, company));
             core_destroy(core);
         }
     }
