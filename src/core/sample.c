@@ -19,17 +19,19 @@ static bool has_risen(const struct resident *resident, double used)
 }
 
 /*
- * What the resident uses: the driver's word; where the driver does not list processes, all that the GPU uses when it is
- * the only one there. A task missing from a list has no memory yet.
+ * What the resident uses: the driver's word; where the driver does not know, all that the GPU uses when nobody else is
+ * there. A task missing from a list of processes has no memory yet.
  */
 static struct reading used_by(const struct gpu_view *gpu, const struct resident *resident,
                               const struct core_sample *sample)
 {
+    struct reading foreign = sample->foreign_processes;
+    bool alone = gpu->n_residents == 1 && !(foreign.valid && foreign.value > 0);
+    struct reading otherwise = alone ? gpu->mem_used_bytes : READING_NONE;
     for (int i = 0; i < sample->n_tasks; i++)
         if (sample->tasks[i].task == resident->task)
-            return sample->tasks[i].mem_used_bytes;
-    bool listed = sample->foreign_processes.valid;
-    return gpu->n_residents == 1 && !listed ? gpu->mem_used_bytes : READING_NONE;
+            return sample->tasks[i].mem_used_bytes.valid ? sample->tasks[i].mem_used_bytes : otherwise;
+    return foreign.valid ? READING_NONE : otherwise;
 }
 
 static void watch_settling(const struct core_settings *settings, struct gpu_view *gpu, struct resident *resident,

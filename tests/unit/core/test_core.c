@@ -270,6 +270,37 @@ static void gpus_come_and_go_under_the_same_index(void **state)
     core_destroy(core);
 }
 
+/* When is task 1 known to have taken its memory, by samples that say so little? In seconds, or 0. */
+static int settles_after(double foreign, bool lists_processes, bool lists_task, bool knows_memory)
+{
+    struct core *core = start(1);
+    int settled = 0;
+    world_submit(core, 2, 1, plain);
+    for (int t = 1; t <= 60 && !settled; t++) {
+        struct task_memory task = {1, knows_memory ? reading_of(8.0 * (double)GIB) : READING_NONE};
+        struct event event = {.kind = EVENT_SAMPLE, .time_us = t * S};
+        event.sample.mem_used_bytes = reading_of(8.0 * (double)GIB);
+        event.sample.foreign_processes = lists_processes ? reading_of(foreign) : READING_NONE;
+        event.sample.tasks = &task;
+        event.sample.n_tasks = lists_task;
+        assert_int_equal(core_step(core, &event), 0);
+        if (!gpu_view_unsettled(&core_view(core)->gpus[0]))
+            settled = t;
+    }
+    core_destroy(core);
+    return settled;
+}
+
+static void memory_is_seen_as_far_as_the_driver_tells(void **state)
+{
+    assert_int_equal(settles_after(0, true, true, true), 11);
+    assert_int_equal(settles_after(1, true, true, true), 11);
+    assert_int_equal(settles_after(0, true, true, false), 11);
+    assert_int_equal(settles_after(1, true, true, false), 0);
+    assert_int_equal(settles_after(0, true, false, false), 0);
+    assert_int_equal(settles_after(0, false, false, false), 11);
+}
+
 static void a_wait_is_told_once_for_each_reason(void **state)
 {
     struct core *core = start(1);
@@ -302,6 +333,7 @@ int main(void)
         cmocka_unit_test(a_replay_decides_what_the_log_left_open),
         cmocka_unit_test(done_tasks_can_be_forgotten_and_no_others),
         cmocka_unit_test(gpus_come_and_go_under_the_same_index),
+        cmocka_unit_test(memory_is_seen_as_far_as_the_driver_tells),
         cmocka_unit_test(a_wait_is_told_once_for_each_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
