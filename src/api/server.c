@@ -15,6 +15,7 @@
 
 #define CONNECTIONS_MAX 1024
 #define USERS_MAX       256
+#define GOODBYE_TURNS   64
 
 struct user_connections {
     uid_t uid;
@@ -29,6 +30,7 @@ struct api_server {
     struct MHD_Daemon *http;
     struct user_connections users[USERS_MAX];
     struct api_request *waiting; /* suspended, to be answered when the server goes */
+    bool going;
 };
 
 struct api_request {
@@ -132,7 +134,7 @@ static void answer(struct api_request *request, int status, struct MHD_Response 
 void api_reply(struct api_request *request, int status, json_t *body)
 {
     static char out_of_memory[] = "{\"error\": {\"code\": \"internal\", \"message\": \"out of memory\"}}\n";
-    char *text = body ? json_dumps(body, JSON_COMPACT | JSON_REAL_PRECISION(10)) : NULL;
+    char *text = body ? json_dumps(body, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
     struct MHD_Response *response =
         text ? MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE)
              : MHD_create_response_from_buffer(strlen(out_of_memory), out_of_memory, MHD_RESPMEM_PERSISTENT);
@@ -223,6 +225,10 @@ static const struct api_route *find_route(const struct api_server *server, const
 
 static void dispatch(struct api_request *request)
 {
+    if (request->server->going) {
+        api_reply_error(request, 503, "the daemon is going down");
+        return;
+    }
     if (request->too_large) {
         api_reply_error(request, 413, "the body is larger than %zu bytes", request->server->options.body_max_bytes);
         return;
@@ -320,8 +326,8 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
 
 static bool somebody_listens(const struct sockaddr_un *address)
 {
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool alive = fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof *address) == 0;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool alive = fd >= 0 && (connect(fd, (const struct sockaddr *)address, sizeof *address) == 0 || errno == EAGAIN);
     if (fd >= 0)
         close(fd);
     return alive;
@@ -392,14 +398,22 @@ int api_server_create(const struct api_server_options *options, struct fault *fa
     return 0;
 }
 
+/* Lets go out what can go out at once. */
+static void say_goodbye(struct api_server *server)
+{
+    for (int i = 0; i < GOODBYE_TURNS && (i == 0 || api_server_timeout_ms(server) == 0); i++)
+        MHD_run(server->http);
+}
+
 void api_server_destroy(struct api_server *server)
 {
     if (!server)
         return;
     remove_socket(server);
+    server->going = true;
     while (server->waiting)
         api_reply_error(server->waiting, 503, "the daemon is going down");
-    MHD_run(server->http);
+    say_goodbye(server);
     MHD_stop_daemon(server->http);
     free(server);
 }

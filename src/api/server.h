@@ -22,7 +22,8 @@ struct api_route {
     const char *path;   /* "/v1/tasks/{id}/cancel": {id} stands for a decimal number above 0 */
     /*
      * Answers with one of api_reply_*, at once or later: until then the connection waits. It is answered in any case
-     * when the server is destroyed. The request lives until it is answered.
+     * when the server is destroyed. The request lives until it is answered. An answer given later goes out with the
+     * next api_server_run.
      */
     void (*handle)(void *context, struct api_request *request);
 };
@@ -44,7 +45,7 @@ struct api_server_options {
  */
 int api_server_create(const struct api_server_options *options, struct fault *fault, struct api_server **ret_server);
 
-/* Answers what still waits with 503, closes and removes the socket. NULL is fine. */
+/* Answers what still waits and what still comes with 503, closes and removes the socket. NULL is fine. */
 void api_server_destroy(struct api_server *server);
 
 int api_server_fd(const struct api_server *server);

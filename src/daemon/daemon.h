@@ -94,6 +94,11 @@ struct daemon {
     int64_t smact_n;
 };
 
+/* ---- main.c ---- */
+
+/* In the next turn of the loop, what was answered outside of a request's handler goes out. */
+void daemon_serve_soon(struct daemon *daemon);
+
 /* ---- driver.c ---- */
 
 int64_t daemon_now_us(struct daemon *daemon);

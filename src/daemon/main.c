@@ -42,6 +42,12 @@ static void on_server_time(uv_timer_t *timer)
     turn_server(timer->data);
 }
 
+void daemon_serve_soon(struct daemon *daemon)
+{
+    if (!daemon->stopping)
+        uv_timer_start(&daemon->server_timer, on_server_time, 0, 0);
+}
+
 static void on_server_ready(uv_poll_t *poll, int status, int events)
 {
     turn_server(poll->data);
@@ -116,7 +122,8 @@ static int open_log(struct daemon *daemon, struct fault *fault)
     if (r < 0)
         return r;
     daemon->next_id = last_task + 1;
-    daemon->clock_offset_us = clock_wall_us() - clock_monotonic_us();
+    int64_t wall_us = clock_wall_us(), begin_us = wall_us > daemon->last_us ? wall_us : daemon->last_us;
+    daemon->clock_offset_us = begin_us - clock_monotonic_us();
     r = store_replay(daemon->store, policy_find, on_replayed, daemon, fault);
     if (r == -ENOMEM && !*fault->text)
         return fault_set(fault, ENOMEM, "out of memory");
@@ -138,6 +145,7 @@ static void stop(struct daemon *daemon)
 {
     daemon->stopping = true;
     waiters_tell(daemon, 0, NULL);
+    uv_poll_stop(&daemon->server_poll);
     api_server_destroy(daemon->server);
     daemon->server = NULL;
     for (const struct task *task = core_next_task(daemon->core, 0); task;

@@ -1,6 +1,7 @@
 /* The routes of docs/protocol.md, but for submit. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -112,6 +113,17 @@ static bool is_live_word(const char *word)
     return strcmp(word, "PENDING") == 0 || strcmp(word, "RUNNING") == 0 || strcmp(word, "COMPLETING") == 0;
 }
 
+/* So that a limit counts this user's tasks; a name that the system no longer knows still finds its tasks by name. */
+static void filter_by_user(const char *name, struct store_ended_filter *filter)
+{
+    struct passwd entry, *found = NULL;
+    char space[4096];
+    if (!name || getpwnam_r(name, &entry, space, sizeof space, &found) != 0 || !found)
+        return;
+    filter->of_uid = true;
+    filter->uid = found->pw_uid;
+}
+
 static void route_list(void *context, struct api_request *request)
 {
     struct daemon *daemon = context;
@@ -129,6 +141,7 @@ static void route_list(void *context, struct api_request *request)
         api_reply_error(request, 400, "state=%.40s limit=%.20s: cannot make sense of it", state, limit ? limit : "");
         return;
     }
+    filter_by_user(list.user, &filter);
     if (!ended && !one_done)
         list_live(daemon, &list, all || live ? NULL : state);
     if ((all || ended || one_done) && store_list_ended(daemon->store, &filter, on_ended, &list, &fault) < 0) {
@@ -263,7 +276,7 @@ static void on_waited_enough(uv_timer_t *timer)
     if (record)
         reply_task(waiter->request, record);
     unlink_waiter(daemon, waiter);
-    api_server_run(daemon->server);
+    daemon_serve_soon(daemon);
 }
 
 void waiters_tell(struct daemon *daemon, uint64_t task, const json_t *record)
@@ -275,6 +288,7 @@ void waiters_tell(struct daemon *daemon, uint64_t task, const json_t *record)
         if (record)
             reply_task(waiter->request, json_incref((json_t *)(uintptr_t)record));
         unlink_waiter(daemon, waiter);
+        daemon_serve_soon(daemon);
     }
 }
 

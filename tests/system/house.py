@@ -1,0 +1,311 @@
+"""A house of one's own: pretend GPUs and a collocd in a temporary folder, gone without a trace when the test is over.
+
+Nothing here sleeps a fixed time: what is waited for is asked for again and again, with a bound, or wakes us.
+"""
+
+import http.client
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+BUILD = os.environ.get("COLLOC_BUILD", os.path.join(os.path.dirname(__file__), "..", "..", "build"))
+PROGRAMS = {
+    "collocd": "src/daemon/collocd", "shim": "src/exec/colloc-shim", "colloc": "src/cli/colloc",
+    "emulator": "emulator/colloc-emulator", "pretend-train": "emulator/colloc-pretend-train",
+}
+LIMIT_S = 60  # for anything to happen at all, on a busy machine and with sanitizers
+LIVE = ("PENDING", "RUNNING", "COMPLETING")
+MIB = 1 << 20
+
+
+def program(name):
+    return os.path.abspath(os.path.join(BUILD, PROGRAMS[name]))
+
+
+def until(condition, what="it", limit_s=LIMIT_S):
+    """The first value of `condition` that is true."""
+    end = time.monotonic() + limit_s
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"{what} did not happen within {limit_s} s")
+        time.sleep(0.005)
+
+
+def read(path, mode="r"):
+    with open(path, mode, **({} if "b" in mode else {"errors": "replace"})) as file:
+        return file.read()
+
+
+def is_alive(pid):
+    """Zombies are not."""
+    try:
+        return read(f"/proc/{pid}/stat").rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def processes_with(text):
+    """The processes in whose environment or command line the text is."""
+    found, needle = [], text.encode()
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        try:
+            if needle in read(f"/proc/{name}/environ", "rb") or needle in read(f"/proc/{name}/cmdline", "rb"):
+                found.append(int(name))
+        except OSError:
+            pass
+    return [pid for pid in found if is_alive(pid)]
+
+
+class Connection(http.client.HTTPConnection):
+    def __init__(self, path, timeout=LIMIT_S):
+        super().__init__("colloc", timeout=timeout)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+class Reply:
+    def __init__(self, status, headers, data):
+        self.status, self.headers, self.data = status, headers, data
+
+    @property
+    def json(self):
+        return json.loads(self.data)
+
+    @property
+    def message(self):
+        return self.json["error"]["message"]
+
+
+class House(unittest.TestCase):
+    gpus = "4xA100-40GB"
+    speed = 100
+    settings = {}
+    daemon_prefix = ()  # a command that runs collocd in another way, as another user
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="colloc-house-")
+        os.chmod(self.folder, 0o755)
+        self.addCleanup(self.tear_down_house)
+        self.socket, self.state, self.work = (os.path.join(self.folder, name) for name in ("s", "state", "work"))
+        os.mkdir(self.work)
+        self.env = {
+            "PATH": os.path.dirname(program("emulator")) + ":" + os.environ["PATH"],
+            "LD_LIBRARY_PATH": os.path.dirname(program("emulator")),
+            "COLLOC_EMULATOR": os.path.join(self.folder, "gpus"), "COLLOC_SOCKET": self.socket,
+            "HOME": self.work, "LC_ALL": "C.UTF-8", "COLLOC_HOUSE": self.folder,
+        }
+        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
+            if name in os.environ:
+                self.env[name] = os.environ[name]
+        self.process, self.log, self.log_news = None, [], threading.Condition()
+        self.emulator("create", "--gpus", self.gpus, "--speed", str(self.speed), self.env["COLLOC_EMULATOR"])
+        self.start()
+
+    def tear_down_house(self):
+        """Everything that was started goes, and says so first when that was not to be expected."""
+        if self.process and self.process.poll() is None:
+            for task in self.tasks():
+                self.request("POST", f"/v1/tasks/{task['id']}/cancel")
+            self.stop(signal.SIGKILL)
+        until(lambda: not self.kill_all(), "the end of all processes")
+        shutil.rmtree(self.folder, onerror=lambda *_: None)
+        self.assertFalse(os.path.exists(self.folder))
+
+    def kill_all(self):
+        left = processes_with(self.folder)
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        return left
+
+    # ---- the daemon ----
+
+    def command(self, **settings):
+        given = {"socket": self.socket, "state-dir": self.state, "shim": program("shim"), "sample-period": "100ms",
+                 "settle": "200ms", "settle-max": "2s", "window": "900ms", **self.settings, **settings}
+        return [*self.daemon_prefix, program("collocd"),
+                *(f"--{key.replace('_', '-')}={value}" for key, value in given.items())]
+
+    def start(self, **settings):
+        """collocd, answering."""
+        self.process = subprocess.Popen(self.command(**settings), env=self.env, cwd=self.folder, text=True,
+                                        errors="replace", stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        reader = threading.Thread(target=self.read_log, args=(self.process,), daemon=True)
+        self.process.reader = reader
+        reader.start()
+        self.wait_log("listening on")
+
+    def read_log(self, process):
+        for line in process.stderr:
+            with self.log_news:
+                self.log.append(line.rstrip("\n"))
+                self.log_news.notify_all()
+        with self.log_news:
+            self.log_news.notify_all()
+        process.stderr.close()
+
+    def wait_log(self, pattern, since=0):
+        """A line of this or an earlier daemon of the house; each line is found once unless `since` is given."""
+        def find():
+            for i in range(max(since, getattr(self, "log_seen", 0)), len(self.log)):
+                if re.search(pattern, self.log[i]):
+                    self.log_seen = i + 1
+                    return self.log[i]
+            return None
+        with self.log_news:
+            found = self.log_news.wait_for(lambda: find() or not self.process.reader.is_alive(), LIMIT_S)
+        self.assertIsInstance(found, str, f"no '{pattern}' in the daemon's log:\n" + "\n".join(self.log[-30:]))
+        return found
+
+    def run_daemon(self, **settings):
+        """One that is expected to give up: its exit status and last words."""
+        done = subprocess.run(self.command(**settings), env=self.env, cwd=self.folder, capture_output=True, text=True,
+                              timeout=LIMIT_S, check=False)
+        return done.returncode, done.stderr
+
+    def stop(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        status = self.process.wait(LIMIT_S)
+        self.process.reader.join(LIMIT_S)
+        if how != signal.SIGKILL:
+            self.assertEqual(status, 0, "\n".join(self.log[-40:]))
+        return status
+
+    def restart(self, how=signal.SIGTERM, **settings):
+        self.stop(how)
+        self.start(**settings)
+
+    # ---- requests ----
+
+    def request(self, method, path, body=None, headers=None, timeout=LIMIT_S):
+        connection = Connection(self.socket, timeout)
+        try:
+            data = json.dumps(body) if isinstance(body, (dict, list)) else body
+            connection.request(method, path, data, headers or {})
+            reply = connection.getresponse()
+            return Reply(reply.status, reply.headers, reply.read())
+        finally:
+            connection.close()
+
+    def get(self, path):
+        reply = self.request("GET", path)
+        self.assertEqual(reply.status, 200, reply.data)
+        return reply.json
+
+    def body(self, script="true", **members):
+        environment = {**self.env, **members.pop("environment", {})}
+        return {"script": "#!/bin/bash\n" + script + "\n", "cwd": self.work, "environment": environment, **members}
+
+    def submit(self, script="true", **members):
+        """The id."""
+        reply = self.request("POST", "/v1/tasks", self.body(script, **members))
+        self.assertEqual(reply.status, 201, reply.data)
+        return reply.json["id"]
+
+    def train(self, mib=2000, seconds=100, options="", **members):
+        """A pretend training of so many emulated seconds."""
+        return self.submit(f"exec colloc-pretend-train --memory-mib={mib} --seconds={seconds} --ramp-seconds=5 {options}",
+                           **members)
+
+    def refused(self, status, *words, body=None, path="/v1/tasks", method="POST", **members):
+        """What is not accepted, and that the answer names what and where."""
+        reply = self.request(method, path, self.body(**members) if body is None else body)
+        self.assertEqual(reply.status, status, reply.data[:500])
+        for word in words:
+            self.assertIn(word, reply.message)
+        return reply
+
+    def task(self, task):
+        return self.get(f"/v1/tasks/{task}")["task"]
+
+    def tasks(self, query="state=live"):
+        return self.get("/v1/tasks?" + query)["tasks"]
+
+    def act(self, verb, task):
+        return self.request("POST", f"/v1/tasks/{task}/{verb}")
+
+    def wait(self, task, state=None, limit_s=LIMIT_S):
+        """The task once it has ended."""
+        end = time.monotonic() + limit_s
+        while True:
+            found = self.get(f"/v1/tasks/{task}/wait?timeout_s=5")["task"]
+            if found["state"] not in LIVE:
+                break
+            self.assertLess(time.monotonic(), end, found)
+        if state:
+            self.assertEqual(found["state"], state, (found, self.output(task, "stderr")))
+        return found
+
+    def wait_state(self, task, state):
+        return until(lambda: next((t for t in [self.task(task)] if t["state"] == state), None),
+                     f"state {state} of task {task}")
+
+    def output(self, task, stream="stdout", **query):
+        text = "".join(f"&{key}={value}" for key, value in query.items())
+        reply = self.request("GET", f"/v1/tasks/{task}/log?stream={stream}{text}")
+        self.assertEqual(reply.status, 200, reply.data)
+        return reply.data.decode(errors="replace")
+
+    def gpu(self, index=0):
+        return self.get("/v1/gpus")["gpus"][index]
+
+    def wait_gpu(self, condition, index=0, what="that state of the GPU"):
+        return until(lambda: next((g for g in [self.gpu(index)] if condition(g)), None), what)
+
+    # ---- programs ----
+
+    def colloc(self, *arguments, code=0, text=None, prefix=(), **env):
+        done = subprocess.run([*prefix, program("colloc"), *arguments], env={**self.env, **env}, cwd=self.work, input=text,
+                              text=True, errors="replace", capture_output=True, timeout=LIMIT_S, check=False)
+        if code is not None:
+            self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def emulator(self, *arguments):
+        subprocess.run([program("emulator"), *arguments], env=self.env, check=True, timeout=LIMIT_S)
+
+    def write(self, name, text):
+        path = os.path.join(self.work, name)
+        with open(path, "w" if isinstance(text, str) else "wb") as file:
+            file.write(text)
+        return path
+
+    def read(self, name):
+        return read(os.path.join(self.work, name))
+
+    def read_if(self, name):
+        return self.read(name) if os.path.exists(os.path.join(self.work, name)) else ""
+
+    def wait_file(self, name):
+        """What a task has written there."""
+        return until(lambda: self.read_if(name), f"text in {name}")
+
+    def wait_gone(self, pid):
+        try:
+            pidfd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return
+        with os.fdopen(pidfd, "rb", closefd=True) as file:
+            poll = select.poll()
+            poll.register(file, select.POLLIN)
+            self.assertTrue(poll.poll(LIMIT_S * 1000), f"process {pid} goes on")

@@ -1,0 +1,206 @@
+"""A task's way from submit to its end, as its user sees it."""
+
+import json
+import os
+import unittest
+
+from house import Connection, House, is_alive, read, until
+
+
+class Life(House):
+    def test_submit_run_complete(self):
+        script = self.write("job.sh", "#!/bin/bash\n#COLLOC --name=first --gpus=2\necho out $1 $2\necho err >&2\nexit 0\n")
+        done = self.colloc("submit", "--wait", script, "a b", "c")
+        self.assertIn("Submitted task 1", done.stdout)
+        task = self.task(1)
+        self.assertEqual((task["state"], task["exit_code"], task["name"], task["gpus_requested"]),
+                         ("COMPLETED", 0, "first", 2))
+        self.assertEqual(self.output(1), "out a b c\n")
+        self.assertEqual(self.output(1, "stderr"), "err\n")
+        self.assertEqual(self.colloc("logs", "1").stdout, "out a b c\n")
+        self.assertIn("COMPLETED", self.colloc("history").stdout)
+        self.assertEqual([event["event"] for event in task["events"]],
+                         ["SUBMIT", "PLACE", "STARTED", "EXITED", "END"])
+
+    def test_exit_codes_and_signals(self):
+        failed, killed = self.submit("exit 7"), self.submit("kill -SEGV $$")
+        self.assertEqual(self.wait(failed, "FAILED")["exit_code"], 7)
+        self.assertEqual(self.wait(failed)["reason"], "NonZeroExitCode")
+        killed = self.wait(killed, "FAILED")
+        self.assertEqual((killed["signal"], killed["reason"], killed["exit_code"]), (11, "RaisedSignal", None))
+        self.assertEqual(self.colloc("wait", str(failed), code=None).returncode, 7)
+
+    def test_wait_answers_at_the_end_or_in_time(self):
+        task = self.submit(f"read < {self.work}/go")
+        os.mkfifo(self.work + "/go")
+        self.assertIn(self.get(f"/v1/tasks/{task}/wait?timeout_s=0.05")["task"]["state"], ("PENDING", "RUNNING"))
+        self.wait_state(task, "RUNNING")
+        self.write("go", "\n")
+        self.wait(task, "COMPLETED")
+
+    def test_script_and_summary_stay_as_at_submit(self):
+        script = self.write("job.sh", "#!/bin/bash\n#COLLOC --summary=model.txt --batch=4 --hold\necho before\n")
+        summary = self.write("model.txt", read(os.path.join(os.path.dirname(__file__), "..", "data", "summaries",
+                                                            "torchinfo_columns.txt")))
+        self.colloc("submit", script)
+        estimate = self.task(1)["estimate_mib"]
+        self.assertGreater(estimate, 0)
+        self.write("job.sh", "#!/bin/bash\necho after\n")
+        os.unlink(summary)
+        self.restart()
+        self.assertEqual(self.task(1)["estimate_mib"], estimate)
+        self.colloc("release", "1")
+        self.wait(1, "COMPLETED")
+        self.assertEqual(self.output(1), "before\n")
+
+    def test_runs_where_and_as_it_was_submitted(self):
+        os.mkdir(self.work + "/there")
+        task = self.submit('pwd; umask; echo "$GREETING"; echo $CUDA_VISIBLE_DEVICES; echo "$COLLOC_TASK_ID"; env | wc -l',
+                           cwd=self.work + "/there", umask=0o27, gpus=2, environment={"GREETING": "h\u00e9 'o'\nb"})
+        self.wait(task, "COMPLETED")
+        lines = self.output(task).splitlines()
+        self.assertEqual(lines[:4], [self.work + "/there", "0027", "h\u00e9 'o'", "b"])
+        uuids = [gpu["uuid"] for gpu in self.get("/v1/gpus")["gpus"]]
+        self.assertEqual(len(set(lines[4].split(",")) & set(uuids)), 2)
+        self.assertEqual(lines[5], str(task))
+
+    def test_output_files(self):
+        task = self.submit("echo one; echo two >&2", output="out-%j.txt", error="err-%j.txt")
+        both = self.submit("echo one; echo two >&2", output="both.txt")
+        self.wait(task, "COMPLETED")
+        self.wait(both, "COMPLETED")
+        self.assertEqual((self.read(f"out-{task}.txt"), self.read(f"err-{task}.txt")), ("one\n", "two\n"))
+        self.assertEqual(sorted(self.read("both.txt").splitlines()), ["one", "two"])
+        self.assertEqual(self.output(task, "stderr"), "two\n")
+
+    def test_what_cannot_start_says_why(self):
+        for members, word in (({"cwd": "/no/such/folder"}, "/no/such/folder"), ({"output": "/no/such/x"}, "/no/such/x")):
+            task = self.wait(self.submit("true", **members), "FAILED")
+            self.assertEqual((task["reason"], task["failure"]), ("Launch", "launch"))
+            self.assertIn(word, task["reason_text"])
+        reply = self.request("POST", "/v1/tasks", {**self.body(), "script": "#!/no/such/interpreter\n"})
+        self.assertEqual(self.wait(reply.json["id"], "FAILED")["reason"], "Launch")
+
+    def test_many_at_once_each_once(self):
+        ids = [self.submit("echo $COLLOC_TASK_ID >> ran") for _ in range(30)]
+        for task in ids:
+            self.wait(task, "COMPLETED")
+        self.assertEqual(sorted(map(int, self.read("ran").split())), ids)
+
+
+class Ending(House):
+    TREE = """
+        trap '' TERM
+        (setsid bash -c 'trap "" TERM; echo $BASHPID >> pids; while :; do sleep 1000; done' &)
+        (setsid bash -c 'echo $BASHPID >> pids; exec sleep 1000' &) &
+        echo $$ >> pids
+        while :; do sleep 1000; done"""
+
+    def tree(self, **members):
+        task = self.submit(self.TREE, **members)
+        pids = self.until_lines("pids", 3)
+        self.wait_state(task, "RUNNING")
+        return task, pids
+
+    def until_lines(self, name, n):
+        return list(map(int, until(lambda: (lambda w: w if len(w) >= n else None)(self.read_if(name).split()),
+                                   f"{n} lines in {name}")))
+
+    def test_cancel_ends_the_whole_tree(self):
+        task, pids = self.tree(grace_s=0.2)
+        self.assertEqual(self.act("cancel", task).status, 200)
+        ended = self.wait(task, "CANCELLED")
+        self.assertEqual((ended["reason"], ended["signal"]), ("Cancelled", 9))
+        self.assertEqual([pid for pid in pids if is_alive(pid)], [])
+
+    def test_what_waits_is_answered_when_the_daemon_goes(self):
+        task = self.submit("while :; do sleep 0.01; done")
+        waiting = [Connection(self.socket) for _ in range(5)]
+        for connection in waiting:
+            connection.request("GET", f"/v1/tasks/{task}/wait")
+        self.wait_state(task, "RUNNING")
+        self.restart()
+        for connection in waiting:
+            self.assertEqual(connection.getresponse().status, 503)
+            connection.close()
+        self.assertEqual(self.task(task)["state"], "RUNNING")
+
+    def test_cancel_is_polite_first(self):
+        task = self.submit("trap 'echo saved; exit 3' TERM; echo ready > ready; while :; do sleep 0.01; done", grace_s=50)
+        self.wait_file("ready")
+        self.act("cancel", task)
+        self.assertEqual(self.wait(task, "CANCELLED")["exit_code"], 3)
+        self.assertEqual(self.output(task), "saved\n")
+
+    def test_cancel_of_what_waits_is_held_or_has_ended(self):
+        blockers = [self.train(30000, 1e6, exclusive=True) for _ in range(4)]
+        waiting, held = self.submit(), self.submit(hold=True)
+        for task in blockers:
+            self.wait_state(task, "RUNNING")
+        self.assertEqual(self.task(held)["reason"], "JobHeldUser")
+        for task in (waiting, held):
+            self.assertEqual(self.act("cancel", task).json["task"]["state"], "CANCELLED")
+            self.assertEqual(self.act("cancel", task).status, 409)
+            self.assertEqual(self.task(task)["attempts"], 0)
+        self.assertEqual(self.act("cancel", 99).status, 404)
+        self.assertEqual(self.act("hold", blockers[0]).status, 409)
+
+    def test_hold_and_release(self):
+        task = self.submit("echo ran", hold=True)
+        other = self.submit("echo other")
+        self.wait(other, "COMPLETED")
+        self.assertEqual(self.task(task)["state"], "PENDING")
+        self.assertEqual(self.act("release", task).status, 200)
+        self.assertEqual(self.act("release", task).status, 409)
+        self.wait(task, "COMPLETED")
+
+    def test_time_limit(self):
+        task, pids = self.tree(grace_s=0.1, time_limit_s=0.5)
+        ended = self.wait(task, "TIMEOUT")
+        self.assertEqual(ended["reason"], "TimeLimit")
+        self.assertEqual([pid for pid in pids if is_alive(pid)], [])
+        self.assertGreaterEqual(ended["exec_s"], 0.5)
+
+    def test_what_a_task_leaves_behind_goes_with_it(self):
+        task = self.submit("(setsid sleep 1000 & echo $! > left); exit 0")
+        self.wait(task, "COMPLETED")
+        self.assertFalse(is_alive(int(self.read("left"))))
+
+
+class Seen(House):
+    def test_the_cli_over_everything(self):
+        for _ in range(3):
+            self.train(3000, 1e6)
+        self.submit(gpus=4, exclusive=True)
+        self.wait_state(1, "RUNNING")
+        queue = json.loads(self.colloc("queue", "--json").stdout)["tasks"]
+        self.assertEqual([task["id"] for task in queue], [1, 2, 3, 4])
+        self.assertIn("PENDING", self.colloc("queue").stdout)
+        self.assertIn("GPU", self.task(4)["reason_text"])
+        gpus = json.loads(self.colloc("gpus", "--json").stdout)["gpus"]
+        self.assertEqual(len(gpus), 4)
+        self.wait_gpu(lambda gpu: gpu["mem_used_mib"] >= 3000 and (gpu["smact_window"] or 0) > 0)
+        self.wait_gpu(lambda gpu: [t["mem_used_mib"] >= 3000 for t in gpu["tasks"]] == [True])
+        self.assertEqual(json.loads(self.colloc("show", "1", "--json").stdout)["id"], 1)
+        self.colloc("cancel", "1", "2", "3", "4")
+        self.wait(1, "CANCELLED")
+
+    def test_lists(self):
+        done = [self.submit() for _ in range(5)] + [self.submit("exit 1")]
+        for task in done:
+            self.wait(task)
+        held = self.submit(hold=True)
+        ids = lambda query: [task["id"] for task in self.tasks(query)]
+        self.assertEqual(ids("state=live"), [held])
+        self.assertEqual(ids("state=PENDING"), [held])
+        self.assertEqual(ids("state=FAILED"), [done[-1]])
+        self.assertEqual(sorted(ids("state=all")), done + [held])
+        self.assertEqual(len(ids("state=ended&limit=2")), 2)
+        user = self.task(held)["user"]
+        self.assertEqual(len(ids(f"state=ended&limit=3&user={user}")), 3)
+        self.assertEqual(ids("state=all&user=nobody-of-that-name"), [])
+        self.assertGreater(self.task(held)["submitted_at"] % 1 + self.task(done[0])["submitted_at"] % 1, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
