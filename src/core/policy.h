@@ -43,8 +43,7 @@ struct placement_query {
 /* 0 when placed; the positive answers say why not. */
 enum placement_answer {
     PLACE_NOW = 0,
-    PLACE_WAIT,       /* not now: see the verdicts */
-    PLACE_NEVER_FITS, /* not on this machine as it is */
+    PLACE_WAIT, /* not now: see the verdicts */
 };
 
 struct policy {

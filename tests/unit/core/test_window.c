@@ -44,6 +44,8 @@ static void entries_survive_growing_round_the_corner(void **state)
     for (int i = 40; i < 200; i++)
         window_add(&window, i, 1000, reading_of(i));
     assert_mean(&window, 0, 1, (20.0 + 199.0) / 2);
+    window_add(&window, 1045, 1000, reading_of(0)); /* the oldest are still in front: up to 45 they go */
+    assert_int_equal(window.count, 155);
     window_fini(&window);
 }
 
