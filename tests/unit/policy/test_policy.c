@@ -116,6 +116,16 @@ static void ties_go_to_the_lower_index(void **state)
     assert_chooses(&policy_mug, 0);
 }
 
+static void equally_active_gpus_are_told_apart_by_memory(void **state)
+{
+    settle_in(0, 10, 0.3);
+    settle_in(1, 20, 0.3);
+    settle_in(2, 5, 0.3);
+    settle_in(3, 15, 0.3);
+    assert_chooses(&policy_mug, 1);
+    assert_chooses(&policy_lug, 2);
+}
+
 static void several_gpus_are_the_best_ones_all_different_or_none(void **state)
 {
     settle_in(0, 30, 0.5);
@@ -273,6 +283,7 @@ int main(void)
         cmocka_unit_test_setup(each_policy_has_its_order, idle_machine),
         cmocka_unit_test_setup(round_robin_goes_round, idle_machine),
         cmocka_unit_test_setup(ties_go_to_the_lower_index, idle_machine),
+        cmocka_unit_test_setup(equally_active_gpus_are_told_apart_by_memory, idle_machine),
         cmocka_unit_test_setup(several_gpus_are_the_best_ones_all_different_or_none, idle_machine),
         cmocka_unit_test_setup(a_choice_leaves_the_view_alone, idle_machine),
         cmocka_unit_test_setup(what_bars_a_gpu_comes_before_what_it_has, idle_machine),
