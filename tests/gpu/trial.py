@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The main job on a real GPU: collocd, the CLI and real PyTorch tasks. Prints one JSON object, with what was seen.
 
-    tests/gpu/trial.py PROGRAMS [OUTPUT]
+    tests/gpu/trial.py PROGRAMS [OUTPUT [PART ...]]
 
 PROGRAMS is a folder with collocd, colloc and colloc-shim (scripts/bundle makes one). Needs a GPU, its driver and a python3 with
 PyTorch; changes no setting of the GPU.
@@ -49,7 +49,7 @@ class House:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def colloc(self, *arguments, check=True):
-        done = subprocess.run([f"{self.programs}/colloc", "--socket", self.socket, *arguments], capture_output=True, text=True)
+        done = subprocess.run([f"{self.programs}/colloc", "--socket", self.socket, *arguments], capture_output=True, text=True, timeout=120)
         if check and done.returncode:
             raise RuntimeError(f"colloc {arguments}: {done.stderr}")
         return done.stdout
@@ -60,7 +60,7 @@ class House:
         return json.loads(out)["id"], before
 
     def show(self, task):
-        return json.loads(self.colloc("show", str(task), "--json"))["task"]
+        return json.loads(self.colloc("show", str(task), "--json"))
 
     def wait(self, *tasks):
         self.colloc("wait", *[str(task) for task in tasks], check=False)
@@ -78,9 +78,10 @@ def brief(task):
     return {key: task[key] for key in keys}
 
 
-def driver_processes():
-    out = subprocess.run(["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"], capture_output=True, text=True).stdout
-    return out.split("\n")
+def nvidia_smi(query):
+    if not shutil.which("nvidia-smi"):
+        return None
+    return subprocess.run(["nvidia-smi", query, "--format=csv,noheader,nounits"], capture_output=True, text=True).stdout.splitlines()
 
 
 def one_training(programs):
@@ -90,7 +91,7 @@ def one_training(programs):
     while house.show(task)["state"] in ("PENDING", "RUNNING"):
         gpu = house.gpus()[0]
         samples.append({key: gpu[key] for key in ("mem_used_mib", "smact", "smocc", "dram_active", "utilisation", "power_w")})
-        samples[-1]["driver_processes"] = driver_processes() if len(samples) % 10 == 5 else None
+        samples[-1]["driver_processes"] = nvidia_smi("--query-compute-apps=pid,used_memory") if len(samples) % 10 == 5 else None
         time.sleep(0.5)
     lines = house.lines(task)
     result = {"task": brief(house.show(task)), "own_words": lines, "submit_to_first_line_s": lines[0]["at"] - before, "samples": samples}
@@ -170,10 +171,32 @@ def together(programs, how, policy, count, model, batch):
     return result
 
 
+def cost(programs):
+    """What looking at the GPUs costs: processor time of an idle collocd, by how often it looks."""
+    result = {}
+    for period, seconds in (("1s", 30), ("100ms", 20)):
+        house = House(programs, sample_period=period)
+        time.sleep(2)
+        before, began = processor_s(house.process.pid), time.monotonic()
+        time.sleep(seconds)
+        result[period] = {"share_of_a_core": (processor_s(house.process.pid) - before) / (time.monotonic() - began)}
+        with open(f"/proc/{house.process.pid}/status") as status:
+            result[period]["memory"] = [line.strip() for line in status if line.startswith(("VmRSS", "RssAnon"))]
+        house.close()
+    return result
+
+
+def processor_s(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def main():
     programs, output = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None
-    seen = {"gpu": subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version,memory.total,compute_mode,mig.mode.current", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()}
+    seen = {"gpu": nvidia_smi("--query-gpu=name,driver_version,memory.total,compute_mode,mig.mode.current")}
     parts = {
+        "cost": lambda: cost(programs),
         "one_training": lambda: one_training(programs),
         "out_of_memory": lambda: out_of_memory(programs),
         "other_failures": lambda: other_failures(programs),
@@ -182,7 +205,9 @@ def main():
         "small_mps": lambda: together(programs, "mps", "magm", 4, "resnet18", 64),
         "small_alone": lambda: together(programs, "streams", "exclusive", 1, "resnet18", 64),
     }
-    for name, part in parts.items():
+    chosen = sys.argv[3:] or list(parts)
+    for name in chosen:
+        part = parts[name]
         began = time.monotonic()
         try:
             seen[name] = part()
