@@ -109,6 +109,9 @@ static const struct option {
     {"margin", FIELD(core.conditions.margin_bytes), set_size, "SIZE", "2GiB", "free memory wanted beyond an estimate"},
     {"window", FIELD(core.window_us), set_period, "TIME", "90s", "activity is averaged over that long"},
     {"sample-period", FIELD(sample_period_us), set_period, "TIME", "1s", "between two looks at the GPUs"},
+    {"gpm-interval", FIELD(gpm_interval_us), set_period, "TIME", "100ms",
+     "SM activity is taken over at least that long; real GPUs want no less than the default, emulated ones do not "
+     "mind"},
     {"settle", FIELD(core.settle_us), set_period, "TIME", "10s",
      "a task's memory that has not grown for so long has settled; until then its GPU takes nobody else"},
     {"settle-max", FIELD(core.settle_max_us), set_period, "TIME", "60s", "but no longer than that"},
@@ -139,6 +142,7 @@ void config_defaults(struct config *config)
         .sharing = SHARING_STREAMS,
         .core = core_settings_default(),
         .sample_period_us = SECOND_US,
+        .gpm_interval_us = 100 * MS_US,
         .history_us = 90 * 86400 * SECOND_US,
         .log_level = LOG_LEVEL_INFO,
     };

@@ -19,7 +19,7 @@ struct config {
     char estimator[32];     /* of tasks that name none */
     enum sharing sharing;   /* of tasks that name none */
     struct core_settings core;
-    int64_t sample_period_us;
+    int64_t sample_period_us, gpm_interval_us;
     int64_t history_us; /* how long ended tasks are remembered */
     int log_level;
 };

@@ -88,6 +88,7 @@ int sampler_open(struct daemon *daemon, struct fault *fault)
         log_warning("no GPUs: %s", fault->text);
         return tell_core_of_none(daemon);
     }
+    gpu_set_gpm_interval(daemon->gpus, daemon->config.gpm_interval_us);
     daemon->gpu_states = calloc(daemon->gpus->count, sizeof *daemon->gpu_states);
     return daemon->gpu_states ? tell_core(daemon) : fault_set(fault, ENOMEM, "out of memory");
 }

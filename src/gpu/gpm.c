@@ -31,7 +31,7 @@ void gpm_init(struct gpm *gpm, const struct nvml *nvml, nvml_device device, bool
 {
     struct nvml_gpm_support support = {.version = NVML_GPM_SUPPORT_VERSION};
 
-    *gpm = (struct gpm){.is_mig = is_mig, .gpu_instance = gpu_instance};
+    *gpm = (struct gpm){.is_mig = is_mig, .gpu_instance = gpu_instance, .interval_min_us = GPM_INTERVAL_MIN_US};
     if (nvml_call(nvml, gpm_support, device, &support) != NVML_OK || !support.supported)
         return;
     for (int i = 0; i < 2; i++) {
@@ -112,7 +112,7 @@ int gpm_look(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *
 
     if (!gpm->device)
         return NVML_NOT_SUPPORTED;
-    if (!gpm->primed || now_us - gpm->taken_us > GPM_INTERVAL_MIN_US)
+    if (!gpm->primed || now_us - gpm->taken_us > gpm->interval_min_us)
         r = advance(gpm, nvml, scratch, now_us);
     for (int i = 0; i < GPM_METRIC_COUNT; i++)
         *(struct reading *)((char *)sample + metrics[i].offset) = gpm->last[i];

@@ -11,7 +11,7 @@
 
 enum { GPM_METRIC_COUNT = 12 };
 
-/* NVML asks for more than 100 ms between two samples. */
+/* NVML asks for more than 100 ms between two samples of a real GPU. */
 #define GPM_INTERVAL_MIN_US ((int64_t)100000)
 
 struct gpm {
@@ -22,6 +22,7 @@ struct gpm {
     int newest;
     bool primed; /* samples[newest] holds counters, taken at taken_us */
     int64_t taken_us;
+    int64_t interval_min_us;               /* a look sooner repeats the last */
     struct reading last[GPM_METRIC_COUNT]; /* of the latest interval that was long enough */
 };
 

@@ -74,6 +74,9 @@ int gpu_set_open(const char *library_path, struct fault *fault, struct gpu_set *
 
 void gpu_set_close(struct gpu_set *set);
 
+/* Shortens (or lengthens) what GPM means are taken over at least: for emulated GPUs, whose time may be compressed. */
+void gpu_set_gpm_interval(struct gpu_set *set, int64_t interval_min_us);
+
 enum gpu_health {
     GPU_HEALTH_OK,
     GPU_HEALTH_LOST,   /* fell off the bus or needs a reset */
@@ -109,8 +112,9 @@ struct gpu_sample {
     struct reading sm_clock_mhz;
 
     /*
-     * From GPM (Hopper and newer): means over the time since the previous look, at least 0.1 s (a look sooner repeats
-     * the last). Not valid in the first look. For a MIG instance: shares of the GPU instance it is in. Fractions 0..1.
+     * From GPM (Hopper and newer): means over the time since the previous look, at least 0.1 s unless
+     * gpu_set_gpm_interval says otherwise (a look sooner repeats the last). Not valid in the first look. For a MIG
+     * instance: shares of the GPU instance it is in. Fractions 0..1.
      */
     struct reading smact, smocc, gract, dram_active, tensor_active, fp64_active, fp32_active, fp16_active;
     struct reading pcie_tx_bytes_per_s, pcie_rx_bytes_per_s, nvlink_tx_bytes_per_s, nvlink_rx_bytes_per_s;

@@ -304,3 +304,9 @@ void gpu_set_close(struct gpu_set *set)
     free(source->info);
     free(source);
 }
+
+void gpu_set_gpm_interval(struct gpu_set *set, int64_t interval_min_us)
+{
+    for (size_t i = 0; i < set->count; i++)
+        set->source->device[i].gpm.interval_min_us = interval_min_us;
+}

@@ -392,6 +392,11 @@ static void test_gpm_repeats_when_asked_too_soon(void **state)
     w.nvml->gpu[0].busy_us += 50000;
     gpu_set_sample_at(w.set, 0, w.now_us + 50 * MS_US, &w.sample);
     assert_reading(w.sample.smact, 0.5);
+
+    gpu_set_gpm_interval(w.set, 20 * MS_US);
+    w.nvml->time_us += 50000;
+    gpu_set_sample_at(w.set, 0, w.now_us + 50 * MS_US, &w.sample);
+    assert_reading(w.sample.smact, 1);
     world_end(&w);
 }
 
