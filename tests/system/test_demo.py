@@ -1,0 +1,105 @@
+"""scripts/demo on a short trace whose outcome can be worked out by hand."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from house import BUILD, LIMIT_S, processes_with, until
+
+DEMO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "demo")
+SPEED = 1500
+
+# On four GPUs of 40336 MiB: four tasks with 19018 MiB each leave room in numbers for nobody who wants 22978 MiB, but more than the
+# 5 GiB that MAGM asks for, and they are little active. So the fifth crashes beside one of them and gets a GPU when the first is done.
+CALCULABLE = ["0 inception_v3-b128"] * 4 + ["900 xception-b128"]
+FIRST_S, FIFTH_S = 2691.2, 2666.4
+IDEAL_TOTAL_S = FIRST_S + FIFTH_S
+IDEAL_EXEC_S = (4 * FIRST_S + FIFTH_S) / 5
+IDEAL_WAIT_S = (FIRST_S - 900) / 5
+IDLE_W, INCEPTION_W, XCEPTION_W = 50, 85 + 190 * (0.25 * 0.776 + 0.75 * 0.64), 85 + 190 * (0.25 * 0.965 + 0.75 * 0.85)
+IDEAL_MJ = (4 * FIRST_S * INCEPTION_W + FIFTH_S * (XCEPTION_W + 3 * IDLE_W)) / 1e6
+
+
+class Demo(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="demo-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.temporary = os.path.join(self.folder, "tmp")
+        os.mkdir(self.temporary)
+        self.result = os.path.join(self.folder, "out", "result.json")
+
+    def start(self, lines):
+        trace = os.path.join(self.folder, "trace.txt")
+        with open(trace, "w", encoding="utf-8") as file:
+            file.write("\n".join(["# a trace", "arrival_s task", *lines, ""]))
+        return subprocess.Popen([sys.executable, DEMO, f"--trace={trace}", f"--speed={SPEED}", f"--build={BUILD}",
+                                 f"--result={self.result}"], env={**os.environ, "TMPDIR": self.temporary},
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def wait(self, process):
+        """Exit status and output, and that nothing of it lives on."""
+        text, _ = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(processes_with(self.temporary), [])
+        return process.returncode, text
+
+    def trainings(self):
+        return [pid for pid in processes_with(self.temporary) if self.command(pid).startswith(b"colloc-pretend-train")]
+
+    def command(self, pid):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                return file.read()
+        except OSError:
+            return b""
+
+    def assert_little_more(self, value, ideal):
+        """Nothing is faster than by hand; the time it takes to start processes is stretched by SPEED."""
+        self.assertGreaterEqual(value, 0.999 * ideal)
+        self.assertLess(value, 2 * ideal)
+
+    def test_figures(self):
+        status, text = self.wait(self.start(CALCULABLE))
+        self.assertEqual(status, 0, text)
+        self.assertEqual(os.listdir(self.temporary), [])
+        with open(self.result, encoding="utf-8") as file:
+            result = json.load(file)
+        for server, crashes in (("exclusive", 0), ("magm", 1)):
+            with self.subTest(server=server):
+                figures = result[server]
+                self.assertEqual((figures["tasks_completed"], figures["oom"], figures["recovered"], figures["speed"]),
+                                 (5, crashes, crashes, SPEED))
+                self.assert_little_more(figures["total_s"], IDEAL_TOTAL_S)
+                self.assert_little_more(figures["avg_exec_s"], IDEAL_EXEC_S)
+                self.assertAlmostEqual(figures["avg_jct_s"], figures["avg_wait_s"] + figures["avg_exec_s"], delta=0.05 * FIRST_S)
+                self.assertGreaterEqual(figures["energy_mj"], 0.97 * IDEAL_MJ)
+                self.assertLess(figures["energy_mj"], 1.5 * IDEAL_MJ)
+                self.assertGreater(figures["mean_smact"], 0.2)
+                self.assertLess(figures["mean_smact"], 0.64)
+        self.assert_little_more(result["exclusive"]["avg_wait_s"], IDEAL_WAIT_S)
+        self.assertRegex(text, r"OOM crashes +0 +1\n")
+
+    def test_a_task_that_ends_badly(self):
+        process = self.start(CALCULABLE[:1])
+        os.kill(until(self.trainings, "a training")[0], signal.SIGKILL)
+        status, text = self.wait(process)
+        self.assertEqual(status, 1, text)
+        self.assertRegex(text, r"task 1 \(inception_v3-b128\) ended as FAILED")
+        logs = text.rpartition("The logs are in ")[2].strip()
+        self.assertTrue(os.path.exists(os.path.join(logs, "magm", "collocd.log")), text)
+
+    def test_interrupted(self):
+        process = self.start(CALCULABLE)
+        until(self.trainings, "a training")
+        process.send_signal(signal.SIGINT)
+        status, text = self.wait(process)
+        self.assertEqual(status, 130, text)
+        self.assertEqual(os.listdir(self.temporary), [])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
