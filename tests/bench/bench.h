@@ -1,8 +1,12 @@
-/* A measurement is a line on stdout: what, value, unit and the goal, between tabs. scripts/bench makes the table. */
+/*
+ * What the benchmarks share. A measured figure is a line on stdout, tabs between: what, unit, target, median, p99. Each
+ * program is run several times; scripts/bench makes the table and says what was reached.
+ */
 #ifndef COLLOC_TESTS_BENCH_H
 #define COLLOC_TESTS_BENCH_H
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 static inline double bench_now_us(void)
@@ -12,10 +16,29 @@ static inline double bench_now_us(void)
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-/* `goal` is in words, as "under 1 ms"; "" when there is none. */
-static inline void bench_row(const char *what, double value, const char *unit, const char *goal)
+static inline int bench_compare(const void *a, const void *b)
 {
-    printf("%s\t%.3g\t%s\t%s\n", what, value, unit, goal);
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static inline void bench_sort(double *took, size_t n)
+{
+    qsort(took, n, sizeof *took, bench_compare);
+}
+
+/* Of sorted values. */
+static inline double bench_quantile(const double *took, size_t n, double fraction)
+{
+    size_t i = (size_t)(fraction * (double)n);
+    return took[i < n ? i : n - 1];
+}
+
+/* Sorts `took`. `target` is "median < 200" or "p99 < 1000"; "" when there is none. */
+static inline void bench_row(const char *what, const char *unit, const char *target, double *took, size_t n)
+{
+    bench_sort(took, n);
+    printf("%s\t%s\t%s\t%.4g\t%.4g\n", what, unit, target, bench_quantile(took, n, 0.5), bench_quantile(took, n, 0.99));
     fflush(stdout);
 }
 

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""The real collocd over eight emulated GPUs in a temporary folder, under the load that tests/bench/load.c makes.
+
+usage: bench_daemon.py BUILD_FOLDER [starts|cli|queue|idle ...]
+Prints what tests/bench/bench.h describes.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+GPUS = 8
+STARTS = 150
+CLIENTS, QUEUED = 8, 10000
+IDLE_S = 20
+SHORT_RUNS = 20
+
+
+def quantile(values, fraction):
+    values = sorted(values)
+    return values[min(int(fraction * len(values)), len(values) - 1)]
+
+
+def row(what, unit, target, median, p99=None):
+    print("\t".join([what, unit, target, f"{median:.4g}", "" if p99 is None else f"{p99:.4g}"]), flush=True)
+
+
+def row_of(what, unit, target, values):
+    row(what, unit, target, quantile(values, 0.5), quantile(values, 0.99))
+
+
+class House:
+    """A folder with pretend GPUs, and the daemon there."""
+
+    def __init__(self, build):
+        self.build = os.path.abspath(build)
+        self.folder = tempfile.mkdtemp(prefix="colloc-bench-")
+        self.env = {**os.environ, "COLLOC_EMULATOR": os.path.join(self.folder, "gpus"),
+                    "LD_LIBRARY_PATH": os.path.join(self.build, "emulator"),
+                    "COLLOC_SOCKET": os.path.join(self.folder, "socket")}
+        self.run("emulator/colloc-emulator", "create", f"--gpus={GPUS}xA100-40GB", self.env["COLLOC_EMULATOR"])
+        self.daemon = None
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+        shutil.rmtree(self.folder)
+
+    def run(self, program, *arguments):
+        done = subprocess.run([os.path.join(self.build, program), *arguments], env=self.env, check=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        return done.stdout
+
+    def start(self):
+        """Returns the seconds until it answered."""
+        before = time.monotonic()
+        with open(os.path.join(self.folder, "log"), "ab") as log:
+            self.daemon = subprocess.Popen(
+                [os.path.join(self.build, "src/daemon/collocd"), f"--socket={self.env['COLLOC_SOCKET']}",
+                 f"--state-dir={self.folder}/state", f"--shim={self.build}/src/exec/colloc-shim"],
+                env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        while subprocess.run([os.path.join(self.build, "src/cli/colloc"), "info"], env=self.env, check=False,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
+            if self.daemon.poll() is not None or time.monotonic() - before > 30:
+                raise RuntimeError("collocd does not come up")
+        return time.monotonic() - before
+
+    def stop(self):
+        self.daemon.terminate()
+        self.daemon.wait()
+
+    def fill_gpus(self):
+        """Somebody else's memory, so that nothing starts: the newest sample of each GPU has to know of it."""
+        for gpu in range(GPUS):
+            self.run("emulator/colloc-emulator", "set", str(gpu), "foreign-mib=39000")
+        deadline = time.monotonic() + 30
+        while any((gpu["mem_used_mib"] or 0) < 39000
+                  for gpu in json.loads(self.run("src/cli/colloc", "gpus", "--json"))["gpus"]):
+            if time.monotonic() > deadline:
+                raise RuntimeError("the GPUs do not fill")
+
+    def load(self, *arguments):
+        return [[float(word) for word in line.split()]
+                for line in self.run("tests/bench/load", arguments[0], self.env["COLLOC_SOCKET"],
+                                     *(str(argument) for argument in arguments[1:])).splitlines()]
+
+    def resident_mib(self):
+        """RSS and PSS."""
+        with open(f"/proc/{self.daemon.pid}/smaps_rollup", encoding="ascii") as file:
+            kib = {line.split()[0]: int(line.split()[1]) for line in file if line.endswith("kB\n")}
+        return kib["Rss:"] / 1024, kib["Pss:"] / 1024
+
+    def activity(self):
+        """Seconds on a core so far, and how often it went to sleep."""
+        seconds = switches = 0
+        for thread in os.listdir(f"/proc/{self.daemon.pid}/task"):
+            with open(f"/proc/{self.daemon.pid}/task/{thread}/schedstat", encoding="ascii") as file:
+                seconds += int(file.read().split()[0]) / 1e9
+            with open(f"/proc/{self.daemon.pid}/task/{thread}/status", encoding="ascii") as file:
+                switches += sum(int(line.split()[1]) for line in file if line.startswith("voluntary"))
+        return seconds, switches
+
+    def time_ms(self, program, *arguments):
+        before = time.monotonic()
+        self.run(program, *arguments)
+        return (time.monotonic() - before) * 1e3
+
+
+def measure_starts(build):
+    with House(build) as house:
+        row_of("a task that fits: reply to submit until its first instruction", "ms", "p99 <= 50",
+               [line[0] for line in house.load("start", STARTS)])
+
+
+def measure_cli(build):
+    with House(build) as house:
+        row_of("colloc version: a program's start", "ms", "",
+               [house.time_ms("src/cli/colloc", "version") for _ in range(SHORT_RUNS)])
+        row_of("colloc queue, nothing queued", "ms", "",
+               [house.time_ms("src/cli/colloc", "queue") for _ in range(SHORT_RUNS)])
+
+
+def measure_queue(build):
+    """10,000 submitted at once by 8 clients, and what is then."""
+    with House(build) as house:
+        house.fill_gpus()
+        (rate, median_us, p99_us), = house.load("submit", CLIENTS, QUEUED)
+        row(f"durable submits, {CLIENTS} clients, {QUEUED:,} tasks", "/s", "median >= 2000", rate)
+        row("a submit among them, submit to reply", "ms", "", median_us / 1e3, p99_us / 1e3)
+        rss, pss = house.resident_mib()
+        row(f"collocd with {QUEUED:,} queued, resident", "MiB", "median < 40", rss)
+        row("the same, its proportional share (PSS)", "MiB", "", pss)
+        row_of(f"colloc queue, {QUEUED:,} queued", "ms", "",
+               [house.time_ms("src/cli/colloc", "queue") for _ in range(3)])
+        row(f"colloc queue has asked for {QUEUED:,}: resident", "MiB", "median < 40", house.resident_mib()[0])
+        house.stop()
+        row(f"restart with {QUEUED:,} queued, until it answers", "ms", "", house.start() * 1e3)
+        row(f"restarted with {QUEUED:,} queued: resident", "MiB", "median < 40", house.resident_mib()[0])
+
+
+def measure_idle(build):
+    with House(build) as house:
+        house.run("src/cli/colloc", "gpus")
+        before = house.activity()
+        time.sleep(IDLE_S)
+        after = house.activity()
+        row(f"idle collocd, {GPUS} GPUs, one sample a second: of one core", "%", "median < 0.2",
+            (after[0] - before[0]) / IDLE_S * 100)
+        row("the same: goes to sleep", "/s", "", (after[1] - before[1]) / IDLE_S)
+
+
+MEASURES = {"starts": measure_starts, "cli": measure_cli, "queue": measure_queue, "idle": measure_idle}
+
+
+def main():
+    if len(sys.argv) < 2 or any(name not in MEASURES for name in sys.argv[2:]):
+        print(__doc__, file=sys.stderr)
+        return 2
+    for name in sys.argv[2:] or MEASURES:
+        MEASURES[name](sys.argv[1])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
