@@ -37,11 +37,15 @@ static int take_piece(struct reading_place *place, struct client_log *ret_log)
 {
     char path[192];
     struct fault fault = {0};
-    int status, n = snprintf(path, sizeof path, "/v1/tasks/%" PRId64 "/log?stream=%s&offset=%" PRId64, place->id,
-                             place->stream, place->offset);
+    int64_t give_up_us = 0;
+    int r, status,
+        n = snprintf(path, sizeof path, "/v1/tasks/%" PRId64 "/log?stream=%s&offset=%" PRId64, place->id, place->stream,
+                     place->offset);
     if (place->attempt)
         snprintf(path + n, sizeof path - (size_t)n, "&attempt=%d", place->attempt);
-    int r = client_read_log(place->client, path, &fault, &status, ret_log);
+    do
+        r = client_read_log(place->client, path, &fault, &status, ret_log);
+    while ((r < 0 || status == HTTP_UNAVAILABLE) && session_may_come_back(place->client, &give_up_us));
     if (r < 0 || status != 200) {
         complain("%s", fault.text);
         return r < 0 ? EXIT_UNREACHABLE : EXIT_REFUSED;

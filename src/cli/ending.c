@@ -34,8 +34,10 @@ int ending_wait(struct client *client, int64_t id, int64_t deadline_us, json_t *
     for (;;) {
         int64_t left_us = deadline_us - clock_monotonic_us();
         int64_t left_s = left_us <= 0 ? 0 : (left_us + SECOND_US - 1) / SECOND_US;
+        /* The first answer comes at once: from then on a daemon that is away is known to have been there. */
+        int64_t round_s = client_was_answered(client) ? ROUND_S : 0;
         snprintf(path, sizeof path, "/v1/tasks/%" PRId64 "/wait?timeout_s=%" PRId64, id,
-                 left_s < ROUND_S ? left_s : ROUND_S);
+                 left_s < round_s ? left_s : round_s);
         int code = session_call_patiently(client, "GET", path, ret_reply);
         if (code != EXIT_OK || task_has_ended(json_object_get(*ret_reply, "task")))
             return code;

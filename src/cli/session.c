@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "cli/output.h"
 
-enum { AWAY_MAX_S = 60, HTTP_UNAVAILABLE = 503 };
+enum { AWAY_MAX_S = 60 };
 
 int session_open(const struct invocation *invocation, struct client **ret_client)
 {
@@ -42,23 +42,31 @@ int session_call(struct client *client, const char *method, const char *path, co
     return conclude(r, status, &fault, ret_reply);
 }
 
+bool session_may_come_back(const struct client *client, int64_t *give_up_us)
+{
+    if (!client_was_answered(client) || (*give_up_us && clock_monotonic_us() > *give_up_us))
+        return false;
+    if (!*give_up_us) {
+        complain("collocd is away; giving it %d s to come back", AWAY_MAX_S);
+        *give_up_us = clock_monotonic_us() + AWAY_MAX_S * SECOND_US;
+    }
+    nanosleep(&(struct timespec){.tv_nsec = 200 * MS_US * 1000}, NULL);
+    return true;
+}
+
 int session_call_patiently(struct client *client, const char *method, const char *path, json_t **ret_reply)
 {
     struct fault fault = {0};
     int64_t give_up_us = 0;
+    int r, status;
     for (;;) {
-        int status = 0;
+        status = 0;
         *ret_reply = NULL;
-        int r = client_request(client, method, path, NULL, &fault, &status, ret_reply);
+        r = client_request(client, method, path, NULL, &fault, &status, ret_reply);
         bool is_away = r < 0 || status == HTTP_UNAVAILABLE;
-        if (!is_away || !client_was_answered(client) || (give_up_us && clock_monotonic_us() > give_up_us))
+        if (!is_away || !session_may_come_back(client, &give_up_us))
             return conclude(r, status, &fault, ret_reply);
         json_decref(*ret_reply);
-        if (!give_up_us) {
-            complain("collocd is away; giving it %d s to come back", AWAY_MAX_S);
-            give_up_us = clock_monotonic_us() + AWAY_MAX_S * SECOND_US;
-        }
-        nanosleep(&(struct timespec){.tv_nsec = 200 * MS_US * 1000}, NULL);
     }
 }
 

@@ -4,10 +4,13 @@
 #define COLLOC_CLI_SESSION_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "api/client.h"
 #include "cli/command.h"
+
+enum { HTTP_UNAVAILABLE = 503 };
 
 /* EXIT_OK or EXIT_UNREACHABLE. The caller closes the client. */
 int session_open(const struct invocation *invocation, struct client **ret_client);
@@ -20,6 +23,12 @@ int session_call(struct client *client, const char *method, const char *path, co
  * minute to come back.
  */
 int session_call_patiently(struct client *client, const char *method, const char *path, json_t **ret_reply);
+
+/*
+ * After a request that found the daemon away: true, after a pause, when it should be asked again, since it answered
+ * before and its minute is not over. *give_up_us is 0 before the first time, which is said to the user.
+ */
+bool session_may_come_back(const struct client *client, int64_t *give_up_us);
 
 /* session_open, one GET and close. */
 int session_get(const struct invocation *invocation, const char *path, json_t **ret_reply);

@@ -131,11 +131,14 @@ class Wait(CliCase):
         raise ConnectionAbortedError
 
     def test_daemon_is_restarted(self):
-        self.daemon.tasks = [make_task(1, state="COMPLETED"), make_task(2, state="RUNNING")]
-        self.daemon.on_wait = lambda task: task["id"] == 2 and self.stop_daemon(task)
-        with self.start_colloc("wait", "1", "2") as process:
+        def on_wait(task):
+            self.daemon.on_wait = self.stop_daemon
+
+        self.daemon.tasks = [make_task(1, state="RUNNING")]
+        self.daemon.on_wait = on_wait
+        with self.start_colloc("wait", "1") as process:
             self.assertEqual(process.stderr.readline(), "colloc: collocd is away; giving it 60 s to come back\n")
-            self.daemon.tasks[1]["state"] = "COMPLETED"
+            self.daemon.tasks[0]["state"] = "COMPLETED"
             self.daemon.start()
             self.assertEqual(process.communicate(timeout=60)[1], "")
         self.assertEqual(process.returncode, 0)
@@ -203,6 +206,22 @@ class Logs(CliCase):
         done = self.run_colloc("logs", "-f", "1")
         self.assertEqual((done.returncode, done.stdout), (0, "one\ntwo\nlast words\nfrom the start\n"))
         self.assertEqual(done.stderr, "colloc: task 1 was started again: attempt 2\n")
+
+    def test_follow_over_a_restart_of_the_daemon(self):
+        def on_log(task):
+            self.daemon.on_log = lambda task: None
+            self.daemon.stop()
+            raise ConnectionAbortedError
+
+        self.daemon.tasks = [make_task(1, state="RUNNING")]
+        self.daemon.logs = {(1, "stdout"): [b"before and after\n"]}
+        self.daemon.on_log = on_log
+        with self.start_colloc("logs", "-f", "1") as process:
+            self.assertEqual(process.stderr.readline(), "colloc: collocd is away; giving it 60 s to come back\n")
+            self.daemon.tasks[0]["state"] = "COMPLETED"
+            self.daemon.start()
+            self.assertEqual(process.communicate(timeout=60), ("before and after\n", ""))
+        self.assertEqual(process.returncode, 0)
 
     def test_no_such_task(self):
         self.assertEqual(self.complaint("logs", "-f", "9", code=1), "task 9: no such task")
