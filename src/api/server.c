@@ -16,6 +16,7 @@
 #define CONNECTIONS_MAX 1024
 #define USERS_MAX       256
 #define GOODBYE_TURNS   64
+#define VALUES_MAX      100000
 
 struct user_connections {
     uid_t uid;
@@ -165,8 +166,12 @@ void api_reply_error(struct api_request *request, int status, const char *format
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     json_t *text = json_string(message);
-    if (!text)
-        text = json_string("(the message was not UTF-8)");
+    if (!text) { /* it quotes what is no UTF-8, or was cut within a character */
+        for (char *at = message; *at; at++)
+            if ((unsigned char)*at >= 0x80)
+                *at = '?';
+        text = json_string(message);
+    }
     api_reply(request, status, json_pack("{s:{s:s, s:o}}", "error", "code", error_code(status), "message", text));
 }
 
@@ -223,6 +228,22 @@ static const struct api_route *find_route(const struct api_server *server, const
     return NULL;
 }
 
+/* Each value of a JSON text takes some hundred bytes in memory, however short it is written. */
+static bool has_too_many_values(const char *text, size_t size)
+{
+    size_t values = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < size; i++) {
+        if (in_string && text[i] == '\\')
+            i++;
+        else if (text[i] == '"')
+            in_string = !in_string;
+        else if (!in_string && (text[i] == ',' || text[i] == '[' || text[i] == '{'))
+            values++;
+    }
+    return values > VALUES_MAX;
+}
+
 static void dispatch(struct api_request *request)
 {
     if (request->server->going) {
@@ -235,6 +256,10 @@ static void dispatch(struct api_request *request)
     }
     if (request->body_size) {
         json_error_t error;
+        if (has_too_many_values(request->body_text, request->body_size)) {
+            api_reply_error(request, 400, "the body has more than %d values", VALUES_MAX);
+            return;
+        }
         request->body = json_loadb(request->body_text, request->body_size, JSON_REJECT_DUPLICATES, &error);
         if (!request->body) {
             api_reply_error(request, 400, "the body is no JSON: %s (byte %d)", error.text, error.position);

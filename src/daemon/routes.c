@@ -359,10 +359,11 @@ static void log_path(struct daemon *daemon, const json_t *record, const json_t *
     snprintf(path, size, "%s/%s", folder, stream);
 }
 
-static void reply_log(struct api_request *request, int fd, int64_t offset, int64_t attempt, bool ended)
+/* `size`: of the log; 0 without one. */
+static void reply_log(struct api_request *request, int fd, int64_t size, int64_t offset, int64_t attempt, bool ended)
 {
     char *data = malloc(LOG_CHUNK);
-    ssize_t n = data && fd >= 0 ? pread(fd, data, LOG_CHUNK, offset) : 0;
+    ssize_t n = data && offset < size ? pread(fd, data, LOG_CHUNK, offset) : 0;
     if (!data || n < 0) {
         api_reply_error(request, 500, "the log cannot be read: %s", strerror(data ? errno : ENOMEM));
         free(data);
@@ -394,13 +395,13 @@ static void serve_log(struct daemon *daemon, struct api_request *request, const 
     log_path(daemon, record, detail, stream, attempt, path, sizeof path, &named);
     gid_t gid = (gid_t)json_integer_value(json_object_get(detail, "gid"));
     int fd = attempt ? open_log(path, named, owner_of(record), gid) : -1;
-    struct stat status;
+    struct stat status = {0};
     if (fd < 0 && attempt && errno != ENOENT) {
         api_reply_error(request, 500, "%s: %s", path, strerror(errno));
     } else if (fd >= 0 && (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))) {
         api_reply_error(request, 409, "%s: is no regular file", path);
     } else {
-        reply_log(request, fd, offset, attempt, !last || is_done(record));
+        reply_log(request, fd, status.st_size, offset, attempt, !last || is_done(record));
     }
     if (fd >= 0)
         close(fd);

@@ -1,0 +1,90 @@
+"""GPUs that fall off the bus, say nothing, or are used by others."""
+
+import os
+import subprocess
+import unittest
+
+from house import House, program, until
+
+
+class Gpus(House):
+    gpus = "2xA100-40GB"
+
+    def test_a_lost_gpu_takes_no_task(self):
+        self.emulator("set", "0", "lost=on")
+        self.wait_gpu(lambda gpu: gpu["health"] == "lost", 0)
+        tasks = [self.submit("echo $COLLOC_GPUS") for _ in range(3)]
+        for task in tasks:
+            self.wait(task, "COMPLETED")
+            self.assertEqual(self.output(task), "1\n")
+        self.assertIn("lost", self.colloc("gpus").stdout)
+        waiting = self.submit(gpus=2)
+        until(lambda: "lost" in self.task(waiting)["reason_text"])
+        self.emulator("set", "0", "lost=off")
+        self.wait(waiting, "COMPLETED")
+
+    def test_a_gpu_lost_under_a_task_leaves_the_task_to_end(self):
+        task = self.train(3000, 1e6)
+        self.wait_state(task, "RUNNING")
+        gpu = self.task(task)["gpus"][0]
+        self.wait_gpu(lambda g: g["mem_used_mib"] > 2900, int(gpu))
+        self.emulator("set", gpu, "lost=on")
+        ended = self.wait(task, "FAILED")
+        self.assertEqual(ended["failure"], "program")
+
+    def test_utilisation_stands_in_for_smact(self):
+        for gpu in "01":
+            self.emulator("set", gpu, "gpm=off")
+        task = self.train(3000, 1e6)
+        gpu = int(self.wait_state(task, "RUNNING")["gpus"][0])
+        seen = self.wait_gpu(lambda g: g["utilisation"] and g["smact"] is None, gpu)
+        self.assertEqual(seen["health"], "ok")
+        other = self.train(3000, 50)
+        self.wait(other, "COMPLETED")
+
+    def test_nothing_known_is_not_idle(self):
+        for gpu in "01":
+            self.emulator("set", gpu, "gpm=off", "utilization=off", "memory=off")
+        self.wait_gpu(lambda g: g["smact"] is None and g["utilisation"] is None and g["mem_used_mib"] is None)
+        task = self.submit(policy="magm")
+        reason = until(lambda: self.task(task)["reason_text"])
+        self.assertEqual(self.task(task)["state"], "PENDING", reason)
+        self.assertIn("GPU 0", reason)
+        for gpu in "01":
+            self.emulator("set", gpu, "gpm=on", "utilization=on", "memory=on")
+        self.wait(task, "COMPLETED")
+
+    def test_missing_sensors_show_as_unknown(self):
+        self.emulator("set", "0", "power=off", "energy=off", "temperature=off", "processes=off")
+        seen = self.wait_gpu(lambda g: g["power_w"] is None)
+        self.assertEqual((seen["energy_mj"], seen["temperature_c"], seen["foreign_processes"]), (None, None, None))
+        self.wait(self.submit(gpus=2), "COMPLETED")
+        self.colloc("gpus")
+
+
+class Foreign(House):
+    gpus = "1xA100-40GB"
+
+    def test_somebody_elses_process(self):
+        other = subprocess.Popen([os.path.join(os.path.dirname(program("emulator")), "colloc-pretend-train"),
+                                  "--memory-mib=9000", "--seconds=1e6", "--ramp-seconds=1"],
+                                 env=self.env, stdout=subprocess.DEVNULL)
+        try:
+            seen = self.wait_gpu(lambda g: g["foreign_processes"] and g["mem_used_mib"] > 8900)
+            self.assertEqual([p["pid"] for p in seen["foreign_processes"]], [other.pid])
+            self.assertEqual(seen["tasks"], [])
+            alone = self.submit(policy="exclusive")
+            until(lambda: "process" in self.task(alone)["reason_text"])
+            self.act("hold", alone)
+            beside = self.train(30000, 50, memory_mib=30000)
+            until(lambda: "short" in self.task(beside)["reason_text"])
+        finally:
+            other.kill()
+            other.wait()
+        self.act("release", alone)
+        self.wait(alone, "COMPLETED")
+        self.wait(beside, "COMPLETED")
+
+
+if __name__ == "__main__":
+    unittest.main()

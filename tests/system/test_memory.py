@@ -1,0 +1,119 @@
+"""Out of GPU memory, sharing by MPS and MIG."""
+
+import os
+import subprocess
+import unittest
+
+from house import House, program, until
+
+
+class OneGpu(House):
+    gpus = "1xA100-40GB"
+
+    def test_crash_beside_another_is_recovered_alone(self):
+        first = self.train(28000, 150)
+        self.wait_gpu(lambda gpu: gpu["mem_used_mib"] > 27000 and not gpu["hold_off"])
+        second = self.train(20000, 100)
+        ended = self.wait(second, "COMPLETED")
+        self.assertEqual((ended["oom_count"], ended["attempts"], ended["exit_code"]), (1, 2, 0))
+        self.assertEqual(self.wait(first, "COMPLETED")["oom_count"], 0)
+        words = self.output(second, "stderr", attempt=1)
+        self.assertIn("CUDA out of memory. Tried to allocate", words)
+        self.assertNotIn("OutOfMemory", self.output(second, "stderr"))
+        events = [event["event"] for event in self.task(second)["events"]]
+        self.assertEqual(events, ["SUBMIT", "PLACE", "STARTED", "EXITED", "RECOVER", "PLACE", "STARTED", "EXITED", "END"])
+        self.assertGreaterEqual(ended["started_at"], self.task(first)["ended_at"])
+
+    def test_recovery_survives_the_daemon(self):
+        first = self.train(28000, 300)
+        self.wait_gpu(lambda gpu: gpu["mem_used_mib"] > 27000 and not gpu["hold_off"])
+        second = self.train(20000, 100)
+        until(lambda: self.task(second)["oom_count"] == 1)
+        self.assertEqual(self.task(second)["reason"], "Recovering")
+        self.restart(9)
+        self.assertEqual(self.task(second)["reason"], "Recovering")
+        self.assertEqual(self.wait(first, "COMPLETED")["attempts"], 1)
+        self.assertEqual(self.wait(second, "COMPLETED")["attempts"], 2)
+
+    def test_alone_is_the_end(self):
+        ended = self.wait(self.train(60000, 100), "OUT_OF_MEMORY")
+        self.assertEqual((ended["attempts"], ended["reason"], ended["failure"]), (1, "OutOfMemory", "gpu-oom"))
+        self.assertIn("CUDA out of memory", ended["evidence"])
+        self.assertIn("to itself", ended["reason_text"])
+
+    def test_a_program_that_speaks_of_memory_is_not_recovered(self):
+        ended = self.wait(self.submit('echo "please note: a CUDA out of memory can happen here"; '
+                                      'echo "ValueError: bad label" >&2; exit 1'), "FAILED")
+        self.assertEqual((ended["attempts"], ended["failure"], ended["reason"]), (1, "program", "NonZeroExitCode"))
+
+    def test_declared_memory_is_kept_free(self):
+        first = self.train(20000, 150, memory_mib=21000)
+        second = self.train(19000, 100, memory_mib=19500)
+        waits = until(lambda: next((t for t in [self.task(second)] if "short" in t["reason_text"]), None))
+        self.assertEqual((waits["state"], waits["reason"]), ("PENDING", "Resources"))
+        for task in (first, second):
+            self.assertEqual(self.wait(task, "COMPLETED")["oom_count"], 0)
+
+
+class Mps(House):
+    gpus = "1xA100-40GB"
+    settings = {"sharing": "mps"}
+
+    def test_clients_of_one_server(self):
+        tasks = [self.train(5000, 1e6, "--smact=0.2") for _ in range(2)]
+        self.wait_gpu(lambda gpu: [t["mem_used_mib"] is not None and t["mem_used_mib"] >= 4900
+                                   for t in gpu["tasks"]] == [True, True])
+        shown = self.show()
+        self.assertEqual(shown.count("  MPS  "), 2, shown)
+        self.assertEqual(self.gpu()["foreign_processes"], [])
+        alone = self.train(2000, 1e6, "--smact=0.2", sharing="streams")
+        self.wait_state(alone, "RUNNING")
+        until(lambda: "streams" in self.show())
+        for task in [*tasks, alone]:
+            self.act("cancel", task)
+            self.wait(task, "CANCELLED")
+
+    def test_without_mps_by_streams_and_said_so(self):
+        self.stop()
+        path = self.env["PATH"]
+        bare = os.path.join(self.folder, "bin")
+        os.mkdir(bare)
+        for name in ("colloc-pretend-train", "colloc-emulator"):
+            os.symlink(os.path.join(path.split(":", maxsplit=1)[0], name), os.path.join(bare, name))
+        self.env["PATH"] = bare + ":" + path.split(":", 1)[1]
+        self.start()
+        task = self.train(2000, 100)
+        self.wait_log(f"task {task} shares by streams: ")
+        self.wait(task, "COMPLETED")
+
+    def show(self):
+        return subprocess.run([program("emulator"), "show"], env=self.env, capture_output=True, text=True,
+                              check=True).stdout
+
+
+class Mig(House):
+    gpus = "1xA100-40GB:3g.20gb+2g.10gb+1g.5gb,1xA100-40GB"
+
+    def test_instances_are_places_and_their_parent_is_not(self):
+        gpus = self.get("/v1/gpus")["gpus"]
+        parent = next(gpu for gpu in gpus if gpu["health"] == "mig-parent")
+        instances = [gpu for gpu in gpus if gpu["mig_profile"]]
+        self.assertEqual([gpu["parent_uuid"] for gpu in instances], [parent["uuid"]] * 3)
+        self.assertEqual(sorted(gpu["mig_profile"] for gpu in instances), ["1g.5gb", "2g.10gb", "3g.20gb"])
+        tasks = [self.submit("echo $CUDA_VISIBLE_DEVICES; exec colloc-pretend-train --memory-mib=3000 --seconds=300 "
+                             "--ramp-seconds=1", exclusive=True) for _ in range(4)]
+        for task in tasks:
+            self.wait(task, "COMPLETED")
+        used = {self.output(task).split()[0] for task in tasks}
+        self.assertNotIn(parent["uuid"], used)
+        self.assertTrue(any(uuid.startswith("MIG-") for uuid in used), used)
+        self.refused(400, "gpus", gpus=5)
+
+    def test_a_task_too_large_for_an_instance_goes_to_the_whole_gpu(self):
+        task = self.submit("echo $CUDA_VISIBLE_DEVICES", memory_mib=30000)
+        self.wait(task, "COMPLETED")
+        self.assertTrue(self.output(task).startswith("GPU-"), self.output(task))
+
+
+if __name__ == "__main__":
+    unittest.main()
