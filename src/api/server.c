@@ -132,17 +132,22 @@ static void answer(struct api_request *request, int status, struct MHD_Response 
     }
 }
 
-void api_reply(struct api_request *request, int status, json_t *body)
+void api_reply_text(struct api_request *request, int status, char *text)
 {
     static char out_of_memory[] = "{\"error\": {\"code\": \"internal\", \"message\": \"out of memory\"}}\n";
-    char *text = body ? json_dumps(body, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
     struct MHD_Response *response =
         text ? MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE)
              : MHD_create_response_from_buffer(strlen(out_of_memory), out_of_memory, MHD_RESPMEM_PERSISTENT);
-    json_decref(body);
     if (response)
         MHD_add_response_header(response, "Content-Type", "application/json");
     answer(request, text ? status : 500, response);
+}
+
+void api_reply(struct api_request *request, int status, json_t *body)
+{
+    char *text = body ? json_dumps(body, API_JSON_FLAGS) : NULL;
+    json_decref(body);
+    api_reply_text(request, status, text);
 }
 
 static const char *error_code(int status)

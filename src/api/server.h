@@ -72,6 +72,10 @@ const char *api_request_query(const struct api_request *request, const char *key
 /* Answers; takes over the reference to `body`. A NULL body (memory is out) answers 500. */
 void api_reply(struct api_request *request, int status, json_t *body);
 
+/* As above for JSON that is text already, written with these flags; takes over `text`. */
+#define API_JSON_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(15))
+void api_reply_text(struct api_request *request, int status, char *text);
+
 /* {"error": {"code": .., "message": ..}}; the code follows from the status. */
 void api_reply_error(struct api_request *request, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

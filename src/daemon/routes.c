@@ -58,21 +58,48 @@ static uint32_t owner_of(const json_t *record)
 
 /* ---- lists ---- */
 
+/* Written as it grows: a long queue takes five times the memory as JSON objects. */
 struct list {
-    json_t *tasks;
+    FILE *out;
+    char *text;
+    size_t size;
+    bool any, failed;
     const char *user;
 };
 
-static void list_add(struct list *list, json_t *record)
+static bool list_begin(struct list *list)
+{
+    list->out = open_memstream(&list->text, &list->size);
+    if (list->out)
+        fputs("{\"tasks\":[", list->out);
+    return list->out;
+}
+
+static void list_add(struct list *list, const json_t *record)
 {
     const char *user = json_string_value(json_object_get(record, "user"));
-    if (record && (!list->user || (user && strcmp(user, list->user) == 0)))
-        json_array_append(list->tasks, record);
+    if (!record || (list->user && (!user || strcmp(user, list->user) != 0)))
+        return;
+    if (list->any)
+        fputc(',', list->out);
+    list->failed |= json_dumpf(record, list->out, API_JSON_FLAGS) < 0;
+    list->any = true;
+}
+
+/* The text, or NULL when memory was out. */
+static char *list_end(struct list *list)
+{
+    fputs("]}", list->out);
+    list->failed |= ferror(list->out) != 0;
+    if (fclose(list->out) == 0 && !list->failed)
+        return list->text;
+    free(list->text);
+    return NULL;
 }
 
 static int on_ended(void *context, uint64_t id, const json_t *record)
 {
-    list_add(context, (json_t *)(uintptr_t)record);
+    list_add(context, record);
     return 0;
 }
 
@@ -128,7 +155,7 @@ static void route_list(void *context, struct api_request *request)
 {
     struct daemon *daemon = context;
     const char *state = api_request_query(request, "state"), *limit = api_request_query(request, "limit");
-    struct list list = {.tasks = json_array(), .user = api_request_query(request, "user")};
+    struct list list = {.user = api_request_query(request, "user")};
     struct store_ended_filter filter = {.limit = 1000};
     struct fault fault = {0};
     if (!state)
@@ -137,19 +164,22 @@ static void route_list(void *context, struct api_request *request)
     bool one_done = find_done_state(state, &filter.state) == 0;
     if ((limit && parse_int64(limit, 1, 1000000, &filter.limit) < 0) ||
         !(all || live || ended || one_done || is_live_word(state))) {
-        json_decref(list.tasks);
         api_reply_error(request, 400, "state=%.40s limit=%.20s: cannot make sense of it", state, limit ? limit : "");
+        return;
+    }
+    if (!list_begin(&list)) {
+        api_reply(request, 500, NULL);
         return;
     }
     filter_by_user(list.user, &filter);
     if (!ended && !one_done)
         list_live(daemon, &list, all || live ? NULL : state);
     if ((all || ended || one_done) && store_list_ended(daemon->store, &filter, on_ended, &list, &fault) < 0) {
-        json_decref(list.tasks);
+        free(list_end(&list));
         api_reply_error(request, 500, "%s", fault.text);
         return;
     }
-    api_reply(request, 200, json_pack("{s:o}", "tasks", list.tasks));
+    api_reply_text(request, 200, list_end(&list));
 }
 
 /* ---- one task ---- */

@@ -49,7 +49,8 @@ static json_t *ask(struct client *client, const char *method, const char *path, 
 struct submitter {
     pthread_t thread;
     struct client *client;
-    int number, count;
+    int number;
+    size_t count;
     double *took_us;
 };
 
@@ -78,10 +79,10 @@ static json_t *made_up_summary(void)
     return json_pack("{s:s, s:s}", "name", "model.txt", "text", text);
 }
 
-static json_t *made_up_task(const struct submitter *self, const json_t *environment, const json_t *summary, int i)
+static json_t *made_up_task(const struct submitter *self, const json_t *environment, const json_t *summary, size_t i)
 {
     char script[SCRIPT_BYTES + 1];
-    int n = snprintf(script, sizeof script, "#!/bin/bash\npython train.py --seed=%d-%d\n", self->number, i);
+    int n = snprintf(script, sizeof script, "#!/bin/bash\npython train.py --seed=%d-%zu\n", self->number, i);
     memset(script + n, '#', sizeof script - (size_t)n - 1);
     script[SCRIPT_BYTES] = '\0';
     json_t *task = json_pack("{s:s, s:s, s:s, s:i, s:O}", "script", script, "name", "train.sh", "cwd", "/tmp", "gpus",
@@ -97,7 +98,7 @@ static void *submit_all(void *context)
 {
     struct submitter *self = context;
     json_t *environment = made_up_environment(self->number), *summary = made_up_summary();
-    for (int i = 0; i < self->count; i++) {
+    for (size_t i = 0; i < self->count; i++) {
         json_t *task = made_up_task(self, environment, summary, i);
         double before = bench_now_us();
         json_t *reply = ask(self->client, "POST", "/v1/tasks", task, 201);
@@ -111,26 +112,25 @@ static void *submit_all(void *context)
     return NULL;
 }
 
-static int submit_many(const char *socket, int clients, int tasks)
+static int submit_many(const char *socket, size_t clients, size_t tasks)
 {
-    struct submitter *submitters = calloc((size_t)clients, sizeof *submitters);
-    double *took_us = calloc((size_t)tasks, sizeof *took_us);
+    struct submitter *submitters = calloc(clients, sizeof *submitters);
+    double *took_us = calloc(tasks, sizeof *took_us);
     if (!submitters || !took_us)
         give_up("out of memory");
-    int each = tasks / clients;
-    for (int i = 0; i < clients; i++)
-        submitters[i] =
-            (struct submitter){.client = connect_to(socket), .number = i, .count = each, .took_us = took_us + i * each};
+    size_t each = tasks / clients, n = each * clients;
+    for (size_t i = 0; i < clients; i++)
+        submitters[i] = (struct submitter){
+            .client = connect_to(socket), .number = (int)i, .count = each, .took_us = took_us + i * each};
     double before = bench_now_us();
-    for (int i = 0; i < clients; i++)
+    for (size_t i = 0; i < clients; i++)
         if (pthread_create(&submitters[i].thread, NULL, submit_all, &submitters[i]) != 0)
             give_up("no thread to be had");
-    for (int i = 0; i < clients; i++)
+    for (size_t i = 0; i < clients; i++)
         pthread_join(submitters[i].thread, NULL);
     double seconds = (bench_now_us() - before) / 1e6;
-    bench_sort(took_us, (size_t)(each * clients));
-    printf("%.6g %.6g %.6g\n", each * clients / seconds, bench_quantile(took_us, (size_t)(each * clients), 0.5),
-           bench_quantile(took_us, (size_t)(each * clients), 0.99));
+    bench_sort(took_us, n);
+    printf("%.6g %.6g %.6g\n", (double)n / seconds, bench_quantile(took_us, n, 0.5), bench_quantile(took_us, n, 0.99));
     free(took_us);
     free(submitters);
     return 0;
@@ -200,7 +200,7 @@ int main(int argc, char **argv)
         return stamp();
     if (argc == 5 && strcmp(argv[1], "submit") == 0 && parse_int64(argv[3], 1, 1000, &first) == 0 &&
         parse_int64(argv[4], first, 1000000, &second) == 0)
-        return submit_many(argv[2], (int)first, (int)second);
+        return submit_many(argv[2], (size_t)first, (size_t)second);
     if (argc == 4 && strcmp(argv[1], "start") == 0 && parse_int64(argv[3], 1, 1000000, &first) == 0)
         return start_each(argv[2], argv[0], (int)first);
     fprintf(stderr, "usage: load submit SOCKET CLIENTS TASKS\n       load start SOCKET TASKS\n");
