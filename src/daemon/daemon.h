@@ -37,6 +37,9 @@ struct job {
     struct reading mem_used_bytes, mem_peak_bytes; /* on all its GPUs together */
     struct attempt_watch watch;                    /* while it runs; pidfd -1 otherwise */
     uv_poll_t *poll;
+    bool to_adopt;   /* an attempt of an earlier daemon that has not been looked at yet */
+    bool has_folder; /* of an attempt whose shim could not be spawned yet */
+    bool is_put_off; /* until the machine has what it is short of */
     struct daemon *daemon;
 };
 
@@ -112,6 +115,9 @@ int daemon_feed(struct daemon *daemon, const struct event *event, const json_t *
 /* An event of now. */
 struct event daemon_event(struct daemon *daemon, enum event_kind kind, uint64_t task);
 
+/* In a second, what could not be written or started is tried again. */
+void daemon_try_again(struct daemon *daemon);
+
 /* Feeds an input that is in the log already. */
 int daemon_feed_logged(struct daemon *daemon, const struct event *event);
 
@@ -122,6 +128,7 @@ void daemon_drop_log(struct daemon *daemon); /* at the end: what could not be wr
 void runner_start(struct daemon *daemon, uint64_t task);
 void runner_kill(struct daemon *daemon, uint64_t task);
 void runner_adopt_all(struct daemon *daemon); /* after the log was replayed */
+void runner_try_again(struct daemon *daemon); /* what a full disk or the like put off */
 void runner_unwatch(struct job *job);
 void attempt_folder(const struct daemon *daemon, uint64_t task, int attempt, char *buffer, size_t size);
 

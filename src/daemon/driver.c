@@ -141,8 +141,6 @@ static void retire(struct daemon *daemon, const struct entry *entry)
     core_forget(daemon->core, id);
 }
 
-static void on_retry(uv_timer_t *timer);
-
 static bool flush_log(struct daemon *daemon)
 {
     struct fault fault = {0};
@@ -153,7 +151,7 @@ static bool flush_log(struct daemon *daemon)
             log_error("the event log cannot be written (%s): nothing new is accepted or started until it can",
                       fault.text);
         daemon->log_broken = true;
-        uv_timer_start(&daemon->retry_timer, on_retry, RETRY_MS, 0);
+        daemon_try_again(daemon);
         return false;
     }
     if (daemon->log_broken)
@@ -212,7 +210,16 @@ static void settle(struct daemon *daemon)
 
 static void on_retry(uv_timer_t *timer)
 {
-    settle(timer->data);
+    struct daemon *daemon = timer->data;
+    settle(daemon);
+    if (!daemon->log_broken)
+        runner_try_again(daemon);
+}
+
+void daemon_try_again(struct daemon *daemon)
+{
+    if (!daemon->stopping)
+        uv_timer_start(&daemon->retry_timer, on_retry, RETRY_MS, 0);
 }
 
 static void on_tick(uv_timer_t *timer)

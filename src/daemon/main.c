@@ -1,4 +1,5 @@
 /* collocd: options, signals, the loop's life. */
+#include <dirent.h>
 #include <errno.h>
 #include <grp.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "daemon/daemon.h"
 #include "policy/policy.h"
 
@@ -113,6 +115,22 @@ static void forget_done(struct daemon *daemon)
     }
 }
 
+/* Ids go on behind those whose folders are there: after a log was lost, their logs stay whose they are. */
+static uint64_t last_folder(const struct daemon *daemon)
+{
+    char path[600];
+    int64_t id;
+    uint64_t last = 0;
+    snprintf(path, sizeof path, "%s/tasks", daemon->config.state_dir);
+    DIR *tasks = opendir(path);
+    for (const struct dirent *entry; tasks && (entry = readdir(tasks));)
+        if (parse_int64(entry->d_name, 1, INT64_MAX - 1, &id) == 0 && (uint64_t)id > last)
+            last = (uint64_t)id;
+    if (tasks)
+        closedir(tasks);
+    return last;
+}
+
 static int open_log(struct daemon *daemon, struct fault *fault)
 {
     uint64_t last_task;
@@ -121,7 +139,8 @@ static int open_log(struct daemon *daemon, struct fault *fault)
         r = store_get_last(daemon->store, fault, &last_task, &daemon->last_us);
     if (r < 0)
         return r;
-    daemon->next_id = last_task + 1;
+    uint64_t last_seen = last_folder(daemon);
+    daemon->next_id = (last_task > last_seen ? last_task : last_seen) + 1;
     int64_t wall_us = clock_wall_us(), begin_us = wall_us > daemon->last_us ? wall_us : daemon->last_us;
     daemon->clock_offset_us = begin_us - clock_monotonic_us();
     r = store_replay(daemon->store, policy_find, on_replayed, daemon, fault);

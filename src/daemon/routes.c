@@ -145,10 +145,13 @@ static void filter_by_user(const char *name, struct store_ended_filter *filter)
 {
     struct passwd entry, *found = NULL;
     char space[4096];
-    if (!name || getpwnam_r(name, &entry, space, sizeof space, &found) != 0 || !found)
+    int64_t uid;
+    if (name && getpwnam_r(name, &entry, space, sizeof space, &found) == 0 && found)
+        uid = found->pw_uid;
+    else if (!name || parse_int64(name, 0, UINT32_MAX, &uid) < 0)
         return;
     filter->of_uid = true;
-    filter->uid = found->pw_uid;
+    filter->uid = (uint32_t)uid;
 }
 
 static void route_list(void *context, struct api_request *request)
@@ -427,7 +430,7 @@ static void serve_log(struct daemon *daemon, struct api_request *request, const 
     int fd = attempt ? open_log(path, named, owner_of(record), gid) : -1;
     struct stat status = {0};
     if (fd < 0 && attempt && errno != ENOENT) {
-        api_reply_error(request, 500, "%s: %s", path, strerror(errno));
+        api_reply_error(request, errno == EACCES ? 403 : 500, "%s: %s", path, strerror(errno));
     } else if (fd >= 0 && (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))) {
         api_reply_error(request, 409, "%s: is no regular file", path);
     } else {

@@ -120,6 +120,7 @@ static void watch(struct daemon *daemon, struct job *job)
     }
     job->poll->data = job;
     uv_poll_start(job->poll, UV_READABLE, on_shim_gone);
+    job->is_put_off = false;
 }
 
 /* ---- its start ---- */
@@ -277,8 +278,28 @@ static int launch_attempt(struct daemon *daemon, struct job *job, const struct t
         .time_limit_us = task->request.time_limit_us,
     };
     attempt_folder(daemon, task->id, task->attempts, folder, sizeof folder);
-    int r = attempt_create(folder, &spec, fault);
-    return r < 0 ? r : attempt_spawn(daemon->config.shim, folder, fault, &job->watch);
+    int r = job->has_folder ? 0 : attempt_create(folder, &spec, fault);
+    job->has_folder = r == 0;
+    if (r == 0)
+        r = attempt_spawn(daemon->config.shim, folder, fault, &job->watch);
+    if (r == 0)
+        job->has_folder = false;
+    return r;
+}
+
+/* Nothing is wrong with the task: the machine is short of something. */
+static bool will_pass(int fault)
+{
+    return fault == -ENOSPC || fault == -EDQUOT || fault == -ENOMEM || fault == -EAGAIN || fault == -EMFILE ||
+           fault == -ENFILE;
+}
+
+static void put_off(struct daemon *daemon, struct job *job, const char *why)
+{
+    if (!job->is_put_off)
+        log_warning("task %llu has to wait for better times: %s", (unsigned long long)job->id, why);
+    job->is_put_off = true;
+    daemon_try_again(daemon);
 }
 
 void runner_start(struct daemon *daemon, uint64_t id)
@@ -298,6 +319,10 @@ void runner_start(struct daemon *daemon, uint64_t id)
     if (r == 0)
         r = launch_attempt(daemon, job, task, &launch, &fault);
     launch_fini(&launch);
+    if (will_pass(r)) {
+        put_off(daemon, job, fault.text);
+        return;
+    }
     if (r < 0) {
         report_launch_failure(daemon, job, fault.text);
         return;
@@ -336,6 +361,11 @@ static void adopt(struct daemon *daemon, const struct task *task)
     char folder[600];
     attempt_folder(daemon, task->id, task->attempts, folder, sizeof folder);
     int state = attempt_probe(folder, &fault, &job->watch, &exit);
+    if (will_pass(state)) {
+        put_off(daemon, job, fault.text);
+        return;
+    }
+    job->to_adopt = false;
     if (state == ATTEMPT_NEVER_STARTED || state == -ENOENT) {
         struct event never = daemon_event(daemon, EVENT_UNSTARTED, task->id);
         if (daemon_feed(daemon, &never, NULL) != 0)
@@ -356,7 +386,24 @@ void runner_adopt_all(struct daemon *daemon)
     for (const struct task *task; (task = core_next_task(daemon->core, id));) {
         id = task->id;
         struct job *job = job_find(daemon, id);
-        if (task_state_holds_gpus(task->state) && job && job->watch.pidfd < 0)
+        if (task_state_holds_gpus(task->state) && job && job->watch.pidfd < 0) {
+            job->to_adopt = true;
             adopt(daemon, task);
+        }
+    }
+}
+
+void runner_try_again(struct daemon *daemon)
+{
+    uint64_t id = 0;
+    for (const struct task *task; (task = core_next_task(daemon->core, id));) {
+        id = task->id;
+        const struct job *job = job_find(daemon, id);
+        if (!task_state_holds_gpus(task->state) || !job || job->watch.pidfd >= 0)
+            continue;
+        if (job->to_adopt)
+            adopt(daemon, task);
+        else
+            runner_start(daemon, id);
     }
 }

@@ -135,12 +135,16 @@ int attempt_spawn(const char *shim_path, const char *folder, struct fault *fault
     char *const env[] = {NULL};
     posix_spawnattr_t how;
     posix_spawn_file_actions_t files;
+    int spare = open("/dev/null", O_RDONLY | O_CLOEXEC); /* so that the pidfd finds a free descriptor */
+    if (spare < 0)
+        return fault_set(fault, errno, "cannot start %s: %s", shim_path, strerror(errno));
     int r = prepare_spawn(&how, &files);
     if (r == 0) {
         r = -posix_spawn(&ret_watch->shim, shim_path, &files, &how, (char *const *)(uintptr_t)argv, env);
         posix_spawn_file_actions_destroy(&files);
         posix_spawnattr_destroy(&how);
     }
+    close(spare);
     if (r < 0)
         return fault_set(fault, -r, "cannot start %s: %s", shim_path, strerror(-r));
     ret_watch->pidfd = (int)syscall(SYS_pidfd_open, ret_watch->shim, 0); /* not reaped yet: the pid is still its own */

@@ -252,8 +252,9 @@ class House(unittest.TestCase):
             if found["state"] not in LIVE:
                 break
             self.assertLess(time.monotonic(), end, found)
-        if state:
-            self.assertEqual(found["state"], state, (found, self.output(task, "stderr")))
+        if state and found["state"] != state:
+            words = self.request("GET", f"/v1/tasks/{task}/log?stream=stderr").data
+            self.fail(f"task {task} is {found['state']}, not {state}: {found}\n{words}")
         return found
 
     def wait_state(self, task, state):

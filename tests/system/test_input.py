@@ -7,7 +7,7 @@ import socket
 import time
 import unittest
 
-from house import Connection, House, MIB, read, until
+from house import Connection, House, MIB, program, read, until
 
 
 class Fields(House):
@@ -67,7 +67,8 @@ class Fields(House):
         self.assertIn("16777216", reply.message)
         for bomb in (b"[" + b"[]," * (5 * MIB) + b"[]]", b"[" + b"1," * (7 * MIB) + b"1]"):
             self.assertEqual(self.request("POST", "/v1/tasks", bomb).status, 400)
-        self.assertLess(self.peak() - before, 150 * MIB)
+        if b"__asan_init" not in read(program("collocd"), "rb"):  # which keeps what was freed
+            self.assertLess(self.peak() - before, 150 * MIB)
 
     def status(self, key):
         lines = read(f"/proc/{self.process.pid}/status").splitlines()

@@ -1,0 +1,197 @@
+"""A full disk, a log that is damaged or too new, a second daemon: said clearly, and nothing is harmed."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import unittest
+
+from house import House, is_alive, read, until
+
+
+class SecondDaemon(House):
+    def test_on_the_same_socket(self):
+        status, words = self.run_daemon(state_dir=self.folder + "/other")
+        self.assertEqual(status, 1)
+        self.assertIn(self.socket + ": another collocd answers there", words)
+        self.wait(self.submit(), "COMPLETED")
+
+    def test_on_the_same_state(self):
+        status, words = self.run_daemon(socket=self.folder + "/other")
+        self.assertEqual(status, 1)
+        self.assertIn(f"another collocd (process {self.process.pid})", words)
+        self.assertFalse(os.path.exists(self.folder + "/other"))
+        self.wait(self.submit(), "COMPLETED")
+
+    def test_a_socket_left_behind_is_replaced(self):
+        self.stop(9)
+        self.assertTrue(os.path.exists(self.socket))
+        self.start()
+        self.wait(self.submit(), "COMPLETED")
+        self.stop()
+        self.assertFalse(os.path.exists(self.socket))
+        self.write_socket("no socket")
+        status, words = self.run_daemon()
+        self.assertEqual((status, self.socket in words), (1, True), words)
+        self.assertEqual(read(self.socket), "no socket")
+
+    def write_socket(self, text):
+        with open(self.socket, "w", encoding="ascii") as file:
+            file.write(text)
+
+    def test_bad_settings(self):
+        self.stop()
+        for settings, word in (({"policy": "best"}, "policy"), ({"window": "soon"}, "window"), ({"colour": "red"}, "colour"),
+                               ({"sample-period": "0"}, "sample-period"), ({"socket": "x" * 200}, "socket"),
+                               ({"config": "/no/such.yaml"}, "/no/such.yaml")):
+            status, words = self.run_daemon(**settings)
+            self.assertEqual(status, 2, words)
+            self.assertIn(word, words)
+
+
+class Log(House):
+    def database(self):
+        return os.path.join(self.state, "colloc.db")
+
+    def with_tasks(self):
+        self.wait(self.submit("echo first"), "COMPLETED")
+        self.submit("echo second", hold=True)
+        self.stop()
+
+    def test_newer(self):
+        self.with_tasks()
+        with sqlite3.connect(self.database()) as log:
+            log.execute("PRAGMA user_version = 4711")
+        log.close()
+        before = read(self.database(), "rb")
+        status, words = self.run_daemon()
+        self.assertEqual(status, 1)
+        self.assertIn("newer", words)
+        self.assertIn("colloc.db", words)
+        self.assertEqual(read(self.database(), "rb"), before)
+
+    def test_damaged(self):
+        self.with_tasks()
+        size = os.path.getsize(self.database())
+        for damage in (b"not a database at all" * 100, b"", read(self.database(), "rb")[:size // 2]):
+            with open(self.database(), "wb") as file:
+                file.write(damage)
+            status, words = self.run_daemon()
+            self.assertEqual(status, 1)
+            self.assertIn("colloc.db", words)
+            self.assertEqual(read(self.database(), "rb"), damage)
+
+    def test_moved_away_begins_anew(self):
+        self.with_tasks()
+        os.mkdir(self.folder + "/away")
+        for name in os.listdir(self.state):
+            if name.startswith("colloc.db"):
+                shutil.move(os.path.join(self.state, name), self.folder + "/away")
+        self.start()
+        self.assertEqual(self.tasks("state=all"), [])
+        task = self.submit("echo third")
+        self.wait(task, "COMPLETED")
+        self.assertEqual(self.output(task), "third\n")
+
+
+@unittest.skipIf(os.geteuid() != 0, "mounting a small disk needs root")
+class FullDisk(House):
+    def start(self, **settings):
+        if not self.log:
+            os.makedirs(self.state)
+            mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m,mode=711", "colloc-test", self.state],
+                                     capture_output=True, text=True, check=False)
+            if mounted.returncode:
+                self.skipTest("cannot mount: " + mounted.stderr)
+        super().start(**settings)
+
+    def tear_down_house(self):
+        if self.process and self.process.poll() is None:
+            self.stop(9)
+        until(lambda: not self.kill_all(), "the end of all processes")
+        subprocess.run(["umount", self.state], check=False, stderr=subprocess.DEVNULL)
+        super().tear_down_house()
+
+    def fill(self):
+        path = os.path.join(self.state, "ballast")
+        with open(path, "ab", buffering=0) as file:
+            for size in (65536, 4096, 1):
+                try:
+                    while True:
+                        file.write(b"x" * size)
+                except OSError:
+                    pass
+        return path
+
+    def submit_until_refused(self):
+        accepted = []
+        for _ in range(1000):
+            reply = self.request("POST", "/v1/tasks", self.body(f"true # {os.urandom(3000).hex()}", hold=True))
+            if reply.status != 201:
+                self.assertEqual(reply.status, 507, reply.data)
+                self.assertIn("nothing was queued", reply.message)
+                return accepted
+            accepted.append(reply.json["id"])
+        self.fail("the disk is never full")
+
+    def test_nothing_is_lost(self):
+        os.mkfifo(self.work + "/go")
+        running = self.submit("echo $$ > pid; read line < go; echo done >> out; exit 4", output=self.work + "/out")
+        pid = int(self.wait_file("pid"))
+        self.wait_state(running, "RUNNING")
+        waiting = self.submit("echo late >> ran", output=self.work + "/late", hold=True)
+        ballast = self.fill()
+        held = self.submit_until_refused()
+        self.refused(507, "event log", body={}, path=f"/v1/tasks/{waiting}/hold") if False else None
+        self.write("go", "\n")
+        self.wait_gone(pid)
+        self.assertEqual(self.read("out"), "done\n")
+        os.unlink(ballast)
+        ended = self.wait(running, "FAILED")
+        self.assertEqual(ended["exit_code"], 4)
+        self.act("release", waiting)
+        self.wait(waiting, "COMPLETED")
+        self.assertEqual(self.read("ran"), "late\n")
+        self.assertEqual([task["id"] for task in self.tasks()], held)
+
+    def test_a_start_waits_for_room(self):
+        blockers = [self.submit("while :; do sleep 0.05; done", exclusive=True) for _ in range(4)]
+        for task in blockers:
+            self.wait_state(task, "RUNNING")
+        waiting = [self.submit("echo $COLLOC_TASK_ID >> ran") for _ in range(3)]
+        ballast = self.fill()
+        for task in blockers:
+            self.act("cancel", task)
+        until(lambda: any("cannot be written" in line or "No space" in line for line in self.log),
+              "a word of the full disk")
+        os.unlink(ballast)
+        for task in waiting:
+            self.wait(task, "COMPLETED")
+        self.assertEqual(sorted(map(int, self.read("ran").split())), waiting)
+
+    def test_killed_while_the_disk_is_full(self):
+        os.mkfifo(self.work + "/go")
+        running = self.submit("echo $$ > pid; read line < go; exit 4", output=self.work + "/out")
+        pid = int(self.wait_file("pid"))
+        self.wait_state(running, "RUNNING")
+        waiting = self.submit("echo late >> ran", gpus=4, exclusive=True, output=self.work + "/late")
+        ballast = self.fill()
+        self.stop(9)
+        status, words = 1, ""
+        try:
+            self.start()
+        except AssertionError:
+            status, words = self.process.wait(), self.log[-1]
+            self.assertEqual(status, 1)
+            self.assertIn("full", words)
+        self.assertTrue(is_alive(pid))
+        os.unlink(ballast)
+        if self.process.poll() is not None:
+            self.start()
+        self.write("go", "\n")
+        self.assertEqual(self.wait(running, "FAILED")["exit_code"], 4)
+        self.wait(waiting, "COMPLETED")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,198 @@
+"""Several users on one machine: who may do what. As root, with users that need no names."""
+
+import contextlib
+import os
+import socket
+import stat
+import subprocess
+import time
+import unittest
+
+from house import House, is_alive, program
+
+ADA, BOB = 64001, 64002
+
+
+def become(uid):
+    return ("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups")
+
+
+def may_run(uid):
+    """May this user reach the programs of the build?"""
+    done = subprocess.run([*become(uid), program("collocd"), "--version"], capture_output=True, check=False)
+    return done.returncode == 0
+
+
+@unittest.skipIf(os.geteuid() != 0, "becoming other users needs root")
+class Several(House):
+    def setUp(self):
+        super().setUp()
+        os.chmod(self.work, 0o777)
+
+    @contextlib.contextmanager
+    def user(self, uid):
+        """What connects meanwhile is that user."""
+        os.setegid(uid)
+        os.seteuid(uid)
+        try:
+            yield
+        finally:
+            os.seteuid(0)
+            os.setegid(0)
+
+    def submit_as(self, uid, script="true", **members):
+        with self.user(uid):
+            return self.submit(script, **members)
+
+    def request_as(self, uid, method, path):
+        with self.user(uid):
+            return self.request(method, path)
+
+
+class Users(Several):
+    def test_tasks_run_as_their_submitter(self):
+        task = self.submit_as(ADA, "id -u; id -g; id -G; touch made; cat $0 > copy", output="out")
+        self.wait(task, "COMPLETED")
+        self.assertEqual(self.read("out").splitlines(), [str(ADA)] * 3)
+        for name in ("made", "out"):
+            status = os.stat(f"{self.work}/{name}")
+            self.assertEqual((status.st_uid, status.st_gid), (ADA, ADA))
+        self.assertEqual(self.task(task)["uid"], ADA)
+
+    def test_others_may_look_but_not_touch(self):
+        task = self.submit_as(ADA, "echo secret; while :; do sleep 0.05; done", environment={"TOKEN": "secret"})
+        held = self.submit_as(ADA, hold=True)
+        self.wait_state(task, "RUNNING")
+        for number in (task, held):
+            for verb in ("cancel", "hold", "release"):
+                self.assertEqual(self.request_as(BOB, "POST", f"/v1/tasks/{number}/{verb}").status, 403)
+        self.assertEqual(self.request_as(BOB, "GET", f"/v1/tasks/{task}/log").status, 403)
+        seen = self.request_as(BOB, "GET", f"/v1/tasks/{task}")
+        self.assertEqual(seen.status, 200)
+        self.assertFalse(set(seen.json["task"]) & {"script", "cwd", "arguments", "events", "environment"})
+        self.assertNotIn(b"secret", seen.data)
+        self.assertEqual(self.task(task)["state"], "RUNNING")
+        self.assertIn("secret", self.request_as(ADA, "GET", f"/v1/tasks/{task}").json["task"]["script"])
+        self.assertEqual(self.request_as(ADA, "POST", f"/v1/tasks/{held}/release").status, 200)
+        self.wait(held, "COMPLETED")
+        self.assertEqual(self.act("cancel", task).status, 200)
+        self.wait(task, "CANCELLED")
+        self.assertEqual(self.request_as(BOB, "GET", f"/v1/tasks/{task}/log").status, 403)
+        self.assertEqual(self.request_as(ADA, "GET", f"/v1/tasks/{task}/log").data, b"secret\n")
+
+    def test_files_of_a_task_are_no_door(self):
+        """What a user names is opened as that user; what the daemon keeps others cannot read."""
+        root_file = self.write("root-only", "root's")
+        os.chmod(root_file, 0o600)
+        task = self.wait(self.submit_as(ADA, "echo mine", output=root_file), "FAILED")
+        self.assertEqual(task["reason"], "Launch")
+        self.assertEqual(self.request_as(ADA, "GET", f"/v1/tasks/{task['id']}/log").status, 403)
+        self.assertEqual(self.read("root-only"), "root's")
+        link = os.path.join(self.work, "link")
+        task = self.submit_as(ADA, f"rm -f {self.work}/log; ln -s {root_file} {link}; mv {link} {self.work}/log", output="log")
+        self.wait(task, "COMPLETED")
+        self.assertNotIn(b"root's", self.request_as(ADA, "GET", f"/v1/tasks/{task}/log").data)
+        task = self.submit_as(ADA, "echo secret")
+        self.wait(task, "COMPLETED")
+        for name in ("script", "spec", "stdout"):
+            peek = subprocess.run([*become(BOB), "cat", f"{self.state}/tasks/{task}/1/{name}"], capture_output=True, check=False)
+            self.assertNotEqual(peek.returncode, 0, name)
+        peek = subprocess.run([*become(BOB), "cat", f"{self.state}/colloc.db"], capture_output=True, check=False)
+        self.assertNotEqual(peek.returncode, 0)
+
+    def test_a_fifo_as_output_blocks_nobody(self):
+        task = self.submit_as(ADA, f"rm -f {self.work}/log; mkfifo {self.work}/log", output="log")
+        self.wait(task, "COMPLETED")
+        self.assertEqual(self.request_as(ADA, "GET", f"/v1/tasks/{task}/log").status, 409)
+
+    def test_connections_of_one_user_do_not_take_all(self):
+        silent = []
+        with self.user(BOB):
+            for _ in range(300):
+                client = socket.socket(socket.AF_UNIX)
+                client.connect(self.socket)
+                silent.append(client)
+        begin = time.monotonic()
+        self.wait(self.submit_as(ADA), "COMPLETED")
+        self.get("/v1/info")
+        self.assertLess(time.monotonic() - begin, 10)
+        self.assertLess(len(os.listdir(f"/proc/{self.process.pid}/fd")), 120)
+        for client in silent:
+            client.close()
+        self.wait(self.submit_as(BOB), "COMPLETED")
+
+    def test_cancel_reaches_what_changed_its_session_only_of_its_own_task(self):
+        other = self.submit_as(BOB, "echo $$ > bob; while :; do sleep 0.05; done")
+        mine = self.submit_as(ADA, "(setsid sleep 1000 & echo $! > ada); while :; do sleep 0.05; done", grace_s=0.2)
+        ada, bob = int(self.wait_file("ada")), int(self.wait_file("bob"))
+        self.wait_state(mine, "RUNNING")
+        self.assertEqual(self.request_as(ADA, "POST", f"/v1/tasks/{mine}/cancel").status, 200)
+        self.wait(mine, "CANCELLED")
+        self.assertFalse(is_alive(ada))
+        self.assertTrue(is_alive(bob))
+        self.act("cancel", other)
+
+    def test_user_names_and_lists(self):
+        for uid in (ADA, BOB, ADA):
+            self.wait(self.submit_as(uid), "COMPLETED")
+        self.wait(self.submit(), "COMPLETED")
+        self.assertEqual({task["uid"] for task in self.tasks(f"state=all&user={ADA}")}, {ADA})
+        self.assertEqual(len(self.tasks(f"state=ended&limit=2&user={ADA}")), 2)
+        self.assertEqual(len(self.tasks("state=ended&limit=1&user=root")), 1)
+
+
+@unittest.skipIf(os.geteuid() != 0, "becoming other users needs root")
+class Mps(Several):
+    settings = {"sharing": "mps"}
+    gpus = "1xA100-40GB"
+
+    def setUp(self):
+        if not may_run(ADA):
+            self.skipTest("the build is not open to other users")
+        super().setUp()
+        os.chmod(self.env["COLLOC_EMULATOR"], 0o666)
+
+    def test_each_user_has_a_server(self):
+        tasks = [(uid, self.submit_as(uid, "exec colloc-pretend-train --memory-mib=3000 --seconds=1e6 --ramp-seconds=1 "
+                                           "--smact=0.1")) for uid in (ADA, BOB)]
+        for uid, task in tasks:
+            self.wait_state(task, "RUNNING")
+            self.assertEqual(os.stat(f"{self.state}/mps/{uid}").st_uid, uid)
+        self.wait_gpu(lambda gpu: len(gpu["tasks"]) == 2 and gpu["mem_used_mib"] > 5900)
+        for _, task in tasks:
+            self.act("cancel", task)
+            self.wait(task, "CANCELLED")
+
+
+@unittest.skipIf(os.geteuid() != 0, "becoming other users needs root")
+class OwnDaemon(House):
+    """One that a user runs for himself."""
+    daemon_prefix = become(ADA)
+
+    def start(self, **settings):
+        if not may_run(ADA):
+            self.skipTest("the build is not open to other users")
+        for path in (self.folder, self.work, self.env["COLLOC_EMULATOR"]):
+            os.chown(path, ADA, ADA)
+        super().start(**settings)
+
+    def test_is_nobody_elses(self):
+        self.assertEqual(stat.S_IMODE(os.stat(self.socket).st_mode), 0o600)
+        task = subprocess.run([*become(BOB), program("colloc"), "queue"], env=self.env, capture_output=True, text=True,
+                              check=False)
+        self.assertNotEqual(task.returncode, 0)
+        done = subprocess.run([*become(ADA), program("colloc"), "submit", "--wait", "--", "id", "-u"], env=self.env,
+                              cwd=self.work, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.output(1), f"{ADA}\n")
+
+    def test_refuses_a_state_folder_of_somebody_else(self):
+        self.stop()
+        os.chown(self.state, BOB, BOB)
+        status, words = self.run_daemon()
+        self.assertEqual(status, 1)
+        self.assertIn(self.state, words)
+
+
+if __name__ == "__main__":
+    unittest.main()
