@@ -90,7 +90,14 @@ static int compute(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_met
     return NVML_OK;
 }
 
-static int advance(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch, int64_t now_us)
+static void tell_idle(struct gpm *gpm)
+{
+    for (int i = 0; i < GPM_METRIC_COUNT; i++)
+        gpm->last[i] = metrics[i].unit == PER_CENT ? reading_of(0) : READING_NONE;
+}
+
+static int advance(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch, bool idle,
+                   int64_t now_us)
 {
     int next = !gpm->newest;
     bool was_primed = gpm->primed;
@@ -102,18 +109,21 @@ static int advance(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_met
         return r;
     gpm->newest = next;
     gpm->taken_us = now_us;
-    return was_primed ? compute(gpm, nvml, scratch) : NVML_OK;
+    if (was_primed && idle)
+        tell_idle(gpm);
+    return was_primed && !idle ? compute(gpm, nvml, scratch) : NVML_OK;
 }
 
-int gpm_look(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch, int64_t now_us,
+int gpm_look(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch, bool idle,
              struct gpu_sample *sample)
 {
+    int64_t now_us = sample->at_us;
     int r = NVML_OK;
 
     if (!gpm->device)
         return NVML_NOT_SUPPORTED;
     if (!gpm->primed || now_us - gpm->taken_us > gpm->interval_min_us)
-        r = advance(gpm, nvml, scratch, now_us);
+        r = advance(gpm, nvml, scratch, idle, now_us);
     for (int i = 0; i < GPM_METRIC_COUNT; i++)
         *(struct reading *)((char *)sample + metrics[i].offset) = gpm->last[i];
     return r;

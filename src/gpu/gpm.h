@@ -32,10 +32,11 @@ void gpm_init(struct gpm *gpm, const struct nvml *nvml, nvml_device device, bool
 void gpm_fini(struct gpm *gpm, const struct nvml *nvml);
 
 /*
- * Fills the GPM readings of `sample`; those that cannot be had are not valid. `scratch` is any memory. Returns NVML's
- * result, NVML_NOT_SUPPORTED without GPM.
+ * Fills the GPM readings of `sample`, which says when; those that cannot be had are not valid. `idle`: known to have no
+ * activity, which is then told without asking. `scratch` is any memory. Returns NVML's result, NVML_NOT_SUPPORTED
+ * without GPM.
  */
-int gpm_look(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch, int64_t now_us,
+int gpm_look(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch, bool idle,
              struct gpu_sample *sample);
 
 #endif

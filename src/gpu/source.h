@@ -14,10 +14,18 @@ struct total {
     uint64_t lost; /* what earlier restarts dropped */
 };
 
+/* The energy counter, and what is added to it by power until it is asked again. */
+struct energy {
+    struct total counter_mj;
+    struct reading total_j; /* as told last */
+    int64_t told_us;
+    int64_t ask_again_us;
+};
+
 struct gpu_device {
     nvml_device handle; /* NULL: could not be opened, because of open_result */
     int open_result;
-    struct total energy_mj;
+    struct energy energy;
     struct gpm gpm;
 };
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "gpu/nvml_abi.h"
 
@@ -123,6 +124,8 @@ int nvmlDeviceGetPowerUsage(device gpu, unsigned *milliwatt)
 int nvmlDeviceGetTotalEnergyConsumption(device gpu, unsigned long long *millijoule)
 {
     *millijoule = gpu->millijoule;
+    gpu->energy_asked++;
+    usleep(gpu->energy_cost_us);
     return first(gpu->energy_result, gpu->result);
 }
 
@@ -287,6 +290,7 @@ int nvmlGpmMetricsGet(struct nvml_gpm_metrics *metrics)
     double busy = metrics->after->busy_us - metrics->before->busy_us;
     double time = metrics->after->time_us - metrics->before->time_us;
 
+    fake_nvml.gpm_computed++;
     if (metrics->version != 1 || metrics->before->gpu != metrics->after->gpu)
         return NVML_INVALID_ARGUMENT;
     for (unsigned i = 0; i < metrics->count; i++) {

@@ -25,6 +25,8 @@ struct fake_gpu {
     uint64_t mem_total, mem_reserved, mem_used;
     unsigned utilisation, milliwatt, compute_mode;
     unsigned long long millijoule;
+    unsigned energy_cost_us; /* how long the energy counter takes to answer */
+    unsigned energy_asked;
     struct fake_processes compute, graphics, mps;
 
     bool gpm;
@@ -43,6 +45,7 @@ struct fake_nvml {
     double time_us;        /* clock of the GPM counters */
     unsigned grow_between; /* processes that appear between two calls for a list, up to FAKE_PROCESSES_MAX */
     unsigned gpm_samples_alive;
+    unsigned gpm_computed;
     int inits;
 };
 

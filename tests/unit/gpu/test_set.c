@@ -294,6 +294,54 @@ static void test_energy_never_falls(void **state)
     world_end(&w);
 }
 
+static void test_a_dear_energy_counter_is_asked_seldom(void **state)
+{
+    struct world w = world_of("FAKE_NVML_NEW");
+    struct fake_gpu *gpu = &w.nvml->gpu[0];
+    gpu->energy_cost_us = 2000; /* so at most every 20 s */
+    world_open(&w);
+    look(&w, 0);
+    assert_reading(w.sample.energy_j, 5000);
+
+    for (int i = 0; i < 10; i++)
+        look(&w, 0);
+    assert_int_equal(gpu->energy_asked, 1);
+    assert_reading(w.sample.energy_j, 5000 + 10 * 250.5);
+
+    gpu->millijoule = 5001000; /* less than power had said: the total stays where it is */
+    gpu->energy_cost_us = 0;
+    for (int i = 0; gpu->energy_asked == 1 && i < 1000; i++)
+        look(&w, 0);
+    double told_j = w.sample.energy_j.value;
+    assert_true(told_j > 5000 + 10 * 250.5);
+
+    gpu->millijoule = 500000000;
+    look(&w, 0);
+    assert_reading(w.sample.energy_j, 500000);
+    world_end(&w);
+}
+
+static void test_gpm_is_not_worked_out_where_nobody_is(void **state)
+{
+    struct world w = world_of("FAKE_NVML_NEW");
+    struct fake_gpu *gpu = &w.nvml->gpu[0];
+    gpu->gpm = true;
+    gpu->utilisation = 0;
+    world_open(&w);
+    look(&w, 0);
+    look(&w, 0);
+    assert_reading(w.sample.smact, 0);
+    assert_false(w.sample.pcie_tx_bytes_per_s.valid);
+    assert_int_equal(w.nvml->gpm_computed, 0);
+
+    gpu->compute = (struct fake_processes){.count = 1, .item = {{7, 100}}};
+    gpu->busy_us += 0.5 * (double)SECOND_US;
+    look(&w, 0);
+    assert_int_equal(w.nvml->gpm_computed, 1);
+    assert_reading(w.sample.smact, 0.5);
+    world_end(&w);
+}
+
 static void test_process_memory_not_available(void **state)
 {
     struct world w = world_of("FAKE_NVML_NEW");
@@ -532,6 +580,8 @@ int main(void)
         cmocka_unit_test(test_lost_in_the_middle_leaves_nothing_valid),
         cmocka_unit_test(test_a_gpu_that_answers_nothing_is_silent),
         cmocka_unit_test(test_energy_never_falls),
+        cmocka_unit_test(test_a_dear_energy_counter_is_asked_seldom),
+        cmocka_unit_test(test_gpm_is_not_worked_out_where_nobody_is),
         cmocka_unit_test(test_process_memory_not_available),
         cmocka_unit_test(test_processes_in_several_lists_count_once),
         cmocka_unit_test(test_process_list_grows_while_asking),
