@@ -1,6 +1,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "gpu/source.h"
@@ -90,18 +91,30 @@ static bool total_advance(struct total *total, uint64_t now)
 }
 
 /*
- * The counter may be dear: 3 ms of processor time on an H200, where everything else but GPM costs microseconds. It is
- * asked so seldom that it takes at most this share of a processor; in between power fills in.
+ * The counter may be dear: 3 ms of processor time on an H200, where everything else but GPM costs microseconds. Then it
+ * is asked so seldom that it takes at most this share of a processor; in between power fills in.
  */
-#define ENERGY_SHARE 1e-4
+#define ENERGY_DEAR_US 500
+#define ENERGY_SHARE   1e-4
+
+static int64_t processor_us(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return used.tv_sec * SECOND_US + used.tv_nsec / 1000;
+}
 
 static void ask_energy(struct look *look, struct energy *energy)
 {
     unsigned long long millijoule = 0;
-    int64_t began_us = clock_monotonic_us();
+    int64_t began_us = processor_us();
     int r = nvml_call(&look->source->nvml, energy, look->device->handle, &millijoule);
 
-    energy->ask_again_us = look->sample->at_us + (int64_t)((double)(clock_monotonic_us() - began_us) / ENERGY_SHARE);
+    int64_t cost_us = processor_us() - began_us;
+
+    energy->ask_again_us = look->sample->at_us;
+    if (cost_us > ENERGY_DEAR_US)
+        energy->ask_again_us += (int64_t)((double)cost_us / ENERGY_SHARE);
     if (!answered(look, r) || !total_advance(&energy->counter_mj, millijoule)) {
         energy->total_j = READING_NONE;
         energy->ask_again_us = look->sample->at_us;

@@ -25,7 +25,7 @@ struct fake_gpu {
     uint64_t mem_total, mem_reserved, mem_used;
     unsigned utilisation, milliwatt, compute_mode;
     unsigned long long millijoule;
-    unsigned energy_cost_us; /* how long the energy counter takes to answer */
+    unsigned energy_cost_us; /* processor time that the energy counter takes */
     unsigned energy_asked;
     struct fake_processes compute, graphics, mps;
 
