@@ -55,6 +55,15 @@ static const struct pattern patterns[] = {
     {CLUE_GPU_OOM, "cuda", false, {"cudasuccess", "out of memory"}},
     {CLUE_GPU_OOM, "cuda", false, {"cudamalloc", "out of memory"}},
     {CLUE_GPU_OOM, "cuda", false, {"gpuassert", "out of memory"}},
+    /* What these say about memory is the program's own words: no framework reports a shortage with them. */
+    {CLUE_PROGRAM, "python", true, {"valueerror: "}},
+    {CLUE_PROGRAM, "python", true, {"typeerror: "}},
+    {CLUE_PROGRAM, "python", true, {"keyerror: "}},
+    {CLUE_PROGRAM, "python", true, {"indexerror: "}},
+    {CLUE_PROGRAM, "python", true, {"attributeerror: "}},
+    {CLUE_PROGRAM, "python", true, {"assertionerror: "}},
+    {CLUE_PROGRAM, "python", true, {"importerror: "}},
+    {CLUE_PROGRAM, "python", true, {"notimplementederror: "}},
     {CLUE_GPU_OOM, "cuda", true, {"cuda", "out of memory"}},
     {CLUE_GPU_OOM, "cuda", true, {"gpu", "out of memory"}},
 

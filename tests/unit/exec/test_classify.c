@@ -136,6 +136,8 @@ static const struct sample samples[] = {
      "WARNING: CUDA out of memory. Tried to allocate 1 GiB; skipping batch\n" FRAMES
      "ZeroDivisionError: division by zero\n",
      "program", "python", "ZeroDivisionError"},
+    {"an error that talks of OOM", EXIT(1), FRAMES "ValueError: CUDA out of memory is not what happened\n", "program",
+     "python", "ValueError: CUDA out of memory"},
     {"another error, then OOM", EXIT(1), FRAMES "ValueError: ignored\ngoing on\n" FRAMES TORCH_OOM "\n", "gpu-oom",
      "pytorch", "OutOf"},
     {"raised again under another name", EXIT(1),
