@@ -84,10 +84,14 @@ struct daemon {
     bool carrying_out;
 
     struct submission *submissions_first, *submissions_last; /* of this turn of the loop */
+    int n_submissions;
+    int submitters;    /* how many submitted at the same time lately */
+    int64_t gather_us; /* how long to wait for the rest of them */
     struct waiter *waiters;
 
     uv_poll_t server_poll;
     uv_timer_t server_timer, sample_timer, tick_timer, retry_timer, history_timer;
+    uv_idle_t server_soon;
     uv_signal_t term_signal, int_signal, hup_signal;
     uv_work_t sample_work;
     bool sampling, sample_again, stopping;

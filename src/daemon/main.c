@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <grp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,24 +20,54 @@
 
 #define BODY_MAX        (16u << 20)
 #define IDLE_TIMEOUT_S  75 /* beyond the longest wait of docs/protocol.md */
+#define GATHER_MAX_US   2000
 #define CONNECTIONS_MAX 64 /* of one user */
 
 /* ---- the API in the loop ---- */
 
 static void on_server_time(uv_timer_t *timer);
 
+/*
+ * Clients that submit one task after the other all come back a moment after they were answered. Waiting that moment
+ * for those who were there last time, no longer than a commit took, makes one commit out of several.
+ */
+static void gather_submissions(struct daemon *daemon)
+{
+    struct pollfd server = {.fd = api_server_fd(daemon->server), .events = POLLIN};
+    int64_t until_us = clock_monotonic_us() + daemon->gather_us, left_us;
+    while (daemon->n_submissions < daemon->submitters && (left_us = until_us - clock_monotonic_us()) > 0) {
+        const struct timespec timeout = {.tv_nsec = left_us * 1000};
+        if (ppoll(&server, 1, &timeout, NULL) <= 0)
+            return;
+        api_server_run(daemon->server);
+    }
+}
+
+/* One group of submissions a turn: samples and ends of tasks have their turn too. */
+static void write_submissions(struct daemon *daemon)
+{
+    gather_submissions(daemon);
+    int written = daemon->n_submissions;
+    int64_t before_us = clock_monotonic_us();
+    submissions_flush(daemon);
+    int64_t took_us = clock_monotonic_us() - before_us;
+    daemon->gather_us = took_us < GATHER_MAX_US ? took_us : GATHER_MAX_US;
+    api_server_run(daemon->server);
+    daemon->submitters = written + daemon->n_submissions;
+}
+
 static void turn_server(struct daemon *daemon)
 {
     api_server_run(daemon->server);
-    while (daemon->submissions_first) {
-        submissions_flush(daemon);
-        api_server_run(daemon->server);
-    }
-    int64_t timeout_ms = api_server_timeout_ms(daemon->server);
-    if (timeout_ms >= 0)
+    if (daemon->submissions_first)
+        write_submissions(daemon);
+    int64_t timeout_ms = daemon->submissions_first ? 0 : api_server_timeout_ms(daemon->server);
+    if (timeout_ms > 0)
         uv_timer_start(&daemon->server_timer, on_server_time, (uint64_t)timeout_ms, 0);
     else
         uv_timer_stop(&daemon->server_timer);
+    if (timeout_ms == 0)
+        daemon_serve_soon(daemon);
 }
 
 static void on_server_time(uv_timer_t *timer)
@@ -44,10 +75,17 @@ static void on_server_time(uv_timer_t *timer)
     turn_server(timer->data);
 }
 
+static void on_server_soon(uv_idle_t *soon)
+{
+    uv_idle_stop(soon);
+    turn_server(soon->data);
+}
+
+/* Not by a timer of 0 ms: one that starts itself again keeps everything else from running. */
 void daemon_serve_soon(struct daemon *daemon)
 {
     if (!daemon->stopping)
-        uv_timer_start(&daemon->server_timer, on_server_time, 0, 0);
+        uv_idle_start(&daemon->server_soon, on_server_soon);
 }
 
 static void on_server_ready(uv_poll_t *poll, int status, int events)
@@ -162,6 +200,7 @@ static void close_handle(uv_handle_t *handle, void *context)
 /* Everything that keeps the loop alive; what is under way in the pool ends by itself. Tasks go on. */
 static void stop(struct daemon *daemon)
 {
+    submissions_flush(daemon);
     daemon->stopping = true;
     waiters_tell(daemon, 0, NULL);
     uv_poll_stop(&daemon->server_poll);
@@ -173,10 +212,11 @@ static void stop(struct daemon *daemon)
         if (job)
             runner_unwatch(job);
     }
-    uv_handle_t *ours[] = {(uv_handle_t *)&daemon->server_poll,  (uv_handle_t *)&daemon->server_timer,
-                           (uv_handle_t *)&daemon->sample_timer, (uv_handle_t *)&daemon->tick_timer,
-                           (uv_handle_t *)&daemon->retry_timer,  (uv_handle_t *)&daemon->history_timer,
-                           (uv_handle_t *)&daemon->term_signal,  (uv_handle_t *)&daemon->int_signal};
+    uv_handle_t *ours[] = {(uv_handle_t *)&daemon->server_poll,   (uv_handle_t *)&daemon->server_timer,
+                           (uv_handle_t *)&daemon->server_soon,   (uv_handle_t *)&daemon->sample_timer,
+                           (uv_handle_t *)&daemon->tick_timer,    (uv_handle_t *)&daemon->retry_timer,
+                           (uv_handle_t *)&daemon->history_timer, (uv_handle_t *)&daemon->term_signal,
+                           (uv_handle_t *)&daemon->int_signal};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         close_handle(ours[i], NULL);
 }
@@ -197,6 +237,8 @@ static void init_loop(struct daemon *daemon)
         uv_timer_init(&daemon->loop, timers[i]);
         timers[i]->data = daemon;
     }
+    uv_idle_init(&daemon->loop, &daemon->server_soon);
+    daemon->server_soon.data = daemon;
     uv_signal_init(&daemon->loop, &daemon->term_signal);
     uv_signal_init(&daemon->loop, &daemon->int_signal);
     daemon->term_signal.data = daemon->int_signal.data = daemon;

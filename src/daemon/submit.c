@@ -409,6 +409,7 @@ void route_submit(void *context, struct api_request *request)
     }
     *(daemon->submissions_last ? &daemon->submissions_last->next : &daemon->submissions_first) = submission;
     daemon->submissions_last = submission;
+    daemon->n_submissions++;
 }
 
 static int put_text(struct daemon *daemon, struct submission *submission, const char *key, const void *data,
@@ -467,6 +468,7 @@ void submissions_flush(struct daemon *daemon)
     if (!first)
         return;
     daemon->submissions_first = daemon->submissions_last = NULL;
+    daemon->n_submissions = 0;
     uint64_t next_id = daemon->next_id;
     int r = write_all(daemon, first, &fault);
     if (r < 0)
