@@ -1,9 +1,13 @@
-"""Many clients at once."""
+"""Many clients at once, and many tasks. Figures that depend on the machine are printed, not judged."""
 
+import json
 import subprocess
+import time
 import unittest
 
-from house import BUILD, House, until
+from house import BUILD, Connection, House, program, read, until
+
+TASKS = 10000
 
 
 class Load(House):
@@ -23,6 +27,45 @@ class Load(House):
         self.restart()
         self.assertGreater(len(self.tasks()), 1000)
         self.stop()
+
+
+class LongQueue(House):
+    gpus = "1xA100-40GB"
+
+    def resident_mib(self):
+        lines = read(f"/proc/{self.process.pid}/status").splitlines()
+        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+
+    def submit_many(self, count):
+        connection = Connection(self.socket)
+        body = json.dumps(self.body(hold=False))
+        for _ in range(count):
+            connection.request("POST", "/v1/tasks", body)
+            reply = connection.getresponse()
+            self.assertEqual(reply.status, 201)
+            reply.read()
+        connection.close()
+
+    def timed(self, what, call):
+        begin = time.monotonic()
+        found = call()
+        print(f"{what}: {time.monotonic() - begin:.2f} s, {self.resident_mib():.0f} MiB resident", flush=True)
+        return found
+
+    def test_ten_thousand_waiting(self):
+        blocker = self.submit("while :; do sleep 1; done", exclusive=True)
+        self.timed(f"{TASKS} submits", lambda: self.submit_many(TASKS))
+        tasks = self.timed("the whole queue", self.tasks)
+        self.assertEqual([task["id"] for task in tasks], list(range(1, TASKS + 2)))
+        self.assertEqual(tasks[-1]["position"], TASKS)
+        if b"__asan_init" not in read(program("collocd"), "rb"):
+            self.assertLess(self.resident_mib(), 60)
+        self.timed("a restart", lambda: self.restart(9))
+        self.assertEqual(len(self.tasks()), TASKS + 1)
+        self.assertEqual(self.task(blocker)["state"], "RUNNING")
+        self.act("cancel", blocker)
+        self.wait(blocker, "CANCELLED")
+        self.stop(9)
 
 
 if __name__ == "__main__":
