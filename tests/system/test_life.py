@@ -31,8 +31,8 @@ class Life(House):
         self.assertEqual(self.colloc("wait", str(failed), code=None).returncode, 7)
 
     def test_wait_answers_at_the_end_or_in_time(self):
-        task = self.submit(f"read < {self.work}/go")
         os.mkfifo(self.work + "/go")
+        task = self.submit(f"read < {self.work}/go")
         self.assertIn(self.get(f"/v1/tasks/{task}/wait?timeout_s=0.05")["task"]["state"], ("PENDING", "RUNNING"))
         self.wait_state(task, "RUNNING")
         self.write("go", "\n")
