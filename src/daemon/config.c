@@ -282,15 +282,37 @@ int config_read_arguments(struct config *config, int argc, char **argv, struct f
     return r;
 }
 
-void config_print_options(FILE *out, bool roff)
+/* In roff a hyphen that is to be typed is written so. */
+static void print_roff_name(FILE *out, const char *name)
 {
-    for (size_t i = 0; i < OPTIONS; i++) {
-        const struct option *option = &options[i];
-        if (roff)
-            fprintf(out, ".TP\n\\fB\\-\\-%s\\fR=\\fI%s\\fR\n%s. Default: %s.\n", option->name, option->takes,
-                    option->help, option->default_text);
-        else
-            fprintf(out, "  --%s=%s\n        %s (default: %s)\n", option->name, option->takes, option->help,
-                    option->default_text);
+    for (; *name; name++)
+        fputs(*name == '-' ? "\\-" : (char[]){*name, '\0'}, out);
+}
+
+static void print_option(FILE *out, const struct option *option, enum config_form form)
+{
+    switch (form) {
+    case CONFIG_AS_HELP:
+        fprintf(out, "  --%s=%s\n        %s (default: %s)\n", option->name, option->takes, option->help,
+                option->default_text);
+        break;
+    case CONFIG_AS_ROFF:
+        fputs(".TP\n.BI \\-\\-", out);
+        print_roff_name(out, option->name);
+        fprintf(out, "= %s\n%s (default:\n.BR \"", option->takes, option->help);
+        print_roff_name(out, option->default_text);
+        fputs("\" ).\n", out);
+        break;
+    case CONFIG_AS_YAML:
+        fprintf(out, "\n# %s\n#%s: %s\n", option->help, option->name, option->default_text);
+        break;
     }
+}
+
+void config_print(FILE *out, enum config_form form)
+{
+    if (form == CONFIG_AS_YAML)
+        fputs("# /etc/colloc/collocd.yaml: the settings of collocd with their defaults.\n", out);
+    for (size_t i = 0; i < OPTIONS; i++)
+        print_option(out, &options[i], form);
 }

@@ -37,7 +37,8 @@ int config_read_file(struct config *config, const char *path, struct fault *faul
 enum { CONFIG_HELP = 1, CONFIG_VERSION = 2 };
 int config_read_arguments(struct config *config, int argc, char **argv, struct fault *fault);
 
-/* The options with their defaults, for --help; or as a man page's list when `roff`. */
-void config_print_options(FILE *out, bool roff);
+/* The settings with their defaults: for --help, as a man page's list, or as a commented configuration file. */
+enum config_form { CONFIG_AS_HELP, CONFIG_AS_ROFF, CONFIG_AS_YAML };
+void config_print(FILE *out, enum config_form form);
 
 #endif

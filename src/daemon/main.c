@@ -291,7 +291,7 @@ static int usage(FILE *out, int status)
     fprintf(out, "usage: collocd [--config=FILE] [--SETTING=VALUE ...]\n\n"
                  "The daemon of colloc: queues training tasks and collocates them on this server's GPUs.\n\n"
                  "  --config=FILE\n        YAML, the settings below as 'setting: value' lines\n");
-    config_print_options(out, false);
+    config_print(out, CONFIG_AS_HELP);
     return status;
 }
 
@@ -310,15 +310,22 @@ static void prepare_process(void)
     }
 }
 
+/* For the build, which makes the man page and the example file of it. */
+static bool print_form(const char *argument)
+{
+    bool roff = strcmp(argument, "--print-settings=roff") == 0, yaml = strcmp(argument, "--print-settings=yaml") == 0;
+    if (roff || yaml)
+        config_print(stdout, roff ? CONFIG_AS_ROFF : CONFIG_AS_YAML);
+    return roff || yaml;
+}
+
 int main(int argc, char **argv)
 {
     static struct daemon daemon;
     struct fault fault = {0};
     config_defaults(&daemon.config);
-    if (argc == 2 && strcmp(argv[1], "--man-options") == 0) {
-        config_print_options(stdout, true);
+    if (argc == 2 && print_form(argv[1]))
         return 0;
-    }
     switch (config_read_arguments(&daemon.config, argc, argv, &fault)) {
     case 0:
         break;

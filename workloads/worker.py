@@ -1,0 +1,63 @@
+"""One process that trains what it is told: commands on stdin, answers on stdout, a line of JSON each.
+
+{"do": "load", "model": NAME}      -> {"ready": true}            builds the model and makes the first steps
+{"do": "run", "seconds": S}        -> {"steps": ..., ...}        trains, with a synchronisation after each step
+{"do": "drop"}                     -> {"dropped": true}
+"""
+import gc
+import json
+import statistics
+import sys
+import time
+
+import torch
+from models import make_step
+
+WARM_UP_STEPS = 8
+
+
+def load(model):
+    torch.cuda.reset_peak_memory_stats()
+    step = make_step(model)
+    for _ in range(WARM_UP_STEPS):
+        step()
+    torch.cuda.synchronize()
+    return step
+
+
+def run(step, seconds):
+    times_ms, began = [], time.monotonic()
+    while (now := time.monotonic()) - began < seconds:
+        step()
+        torch.cuda.synchronize()
+        times_ms.append(1000 * (time.monotonic() - now))
+    took = time.monotonic() - began
+    quantiles = statistics.quantiles(times_ms, n=20) if len(times_ms) > 1 else [times_ms[0]] * 19
+    return {"steps": len(times_ms), "steps_per_s": len(times_ms) / took, "step_ms": statistics.median(times_ms), "step_p95_ms": quantiles[18],
+            "reserved_mib": torch.cuda.max_memory_reserved() / 2**20}
+
+
+def main():
+    step = None
+    torch.zeros(1, device="cuda")
+    print(json.dumps({"up": True}), flush=True)
+    for line in sys.stdin:
+        command = json.loads(line)
+        try:
+            if command["do"] == "load":
+                step = load(command["model"])
+                answer = {"ready": True}
+            elif command["do"] == "run":
+                answer = run(step, command["seconds"])
+            else:
+                step = None
+                gc.collect()
+                torch.cuda.empty_cache()
+                answer = {"dropped": True}
+        except torch.OutOfMemoryError as error:
+            step, answer = None, {"error": str(error)[:200]}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()
