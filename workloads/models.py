@@ -66,9 +66,9 @@ MODELS = {
 
 def make_step(name):
     """Builds the model on the GPU. Returns a function that makes one training step."""
-    model, inputs, loss_of, target = MODELS[name]()
-    model = model.cuda().train()
-    inputs, target = [tensor.cuda() for tensor in inputs], target.cuda()
+    with torch.device("cuda"):
+        model, inputs, loss_of, target = MODELS[name]()
+    model.train()
     is_transformer, is_sparse = name in ("decoder", "encoder"), name == "recommender"
     if is_transformer:
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
