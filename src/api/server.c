@@ -13,7 +13,7 @@
 
 #include "base/units.h"
 
-#define CONNECTIONS_MAX 1024
+#define CONNECTIONS_MAX 2048
 #define USERS_MAX       256
 #define GOODBYE_TURNS   64
 #define VALUES_MAX      100000
@@ -41,7 +41,7 @@ struct api_request {
     const struct api_route *route;
     uint64_t id;
     char *body_text;
-    size_t body_size;
+    size_t body_size, body_room;
     bool too_large;
     json_t *body;
     struct MHD_Response *response; /* the answer, once there is one */
@@ -281,13 +281,16 @@ static void take_body(struct api_request *request, const char *data, size_t size
         request->too_large = true;
         return;
     }
-    char *text = realloc(request->body_text, total);
-    if (!text) {
-        request->too_large = true;
-        return;
+    if (total > request->body_room) {
+        char *text = realloc(request->body_text, 2 * total);
+        if (!text) {
+            request->too_large = true;
+            return;
+        }
+        request->body_text = text;
+        request->body_room = 2 * total;
     }
-    memcpy(text + request->body_size, data, size);
-    request->body_text = text;
+    memcpy(request->body_text + request->body_size, data, size);
     request->body_size = total;
 }
 

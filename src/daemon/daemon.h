@@ -92,7 +92,7 @@ struct daemon {
     uv_poll_t server_poll;
     uv_timer_t server_timer, sample_timer, tick_timer, retry_timer, history_timer;
     uv_idle_t server_soon;
-    uv_signal_t term_signal, int_signal, hup_signal;
+    uv_signal_t term_signal, int_signal;
     uv_work_t sample_work;
     bool sampling, sample_again, stopping;
 

@@ -21,7 +21,7 @@
 #define BODY_MAX        (16u << 20)
 #define IDLE_TIMEOUT_S  75 /* beyond the longest wait of docs/protocol.md */
 #define GATHER_MAX_US   2000
-#define CONNECTIONS_MAX 64 /* of one user */
+#define CONNECTIONS_MAX 256 /* of one user: a shell loop of submit --wait takes one each */
 
 /* ---- the API in the loop ---- */
 

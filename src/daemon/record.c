@@ -50,7 +50,7 @@ static void explain_end(const struct job *job, const struct task *task, char *te
     if (task->state == TASK_OUT_OF_MEMORY && task->exit.failure == FAILURE_GPU_OOM)
         snprintf(text, size, "out of GPU memory %s: %s",
                  task->had_company ? "once too often" : "with its GPU to itself",
-                 job->evidence ? job->evidence : "(no line says more)");
+                 job && job->evidence ? job->evidence : "(no line says more)");
     else if (job && job->evidence)
         snprintf(text, size, "%s", job->evidence);
 }

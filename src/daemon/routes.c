@@ -41,8 +41,12 @@ static json_t *find_record(struct daemon *daemon, struct api_request *request, u
     const struct task *task = core_task(daemon->core, id);
     struct fault fault = {0};
     json_t *record = NULL;
-    if (task)
-        return record_task(daemon, task);
+    if (task) {
+        record = record_task(daemon, task);
+        if (!record)
+            api_reply(request, 500, NULL);
+        return record;
+    }
     int r = store_get_ended(daemon->store, id, &fault, &record);
     if (r == STORE_NONE)
         reply_no_task(request, id);
@@ -483,7 +487,7 @@ static void change(struct daemon *daemon, struct api_request *request, enum even
     const char *state = json_string_value(json_object_get(record, "state"));
     const struct task *task = core_task(daemon->core, id);
     struct event event = daemon_event(daemon, kind, id);
-    json_t *detail = json_pack("{s:i}", "by_uid", (int)api_request_peer(request).uid);
+    json_t *detail = json_pack("{s:I}", "by_uid", (json_int_t)api_request_peer(request).uid);
     if (!may_touch(request, owner))
         api_reply_error(request, 403, "task %llu is not yours", (unsigned long long)id);
     else if (daemon->log_broken)
@@ -492,6 +496,9 @@ static void change(struct daemon *daemon, struct api_request *request, enum even
         reply_task(request, json_incref(record));
     else if (!task || daemon_feed(daemon, &event, detail) != 0)
         api_reply_error(request, 409, "task %llu is %s: it cannot be %s", (unsigned long long)id, state, verb);
+    else if (daemon->log_broken)
+        api_reply_error(request, 507, "task %llu will be %s, but the event log cannot be written at the moment",
+                        (unsigned long long)id, verb);
     else {
         json_t *now = find_record(daemon, request, id);
         if (now)
