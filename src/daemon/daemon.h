@@ -96,6 +96,11 @@ struct daemon {
     uv_work_t sample_work;
     bool sampling, sample_again, stopping;
 
+    struct mps_sick {
+        uid_t uid;
+        int64_t until_us;
+    } mps_sick[64]; /* for whom MPS failed to start lately, by uid: starting it keeps the loop waiting */
+
     /* for /v1/stats: while there were live tasks since this daemon started */
     double energy_j, smact_sum;
     int64_t smact_n;

@@ -11,10 +11,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "daemon/daemon.h"
 #include "gpu/mps.h"
+
+#define SICK_US (60 * SECOND_US)
 
 static int make_home(const char *path, uid_t uid, gid_t gid, struct fault *fault)
 {
@@ -80,8 +84,14 @@ int mps_for_user(struct daemon *daemon, uid_t uid, gid_t gid, char *ret_pipe_dir
     snprintf(pipe_dir, sizeof pipe_dir, "%s/pipe", home);
     snprintf(log_dir, sizeof log_dir, "%s/log", home);
     snprintf(ret_pipe_dir, size, "%s", pipe_dir);
+    struct mps_sick *sick = &daemon->mps_sick[uid % (sizeof daemon->mps_sick / sizeof *daemon->mps_sick)];
+    if (sick->uid == uid && clock_monotonic_us() < sick->until_us)
+        return fault_set(fault, EAGAIN, "MPS failed to start less than a minute ago");
     int r = make_home(home, uid, gid, fault);
     if (r < 0)
         return r;
-    return start_as(uid, gid, pipe_dir, log_dir, uuids, list_gpus(daemon, uuids, 256), fault);
+    r = start_as(uid, gid, pipe_dir, log_dir, uuids, list_gpus(daemon, uuids, 256), fault);
+    if (r < 0)
+        *sick = (struct mps_sick){uid, clock_monotonic_us() + SICK_US};
+    return r;
 }

@@ -73,15 +73,29 @@ class Mps(House):
             self.act("cancel", task)
             self.wait(task, "CANCELLED")
 
-    def test_without_mps_by_streams_and_said_so(self):
+    def restart_with(self, control=None):
+        """Without the emulator's MPS, or with another control program."""
         self.stop()
         path = self.env["PATH"]
         bare = os.path.join(self.folder, "bin")
         os.mkdir(bare)
         for name in ("colloc-pretend-train", "colloc-emulator"):
             os.symlink(os.path.join(path.split(":", maxsplit=1)[0], name), os.path.join(bare, name))
+        if control:
+            os.symlink(self.write("control", control), os.path.join(bare, "nvidia-cuda-mps-control"))
+            os.chmod(os.path.join(self.work, "control"), 0o755)
         self.env["PATH"] = bare + ":" + path.split(":", 1)[1]
         self.start()
+
+    def test_mps_that_hangs_is_not_asked_again_and_again(self):
+        self.restart_with(f"#!/bin/sh\necho asked >> {self.work}/asked\nexec sleep 1000\n")
+        for task in [self.train(2000, 50) for _ in range(3)]:
+            self.wait_log(f"task {task} shares by streams: ")
+            self.wait(task, "COMPLETED")
+        self.assertEqual(self.read("asked"), "asked\n")
+
+    def test_without_mps_by_streams_and_said_so(self):
+        self.restart_with()
         task = self.train(2000, 100)
         self.wait_log(f"task {task} shares by streams: ")
         self.wait(task, "COMPLETED")
@@ -100,7 +114,7 @@ class Mig(House):
         instances = [gpu for gpu in gpus if gpu["mig_profile"]]
         self.assertEqual([gpu["parent_uuid"] for gpu in instances], [parent["uuid"]] * 3)
         self.assertEqual(sorted(gpu["mig_profile"] for gpu in instances), ["1g.5gb", "2g.10gb", "3g.20gb"])
-        tasks = [self.submit("echo $CUDA_VISIBLE_DEVICES; exec colloc-pretend-train --memory-mib=3000 --seconds=300 "
+        tasks = [self.submit("echo $CUDA_VISIBLE_DEVICES; exec colloc-pretend-train --memory-mib=3000 --seconds=50 "
                              "--ramp-seconds=1", exclusive=True) for _ in range(4)]
         for task in tasks:
             self.wait(task, "COMPLETED")
