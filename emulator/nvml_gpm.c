@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "emulator/nvml_view.h"
+#include "emulator/pipes.h"
 
 enum { GPM_VERSION = 1 };
 
@@ -38,10 +39,9 @@ static double dram_util(const struct activity *mean)
     return 100 * mean->dram;
 }
 
-/* The pretend trainings are mixed-precision ones: half their SM time in tensor cores, a little in the other pipes. */
 static double tensor_util(const struct activity *mean)
 {
-    return 50 * mean->smact;
+    return 100 * PIPE_TENSOR * mean->smact;
 }
 
 static double fp64_util(const struct activity *mean)
@@ -51,17 +51,17 @@ static double fp64_util(const struct activity *mean)
 
 static double fp32_util(const struct activity *mean)
 {
-    return 20 * mean->smact;
+    return 100 * PIPE_FP32 * mean->smact;
 }
 
 static double fp16_util(const struct activity *mean)
 {
-    return 5 * mean->smact;
+    return 100 * PIPE_FP16 * mean->smact;
 }
 
 static double pcie_tx(const struct activity *mean)
 {
-    return 0.1 * mean->pcie_rx_mib;
+    return PCIE_TX_OF_RX * mean->pcie_rx_mib;
 }
 
 static double pcie_rx(const struct activity *mean)

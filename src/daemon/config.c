@@ -120,6 +120,8 @@ static const struct option {
     {"gpus", FIELD(gpus), set_text, "LIST", "all", "indices or UUIDs, separated by commas: manage no others"},
     {"history", FIELD(history_us), set_duration, "TIME", "90d", "how long ended tasks are remembered"},
     {"nvml-library", FIELD(nvml_library), set_text, "PATH", "libnvidia-ml.so.1", "the NVML library"},
+    {"dcgmi", FIELD(dcgmi), set_text, "PROGRAM", "dcgmi",
+     "tells the SM activity of GPUs before Hopper, when it is there (NVIDIA DCGM); none: do without"},
     {"shim", FIELD(shim), set_text, "PATH", "(as installed)", "the colloc-shim program"},
     {"log-level", FIELD(log_level), set_log_level, "LEVEL", "info", "error, warning, info or debug"},
 };
@@ -148,6 +150,7 @@ void config_defaults(struct config *config)
     };
     config->core.policy = &policy_magm;
     set_text(config->estimator, sizeof config->estimator, "horus");
+    set_text(config->dcgmi, sizeof config->dcgmi, "dcgmi");
     set_text(config->shim, sizeof config->shim, COLLOC_SHIM_PATH);
     if (geteuid() == 0) {
         set_text(config->socket_path, sizeof config->socket_path, "/run/colloc/collocd.sock");

@@ -14,6 +14,7 @@ struct config {
     char socket_path[108];
     char state_dir[512];
     char nvml_library[512]; /* "": the driver's */
+    char dcgmi[512];        /* "none": do without */
     char shim[512];         /* path of colloc-shim */
     char gpus[256];         /* "": all; or indices and UUIDs, separated by commas */
     char estimator[32];     /* of tasks that name none */

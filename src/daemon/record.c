@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "daemon/daemon.h"
 
@@ -208,6 +209,16 @@ static void add_health(struct daemon *daemon, json_t *object, const struct gpu_i
     json_object_set_new(object, "health_text", json_string(text));
 }
 
+static void add_activity_source(json_t *object, const struct gpu_sample *seen)
+{
+    static const char *const names[] = {[GPU_ACTIVITY_GPM] = "gpm", [GPU_ACTIVITY_DCGM] = "dcgm"};
+    const char *name = names[seen->activity.source];
+    int64_t age_us = clock_monotonic_us() - seen->activity.at_us;
+    json_object_set_new(object, "activity_source", name ? json_string(name) : json_null());
+    json_object_set_new(object, "activity_age_s", name ? seconds(age_us) : json_null());
+    json_object_set_new(object, "activity_text", json_string(seen->activity.reason));
+}
+
 static json_t *record_gpu(struct daemon *daemon, size_t i)
 {
     const struct gpu_info *info = &daemon->gpus->gpu[i];
@@ -230,6 +241,7 @@ static json_t *record_gpu(struct daemon *daemon, size_t i)
     json_object_set_new(object, "utilisation", reading(seen->utilisation, 1));
     json_object_set_new(object, "smact", reading(seen->smact, 1));
     json_object_set_new(object, "smact_window", reading(gpu->smact_mean, 1));
+    add_activity_source(object, seen);
     json_object_set_new(object, "smocc", reading(seen->smocc, 1));
     json_object_set_new(object, "dram_active", reading(seen->dram_active, 1));
     json_object_set_new(object, "power_w", reading(seen->power_w, 1));

@@ -77,6 +77,18 @@ static int tell_core_of_none(struct daemon *daemon)
     return daemon_feed(daemon, &event, NULL);
 }
 
+static int set_up_activity(struct daemon *daemon)
+{
+    const struct config *config = &daemon->config;
+    int64_t period_us = config->sample_period_us;
+    if (period_us < config->gpm_interval_us)
+        period_us = config->gpm_interval_us;
+    gpu_set_gpm_interval(daemon->gpus, config->gpm_interval_us);
+    if (strcmp(config->dcgmi, "none") == 0)
+        return 0;
+    return gpu_set_use_dcgmi(daemon->gpus, config->dcgmi, period_us);
+}
+
 int sampler_open(struct daemon *daemon, struct fault *fault)
 {
     const char *library = daemon->config.nvml_library;
@@ -88,7 +100,8 @@ int sampler_open(struct daemon *daemon, struct fault *fault)
         log_warning("no GPUs: %s", fault->text);
         return tell_core_of_none(daemon);
     }
-    gpu_set_gpm_interval(daemon->gpus, daemon->config.gpm_interval_us);
+    if (set_up_activity(daemon) < 0)
+        return fault_set(fault, ENOMEM, "out of memory");
     daemon->gpu_states = calloc(daemon->gpus->count, sizeof *daemon->gpu_states);
     return daemon->gpu_states ? tell_core(daemon) : fault_set(fault, ENOMEM, "out of memory");
 }

@@ -2,8 +2,9 @@
  * The GPUs of this machine: what there is (struct gpu_set, fixed when opened) and what each does now (struct
  * gpu_sample).
  *
- * All of it comes from NVML, found at run time: no GPU, driver or vendor header is needed to build or start. Not thread
- * safe: one set belongs to one thread. MIG instances made later are seen by opening anew.
+ * All of it comes from NVML, found at run time: no GPU, driver or vendor header is needed to build or start. SM
+ * activity of GPUs without GPM comes from `dcgmi`, where that is wanted and there. Not thread safe: one thread at a
+ * time. MIG instances made later are seen by opening anew.
  */
 #ifndef COLLOC_GPU_GPU_H
 #define COLLOC_GPU_GPU_H
@@ -77,12 +78,21 @@ void gpu_set_close(struct gpu_set *set);
 /* Shortens (or lengthens) what GPM means are taken over at least: for emulated GPUs, whose time may be compressed. */
 void gpu_set_gpm_interval(struct gpu_set *set, int64_t interval_min_us);
 
+/*
+ * From now on GPUs that have no GPM (before Hopper; MIG instances excepted) have their activity from one long-lived
+ * `dcgmi dmon` that tells every period. `program` is a path or a name on PATH. It is started by the first look, and
+ * again when it ends; that it is not there is told in the samples. Does nothing when all GPUs have GPM. 0 or -ENOMEM.
+ */
+int gpu_set_use_dcgmi(struct gpu_set *set, const char *program, int64_t period_us);
+
 enum gpu_health {
     GPU_HEALTH_OK,
     GPU_HEALTH_LOST,   /* fell off the bus or needs a reset */
     GPU_HEALTH_GONE,   /* a MIG instance that was there when the set was opened and is not any more */
     GPU_HEALTH_SILENT, /* does not even tell its memory */
 };
+
+enum gpu_activity_source { GPU_ACTIVITY_NONE, GPU_ACTIVITY_GPM, GPU_ACTIVITY_DCGM };
 
 enum gpu_process_kind { GPU_PROCESS_COMPUTE = 1, GPU_PROCESS_GRAPHICS = 2, GPU_PROCESS_MPS = 4 };
 
@@ -114,10 +124,16 @@ struct gpu_sample {
     /*
      * From GPM (Hopper and newer): means over the time since the previous look, at least 0.1 s unless
      * gpu_set_gpm_interval says otherwise (a look sooner repeats the last). Not valid in the first look. For a MIG
-     * instance: shares of the GPU instance it is in. Fractions 0..1.
+     * instance: shares of the GPU instance it is in. From DCGM: means over its period; not valid any more when nothing
+     * new has come for one and a half periods. Fractions 0..1.
      */
     struct reading smact, smocc, gract, dram_active, tensor_active, fp64_active, fp32_active, fp16_active;
     struct reading pcie_tx_bytes_per_s, pcie_rx_bytes_per_s, nvlink_tx_bytes_per_s, nvlink_rx_bytes_per_s;
+    struct {
+        enum gpu_activity_source source;
+        int64_t at_us;    /* when it was measured; meaningless without a source */
+        char reason[112]; /* why there is none, for people; "" when there is nothing to say */
+    } activity;
 
     /* Each pid once. A card in MIG mode tells none: its instances do. */
     struct {

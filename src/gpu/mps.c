@@ -26,15 +26,8 @@
 /* 0, or MPS_NOT_INSTALLED. */
 static int find_program(char *path, size_t size, struct fault *fault)
 {
-    const char *folders = getenv("PATH");
-
-    for (const char *at = folders ? folders : ""; *at;) {
-        size_t length = strcspn(at, ":");
-        int n = snprintf(path, size, "%.*s/" PROGRAM, (int)length, at);
-        if (length > 0 && n > 0 && (size_t)n < size && access(path, X_OK) == 0)
-            return 0;
-        at += length + (at[length] == ':');
-    }
+    if (run_find(PROGRAM, path, size))
+        return 0;
     fault_set(fault, ENOENT, "no MPS: " PROGRAM " is not on PATH; it comes with the NVIDIA driver");
     return MPS_NOT_INSTALLED;
 }

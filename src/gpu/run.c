@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
@@ -66,13 +68,18 @@ static int reap(pid_t pid)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* The group may not be there yet, when the child has not run so far. */
+static void kill_group(pid_t pid)
+{
+    kill(-pid, SIGKILL);
+    kill(pid, SIGKILL);
+}
+
 static int wait_child(pid_t pid, int64_t limit_us, int *ret_status)
 {
     int r = run_wait_gone(pid, limit_us);
-    if (r < 0) {
-        kill(-pid, SIGKILL);
-        kill(pid, SIGKILL);
-    }
+    if (r < 0)
+        kill_group(pid);
     *ret_status = reap(pid);
     return r;
 }
@@ -131,4 +138,51 @@ int run_wait(const struct run *run, char *output, size_t size, int *ret_status, 
     if (out >= 0)
         close(out);
     return r;
+}
+
+bool run_find(const char *program, char *path, size_t size)
+{
+    const char *folders = getenv("PATH");
+
+    if (strchr(program, '/'))
+        return (size_t)snprintf(path, size, "%s", program) < size && access(path, X_OK) == 0;
+    for (const char *at = folders ? folders : ""; *at;) {
+        size_t length = strcspn(at, ":");
+        int n = snprintf(path, size, "%.*s/%s", (int)length, at, program);
+        if (length > 0 && n > 0 && (size_t)n < size && access(path, X_OK) == 0)
+            return true;
+        at += length + (at[length] == ':');
+    }
+    return false;
+}
+
+int run_start(const struct run *run, pid_t *ret_pid, int *ret_fd, struct fault *fault)
+{
+    int ends[2], in = memory_file(NULL);
+    pid_t pid = -1;
+
+    if (in < 0 || pipe2(ends, O_CLOEXEC) < 0) {
+        int errnum = in < 0 ? -in : errno;
+        if (in >= 0)
+            close(in);
+        return fault_set(fault, errnum, "cannot start %s: %s", run->path, strerror(errnum));
+    }
+    int r = fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0 || (pid = fork()) < 0 ? -errno : 0;
+    if (pid == 0)
+        become(run, in, ends[1]);
+    close(in);
+    close(ends[1]);
+    if (r < 0) {
+        close(ends[0]);
+        return fault_set(fault, -r, "cannot start %s: %s", run->path, strerror(-r));
+    }
+    *ret_pid = pid;
+    *ret_fd = ends[0];
+    return 0;
+}
+
+void run_end(pid_t pid)
+{
+    kill_group(pid);
+    reap(pid);
 }

@@ -1,7 +1,11 @@
-/* A short program run to its end, within a time: no shell, no pipe that could block either side. */
+/*
+ * Programs without a shell: a short one run to its end within a time, without a pipe that could block either side; and
+ * one that goes on and is read as it writes.
+ */
 #ifndef COLLOC_GPU_RUN_H
 #define COLLOC_GPU_RUN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -22,6 +26,18 @@ struct run {
  * leaves behind live on.
  */
 int run_wait(const struct run *run, char *output, size_t size, int *ret_status, struct fault *fault);
+
+/* Finds a program by its path, or on PATH when there is no slash in its name. False: there is none. */
+bool run_find(const char *program, char *path, size_t size);
+
+/*
+ * Starts a program (without input; limit_us does not count) in a session of its own. What it writes, stdout and stderr,
+ * is read from *ret_fd, which does not block; the caller closes it and calls run_end. 0, or -errno with the fault.
+ */
+int run_start(const struct run *run, pid_t *ret_pid, int *ret_fd, struct fault *fault);
+
+/* Kills the program with its process group, and waits for its end. */
+void run_end(pid_t pid);
 
 /* Waits until a process, anybody's, is gone. 0, or -ETIMEDOUT. */
 int run_wait_gone(pid_t pid, int64_t limit_us);

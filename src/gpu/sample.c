@@ -166,10 +166,79 @@ static bool nobody_is_there(const struct look *look)
 static void look_gpm(struct look *look)
 {
     struct gpu_source *source = look->source;
-    int r = gpm_look(&look->device->gpm, &source->nvml, &source->gpm_scratch, nobody_is_there(look), look->sample);
+    struct gpm *gpm = &look->device->gpm;
+    int r = gpm_look(gpm, &source->nvml, &source->gpm_scratch, nobody_is_there(look), look->sample);
 
-    if (r != NVML_OK)
+    if (r != NVML_OK) {
         answered(look, r);
+        return;
+    }
+    look->sample->activity.source = look->sample->smact.valid ? GPU_ACTIVITY_GPM : GPU_ACTIVITY_NONE;
+    look->sample->activity.at_us = gpm->taken_us;
+}
+
+/* What NVML tells itself is newer. */
+static void fill_from_dcgm(struct look *look, const struct dcgm_row *row)
+{
+    struct gpu_sample *sample = look->sample;
+    const struct {
+        struct reading *reading;
+        enum dcgm_field field;
+    } fills[] = {
+        {&sample->utilisation, DCGM_UTILISATION},
+        {&sample->power_w, DCGM_POWER},
+        {&sample->smact, DCGM_SMACT},
+        {&sample->smocc, DCGM_SMOCC},
+        {&sample->gract, DCGM_GRACT},
+        {&sample->dram_active, DCGM_DRAM},
+        {&sample->tensor_active, DCGM_TENSOR},
+        {&sample->fp64_active, DCGM_FP64},
+        {&sample->fp32_active, DCGM_FP32},
+        {&sample->fp16_active, DCGM_FP16},
+        {&sample->pcie_tx_bytes_per_s, DCGM_PCIE_TX},
+        {&sample->pcie_rx_bytes_per_s, DCGM_PCIE_RX},
+        {&sample->nvlink_tx_bytes_per_s, DCGM_NVLINK_TX},
+        {&sample->nvlink_rx_bytes_per_s, DCGM_NVLINK_RX},
+    };
+
+    for (size_t i = 0; i < sizeof(fills) / sizeof(fills[0]); i++)
+        if (!fills[i].reading->valid)
+            *fills[i].reading = row->field[fills[i].field];
+}
+
+/* DCGM passes NVML's counter on. */
+static void fill_energy_from_dcgm(struct look *look, struct reading energy_j)
+{
+    struct total *total = &look->device->energy.counter_mj;
+
+    if (look->sample->energy_j.valid || !energy_j.valid)
+        return;
+    uint64_t millijoule = (uint64_t)(energy_j.value * 1e3);
+    if (total_advance(total, millijoule))
+        look->sample->energy_j = reading_of((double)(total->lost + millijoule) / 1e3);
+}
+
+static void look_dcgm(struct look *look)
+{
+    struct gpu_source *source = look->source;
+    size_t gpu = (size_t)(look->device - source->device);
+    struct gpu_sample *sample = look->sample;
+    const char *why = "dcgmi tells no SM activity of this GPU";
+
+    if (!look->device->in_dcgm)
+        return;
+    dcgm_turn(source->dcgm, sample->at_us);
+    const struct dcgm_row *row = dcgm_latest(source->dcgm, gpu, sample->at_us, &sample->activity.at_us);
+    if (row) {
+        fill_from_dcgm(look, row);
+        fill_energy_from_dcgm(look, row->field[DCGM_ENERGY]);
+    } else {
+        why = dcgm_why_not(source->dcgm);
+    }
+    if (sample->smact.valid)
+        sample->activity.source = GPU_ACTIVITY_DCGM;
+    else
+        snprintf(sample->activity.reason, sizeof(sample->activity.reason), "%s", why);
 }
 
 static void look_processes(struct look *look)
@@ -183,7 +252,8 @@ static void look_processes(struct look *look)
 static void look_all(struct look *look)
 {
     static void (*const looks[])(struct look *) = {
-        look_memory, look_utilisation, look_power, look_energy, look_temperature, look_clock, look_processes, look_gpm,
+        look_memory, look_utilisation, look_power, look_energy, look_temperature,
+        look_clock,  look_processes,   look_gpm,   look_dcgm,
     };
 
     for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]) && !look->lost; i++)

@@ -299,6 +299,7 @@ void gpu_set_close(struct gpu_set *set)
     if (source->nvml.library)
         source->nvml.shutdown();
     nvml_unload(&source->nvml);
+    dcgm_destroy(source->dcgm);
     process_room_fini(&source->room);
     free(source->device);
     free(source->info);
@@ -309,4 +310,21 @@ void gpu_set_gpm_interval(struct gpu_set *set, int64_t interval_min_us)
 {
     for (size_t i = 0; i < set->count; i++)
         set->source->device[i].gpm.interval_min_us = interval_min_us;
+}
+
+int gpu_set_use_dcgmi(struct gpu_set *set, const char *program, int64_t period_us)
+{
+    struct gpu_source *source = set->source;
+
+    for (size_t i = 0; i < set->count && i < DCGM_GPUS_MAX; i++) {
+        if (set->gpu[i].is_mig || !source->device[i].handle || source->device[i].gpm.device)
+            continue;
+        if (!source->dcgm)
+            source->dcgm = dcgm_create(program, period_us);
+        if (!source->dcgm)
+            return -ENOMEM;
+        dcgm_want(source->dcgm, i, set->gpu[i].uuid);
+        source->device[i].in_dcgm = true;
+    }
+    return 0;
 }

@@ -2,6 +2,7 @@
 #ifndef COLLOC_GPU_SOURCE_H
 #define COLLOC_GPU_SOURCE_H
 
+#include "gpu/dcgm.h"
 #include "gpu/gpm.h"
 #include "gpu/gpu.h"
 #include "gpu/nvml.h"
@@ -27,6 +28,7 @@ struct gpu_device {
     int open_result;
     struct energy energy;
     struct gpm gpm;
+    bool in_dcgm;
 };
 
 struct gpu_source {
@@ -34,6 +36,7 @@ struct gpu_source {
     struct gpu_set set;
     struct gpu_info *info;
     struct gpu_device *device; /* beside info */
+    struct dcgm *dcgm;         /* NULL: not wanted */
     struct process_room room;
     struct nvml_gpm_metrics gpm_scratch;
 };

@@ -1,10 +1,18 @@
 """GPUs that fall off the bus, say nothing, or are used by others."""
 
 import os
+import signal
 import subprocess
 import unittest
 
-from house import House, program, until
+from house import LIMIT_S, House, processes_with, program, read, until
+
+
+def read_if_there(path):
+    try:
+        return read(path, "rb")
+    except OSError:
+        return b""
 
 
 class Gpus(House):
@@ -61,6 +69,52 @@ class Gpus(House):
         self.assertEqual((seen["energy_mj"], seen["temperature_c"], seen["foreign_processes"]), (None, None, None))
         self.wait(self.submit(gpus=2), "COMPLETED")
         self.colloc("gpus")
+
+
+class BeforeHopper(House):
+    """GPUs without GPM: their activity comes from one dcgmi that goes on."""
+    gpus = "2xA100-40GB"
+
+    def start(self, **settings):
+        for gpu in "01":
+            self.emulator("set", gpu, "gpm=off")
+        super().start(**settings)
+
+    def stream(self):
+        """The pids of `dcgmi dmon`."""
+        return [pid for pid in processes_with(self.folder) if b"dmon" in read_if_there(f"/proc/{pid}/cmdline")]
+
+    def test_activity_is_told_by_dcgmi(self):
+        task = self.train(3000, 1e6, "--smact=0.6")
+        gpu = int(self.wait_state(task, "RUNNING")["gpus"][0])
+        seen = self.wait_gpu(lambda g: g["smact"] and abs(g["smact"] - 0.6) < 0.02, gpu)
+        self.assertEqual((seen["activity_source"], seen["activity_text"]), ("dcgm", ""))
+        self.assertLess(seen["activity_age_s"], LIMIT_S)
+        self.assertEqual(self.wait_gpu(lambda g: g["smact"] is not None, 1 - gpu)["smact"], 0)
+        self.assertEqual(len(self.stream()), 1)
+
+    def test_a_stalled_one_does_not_read_as_idle_and_a_dead_one_is_replaced(self):
+        self.wait_gpu(lambda g: g["smact"] == 0)
+        first, = self.stream()
+        os.kill(first, signal.SIGSTOP)
+        seen = self.wait_gpu(lambda g: g["smact"] is None)
+        self.assertEqual(seen["activity_source"], None)
+        self.assertIn("dcgmi", seen["activity_text"])
+        os.kill(first, signal.SIGKILL)
+        self.wait_gpu(lambda g: g["smact"] == 0)
+        second, = self.stream()
+        self.assertNotEqual(first, second)
+        self.stop()
+        self.wait_gone(second)
+
+    def test_without_dcgmi_it_says_so(self):
+        self.restart(dcgmi="/nowhere/dcgmi")
+        seen = self.wait_gpu(lambda g: g["activity_text"])
+        self.assertIn("not on PATH", seen["activity_text"])
+        self.assertIsNone(seen["smact"])
+        self.restart(dcgmi="none")
+        self.wait(self.train(3000, 50), "COMPLETED")
+        self.assertEqual(self.stream(), [])
 
 
 class Foreign(House):

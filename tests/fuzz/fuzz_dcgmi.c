@@ -1,0 +1,52 @@
+/* What dcgmi prints: however the bytes are cut into pieces, the same rows come out, and none says what cannot be. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz.h"
+#include "gpu/dcgm_table.h"
+
+static void require(int holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void check(const struct dcgm_row *row)
+{
+    require(row->gpu < DCGM_GPUS_MAX);
+    for (int i = 0; i < DCGM_FIELDS; i++)
+        if (row->field[i].valid)
+            require(row->field[i].value >= 0 && row->field[i].value <= (i <= DCGM_FP16 ? 1 : 1e13));
+}
+
+static unsigned long read_in_pieces(const uint8_t *data, size_t size, size_t most)
+{
+    struct dcgm_lines lines = {0};
+    struct dcgm_table table = {0};
+    struct dcgm_list list = {0};
+    unsigned long sum = 0;
+
+    for (size_t at = 0; at < size;) {
+        size_t n = size - at < most ? size - at : most;
+        struct span piece = {(const char *)data + at, n}, line, uuid;
+        struct dcgm_row row;
+        while (dcgm_lines_next(&lines, &piece, &line)) {
+            require(line.size <= DCGM_LINE_MAX && !memchr(line.at, '\n', line.size));
+            if (dcgm_list_take(&list, line, &uuid))
+                sum = sum * 31 + list.gpu + uuid.size;
+            if (!dcgm_table_take(&table, line, &row))
+                continue;
+            check(&row);
+            sum = sum * 31 + row.gpu + (row.field[DCGM_SMACT].valid ? 7 : 3);
+        }
+        at += n;
+    }
+    return sum;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    unsigned long whole = read_in_pieces(data, size, size);
+    require(read_in_pieces(data, size, 1) == whole && read_in_pieces(data, size, 7) == whole);
+    return 0;
+}
