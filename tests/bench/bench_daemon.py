@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The real collocd over eight emulated GPUs in a temporary folder, under the load that tests/bench/load.c makes.
 
-usage: bench_daemon.py BUILD_FOLDER [starts|cli|queue|idle ...]
-Prints what tests/bench/bench.h describes.
+usage: bench_daemon.py BUILD_FOLDER [starts|peers|cli|queue|idle ...]
+Prints what tests/bench/bench.h describes. Task-spooler is run beside it where `tsp` is installed.
 """
 
 import json
@@ -15,6 +15,7 @@ import time
 
 GPUS = 8
 STARTS = 150
+PEER_STARTS = 60
 CLIENTS, QUEUED = 8, 10000
 IDLE_S = 20
 SHORT_RUNS = 20
@@ -43,6 +44,7 @@ class House:
                     "LD_LIBRARY_PATH": os.path.join(self.build, "emulator"),
                     "COLLOC_SOCKET": os.path.join(self.folder, "socket")}
         self.run("emulator/colloc-emulator", "create", f"--gpus={GPUS}xA100-40GB", self.env["COLLOC_EMULATOR"])
+        self.stamp = os.path.join(self.build, "tests/bench/stamp")
         self.daemon = None
 
     def __enter__(self):
@@ -116,7 +118,42 @@ class House:
 def measure_starts(build):
     with House(build) as house:
         row_of("a task that fits: reply to submit until its first instruction", "ms", "p99 <= 50",
-               [line[0] for line in house.load("start", STARTS)])
+               [line[0] for line in house.load("start", house.stamp, STARTS)])
+
+
+def start_ms(submit, read_stamp):
+    """From the return of the submitting program to the first instruction of the task that it submitted."""
+    task = subprocess.run(submit, check=True, stdout=subprocess.PIPE, text=True).stdout.split()[-1].strip(".")
+    returned_ns = time.time_ns()
+    return (int(read_stamp(task)) - returned_ns) / 1e6
+
+
+def measure_peers(build):
+    """Programs against programs: each submits a task that says when it began, and waits for its end."""
+    with House(build) as house:
+        os.environ.update(house.env, TS_SOCKET=os.path.join(house.folder, "tsp"), TMPDIR=house.folder)
+        colloc = os.path.join(house.build, "src/cli/colloc")
+
+        def read_colloc(task):
+            house.run("src/cli/colloc", "wait", task)
+            return house.run("src/cli/colloc", "logs", task)
+
+        row_of("colloc submit: return until the task's first instruction", "ms", "p99 <= 50",
+               [start_ms([colloc, "submit", "--", house.stamp], read_colloc) for _ in range(PEER_STARTS)])
+        if shutil.which("tsp"):
+            measure_task_spooler(house)
+
+
+def measure_task_spooler(house):
+    def read_stamp(task):
+        subprocess.run(["tsp", "-w", task], check=True, stdout=subprocess.DEVNULL)
+        return subprocess.check_output(["tsp", "-c", task])
+
+    try:
+        row_of("task-spooler's tsp: the same", "ms", "",
+               [start_ms(["tsp", house.stamp], read_stamp) for _ in range(PEER_STARTS)])
+    finally:
+        subprocess.run(["tsp", "-K"], check=True)
 
 
 def measure_cli(build):
@@ -156,7 +193,7 @@ def measure_idle(build):
         row("the same: goes to sleep", "/s", "", (after[1] - before[1]) / IDLE_S)
 
 
-MEASURES = {"starts": measure_starts, "cli": measure_cli, "queue": measure_queue, "idle": measure_idle}
+MEASURES = {"starts": measure_starts, "peers": measure_peers, "cli": measure_cli, "queue": measure_queue, "idle": measure_idle}
 
 
 def main():

@@ -1,6 +1,6 @@
 /*
  * A load on a collocd: clients that submit as fast as they are answered, or a single one that waits for each task's
- * first instruction. scripts/bench does not run this, bench_daemon.py does; lines on stdout are its answers.
+ * first instruction. bench_daemon.py runs it; lines on stdout are its answers.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -145,13 +145,6 @@ static int64_t wall_ns(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* The task: says when it began. */
-static int stamp(void)
-{
-    printf("%lld\n", (long long)wall_ns());
-    return 0;
-}
-
 static int64_t read_stamp(struct client *client, int64_t id)
 {
     char path[128];
@@ -174,10 +167,10 @@ static void await_end(struct client *client, int64_t id)
 }
 
 /* One line per task: milliseconds from the reply to the task's first instruction, below zero when that came first. */
-static int start_each(const char *socket, const char *self, int tasks)
+static int start_each(const char *socket, const char *stamp, int tasks)
 {
     char script[4200];
-    snprintf(script, sizeof script, "#!%s stamp\n", self);
+    snprintf(script, sizeof script, "#!%s\n", stamp);
     struct client *client = connect_to(socket);
     json_t *body = json_pack("{s:s, s:s, s:{s:s}}", "script", script, "cwd", "/tmp", "environment", "PATH", "/bin");
     for (int i = 0; i < tasks; i++) {
@@ -196,13 +189,11 @@ static int start_each(const char *socket, const char *self, int tasks)
 int main(int argc, char **argv)
 {
     int64_t first, second;
-    if (argc > 1 && strcmp(argv[1], "stamp") == 0)
-        return stamp();
     if (argc == 5 && strcmp(argv[1], "submit") == 0 && parse_int64(argv[3], 1, 1000, &first) == 0 &&
         parse_int64(argv[4], first, 1000000, &second) == 0)
         return submit_many(argv[2], (size_t)first, (size_t)second);
-    if (argc == 4 && strcmp(argv[1], "start") == 0 && parse_int64(argv[3], 1, 1000000, &first) == 0)
-        return start_each(argv[2], argv[0], (int)first);
-    fprintf(stderr, "usage: load submit SOCKET CLIENTS TASKS\n       load start SOCKET TASKS\n");
+    if (argc == 5 && strcmp(argv[1], "start") == 0 && parse_int64(argv[4], 1, 1000000, &first) == 0)
+        return start_each(argv[2], argv[3], (int)first);
+    fprintf(stderr, "usage: load submit SOCKET CLIENTS TASKS\n       load start SOCKET STAMP TASKS\n");
     return 2;
 }
