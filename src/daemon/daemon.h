@@ -102,6 +102,7 @@ struct daemon {
     } mps_sick[64]; /* for whom MPS failed to start lately, by uid: starting it keeps the loop waiting */
 
     /* for /v1/stats: while there were live tasks since this daemon started */
+    bool lived; /* was there one since the last sample? */
     double energy_j, smact_sum;
     int64_t smact_n;
 };

@@ -35,6 +35,7 @@ struct job *job_add(struct daemon *daemon, uint64_t id, const json_t *detail)
         return NULL;
     job->id = id;
     job->daemon = daemon;
+    daemon->lived = true;
     job->watch.pidfd = -1;
     job->name = text_of(detail, "name");
     job->user = text_of(detail, "user");

@@ -233,18 +233,19 @@ static void update_task_memory(struct daemon *daemon)
         }
 }
 
-/* Energy and activity count while there are tasks that have not ended. */
+/* Energy and activity count for as long as there were tasks that had not ended. */
 static void account(struct daemon *daemon)
 {
-    bool live = core_next_task(daemon->core, 0) != NULL;
+    bool lived = daemon->lived;
+    daemon->lived = core_next_task(daemon->core, 0) != NULL;
     for (size_t i = 0; i < daemon->gpus->count; i++) {
         struct gpu_state *state = &daemon->gpu_states[i];
         const struct gpu_sample *seen = &state->sample;
         if (state->view < 0)
             continue;
-        if (live && seen->energy_j.valid && state->energy_j.valid)
+        if (lived && seen->energy_j.valid && state->energy_j.valid)
             daemon->energy_j += seen->energy_j.value - state->energy_j.value;
-        if (live && seen->smact.valid) {
+        if (lived && seen->smact.valid) {
             daemon->smact_sum += seen->smact.value;
             daemon->smact_n++;
         }
