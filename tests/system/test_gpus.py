@@ -35,7 +35,7 @@ class Gpus(House):
         task = self.train(3000, 1e6)
         self.wait_state(task, "RUNNING")
         gpu = self.task(task)["gpus"][0]
-        self.wait_gpu(lambda g: g["mem_used_mib"] > 2900, int(gpu))
+        self.wait_gpu(lambda g: (g["mem_used_mib"] or 0) > 2900, int(gpu))
         self.emulator("set", gpu, "lost=on")
         ended = self.wait(task, "FAILED")
         self.assertEqual(ended["failure"], "program")
@@ -125,7 +125,7 @@ class Foreign(House):
                                   "--memory-mib=9000", "--seconds=1e6", "--ramp-seconds=1"],
                                  env=self.env, stdout=subprocess.DEVNULL)
         try:
-            seen = self.wait_gpu(lambda g: g["foreign_processes"] and g["mem_used_mib"] > 8900)
+            seen = self.wait_gpu(lambda g: g["foreign_processes"] and (g["mem_used_mib"] or 0) > 8900)
             self.assertEqual([p["pid"] for p in seen["foreign_processes"]], [other.pid])
             self.assertEqual(seen["tasks"], [])
             alone = self.submit(policy="exclusive")

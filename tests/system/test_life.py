@@ -179,7 +179,7 @@ class Seen(House):
         self.assertIn("GPU", self.task(4)["reason_text"])
         gpus = json.loads(self.colloc("gpus", "--json").stdout)["gpus"]
         self.assertEqual(len(gpus), 4)
-        self.wait_gpu(lambda gpu: gpu["mem_used_mib"] >= 3000 and (gpu["smact_window"] or 0) > 0)
+        self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) >= 3000 and (gpu["smact_window"] or 0) > 0)
         self.wait_gpu(lambda gpu: [t["mem_used_mib"] >= 3000 for t in gpu["tasks"]] == [True])
         self.assertEqual(json.loads(self.colloc("show", "1", "--json").stdout)["id"], 1)
         self.colloc("cancel", "1", "2", "3", "4")

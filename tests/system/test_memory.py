@@ -12,7 +12,7 @@ class OneGpu(House):
 
     def test_crash_beside_another_is_recovered_alone(self):
         first = self.train(28000, 150)
-        self.wait_gpu(lambda gpu: gpu["mem_used_mib"] > 27000 and not gpu["hold_off"])
+        self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) > 27000 and not gpu["hold_off"])
         second = self.train(20000, 100)
         ended = self.wait(second, "COMPLETED")
         self.assertEqual((ended["oom_count"], ended["attempts"], ended["exit_code"]), (1, 2, 0))
@@ -26,7 +26,7 @@ class OneGpu(House):
 
     def test_recovery_survives_the_daemon(self):
         first = self.train(28000, 300)
-        self.wait_gpu(lambda gpu: gpu["mem_used_mib"] > 27000 and not gpu["hold_off"])
+        self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) > 27000 and not gpu["hold_off"])
         second = self.train(20000, 100)
         until(lambda: self.task(second)["oom_count"] == 1)
         self.assertEqual(self.task(second)["reason"], "Recovering")

@@ -158,7 +158,7 @@ class Mps(Several):
         for uid, task in tasks:
             self.wait_state(task, "RUNNING")
             self.assertEqual(os.stat(f"{self.state}/mps/{uid}").st_uid, uid)
-        self.wait_gpu(lambda gpu: len(gpu["tasks"]) == 2 and gpu["mem_used_mib"] > 5900)
+        self.wait_gpu(lambda gpu: len(gpu["tasks"]) == 2 and (gpu["mem_used_mib"] or 0) > 5900)
         for _, task in tasks:
             self.act("cancel", task)
             self.wait(task, "CANCELLED")
