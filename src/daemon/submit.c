@@ -21,6 +21,7 @@
 #define TEXT_MAX      4096
 #define GRACE_DEFAULT 30.0
 #define SECONDS_MAX   (10 * 365 * 86400.0)
+#define BYTES_MAX     0x1p60 /* what a log that is read again takes, with room for sums */
 
 struct submission {
     struct submission *next;
@@ -335,6 +336,9 @@ static int estimate(const struct daemon *daemon, const json_t *body, struct subm
         warn(submission, estimate.note);
     if (!estimate.bytes.valid)
         return 0;
+    if (!(estimate.bytes.value >= 0 && estimate.bytes.value <= BYTES_MAX))
+        return fault_set(fault, ERANGE, "%s estimates %.3g bytes: the batch or the summary cannot be right", name,
+                         estimate.bytes.value);
     bool declared = strcmp(name, "declared") == 0;
     need->kind = declared ? NEED_DECLARED : NEED_ESTIMATED;
     need->bytes = (int64_t)estimate.bytes.value;

@@ -45,6 +45,17 @@ class Fields(House):
             self.assertIn("batch", reply.data.decode())
         self.refused(400, "model.txt", summary={"name": "model.txt", "text": "\x01\x02\x7fELF\x02"})
 
+    def test_an_estimate_at_the_edge_of_64_bits_does_no_harm(self):
+        batch, sum_wanted = 10**9, (2**63 - 256 - (800 << 20)) // 4  # Horus: ((B x A + P) + B x P) x 4 + 800 MiB
+        parameters = sum_wanted % batch
+        rule = "=" * 64
+        text = (f"{'-' * 64}\n        Layer (type)               Output Shape         Param #\n{rule}\n"
+                f"            Linear-1      [-1, {sum_wanted // batch - parameters}]     {parameters:,}\n{rule}\n"
+                f"Total params: {parameters:,}\n")
+        self.refused(400, "bytes", summary={"name": "edge.txt", "text": text}, batch=batch, estimator="horus", hold=True)
+        self.restart()
+        self.wait(self.submit(), "COMPLETED")
+
     def sample(self, name):
         return os.path.join(os.path.dirname(__file__), "..", "data", "summaries", name)
 
