@@ -14,6 +14,7 @@
     X(release)                                                                                                         \
     X(history)                                                                                                         \
     X(gpus)                                                                                                            \
+    X(top)                                                                                                             \
     X(estimate)                                                                                                        \
     X(info)                                                                                                            \
     X(serve)                                                                                                           \

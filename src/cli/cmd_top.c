@@ -1,0 +1,251 @@
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/output.h"
+#include "cli/session.h"
+#include "cli/task_view.h"
+#include "cli/top.h"
+
+enum { TOP_INTERVAL };
+
+#define INTERVAL_DEFAULT_US SECOND_US
+
+static const struct option_spec options[] = {
+    [TOP_INTERVAL] = {.name = "interval",
+                      .letter = 'i',
+                      .kind = OPTION_DURATION,
+                      .argument = "TIME",
+                      .min = 100 * MS_US,
+                      .max = 86400 * SECOND_US,
+                      .help = "between two looks, from 100ms on; default: 1s"},
+};
+
+/* ---- the daemon ---- */
+
+/* The reply (the caller releases it), or NULL with the words in the fault. */
+static json_t *fetch(struct client *client, const char *path, struct fault *fault)
+{
+    json_t *reply = NULL;
+    int status = 0, r = client_request(client, "GET", path, NULL, fault, &status, &reply);
+    if (r == 0 && status / 100 == 2)
+        return reply;
+    if (r == 0)
+        client_error(status, reply, fault);
+    json_decref(reply);
+    return NULL;
+}
+
+/* What cannot be had stays as it was, and the last line says so. */
+static void look(struct top *top, struct client *client)
+{
+    struct fault fault = {0};
+    json_t *gpus = fetch(client, "/v1/gpus", &fault);
+    json_t *tasks = gpus ? fetch(client, "/v1/tasks?state=live", &fault) : NULL;
+    bool was_cut_off = top->is_cut_off;
+    top->is_cut_off = !tasks;
+    if (!tasks) {
+        snprintf(top->message, sizeof top->message, "%s", fault.text);
+        json_decref(gpus);
+        return;
+    }
+    if (was_cut_off)
+        top->message[0] = '\0';
+    top_take(top, gpus, tasks);
+}
+
+static void cancel(struct top *top, struct client *client)
+{
+    char path[64];
+    struct fault fault = {0};
+    json_t *reply = NULL;
+    int status = 0;
+    snprintf(path, sizeof path, "/v1/tasks/%" JSON_INTEGER_FORMAT "/cancel", top->to_cancel);
+    int r = client_request(client, "POST", path, NULL, &fault, &status, &reply);
+    if (r == 0 && status / 100 != 2)
+        client_error(status, reply, &fault);
+    if (r == 0 && status / 100 == 2)
+        snprintf(top->message, sizeof top->message, "task %" JSON_INTEGER_FORMAT " is being cancelled", top->to_cancel);
+    else
+        snprintf(top->message, sizeof top->message, "%s", fault.text);
+    json_decref(reply);
+}
+
+/* ---- keys ---- */
+
+static void move(struct top *top, int by)
+{
+    int at = top_selected(top);
+    if (at < 0)
+        return;
+    at = at + by < 0 ? 0 : at + by >= top->shown_count ? top->shown_count - 1 : at + by;
+    top->selected = json_integer_value(json_object_get(top->shown[at], "id"));
+}
+
+static void ask_to_cancel(struct top *top)
+{
+    int at = top_selected(top);
+    if (at < 0)
+        return;
+    const json_t *task = top->shown[at];
+    json_int_t id = json_integer_value(json_object_get(task, "id"));
+    if (geteuid() != 0 && member_number(task, "uid", -1) != (double)geteuid()) {
+        snprintf(top->message, sizeof top->message, "task %" JSON_INTEGER_FORMAT " is %s's", id,
+                 member_text(task, "user", "another user"));
+        return;
+    }
+    top->to_cancel = id;
+    top->mode = TOP_CONFIRM;
+}
+
+static void edit_filter(struct top *top, int key)
+{
+    size_t n = strlen(top->filter);
+    if (key == KEY_ENTER || key == KEY_ESCAPE)
+        top->mode = TOP_BROWSE;
+    if (key == KEY_ESCAPE)
+        top->filter[0] = '\0';
+    if (key == KEY_BACKSPACE && n > 0)
+        top->filter[n - 1] = '\0';
+    if (key >= ' ' && key < KEY_BACKSPACE && n + 1 < sizeof top->filter) {
+        top->filter[n] = (char)key;
+        top->filter[n + 1] = '\0';
+    }
+    top_choose(top);
+}
+
+/* False: quit. */
+static bool browse(struct top *top, int key)
+{
+    top->message[0] = '\0';
+    switch (key) {
+    case 'q':
+        return false;
+    case 's':
+        top->sort = (top->sort + 1) % SORTS;
+        top_choose(top);
+        break;
+    case '/':
+        top->mode = TOP_FILTER;
+        break;
+    case KEY_ESCAPE:
+        top->filter[0] = '\0';
+        top_choose(top);
+        break;
+    case 'c':
+        ask_to_cancel(top);
+        break;
+    case KEY_UP:
+    case 'k':
+        move(top, -1);
+        break;
+    case KEY_DOWN:
+    case 'j':
+        move(top, 1);
+        break;
+    case KEY_PAGE_UP:
+        move(top, -top->task_rows);
+        break;
+    case KEY_PAGE_DOWN:
+        move(top, top->task_rows);
+        break;
+    case KEY_HOME:
+        move(top, -top->shown_count);
+        break;
+    case KEY_END:
+        move(top, top->shown_count);
+        break;
+    default:
+        break;
+    }
+    return true;
+}
+
+/* False: quit. */
+static bool on_key(struct top *top, struct client *client, int key)
+{
+    switch (top->mode) {
+    case TOP_FILTER:
+        edit_filter(top, key);
+        return true;
+    case TOP_CONFIRM:
+        top->mode = TOP_BROWSE;
+        if (key == 'y' || key == 'Y') {
+            cancel(top, client);
+            look(top, client);
+        }
+        return true;
+    default:
+        return browse(top, key);
+    }
+}
+
+/* ---- the loop ---- */
+
+static void show(struct top *top, struct client *client, int64_t interval_us)
+{
+    int64_t next_us = clock_monotonic_us() + interval_us;
+    for (;;) {
+        top_draw(top);
+        int64_t left_us = next_us - clock_monotonic_us();
+        int key = left_us > 0 ? screen_wait_key(top->screen, (int)(left_us / MS_US) + 1) : KEY_NONE;
+        if (key == KEY_CLOSED || (key != KEY_NONE && !on_key(top, client, key)))
+            return;
+        if (clock_monotonic_us() >= next_us) {
+            look(top, client);
+            next_us = clock_monotonic_us() + interval_us;
+        }
+    }
+}
+
+static int start(struct top *top, struct client *client, int64_t interval_us)
+{
+    struct fault fault = {0};
+    look(top, client);
+    if (top->is_cut_off) {
+        complain("%s", top->message);
+        return EXIT_UNREACHABLE;
+    }
+    if (screen_open(&fault, &top->screen) < 0) {
+        complain("top: %s; `colloc gpus` and `colloc queue` print once", fault.text);
+        return EXIT_USAGE;
+    }
+    show(top, client, interval_us);
+    screen_close(top->screen);
+    return EXIT_OK;
+}
+
+static int run(const struct invocation *invocation)
+{
+    const struct option_value *interval = &invocation->values[TOP_INTERVAL];
+    int64_t interval_us = interval->set ? interval->number : INTERVAL_DEFAULT_US;
+    struct top top = {0};
+    struct client *client;
+    if (invocation->common[COMMON_JSON].number) {
+        complain("top has no JSON; `colloc gpus --json` and `colloc queue --json` have");
+        return EXIT_USAGE;
+    }
+    int code = session_open(invocation, &client);
+    if (code != EXIT_OK)
+        return code;
+    code = start(&top, client, interval_us);
+    top_fini(&top);
+    client_close(client);
+    return code;
+}
+
+const struct command command_top = {
+    .name = "top",
+    .usage = "[OPTION...]",
+    .summary = "watch the GPUs and tasks on a full screen",
+    .description =
+        "For each GPU its memory, its SMACT (the share of streaming multiprocessors that were active) now and in the "
+        "recent past, one column for each look, and its power; below them the tasks that wait and run. What is not "
+        "known is \"-\", and \"·\" in the past.\n\n"
+        "Keys: up and down (or k and j), page up and down, home and end choose a task; s sorts by queue, time, memory "
+        "or user; / keeps the tasks whose name, user, state or id is what you type, until escape; c cancels the chosen "
+        "task if it is yours, after asking; q quits.",
+    COMMAND_OPTIONS(options),
+    .run = run,
+};

@@ -1,0 +1,61 @@
+#include "cli/gauge.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const parts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+static const char *const levels[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+static const char *const ascii_levels[] = {"_", ".", ":", "-", "=", "+", "*", "#"};
+
+static void append(char *text, const char *more, int times)
+{
+    size_t used = strlen(text), size = strlen(more);
+    for (; times > 0 && used + size < GAUGE_SIZE; times--) {
+        memcpy(text + used, more, size + 1);
+        used += size;
+    }
+}
+
+static double within(double fraction)
+{
+    return fmin(fmax(fraction, 0), 1);
+}
+
+const char *gauge_bar(double fraction, int width, bool blocks, char text[GAUGE_SIZE])
+{
+    int inside = width - 2;
+    int eighths = isnan(fraction) ? 0 : (int)lround(within(fraction) * inside * 8);
+    int full = blocks ? eighths / 8 : (eighths + 4) / 8;
+    const char *part = blocks ? parts[eighths % 8] : "";
+
+    strcpy(text, "[");
+    append(text, blocks ? "█" : "#", full);
+    append(text, part, 1);
+    append(text, " ", inside - full - (*part != '\0'));
+    append(text, "]", 1);
+    return text;
+}
+
+void history_add(struct history *history, double fraction)
+{
+    history->value[history->next] = (float)fraction;
+    history->next = (history->next + 1) % GAUGE_WIDTH_MAX;
+    history->count += history->count < GAUGE_WIDTH_MAX;
+}
+
+const char *gauge_history(const struct history *history, int width, bool blocks, char text[GAUGE_SIZE])
+{
+    size_t shown = history->count < (size_t)width ? history->count : (size_t)width;
+
+    text[0] = '\0';
+    append(text, " ", width - (int)shown);
+    for (size_t i = shown; i > 0; i--) {
+        double value = history->value[(history->next + GAUGE_WIDTH_MAX - i) % GAUGE_WIDTH_MAX];
+        if (isnan(value))
+            append(text, blocks ? "·" : "?", 1);
+        else
+            append(text, (blocks ? levels : ascii_levels)[(int)lround(within(value) * 7)], 1);
+    }
+    return text;
+}

@@ -1,0 +1,272 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/task_view.h"
+#include "cli/top.h"
+
+/* ---- one line of GPUs ---- */
+
+/* Columns of the parts that share what the others leave; 0: there is no room for it. */
+struct layout {
+    int name, bar, history;
+};
+
+enum { INDEX_WIDTH = 5, MEMORY_WIDTH = 12, PERCENT_WIDTH = 5, POWER_WIDTH = 7, HEAT_WIDTH = 6, WIDE = 120 };
+
+static struct layout layout_of(int columns)
+{
+    struct layout layout = {.name = columns >= WIDE ? 22 : 0};
+    int rest = columns - INDEX_WIDTH - layout.name - MEMORY_WIDTH - PERCENT_WIDTH - POWER_WIDTH - 2;
+    if (columns >= WIDE)
+        rest -= HEAT_WIDTH;
+    layout.bar = rest * 3 / 10;
+    layout.bar = layout.bar > 40 ? 40 : layout.bar < 5 ? 5 : layout.bar;
+    layout.history = rest - 2 * layout.bar;
+    layout.history = layout.history > GAUGE_WIDTH_MAX ? GAUGE_WIDTH_MAX : layout.history < 0 ? 0 : layout.history;
+    return layout;
+}
+
+static const struct history *find_history(const struct top *top, const char *uuid)
+{
+    static const struct history none;
+    for (size_t i = 0; i < top->gpu_count; i++)
+        if (strcmp(top->gpu[i].uuid, uuid) == 0)
+            return &top->gpu[i].smact;
+    return &none;
+}
+
+static void put_number(struct screen *screen, int width, const json_t *value, const char *unit)
+{
+    char text[32] = "-";
+    if (json_is_number(value))
+        snprintf(text, sizeof text, "%.0f%s", json_number_value(value), unit);
+    screen_put(screen, STYLE_PLAIN, -width, text);
+}
+
+static void put_memory(struct screen *screen, const json_t *gpu, int bar)
+{
+    char text[GAUGE_SIZE];
+    double used = member_number(gpu, "mem_used_mib", NAN), total = member_number(gpu, "mem_total_mib", NAN);
+    double fraction = used / total;
+    screen_put(screen, fraction > 0.9 ? STYLE_YELLOW : STYLE_GREEN, bar,
+               gauge_bar(fraction, bar, screen_has_blocks(screen), text));
+    if (isnan(fraction))
+        snprintf(text, sizeof text, "-");
+    else
+        snprintf(text, sizeof text, "%.1f/%.1fG", used / 1024, total / 1024);
+    screen_put(screen, STYLE_PLAIN, -MEMORY_WIDTH, text);
+}
+
+static void put_activity(const struct top *top, const json_t *gpu, const struct layout *layout)
+{
+    struct screen *screen = top->screen;
+    char text[GAUGE_SIZE], percent[CELL_SIZE];
+    const json_t *smact = json_object_get(gpu, "smact");
+    double fraction = member_number(gpu, "smact", NAN);
+    bool blocks = screen_has_blocks(screen);
+    snprintf(percent, sizeof percent, json_is_number(smact) ? "%.0f%%" : "-", 100 * fraction);
+    screen_put(screen, STYLE_GREEN, layout->bar, gauge_bar(fraction, layout->bar, blocks, text));
+    screen_put(screen, STYLE_PLAIN, -PERCENT_WIDTH, percent);
+    screen_put(screen, STYLE_PLAIN, 1, "");
+    const struct history *history = find_history(top, member_text(gpu, "uuid", ""));
+    screen_put(screen, STYLE_GREEN, layout->history, gauge_history(history, layout->history, blocks, text));
+}
+
+static void draw_gpu(struct top *top, const json_t *gpu, const struct layout *layout)
+{
+    struct screen *screen = top->screen;
+    const char *health = member_text(gpu, "health", "?"), *name = member_text(gpu, "name", "-");
+    screen_put(screen, STYLE_BOLD, INDEX_WIDTH - 1, member_text(gpu, "index", "?"));
+    screen_put(screen, STYLE_PLAIN, 1, "");
+    if (layout->name) {
+        screen_put(screen, STYLE_PLAIN, layout->name - 1, strncmp(name, "NVIDIA ", 7) == 0 ? name + 7 : name);
+        screen_put(screen, STYLE_PLAIN, 1, "");
+    }
+    if (strcmp(health, "ok") == 0) {
+        put_memory(screen, gpu, layout->bar);
+        screen_put(screen, STYLE_PLAIN, 1, "");
+        put_activity(top, gpu, layout);
+        put_number(screen, POWER_WIDTH, json_object_get(gpu, "power_w"), " W");
+        if (layout->name)
+            put_number(screen, HEAT_WIDTH, json_object_get(gpu, "temperature_c"), " C");
+    } else {
+        const char *words = member_text(gpu, "health_text", "");
+        screen_print(screen, STYLE_RED, "%s%s%s", health, *words ? ": " : "", words);
+    }
+    screen_end_line(screen, STYLE_PLAIN);
+}
+
+static void draw_gpu_titles(struct screen *screen, const struct layout *layout)
+{
+    screen_put(screen, STYLE_DIM, INDEX_WIDTH, "GPU");
+    if (layout->name)
+        screen_put(screen, STYLE_DIM, layout->name, "NAME");
+    screen_put(screen, STYLE_DIM, layout->bar, "MEMORY");
+    screen_put(screen, STYLE_DIM, MEMORY_WIDTH + 1, "");
+    screen_put(screen, STYLE_DIM, layout->bar, "SMACT");
+    screen_put(screen, STYLE_DIM, PERCENT_WIDTH + 1, "");
+    screen_put(screen, STYLE_DIM, layout->history, "RECENTLY");
+    screen_put(screen, STYLE_DIM, -POWER_WIDTH, "POWER");
+    if (layout->name)
+        screen_put(screen, STYLE_DIM, -HEAT_WIDTH, "TEMP");
+    screen_end_line(screen, STYLE_DIM);
+}
+
+/* GPUs have at most half of the screen. */
+static void draw_gpus(struct top *top)
+{
+    struct screen *screen = top->screen;
+    const json_t *gpus = json_object_get(top->gpus, "gpus");
+    struct layout layout = layout_of(screen_columns(screen));
+    size_t count = json_array_size(gpus), room = (size_t)screen_rows(screen) / 2;
+    size_t shown = count <= room ? count : room - 1;
+    if (count == 0) {
+        screen_put(screen, STYLE_YELLOW, screen_columns(screen), member_text(top->gpus, "why_none", "no GPUs"));
+        screen_end_line(screen, STYLE_PLAIN);
+        return;
+    }
+    draw_gpu_titles(screen, &layout);
+    for (size_t i = 0; i < shown; i++)
+        draw_gpu(top, json_array_get(gpus, i), &layout);
+    if (shown < count) {
+        screen_print(screen, STYLE_DIM, "and %zu more", count - shown);
+        screen_end_line(screen, STYLE_PLAIN);
+    }
+}
+
+/* ---- tasks ---- */
+
+static int name_width(const struct screen *screen)
+{
+    int width = screen_columns(screen) / 5;
+    return width < 10 ? 10 : width > 32 ? 32 : width;
+}
+
+static enum screen_style style_of(const json_t *task)
+{
+    const char *colour = task_colour(task);
+    if (!colour)
+        return STYLE_PLAIN;
+    return strcmp(colour, "green") == 0 ? STYLE_GREEN : strcmp(colour, "yellow") == 0 ? STYLE_YELLOW : STYLE_RED;
+}
+
+static void draw_task(const struct top *top, const json_t *task, bool is_selected)
+{
+    struct screen *screen = top->screen;
+    enum screen_style plain = is_selected ? STYLE_REVERSE : STYLE_PLAIN;
+    char id[32], cell[CELL_SIZE];
+    bool waits = json_is_null(json_object_get(task, "started_at"));
+    char *place = task_place_text(task);
+    snprintf(id, sizeof id, "%.0f", member_number(task, "id", 0));
+    screen_put(screen, plain, -6, id);
+    screen_put(screen, plain, 1, "");
+    screen_put(screen, plain, name_width(screen), member_text(task, "name", "-"));
+    screen_put(screen, plain, 1, "");
+    screen_put(screen, plain, 8, member_text(task, "user", "-"));
+    screen_put(screen, plain, 1, "");
+    screen_put(screen, is_selected ? plain : style_of(task), 10, member_text(task, "state", "?"));
+    screen_put(screen, plain, -9, seconds_text(json_object_get(task, waits ? "wait_s" : "exec_s"), cell));
+    screen_put(screen, plain, -10, mib_text(json_object_get(task, "mem_used_mib"), cell));
+    screen_put(screen, plain, 1, "");
+    screen_put(screen, plain, screen_columns_left(screen), place ? place : "");
+    free(place);
+    screen_end_line(screen, plain);
+}
+
+static void draw_task_titles(struct screen *screen)
+{
+    screen_put(screen, STYLE_DIM, -6, "ID");
+    screen_put(screen, STYLE_DIM, 1, "");
+    screen_put(screen, STYLE_DIM, name_width(screen) + 1, "NAME");
+    screen_put(screen, STYLE_DIM, 9, "USER");
+    screen_put(screen, STYLE_DIM, 10, "STATE");
+    screen_put(screen, STYLE_DIM, -9, "TIME");
+    screen_put(screen, STYLE_DIM, -10, "MEMORY");
+    screen_put(screen, STYLE_DIM, 1, "");
+    screen_put(screen, STYLE_DIM, screen_columns_left(screen), "GPU(REASON)");
+    screen_end_line(screen, STYLE_DIM);
+}
+
+/* All lines but the last, which is the footer's. */
+static void draw_tasks(struct top *top)
+{
+    struct screen *screen = top->screen;
+    if (screen_rows_left(screen) < 3)
+        return;
+    draw_task_titles(screen);
+    int rows = screen_rows_left(screen) - 1, selected = top_selected(top);
+    top->task_rows = rows;
+    if (selected < top->first)
+        top->first = selected < 0 ? 0 : selected;
+    if (selected >= top->first + rows)
+        top->first = selected - rows + 1;
+    for (int i = top->first; i < top->shown_count && i < top->first + rows; i++)
+        draw_task(top, top->shown[i], i == selected);
+    if (top->shown_count == 0) {
+        screen_put(screen, STYLE_DIM, screen_columns(screen), *top->filter ? "  no task like that" : "  no tasks");
+        screen_end_line(screen, STYLE_PLAIN);
+    }
+    while (screen_rows_left(screen) > 1)
+        screen_end_line(screen, STYLE_PLAIN);
+}
+
+/* ---- first and last line ---- */
+
+static int count_state(const struct top *top, const char *state)
+{
+    size_t i;
+    json_t *task;
+    int count = 0;
+    json_array_foreach(json_object_get(top->tasks, "tasks"), i, task)
+    {
+        count += strcmp(member_text(task, "state", ""), state) == 0;
+    }
+    return count;
+}
+
+static void draw_header(struct top *top)
+{
+    char text[256], clock[16] = "";
+    struct tm local;
+    time_t now = time(NULL);
+    if (localtime_r(&now, &local))
+        strftime(clock, sizeof clock, "%H:%M:%S ", &local);
+    snprintf(text, sizeof text, " colloc  %d running, %d waiting  %s on %s", count_state(top, "RUNNING"),
+             count_state(top, "PENDING"), member_text(top->gpus, "policy", "?"),
+             member_text(top->gpus, "sharing", "?"));
+    screen_put(top->screen, STYLE_REVERSE, screen_columns(top->screen) - (int)strlen(clock), text);
+    screen_put(top->screen, STYLE_REVERSE, (int)strlen(clock), clock);
+    screen_end_line(top->screen, STYLE_REVERSE);
+}
+
+static void draw_footer(struct top *top)
+{
+    static const char *const sorts[SORTS] = {"queue", "time", "memory", "user"};
+    struct screen *screen = top->screen;
+    if (top->mode == TOP_FILTER)
+        screen_print(screen, STYLE_BOLD, "filter: %s_", top->filter);
+    else if (top->mode == TOP_CONFIRM)
+        screen_print(screen, STYLE_BOLD, "cancel task %" JSON_INTEGER_FORMAT "? y/n", top->to_cancel);
+    else if (top->is_cut_off)
+        screen_print(screen, STYLE_RED, "%s", top->message);
+    else if (*top->message)
+        screen_print(screen, STYLE_YELLOW, "%s", top->message);
+    else
+        screen_print(screen, STYLE_DIM, "q quit  s sort: %s  / filter%s%s  c cancel  up/down select", sorts[top->sort],
+                     *top->filter ? ": " : "", top->filter);
+    screen_put(screen, STYLE_PLAIN, screen_columns_left(screen), "");
+}
+
+void top_draw(struct top *top)
+{
+    screen_begin(top->screen);
+    draw_header(top);
+    draw_gpus(top);
+    screen_end_line(top->screen, STYLE_PLAIN);
+    draw_tasks(top);
+    draw_footer(top);
+    screen_show(top->screen);
+}

@@ -1,0 +1,143 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/task_view.h"
+#include "cli/top.h"
+
+/* ---- GPUs ---- */
+
+static struct history *history_of(struct top *top, const char *uuid)
+{
+    for (size_t i = 0; i < top->gpu_count; i++)
+        if (strcmp(top->gpu[i].uuid, uuid) == 0)
+            return &top->gpu[i].smact;
+    struct top_gpu *more = realloc(top->gpu, (top->gpu_count + 1) * sizeof *more);
+    if (!more)
+        return NULL;
+    top->gpu = more;
+    more[top->gpu_count] = (struct top_gpu){0};
+    strncpy(more[top->gpu_count].uuid, uuid, sizeof more->uuid - 1);
+    return &more[top->gpu_count++].smact;
+}
+
+static void remember(struct top *top)
+{
+    size_t i;
+    json_t *gpu;
+    json_array_foreach(json_object_get(top->gpus, "gpus"), i, gpu)
+    {
+        struct history *history = history_of(top, member_text(gpu, "uuid", ""));
+        if (history)
+            history_add(history, member_number(gpu, "smact", NAN));
+    }
+}
+
+/* ---- tasks ---- */
+
+static bool contains(const char *text, const char *part)
+{
+    return strcasestr(text, part) != NULL;
+}
+
+static bool passes(const json_t *task, const char *filter)
+{
+    char id[32];
+    snprintf(id, sizeof id, "%.0f", member_number(task, "id", 0));
+    return !*filter || strcmp(id, filter) == 0 || contains(member_text(task, "name", ""), filter) ||
+           contains(member_text(task, "user", ""), filter) || contains(member_text(task, "state", ""), filter);
+}
+
+static int by_number(const json_t *a, const json_t *b, const char *key)
+{
+    double x = member_number(a, key, -1), y = member_number(b, key, -1);
+    return (x < y) - (x > y);
+}
+
+static double time_of(const json_t *task)
+{
+    return member_number(task, json_is_null(json_object_get(task, "started_at")) ? "wait_s" : "exec_s", 0);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    double x = time_of(*(const json_t *const *)a), y = time_of(*(const json_t *const *)b);
+    return (x < y) - (x > y);
+}
+
+static int by_memory(const void *a, const void *b)
+{
+    return by_number(*(const json_t *const *)a, *(const json_t *const *)b, "mem_used_mib");
+}
+
+static int by_user(const void *a, const void *b)
+{
+    return strcmp(member_text(*(const json_t *const *)a, "user", ""),
+                  member_text(*(const json_t *const *)b, "user", ""));
+}
+
+/* glibc sorts by merging, so that equals stay in the daemon's order. */
+static void sort(const json_t **tasks, int count, enum top_sort how)
+{
+    static int (*const orders[SORTS])(const void *, const void *) = {
+        [SORT_TIME] = by_time, [SORT_MEMORY] = by_memory, [SORT_USER] = by_user};
+    if (orders[how] && count > 0)
+        qsort(tasks, (size_t)count, sizeof *tasks, orders[how]);
+}
+
+static json_int_t id_of(const json_t *task)
+{
+    return json_integer_value(json_object_get(task, "id"));
+}
+
+int top_selected(const struct top *top)
+{
+    for (int i = 0; i < top->shown_count; i++)
+        if (id_of(top->shown[i]) == top->selected)
+            return i;
+    return top->shown_count > 0 ? 0 : -1;
+}
+
+void top_choose(struct top *top)
+{
+    const json_t *tasks = json_object_get(top->tasks, "tasks");
+    const json_t **shown = realloc(top->shown, (json_array_size(tasks) + 1) * sizeof *shown);
+    size_t i;
+    json_t *task;
+    if (!shown) {
+        top->shown_count = 0;
+        return;
+    }
+    top->shown = shown;
+    int at = top_selected(top); /* among those before */
+    top->shown_count = 0;
+    json_array_foreach(tasks, i, task)
+    {
+        if (passes(task, top->filter))
+            shown[top->shown_count++] = task;
+    }
+    sort(shown, top->shown_count, top->sort);
+    if (top->shown_count == 0 || id_of(shown[top_selected(top)]) == top->selected)
+        return;
+    int last = top->shown_count - 1;
+    top->selected = id_of(shown[at < 0 ? 0 : at < last ? at : last]);
+}
+
+void top_take(struct top *top, json_t *gpus, json_t *tasks)
+{
+    json_t *old = top->tasks;
+    json_decref(top->gpus);
+    top->gpus = gpus;
+    top->tasks = tasks;
+    remember(top);
+    top_choose(top);
+    json_decref(old);
+}
+
+void top_fini(struct top *top)
+{
+    free(top->gpu);
+    free(top->shown);
+    json_decref(top->gpus);
+    json_decref(top->tasks);
+}

@@ -1,0 +1,197 @@
+"""`colloc top` in a real terminal emulator: what it shows, its keys, and the terminal it leaves behind."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import unittest
+
+from house import LIMIT_S, House, processes_with, program, read, until
+
+
+@unittest.skipUnless(shutil.which("tmux"), "needs tmux")
+class Top(House):
+    gpus = "4xA100-40GB"
+
+    def setUp(self):
+        super().setUp()
+        self.servers = 0
+
+    def tmux(self, *arguments):
+        done = subprocess.run(["tmux", "-f", "/dev/null", "-S", self.server(), *arguments],
+                              env={**self.env, "TERM": "xterm"}, cwd=self.work, text=True, capture_output=True,
+                              timeout=LIMIT_S, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def server(self):
+        return os.path.join(self.folder, f"tmux{self.servers}")
+
+    def open(self, columns=80, rows=24, command="colloc top --interval=100ms"):
+        """A shell that runs the command between two looks at its terminal, and then waits."""
+        self.servers += 1
+        command = command.replace("colloc top", program("colloc") + " top")
+        self.tmux("-u", "new-session", "-d", "-x", str(columns), "-y", str(rows),
+                  f"stty -g >before; {command}; echo $? >status; stty -g >after; echo over; cat")
+
+    def screen(self):
+        return self.tmux("capture-pane", "-p").split("\n")[:-1]
+
+    def text(self):
+        return "\n".join(self.screen())
+
+    def keys(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def wait_text(self, *words):
+        try:
+            return until(lambda: next((t for t in [self.text()] if all(w in t for w in words)), None))
+        except AssertionError:
+            self.fail(f"no {words} in:\n{self.text()}")
+
+    def wait_line(self, start, pattern=""):
+        return until(lambda: next((line for line in self.screen() if line.startswith(start) and re.search(pattern, line)),
+                                  None), f"a line {start}{pattern}")
+
+    def top_pid(self):
+        return next(pid for pid in processes_with(self.folder) if "colloc\0top\0" in read(f"/proc/{pid}/cmdline"))
+
+    def assert_restored(self):
+        self.wait_text("over")
+        self.assertEqual(self.read("before"), self.read("after"))
+        self.assertEqual(self.tmux("display", "-p", "#{alternate_on} #{cursor_flag} #{wrap_flag}"), "0 1 1\n")
+
+    # ---- the picture ----
+
+    def test_80_columns(self):
+        task = self.train(20000, 1e6, "--smact=0.6", name="resnet50")
+        gpu = int(self.wait_state(task, "RUNNING")["gpus"][0])
+        self.wait_gpu(lambda g: g["mem_used_mib"] > 19000 and g["smact"], gpu)
+        self.open()
+        self.wait_text("1 running, 0 waiting", "resnet50", "MEMORY", "SMACT", "q quit")
+        self.wait_line(f"{gpu}   ", r"\[█+.*\] +\d+\.\d/40\.0G \[█+.*\] +(5|6)\d% .*[▄▅▆] .* W$")
+        idle = self.wait_line(f"{(gpu + 1) % 4}   ", r"\] +0% .*▁.* W$")
+        self.assertNotIn("█", idle)
+        screen = self.screen()
+        self.assertEqual(len(screen), 24)
+        self.assertTrue(all(len(line) <= 80 for line in screen), screen)
+        self.assertTrue(screen[-1].startswith("q quit"))
+        self.keys("q")
+        self.assert_restored()
+        self.assertEqual(self.read("status"), "0\n")
+
+    def test_wide_narrow_and_resized(self):
+        self.open(200, 50)
+        self.wait_text("NAME", "TEMP", "A100")
+        self.assertEqual(len(self.wait_line("0   ").rstrip()), 200)
+        self.tmux("resize-window", "-x", "80", "-y", "24")
+        until(lambda: len(self.wait_line("0   ").rstrip()) == 80)
+        for columns, rows in ((20, 5), (3, 2), (1, 1), (200, 7)):
+            self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
+        self.wait_text("TEMP", "q quit", "and")
+        self.keys("q")
+        self.assert_restored()
+
+    def test_unknown_is_no_zero_and_lost_is_said(self):
+        self.emulator("set", "0", "gpm=off", "memory=off")
+        self.emulator("set", "1", "lost=on")
+        self.wait_gpu(lambda gpu: gpu["health"] == "lost", 1)
+        self.open()
+        self.assertNotIn("%", self.wait_line("0   ", "·"))
+        self.assertIn("lost", self.wait_line("1   "))
+        self.keys("q")
+        self.assert_restored()
+
+    def test_without_utf8_or_with_odd_names(self):
+        self.train(2000, 1e6, name="a\x1b[31mb-ü")
+        self.open(command="LC_ALL=C colloc top")
+        text = self.wait_text("q quit", "a?[31mb-")
+        self.assertTrue(text.isascii(), text)
+        self.keys("q")
+        self.assert_restored()
+
+    # ---- keys ----
+
+    def test_sort_filter_and_cancel(self):
+        small, large = self.train(2000, 1e6, name="small"), self.train(9000, 1e6, name="large")
+        for task in small, large:
+            self.wait_state(task, "RUNNING")
+        until(lambda: (self.task(large)["mem_used_mib"] or 0) > 8000)
+        self.open()
+        text = self.wait_text("small", "large", "sort: queue")
+        self.assertLess(text.index("small"), text.index("large"))
+        self.keys("s", "s")
+        text = self.wait_text("sort: memory")
+        self.assertLess(text.index("large"), text.index("small"))
+        self.keys("/", "smal", "Enter")
+        self.wait_text("filter: smal ")
+        self.assertNotIn("large", self.text())
+        self.keys("c")
+        self.wait_text(f"cancel task {small}? y/n")
+        self.keys("n")
+        self.wait_text("q quit")
+        self.assertEqual(self.task(small)["state"], "RUNNING")
+        self.keys("c", "y")
+        self.wait(small, "CANCELLED")
+        self.wait_text("no task like that")
+        self.keys("Escape")
+        self.wait_text("large")
+        self.keys("q")
+        self.assert_restored()
+        self.assertEqual(self.task(large)["state"], "RUNNING")
+
+    def test_many_tasks_scroll(self):
+        ids = [self.submit(hold=True, name=f"held-{i}") for i in range(40)]
+        self.open()
+        self.wait_text("held-0 ")
+        self.keys("End")
+        self.wait_text("held-39")
+        self.assertNotIn("held-0 ", self.text())
+        self.keys("Home", "Down")
+        self.wait_text("held-0 ")
+        self.keys("c")
+        self.wait_text(f"cancel task {ids[1]}?")
+        self.keys("n", "q")
+        self.assert_restored()
+
+    # ---- ends ----
+
+    def test_signals_leave_the_terminal_as_it_was(self):
+        for name, status in (("INT", 130), ("TERM", 143), ("HUP", 129), ("SEGV", 139)):
+            self.open()
+            self.wait_text("q quit")
+            os.kill(self.top_pid(), getattr(signal, "SIG" + name))
+            self.assert_restored()
+            self.assertEqual(self.read("status"), f"{status}\n")
+
+    def test_stopped_and_continued(self):
+        self.open()
+        self.wait_text("q quit")
+        pid = self.top_pid()
+        os.kill(pid, signal.SIGTSTP)
+        until(lambda: self.tmux("display", "-p", "#{alternate_on}") == "0\n")
+        os.kill(pid, signal.SIGCONT)
+        self.wait_text("q quit")
+        self.keys("q")
+        self.assert_restored()
+
+    def test_a_daemon_that_goes_and_comes_back(self):
+        self.open()
+        self.wait_text("q quit")
+        self.stop()
+        until(lambda: "q quit" not in self.text())
+        self.assertIn("0   ", self.text())
+        self.start()
+        self.wait_text("q quit")
+        self.keys("q")
+        self.assert_restored()
+
+    def test_not_on_a_terminal(self):
+        done = self.colloc("top", code=2)
+        self.assertIn("terminal", done.stderr)
+        self.assertEqual(done.stdout, "")
+
+
+if __name__ == "__main__":
+    unittest.main()
