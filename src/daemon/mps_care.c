@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,7 +20,8 @@
 #include "daemon/daemon.h"
 #include "gpu/mps.h"
 
-#define SICK_US (60 * SECOND_US)
+#define SICK_US        (60 * SECOND_US)
+#define CHILD_LIMIT_MS ((int)(MPS_START_LIMIT_US / MS_US) + 1000)
 
 static int make_home(const char *path, uid_t uid, gid_t gid, struct fault *fault)
 {
@@ -35,10 +38,29 @@ static int become(uid_t uid, gid_t gid)
     return setgroups(1, &gid) < 0 || setgid(gid) < 0 || setuid(uid) < 0 ? -errno : 0;
 }
 
+/* The loop's handlers write to a pipe that is the daemon's too: a signal meant for the child must not reach that. */
+static void reset_signals(void)
+{
+    for (int i = 1; i < NSIG; i++)
+        signal(i, SIG_DFL);
+}
+
 struct report {
     int answer;
     struct fault fault;
 };
+
+/* The child is the user's, who may stop it: it is not waited for without end, and not left behind. */
+static int hear(int from, pid_t child, struct report *ret_report)
+{
+    struct pollfd news = {.fd = from, .events = POLLIN};
+    int r = -ETIMEDOUT;
+    if (poll(&news, 1, CHILD_LIMIT_MS) > 0)
+        r = read(from, ret_report, sizeof *ret_report) == (ssize_t)sizeof *ret_report ? 0 : -EIO;
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    return r;
+}
 
 /* Starts it from a child that has become the user, and hears through a pipe how that went. */
 static int start_as(uid_t uid, gid_t gid, const char *pipe_dir, const char *log_dir, const char *const *uuids,
@@ -50,6 +72,7 @@ static int start_as(uid_t uid, gid_t gid, const char *pipe_dir, const char *log_
         return fault_set(fault, errno, "pipe: %s", strerror(errno));
     pid_t child = fork();
     if (child == 0) {
+        reset_signals();
         report.answer = become(uid, gid);
         if (report.answer == 0)
             report.answer = mps_start(pipe_dir, log_dir, uuids, count, &report.fault);
@@ -57,11 +80,11 @@ static int start_as(uid_t uid, gid_t gid, const char *pipe_dir, const char *log_
         _exit(0);
     }
     close(ends[1]);
-    if (child < 0 || read(ends[0], &report, sizeof report) != (ssize_t)sizeof report)
-        report.answer = fault_set(&report.fault, EIO, "the MPS control daemon could not be started");
+    int heard = child < 0 ? -errno : hear(ends[0], child, &report);
     close(ends[0]);
-    if (child > 0)
-        waitpid(child, NULL, 0);
+    if (heard < 0)
+        report.answer =
+            fault_set(&report.fault, -heard, "the MPS control daemon could not be started: %s", strerror(-heard));
     *fault = report.fault;
     return report.answer == MPS_ALREADY_ALIVE ? 0 : report.answer;
 }

@@ -164,6 +164,33 @@ class Mps(Several):
             self.wait(task, "CANCELLED")
 
 
+class MpsDisturbed(House):
+    """What starts a user's MPS is that user's process: he may signal it at any moment."""
+    settings = {"sharing": "mps"}
+
+    def start(self, **settings):
+        self.programs = os.path.join(self.folder, "bin")
+        os.mkdir(self.programs)
+        self.env["PATH"] = self.programs + ":" + self.env["PATH"]
+        super().start(**settings)
+
+    def disturb(self, name):
+        with open(f"{self.programs}/nvidia-cuda-mps-control", "w", encoding="ascii") as file:
+            file.write(f"#!/bin/sh\nkill -{name} $PPID\n")
+        os.chmod(file.name, 0o755)
+        task = self.submit()
+        self.wait_log("shares by streams")
+        self.wait(task, "COMPLETED")
+
+    def test_a_stop_holds_up_nobody_for_long(self):
+        self.disturb("STOP")
+
+    def test_a_sigterm_ends_only_what_it_is_sent_to(self):
+        self.disturb("TERM")
+        self.assertEqual(self.get("/v1/info")["pid"], self.process.pid)
+        self.assertNotIn("going down", "\n".join(self.log))
+
+
 @unittest.skipIf(os.geteuid() != 0, "becoming other users needs root")
 class OwnDaemon(House):
     """One that a user runs for himself."""
