@@ -65,12 +65,13 @@ static int64_t context_bytes(const struct pretend_options *options)
     return options->memory_bytes < CONTEXT_BYTES ? options->memory_bytes : CONTEXT_BYTES;
 }
 
-/* The last part makes the sum right, whatever the rounding of the others. */
+/* Never more than is left, since each part is rounded up; the last is what is left. */
 static int64_t part_bytes(const struct run *run, int part)
 {
-    if (part == PART_COUNT - 1)
-        return run->options->memory_bytes - memory_of(run->self, run->self->seats[0]);
-    return (int64_t)((double)(run->options->memory_bytes - context_bytes(run->options)) * PARTS[part]);
+    int64_t left = run->options->memory_bytes - memory_of(run->self, run->self->seats[0]);
+    double share = (double)(run->options->memory_bytes - context_bytes(run->options)) * PARTS[part];
+
+    return part == PART_COUNT - 1 || share > (double)left ? left : (int64_t)share;
 }
 
 static int take_everywhere(struct run *run, int64_t bytes)

@@ -78,8 +78,9 @@ class Training(Machine):
         self.train("--memory-mib=1", "--seconds=0")
 
     def test_memory_is_the_figure_asked_for(self):
-        for mib in (2, 100, 500, 502, 7106, 19018):
-            child = self.start(mib=mib)
+        for mib in (2, 100, 500, 502, 508, 7106, 19018):
+            child = self.start("--ramp-seconds=0", mib=mib)
+            self.assertIn((child.pid, mib, "streams"), self.processes())
             child.kill()
             child.wait()
 
