@@ -180,12 +180,13 @@ void api_reply_error(struct api_request *request, int status, const char *format
     api_reply(request, status, json_pack("{s:{s:s, s:o}}", "error", "code", error_code(status), "message", text));
 }
 
-void api_reply_bytes(struct api_request *request, const void *data, size_t size, const struct api_header *headers)
+void api_reply_bytes(struct api_request *request, const char *type, const void *data, size_t size,
+                     const struct api_header *headers)
 {
     struct MHD_Response *response =
         MHD_create_response_from_buffer(size, (void *)(uintptr_t)data, MHD_RESPMEM_MUST_COPY);
     if (response) {
-        MHD_add_response_header(response, "Content-Type", "application/octet-stream");
+        MHD_add_response_header(response, "Content-Type", type);
         for (; headers && headers->name; headers++)
             MHD_add_response_header(response, headers->name, headers->value);
     }

@@ -84,7 +84,8 @@ struct api_header {
     const char *name, *value;
 };
 
-/* Bytes, copied, as application/octet-stream, with further headers (ended by one without a name). */
-void api_reply_bytes(struct api_request *request, const void *data, size_t size, const struct api_header *headers);
+/* Bytes, copied, as of this type, with further headers (ended by one without a name; may be NULL). */
+void api_reply_bytes(struct api_request *request, const char *type, const void *data, size_t size,
+                     const struct api_header *headers);
 
 #endif

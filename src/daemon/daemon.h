@@ -9,6 +9,7 @@
  *     submit.c    a request's body to a task; group commit
  *     routes.c    the other routes of docs/protocol.md
  *     record.c    tasks and GPUs as JSON
+ *     metrics.c   the same for Prometheus
  *     mps_care.c  one MPS control daemon per user
  *     history.c   forgetting old tasks
  */
@@ -173,6 +174,14 @@ void waiters_tell(struct daemon *daemon, uint64_t task, const json_t *record);
 json_t *record_task(struct daemon *daemon, const struct task *task);
 json_t *record_gpus(struct daemon *daemon);
 json_t *record_info(struct daemon *daemon);
+
+/* "ok", "lost" ... as docs/protocol.md has it, with the reason in words ("" when ok). GPU `i` of the set is managed. */
+const char *record_gpu_health(struct daemon *daemon, size_t i, const char **ret_text);
+
+/* ---- metrics.c ---- */
+
+/* GPUs and tasks in Prometheus' text format; the caller frees. NULL: no memory. */
+char *metrics_text(struct daemon *daemon);
 
 /* ---- history.c ---- */
 

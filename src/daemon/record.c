@@ -189,24 +189,26 @@ static json_t *foreign_processes(const struct gpu_state *state)
     return list;
 }
 
-static void add_health(struct daemon *daemon, json_t *object, const struct gpu_info *info,
-                       const struct gpu_state *state)
+const char *record_gpu_health(struct daemon *daemon, size_t i, const char **ret_text)
 {
+    const struct gpu_info *info = &daemon->gpus->gpu[i];
+    const struct gpu_state *state = &daemon->gpu_states[i];
     const struct gpu_view *gpu = &core_view(daemon->core)->gpus[state->view];
-    const char *word = "ok", *text = "";
     int64_t age_us = daemon_now_us(daemon) - gpu->sampled_us;
+    *ret_text = "";
     if (gpu->health == VIEW_LOST) {
-        word = "lost";
-        text = state->sample.health_reason;
-    } else if (!info->is_place) {
-        word = info->mig_mode == GPU_MIG_ON && !info->is_mig ? "mig-parent" : "unusable";
-        text = info->why_not;
-    } else if (gpu->health == VIEW_UNSEEN || age_us > core_get_settings(daemon->core)->conditions.sample_valid_us) {
-        word = "stale";
-        text = *state->sample.health_reason ? state->sample.health_reason : "no recent reading";
+        *ret_text = state->sample.health_reason;
+        return "lost";
     }
-    json_object_set_new(object, "health", json_string(word));
-    json_object_set_new(object, "health_text", json_string(text));
+    if (!info->is_place) {
+        *ret_text = info->why_not;
+        return info->mig_mode == GPU_MIG_ON && !info->is_mig ? "mig-parent" : "unusable";
+    }
+    if (gpu->health == VIEW_UNSEEN || age_us > core_get_settings(daemon->core)->conditions.sample_valid_us) {
+        *ret_text = *state->sample.health_reason ? state->sample.health_reason : "no recent reading";
+        return "stale";
+    }
+    return "ok";
 }
 
 static void add_activity_source(json_t *object, const struct gpu_sample *seen)
@@ -226,7 +228,7 @@ static json_t *record_gpu(struct daemon *daemon, size_t i)
     const struct gpu_view *gpu = &core_view(daemon->core)->gpus[state->view];
     const struct gpu_sample *seen = &state->sample;
     char text[128];
-    const char *held = hold_off(gpu, text, sizeof text);
+    const char *held = hold_off(gpu, text, sizeof text), *health_text;
     json_t *object = json_object();
     json_object_set_new(object, "index", json_string(info->index));
     json_object_set_new(object, "uuid", json_string(info->uuid));
@@ -234,7 +236,8 @@ static json_t *record_gpu(struct daemon *daemon, size_t i)
     json_object_set_new(object, "mig_profile", info->is_mig ? json_string(info->profile) : json_null());
     json_object_set_new(object, "parent_uuid",
                         info->is_mig ? json_string(daemon->gpus->gpu[info->parent].uuid) : json_null());
-    add_health(daemon, object, info, state);
+    json_object_set_new(object, "health", json_string(record_gpu_health(daemon, i, &health_text)));
+    json_object_set_new(object, "health_text", json_string(health_text));
     json_object_set_new(object, "mem_total_mib", reading(info->mem_total_bytes, (double)MIB));
     json_object_set_new(object, "mem_used_mib", reading(seen->mem_used_bytes, (double)MIB));
     json_object_set_new(object, "mem_free_mib", reading(seen->mem_free_bytes, (double)MIB));

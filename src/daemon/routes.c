@@ -413,7 +413,7 @@ static void reply_log(struct api_request *request, int fd, int64_t size, int64_t
                                          {"Colloc-Attempt", attempt_text},
                                          {"Colloc-Ended", ended && n == 0 ? "true" : "false"},
                                          {NULL, NULL}};
-    api_reply_bytes(request, data, (size_t)n, headers);
+    api_reply_bytes(request, "application/octet-stream", data, (size_t)n, headers);
     free(data);
 }
 
@@ -530,6 +530,16 @@ static void route_gpus(void *context, struct api_request *request)
     api_reply(request, 200, record_gpus(context));
 }
 
+static void route_metrics(void *context, struct api_request *request)
+{
+    char *text = metrics_text(context);
+    if (text)
+        api_reply_bytes(request, "text/plain; version=0.0.4; charset=utf-8", text, strlen(text), NULL);
+    else
+        api_reply(request, 500, NULL);
+    free(text);
+}
+
 static void route_info(void *context, struct api_request *request)
 {
     api_reply(request, 200, record_info(context));
@@ -575,6 +585,7 @@ const struct api_route daemon_routes[] = {
     {"POST", "/v1/tasks/{id}/release", route_release},
     {"GET", "/v1/gpus", route_gpus},
     {"GET", "/v1/info", route_info},
+    {"GET", "/v1/metrics", route_metrics},
     {"GET", "/v1/stats", route_stats},
     {NULL, NULL, NULL},
 };

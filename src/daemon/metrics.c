@@ -1,0 +1,261 @@
+/*
+ * GPUs and tasks in Prometheus' text format, after its "Exposition formats" and "Metric and label naming". What is not
+ * known has no line: it never reads as zero.
+ */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "daemon/daemon.h"
+
+struct family {
+    const char *name, *type, *help;
+};
+
+static void begin(FILE *out, const struct family *family)
+{
+    fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help, family->name, family->type);
+}
+
+static void put_label(FILE *out, const char *before, const char *name, const char *value)
+{
+    fprintf(out, "%s%s=\"", before, name);
+    for (; *value; value++) {
+        if (*value == '\n')
+            fputs("\\n", out);
+        else if (*value == '"' || *value == '\\')
+            fprintf(out, "\\%c", *value);
+        else
+            fputc(*value, out);
+    }
+    fputc('"', out);
+}
+
+static void put_gpu(FILE *out, const char *metric, const struct gpu_info *info)
+{
+    fputs(metric, out);
+    put_label(out, "{", "gpu", info->index);
+    put_label(out, ",", "uuid", info->uuid);
+}
+
+static void put_task(FILE *out, const char *metric, const struct job *job)
+{
+    char id[24];
+    snprintf(id, sizeof id, "%llu", (unsigned long long)job->id);
+    fputs(metric, out);
+    put_label(out, "{", "task", id);
+    put_label(out, ",", "user", job->user);
+    put_label(out, ",", "name", job->name);
+}
+
+static void put_reading(FILE *out, struct reading r, double unit)
+{
+    fprintf(out, "} %.15g\n", r.value * unit);
+}
+
+/* ---- GPUs ---- */
+
+#define GPU(field) offsetof(struct gpu_sample, field)
+
+static const struct {
+    struct family family;
+    size_t reading;
+    double unit;
+} gpu_readings[] = {
+    {{"colloc_gpu_memory_total_bytes", "gauge", "Memory of the GPU."}, GPU(mem_total_bytes), 1},
+    {{"colloc_gpu_memory_used_bytes", "gauge", "Memory in use, by whomever."}, GPU(mem_used_bytes), 1},
+    {{"colloc_gpu_memory_free_bytes", "gauge", "Memory free."}, GPU(mem_free_bytes), 1},
+    {{"colloc_gpu_utilisation_ratio", "gauge",
+      "Share of time with a kernel; misleads, see colloc_gpu_sm_active_ratio."},
+     GPU(utilisation),
+     1},
+    {{"colloc_gpu_sm_active_ratio", "gauge", "SMACT: share of SMs with a warp, mean since the last look."},
+     GPU(smact),
+     1},
+    {{"colloc_gpu_sm_occupancy_ratio", "gauge", "SMOCC: resident warps of those possible."}, GPU(smocc), 1},
+    {{"colloc_gpu_engine_active_ratio", "gauge", "GRACT: share of time with any engine at work."}, GPU(gract), 1},
+    {{"colloc_gpu_dram_active_ratio", "gauge", "Share of memory bandwidth."}, GPU(dram_active), 1},
+    {{"colloc_gpu_tensor_active_ratio", "gauge", "Share of time with the tensor pipe at work."}, GPU(tensor_active), 1},
+    {{"colloc_gpu_fp64_active_ratio", "gauge", "Share of time with the FP64 pipe at work."}, GPU(fp64_active), 1},
+    {{"colloc_gpu_fp32_active_ratio", "gauge", "Share of time with the FP32 pipe at work."}, GPU(fp32_active), 1},
+    {{"colloc_gpu_fp16_active_ratio", "gauge", "Share of time with the FP16 pipe at work."}, GPU(fp16_active), 1},
+    {{"colloc_gpu_pcie_transmit_bytes_per_second", "gauge", "PCIe traffic from the GPU."}, GPU(pcie_tx_bytes_per_s), 1},
+    {{"colloc_gpu_pcie_receive_bytes_per_second", "gauge", "PCIe traffic to the GPU."}, GPU(pcie_rx_bytes_per_s), 1},
+    {{"colloc_gpu_nvlink_transmit_bytes_per_second", "gauge", "NVLink traffic from the GPU."},
+     GPU(nvlink_tx_bytes_per_s),
+     1},
+    {{"colloc_gpu_nvlink_receive_bytes_per_second", "gauge", "NVLink traffic to the GPU."},
+     GPU(nvlink_rx_bytes_per_s),
+     1},
+    {{"colloc_gpu_power_watts", "gauge", "Power drawn."}, GPU(power_w), 1},
+    {{"colloc_gpu_energy_joules_total", "counter", "Energy drawn since the driver was loaded."}, GPU(energy_j), 1},
+    {{"colloc_gpu_temperature_celsius", "gauge", "Temperature."}, GPU(temperature_c), 1},
+    {{"colloc_gpu_sm_clock_hertz", "gauge", "Clock of the SMs."}, GPU(sm_clock_mhz), 1e6},
+};
+
+static const struct family gpu_info_family = {"colloc_gpu_info", "gauge", "The GPU's name and health; always 1."};
+static const struct family gpu_tasks = {"colloc_gpu_tasks", "gauge", "Tasks of colloc on the GPU."};
+static const struct family gpu_foreign = {"colloc_gpu_foreign_processes", "gauge",
+                                          "Processes on the GPU that are not of a task."};
+
+/* What a lost GPU said last, or one that has been silent for long, is no reading of now. */
+static bool is_current(struct daemon *daemon, size_t i)
+{
+    const char *text, *health = record_gpu_health(daemon, i, &text);
+    return strcmp(health, "lost") != 0 && strcmp(health, "stale") != 0;
+}
+
+static void put_gpu_infos(FILE *out, struct daemon *daemon)
+{
+    begin(out, &gpu_info_family);
+    for (size_t i = 0; i < daemon->gpus->count; i++) {
+        const char *text;
+        if (daemon->gpu_states[i].view < 0)
+            continue;
+        put_gpu(out, gpu_info_family.name, &daemon->gpus->gpu[i]);
+        put_label(out, ",", "name", daemon->gpus->gpu[i].name);
+        put_label(out, ",", "health", record_gpu_health(daemon, i, &text));
+        fputs("} 1\n", out);
+    }
+}
+
+static void put_gpu_readings(FILE *out, struct daemon *daemon, const struct family *family, size_t at, double unit)
+{
+    begin(out, family);
+    for (size_t i = 0; i < daemon->gpus->count; i++) {
+        struct reading r = *(const struct reading *)((const char *)&daemon->gpu_states[i].sample + at);
+        if (daemon->gpu_states[i].view < 0 || !r.valid || !is_current(daemon, i))
+            continue;
+        put_gpu(out, family->name, &daemon->gpus->gpu[i]);
+        put_reading(out, r, unit);
+    }
+}
+
+static void put_gpu_counts(FILE *out, struct daemon *daemon)
+{
+    begin(out, &gpu_tasks);
+    for (size_t i = 0; i < daemon->gpus->count; i++) {
+        const struct gpu_state *state = &daemon->gpu_states[i];
+        if (state->view < 0)
+            continue;
+        put_gpu(out, gpu_tasks.name, &daemon->gpus->gpu[i]);
+        fprintf(out, "} %d\n", core_view(daemon->core)->gpus[state->view].n_residents);
+    }
+    begin(out, &gpu_foreign);
+    for (size_t i = 0; i < daemon->gpus->count; i++) {
+        const struct gpu_state *state = &daemon->gpu_states[i];
+        if (state->view < 0 || !state->sample.processes.valid || !is_current(daemon, i))
+            continue;
+        put_gpu(out, gpu_foreign.name, &daemon->gpus->gpu[i]);
+        fprintf(out, "} %zu\n", state->n_foreign);
+    }
+}
+
+static void put_gpus(FILE *out, struct daemon *daemon)
+{
+    put_gpu_infos(out, daemon);
+    for (size_t i = 0; i < sizeof gpu_readings / sizeof *gpu_readings; i++)
+        put_gpu_readings(out, daemon, &gpu_readings[i].family, gpu_readings[i].reading, gpu_readings[i].unit);
+    put_gpu_counts(out, daemon);
+}
+
+/* ---- tasks: those that have GPUs ---- */
+
+static const struct family task_count = {"colloc_tasks", "gauge", "Tasks that have not ended, by state."};
+static const struct family task_seconds = {"colloc_task_execution_seconds", "gauge",
+                                           "Time in execution, all attempts together."};
+static const struct family task_used = {"colloc_task_memory_used_bytes", "gauge",
+                                        "GPU memory of the task, on all its GPUs together."};
+static const struct family task_peak = {"colloc_task_memory_peak_bytes", "gauge", "The most of that so far."};
+static const struct family task_on_gpu = {"colloc_task_gpu_memory_used_bytes", "gauge",
+                                          "Memory of the task on one GPU."};
+
+static const struct task *next_task(struct daemon *daemon, const struct task *task)
+{
+    return core_next_task(daemon->core, task ? task->id : 0);
+}
+
+static void put_task_counts(FILE *out, struct daemon *daemon)
+{
+    static const char *const words[] = {"PENDING", "RUNNING", "COMPLETING"};
+    int counts[sizeof words / sizeof *words] = {0};
+    for (const struct task *task = NULL; (task = next_task(daemon, task));)
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            counts[i] += strcmp(task_state_word(task->state), words[i]) == 0;
+    begin(out, &task_count);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        fprintf(out, "%s{state=\"%s\"} %d\n", task_count.name, words[i], counts[i]);
+}
+
+static void put_task_times(FILE *out, struct daemon *daemon)
+{
+    int64_t now_us = daemon_now_us(daemon);
+    begin(out, &task_seconds);
+    for (const struct task *task = NULL; (task = next_task(daemon, task));) {
+        const struct job *job = job_find(daemon, task->id);
+        if (!job || !task_state_holds_gpus(task->state))
+            continue;
+        put_task(out, task_seconds.name, job);
+        fprintf(out, "} %.6f\n", (double)(task->executed_us + now_us - task->started_us) / 1e6);
+    }
+}
+
+static void put_task_memory(FILE *out, struct daemon *daemon, const struct family *family, size_t at)
+{
+    begin(out, family);
+    for (const struct task *task = NULL; (task = next_task(daemon, task));) {
+        const struct job *job = job_find(daemon, task->id);
+        if (!job || !task_state_holds_gpus(task->state))
+            continue;
+        struct reading r = *(const struct reading *)((const char *)job + at);
+        if (!r.valid)
+            continue;
+        put_task(out, family->name, job);
+        put_reading(out, r, 1);
+    }
+}
+
+static void put_residents(FILE *out, struct daemon *daemon)
+{
+    begin(out, &task_on_gpu);
+    for (size_t i = 0; daemon->gpus && i < daemon->gpus->count; i++) {
+        int view = daemon->gpu_states[i].view;
+        const struct gpu_view *gpu = view < 0 ? NULL : &core_view(daemon->core)->gpus[view];
+        for (int k = 0; gpu && k < gpu->n_residents; k++) {
+            const struct job *job = job_find(daemon, gpu->residents[k].task);
+            if (!job || !gpu->residents[k].mem_used_bytes.valid)
+                continue;
+            put_task(out, task_on_gpu.name, job);
+            put_label(out, ",", "gpu", gpu->id.label);
+            put_label(out, ",", "uuid", gpu->id.uuid);
+            put_reading(out, gpu->residents[k].mem_used_bytes, 1);
+        }
+    }
+}
+
+char *metrics_text(struct daemon *daemon)
+{
+    static const struct family info = {"colloc_info", "gauge", "The daemon's version and default policy; always 1."};
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return NULL;
+    begin(out, &info);
+    fputs(info.name, out);
+    put_label(out, "{", "version", COLLOC_VERSION);
+    put_label(out, ",", "policy", daemon->config.core.policy->name);
+    fputs("} 1\n", out);
+    if (daemon->gpus)
+        put_gpus(out, daemon);
+    put_task_counts(out, daemon);
+    put_task_times(out, daemon);
+    put_task_memory(out, daemon, &task_used, offsetof(struct job, mem_used_bytes));
+    put_task_memory(out, daemon, &task_peak, offsetof(struct job, mem_peak_bytes));
+    put_residents(out, daemon);
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
