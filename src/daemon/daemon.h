@@ -38,7 +38,7 @@ struct job {
     struct reading mem_used_bytes, mem_peak_bytes; /* on all its GPUs together */
     struct attempt_watch watch;                    /* while it runs; pidfd -1 otherwise */
     uv_poll_t *poll;
-    bool to_adopt;   /* an attempt of an earlier daemon that has not been looked at yet */
+    bool to_adopt;   /* an attempt, of an earlier daemon or ended, that has not been looked at yet */
     bool has_folder; /* of an attempt whose shim could not be spawned yet */
     bool is_put_off; /* until the machine has what it is short of */
     struct daemon *daemon;

@@ -80,6 +80,21 @@ static void sweep(const char *folder, uid_t uid)
         log_warning("%s: its shim was killed; %d processes that it left were killed too", folder, n);
 }
 
+/* Nothing is wrong with the task: the machine is short of something. */
+static bool will_pass(int fault)
+{
+    return fault == -ENOSPC || fault == -EDQUOT || fault == -ENOMEM || fault == -EAGAIN || fault == -EMFILE ||
+           fault == -ENFILE;
+}
+
+static void put_off(struct daemon *daemon, struct job *job, const char *why)
+{
+    if (!job->is_put_off)
+        log_warning("task %llu has to wait for better times: %s", (unsigned long long)job->id, why);
+    job->is_put_off = true;
+    daemon_try_again(daemon);
+}
+
 static void on_shim_gone(uv_poll_t *poll, int status, int events)
 {
     struct job *job = poll->data;
@@ -92,7 +107,13 @@ static void on_shim_gone(uv_poll_t *poll, int status, int events)
 
     runner_unwatch(job);
     attempt_folder(daemon, job->id, task->attempts, folder, sizeof folder);
-    switch (attempt_probe(folder, &fault, &watch, &exit)) {
+    int state = attempt_probe(folder, &fault, &watch, &exit);
+    if (will_pass(state)) {
+        job->to_adopt = true;
+        put_off(daemon, job, fault.text);
+        return;
+    }
+    switch (state) {
     case ATTEMPT_ENDED:
         report_exit(daemon, job, &exit);
         break;
@@ -285,21 +306,6 @@ static int launch_attempt(struct daemon *daemon, struct job *job, const struct t
     if (r == 0)
         job->has_folder = false;
     return r;
-}
-
-/* Nothing is wrong with the task: the machine is short of something. */
-static bool will_pass(int fault)
-{
-    return fault == -ENOSPC || fault == -EDQUOT || fault == -ENOMEM || fault == -EAGAIN || fault == -EMFILE ||
-           fault == -ENFILE;
-}
-
-static void put_off(struct daemon *daemon, struct job *job, const char *why)
-{
-    if (!job->is_put_off)
-        log_warning("task %llu has to wait for better times: %s", (unsigned long long)job->id, why);
-    job->is_put_off = true;
-    daemon_try_again(daemon);
 }
 
 void runner_start(struct daemon *daemon, uint64_t id)

@@ -3,6 +3,7 @@
 import collections
 import os
 import random
+import resource
 import signal
 import threading
 import unittest
@@ -110,6 +111,16 @@ class Restart(House):
             ended = self.wait(task, "FAILED")
             self.assertEqual((ended["exit_code"], ended["attempts"]), (5, 1))
             os.unlink(f"{self.work}/pid-{task}")
+
+    def test_an_end_that_cannot_be_read_at_once_is_read_later(self):
+        task = self.submit("while [ ! -e go ]; do sleep 0.02; done; exit 7")
+        self.wait_state(task, "RUNNING")
+        limits = resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE, (3, limits[1]))
+        self.write("go", "")
+        self.wait_log("Too many open files")
+        resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE, limits)
+        self.assertEqual(self.wait(task, "FAILED")["exit_code"], 7)
 
     def test_what_waits_keeps_its_place_and_held_stays_held(self):
         blockers = [self.submit("while :; do sleep 1; done", exclusive=True) for _ in range(4)]
