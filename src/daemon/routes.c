@@ -24,9 +24,30 @@ static bool may_touch(const struct api_request *request, uint32_t owner)
     return uid == 0 || uid == owner;
 }
 
+static uint32_t owner_of(const json_t *record)
+{
+    return (uint32_t)json_integer_value(json_object_get(record, "uid"));
+}
+
+/* Takes a record and gives what the asker may see of it: a line of a task's log is its owner's. NULL without memory. */
+static json_t *for_asker(const struct api_request *request, json_t *record)
+{
+    const char *evidence = json_string_value(json_object_get(record, "evidence"));
+    const char *text = json_string_value(json_object_get(record, "reason_text"));
+    if (!evidence || may_touch(request, owner_of(record)))
+        return record;
+    json_t *shown = json_copy(record);
+    json_object_set_new(shown, "evidence", json_null());
+    if (text && strstr(text, evidence))
+        json_object_set_new(shown, "reason_text", json_string(""));
+    json_decref(record);
+    return shown;
+}
+
 static void reply_task(struct api_request *request, json_t *record)
 {
-    api_reply(request, 200, record ? json_pack("{s:o}", "task", record) : NULL);
+    json_t *shown = for_asker(request, record);
+    api_reply(request, 200, shown ? json_pack("{s:o}", "task", shown) : NULL);
 }
 
 static void reply_no_task(struct api_request *request, uint64_t id)
@@ -55,11 +76,6 @@ static json_t *find_record(struct daemon *daemon, struct api_request *request, u
     return r == 0 ? record : NULL;
 }
 
-static uint32_t owner_of(const json_t *record)
-{
-    return (uint32_t)json_integer_value(json_object_get(record, "uid"));
-}
-
 /* ---- lists ---- */
 
 /* Written as it grows: a long queue takes five times the memory as JSON objects. */
@@ -68,6 +84,7 @@ struct list {
     char *text;
     size_t size;
     bool any, failed;
+    const struct api_request *request;
     const char *user;
 };
 
@@ -79,14 +96,16 @@ static bool list_begin(struct list *list)
     return list->out;
 }
 
-static void list_add(struct list *list, const json_t *record)
+static void list_add(struct list *list, json_t *record)
 {
     const char *user = json_string_value(json_object_get(record, "user"));
     if (!record || (list->user && (!user || strcmp(user, list->user) != 0)))
         return;
     if (list->any)
         fputc(',', list->out);
-    list->failed |= json_dumpf(record, list->out, API_JSON_FLAGS) < 0;
+    json_t *shown = for_asker(list->request, json_incref(record));
+    list->failed |= json_dumpf(shown, list->out, API_JSON_FLAGS) < 0;
+    json_decref(shown);
     list->any = true;
 }
 
@@ -103,7 +122,7 @@ static char *list_end(struct list *list)
 
 static int on_ended(void *context, uint64_t id, const json_t *record)
 {
-    list_add(context, record);
+    list_add(context, (json_t *)(uintptr_t)record);
     return 0;
 }
 
@@ -162,7 +181,7 @@ static void route_list(void *context, struct api_request *request)
 {
     struct daemon *daemon = context;
     const char *state = api_request_query(request, "state"), *limit = api_request_query(request, "limit");
-    struct list list = {.user = api_request_query(request, "user")};
+    struct list list = {.request = request, .user = api_request_query(request, "user")};
     struct store_ended_filter filter = {.limit = 1000};
     struct fault fault = {0};
     if (!state)

@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from house import House, is_alive, program
+from house import Connection, House, is_alive, program
 
 ADA, BOB = 64001, 64002
 
@@ -79,6 +79,24 @@ class Users(Several):
         self.wait(task, "CANCELLED")
         self.assertEqual(self.request_as(BOB, "GET", f"/v1/tasks/{task}/log").status, 403)
         self.assertEqual(self.request_as(ADA, "GET", f"/v1/tasks/{task}/log").data, b"secret\n")
+
+    def test_a_line_of_a_log_is_its_owners(self):
+        line = "FileNotFoundError: /home/ada/secret"
+        task = self.submit_as(ADA, f"while [ ! -e go ]; do sleep 0.02; done; echo '{line}' >&2; exit 1")
+        with self.user(BOB):
+            waits = Connection(self.socket)
+            waits.request("GET", f"/v1/tasks/{task}/wait")
+        self.wait_state(task, "RUNNING")
+        self.write("go", "")
+        self.wait(task, "FAILED")
+        paths = f"/v1/tasks/{task}", f"/v1/tasks/{task}/wait", "/v1/tasks?state=all"
+        with contextlib.closing(waits):
+            seen = [waits.getresponse().read(), *(self.request_as(BOB, "GET", path).data for path in paths)]
+        for data in seen:
+            self.assertIn(b'"FAILED"', data)
+            self.assertNotIn(b"secret", data)
+        for path in paths:
+            self.assertEqual(self.request_as(ADA, "GET", path).data.count(line.encode()), 3 if path == paths[0] else 2)
 
     def test_files_of_a_task_are_no_door(self):
         """What a user names is opened as that user; what the daemon keeps others cannot read."""
