@@ -1,3 +1,4 @@
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,16 +32,46 @@ static void tasks_cell(struct table *table, const json_t *gpu)
     json_decref(ids);
 }
 
-/* Why it takes no task now, what is wrong with it, and who else is there. */
+/* Adds a note behind those that are there. */
+static void add_note(char *notes, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void add_note(char *notes, size_t size, const char *format, ...)
+{
+    size_t used = strlen(notes);
+    va_list args;
+    if (used && used + 2 < size)
+        used += (size_t)snprintf(notes + used, size - used, "; ");
+    va_start(args, format);
+    vsnprintf(notes + used, size - used, format, args);
+    va_end(args);
+}
+
+static void add_unused_notes(char *notes, size_t size, const json_t *gpu)
+{
+    char cell[CELL_SIZE];
+    size_t i;
+    json_t *task;
+    json_array_foreach(json_object_get(gpu, "tasks"), i, task)
+    {
+        if (json_is_true(json_object_get(task, "unused_for_long")))
+            add_note(notes, size, "task %.0f has not used it for %s", member_number(task, "id", 0),
+                     seconds_text(json_object_get(task, "unused_s"), cell));
+    }
+}
+
+/* What is wrong with it, why it takes no task now, who holds it for nothing, and who else is there. */
 static void notes_cell(struct table *table, const json_t *gpu)
 {
-    char foreign[48] = "";
+    char notes[1024] = "";
     const char *hold_off = member_text(gpu, "hold_off", ""), *health = member_text(gpu, "health_text", "");
     size_t others = json_array_size(json_object_get(gpu, "foreign_processes"));
+    if (*health)
+        add_note(notes, sizeof notes, "%s", health);
+    if (*hold_off)
+        add_note(notes, sizeof notes, "%s", hold_off);
+    add_unused_notes(notes, sizeof notes, gpu);
     if (others)
-        snprintf(foreign, sizeof foreign, "%zu other process%s", others, others == 1 ? "" : "es");
-    table_cell(table, NULL, "%s%s%s%s%s", health, *health && *hold_off ? "; " : "", hold_off,
-               (*health || *hold_off) && *foreign ? "; " : "", foreign);
+        add_note(notes, sizeof notes, "%zu other process%s", others, others == 1 ? "" : "es");
+    table_cell(table, NULL, "%s", notes);
 }
 
 static void quantity_cell(struct table *table, const json_t *value, const char *unit)

@@ -112,6 +112,8 @@ static const struct option {
     {"gpm-interval", FIELD(gpm_interval_us), set_period, "TIME", "100ms",
      "SM activity is taken over at least that long; real GPUs want no less than the default, emulated ones do not "
      "mind"},
+    {"unused-after", FIELD(unused_after_us), set_period, "TIME", "10m",
+     "a task that holds a GPU and does not use it for so long is pointed out"},
     {"settle", FIELD(core.settle_us), set_period, "TIME", "10s",
      "a task's memory that has not grown for so long has settled; until then its GPU takes nobody else"},
     {"settle-max", FIELD(core.settle_max_us), set_period, "TIME", "60s", "but no longer than that"},
@@ -145,6 +147,7 @@ void config_defaults(struct config *config)
         .core = core_settings_default(),
         .sample_period_us = SECOND_US,
         .gpm_interval_us = 100 * MS_US,
+        .unused_after_us = 600 * SECOND_US,
         .history_us = 90 * 86400 * SECOND_US,
         .log_level = LOG_LEVEL_INFO,
     };

@@ -21,7 +21,8 @@ struct config {
     enum sharing sharing;   /* of tasks that name none */
     struct core_settings core;
     int64_t sample_period_us, gpm_interval_us;
-    int64_t history_us; /* how long ended tasks are remembered */
+    int64_t unused_after_us; /* a task that leaves a GPU unused for so long is pointed out */
+    int64_t history_us;      /* how long ended tasks are remembered */
     int log_level;
 };
 

@@ -9,6 +9,7 @@
  *     submit.c    a request's body to a task; group commit
  *     routes.c    the other routes of docs/protocol.md
  *     record.c    tasks and GPUs as JSON
+ *     unused.c    GPUs that are held and not used
  *     metrics.c   the same for Prometheus
  *     mps_care.c  one MPS control daemon per user
  *     history.c   forgetting old tasks
@@ -54,6 +55,10 @@ struct gpu_state {
     struct gpu_sample sample;    /* the last; the loop's */
     struct gpu_sample incoming;  /* the one being taken; the pool thread's while daemon->sampling */
     struct reading energy_j;     /* at the last sample that had one */
+    int64_t looked_us;           /* when the last sample was taken, of whatever health */
+    bool is_idle;                /* known to be */
+    int64_t idle_since_us;       /* if so: the first of the samples in a row that showed it */
+    bool unused_said;            /* in the log */
     int view;                    /* its index in the core's view; -1: not managed */
     struct gpu_process *foreign; /* the last sample's processes that are not ours */
     size_t n_foreign, foreign_room;
@@ -177,6 +182,17 @@ json_t *record_info(struct daemon *daemon);
 
 /* "ok", "lost" ... as docs/protocol.md has it, with the reason in words ("" when ok). GPU `i` of the set is managed. */
 const char *record_gpu_health(struct daemon *daemon, size_t i, const char **ret_text);
+
+/* ---- unused.c ---- */
+
+/* To be called with each new sample of a GPU. */
+void unused_watch(struct daemon *daemon, struct gpu_state *state);
+
+/* For how long one who holds the GPU has seen nobody use it, up to the last sample; 0: it is in use. Microseconds. */
+struct reading unused_us(const struct daemon *daemon, const struct gpu_state *state, const struct resident *resident);
+
+/* Whether that is worth pointing out. */
+bool unused_for_long(const struct daemon *daemon, struct reading unused);
 
 /* ---- metrics.c ---- */
 

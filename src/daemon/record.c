@@ -168,13 +168,16 @@ static const char *hold_off(const struct gpu_view *gpu, char *text, size_t size)
     return text;
 }
 
-static json_t *resident_tasks(const struct gpu_view *gpu)
+static json_t *resident_tasks(const struct daemon *daemon, const struct gpu_state *state, const struct gpu_view *gpu)
 {
     json_t *tasks = json_array();
-    for (int i = 0; i < gpu->n_residents; i++)
-        json_array_append_new(tasks, json_pack("{s:I, s:o, s:b}", "id", (json_int_t)gpu->residents[i].task,
+    for (int i = 0; i < gpu->n_residents; i++) {
+        struct reading unused = unused_us(daemon, state, &gpu->residents[i]);
+        json_array_append_new(tasks, json_pack("{s:I, s:o, s:b, s:o, s:b}", "id", (json_int_t)gpu->residents[i].task,
                                                "mem_used_mib", reading(gpu->residents[i].mem_used_bytes, (double)MIB),
-                                               "settled", gpu->residents[i].settled));
+                                               "settled", gpu->residents[i].settled, "unused_s", reading(unused, 1e6),
+                                               "unused_for_long", unused_for_long(daemon, unused)));
+    }
     return tasks;
 }
 
@@ -250,7 +253,7 @@ static json_t *record_gpu(struct daemon *daemon, size_t i)
     json_object_set_new(object, "power_w", reading(seen->power_w, 1));
     json_object_set_new(object, "energy_mj", reading(seen->energy_j, 1e6));
     json_object_set_new(object, "temperature_c", reading(seen->temperature_c, 1));
-    json_object_set_new(object, "tasks", resident_tasks(gpu));
+    json_object_set_new(object, "tasks", resident_tasks(daemon, state, gpu));
     json_object_set_new(object, "foreign_processes", foreign_processes(state));
     json_object_set_new(object, "hold_off", held ? json_string(held) : json_null());
     return object;

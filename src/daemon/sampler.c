@@ -274,8 +274,10 @@ static void on_looked(uv_work_t *work, int status)
         state->incoming = last;
     }
     account(daemon);
-    for (size_t i = 0; i < daemon->gpus->count; i++)
+    for (size_t i = 0; i < daemon->gpus->count; i++) {
         feed_gpu(daemon, i);
+        unused_watch(daemon, &daemon->gpu_states[i]);
+    }
     update_task_memory(daemon);
     if (daemon->sample_again)
         sampler_look_now(daemon);

@@ -71,6 +71,45 @@ class Gpus(House):
         self.colloc("gpus")
 
 
+class Unused(House):
+    gpus = "2xA100-40GB"
+    settings = {"unused-after": "500ms"}
+
+    def holder(self, index=0):
+        """What the GPU says of the one task there."""
+        tasks = self.gpu(index)["tasks"]
+        return tasks[0] if tasks else None
+
+    def test_who_holds_a_gpu_and_does_not_use_it(self):
+        idle = self.submit("exec sleep 1000", gpus=2)
+        self.wait_state(idle, "RUNNING")
+        seen = until(lambda: next((h for h in [self.holder(0)] if h and h["unused_for_long"]), None))
+        self.assertGreaterEqual(seen["unused_s"], 0.5)
+        self.assertLess(seen["unused_s"], LIMIT_S)
+        self.wait_log(f"task {idle} has GPU 0 and has not used it")
+        self.assertIn(f"task {idle} has not used it for 0:0", self.colloc("gpus").stdout)
+
+    def test_who_uses_it_or_may_use_it_is_left_alone(self):
+        busy = self.train(3000, 1e6)
+        gpu = int(self.wait_state(busy, "RUNNING")["gpus"][0])
+        self.wait_gpu(lambda g: g["smact"], gpu)
+        self.assertEqual(until(lambda: self.holder(gpu))["unused_s"], 0)
+        for index in "01":
+            self.emulator("set", index, "gpm=off", "utilization=off")
+        self.wait_gpu(lambda g: g["smact"] is None and g["utilisation"] is None, gpu)
+        self.assertEqual((self.holder(gpu)["unused_s"], self.holder(gpu)["unused_for_long"]), (None, False))
+
+    def test_time_begins_anew_with_use_and_with_not_knowing(self):
+        idle = self.submit("exec sleep 1000")
+        gpu = int(self.wait_state(idle, "RUNNING")["gpus"][0])
+        before = until(lambda: next((h for h in [self.holder(gpu)] if h["unused_for_long"]), None))
+        self.emulator("set", str(gpu), "gpm=off", "utilization=off")
+        self.wait_gpu(lambda g: g["tasks"][0]["unused_s"] is None, gpu)
+        self.emulator("set", str(gpu), "gpm=on", "utilization=on")
+        self.wait_gpu(lambda g: g["tasks"][0]["unused_s"] is not None, gpu)
+        self.assertLess(self.holder(gpu)["unused_s"], before["unused_s"])
+
+
 class BeforeHopper(House):
     """GPUs without GPM: their activity comes from one dcgmi that goes on."""
     gpus = "2xA100-40GB"
