@@ -17,10 +17,13 @@
 #define USERS_MAX       256
 #define GOODBYE_TURNS   64
 #define VALUES_MAX      100000
+#define HELD_MAX        ((size_t)(64 * MIB)) /* of one user, in bodies and answers under way */
+#define SMALL_ANSWER    ((size_t)(64 * KIB))
 
 struct user_connections {
     uid_t uid;
     int count;
+    size_t held_bytes;
 };
 
 struct api_server {
@@ -38,11 +41,13 @@ struct api_request {
     struct api_server *server;
     struct MHD_Connection *connection;
     struct api_peer peer;
+    struct user_connections *user; /* NULL: is not counted */
+    size_t held_bytes;
     const struct api_route *route;
     uint64_t id;
     char *body_text;
     size_t body_size, body_room;
-    bool too_large;
+    bool too_large, too_much;
     json_t *body;
     struct MHD_Response *response; /* the answer, once there is one */
     int status;
@@ -94,6 +99,19 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
         shutdown(MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd, SHUT_RDWR);
 }
 
+/* Who is below the limit may go beyond it once: a list longer than that can still be had. */
+static bool hold(struct api_request *request, size_t bytes)
+{
+    struct user_connections *user = request->user;
+    if (!user)
+        return true;
+    if (user->held_bytes > HELD_MAX)
+        return false;
+    user->held_bytes += bytes;
+    request->held_bytes += bytes;
+    return true;
+}
+
 struct api_peer api_request_peer(const struct api_request *request)
 {
     return request->peer;
@@ -132,9 +150,20 @@ static void answer(struct api_request *request, int status, struct MHD_Response 
     }
 }
 
+static void reply_too_much(struct api_request *request)
+{
+    api_reply_error(request, 503, "your requests under way hold more than %zu bytes: try again when they are done",
+                    HELD_MAX);
+}
+
 void api_reply_text(struct api_request *request, int status, char *text)
 {
     static char out_of_memory[] = "{\"error\": {\"code\": \"internal\", \"message\": \"out of memory\"}}\n";
+    if (text && strlen(text) > SMALL_ANSWER && !hold(request, strlen(text))) {
+        free(text);
+        reply_too_much(request);
+        return;
+    }
     struct MHD_Response *response =
         text ? MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE)
              : MHD_create_response_from_buffer(strlen(out_of_memory), out_of_memory, MHD_RESPMEM_PERSISTENT);
@@ -260,6 +289,10 @@ static void dispatch(struct api_request *request)
         api_reply_error(request, 413, "the body is larger than %zu bytes", request->server->options.body_max_bytes);
         return;
     }
+    if (request->too_much) {
+        reply_too_much(request);
+        return;
+    }
     if (request->body_size) {
         json_error_t error;
         if (has_too_many_values(request->body_text, request->body_size)) {
@@ -282,6 +315,9 @@ static void take_body(struct api_request *request, const char *data, size_t size
         request->too_large = true;
         return;
     }
+    request->too_much |= !hold(request, size);
+    if (request->too_much)
+        return;
     if (total > request->body_room) {
         char *text = realloc(request->body_text, 2 * total);
         if (!text) {
@@ -318,6 +354,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
         request->server = context;
         request->connection = connection;
         request->peer = peer_of(connection);
+        request->user = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
         *request_context = request;
         return MHD_YES;
     }
@@ -348,6 +385,8 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
     struct api_request *request = *request_context;
     if (!request)
         return;
+    if (request->user)
+        request->user->held_bytes -= request->held_bytes;
     if (request->response)
         MHD_destroy_response(request->response);
     json_decref(request->body);

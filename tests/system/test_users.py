@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from house import Connection, House, is_alive, program
+from house import Connection, House, is_alive, program, until
 
 ADA, BOB = 64001, 64002
 
@@ -44,9 +44,9 @@ class Several(House):
         with self.user(uid):
             return self.submit(script, **members)
 
-    def request_as(self, uid, method, path):
+    def request_as(self, uid, method, path, body=None):
         with self.user(uid):
-            return self.request(method, path)
+            return self.request(method, path, body)
 
 
 class Users(Several):
@@ -138,6 +138,23 @@ class Users(Several):
         for client in silent:
             client.close()
         self.wait(self.submit_as(BOB), "COMPLETED")
+
+    def test_bodies_of_one_user_do_not_take_all_memory(self):
+        halves = []
+        with self.user(BOB):
+            for _ in range(9):
+                client = Connection(self.socket)
+                client.putrequest("POST", "/v1/tasks")
+                client.putheader("Content-Length", str(16 << 20))
+                client.endheaders(b" " * (8 << 20))
+                halves.append(client)
+        self.assertEqual(self.request_as(BOB, "GET", "/v1/info").status, 200)
+        with self.user(BOB):
+            self.refused(503, "under way")
+        self.wait(self.submit_as(ADA), "COMPLETED")
+        for client in halves:
+            client.close()
+        until(lambda: self.request_as(BOB, "POST", "/v1/tasks", self.body()).status == 201, "room for BOB")
 
     def test_cancel_reaches_what_changed_its_session_only_of_its_own_task(self):
         other = self.submit_as(BOB, "echo $$ > bob; while :; do sleep 0.05; done")
