@@ -8,11 +8,13 @@
 #include <yaml.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "policy/policy.h"
 
 #define DEFAULT_FILE "/etc/colloc/collocd.yaml"
+enum { FILE_MAX_BYTES = 1 << 20 };
 
 static int set_text(void *field, size_t size, const char *value)
 {
@@ -169,6 +171,8 @@ static int set_option(struct config *config, const char *name, const char *value
     for (size_t i = 0; i < OPTIONS; i++) {
         if (strcmp(options[i].name, name) != 0)
             continue;
+        if (!value)
+            return fault_set(fault, EINVAL, "--%s: wants a value (%s: %s)", name, options[i].takes, options[i].help);
         if (options[i].set((char *)config + options[i].offset, options[i].size, value) == 0)
             return 0;
         return fault_set(fault, EINVAL, "%s: cannot make sense of '%s' (%s: %s)", name, value, options[i].takes,
@@ -186,12 +190,14 @@ static int yaml_problem(const yaml_parser_t *parser, const char *path, struct fa
 }
 
 /* One event of the file. `key` remembers the key until its value comes. */
-static int take_yaml_event(struct config *config, const yaml_event_t *event, char *key, size_t key_size,
-                           struct fault *fault)
+static int take_yaml_event(struct config *config, const yaml_event_t *event, bool in_mapping, char *key,
+                           size_t key_size, struct fault *fault)
 {
     const char *text = event->type == YAML_SCALAR_EVENT ? (const char *)event->data.scalar.value : "";
     switch (event->type) {
     case YAML_SCALAR_EVENT:
+        if (!in_mapping)
+            return *text ? fault_set(fault, EINVAL, "'%.40s' is no 'setting: value' line", text) : 0;
         if (key[0] == '\0')
             return set_text(key, key_size, text) < 0 || !*text ? fault_set(fault, EINVAL, "'%.40s' is no setting", text)
                                                                : 0;
@@ -211,13 +217,15 @@ static int take_yaml_event(struct config *config, const yaml_event_t *event, cha
 static int read_yaml(struct config *config, yaml_parser_t *parser, const char *path, struct fault *fault)
 {
     char key[64] = "";
+    bool in_mapping = false;
     for (bool done = false; !done;) {
         yaml_event_t event;
         if (!yaml_parser_parse(parser, &event))
             return yaml_problem(parser, path, fault);
         done = event.type == YAML_STREAM_END_EVENT;
         size_t line = event.start_mark.line + 1;
-        int r = take_yaml_event(config, &event, key, sizeof key, fault);
+        int r = take_yaml_event(config, &event, in_mapping, key, sizeof key, fault);
+        in_mapping |= event.type == YAML_MAPPING_START_EVENT;
         yaml_event_delete(&event);
         if (r < 0)
             return fault_prefix(fault, r, "%s:%zu", path, line);
@@ -227,15 +235,17 @@ static int read_yaml(struct config *config, yaml_parser_t *parser, const char *p
 
 int config_read_file(struct config *config, const char *path, struct fault *fault)
 {
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return fault_set(fault, errno, "%s: %s", path, strerror(errno));
+    char *text;
+    size_t size;
+    int r = file_read(path, FILE_MAX_BYTES, fault, &text, &size);
+    if (r < 0)
+        return r;
     yaml_parser_t parser;
     yaml_parser_initialize(&parser);
-    yaml_parser_set_input_file(&parser, file);
-    int r = read_yaml(config, &parser, path, fault);
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
+    r = read_yaml(config, &parser, path, fault);
     yaml_parser_delete(&parser);
-    fclose(file);
+    free(text);
     return r;
 }
 
@@ -250,9 +260,7 @@ static int next_argument(int argc, char **argv, int *i, char *name, size_t size,
     const char *equals = strchr(argument, '=');
     size_t n = equals ? (size_t)(equals - argument - 2) : strlen(argument) - 2;
     snprintf(name, size, "%.*s", (int)n, argument + 2);
-    if (!equals && *i + 1 == argc)
-        return fault_set(fault, EINVAL, "%s: wants a value", argument);
-    *ret_value = equals ? equals + 1 : argv[++*i];
+    *ret_value = equals ? equals + 1 : *i + 1 < argc ? argv[++*i] : NULL;
     return 0;
 }
 
@@ -284,6 +292,8 @@ int config_read_arguments(struct config *config, int argc, char **argv, struct f
         r = next_argument(argc, argv, &i, name, sizeof name, &value, fault);
         if (r == 0 && strcmp(name, "config") != 0)
             r = set_option(config, name, value, fault);
+        else if (r == 0 && !value)
+            r = fault_set(fault, EINVAL, "--config: wants a file");
     }
     return r;
 }

@@ -48,6 +48,19 @@ class SecondDaemon(House):
             self.assertEqual(status, 2, words)
             self.assertIn(word, words)
 
+    def test_bad_settings_files(self):
+        self.stop()
+        path = os.path.join(self.folder, "collocd.yaml")
+        for text, word in (("policy = rr\nwindow = 3s\n", ":1: 'policy = rr"), ("rr\n", ":1: 'rr' is no"),
+                           ("- policy: rr\n", ":1: only plain"), ("policy:\n  a: b\n", ":2: policy"), ("smact: 1\n", "smact")):
+            with open(path, "w", encoding="ascii") as file:
+                file.write(text)
+            status, words = self.run_daemon(config=path)
+            self.assertEqual(status, 2, words)
+            self.assertIn(word, words)
+        status, words = self.run_daemon(config=self.folder)
+        self.assertEqual((status, words), (2, f"collocd: {self.folder}: is a folder\n"))
+
 
 class Log(House):
     def database(self):
