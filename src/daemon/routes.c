@@ -188,9 +188,12 @@ static void route_list(void *context, struct api_request *request)
         state = "live";
     bool all = strcmp(state, "all") == 0, ended = strcmp(state, "ended") == 0, live = strcmp(state, "live") == 0;
     bool one_done = find_done_state(state, &filter.state) == 0;
-    if ((limit && parse_int64(limit, 1, 1000000, &filter.limit) < 0) ||
-        !(all || live || ended || one_done || is_live_word(state))) {
-        api_reply_error(request, 400, "state=%.40s limit=%.20s: cannot make sense of it", state, limit ? limit : "");
+    if (!(all || live || ended || one_done || is_live_word(state))) {
+        api_reply_error(request, 400, "state=%.40s: must be live, ended, all or a state such as RUNNING", state);
+        return;
+    }
+    if (limit && parse_int64(limit, 1, 1000000, &filter.limit) < 0) {
+        api_reply_error(request, 400, "limit=%.20s: must be from 1 to 1000000", limit);
         return;
     }
     if (!list_begin(&list)) {

@@ -127,6 +127,16 @@ static int check_keys(const json_t *body, struct fault *fault)
 
 /* ---- the parts of a submission ---- */
 
+static int unknown_policy(const char *name, struct fault *fault)
+{
+    char all[256] = "";
+    for (const struct policy *const *policy = policy_all(); *policy; policy++) {
+        size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "", (*policy)->name);
+    }
+    return fault_set(fault, EINVAL, "policy=%.40s: must be one of %s", name, all);
+}
+
 static int read_request(const struct daemon *daemon, const json_t *body, struct submission *submission,
                         struct fault *fault)
 {
@@ -153,7 +163,7 @@ static int read_request(const struct daemon *daemon, const json_t *body, struct 
         request->time_limit_us = (int64_t)(limit_s * 1e6);
     request->gpus = (int)gpus;
     if (policy && !(request->policy = policy_find(policy)))
-        return fault_set(fault, EINVAL, "policy=%.40s: there is no such policy here", policy);
+        return unknown_policy(policy, fault);
     if (sharing && strcmp(sharing, "default") != 0 && sharing_parse(sharing, &request->sharing) < 0)
         return fault_set(fault, EINVAL, "sharing=%.40s: streams, mps or default", sharing);
     return 0;

@@ -35,6 +35,7 @@ class Fields(House):
     def test_messages_name_what_is_wrong(self):
         self.refused(400, "gpuz", gpuz=1)
         self.refused(400, "gpus=65", "at most 4", gpus=65)
+        self.refused(400, "policy=best", "exclusive, rr, magm, lug, mug", policy="best")
         self.refused(400, "memory=48.8 GiB", "never", memory_mib=50000)
         for batch in (0, -5, 10**18):
             with open(self.sample("torchinfo_columns.txt"), encoding="utf-8") as file:
