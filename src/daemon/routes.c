@@ -126,9 +126,10 @@ static int on_ended(void *context, uint64_t id, const json_t *record)
     return 0;
 }
 
+/* A held task keeps its place. */
 static bool is_in_main_queue(const struct task *task)
 {
-    return task->state == TASK_QUEUED;
+    return task->state == TASK_QUEUED || task->state == TASK_HELD;
 }
 
 static void list_live(struct daemon *daemon, struct list *list, const char *state)
@@ -137,7 +138,7 @@ static void list_live(struct daemon *daemon, struct list *list, const char *stat
     for (int round = 0; round < 3; round++) {
         for (const struct task *task = core_next_task(daemon->core, 0); task;
              task = core_next_task(daemon->core, task->id)) {
-            int of_round = is_in_main_queue(task) ? 2 : task->state == TASK_RECOVERING || task->state == TASK_HELD;
+            int of_round = is_in_main_queue(task) ? 2 : task->state == TASK_RECOVERING;
             if (of_round != round || (state && strcmp(task_state_word(task->state), state) != 0))
                 continue;
             json_t *record = record_task(daemon, task);
