@@ -110,6 +110,8 @@ static int become_task(const struct launch *launch, struct fault *fault)
         return fault_set(fault, errno, "cannot change to folder %s: %s", spec->cwd, strerror(errno));
     reset_signals();
     r = execute(launch);
+    if (launch->script && r == -ENOENT)
+        what = "the script: the interpreter its first line names";
     return fault_set(fault, -r, "cannot execute %s: %s", what, strerror(-r));
 }
 

@@ -79,7 +79,9 @@ class Life(House):
             self.assertEqual((task["reason"], task["failure"]), ("Launch", "launch"))
             self.assertIn(word, task["reason_text"])
         reply = self.request("POST", "/v1/tasks", {**self.body(), "script": "#!/no/such/interpreter\n"})
-        self.assertEqual(self.wait(reply.json["id"], "FAILED")["reason"], "Launch")
+        task = self.wait(reply.json["id"], "FAILED")
+        self.assertEqual(task["reason"], "Launch")
+        self.assertIn("interpreter", task["reason_text"])
 
     def test_many_at_once_each_once(self):
         ids = [self.submit("echo $COLLOC_TASK_ID >> ran") for _ in range(30)]
@@ -138,6 +140,7 @@ class Ending(House):
         for task in blockers:
             self.wait_state(task, "RUNNING")
         self.assertEqual(self.task(held)["reason"], "JobHeldUser")
+        self.assertEqual([task["id"] for task in self.tasks("state=PENDING")], [waiting, held])
         for task in (waiting, held):
             self.assertEqual(self.act("cancel", task).json["task"]["state"], "CANCELLED")
             self.assertEqual(self.act("cancel", task).status, 409)
