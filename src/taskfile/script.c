@@ -38,9 +38,19 @@ static int take_directive(struct span line, struct task_description *description
     return r < 0 ? r : 0;
 }
 
+/* Windows line ends: the kernel would look for an interpreter called "bash\r", and bash for commands that end so. */
+static bool has_windows_line_ends(struct span text)
+{
+    const char *end = memchr(text.at, '\n', text.size);
+    return end && end > text.at && end[-1] == '\r';
+}
+
 int script_parse(const char *name, struct span text, struct task_description *description, struct fault *fault)
 {
     struct span rest = text, line;
+    if (has_windows_line_ends(text))
+        return fault_set(fault, EINVAL, "%s:1: has Windows line ends (CR LF); take them out: sed -i 's/\\r$//' %s",
+                         name, name);
     bool commands_began = false;
     for (size_t number = 1; span_next_line(&rest, &line); number++) {
         struct span trimmed = span_trim(line);

@@ -77,8 +77,9 @@ static void test_what_is_no_directive(void **state)
 
 static void test_windows_line_ends(void **state)
 {
-    assert_int_equal(parse("a.sh", "#!/bin/sh\r\n#COLLOC --gpus=2\r\ntrue\r\n"), 0);
-    assert_int_equal(task.values[TASK_GPUS].number, 2);
+    assert_true(parse("a.sh", "#!/bin/sh\r\n#COLLOC --gpus=2\r\ntrue\r\n") < 0);
+    assert_has(fault.text, "a.sh:1: has Windows line ends");
+    assert_int_equal(parse("a.sh", "#!/bin/sh\n#COLLOC --gpus=2\nprintf 'GET /\r\n'\n"), 0);
 }
 
 static void assert_refused(const char *text, const char *message)
