@@ -1,7 +1,9 @@
 #include "cli/change.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/output.h"
 #include "cli/session.h"
@@ -32,8 +34,9 @@ static void print_changed(const struct invocation *invocation, const json_t *cha
     }
     json_array_foreach(changed, i, task)
     {
-        printf("Task %.0f %s (%s)\n", member_number(task, "id", 0), member_text(task, "state", "?"),
-               member_text(task, "reason", "None"));
+        bool is_held = strcmp(member_text(task, "reason", ""), "JobHeldUser") == 0;
+        printf("Task %.0f %s%s\n", member_number(task, "id", 0), member_text(task, "state", "?"),
+               is_held ? " (JobHeldUser)" : "");
     }
 }
 

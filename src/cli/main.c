@@ -1,5 +1,7 @@
+#include <errno.h>
 #include <locale.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/command.h"
 #include "cli/help.h"
@@ -19,7 +21,7 @@ int main(int argc, char **argv)
         code = invocation.command->run(&invocation);
     invocation_fini(&invocation);
     if (fflush(stdout) != 0 && code == EXIT_OK) {
-        complain("cannot write the output");
+        complain("cannot write the output: %s", strerror(errno));
         code = EXIT_REFUSED;
     }
     return code;

@@ -59,7 +59,7 @@ class Help(CliCase):
     def test_output_that_cannot_be_written(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
             done = subprocess.run([COLLOC, "help"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-        self.assertEqual((done.returncode, done.stderr), (1, "colloc: cannot write the output\n"))
+        self.assertEqual((done.returncode, done.stderr), (1, "colloc: cannot write the output: No space left on device\n"))
 
 
 class Serve(CliCase):
