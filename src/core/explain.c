@@ -185,19 +185,34 @@ static int places_for(const struct core *core, const struct task_request *reques
     return n;
 }
 
+static int64_t largest_gpu_bytes(const struct core *core)
+{
+    int64_t largest = 0;
+    for (int i = 0; i < core->view.n_gpus; i++) {
+        const struct gpu_identity *id = &core->view.gpus[i].id;
+        if (id->is_place && id->mem_total_bytes > largest)
+            largest = id->mem_total_bytes;
+    }
+    return largest;
+}
+
 int core_check_request(const struct core *core, const struct task_request *request, struct fault *fault)
 {
     if (request->gpus < 1)
         return fault_set(fault, EINVAL, "gpus=%d: a task takes one GPU or more", request->gpus);
     int places = places_for(core, request, 0);
+    if (core->view.n_gpus == 0)
+        return fault_set(fault, EINVAL, "gpus=%d: this server has no GPU, or its driver shows none", request->gpus);
     if (request->gpus > places)
         return fault_set(fault, EINVAL, "gpus=%d: a task can have at most %d here%s", request->gpus, places,
                          places == core->view.n_gpus ? "" : " (MIG instances serve tasks of one GPU only)");
     if (request->need.kind == NEED_DECLARED && places_for(core, request, request->need.bytes) < request->gpus) {
-        char text[32];
+        char text[32], largest[32];
         return fault_set(fault, EINVAL,
-                         "memory=%s: this server has too few GPUs that large, the task could never start",
-                         format_size(request->need.bytes, text, sizeof text));
+                         "memory=%s: this server has too few GPUs that large (the largest: %s), the task could never "
+                         "start",
+                         format_size(request->need.bytes, text, sizeof text),
+                         format_size(largest_gpu_bytes(core), largest, sizeof largest));
     }
     return 0;
 }

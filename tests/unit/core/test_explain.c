@@ -131,6 +131,8 @@ static void requests_that_can_never_be_met_are_refused(void **state)
     assert_refused(core, (struct task_request){.gpus = -1}, "gpus=-1");
     assert_refused(core, (struct task_request){.gpus = 65}, "gpus=65: a task can have at most 4 here");
     assert_refused(core, (struct task_request){.gpus = 1, .need = {NEED_DECLARED, 40 * GIB + 1}}, "memory=40.0 GiB");
+    assert_refused(core, (struct task_request){.gpus = 1, .need = {NEED_DECLARED, 50 * GIB}},
+                   "(the largest: 40.0 GiB)");
     core_destroy(core);
 }
 
@@ -145,6 +147,7 @@ static void gpus_of_other_sizes_and_kinds_count_for_what_they_are(void **state)
     };
     struct event event = {.kind = EVENT_GPUS, .gpus = {list, 4}};
     struct fault fault = {""};
+    assert_refused(core, (struct task_request){.gpus = 1}, "has no GPU");
     assert_int_equal(core_step(core, &event), 0);
     assert_int_equal(core_check_request(core, &(struct task_request){.gpus = 2}, &fault), 0);
     assert_refused(core, (struct task_request){.gpus = 3}, "at most 2 here (MIG");
