@@ -18,11 +18,22 @@ static int use_path(const char *path, char *ret_path, size_t size, struct fault 
     return 0;
 }
 
+/* Nobody but root and us may put a socket there, now or later. */
+static bool is_safe_place(const char *path)
+{
+    struct stat status;
+    char folder[256];
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+    return stat(folder, &status) == 0 && (status.st_uid == 0 || status.st_uid == geteuid()) &&
+           !(status.st_mode & S_IWOTH);
+}
+
 static bool answers(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct stat status;
-    if (strlen(path) >= sizeof address.sun_path || stat(path, &status) < 0 || !S_ISSOCK(status.st_mode))
+    if (strlen(path) >= sizeof address.sun_path || !is_safe_place(path) || stat(path, &status) < 0 ||
+        !S_ISSOCK(status.st_mode))
         return false;
     if (status.st_uid != 0 && status.st_uid != geteuid())
         return false;

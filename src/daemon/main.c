@@ -93,6 +93,21 @@ static void on_server_ready(uv_poll_t *poll, int status, int events)
     turn_server(poll->data);
 }
 
+/* Who may rename what is in the folder could put a socket of his own there, and be told what is meant for us. */
+static int make_socket_folder(const char *folder, struct fault *fault)
+{
+    struct stat status;
+    int r = file_make_folders(folder, geteuid() == 0 ? 0755 : 0700);
+    if (r == 0 && stat(folder, &status) < 0)
+        r = -errno;
+    if (r < 0)
+        return fault_set(fault, -r, "%s: %s", folder, strerror(-r));
+    bool ours = status.st_uid == 0 || status.st_uid == geteuid();
+    if (!ours || ((status.st_mode & S_IWOTH) && !(status.st_mode & S_ISVTX)))
+        return fault_set(fault, EPERM, "%s: is not only ours to write to: name another folder for the socket", folder);
+    return 0;
+}
+
 static int open_server(struct daemon *daemon, struct fault *fault)
 {
     bool root = geteuid() == 0;
@@ -106,16 +121,16 @@ static int open_server(struct daemon *daemon, struct fault *fault)
         .idle_timeout_s = IDLE_TIMEOUT_S,
         .connections_per_user_max = CONNECTIONS_MAX,
     };
+    int r = 0;
     char folder[sizeof daemon->config.socket_path];
     snprintf(folder, sizeof folder, "%s", daemon->config.socket_path);
     char *slash = strrchr(folder, '/');
     if (slash && slash != folder) {
         *slash = '\0';
-        int made = file_make_folders(folder, root ? 0755 : 0700);
-        if (made < 0)
-            return fault_set(fault, -made, "%s: %s", folder, strerror(-made));
+        r = make_socket_folder(folder, fault);
     }
-    int r = api_server_create(&options, fault, &daemon->server);
+    if (r == 0)
+        r = api_server_create(&options, fault, &daemon->server);
     if (r < 0)
         return r;
     uv_poll_init(&daemon->loop, &daemon->server_poll, api_server_fd(daemon->server));

@@ -248,6 +248,30 @@ class OwnDaemon(House):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.output(1), f"{ADA}\n")
 
+    def test_refuses_a_socket_folder_of_somebody_else(self):
+        self.stop()
+        place = os.path.join(self.folder, "place")
+        os.mkdir(place)
+        for owner, mode in ((BOB, 0o777), (ADA, 0o777)):
+            os.chown(place, owner, owner)
+            os.chmod(place, mode)
+            status, words = self.run_daemon(socket=place + "/s")
+            self.assertEqual(status, 1)
+            self.assertIn(place + ": ", words)
+            self.assertEqual(os.listdir(place), [])
+
+    def test_the_cli_does_not_ask_at_a_place_of_somebody_else(self):
+        """BOB made the folder where ADA's socket would be, and put a link to one that is hers there."""
+        env = {key: value for key, value in self.env.items() if key != "COLLOC_SOCKET"}
+        runtime = os.path.join(self.folder, "run")
+        os.makedirs(runtime + "/colloc")
+        os.symlink(self.socket, runtime + "/colloc/collocd.sock")
+        for owner, works in ((ADA, True), (BOB, False)):
+            os.chown(runtime + "/colloc", owner, owner)
+            done = subprocess.run([*become(ADA), program("colloc"), "queue"], env={**env, "XDG_RUNTIME_DIR": runtime},
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode == 0, works, done.stderr)
+
     def test_refuses_a_state_folder_of_somebody_else(self):
         self.stop()
         os.chown(self.state, BOB, BOB)
