@@ -56,10 +56,3 @@ bool cluster_view_suits(const struct cluster_view *view, int gpu, const struct t
         return true;
     return need->kind == NEED_ESTIMATED && !are_enough_larger(view, task);
 }
-
-struct reading gpu_view_free_bytes(const struct gpu_view *gpu)
-{
-    if (!gpu->mem_used_bytes.valid)
-        return READING_NONE;
-    return reading_of((double)gpu->id.mem_total_bytes - gpu->mem_used_bytes.value);
-}

@@ -87,6 +87,11 @@ bool gpu_view_is_idle(const struct gpu_view *gpu);
 bool cluster_view_suits(const struct cluster_view *view, int gpu, const struct task *task);
 
 /* Free memory as sampled. Not valid without a sample. */
-struct reading gpu_view_free_bytes(const struct gpu_view *gpu);
+static inline struct reading gpu_view_free_bytes(const struct gpu_view *gpu)
+{
+    if (!gpu->mem_used_bytes.valid)
+        return READING_NONE;
+    return reading_of((double)gpu->id.mem_total_bytes - gpu->mem_used_bytes.value);
+}
 
 #endif

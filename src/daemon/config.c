@@ -101,7 +101,7 @@ static const struct option {
     {"socket", FIELD(socket_path), set_text, "PATH", "/run/colloc/collocd.sock", "where to listen"},
     {"state-dir", FIELD(state_dir), set_text, "FOLDER", "/var/lib/colloc", "the event log and the tasks' logs"},
     {"policy", FIELD(core.policy), set_policy, "NAME", "magm",
-     "exclusive, rr, magm, lug or mug, for tasks that name none"},
+     "exclusive, rr, magm, lug, mug, first-fit or best-fit, for tasks that name none"},
     {"sharing", FIELD(sharing), set_sharing, "HOW", "streams", "streams or mps, for tasks that name none"},
     {"estimator", FIELD(estimator), set_text, "NAME", "horus", "for tasks that name none and declare no memory"},
     {"smact-max", FIELD(core.conditions.smact_max), set_fraction, "FRACTION", "0.80",

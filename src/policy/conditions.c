@@ -96,18 +96,14 @@ struct verdict conditions_check(const struct placement_query *query, int i)
     return check_sharing(query, gpu);
 }
 
-static bool goes_before(const struct placement_query *query, conditions_before *before, int a, int b)
-{
-    if (before(query, a, b))
-        return true;
-    return !before(query, b, a) && a < b;
-}
-
-/* Keeps the best `most` so far in order: by insertion, since tasks take few GPUs. Returns how many there are now. */
+/*
+ * Keeps the best `most` so far in order: by insertion, since tasks take few GPUs. GPUs come by rising index, so that of
+ * equal ones the lower index stays in front. Returns how many there are now.
+ */
 static int insert(const struct placement_query *query, conditions_before *before, int *best, int n, int most, int gpu)
 {
     int at = n;
-    while (at > 0 && goes_before(query, before, gpu, best[at - 1]))
+    while (at > 0 && before(query, gpu, best[at - 1]))
         at--;
     if (at == most)
         return n;

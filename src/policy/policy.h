@@ -10,6 +10,7 @@ const struct policy *policy_find(const char *name);
 /* All policies, ended by NULL, in the order help lists them. */
 const struct policy *const *policy_all(void);
 
-extern const struct policy policy_exclusive, policy_rr, policy_magm, policy_lug, policy_mug;
+extern const struct policy policy_exclusive, policy_rr, policy_magm, policy_lug, policy_mug, policy_first_fit,
+    policy_best_fit;
 
 #endif

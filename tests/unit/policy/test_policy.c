@@ -88,11 +88,16 @@ static void each_policy_has_its_order(void **state)
     assert_chooses(&policy_magm, 3);
     assert_chooses(&policy_lug, 3);
     assert_chooses(&policy_mug, 1);
+    assert_chooses(&policy_best_fit, 0);
+    assert_chooses(&policy_first_fit, 0);
     settle_in(3, 25, 0.7);
     assert_int_equal(ask(&policy_exclusive), PLACE_WAIT);
     assert_chooses(&policy_magm, 1);
     assert_chooses(&policy_lug, 2);
     assert_chooses(&policy_mug, 3);
+    task.request.need = (struct need){NEED_DECLARED, 17 * GIB};
+    assert_chooses(&policy_best_fit, 2);
+    assert_chooses(&policy_first_fit, 1);
 }
 
 static void round_robin_goes_round(void **state)
