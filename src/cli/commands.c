@@ -16,6 +16,7 @@
     X(gpus)                                                                                                            \
     X(top)                                                                                                             \
     X(estimate)                                                                                                        \
+    X(simulate)                                                                                                        \
     X(info)                                                                                                            \
     X(serve)                                                                                                           \
     X(help)                                                                                                            \

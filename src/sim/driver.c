@@ -15,6 +15,7 @@ struct sim {
     void *listener_context;
     int64_t now_us;
     int64_t tick_us; /* the tick that is scheduled already */
+    bool has_limits; /* some task has a time limit */
     struct entry *heap;
     int count, room;
     uint64_t next_order;
@@ -139,7 +140,7 @@ static void carry_out(struct sim *sim, const struct effect *effect)
 
 static int schedule_tick(struct sim *sim)
 {
-    int64_t deadline = core_deadline_us(sim->core);
+    int64_t deadline = sim->has_limits ? core_deadline_us(sim->core) : INT64_MAX;
     if (deadline == INT64_MAX || deadline >= sim->tick_us)
         return 0;
     sim->tick_us = deadline;
@@ -151,6 +152,7 @@ int sim_feed(struct sim *sim, const struct event *event)
 {
     if (event->kind == EVENT_TICK)
         sim->tick_us = INT64_MAX;
+    sim->has_limits |= event->kind == EVENT_SUBMIT && event->submit.request.time_limit_us > 0;
     int r = core_step(sim->core, event);
     if (r > 0)
         return r;

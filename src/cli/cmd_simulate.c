@@ -1,0 +1,288 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/units.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "sim/oracle.h"
+#include "sim/simulate.h"
+
+enum {
+    SIMULATE_TRACE,
+    SIMULATE_TASKS,
+    SIMULATE_GPUS,
+    SIMULATE_POLICY,
+    SIMULATE_ESTIMATOR,
+    SIMULATE_SHARING,
+    SIMULATE_SMACT_MAX,
+    SIMULATE_MIN_FREE,
+    SIMULATE_SMACT,
+    SIMULATE_SEED,
+    SIMULATE_KINDS,
+    SIMULATE_EVERY_SECOND,
+    SIMULATE_TRACE_OUT,
+    SIMULATE_OPTIONS
+};
+
+enum { KINDS_FILE_MAX = 1 << 20 };
+
+static const char *const sharings[] = {"streams", "mps", NULL};
+static const char *const policies[] = {"exclusive", "rr",  "magm", "lug", "mug",  "first-fit",
+                                       "best-fit",  "off", "obf",  "owf", "olug", NULL};
+
+static const struct option_spec options[SIMULATE_OPTIONS] = {
+    [SIMULATE_TRACE] = {.name = "trace", .kind = OPTION_FILE, .argument = "FILE", .help = "which task arrives when"},
+    [SIMULATE_TASKS] = {.name = "tasks",
+                        .kind = OPTION_FILE,
+                        .argument = "FILE",
+                        .help = "what the tasks are; default: those of data/traces/tasks.txt"},
+    [SIMULATE_GPUS] = {.name = "gpus",
+                       .kind = OPTION_TEXT,
+                       .argument = "GPUS",
+                       .help = "\"4xA100-40GB\" (the default), \"2xA100-80GB,H100\", \"A100-40GB:3g.20gb+3g.20gb\""},
+    [SIMULATE_POLICY] = {.name = "policy",
+                         .kind = OPTION_TEXT,
+                         .argument = "NAME",
+                         .help = "policy of the daemon, or one of the oracles; default: magm",
+                         .choices = policies},
+    [SIMULATE_ESTIMATOR] = {.name = "estimator",
+                            .kind = OPTION_TEXT,
+                            .argument = "NAME",
+                            .help = "none, declared (the default), or NAME for the column NAME_mb_reported or "
+                                    "NAME_mib of the tasks"},
+    [SIMULATE_SHARING] = {.name = "sharing",
+                          .kind = OPTION_CHOICE,
+                          .argument = "HOW",
+                          .help = "how tasks share a GPU; default: mps",
+                          .choices = sharings},
+    [SIMULATE_SMACT_MAX] = {.name = "smact-max",
+                            .kind = OPTION_TEXT,
+                            .argument = "X",
+                            .help = "a GPU with more SM activity takes nobody; default: 0.8"},
+    [SIMULATE_MIN_FREE] = {.name = "min-free-gib",
+                           .kind = OPTION_TEXT,
+                           .argument = "X",
+                           .help = "free memory that a task wants of which nothing is known; default: 5"},
+    [SIMULATE_SMACT] = {.name = "smact",
+                        .kind = OPTION_TEXT,
+                        .argument = "X",
+                        .help = "SM activity of tasks where nothing says it; default: 0.5"},
+    [SIMULATE_SEED] = {.name = "seed",
+                       .kind = OPTION_INTEGER,
+                       .argument = "N",
+                       .help = "spreads the tasks' times at random; default: 0, as the tasks say",
+                       .max = INT64_MAX},
+    [SIMULATE_KINDS] = {.name = "gpu-kinds",
+                        .kind = OPTION_FILE,
+                        .argument = "FILE",
+                        .help = "further kinds of GPUs, and constants, as in data/gpu-kinds.txt"},
+    [SIMULATE_EVERY_SECOND] = {.name = "every-second",
+                               .kind = OPTION_FLAG,
+                               .help = "look at all GPUs every second, as the daemon does: slow"},
+    [SIMULATE_TRACE_OUT] = {.name = "trace-out",
+                            .kind = OPTION_FILE,
+                            .argument = "FILE",
+                            .help = "write a line for every event and decision; - is standard output"},
+};
+
+/* What the options say, ready to run. */
+struct setup {
+    struct gpu_kinds kinds;
+    struct cluster cluster;
+    struct catalogue catalogue;
+    struct simulation simulation;
+};
+
+static const char *text_of(const struct invocation *invocation, int option, const char *otherwise)
+{
+    const char *text = invocation->values[option].text;
+    return text ? text : otherwise;
+}
+
+static int number_of(const struct invocation *invocation, int option, double max, double otherwise, struct fault *fault,
+                     double *ret_value)
+{
+    const char *text = invocation->values[option].text;
+    *ret_value = otherwise;
+    if (!text || parse_double(text, 0, max, ret_value) == 0)
+        return 0;
+    return fault_set(fault, EINVAL, "--%s=%.60s: a number from 0 to %g is needed", options[option].name, text, max);
+}
+
+static int read_kinds(const char *path, struct fault *fault, struct gpu_kinds *kinds)
+{
+    char *data;
+    size_t size;
+    int r = gpu_kinds_read(kinds, gpu_kinds_built_in(), "data/gpu-kinds.txt", fault);
+    if (r < 0 || !path)
+        return r;
+    r = file_read(path, KINDS_FILE_MAX, fault, &data, &size);
+    if (r < 0)
+        return r;
+    r = gpu_kinds_read(kinds, (struct span){data, size}, path, fault);
+    free(data);
+    return r;
+}
+
+static int set_policy(const struct invocation *invocation, struct setup *setup, struct fault *fault,
+                      const char **ret_estimator)
+{
+    const char *name = text_of(invocation, SIMULATE_POLICY, "magm");
+    struct sim_policy policy;
+    struct near_name near = {0};
+    *ret_estimator = text_of(invocation, SIMULATE_ESTIMATOR, "declared");
+    if (sim_policy_find(name, &policy)) {
+        setup->simulation.settings.policy = policy.policy;
+        if (policy.knows_memory)
+            *ret_estimator = "declared";
+        return 0;
+    }
+    for (int i = 0; policies[i]; i++)
+        near_name_try(&near, name, policies[i]);
+    return fault_set(fault, EINVAL, "--policy=%.60s: there is no such policy%s%s", name,
+                     near.best ? "; did you mean " : "", near.best ? near.best : "");
+}
+
+static int set_conditions(const struct invocation *invocation, struct core_settings *settings, struct fault *fault)
+{
+    double smact_max, min_free_gib;
+    int r = number_of(invocation, SIMULATE_SMACT_MAX, 1, settings->conditions.smact_max, fault, &smact_max);
+    if (r == 0)
+        r = number_of(invocation, SIMULATE_MIN_FREE, 1e6, 5, fault, &min_free_gib);
+    if (r < 0)
+        return r;
+    settings->conditions.smact_max = smact_max;
+    settings->conditions.min_free_bytes = (int64_t)(min_free_gib * (double)GIB);
+    return 0;
+}
+
+static int read_tasks(const struct invocation *invocation, struct setup *setup, const char *estimator,
+                      struct fault *fault)
+{
+    struct catalogue_settings settings = {.estimator = estimator};
+    int r = number_of(invocation, SIMULATE_SMACT, 1, 0.5, fault, &settings.smact);
+    if (r == 0)
+        r = catalogue_read(invocation->values[SIMULATE_TASKS].text, &settings, fault, &setup->catalogue);
+    if (r == 0 && setup->catalogue.n_smact_assumed)
+        complain("nothing says the SM activity of %d tasks of the catalogue: %g is assumed (--smact)",
+                 setup->catalogue.n_smact_assumed, settings.smact);
+    return r;
+}
+
+static int prepare(const struct invocation *invocation, struct setup *setup, struct fault *fault)
+{
+    struct simulation *simulation = &setup->simulation;
+    const char *estimator;
+    if (!invocation->values[SIMULATE_TRACE].set)
+        return fault_set(fault, EINVAL, "simulate: --trace=FILE is missing: which task arrives when");
+    *simulation = (struct simulation){
+        .trace = invocation->values[SIMULATE_TRACE].text,
+        .catalogue = &setup->catalogue,
+        .cluster = &setup->cluster,
+        .laws = &setup->kinds.laws,
+        .settings = core_settings_default(),
+        .sharing = SHARING_MPS,
+        .seed = (uint64_t)invocation->values[SIMULATE_SEED].number,
+        .every_second = invocation->values[SIMULATE_EVERY_SECOND].number,
+        .remarks = stderr,
+    };
+    int r = set_policy(invocation, setup, fault, &estimator);
+    if (r == 0)
+        r = sharing_parse(text_of(invocation, SIMULATE_SHARING, "mps"), &simulation->sharing);
+    if (r == 0)
+        r = set_conditions(invocation, &simulation->settings, fault);
+    if (r == 0)
+        r = read_kinds(invocation->values[SIMULATE_KINDS].text, fault, &setup->kinds);
+    if (r == 0)
+        r = cluster_parse(&setup->kinds, text_of(invocation, SIMULATE_GPUS, "4xA100-40GB"), fault, &setup->cluster);
+    return r < 0 ? r : read_tasks(invocation, setup, estimator, fault);
+}
+
+static int open_trace_out(const struct invocation *invocation, struct fault *fault, FILE **ret_file)
+{
+    const char *path = invocation->values[SIMULATE_TRACE_OUT].text;
+    *ret_file = NULL;
+    if (!path)
+        return 0;
+    *ret_file = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
+    return *ret_file ? 0 : fault_set(fault, errno, "%s: %s", path, strerror(errno));
+}
+
+static int close_trace_out(FILE *file, struct fault *fault)
+{
+    if (!file)
+        return 0;
+    int failed = ferror(file) | (file == stdout ? fflush(file) : fclose(file));
+    return failed ? fault_set(fault, EIO, "the lines of --trace-out could not all be written") : 0;
+}
+
+static void print_result(const struct simulation_result *result)
+{
+    char total[32], wait[32], exec[32], jct[32], bound[32];
+    printf("Total time    %s, %.2f times the least possible (%s)\n",
+           format_elapsed((int64_t)(result->total_s * 1e6), total, sizeof total),
+           result->lower_bound_s > 0 ? result->total_s / result->lower_bound_s : 1,
+           format_elapsed((int64_t)(result->lower_bound_s * 1e6), bound, sizeof bound));
+    printf("Average       waiting %s, execution %s, completion %s\n",
+           format_elapsed((int64_t)(result->avg_wait_s * 1e6), wait, sizeof wait),
+           format_elapsed((int64_t)(result->avg_exec_s * 1e6), exec, sizeof exec),
+           format_elapsed((int64_t)(result->avg_jct_s * 1e6), jct, sizeof jct));
+    printf("Tasks         %" PRId64 " completed, %" PRId64 " failed, %" PRId64 " left out, %" PRId64 " OOM crashes\n",
+           result->completed, result->failed, result->left_out, result->oom);
+    printf("GPUs          %.3f MJ, mean SMACT %.1f %%\n", result->energy_mj, 100 * result->mean_smact);
+}
+
+static void print_result_json(const struct simulation_result *result)
+{
+    json_t *object =
+        json_pack("{s:f,s:f,s:f,s:f,s:I,s:I,s:f,s:f,s:f}", "total_s", result->total_s, "avg_wait_s", result->avg_wait_s,
+                  "avg_exec_s", result->avg_exec_s, "avg_jct_s", result->avg_jct_s, "oom", (json_int_t)result->oom,
+                  "completed", (json_int_t)result->completed, "energy_mj", result->energy_mj, "mean_smact",
+                  result->mean_smact, "lower_bound_s", result->lower_bound_s);
+    print_json(object);
+    json_decref(object);
+}
+
+static int run(const struct invocation *invocation)
+{
+    struct setup setup = {0};
+    struct simulation_result result;
+    struct fault fault = {0};
+    int r = prepare(invocation, &setup, &fault);
+    if (r == 0)
+        r = open_trace_out(invocation, &fault, &setup.simulation.trace_out);
+    if (r == 0)
+        r = simulate(&setup.simulation, &fault, &result);
+    if (r == 0)
+        r = close_trace_out(setup.simulation.trace_out, &fault);
+    if (r < 0)
+        complain("%s", fault.text);
+    else
+        (invocation->common[COMMON_JSON].number ? print_result_json : print_result)(&result);
+    catalogue_fini(&setup.catalogue);
+    cluster_fini(&setup.cluster);
+    return r < 0 ? EXIT_USAGE : EXIT_OK;
+}
+
+const struct command command_simulate = {
+    .name = "simulate",
+    .usage = "[OPTION...] --trace=FILE",
+    .summary = "say what a policy would do to a trace of tasks, without a daemon or GPUs",
+    .description =
+        "Runs the daemon's own scheduler under a virtual clock over pretend GPUs whose tasks slow each other down, and "
+        "prints total time, average waiting, execution and completion, crashes, energy and a lower bound of the total "
+        "time that no policy can be under.\n\n"
+        "The files are tables with names of columns in their first line, parted by commas or blanks: the trace has "
+        "submit_s and task, in order of time; the tasks have task, gpus, solo_s (or epochs and epoch_minutes), memory "
+        "and, where known, smact, dram and power_w. A task that fits no GPU is reported and left out.\n\n"
+        "The oracles off, obf, owf and olug are first-fit, best-fit, magm and lug, told exactly what memory every task "
+        "takes.",
+    COMMAND_OPTIONS(options),
+    .operand = OPERAND_NONE,
+    .run = run,
+};

@@ -1,0 +1,312 @@
+#include "sim/catalogue.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "sim/built_in_tasks.h"
+#include "sim/columns.h"
+
+#define SOLO_S_MAX     1e9
+#define MEMORY_MIB_MAX 1e8
+
+static const char *const
+    names_task[] = {"task", "name", NULL},
+    *const names_model[] = {"model", NULL}, *const names_dataset[] = {"dataset", NULL},
+    *const names_batch[] = {"batch_size", "batch", NULL}, *const names_gpus[] = {"gpus", NULL},
+    *const names_epochs[] = {"epochs", NULL}, *const names_solo_s[] = {"solo_s", NULL},
+    *const names_minutes[] = {"epoch_minutes", NULL}, *const names_minutes_newer[] = {"epoch_minutes_2025", NULL},
+    *const names_memory[] = {"memory_mb_2025", "memory_mib", NULL},
+    *const names_memory_otherwise[] = {"memory_mb_thesis", "rerun_mib", NULL}, *const names_smact[] = {"smact", NULL},
+    *const names_smocc[] = {"smocc", NULL}, *const names_gract[] = {"gract", NULL},
+    *const names_dram[] = {"dram", NULL}, *const names_power[] = {"power_w", NULL};
+
+/* What tells of a task's kind, for looking it up in another catalogue. */
+struct traits {
+    char model[64]; /* letters and digits alone, small, without the dataset's name */
+    char dataset[32];
+    char batch[16];
+};
+
+struct reader {
+    struct columns columns;
+    const struct catalogue_settings *settings;
+    int estimate;           /* the column of the estimator's word, or -1 */
+    struct catalogue known; /* data/traces/tasks.txt */
+    struct traits *known_traits;
+};
+
+/* ---- tasks that two catalogues name differently ---- */
+
+static void keep_letters(const char *text, char *buffer, size_t size)
+{
+    size_t n = 0;
+    for (; text && *text && n + 1 < size; text++)
+        if (isalnum((unsigned char)*text))
+            buffer[n++] = (char)tolower((unsigned char)*text);
+    buffer[n] = '\0';
+}
+
+static struct traits traits_of(const struct columns *columns)
+{
+    struct traits traits;
+    keep_letters(columns_get(columns, columns_find(columns, names_model)), traits.model, sizeof traits.model);
+    keep_letters(columns_get(columns, columns_find(columns, names_dataset)), traits.dataset, sizeof traits.dataset);
+    keep_letters(columns_get(columns, columns_find(columns, names_batch)), traits.batch, sizeof traits.batch);
+    char *dataset = *traits.dataset ? strstr(traits.model, traits.dataset) : NULL;
+    if (dataset)
+        *dataset = '\0';
+    return traits;
+}
+
+static bool begins_as(const char *a, const char *b)
+{
+    size_t a_size = strlen(a), b_size = strlen(b);
+    return *a && *b && strncmp(a, b, a_size < b_size ? a_size : b_size) == 0;
+}
+
+/* The task with the same dataset and batch and a model whose name begins alike, or else the only one of the dataset. */
+static const struct sim_task *find_alike(const struct reader *reader, const struct traits *traits)
+{
+    const struct sim_task *of_dataset = NULL;
+    int n = 0;
+    for (int i = 0; i < reader->known.n; i++) {
+        const struct traits *other = &reader->known_traits[i];
+        if (!*traits->dataset || strcmp(other->dataset, traits->dataset) != 0)
+            continue;
+        of_dataset = &reader->known.tasks[i];
+        n++;
+        if (strcmp(other->batch, traits->batch) == 0 && begins_as(other->model, traits->model))
+            return of_dataset;
+    }
+    return n == 1 ? of_dataset : NULL;
+}
+
+static const struct sim_task *find_known(const struct reader *reader, const char *name)
+{
+    for (int i = 0; i < reader->known.n; i++)
+        if (strcmp(reader->known.tasks[i].name, name) == 0)
+            return &reader->known.tasks[i];
+    struct traits traits = traits_of(&reader->columns);
+    return find_alike(reader, &traits);
+}
+
+/* ---- a row ---- */
+
+static int number(const struct reader *reader, const char *const *names, double min, double max, struct fault *fault,
+                  double *ret_value)
+{
+    return columns_number(&reader->columns, columns_find(&reader->columns, names), min, max, fault, ret_value);
+}
+
+static int read_time(const struct reader *reader, const struct sim_task *known, struct fault *fault,
+                     struct sim_task *task)
+{
+    double epochs = 1, minutes = NAN;
+    int r = number(reader, names_solo_s, 0, SOLO_S_MAX, fault, &task->solo_s);
+    if (r != 0)
+        return r;
+    r = number(reader, names_epochs, 1, 1e6, fault, &epochs);
+    if (r >= 0)
+        r = number(reader, names_minutes, 0, SOLO_S_MAX / 60, fault, &minutes);
+    if (r == 0)
+        r = number(reader, names_minutes_newer, 0, SOLO_S_MAX / 60, fault, &minutes);
+    if (r < 0)
+        return r;
+    if (isnan(minutes) && !known)
+        return columns_wrong(&reader->columns, fault,
+                             "nothing says how long \"%.60s\" takes: solo_s, or epochs and "
+                             "epoch_minutes",
+                             task->name);
+    task->solo_s = isnan(minutes) ? known->solo_s : fmin(SOLO_S_MAX, epochs * minutes * 60);
+    return 0;
+}
+
+static int read_memory(const struct reader *reader, const struct sim_task *known, struct fault *fault,
+                       struct sim_task *task)
+{
+    double mib = 0;
+    int r = number(reader, names_memory, 0, MEMORY_MIB_MAX, fault, &mib);
+    if (r == 0)
+        r = number(reader, names_memory_otherwise, 0, MEMORY_MIB_MAX, fault, &mib);
+    if (r < 0)
+        return r;
+    if (r == 0 && !known)
+        return columns_wrong(&reader->columns, fault, "nothing says how much memory \"%.60s\" takes", task->name);
+    task->memory_bytes = r == 0 ? known->memory_bytes : (int64_t)(mib * (double)MIB);
+    return 0;
+}
+
+static int read_need(const struct reader *reader, struct fault *fault, struct sim_task *task)
+{
+    double mib;
+    task->need = (struct need){NEED_UNKNOWN, 0};
+    if (strcmp(reader->settings->estimator, "declared") == 0)
+        task->need = (struct need){NEED_DECLARED, task->memory_bytes};
+    int r = columns_number(&reader->columns, reader->estimate, 0, MEMORY_MIB_MAX, fault, &mib);
+    if (r == 1)
+        task->need = (struct need){NEED_ESTIMATED, (int64_t)(mib * (double)MIB)};
+    return r < 0 ? r : 0;
+}
+
+static int read_demand(struct reader *reader, const struct sim_task *known, struct fault *fault, struct sim_task *task)
+{
+    const struct {
+        const char *const *names;
+        double max, *value;
+    } numbers[] = {{names_smact, 1, &task->demand.smact},
+                   {names_gract, 1, &task->demand.gract},
+                   {names_smocc, 1, &task->demand.smocc},
+                   {names_dram, 1, &task->demand.dram},
+                   {names_power, 1e5, &task->demand.power_w}};
+    bool says_smact = columns_get(&reader->columns, columns_find(&reader->columns, names_smact)) != NULL;
+    struct demand unsaid = {NAN, reader->settings->smact, NAN, NAN, NAN};
+    task->demand = known && !says_smact ? known->demand : unsaid;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        int r = number(reader, numbers[i].names, 0, numbers[i].max, fault, numbers[i].value);
+        if (r < 0)
+            return r;
+    }
+    return !says_smact && !known;
+}
+
+static int read_task(struct reader *reader, struct fault *fault, struct sim_task *task)
+{
+    const struct sim_task *known = find_known(reader, task->name);
+    double gpus = known ? known->gpus : 1;
+    int r = number(reader, names_gpus, 1, 100000, fault, &gpus);
+    task->gpus = (int)gpus;
+    if (r >= 0)
+        r = read_time(reader, known, fault, task);
+    if (r >= 0)
+        r = read_memory(reader, known, fault, task);
+    if (r >= 0)
+        r = read_need(reader, fault, task);
+    return r < 0 ? r : read_demand(reader, known, fault, task);
+}
+
+/* ---- the whole ---- */
+
+static int add_task(struct reader *reader, struct fault *fault, struct catalogue *catalogue)
+{
+    const char *name = columns_get(&reader->columns, columns_find(&reader->columns, names_task));
+    if (!name)
+        return columns_wrong(&reader->columns, fault, "the task has no name");
+    if ((catalogue->n & (catalogue->n - 1)) == 0) {
+        size_t room = catalogue->n ? (size_t)catalogue->n * 2 : 1;
+        struct sim_task *tasks = realloc(catalogue->tasks, room * sizeof *tasks);
+        if (!tasks)
+            return fault_set(fault, ENOMEM, "out of memory");
+        catalogue->tasks = tasks;
+    }
+    struct sim_task *task = &catalogue->tasks[catalogue->n];
+    *task = (struct sim_task){.name = strdup(name)};
+    if (!task->name)
+        return fault_set(fault, ENOMEM, "out of memory");
+    catalogue->n++;
+    int r = read_task(reader, fault, task);
+    catalogue->n_smact_assumed += r > 0;
+    return r < 0 ? r : 0;
+}
+
+static int find_estimate(struct reader *reader, struct fault *fault)
+{
+    const char *name = reader->settings->estimator;
+    char reported[64], own[64];
+    const char *const names[] = {reported, own, NULL};
+    reader->estimate = -1;
+    if (strcmp(name, "none") == 0 || strcmp(name, "declared") == 0)
+        return 0;
+    snprintf(reported, sizeof reported, "%.40s_mb_reported", name);
+    snprintf(own, sizeof own, "%.40s_mib", name);
+    reader->estimate = columns_find(&reader->columns, names);
+    if (reader->estimate >= 0)
+        return 0;
+    return fault_set(fault, EINVAL,
+                     "estimator \"%.40s\": the tasks have no column %s or %s; without such columns there are none "
+                     "and declared",
+                     name, reported, own);
+}
+
+static int read_rows(struct reader *reader, struct fault *fault, struct catalogue *catalogue)
+{
+    int r = find_estimate(reader, fault), more = 0;
+    while (r == 0 && (more = columns_next(&reader->columns, fault)) == 1)
+        r = add_task(reader, fault, catalogue);
+    return r < 0 ? r : more;
+}
+
+/* The built-in tasks and their traits, in the order of the text. */
+static int read_known(struct reader *reader, struct fault *fault)
+{
+    static const struct catalogue_settings plain = {"none", 0.5};
+    struct reader known = {.settings = &plain, .estimate = -1};
+    int r = columns_open_text(&known.columns, built_in_tasks, "data/traces/tasks.txt", fault), more = 0;
+    while (r == 0 && (more = columns_next(&known.columns, fault)) == 1) {
+        struct traits *traits =
+            realloc(reader->known_traits, (size_t)(reader->known.n + 1) * sizeof *reader->known_traits);
+        if (!traits) {
+            r = fault_set(fault, ENOMEM, "out of memory");
+            break;
+        }
+        reader->known_traits = traits;
+        traits[reader->known.n] = traits_of(&known.columns);
+        r = add_task(&known, fault, &reader->known);
+    }
+    columns_close(&known.columns);
+    return r < 0 ? r : more;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(((const struct sim_task *)a)->name, ((const struct sim_task *)b)->name);
+}
+
+static int check_names(const struct catalogue *catalogue, const char *path, struct fault *fault)
+{
+    for (int i = 1; i < catalogue->n; i++)
+        if (strcmp(catalogue->tasks[i - 1].name, catalogue->tasks[i].name) == 0)
+            return fault_set(fault, EINVAL, "%s: \"%.80s\" stands there twice", path, catalogue->tasks[i].name);
+    return catalogue->n ? 0 : fault_set(fault, EINVAL, "%s: no tasks", path);
+}
+
+int catalogue_read(const char *path, const struct catalogue_settings *settings, struct fault *fault,
+                   struct catalogue *ret_catalogue)
+{
+    static const char built_in_name[] = "data/traces/tasks.txt";
+    struct reader reader = {.settings = settings};
+    *ret_catalogue = (struct catalogue){0};
+    int r = read_known(&reader, fault);
+    if (r == 0)
+        r = path ? columns_open(&reader.columns, path, fault)
+                 : columns_open_text(&reader.columns, built_in_tasks, built_in_name, fault);
+    if (r == 0 && columns_find(&reader.columns, names_task) < 0)
+        r = fault_set(fault, EINVAL, "%s: its first line names no column \"task\"", path);
+    if (r == 0)
+        r = read_rows(&reader, fault, ret_catalogue);
+    if (r == 0 && ret_catalogue->n)
+        qsort(ret_catalogue->tasks, (size_t)ret_catalogue->n, sizeof *ret_catalogue->tasks, compare);
+    if (r == 0)
+        r = check_names(ret_catalogue, path ? path : built_in_name, fault);
+    columns_close(&reader.columns);
+    catalogue_fini(&reader.known);
+    free(reader.known_traits);
+    return r;
+}
+
+void catalogue_fini(struct catalogue *catalogue)
+{
+    for (int i = 0; i < catalogue->n; i++)
+        free(catalogue->tasks[i].name);
+    free(catalogue->tasks);
+    *catalogue = (struct catalogue){0};
+}
+
+const struct sim_task *catalogue_find(const struct catalogue *catalogue, const char *name)
+{
+    struct sim_task key = {.name = (char *)name};
+    return bsearch(&key, catalogue->tasks, (size_t)catalogue->n, sizeof key, compare);
+}

@@ -1,0 +1,215 @@
+"""colloc simulate: what it answers to traces of which the answer is known, and to bad ones."""
+
+import json
+import os
+import unittest
+
+from cli_case import CliCase
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
+TASKS = """task,gpus,solo_s,memory_mib,smact,dram,power_w,careful_mib
+small,1,100,4000,0.3,0.1,135,6000
+large,1,200,30000,0.6,0.1,185,
+pair,2,300,4000,0.5,0.1,185,
+giant,1,100,50000,0.5,0.1,185,
+"""
+KEYS = ["total_s", "avg_wait_s", "avg_exec_s", "avg_jct_s", "oom", "completed", "energy_mj", "mean_smact", "lower_bound_s"]
+
+
+class SimulateCase(CliCase):
+    def setUp(self):
+        super().setUp()
+        self.tasks = self.write("tasks.csv", TASKS)
+
+    def trace(self, *arrivals):
+        return self.write("trace.csv", "submit_s,task\n" + "".join(f"{time},{task}\n" for time, task in arrivals))
+
+    def simulate(self, *arrivals, gpus="1xA100-40GB", policy="magm", **options):
+        words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+        return json.loads(self.colloc("simulate", "--trace", self.trace(*arrivals), "--tasks", self.tasks, "--gpus", gpus,
+                                      "--policy", policy, "--json", *words))
+
+    def complaint_of(self, *words, trace=None, tasks=None):
+        trace = self.write("trace.csv", trace) if trace is not None else self.trace((0, "small"))
+        tasks = self.write("bad.csv", tasks) if tasks is not None else self.tasks
+        return self.complaint("simulate", "--trace", trace, "--tasks", tasks, *words, code=2).replace(self.folder + "/", "")
+
+
+class Results(SimulateCase):
+    def test_alone(self):
+        result = self.simulate((10, "small"))
+        self.assertEqual(list(result), KEYS)
+        self.assertEqual([result[key] for key in KEYS[:6]], [100, 0, 100, 100, 0, 1])
+        self.assertAlmostEqual(result["energy_mj"], 135 * 100 / 1e6)
+        self.assertAlmostEqual(result["mean_smact"], 0.3)
+        self.assertEqual(result["lower_bound_s"], 100)
+
+    def test_exclusive_takes_turns(self):
+        result = self.simulate((0, "small"), (0, "small"), policy="exclusive")
+        self.assertEqual([result[key] for key in KEYS[:6]], [200, 50, 100, 150, 0, 2])
+
+    def test_sharing(self):
+        arrivals = (0, "small"), (40, "small")  # the second finds the hold-off of the first over
+        self.assertAlmostEqual(self.simulate(*arrivals)["total_s"], 40 + 100 + 60 * 0.005, places=3)
+        # In turns: both are busy 47 % of the time, and every turn costs 3 %.
+        self.assertAlmostEqual(self.simulate(*arrivals, sharing="streams")["total_s"], 40 + 100 + 60 * 0.03, places=3)
+
+    def test_several_gpus_are_as_fast_as_the_slowest(self):
+        result = self.simulate((0, "pair"), (60, "large"), gpus="2xA100-40GB")
+        # They share one GPU for all of the large one's life: 1.1 of the SMs, and each is slowed by the other's bandwidth.
+        large_s = 200 * 1.1 * (1 + 0.05 * 0.1)
+        self.assertAlmostEqual(result["avg_exec_s"], (60 + large_s + 40 + large_s) / 2, places=3)
+
+    def test_mig(self):
+        result = self.simulate((0, "small"), (0, "small"), gpus="A100-40GB:1g.5gb+1g.5gb")
+        self.assertAlmostEqual(result["total_s"], 100 * 0.3 / (14 / 108), places=3)
+
+    def test_who_asks_last_crashes_and_recovers(self):
+        result = self.simulate((0, "large"), (100, "large"), estimator="none")
+        self.assertEqual((result["oom"], result["completed"]), (1, 2))
+        result = self.simulate((0, "large"), (100, "large"), estimator="declared")
+        self.assertEqual((result["oom"], result["total_s"]), (0, 400))
+
+    def test_estimates_of_the_catalogue(self):
+        lines = self.colloc("simulate", "--trace", self.trace((0, "small"), (1, "large")), "--tasks", self.tasks,
+                            "--estimator=careful", "--trace-out=-")
+        self.assertIn("submit small#1 gpus=1 need=5.9 GiB", lines)
+        self.assertIn("submit large#2 gpus=1 need=unknown", lines)
+
+    def test_oracles_know_the_memory(self):
+        arrivals = (0, "large"), (100, "large")
+        for name in ("off", "OBF", "owf", "olug"):
+            with self.subTest(name):
+                self.assertEqual(self.simulate(*arrivals, policy=name, estimator="none")["oom"], 0)
+
+    def test_first_fit_and_best_fit(self):
+        arrivals = (0, "large"), (60, "small"), (120, "small")
+        self.assertEqual(self.places(arrivals, "off"), ["gpu0", "gpu0", "gpu1"])  # 0.9 of the SMs are busy then
+        self.assertEqual(self.places(arrivals, "owf"), ["gpu0", "gpu1", "gpu1"])
+        tasks = TASKS.replace("0.6,", "0.2,")
+        self.tasks = self.write("tasks.csv", tasks)
+        self.assertEqual(self.places([(0, "small"), (1, "large"), (60, "small")], "obf"), ["gpu0", "gpu1", "gpu1"])
+        self.assertEqual(self.places([(0, "small"), (1, "large"), (60, "small")], "off"), ["gpu0", "gpu1", "gpu0"])
+
+    def places(self, arrivals, policy):
+        lines = self.colloc("simulate", "--trace", self.trace(*arrivals), "--tasks", self.tasks, "--gpus=2xA100-40GB",
+                            "--policy", policy, "--trace-out=-")
+        return [line.split()[3] for line in lines.splitlines() if " place " in line]
+
+    def test_seed(self):
+        runs = [self.simulate((0, "small"), (0, "large"), seed=seed) for seed in (0, 1, 1, 2)]
+        self.assertEqual(runs[1], runs[2])
+        self.assertEqual(len({run["total_s"] for run in runs}), 3)
+        self.assertLess(abs(runs[1]["total_s"] / runs[0]["total_s"] - 1), 0.1)
+
+    def test_own_traces(self):
+        path = os.path.join(ROOT, "data", "traces", "philly-60.txt")
+        words = ["simulate", "--trace", path, "--json", "--policy"]
+        exclusive, magm = (json.loads(self.colloc(*words, policy)) for policy in ("exclusive", "magm"))
+        for run in (exclusive, magm):
+            self.assertEqual(run["completed"], 60)
+            self.assertGreater(run["total_s"], run["lower_bound_s"])
+        self.assertLess(magm["total_s"], 0.85 * exclusive["total_s"])
+        self.assertEqual(exclusive, json.loads(self.colloc(*words, "exclusive", "--every-second")))
+        slow = json.loads(self.colloc(*words, "magm", "--every-second"))
+        self.assertLess(abs(magm["total_s"] / slow["total_s"] - 1), 0.05)
+
+    def test_lower_bound(self):
+        # Bound by the SMs: 6 x 200 s x 0.6; the last one arrives at 0 as well.
+        self.assertAlmostEqual(self.simulate(*[(0, "small")] * 10)["lower_bound_s"], 300)
+        # Bound by memory: 30000 of 40336 MiB for 200 s each.
+        self.assertAlmostEqual(self.simulate(*[(0, "large")] * 2)["lower_bound_s"], 400 * 30000 / 40336)
+        self.assertAlmostEqual(self.simulate((0, "small"), (500, "small"))["lower_bound_s"], 600)
+
+    def test_columns_of_others(self):
+        """Attributes of a task come from a task alike; an empty newer memory falls back to the older."""
+        tasks = self.write("theirs.csv", "task,model,dataset,batch_size,gpus,epochs,epoch_minutes,memory_mb_thesis,memory_mb_2025\n"
+                           "a,Resnet50,imagenet,32,1,2,1.5,5262,\n")
+        done = self.run_colloc("simulate", "--trace", self.trace((0, "a")), "--tasks", tasks, "--trace-out=-", "--json")
+        self.assertEqual(done.stderr, "")
+        self.assertIn("need=5.1 GiB", done.stdout)
+        result = json.loads(done.stdout[done.stdout.index("{"):])
+        self.assertEqual(result["total_s"], 180)
+        self.assertAlmostEqual(result["mean_smact"], 0.73 / 4)
+
+
+class BadInput(SimulateCase):
+    def test_traces(self):
+        for trace, complaint in [
+            ("", "trace.csv: the file is empty: a line with the names of the columns is missing"),
+            ("when,what\n", 'trace.csv:1: the first line must name the columns "submit_s" and "task"'),
+            ("submit_s,task\n5,small\n4,small\n", "trace.csv:3: out of order: 4 s comes after 5 s"),
+            ("submit_s,task\n-5,small\n", "trace.csv:2: submit_s is -5: it must be between 0 and 1e+10"),
+            ("submit_s,task\nnan,small\n", 'trace.csv:2: submit_s is "nan", which is no number'),
+            ("submit_s,task\n1e99,small\n", "trace.csv:2: submit_s is 1e99: it must be between 0 and 1e+10"),
+            ("submit_s,task\n0,tiny\n", 'trace.csv:2: the catalogue of tasks has no "tiny"'),
+            ("submit_s,task\n0\n", "trace.csv:2: 1 fields, where the first line names 2 columns"),
+            ("submit_s,task\n0,\n", "trace.csv:2: an arrival has a time and a task"),
+            ("submit_s,task\n" + "x" * 70000, "trace.csv:2: the line is longer than 65534 bytes, or binary"),
+        ]:
+            with self.subTest(trace[:40]):
+                self.assertEqual(self.complaint_of(trace=trace), complaint)
+
+    def test_catalogues(self):
+        head = "task,gpus,solo_s,memory_mib,smact\n"
+        for tasks, complaint in [
+            (head, "bad.csv: no tasks"),
+            (head + "a,0,1,1,1\n", "bad.csv:2: gpus is 0: it must be between 1 and 100000"),
+            (head + "a,1,-1,1,1\n", "bad.csv:2: solo_s is -1: it must be between 0 and 1e+09"),
+            (head + "a,1,1,1,nan\n", 'bad.csv:2: smact is "nan", which is no number'),
+            (head + "a,1,1,1,7\n", "bad.csv:2: smact is 7: it must be between 0 and 1"),
+            (head + "a,1,,1,1\n", 'bad.csv:2: nothing says how long "a" takes: solo_s, or epochs and epoch_minutes'),
+            (head + "a,1,1,,1\n", 'bad.csv:2: nothing says how much memory "a" takes'),
+            (head + "a,1,1,1,1\na,1,1,1,1\n", 'bad.csv: "a" stands there twice'),
+        ]:
+            with self.subTest(tasks):
+                self.assertEqual(self.complaint_of(tasks=tasks), complaint)
+
+    def test_options(self):
+        for words, complaint in [
+            (["--gpus=0xA100-40GB"], '"0" GPUs: there must be 1 to 100000'),
+            (["--gpus=B100"], 'no GPU is called "B100"; there are: A100-40GB, A100-80GB, H100, H200'),
+            (["--gpus=A100-40GB:9g.5gb"], 'A100-40GB has no MIG profile "9g.5gb"'),
+            (["--gpus=A100-40GB:7g.40gb+1g.5gb"], "these MIG instances are more than one A100-40GB"),
+            (["--policy=magn"], "--policy=magn: there is no such policy; did you mean magm"),
+            (["--smact-max=nan"], "--smact-max=nan: a number from 0 to 1 is needed"),
+            (["--min-free-gib=-1"], "--min-free-gib=-1: a number from 0 to 1e+06 is needed"),
+            (["--estimator=psychic"], 'estimator "psychic": the tasks have no column psychic_mb_reported or psychic_mib; '
+                                      "without such columns there are none and declared"),
+        ]:
+            with self.subTest(words):
+                self.assertEqual(self.complaint_of(*words), complaint)
+        self.assertEqual(self.complaint("simulate", code=2), "simulate: --trace=FILE is missing: which task arrives when")
+
+    def test_what_fits_nowhere_is_left_out(self):
+        done = self.run_colloc("simulate", "--trace", self.trace((0, "giant"), (1, "pair"), (2, "small")), "--tasks",
+                               self.tasks, "--gpus=A100-40GB", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["completed"], 1)
+        giant, pair = done.stderr.splitlines()
+        self.assertIn("trace.csv:2: left out: giant: memory=48.8 GiB", giant)
+        self.assertIn("trace.csv:3: left out: pair: gpus=2", pair)
+
+    def test_what_turns_out_too_large_fails(self):
+        result = self.simulate((0, "giant"), (1, "small"), estimator="none")
+        self.assertEqual((result["oom"], result["completed"]), (1, 1))
+
+    def test_kinds(self):
+        for text, complaint in [
+            ("kind X 100 200 10 1 1 1 1\n", 'kinds.txt:1: reserved_mib: "200" is not possible'),
+            ("constant switch_cost nan\n", 'kinds.txt:1: switch_cost: "nan" is not possible'),
+            ("constant switch_cost 2\n", 'kinds.txt:1: switch_cost: "2" is not possible'),
+            ("\nconstant speed 2\n", 'kinds.txt:2: there is no constant "speed"'),
+            ("gpu X\n", 'kinds.txt:1: a line begins with constant, kind or mig, not with "gpu"'),
+        ]:
+            with self.subTest(text):
+                self.assertEqual(self.complaint_of("--gpu-kinds", self.write("kinds.txt", text)), complaint)
+
+    def test_kinds_of_ones_own(self):
+        kinds = self.write("kinds.txt", "kind Mine 60000 500 100 300 20 30 100\nconstant ramp_s 1\n")
+        result = self.simulate((0, "giant"), gpus="Mine", gpu_kinds=kinds)
+        self.assertEqual(result["completed"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
