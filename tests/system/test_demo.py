@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -89,7 +90,7 @@ class Demo(unittest.TestCase):
         status, text = self.wait(process)
         self.assertEqual(status, 1, text)
         self.assertRegex(text, r"task 1 \(inception_v3-b128\) ended as FAILED")
-        logs = text.rpartition("The logs are in ")[2].strip()
+        logs = re.search(r"The logs are in (.*)", text)[1]
         self.assertTrue(os.path.exists(os.path.join(logs, "magm", "collocd.log")), text)
 
     def test_interrupted(self):
