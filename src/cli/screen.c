@@ -248,7 +248,7 @@ static int put_cut(struct screen *screen, const char *text, int width)
         if (one < 0)
             fputc('?', screen->frame);
         else
-            fwrite(text, 1, n, screen->frame);
+            fprintf(screen->frame, "%.*s", (int)n, text);
         used += columns;
     }
     if (cut && used < width) {
