@@ -7,6 +7,14 @@
 #include "cli/table.h"
 #include "cli/task_view.h"
 
+enum { GPUS_CSV };
+
+static const struct option_spec options[] = {
+    [GPUS_CSV] = {.name = "csv",
+                  .kind = OPTION_FLAG,
+                  .help = "print comma-separated values: a line of names, then one line for each GPU"},
+};
+
 static const struct table_column columns[] = {
     {"GPU", 0},
     {"NAME", TABLE_CUT},
@@ -112,25 +120,81 @@ static void add_gpu(struct table *table, const json_t *gpu)
     notes_cell(table, gpu);
 }
 
-static int run(const struct invocation *invocation)
+/* ---- CSV ---- */
+
+/* As RFC 4180 has it, but for the ends of lines. What is not known is empty. */
+static void print_csv_cell(const json_t *value)
 {
-    json_t *reply, *gpu;
-    size_t i;
-    int code = session_get(invocation, "/v1/gpus", &reply);
-    if (code != EXIT_OK)
-        return code;
-    if (invocation->common[COMMON_JSON].number) {
-        print_json(reply);
-        json_decref(reply);
-        return EXIT_OK;
+    const char *text = json_string_value(value);
+    if (json_is_number(value)) {
+        printf("%.15g", json_number_value(value));
+    } else if (text && strpbrk(text, ",\"\r\n")) {
+        putchar('"');
+        for (; *text; text++) {
+            if (*text == '"')
+                putchar('"');
+            putchar(*text);
+        }
+        putchar('"');
+    } else if (text) {
+        fputs(text, stdout);
     }
+}
+
+/* One line for each GPU, with the moment first: lines of many calls make a record. */
+static void print_csv(const json_t *reply)
+{
+    static const char *const keys[] = {
+        "index",        "uuid",         "name",        "mig_profile",   "health",       "mem_total_mib",
+        "mem_used_mib", "mem_free_mib", "utilisation", "smact",         "smact_window", "smocc",
+        "dram_active",  "power_w",      "energy_mj",   "temperature_c",
+    };
+    size_t i;
+    json_t *gpu;
+    printf("sampled_at");
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+        printf(",%s", keys[k]);
+    putchar('\n');
+    json_array_foreach(json_object_get(reply, "gpus"), i, gpu)
+    {
+        print_csv_cell(json_object_get(reply, "sampled_at"));
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+            putchar(',');
+            print_csv_cell(json_object_get(gpu, keys[k]));
+        }
+        putchar('\n');
+    }
+}
+
+static void print_table(const json_t *reply)
+{
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    size_t i;
+    json_t *gpu;
     json_array_foreach(json_object_get(reply, "gpus"), i, gpu)
     {
         add_gpu(table, gpu);
     }
     table_print(table, "No GPUs.");
     table_destroy(table);
+}
+
+static int run(const struct invocation *invocation)
+{
+    json_t *reply;
+    if (invocation->values[GPUS_CSV].number && invocation->common[COMMON_JSON].number) {
+        complain("--csv and --json: one of the two");
+        return EXIT_USAGE;
+    }
+    int code = session_get(invocation, "/v1/gpus", &reply);
+    if (code != EXIT_OK)
+        return code;
+    if (invocation->common[COMMON_JSON].number)
+        print_json(reply);
+    else if (invocation->values[GPUS_CSV].number)
+        print_csv(reply);
+    else
+        print_table(reply);
     json_decref(reply);
     return EXIT_OK;
 }
@@ -140,6 +204,8 @@ const struct command command_gpus = {
     .usage = "[OPTION...]",
     .summary = "show the GPUs and who is on them",
     .description = "SMACT is the share of streaming multiprocessors that were active, over the window that placement "
-                   "looks at. NOTES says why a GPU takes no further task now. A value that is not known is \"-\".",
+                   "looks at. NOTES says why a GPU takes no further task now, and which task holds it without using "
+                   "it. A value that is not known is \"-\" (with --csv: empty).",
+    COMMAND_OPTIONS(options),
     .run = run,
 };

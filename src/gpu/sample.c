@@ -218,6 +218,18 @@ static void fill_energy_from_dcgm(struct look *look, struct reading energy_j)
         look->sample->energy_j = reading_of((double)(total->lost + millijoule) / 1e3);
 }
 
+static void explain_no_activity(struct look *look)
+{
+    struct gpu_sample *sample = look->sample;
+    bool has_gpm = look->device->gpm.device != NULL;
+
+    if (has_gpm || sample->smact.valid)
+        return;
+    snprintf(sample->activity.reason, sizeof(sample->activity.reason), "%s",
+             look->info->is_mig ? "only GPM tells the activity of MIG instances, and this GPU has none"
+                                : "this GPU has no GPM, and dcgmi is not asked");
+}
+
 static void look_dcgm(struct look *look)
 {
     struct gpu_source *source = look->source;
@@ -225,8 +237,10 @@ static void look_dcgm(struct look *look)
     struct gpu_sample *sample = look->sample;
     const char *why = "dcgmi tells no SM activity of this GPU";
 
-    if (!look->device->in_dcgm)
+    if (!look->device->in_dcgm) {
+        explain_no_activity(look);
         return;
+    }
     dcgm_turn(source->dcgm, sample->at_us);
     const struct dcgm_row *row = dcgm_latest(source->dcgm, gpu, sample->at_us, &sample->activity.at_us);
     if (row) {

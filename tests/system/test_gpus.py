@@ -1,5 +1,7 @@
 """GPUs that fall off the bus, say nothing, or are used by others."""
 
+import csv
+import io
 import os
 import signal
 import subprocess
@@ -110,14 +112,27 @@ class Unused(House):
         self.assertLess(self.holder(gpu)["unused_s"], before["unused_s"])
 
 
-class BeforeHopper(House):
-    """GPUs without GPM: their activity comes from one dcgmi that goes on."""
-    gpus = "2xA100-40GB"
-
+class WithoutGpm(House):
     def start(self, **settings):
         for gpu in "01":
             self.emulator("set", gpu, "gpm=off")
         super().start(**settings)
+
+
+class MigWithoutGpm(WithoutGpm):
+    gpus = "A100-40GB,A100-40GB:3g.20gb"
+
+    def test_an_instance_has_no_activity_and_says_why(self):
+        self.wait_gpu(lambda g: g["smact"] == 0, 0)
+        self.wait_gpu(lambda g: g["smact"] == 0, 1)
+        instance = self.wait_gpu(lambda g: g["activity_text"], 2)
+        self.assertIn("MIG", instance["activity_text"])
+        self.assertIsNone(instance["smact"])
+
+
+class BeforeHopper(WithoutGpm):
+    """GPUs without GPM: their activity comes from one dcgmi that goes on."""
+    gpus = "2xA100-40GB"
 
     def stream(self):
         """The pids of `dcgmi dmon`."""
@@ -152,8 +167,24 @@ class BeforeHopper(House):
         self.assertIn("not on PATH", seen["activity_text"])
         self.assertIsNone(seen["smact"])
         self.restart(dcgmi="none")
+        self.wait_gpu(lambda g: "not asked" in g["activity_text"])
         self.wait(self.train(3000, 50), "COMPLETED")
         self.assertEqual(self.stream(), [])
+
+
+class Csv(House):
+    gpus = "A100-40GB,A100-40GB:3g.20gb"
+
+    def test_gpus_as_csv(self):
+        self.emulator("set", "0", "power=off")
+        self.wait_gpu(lambda g: g["power_w"] is None and g["smact"] == 0)
+        rows = list(csv.DictReader(io.StringIO(self.colloc("gpus", "--csv").stdout)))
+        self.assertEqual([row["index"] for row in rows], [gpu["index"] for gpu in self.get("/v1/gpus")["gpus"]])
+        self.assertEqual((rows[0]["power_w"], rows[0]["smact"], rows[0]["uuid"]), ("", "0", self.gpu(0)["uuid"]))
+        self.assertEqual(float(rows[0]["mem_total_mib"]), self.gpu(0)["mem_total_mib"])
+        self.assertGreater(float(rows[0]["sampled_at"]), 1.7e9)
+        self.assertEqual([row["mig_profile"] for row in rows], ["", "", "3g.20gb"])
+        self.assertIn("one of the two", self.colloc("gpus", "--csv", "--json", code=2).stderr)
 
 
 class Foreign(House):
