@@ -77,6 +77,7 @@ struct daemon {
 
     void *jobs; /* a tsearch tree of struct job by id */
     uint64_t next_id;
+    int64_t open_files;      /* the soft limit as it was: the tasks' */
     int64_t clock_offset_us; /* core time = monotonic + this: near wall time, never back */
     int64_t last_us;
 

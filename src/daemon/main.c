@@ -311,7 +311,7 @@ static int usage(FILE *out, int status)
 }
 
 /* The pool does nothing but look at GPUs, one look at a time; files opened are ours alone to choose. */
-static void prepare_process(void)
+static void prepare_process(struct daemon *daemon)
 {
     setenv("UV_THREADPOOL_SIZE", "1", 0);
     umask(022);
@@ -320,6 +320,7 @@ static void prepare_process(void)
         log_warning("supplementary groups cannot be given up: %s", strerror(errno));
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        daemon->open_files = files.rlim_cur < INT64_MAX ? (int64_t)files.rlim_cur : INT64_MAX;
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
     }
@@ -354,7 +355,7 @@ int main(int argc, char **argv)
         return 2;
     }
     log_set_level((enum log_level)daemon.config.log_level);
-    prepare_process();
+    prepare_process(&daemon);
     init_loop(&daemon);
     int r = start(&daemon, &fault);
     if (r < 0)

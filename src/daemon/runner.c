@@ -288,6 +288,7 @@ static int launch_attempt(struct daemon *daemon, struct job *job, const struct t
         .gid = gid,
         .cwd = detail_text(launch, "cwd"),
         .umask = (mode_t)json_integer_value(json_object_get(detail, "umask")),
+        .open_files = daemon->open_files,
         .script = {launch->script, launch->script_size},
         .argv = launch->argv,
         .env = launch->env,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,6 +39,19 @@ static void reset_signals(void)
         signal(i, SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Raised limits are the daemon's: programs that use select(), or walk all numbers up to the limit, do not bear them. */
+static int limit_files(int64_t open_files)
+{
+    struct rlimit limit;
+    if (open_files == 0)
+        return 0;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return -errno;
+    if ((rlim_t)open_files < limit.rlim_max)
+        limit.rlim_cur = (rlim_t)open_files;
+    return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? -errno : 0;
 }
 
 /* What the kernel can run by itself; anything else is taken for shell text. */
@@ -105,6 +119,9 @@ static int become_task(const struct launch *launch, struct fault *fault)
         return fault_set(fault, -r, "cannot become user %u: %s", spec->uid, strerror(-r));
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != launch->shim)
         return fault_set(fault, ESRCH, "the shim was killed while it started the task");
+    r = limit_files(spec->open_files);
+    if (r < 0)
+        return fault_set(fault, -r, "cannot limit the number of open files: %s", strerror(-r));
     umask(spec->umask);
     if (chdir(spec->cwd) < 0)
         return fault_set(fault, errno, "cannot change to folder %s: %s", spec->cwd, strerror(errno));

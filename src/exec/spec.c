@@ -47,6 +47,7 @@ int spec_encode(const struct attempt_spec *spec, struct fault *fault, char **ret
     record_put_int(&record, "uid", spec->uid);
     record_put_int(&record, "gid", spec->gid);
     record_put_int(&record, "umask", spec->umask);
+    record_put_int(&record, "open_files", spec->open_files);
     record_put_int(&record, "grace_us", spec->grace_us);
     record_put_int(&record, "time_limit_us", spec->time_limit_us);
     record_put_int(&record, "script", spec->script.size > 0);
@@ -100,6 +101,8 @@ static int take_number(struct spec_file *file, struct span key, struct span valu
         spec->gid = (gid_t)n;
     else if (span_is(key, "umask") && n <= 0777)
         spec->umask = (mode_t)n;
+    else if (span_is(key, "open_files"))
+        spec->open_files = n;
     else if (span_is(key, "grace_us"))
         spec->grace_us = n;
     else if (span_is(key, "time_limit_us"))

@@ -16,6 +16,7 @@ struct attempt_spec {
     gid_t gid;
     const char *cwd; /* absolute */
     mode_t umask;
+    int64_t open_files; /* the soft limit; 0: the shim's own */
 
     /*
      * The kept script; run by its own "#!" line or by /bin/bash, with `argv` as its arguments. Without one (size 0),

@@ -90,6 +90,16 @@ class Life(House):
         self.assertEqual(sorted(map(int, self.read("ran").split())), ids)
 
 
+class Limits(House):
+    daemon_prefix = ("prlimit", "--nofile=200:4000")
+
+    def test_the_daemons_raised_limit_is_not_the_tasks(self):
+        self.assertIn(" 4000 ", next(line for line in read(f"/proc/{self.process.pid}/limits").splitlines() if "open files" in line))
+        task = self.submit("ulimit -Sn; ulimit -Hn")
+        self.wait(task, "COMPLETED")
+        self.assertEqual(self.output(task), "200\n4000\n")
+
+
 class Ending(House):
     TREE = """
         trap '' TERM

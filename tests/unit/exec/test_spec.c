@@ -26,6 +26,7 @@ static struct attempt_spec full_spec(void)
                                  .gid = 5,
                                  .cwd = "/home/x y",
                                  .umask = 0777,
+                                 .open_files = 1024,
                                  .script = span_of("#!/bin/sh\n"),
                                  .argv = argv,
                                  .env = env,
@@ -56,6 +57,7 @@ static void test_round_trip(void **state)
     assert_int_equal(file.spec.gid, 5);
     assert_string_equal(file.spec.cwd, "/home/x y");
     assert_int_equal(file.spec.umask, 0777);
+    assert_int_equal(file.spec.open_files, 1024);
     assert_true(file.has_script && file.spec.append);
     assert_string_equal(file.spec.argv[0], "");
     assert_string_equal(file.spec.argv[1], "a\nb 9 c");
