@@ -39,6 +39,7 @@ struct job {
     struct reading mem_used_bytes, mem_peak_bytes; /* on all its GPUs together */
     struct attempt_watch watch;                    /* while it runs; pidfd -1 otherwise */
     uv_poll_t *poll;
+    bool by_streams; /* this attempt, though MPS was wanted: there was none to be had */
     bool to_adopt;   /* an attempt, of an earlier daemon or ended, that has not been looked at yet */
     bool has_folder; /* of an attempt whose shim could not be spawned yet */
     bool is_put_off; /* until the machine has what it is short of */
@@ -162,6 +163,8 @@ void sampler_close(struct daemon *daemon);
 struct job *job_add(struct daemon *daemon, uint64_t id, const json_t *detail);
 struct job *job_find(struct daemon *daemon, uint64_t id);
 void job_remove(struct daemon *daemon, struct job *job);
+/* What a STARTED's detail tells of the attempt. */
+void job_note_start(struct job *job, const json_t *detail);
 void job_note_exit(struct job *job, enum failure_class failure, const char *evidence);
 
 /* ---- submit.c ---- */

@@ -147,11 +147,11 @@ static int on_replayed(void *context, const struct event *event, int64_t wall_us
         return -ENOMEM;
     if (event->kind == EVENT_SUBMIT && !job_add(daemon, event->task, detail))
         return -ENOMEM;
-    if (event->kind == EVENT_EXITED) {
-        struct job *job = job_find(daemon, event->task);
-        if (job)
-            job_note_exit(job, event->exited.failure, json_string_value(json_object_get(detail, "evidence")));
-    }
+    struct job *job = job_find(daemon, event->task);
+    if (job && event->kind == EVENT_STARTED)
+        job_note_start(job, detail);
+    if (job && event->kind == EVENT_EXITED)
+        job_note_exit(job, event->exited.failure, json_string_value(json_object_get(detail, "evidence")));
     return 0;
 }
 

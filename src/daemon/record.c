@@ -108,7 +108,8 @@ static void add_request(struct daemon *daemon, json_t *object, const struct task
     const struct policy *policy = request->policy ? request->policy : core_get_settings(daemon->core)->policy;
     bool known = request->need.kind == NEED_ESTIMATED || request->need.kind == NEED_DECLARED;
     json_object_set_new(object, "policy", json_string(policy->name));
-    json_object_set_new(object, "sharing", json_string(sharing_name(request->sharing)));
+    enum sharing sharing = job && job->by_streams ? SHARING_STREAMS : request->sharing;
+    json_object_set_new(object, "sharing", json_string(sharing_name(sharing)));
     json_object_set_new(object, "exclusive", json_boolean(request->exclusive));
     json_object_set_new(object, "time_limit_s", request->time_limit_us ? seconds(request->time_limit_us) : json_null());
     json_object_set_new(object, "need_mib", known ? number((double)request->need.bytes / (double)MIB) : json_null());

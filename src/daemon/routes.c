@@ -236,6 +236,10 @@ static json_t *event_text(const struct story *story, const struct event *event, 
             snprintf(text + used, sizeof text - used, ", %s%s", sharing_name(event->place.sharing),
                      event->place.whole ? ", to itself" : "");
         break;
+    case EVENT_STARTED:
+        if (json_object_get(detail, "sharing"))
+            snprintf(text, sizeof text, "by streams: no MPS to be had");
+        break;
     case EVENT_EXITED: {
         const char *evidence = json_string_value(json_object_get(detail, "evidence"));
         bool has_evidence = evidence && *evidence;

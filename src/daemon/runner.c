@@ -256,14 +256,16 @@ static void name_gpus(const struct daemon *daemon, const struct task *task, stru
 }
 
 /* Where MPS is not to be had the task shares by streams, and the log says why. */
-static void join_mps(struct daemon *daemon, const struct task *task, gid_t gid, struct launch *launch)
+static void join_mps(struct daemon *daemon, struct job *job, const struct task *task, gid_t gid, struct launch *launch)
 {
     struct fault fault = {0};
     char pipe_dir[512];
+    job->by_streams = false;
     if (task->sharing != SHARING_MPS)
         return;
     if (mps_for_user(daemon, task->uid, gid, pipe_dir, sizeof pipe_dir, &fault) != 0) {
         log_warning("task %llu shares by streams: %s", (unsigned long long)task->id, fault.text);
+        job->by_streams = true;
         return;
     }
     snprintf(launch->pipe_dir, sizeof launch->pipe_dir, "CUDA_MPS_PIPE_DIRECTORY=%s", pipe_dir);
@@ -280,7 +282,7 @@ static int launch_attempt(struct daemon *daemon, struct job *job, const struct t
     add_env(launch, launch->id_text);
     add_env(launch, "CUDA_DEVICE_ORDER=PCI_BUS_ID");
     name_gpus(daemon, task, launch);
-    join_mps(daemon, task, gid, launch);
+    join_mps(daemon, job, task, gid, launch);
 
     struct attempt_spec spec = {
         .task_id = (int64_t)task->id,
@@ -309,6 +311,14 @@ static int launch_attempt(struct daemon *daemon, struct job *job, const struct t
     return r;
 }
 
+static void report_started(struct daemon *daemon, const struct job *job)
+{
+    struct event started = daemon_event(daemon, EVENT_STARTED, job->id);
+    json_t *detail = job->by_streams ? json_pack("{s:s}", "sharing", sharing_name(SHARING_STREAMS)) : NULL;
+    daemon_feed(daemon, &started, detail);
+    json_decref(detail);
+}
+
 void runner_start(struct daemon *daemon, uint64_t id)
 {
     const struct task *task = core_task(daemon->core, id);
@@ -335,8 +345,7 @@ void runner_start(struct daemon *daemon, uint64_t id)
         return;
     }
     watch(daemon, job);
-    struct event started = daemon_event(daemon, EVENT_STARTED, id);
-    daemon_feed(daemon, &started, NULL);
+    report_started(daemon, job);
 }
 
 void runner_kill(struct daemon *daemon, uint64_t id)
@@ -356,8 +365,7 @@ static void adopt_running(struct daemon *daemon, struct job *job)
 {
     log_info("task %llu is still running: found again", (unsigned long long)job->id);
     watch(daemon, job);
-    struct event started = daemon_event(daemon, EVENT_STARTED, job->id);
-    daemon_feed(daemon, &started, NULL);
+    report_started(daemon, job);
 }
 
 static void adopt(struct daemon *daemon, const struct task *task)

@@ -98,7 +98,9 @@ class Mps(House):
         self.restart_with()
         task = self.train(2000, 100)
         self.wait_log(f"task {task} shares by streams: ")
-        self.wait(task, "COMPLETED")
+        self.assertEqual(self.wait(task, "COMPLETED")["sharing"], "streams")
+        story = self.get(f"/v1/tasks/{task}")["task"]["events"]
+        self.assertIn(("STARTED", "by streams: no MPS to be had"), [(event["event"], event["text"]) for event in story])
 
     def show(self):
         return subprocess.run([program("emulator"), "show"], env=self.env, capture_output=True, text=True,
