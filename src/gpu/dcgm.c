@@ -21,6 +21,7 @@ enum phase { RESTING, LISTING, STREAMING };
 struct wanted {
     char uuid[sizeof(((struct gpu_info *)0)->uuid)]; /* "": not wanted */
     struct dcgm_row row;
+    bool begun; /* the stream's first row of it has come */
     bool told;
     int64_t told_us;
 };
@@ -127,8 +128,10 @@ static void start(struct dcgm *dcgm, int64_t now_us, enum phase phase, const cha
 
 static void start_list(struct dcgm *dcgm, int64_t now_us)
 {
-    for (int i = 0; i < DCGM_GPUS_MAX; i++)
+    for (int i = 0; i < DCGM_GPUS_MAX; i++) {
         dcgm->gpu_of[i] = -1;
+        dcgm->wanted[i].begun = false;
+    }
     start(dcgm, now_us, LISTING, (const char *[]){"dcgmi", "discovery", "-l", NULL});
 }
 
@@ -171,6 +174,17 @@ static void take_list_line(struct dcgm *dcgm, struct span line)
             dcgm->gpu_of[dcgm->list.gpu] = i;
 }
 
+/* The first row of a stream is a mean over no time, and may say 0: it does not count. */
+static void keep_row(struct wanted *wanted, const struct dcgm_row *row, int64_t now_us)
+{
+    if (wanted->begun) {
+        wanted->row = *row;
+        wanted->told = true;
+        wanted->told_us = now_us;
+    }
+    wanted->begun = true;
+}
+
 /* True when the line was understood. */
 static bool take_row(struct dcgm *dcgm, struct span line, int64_t now_us)
 {
@@ -179,11 +193,8 @@ static bool take_row(struct dcgm *dcgm, struct span line, int64_t now_us)
     if (!dcgm_table_take(&dcgm->table, line, &row))
         return false;
     int gpu = dcgm->gpu_of[row.gpu];
-    if (gpu >= 0) {
-        dcgm->wanted[gpu].row = row;
-        dcgm->wanted[gpu].told = true;
-        dcgm->wanted[gpu].told_us = now_us;
-    }
+    if (gpu >= 0)
+        keep_row(&dcgm->wanted[gpu], &row, now_us);
     dcgm->heard_us = now_us;
     dcgm->heard = true;
     return true;

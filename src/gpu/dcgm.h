@@ -27,8 +27,8 @@ void dcgm_want(struct dcgm *dcgm, size_t gpu, const char *uuid);
 void dcgm_turn(struct dcgm *dcgm, int64_t now_us);
 
 /*
- * The GPU's latest row with the time it was read, or NULL: none has come for one and a half periods, and
- * dcgm_why_not says why.
+ * The GPU's latest row (but for the first of a stream, which is a mean over no time) with the time it was read, or
+ * NULL: none has come for one and a half periods, and dcgm_why_not says why.
  */
 const struct dcgm_row *dcgm_latest(const struct dcgm *dcgm, size_t gpu, int64_t now_us, int64_t *ret_at_us);
 

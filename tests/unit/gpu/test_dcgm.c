@@ -277,7 +277,8 @@ static size_t starts(struct house *h)
     return lines;
 }
 
-#define TWO_ROWS "#Entity SMACT GPUTL\\nID\\nGPU 5 0.500 50\\nGPU 0 0.100 10\\n"
+#define HEADER   "#Entity SMACT GPUTL\\nID\\n"
+#define TWO_ROWS HEADER "GPU 5 0.0 0\\nGPU 0 0.0 0\\nGPU 5 0.500 50\\nGPU 0 0.100 10\\n"
 
 static void test_numbers_are_mapped_by_uuid_and_age(void **state)
 {
@@ -302,6 +303,17 @@ static void test_numbers_are_mapped_by_uuid_and_age(void **state)
     dcgm_turn(h.dcgm, h.now_us);
     assert_null(latest(&h, 0)); /* it lives and says nothing: noticed within three periods */
     assert_non_null(strstr(dcgm_why_not(h.dcgm), "nothing"));
+    house_end(&h);
+}
+
+/* Before it has measured anything, it may well say 0. */
+static void test_the_first_row_does_not_count(void **state)
+{
+    struct house h = house_of("printf '" HEADER "GPU 5 0.0 0\\nGPU 0 0.0 0\\nthe end\\n'");
+
+    assert_true(turn_until(&h, has_ended));
+    assert_null(latest(&h, 0));
+    assert_null(latest(&h, 1));
     house_end(&h);
 }
 
@@ -416,6 +428,7 @@ int main(void)
         cmocka_unit_test(test_real_output),
         cmocka_unit_test(test_list),
         cmocka_unit_test(test_numbers_are_mapped_by_uuid_and_age),
+        cmocka_unit_test(test_the_first_row_does_not_count),
         cmocka_unit_test(test_a_silent_one_is_started_anew),
         cmocka_unit_test(test_a_dead_one_is_started_later_each_time),
         cmocka_unit_test(test_its_words_when_it_cannot),
