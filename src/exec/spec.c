@@ -31,6 +31,8 @@ static int check(const struct attempt_spec *spec, struct fault *fault)
         return fault_set(fault, EINVAL, "the folder to run in must be an absolute path");
     if (spec->script.size == 0 && (!spec->argv || !spec->argv[0]))
         return fault_set(fault, EINVAL, "there is neither a script nor a command to run");
+    if (spec->uid == (uid_t)-1 || spec->gid == (gid_t)-1) /* to setresuid they mean: stay who you are */
+        return fault_set(fault, EINVAL, "it is not known whose task it is");
     if (spec->grace_us < 0 || spec->time_limit_us < 0)
         return fault_set(fault, EINVAL, "grace and time limit must not be negative");
     return 0;

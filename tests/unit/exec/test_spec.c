@@ -112,6 +112,18 @@ static void test_bad_specs(void **state)
     }
 }
 
+static void test_nobody_is_not_root(void **state)
+{
+    struct attempt_spec no_user = full_spec(), no_group = full_spec();
+    struct fault fault;
+    size_t size;
+    char *data;
+    no_user.uid = (uid_t)-1;
+    no_group.gid = (gid_t)-1;
+    assert_int_equal(spec_encode(&no_user, &fault, &data, &size), -EINVAL);
+    assert_int_equal(spec_encode(&no_group, &fault, &data, &size), -EINVAL);
+}
+
 static void test_output_path(void **state)
 {
     struct attempt_spec spec = {.task_id = 42, .cwd = "/w"};
@@ -153,9 +165,9 @@ static void test_exit_record(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_every_cut_is_refused),
-        cmocka_unit_test(test_bad_specs),   cmocka_unit_test(test_output_path),
-        cmocka_unit_test(test_exit_record),
+        cmocka_unit_test(test_round_trip),         cmocka_unit_test(test_every_cut_is_refused),
+        cmocka_unit_test(test_bad_specs),          cmocka_unit_test(test_output_path),
+        cmocka_unit_test(test_nobody_is_not_root), cmocka_unit_test(test_exit_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
