@@ -1,6 +1,8 @@
 #include <errno.h>
 #include <stdio.h>
+#include <strings.h>
 
+#include "base/text.h"
 #include "cli/ending.h"
 #include "cli/output.h"
 #include "cli/request.h"
@@ -31,6 +33,24 @@ static int describe(const struct invocation *invocation, struct fault *fault, st
     return taskfile_read_summary(task, fault);
 }
 
+/* What another queue would read, or nearly one of ours, is a comment here: better said than found out. */
+static void warn_of_other_directives(const char *script)
+{
+    struct span text = span_of(script), line;
+    for (int number = 1; span_next_line(&text, &line); number++) {
+        struct span words = span_trim(line);
+        bool is_slurm = span_starts(words, "#SBATCH "), is_pbs = span_starts(words, "#PBS ");
+        bool is_nearly = words.size > 8 && strncasecmp(words.at, "#colloc ", 8) == 0 && !span_starts(line, "#COLLOC");
+        if (is_slurm || is_pbs)
+            complain("warning: line %d: lines of %s are not read; what colloc is to know stands in #COLLOC lines",
+                     number, is_slurm ? "#SBATCH" : "#PBS");
+        else if (is_nearly)
+            complain("warning: line %d: not read: a #COLLOC line begins with just that", number);
+        if (is_slurm || is_pbs || is_nearly)
+            return;
+    }
+}
+
 static int make_request(const struct invocation *invocation, json_t **ret_request)
 {
     struct task_description task = {0};
@@ -38,6 +58,8 @@ static int make_request(const struct invocation *invocation, json_t **ret_reques
     /* A script's name is in its description; a command's is its first argument. */
     const char *const *arguments = invocation->operands + (invocation->after_dashes ? 0 : 1);
     int r = describe(invocation, &fault, &task);
+    if (r == 0 && !invocation->after_dashes)
+        warn_of_other_directives(task.script);
     if (r == 0)
         r = request_create(&task, arguments, &fault, ret_request);
     task_description_fini(&task);

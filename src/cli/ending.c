@@ -1,8 +1,10 @@
 #include "cli/ending.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/output.h"
@@ -28,9 +30,27 @@ int ending_exit_code(const json_t *task)
     return exit_code >= 1 && exit_code < 256 ? (int)exit_code : EXIT_REFUSED;
 }
 
+/* What is said when the waiting, not the task, is interrupted: made beforehand, since a signal may come any time. */
+static char interrupted[128];
+
+static void on_interrupt(int number)
+{
+    ssize_t ignored = write(STDERR_FILENO, interrupted, strlen(interrupted));
+    (void)ignored;
+    _exit(EXIT_BY_SIGNAL + number);
+}
+
+static void expect_interrupt(int64_t id)
+{
+    snprintf(interrupted, sizeof interrupted,
+             "\ncolloc: task %" PRId64 " goes on; `colloc cancel %" PRId64 "` ends it\n", id, id);
+    signal(SIGINT, on_interrupt);
+}
+
 int ending_wait(struct client *client, int64_t id, int64_t deadline_us, json_t **ret_reply)
 {
     char path[96];
+    expect_interrupt(id);
     for (;;) {
         int64_t left_us = deadline_us - clock_monotonic_us();
         int64_t left_s = left_us <= 0 ? 0 : (left_us + SECOND_US - 1) / SECOND_US;

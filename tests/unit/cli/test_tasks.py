@@ -3,8 +3,10 @@
 
 import json
 import os
+import signal
 import socket
 import threading
+import time
 import unittest
 
 from cli_case import CliCase
@@ -58,6 +60,28 @@ class Submit(CliCase):
         done = self.run_colloc("submit", "--json", "--", "true")
         self.assertEqual(json.loads(done.stdout), self.daemon.submit_reply[1])
         self.assertEqual(done.stderr, "colloc: warning: nothing is known of its memory\n")
+
+    def test_lines_of_other_queues_are_pointed_out(self):
+        for script, said in [("#SBATCH --gres=gpu:2\ntrue\n", "line 1: lines of #SBATCH are not read"),
+                             ("true\n#PBS -l x\n", "line 2: lines of #PBS are not read"),
+                             ("#colloc --gpus=2\ntrue\n", "line 1: not read"), ("  #COLLOC --gpus=2\ntrue\n", "line 1: not read")]:
+            self.write("job.sh", script)
+            done = self.run_colloc("submit", "--dry-run", "job.sh")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue(done.stderr.startswith("colloc: warning: " + said), done.stderr)
+        self.write("job.sh", "#COLLOC --gpus=2\n# colloc is what runs this\ntrue\n")
+        self.assertEqual(self.run_colloc("submit", "--dry-run", "job.sh").stderr, "")
+
+    def test_an_interrupted_wait_says_that_the_task_goes_on(self):
+        self.daemon.tasks = [make_task(12, state="RUNNING")]
+        process = self.start_colloc("wait", "12")
+        limit = time.monotonic() + 60
+        while len(self.daemon.requests) < 2:  # the second is one that waits
+            self.assertLess(time.monotonic(), limit)
+            os.sched_yield()
+        process.send_signal(signal.SIGINT)
+        err = process.communicate(timeout=60)[1]
+        self.assertEqual((process.returncode, err), (130, "\ncolloc: task 12 goes on; `colloc cancel 12` ends it\n"))
 
     def test_dry_run(self):
         self.assertEqual(json.loads(self.colloc("submit", "--dry-run", "--gpus=3", "--", "true"))["gpus"], 3)
