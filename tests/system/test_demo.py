@@ -59,8 +59,8 @@ class Demo(unittest.TestCase):
             return b""
 
     def assert_little_more(self, value, ideal):
-        """Nothing is faster than by hand; the time it takes to start processes is stretched by SPEED."""
-        self.assertGreaterEqual(value, 0.999 * ideal)
+        """The time it takes to start processes is stretched by SPEED; a task handed in late waits that much less."""
+        self.assertGreaterEqual(value, 0.98 * ideal)
         self.assertLess(value, 2 * ideal)
 
     def test_figures(self):
