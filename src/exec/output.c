@@ -23,13 +23,18 @@ static int open_own(const char *folder, const char *name, const struct identity 
     return fd;
 }
 
-/* Readable where that is allowed, so that the log can be looked through; a user may name a write-only place. */
+/*
+ * Readable where that is allowed, so that the log can be looked through; a user may name a write-only place. A FIFO
+ * without a reader is not waited for: nobody could end a task that hangs there.
+ */
 static int open_best(const char *path, bool append)
 {
-    int flags = O_APPEND | O_CREAT | O_NOCTTY | O_CLOEXEC | (append ? 0 : O_TRUNC);
+    int flags = O_APPEND | O_CREAT | O_NOCTTY | O_CLOEXEC | O_NONBLOCK | (append ? 0 : O_TRUNC);
     int fd = open(path, O_RDWR | flags, 0666);
     if (fd < 0 && (errno == EACCES || errno == EINVAL))
         fd = open(path, O_WRONLY | flags, 0666);
+    if (fd >= 0)
+        fcntl(fd, F_SETFL, O_APPEND);
     return fd < 0 ? -errno : fd;
 }
 

@@ -123,6 +123,15 @@ class Users(Several):
         self.wait(task, "COMPLETED")
         self.assertEqual(self.request_as(ADA, "GET", f"/v1/tasks/{task}/log").status, 409)
 
+    def test_a_fifo_that_nobody_reads_does_not_keep_a_gpu(self):
+        fifo = os.path.join(self.work, "fifo")
+        os.mkfifo(fifo)
+        os.chown(fifo, ADA, ADA)
+        os.chmod(fifo, 0o200)
+        task = self.wait(self.submit_as(ADA, output=fifo), "FAILED")
+        self.assertEqual(task["reason"], "Launch")
+        self.assertIn(fifo, task["reason_text"])
+
     def test_connections_of_one_user_do_not_take_all(self):
         silent = []
         with self.user(BOB):
