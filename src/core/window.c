@@ -12,7 +12,7 @@ void window_fini(struct window *window)
 
 static struct window_entry *entry_at(const struct window *window, int i)
 {
-    return &window->ring[(window->first + i) % window->size];
+    return &window->ring[(window->first + i) & (window->size - 1)]; /* a power of two: see grow */
 }
 
 static int grow(struct window *window)

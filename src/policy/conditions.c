@@ -91,9 +91,9 @@ struct verdict conditions_check(const struct placement_query *query, int i)
     struct verdict size = place.kind == VERDICT_FITS ? check_size(query, i) : place;
     if (size.kind != VERDICT_FITS)
         return size;
-    if (query->idle_only || gpu_view_is_idle(gpu))
-        return check_idle(gpu);
-    return check_sharing(query, gpu);
+    if (gpu_view_is_idle(gpu))
+        return fits;
+    return query->idle_only ? check_idle(gpu) : check_sharing(query, gpu);
 }
 
 /*

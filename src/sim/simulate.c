@@ -18,8 +18,8 @@
 #define MIX_SAMPLES 3
 /* How far apart samples are that are made up for, or are there for the mean over the window alone. */
 #define MEAN_US (3 * SAMPLE_US)
-/* A mean that near to the present activity tells no less. */
-#define MEAN_NEAR   0.01
+/* A mean that near to the present activity tells as much, unless the limit of the conditions is between them. */
+#define MEAN_NEAR   0.1
 #define REMARKS_MAX 20
 
 /* Events of this world's own. */
@@ -51,6 +51,7 @@ struct run {
     struct task_memory *seen;
     int seen_room;
 
+    bool *may_start; /* by task of the catalogue: known that it may */
     struct bound bound;
     struct simulation_result result;
     int64_t first_us, last_us;
@@ -124,7 +125,6 @@ static struct event sample_of(struct run *run, int i)
     event.sample = (struct core_sample){.gpu = i,
                                         .mem_used_bytes = reading_of((double)place->memory.used_bytes),
                                         .smact = reading_of(smact),
-                                        .utilisation = reading_of(smact > 0 ? 1 : 0),
                                         .foreign_processes = reading_of(0)};
     if (!list_memory(run, place, &event.sample))
         breaks(run, -ENOMEM);
@@ -171,6 +171,14 @@ static int64_t settles_us(const struct core_settings *settings, const struct gpu
     return earliest;
 }
 
+static bool mean_tells(const struct run *run, int i)
+{
+    double mean = core_view(sim_core(run->sim))->gpus[i].smact_mean.value;
+    double now = run->farm.places[i].smact / run->simulation->cluster->places[i].sms;
+    double max = run->simulation->settings.conditions.smact_max;
+    return fabs(mean - now) < MEAN_NEAR && (mean > max) == (now > max);
+}
+
 static void look(struct run *run, int i)
 {
     int64_t now_us = sim_now_us(run->sim);
@@ -184,7 +192,7 @@ static void look(struct run *run, int i)
         return; /* nobody else may come: nothing but its end is of interest */
     if (gpu->mix_since_us > now_us - (MIX_SAMPLES - 1) * SAMPLE_US && gpu->n_residents)
         look_at(run, i, now_us + SAMPLE_US);
-    if (fabs(gpu->smact_mean.value - run->farm.places[i].smact / run->simulation->cluster->places[i].sms) > MEAN_NEAR)
+    if (!mean_tells(run, i))
         look_at(run, i, now_us + MEAN_US);
     if (settles != INT64_MAX)
         look_at(run, i, settles > now_us ? settles : now_us + SAMPLE_US);
@@ -391,15 +399,25 @@ static void leave_out(struct run *run, const struct fault *why)
         fprintf(run->simulation->remarks, "%s: more tasks are left out\n", run->simulation->trace);
 }
 
+/* Could it ever start here? The answer is the same for every task of a name. */
+static bool may_start(struct run *run, const struct task_request *request)
+{
+    bool *known = &run->may_start[run->next.task - run->simulation->catalogue->tasks];
+    struct fault why;
+    if (*known)
+        return true;
+    *known = core_check_request(sim_core(run->sim), request, &why) == 0;
+    if (!*known)
+        leave_out(run, &why);
+    return *known;
+}
+
 static void submit(struct run *run)
 {
-    struct fault why;
     struct event event = {.kind = EVENT_SUBMIT, .time_us = run->next.time_us};
     event.submit.request = request_for(run, run->next.task);
-    if (core_check_request(sim_core(run->sim), &event.submit.request, &why) < 0) {
-        leave_out(run, &why);
+    if (!may_start(run, &event.submit.request))
         return;
-    }
     struct run_task *task = new_task(run, run->next.task);
     if (!task) {
         breaks(run, -ENOMEM);
@@ -487,10 +505,11 @@ static int prepare(struct run *run)
     const struct simulation *simulation = run->simulation;
     run->bound = bound_start(simulation->cluster);
     run->looks = calloc((size_t)simulation->cluster->n_places, sizeof *run->looks);
+    run->may_start = calloc((size_t)simulation->catalogue->n, sizeof *run->may_start);
     int r = farm_init(&run->farm, simulation->cluster, simulation->laws);
     run->farm.on_speed = on_speed;
     run->farm.context = run;
-    return run->looks ? r : -ENOMEM;
+    return run->looks && run->may_start ? r : -ENOMEM;
 }
 
 static int play(struct run *run)
@@ -553,6 +572,7 @@ int simulate(const struct simulation *simulation, struct fault *fault, struct si
         free(run.tasks[i]);
     free(run.tasks);
     free(run.looks);
+    free(run.may_start);
     free(run.seen);
     if (run.farm.cluster)
         farm_fini(&run.farm);

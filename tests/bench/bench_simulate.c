@@ -13,7 +13,7 @@
 #include "policy/policy.h"
 #include "sim/simulate.h"
 
-enum { RUNS_SMALL = 50, RUNS_LARGE = 3, KINDS = 1000, PHILLY = 117325, PHILLY_DAYS = 75 };
+enum { RUNS_SMALL = 50, RUNS_LARGE = 1, KINDS = 1000, PHILLY = 117325, PHILLY_DAYS = 75 };
 
 static struct gpu_kinds kinds;
 
@@ -31,9 +31,9 @@ static FILE *new_file(char *path)
     return file;
 }
 
-static void write_tasks(char *path, double mean_s)
+static void write_tasks(char *path, double mean_s, int gpus_max)
 {
-    static const int sizes[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 4, 16};
+    const int sizes[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 4, gpus_max};
     FILE *file = new_file(path);
     fprintf(file, "task,gpus,solo_s,memory_mib,smact\n");
     for (int i = 0; i < KINDS; i++) {
@@ -85,12 +85,12 @@ static double run_ms(const char *trace, const char *tasks, const char *gpus, con
 }
 
 static double measure(const char *what, const char *target, int runs, int tasks, const char *gpus,
-                      const struct policy *policy, double mean_s, double seconds)
+                      const struct policy *policy, double mean_s, double seconds, int gpus_max)
 {
     char trace[] = "/tmp/colloc-bench-XXXXXX", catalogue[] = "/tmp/colloc-bench-XXXXXX";
     double took[RUNS_SMALL];
     srand(1);
-    write_tasks(catalogue, mean_s);
+    write_tasks(catalogue, mean_s, gpus_max);
     write_trace(trace, tasks, seconds);
     for (int i = 0; i < runs; i++)
         took[i] = run_ms(trace, catalogue, gpus, policy);
@@ -103,7 +103,7 @@ static double measure(const char *what, const char *target, int runs, int tasks,
 static double philly(const char *what, const char *target, int tasks, const struct policy *policy)
 {
     double seconds = 86400.0 * PHILLY_DAYS * tasks / PHILLY;
-    return measure(what, target, RUNS_LARGE, tasks, "2490xA100-40GB", policy, 30000, seconds);
+    return measure(what, target, RUNS_LARGE, tasks, "2490xA100-40GB", policy, 30000, seconds, 16);
 }
 
 int main(void)
@@ -112,7 +112,7 @@ int main(void)
     if (gpu_kinds_read(&kinds, gpu_kinds_built_in(), "data/gpu-kinds.txt", NULL) < 0)
         return 1;
     measure("simulate 90 tasks on 4 GPUs, magm", "median < 10", RUNS_SMALL, 90, "4xA100-40GB", &policy_magm, 1500,
-            12500);
+            12500, 4);
     philly("simulate Philly (117,325 tasks, 2,490 GPUs), exclusive", "median < 5000", PHILLY, &policy_exclusive);
     double whole = philly("simulate Philly, magm", "median < 5000", PHILLY, &policy_magm);
     double twice = philly("simulate Philly twice over, magm", "", 2 * PHILLY, &policy_magm);
