@@ -7,7 +7,7 @@
  *     sampler.c   GPUs to samples, processes to tasks
  *     job.c       what the daemon knows of a task beyond the core
  *     submit.c    a request's body to a task; group commit
- *     routes.c    the other routes of docs/protocol.md
+ *     routes.c    the other routes of docs/protocol.md; route_list.c, route_task.c, route_wait.c, route_log.c
  *     record.c    tasks and GPUs as JSON
  *     unused.c    GPUs that are held and not used
  *     metrics.c   the same for Prometheus
@@ -161,6 +161,9 @@ void sampler_close(struct daemon *daemon);
 
 /* A job from a SUBMIT's detail. NULL when memory is out. */
 struct job *job_add(struct daemon *daemon, uint64_t id, const json_t *detail);
+/* The detail of a task's SUBMIT from the log, to be released; NULL when it is not there. 0 or a fault. */
+int job_read_detail(struct daemon *daemon, uint64_t id, struct fault *fault, json_t **ret_detail);
+
 struct job *job_find(struct daemon *daemon, uint64_t id);
 void job_remove(struct daemon *daemon, struct job *job);
 /* What a STARTED's detail tells of the attempt. */
@@ -172,7 +175,7 @@ void job_note_exit(struct job *job, enum failure_class failure, const char *evid
 void route_submit(void *context, struct api_request *request);
 void submissions_flush(struct daemon *daemon);
 
-/* ---- routes.c ---- */
+/* ---- routes.c and its files ---- */
 
 extern const struct api_route daemon_routes[];
 void waiters_tell(struct daemon *daemon, uint64_t task, const json_t *record);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon/daemon.h"
+#include "policy/policy.h"
 
 static int compare(const void *a, const void *b)
 {
@@ -48,6 +49,20 @@ struct job *job_add(struct daemon *daemon, uint64_t id, const json_t *detail)
         return NULL;
     }
     return job;
+}
+
+static int keep_submit_detail(void *context, const struct event *event, int64_t wall_us, const json_t *detail)
+{
+    json_t **kept = context;
+    if (event->kind == EVENT_SUBMIT && !*kept)
+        *kept = json_incref((json_t *)(uintptr_t)detail);
+    return 0;
+}
+
+int job_read_detail(struct daemon *daemon, uint64_t id, struct fault *fault, json_t **ret_detail)
+{
+    *ret_detail = NULL;
+    return store_task_events(daemon->store, id, policy_find, keep_submit_detail, ret_detail, fault);
 }
 
 struct job *job_find(struct daemon *daemon, uint64_t id)

@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "daemon/daemon.h"
-#include "policy/policy.h"
 
 #define ENV_ADDED_MAX 8
 
@@ -165,14 +164,6 @@ static void launch_fini(struct launch *launch)
     free(launch->argv);
 }
 
-static int keep_submit_detail(void *context, const struct event *event, int64_t wall_us, const json_t *detail)
-{
-    struct launch *launch = context;
-    if (event->kind == EVENT_SUBMIT && !launch->detail)
-        launch->detail = json_incref((json_t *)(uintptr_t)detail);
-    return 0;
-}
-
 static const char *detail_text(const struct launch *launch, const char *key)
 {
     return json_string_value(json_object_get(launch->detail, key));
@@ -215,7 +206,7 @@ static int read_blob(struct daemon *daemon, const struct launch *launch, const c
 
 static int load(struct daemon *daemon, uint64_t id, struct launch *launch, struct fault *fault)
 {
-    int r = store_task_events(daemon->store, id, policy_find, keep_submit_detail, launch, fault);
+    int r = job_read_detail(daemon, id, fault, &launch->detail);
     if (r == 0 && !launch->detail)
         r = fault_set(fault, ENOENT, "its submission is missing from the event log");
     if (r == 0)

@@ -1,0 +1,146 @@
+/* One task: its story, and the changes that its owner may ask for. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/routes.h"
+#include "policy/policy.h"
+
+struct story {
+    struct daemon *daemon;
+    json_t *events;
+    json_t *submit_detail;
+};
+
+static json_t *event_text(const struct story *story, const struct event *event, const json_t *detail)
+{
+    const struct cluster_view *view = core_view(story->daemon->core);
+    char text[512] = "";
+    size_t used = 0;
+    switch (event->kind) {
+    case EVENT_PLACE:
+        used = (size_t)snprintf(text, sizeof text, "GPU");
+        for (int i = 0; i < event->place.n && used < sizeof text; i++)
+            used +=
+                (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? "," : " ",
+                                 event->place.gpus[i] < view->n_gpus ? view->gpus[event->place.gpus[i]].id.label : "?");
+        if (used < sizeof text)
+            snprintf(text + used, sizeof text - used, ", %s%s", sharing_name(event->place.sharing),
+                     event->place.whole ? ", to itself" : "");
+        break;
+    case EVENT_STARTED:
+        if (json_object_get(detail, "sharing"))
+            snprintf(text, sizeof text, "by streams: no MPS to be had");
+        break;
+    case EVENT_EXITED: {
+        const char *evidence = json_string_value(json_object_get(detail, "evidence"));
+        bool has_evidence = evidence && *evidence;
+        snprintf(text, sizeof text, "%s%s%.400s", failure_name(event->exited.failure), has_evidence ? ": " : "",
+                 has_evidence ? evidence : "");
+        break;
+    }
+    case EVENT_END:
+        snprintf(text, sizeof text, "%s", task_state_word(event->end));
+        break;
+    default:
+        break;
+    }
+    json_t *string = json_string(text);
+    return string ? string : json_string("");
+}
+
+static int on_story(void *context, const struct event *event, int64_t wall_us, const json_t *detail)
+{
+    struct story *story = context;
+    if (event->kind == EVENT_SUBMIT && !story->submit_detail)
+        story->submit_detail = json_incref((json_t *)(uintptr_t)detail);
+    json_array_append_new(story->events, json_pack("{s:f, s:s, s:o}", "at", (double)wall_us / 1e6, "event",
+                                                   event_name(event->kind), "text", event_text(story, event, detail)));
+    return 0;
+}
+
+static void add_script(struct daemon *daemon, json_t *record, const json_t *detail)
+{
+    const char *key = json_string_value(json_object_get(detail, "script"));
+    char *script;
+    size_t size;
+    if (key && store_get_blob(daemon->store, key, NULL, &script, &size) == 0) {
+        json_object_set_new(record, "script", json_stringn(script, size));
+        free(script);
+    }
+}
+
+/* What only the owner and root may see. */
+static void add_private(struct daemon *daemon, json_t *record, uint64_t id)
+{
+    static const char *const kept[] = {"arguments", "cwd", "summary_name", "batch", "optimizer",
+                                       "precision", "seq", "output",       "error"};
+    struct story story = {.daemon = daemon, .events = json_array()};
+    store_task_events(daemon->store, id, policy_find, on_story, &story, NULL);
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        json_t *value = json_object_get(story.submit_detail, kept[i]);
+        json_object_set_new(record, kept[i], value ? json_incref(value) : json_null());
+    }
+    add_script(daemon, record, story.submit_detail);
+    json_object_set_new(record, "events", story.events);
+    json_decref(story.submit_detail);
+}
+
+void route_show(void *context, struct api_request *request)
+{
+    struct daemon *daemon = context;
+    uint64_t id = api_request_id(request);
+    json_t *record = find_record(daemon, request, id);
+    if (!record)
+        return;
+    if (may_touch(request, owner_of(record)))
+        add_private(daemon, record, id);
+    reply_task(request, record);
+}
+
+/* ---- changes ---- */
+
+static void change(struct daemon *daemon, struct api_request *request, enum event_kind kind, const char *verb)
+{
+    uint64_t id = api_request_id(request);
+    json_t *record = find_record(daemon, request, id);
+    if (!record)
+        return;
+    uint32_t owner = owner_of(record);
+    const char *state = json_string_value(json_object_get(record, "state"));
+    const struct task *task = core_task(daemon->core, id);
+    struct event event = daemon_event(daemon, kind, id);
+    json_t *detail = json_pack("{s:I}", "by_uid", (json_int_t)api_request_peer(request).uid);
+    if (!may_touch(request, owner))
+        api_reply_error(request, 403, "task %llu is not yours", (unsigned long long)id);
+    else if (daemon->log_broken)
+        api_reply_error(request, 507, "the event log cannot be written at the moment");
+    else if (kind == EVENT_CANCEL && task && task->ending)
+        reply_task(request, json_incref(record));
+    else if (!task || daemon_feed(daemon, &event, detail) != 0)
+        api_reply_error(request, 409, "task %llu is %s: it cannot be %s", (unsigned long long)id, state, verb);
+    else if (daemon->log_broken)
+        api_reply_error(request, 507, "task %llu will be %s, but the event log cannot be written at the moment",
+                        (unsigned long long)id, verb);
+    else {
+        json_t *now = find_record(daemon, request, id);
+        if (now)
+            reply_task(request, now);
+    }
+    json_decref(detail);
+    json_decref(record);
+}
+
+void route_cancel(void *context, struct api_request *request)
+{
+    change(context, request, EVENT_CANCEL, "cancelled");
+}
+
+void route_hold(void *context, struct api_request *request)
+{
+    change(context, request, EVENT_HOLD, "held");
+}
+
+void route_release(void *context, struct api_request *request)
+{
+    change(context, request, EVENT_RELEASE, "released");
+}

@@ -1,0 +1,85 @@
+/* GET /v1/tasks/ID/wait: answers when the task ends, or when the time is up. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "daemon/routes.h"
+
+#define WAIT_DEFAULT_S 30.0
+#define WAIT_MAX_S     60.0
+
+struct waiter {
+    struct waiter *next;
+    struct daemon *daemon;
+    struct api_request *request;
+    uint64_t task;
+    uv_timer_t timer;
+};
+
+static void on_waiter_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+static void unlink_waiter(struct daemon *daemon, struct waiter *waiter)
+{
+    for (struct waiter **at = &daemon->waiters; *at; at = &(*at)->next) {
+        if (*at == waiter) {
+            *at = waiter->next;
+            break;
+        }
+    }
+    uv_close((uv_handle_t *)&waiter->timer, on_waiter_closed);
+}
+
+static void on_waited_enough(uv_timer_t *timer)
+{
+    struct waiter *waiter = timer->data;
+    struct daemon *daemon = waiter->daemon;
+    json_t *record = find_record(daemon, waiter->request, waiter->task);
+    if (record)
+        reply_task(waiter->request, record);
+    unlink_waiter(daemon, waiter);
+    daemon_serve_soon(daemon);
+}
+
+void waiters_tell(struct daemon *daemon, uint64_t task, const json_t *record)
+{
+    for (struct waiter *waiter = daemon->waiters, *next; waiter; waiter = next) {
+        next = waiter->next;
+        if (task && waiter->task != task)
+            continue;
+        if (record)
+            reply_task(waiter->request, json_incref((json_t *)(uintptr_t)record));
+        unlink_waiter(daemon, waiter);
+        daemon_serve_soon(daemon);
+    }
+}
+
+void route_wait(void *context, struct api_request *request)
+{
+    struct daemon *daemon = context;
+    uint64_t id = api_request_id(request);
+    const char *timeout = api_request_query(request, "timeout_s");
+    double seconds = WAIT_DEFAULT_S;
+    if (timeout && parse_double(timeout, 0, 1e9, &seconds) < 0) {
+        api_reply_error(request, 400, "timeout_s=%.40s: is no number of seconds", timeout);
+        return;
+    }
+    struct waiter *waiter = core_task(daemon->core, id) ? calloc(1, sizeof *waiter) : NULL;
+    if (!waiter) {
+        json_t *record = find_record(daemon, request, id);
+        if (record)
+            reply_task(request, record);
+        return;
+    }
+    waiter->daemon = daemon;
+    waiter->request = request;
+    waiter->task = id;
+    uv_timer_init(&daemon->loop, &waiter->timer);
+    waiter->timer.data = waiter;
+    seconds = seconds < WAIT_MAX_S ? seconds : WAIT_MAX_S;
+    uv_timer_start(&waiter->timer, on_waited_enough, (uint64_t)(seconds * 1000), 0);
+    waiter->next = daemon->waiters;
+    daemon->waiters = waiter;
+}

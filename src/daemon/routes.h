@@ -1,0 +1,36 @@
+/* What the files of routes share. */
+#ifndef COLLOC_DAEMON_ROUTES_H
+#define COLLOC_DAEMON_ROUTES_H
+
+#include "daemon/daemon.h"
+
+/* The owner and root may change a task and see what it runs and writes. */
+bool may_touch(const struct api_request *request, uint32_t owner);
+
+uint32_t owner_of(const json_t *record);
+
+/* Takes a record and gives what the asker may see of it: a line of a task's log is its owner's. NULL without memory. */
+json_t *for_asker(const struct api_request *request, json_t *record);
+
+/* Answers {"task": ...} with what the asker may see; takes over the record. */
+void reply_task(struct api_request *request, json_t *record);
+
+/* A task's record, live or ended; NULL after having answered that there is none, or that the log cannot be read. */
+json_t *find_record(struct daemon *daemon, struct api_request *request, uint64_t id);
+
+/* route_list.c */
+void route_list(void *context, struct api_request *request);
+
+/* route_task.c */
+void route_show(void *context, struct api_request *request);
+void route_cancel(void *context, struct api_request *request);
+void route_hold(void *context, struct api_request *request);
+void route_release(void *context, struct api_request *request);
+
+/* route_wait.c */
+void route_wait(void *context, struct api_request *request);
+
+/* route_log.c */
+void route_log(void *context, struct api_request *request);
+
+#endif
