@@ -6,7 +6,7 @@
  *     runner.c    attempts: start, watch, end, find again after a restart
  *     sampler.c   GPUs to samples, processes to tasks
  *     job.c       what the daemon knows of a task beyond the core
- *     submit.c    a request's body to a task; group commit
+ *     submit.c    a request's body to a task (fields.c, need.c); group commit
  *     routes.c    the other routes of docs/protocol.md; route_list.c, route_task.c, route_wait.c, route_log.c
  *     record.c    tasks and GPUs as JSON
  *     unused.c    GPUs that are held and not used

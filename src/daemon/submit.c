@@ -3,7 +3,6 @@
  * answered: a submit that was answered survives a power cut.
  */
 #include <errno.h>
-#include <math.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,28 +11,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "daemon/daemon.h"
-#include "estimator/estimator.h"
-#include "model/model.h"
+#include "daemon/fields.h"
+#include "daemon/submission.h"
 #include "policy/policy.h"
 
-#define SUMMARY_MAX   (4u << 20)
-#define TEXT_MAX      4096
 #define GRACE_DEFAULT 30.0
 #define SECONDS_MAX   (10 * 365 * 86400.0)
-#define BYTES_MAX     0x1p60 /* what a log that is read again takes, with room for sums */
-
-struct submission {
-    struct submission *next;
-    struct api_request *request;
-    struct event event;
-    json_t *detail;     /* for the log; blobs' keys are filled in when it is written */
-    const char *script; /* in the request's body */
-    size_t script_size;
-    char *environment; /* "A=1\0B=2\0" */
-    size_t environment_size;
-    json_t *warnings;
-};
 
 static void submission_free(struct submission *submission)
 {
@@ -45,65 +28,7 @@ static void submission_free(struct submission *submission)
     free(submission);
 }
 
-/* ---- reading fields: absent is fine, of another type is the client's mistake ---- */
-
-static int wrong(struct fault *fault, const char *key, const char *wanted)
-{
-    return fault_set(fault, EINVAL, "%s: has to be %s", key, wanted);
-}
-
-static int get_text(const json_t *body, const char *key, size_t max, struct fault *fault, const char **ret_text)
-{
-    const json_t *value = json_object_get(body, key);
-    if (!value || json_is_null(value))
-        return 0;
-    if (!json_is_string(value) || json_string_length(value) != strlen(json_string_value(value)))
-        return wrong(fault, key, "a text without NUL");
-    if (json_string_length(value) > max)
-        return fault_set(fault, EINVAL, "%s: longer than %zu bytes", key, max);
-    *ret_text = json_string_value(value);
-    return 0;
-}
-
-static int get_number(const json_t *body, const char *key, double min, double max, struct fault *fault, bool *ret_given,
-                      double *ret_value)
-{
-    const json_t *value = json_object_get(body, key);
-    *ret_given = false;
-    if (!value || json_is_null(value))
-        return 0;
-    if (!json_is_number(value) || !isfinite(json_number_value(value)))
-        return wrong(fault, key, "a number");
-    *ret_value = json_number_value(value);
-    if (*ret_value < min || *ret_value > max)
-        return fault_set(fault, EINVAL, "%s=%.15g: has to be between %.15g and %.15g", key, *ret_value, min, max);
-    *ret_given = true;
-    return 0;
-}
-
-static int get_integer(const json_t *body, const char *key, double min, double max, struct fault *fault,
-                       bool *ret_given, int64_t *ret_value)
-{
-    double value;
-    int r = get_number(body, key, min, max, fault, ret_given, &value);
-    if (r == 0 && *ret_given) {
-        if (floor(value) < value)
-            return wrong(fault, key, "a whole number");
-        *ret_value = (int64_t)value;
-    }
-    return r;
-}
-
-static int get_bool(const json_t *body, const char *key, struct fault *fault, bool *ret_value)
-{
-    const json_t *value = json_object_get(body, key);
-    if (!value || json_is_null(value))
-        return 0;
-    if (!json_is_boolean(value))
-        return wrong(fault, key, "true or false");
-    *ret_value = json_is_true(value);
-    return 0;
-}
+/* ---- the parts of a submission ---- */
 
 static int check_keys(const json_t *body, struct fault *fault)
 {
@@ -125,8 +50,6 @@ static int check_keys(const json_t *body, struct fault *fault)
     return 0;
 }
 
-/* ---- the parts of a submission ---- */
-
 static int unknown_policy(const char *name, struct fault *fault)
 {
     char all[256] = "";
@@ -146,17 +69,17 @@ static int read_request(const struct daemon *daemon, const json_t *body, struct 
     int64_t gpus = 1;
     double limit_s;
     request->sharing = daemon->config.sharing;
-    int r = get_integer(body, "gpus", INT32_MIN, INT32_MAX, fault, &given, &gpus);
+    int r = field_integer(body, "gpus", INT32_MIN, INT32_MAX, fault, &given, &gpus);
     if (r == 0)
-        r = get_text(body, "policy", 64, fault, &policy);
+        r = field_text(body, "policy", 64, fault, &policy);
     if (r == 0)
-        r = get_text(body, "sharing", 64, fault, &sharing);
+        r = field_text(body, "sharing", 64, fault, &sharing);
     if (r == 0)
-        r = get_bool(body, "exclusive", fault, &request->exclusive);
+        r = field_bool(body, "exclusive", fault, &request->exclusive);
     if (r == 0)
-        r = get_bool(body, "hold", fault, &submission->event.submit.held);
+        r = field_bool(body, "hold", fault, &submission->event.submit.held);
     if (r == 0)
-        r = get_number(body, "time_limit_s", 0.001, SECONDS_MAX, fault, &given, &limit_s);
+        r = field_number(body, "time_limit_s", 0.001, SECONDS_MAX, fault, &given, &limit_s);
     if (r < 0)
         return r;
     if (given)
@@ -173,7 +96,7 @@ static int pack_environment(const json_t *body, struct submission *submission, s
 {
     const json_t *environment = json_object_get(body, "environment");
     if (!json_is_object(environment))
-        return wrong(fault, "environment", "an object of texts; it is required");
+        return field_wrong(fault, "environment", "an object of texts; it is required");
     size_t size = 0;
     const char *key;
     json_t *value;
@@ -200,12 +123,12 @@ static int check_arguments(const json_t *body, struct fault *fault)
     if (!arguments || json_is_null(arguments))
         return 0;
     if (!json_is_array(arguments))
-        return wrong(fault, "arguments", "a list of texts");
+        return field_wrong(fault, "arguments", "a list of texts");
     json_array_foreach(arguments, i,
                        value) if (!json_is_string(value) ||
                                   strlen(json_string_value(value)) !=
-                                      json_string_length(value)) return wrong(fault, "arguments",
-                                                                              "a list of texts without NUL");
+                                      json_string_length(value)) return field_wrong(fault, "arguments",
+                                                                                    "a list of texts without NUL");
     return 0;
 }
 
@@ -227,17 +150,17 @@ static int make_detail(const json_t *body, struct submission *submission, struct
     int64_t mask = 022;
     bool given;
     char user[64];
-    int r = get_text(body, "name", 255, fault, &name);
+    int r = field_text(body, "name", 255, fault, &name);
     if (r == 0)
-        r = get_text(body, "cwd", TEXT_MAX, fault, &cwd);
+        r = field_text(body, "cwd", SUBMISSION_TEXT_MAX, fault, &cwd);
     if (r == 0)
-        r = get_text(body, "output", TEXT_MAX, fault, &output);
+        r = field_text(body, "output", SUBMISSION_TEXT_MAX, fault, &output);
     if (r == 0)
-        r = get_text(body, "error", TEXT_MAX, fault, &error);
+        r = field_text(body, "error", SUBMISSION_TEXT_MAX, fault, &error);
     if (r == 0)
-        r = get_number(body, "grace_s", 0, 86400, fault, &given, &grace_s);
+        r = field_number(body, "grace_s", 0, 86400, fault, &given, &grace_s);
     if (r == 0)
-        r = get_integer(body, "umask", 0, 0777, fault, &given, &mask);
+        r = field_integer(body, "umask", 0, 0777, fault, &given, &mask);
     if (r < 0)
         return r;
     if (!cwd || cwd[0] != '/')
@@ -261,113 +184,6 @@ static int make_detail(const json_t *body, struct submission *submission, struct
     return 0;
 }
 
-/* ---- what the task will need ---- */
-
-static void warn(struct submission *submission, const char *text)
-{
-    json_t *line = json_string(text);
-    if (line)
-        json_array_append_new(submission->warnings, line);
-}
-
-static int read_estimate_request(const json_t *body, struct estimate_request *request, struct fault *fault)
-{
-    bool given;
-    double memory_mib;
-    request->batch = ESTIMATE_NOT_SAID;
-    int r = get_integer(body, "batch", -9.2e18, 9.2e18, fault, &given, &request->batch);
-    if (r == 0)
-        r = get_integer(body, "seq", 1, 1e9, fault, &given, &request->sequence_length);
-    if (r == 0)
-        r = get_text(body, "optimizer", 64, fault, &request->optimizer);
-    if (r == 0)
-        r = get_text(body, "precision", 64, fault, &request->precision);
-    if (r == 0)
-        r = get_number(body, "memory_mib", 1, 1e9, fault, &given, &memory_mib);
-    if (r == 0 && given)
-        request->declared_bytes = (int64_t)(memory_mib * (double)MIB);
-    return r;
-}
-
-static int parse_summary(const json_t *body, struct submission *submission, struct fault *fault,
-                         struct model **ret_model)
-{
-    const json_t *summary = json_object_get(body, "summary");
-    const char *name = "summary", *text = NULL;
-    if (!summary || json_is_null(summary))
-        return 0;
-    if (!json_is_object(summary))
-        return wrong(fault, "summary", "an object with name and text");
-    int r = get_text(summary, "name", TEXT_MAX, fault, &name);
-    if (r == 0)
-        r = get_text(summary, "text", SUMMARY_MAX, fault, &text);
-    if (r < 0 || !text)
-        return r < 0 ? r : wrong(fault, "summary", "an object with name and text");
-    json_object_set_new(submission->detail, "summary_name", json_string(name));
-    r = model_parse(text, strlen(text), fault, ret_model);
-    if (r < 0)
-        return fault_prefix(fault, r, "%s", name);
-    for (size_t i = 0; i < model_warnings(*ret_model); i++) {
-        char line[TEXT_MAX + 256];
-        snprintf(line, sizeof line, "%s: %s", name, (*ret_model)->warnings[i]);
-        warn(submission, line);
-    }
-    return 0;
-}
-
-/* Which estimator: the one named, the user's own word, or the daemon's when there is a summary to go by. */
-static const char *pick_estimator(const struct daemon *daemon, const char *named,
-                                  const struct estimate_request *request)
-{
-    if (named)
-        return named;
-    if (request->declared_bytes)
-        return "declared";
-    return request->model ? daemon->config.estimator : "none";
-}
-
-static int estimate(const struct daemon *daemon, const json_t *body, struct submission *submission,
-                    const struct model *model, struct fault *fault)
-{
-    struct estimate_request request = {.model = model};
-    struct estimate estimate = {0};
-    struct need *need = &submission->event.submit.request.need;
-    const char *named = NULL;
-    int r = read_estimate_request(body, &request, fault);
-    if (r == 0)
-        r = get_text(body, "estimator", 64, fault, &named);
-    if (r < 0)
-        return r;
-    const char *name = pick_estimator(daemon, named, &request);
-    r = estimate_run(name, &request, fault, &estimate);
-    if (r < 0)
-        return r;
-    if (*estimate.note && strcmp(name, "none") != 0)
-        warn(submission, estimate.note);
-    if (!estimate.bytes.valid)
-        return 0;
-    if (!(estimate.bytes.value >= 0 && estimate.bytes.value <= BYTES_MAX))
-        return fault_set(fault, ERANGE, "%s estimates %.3g bytes: the batch or the summary cannot be right", name,
-                         estimate.bytes.value);
-    bool declared = strcmp(name, "declared") == 0;
-    need->kind = declared ? NEED_DECLARED : NEED_ESTIMATED;
-    need->bytes = (int64_t)estimate.bytes.value;
-    json_object_set_new(submission->detail, "estimator", json_string(name));
-    json_object_set_new(submission->detail, "estimate_bytes", json_integer(need->bytes));
-    return 0;
-}
-
-static int estimate_need(const struct daemon *daemon, const json_t *body, struct submission *submission,
-                         struct fault *fault)
-{
-    struct model *model = NULL;
-    int r = parse_summary(body, submission, fault, &model);
-    if (r == 0)
-        r = estimate(daemon, body, submission, model, fault);
-    model_destroy(model);
-    return r;
-}
-
 static int read_submission(const struct daemon *daemon, const json_t *body, struct submission *submission,
                            struct fault *fault)
 {
@@ -378,7 +194,7 @@ static int read_submission(const struct daemon *daemon, const json_t *body, stru
     submission->warnings = json_array();
     int r = check_keys(body, fault);
     if (r == 0)
-        r = get_text(body, "script", SIZE_MAX, fault, &submission->script);
+        r = field_text(body, "script", SIZE_MAX, fault, &submission->script);
     if (r == 0 && (!submission->script || !*submission->script))
         r = fault_set(fault, EINVAL, "script: is required");
     if (r == 0)
@@ -390,7 +206,7 @@ static int read_submission(const struct daemon *daemon, const json_t *body, stru
     if (r == 0)
         r = make_detail(body, submission, fault);
     if (r == 0)
-        r = estimate_need(daemon, body, submission, fault);
+        r = submission_estimate_need(daemon, body, submission, fault);
     if (r == 0)
         r = core_check_request(daemon->core, &submission->event.submit.request, fault);
     if (r == 0)

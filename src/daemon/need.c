@@ -1,0 +1,118 @@
+/* How much GPU memory a submission will take: its summary is parsed, an estimator asked. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "daemon/fields.h"
+#include "daemon/submission.h"
+#include "estimator/estimator.h"
+#include "model/model.h"
+
+#define SUMMARY_MAX (4u << 20)
+#define BYTES_MAX   0x1p60 /* what a log that is read again takes, with room for sums */
+
+static void warn(struct submission *submission, const char *text)
+{
+    json_t *line = json_string(text);
+    if (line)
+        json_array_append_new(submission->warnings, line);
+}
+
+static int read_estimate_request(const json_t *body, struct estimate_request *request, struct fault *fault)
+{
+    bool given;
+    double memory_mib;
+    request->batch = ESTIMATE_NOT_SAID;
+    int r = field_integer(body, "batch", -9.2e18, 9.2e18, fault, &given, &request->batch);
+    if (r == 0)
+        r = field_integer(body, "seq", 1, 1e9, fault, &given, &request->sequence_length);
+    if (r == 0)
+        r = field_text(body, "optimizer", 64, fault, &request->optimizer);
+    if (r == 0)
+        r = field_text(body, "precision", 64, fault, &request->precision);
+    if (r == 0)
+        r = field_number(body, "memory_mib", 1, 1e9, fault, &given, &memory_mib);
+    if (r == 0 && given)
+        request->declared_bytes = (int64_t)(memory_mib * (double)MIB);
+    return r;
+}
+
+static int parse_summary(const json_t *body, struct submission *submission, struct fault *fault,
+                         struct model **ret_model)
+{
+    const json_t *summary = json_object_get(body, "summary");
+    const char *name = "summary", *text = NULL;
+    if (!summary || json_is_null(summary))
+        return 0;
+    if (!json_is_object(summary))
+        return field_wrong(fault, "summary", "an object with name and text");
+    int r = field_text(summary, "name", SUBMISSION_TEXT_MAX, fault, &name);
+    if (r == 0)
+        r = field_text(summary, "text", SUMMARY_MAX, fault, &text);
+    if (r < 0 || !text)
+        return r < 0 ? r : field_wrong(fault, "summary", "an object with name and text");
+    json_object_set_new(submission->detail, "summary_name", json_string(name));
+    r = model_parse(text, strlen(text), fault, ret_model);
+    if (r < 0)
+        return fault_prefix(fault, r, "%s", name);
+    for (size_t i = 0; i < model_warnings(*ret_model); i++) {
+        char line[SUBMISSION_TEXT_MAX + 256];
+        snprintf(line, sizeof line, "%s: %s", name, (*ret_model)->warnings[i]);
+        warn(submission, line);
+    }
+    return 0;
+}
+
+/* Which estimator: the one named, the user's own word, or the daemon's when there is a summary to go by. */
+static const char *pick_estimator(const struct daemon *daemon, const char *named,
+                                  const struct estimate_request *request)
+{
+    if (named)
+        return named;
+    if (request->declared_bytes)
+        return "declared";
+    return request->model ? daemon->config.estimator : "none";
+}
+
+static int estimate(const struct daemon *daemon, const json_t *body, struct submission *submission,
+                    const struct model *model, struct fault *fault)
+{
+    struct estimate_request request = {.model = model};
+    struct estimate estimate = {0};
+    struct need *need = &submission->event.submit.request.need;
+    const char *named = NULL;
+    int r = read_estimate_request(body, &request, fault);
+    if (r == 0)
+        r = field_text(body, "estimator", 64, fault, &named);
+    if (r < 0)
+        return r;
+    const char *name = pick_estimator(daemon, named, &request);
+    r = estimate_run(name, &request, fault, &estimate);
+    if (r < 0)
+        return r;
+    if (*estimate.note && strcmp(name, "none") != 0)
+        warn(submission, estimate.note);
+    if (!estimate.bytes.valid)
+        return 0;
+    if (!(estimate.bytes.value >= 0 && estimate.bytes.value <= BYTES_MAX))
+        return fault_set(fault, ERANGE, "%s estimates %.3g bytes: the batch or the summary cannot be right", name,
+                         estimate.bytes.value);
+    bool declared = strcmp(name, "declared") == 0;
+    need->kind = declared ? NEED_DECLARED : NEED_ESTIMATED;
+    need->bytes = (int64_t)estimate.bytes.value;
+    json_object_set_new(submission->detail, "estimator", json_string(name));
+    json_object_set_new(submission->detail, "estimate_bytes", json_integer(need->bytes));
+    return 0;
+}
+
+int submission_estimate_need(const struct daemon *daemon, const json_t *body, struct submission *submission,
+                             struct fault *fault)
+{
+    struct model *model = NULL;
+    int r = parse_summary(body, submission, fault, &model);
+    if (r == 0)
+        r = estimate(daemon, body, submission, model, fault);
+    model_destroy(model);
+    return r;
+}

@@ -1,0 +1,26 @@
+/* A request's body on its way to a task. */
+#ifndef COLLOC_DAEMON_SUBMISSION_H
+#define COLLOC_DAEMON_SUBMISSION_H
+
+#include "daemon/daemon.h"
+
+#define SUBMISSION_TEXT_MAX 4096 /* of names and paths */
+
+struct submission {
+    struct submission *next;
+    struct api_request *request;
+    struct event event;
+    json_t *detail;     /* for the log; blobs' keys are filled in when it is written */
+    const char *script; /* in the request's body */
+    size_t script_size;
+    char *environment; /* "A=1\0B=2\0" */
+    size_t environment_size;
+    json_t *warnings;
+};
+
+/* What the task will need, from the user's word or a model summary: into the event, the detail and the warnings.
+ * (need.c) */
+int submission_estimate_need(const struct daemon *daemon, const json_t *body, struct submission *submission,
+                             struct fault *fault);
+
+#endif
