@@ -121,6 +121,8 @@ static const struct option {
     {"settle-max", FIELD(core.settle_max_us), set_period, "TIME", "60s", "but no longer than that"},
     {"recoveries", FIELD(core.recoveries_max), set_count, "N", "3", "starts after a GPU memory crash beside others"},
     {"tasks-per-gpu", FIELD(core.conditions.tasks_per_gpu_max), set_count, "N", "0", "at most; 0: no limit"},
+    {"tasks-per-user", FIELD(tasks_per_user), set_count, "N", "20000",
+     "that have not ended; a user's further ones are refused (root's are not)"},
     {"gpus", FIELD(gpus), set_text, "LIST", "all", "indices or UUIDs, separated by commas: manage no others"},
     {"history", FIELD(history_us), set_duration, "TIME", "90d", "how long ended tasks are remembered"},
     {"nvml-library", FIELD(nvml_library), set_text, "PATH", "libnvidia-ml.so.1", "the NVML library"},
@@ -151,6 +153,7 @@ void config_defaults(struct config *config)
         .gpm_interval_us = 100 * MS_US,
         .unused_after_us = 600 * SECOND_US,
         .history_us = 90 * 86400 * SECOND_US,
+        .tasks_per_user = 20000,
         .log_level = LOG_LEVEL_INFO,
     };
     config->core.policy = &policy_magm;

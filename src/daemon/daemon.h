@@ -30,6 +30,7 @@
 /* What the daemon knows of a task that has not ended, beside what the core knows. */
 struct job {
     uint64_t id;
+    uid_t uid;
     char *name;
     char *user;
     char *estimator; /* "" when nothing was estimated */
@@ -76,7 +77,8 @@ struct daemon {
     char gpus_why[512];
     struct gpu_state *gpu_states; /* one per GPU of the set */
 
-    void *jobs; /* a tsearch tree of struct job by id */
+    void *jobs;   /* a tsearch tree of struct job by id */
+    void *owners; /* a tsearch tree: how many jobs each user has */
     uint64_t next_id;
     int64_t open_files;      /* the soft limit as it was: the tasks' */
     int64_t clock_offset_us; /* core time = monotonic + this: near wall time, never back */
@@ -160,7 +162,11 @@ void sampler_close(struct daemon *daemon);
 /* ---- job.c ---- */
 
 /* A job from a SUBMIT's detail. NULL when memory is out. */
-struct job *job_add(struct daemon *daemon, uint64_t id, const json_t *detail);
+struct job *job_add(struct daemon *daemon, uint64_t id, uid_t uid, const json_t *detail);
+
+/* How many tasks of this user have not ended. */
+int jobs_of_user(struct daemon *daemon, uid_t uid);
+void jobs_fini(struct daemon *daemon);
 /* The detail of a task's SUBMIT from the log, to be released; NULL when it is not there. 0 or a fault. */
 int job_read_detail(struct daemon *daemon, uint64_t id, struct fault *fault, json_t **ret_detail);
 

@@ -29,12 +29,67 @@ static void job_free(struct job *job)
     free(job);
 }
 
-struct job *job_add(struct daemon *daemon, uint64_t id, const json_t *detail)
+/* ---- how many each user has ---- */
+
+struct owner {
+    uid_t uid;
+    int jobs;
+};
+
+static int compare_owners(const void *a, const void *b)
+{
+    uid_t left = ((const struct owner *)a)->uid, right = ((const struct owner *)b)->uid;
+    return left < right ? -1 : left > right;
+}
+
+static struct owner *owner_find(struct daemon *daemon, uid_t uid)
+{
+    struct owner key = {.uid = uid};
+    struct owner *const *node = tfind(&key, &daemon->owners, compare_owners);
+    return node ? *node : NULL;
+}
+
+static bool owner_add_job(struct daemon *daemon, uid_t uid)
+{
+    struct owner *owner = owner_find(daemon, uid);
+    if (!owner) {
+        owner = calloc(1, sizeof *owner);
+        if (!owner)
+            return false;
+        owner->uid = uid;
+        if (!tsearch(owner, &daemon->owners, compare_owners)) {
+            free(owner);
+            return false;
+        }
+    }
+    owner->jobs++;
+    return true;
+}
+
+int jobs_of_user(struct daemon *daemon, uid_t uid)
+{
+    const struct owner *owner = owner_find(daemon, uid);
+    return owner ? owner->jobs : 0;
+}
+
+void jobs_fini(struct daemon *daemon)
+{
+    while (daemon->owners) {
+        struct owner *owner = *(struct owner **)daemon->owners;
+        tdelete(owner, &daemon->owners, compare_owners);
+        free(owner);
+    }
+}
+
+/* ---- jobs ---- */
+
+struct job *job_add(struct daemon *daemon, uint64_t id, uid_t uid, const json_t *detail)
 {
     struct job *job = calloc(1, sizeof *job);
     if (!job)
         return NULL;
     job->id = id;
+    job->uid = uid;
     job->daemon = daemon;
     daemon->lived = true;
     job->watch.pidfd = -1;
@@ -44,7 +99,8 @@ struct job *job_add(struct daemon *daemon, uint64_t id, const json_t *detail)
     const json_t *estimate = json_object_get(detail, "estimate_bytes");
     if (json_is_integer(estimate))
         job->estimate_bytes = reading_of((double)json_integer_value(estimate));
-    if (!job->name || !job->user || !job->estimator || !tsearch(job, &daemon->jobs, compare)) {
+    if (!job->name || !job->user || !job->estimator || !owner_add_job(daemon, uid) ||
+        !tsearch(job, &daemon->jobs, compare)) {
         job_free(job);
         return NULL;
     }
@@ -77,6 +133,7 @@ void job_remove(struct daemon *daemon, struct job *job)
     if (!job)
         return;
     tdelete(job, &daemon->jobs, compare);
+    owner_find(daemon, job->uid)->jobs--;
     job_free(job);
 }
 

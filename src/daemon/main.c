@@ -145,7 +145,7 @@ static int on_replayed(void *context, const struct event *event, int64_t wall_us
     struct daemon *daemon = context;
     if (core_apply(daemon->core, event) < 0)
         return -ENOMEM;
-    if (event->kind == EVENT_SUBMIT && !job_add(daemon, event->task, detail))
+    if (event->kind == EVENT_SUBMIT && !job_add(daemon, event->task, event->submit.uid, detail))
         return -ENOMEM;
     struct job *job = job_find(daemon, event->task);
     if (job && event->kind == EVENT_STARTED)
@@ -294,6 +294,7 @@ static void fini(struct daemon *daemon)
     for (const struct task *task = daemon->core ? core_next_task(daemon->core, 0) : NULL; task;
          task = core_next_task(daemon->core, task->id))
         job_remove(daemon, job_find(daemon, task->id));
+    jobs_fini(daemon);
     sampler_close(daemon);
     core_destroy(daemon->core);
     store_close(daemon->store);

@@ -224,6 +224,13 @@ void route_submit(void *context, struct api_request *request)
         api_reply_error(request, 503, "collocd is going down");
         return;
     }
+    uid_t uid = api_request_peer(request).uid;
+    if (uid != 0 && jobs_of_user(daemon, uid) >= daemon->config.tasks_per_user) {
+        api_reply_error(request, 503,
+                        "%d tasks of yours have not ended: that is the most a user may have here (tasks-per-user)",
+                        daemon->config.tasks_per_user);
+        return;
+    }
     struct submission *submission = calloc(1, sizeof *submission);
     if (!submission) {
         api_reply(request, 500, NULL);
@@ -282,7 +289,7 @@ static int write_all(struct daemon *daemon, struct submission *first, struct fau
 static void accept_submission(struct daemon *daemon, struct submission *submission)
 {
     uint64_t id = submission->event.task;
-    if (!job_add(daemon, id, submission->detail)) {
+    if (!job_add(daemon, id, submission->event.submit.uid, submission->detail)) {
         log_error("out of memory: going down; task %llu is durable and comes back", (unsigned long long)id);
         abort();
     }

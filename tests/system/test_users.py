@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import socket
 import stat
 import subprocess
@@ -186,6 +187,23 @@ class Users(Several):
 
 
 @unittest.skipIf(os.geteuid() != 0, "becoming other users needs root")
+class Many(Several):
+    settings = {"tasks-per-user": "3"}
+
+    def test_nobody_fills_the_queue_for_all(self):
+        tasks = [self.submit_as(ADA, hold=True) for _ in range(3)]
+        refused = self.request_as(ADA, "POST", "/v1/tasks", self.body("true"))
+        self.assertEqual(refused.status, 503, refused.data)
+        self.assertIn("3 tasks of yours have not ended", refused.json["error"]["message"])
+        self.submit_as(BOB, hold=True)
+        self.request_as(ADA, "POST", f"/v1/tasks/{tasks[0]}/cancel")
+        self.submit_as(ADA, hold=True)
+        self.restart(signal.SIGKILL)
+        self.assertEqual(self.request_as(ADA, "POST", "/v1/tasks", self.body("true")).status, 503)
+        for _ in range(4):
+            self.submit(hold=True)
+
+
 class Mps(Several):
     settings = {"sharing": "mps"}
     gpus = "1xA100-40GB"
