@@ -28,7 +28,7 @@ struct asking {
     struct model *model; /* NULL without a summary */
     struct estimate_request request;
     struct estimate answers[ESTIMATORS_MOST];
-    size_t count, known;
+    size_t count;
 };
 
 static int gather_task(const struct invocation *invocation, struct task_description *task, struct fault *fault)
@@ -71,14 +71,21 @@ static int ask_one(struct asking *asking, const char *name, struct fault *fault)
     if (r < 0)
         return r;
     asking->count++;
-    asking->known += answer->bytes.valid;
     return 0;
+}
+
+/* As collocd does unless it is set otherwise: the user's word goes first. */
+static const char *usual_estimator(const struct asking *asking)
+{
+    return asking->request.declared_bytes ? "declared" : "horus";
 }
 
 static int ask(struct asking *asking, struct fault *fault)
 {
     const char *wanted = asking->task.values[TASK_ESTIMATOR].text;
-    if (wanted && strcmp(wanted, "all") != 0)
+    if (!wanted)
+        wanted = usual_estimator(asking);
+    if (strcmp(wanted, "all") != 0)
         return ask_one(asking, wanted, fault);
     int r = 0;
     for (size_t i = 0; r == 0 && i < ESTIMATORS_MOST && estimator_at(i); i++)
@@ -144,7 +151,7 @@ static void print_answers(const struct asking *asking)
     table_destroy(table);
 }
 
-static int print_all(const struct invocation *invocation, const struct asking *asking)
+static void print_all(const struct invocation *invocation, const struct asking *asking)
 {
     const struct model *model = asking->model;
     if (invocation->common[COMMON_JSON].number) {
@@ -160,26 +167,25 @@ static int print_all(const struct invocation *invocation, const struct asking *a
                    model->format);
         print_answers(asking);
     }
-    return asking->known ? EXIT_OK : EXIT_REFUSED;
 }
 
 static int run(const struct invocation *invocation)
 {
     struct asking asking = {0};
     struct fault fault = {0};
-    int code = EXIT_USAGE, r = gather_task(invocation, &asking.task, &fault);
+    int r = gather_task(invocation, &asking.task, &fault);
     if (r == 0)
         r = parse_summary(&asking, &fault);
     fill_request(invocation, &asking);
     if (r == 0)
         r = ask(&asking, &fault);
     if (r == 0)
-        code = print_all(invocation, &asking);
+        print_all(invocation, &asking);
     else
         complain("%s", fault.text);
     model_destroy(asking.model);
     task_description_fini(&asking.task);
-    return code;
+    return r == 0 ? EXIT_OK : EXIT_USAGE;
 }
 
 const struct command command_estimate = {
@@ -187,9 +193,9 @@ const struct command command_estimate = {
     .usage = "[OPTION...] [FILE]",
     .summary = "say how much GPU memory a task will take, without a daemon",
     .description =
-        "From the options, which are those of submit, or from a task file and the options over it. Every "
-        "estimator is asked, or the one that --estimator names. Memory is per GPU as nvidia-smi shows it. The "
-        "exit code is 1 when no estimator that was asked can say.",
+        "From the options, which are those of submit, or from a task file and the options over it. The "
+        "estimator is the one that --estimator names, or all; otherwise declared with --memory, else horus. Memory is "
+        "per GPU as nvidia-smi shows it. That an estimator cannot say is an answer, with a note why.",
     COMMAND_OPTIONS(options),
     .task_options = TASK_OPTION_BIT(TASK_SUMMARY) | TASK_OPTION_BIT(TASK_BATCH) | TASK_OPTION_BIT(TASK_ESTIMATOR) |
                     TASK_OPTION_BIT(TASK_MEMORY) | TASK_OPTION_BIT(TASK_OPTIMIZER) | TASK_OPTION_BIT(TASK_PRECISION) |
