@@ -74,17 +74,10 @@ static int ask_one(struct asking *asking, const char *name, struct fault *fault)
     return 0;
 }
 
-/* As collocd does unless it is set otherwise: the user's word goes first. */
-static const char *usual_estimator(const struct asking *asking)
-{
-    return asking->request.declared_bytes ? "declared" : "horus";
-}
-
 static int ask(struct asking *asking, struct fault *fault)
 {
-    const char *wanted = asking->task.values[TASK_ESTIMATOR].text;
-    if (!wanted)
-        wanted = usual_estimator(asking);
+    const char *named = asking->task.values[TASK_ESTIMATOR].text;
+    const char *wanted = estimator_choose(named, &asking->request, ESTIMATOR_USUAL);
     if (strcmp(wanted, "all") != 0)
         return ask_one(asking, wanted, fault);
     int r = 0;

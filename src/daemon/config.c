@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "estimator/estimator.h"
 #include "policy/policy.h"
 
 #define DEFAULT_FILE "/etc/colloc/collocd.yaml"
@@ -103,7 +104,8 @@ static const struct option {
     {"policy", FIELD(core.policy), set_policy, "NAME", "magm",
      "exclusive, rr, magm, lug, mug, first-fit or best-fit, for tasks that name none"},
     {"sharing", FIELD(sharing), set_sharing, "HOW", "streams", "streams or mps, for tasks that name none"},
-    {"estimator", FIELD(estimator), set_text, "NAME", "horus", "for tasks that name none and declare no memory"},
+    {"estimator", FIELD(estimator), set_text, "NAME", ESTIMATOR_USUAL,
+     "for tasks that name none and declare no memory"},
     {"smact-max", FIELD(core.conditions.smact_max), set_fraction, "FRACTION", "0.80",
      "a GPU more active than that takes no further task"},
     {"min-free", FIELD(core.conditions.min_free_bytes), set_size, "SIZE", "5GiB",
@@ -157,7 +159,7 @@ void config_defaults(struct config *config)
         .log_level = LOG_LEVEL_INFO,
     };
     config->core.policy = &policy_magm;
-    set_text(config->estimator, sizeof config->estimator, "horus");
+    set_text(config->estimator, sizeof config->estimator, ESTIMATOR_USUAL);
     set_text(config->dcgmi, sizeof config->dcgmi, "dcgmi");
     set_text(config->shim, sizeof config->shim, COLLOC_SHIM_PATH);
     if (geteuid() == 0) {

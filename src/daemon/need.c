@@ -64,17 +64,6 @@ static int parse_summary(const json_t *body, struct submission *submission, stru
     return 0;
 }
 
-/* Which estimator: the one named, the user's own word, or the daemon's when there is a summary to go by. */
-static const char *pick_estimator(const struct daemon *daemon, const char *named,
-                                  const struct estimate_request *request)
-{
-    if (named)
-        return named;
-    if (request->declared_bytes)
-        return "declared";
-    return request->model ? daemon->config.estimator : "none";
-}
-
 static int estimate(const struct daemon *daemon, const json_t *body, struct submission *submission,
                     const struct model *model, struct fault *fault)
 {
@@ -87,7 +76,7 @@ static int estimate(const struct daemon *daemon, const json_t *body, struct subm
         r = field_text(body, "estimator", 64, fault, &named);
     if (r < 0)
         return r;
-    const char *name = pick_estimator(daemon, named, &request);
+    const char *name = estimator_choose(named, &request, daemon->config.estimator);
     r = estimate_run(name, &request, fault, &estimate);
     if (r < 0)
         return r;

@@ -27,6 +27,15 @@ const struct estimator *estimator_find(const char *name)
     return NULL;
 }
 
+const char *estimator_choose(const char *named, const struct estimate_request *request, const char *usual)
+{
+    if (named)
+        return named;
+    if (request->declared_bytes)
+        return estimator_declared.name;
+    return request->model ? usual : estimator_none.name;
+}
+
 struct count estimate_batch(const struct estimate_request *request)
 {
     if (request->batch != ESTIMATE_NOT_SAID)

@@ -56,6 +56,13 @@ const struct estimator *estimator_at(size_t i);
 /* NULL when there is none of this name. */
 const struct estimator *estimator_find(const char *name);
 
+/* Asked where nobody says which. */
+#define ESTIMATOR_USUAL "horus"
+
+/* Which one to ask: the one named, or else the user's own word when he gave it, or else `usual` when there is a
+ * summary. */
+const char *estimator_choose(const char *named, const struct estimate_request *request, const char *usual);
+
 /* Batch of the request or else of the summary; not known when neither says. */
 struct count estimate_batch(const struct estimate_request *request);
 
