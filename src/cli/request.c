@@ -19,6 +19,8 @@ static json_t *value_json(const struct option_spec *spec, const struct option_va
         return json_integer(value->number);
     case OPTION_SIZE:
         return json_real((double)value->number / (double)MIB);
+    case OPTION_SHARE:
+        return json_real((double)value->number / MILLION);
     case OPTION_DURATION:
         return json_real((double)value->number / (double)SECOND_US);
     default:

@@ -103,6 +103,7 @@ static int move_in(struct gpu_view *gpu, const struct task *task, int64_t now_us
         .since_us = now_us,
         .grew_us = now_us,
         .need_bytes = task->request.need.kind >= NEED_ESTIMATED ? task->request.need.bytes : 0,
+        .expect = task->request.expect,
     };
     gpu->mix_since_us = now_us;
     if (task->whole)

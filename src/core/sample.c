@@ -52,6 +52,18 @@ static void watch_settling(const struct core_settings *settings, struct gpu_view
                         now_us - resident->since_us >= settings->settle_max_us;
 }
 
+/* A task that has a GPU to itself shows what it asks for: from then on that counts, whatever was said before. */
+static void learn_demand(struct gpu_view *gpu)
+{
+    struct reading foreign = gpu->foreign_processes;
+    struct resident *only = gpu->n_residents == 1 ? &gpu->residents[0] : NULL;
+    if (!only || !only->risen || !only->settled || !foreign.valid || foreign.value > 0)
+        return;
+    struct reading seen = window_mean_since(&gpu->smact, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
+    if (seen.valid)
+        only->expect.smact = seen;
+}
+
 int core_take_sample(struct core *core, const struct event *event)
 {
     const struct core_sample *sample = &event->sample;
@@ -74,5 +86,6 @@ int core_take_sample(struct core *core, const struct event *event)
     }
     gpu->smact_mean = window_mean(&gpu->smact, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
     gpu->utilisation_mean = window_mean(&gpu->utilisation, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
+    learn_demand(gpu);
     return 0;
 }

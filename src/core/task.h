@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/failure_class.h"
+#include "base/reading.h"
 
 struct policy;
 struct task_queue;
@@ -32,6 +33,17 @@ enum sharing {
     SHARING_MPS,     /* clients of an MPS server */
 };
 
+/*
+ * What a task is expected to do to each of its GPUs while it has them to itself, as its user, an estimator or a
+ * catalogue says it. What nobody says is not valid: never zero.
+ */
+struct expectation {
+    struct reading smact; /* 0..1, SM-time with a warp resident */
+    struct reading gract; /* 0..1, time with any kernel resident */
+    struct reading dram;  /* 0..1, of the memory's bandwidth */
+    int64_t time_us;      /* how long an attempt takes; 0: not known */
+};
+
 struct task_request {
     int gpus;                    /* 1 or more, all or none */
     const struct policy *policy; /* NULL: the core's default */
@@ -39,6 +51,7 @@ struct task_request {
     enum sharing sharing;
     struct need need;
     int64_t time_limit_us; /* of one attempt; 0: none */
+    struct expectation expect;
 };
 
 enum task_state {

@@ -29,11 +29,12 @@ struct resident {
     uint64_t task;
     uint32_t uid;
     int64_t since_us;
-    int64_t need_bytes; /* 0: not known */
-    bool risen;         /* its memory went beyond what a bare CUDA context takes */
-    bool settled;       /* and has stopped growing; or it was waited for long enough */
-    double level_bytes; /* memory when it last grew */
-    int64_t grew_us;    /* when that was */
+    int64_t need_bytes;        /* 0: not known */
+    struct expectation expect; /* its SMACT: as seen while it was alone there, once it was */
+    bool risen;                /* its memory went beyond what a bare CUDA context takes */
+    bool settled;              /* and has stopped growing; or it was waited for long enough */
+    double level_bytes;        /* memory when it last grew */
+    int64_t grew_us;           /* when that was */
     struct reading mem_used_bytes;
 };
 

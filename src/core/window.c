@@ -43,22 +43,24 @@ int window_add(struct window *window, int64_t time_us, int64_t length_us, struct
     return 0;
 }
 
-struct reading window_mean(const struct window *window, int64_t since_us, int enough)
+struct reading window_mean_since(const struct window *window, int64_t since_us, int enough)
 {
-    double sum_all = 0, sum_since = 0;
-    int n_all = 0, n_since = 0;
-    if (window->count == 0 || isnan(entry_at(window, window->count - 1)->value))
-        return READING_NONE;
+    double sum = 0;
+    int n = 0;
     for (int i = 0; i < window->count; i++) {
         const struct window_entry *entry = entry_at(window, i);
-        if (isnan(entry->value))
+        if (isnan(entry->value) || entry->time_us < since_us)
             continue;
-        sum_all += entry->value;
-        n_all++;
-        if (entry->time_us >= since_us) {
-            sum_since += entry->value;
-            n_since++;
-        }
+        sum += entry->value;
+        n++;
     }
-    return n_since >= enough ? reading_of(sum_since / n_since) : reading_of(sum_all / n_all);
+    return n > 0 && n >= enough ? reading_of(sum / n) : READING_NONE;
+}
+
+struct reading window_mean(const struct window *window, int64_t since_us, int enough)
+{
+    if (window->count == 0 || isnan(entry_at(window, window->count - 1)->value))
+        return READING_NONE;
+    struct reading recent = window_mean_since(window, since_us, enough);
+    return recent.valid ? recent : window_mean_since(window, INT64_MIN, 1);
 }

@@ -26,4 +26,7 @@ int window_add(struct window *window, int64_t time_us, int64_t length_us, struct
  */
 struct reading window_mean(const struct window *window, int64_t since_us, int enough);
 
+/* The mean of the valid entries since `since_us`: not valid when there are fewer than `enough`. */
+struct reading window_mean_since(const struct window *window, int64_t since_us, int enough);
+
 #endif

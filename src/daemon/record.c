@@ -112,6 +112,8 @@ static void add_request(struct daemon *daemon, json_t *object, const struct task
     json_object_set_new(object, "sharing", json_string(sharing_name(sharing)));
     json_object_set_new(object, "exclusive", json_boolean(request->exclusive));
     json_object_set_new(object, "time_limit_s", request->time_limit_us ? seconds(request->time_limit_us) : json_null());
+    json_object_set_new(object, "expected_s", request->expect.time_us ? seconds(request->expect.time_us) : json_null());
+    json_object_set_new(object, "smact_expected", reading(request->expect.smact, 1));
     json_object_set_new(object, "need_mib", known ? number((double)request->need.bytes / (double)MIB) : json_null());
     json_object_set_new(object, "estimator", job && *job->estimator ? json_string(job->estimator) : json_null());
     json_object_set_new(object, "estimate_mib", job ? reading(job->estimate_bytes, (double)MIB) : json_null());

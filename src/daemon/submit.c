@@ -35,7 +35,7 @@ static int check_keys(const json_t *body, struct fault *fault)
     static const char *const known[] = {
         "script",    "arguments", "name",         "cwd",        "environment", "umask",   "gpus",  "policy",
         "exclusive", "sharing",   "time_limit_s", "memory_mib", "estimator",   "summary", "batch", "optimizer",
-        "precision", "seq",       "hold",         "output",     "error",       "grace_s",
+        "precision", "seq",       "hold",         "output",     "error",       "grace_s", "smact", "expected_s",
     };
     const char *key;
     json_t *value;
@@ -60,6 +60,20 @@ static int unknown_policy(const char *name, struct fault *fault)
     return fault_set(fault, EINVAL, "policy=%.40s: must be one of %s", name, all);
 }
 
+static int read_expectation(const json_t *body, struct fault *fault, struct expectation *ret_expect)
+{
+    bool given;
+    double smact, expected_s;
+    int r = field_number(body, "smact", 0, 1, fault, &given, &smact);
+    if (r == 0 && given)
+        ret_expect->smact = reading_of(smact);
+    if (r == 0)
+        r = field_number(body, "expected_s", 0.001, SECONDS_MAX, fault, &given, &expected_s);
+    if (r == 0 && given)
+        ret_expect->time_us = (int64_t)(expected_s * 1e6);
+    return r;
+}
+
 static int read_request(const struct daemon *daemon, const json_t *body, struct submission *submission,
                         struct fault *fault)
 {
@@ -78,6 +92,8 @@ static int read_request(const struct daemon *daemon, const json_t *body, struct 
         r = field_bool(body, "exclusive", fault, &request->exclusive);
     if (r == 0)
         r = field_bool(body, "hold", fault, &submission->event.submit.held);
+    if (r == 0)
+        r = read_expectation(body, fault, &request->expect);
     if (r == 0)
         r = field_number(body, "time_limit_s", 0.001, SECONDS_MAX, fault, &given, &limit_s);
     if (r < 0)

@@ -29,14 +29,23 @@ static json_t *encode_gpus(const struct event *event)
     return body;
 }
 
+/* What is not known has no key. */
+static json_t *encode_reading(struct reading reading)
+{
+    return reading.valid ? json_real(reading.value) : NULL;
+}
+
 static json_t *encode_submit(const struct event *event)
 {
     const struct task_request *request = &event->submit.request;
-    return json_pack("{s:I, s:b, s:i, s:s*, s:b, s:s, s:s, s:I, s:I}", "uid", (json_int_t)event->submit.uid, "held",
-                     event->submit.held, "gpus", request->gpus, "policy",
-                     request->policy ? request->policy->name : NULL, "exclusive", request->exclusive, "sharing",
-                     sharing_name(request->sharing), "need", needs[request->need.kind], "need_bytes",
-                     (json_int_t)request->need.bytes, "time_limit_us", (json_int_t)request->time_limit_us);
+    const struct expectation *expect = &request->expect;
+    return json_pack(
+        "{s:I, s:b, s:i, s:s*, s:b, s:s, s:s, s:I, s:I, s:o*, s:o*, s:o*, s:o*}", "uid", (json_int_t)event->submit.uid,
+        "held", event->submit.held, "gpus", request->gpus, "policy", request->policy ? request->policy->name : NULL,
+        "exclusive", request->exclusive, "sharing", sharing_name(request->sharing), "need", needs[request->need.kind],
+        "need_bytes", (json_int_t)request->need.bytes, "time_limit_us", (json_int_t)request->time_limit_us, "smact",
+        encode_reading(expect->smact), "gract", encode_reading(expect->gract), "dram", encode_reading(expect->dram),
+        "expected_us", expect->time_us ? json_integer(expect->time_us) : NULL);
 }
 
 static json_t *encode_place(const struct event *event)
@@ -231,6 +240,30 @@ static int decode_gpus(const json_t *body, struct fault *fault, struct event *ev
     return 0;
 }
 
+static int get_share(const json_t *object, const char *key, struct fault *fault, struct reading *ret_reading)
+{
+    const json_t *value = json_object_get(object, key);
+    *ret_reading = READING_NONE;
+    if (!value)
+        return 0;
+    if (!json_is_number(value) || !(json_number_value(value) >= 0 && json_number_value(value) <= 1))
+        return fault_set(fault, EINVAL, "%s: no number from 0 to 1", key);
+    *ret_reading = reading_of(json_number_value(value));
+    return 0;
+}
+
+static int get_expectation(const json_t *object, struct fault *fault, struct expectation *ret_expect)
+{
+    int r = get_share(object, "smact", fault, &ret_expect->smact);
+    if (r == 0)
+        r = get_share(object, "gract", fault, &ret_expect->gract);
+    if (r == 0)
+        r = get_share(object, "dram", fault, &ret_expect->dram);
+    if (r == 0 && json_object_get(object, "expected_us"))
+        r = get_integer(object, "expected_us", 1, INT64_MAX, fault, &ret_expect->time_us);
+    return r;
+}
+
 static int decode_submit(const json_t *body, store_find_policy *find_policy, struct fault *fault, struct event *event)
 {
     struct task_request *request = &event->submit.request;
@@ -251,6 +284,8 @@ static int decode_submit(const json_t *body, store_find_policy *find_policy, str
         r = get_need(body, fault, &request->need);
     if (r == 0)
         r = get_integer(body, "time_limit_us", 0, INT64_MAX, fault, &request->time_limit_us);
+    if (r == 0)
+        r = get_expectation(body, fault, &request->expect);
     return r;
 }
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,12 +33,23 @@ static int parse_flag(const char *text, int64_t *ret)
     return -EINVAL;
 }
 
+static int parse_share(const char *text, int64_t *ret)
+{
+    double share;
+    int r = parse_double(text, 0, 1, &share);
+    if (r == 0)
+        *ret = llround(share * MILLION);
+    return r;
+}
+
 static int parse_number(const struct option_spec *spec, const char *text, int64_t *ret)
 {
     int r = 0;
     switch (spec->kind) {
     case OPTION_FLAG:
         return parse_flag(text, ret);
+    case OPTION_SHARE:
+        return parse_share(text, ret);
     case OPTION_SIZE:
         r = parse_size(text, ret);
         break;
@@ -57,9 +69,10 @@ static int number_fault(const struct option_spec *spec, const char *shown, const
         [OPTION_INTEGER] = "not a whole number",
         [OPTION_SIZE] = "not a size; write 512M, 12G or a number of MiB",
         [OPTION_DURATION] = "not a duration; write 90s, 30m, 2h, HH:MM:SS, D-HH:MM:SS or a number of minutes",
+        [OPTION_SHARE] = "not a number from 0 to 1",
     };
     char low[32], high[32];
-    if (r != -ERANGE)
+    if (r != -ERANGE || spec->kind == OPTION_SHARE)
         return fault_set(fault, EINVAL, "%s=%.80s: %s", shown, text, forms[spec->kind]);
     if (spec->kind == OPTION_INTEGER)
         return fault_set(fault, ERANGE, "%s=%.80s: must be from %" PRId64 " to %" PRId64, shown, text, spec->min,

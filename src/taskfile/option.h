@@ -11,6 +11,8 @@
 
 #include "base/fault.h"
 
+enum { MILLION = 1000000 };
+
 enum option_kind {
     OPTION_FLAG,     /* --hold, --hold=no */
     OPTION_TEXT,     /* `choices` are hints for completion */
@@ -19,6 +21,7 @@ enum option_kind {
     OPTION_INTEGER,  /* min..max */
     OPTION_SIZE,     /* base/units.h parse_size; bytes, min..max */
     OPTION_DURATION, /* base/units.h parse_duration; microseconds, min..max */
+    OPTION_SHARE,    /* 0 to 1, in `number` as millionths */
 };
 
 struct option_spec {
@@ -35,7 +38,7 @@ struct option_spec {
 
 struct option_value {
     bool set;
-    int64_t number; /* flag, integer, bytes, microseconds */
+    int64_t number; /* flag, integer, bytes, microseconds, millionths */
     char *text;     /* text, choice, file; on the heap */
 };
 

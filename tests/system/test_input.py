@@ -20,7 +20,8 @@ class Fields(House):
         "estimator": ["oracle", 5], "summary": ["text", 5, {}, {"name": "x"}, {"name": "x", "text": 5},
                                                {"name": "x", "text": "no summary at all"}, {"name": 5, "text": "x"}],
         "optimizer": [5], "precision": [5], "seq": [0, -1, "x"], "hold": ["no", 0], "output": [5, "x" * 5000],
-        "error": [5], "grace_s": [-1, "x", 1e9],
+        "error": [5], "grace_s": [-1, "x", 1e9], "smact": [-0.1, 1.1, "x"],
+        "expected_s": [0, -1, "x"],
     }
 
     def test_every_key_with_the_wrong_thing(self):

@@ -301,6 +301,36 @@ static void memory_is_seen_as_far_as_the_driver_tells(void **state)
     assert_int_equal(settles_after(0, false, false, false), 11);
 }
 
+static void a_task_alone_shows_what_it_asks_for(void **state)
+{
+    struct core *core = start(1);
+    const struct gpu_view *gpu = &core_view(core)->gpus[0];
+    struct task_request said = plain;
+    said.expect.smact = reading_of(0.9);
+    world_submit(core, 2, 1, said);
+    for (int t = 1; t <= 10; t++)
+        world_sample(core, t * S, 0, 8, 0.3, 0);
+    assert_float_equal(gpu->residents[0].expect.smact.value, 0.9, 1e-9); /* it may not have begun yet */
+    world_sample(core, 11 * S, 0, 8, 0.3, 0);
+    assert_float_equal(gpu->residents[0].expect.smact.value, 0.3, 1e-9);
+    world_sample(core, 12 * S, 0, 8, 0.6, 1); /* a stranger's, too */
+    assert_float_equal(gpu->residents[0].expect.smact.value, 0.3, 1e-9);
+    world_sample(core, 13 * S, 0, 8, 0.3, 0);
+    world_submit(core, 13 * S, 2, plain);
+    assert_int_equal(gpu->n_residents, 2);
+    for (int t = 14; t <= 90; t++)
+        world_sample(core, t * S, 0, 20, 0.7, 0);
+    assert_float_equal(gpu->residents[0].expect.smact.value, 0.33, 0.03);
+    assert_false(gpu->residents[1].expect.smact.valid);
+    world_exit(core, 90 * S + 1, 1, FAILURE_NONE);
+    world_sample(core, 91 * S, 0, 20, 0.4, 0);
+    world_sample(core, 92 * S, 0, 20, 0.4, 0);
+    assert_false(gpu->residents[0].expect.smact.valid); /* the mean is still that of both */
+    world_sample(core, 93 * S, 0, 20, 0.4, 0);
+    assert_float_equal(gpu->residents[0].expect.smact.value, 0.4, 1e-9);
+    core_destroy(core);
+}
+
 static void a_wait_is_told_once_for_each_reason(void **state)
 {
     struct core *core = start(1);
@@ -334,6 +364,7 @@ int main(void)
         cmocka_unit_test(done_tasks_can_be_forgotten_and_no_others),
         cmocka_unit_test(gpus_come_and_go_under_the_same_index),
         cmocka_unit_test(memory_is_seen_as_far_as_the_driver_tells),
+        cmocka_unit_test(a_task_alone_shows_what_it_asks_for),
         cmocka_unit_test(a_wait_is_told_once_for_each_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

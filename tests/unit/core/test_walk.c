@@ -54,6 +54,11 @@ static struct need any_need(struct walk *walk)
     return (struct need){(enum need_kind)draw(walk, 4), sizes[draw(walk, 6)]};
 }
 
+static struct reading any_reading(struct walk *walk, double most)
+{
+    return chance(walk, 10) ? READING_NONE : reading_of(most * (double)draw(walk, 101) / 100);
+}
+
 static void make_submit(struct walk *walk, struct event *event)
 {
     struct task_request *request = &event->submit.request;
@@ -65,12 +70,9 @@ static void make_submit(struct walk *walk, struct event *event)
     request->exclusive = chance(walk, 10);
     request->sharing = chance(walk, 50) ? SHARING_MPS : SHARING_STREAMS;
     request->need = any_need(walk);
+    request->expect.smact = any_reading(walk, 1);
+    request->expect.time_us = chance(walk, 50) ? (int64_t)draw(walk, 60) * SECOND_US : 0;
     request->time_limit_us = chance(walk, 20) ? (int64_t)draw(walk, 60) * SECOND_US : 0;
-}
-
-static struct reading any_reading(struct walk *walk, double most)
-{
-    return chance(walk, 10) ? READING_NONE : reading_of(most * (double)draw(walk, 101) / 100);
 }
 
 static void make_sample(struct walk *walk, struct event *event)

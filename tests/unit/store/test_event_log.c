@@ -33,6 +33,9 @@ static int check_events(void *context, const struct event *event, int64_t wall_u
         assert_int_equal(event->submit.request.need.kind, NEED_ESTIMATED);
         assert_int_equal(event->submit.request.need.bytes, 5 * GIB);
         assert_int_equal(event->submit.request.time_limit_us, 60000000);
+        assert_true(event->submit.request.expect.smact.valid && event->submit.request.expect.smact.value == 0.5);
+        assert_false(event->submit.request.expect.gract.valid || event->submit.request.expect.dram.valid);
+        assert_int_equal(event->submit.request.expect.time_us, 30000000);
         assert_string_equal(json_string_value(json_object_get(detail, "name")), "resnet");
         break;
     case EVENT_PLACE:

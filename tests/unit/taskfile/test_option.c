@@ -55,6 +55,9 @@ static void test_units(void **state)
     assert_int_equal(values[TASK_MEMORY].number, 6 * GIB);
     assert_int_equal(values[TASK_TIME].number, (((24 + 2) * 60 + 3) * 60 + 4) * SECOND_US);
     assert_int_equal(values[TASK_GRACE].number, 0);
+    assert_int_equal(TAKE("--smact=0.65", "--expect=2h"), 2);
+    assert_int_equal(values[TASK_SMACT].number, 650000);
+    assert_int_equal(values[TASK_EXPECT].number, 7200 * SECOND_US);
     assert_int_equal(TAKE("--memory=9000", "-t90"), 2);
     assert_int_equal(values[TASK_MEMORY].number, 9000 * MIB);
     assert_int_equal(values[TASK_TIME].number, 5400 * SECOND_US);
@@ -85,6 +88,9 @@ static void test_bad_numbers(void **state)
     assert_int_equal(TAKE("--memory=0"), -ERANGE);
     assert_int_equal(TAKE("--memory=lots"), -EINVAL);
     assert_has(fault.text, "not a size");
+    assert_int_equal(TAKE("--smact=65"), -EINVAL);
+    assert_has(fault.text, "from 0 to 1");
+    assert_int_equal(TAKE("--smact=-0.1"), -EINVAL);
     assert_int_equal(TAKE("--time=0"), -ERANGE);
     assert_int_equal(TAKE("--time=soon"), -EINVAL);
     assert_has(fault.text, "HH:MM:SS");
