@@ -15,6 +15,7 @@
     X(history)                                                                                                         \
     X(gpus)                                                                                                            \
     X(top)                                                                                                             \
+    X(record)                                                                                                          \
     X(estimate)                                                                                                        \
     X(simulate)                                                                                                        \
     X(info)                                                                                                            \

@@ -3,10 +3,8 @@
  * processes to tasks and feeds the core.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -15,21 +13,6 @@
 #include "exec/tree.h"
 
 /* ---- which GPUs ---- */
-
-static bool is_listed(const char *list, const struct gpu_info *gpu)
-{
-    if (!*list || strcmp(list, "all") == 0)
-        return true;
-    for (const char *at = list; *at;) {
-        size_t n = strcspn(at, ",");
-        bool is_index = strlen(gpu->index) == n && memcmp(at, gpu->index, n) == 0;
-        bool is_uuid = strlen(gpu->uuid) == n && memcmp(at, gpu->uuid, n) == 0;
-        if (is_index || is_uuid)
-            return true;
-        at += n + (at[n] == ',');
-    }
-    return false;
-}
 
 static struct gpu_identity identity_of(const struct gpu_info *gpu)
 {
@@ -58,12 +41,12 @@ static int tell_core(struct daemon *daemon)
     struct event event = daemon_event(daemon, EVENT_GPUS, 0);
     event.gpus.list = list;
     for (size_t i = 0; i < daemon->gpus->count; i++)
-        if (is_listed(daemon->config.gpus, &daemon->gpus->gpu[i]))
+        if (gpu_info_is_listed(&daemon->gpus->gpu[i], daemon->config.gpus))
             list[event.gpus.n++] = identity_of(&daemon->gpus->gpu[i]);
     int r = daemon_feed(daemon, &event, NULL);
     free(list);
     for (size_t i = 0; i < daemon->gpus->count; i++) {
-        bool managed = is_listed(daemon->config.gpus, &daemon->gpus->gpu[i]);
+        bool managed = gpu_info_is_listed(&daemon->gpus->gpu[i], daemon->config.gpus);
         daemon->gpu_states[i].view = managed ? view_of(daemon, daemon->gpus->gpu[i].uuid) : -1;
     }
     return r;
@@ -127,19 +110,6 @@ static void collect_roots(struct daemon *daemon, const struct gpu_view *gpu, str
     }
 }
 
-/* MPS's own processes are part of sharing, whoever's server it is; their clients are listed beside them. */
-static bool is_mps_server(pid_t pid)
-{
-    char path[64], name[16] = "";
-    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    ssize_t n = read(fd, name, sizeof name - 1);
-    close(fd);
-    return n > 0 && strncmp(name, "nvidia-cuda-mps", 15) == 0;
-}
-
 static bool add_foreign(struct gpu_state *state, const struct gpu_process *process)
 {
     if (state->n_foreign == state->foreign_room) {
@@ -179,7 +149,7 @@ static void attribute(struct daemon *daemon, struct gpu_state *state, struct cor
         int root = tree_find_root(process->pid, roots.pid, roots.count);
         if (root >= 0) {
             add_to_task(sample, roots.job[root]->id, process->used_bytes);
-        } else if (!is_mps_server(process->pid)) {
+        } else if (!gpu_process_is_mps_server(process->pid)) {
             add_foreign(state, process);
             foreign_compute += (process->kinds & ~(unsigned)GPU_PROCESS_GRAPHICS) != 0;
         }

@@ -78,6 +78,12 @@ void gpu_set_close(struct gpu_set *set);
 /* Shortens (or lengthens) what GPM means are taken over at least: for emulated GPUs, whose time may be compressed. */
 void gpu_set_gpm_interval(struct gpu_set *set, int64_t interval_min_us);
 
+/* The next look asks every energy counter, even one that is dear and therefore asked seldom: ends of a measurement. */
+void gpu_set_ask_energy(struct gpu_set *set);
+
+/* In a list of indices and UUIDs parted by commas? "" and "all" name every GPU. */
+bool gpu_info_is_listed(const struct gpu_info *info, const char *list);
+
 /*
  * From now on GPUs that have no GPM (before Hopper; MIG instances excepted) have their activity from one long-lived
  * `dcgmi dmon` that tells every period. `program` is a path or a name on PATH. It is started by the first look, and
@@ -99,7 +105,8 @@ enum gpu_process_kind { GPU_PROCESS_COMPUTE = 1, GPU_PROCESS_GRAPHICS = 2, GPU_P
 struct gpu_process {
     pid_t pid;
     struct reading used_bytes;
-    unsigned kinds; /* bits of enum gpu_process_kind: a process may have several kinds of context */
+    unsigned kinds;                /* bits of enum gpu_process_kind: a process may have several kinds of context */
+    struct reading sm_utilisation; /* 0..1 of the last second in which it had kernels; only of several without MPS */
 };
 
 /*
@@ -143,6 +150,12 @@ struct gpu_sample {
         size_t capacity;
     } processes;
 };
+
+/*
+ * MPS's own processes (by the name of the program) are part of sharing, whoever's server it is: their clients are
+ * listed beside them.
+ */
+bool gpu_process_is_mps_server(pid_t pid);
 
 /* Looks at GPU number `i` of the set. Takes no memory once the process lists have had their longest. */
 void gpu_set_sample(struct gpu_set *set, size_t i, struct gpu_sample *ret_sample);

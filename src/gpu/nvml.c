@@ -46,6 +46,7 @@ static const struct symbol optional[] = {
     SYMBOL(energy, "nvmlDeviceGetTotalEnergyConsumption"),
     SYMBOL(temperature, "nvmlDeviceGetTemperature"),
     SYMBOL(clock, "nvmlDeviceGetClockInfo"),
+    SYMBOL(process_utilization, "nvmlDeviceGetProcessUtilization"),
     SYMBOL(gpm_support, "nvmlGpmQueryDeviceSupport"),
     SYMBOL(gpm_sample_alloc, "nvmlGpmSampleAlloc"),
     SYMBOL(gpm_sample_free, "nvmlGpmSampleFree"),

@@ -44,6 +44,8 @@ struct nvml {
     nvml_processes_function *compute_processes;
     nvml_processes_function *graphics_processes;
     nvml_processes_function *mps_processes;
+    int (*process_utilization)(nvml_device, struct nvml_process_utilization *, unsigned *count,
+                               unsigned long long since_us);
 
     int (*gpm_support)(nvml_device, struct nvml_gpm_support *);
     int (*gpm_sample_alloc)(nvml_sample *);

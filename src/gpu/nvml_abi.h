@@ -75,6 +75,13 @@ struct nvml_process {
 enum { NVML_PROCESS_V1_SIZE = 16, NVML_PROCESS_V2_SIZE = 24, NVML_PROCESS_PROTECTED_SIZE = 32 };
 static_assert(sizeof(struct nvml_process) == NVML_PROCESS_V1_SIZE, "layout of nvmlProcessInfo_v1_t");
 
+struct nvml_process_utilization { /* nvmlProcessUtilizationSample_t: per cent, since the sample before */
+    uint32_t pid;
+    uint64_t time_us;
+    uint32_t sm, memory, encoder, decoder;
+};
+static_assert(sizeof(struct nvml_process_utilization) == 32, "layout of nvmlProcessUtilizationSample_t");
+
 enum nvml_gpm_metric_id { /* nvmlGpmMetricId_t; per cent, or MiB per second */
                           NVML_GPM_GRAPHICS_UTIL = 1,
                           NVML_GPM_SM_UTIL = 2,

@@ -1,10 +1,26 @@
 #include "gpu/processes.h"
 
+#include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ROOM_MIN = 32, ROOM_MAX = 65536 };
+
+bool gpu_process_is_mps_server(pid_t pid)
+{
+    char path[64], name[16] = "";
+
+    snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, name, sizeof(name) - 1);
+    close(fd);
+    return n > 0 && strncmp(name, "nvidia-cuda-mps", 15) == 0;
+}
 
 void process_room_fini(struct process_room *room)
 {

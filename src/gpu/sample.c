@@ -260,6 +260,8 @@ static void look_processes(struct look *look)
     if (look->info->mig_mode == GPU_MIG_ON && !look->info->is_mig)
         return;
     answered(look, processes_look(&look->source->nvml, look->device->handle, &look->source->room, look->sample));
+    process_time_look(&look->source->nvml, look->device->handle, &look->source->time_room,
+                      &look->device->process_time_us, look->sample);
 }
 
 /* A lost GPU may make every query slow, so the first that says so ends the look. */

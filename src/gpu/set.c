@@ -301,9 +301,31 @@ void gpu_set_close(struct gpu_set *set)
     nvml_unload(&source->nvml);
     dcgm_destroy(source->dcgm);
     process_room_fini(&source->room);
+    process_time_room_fini(&source->time_room);
     free(source->device);
     free(source->info);
     free(source);
+}
+
+bool gpu_info_is_listed(const struct gpu_info *info, const char *list)
+{
+    if (!*list || strcmp(list, "all") == 0)
+        return true;
+    for (const char *at = list; *at;) {
+        size_t n = strcspn(at, ",");
+        bool is_index = strlen(info->index) == n && memcmp(at, info->index, n) == 0;
+        bool is_uuid = strlen(info->uuid) == n && memcmp(at, info->uuid, n) == 0;
+        if (is_index || is_uuid)
+            return true;
+        at += n + (at[n] == ',');
+    }
+    return false;
+}
+
+void gpu_set_ask_energy(struct gpu_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        set->source->device[i].energy.ask_again_us = 0;
 }
 
 void gpu_set_gpm_interval(struct gpu_set *set, int64_t interval_min_us)

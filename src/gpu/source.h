@@ -6,6 +6,7 @@
 #include "gpu/gpm.h"
 #include "gpu/gpu.h"
 #include "gpu/nvml.h"
+#include "gpu/process_time.h"
 #include "gpu/processes.h"
 
 /* A total that NVML may restart (driver reload, reset) as one that never falls. */
@@ -28,6 +29,7 @@ struct gpu_device {
     int open_result;
     struct energy energy;
     struct gpm gpm;
+    unsigned long long process_time_us; /* the newest sample of process_time_look */
     bool in_dcgm;
 };
 
@@ -38,6 +40,7 @@ struct gpu_source {
     struct gpu_device *device; /* beside info */
     struct dcgm *dcgm;         /* NULL: not wanted */
     struct process_room room;
+    struct process_time_room time_room;
     struct nvml_gpm_metrics gpm_scratch;
 };
 

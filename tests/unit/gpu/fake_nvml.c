@@ -207,6 +207,26 @@ int nvmlDeviceGetMPSComputeRunningProcesses_v3(device gpu, unsigned *count, void
     return list(gpu, &gpu->mps, STRIDE, count, infos);
 }
 
+int nvmlDeviceGetProcessUtilization(device gpu, struct nvml_process_utilization *samples, unsigned *count,
+                                    unsigned long long since_us)
+{
+    unsigned room = samples ? *count : 0;
+
+    gpu->time_asked++;
+    *count = 0;
+    for (unsigned i = 0; i < 8 && gpu->time[i].pid; i++) {
+        if (gpu->time[i].time_us <= since_us)
+            continue;
+        if (*count < room)
+            samples[*count] = (struct nvml_process_utilization){
+                .pid = gpu->time[i].pid, .time_us = gpu->time[i].time_us, .sm = gpu->time[i].sm};
+        ++*count;
+    }
+    if (*count == 0)
+        return NVML_NOT_FOUND;
+    return *count > room ? NVML_INSUFFICIENT_SIZE : gpu->result;
+}
+
 int nvmlDeviceGetMemoryInfo_v2(device gpu, struct nvml_memory_v2 *memory)
 {
     if (memory->version != (sizeof(*memory) | 2U << 24))

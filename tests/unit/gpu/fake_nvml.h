@@ -28,6 +28,12 @@ struct fake_gpu {
     unsigned energy_cost_us; /* processor time that the energy counter takes */
     unsigned energy_asked;
     struct fake_processes compute, graphics, mps;
+    struct {
+        uint32_t pid;
+        uint64_t time_us;
+        uint32_t sm;
+    } time[8]; /* of processes; as many as have a pid */
+    unsigned time_asked;
 
     bool gpm;
     int gpm_result;

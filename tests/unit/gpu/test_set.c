@@ -124,6 +124,75 @@ static void test_init_failures(void **state)
     world_end(&w);
 }
 
+static void test_time_of_processes(void **state)
+{
+    struct world w = world_of("FAKE_NVML_NEW");
+    struct fake_gpu *gpu = &w.nvml->gpu[0];
+    const uint64_t t = 1000 * SECOND_US;
+
+    gpu->compute = (struct fake_processes){.count = 1, .item = {{100, GIB}, {200, GIB}, {300, GIB}}};
+    gpu->time[0] = (__typeof__(gpu->time[0])){100, t - 5 * SECOND_US, 99};
+    gpu->time[1] = (__typeof__(gpu->time[0])){100, t, 60};
+    gpu->time[2] = (__typeof__(gpu->time[0])){100, t - SECOND_US / 2, 20};
+    gpu->time[3] = (__typeof__(gpu->time[0])){200, t, 30};
+    gpu->time[4] = (__typeof__(gpu->time[0])){200, t, 130};
+    world_open(&w);
+    look(&w, 0);
+    assert_int_equal(gpu->time_asked, 0);
+    assert_false(w.sample.processes.item[0].sm_utilisation.valid);
+    gpu->compute.count = 3;
+    look(&w, 0);
+    assert_reading(w.sample.processes.item[0].sm_utilisation, 0.4);
+    assert_reading(w.sample.processes.item[1].sm_utilisation, 0.3);
+    assert_reading(w.sample.processes.item[2].sm_utilisation, 0);
+    unsigned asked = gpu->time_asked;
+    gpu->mps = (struct fake_processes){.count = 1, .item = {{400, GIB}}};
+    look(&w, 0);
+    assert_int_equal(gpu->time_asked, asked);
+    assert_false(w.sample.processes.item[0].sm_utilisation.valid);
+    world_end(&w);
+}
+
+static void test_the_driver_tells_no_time_of_processes(void **state)
+{
+    struct world w = world_of("FAKE_NVML_NEW");
+
+    w.nvml->gpu[0].compute = (struct fake_processes){.count = 2, .item = {{100, GIB}, {200, GIB}}};
+    world_open(&w);
+    look(&w, 0);
+    assert_int_equal(w.sample.health, GPU_HEALTH_OK);
+    assert_int_equal(w.sample.processes.count, 2);
+    assert_false(w.sample.processes.item[0].sm_utilisation.valid);
+    world_end(&w);
+}
+
+static void test_a_list_of_gpus(void **state)
+{
+    struct gpu_info info = {.uuid = "GPU-0", .index = "1:0"};
+
+    assert_true(gpu_info_is_listed(&info, ""));
+    assert_true(gpu_info_is_listed(&info, "all"));
+    assert_true(gpu_info_is_listed(&info, "0,1:0"));
+    assert_true(gpu_info_is_listed(&info, "GPU-1,GPU-0"));
+    assert_false(gpu_info_is_listed(&info, "1,GPU-01"));
+}
+
+static void test_a_dear_energy_counter_is_asked_when_it_matters(void **state)
+{
+    struct world w = world_of("FAKE_NVML_NEW");
+    struct fake_gpu *gpu = &w.nvml->gpu[0];
+
+    gpu->energy_cost_us = 2000;
+    world_open(&w);
+    look(&w, 0);
+    look(&w, 0);
+    assert_int_equal(gpu->energy_asked, 1);
+    gpu_set_ask_energy(w.set);
+    look(&w, 0);
+    assert_int_equal(gpu->energy_asked, 2);
+    world_end(&w);
+}
+
 static void test_no_devices_is_an_answer(void **state)
 {
     struct world w = world_of("FAKE_NVML_NEW");
@@ -571,6 +640,10 @@ int main(void)
         cmocka_unit_test(test_a_library_that_is_not_nvml),
         cmocka_unit_test(test_init_failures),
         cmocka_unit_test(test_no_devices_is_an_answer),
+        cmocka_unit_test(test_time_of_processes),
+        cmocka_unit_test(test_the_driver_tells_no_time_of_processes),
+        cmocka_unit_test(test_a_list_of_gpus),
+        cmocka_unit_test(test_a_dear_energy_counter_is_asked_when_it_matters),
         cmocka_unit_test(test_identity),
         cmocka_unit_test(test_a_card_that_cannot_be_opened_is_listed),
         cmocka_unit_test(test_values),

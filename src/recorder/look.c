@@ -1,0 +1,154 @@
+#include "recorder/look.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "exec/tree.h"
+
+static int choose(struct looker *looker, const char *list, struct recording *recording, struct fault *fault)
+{
+    size_t count = looker->set->count;
+
+    recording->gpu = calloc(count, sizeof(*recording->gpu));
+    looker->index = calloc(count, sizeof(*looker->index));
+    if (!recording->gpu || !looker->index)
+        return fault_set(fault, ENOMEM, "out of memory");
+    for (size_t i = 0; i < count; i++) {
+        if (!gpu_info_is_listed(&looker->set->gpu[i], list))
+            continue;
+        recording->gpu[recording->n_gpus].info = looker->set->gpu[i];
+        looker->index[recording->n_gpus++] = i;
+    }
+    if (recording->n_gpus == 0)
+        return fault_set(fault, EINVAL, "--gpus=%s: no such GPU; there are %zu", list, count);
+    return 0;
+}
+
+static void print_header(FILE *csv)
+{
+    fputs("time_s,gpu,uuid,health,mem_used_mib,command_mem_mib,utilisation,smact,command_smact,smocc,gract,dram_active,"
+          "tensor_active,fp64_active,fp32_active,fp16_active,pcie_tx_mib_per_s,pcie_rx_mib_per_s,nvlink_tx_mib_per_s,"
+          "nvlink_rx_mib_per_s,power_w,energy_j,command_energy_j,temperature_c,sm_clock_mhz,command_processes,"
+          "other_processes\n",
+          csv);
+}
+
+int looker_open(struct looker *looker, const struct recorder_settings *settings, struct recording *recording,
+                struct fault *fault)
+{
+    struct fault why = {0};
+    int r = gpu_set_open(settings->nvml_library, &why, &looker->set);
+
+    looker->recording = recording;
+    looker->csv = settings->csv;
+    if (looker->csv)
+        print_header(looker->csv);
+    if (r != 0) {
+        snprintf(recording->why_no_gpus, sizeof(recording->why_no_gpus), "%.255s", why.text);
+        return 0;
+    }
+    if (gpu_set_use_dcgmi(looker->set, "dcgmi", settings->period_us) < 0)
+        return fault_set(fault, ENOMEM, "out of memory");
+    return choose(looker, settings->gpus, recording, fault);
+}
+
+/* ---- one look ---- */
+
+static void add_reading(struct reading *sum, struct reading value)
+{
+    sum->valid &= value.valid;
+    sum->value += value.value;
+}
+
+static struct presence presence_of(const struct gpu_sample *sample, pid_t root)
+{
+    struct presence there = {
+        .our_memory_bytes = reading_of(0), .our_sm_utilisation = reading_of(0), .other_sm_utilisation = reading_of(0)};
+
+    if (!sample->processes.valid)
+        return (struct presence){0};
+    for (size_t i = 0; i < sample->processes.count; i++) {
+        const struct gpu_process *process = &sample->processes.item[i];
+        bool is_ours = root && tree_find_root(process->pid, &root, 1) == 0;
+        bool computes = (process->kinds & ~(unsigned)GPU_PROCESS_GRAPHICS) != 0;
+        if (is_ours)
+            add_reading(&there.our_memory_bytes, process->used_bytes);
+        if (!computes || (!is_ours && gpu_process_is_mps_server(process->pid)))
+            continue;
+        there.is_mps |= (process->kinds & GPU_PROCESS_MPS) != 0;
+        *(is_ours ? &there.ours : &there.others) += 1;
+        add_reading(is_ours ? &there.our_sm_utilisation : &there.other_sm_utilisation, process->sm_utilisation);
+    }
+    return there;
+}
+
+static void print_value(FILE *csv, struct reading value, double unit)
+{
+    if (value.valid)
+        fprintf(csv, ",%.6g", value.value / unit);
+    else
+        fputc(',', csv);
+}
+
+static void print_line(FILE *csv, double time_s, const struct recorded_gpu *gpu, const struct gpu_sample *sample,
+                       const struct presence *there)
+{
+    static const char *const healths[] = {"ok", "lost", "gone", "silent"};
+    const struct reading fractions[] = {sample->smocc,         sample->gract,       sample->dram_active,
+                                        sample->tensor_active, sample->fp64_active, sample->fp32_active,
+                                        sample->fp16_active};
+    const struct reading rates[] = {sample->pcie_tx_bytes_per_s, sample->pcie_rx_bytes_per_s,
+                                    sample->nvlink_tx_bytes_per_s, sample->nvlink_rx_bytes_per_s};
+    struct reading our_smact = sample->smact;
+
+    our_smact.value *= gpu->tally.weight;
+    fprintf(csv, "%.3f,%s,%s,%s", time_s, gpu->info.index, gpu->info.uuid, healths[sample->health]);
+    print_value(csv, sample->mem_used_bytes, (double)MIB);
+    print_value(csv, there->our_memory_bytes, (double)MIB);
+    print_value(csv, sample->utilisation, 1);
+    print_value(csv, sample->smact, 1);
+    print_value(csv, our_smact, 1);
+    for (size_t i = 0; i < sizeof(fractions) / sizeof(fractions[0]); i++)
+        print_value(csv, fractions[i], 1);
+    for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++)
+        print_value(csv, rates[i], (double)MIB);
+    print_value(csv, sample->power_w, 1);
+    fprintf(csv, ",%.3f,%.3f", gpu->tally.energy_j, gpu->tally.our_energy_j);
+    print_value(csv, sample->temperature_c, 1);
+    print_value(csv, sample->sm_clock_mhz, 1);
+    fprintf(csv, ",%u,%u\n", there->ours, there->others);
+}
+
+void looker_look(struct looker *looker, pid_t root)
+{
+    struct recording *recording = looker->recording;
+
+    for (size_t i = 0; i < recording->n_gpus; i++) {
+        struct recorded_gpu *gpu = &recording->gpu[i];
+        gpu_set_sample(looker->set, looker->index[i], &looker->sample);
+        struct presence there = presence_of(&looker->sample, root);
+        if (!looker->began_us)
+            looker->began_us = looker->sample.at_us;
+        tally_take(&gpu->tally, &looker->sample, &there);
+        if (looker->csv)
+            print_line(looker->csv, (double)(looker->sample.at_us - looker->began_us) / (double)SECOND_US, gpu,
+                       &looker->sample, &there);
+    }
+    recording->looks++;
+}
+
+void looker_ask_energy(struct looker *looker)
+{
+    if (looker->set)
+        gpu_set_ask_energy(looker->set);
+}
+
+void looker_close(struct looker *looker)
+{
+    gpu_sample_fini(&looker->sample);
+    gpu_set_close(looker->set);
+    free(looker->index);
+}

@@ -1,0 +1,188 @@
+#include "recorder/recorder.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "recorder/look.h"
+
+/* The command while it runs. */
+struct child {
+    pid_t pid;
+    int pidfd, signals;
+    sigset_t mask_before;
+};
+
+static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+
+/* Orphans among its descendants become ours, so that they are still found to be the command's. */
+static int watch_signals(struct child *child, struct fault *fault)
+{
+    sigset_t mask;
+
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    sigemptyset(&mask);
+    for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
+        sigaddset(&mask, passed_on[i]);
+    sigprocmask(SIG_BLOCK, &mask, &child->mask_before);
+    child->signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+    return child->signals < 0 ? fault_set(fault, errno, "no signalfd: %s", strerror(errno)) : 0;
+}
+
+/* Between fork and exec. The parent learns of a failed exec by what comes through the pipe. */
+static void become(const struct child *child, char *const *words, int failed)
+{
+    sigprocmask(SIG_SETMASK, &child->mask_before, NULL);
+    execvp(words[0], words);
+    int errnum = errno;
+    ssize_t n = write(failed, &errnum, sizeof(errnum));
+    _exit(n == sizeof(errnum) ? 127 : 126);
+}
+
+static int spawn(struct child *child, char *const *words, struct fault *fault)
+{
+    int ends[2], errnum = 0;
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return fault_set(fault, errno, "no pipe: %s", strerror(errno));
+    fflush(NULL);
+    child->pid = fork();
+    if (child->pid == 0)
+        become(child, words, ends[1]);
+    if (child->pid < 0)
+        errnum = errno;
+    close(ends[1]);
+    if (child->pid > 0 && read(ends[0], &errnum, sizeof(errnum)) == (ssize_t)sizeof(errnum))
+        waitpid(child->pid, NULL, 0);
+    close(ends[0]);
+    if (errnum)
+        return fault_set(fault, errnum, "%s: %s", words[0], strerror(errnum));
+    child->pidfd = pidfd_open(child->pid, 0);
+    return child->pidfd < 0 ? fault_set(fault, errno, "no pidfd: %s", strerror(errno)) : 0;
+}
+
+/* What the terminal sends goes to its whole process group anyway. */
+static void pass_signals(const struct child *child)
+{
+    struct signalfd_siginfo signal;
+
+    while (read(child->signals, &signal, sizeof(signal)) == (ssize_t)sizeof(signal))
+        if (signal.ssi_code != SI_KERNEL)
+            kill(child->pid, (int)signal.ssi_signo);
+}
+
+/* True when the command has ended by then. */
+static bool wait_until(const struct child *child, int64_t until_us)
+{
+    for (;;) {
+        struct pollfd fds[] = {{.fd = child->pidfd, .events = POLLIN}, {.fd = child->signals, .events = POLLIN}};
+        int64_t left_us = until_us - clock_monotonic_us();
+        if (left_us < 0)
+            left_us = 0;
+        struct timespec left = {left_us / SECOND_US, left_us % SECOND_US * 1000};
+        int n = ppoll(fds, 2, until_us == INT64_MAX ? NULL : &left, NULL);
+        if (n == 0)
+            return false;
+        if (fds[1].revents)
+            pass_signals(child);
+        if (fds[0].revents)
+            return true;
+    }
+}
+
+static double seconds_of(struct timeval time)
+{
+    return (double)time.tv_sec + (double)time.tv_usec / (double)SECOND_US;
+}
+
+static double own_cpu_s(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
+}
+
+static void watch(const struct child *child, struct looker *looker, int64_t period_us)
+{
+    int64_t next_us = clock_monotonic_us() + period_us;
+
+    if (!looker->set)
+        period_us = 0;
+    while (!wait_until(child, period_us ? next_us : INT64_MAX)) {
+        looker_look(looker, getpid());
+        int64_t now_us = clock_monotonic_us();
+        for (next_us += period_us; next_us <= now_us; next_us += period_us)
+            looker->recording->late_looks++;
+    }
+    looker_ask_energy(looker);
+    looker_look(looker, getpid());
+}
+
+static void reap(const struct child *child, struct recording *recording)
+{
+    struct rusage usage = {0};
+    int status = 0;
+
+    while (wait4(child->pid, &status, 0, &usage) < 0 && errno == EINTR)
+        ;
+    recording->exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    recording->user_s = seconds_of(usage.ru_utime);
+    recording->system_s = seconds_of(usage.ru_stime);
+    recording->host_peak_bytes = usage.ru_maxrss * KIB;
+}
+
+static int record(const struct recorder_settings *settings, struct child *child, struct looker *looker,
+                  struct fault *fault)
+{
+    struct recording *recording = looker->recording;
+    int r = watch_signals(child, fault);
+
+    looker_ask_energy(looker);
+    looker_look(looker, 0);
+    double cpu_before_s = own_cpu_s();
+    int64_t began_us = clock_monotonic_us();
+    if (r == 0)
+        r = spawn(child, settings->words, fault);
+    if (r < 0)
+        return r;
+    watch(child, looker, settings->period_us);
+    recording->elapsed_s = (double)(clock_monotonic_us() - began_us) / (double)SECOND_US;
+    recording->own_cpu_s = own_cpu_s() - cpu_before_s;
+    reap(child, recording);
+    return 0;
+}
+
+int recorder_run(const struct recorder_settings *settings, struct fault *fault, struct recording *ret_recording)
+{
+    struct child child = {.pidfd = -1, .signals = -1};
+    struct looker looker = {0};
+
+    *ret_recording = (struct recording){0};
+    int r = looker_open(&looker, settings, ret_recording, fault);
+    if (r == 0)
+        r = record(settings, &child, &looker, fault);
+    looker_close(&looker);
+    if (child.pidfd >= 0)
+        close(child.pidfd);
+    if (child.signals >= 0)
+        close(child.signals);
+    if (r < 0)
+        recording_fini(ret_recording);
+    return r;
+}
+
+void recording_fini(struct recording *recording)
+{
+    free(recording->gpu);
+    *recording = (struct recording){0};
+}

@@ -1,0 +1,96 @@
+#include "recorder/tally.h"
+
+#include <math.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "gpu/share.h"
+
+#define GROWTH_LEAST_BYTES (100 * MIB)
+
+struct reading mean_value(const struct mean *mean)
+{
+    return mean->span_s > 0 ? reading_of(mean->sum / mean->span_s) : READING_NONE;
+}
+
+static void mean_add(struct mean *mean, struct reading value, double factor, double span_s)
+{
+    if (!value.valid)
+        return;
+    mean->sum += value.value * factor * span_s;
+    mean->span_s += span_s;
+}
+
+static void raise(struct reading *peak, struct reading now)
+{
+    if (now.valid)
+        *peak = reading_of(fmax(now.value, reading_or(*peak, 0)));
+}
+
+static void note_idle_power(struct tally *tally, const struct gpu_sample *sample, bool is_empty)
+{
+    if (!sample->power_w.valid || (tally->idle_was_empty && !is_empty))
+        return;
+    if (!tally->idle_w.valid || (is_empty && !tally->idle_was_empty) || sample->power_w.value < tally->idle_w.value)
+        tally->idle_w = sample->power_w;
+    tally->idle_was_empty = is_empty;
+}
+
+/* The command's part of what was done since the last look. One that has just gone has the part it had. */
+static void weigh(struct tally *tally, const struct presence *presence)
+{
+    struct gpu_holder holders[2] = {
+        {.processes = presence->ours, .is_mps = presence->is_mps, .sm_utilisation = presence->our_sm_utilisation},
+        {.processes = presence->others, .is_mps = presence->is_mps, .sm_utilisation = presence->other_sm_utilisation},
+    };
+    if (presence->ours == 0 && presence->others == 0)
+        return;
+    tally->is_estimated |= share_weigh(holders, 2);
+    tally->weight = holders[0].weight;
+    tally->holders = (presence->ours > 0) + (size_t)presence->others;
+}
+
+static void add_span(struct tally *tally, const struct gpu_sample *sample)
+{
+    double span_s = (double)(sample->at_us - tally->at_us) / (double)SECOND_US;
+
+    mean_add(&tally->smact, sample->smact, 1, span_s);
+    mean_add(&tally->our_smact, sample->smact, tally->weight, span_s);
+    mean_add(&tally->smocc, sample->smocc, 1, span_s);
+    mean_add(&tally->dram_active, sample->dram_active, 1, span_s);
+    mean_add(&tally->power_w, sample->power_w, 1, span_s);
+    if (!sample->energy_j.valid || !tally->last_energy_j.valid)
+        return;
+    double drawn_j = sample->energy_j.value - tally->last_energy_j.value;
+    tally->energy_j += drawn_j;
+    if (tally->weight > 0)
+        tally->our_energy_j +=
+            share_energy_j(tally->weight, tally->holders, drawn_j, reading_or(tally->idle_w, 0) * span_s);
+}
+
+static bool has_grown(const struct tally *tally, const struct gpu_sample *sample)
+{
+    return sample->mem_used_bytes.valid && tally->first_used_bytes.valid &&
+           sample->mem_used_bytes.value - tally->first_used_bytes.value > (double)GROWTH_LEAST_BYTES;
+}
+
+void tally_take(struct tally *tally, const struct gpu_sample *sample, const struct presence *presence)
+{
+    bool is_empty = sample->processes.valid && sample->processes.count == 0;
+
+    note_idle_power(tally, sample, is_empty);
+    tally->lists_nobody |= !sample->processes.valid && sample->health == GPU_HEALTH_OK;
+    tally->used |= presence->ours > 0;
+    tally->with_others |= presence->ours > 0 && presence->others > 0;
+    if (!tally->at_us)
+        tally->first_used_bytes = sample->mem_used_bytes;
+    tally->has_grown |= has_grown(tally, sample);
+    raise(&tally->our_peak_bytes, presence->our_memory_bytes);
+    raise(&tally->peak_bytes, sample->mem_used_bytes);
+    weigh(tally, presence);
+    if (tally->at_us)
+        add_span(tally, sample);
+    tally->at_us = sample->at_us;
+    if (sample->energy_j.valid)
+        tally->last_energy_j = sample->energy_j;
+}

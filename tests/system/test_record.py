@@ -1,0 +1,111 @@
+"""`colloc record`: a command measured without a daemon."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import unittest
+
+from house import House, program, read, until
+
+
+class Record(House):
+    gpus = "H200,H200"
+
+    def start(self, **settings):
+        """No daemon here."""
+
+    def train(self, mib=4000, seconds=100, options=""):
+        return ["colloc-pretend-train", f"--memory-mib={mib}", f"--seconds={seconds}", "--ramp-seconds=5", *options.split()]
+
+    def record(self, *words, code=0, options=()):
+        """The summary as JSON."""
+        path = os.path.join(self.work, "summary")
+        done = self.colloc("record", "--interval=20ms", "--json", f"--summary={path}", *options, "--", *words, code=code)
+        return done, json.loads(read(path))
+
+    def test_a_training_alone(self):
+        csv_path = os.path.join(self.work, "looks.csv")
+        done, summary = self.record(*self.train(options="--smact=0.6 --epochs=2"), options=[f"--output={csv_path}"])
+        self.assertIn("Epoch 2/2", done.stdout)
+        gpu, other = summary["gpus"]
+        self.assertTrue(gpu["used"] and not gpu["with_others"] and not other["used"])
+        self.assertEqual(gpu["command_mem_peak_mib"], 4000)
+        self.assertAlmostEqual(gpu["smact"], 0.6, delta=0.06)
+        self.assertAlmostEqual(gpu["command_energy_j"] / gpu["energy_j"], 1, delta=0.06)
+        self.assertEqual(other["command_energy_j"], 0)
+        self.assertGreater(summary["elapsed_s"], 0.9)
+        with open(csv_path, encoding="utf-8") as file:
+            looks = list(csv.DictReader(file))
+        self.assertEqual(len(looks), 2 * summary["looks"])
+        self.assertEqual(max(float(look["command_mem_mib"]) for look in looks), 4000)
+        self.assertEqual(looks[0]["smact"], "")
+
+    def test_beside_another_the_parts_are_told_apart(self):
+        other = subprocess.Popen(self.train(3000, 1e6, "--smact=0.2"), env=self.env, cwd=self.work,
+                                 stdout=subprocess.DEVNULL)
+        self.addCleanup(lambda: (other.kill(), other.wait()))
+        until(lambda: "streams" in subprocess.run([program("emulator"), "show"], env=self.env, capture_output=True,
+                                                  text=True, check=True).stdout)
+        _, summary = self.record(*self.train(options="--smact=0.6"))
+        gpu = summary["gpus"][0]
+        self.assertTrue(gpu["with_others"] and not gpu["estimated"])
+        self.assertEqual(gpu["command_mem_peak_mib"], 4000)
+        self.assertGreaterEqual(gpu["mem_peak_mib"], 7000)
+        self.assertLess(gpu["command_smact"], gpu["smact"])
+        self.assertLess(gpu["command_energy_j"], gpu["energy_j"])
+        self.assertGreater(gpu["command_energy_j"], 0.3 * gpu["energy_j"])
+
+    def test_an_orphan_of_the_command_is_still_its_own(self):
+        script = f"mkfifo told; ({' '.join(self.train(options='--epochs=2'))} >told &); cat told"
+        done, summary = self.record("sh", "-c", script)
+        self.assertIn("Epoch 2/2", done.stdout)
+        self.assertTrue(summary["gpus"][0]["used"])
+
+    def test_the_exit_status_is_the_commands(self):
+        for words, code in ((["sh", "-c", "exit 7"], 7), (["sh", "-c", "kill -9 $$"], 137)):
+            _, summary = self.record(*words, code=code)
+            self.assertEqual(summary["exit_code"], code)
+        self.assertIn("nowhere: No such file", self.colloc("record", "nowhere", code=127).stderr)
+        self.assertIn("Permission denied", self.colloc("record", self.write("plain", "x"), code=126).stderr)
+        self.assertIn("no such GPU", self.colloc("record", "--gpus=9", "true", code=125).stderr)
+        self.assertIn("/nowhere/x", self.colloc("record", "-o", "/nowhere/x", "true", code=125).stderr)
+
+    def test_words_behind_the_command_are_its_own(self):
+        self.assertEqual(self.colloc("record", "echo", "--json", "-o", "x").stdout, "--json -o x\n")
+
+    def test_signals_are_passed_on(self):
+        script = "trap 'echo got it; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
+        with subprocess.Popen([program("colloc"), "record", "sh", "-c", script], env=self.env, cwd=self.work, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            self.assertEqual(process.stdout.readline(), "ready\n")
+            process.send_signal(signal.SIGTERM)
+            out, words = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, out), (5, "got it\n"))
+        self.assertIn("exit 5", words)
+
+    def test_without_gpus(self):
+        done = self.colloc("record", "echo", "hello", LD_LIBRARY_PATH="/nowhere")
+        self.assertEqual(done.stdout, "hello\n")
+        self.assertIn("GPUs      none: no NVIDIA management library", done.stderr)
+
+    def test_for_people(self):
+        done = self.colloc("record", "--interval=50ms", *self.train(options="--smact=0.6"))
+        for words in ("peak memory 3.9 GiB", "mean SMACT", "of it the command's", "Looks "):
+            self.assertIn(words, done.stderr)
+
+    def test_a_driver_that_lists_no_processes(self):
+        self.emulator("set", "0", "processes=off")
+        done = self.colloc("record", "--interval=50ms", *self.train())
+        self.assertIn("(of the whole GPU)", done.stderr)
+        self.assertIn("does not list the command's processes", done.stderr)
+
+    def test_a_gpu_that_vanishes(self):
+        script = f"colloc-emulator set 0 lost=on; {' '.join(self.train())}; true"
+        _, summary = self.record("sh", "-c", script)
+        self.assertEqual(summary["exit_code"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
