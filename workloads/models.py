@@ -1,40 +1,130 @@
-"""The trainings of our collocation measurements, on synthetic data: what each is called, and one training step of it.
+"""The trainings of our collocation studies: what each is called, and one training step of it.
 
-small        ResNet-18 in CIFAR form, 32x32, batch 128          large        ResNet-152, 224x224, batch 32
-medium       ResNet-50, 64x64, batch 128                         decoder      GPT-2 small, 512 tokens, batch 8
-recommender  DLRM-like: 26 embedding tables, small MLPs          encoder      BERT base, 128 tokens, batch 32
+resnet26      ResNet-26, 32x32, batch 128               resnet152    ResNet-152, 224x224, batch 32
+resnet50      ResNet-50, 64x64, batch 128               cait         CaiT-XXS24, 224x224, batch 32
+efficientnet  EfficientNetV2-S, 64x64, batch 128        recommender  DLRM-like: 26 embedding tables, small MLPs, batch 4096
+decoder       GPT-2 small, 512 tokens, batch 8          encoder      BERT base, 128 tokens, batch 32
+resnet18      ResNet-18 in CIFAR form, 32x32, batch 128
+digits        two convolutions, 28x28, batch 64         heavy        ResNet-50, 224x224, batch 128
 
+"small", "medium" and "large" are the three that the collocation paper (EuroMLSys'24) names so: resnet26, resnet50 and resnet152.
 fp32 as PyTorch does it by default (convolutions in TF32), SGD with momentum, AdamW for the transformers.
 """
+import contextlib
+from dataclasses import dataclass
+from typing import Callable
+
 import torch
 from torch import nn
 
+SIZES = {"small": "resnet26", "medium": "resnet50", "large": "resnet152"}
 
-def vision(name, side, batch, classes):
+
+@dataclass
+class Images:
+    """Batches of images and class numbers."""
+
+    batch: int
+    side: int
+    classes: int
+    channels: int = 3
+
+    def synthetic(self):
+        return torch.randn(self.batch, self.channels, self.side, self.side), torch.randint(0, self.classes, (self.batch,))
+
+
+@dataclass
+class Tokens:
+    """Batches of token sequences, which are their own targets."""
+
+    batch: int
+    length: int
+    vocabulary: int
+
+    def synthetic(self):
+        words = torch.randint(0, self.vocabulary, (self.batch, self.length))
+        return words, words
+
+
+@dataclass
+class Clicks:
+    """Batches of (13 numbers, 26 categories) and whether there was a click, as Criteo's logs have them."""
+
+    batch: int
+    rows: int
+
+    def synthetic(self):
+        return torch.randn(self.batch, 13), torch.randint(0, self.rows, (self.batch, 26)), torch.rand(self.batch).round()
+
+
+@dataclass
+class Training:
+    data: object
+    build: Callable
+    optimizer: Callable
+    loss: Callable  # of the model's output and the last tensor of a batch
+
+
+def sgd(model):
+    return torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+
+
+def sgd_for_sparse(model):
+    return torch.optim.SGD(model.parameters(), lr=0.01)
+
+
+def adamw(model):
+    return torch.optim.AdamW(model.parameters(), lr=1e-4)
+
+
+def by_torchvision(name, data):
+    def build():
+        import torchvision
+
+        return getattr(torchvision.models, name)(num_classes=data.classes)
+
+    return Training(data, build, sgd, nn.functional.cross_entropy)
+
+
+def by_timm(name, data):
+    def build():
+        import timm
+
+        return timm.create_model(name, num_classes=data.classes)
+
+    return Training(data, build, sgd, nn.functional.cross_entropy)
+
+
+def cifar_resnet18():
+    """As CIFAR variants have it: no early reduction."""
     import torchvision
 
-    model = getattr(torchvision.models, name)(num_classes=classes)
-    if side == 32:  # as CIFAR variants have it: no early reduction
-        model.conv1 = nn.Conv2d(3, 64, 3, padding=1, bias=False)
-        model.maxpool = nn.Identity()
-    images, labels = torch.randn(batch, 3, side, side), torch.randint(0, classes, (batch,))
-    return model, (images,), lambda output, target: nn.functional.cross_entropy(output, target), labels
+    model = torchvision.models.resnet18(num_classes=10)
+    model.conv1 = nn.Conv2d(3, 64, 3, padding=1, bias=False)
+    model.maxpool = nn.Identity()
+    return model
 
 
-def decoder(batch, tokens):
+def digits():
+    return nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.25), nn.Flatten(),
+                         nn.Linear(9216, 128), nn.ReLU(), nn.Dropout(0.5), nn.Linear(128, 10))
+
+
+def gpt2():
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    model = GPT2LMHeadModel(GPT2Config())
-    words = torch.randint(0, 50257, (batch, tokens))
-    return model, (words,), lambda output, target: output.loss, words
+    return GPT2LMHeadModel(GPT2Config())
 
 
-def encoder(batch, tokens):
+def bert():
     from transformers import BertConfig, BertForMaskedLM
 
-    model = BertForMaskedLM(BertConfig())
-    words = torch.randint(0, 30522, (batch, tokens))
-    return model, (words,), lambda output, target: output.loss, words
+    return BertForMaskedLM(BertConfig())
+
+
+def language_loss(output, words):
+    """Each word against what the model said at its place; that it is not shifted by one costs the same."""
+    return nn.functional.cross_entropy(output.logits.flatten(0, 1), words.flatten())
 
 
 class Recommender(nn.Module):
@@ -49,36 +139,50 @@ class Recommender(nn.Module):
         return self.top(torch.cat([self.bottom(dense), *looked_up], dim=1)).squeeze(1)
 
 
-def recommender(batch):
-    dense, sparse = torch.randn(batch, 13), torch.randint(0, 1_000_000, (batch, 26))
-    return Recommender(), (dense, sparse), nn.functional.binary_cross_entropy_with_logits, torch.rand(batch).round()
-
-
-MODELS = {
-    "small": lambda: vision("resnet18", 32, 128, 10),
-    "medium": lambda: vision("resnet50", 64, 128, 1000),
-    "large": lambda: vision("resnet152", 224, 32, 1000),
-    "decoder": lambda: decoder(8, 512),
-    "encoder": lambda: encoder(32, 128),
-    "recommender": lambda: recommender(4096),
+TRAININGS = {
+    "resnet18": Training(Images(128, 32, 10), cifar_resnet18, sgd, nn.functional.cross_entropy),
+    "resnet26": by_timm("resnet26", Images(128, 32, 10)),
+    "resnet50": by_torchvision("resnet50", Images(128, 64, 1000)),
+    "efficientnet": by_torchvision("efficientnet_v2_s", Images(128, 64, 1000)),
+    "resnet152": by_torchvision("resnet152", Images(32, 224, 1000)),
+    "cait": by_timm("cait_xxs24_224", Images(32, 224, 1000)),
+    "recommender": Training(Clicks(4096, 1_000_000), Recommender, sgd_for_sparse, nn.functional.binary_cross_entropy_with_logits),
+    "decoder": Training(Tokens(8, 512, 50257), gpt2, adamw, language_loss),
+    "encoder": Training(Tokens(32, 128, 30522), bert, adamw, language_loss),
+    "digits": Training(Images(64, 28, 10, channels=1), digits, sgd, nn.functional.cross_entropy),
+    "heavy": by_torchvision("resnet50", Images(128, 224, 1000)),
 }
 
 
-def make_step(name):
-    """Builds the model on the GPU. Returns a function that makes one training step."""
-    with torch.device("cuda"):
-        model, inputs, loss_of, target = MODELS[name]()
-    model.train()
-    is_transformer, is_sparse = name in ("decoder", "encoder"), name == "recommender"
-    if is_transformer:
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-    else:
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0 if is_sparse else 0.9)
+def training_of(name):
+    return TRAININGS[SIZES.get(name, name)]
 
-    def step():
-        optimizer.zero_grad()
-        output = model(*inputs, labels=target) if is_transformer else model(*inputs)
-        loss_of(output, target).backward()
-        optimizer.step()
 
-    return step
+def make_step(name, device="cuda"):
+    """Builds the model and one synthetic batch on the device. Returns a function that makes one training step."""
+    training = training_of(name)
+    stepper = Stepper(training, device)
+    batch = [tensor.to(device) for tensor in training.data.synthetic()]
+    return lambda: stepper.step(batch)
+
+
+def building_on(device):
+    """Weights are drawn on the device itself, which is much faster than moving them; PyTorch 1 cannot."""
+    return torch.device(device) if hasattr(torch.device, "__enter__") else contextlib.nullcontext()
+
+
+class Stepper:
+    """A model with its optimizer; `step` trains on one batch, which is on the device already."""
+
+    def __init__(self, training, device):
+        with building_on(device):
+            model = training.build()
+        self.model = model.to(device).train()
+        self.optimizer = training.optimizer(self.model)
+        self.loss = training.loss
+
+    def step(self, batch):
+        *inputs, target = batch
+        self.optimizer.zero_grad()
+        self.loss(self.model(*inputs), target).backward()
+        self.optimizer.step()

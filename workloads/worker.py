@@ -2,10 +2,12 @@
 
 {"do": "load", "model": NAME}      -> {"ready": true}            builds the model and makes the first steps
 {"do": "run", "seconds": S}        -> {"steps": ..., ...}        trains, with a synchronisation after each step
+{"do": "epoch", "steps": N}        -> {"epoch_s": ..., ...}      trains, with a synchronisation at the end only
 {"do": "drop"}                     -> {"dropped": true}
 """
 import gc
 import json
+import resource
 import statistics
 import sys
 import time
@@ -37,6 +39,16 @@ def run(step, seconds):
             "reserved_mib": torch.cuda.max_memory_reserved() / 2**20}
 
 
+def epoch(step, steps):
+    processor_s, began = time.process_time(), time.monotonic()
+    for _ in range(steps):
+        step()
+    torch.cuda.synchronize()
+    took, free_and_total = time.monotonic() - began, torch.cuda.mem_get_info()
+    return {"epoch_s": took, "processor_s": time.process_time() - processor_s, "resident_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            "reserved_mib": torch.cuda.max_memory_reserved() / 2**20, "gpu_used_mib": (free_and_total[1] - free_and_total[0]) / 2**20}
+
+
 def main():
     step = None
     torch.zeros(1, device="cuda")
@@ -49,6 +61,8 @@ def main():
                 answer = {"ready": True}
             elif command["do"] == "run":
                 answer = run(step, command["seconds"])
+            elif command["do"] == "epoch":
+                answer = epoch(step, command["steps"])
             else:
                 step = None
                 gc.collect()

@@ -1,0 +1,81 @@
+"""workloads/train.py from the outside, on the processor: what it prints, on synthetic and on real data, and what it refuses."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+WORKLOADS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "workloads")
+
+
+def python_with_torch():
+    """A python of the user's own may come first and lack Debian's packages."""
+    for python in ("python3", "/usr/bin/python3"):
+        if shutil.which(python) and subprocess.run([python, "-c", "import torch"], capture_output=True, check=False).returncode == 0:
+            return python
+    return None
+
+
+PYTHON = python_with_torch()
+
+
+def train(*arguments):
+    return subprocess.run([PYTHON, os.path.join(WORKLOADS, "train.py"), *arguments, "--device", "cpu"], capture_output=True, text=True, timeout=100, check=False)
+
+
+def events(done):
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+class Train(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def test_epochs_are_told_one_to_a_line(self):
+        told = events(train("digits", "--epochs", "3", "--steps", "4", "--batch", "8"))
+        self.assertEqual([line["event"] for line in told], ["begin", "ready", "epoch", "epoch", "epoch", "end"])
+        for number, line in enumerate(told[2:5], 1):
+            self.assertEqual((line["epoch"], line["samples"]), (number, 32))
+            self.assertAlmostEqual(line["seconds"], line["to"] - line["from"], delta=0.05)
+
+    def test_a_model_that_is_not_there_and_no_steps(self):
+        for arguments in (("nothing",), ("digits", "--steps", "0"), ("digits", "--batch", "-1")):
+            done = train(*arguments)
+            self.assertEqual(done.returncode, 2, arguments)
+            self.assertIn("error: ", done.stderr)
+
+    def test_an_epoch_of_real_data_is_once_through_it(self):
+        with open(os.path.join(self.folder, "day_0"), "w", encoding="ascii") as log:
+            for i in range(50):
+                log.write("\t".join([str(i % 2), *["7"] * 12, "", *["68fd1e64"] * 25, ""]) + "\n")
+        batches = self.loaded(f"Clicks(16, 1000), {self.folder!r}")
+        self.assertEqual(batches, [[[16, 13], [16, 26], [16]]] * 3)
+
+    def test_a_broken_log_is_named_with_its_line(self):
+        path = os.path.join(self.folder, "day_0")
+        with open(path, "w", encoding="ascii") as log:
+            log.write("1\t2\t3\n")
+        with self.assertRaises(subprocess.CalledProcessError) as caught:
+            self.loaded(f"Clicks(1, 1000), {self.folder!r}")
+        self.assertIn(f"{path}:1: 3 fields", caught.exception.stderr)
+
+    def test_text_becomes_sequences(self):
+        with open(os.path.join(self.folder, "a.txt"), "w", encoding="utf-8") as text:
+            text.write("x" * 1000)
+        self.assertEqual(self.loaded(f"Tokens(4, 100, 256), {self.folder!r}"), [[[4, 100], [4, 100]]] * 2)
+
+    def loaded(self, arguments):
+        code = ("import json; from models import *; from loaders import open_data\n"
+                f"print(json.dumps([[list(tensor.shape) for tensor in batch] for batch in open_data({arguments})]))")
+        done = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, timeout=100, check=True, env={**os.environ, "PYTHONPATH": WORKLOADS})
+        return json.loads(done.stdout)
+
+
+if __name__ == "__main__":
+    if PYTHON is None:
+        print("no python3 here has PyTorch")
+        sys.exit(77)
+    unittest.main(verbosity=2)

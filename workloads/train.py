@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Trains one of the models of our collocation studies, and says how long each epoch took.
+
+    workloads/train.py MODEL [--epochs N] [--steps N] [--batch N] [--data FOLDER] [--device cuda|cpu]
+
+MODEL is small, medium, large or a name in models.py. An epoch is --steps batches of synthetic data that stay on the device; with --data it is
+once through what the folder holds: CIFAR-10 as its authors pack it (small), a folder per class of images (medium, large), text files (encoder,
+decoder), Criteo's click logs (recommender). What it prints is for `colloc bench`: a JSON object to a line, the epochs like
+
+    {"event": "epoch", "epoch": 2, "seconds": 12.3456, "samples": 25600, "from": 1700000000.12, "to": 1700000012.47}
+"""
+import argparse
+import dataclasses
+import json
+import sys
+import time
+
+import torch
+from models import SIZES, TRAININGS, Stepper, training_of
+
+WARM_UP_STEPS = 3  # compile, choose algorithms, fill the allocator
+
+
+def say(**what):
+    print(json.dumps(what), flush=True)
+
+
+def synthetic_epochs(data, steps, device):
+    batch = [tensor.to(device) for tensor in data.synthetic()]
+    while True:
+        yield (batch for _ in range(steps))
+
+
+def real_epochs(data, folder, device):
+    from loaders import open_data
+
+    batches = open_data(data, folder)
+    while True:
+        yield ([tensor.to(device, non_blocking=True) for tensor in batch] for batch in batches)
+
+
+def finish(device):
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def train(stepper, epochs, count, device):
+    for number, batches in zip(range(1, count + 1), epochs):
+        began, since, samples = time.time(), time.monotonic(), 0
+        for batch in batches:
+            stepper.step(batch)
+            samples += len(batch[0])
+        finish(device)
+        say(event="epoch", epoch=number, seconds=round(time.monotonic() - since, 4), samples=samples, **{"from": began, "to": time.time()})
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", choices=[*SIZES, *TRAININGS])
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--batch", type=int)
+    parser.add_argument("--data")
+    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    options = parser.parse_args()
+    for name in ("epochs", "steps", "batch"):
+        if getattr(options, name) is not None and getattr(options, name) < 1:
+            parser.error(f"--{name} must be 1 or more")
+    return options
+
+
+def main():
+    options = arguments()
+    say(event="begin", at=time.time(), model=SIZES.get(options.model, options.model))
+    training = training_of(options.model)
+    if options.batch:
+        training.data = dataclasses.replace(training.data, batch=options.batch)
+    stepper = Stepper(training, options.device)
+    warm_up = next(synthetic_epochs(training.data, WARM_UP_STEPS, options.device))
+    for batch in warm_up:
+        stepper.step(batch)
+    finish(options.device)
+    say(event="ready", at=time.time())
+    if options.data:
+        epochs = real_epochs(training.data, options.data, options.device)
+    else:
+        epochs = synthetic_epochs(training.data, options.steps, options.device)
+    train(stepper, epochs, options.epochs, options.device)
+    reserved = torch.cuda.max_memory_reserved() / 2**20 if options.device == "cuda" else None
+    say(event="end", at=time.time(), reserved_mib=reserved)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
