@@ -16,7 +16,7 @@ demo:
 	scripts/demo
 
 test:
-	scripts/install-deps build test
+	scripts/install-deps build test report
 	scripts/test
 
 bench: all
@@ -36,7 +36,7 @@ install: all
 	meson install -C $(BUILD)
 
 deps:
-	scripts/install-deps build test
+	scripts/install-deps build test report
 
 clean:
 	rm -rf build build-*
