@@ -21,11 +21,14 @@ enum {
     SIMULATE_SHARING,
     SIMULATE_SMACT_MAX,
     SIMULATE_MIN_FREE,
+    SIMULATE_MARGIN,
     SIMULATE_SMACT,
     SIMULATE_SEED,
     SIMULATE_KINDS,
     SIMULATE_EVERY_SECOND,
     SIMULATE_TRACE_OUT,
+    SIMULATE_TIMELINE,
+    SIMULATE_PER_TASK,
     SIMULATE_OPTIONS
 };
 
@@ -68,6 +71,10 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
                            .kind = OPTION_TEXT,
                            .argument = "X",
                            .help = "free memory that a task wants of which nothing is known; default: 5"},
+    [SIMULATE_MARGIN] = {.name = "margin-gib",
+                         .kind = OPTION_TEXT,
+                         .argument = "X",
+                         .help = "free memory that a task wants beyond what is known of it; default: 2"},
     [SIMULATE_SMACT] = {.name = "smact",
                         .kind = OPTION_TEXT,
                         .argument = "X",
@@ -88,6 +95,14 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
                             .kind = OPTION_FILE,
                             .argument = "FILE",
                             .help = "write a line for every event and decision; - is standard output"},
+    [SIMULATE_TIMELINE] = {.name = "timeline",
+                           .kind = OPTION_FILE,
+                           .argument = "FILE",
+                           .help = "write memory, SMACT and power of every GPU over time, as CSV"},
+    [SIMULATE_PER_TASK] = {.name = "per-task",
+                           .kind = OPTION_FILE,
+                           .argument = "FILE",
+                           .help = "write when every task waited and ran, as CSV"},
 };
 
 /* What the options say, ready to run. */
@@ -150,14 +165,17 @@ static int set_policy(const struct invocation *invocation, struct setup *setup, 
 
 static int set_conditions(const struct invocation *invocation, struct core_settings *settings, struct fault *fault)
 {
-    double smact_max, min_free_gib;
-    int r = number_of(invocation, SIMULATE_SMACT_MAX, 1, settings->conditions.smact_max, fault, &smact_max);
+    struct conditions *conditions = &settings->conditions;
+    double min_free_gib, margin_gib;
+    int r = number_of(invocation, SIMULATE_SMACT_MAX, 1, conditions->smact_max, fault, &conditions->smact_max);
     if (r == 0)
         r = number_of(invocation, SIMULATE_MIN_FREE, 1e6, 5, fault, &min_free_gib);
+    if (r == 0)
+        r = number_of(invocation, SIMULATE_MARGIN, 1e6, 2, fault, &margin_gib);
     if (r < 0)
         return r;
-    settings->conditions.smact_max = smact_max;
-    settings->conditions.min_free_bytes = (int64_t)(min_free_gib * (double)GIB);
+    conditions->min_free_bytes = (int64_t)(min_free_gib * (double)GIB);
+    conditions->margin_bytes = (int64_t)(margin_gib * (double)GIB);
     return 0;
 }
 
@@ -203,22 +221,44 @@ static int prepare(const struct invocation *invocation, struct setup *setup, str
     return r < 0 ? r : read_tasks(invocation, setup, estimator, fault);
 }
 
-static int open_trace_out(const struct invocation *invocation, struct fault *fault, FILE **ret_file)
+static int open_output(const struct invocation *invocation, int option, struct fault *fault, FILE **ret_file)
 {
-    const char *path = invocation->values[SIMULATE_TRACE_OUT].text;
-    *ret_file = NULL;
+    const char *path = invocation->values[option].text;
     if (!path)
         return 0;
     *ret_file = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
     return *ret_file ? 0 : fault_set(fault, errno, "%s: %s", path, strerror(errno));
 }
 
-static int close_trace_out(FILE *file, struct fault *fault)
+static int open_outputs(const struct invocation *invocation, struct fault *fault, struct simulation *simulation)
+{
+    int r = open_output(invocation, SIMULATE_TRACE_OUT, fault, &simulation->trace_out);
+    if (r == 0)
+        r = open_output(invocation, SIMULATE_TIMELINE, fault, &simulation->timeline_out);
+    return r < 0 ? r : open_output(invocation, SIMULATE_PER_TASK, fault, &simulation->tasks_out);
+}
+
+static int close_output(FILE *file, const char *name, struct fault *fault)
 {
     if (!file)
         return 0;
     int failed = ferror(file) | (file == stdout ? fflush(file) : fclose(file));
-    return failed ? fault_set(fault, EIO, "the lines of --trace-out could not all be written") : 0;
+    return failed ? fault_set(fault, EIO, "not everything of --%s could be written", name) : 0;
+}
+
+static int close_outputs(const struct simulation *simulation, int r, struct fault *fault)
+{
+    const struct {
+        FILE *file;
+        int option;
+    } outputs[] = {{simulation->trace_out, SIMULATE_TRACE_OUT},
+                   {simulation->timeline_out, SIMULATE_TIMELINE},
+                   {simulation->tasks_out, SIMULATE_PER_TASK}};
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
+        int closed = close_output(outputs[i].file, options[outputs[i].option].name, r < 0 ? NULL : fault);
+        r = r < 0 ? r : closed;
+    }
+    return r;
 }
 
 static void print_result(const struct simulation_result *result)
@@ -255,11 +295,10 @@ static int run(const struct invocation *invocation)
     struct fault fault = {0};
     int r = prepare(invocation, &setup, &fault);
     if (r == 0)
-        r = open_trace_out(invocation, &fault, &setup.simulation.trace_out);
+        r = open_outputs(invocation, &fault, &setup.simulation);
     if (r == 0)
         r = simulate(&setup.simulation, &fault, &result);
-    if (r == 0)
-        r = close_trace_out(setup.simulation.trace_out, &fault);
+    r = close_outputs(&setup.simulation, r, &fault);
     if (r < 0)
         complain("%s", fault.text);
     else

@@ -18,7 +18,7 @@ enum operand_kind { OPERAND_NONE, OPERAND_TASK, OPERAND_FILE, OPERAND_COMMAND };
 enum common_option { COMMON_SOCKET, COMMON_JSON, COMMON_HELP, COMMON_OPTIONS };
 extern const struct option_spec common_options[COMMON_OPTIONS];
 
-enum { COMMAND_MOST_OPTIONS = 16 };
+enum { COMMAND_MOST_OPTIONS = 24 };
 
 struct invocation;
 

@@ -11,6 +11,7 @@
 #include "sim/bound.h"
 #include "sim/driver.h"
 #include "sim/farm.h"
+#include "sim/records.h"
 #include "sim/trace.h"
 
 #define SAMPLE_US SECOND_US
@@ -39,6 +40,7 @@ struct run {
     const struct simulation *simulation;
     struct sim *sim;
     struct farm farm;
+    struct timeline timeline;
     struct arrivals arrivals;
     struct arrival next;
     struct run_task **tasks; /* by id, from 1; NULL once they have ended */
@@ -260,6 +262,8 @@ static void forget(struct run *run, struct run_task *task)
     run->exec_us += ended->executed_us;
     run->jct_us += ended->ended_us - ended->submitted_us;
     run->last_us = ended->ended_us;
+    if (run->simulation->tasks_out)
+        task_rows_add(run->simulation->tasks_out, ended, task->task->name);
     run->living--;
     run->tasks[task->job.id] = NULL;
     core_forget(sim_core(run->sim), task->job.id);
@@ -454,6 +458,8 @@ static void on_wake(void *context, struct sim *sim, const struct event *event)
     struct run_task *task;
     if (run->broken)
         return;
+    if (run->timeline.out)
+        timeline_advance(&run->timeline, event->time_us);
     switch ((int)event->kind) {
     case WAKE_ARRIVAL:
         submit(run);
@@ -509,6 +515,10 @@ static int prepare(struct run *run)
     int r = farm_init(&run->farm, simulation->cluster, simulation->laws);
     run->farm.on_speed = on_speed;
     run->farm.context = run;
+    if (r == 0 && simulation->timeline_out)
+        r = timeline_init(&run->timeline, simulation->timeline_out, &run->farm);
+    if (simulation->tasks_out)
+        task_rows_begin(simulation->tasks_out);
     return run->looks && run->may_start ? r : -ENOMEM;
 }
 
@@ -522,6 +532,8 @@ static int play(struct run *run)
         return -ENOMEM;
     begin(run);
     int r = run->broken ? 0 : sim_run(run->sim, INT64_MAX);
+    if (run->timeline.out)
+        timeline_advance(&run->timeline, INT64_MAX);
     return run->broken ? run->broken : r;
 }
 
@@ -574,6 +586,7 @@ int simulate(const struct simulation *simulation, struct fault *fault, struct si
     free(run.looks);
     free(run.may_start);
     free(run.seen);
+    timeline_fini(&run.timeline);
     if (run.farm.cluster)
         farm_fini(&run.farm);
     arrivals_close(&run.arrivals);

@@ -27,8 +27,9 @@ struct simulation {
     enum sharing sharing;
     uint64_t seed; /* 0: every task takes what the catalogue says; otherwise times are spread (gpu_laws.spread) */
     bool every_second;
-    FILE *trace_out; /* a line per event (sim/trace.h), or NULL */
-    FILE *remarks;   /* what was left out, and why */
+    FILE *trace_out;                /* a line per event (sim/trace.h), or NULL */
+    FILE *timeline_out, *tasks_out; /* CSV (sim/records.h), or NULL */
+    FILE *remarks;                  /* what was left out, and why */
 };
 
 /* Means are over the tasks that ended. */

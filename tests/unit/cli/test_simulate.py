@@ -1,5 +1,6 @@
 """colloc simulate: what it answers to traces of which the answer is known, and to bad ones."""
 
+import csv
 import json
 import os
 import unittest
@@ -102,6 +103,48 @@ class Results(SimulateCase):
         self.assertEqual(len({run["total_s"] for run in runs}), 3)
         self.assertLess(abs(runs[1]["total_s"] / runs[0]["total_s"] - 1), 0.1)
 
+    def test_margin(self):
+        arrivals = (0, "large"), (100, "small")  # 10.7 GiB are left beside the large one, the small one takes 3.9
+        self.assertEqual(self.simulate(*arrivals, margin_gib=6)["avg_wait_s"], 0)
+        self.assertEqual(self.simulate(*arrivals, margin_gib=7)["avg_wait_s"], 50)
+
+    def written(self, option, *arrivals, **options):
+        self.simulate(*arrivals, **{option: os.path.join(self.folder, "out.csv")}, **options)
+        with open(os.path.join(self.folder, "out.csv"), encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+
+    def test_a_row_per_task(self):
+        rows = self.written("per_task", (10, "small"), (10, "small"), policy="exclusive")
+        self.assertEqual([list(row.values()) for row in rows], [
+            ["1", "small", "1", "completed", *(f"{s:.6f}" for s in (10, 10, 110, 0, 100, 100)), "1", "0"],
+            ["2", "small", "1", "completed", *(f"{s:.6f}" for s in (10, 110, 210, 100, 100, 200)), "1", "0"]])
+        crashed = self.written("per_task", (0, "large"), (100, "large"), estimator="none")[-1]
+        self.assertEqual((crashed["attempts"], crashed["oom"]), ("2", "1"))
+
+    def test_gpus_over_time(self):
+        rows = self.written("timeline", (0, "small"), (40, "large"), gpus="2xA100-40GB", policy="exclusive")
+        self.assertEqual(list(rows[0].values()), ["0.000000", "0", "0", "0.0000", "50.0", "0"])
+        for gpu, memory, smact, power, tasks_s in (("0", "4006", "0.3000", "135.0", 100), ("1", "30006", "0.6000", "185.0", 200)):
+            mine = [row for row in rows if row["gpu"] == gpu]
+            busy = [row for row in mine if row["tasks"] == "1"]
+            self.assertEqual([row["mem_used_mib"] for row in busy], sorted((row["mem_used_mib"] for row in busy), key=int))
+            self.assertEqual((busy[-1]["mem_used_mib"], busy[-1]["smact"], busy[-1]["power_w"]), (memory, smact, power))
+            self.assertEqual(float(mine[-1]["time_s"]) - float(busy[0]["time_s"]), tasks_s)
+            self.assertEqual((mine[-1]["mem_used_mib"], mine[-1]["power_w"], mine[-1]["tasks"]), ("0", "50.0", "0"))
+
+    def test_energy_is_the_power_over_time(self):
+        path = os.path.join(ROOT, "data", "traces", "philly-60.txt")
+        out = os.path.join(self.folder, "out.csv")
+        result = json.loads(self.colloc("simulate", "--trace", path, "--json", "--timeline", out))
+        energy_j, last = 0, {}
+        with open(out, encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                since_s, power_w = last.get(row["gpu"], (0, 0))
+                energy_j += power_w * (float(row["time_s"]) - since_s)
+                last[row["gpu"]] = float(row["time_s"]), float(row["power_w"])
+        energy_j += sum(power_w * (result["total_s"] - since_s) for since_s, power_w in last.values())
+        self.assertAlmostEqual(energy_j / 1e6, result["energy_mj"], places=2)
+
     def test_own_traces(self):
         path = os.path.join(ROOT, "data", "traces", "philly-60.txt")
         words = ["simulate", "--trace", path, "--json", "--policy"]
@@ -174,6 +217,8 @@ class BadInput(SimulateCase):
             (["--policy=magn"], "--policy=magn: there is no such policy; did you mean magm"),
             (["--smact-max=nan"], "--smact-max=nan: a number from 0 to 1 is needed"),
             (["--min-free-gib=-1"], "--min-free-gib=-1: a number from 0 to 1e+06 is needed"),
+            (["--margin-gib=x"], "--margin-gib=x: a number from 0 to 1e+06 is needed"),
+            (["--timeline=/nowhere/t.csv"], "/nowhere/t.csv: No such file or directory"),
             (["--estimator=psychic"], 'estimator "psychic": the tasks have no column psychic_mb_reported or psychic_mib; '
                                       "without such columns there are none and declared"),
         ]:

@@ -1,0 +1,88 @@
+#include "sim/records.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+
+static double seconds(int64_t us)
+{
+    return (double)us / (double)SECOND_US;
+}
+
+/* ---- GPUs over time ---- */
+
+static struct gpu_moment moment_of(const struct farm *farm, int gpu)
+{
+    const struct farm_gpu *now = &farm->gpus[gpu];
+    return (struct gpu_moment){.smact = now->smact, .power_w = now->power_w, .tasks = now->n_seats};
+}
+
+static bool same(const struct gpu_moment *a, const struct gpu_moment *b)
+{
+    return a->mem_used_bytes == b->mem_used_bytes && a->smact == b->smact && a->power_w == b->power_w &&
+           a->tasks == b->tasks;
+}
+
+static void write_moment(FILE *out, int64_t time_us, int gpu, const struct gpu_moment *moment)
+{
+    fprintf(out, "%.6f,%d,%" PRId64 ",%.4f,%.1f,%d\n", seconds(time_us), gpu, moment->mem_used_bytes / MIB,
+            moment->smact, moment->power_w, moment->tasks);
+}
+
+/* The places of a GPU follow each other. */
+static void write_changes(struct timeline *timeline, bool all)
+{
+    const struct farm *farm = timeline->farm;
+    int place = 0;
+    for (int gpu = 0; gpu < farm->cluster->n_gpus; gpu++) {
+        struct gpu_moment now = moment_of(farm, gpu);
+        for (; place < farm->cluster->n_places && farm->cluster->places[place].gpu == gpu; place++)
+            now.mem_used_bytes += farm->places[place].memory.used_bytes;
+        if (all || !same(&now, &timeline->last[gpu]))
+            write_moment(timeline->out, timeline->now_us, gpu, &now);
+        timeline->last[gpu] = now;
+    }
+}
+
+int timeline_init(struct timeline *timeline, FILE *out, const struct farm *farm)
+{
+    *timeline = (struct timeline){.out = out, .farm = farm};
+    timeline->last = calloc((size_t)farm->cluster->n_gpus, sizeof *timeline->last);
+    if (!timeline->last)
+        return -ENOMEM;
+    fprintf(out, "time_s,gpu,mem_used_mib,smact,power_w,tasks\n");
+    write_changes(timeline, true);
+    return 0;
+}
+
+void timeline_fini(struct timeline *timeline)
+{
+    free(timeline->last);
+}
+
+void timeline_advance(struct timeline *timeline, int64_t now_us)
+{
+    if (now_us <= timeline->now_us)
+        return;
+    write_changes(timeline, false);
+    timeline->now_us = now_us;
+}
+
+/* ---- tasks ---- */
+
+void task_rows_begin(FILE *out)
+{
+    fprintf(out, "id,task,gpus,state,submit_s,start_s,end_s,wait_s,exec_s,jct_s,attempts,oom\n");
+}
+
+void task_rows_add(FILE *out, const struct task *ended, const char *name)
+{
+    fprintf(out, "%" PRIu64 ",%s,%d,%s,%.6f,%.6f,%.6f,%.6f,%.6f,%.6f,%d,%d\n", ended->id, name, ended->request.gpus,
+            task_state_name(ended->state), seconds(ended->submitted_us), seconds(ended->started_us),
+            seconds(ended->ended_us), seconds(ended->waited_us), seconds(ended->executed_us),
+            seconds(ended->ended_us - ended->submitted_us), ended->attempts, ended->oom_count);
+}
