@@ -124,7 +124,7 @@ class Results(SimulateCase):
     def test_gpus_over_time(self):
         rows = self.written("timeline", (0, "small"), (40, "large"), gpus="2xA100-40GB", policy="exclusive")
         self.assertEqual(list(rows[0].values()), ["0.000000", "0", "0", "0.0000", "50.0", "0"])
-        for gpu, memory, smact, power, tasks_s in (("0", "4006", "0.3000", "135.0", 100), ("1", "30006", "0.6000", "185.0", 200)):
+        for gpu, memory, smact, power, tasks_s in (("0", "4006", "0.3000", "135.0", 100), ("1", "30004", "0.6000", "185.0", 200)):
             mine = [row for row in rows if row["gpu"] == gpu]
             busy = [row for row in mine if row["tasks"] == "1"]
             self.assertEqual([row["mem_used_mib"] for row in busy], sorted((row["mem_used_mib"] for row in busy), key=int))
