@@ -133,7 +133,7 @@ static int read_kinds(const char *path, struct fault *fault, struct gpu_kinds *k
 {
     char *data;
     size_t size;
-    int r = gpu_kinds_read(kinds, gpu_kinds_built_in(), "data/gpu-kinds.txt", fault);
+    int r = gpu_kinds_init(kinds, fault);
     if (r < 0 || !path)
         return r;
     r = file_read(path, KINDS_FILE_MAX, fault, &data, &size);

@@ -12,7 +12,7 @@ struct sim_task {
     double solo_s;        /* of an attempt on GPUs of its own */
     int64_t memory_bytes; /* what it really takes, on each GPU */
     struct need need;     /* what the scheduler is told */
-    struct demand demand; /* its power is that of the whole GPU; NAN where it is not said: see gpu_demand_complete */
+    struct demand demand; /* its power is that of the whole GPU; NAN where it is not said: see demand_complete */
 };
 
 struct catalogue {

@@ -10,11 +10,6 @@
 
 enum { WORDS_MAX = 12, WATTS_MAX = 100000, SLICES = 8 };
 
-struct span gpu_kinds_built_in(void)
-{
-    return (struct span){built_in_gpu_kinds, sizeof built_in_gpu_kinds - 1};
-}
-
 /* ---- reading kinds ---- */
 
 struct words {
@@ -54,22 +49,20 @@ static int read_mib(const char *what, const char *word, struct fault *fault, int
 
 static int read_constant(struct gpu_laws *laws, const struct words *words, struct fault *fault)
 {
-    const struct {
-        const char *name;
-        double *value;
-    } numbers[] = {{"startup_s", &laws->startup_s},
-                   {"ramp_s", &laws->ramp_s},
-                   {"switch_cost", &laws->switch_cost},
-                   {"bandwidth_cost", &laws->bandwidth_cost},
-                   {"spread", &laws->spread}};
     if (words->n != 3)
         return fault_set(fault, EINVAL, "constant NAME VALUE");
+    const struct {
+        const char *name;
+        double max, *value;
+    } numbers[] = {{"startup_s", 3600, &laws->startup_s},
+                   {"ramp_s", 3600, &laws->ramp_s},
+                   {"spread", 1, &laws->spread},
+                   {words->word[1], 1, sharing_law(&laws->sharing, words->word[1])}};
     if (strcmp(words->word[1], "context_mib") == 0)
         return read_mib(words->word[1], words->word[2], fault, &laws->context_bytes);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (strcmp(words->word[1], numbers[i].name) == 0)
-            return parse_double(words->word[2], 0, strstr(numbers[i].name, "_s") == NULL ? 1 : 3600, numbers[i].value) <
-                           0
+        if (numbers[i].value && strcmp(words->word[1], numbers[i].name) == 0)
+            return parse_double(words->word[2], 0, numbers[i].max, numbers[i].value) < 0
                        ? bad(fault, words->word[1], words->word[2])
                        : 0;
     return fault_set(fault, EINVAL, "there is no constant \"%.40s\"", words->word[1]);
@@ -163,6 +156,13 @@ int gpu_kinds_read(struct gpu_kinds *kinds, struct span text, const char *name, 
             return fault_prefix(fault, r, "%s:%d", name, number);
     }
     return 0;
+}
+
+int gpu_kinds_init(struct gpu_kinds *kinds, struct fault *fault)
+{
+    *kinds = (struct gpu_kinds){.laws.sharing = sharing_laws_measured};
+    return gpu_kinds_read(kinds, (struct span){built_in_gpu_kinds, sizeof built_in_gpu_kinds - 1}, "data/gpu-kinds.txt",
+                          fault);
 }
 
 /* ---- reading machines ---- */

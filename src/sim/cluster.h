@@ -31,8 +31,8 @@ struct gpu_kinds {
 /* Adds the kinds and constants of the text; what it names again replaces what was there. 0 or -EINVAL with the line. */
 int gpu_kinds_read(struct gpu_kinds *kinds, struct span text, const char *name, struct fault *fault);
 
-/* The built-in text, data/gpu-kinds.txt. */
-struct span gpu_kinds_built_in(void);
+/* Those of data/gpu-kinds.txt, which is built in, and the measured laws of sharing. 0 or -errno with a fault. */
+int gpu_kinds_init(struct gpu_kinds *kinds, struct fault *fault);
 
 /* A place is a whole GPU, or one of the MIG instances that a GPU is parted into. */
 struct cluster {

@@ -46,10 +46,10 @@ void farm_account(struct farm *farm, int gpu, int64_t now_us)
 static void solve(struct farm *farm, int i)
 {
     struct place *place = &farm->places[i];
+    const struct place_shape *shape = &farm->cluster->places[i];
     for (int k = 0; k < place->n_seats; k++)
         farm->sharers[k] = (struct sharer){.demand = place->seats[k].job->demand, .mps = place->seats[k].job->mps};
-    gpu_share(farm->laws, farm->cluster->places[i].sms, farm->cluster->places[i].bandwidth, farm->sharers,
-              place->n_seats);
+    sharing_solve(&farm->laws->sharing, shape->sms, shape->bandwidth, farm->sharers, place->n_seats);
     for (int k = 0; k < place->n_seats; k++)
         place->seats[k].speed = farm->sharers[k].speed;
     place->stale = true;
@@ -89,21 +89,20 @@ static void rate(struct farm *farm, int i, int64_t now_us)
     const struct place_shape *shape = &farm->cluster->places[i];
     const struct gpu_kind *kind = farm->cluster->gpus[shape->gpu];
     struct farm_gpu *gpu = &farm->gpus[shape->gpu];
-    double smact = 0, power_w = 0;
     place->stale = false;
     for (int k = 0; k < place->n_seats; k++) {
         const struct job *job = place->seats[k].job;
-        smact += job->demand.smact * job->speed;
-        power_w += job->demand.power_w * job->speed;
+        farm->sharers[k] = (struct sharer){job->demand, job->mps, job->speed};
     }
+    struct demand now =
+        sharing_activity(&farm->laws->sharing, shape->sms, shape->bandwidth, farm->sharers, place->n_seats);
     farm_account(farm, shape->gpu, now_us);
-    smact = fmin(smact, shape->sms);
-    gpu->smact += smact - place->smact;
-    place->smact = smact;
-    place->power_w = power_w;
+    gpu->smact += now.smact - place->smact;
+    place->smact = now.smact;
+    place->power_w = now.power_w;
     double sum_w = 0;
     if (shape->sms >= 1)
-        sum_w = power_w;
+        sum_w = now.power_w;
     else
         for (int k = 0; k < farm->cluster->n_places; k++)
             sum_w += farm->cluster->places[k].gpu == shape->gpu ? farm->places[k].power_w : 0;

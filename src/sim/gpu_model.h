@@ -1,28 +1,21 @@
-/* The laws of a GPU that tasks share: memory, speed, power. Pure; the formulae and their sources are in gpu_model.c. */
+/*
+ * The memory of a GPU that tasks share, and the constants of the simulation. Pure; formulae and sources are in
+ * gpu_model.c. Speed and power are laws of src/sharing.
+ */
 #ifndef COLLOC_SIM_GPU_MODEL_H
 #define COLLOC_SIM_GPU_MODEL_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
-/* The constants of the laws: see data/gpu-kinds.txt. */
+#include "sharing/sharing.h"
+
+/* See data/gpu-kinds.txt. */
 struct gpu_laws {
     int64_t context_bytes;
     double startup_s, ramp_s;
-    double switch_cost, bandwidth_cost;
     double spread;
+    struct sharing_laws sharing;
 };
-
-/* What a task does to each of its GPUs while it has them to itself: fractions of the whole GPU, and watts. */
-struct demand {
-    double gract;   /* time with any kernel resident */
-    double smact;   /* SM-time with a warp resident */
-    double smocc;   /* resident warps of those possible */
-    double dram;    /* memory bandwidth */
-    double power_w; /* above that of a GPU that is awake */
-};
-
-/* ---- memory ---- */
 
 struct gpu_memory {
     int64_t capacity_bytes, used_bytes;
@@ -49,19 +42,5 @@ int64_t gpu_memory_part(const struct gpu_laws *laws, int64_t bytes, int i);
 
 /* When part `i` is asked for, in seconds from the start of an attempt that would take `solo_s` alone. */
 double gpu_memory_due_s(const struct gpu_laws *laws, double solo_s, int i);
-
-/* ---- speed and power ---- */
-
-struct sharer {
-    struct demand demand;
-    bool mps;     /* a client of MPS; otherwise it takes turns with the others */
-    double speed; /* the answer of gpu_share: 1 is as alone on a whole GPU */
-};
-
-/* `sms` and `bandwidth`: the fractions of a whole GPU that they share, less than 1 for a MIG instance. */
-void gpu_share(const struct gpu_laws *laws, double sms, double bandwidth, struct sharer *sharers, int n);
-
-/* What is not known of a demand (NAN) follows from its SMACT; `work_w` is what full activity adds. */
-void gpu_demand_complete(struct demand *demand, double work_w);
 
 #endif

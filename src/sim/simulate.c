@@ -327,7 +327,7 @@ static void complete_demand(struct run *run, struct run_task *task)
     task->job.demand.power_w = fmax(0, task->job.demand.power_w - kind->awake_w);
     if (isnan(task->task->demand.power_w))
         task->job.demand.power_w = NAN;
-    gpu_demand_complete(&task->job.demand, kind->work_w);
+    demand_complete(&task->job.demand, kind->work_w);
 }
 
 static void on_start(void *context, struct sim *sim, const struct task *started)

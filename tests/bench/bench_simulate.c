@@ -109,7 +109,7 @@ static double philly(const char *what, const char *target, int tasks, const stru
 int main(void)
 {
     struct rusage usage;
-    if (gpu_kinds_read(&kinds, gpu_kinds_built_in(), "data/gpu-kinds.txt", NULL) < 0)
+    if (gpu_kinds_init(&kinds, NULL) < 0)
         return 1;
     measure("simulate 90 tasks on 4 GPUs, magm", "median < 10", RUNS_SMALL, 90, "4xA100-40GB", &policy_magm, 1500,
             12500, 4);

@@ -1,0 +1,20 @@
+#include <stddef.h>
+#include <string.h>
+
+#include "sharing/sharing.h"
+
+const struct sharing_laws sharing_laws_measured = {
+#include "sharing/laws.inc"
+};
+
+double *sharing_law(struct sharing_laws *laws, const char *name)
+{
+    const struct {
+        const char *name;
+        double *value;
+    } all[] = {{"switch_cost", &laws->switch_cost}, {"bandwidth_cost", &laws->bandwidth_cost}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strcmp(name, all[i].name) == 0)
+            return all[i].value;
+    return NULL;
+}
