@@ -2,7 +2,7 @@
 BUILD  ?= build
 PREFIX ?= /usr/local
 
-.PHONY: all demo test bench fuzz lint format install deps clean
+.PHONY: all demo test test-gpu bench fuzz lint format install deps clean
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -18,6 +18,11 @@ demo:
 test:
 	scripts/install-deps build test report
 	scripts/test
+
+# For an owner of a GPU.
+test-gpu:
+	scripts/bundle build-bundle/programs
+	scripts/test-gpu build-bundle/programs
 
 bench: all
 	scripts/bench
