@@ -21,8 +21,17 @@ static const struct option_spec options[] = {
 };
 
 static const struct table_column columns[] = {
-    {"ID", TABLE_RIGHT},  {"NAME", TABLE_CUT},   {"USER", 0}, {"STATE", 0},           {"WAIT", TABLE_RIGHT},
-    {"RUN", TABLE_RIGHT}, {"PEAK", TABLE_RIGHT}, {"EXIT", 0}, {"REASON", TABLE_REST},
+    {"ID", TABLE_RIGHT},
+    {"NAME", TABLE_CUT},
+    {"USER", 0},
+    {"STATE", 0},
+    {"WAIT", TABLE_RIGHT},
+    {"RUN", TABLE_RIGHT},
+    {"PEAK", TABLE_RIGHT},
+    {"SMACT", TABLE_RIGHT | TABLE_WIDE},
+    {"ENERGY", TABLE_RIGHT | TABLE_WIDE},
+    {"EXIT", 0},
+    {"REASON", TABLE_REST},
 };
 
 /* Exit status as Slurm writes it: code:signal. */
@@ -46,6 +55,8 @@ static void add_task(struct table *table, const json_t *task)
     table_cell(table, NULL, "%s", seconds_text(json_object_get(task, "wait_s"), cell));
     table_cell(table, NULL, "%s", seconds_text(json_object_get(task, "exec_s"), cell));
     table_cell(table, NULL, "%s", mib_text(json_object_get(task, "mem_peak_mib"), cell));
+    table_cell(table, NULL, "%s", fraction_text(json_object_get(task, "smact_mean"), cell));
+    table_cell(table, NULL, "%s", joules_text(json_object_get(task, "energy_j"), cell));
     exit_cell(table, task);
     table_cell(table, NULL, "%s", *words ? words : strcmp(reason, "None") == 0 ? "" : reason);
 }
@@ -100,7 +111,9 @@ const struct command command_history = {
     .summary = "show the tasks that have ended",
     .description =
         "Newest first. WAIT is the time in queues, RUN the time in execution over all attempts, PEAK the most "
-        "GPU memory it held. EXIT is the exit code and the signal of the last attempt, as Slurm writes them.",
+        "GPU memory it held, SMACT its mean part of its GPUs' SM activity, ENERGY its part of what they drew (both "
+        "left out on a narrow terminal). EXIT is "
+        "the exit code and the signal of the last attempt, as Slurm writes them.",
     COMMAND_OPTIONS(options),
     .run = run,
 };

@@ -130,14 +130,15 @@ static json_t *json_of(struct reading value, double unit)
 static json_t *json_of_gpu(const struct recorded_gpu *gpu)
 {
     const struct tally *tally = &gpu->tally;
-    return json_pack(
-        "{s:s, s:s, s:s, s:b, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:f}", "index", gpu->info.index,
-        "uuid", gpu->info.uuid, "name", gpu->info.name, "used", tally->used, "with_others", tally->with_others,
-        "estimated", tally->is_estimated, "command_mem_peak_mib", json_of(tally->our_peak_bytes, (double)MIB),
-        "mem_peak_mib", json_of(tally->peak_bytes, (double)MIB), "smact", json_of(mean_value(&tally->smact), 1),
-        "command_smact", json_of(mean_value(&tally->our_smact), 1), "smocc", json_of(mean_value(&tally->smocc), 1),
-        "dram_active", json_of(mean_value(&tally->dram_active), 1), "power_w", json_of(mean_value(&tally->power_w), 1),
-        "idle_w", json_of(tally->idle_w, 1), "energy_j", tally->energy_j, "command_energy_j", tally->our_energy_j);
+    return json_pack("{s:s, s:s, s:s, s:b, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:f}", "index",
+                     gpu->info.index, "uuid", gpu->info.uuid, "name", gpu->info.name, "used", tally->used,
+                     "with_others", tally->with_others, "estimated", tally->is_estimated, "command_mem_peak_mib",
+                     json_of(tally->our_peak_bytes, (double)MIB), "mem_peak_mib",
+                     json_of(tally->peak_bytes, (double)MIB), "smact", json_of(mean_value(&tally->smact), 1),
+                     "command_smact", json_of(mean_value(&tally->our_smact), 1), "smocc",
+                     json_of(mean_value(&tally->smocc), 1), "dram_active", json_of(mean_value(&tally->dram_active), 1),
+                     "power_w", json_of(mean_value(&tally->power_w), 1), "idle_w", json_of(tally->meter.idle_w, 1),
+                     "energy_j", tally->energy_j, "command_energy_j", tally->our_energy_j);
 }
 
 static void print_summary_json(FILE *out, const struct recording *recording)

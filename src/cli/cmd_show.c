@@ -50,6 +50,8 @@ static const struct field fields[] = {
     {"Estimator", "estimator", plain},
     {"Memory now", "mem_used_mib", mib_text},
     {"Memory peak", "mem_peak_mib", mib_text},
+    {"SMACT mean", "smact_mean", fraction_text},
+    {"Energy", "energy_j", joules_text},
     {"Attempts", "attempts", plain},
     {"GPU OOMs", "oom_count", plain},
     {"Exit code", "exit_code", plain},

@@ -10,7 +10,7 @@
 
 #include "cli/output.h"
 
-enum { LAST_LEAST = 24, CUT_WIDEST = 16 };
+enum { LAST_LEAST = 24, CUT_WIDEST = 16, WIDE = 100 };
 
 struct table {
     struct libscols_table *scols;
@@ -19,11 +19,17 @@ struct table {
     size_t next; /* column of the next cell */
 };
 
+static bool is_left_out(const struct table_column *column)
+{
+    return column->flags & TABLE_WIDE && output_width() && output_width() < WIDE;
+}
+
 static void add_column(struct table *table, const struct table_column *column)
 {
     int flags = column->flags & TABLE_RIGHT ? SCOLS_FL_RIGHT : 0;
     flags |= column->flags & TABLE_CUT ? SCOLS_FL_TRUNC : 0;
     flags |= column->flags & TABLE_WRAP ? SCOLS_FL_WRAP : 0;
+    flags |= is_left_out(column) ? SCOLS_FL_HIDDEN : 0;
     struct libscols_column *added = scols_table_new_column(table->scols, column->header, 0, flags);
     if (column->flags & TABLE_WRAP) {
         scols_column_set_wrapfunc(added, scols_wrapnl_chunksize, scols_wrapnl_nextchunk, NULL);
@@ -123,7 +129,7 @@ static void fit_last_column(struct table *table, size_t last)
 {
     size_t others = 0, width = (size_t)output_width();
     for (size_t i = 0; i < last; i++)
-        others += column_width(table, i) + 1;
+        others += is_left_out(&table->columns[i]) ? 0 : column_width(table, i) + 1;
     size_t left = width > others + LAST_LEAST ? width - others : LAST_LEAST;
 
     struct libscols_iter *lines = scols_new_iter(SCOLS_ITER_FORWARD);

@@ -9,6 +9,7 @@ enum table_flags {
     TABLE_CUT = 2,   /* gives way when the terminal is narrow */
     TABLE_WRAP = 4,  /* the last column: at blanks, to the width that the others leave */
     TABLE_REST = 8,  /* the last column: cut to the width that the others leave */
+    TABLE_WIDE = 16, /* left out on a terminal of less than 100 columns */
 };
 
 struct table_column {

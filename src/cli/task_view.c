@@ -52,6 +52,18 @@ const char *moment_text(const json_t *moment, char cell[CELL_SIZE])
     return cell;
 }
 
+const char *joules_text(const json_t *joules, char cell[CELL_SIZE])
+{
+    double value = json_number_value(joules);
+    if (!json_is_number(joules))
+        return "-";
+    if (value < 1e6)
+        snprintf(cell, CELL_SIZE, "%.1f kJ", value / 1e3);
+    else
+        snprintf(cell, CELL_SIZE, "%.1f MJ", value / 1e6);
+    return cell;
+}
+
 const char *fraction_text(const json_t *fraction, char cell[CELL_SIZE])
 {
     if (!json_is_number(fraction))

@@ -18,6 +18,7 @@ double member_number(const json_t *object, const char *key, double otherwise);
 const char *seconds_text(const json_t *seconds, char cell[CELL_SIZE]);
 const char *mib_text(const json_t *mib, char cell[CELL_SIZE]);
 const char *moment_text(const json_t *moment, char cell[CELL_SIZE]);
+const char *joules_text(const json_t *joules, char cell[CELL_SIZE]); /* "12.3 kJ" */
 const char *fraction_text(const json_t *fraction, char cell[CELL_SIZE]);
 
 /* Members of an array of text or numbers with commas between. */

@@ -4,7 +4,9 @@
  *     main.c      options, signals, the loop's life
  *     driver.c    feeds events to the core, writes the log, carries out effects
  *     runner.c    attempts: start, watch, end, find again after a restart
- *     sampler.c   GPUs to samples, processes to tasks
+ *     sampler.c   GPUs to samples
+ *     attribute.c processes to tasks
+ *     usage.c     activity and energy of GPUs to tasks
  *     job.c       what the daemon knows of a task beyond the core
  *     submit.c    a request's body to a task (fields.c, need.c); group commit
  *     routes.c    the other routes of docs/protocol.md; route_list.c, route_task.c, route_wait.c, route_log.c
@@ -24,8 +26,15 @@
 #include "core/core.h"
 #include "daemon/config.h"
 #include "exec/attempt.h"
-#include "gpu/gpu.h"
+#include "gpu/share.h"
 #include "store/store.h"
+
+/* What a task has had of its GPUs so far, all attempts together. */
+struct usage {
+    struct reading energy_j;
+    double smact_s, span_s; /* its part of SMACT over time, and that time: GPU-seconds of which SMACT was known */
+    bool is_estimated;      /* at some time the driver did not tell whose the activity was */
+};
 
 /* What the daemon knows of a task that has not ended, beside what the core knows. */
 struct job {
@@ -38,7 +47,8 @@ struct job {
     char *evidence;                                /* of the last failure, or NULL */
     enum failure_class failure;                    /* the last */
     struct reading mem_used_bytes, mem_peak_bytes; /* on all its GPUs together */
-    struct attempt_watch watch;                    /* while it runs; pidfd -1 otherwise */
+    struct usage usage;
+    struct attempt_watch watch; /* while it runs; pidfd -1 otherwise */
     uv_poll_t *poll;
     bool by_streams; /* this attempt, though MPS was wanted: there was none to be had */
     bool to_adopt;   /* an attempt, of an earlier daemon or ended, that has not been looked at yet */
@@ -53,6 +63,13 @@ struct entry;
 /* A request that waits for a task to end. */
 struct waiter;
 
+/* One who holds a GPU, and its part of what the GPU did at the last look. */
+struct share {
+    uint64_t task; /* 0: a process that is not ours */
+    struct gpu_holder holder;
+    struct reading smact, power_w;
+};
+
 struct gpu_state {
     struct gpu_sample sample;    /* the last; the loop's */
     struct gpu_sample incoming;  /* the one being taken; the pool thread's while daemon->sampling */
@@ -64,6 +81,14 @@ struct gpu_state {
     int view;                    /* its index in the core's view; -1: not managed */
     struct gpu_process *foreign; /* the last sample's processes that are not ours */
     size_t n_foreign, foreign_room;
+    struct gpu_meter meter;
+    struct drawn {
+        struct reading energy_j, power_w;
+        double idle_part;
+    } drawn;              /* since the look before */
+    struct share *shares; /* our tasks there, then each foreign process that can compute */
+    size_t n_shares, share_room;
+    bool shares_estimated;
 };
 
 struct daemon {
@@ -158,6 +183,25 @@ int sampler_open(struct daemon *daemon, struct fault *fault);
 void sampler_start(struct daemon *daemon);
 void sampler_look_now(struct daemon *daemon);
 void sampler_close(struct daemon *daemon);
+
+/* ---- attribute.c ---- */
+
+/*
+ * Fills the sample's tasks (there is room for one of each resident) and foreign processes, and the state's shares but
+ * for what they did.
+ */
+void attribute(struct daemon *daemon, struct gpu_state *state, struct core_sample *sample);
+
+/* ---- usage.c ---- */
+
+/* What GPU `i` of the set drew since the look before; a card's turn is before its instances'. */
+void usage_measure(struct daemon *daemon, size_t i);
+
+/* Divides what the GPU did since the look before among its shares, and books it to their tasks. */
+void usage_take(struct daemon *daemon, struct gpu_state *state);
+
+/* The task's mean part of SMACT on each of its GPUs. */
+struct reading usage_smact(const struct usage *usage);
 
 /* ---- job.c ---- */
 

@@ -132,6 +132,9 @@ static void add_outcome(json_t *object, const struct task *task, const struct jo
     json_object_set_new(object, "evidence", job && job->evidence ? json_string(job->evidence) : json_null());
     json_object_set_new(object, "mem_used_mib", job ? reading(job->mem_used_bytes, (double)MIB) : json_null());
     json_object_set_new(object, "mem_peak_mib", job ? reading(job->mem_peak_bytes, (double)MIB) : json_null());
+    json_object_set_new(object, "smact_mean", job ? reading(usage_smact(&job->usage), 1) : json_null());
+    json_object_set_new(object, "energy_j", job ? reading(job->usage.energy_j, 1) : json_null());
+    json_object_set_new(object, "shares_estimated", json_boolean(job && job->usage.is_estimated));
 }
 
 json_t *record_task(struct daemon *daemon, const struct task *task)
@@ -171,17 +174,48 @@ static const char *hold_off(const struct gpu_view *gpu, char *text, size_t size)
     return text;
 }
 
+static struct share share_of(const struct gpu_state *state, uint64_t task)
+{
+    for (size_t i = 0; i < state->n_shares; i++)
+        if (state->shares[i].task == task)
+            return state->shares[i];
+    return (struct share){0};
+}
+
+static json_t *resident_task(const struct daemon *daemon, const struct gpu_state *state,
+                             const struct resident *resident)
+{
+    struct reading unused = unused_us(daemon, state, resident);
+    struct share share = share_of(state, resident->task);
+    return json_pack("{s:I, s:o, s:o, s:o, s:b, s:o, s:b}", "id", (json_int_t)resident->task, "mem_used_mib",
+                     reading(resident->mem_used_bytes, (double)MIB), "smact", reading(share.smact, 1), "power_w",
+                     reading(share.power_w, 1), "settled", resident->settled, "unused_s", reading(unused, 1e6),
+                     "unused_for_long", unused_for_long(daemon, unused));
+}
+
 static json_t *resident_tasks(const struct daemon *daemon, const struct gpu_state *state, const struct gpu_view *gpu)
 {
     json_t *tasks = json_array();
-    for (int i = 0; i < gpu->n_residents; i++) {
-        struct reading unused = unused_us(daemon, state, &gpu->residents[i]);
-        json_array_append_new(tasks, json_pack("{s:I, s:o, s:b, s:o, s:b}", "id", (json_int_t)gpu->residents[i].task,
-                                               "mem_used_mib", reading(gpu->residents[i].mem_used_bytes, (double)MIB),
-                                               "settled", gpu->residents[i].settled, "unused_s", reading(unused, 1e6),
-                                               "unused_for_long", unused_for_long(daemon, unused)));
-    }
+    for (int i = 0; i < gpu->n_residents; i++)
+        json_array_append_new(tasks, resident_task(daemon, state, &gpu->residents[i]));
     return tasks;
+}
+
+/* What those that are not ours did together. */
+static void add_foreign_shares(json_t *object, const struct gpu_state *state)
+{
+    struct reading smact = reading_of(0), power_w = reading_of(0);
+    for (size_t i = 0; i < state->n_shares; i++) {
+        const struct share *share = &state->shares[i];
+        if (share->task)
+            continue;
+        smact = (struct reading){smact.value + share->smact.value, smact.valid && share->smact.valid};
+        power_w = (struct reading){power_w.value + share->power_w.value, power_w.valid && share->power_w.valid};
+    }
+    bool known = state->sample.processes.valid;
+    json_object_set_new(object, "foreign_smact", known ? reading(smact, 1) : json_null());
+    json_object_set_new(object, "foreign_power_w", known ? reading(power_w, 1) : json_null());
+    json_object_set_new(object, "shares_estimated", json_boolean(state->shares_estimated));
 }
 
 static json_t *foreign_processes(const struct gpu_state *state)
@@ -258,6 +292,7 @@ static json_t *record_gpu(struct daemon *daemon, size_t i)
     json_object_set_new(object, "temperature_c", reading(seen->temperature_c, 1));
     json_object_set_new(object, "tasks", resident_tasks(daemon, state, gpu));
     json_object_set_new(object, "foreign_processes", foreign_processes(state));
+    add_foreign_shares(object, state);
     json_object_set_new(object, "hold_off", held ? json_string(held) : json_null());
     return object;
 }

@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "daemon/daemon.h"
-#include "exec/tree.h"
 
 /* ---- which GPUs ---- */
 
@@ -89,74 +88,6 @@ int sampler_open(struct daemon *daemon, struct fault *fault)
     return daemon->gpu_states ? tell_core(daemon) : fault_set(fault, ENOMEM, "out of memory");
 }
 
-/* ---- whose processes ---- */
-
-struct roots {
-    pid_t pid[256];
-    struct job *job[256];
-    size_t count;
-};
-
-/* The shims of the tasks on one GPU: nobody else's processes can be theirs. */
-static void collect_roots(struct daemon *daemon, const struct gpu_view *gpu, struct roots *roots)
-{
-    roots->count = 0;
-    for (int i = 0; i < gpu->n_residents && roots->count < 256; i++) {
-        struct job *job = job_find(daemon, gpu->residents[i].task);
-        if (!job || job->watch.pidfd < 0)
-            continue;
-        roots->pid[roots->count] = job->watch.shim;
-        roots->job[roots->count++] = job;
-    }
-}
-
-static bool add_foreign(struct gpu_state *state, const struct gpu_process *process)
-{
-    if (state->n_foreign == state->foreign_room) {
-        size_t room = state->foreign_room ? state->foreign_room * 2 : 8;
-        struct gpu_process *foreign = realloc(state->foreign, room * sizeof *foreign);
-        if (!foreign)
-            return false;
-        state->foreign = foreign;
-        state->foreign_room = room;
-    }
-    state->foreign[state->n_foreign++] = *process;
-    return true;
-}
-
-static void add_to_task(struct core_sample *sample, uint64_t task, struct reading used)
-{
-    for (int i = 0; i < sample->n_tasks; i++) {
-        struct task_memory *memory = &sample->tasks[i];
-        if (memory->task != task)
-            continue;
-        memory->mem_used_bytes.valid &= used.valid;
-        memory->mem_used_bytes.value += used.value;
-        return;
-    }
-    sample->tasks[sample->n_tasks++] = (struct task_memory){task, used};
-}
-
-/* Fills the sample's tasks and foreign processes. `tasks` has room for one entry per root. */
-static void attribute(struct daemon *daemon, struct gpu_state *state, struct core_sample *sample)
-{
-    struct roots roots;
-    collect_roots(daemon, &core_view(daemon->core)->gpus[state->view], &roots);
-    double foreign_compute = 0;
-    state->n_foreign = 0;
-    for (size_t i = 0; i < state->sample.processes.count; i++) {
-        const struct gpu_process *process = &state->sample.processes.item[i];
-        int root = tree_find_root(process->pid, roots.pid, roots.count);
-        if (root >= 0) {
-            add_to_task(sample, roots.job[root]->id, process->used_bytes);
-        } else if (!gpu_process_is_mps_server(process->pid)) {
-            add_foreign(state, process);
-            foreign_compute += (process->kinds & ~(unsigned)GPU_PROCESS_GRAPHICS) != 0;
-        }
-    }
-    sample->foreign_processes = reading_of(foreign_compute);
-}
-
 /* ---- what follows from a look ---- */
 
 static void feed_gpu(struct daemon *daemon, size_t i)
@@ -175,8 +106,8 @@ static void feed_gpu(struct daemon *daemon, size_t i)
         .utilisation = seen->utilisation,
         .tasks = tasks,
     };
-    if (seen->processes.valid)
-        attribute(daemon, state, &event.sample);
+    attribute(daemon, state, &event.sample);
+    usage_take(daemon, state);
     daemon_feed(daemon, &event, NULL);
 }
 
@@ -245,6 +176,7 @@ static void on_looked(uv_work_t *work, int status)
     }
     account(daemon);
     for (size_t i = 0; i < daemon->gpus->count; i++) {
+        usage_measure(daemon, i);
         feed_gpu(daemon, i);
         unused_watch(daemon, &daemon->gpu_states[i]);
     }
@@ -288,6 +220,7 @@ void sampler_close(struct daemon *daemon)
         gpu_sample_fini(&daemon->gpu_states[i].sample);
         gpu_sample_fini(&daemon->gpu_states[i].incoming);
         free(daemon->gpu_states[i].foreign);
+        free(daemon->gpu_states[i].shares);
     }
     free(daemon->gpu_states);
     gpu_set_close(daemon->gpus);

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "base/clock.h"
+
 bool share_weigh(struct gpu_holder *holders, size_t count)
 {
     double told = 0;
@@ -30,8 +32,40 @@ bool share_weigh(struct gpu_holder *holders, size_t count)
     return active > 1 && !is_told;
 }
 
-double share_energy_j(double weight, size_t count, double drawn_j, double idle_j)
+double share_of_energy(double weight, size_t count, double idle_part)
 {
-    double base_j = fmin(idle_j, drawn_j);
-    return base_j / (double)count + weight * (drawn_j - base_j);
+    return idle_part / (double)count + weight * (1 - idle_part);
+}
+
+static void note_idle_power(struct gpu_meter *meter, const struct gpu_sample *sample)
+{
+    bool is_empty = sample->processes.valid && sample->processes.count == 0;
+
+    if (!sample->power_w.valid || (meter->was_empty && !is_empty))
+        return;
+    if (!meter->idle_w.valid || (is_empty && !meter->was_empty) || sample->power_w.value < meter->idle_w.value)
+        meter->idle_w = sample->power_w;
+    meter->was_empty = is_empty;
+}
+
+static struct reading drawn(const struct gpu_meter *meter, const struct gpu_sample *sample)
+{
+    if (sample->energy_j.valid && meter->energy_j.valid)
+        return reading_of(sample->energy_j.value - meter->energy_j.value);
+    if (!sample->energy_j.valid && sample->power_w.valid && meter->span_s > 0)
+        return reading_of(sample->power_w.value * meter->span_s);
+    return READING_NONE;
+}
+
+void gpu_meter_take(struct gpu_meter *meter, const struct gpu_sample *sample)
+{
+    meter->span_s = meter->at_us ? (double)(sample->at_us - meter->at_us) / (double)SECOND_US : 0;
+    meter->drawn_j = drawn(meter, sample);
+    note_idle_power(meter, sample);
+    meter->idle_part = 0;
+    if (meter->idle_w.valid && sample->power_w.valid && sample->power_w.value > 0)
+        meter->idle_part = fmin(1, meter->idle_w.value / sample->power_w.value);
+    if (sample->energy_j.valid)
+        meter->energy_j = sample->energy_j;
+    meter->at_us = sample->at_us;
 }

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/reading.h"
+#include "gpu/gpu.h"
 
 /* Somebody who holds a GPU: a task, or a process of others. Start with {0}. */
 struct gpu_holder {
@@ -26,9 +26,24 @@ struct gpu_holder {
 bool share_weigh(struct gpu_holder *holders, size_t count);
 
 /*
- * Of what the GPU drew in a while: the idle power's part is divided among all who hold the GPU, whether they use it or
- * not, and what is beyond by weight. The rest, which is nobody's, is the difference to the whole.
+ * The part that one of `count` who hold a GPU has of what it drew: of the part that the idle GPU would have drawn too
+ * all have the same, whether they use it or not; what is beyond goes by weight. What is left is nobody's.
  */
-double share_energy_j(double weight, size_t count, double drawn_j, double idle_j);
+double share_of_energy(double weight, size_t count, double idle_part);
+
+/* What a GPU draws from look to look. Start with {0}. */
+struct gpu_meter {
+    int64_t at_us; /* of the last look; 0: none yet */
+    struct reading energy_j;
+    struct reading idle_w; /* the least power seen with nobody there; until then the least at all */
+    bool was_empty;        /* idle_w is of such a time */
+
+    /* Since the look before: */
+    double span_s;          /* 0 at the first look */
+    struct reading drawn_j; /* by the energy counter, else by power */
+    double idle_part;       /* of drawn_j */
+};
+
+void gpu_meter_take(struct gpu_meter *meter, const struct gpu_sample *sample);
 
 #endif

@@ -2,9 +2,7 @@
 
 #include <math.h>
 
-#include "base/clock.h"
 #include "base/units.h"
-#include "gpu/share.h"
 
 #define GROWTH_LEAST_BYTES (100 * MIB)
 
@@ -15,7 +13,7 @@ struct reading mean_value(const struct mean *mean)
 
 static void mean_add(struct mean *mean, struct reading value, double factor, double span_s)
 {
-    if (!value.valid)
+    if (!value.valid || span_s <= 0)
         return;
     mean->sum += value.value * factor * span_s;
     mean->span_s += span_s;
@@ -25,15 +23,6 @@ static void raise(struct reading *peak, struct reading now)
 {
     if (now.valid)
         *peak = reading_of(fmax(now.value, reading_or(*peak, 0)));
-}
-
-static void note_idle_power(struct tally *tally, const struct gpu_sample *sample, bool is_empty)
-{
-    if (!sample->power_w.valid || (tally->idle_was_empty && !is_empty))
-        return;
-    if (!tally->idle_w.valid || (is_empty && !tally->idle_was_empty) || sample->power_w.value < tally->idle_w.value)
-        tally->idle_w = sample->power_w;
-    tally->idle_was_empty = is_empty;
 }
 
 /* The command's part of what was done since the last look. One that has just gone has the part it had. */
@@ -52,20 +41,21 @@ static void weigh(struct tally *tally, const struct presence *presence)
 
 static void add_span(struct tally *tally, const struct gpu_sample *sample)
 {
-    double span_s = (double)(sample->at_us - tally->at_us) / (double)SECOND_US;
+    const struct gpu_meter *meter = &tally->meter;
+    double span_s;
 
+    gpu_meter_take(&tally->meter, sample);
+    span_s = meter->span_s;
     mean_add(&tally->smact, sample->smact, 1, span_s);
     mean_add(&tally->our_smact, sample->smact, tally->weight, span_s);
     mean_add(&tally->smocc, sample->smocc, 1, span_s);
     mean_add(&tally->dram_active, sample->dram_active, 1, span_s);
     mean_add(&tally->power_w, sample->power_w, 1, span_s);
-    if (!sample->energy_j.valid || !tally->last_energy_j.valid)
+    if (!meter->drawn_j.valid)
         return;
-    double drawn_j = sample->energy_j.value - tally->last_energy_j.value;
-    tally->energy_j += drawn_j;
+    tally->energy_j += meter->drawn_j.value;
     if (tally->weight > 0)
-        tally->our_energy_j +=
-            share_energy_j(tally->weight, tally->holders, drawn_j, reading_or(tally->idle_w, 0) * span_s);
+        tally->our_energy_j += meter->drawn_j.value * share_of_energy(tally->weight, tally->holders, meter->idle_part);
 }
 
 static bool has_grown(const struct tally *tally, const struct gpu_sample *sample)
@@ -76,21 +66,14 @@ static bool has_grown(const struct tally *tally, const struct gpu_sample *sample
 
 void tally_take(struct tally *tally, const struct gpu_sample *sample, const struct presence *presence)
 {
-    bool is_empty = sample->processes.valid && sample->processes.count == 0;
-
-    note_idle_power(tally, sample, is_empty);
+    if (!tally->meter.at_us)
+        tally->first_used_bytes = sample->mem_used_bytes;
+    tally->has_grown |= has_grown(tally, sample);
     tally->lists_nobody |= !sample->processes.valid && sample->health == GPU_HEALTH_OK;
     tally->used |= presence->ours > 0;
     tally->with_others |= presence->ours > 0 && presence->others > 0;
-    if (!tally->at_us)
-        tally->first_used_bytes = sample->mem_used_bytes;
-    tally->has_grown |= has_grown(tally, sample);
     raise(&tally->our_peak_bytes, presence->our_memory_bytes);
     raise(&tally->peak_bytes, sample->mem_used_bytes);
     weigh(tally, presence);
-    if (tally->at_us)
-        add_span(tally, sample);
-    tally->at_us = sample->at_us;
-    if (sample->energy_j.valid)
-        tally->last_energy_j = sample->energy_j;
+    add_span(tally, sample);
 }

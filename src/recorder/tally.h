@@ -2,7 +2,7 @@
 #ifndef COLLOC_RECORDER_TALLY_H
 #define COLLOC_RECORDER_TALLY_H
 
-#include "gpu/gpu.h"
+#include "gpu/share.h"
 
 /* Who was there at one look, the command's processes apart from all others. */
 struct presence {
@@ -27,13 +27,8 @@ struct tally {
     struct mean smact, smocc, dram_active, power_w,
         our_smact; /* of the whole GPU, and the command's part of its SMACT */
     double energy_j, our_energy_j;
-    struct reading idle_w; /* the least power seen with nobody there, else the least at all */
-
-    /* The last look. */
-    int64_t at_us;
+    struct gpu_meter meter;
     struct reading first_used_bytes;
-    struct reading last_energy_j;
-    bool idle_was_empty;
     double weight; /* the command's part of the activity */
     size_t holders;
 };

@@ -187,6 +187,75 @@ class Csv(House):
         self.assertIn("one of the two", self.colloc("gpus", "--csv", "--json", code=2).stderr)
 
 
+class Shares(House):
+    """Parts of a GPU's activity, power and energy: they add up, and stay with the task when it has ended."""
+    gpus = "1xA100-40GB"
+    settings = {"sharing": "streams", "tasks-per-gpu": "4", "smact-max": "1"}
+
+    def parts(self, gpu, key, foreign):
+        return [task[key] for task in gpu["tasks"]] + [gpu[foreign]]
+
+    def two(self, **members):
+        tasks = [self.train(3000, 1e6, f"--smact={smact}", memory_mib=3000, **members) for smact in (0.6, 0.2)]
+        for task in tasks:
+            self.wait_state(task, "RUNNING")
+        self.wait_gpu(lambda g: len(g["tasks"]) == 2 and all(t["smact"] for t in g["tasks"]))
+        return tasks
+
+    def test_parts_add_up_to_the_gpu(self):
+        other = subprocess.Popen(["colloc-pretend-train", "--memory-mib=3000", "--seconds=1e6", "--smact=0.3"],
+                                 env=self.env, stdout=subprocess.DEVNULL)
+        self.addCleanup(lambda: (other.kill(), other.wait()))
+        self.wait_gpu(lambda g: g["foreign_smact"])
+        tasks = self.two(policy="first-fit")
+        seen = self.gpu()
+        self.assertFalse(seen["shares_estimated"])
+        self.assertAlmostEqual(sum(self.parts(seen, "smact", "foreign_smact")), seen["smact"], 6)
+        self.assertGreater(seen["foreign_smact"], 0)
+        powers = self.parts(seen, "power_w", "foreign_power_w")
+        self.assertAlmostEqual(sum(powers), seen["power_w"], 3)
+        self.assertGreater(min(powers), 0)
+        self.assertEqual({task["id"] for task in seen["tasks"]}, set(tasks))
+
+    def test_what_a_task_had_is_kept_when_it_has_ended(self):
+        before = self.wait_gpu(lambda g: g["energy_mj"])["energy_mj"]
+        task = self.train(3000, 200, "--smact=0.6")
+        ended = self.wait(task, "COMPLETED")
+        drawn_j = 1e6 * (self.gpu()["energy_mj"] - before)
+        self.assertAlmostEqual(ended["smact_mean"], 0.6, delta=0.1)
+        self.assertGreater(ended["energy_j"], 0.5 * drawn_j)
+        self.assertLess(ended["energy_j"], drawn_j)
+        self.assertFalse(ended["shares_estimated"])
+        self.restart()
+        self.assertEqual(self.task(task)["energy_j"], ended["energy_j"])
+        self.assertRegex(self.colloc("show", str(task)).stdout, r"Energy +[0-9.]+ kJ")
+        self.assertIn(" kJ", self.colloc("history").stdout)
+
+    def test_under_mps_parts_are_estimated(self):
+        self.restart(sharing="mps")
+        self.two(policy="first-fit")
+        seen = self.wait_gpu(lambda g: g["shares_estimated"])
+        one, two = (task["smact"] for task in seen["tasks"])
+        self.assertAlmostEqual(one, two, 6)
+        self.assertTrue(all(self.task(task["id"])["shares_estimated"] for task in seen["tasks"]))
+
+
+class MigShares(House):
+    gpus = "A100-40GB:3g.20gb+2g.10gb"
+
+    def test_instances_have_their_part_of_the_cards_power(self):
+        for _ in range(2):
+            self.wait_state(self.train(3000, 1e6, "--smact=0.3", policy="exclusive"), "RUNNING")
+        self.wait_gpu(lambda g: g["tasks"] and g["tasks"][0]["power_w"], 2)
+
+        def parts(gpus):
+            return [gpu["tasks"][0]["power_w"] or 0 for gpu in gpus[1:]]
+        gpus = until(lambda: next((gpus for gpus in [self.get("/v1/gpus")["gpus"]]
+                                   if sum(parts(gpus)) > 0.9 * gpus[0]["power_w"]), None))
+        self.assertLess(sum(parts(gpus)), 1.05 * gpus[0]["power_w"])
+        self.assertGreater(min(parts(gpus)), 10)
+
+
 class Foreign(House):
     gpus = "1xA100-40GB"
 

@@ -105,16 +105,19 @@ class Show(CliCase):
 
 class History(CliCase):
     def test_ended_tasks(self):
-        self.daemon.tasks = [make_task(1), make_task(2, state="COMPLETED", reason="None", exit_code=0, mem_peak_mib=900),
+        self.daemon.tasks = [make_task(1), make_task(2, state="COMPLETED", reason="None", exit_code=0, mem_peak_mib=900,
+                                       smact_mean=0.614, energy_j=1234567),
                              make_task(3, state="OUT_OF_MEMORY", reason="OutOfMemory", exit_code=1, exec_s=61,
                                        reason_text="alone on GPU 1 and still out of memory")]
         narrow = self.screen_lines(80, "history")
         self.assertEqual(len(narrow), 3)
         self.assertIn(" task ", narrow[2])
         self.assertTrue(narrow[2].endswith(" alone on GPU 1 and still out"), narrow[2])
-        lines = self.screen_lines(100, "history", "-n3")
+        self.assertNotIn("ENERGY", narrow[0])
+        lines = self.screen_lines(120, "history", "-n3")
         self.assertEqual(len(lines), 3)
         self.assertEqual(lines[1].split()[:8], ["2", "task", "ada", "COMPLETED", "1:15", "0:00", "900.0", "MiB"])
+        self.assertEqual(lines[1].split()[8:], ["61", "%", "1.2", "MJ", "0:0"])
         self.assertIn("OUT_OF_MEMORY", lines[2])
         self.assertTrue(lines[2].endswith("1:0  alone on GPU 1 and still out of memory"), lines[2])
         self.assertEqual(self.daemon.requests[-1][1], "/v1/tasks?state=all&limit=3")

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "gpu/share.h"
 
 static void assert_near(double value, double expected)
@@ -76,12 +77,53 @@ static void test_evenly_under_mps(void **state)
 
 static void test_energy_adds_up(void **state)
 {
-    double a = share_energy_j(0.75, 2, 300, 100), b = share_energy_j(0.25, 2, 300, 100);
+    double idle = 1.0 / 3;
 
-    assert_near(a, 50 + 150);
-    assert_near(b, 50 + 50);
-    assert_near(share_energy_j(0, 2, 300, 100), 50);
-    assert_near(share_energy_j(1, 1, 80, 100), 80);
+    assert_near(300 * share_of_energy(0.75, 2, idle), 50 + 150);
+    assert_near(300 * share_of_energy(0.25, 2, idle), 50 + 50);
+    assert_near(300 * share_of_energy(0, 2, idle), 50);
+    assert_near(share_of_energy(1, 1, 1), 1);
+}
+
+static struct gpu_sample drawing(double second, double power_w, double energy_j, size_t processes)
+{
+    return (struct gpu_sample){
+        .at_us = (int64_t)(second * SECOND_US),
+        .power_w = reading_of(power_w),
+        .energy_j = reading_of(energy_j),
+        .processes = {.valid = true, .count = processes},
+    };
+}
+
+static void test_a_meter(void **state)
+{
+    struct gpu_meter meter = {0};
+    struct gpu_sample looks[] = {drawing(1, 110, 1000, 1), drawing(3, 50, 1200, 0), drawing(4, 200, 1400, 1),
+                                 drawing(5, 40, 1440, 1)};
+
+    gpu_meter_take(&meter, &looks[0]);
+    assert_false(meter.drawn_j.valid);
+    assert_near(meter.span_s, 0);
+    gpu_meter_take(&meter, &looks[1]);
+    assert_near(meter.span_s, 2);
+    assert_near(meter.drawn_j.value, 200);
+    assert_near(meter.idle_w.value, 50);
+    gpu_meter_take(&meter, &looks[2]);
+    assert_near(meter.idle_part, 0.25);
+    gpu_meter_take(&meter, &looks[3]);
+    assert_near(meter.idle_w.value, 50);
+    assert_near(meter.idle_part, 1);
+}
+
+static void test_a_meter_without_a_counter(void **state)
+{
+    struct gpu_meter meter = {0};
+    struct gpu_sample looks[] = {drawing(1, 100, 0, 1), drawing(3, 50, 0, 1)};
+
+    looks[0].energy_j = looks[1].energy_j = READING_NONE;
+    gpu_meter_take(&meter, &looks[0]);
+    gpu_meter_take(&meter, &looks[1]);
+    assert_near(meter.drawn_j.value, 100);
 }
 
 int main(void)
@@ -94,6 +136,8 @@ int main(void)
         cmocka_unit_test(test_evenly_when_it_tells_of_no_kernels),
         cmocka_unit_test(test_evenly_under_mps),
         cmocka_unit_test(test_energy_adds_up),
+        cmocka_unit_test(test_a_meter),
+        cmocka_unit_test(test_a_meter_without_a_counter),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

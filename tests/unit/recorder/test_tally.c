@@ -44,7 +44,7 @@ static void test_means_are_over_time(void **state)
     assert_near(mean_value(&tally.our_smact).value, (0.2 * 1 + 0.6 * 3) / 4);
     assert_near(tally.energy_j, 400);
     assert_near(tally.our_energy_j, 400);
-    assert_near(tally.idle_w.value, 50);
+    assert_near(tally.meter.idle_w.value, 50);
     assert_near(tally.our_peak_bytes.value, 512 << 20);
     assert_false(tally.with_others);
     assert_false(mean_value(&tally.smocc).valid);

@@ -1,0 +1,122 @@
+/* Whose the processes on a GPU are: our tasks' by process tree, MPS's own, and others'. */
+#include <stdlib.h>
+
+#include "daemon/daemon.h"
+#include "exec/tree.h"
+
+struct roots {
+    pid_t pid[256];
+    uint64_t task[256];
+    size_t count;
+};
+
+/* The shims of the tasks on one GPU: nobody else's processes can be theirs. */
+static void collect_roots(struct daemon *daemon, const struct gpu_view *gpu, struct roots *roots)
+{
+    roots->count = 0;
+    for (int i = 0; i < gpu->n_residents && roots->count < 256; i++) {
+        struct job *job = job_find(daemon, gpu->residents[i].task);
+        if (!job || job->watch.pidfd < 0)
+            continue;
+        roots->pid[roots->count] = job->watch.shim;
+        roots->task[roots->count++] = job->id;
+    }
+}
+
+static bool add_foreign(struct gpu_state *state, const struct gpu_process *process)
+{
+    if (state->n_foreign == state->foreign_room) {
+        size_t room = state->foreign_room ? state->foreign_room * 2 : 8;
+        struct gpu_process *foreign = realloc(state->foreign, room * sizeof *foreign);
+        if (!foreign)
+            return false;
+        state->foreign = foreign;
+        state->foreign_room = room;
+    }
+    state->foreign[state->n_foreign++] = *process;
+    return true;
+}
+
+static void add_to_task(struct core_sample *sample, uint64_t task, struct reading used)
+{
+    for (int i = 0; i < sample->n_tasks; i++) {
+        struct task_memory *memory = &sample->tasks[i];
+        if (memory->task != task)
+            continue;
+        memory->mem_used_bytes.valid &= used.valid;
+        memory->mem_used_bytes.value += used.value;
+        return;
+    }
+    sample->tasks[sample->n_tasks++] = (struct task_memory){task, used};
+}
+
+/* ---- shares ---- */
+
+/* NULL when memory is out: then somebody's part is missing until the next look. */
+static struct share *add_share(struct gpu_state *state, uint64_t task, unsigned processes)
+{
+    if (state->n_shares == state->share_room) {
+        size_t room = state->share_room ? state->share_room * 2 : 8;
+        struct share *shares = realloc(state->shares, room * sizeof *shares);
+        if (!shares)
+            return NULL;
+        state->shares = shares;
+        state->share_room = room;
+    }
+    struct share *share = &state->shares[state->n_shares++];
+    *share = (struct share){.task = task, .holder = {.processes = processes, .sm_utilisation = reading_of(0)}};
+    return share;
+}
+
+/* Where the driver lists no processes, each task counts as one. */
+static void begin_shares(struct gpu_state *state, const struct gpu_view *gpu)
+{
+    state->n_shares = 0;
+    for (int i = 0; i < gpu->n_residents; i++)
+        add_share(state, gpu->residents[i].task, state->sample.processes.valid ? 0 : 1);
+}
+
+static void share_with(struct gpu_state *state, uint64_t task, const struct gpu_process *process)
+{
+    struct share *share = NULL;
+    for (size_t i = 0; task && i < state->n_shares && !share; i++)
+        if (state->shares[i].task == task)
+            share = &state->shares[i];
+    if (!share)
+        share = add_share(state, task, 0);
+    if (!share)
+        return;
+    struct gpu_holder *holder = &share->holder;
+    holder->processes++;
+    holder->is_mps |= (process->kinds & GPU_PROCESS_MPS) != 0;
+    holder->sm_utilisation.valid &= process->sm_utilisation.valid;
+    holder->sm_utilisation.value += process->sm_utilisation.value;
+}
+
+void attribute(struct daemon *daemon, struct gpu_state *state, struct core_sample *sample)
+{
+    const struct gpu_view *gpu = &core_view(daemon->core)->gpus[state->view];
+    struct roots roots;
+    double foreign_compute = 0;
+    begin_shares(state, gpu);
+    state->n_foreign = 0;
+    if (!state->sample.processes.valid)
+        return;
+    collect_roots(daemon, gpu, &roots);
+    for (size_t i = 0; i < state->sample.processes.count; i++) {
+        const struct gpu_process *process = &state->sample.processes.item[i];
+        bool computes = (process->kinds & ~(unsigned)GPU_PROCESS_GRAPHICS) != 0;
+        int root = tree_find_root(process->pid, roots.pid, roots.count);
+        if (root >= 0) {
+            add_to_task(sample, roots.task[root], process->used_bytes);
+        } else if (!gpu_process_is_mps_server(process->pid)) {
+            add_foreign(state, process);
+            foreign_compute += computes;
+        } else {
+            continue;
+        }
+        if (computes)
+            share_with(state, root >= 0 ? roots.task[root] : 0, process);
+    }
+    sample->foreign_processes = reading_of(foreign_compute);
+}
