@@ -187,7 +187,7 @@ const struct command command_estimate = {
     .summary = "say how much GPU memory a task will take, without a daemon",
     .description =
         "From the options, which are those of submit, or from a task file and the options over it. The "
-        "estimator is the one that --estimator names, or all; otherwise declared with --memory, else horus. Memory is "
+        "estimator is the one that --estimator names, or all; otherwise declared with --memory, else graph. Memory is "
         "per GPU as nvidia-smi shows it. That an estimator cannot say is an answer, with a note why.",
     COMMAND_OPTIONS(options),
     .task_options = TASK_OPTION_BIT(TASK_SUMMARY) | TASK_OPTION_BIT(TASK_BATCH) | TASK_OPTION_BIT(TASK_ESTIMATOR) |

@@ -2,15 +2,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "estimator/table.h"
 
 static const struct estimator *const table[] = {
-    &estimator_none,
-    &estimator_declared,
-    &estimator_horus,
+    &estimator_none, &estimator_declared, &estimator_summary, &estimator_horus, &estimator_graph,
 };
 
 const struct estimator *estimator_at(size_t i)
@@ -41,6 +40,18 @@ struct count estimate_batch(const struct estimate_request *request)
     if (request->batch != ESTIMATE_NOT_SAID)
         return (struct count){.value = request->batch, .known = true};
     return request->model ? request->model->batch : (struct count){0};
+}
+
+int estimate_note(struct estimate *estimate, int r, const char *format, ...)
+{
+    size_t n = strlen(estimate->note), room = sizeof estimate->note - n;
+    int joint = n ? snprintf(estimate->note + n, room, "; ") : 0;
+    va_list args;
+    va_start(args, format);
+    if ((size_t)joint < room)
+        vsnprintf(estimate->note + n + joint, room - (size_t)joint, format, args);
+    va_end(args);
+    return r;
 }
 
 static int no_such(const char *name, struct fault *fault)

@@ -36,7 +36,7 @@ struct estimate {
     struct reading bytes;
     struct reading p50_bytes, p90_bytes, p99_bytes; /* where the estimator knows its own error */
     struct reading floor_bytes;                     /* the least the task can run with */
-    char note[256]; /* what a person should know: why there is no answer, or what it leaves out; "" when nothing */
+    char note[512]; /* what a person should know: why there is no answer, or what it leaves out; "" when nothing */
 };
 
 struct estimator {
@@ -57,7 +57,7 @@ const struct estimator *estimator_at(size_t i);
 const struct estimator *estimator_find(const char *name);
 
 /* Asked where nobody says which. */
-#define ESTIMATOR_USUAL "horus"
+#define ESTIMATOR_USUAL "graph"
 
 /* Which one to ask: the one named, or else the user's own word when he gave it, or else `usual` when there is a
  * summary. */

@@ -16,7 +16,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "base/units.h"
 #include "estimator/table.h"
@@ -65,12 +64,6 @@ static bool total(int64_t batch, int64_t a, int64_t p, int64_t *ret_bytes)
            !__builtin_add_overflow(bytes, 800 * MIB, ret_bytes);
 }
 
-static int unknown(struct estimate *ret_estimate, const char *why)
-{
-    snprintf(ret_estimate->note, sizeof ret_estimate->note, "%s", why);
-    return ESTIMATE_UNKNOWN;
-}
-
 static int run(const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
 {
     const struct model *model = request->model;
@@ -78,13 +71,15 @@ static int run(const struct estimate_request *request, struct fault *fault, stru
     size_t unshaped;
     int64_t bytes;
     if (!model)
-        return unknown(ret_estimate, "horus needs a model summary");
+        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "horus needs a model summary");
     if (!batch.known)
-        return unknown(ret_estimate, "neither the task nor the summary says the batch size");
+        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
     if (!model->activations.known)
-        return unknown(ret_estimate, "the summary holds no output shapes, so the activations are not known");
+        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
+                             "the summary holds no output shapes, so the activations are not known");
     if ((double)model->parameters_hidden > hidden_share_max * (double)model->parameters)
-        return unknown(ret_estimate, "the summary hides the layers inside its blocks: print it with a greater depth");
+        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
+                             "the summary hides the layers inside its blocks: print it with a greater depth");
     int64_t a = activations(model, &unshaped);
     if (!total(batch.value, a, model->parameters, &bytes))
         return fault_set(fault, ERANGE,
@@ -92,8 +87,7 @@ static int run(const struct estimate_request *request, struct fault *fault, stru
                          " parameters: the sum is beyond 64 bits",
                          batch.value, a, model->parameters);
     if (unshaped)
-        snprintf(ret_estimate->note, sizeof ret_estimate->note,
-                 "%zu layers have no output shape and are left out: too low", unshaped);
+        estimate_note(ret_estimate, 0, "%zu layers have no output shape and are left out: too low", unshaped);
     ret_estimate->bytes = reading_of((double)bytes);
     return 0;
 }

@@ -4,8 +4,13 @@
 
 #include "estimator/estimator.h"
 
+/* Adds a remark to the note; the answer is `r`, so that "return estimate_note(e, ESTIMATE_UNKNOWN, ...)" reads well. */
+int estimate_note(struct estimate *estimate, int r, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
 extern const struct estimator estimator_none;
 extern const struct estimator estimator_declared;
+extern const struct estimator estimator_summary;
 extern const struct estimator estimator_horus;
+extern const struct estimator estimator_graph;
 
 #endif

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/fault.h"
+#include "base/reading.h"
 #include "base/text.h"
 
 enum {
@@ -71,6 +72,11 @@ struct layer {
     int64_t kernel_size;           /* product over the window's dimensions; 0: not told */
 };
 
+/* Sizes that a summary prints below its rows, for the batch of its shapes (or one sample). */
+struct printed_sizes {
+    struct reading input_bytes, pass_bytes, params_bytes;
+};
+
 struct model {
     const char *format; /* "torchsummary", "torchinfo", "repr" or "keras" */
     struct layer *layers;
@@ -80,6 +86,7 @@ struct model {
     int64_t parameters;              /* rebuilt from the layers */
     struct count parameters_printed; /* "Total params", as it stands there */
     struct count trainable_printed;
+    struct printed_sizes printed;
     struct count activations; /* sum of the leaves' outputs per sample; not known when no leaf has a shape */
     size_t n_leaves;
     size_t n_leaves_unshaped;  /* leaves that `activations` had to leave out */

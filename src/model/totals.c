@@ -81,6 +81,32 @@ static struct count total_value(struct span label, struct span text, int64_t *sl
     return (struct count){.value = llround(value), .known = true};
 }
 
+/* "Params size (MB): 97.49": torchsummary's are of 2^20 bytes, torchinfo's of 10^6. */
+static bool take_size(struct model *model, struct span label, struct span text)
+{
+    const struct {
+        const char *label;
+        struct reading *bytes;
+    } sizes[] = {{"Input size", &model->printed.input_bytes},
+                 {"Forward/backward pass size", &model->printed.pass_bytes},
+                 {"Params size", &model->printed.params_bytes}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        if (!span_starts(label, sizes[i].label))
+            continue;
+        int decimals;
+        size_t bracket = span_find(label, '(');
+        double factor = unit_factor(span_skip(label, bracket + 1));
+        text = span_trim(text);
+        double value = take_decimal(&text, &decimals) * factor;
+        if (factor == 1e6 && strcmp(model->format, "torchsummary") == 0)
+            value *= 0x1p20 / 1e6;
+        if (value >= 0 && value < 1e18)
+            *sizes[i].bytes = reading_of(value);
+        return true;
+    }
+    return false;
+}
+
 bool totals_begin(struct span line)
 {
     return span_starts(span_trim(line), "Total params");
@@ -88,8 +114,7 @@ bool totals_begin(struct span line)
 
 bool totals_take(struct parser *parser, struct span line)
 {
-    static const char *const others[] = {"Non-trainable params",  "Total mult-adds", "Input size",
-                                         "Forward/backward pass", "Params size",     "Estimated Total Size",
+    static const char *const others[] = {"Non-trainable params", "Total mult-adds", "Estimated Total Size",
                                          "Estimated Size"};
     struct model *model = parser->model;
     line = span_trim(line);
@@ -112,6 +137,8 @@ bool totals_take(struct parser *parser, struct span line)
             model->parameters_printed.value -= optimizer.value;
         return true;
     }
+    if (take_size(model, label, rest))
+        return true;
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (span_starts(label, others[i]))
             return true;

@@ -1,6 +1,6 @@
 /*
- * What it costs to read a summary and ask Horus. Of the files named on the command line, or of a network of 600 rows
- * made up here; and of the largest below COLLOC_EVAL_DATA, if that is set.
+ * What it costs to read a summary and ask for an estimate. Of the files named on the command line, or of a network of
+ * 600 rows made up here; and of the largest below COLLOC_EVAL_DATA, if that is set.
  */
 #include <glob.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 enum { REPEATS = 3000, ROWS = 600 };
 
-static void estimate(const char *text, size_t size)
+static void estimate(const char *estimator, const char *text, size_t size)
 {
     struct model *model;
     struct estimate e;
@@ -22,25 +22,31 @@ static void estimate(const char *text, size_t size)
         fprintf(stderr, "%s\n", fault.text);
         exit(1);
     }
-    struct estimate_request request = {.model = model, .batch = 32};
-    if (estimate_run("horus", &request, &fault, &e) < 0) {
+    struct estimate_request request = {.model = model, .batch = 32, .sequence_length = 512};
+    if (estimate_run(estimator, &request, &fault, &e) < 0) {
         fprintf(stderr, "%s\n", fault.text);
         exit(1);
     }
     model_destroy(model);
 }
 
-static void measure(const char *name, const char *text, size_t size)
+static void measure_one(const char *estimator, const char *goal, const char *name, const char *text, size_t size)
 {
     static double took[REPEATS];
     for (int i = 0; i < REPEATS; i++) {
         double before = bench_now_us();
-        estimate(text, size);
+        estimate(estimator, text, size);
         took[i] = bench_now_us() - before;
     }
     char what[512];
-    snprintf(what, sizeof what, "parse and horus: %s, %zu bytes", name, size);
-    bench_row(what, "us", "median < 200", took, REPEATS);
+    snprintf(what, sizeof what, "parse and %s: %s, %zu bytes", estimator, name, size);
+    bench_row(what, "us", goal, took, REPEATS);
+}
+
+static void measure(const char *name, const char *text, size_t size)
+{
+    measure_one("horus", "median < 200", name, text, size);
+    measure_one("graph", "median < 1000", name, text, size);
 }
 
 static void measure_file(const char *path)

@@ -50,21 +50,22 @@ static void check_model(const struct model *model)
         require(model->warnings[i][0] != '\0' && memchr(model->warnings[i], '\0', sizeof model->warnings[i]) != NULL);
 }
 
-static void check_estimate(const struct model *model, int64_t batch)
+static void check_estimate(const char *estimator, const struct model *model, int64_t batch, int64_t sequence)
 {
-    struct estimate_request request = {.model = model, .batch = batch};
+    struct estimate_request request = {.model = model, .batch = batch, .sequence_length = sequence};
     struct estimate estimate;
     struct fault fault = {""};
-    int r = estimate_run("horus", &request, &fault, &estimate);
+    int r = estimate_run(estimator, &request, &fault, &estimate);
     if (r < 0)
         require(fault.text[0] != '\0');
     else
-        require(r == ESTIMATE_UNKNOWN ? estimate.note[0] != '\0' : estimate.bytes.valid && estimate.bytes.value > 0);
+        require(r == ESTIMATE_UNKNOWN ? estimate.note[0] != '\0' : estimate.bytes.valid && estimate.bytes.value >= 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct model *model = NULL;
+    static const char *const estimators[] = {"summary", "horus", "graph"};
     struct fault fault = {""};
     int r = model_parse((const char *)data, size, &fault, &model);
     if (r < 0) {
@@ -72,9 +73,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     check_model(model);
-    check_estimate(model, ESTIMATE_NOT_SAID);
-    check_estimate(model, 128);
-    check_estimate(model, ESTIMATE_BATCH_MAX);
+    for (size_t i = 0; i < sizeof estimators / sizeof estimators[0]; i++) {
+        check_estimate(estimators[i], model, ESTIMATE_NOT_SAID, 0);
+        check_estimate(estimators[i], model, 128, 512);
+        check_estimate(estimators[i], model, ESTIMATE_BATCH_MAX, 0);
+    }
     model_destroy(model);
     return 0;
 }

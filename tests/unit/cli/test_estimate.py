@@ -31,7 +31,7 @@ class Estimate(CliCase):
 
     def test_contract(self):
         reply = self.estimate("--summary", "net.txt", "--batch=8")
-        self.assertEqual([estimate["estimator"] for estimate in reply["estimates"]], ["horus"])
+        self.assertEqual([estimate["estimator"] for estimate in reply["estimates"]], ["graph"])
         self.assertGreater(reply["estimates"][0]["mib"], 4 * 1001000 / 2**20)
         self.assertEqual(reply["model"]["parameters"], 1001000)
         self.assertEqual(reply["warnings"], [])
@@ -39,7 +39,7 @@ class Estimate(CliCase):
 
     def test_which_estimator(self):
         summary = ("--summary=net.txt", "--batch=8")
-        self.assertEqual(self.estimate(*summary, "--estimator=horus"), self.estimate(*summary))
+        self.assertEqual(self.estimate(*summary, "--estimator=graph"), self.estimate(*summary))
         self.assertEqual(self.estimate("--memory=6G", "--estimator=declared")["estimates"][0]["mib"], 6144)
         self.assertEqual(self.estimate("--memory=6G", "--estimator=declared"), self.estimate("--memory=6G"))
         by_name = {estimate["estimator"]: estimate for estimate in self.estimate(*summary, "--estimator=all")["estimates"]}
@@ -55,7 +55,7 @@ class Estimate(CliCase):
         self.assertEqual(len(self.estimate("--summary=net.txt", "--batch=8")["warnings"]), 1)
         done = self.run_colloc("estimate", "--summary=net.txt", "--batch=8")
         self.assertTrue(done.stderr.startswith("colloc: warning: net.txt: "), done.stderr)
-        self.assertIn("horus", done.stdout)
+        self.assertIn("graph", done.stdout)
 
     def test_that_nobody_can_say_is_an_answer(self):
         answer = self.estimate("--memory=6G", "--estimator=none")["estimates"][0]

@@ -1,0 +1,20 @@
+/* What the estimators know of a kind of GPU. */
+#ifndef COLLOC_ESTIMATOR_GPU_TRAITS_H
+#define COLLOC_ESTIMATOR_GPU_TRAITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpu_traits {
+    const char *match;       /* a part of the name that nvidia-smi gives; "" is any */
+    int64_t context_bytes;   /* of a process that trains with PyTorch, outside of the caching allocator */
+    int64_t workspace_bytes; /* cuBLAS takes, per thread that multiplies, through the allocator */
+    int sms;
+    double flops_fp32, flops_half; /* dense matrix products per second: TF32 counts as fp32 where PyTorch uses it */
+    double bytes_per_s;
+};
+
+/* NULL and a kind that is not known give the data-centre GPU of today. */
+const struct gpu_traits *gpu_traits_find(const char *kind);
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * What autograd keeps of a layer between the forward and the backward pass, by its type. From PyTorch's
+ * tools/autograd/derivatives.yaml, restated.
+ */
+#ifndef COLLOC_ESTIMATOR_KEEP_H
+#define COLLOC_ESTIMATOR_KEEP_H
+
+#include <stdbool.h>
+
+#include "model/model.h"
+
+struct keep {
+    bool input, output;
+    bool in_place;         /* usually writes over its input (its gradient needs the result alone) */
+    double bytes;          /* per output element, beside tensors */
+    double maps;           /* further tensors of the output's size and type */
+    bool single_precision; /* autocast runs it in 32 bit */
+    bool half_precision;   /* autocast runs it in 16 bit */
+};
+
+struct keep keep_of(const struct layer *layer);
+
+#endif

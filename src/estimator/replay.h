@@ -1,0 +1,24 @@
+/*
+ * What a training loop takes while it runs a tape: three steps of zero_grad, forward, loss, backward, optimizer, played
+ * through the rules of the caching allocator.
+ */
+#ifndef COLLOC_ESTIMATOR_REPLAY_H
+#define COLLOC_ESTIMATOR_REPLAY_H
+
+#include "base/fault.h"
+#include "estimator/gpu_traits.h"
+#include "estimator/optimizer.h"
+#include "estimator/tape.h"
+
+/* Bytes. The parts are of one step and do not add up to the peak: they do not all live at once. */
+struct footprint {
+    double reserved; /* peak of what the allocator takes from the device, at its ease */
+    double live;     /* peak of what is in use at once, without workspaces: it cannot run with less */
+    double weights, gradients, states, saved, largest_workspace, largest_map, loss;
+};
+
+/* 0 or a fault: -ERANGE (beyond any device), -ENOMEM. */
+int replay_tape(const struct tape *tape, const struct optimizer *optimizer, const struct gpu_traits *gpu,
+                struct fault *fault, struct footprint *ret_footprint);
+
+#endif

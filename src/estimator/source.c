@@ -1,0 +1,170 @@
+/* Where a layer's input comes from: summaries list layers, not connections. */
+#include <math.h>
+
+#include "estimator/builder.h"
+
+enum { LOOK_BACK = 48, GATE_LOOK_BACK = 3 };
+
+static bool is_square(double x)
+{
+    double root = floor(sqrt(x) + 0.5);
+    return root * root == x && root <= 32;
+}
+
+/* Taps that kernels have: squares, and odd lengths of one-dimensional and separated ones. */
+static bool is_window(double x)
+{
+    return x >= 1 && x == floor(x) && (is_square(x) || (fmod(x, 2) == 1 && x <= 31) || x == 27);
+}
+
+/* Weights per output channel, less the bias when there is one. */
+static double fan_in(const struct layer *layer, double outputs, bool bias)
+{
+    return outputs > 0 ? (double)layer->parameters / outputs - bias : 0;
+}
+
+/* Taps of a convolution from `channels` to the extent's, as far as its parameters allow them; 0: they do not. */
+static double window_of(const struct layer *layer, struct extent extent, double channels, bool *ret_depthwise)
+{
+    *ret_depthwise = false;
+    if (layer->kernel_size > 0 && layer->in_size > 0)
+        return channels == (double)layer->in_size ? (double)layer->kernel_size : 0;
+    for (int bias = 0; bias < 2; bias++) {
+        double per = fan_in(layer, extent.first, bias);
+        if (channels > 0 && is_window(per / channels))
+            return per / channels;
+        if (channels > 1 && fmod(extent.first, channels) == 0 && per > 1 && is_square(per) && fmod(per, 2) == 1) {
+            *ret_depthwise = true;
+            return per;
+        }
+    }
+    return 0;
+}
+
+static double places(struct extent extent)
+{
+    return extent.first > 0 ? extent.elements / extent.first : 0;
+}
+
+static bool conv_fits(const struct layer *layer, struct extent input, struct extent extent, struct op *op)
+{
+    bool depthwise, enlarges = span_starts(layer->type, "ConvTranspose");
+    double window = window_of(layer, extent, input.first, &depthwise);
+    if (window == 0 || (!enlarges && places(input) * 1.5 < places(extent)))
+        return false;
+    op->window = window;
+    op->depthwise = depthwise;
+    return true;
+}
+
+static bool linear_fits(const struct layer *layer, struct extent input, struct extent extent)
+{
+    for (int bias = 0; bias < 2; bias++) {
+        double wanted = layer->in_size > 0 ? (double)layer->in_size : fan_in(layer, extent.last, bias);
+        if (wanted == input.last || wanted == input.elements)
+            return true;
+    }
+    return false;
+}
+
+static bool fits(const struct layer *layer, struct extent input, struct extent extent, struct op *op)
+{
+    if (input.elements == 0)
+        return true;
+    switch (layer->kind) {
+    case LAYER_CONV:
+        return conv_fits(layer, input, extent, op);
+    case LAYER_LINEAR:
+        return linear_fits(layer, input, extent);
+    case LAYER_NORM:
+    case LAYER_ACTIVATION:
+    case LAYER_DROPOUT:
+        return input.elements == extent.elements;
+    case LAYER_POOL:
+    case LAYER_POOL_GLOBAL:
+        return input.first == extent.first || input.last == extent.last;
+    default:
+        return true;
+    }
+}
+
+/* A product of two equal maps that no layer of the text has taken: a gated unit. */
+static int find_gate(const struct builder *builder, const struct layer *layer)
+{
+    const struct tape *tape = builder->tape;
+    const struct tensor *now = &tape->tensors[builder->current];
+    if (layer->kind != LAYER_LINEAR || builder->extents.sequence == 0)
+        return TAPE_NONE;
+    for (int i = builder->current - 1; i >= 0 && i >= builder->current - GATE_LOOK_BACK; i--)
+        if (!builder->consumed[i] && tape->tensors[i].elements == now->elements && tape->tensors[i].last == now->last)
+            return i;
+    return TAPE_NONE;
+}
+
+/* A map scaled by one number per channel, as squeeze-and-excitation does. */
+static bool is_scale_of(struct extent scale, struct extent map)
+{
+    return scale.first == map.first && scale.elements == scale.first && map.elements > map.first;
+}
+
+/* Two maps side by side whose channels together are what a convolution takes. */
+static int concatenate_for(struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
+{
+    struct extent now = builder_extent(builder, builder->current);
+    for (int i = builder->current - 1; i >= 0 && i >= builder->current - LOOK_BACK; i--) {
+        struct extent other = builder_extent(builder, i), both = now;
+        both.first += other.first;
+        both.elements += other.elements;
+        if (places(other) != places(now) || !conv_fits(layer, both, extent, op) || op->depthwise)
+            continue;
+        return builder_merge(builder, builder->current, i, false, both);
+    }
+    return TAPE_NONE;
+}
+
+/* Nothing that was made has the size: what a layer without parameters is applied to has its own. */
+static int make_up(struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
+{
+    if (layer->kind == LAYER_NORM || layer->kind == LAYER_ACTIVATION || layer->kind == LAYER_DROPOUT)
+        return builder_merge(builder, builder->current, TAPE_NONE, false, extent);
+    int merged = layer->kind == LAYER_CONV ? concatenate_for(builder, layer, extent, op) : TAPE_NONE;
+    if (merged == TAPE_NONE)
+        builder->tape->doubts.n_guessed++;
+    return merged == TAPE_NONE ? builder->current : merged;
+}
+
+static int look_back(struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
+{
+    struct extent now = builder_extent(builder, builder->current);
+    for (int i = builder->current - 1; i >= 0 && i >= builder->current - LOOK_BACK; i--) {
+        struct extent earlier = builder_extent(builder, i);
+        if (!fits(layer, earlier, extent, op))
+            continue;
+        if (is_scale_of(now, earlier))
+            return builder_merge(builder, i, builder->current, true, earlier);
+        return i;
+    }
+    return make_up(builder, layer, extent, op);
+}
+
+int source_find(struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
+{
+    int found = builder->current;
+    if (layer->kind == LAYER_EMBEDDING || layer->kind == LAYER_INPUT || builder->current == TAPE_NONE) {
+        found = layer->kind == LAYER_EMBEDDING ? TAPE_NONE : builder->current;
+        if (builder->current == TAPE_NONE && layer->kind == LAYER_CONV)
+            op->window = 0;
+    } else if (layer->kind == LAYER_LINEAR && attention_source(builder) != TAPE_NONE) {
+        found = attention_source(builder);
+    } else if (fits(layer, builder_extent(builder, builder->current), extent, op)) {
+        int gate = find_gate(builder, layer);
+        if (gate != TAPE_NONE)
+            found = builder_merge(builder, builder->current, gate, true, builder_extent(builder, builder->current));
+    } else {
+        found = look_back(builder, layer, extent, op);
+    }
+    if (found < TAPE_NONE)
+        return found;
+    op->inputs[0] = found;
+    return 0;
+}

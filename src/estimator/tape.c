@@ -1,0 +1,338 @@
+#include "estimator/tape.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "estimator/builder.h"
+
+/* Beyond this no sum of sizes means anything. */
+static const double elements_most = 1e15;
+
+static int out_of_memory(struct builder *builder)
+{
+    return fault_set(builder->fault, ENOMEM, "out of memory");
+}
+
+struct extent builder_extent(const struct builder *builder, int tensor)
+{
+    const struct tensor *t = &builder->tape->tensors[tensor];
+    return (struct extent){.elements = t->elements, .first = t->first, .last = t->last};
+}
+
+static int grow_tensors(struct builder *builder)
+{
+    struct tape *tape = builder->tape;
+    size_t capacity = tape->capacity_tensors ? 2 * tape->capacity_tensors : 256;
+    struct tensor *tensors = reallocarray(tape->tensors, capacity, sizeof *tensors);
+    if (!tensors)
+        return out_of_memory(builder);
+    tape->tensors = tensors;
+    bool *consumed = reallocarray(builder->consumed, capacity, sizeof *consumed);
+    if (!consumed)
+        return out_of_memory(builder);
+    builder->consumed = consumed;
+    tape->capacity_tensors = capacity;
+    return 0;
+}
+
+int builder_tensor(struct builder *builder, struct extent extent, int element_bytes)
+{
+    struct tape *tape = builder->tape;
+    int r = tape->n_tensors == tape->capacity_tensors ? grow_tensors(builder) : 0;
+    if (r < 0)
+        return r;
+    if (!(extent.elements * tape->batch <= elements_most))
+        return fault_set(builder->fault, ERANGE, "a batch of %.0f makes a tensor of %.3g elements: beyond any memory",
+                         tape->batch, extent.elements * tape->batch);
+    builder->consumed[tape->n_tensors] = false;
+    tape->tensors[tape->n_tensors] = (struct tensor){
+        .elements = extent.elements, .first = extent.first, .last = extent.last, .element_bytes = element_bytes};
+    return (int)tape->n_tensors++;
+}
+
+int builder_op(struct builder *builder, const struct op *op)
+{
+    struct tape *tape = builder->tape;
+    if (tape->n_ops == tape->capacity_ops) {
+        size_t capacity = tape->capacity_ops ? 2 * tape->capacity_ops : 256;
+        struct op *ops = reallocarray(tape->ops, capacity, sizeof *ops);
+        if (!ops)
+            return out_of_memory(builder);
+        tape->ops = ops;
+        tape->capacity_ops = capacity;
+    }
+    tape->ops[tape->n_ops++] = *op;
+    for (int i = 0; i < OP_INPUTS; i++)
+        if (op->inputs[i] != TAPE_NONE)
+            builder->consumed[op->inputs[i]] = true;
+    if (op->output != TAPE_NONE)
+        builder->current = op->output;
+    return 0;
+}
+
+int builder_merge(struct builder *builder, int first, int second, bool keeps, struct extent extent)
+{
+    struct op op = {
+        .kind = LAYER_MERGE, .layer = TAPE_NONE, .inputs = {first, second, TAPE_NONE}, .keeps_inputs = keeps};
+    int bytes = first == TAPE_NONE ? 4 : builder->tape->tensors[first].element_bytes;
+    op.output = builder_tensor(builder, extent, bytes);
+    if (op.output < 0)
+        return op.output;
+    builder->tape->doubts.n_merges++;
+    int r = builder_op(builder, &op);
+    return r < 0 ? r : op.output;
+}
+
+/* Weight and bias apart, so that each rounds for itself. */
+static void split_parameters(const struct layer *layer, struct extent extent, struct op *op)
+{
+    double all = (double)layer->parameters, outputs = layer->kind == LAYER_CONV ? extent.first : extent.last;
+    op->weight = all;
+    if (layer->kind == LAYER_NORM) {
+        op->weight = op->bias = all / 2;
+        op->buffers = span_starts(layer->type, "BatchNorm") ? all : 0;
+    } else if ((layer->kind == LAYER_CONV || layer->kind == LAYER_LINEAR) && outputs > 0 && all > 2 * outputs) {
+        double without = all - outputs;
+        const double in = layer->in_size > 0 ? (double)layer->in_size : 0;
+        bool bias = in > 0 && layer->kind == LAYER_LINEAR ? without == in * outputs : (int64_t)(all / outputs) % 2 == 1;
+        op->weight = bias ? without : all;
+        op->bias = bias ? outputs : 0;
+    }
+}
+
+/* Multiply-adds per sample: every weight once per place of the output. */
+static double macs_of(const struct layer *layer, struct extent extent, const struct op *op)
+{
+    if (layer->kind == LAYER_CONV && extent.first > 0)
+        return op->weight * extent.elements / extent.first;
+    if (layer->kind == LAYER_LINEAR && extent.last > 0)
+        return op->weight * extent.elements / extent.last;
+    if (layer->kind == LAYER_RECURRENT || layer->kind == LAYER_ATTENTION)
+        return op->weight * (extent.last > 0 ? extent.elements / extent.last : 1);
+    return 0;
+}
+
+/* What torch.autocast makes of it: the type of the output, and casts that are kept. */
+static int apply_autocast(const struct builder *builder, const struct keep *keep, struct op *op)
+{
+    const struct tape *tape = builder->tape;
+    const struct tensor *input = op->inputs[0] == TAPE_NONE ? NULL : &tape->tensors[op->inputs[0]];
+    int bytes = input ? input->element_bytes : 4;
+    if (!tape->autocast)
+        return 4;
+    if (keep->half_precision) {
+        if (input && bytes == 4) { /* the 16-bit copy is kept, not the input */
+            op->kept_bytes += 2 * input->elements;
+            op->keeps_inputs = false;
+        }
+        return 2;
+    }
+    if (keep->single_precision) {
+        if (input && bytes == 2 && op->keeps_inputs) {
+            op->kept_bytes += 4 * input->elements;
+            op->keeps_inputs = false;
+        }
+        return 4;
+    }
+    return bytes;
+}
+
+/* nn.MultiheadAttention: packed projections, their copy in another layout, and the result in two. */
+static void add_packed_attention(const struct builder *builder, struct extent extent, struct op *op)
+{
+    double bytes = builder->tape->autocast ? 2 : 4;
+    op->kept_bytes += (3 + 2) * extent.elements * bytes;
+    op->macs += 2 * extent.elements * builder->extents.sequence;
+}
+
+static int add_layer(struct builder *builder, size_t i, struct extent extent)
+{
+    const struct layer *layer = &builder->extents.model->layers[i];
+    struct keep keep = keep_of(layer);
+    struct op op = {.kind = layer->kind,
+                    .layer = (int)i,
+                    .inputs = {TAPE_NONE, TAPE_NONE, TAPE_NONE},
+                    .output = TAPE_NONE,
+                    .keeps_inputs = keep.input,
+                    .keeps_output = keep.output};
+    int r = source_find(builder, layer, extent, &op);
+    if (r < 0)
+        return r;
+    int bytes = apply_autocast(builder, &keep, &op);
+    op.kept_bytes += (keep.bytes + keep.maps * bytes) * extent.elements;
+    if (builder->calls_activations && layer->kind == LAYER_NORM)
+        op.keeps_output = true;
+    op.in_place = keep.in_place && op.inputs[0] != TAPE_NONE;
+    if (!layer->shared)
+        split_parameters(layer, extent, &op);
+    op.macs = macs_of(layer, extent, &op);
+    if (layer->kind == LAYER_ATTENTION)
+        add_packed_attention(builder, extent, &op);
+    op.output = builder_tensor(builder, extent, bytes);
+    if (op.output < 0)
+        return op.output;
+    builder->all_elements += extent.elements;
+    if (layer->kind == LAYER_OTHER) {
+        builder->unknown_elements += extent.elements;
+        if (builder->tape->doubts.unknown_layer == TAPE_NONE)
+            builder->tape->doubts.unknown_layer = (int)i;
+    }
+    r = builder_op(builder, &op);
+    return r == 0 && layer->kind == LAYER_LINEAR ? attention_leave(builder, layer, &op) : r;
+}
+
+/* A block that puts out another size than its last layer has put something together. */
+static int close_block(struct builder *builder, const struct layer *block)
+{
+    if (builder->current == TAPE_NONE || !block->activations.known || block->rank < 3)
+        return 0;
+    struct extent now = builder_extent(builder, builder->current);
+    double elements = (double)block->activations.value;
+    if (elements == now.elements || builder->extents.sequence != builder->extents.shown_sequence)
+        return 0;
+    struct extent extent = {elements, (double)block->shape[0], (double)block->shape[block->rank - 1]};
+    int r = builder_merge(builder, builder->current, TAPE_NONE, false, extent);
+    return r < 0 ? r : 0;
+}
+
+/*
+ * Printed modules list an activation behind both layers around it ("fc1, fc2, act"). The index of one that belongs in
+ * front of linear layer `i`; 0: none.
+ */
+static size_t activation_before(const struct builder *builder, size_t i)
+{
+    const struct model *model = builder->extents.model;
+    const struct layer *layer = &model->layers[i];
+    const struct tape *tape = builder->tape;
+    if (!builder->extents.from_arguments || tape->n_ops == 0 || tape->ops[tape->n_ops - 1].kind != LAYER_LINEAR)
+        return 0;
+    double width = builder_extent(builder, builder->current).last;
+    bool narrows = layer->in_size > 0 ? (double)layer->in_size == width && layer->out_size < layer->in_size
+                                      : (double)layer->parameters < width * width;
+    for (size_t k = i + 1; narrows && k < model->n_layers && k < i + 4; k++) {
+        if (model->layers[k].depth != layer->depth || !model->layers[k].leaf)
+            return 0;
+        if (model->layers[k].kind == LAYER_ACTIVATION)
+            return k;
+    }
+    return 0;
+}
+
+static int take_layer(struct builder *builder, size_t i)
+{
+    const struct layer *layer = &builder->extents.model->layers[i];
+    struct extent before =
+        builder->current == TAPE_NONE ? (struct extent){0} : builder_extent(builder, builder->current);
+    struct extent extent = extent_of(&builder->extents, i, before);
+    builder->done[i] = true;
+    if (extent.elements == 0) {
+        builder->tape->loose_parameters += layer->shared ? 0 : (double)layer->parameters;
+        builder->tape->doubts.unshaped_share++;
+        return 0;
+    }
+    return add_layer(builder, i, extent);
+}
+
+static int take_in_order(struct builder *builder, size_t i)
+{
+    size_t first = builder->extents.model->layers[i].kind == LAYER_LINEAR ? activation_before(builder, i) : 0;
+    int r = first ? take_layer(builder, first) : 0;
+    return r < 0 ? r : take_layer(builder, i);
+}
+
+/* Blocks of a tree end where a layer stands no deeper than they. */
+static int close_blocks(struct builder *builder, int open[static MODEL_DEPTH_MAX], int *n, int depth)
+{
+    const struct layer *layers = builder->extents.model->layers;
+    int r = 0;
+    while (r == 0 && *n > 0 && layers[open[*n - 1]].depth >= depth)
+        r = close_block(builder, &layers[open[--*n]]);
+    return r;
+}
+
+static bool skips(const struct layer *layer)
+{
+    return layer->kind == LAYER_RESHAPE || layer->kind == LAYER_INPUT;
+}
+
+static int take_all(struct builder *builder)
+{
+    const struct model *model = builder->extents.model;
+    bool tree = strcmp(model->format, "torchsummary") != 0;
+    int open[MODEL_DEPTH_MAX], n = 0, r = 0;
+    for (size_t i = 0; r == 0 && i < model->n_layers; i++) {
+        const struct layer *layer = &model->layers[i];
+        r = close_blocks(builder, open, &n, layer->depth);
+        attention_enter(builder, layer);
+        if (r < 0 || builder->done[i])
+            continue;
+        if (layer->leaf && !skips(layer))
+            r = take_in_order(builder, i);
+        else if (!layer->leaf && tree && n < MODEL_DEPTH_MAX)
+            open[n++] = (int)i;
+        else if (!layer->leaf)
+            r = close_block(builder, layer);
+        if (!layer->leaf)
+            builder->tape->loose_parameters += (double)layer->parameters;
+    }
+    return r < 0 ? r : close_blocks(builder, open, &n, 0);
+}
+
+static void sum_up(struct builder *builder)
+{
+    struct tape *tape = builder->tape;
+    const struct model *model = builder->extents.model;
+    tape->parameters = (double)model->parameters;
+    tape->sequence = builder->extents.sequence;
+    tape->doubts.unshaped_share /= (double)(model->n_leaves ? model->n_leaves : 1);
+    if (builder->all_elements > 0)
+        tape->doubts.unknown_share = builder->unknown_elements / builder->all_elements;
+    if (model->parameters > 0)
+        tape->doubts.hidden_share = (double)model->parameters_hidden / (double)model->parameters;
+}
+
+/* A network without a layer for its activations calls them as functions, which keep their results. */
+static bool calls_activations(const struct model *model)
+{
+    bool convolves = false;
+    for (size_t i = 0; i < model->n_layers; i++) {
+        if (model->layers[i].kind == LAYER_ACTIVATION)
+            return false;
+        convolves |= model->layers[i].kind == LAYER_CONV;
+    }
+    return convolves;
+}
+
+int tape_build(const struct estimate_request *request, struct fault *fault, struct tape *ret_tape, const char **ret_why)
+{
+    bool autocast = request->precision && strcmp(request->precision, "amp") == 0;
+    struct tape tape = {
+        .batch = (double)estimate_batch(request).value, .autocast = autocast, .doubts = {.unknown_layer = TAPE_NONE}};
+    struct builder builder = {.tape = &tape, .current = TAPE_NONE, .fault = fault};
+    int r = extent_context_init(request, &builder.extents, ret_why);
+    if (r != 0)
+        return r;
+    builder.calls_activations = calls_activations(request->model);
+    builder.done = calloc(request->model->n_layers, sizeof *builder.done);
+    r = builder.done ? take_all(&builder) : out_of_memory(&builder);
+    sum_up(&builder);
+    free(builder.done);
+    free(builder.consumed);
+    if (r == 0 && tape.n_ops == 0) {
+        *ret_why = "no layer of the summary has a size";
+        r = ESTIMATE_UNKNOWN;
+    }
+    if (r != 0)
+        tape_fini(&tape);
+    else
+        *ret_tape = tape;
+    return r;
+}
+
+void tape_fini(struct tape *tape)
+{
+    free(tape->ops);
+    free(tape->tensors);
+    *tape = (struct tape){0};
+}

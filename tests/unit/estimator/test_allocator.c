@@ -1,0 +1,162 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "base/units.h"
+#include "estimator/allocator.h"
+
+static int take(struct allocator *a, int64_t bytes)
+{
+    int handle = allocator_take(a, bytes);
+    assert_true(handle >= 0);
+    return handle;
+}
+
+static void test_segments_by_size(void **state)
+{
+    static const struct {
+        int64_t request, reserved;
+    } cases[] = {
+        {1, 2 * MIB},         {MIB, 2 * MIB},       {MIB + 1, 20 * MIB},        {10 * MIB - 1024, 20 * MIB},
+        {10 * MIB, 10 * MIB}, {11 * MIB, 12 * MIB}, {101 * MIB + 1, 102 * MIB},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct allocator a;
+        allocator_init(&a);
+        take(&a, cases[i].request);
+        assert_int_equal(a.reserved, cases[i].reserved);
+        assert_true(a.active >= cases[i].request);
+        allocator_fini(&a);
+    }
+}
+
+static void test_small_requests_share_a_segment(void **state)
+{
+    struct allocator a;
+    allocator_init(&a);
+    for (int i = 0; i < 4096; i++)
+        take(&a, 1);
+    assert_int_equal(a.reserved, 2 * MIB);
+    take(&a, 1);
+    assert_int_equal(a.reserved, 4 * MIB);
+    allocator_fini(&a);
+}
+
+/* 19 MiB of a free 20 stay whole: the 1 MiB left over is no block of the large pool. */
+static void test_remainders(void **state)
+{
+    struct allocator a;
+    allocator_init(&a);
+    int whole = take(&a, 20 * MIB);
+    allocator_release(&a, whole);
+    int most = take(&a, 19 * MIB);
+    assert_int_equal(a.active, 20 * MIB);
+    allocator_release(&a, most);
+    take(&a, 12 * MIB);
+    assert_int_equal(a.active, 12 * MIB);
+    take(&a, 8 * MIB);
+    assert_int_equal(a.reserved, 20 * MIB);
+    allocator_fini(&a);
+}
+
+static void test_best_fit(void **state)
+{
+    struct allocator a;
+    allocator_init(&a);
+    int big = take(&a, 100 * MIB), fitting = take(&a, 40 * MIB);
+    allocator_release(&a, big);
+    allocator_release(&a, fitting);
+    take(&a, 39 * MIB);
+    take(&a, 100 * MIB);
+    assert_int_equal(a.reserved, 140 * MIB);
+    allocator_fini(&a);
+}
+
+/* What is free in two segments never serves one request, what is free in one does. */
+static void test_merging_stays_in_the_segment(void **state)
+{
+    struct allocator a;
+    allocator_init(&a);
+    int whole = take(&a, 60 * MIB);
+    allocator_release(&a, whole);
+    int parts[3] = {take(&a, 20 * MIB), take(&a, 20 * MIB), take(&a, 20 * MIB)};
+    assert_int_equal(a.reserved, 60 * MIB);
+    allocator_release(&a, parts[0]);
+    allocator_release(&a, parts[2]);
+    allocator_release(&a, parts[1]);
+    whole = take(&a, 60 * MIB);
+    assert_int_equal(a.reserved, 60 * MIB);
+    allocator_release(&a, whole);
+    int other = take(&a, 62 * MIB);
+    allocator_release(&a, other);
+    take(&a, 122 * MIB);
+    assert_int_equal(a.reserved, 60 * MIB + 62 * MIB + 122 * MIB);
+    allocator_fini(&a);
+}
+
+static void test_impossible_requests(void **state)
+{
+    struct allocator a;
+    allocator_init(&a);
+    assert_int_equal(allocator_take(&a, -1), -ERANGE);
+    assert_int_equal(allocator_take(&a, ALLOCATOR_REQUEST_MAX + 1), -ERANGE);
+    allocator_release(&a, -1);
+    assert_int_equal(a.reserved, 0);
+    allocator_fini(&a);
+}
+
+/* Free lists, neighbours and sums hold together, whatever is taken and given back. */
+static void test_random_walk(void **state)
+{
+    struct allocator a;
+    int held[200];
+    int64_t sizes[200];
+    unsigned seed = 1;
+    int64_t active = 0;
+    allocator_init(&a);
+    for (int i = 0; i < 200; i++)
+        held[i] = -1;
+    for (int i = 0; i < 20000; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        int at = (int)((seed >> 8) % 200);
+        if (held[at] >= 0) {
+            active -= sizes[at];
+            allocator_release(&a, held[at]);
+            held[at] = -1;
+        } else {
+            held[at] = take(&a, (int64_t)(seed >> 20) * (seed % 3 ? 100 : 20000));
+            sizes[at] = a.blocks[held[at]].size;
+            active += sizes[at];
+        }
+        assert_int_equal(a.active, active);
+        assert_true(a.reserved >= a.active);
+    }
+    for (int i = 0; i < 200; i++)
+        allocator_release(&a, held[i]);
+    int64_t free_bytes = 0;
+    for (int pool = 0; pool < ALLOCATOR_POOLS; pool++)
+        for (size_t i = 0; i < a.pools[pool].n; i++)
+            free_bytes += a.blocks[a.pools[pool].blocks[i]].size;
+    assert_int_equal(free_bytes, a.reserved);
+    assert_int_equal(a.active, 0);
+    allocator_fini(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_segments_by_size),
+        cmocka_unit_test(test_small_requests_share_a_segment),
+        cmocka_unit_test(test_remainders),
+        cmocka_unit_test(test_best_fit),
+        cmocka_unit_test(test_merging_stays_in_the_segment),
+        cmocka_unit_test(test_impossible_requests),
+        cmocka_unit_test(test_random_walk),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

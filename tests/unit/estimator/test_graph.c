@@ -1,0 +1,239 @@
+/* The physics of a training step, on networks small enough to be counted by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "estimator/estimator.h"
+#include "estimator/keep.h"
+#include "estimator/replay.h"
+#include "estimator/tape.h"
+
+struct built {
+    struct model *model;
+    struct tape tape;
+    struct footprint footprint;
+};
+
+static const struct gpu_traits bare = {.match = ""};
+
+static void build(const char *text, struct estimate_request request, const char *optimizer, struct built *ret)
+{
+    struct fault fault = {""};
+    const char *why = "";
+    assert_int_equal(model_parse(text, strlen(text), &fault, &ret->model), 0);
+    request.model = ret->model;
+    int r = tape_build(&request, &fault, &ret->tape, &why);
+    if (r != 0)
+        fail_msg("%s%s", fault.text, why);
+    assert_int_equal(replay_tape(&ret->tape, optimizer_find(optimizer), &bare, &fault, &ret->footprint), 0);
+}
+
+static void drop(struct built *built)
+{
+    tape_fini(&built->tape);
+    model_destroy(built->model);
+}
+
+static int count_kind(const struct tape *tape, enum layer_kind kind)
+{
+    int n = 0;
+    for (size_t i = 0; i < tape->n_ops; i++)
+        n += tape->ops[i].kind == kind;
+    return n;
+}
+
+/* One linear layer of 4096 x 4096: 64 MiB. Weight, gradient, two states, and one temporary of Adam. */
+static void test_optimizers(void **state)
+{
+    static const struct {
+        const char *optimizer;
+        double sets;
+    } cases[] = {{"sgd", 2}, {"momentum", 3}, {"adam", 5}, {"adamw", 5}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct built b;
+        build("Linear-1 [-1, 4096] 16777216\n", (struct estimate_request){.batch = 1}, cases[i].optimizer, &b);
+        double sets = b.footprint.reserved / (64.0 * MIB);
+        assert_true(sets >= cases[i].sets && sets < cases[i].sets + 0.1);
+        drop(&b);
+    }
+}
+
+/* Convolution, normalisation, activation: the convolution's output and the normalisation's are kept, nothing else. */
+static void test_saved_maps(void **state)
+{
+    struct built b;
+    const double map = 64.0 * 32 * 32 * 4 * 16;
+    build("Conv2d-1 [-1, 64, 32, 32] 1728\nBatchNorm2d-2 [-1, 64, 32, 32] 128\nReLU-3 [-1, 64, 32, 32] 0\n"
+          "Conv2d-4 [-1, 64, 32, 32] 36864\n",
+          (struct estimate_request){.batch = 16}, "sgd", &b);
+    assert_true(b.footprint.saved == 2 * map);
+    assert_true(b.footprint.largest_map == map);
+    drop(&b);
+    build("Conv2d-1 [-1, 64, 32, 32] 1728\nBatchNorm2d-2 [-1, 64, 32, 32] 128\nReLU6-3 [-1, 64, 32, 32] 0\n"
+          "Conv2d-4 [-1, 64, 32, 32] 36864\n",
+          (struct estimate_request){.batch = 16}, "sgd", &b);
+    assert_true(b.footprint.saved == 3 * map);
+    drop(&b);
+}
+
+static void test_hidden_concatenation(void **state)
+{
+    struct built b;
+    build("Conv2d-1 [-1, 16, 8, 8] 448\nConv2d-2 [-1, 16, 8, 8] 2320\nBatchNorm2d-3 [-1, 32, 8, 8] 64\n",
+          (struct estimate_request){.batch = 4}, "sgd", &b);
+    assert_int_equal(count_kind(&b.tape, LAYER_MERGE), 1);
+    assert_int_equal(b.tape.doubts.n_merges, 1);
+    drop(&b);
+}
+
+/* The short cut of a residual block is applied to the block's input, not to what stands above it. */
+static void test_short_cut(void **state)
+{
+    struct built b;
+    build("Conv2d-1 [-1, 64, 8, 8] 1728\nConv2d-2 [-1, 256, 8, 8] 147456\nConv2d-3 [-1, 256, 8, 8] 16384\n",
+          (struct estimate_request){.batch = 4}, "sgd", &b);
+    assert_int_equal(b.tape.ops[1].inputs[0], 0);
+    assert_int_equal(b.tape.ops[2].inputs[0], 0);
+    assert_true(b.tape.ops[1].window == 9 && b.tape.ops[2].window == 1);
+    drop(&b);
+}
+
+static void test_depthwise(void **state)
+{
+    struct built b;
+    build("Conv2d-1 [-1, 32, 8, 8] 864\nConv2d-2 [-1, 32, 8, 8] 288\n", (struct estimate_request){.batch = 4}, "sgd",
+          &b);
+    assert_true(b.tape.ops[1].depthwise && b.tape.ops[1].window == 9);
+    drop(&b);
+}
+
+static const char encoder[] = "Encoder(\n"
+                              "  (embedding): Embedding(100, 64)\n"
+                              "  (attention): SelfAttention(\n"
+                              "    (query): Linear(in_features=64, out_features=64, bias=True)\n"
+                              "    (key): Linear(in_features=64, out_features=64, bias=True)\n"
+                              "    (value): Linear(in_features=64, out_features=64, bias=True)\n"
+                              "  )\n"
+                              "  (output): Linear(in_features=64, out_features=64, bias=True)\n"
+                              "  (fc1): Linear(in_features=64, out_features=256, bias=True)\n"
+                              "  (fc2): Linear(in_features=256, out_features=64, bias=True)\n"
+                              "  (act): GELU()\n"
+                              ")\n";
+
+/* A printed module has no shapes: they follow from the arguments and the length of the sequence. */
+static void test_printed_transformer(void **state)
+{
+    struct built b;
+    build(encoder, (struct estimate_request){.batch = 2, .sequence_length = 128}, "sgd", &b);
+    assert_int_equal(count_kind(&b.tape, LAYER_ATTENTION), 1);
+    const struct op *attention = &b.tape.ops[4];
+    assert_int_equal(attention->kind, LAYER_ATTENTION);
+    assert_int_equal(b.tape.ops[1].inputs[0], b.tape.ops[3].inputs[0]);
+    assert_true(b.tape.tensors[attention->output].elements == 128.0 * 64);
+    assert_int_equal(b.tape.ops[7].kind, LAYER_ACTIVATION);
+    assert_true(b.tape.tensors[b.tape.ops[7].output].last == 256);
+    drop(&b);
+}
+
+static void test_sequence_has_to_be_said(void **state)
+{
+    struct fault fault = {""};
+    struct estimate estimate;
+    struct model *model;
+    assert_int_equal(model_parse(encoder, strlen(encoder), &fault, &model), 0);
+    struct estimate_request request = {.model = model, .batch = 2};
+    assert_int_equal(estimate_run("graph", &request, &fault, &estimate), ESTIMATE_UNKNOWN);
+    assert_non_null(strstr(estimate.note, "--seq"));
+    model_destroy(model);
+}
+
+static void test_sequence_from_shapes(void **state)
+{
+    struct built shown, longer;
+    const char *text = "Layer (type:depth-idx)  Output Shape  Param #\n"
+                       "├─Embedding: 1-1   [2, 32, 64]   6,400\n"
+                       "├─Linear: 1-2      [2, 32, 64]   4,160\n";
+    build(text, (struct estimate_request){.batch = 2}, "sgd", &shown);
+    build(text, (struct estimate_request){.batch = 2, .sequence_length = 64}, "sgd", &longer);
+    assert_true(shown.tape.sequence == 32 && longer.tape.sequence == 64);
+    assert_true(longer.footprint.saved == 2 * shown.footprint.saved);
+    drop(&shown);
+    drop(&longer);
+}
+
+static void test_autocast(void **state)
+{
+    struct built full, half;
+    const char *text = "Conv2d-1 [-1, 64, 64, 64] 1728\nBatchNorm2d-2 [-1, 64, 64, 64] 128\nReLU-3 [-1, 64, 64, 64] 0\n"
+                       "Conv2d-4 [-1, 64, 64, 64] 36864\n";
+    build(text, (struct estimate_request){.batch = 16, .precision = "fp32"}, "sgd", &full);
+    build(text, (struct estimate_request){.batch = 16, .precision = "amp"}, "sgd", &half);
+    assert_true(half.footprint.saved == full.footprint.saved / 2);
+    drop(&full);
+    drop(&half);
+}
+
+/* More samples never take less. */
+static void test_grows_with_the_batch(void **state)
+{
+    const char *text = "Conv2d-1 [-1, 64, 32, 32] 1728\nBatchNorm2d-2 [-1, 64, 32, 32] 128\nReLU-3 [-1, 64, 32, 32] 0\n"
+                       "MaxPool2d-4 [-1, 64, 16, 16] 0\nLinear-5 [-1, 10] 163850\n";
+    double last = 0;
+    for (int64_t batch = 1; batch <= 4096; batch *= 2) {
+        struct built b;
+        build(text, (struct estimate_request){.batch = batch}, "adam", &b);
+        assert_true(b.footprint.live > last && b.footprint.reserved >= b.footprint.live);
+        last = b.footprint.live;
+        drop(&b);
+    }
+}
+
+static struct estimate estimate(const char *text, int64_t batch, int expected)
+{
+    struct fault fault = {""};
+    struct estimate e;
+    struct model *model;
+    assert_int_equal(model_parse(text, strlen(text), &fault, &model), 0);
+    struct estimate_request request = {.model = model, .batch = batch};
+    assert_int_equal(estimate_run("graph", &request, &fault, &e), expected);
+    assert_true(expected >= 0 || strlen(fault.text) > 0);
+    model_destroy(model);
+    return e;
+}
+
+static void test_answers(void **state)
+{
+    struct estimate e = estimate("Conv2d-1 [-1, 16, 8, 8] 448\nLinear-2 [-1, 10] 10250\n", 8, 0);
+    assert_true(e.bytes.value > 100.0 * MIB && e.bytes.value < 1000.0 * MIB);
+    assert_true(e.floor_bytes.valid && e.floor_bytes.value < e.bytes.value);
+    e = estimate("Conv2d-1 [-1, 16, 8, 8] 448\nNovelty-2 [-1, 64, 80, 80] 10250\n", 8, 0);
+    assert_non_null(strstr(e.note, "Novelty"));
+    estimate("Linear-1 [-1, 9000000000000] 30\n", 1000000000, -34);
+    e = estimate("Conv2d(3, 16, kernel_size=(3, 3), stride=(1, 1))\n", 8, ESTIMATE_UNKNOWN);
+    assert_non_null(strstr(e.note, "no output shapes"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(test_saved_maps),
+        cmocka_unit_test(test_hidden_concatenation),
+        cmocka_unit_test(test_short_cut),
+        cmocka_unit_test(test_depthwise),
+        cmocka_unit_test(test_printed_transformer),
+        cmocka_unit_test(test_sequence_has_to_be_said),
+        cmocka_unit_test(test_sequence_from_shapes),
+        cmocka_unit_test(test_autocast),
+        cmocka_unit_test(test_grows_with_the_batch),
+        cmocka_unit_test(test_answers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
