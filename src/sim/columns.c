@@ -45,15 +45,16 @@ static char *trim(char *field)
 /* How many fields there are: more than COLUMNS_MAX are counted, not kept. */
 static int cut(const struct columns *columns, char *line, char **fields)
 {
-    const char *separator = columns->commas ? "," : " \t";
-    char *rest = columns->commas ? line : line + strspn(line, separator);
+    const char separator[] = {columns->separator, columns->separator == ' ' ? '\t' : '\0', '\0'};
+    bool blanks = columns->separator == ' ';
+    char *rest = blanks ? line + strspn(line, separator) : line;
     int n = 0;
     while (rest) {
         char *field = strsep(&rest, separator);
         if (n < COLUMNS_MAX)
             fields[n] = trim(field);
         n++;
-        if (!columns->commas && rest && *(rest += strspn(rest, separator)) == '\0')
+        if (blanks && rest && *(rest += strspn(rest, separator)) == '\0')
             rest = NULL;
     }
     return n;
@@ -73,7 +74,7 @@ static int read_names(struct columns *columns, struct fault *fault)
     columns->names = strdup(columns->line);
     if (!columns->names)
         return fault_set(fault, ENOMEM, "out of memory");
-    columns->commas = strchr(columns->names, ',') != NULL;
+    columns->separator = strchr(columns->names, '|') ? '|' : strchr(columns->names, ',') ? ',' : ' ';
     columns->n = cut(columns, columns->names, columns->name_at);
     if (columns->n > COLUMNS_MAX)
         return columns_wrong(columns, fault, "more than %d columns", COLUMNS_MAX);
@@ -82,15 +83,23 @@ static int read_names(struct columns *columns, struct fault *fault)
 
 int columns_open(struct columns *columns, const char *path, struct fault *fault)
 {
-    *columns = (struct columns){.name = path, .file = fopen(path, "re")};
+    if (strcmp(path, "-") == 0)
+        return columns_open_file(columns, stdin, "standard input", fault);
+    *columns = (struct columns){.name = path, .file = fopen(path, "re"), .owned = true};
     if (!columns->file)
         return fault_set(fault, errno, "%s: %s", path, strerror(errno));
     return read_names(columns, fault);
 }
 
+int columns_open_file(struct columns *columns, FILE *file, const char *name, struct fault *fault)
+{
+    *columns = (struct columns){.name = name, .file = file};
+    return read_names(columns, fault);
+}
+
 int columns_open_text(struct columns *columns, const char *text, const char *name, struct fault *fault)
 {
-    *columns = (struct columns){.name = name, .file = fmemopen((void *)text, strlen(text), "r")};
+    *columns = (struct columns){.name = name, .file = fmemopen((void *)text, strlen(text), "r"), .owned = true};
     if (!columns->file)
         return fault_set(fault, errno, "%s: %s", name, strerror(errno));
     return read_names(columns, fault);
@@ -98,7 +107,7 @@ int columns_open_text(struct columns *columns, const char *text, const char *nam
 
 void columns_close(struct columns *columns)
 {
-    if (columns->file)
+    if (columns->file && columns->owned)
         fclose(columns->file);
     free(columns->names);
     free(columns->line);

@@ -1,7 +1,7 @@
 /*
- * Tables in text files, a row at a time, whatever the size of the file: parted by commas, or by blanks where the line
- * with the names has no comma. The first line names the columns; "#" begins a line that is skipped. An empty field and
- * "-" are no value.
+ * Tables in text files, a row at a time, whatever the size of the file: parted by "|", by commas where the line with
+ * the names has no "|", or by blanks where it has neither. The first line names the columns; "#" begins a line that is
+ * skipped. An empty field and "-" are no value.
  */
 #ifndef COLLOC_SIM_COLUMNS_H
 #define COLLOC_SIM_COLUMNS_H
@@ -12,20 +12,25 @@
 
 #include "base/fault.h"
 
-enum { COLUMNS_MAX = 64, COLUMNS_LINE_MAX = 1 << 16 };
+enum { COLUMNS_MAX = 256, COLUMNS_LINE_MAX = 1 << 16 };
 
 struct columns {
     FILE *file;
-    const char *name; /* of the file, for faults; borrowed */
-    int64_t number;   /* of the line */
-    bool commas;
+    bool owned;         /* the file is closed by columns_close */
+    const char *name;   /* of the file, for faults; borrowed */
+    int64_t number;     /* of the line */
+    char separator;     /* ' ' is any blanks */
     char *names, *line; /* the text of the first line and of the present row, cut into fields */
     char *name_at[COLUMNS_MAX], *field[COLUMNS_MAX];
     int n;
 };
 
-/* Opens the file and reads the names. 0 or -errno with a fault. Ended by columns_close either way. */
+/* Opens the file ("-" is standard input) and reads the names. 0 or -errno with a fault. Ended by columns_close either
+ * way. */
 int columns_open(struct columns *columns, const char *path, struct fault *fault);
+
+/* The same over an open file (borrowed). */
+int columns_open_file(struct columns *columns, FILE *file, const char *name, struct fault *fault);
 
 /* The same over a text in memory (borrowed). */
 int columns_open_text(struct columns *columns, const char *text, const char *name, struct fault *fault);
