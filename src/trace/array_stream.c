@@ -1,0 +1,87 @@
+#include "trace/array_stream.h"
+
+#include <errno.h>
+#include <string.h>
+
+static int get(struct array_stream *stream)
+{
+    int c = getc_unlocked(stream->file);
+    stream->line += c == '\n';
+    return c;
+}
+
+static int get_solid(struct array_stream *stream)
+{
+    int c;
+    do
+        c = get(stream);
+    while (c == ' ' || c == '\t' || c == '\r' || c == '\n');
+    return c;
+}
+
+static int broken(const struct array_stream *stream, struct fault *fault, const char *what)
+{
+    if (ferror(stream->file))
+        return fault_set(fault, EIO, "%s:%lld: the file cannot be read further", stream->name, (long long)stream->line);
+    return fault_set(fault, EBADMSG, "%s:%lld: %s", stream->name, (long long)stream->line, what);
+}
+
+int array_stream_open(struct array_stream *stream, FILE *file, const char *name, struct fault *fault)
+{
+    *stream = (struct array_stream){.file = file, .name = name, .line = 1};
+    int c = get_solid(stream);
+    if (c == 0xef && get(stream) == 0xbb && get(stream) == 0xbf) /* a byte order mark */
+        c = get_solid(stream);
+    return c == '[' ? 0 : broken(stream, fault, "the list of jobs must begin with \"[\"");
+}
+
+/* A byte at a time, so that the parser never reads beyond the object. */
+static size_t feed(void *buffer, size_t size, void *data)
+{
+    struct array_stream *stream = data;
+    int c = stream->first ? stream->first : get(stream);
+    stream->first = 0;
+    if (size == 0 || c == EOF || ++stream->taken > ARRAY_OBJECT_MAX)
+        return 0;
+    *(char *)buffer = (char)c;
+    return 1;
+}
+
+static int read_object(struct array_stream *stream, struct fault *fault, json_t **ret_object)
+{
+    json_error_t error;
+    char what[sizeof error.text + 100];
+    stream->first = '{';
+    stream->taken = 0;
+    stream->begins = stream->line;
+    *ret_object = json_load_callback(feed, stream, JSON_DISABLE_EOF_CHECK, &error);
+    if (*ret_object) {
+        stream->n++;
+        return 1;
+    }
+    if (stream->taken > ARRAY_OBJECT_MAX)
+        snprintf(what, sizeof what, "one job of more than %d MiB, from line %lld on", ARRAY_OBJECT_MAX >> 20,
+                 (long long)stream->begins);
+    else if (feof(stream->file))
+        snprintf(what, sizeof what, "the log breaks off within job %lld, which begins in line %lld",
+                 (long long)stream->n + 1, (long long)stream->begins);
+    else
+        snprintf(what, sizeof what, "no JSON: %s", error.text);
+    return broken(stream, fault, what);
+}
+
+int array_stream_next(struct array_stream *stream, struct fault *fault, json_t **ret_object)
+{
+    int c = get_solid(stream);
+    if (stream->n && c == ',')
+        c = get_solid(stream);
+    else if (stream->n && c != ']' && c != EOF)
+        return broken(stream, fault, "a comma or the list's \"]\" is missing behind a job");
+    if (c == '{')
+        return read_object(stream, fault, ret_object);
+    if (c == ']')
+        return get_solid(stream) == EOF && !ferror(stream->file)
+                   ? 0
+                   : broken(stream, fault, "there is something behind the list of jobs");
+    return broken(stream, fault, c == EOF ? "the log breaks off: the list has no end" : "a job must begin with \"{\"");
+}

@@ -1,0 +1,48 @@
+/* What every log of a cluster tells of a job, and lists of such jobs. */
+#ifndef COLLOC_TRACE_JOB_H
+#define COLLOC_TRACE_JOB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { JOB_GPUS_MAX = 100000 };
+#define JOB_LENGTH_MAX_US (INT64_C(1000000000) * 1000000)
+
+struct log_job {
+    int64_t submit_us; /* since 1970, or since the log begins */
+    int64_t length_us; /* how long it ran; above 0 */
+    int gpus;          /* above 0 */
+};
+
+struct job_list {
+    struct log_job *jobs;
+    size_t n, room;
+};
+
+/* 0 or -ENOMEM. */
+int job_list_add(struct job_list *list, const struct log_job *job);
+
+/* By time of submission; jobs of the same time stay in order. 0 or -ENOMEM. */
+int job_list_sort(struct job_list *list);
+void job_list_fini(struct job_list *list);
+
+/* Why jobs of a log are not in the trace. */
+enum left_out {
+    LEFT_OUT_NOT_UNDERSTOOD,
+    LEFT_OUT_UNFINISHED,
+    LEFT_OUT_NEVER_RAN,
+    LEFT_OUT_NO_GPU,
+    LEFT_OUT_OUTSIDE_WINDOW,
+    LEFT_OUT_TOO_LARGE,
+    LEFT_OUT_NOT_SAMPLED,
+    LEFT_OUT_BEYOND_LIMIT,
+    LEFT_OUT_REASONS
+};
+const char *left_out_words(enum left_out reason);
+
+struct tally {
+    int64_t read;
+    int64_t left_out[LEFT_OUT_REASONS];
+};
+
+#endif

@@ -1,0 +1,97 @@
+#include "trace/mapping.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+/* A range of the tasks. */
+struct range {
+    size_t begin, end;
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct sim_task *x = *(const struct sim_task *const *)a, *y = *(const struct sim_task *const *)b;
+    if (x->gpus != y->gpus)
+        return x->gpus < y->gpus ? -1 : 1;
+    return (x->solo_s > y->solo_s) - (x->solo_s < y->solo_s);
+}
+
+int mapping_init(struct mapping *mapping, const struct catalogue *catalogue, uint64_t seed)
+{
+    *mapping = (struct mapping){.n = (size_t)catalogue->n, .random = {seed}};
+    mapping->tasks = malloc(mapping->n * sizeof *mapping->tasks);
+    if (!mapping->tasks)
+        return -ENOMEM;
+    for (size_t i = 0; i < mapping->n; i++)
+        mapping->tasks[i] = &catalogue->tasks[i];
+    qsort(mapping->tasks, mapping->n, sizeof *mapping->tasks, compare);
+    return 0;
+}
+
+void mapping_fini(struct mapping *mapping)
+{
+    free(mapping->tasks);
+    *mapping = (struct mapping){0};
+}
+
+/* The first task of the range that is not before (gpus, solo_s). */
+static size_t lower_bound(const struct mapping *mapping, struct range range, int gpus, double solo_s)
+{
+    const struct sim_task key = {.gpus = gpus, .solo_s = solo_s}, *at = &key;
+    while (range.begin < range.end) {
+        size_t middle = range.begin + (range.end - range.begin) / 2;
+        if (compare(&mapping->tasks[middle], &at) < 0)
+            range.begin = middle + 1;
+        else
+            range.end = middle;
+    }
+    return range.begin;
+}
+
+static struct range of_gpus(const struct mapping *mapping, int gpus)
+{
+    struct range all = {0, mapping->n};
+    size_t more = lower_bound(mapping, all, gpus, -1);
+    int nearest = more < mapping->n ? mapping->tasks[more]->gpus : 0;
+    int fewer = more > 0 ? mapping->tasks[more - 1]->gpus : 0;
+    if (nearest == 0 || (nearest != gpus && fewer && (double)gpus / fewer <= (double)nearest / gpus))
+        nearest = fewer;
+    return (struct range){lower_bound(mapping, all, nearest, -1), lower_bound(mapping, all, nearest + 1, -1)};
+}
+
+static double ratio(double a, double b)
+{
+    return a > b ? a / b : b / a;
+}
+
+static double length_of(const struct mapping *mapping, size_t i)
+{
+    return fmax(1e-3, mapping->tasks[i]->solo_s);
+}
+
+const struct sim_task *mapping_nearest(struct mapping *mapping, const struct log_job *job)
+{
+    struct range range = of_gpus(mapping, job->gpus);
+    int gpus = mapping->tasks[range.begin]->gpus;
+    double length_s = fmax(1e-3, (double)job->length_us / (double)SECOND_US), near = INFINITY;
+    size_t at = lower_bound(mapping, range, gpus, length_s);
+    if (at < range.end)
+        near = ratio(length_of(mapping, at), length_s);
+    if (at > range.begin)
+        near = fmin(near, ratio(length_of(mapping, at - 1), length_s));
+    near *= MAPPING_TIE;
+    size_t begin = lower_bound(mapping, range, gpus, length_s / near);
+    size_t end = lower_bound(mapping, range, gpus, nextafter(length_s * near, INFINITY));
+    if (begin == end) /* the nearest takes no time at all */
+        return mapping->tasks[at - 1];
+    return mapping->tasks[begin + random_below(&mapping->random, end - begin)];
+}
+
+const struct sim_task *mapping_any(struct mapping *mapping, int gpus)
+{
+    struct range range = of_gpus(mapping, gpus);
+    return mapping->tasks[range.begin + random_below(&mapping->random, range.end - range.begin)];
+}

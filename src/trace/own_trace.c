@@ -1,0 +1,102 @@
+#include "trace/own_trace.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "sim/arrivals.h"
+#include "sim/trace.h"
+
+static FILE *open_output(const char *path, struct fault *fault)
+{
+    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
+    if (!file)
+        fault_set(fault, errno, "%s: %s", path, strerror(errno));
+    return file;
+}
+
+static int close_output(FILE *file, const char *path, struct fault *fault)
+{
+    int failed = ferror(file) | (file == stdout ? fflush(file) : fclose(file));
+    return failed ? fault_set(fault, EIO, "%s: could not all be written: %s", path, strerror(errno)) : 0;
+}
+
+static int check_names(const struct job_list *jobs, const struct sim_task *const *tasks, struct fault *fault)
+{
+    for (size_t i = 0; i < jobs->n; i++)
+        if (strchr(tasks[i]->name, ','))
+            return fault_set(fault, EINVAL, "the task \"%.80s\" has a comma in its name: a trace cannot name it",
+                             tasks[i]->name);
+    return 0;
+}
+
+int own_trace_write(const char *path, const struct job_list *jobs, const struct sim_task *const *tasks, bool own,
+                    struct fault *fault)
+{
+    char time[32];
+    int r = own ? 0 : check_names(jobs, tasks, fault);
+    if (r < 0)
+        return r;
+    FILE *file = open_output(path, fault);
+    if (!file)
+        return -EIO;
+    fprintf(file, "submit_s,task\n");
+    for (size_t i = 0; i < jobs->n; i++) {
+        trace_format_time(jobs->jobs[i].submit_us, time, sizeof time);
+        if (own)
+            fprintf(file, "%s,j%zu\n", time, i + 1);
+        else
+            fprintf(file, "%s,%s\n", time, tasks[i]->name);
+    }
+    return close_output(file, path, fault);
+}
+
+/* A figure that may be unknown. */
+static void write_figure(FILE *file, double value)
+{
+    if (isnan(value))
+        fprintf(file, ",");
+    else
+        fprintf(file, ",%g", value);
+}
+
+int own_tasks_write(const char *path, const struct job_list *jobs, const struct sim_task *const *tasks,
+                    struct fault *fault)
+{
+    FILE *file = open_output(path, fault);
+    if (!file)
+        return -EIO;
+    fprintf(file, "task,gpus,solo_s,memory_mib,smact,gract,smocc,dram,power_w\n");
+    for (size_t i = 0; i < jobs->n; i++) {
+        const struct log_job *job = &jobs->jobs[i];
+        const struct demand *demand = &tasks[i]->demand;
+        char length[32];
+        fprintf(file, "j%zu,%d,%s,%" PRId64, i + 1, job->gpus, trace_format_time(job->length_us, length, sizeof length),
+                tasks[i]->memory_bytes / MIB);
+        write_figure(file, demand->smact);
+        write_figure(file, demand->gract);
+        write_figure(file, demand->smocc);
+        write_figure(file, demand->dram);
+        write_figure(file, demand->power_w);
+        fputc('\n', file);
+    }
+    return close_output(file, path, fault);
+}
+
+int own_trace_read(const char *path, const struct catalogue *catalogue, struct job_list *list, struct fault *fault)
+{
+    struct arrivals arrivals;
+    struct arrival arrival;
+    int r = arrivals_open(&arrivals, path, catalogue, fault), more = 0;
+    while (r == 0 && (more = arrivals_next(&arrivals, fault, &arrival)) == 1) {
+        struct log_job job = {arrival.time_us, llround(arrival.task->solo_s * (double)SECOND_US), arrival.task->gpus};
+        if (job_list_add(list, &job) < 0)
+            r = fault_set(fault, ENOMEM, "out of memory");
+    }
+    arrivals_close(&arrivals);
+    return r < 0 ? r : more;
+}

@@ -1,0 +1,103 @@
+/*
+ * The cluster_job_log of Microsoft's Philly traces (https://github.com/msr-fiddle/philly-traces, README.md): a list of
+ * jobs, each with its submitted_time and its attempts, which have start_time, end_time ("None" or null if unknown) and,
+ * for every machine, the GPUs. A job's length is that of its attempts together; its GPUs are those of the first attempt
+ * that names any.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "trace/array_stream.h"
+#include "trace/civil_time.h"
+#include "trace/log.h"
+
+/* 1: a time; 0: it is unknown; -EINVAL. */
+static int read_time(const json_t *job, const char *key, int64_t *ret_us)
+{
+    const char *text = json_string_value(json_object_get(job, key));
+    if (!text)
+        return json_is_null(json_object_get(job, key)) || !json_object_get(job, key) ? 0 : -EINVAL;
+    if (strcmp(text, "None") == 0 || *text == '\0')
+        return 0;
+    return civil_time_parse(text, ret_us) < 0 ? -EINVAL : 1;
+}
+
+static size_t count_gpus(const json_t *attempt)
+{
+    size_t n = 0, i;
+    json_t *machine, *detail = json_object_get(attempt, "detail");
+    json_array_foreach(detail, i, machine)
+    {
+        n += json_array_size(json_object_get(machine, "gpus"));
+    }
+    return n < JOB_GPUS_MAX ? n : JOB_GPUS_MAX;
+}
+
+/* 1: it ran for some time; 0: it has no times; -EINVAL. `*ret_ended` tells whether it has an end. */
+static int read_attempt(const json_t *attempt, int64_t *ret_length_us, bool *ret_ended)
+{
+    int64_t start_us, end_us;
+    int start = read_time(attempt, "start_time", &start_us), end = read_time(attempt, "end_time", &end_us);
+    *ret_ended = end == 1;
+    if (start < 0 || end < 0)
+        return -EINVAL;
+    if (start == 0 || end == 0)
+        return 0;
+    *ret_length_us = end_us - start_us;
+    return end_us < start_us ? -EINVAL : 1;
+}
+
+/* 0: a job; -EINVAL; -EBUSY: it had not ended. */
+static int read_job(const json_t *object, struct log_job *job)
+{
+    size_t i;
+    bool ended = true;
+    json_t *attempt, *attempts = json_object_get(object, "attempts");
+    if (read_time(object, "submitted_time", &job->submit_us) != 1 || !json_is_array(attempts))
+        return -EINVAL;
+    json_array_foreach(attempts, i, attempt)
+    {
+        int64_t length_us;
+        int r = read_attempt(attempt, &length_us, &ended);
+        if (r < 0)
+            return r;
+        job->length_us += r ? length_us : 0;
+        job->gpus = job->gpus ? job->gpus : (int)count_gpus(attempt);
+    }
+    return ended ? 0 : -EBUSY;
+}
+
+static int take_job(const struct array_stream *stream, const json_t *object, struct job_log *log, struct fault *fault)
+{
+    struct log_job job = {0};
+    struct fault mistake;
+    char where[320];
+    snprintf(where, sizeof where, "%.280s:%lld", stream->name, (long long)stream->begins);
+    int r = read_job(object, &job);
+    if (r == 0)
+        return job_log_add(log, &job, where, fault);
+    if (r == -EBUSY) {
+        job_log_leave_out(log, LEFT_OUT_UNFINISHED);
+        return 0;
+    }
+    fault_set(&mistake, EINVAL,
+              "%s: the job must have a submitted_time \"YYYY-MM-DD HH:MM:SS\" and attempts, each with "
+              "an end_time not before its start_time",
+              where);
+    job_log_not_understood(log, &mistake);
+    return 0;
+}
+
+static int read_philly(FILE *file, const char *name, struct job_log *log, struct fault *fault)
+{
+    struct array_stream stream;
+    json_t *object;
+    int r = array_stream_open(&stream, file, name, fault), more = 0;
+    while (r == 0 && (more = array_stream_next(&stream, fault, &object)) == 1) {
+        r = take_job(&stream, object, log, fault);
+        json_decref(object);
+    }
+    return r < 0 ? r : more;
+}
+
+const struct log_format log_format_philly = {"philly", read_philly};

@@ -1,0 +1,192 @@
+/*
+ * What `sacct --parsable2` prints (https://slurm.schedmd.com/sacct.html): a line of names, then one of each job and job
+ * step. Steps (ids with a dot) are passed over; the components of a heterogeneous job (123+0, 123+1) are one job. GPUs
+ * are those of AllocTRES, or where that has none, of ReqTRES.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "sim/columns.h"
+#include "trace/civil_time.h"
+#include "trace/log.h"
+
+enum { ID, SUBMIT, ELAPSED, ELAPSED_RAW, STATE, ALLOCATED, REQUESTED, SACCT_COLUMNS };
+
+struct sacct {
+    struct columns columns;
+    int column[SACCT_COLUMNS];
+    char component_of[64]; /* the heterogeneous job whose component the last kept job is, or "" */
+};
+
+static const char *get(const struct sacct *sacct, int column)
+{
+    return columns_get(&sacct->columns, sacct->column[column]);
+}
+
+static int find_columns(struct sacct *sacct, struct fault *fault)
+{
+    static const char *const names[SACCT_COLUMNS][3] = {
+        [ID] = {"JobID", "JobIDRaw"},         [SUBMIT] = {"Submit"}, [ELAPSED] = {"Elapsed"},
+        [ELAPSED_RAW] = {"ElapsedRaw"},       [STATE] = {"State"},   [ALLOCATED] = {"AllocTRES", "AllocGRES"},
+        [REQUESTED] = {"ReqTRES", "ReqGRES"},
+    };
+    for (int i = 0; i < SACCT_COLUMNS; i++)
+        sacct->column[i] = columns_find(&sacct->columns, names[i]);
+    const int *column = sacct->column;
+    if (column[ID] >= 0 && column[SUBMIT] >= 0 && (column[ELAPSED] >= 0 || column[ELAPSED_RAW] >= 0) &&
+        (column[ALLOCATED] >= 0 || column[REQUESTED] >= 0))
+        return 0;
+    return columns_wrong(&sacct->columns, fault,
+                         "the first line must name JobID, Submit, Elapsed and AllocTRES or ReqTRES: sacct --allusers "
+                         "--parsable2 --format=JobID,Submit,Elapsed,State,AllocTRES,ReqTRES --starttime=...");
+}
+
+/* The number behind the last '=' or ':' of "gres/gpu=2", "gres/gpu:a100=2", "gpu:2", "gpu:a100:2"; 1 without one. */
+static int number_of(const char *word)
+{
+    int64_t n = 1;
+    const char *mark = strrchr(word, '=') ? strrchr(word, '=') : strrchr(word, ':');
+    if (mark)
+        parse_int64(mark + 1, 0, JOB_GPUS_MAX, &n);
+    return (int)n;
+}
+
+/* The GPUs of "billing=8,gres/gpu:a100=2,gres/gpu=2": all of them where that is said, or the sum over their kinds. */
+static int count_gpus(const char *list)
+{
+    int kinds = 0;
+    char copy[1024], *rest = copy, *word;
+    snprintf(copy, sizeof copy, "%s", list ? list : "");
+    while ((word = strsep(&rest, ","))) {
+        if (strncmp(word, "gres/", 5) == 0 || strncmp(word, "gres:", 5) == 0)
+            word += 5;
+        if (strncmp(word, "gpu", 3) != 0 || (word[3] && !strchr(":=", word[3])))
+            continue;
+        if (word[3] == '=')
+            return number_of(word);
+        kinds += number_of(word);
+    }
+    return kinds;
+}
+
+static bool has_ended(const char *state)
+{
+    static const char *const ends[] = {"COMPLETED", "FAILED",    "CANCELLED", "TIMEOUT",  "OUT_OF_MEMORY",
+                                       "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "REVOKED"};
+    size_t size = state ? strcspn(state, " ") : 0; /* "CANCELLED by 1000" */
+    if (!state)
+        return true;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (strlen(ends[i]) == size && strncmp(state, ends[i], size) == 0)
+            return true;
+    return false;
+}
+
+/* 0 or -EINVAL. */
+static int read_length(const struct sacct *sacct, int64_t *ret_us)
+{
+    int64_t seconds;
+    const char *raw = get(sacct, ELAPSED_RAW), *elapsed = get(sacct, ELAPSED);
+    if (raw) {
+        if (parse_int64(raw, 0, JOB_LENGTH_MAX_US / SECOND_US, &seconds) < 0)
+            return -EINVAL;
+        *ret_us = seconds * SECOND_US;
+        return 0;
+    }
+    return elapsed && strchr(elapsed, ':') && parse_duration(elapsed, ret_us) == 0 ? 0 : -EINVAL;
+}
+
+/* A further component of the job that was kept last: its GPUs are used together. */
+static bool joins_last(struct sacct *sacct, const char *id, const struct log_job *job, struct job_list *jobs)
+{
+    const char *plus = strchr(id, '+');
+    size_t size = plus ? (size_t)(plus - id) : 0;
+    bool same = size && strlen(sacct->component_of) == size && strncmp(sacct->component_of, id, size) == 0;
+    snprintf(sacct->component_of, sizeof sacct->component_of, "%.*s", (int)size, id);
+    if (!same || !jobs->n)
+        return false;
+    struct log_job *last = &jobs->jobs[jobs->n - 1];
+    if (last->gpus + job->gpus > JOB_GPUS_MAX)
+        return false;
+    last->gpus += job->gpus;
+    last->length_us = job->length_us > last->length_us ? job->length_us : last->length_us;
+    return true;
+}
+
+static int take_job(struct sacct *sacct, const char *id, struct job_log *log, struct fault *fault)
+{
+    struct log_job job = {0};
+    struct fault mistake;
+    char where[320];
+    const char *submit = get(sacct, SUBMIT);
+    if (!submit || civil_time_parse(submit, &job.submit_us) < 0) {
+        columns_wrong(&sacct->columns, &mistake, "Submit is \"%.40s\": YYYY-MM-DDTHH:MM:SS is needed",
+                      submit ? submit : "");
+        job_log_not_understood(log, &mistake);
+        return 0;
+    }
+    if (read_length(sacct, &job.length_us) < 0) {
+        columns_wrong(&sacct->columns, &mistake, "job %.40s has no elapsed time [DAYS-]HH:MM:SS", id);
+        job_log_not_understood(log, &mistake);
+        return 0;
+    }
+    job.gpus = count_gpus(get(sacct, ALLOCATED));
+    if (!job.gpus)
+        job.gpus = count_gpus(get(sacct, REQUESTED));
+    if (job.length_us > 0 && joins_last(sacct, id, &job, &log->jobs))
+        return 0;
+    size_t before = log->jobs.n;
+    snprintf(where, sizeof where, "%.280s:%lld", sacct->columns.name, (long long)sacct->columns.number);
+    int r = job_log_add(log, &job, where, fault);
+    if (log->jobs.n == before)
+        sacct->component_of[0] = '\0';
+    return r;
+}
+
+static int take_row(struct sacct *sacct, struct job_log *log, struct fault *fault)
+{
+    struct fault mistake;
+    const char *id = get(sacct, ID);
+    if (id && strchr(id, '.'))
+        return 0; /* a step: 123.batch, 123.extern, 123.0 */
+    if (id && has_ended(get(sacct, STATE)))
+        return take_job(sacct, id, log, fault);
+    if (id) {
+        job_log_leave_out(log, LEFT_OUT_UNFINISHED);
+        return 0;
+    }
+    columns_wrong(&sacct->columns, &mistake, "the job has no id");
+    job_log_not_understood(log, &mistake);
+    return 0;
+}
+
+/* A row that is no row: 0 when the next one may be read, -EBADMSG when the file ends within it. */
+static int pass_over(const struct sacct *sacct, struct job_log *log, int r, struct fault *fault)
+{
+    if (r != -EINVAL || feof(sacct->columns.file))
+        return r == -EINVAL ? fault_prefix(fault, -EBADMSG, "the log breaks off") : r;
+    job_log_not_understood(log, fault);
+    return 0;
+}
+
+static int read_sacct(FILE *file, const char *name, struct job_log *log, struct fault *fault)
+{
+    struct sacct sacct = {0};
+    int r = columns_open_file(&sacct.columns, file, name, fault), more = 1;
+    if (r == 0)
+        r = find_columns(&sacct, fault);
+    while (r == 0 && more) {
+        more = columns_next(&sacct.columns, fault);
+        if (more < 0)
+            r = pass_over(&sacct, log, more, fault);
+        else if (more == 1)
+            r = take_row(&sacct, log, fault);
+    }
+    columns_close(&sacct.columns);
+    return r;
+}
+
+const struct log_format log_format_sacct = {"sacct", read_sacct};
