@@ -18,6 +18,7 @@
     X(record)                                                                                                          \
     X(estimate)                                                                                                        \
     X(simulate)                                                                                                        \
+    X(trace)                                                                                                           \
     X(info)                                                                                                            \
     X(serve)                                                                                                           \
     X(help)                                                                                                            \

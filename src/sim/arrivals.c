@@ -41,7 +41,7 @@ int arrivals_next(struct arrivals *arrivals, struct fault *fault, struct arrival
         return columns_wrong(&arrivals->columns, fault, "an arrival has a time and a task");
     *ret_arrival = (struct arrival){llround(time_s * (double)SECOND_US), catalogue_find(arrivals->catalogue, name)};
     if (!ret_arrival->task)
-        return columns_wrong(&arrivals->columns, fault, "the catalogue of tasks has no \"%.80s\"", name);
+        return columns_wrong(&arrivals->columns, fault, "the catalogue of tasks (--tasks) has no \"%.80s\"", name);
     if (ret_arrival->time_us < arrivals->last_us)
         return columns_wrong(&arrivals->columns, fault, "out of order: %g s comes after %g s", time_s,
                              (double)arrivals->last_us / (double)SECOND_US);

@@ -185,7 +185,7 @@ class BadInput(SimulateCase):
             ("submit_s,task\n-5,small\n", "trace.csv:2: submit_s is -5: it must be between 0 and 1e+10"),
             ("submit_s,task\nnan,small\n", 'trace.csv:2: submit_s is "nan", which is no number'),
             ("submit_s,task\n1e99,small\n", "trace.csv:2: submit_s is 1e99: it must be between 0 and 1e+10"),
-            ("submit_s,task\n0,tiny\n", 'trace.csv:2: the catalogue of tasks has no "tiny"'),
+            ("submit_s,task\n0,tiny\n", 'trace.csv:2: the catalogue of tasks (--tasks) has no "tiny"'),
             ("submit_s,task\n0\n", "trace.csv:2: 1 fields, where the first line names 2 columns"),
             ("submit_s,task\n0,\n", "trace.csv:2: an arrival has a time and a task"),
             ("submit_s,task\n" + "x" * 70000, "trace.csv:2: the line is longer than 65534 bytes, or binary"),
