@@ -8,12 +8,16 @@
 #include "cli/table.h"
 #include "cli/task_view.h"
 #include "estimator/estimator.h"
-#include "model/model.h"
+#include "model/network.h"
 #include "taskfile/taskfile.h"
 
-enum { ESTIMATE_GPU, ESTIMATORS_MOST = 32 };
+enum { ESTIMATE_EXPORT, ESTIMATE_GPU, ESTIMATORS_MOST = 32 };
 
 static const struct option_spec options[] = {
+    [ESTIMATE_EXPORT] = {.name = "export",
+                         .kind = OPTION_FILE,
+                         .argument = "FILE",
+                         .help = "what the exporter wrote of the model; nearly exact"},
     [ESTIMATE_GPU] = {.name = "gpu",
                       .kind = OPTION_TEXT,
                       .argument = "NAME",
@@ -25,19 +29,34 @@ static const struct table_column columns[] = {{"ESTIMATOR", 0}, {"MEMORY", TABLE
 /* One question to one or to all estimators, and the answers. */
 struct asking {
     struct task_description task;
-    struct model *model; /* NULL without a summary */
+    struct network network; /* empty without a summary or an export */
     struct estimate_request request;
     struct estimate answers[ESTIMATORS_MOST];
     size_t count;
 };
+
+/* An export stands where a summary would: the content tells them apart. */
+static int take_export(const struct invocation *invocation, struct task_description *task, struct fault *fault)
+{
+    const struct option_value *export = &invocation->values[ESTIMATE_EXPORT];
+    if (!export->set)
+        return 0;
+    if (task->values[TASK_SUMMARY].set)
+        return fault_set(fault, EINVAL, "estimate: --summary and --export: give one of them");
+    struct option_value given[TASK_OPTIONS] = {[TASK_SUMMARY] = *export};
+    return option_values_overlay(task->values, given, TASK_OPTIONS) < 0 ? fault_set(fault, ENOMEM, "out of memory") : 0;
+}
 
 static int gather_task(const struct invocation *invocation, struct task_description *task, struct fault *fault)
 {
     int r = invocation->operand_count ? taskfile_read(invocation->operands[0], fault, task) : 0;
     if (r == 0 && option_values_overlay(task->values, invocation->task_values, TASK_OPTIONS) < 0)
         r = fault_set(fault, ENOMEM, "out of memory");
+    if (r == 0)
+        r = take_export(invocation, task, fault);
     if (r == 0 && !task->values[TASK_SUMMARY].set && !task->values[TASK_MEMORY].set)
-        r = fault_set(fault, EINVAL, "estimate: nothing is known of the task; give --summary=FILE or --memory=SIZE");
+        r = fault_set(fault, EINVAL,
+                      "estimate: nothing is known of the task; give --summary=FILE, --export=FILE or --memory=SIZE");
     return r < 0 ? r : taskfile_read_summary(task, fault);
 }
 
@@ -46,7 +65,7 @@ static int parse_summary(struct asking *asking, struct fault *fault)
     const struct task_description *task = &asking->task;
     if (!task->summary)
         return 0;
-    int r = model_parse(task->summary, strlen(task->summary), fault, &asking->model);
+    int r = network_parse(task->summary, strlen(task->summary), fault, &asking->network);
     return fault_prefix(r < 0 ? fault : NULL, r, "%s", task->values[TASK_SUMMARY].text);
 }
 
@@ -54,7 +73,8 @@ static void fill_request(const struct invocation *invocation, struct asking *ask
 {
     const struct option_value *values = asking->task.values;
     asking->request = (struct estimate_request){
-        .model = asking->model,
+        .model = asking->network.model,
+        .export = asking->network.export,
         .batch = values[TASK_BATCH].set ? values[TASK_BATCH].number : ESTIMATE_NOT_SAID,
         .declared_bytes = values[TASK_MEMORY].number,
         .sequence_length = values[TASK_SEQ].number,
@@ -146,7 +166,7 @@ static void print_answers(const struct asking *asking)
 
 static void print_all(const struct invocation *invocation, const struct asking *asking)
 {
-    const struct model *model = asking->model;
+    const struct model *model = asking->network.model;
     if (invocation->common[COMMON_JSON].number) {
         json_t *object = json_pack("{so,so,so}", "estimates", estimates_json(asking), "model", model_json(model),
                                    "warnings", warnings_json(model));
@@ -176,7 +196,7 @@ static int run(const struct invocation *invocation)
         print_all(invocation, &asking);
     else
         complain("%s", fault.text);
-    model_destroy(asking.model);
+    network_fini(&asking.network);
     task_description_fini(&asking.task);
     return r == 0 ? EXIT_OK : EXIT_USAGE;
 }

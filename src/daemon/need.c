@@ -7,7 +7,7 @@
 #include "daemon/fields.h"
 #include "daemon/submission.h"
 #include "estimator/estimator.h"
-#include "model/model.h"
+#include "model/network.h"
 
 #define SUMMARY_MAX (4u << 20)
 #define BYTES_MAX   0x1p60 /* what a log that is read again takes, with room for sums */
@@ -39,7 +39,7 @@ static int read_estimate_request(const json_t *body, struct estimate_request *re
 }
 
 static int parse_summary(const json_t *body, struct submission *submission, struct fault *fault,
-                         struct model **ret_model)
+                         struct network *ret_network)
 {
     const json_t *summary = json_object_get(body, "summary");
     const char *name = "summary", *text = NULL;
@@ -53,21 +53,22 @@ static int parse_summary(const json_t *body, struct submission *submission, stru
     if (r < 0 || !text)
         return r < 0 ? r : field_wrong(fault, "summary", "an object with name and text");
     json_object_set_new(submission->detail, "summary_name", json_string(name));
-    r = model_parse(text, strlen(text), fault, ret_model);
+    r = network_parse(text, strlen(text), fault, ret_network);
     if (r < 0)
         return fault_prefix(fault, r, "%s", name);
-    for (size_t i = 0; i < model_warnings(*ret_model); i++) {
+    const struct model *model = ret_network->model;
+    for (size_t i = 0; i < model_warnings(model); i++) {
         char line[SUBMISSION_TEXT_MAX + 256];
-        snprintf(line, sizeof line, "%s: %s", name, (*ret_model)->warnings[i]);
+        snprintf(line, sizeof line, "%s: %s", name, model->warnings[i]);
         warn(submission, line);
     }
     return 0;
 }
 
 static int estimate(const struct daemon *daemon, const json_t *body, struct submission *submission,
-                    const struct model *model, struct fault *fault)
+                    const struct network *network, struct fault *fault)
 {
-    struct estimate_request request = {.model = model};
+    struct estimate_request request = {.model = network->model, .export = network->export};
     struct estimate estimate = {0};
     struct need *need = &submission->event.submit.request.need;
     const char *named = NULL;
@@ -98,10 +99,10 @@ static int estimate(const struct daemon *daemon, const json_t *body, struct subm
 int submission_estimate_need(const struct daemon *daemon, const json_t *body, struct submission *submission,
                              struct fault *fault)
 {
-    struct model *model = NULL;
-    int r = parse_summary(body, submission, fault, &model);
+    struct network network = {0};
+    int r = parse_summary(body, submission, fault, &network);
     if (r == 0)
-        r = estimate(daemon, body, submission, model, fault);
-    model_destroy(model);
+        r = estimate(daemon, body, submission, &network, fault);
+    network_fini(&network);
     return r;
 }

@@ -12,6 +12,7 @@
 
 #include "base/fault.h"
 #include "base/reading.h"
+#include "model/export.h"
 #include "model/model.h"
 
 enum { ESTIMATE_UNKNOWN = 1 }; /* an answer: this estimator cannot say, and its note says why */
@@ -21,9 +22,10 @@ enum { ESTIMATE_UNKNOWN = 1 }; /* an answer: this estimator cannot say, and its 
 
 /* All that may be known about a task. Only `batch` has to be set: zero and NULL elsewhere mean "not said". */
 struct estimate_request {
-    const struct model *model; /* parsed summary */
-    int64_t batch;             /* samples in one step on one GPU; ESTIMATE_NOT_SAID: as printed in the summary */
-    int64_t declared_bytes;    /* what the user says the task takes on one GPU */
+    const struct model *model;   /* parsed summary, or the layers of the export */
+    const struct export *export; /* what the exporter wrote; its model is the one above */
+    int64_t batch;               /* samples in one step on one GPU; ESTIMATE_NOT_SAID: as printed in the summary */
+    int64_t declared_bytes;      /* what the user says the task takes on one GPU */
     int64_t sequence_length;
     const char *optimizer; /* "sgd", "momentum", "adam", "adamw" */
     const char *precision; /* "fp32", "amp" */

@@ -35,30 +35,64 @@ static void describe(const struct tape *tape, const struct estimate_request *req
                       (long long)request->model->batch.value, (long long)request->batch);
 }
 
-static int run(const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
+/* What the exporter saw, against what the task says. */
+static void describe_export(const struct estimate_request *request, struct estimate *ret_estimate)
+{
+    const struct export *export = request->export;
+    if (request->optimizer && strcmp(request->optimizer, export->optimizer) != 0)
+        estimate_note(ret_estimate, 0, "the export was made with %s: export again for %.40s", export->optimizer,
+                      request->optimizer);
+    if (request->precision && strcmp(request->precision, export->precision) != 0)
+        estimate_note(ret_estimate, 0, "the export was made in %s: export again for %.40s", export->precision,
+                      request->precision);
+    if (request->sequence_length > 0 && request->sequence_length != export->sequence_length)
+        estimate_note(ret_estimate, 0, "the export was made for sequences of %lld", (long long)export->sequence_length);
+    if (export->not_modelled)
+        estimate_note(ret_estimate, 0, "checkpointing or compilation changes what the export shows");
+}
+
+static int play_export(const struct estimate_request *request, const struct gpu_traits *gpu, struct fault *fault,
+                       struct estimate *ret_estimate, struct footprint *ret_footprint)
+{
+    const struct export *export = request->export;
+    int64_t batch = estimate_batch(request).value;
+    if (!export->every_batch && batch != export->model->batch.value)
+        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "the export holds for a batch of %lld alone",
+                             (long long)export->model->batch.value);
+    describe_export(request, ret_estimate);
+    return replay_export(export, (double)batch, gpu, fault, ret_footprint);
+}
+
+static int play_summary(const struct estimate_request *request, const struct gpu_traits *gpu, struct fault *fault,
+                        struct estimate *ret_estimate, struct footprint *ret_footprint)
 {
     struct tape tape;
-    struct footprint footprint;
     const char *why = "";
-    if (!request->model)
-        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "graph needs a model summary");
-    if (!estimate_batch(request).known)
-        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
-    const struct optimizer *optimizer = request->optimizer ? optimizer_find(request->optimizer) : optimizer_usual();
-    if (!optimizer)
-        optimizer = optimizer_usual();
-    const struct gpu_traits *gpu = gpu_traits_find(request->gpu_kind);
+    const struct optimizer *optimizer = request->optimizer ? optimizer_find(request->optimizer) : NULL;
     int r = tape_build(request, fault, &tape, &why);
     if (r != 0)
         return r < 0 ? r : estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "%s", why);
-    r = replay_tape(&tape, optimizer, gpu, fault, &footprint);
-    if (r == 0) {
-        ret_estimate->bytes = reading_of((double)gpu->context_bytes + footprint.reserved);
-        ret_estimate->floor_bytes = reading_of((double)gpu->context_bytes + footprint.live);
+    r = replay_tape(&tape, optimizer ? optimizer : optimizer_usual(), gpu, fault, ret_footprint);
+    if (r == 0)
         describe(&tape, request, ret_estimate);
-    }
     tape_fini(&tape);
     return r;
 }
 
-const struct estimator estimator_graph = {"graph", "physics of a training step over the model summary", run};
+static int run(const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
+{
+    struct footprint footprint;
+    if (!request->model)
+        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "graph needs a model summary or an export");
+    if (!estimate_batch(request).known)
+        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
+    const struct gpu_traits *gpu = gpu_traits_find(request->gpu_kind);
+    int r = (request->export ? play_export : play_summary)(request, gpu, fault, ret_estimate, &footprint);
+    if (r == 0) {
+        ret_estimate->bytes = reading_of((double)gpu->context_bytes + footprint.reserved);
+        ret_estimate->floor_bytes = reading_of((double)gpu->context_bytes + footprint.live);
+    }
+    return r;
+}
+
+const struct estimator estimator_graph = {"graph", "physics of a training step over the summary or the export", run};

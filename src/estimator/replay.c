@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "estimator/allocator.h"
+#include "estimator/workspace.h"
 
 enum { NONE = -1, STEPS = 3, WEIGHT_BYTES = 4, HALF_BYTES = 2 };
 
@@ -83,13 +84,17 @@ static double tensor_bytes(const struct replay *replay, int tensor)
     return t->elements * replay->tape->batch * t->element_bytes;
 }
 
-/* cuDNN's fast kernels turn maps round: input, output and weight once more. */
-static double workspace_bytes(const struct replay *replay, const struct op *op)
+static double workspace_bytes(const struct replay *replay, const struct op *op, bool backward)
 {
-    if (op->kind != LAYER_CONV || op->depthwise)
+    if (op->kind != LAYER_CONV)
         return 0;
-    double bytes = op->weight * WEIGHT_BYTES + tensor_bytes(replay, op->output);
-    return bytes + (op->inputs[0] == TAPE_NONE ? 0 : tensor_bytes(replay, op->inputs[0]));
+    struct convolution convolution = {.input = op->inputs[0] == TAPE_NONE ? 0 : tensor_bytes(replay, op->inputs[0]),
+                                      .output = tensor_bytes(replay, op->output),
+                                      .weight = op->weight * WEIGHT_BYTES,
+                                      .dense = !op->depthwise,
+                                      .pointwise = op->window == 1,
+                                      .backward = backward};
+    return workspace_of(&convolution);
 }
 
 /* ---- lives ---- */
@@ -179,7 +184,7 @@ static void forward(struct replay *replay)
         if (!op->in_place)
             replay->lives[op->output].block = take(replay, tensor_bytes(replay, op->output));
         blocks->kept = take(replay, op->kept_bytes * tape->batch);
-        pass_through(replay, workspace_bytes(replay, op));
+        pass_through(replay, workspace_bytes(replay, op, false));
         for (int k = 0; k < OP_INPUTS; k++)
             if (op->inputs[k] != TAPE_NONE)
                 release_unused(replay, op->inputs[k], (int)i);
@@ -214,10 +219,10 @@ static void backward_op(struct replay *replay, size_t i)
     for (int k = 0; k < OP_INPUTS; k++)
         if (op->inputs[k] != TAPE_NONE)
             add_gradient(replay, op->inputs[k]);
-    pass_through(replay, workspace_bytes(replay, op));
+    pass_through(replay, workspace_bytes(replay, op, true));
     blocks->weight_gradient = take(replay, op->weight * WEIGHT_BYTES);
     blocks->bias_gradient = take(replay, op->bias * WEIGHT_BYTES);
-    pass_through(replay, workspace_bytes(replay, op));
+    pass_through(replay, workspace_bytes(replay, op, true));
     release(replay, &replay->lives[op->output].gradient);
     release(replay, &blocks->kept);
     release(replay, &blocks->half);

@@ -52,6 +52,9 @@ int parser_add(struct parser *parser, struct span type, int depth, struct layer 
  */
 int parser_shape(struct parser *parser, struct span cell, struct layer *layer);
 
+/* The sums over the layers, into the model. 0 or -ERANGE. */
+int model_sum_up(struct model *model, struct fault *fault);
+
 /* A row's parameter count, "25,557,032". 0 or a fault. */
 int parser_count(struct parser *parser, struct span cell, int64_t *ret_count);
 

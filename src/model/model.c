@@ -225,6 +225,17 @@ static void compare_totals(struct model *model, int64_t slack)
                    printed->value, model->parameters);
 }
 
+int model_sum_up(struct model *model, struct fault *fault)
+{
+    for (size_t i = 0; i < model->n_layers; i++)
+        if (!add_up(model, &model->layers[i]))
+            return fault_set(fault, ERANGE, "line %d: the sums over the layers are beyond 64 bits",
+                             model->layers[i].line);
+    if (!model->activations.known)
+        model->activations.value = 0;
+    return 0;
+}
+
 static int finish(struct parser *parser)
 {
     struct model *model = parser->model;
@@ -232,13 +243,10 @@ static int finish(struct parser *parser)
         return fault_set(parser->fault, EINVAL, "line %d: a %s summary without layers", parser->line, model->format);
     if (parser->may_repeat)
         drop_repeated_counts(model);
-    for (size_t i = 0; i < model->n_layers; i++)
-        if (!add_up(model, &model->layers[i]))
-            return fault_set(parser->fault, ERANGE, "line %d: the sums over the layers are beyond 64 bits",
-                             model->layers[i].line);
+    int r = model_sum_up(model, parser->fault);
+    if (r < 0)
+        return r;
     model->parameters -= model->parameters_shared;
-    if (!model->activations.known)
-        model->activations.value = 0;
     if (model->parameters_hidden)
         model_warn(model, 0,
                    "blocks with %" PRId64 " of %" PRId64

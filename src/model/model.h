@@ -78,7 +78,7 @@ struct printed_sizes {
 };
 
 struct model {
-    const char *format; /* "torchsummary", "torchinfo", "repr" or "keras" */
+    const char *format; /* "torchsummary", "torchinfo", "repr", "keras" or "export" */
     struct layer *layers;
     size_t n_layers;
 

@@ -37,7 +37,7 @@ const struct option_spec task_options[TASK_OPTIONS] = {
     [TASK_ESTIMATOR] = {.name = "estimator", .kind = OPTION_TEXT, .argument = "NAME",
         .field = "estimator", .help = "which estimator says how much GPU memory it needs; default: the daemon's"},
     [TASK_SUMMARY] = {.name = "summary", .alias = "model", .kind = OPTION_FILE, .argument = "FILE",
-        .field = "summary", .help = "model summary as torchsummary, torchinfo, print(model) or Keras wrote it"},
+        .field = "summary", .help = "model summary as torchsummary, torchinfo, print(model) or Keras wrote it, or colloc_export's JSON"},
     [TASK_BATCH] = {.name = "batch", .alias = "batch-size", .kind = OPTION_INTEGER, .argument = "N",
         .min = 1, .max = 10000000,
         .field = "batch", .help = "batch size on each GPU"},

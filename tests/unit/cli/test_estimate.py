@@ -7,6 +7,8 @@ import unittest
 
 from cli_case import CliCase
 
+EXPORT = os.path.join(os.path.dirname(__file__), "..", "..", "data", "exports", "small.json")
+
 # One layer of 1 000 x 1 000 weights and 1 000 biases, as torchsummary prints it.
 SUMMARY = """\
 ----------------------------------------------------------------
@@ -62,11 +64,21 @@ class Estimate(CliCase):
         self.assertIsNone(answer["mib"])
         self.assertNotEqual(answer["note"], "")
 
+    def test_export(self):
+        with open(EXPORT) as file:
+            self.write("net.json", file.read())
+        reply = self.estimate("--export=net.json", "--batch=8")
+        self.assertEqual(reply["model"]["format"], "export")
+        self.assertEqual(reply["model"]["parameters"], 448)
+        self.assertGreater(reply["estimates"][0]["mib"], 0)
+        self.assertEqual(reply, self.estimate("--summary=net.json", "--batch=8"))
+
     def test_mistakes(self):
         with open(os.path.join(self.folder, "binary"), "wb") as file:
             file.write(b"\x7fELF\0\0")
         for words, text in [
-            ([], "nothing is known of the task; give --summary=FILE or --memory=SIZE"),
+            ([], "nothing is known of the task; give --summary=FILE, --export=FILE or --memory=SIZE"),
+            (["--summary=net.txt", "--export=net.txt"], "--summary and --export: give one of them"),
             (["--summary=none.txt"], "model summary: none.txt: No such file or directory"),
             (["--summary=binary"], "model summary: binary:1: has a NUL byte"),
             (["--summary=net.txt", "--batch=0"], "--batch=0: must be from 1"),

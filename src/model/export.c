@@ -1,0 +1,288 @@
+#include "model/export.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/format.h"
+
+void export_destroy(struct export *export)
+{
+    if (!export)
+        return;
+    model_destroy(export->model);
+    free(export->tensors);
+    free(export->convs);
+    free(export);
+}
+
+bool export_detect(const char *text, size_t size)
+{
+    struct span s = span_trim((struct span){text, size});
+    return s.size > 0 && s.at[0] == '{';
+}
+
+static int wrong(struct fault *fault, const char *member, const char *form)
+{
+    return fault_set(fault, EINVAL, "%s: must be %s", member, form);
+}
+
+/* ---- members ---- */
+
+static bool whole_number(const json_t *value, int64_t max, int64_t *ret)
+{
+    *ret = json_integer_value(value);
+    return json_is_integer(value) && *ret >= 0 && *ret <= max;
+}
+
+static bool size_pair(const json_t *value, struct linear_size *ret)
+{
+    return json_array_size(value) >= 2 && whole_number(json_array_get(value, 0), EXPORT_BYTES_MAX, &ret->fixed) &&
+           whole_number(json_array_get(value, 1), EXPORT_BYTES_MAX, &ret->per_sample);
+}
+
+static void copy_text(const json_t *value, char *buffer, size_t size)
+{
+    const char *text = json_string_value(value);
+    span_copy(span_of(text ? text : ""), buffer, size);
+}
+
+static int read_head(const json_t *root, struct export *export, struct fault *fault)
+{
+    const json_t *version = json_object_get(root, "colloc_export");
+    if (!json_is_integer(version))
+        return fault_set(fault, EINVAL, "not a file of the exporter: it has no member colloc_export");
+    if (json_integer_value(version) != EXPORT_VERSION)
+        return fault_set(fault, EPROTO, "version %" PRId64 " of the exporter's format; this colloc reads version %d",
+                         (int64_t)json_integer_value(version), EXPORT_VERSION);
+    if (!whole_number(json_object_get(root, "batch"), INT64_MAX, &export->model->batch.value) ||
+        export->model->batch.value == 0)
+        return wrong(fault, "batch", "a positive whole number");
+    export->model->batch.known = true;
+    export->every_batch = !json_is_false(json_object_get(root, "every_batch"));
+    if (!whole_number(json_object_get(root, "sequence_length"), INT32_MAX, &export->sequence_length))
+        export->sequence_length = 0;
+    copy_text(json_object_get(json_object_get(root, "optimizer"), "name"), export->optimizer, sizeof export->optimizer);
+    copy_text(json_object_get(root, "precision"), export->precision, sizeof export->precision);
+    copy_text(json_object_get(root, "method"), export->method, sizeof export->method);
+    if (!size_pair(json_object_get(root, "multiply_adds"), &export->macs))
+        export->macs = (struct linear_size){0};
+    const json_t *flags = json_object_get(root, "flags");
+    export->not_modelled =
+        json_is_true(json_object_get(flags, "checkpointing")) || json_is_true(json_object_get(flags, "compiled"));
+    return 0;
+}
+
+/* ---- tensors ---- */
+
+static int read_tensor(const json_t *row, size_t i, struct export *export, struct fault *fault)
+{
+    struct export_tensor *tensor = &export->tensors[i];
+    const json_t *last = json_array_get(row, 3);
+    tensor->last = json_integer_value(last);
+    if (!size_pair(row, &tensor->bytes) || !whole_number(json_array_get(row, 2), export->ticks - 1, &tensor->first) ||
+        !json_is_integer(last))
+        return fault_set(fault, EINVAL, "tensors[%zu]: must be [fixed, per sample, first, last, class]", i);
+    if (tensor->last != -1 && (tensor->last <= tensor->first || tensor->last >= export->ticks))
+        return fault_set(fault, EINVAL, "tensors[%zu]: goes at tick %" PRId64 " and comes at %" PRId64 " of %" PRId64,
+                         i, tensor->last, tensor->first, export->ticks);
+    return 0;
+}
+
+static int read_tensors(const json_t *root, struct export *export, struct fault *fault)
+{
+    const json_t *rows = json_object_get(root, "tensors");
+    size_t n = json_array_size(rows);
+    if (!whole_number(json_object_get(root, "ticks"), 2 * EXPORT_TENSORS_MAX, &export->ticks))
+        return wrong(fault, "ticks", "the length of the clock");
+    if (n == 0)
+        return wrong(fault, "tensors", "a list that is not empty");
+    if (n > EXPORT_TENSORS_MAX)
+        return fault_set(fault, EFBIG, "tensors: more than %d", EXPORT_TENSORS_MAX);
+    export->tensors = calloc(n, sizeof *export->tensors);
+    if (!export->tensors)
+        return fault_set(fault, ENOMEM, "out of memory");
+    export->n_tensors = n;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = read_tensor(json_array_get(rows, i), i, export, fault);
+    return r;
+}
+
+/* ---- convolutions ---- */
+
+static bool product_of(const json_t *dims, int64_t *ret)
+{
+    int64_t dim;
+    *ret = 1;
+    for (size_t i = 0; i < json_array_size(dims); i++)
+        if (!whole_number(json_array_get(dims, i), EXPORT_BYTES_MAX, &dim) || __builtin_mul_overflow(*ret, dim, ret) ||
+            *ret > EXPORT_BYTES_MAX)
+            return false;
+    return json_array_size(dims) > 0;
+}
+
+static bool scale(struct linear_size batch, int64_t bytes, struct linear_size *ret)
+{
+    return !__builtin_mul_overflow(batch.fixed, bytes, &ret->fixed) &&
+           !__builtin_mul_overflow(batch.per_sample, bytes, &ret->per_sample) && ret->fixed <= EXPORT_BYTES_MAX &&
+           ret->per_sample <= EXPORT_BYTES_MAX;
+}
+
+static int read_conv(const json_t *row, size_t i, const struct export *export, struct fault *fault,
+                     struct export_conv *ret)
+{
+    const char *type = json_string_value(json_object_get(row, "dtype"));
+    const char *phase = json_string_value(json_object_get(row, "phase"));
+    const json_t *weight = json_object_get(row, "weight");
+    int64_t element = type && strstr(type, "16") ? 2 : 4, input, output, groups, taps = 1, dim;
+    struct linear_size batch;
+    if (!whole_number(json_object_get(row, "tick"), export->ticks, &ret->tick) ||
+        !size_pair(json_object_get(row, "batch"), &batch) || !product_of(json_object_get(row, "input"), &input) ||
+        !product_of(json_object_get(row, "output"), &output) || !product_of(weight, &ret->weight) ||
+        !scale(batch, input * element, &ret->input) || !scale(batch, output * element, &ret->output))
+        return fault_set(fault, EINVAL, "convs[%zu]: tick, batch, input, output and weight must be there and in range",
+                         i);
+    for (size_t k = 2; k < json_array_size(weight); k++)
+        taps *= whole_number(json_array_get(weight, k), EXPORT_BYTES_MAX, &dim) ? dim : 1;
+    ret->weight *= element;
+    ret->dense = !whole_number(json_object_get(row, "groups"), INT64_MAX, &groups) || groups == 1;
+    ret->pointwise = taps == 1;
+    ret->backward = phase && strcmp(phase, "backward") == 0;
+    return 0;
+}
+
+static int read_convs(const json_t *root, struct export *export, struct fault *fault)
+{
+    const json_t *rows = json_object_get(root, "convs");
+    size_t n = json_array_size(rows);
+    if (n == 0)
+        return 0;
+    if (n > EXPORT_TENSORS_MAX)
+        return fault_set(fault, EFBIG, "convs: more than %d", EXPORT_TENSORS_MAX);
+    export->convs = calloc(n, sizeof *export->convs);
+    if (!export->convs)
+        return fault_set(fault, ENOMEM, "out of memory");
+    export->n_convs = n;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = read_conv(json_array_get(rows, i), i, export, fault, &export->convs[i]);
+    return r;
+}
+
+/* ---- layers ---- */
+
+/* Copies a member's text behind those of the model that are there; room was counted before. */
+static struct span keep_text(struct model *model, size_t *used, const json_t *value)
+{
+    struct span text = {model->text + *used, json_string_length(value)};
+    memcpy(model->text + *used, text.size ? json_string_value(value) : "", text.size);
+    *used += text.size;
+    return text;
+}
+
+static void read_shape(const json_t *row, struct layer *layer)
+{
+    const json_t *dims = json_object_get(row, "shape");
+    struct linear_size activations;
+    int64_t product;
+    size_t rank = json_array_size(dims);
+    if (rank == 0 || rank > MODEL_RANK_MAX || !product_of(dims, &product) || product == 0)
+        return;
+    layer->rank = (int)rank;
+    for (size_t i = 0; i < rank; i++)
+        layer->shape[i] = json_integer_value(json_array_get(dims, i));
+    layer->activations = (struct count){product, true};
+    if (size_pair(json_object_get(row, "activations"), &activations) && activations.per_sample > 0)
+        layer->activations.value = activations.per_sample;
+}
+
+static int read_layer(const json_t *row, size_t i, struct model *model, size_t *used, struct fault *fault)
+{
+    struct layer *layer = &model->layers[i];
+    int64_t depth;
+    if (!json_is_object(row) || !json_is_string(json_object_get(row, "type")) ||
+        !whole_number(json_object_get(row, "depth"), MODEL_DEPTH_MAX - 1, &depth) ||
+        !whole_number(json_object_get(row, "parameters"), EXPORT_BYTES_MAX, &layer->parameters))
+        return fault_set(fault, EINVAL, "layers[%zu]: type, depth and parameters must be there and in range", i);
+    layer->type = keep_text(model, used, json_object_get(row, "type"));
+    layer->name = keep_text(model, used, json_object_get(row, "name"));
+    layer->args = keep_text(model, used, json_object_get(row, "args"));
+    layer->kind = layer_kind_of(layer->type);
+    layer->depth = (int)depth;
+    layer->line = (int)i + 1;
+    layer->leaf = json_is_true(json_object_get(row, "leaf")) &&
+                  json_integer_value(json_object_get(row, "calls")) != 0 && layer->kind != LAYER_CONTAINER;
+    layer->in_place = json_is_true(json_object_get(row, "in_place")) ? TOLD_YES : TOLD_NO;
+    read_shape(row, layer);
+    return 0;
+}
+
+static size_t text_size(const json_t *rows)
+{
+    size_t size = 1;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        size += json_string_length(json_object_get(row, "type")) + json_string_length(json_object_get(row, "name")) +
+                json_string_length(json_object_get(row, "args"));
+    }
+    return size;
+}
+
+static int read_layers(const json_t *root, struct export *export, struct fault *fault)
+{
+    struct model *model = export->model;
+    const json_t *rows = json_object_get(root, "layers");
+    size_t n = json_array_size(rows), used = 0;
+    if (n == 0)
+        return wrong(fault, "layers", "a list that is not empty");
+    if (n > MODEL_LAYERS_MAX)
+        return fault_set(fault, EFBIG, "layers: more than %d", MODEL_LAYERS_MAX);
+    model->layers = calloc(n, sizeof *model->layers);
+    model->text = malloc(text_size(rows));
+    if (!model->layers || !model->text)
+        return fault_set(fault, ENOMEM, "out of memory");
+    model->n_layers = n;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = read_layer(json_array_get(rows, i), i, model, &used, fault);
+    return r < 0 ? r : model_sum_up(model, fault);
+}
+
+static int read_all(const json_t *root, struct export *export, struct fault *fault)
+{
+    int r = read_head(root, export, fault);
+    if (r == 0)
+        r = read_tensors(root, export, fault);
+    if (r == 0)
+        r = read_convs(root, export, fault);
+    if (r == 0)
+        r = read_layers(root, export, fault);
+    return r;
+}
+
+int export_parse(const char *text, size_t size, struct fault *fault, struct export **ret_export)
+{
+    if (size > EXPORT_SIZE_MAX)
+        return fault_set(fault, EFBIG, "larger than %d MiB", EXPORT_SIZE_MAX >> 20);
+    json_error_t error;
+    json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+    if (!root)
+        return fault_set(fault, EINVAL, "line %d: no JSON: %.200s", error.line, error.text);
+    struct export *export = calloc(1, sizeof *export);
+    if (export)
+        export->model = calloc(1, sizeof *export->model);
+    int r = export && export->model ? 0 : fault_set(fault, ENOMEM, "out of memory");
+    if (r == 0) {
+        export->model->format = "export";
+        r = read_all(root, export, fault);
+    }
+    json_decref(root);
+    if (r < 0)
+        export_destroy(export);
+    else
+        *ret_export = export;
+    return r;
+}

@@ -1,0 +1,21 @@
+#include "model/network.h"
+
+int network_parse(const char *text, size_t size, struct fault *fault, struct network *ret_network)
+{
+    *ret_network = (struct network){0};
+    if (!export_detect(text, size))
+        return model_parse(text, size, fault, &ret_network->model);
+    int r = export_parse(text, size, fault, &ret_network->export);
+    if (r == 0)
+        ret_network->model = ret_network->export->model;
+    return r;
+}
+
+void network_fini(struct network *network)
+{
+    if (network->export)
+        export_destroy(network->export);
+    else
+        model_destroy(network->model);
+    *network = (struct network){0};
+}

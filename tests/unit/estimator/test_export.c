@@ -1,0 +1,82 @@
+/* The exporter's clock, replayed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/units.h"
+#include "estimator/estimator.h"
+#include "estimator/replay.h"
+
+static const struct gpu_traits bare = {.match = ""};
+
+/* 64 MiB that stay, then 32 MiB per sample twice: together, and one after the other. */
+static struct export_tensor together[] = {
+    {{64 << 20, 0}, 0, -1}, {{0, 32 << 20}, 1, 3}, {{0, 32 << 20}, 2, 4}, {{0, 0}, 5, -1}};
+static struct export_tensor in_turn[] = {{{64 << 20, 0}, 0, -1}, {{0, 32 << 20}, 1, 2}, {{0, 32 << 20}, 3, 4}};
+
+static struct footprint play(struct export_tensor *tensors, size_t n, double batch, struct export_conv *conv)
+{
+    struct export export = {.every_batch = true, .tensors = tensors, .n_tensors = n, .ticks = 6, .convs = conv};
+    struct footprint footprint;
+    struct fault fault = {""};
+    export.n_convs = conv != NULL;
+    assert_int_equal(replay_export(&export, batch, &bare, &fault, &footprint), 0);
+    return footprint;
+}
+
+static void test_lives(void **state)
+{
+    assert_true(play(together, 4, 1, NULL).reserved == 128.0 * MIB);
+    assert_true(play(together, 4, 2, NULL).reserved == 192.0 * MIB);
+    assert_true(play(together, 4, 2, NULL).live == 192.0 * MIB);
+    assert_true(play(in_turn, 3, 1, NULL).reserved == 96.0 * MIB);
+    assert_true(play(in_turn, 3, 2, NULL).reserved == 128.0 * MIB);
+}
+
+/* A workspace is taken, but a task that is short of memory can do without. */
+static void test_workspace(void **state)
+{
+    struct export_conv conv = {
+        .tick = 1, .input = {0, 24 << 20}, .output = {0, 40 << 20}, .weight = 4 << 20, .dense = true};
+    struct footprint with = play(in_turn, 3, 1, &conv), without = play(in_turn, 3, 1, NULL);
+    assert_true(with.reserved > without.reserved);
+    assert_true(with.live == without.live);
+}
+
+static struct estimate ask(struct estimate_request request, int expected)
+{
+    struct export_tensor tensors[] = {{{64 << 20, 0}, 0, -1}, {{0, 32 << 20}, 1, 3}};
+    struct model model = {.format = "export", .batch = {8, true}};
+    struct export export = {
+        .model = &model, .tensors = tensors, .n_tensors = 2, .ticks = 4, .optimizer = "adam", .precision = "fp32"};
+    struct estimate estimate;
+    struct fault fault = {""};
+    request.model = &model;
+    request.export = &export;
+    assert_int_equal(estimate_run("graph", &request, &fault, &estimate), expected);
+    return estimate;
+}
+
+static void test_contradictions_are_told(void **state)
+{
+    struct estimate e = ask((struct estimate_request){.batch = 8}, 0);
+    assert_string_equal(e.note, "");
+    assert_non_null(strstr(ask((struct estimate_request){.batch = 4}, ESTIMATE_UNKNOWN).note, "batch of 8 alone"));
+    assert_non_null(strstr(ask((struct estimate_request){.batch = 8, .optimizer = "sgd"}, 0).note, "made with adam"));
+    assert_non_null(strstr(ask((struct estimate_request){.batch = 8, .precision = "amp"}, 0).note, "made in fp32"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lives),
+        cmocka_unit_test(test_workspace),
+        cmocka_unit_test(test_contradictions_are_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,107 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/network.h"
+
+#define HEAD    "{\"colloc_export\":1,\"batch\":8,"
+#define TENSORS "\"ticks\":4,\"tensors\":[[4096,0,0,-1,0],[0,1024,1,3,1]],"
+#define LAYERS                                                                                                         \
+    "\"layers\":[{\"type\":\"Linear\",\"depth\":0,\"leaf\":true,\"parameters\":1024,\"shape\":[256],\"calls\":1}]}"
+
+static int parse(const char *text, struct fault *fault, struct network *ret)
+{
+    return network_parse(text, strlen(text), fault, ret);
+}
+
+static void test_reads_all(void **state)
+{
+    struct fault fault = {""};
+    struct network network;
+    const char *text =
+        HEAD "\"every_batch\":true,\"sequence_length\":null,\"optimizer\":{\"name\":\"adam\"},"
+             "\"precision\":\"amp\",\"multiply_adds\":[7,1024],\"flags\":{\"compiled\":true,\"x\":1}," TENSORS
+             "\"convs\":[{\"tick\":1,\"phase\":\"backward\",\"batch\":[0,1],\"input\":[3,8,8],"
+             "\"weight\":[16,3,3,3],\"output\":[16,8,8],\"groups\":1,\"dtype\":\"bfloat16\"}]," LAYERS;
+    if (parse(text, &fault, &network) < 0)
+        fail_msg("%s", fault.text);
+    const struct export *export = network.export;
+    assert_ptr_equal(network.model, export->model);
+    assert_string_equal(network.model->format, "export");
+    assert_int_equal(network.model->parameters, 1024);
+    assert_int_equal(network.model->activations.value, 256);
+    assert_int_equal(network.model->layers[0].kind, LAYER_LINEAR);
+    assert_int_equal(network.model->batch.value, 8);
+    assert_string_equal(export->optimizer, "adam");
+    assert_string_equal(export->precision, "amp");
+    assert_true(export->every_batch && export->not_modelled);
+    assert_int_equal(export->macs.per_sample, 1024);
+    assert_int_equal(export->n_tensors, 2);
+    assert_int_equal(export->tensors[1].bytes.per_sample, 1024);
+    assert_int_equal(export->tensors[0].last, -1);
+    assert_int_equal(export->n_convs, 1);
+    assert_int_equal(export->convs[0].input.per_sample, 3 * 8 * 8 * 2);
+    assert_true(export->convs[0].dense && !export->convs[0].pointwise && export->convs[0].backward);
+    network_fini(&network);
+}
+
+static void test_mistakes(void **state)
+{
+    static const struct {
+        const char *text;
+        int code;
+        const char *words;
+    } cases[] = {
+        {"{", -EINVAL, "no JSON"},
+        {"{\"layers\":[]}", -EINVAL, "no member colloc_export"},
+        {"{\"colloc_export\":2}", -EPROTO, "version 2"},
+        {"{\"colloc_export\":1,\"batch\":0}", -EINVAL, "batch"},
+        {"{\"colloc_export\":1,\"batch\":8," LAYERS, -EINVAL, "ticks"},
+        {HEAD "\"ticks\":4,\"tensors\":[]," LAYERS, -EINVAL, "tensors"},
+        {HEAD "\"ticks\":4,\"tensors\":[[1,2,3]]," LAYERS, -EINVAL, "tensors[0]"},
+        {HEAD "\"ticks\":4,\"tensors\":[[-1,0,0,-1,0]]," LAYERS, -EINVAL, "tensors[0]"},
+        {HEAD "\"ticks\":4,\"tensors\":[[1,0,4,-1,0]]," LAYERS, -EINVAL, "tensors[0]"},
+        {HEAD "\"ticks\":4,\"tensors\":[[1,0,2,1,0]]," LAYERS, -EINVAL, "goes at tick 1"},
+        {HEAD "\"ticks\":4,\"tensors\":[[1,0,1,1,0]]," LAYERS, -EINVAL, "goes at tick 1"},
+        {HEAD "\"ticks\":4,\"tensors\":[[9000000000000000000,0,0,-1,0]]," LAYERS, -EINVAL, "tensors[0]"},
+        {HEAD TENSORS "\"layers\":[]}", -EINVAL, "layers"},
+        {HEAD TENSORS "\"layers\":[7]}", -EINVAL, "layers[0]"},
+        {HEAD TENSORS "\"convs\":[{\"tick\":1}]," LAYERS, -EINVAL, "convs[0]"},
+        {HEAD TENSORS "\"layers\":[{\"type\":\"A\",\"depth\":999,\"parameters\":0}]}", -EINVAL, "layers[0]"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct fault fault = {""};
+        struct network network;
+        assert_int_equal(parse(cases[i].text, &fault, &network), cases[i].code);
+        if (!strstr(fault.text, cases[i].words))
+            fail_msg("\"%s\" does not tell \"%s\"", fault.text, cases[i].words);
+        assert_null(network.model);
+    }
+}
+
+static void test_a_summary_is_a_summary(void **state)
+{
+    struct fault fault = {""};
+    struct network network;
+    assert_int_equal(parse("Linear-1 [-1, 10] 110\n", &fault, &network), 0);
+    assert_null(network.export);
+    assert_string_equal(network.model->format, "torchsummary");
+    network_fini(&network);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reads_all),
+        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_a_summary_is_a_summary),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
