@@ -19,6 +19,7 @@
     X(estimate)                                                                                                        \
     X(simulate)                                                                                                        \
     X(trace)                                                                                                           \
+    X(replay)                                                                                                          \
     X(info)                                                                                                            \
     X(serve)                                                                                                           \
     X(help)                                                                                                            \

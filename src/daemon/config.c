@@ -127,6 +127,9 @@ static const struct option {
      "that have not ended; a user's further ones are refused (root's are not)"},
     {"gpus", FIELD(gpus), set_text, "LIST", "all", "indices or UUIDs, separated by commas: manage no others"},
     {"history", FIELD(history_us), set_duration, "TIME", "90d", "how long ended tasks are remembered"},
+    {"record-inputs", FIELD(record_inputs), set_text, "FILE", "",
+     "every event, sample and decision of the scheduler goes there, for colloc replay"},
+    {"record-inputs-max", FIELD(record_inputs_max), set_size, "SIZE", "1GiB", "and then no further"},
     {"nvml-library", FIELD(nvml_library), set_text, "PATH", "libnvidia-ml.so.1", "the NVML library"},
     {"dcgmi", FIELD(dcgmi), set_text, "PROGRAM", "dcgmi",
      "tells the SM activity of GPUs before Hopper, when it is there (NVIDIA DCGM); none: do without"},
@@ -156,6 +159,7 @@ void config_defaults(struct config *config)
         .unused_after_us = 600 * SECOND_US,
         .history_us = 90 * 86400 * SECOND_US,
         .tasks_per_user = 20000,
+        .record_inputs_max = GIB,
         .log_level = LOG_LEVEL_INFO,
     };
     config->core.policy = &policy_magm;

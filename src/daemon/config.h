@@ -23,7 +23,9 @@ struct config {
     int64_t sample_period_us, gpm_interval_us;
     int64_t unused_after_us; /* a task that leaves a GPU unused for so long is pointed out */
     int64_t history_us;      /* how long ended tasks are remembered */
-    int tasks_per_user;      /* that have not ended; root is not counted */
+    char record_inputs[512]; /* "": not wanted */
+    int64_t record_inputs_max;
+    int tasks_per_user; /* that have not ended; root is not counted */
     int log_level;
 };
 

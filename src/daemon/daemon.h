@@ -15,6 +15,7 @@
  *     metrics.c   the same for Prometheus
  *     mps_care.c  one MPS control daemon per user
  *     history.c   forgetting old tasks
+ *     inputs.c    what the core is fed, to a file
  */
 #ifndef COLLOC_DAEMON_DAEMON_H
 #define COLLOC_DAEMON_DAEMON_H
@@ -101,6 +102,8 @@ struct daemon {
     struct gpu_set *gpus; /* NULL: none to be had, `gpus_why` says why */
     char gpus_why[512];
     struct gpu_state *gpu_states; /* one per GPU of the set */
+
+    FILE *inputs; /* NULL: not recorded */
 
     void *jobs;   /* a tsearch tree of struct job by id */
     void *owners; /* a tsearch tree: how many jobs each user has */
@@ -259,6 +262,15 @@ char *metrics_text(struct daemon *daemon);
 /* ---- history.c ---- */
 
 void history_start(struct daemon *daemon);
+
+/* ---- inputs.c ---- */
+
+/* Before anything is fed to the core; does nothing unless it is wanted. */
+int inputs_open(struct daemon *daemon, struct fault *fault);
+void inputs_note_applied(struct daemon *daemon, const struct event *event);
+void inputs_note_forgotten(struct daemon *daemon, uint64_t task);
+void inputs_note_step(struct daemon *daemon, const struct event *event, int answer);
+void inputs_close(struct daemon *daemon);
 
 /* ---- mps_care.c ---- */
 

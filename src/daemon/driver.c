@@ -139,6 +139,7 @@ static void retire(struct daemon *daemon, const struct entry *entry)
     waiters_tell(daemon, id, entry->record);
     job_remove(daemon, job_find(daemon, id));
     core_forget(daemon->core, id);
+    inputs_note_forgotten(daemon, id);
 }
 
 static bool flush_log(struct daemon *daemon)
@@ -245,6 +246,7 @@ static int feed(struct daemon *daemon, const struct event *event, const json_t *
     int r = core_step(daemon->core, event);
     if (r == -ENOMEM)
         die_of_memory();
+    inputs_note_step(daemon, event, r);
     if (r != 0)
         return r;
     if (write)

@@ -145,6 +145,7 @@ static int on_replayed(void *context, const struct event *event, int64_t wall_us
     struct daemon *daemon = context;
     if (core_apply(daemon->core, event) < 0)
         return -ENOMEM;
+    inputs_note_applied(daemon, event);
     if (event->kind == EVENT_SUBMIT && !job_add(daemon, event->task, event->submit.uid, detail))
         return -ENOMEM;
     struct job *job = job_find(daemon, event->task);
@@ -165,6 +166,7 @@ static void forget_done(struct daemon *daemon)
             continue;
         job_remove(daemon, job_find(daemon, id));
         core_forget(daemon->core, id);
+        inputs_note_forgotten(daemon, id);
     }
 }
 
@@ -267,7 +269,9 @@ static int start(struct daemon *daemon, struct fault *fault)
     int made = file_make_folders(daemon->config.state_dir, 0711);
     if (made < 0)
         return fault_set(fault, -made, "%s: %s", daemon->config.state_dir, strerror(-made));
-    int r = open_log(daemon, fault);
+    int r = inputs_open(daemon, fault);
+    if (r == 0)
+        r = open_log(daemon, fault);
     if (r == 0)
         r = open_server(daemon, fault);
     if (r == 0)
@@ -296,6 +300,7 @@ static void fini(struct daemon *daemon)
         job_remove(daemon, job_find(daemon, task->id));
     jobs_fini(daemon);
     sampler_close(daemon);
+    inputs_close(daemon);
     core_destroy(daemon->core);
     store_close(daemon->store);
     uv_run(&daemon->loop, UV_RUN_DEFAULT);

@@ -1,0 +1,62 @@
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/output.h"
+#include "policy/policy.h"
+#include "replay/replay.h"
+
+static void print_result(const struct replay_result *result)
+{
+    printf("%lld inputs (%lld samples) of %lld start%s of the daemon, %lld decisions, %s\n", (long long)result->inputs,
+           (long long)result->samples, (long long)result->starts, result->starts == 1 ? "" : "s",
+           (long long)result->decisions, *result->difference ? "then a difference" : "identical");
+    if (result->is_cut)
+        puts("a line is cut where the daemon was killed: it does not count");
+    if (*result->difference) {
+        print_safe(stdout, result->difference);
+        putchar('\n');
+    }
+}
+
+static void print_result_json(const struct replay_result *result)
+{
+    json_t *object = json_pack("{s:b, s:I, s:I, s:I, s:I, s:b, s:s}", "identical", !*result->difference, "starts",
+                               (json_int_t)result->starts, "inputs", (json_int_t)result->inputs, "samples",
+                               (json_int_t)result->samples, "decisions", (json_int_t)result->decisions, "cut",
+                               result->is_cut, "difference", result->difference);
+    print_json(object);
+    json_decref(object);
+}
+
+static int run(const struct invocation *invocation)
+{
+    const char *path = invocation->operands[0];
+    struct replay_result result;
+    struct fault fault = {0};
+    FILE *in = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
+    int r = in ? replay_run(in, policy_find, &fault, &result) : fault_set(&fault, errno, "%s", strerror(errno));
+    if (in && in != stdin)
+        fclose(in);
+    if (r < 0) {
+        complain("%s: %s", path, fault.text);
+        return EXIT_USAGE;
+    }
+    (invocation->common[COMMON_JSON].number ? print_result_json : print_result)(&result);
+    return r == REPLAY_DIFFERS ? EXIT_REFUSED : EXIT_OK;
+}
+
+const struct command command_replay = {
+    .name = "replay",
+    .usage = "[OPTION...] FILE",
+    .summary = "feed a daemon's recorded inputs to the scheduler again and compare its decisions",
+    .description =
+        "FILE is what collocd wrote with the setting record-inputs: every event and sample, and what it decided. "
+        "They are fed to this version's scheduler under their own times, and each decision is compared with the "
+        "recorded one, bit for bit. Exit status 1 and the first difference when one is not the same.",
+    .operand = OPERAND_FILE,
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run,
+};

@@ -1,0 +1,75 @@
+#include "replay/settings.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <stddef.h>
+
+#define SETTING(field) offsetof(struct core_settings, field)
+
+static const struct {
+    const char *key;
+    enum { REAL, INT64, INT } type;
+    size_t offset;
+} fields[] = {
+    {"smact_max", REAL, SETTING(conditions.smact_max)},
+    {"min_free_bytes", INT64, SETTING(conditions.min_free_bytes)},
+    {"margin_bytes", INT64, SETTING(conditions.margin_bytes)},
+    {"sample_valid_us", INT64, SETTING(conditions.sample_valid_us)},
+    {"tasks_per_gpu_max", INT, SETTING(conditions.tasks_per_gpu_max)},
+    {"window_us", INT64, SETTING(window_us)},
+    {"settle_us", INT64, SETTING(settle_us)},
+    {"settle_max_us", INT64, SETTING(settle_max_us)},
+    {"recoveries_max", INT, SETTING(recoveries_max)},
+};
+
+static_assert(sizeof(struct core_settings) == 80, "a setting that is not in the table would be lost to the replay");
+
+json_t *settings_encode(const struct core_settings *settings)
+{
+    json_t *object = json_pack("{s:s}", "policy", settings->policy->name);
+    int failed = !object;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields && !failed; i++) {
+        const void *at = (const char *)settings + fields[i].offset;
+        if (fields[i].type == REAL)
+            failed = json_object_set_new(object, fields[i].key, json_real(*(const double *)at));
+        else
+            failed = json_object_set_new(object, fields[i].key,
+                                         json_integer(fields[i].type == INT ? *(const int *)at : *(const int64_t *)at));
+    }
+    if (!failed)
+        return object;
+    json_decref(object);
+    return NULL;
+}
+
+static int decode_field(const json_t *value, size_t i, struct fault *fault, struct core_settings *settings)
+{
+    void *at = (char *)settings + fields[i].offset;
+    json_int_t integer = json_integer_value(value);
+    if (fields[i].type == REAL ? !json_is_number(value) : !json_is_integer(value))
+        return fault_set(fault, EINVAL, "setting %s: not there, or no number", fields[i].key);
+    if (fields[i].type == INT && (integer < 0 || integer > INT_MAX))
+        return fault_set(fault, EINVAL, "setting %s: out of range", fields[i].key);
+    if (fields[i].type == REAL)
+        *(double *)at = json_number_value(value);
+    else if (fields[i].type == INT)
+        *(int *)at = (int)integer;
+    else
+        *(int64_t *)at = integer;
+    return 0;
+}
+
+int settings_decode(const json_t *object, store_find_policy *find_policy, struct fault *fault,
+                    struct core_settings *ret_settings)
+{
+    const char *name = json_string_value(json_object_get(object, "policy"));
+    int r = 0;
+    *ret_settings = core_settings_default();
+    ret_settings->policy = name ? find_policy(name) : NULL;
+    if (!ret_settings->policy)
+        return fault_set(fault, EINVAL, "policy '%.60s' is not known here", name ? name : "");
+    for (size_t i = 0; i < sizeof fields / sizeof *fields && r == 0; i++)
+        r = decode_field(json_object_get(object, fields[i].key), i, fault, ret_settings);
+    return r;
+}

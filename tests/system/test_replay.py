@@ -1,0 +1,106 @@
+"""What the daemon's scheduler was fed, fed again: the same decisions, bit for bit."""
+
+import json
+import os
+import re
+import signal
+import unittest
+
+from house import House, read, until
+
+
+class Replay(House):
+    gpus = "2xA100-40GB"
+
+    @property
+    def settings(self):
+        return {"record-inputs": os.path.join(self.folder, "inputs"), "sharing": "streams", "policy": "magm"}
+
+    def replay(self, path=None, code=0):
+        return self.colloc("replay", path or self.settings["record-inputs"], code=code)
+
+    def result(self):
+        return json.loads(self.colloc("replay", "--json", self.settings["record-inputs"]).stdout)
+
+    def live_a_little(self):
+        """Tasks beside each other, one that crashes beside another and recovers, one cancelled, one limited, a restart."""
+        for _ in range(2):
+            self.train(36000, 300, memory_mib=2000)
+        self.wait(self.train(3000, 100, policy="first-fit"), "COMPLETED")
+        crashes = [self.train(24000, 200, memory_mib=2000) for _ in range(4)]
+        self.wait(crashes[0])
+        limited = self.train(2000, 1e6, time_limit_s=1)
+        cancelled = self.submit("exec sleep 1000")
+        self.restart(signal.SIGKILL)
+        self.emulator("set", "1", "gpm=off")
+        self.act("cancel", cancelled)
+        self.wait(limited, "TIMEOUT")
+        for task in crashes:
+            self.wait(task)
+        self.restart()
+        self.wait(self.submit(gpus=2), "COMPLETED")
+        self.assertTrue(any(self.task(task)["oom_count"] for task in crashes))
+
+    def test_a_recorded_life_gives_the_same_decisions(self):
+        self.live_a_little()
+        self.stop()
+        result = self.result()
+        self.assertTrue(result["identical"], result)
+        self.assertEqual(result["starts"], 3)
+        self.assertGreater(result["samples"], 20)
+        lines = read(self.settings["record-inputs"]).splitlines()
+        self.assertEqual(result["decisions"], sum(line.startswith("D ") for line in lines))
+        self.assertTrue(any(" RECOVER " in line for line in lines))
+        self.assertRegex(self.replay().stdout, r"^\d+ inputs \(\d+ samples\) of 3 starts of the daemon, \d+ decisions, identical")
+        self.tampered_is_caught(lines)
+
+    def tampered_is_caught(self, lines):
+        place = next(i for i, line in enumerate(lines) if " PLACE " in line)
+        sample = next(i for i, line in enumerate(lines) if line.startswith("S 0 ") and i < place)
+        exited = next(i for i, line in enumerate(lines) if " EXITED " in line)
+        changed = {
+            "another GPU": lines[:place] + [re.sub(r'"gpus":\[\d\]', '"gpus":[7]', lines[place])] + lines[place + 1:],
+            "no decision": lines[:place] + lines[place + 1:],
+            "one more": lines[:place] + [lines[place]] + lines[place:],
+            "no samples before": lines[:sample] + [line for i, line in enumerate(lines[sample:], sample)
+                                                   if i > place or not line.startswith("S ")],
+            "another ending": lines[:exited] + [lines[exited].replace('"none"', '"program"')] + lines[exited + 1:],
+        }
+        for what, text in changed.items():
+            path = self.write("changed", "\n".join(text) + "\n")
+            self.assertIn("then a difference", self.replay(path, code=1).stdout, what)
+        for text, words in (("garbage\n", "line 1: no line of recorded inputs"), ("", "nothing is recorded"),
+                            ("\n".join([lines[0], "garbage", *lines[1:]]) + "\n", "line 2: no line of recorded inputs"),
+                            ("\n".join(lines[:9]) + "\nD 1\n", "line 10")):
+            self.assertIn(words, self.replay(self.write("changed", text), code=2).stderr)
+        self.assertIn("No such file", self.replay("/nowhere/x", code=2).stderr)
+
+    def test_a_line_that_was_cut_by_the_daemons_end(self):
+        self.wait(self.submit(), "COMPLETED")
+        self.stop(signal.SIGKILL)
+        with open(self.settings["record-inputs"], "a", encoding="utf-8") as file:
+            file.write("S 0 17")
+        self.assertIn("does not count", self.replay().stdout)
+        self.start()
+        self.wait(self.submit(), "COMPLETED")
+        self.stop()
+        result = self.result()
+        self.assertTrue(result["identical"] and result["cut"] and result["starts"] == 2, result)
+
+    def test_a_recording_has_an_end(self):
+        self.restart(record_inputs_max="4KiB")
+        until(lambda: os.path.getsize(self.settings["record-inputs"]) > 4096)
+        self.wait_log("recorded no further: the file has the size of record-inputs-max")
+        self.wait(self.submit(), "COMPLETED")
+        self.assertLess(os.path.getsize(self.settings["record-inputs"]), 9000)
+        self.assertTrue(self.result()["identical"])
+
+    def test_a_file_that_cannot_be_written(self):
+        self.stop()
+        status, words = self.run_daemon(record_inputs="/nowhere/inputs")
+        self.assertEqual(status, 1)
+        self.assertIn("/nowhere/inputs: No such file", words)
+
+
+if __name__ == "__main__":
+    unittest.main()
