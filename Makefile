@@ -2,7 +2,7 @@
 BUILD  ?= build
 PREFIX ?= /usr/local
 
-.PHONY: all demo test test-gpu bench fuzz lint format install deps clean
+.PHONY: all demo test test-gpu bench evaluate fuzz lint format install deps clean
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -26,6 +26,10 @@ test-gpu:
 
 bench: all
 	scripts/bench
+
+evaluate: all
+	scripts/install-deps report
+	scripts/evaluate
 
 fuzz:
 	scripts/fuzz --seconds 600

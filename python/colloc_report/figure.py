@@ -107,7 +107,7 @@ def _legend(axes):
     if len(by_label) > 1:
         labels = list(dict.fromkeys(labels))
         axes.legend([by_label[label] for label in labels], labels, loc="lower right", bbox_to_anchor=(1, 1),
-                    ncols=min(len(labels), 4), borderaxespad=0)
+                    ncols=min(len(labels), 5), borderaxespad=0)
 
 
 def bars(name, groups, series, y, x="", title="", spread=None, marks=None, flat=False):
@@ -137,7 +137,7 @@ def bars(name, groups, series, y, x="", title="", spread=None, marks=None, flat=
             axes.set_yticks(range(len(groups)), groups)
             axes.invert_yaxis()
             axes.grid(False, axis="y")
-            _label(axes, y, x)
+            _label(axes, y, "")
         else:
             axes.set_xticks(range(len(groups)), groups)
             axes.grid(False, axis="x")

@@ -22,6 +22,7 @@ enum {
     SIMULATE_SMACT_MAX,
     SIMULATE_MIN_FREE,
     SIMULATE_MARGIN,
+    SIMULATE_HOLD_OFF,
     SIMULATE_SMACT,
     SIMULATE_SEED,
     SIMULATE_KINDS,
@@ -75,6 +76,12 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
                          .kind = OPTION_TEXT,
                          .argument = "X",
                          .help = "free memory that a task wants beyond what is known of it; default: 2"},
+    [SIMULATE_HOLD_OFF] = {.name = "hold-off",
+                           .kind = OPTION_DURATION,
+                           .argument = "TIME",
+                           .help = "how long at most a GPU takes nobody while its newest task takes its memory; "
+                                   "default: 60s",
+                           .max = 3600 * SECOND_US},
     [SIMULATE_SMACT] = {.name = "smact",
                         .kind = OPTION_TEXT,
                         .argument = "X",
@@ -176,6 +183,8 @@ static int set_conditions(const struct invocation *invocation, struct core_setti
         return r;
     conditions->min_free_bytes = (int64_t)(min_free_gib * (double)GIB);
     conditions->margin_bytes = (int64_t)(margin_gib * (double)GIB);
+    if (invocation->values[SIMULATE_HOLD_OFF].set)
+        settings->settle_max_us = invocation->values[SIMULATE_HOLD_OFF].number;
     return 0;
 }
 

@@ -108,6 +108,11 @@ class Results(SimulateCase):
         self.assertEqual(self.simulate(*arrivals, margin_gib=6)["avg_wait_s"], 0)
         self.assertEqual(self.simulate(*arrivals, margin_gib=7)["avg_wait_s"], 50)
 
+    def test_hold_off(self):
+        arrivals = (0, "small"), (1, "small")
+        self.assertGreater(self.simulate(*arrivals)["avg_wait_s"], 5)
+        self.assertEqual(self.simulate(*arrivals, hold_off="0s")["avg_wait_s"], 0)
+
     def written(self, option, *arrivals, **options):
         self.simulate(*arrivals, **{option: os.path.join(self.folder, "out.csv")}, **options)
         with open(os.path.join(self.folder, "out.csv"), encoding="utf-8", newline="") as file:

@@ -1,0 +1,101 @@
+"""The settings behind the tables and figures of chapter 6, by the names that the dissertation gives them (data/published)."""
+
+import csv
+import os
+
+from colloc_evaluate.inputs import ROOT
+from colloc_evaluate.runs import GPUS, Setting
+
+NO_LIMIT = {"smact_max": 1, "min_free_gib": 0}
+NAMES = {"horus": "Horus", "faketensor": "FakeTensor", "gpumemnet": "GPUMemNet"}
+MIG_GPUS = "2xA100-40GB,2xA100-40GB:3g.20gb+3g.20gb"
+
+
+def exclusive(trace):
+    return Setting(trace, "exclusive")
+
+
+def told(trace, estimator, **conditions):
+    """GMem >= the estimate: the dissertation names no margin on top of it."""
+    return Setting(trace, "magm", estimator, margin_gib=0, **conditions)
+
+
+# Section 6.4.1, figures 6.5 and 6.6. The margin of 2 GB and SMACT of at most 80 % are section 6.3.3's.
+ORACLES = {"Exclusive": exclusive(90)}
+for _policy in ("off", "obf", "owf", "olug"):
+    for _sharing, _name in (("streams", "streams"), ("mps", "MPS")):
+        ORACLES[f"{_policy.upper()} on {_name}"] = Setting(90, _policy, "declared", _sharing)
+
+# Section 6.4.2, table 6.3, figures 6.7 and 6.8.
+RECOVERY = {
+    "Exclusive": exclusive(90),
+    "RR (no condition)": Setting(90, "rr", **NO_LIMIT),
+    "MAGM (no condition)": Setting(90, "magm", **NO_LIMIT),
+    "MAGM (SMACT ≤ 80 %)": Setting(90, "magm", min_free_gib=0),
+    "MAGM (SMACT ≤ 80 % and GMem ≥ 2 GB)": Setting(90, "magm", min_free_gib=2),
+    "MAGM (SMACT ≤ 80 % and GMem ≥ 5 GB)": Setting(90, "magm"),
+    "LUG (SMACT ≤ 80 % and GMem ≥ 5 GB)": Setting(90, "lug"),
+    "MAGM (SMACT ≤ 75 % and GMem ≥ 5 GB)": Setting(90, "magm", smact_max=0.75),
+    "MAGM (SMACT ≤ 85 % and GMem ≥ 5 GB)": Setting(90, "magm", smact_max=0.85),
+}
+
+# Section 6.4.3, table 6.4, figures 6.9 and 6.10.
+ESTIMATORS = {
+    "Exclusive": exclusive(90),
+    **{f"MAGM (GMem ≥ {NAMES[name]})": told(90, name, smact_max=1) for name in NAMES},
+    **{f"MAGM (SMACT ≤ 80 % and GMem ≥ {NAMES[name]})": told(90, name) for name in NAMES},
+}
+
+# Section 6.4.4, table 6.5, figures 6.11 and 6.12.
+HEAVY = {
+    "Exclusive": exclusive(60),
+    "RR on streams + recovery": Setting(60, "rr", sharing="streams", **NO_LIMIT),
+    "RR on MPS + recovery": Setting(60, "rr", **NO_LIMIT),
+    "MAGM (2 GB, 80 %) + recovery": Setting(60, "magm", min_free_gib=2),
+    "LUG (2 GB, 80 %) + recovery": Setting(60, "lug", min_free_gib=2),
+    **{f"MAGM + {NAMES[name]} (80 %)": told(60, name) for name in NAMES},
+}
+
+# Section 6.4.6, table 6.6.
+ENERGY = {
+    "Exclusive": HEAVY["Exclusive"],
+    "RR on streams": HEAVY["RR on streams + recovery"],
+    "RR on MPS": HEAVY["RR on MPS + recovery"],
+    "MAGM on MPS": HEAVY["MAGM (2 GB, 80 %) + recovery"],
+    **{f"MAGM + {NAMES[name]} on MPS": HEAVY[f"MAGM + {NAMES[name]} (80 %)"] for name in NAMES},
+}
+
+# Section 6.4.5, figures 6.13 to 6.15.
+OVER_TIME = {"exclusive": HEAVY["Exclusive"], "MAGM + GPUMemNet": HEAVY["MAGM + GPUMemNet (80 %)"]}
+
+POLICIES = ("rr", "magm", "lug", "mug", "first-fit", "best-fit")
+SOURCES = {"section 6.4.1": ORACLES, "section 6.4.2": RECOVERY, "section 6.4.3": ESTIMATORS, "section 6.4.6": ENERGY,
+           "table 6.3": RECOVERY, "table 6.4": ESTIMATORS, "table 6.5": HEAVY, "table 6.6": ENERGY}
+
+
+def short_hold_off(setting):
+    """Only until the next look at the GPUs, so that the next task may come while the memory of the last one still grows."""
+    return setting._replace(hold_off_s=1)
+
+
+def everything(trace, estimators, own):
+    """Beyond the chapter: every policy, estimator and way of sharing. `own`: names of policies that the thesis lacks."""
+    settings = {"exclusive": exclusive(trace)}
+    for sharing in ("mps", "streams"):
+        for policy in (*own, *POLICIES):
+            for estimator in ("none", "declared", *estimators):
+                settings[f"{policy}, {estimator}, {sharing}"] = Setting(trace, policy, estimator, sharing)
+    for policy in ("exclusive", "magm"):
+        settings[f"{policy}, declared, MIG"] = Setting(trace, policy, "declared", gpus=MIG_GPUS)
+    return settings
+
+
+def read_published():
+    """(source, row, metric) -> value."""
+    with open(os.path.join(ROOT, "data", "published", "chapter6.csv"), encoding="utf-8", newline="") as file:
+        lines = [line for line in file if not line.startswith("#")]
+    return {(row["source"], row["row"], row["metric"]): float(row["value"]) for row in csv.DictReader(lines)}
+
+
+__all__ = ["GPUS", "ORACLES", "RECOVERY", "ESTIMATORS", "HEAVY", "ENERGY", "OVER_TIME", "SOURCES", "everything", "short_hold_off",
+           "read_published"]

@@ -1,0 +1,99 @@
+"""Runs of `colloc simulate`: every setting once per seed, over all cores, each only once."""
+
+import csv
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
+
+GPUS = "4xA100-40GB"
+
+
+class Setting(namedtuple("Setting", "trace policy estimator sharing smact_max min_free_gib margin_gib gpus hold_off_s",
+                         defaults=["none", "mps", 0.8, 5, 2, GPUS, 60])):
+    """A line of the command, but for the seed."""
+
+    def words(self, inputs, seed):
+        return ["simulate", *inputs.options(self.trace), f"--policy={self.policy}", f"--estimator={self.estimator}",
+                f"--sharing={self.sharing}", f"--smact-max={self.smact_max:g}", f"--min-free-gib={self.min_free_gib:g}",
+                f"--margin-gib={self.margin_gib:g}", f"--gpus={self.gpus}", f"--hold-off={self.hold_off_s}s",
+                f"--seed={seed}"]
+
+
+class Spread(namedtuple("Spread", "median least most")):
+    """Of a figure, over the seeds."""
+
+    def ends(self):
+        return self.least, self.most
+
+
+class Failed(Exception):
+    pass
+
+
+class Runs:
+    def __init__(self, colloc, inputs, seeds):
+        self.colloc, self.inputs, self.seeds, self.results = colloc, inputs, seeds, {}
+
+    def _run(self, words):
+        done = subprocess.run([self.colloc, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+        if done.returncode:
+            raise Failed(f"colloc {' '.join(words)}\n{done.stderr.strip()}")
+        return done.stdout
+
+    def knows(self, policy):
+        """Older programs lack newer policies."""
+        try:
+            return bool(self._run(Setting(60, policy).words(self.inputs, 0)))
+        except Failed:
+            return False
+
+    def can(self, setting):
+        return setting.estimator in ("none", "declared", *self.inputs.estimators)
+
+    def prepare(self, settings, on_done=lambda done, of: None):
+        """Runs what was not run yet."""
+        todo = [(setting, seed) for setting in dict.fromkeys(settings) if self.can(setting) for seed in self.seeds
+                if (setting, seed) not in self.results]
+
+        def run(job):
+            return job, json.loads(self._run([*job[0].words(self.inputs, job[1]), "--json"]))
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for done, (job, result) in enumerate(pool.map(run, todo), 1):
+                self.results[job] = result
+                on_done(done, len(todo))
+
+    def of(self, setting, figure):
+        """`figure`: from a run's result to a number, or the name of one. None where the setting could not be run."""
+        if not self.can(setting):
+            return None
+        take = figure if callable(figure) else lambda run: run[figure]
+        return self._spread([take(self.results[setting, seed]) for seed in self.seeds])
+
+    def less_percent(self, setting, base, name):
+        """How much less than `base` has, seed by seed."""
+        if not self.can(setting):
+            return None
+        pairs = [(self.results[setting, seed][name], self.results[base, seed][name]) for seed in self.seeds]
+        return self._spread([100 * (1 - mine / other) for mine, other in pairs])
+
+    @staticmethod
+    def _spread(values):
+        return Spread(float(statistics.median(values)), min(values), max(values))
+
+    def timeline(self, setting, column):
+        """Of the first seed: GPU -> (seconds, values)."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "timeline.csv")
+            self._run([*setting.words(self.inputs, self.seeds[0]), f"--timeline={path}"])
+            gpus = {}
+            with open(path, encoding="utf-8", newline="") as file:
+                for row in csv.DictReader(file):
+                    xs, ys = gpus.setdefault(int(row["gpu"]), ([], []))
+                    xs.append(float(row["time_s"]))
+                    ys.append(float(row[column]))
+        return gpus
