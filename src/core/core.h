@@ -18,10 +18,11 @@
 struct core_settings {
     const struct policy *policy; /* the default of tasks that name none */
     struct conditions conditions;
-    int64_t window_us;     /* the monitoring window; the thesis: 90 s */
-    int64_t settle_us;     /* memory that has not grown for so long has settled */
-    int64_t settle_max_us; /* a task's GPUs are held off from others no longer than that */
-    int recoveries_max;    /* starts after a GPU memory crash, per task */
+    int64_t window_us;               /* the monitoring window; the thesis: 90 s */
+    enum window_statistic statistic; /* what the activity over the window is told by; the thesis: the mean */
+    int64_t settle_us;               /* memory that has not grown for so long has settled */
+    int64_t settle_max_us;           /* a task's GPUs are held off from others no longer than that */
+    int recoveries_max;              /* starts after a GPU memory crash, per task */
 };
 
 /* The thesis's conditions (section 6.2.2), a hold-off of 10 s within 60 s, three recoveries; no policy yet. */

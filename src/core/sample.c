@@ -84,8 +84,9 @@ int core_take_sample(struct core *core, const struct event *event)
         gpu->residents[i].mem_used_bytes = used_by(gpu, &gpu->residents[i], sample);
         watch_settling(&core->settings, gpu, &gpu->residents[i], event->time_us);
     }
-    gpu->smact_mean = window_mean(&gpu->smact, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
-    gpu->utilisation_mean = window_mean(&gpu->utilisation, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
+    enum window_statistic how = core->settings.statistic;
+    gpu->smact_level = window_level(&gpu->smact, how, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
+    gpu->utilisation_level = window_level(&gpu->utilisation, how, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
     learn_demand(gpu);
     return 0;
 }

@@ -29,7 +29,7 @@ bool gpu_view_is_idle(const struct gpu_view *gpu)
         return false;
     if (gpu->foreign_processes.valid)
         return gpu->foreign_processes.value == 0;
-    return gpu->utilisation_mean.valid && gpu->utilisation_mean.value == 0;
+    return gpu->utilisation_level.valid && gpu->utilisation_level.value == 0;
 }
 
 static bool is_usable(const struct gpu_view *gpu, const struct task *task)

@@ -45,9 +45,9 @@ struct gpu_view {
     struct reading mem_used_bytes;
     struct reading foreign_processes; /* compute processes that are not ours: how many */
     struct window smact, utilisation;
-    int64_t mix_since_us;            /* since when the same tasks have been at work there */
-    struct reading smact_mean;       /* over the window, of this mix when it has been seen long enough */
-    struct reading utilisation_mean; /* likewise; an upper bound of SMACT where there is no SMACT */
+    int64_t mix_since_us;             /* since when the same tasks have been at work there */
+    struct reading smact_level;       /* of the window, of this mix when it has been seen long enough */
+    struct reading utilisation_level; /* likewise; an upper bound of SMACT where there is no SMACT */
     struct resident *residents;
     int n_residents, residents_room;
     uint64_t whole_for;   /* the task that has it to itself, or 0 */

@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 void window_fini(struct window *window)
 {
     free(window->ring);
+    free(window->sorted);
     *window = (struct window){0};
 }
 
@@ -19,12 +21,18 @@ static int grow(struct window *window)
 {
     int size = window->size ? window->size * 2 : 32;
     struct window_entry *ring = calloc((size_t)size, sizeof *ring);
-    if (!ring)
+    double *sorted = calloc((size_t)size, sizeof *sorted);
+    if (!ring || !sorted) {
+        free(ring);
+        free(sorted);
         return -ENOMEM;
+    }
     for (int i = 0; i < window->count; i++)
         ring[i] = *entry_at(window, i);
     free(window->ring);
+    free(window->sorted);
     window->ring = ring;
+    window->sorted = sorted;
     window->size = size;
     window->first = 0;
     return 0;
@@ -32,6 +40,7 @@ static int grow(struct window *window)
 
 int window_add(struct window *window, int64_t time_us, int64_t length_us, struct reading value)
 {
+    window->length_us = length_us;
     while (window->count && entry_at(window, 0)->time_us <= time_us - length_us) {
         window->first = (window->first + 1) % window->size;
         window->count--;
@@ -57,10 +66,87 @@ struct reading window_mean_since(const struct window *window, int64_t since_us, 
     return n > 0 && n >= enough ? reading_of(sum / n) : READING_NONE;
 }
 
-struct reading window_mean(const struct window *window, int64_t since_us, int enough)
+static int compare(const void *a, const void *b)
 {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static struct reading p95_since(const struct window *window, int64_t since_us, int enough)
+{
+    int n = 0;
+    for (int i = 0; i < window->count; i++) {
+        const struct window_entry *entry = entry_at(window, i);
+        if (!isnan(entry->value) && entry->time_us >= since_us)
+            window->sorted[n++] = entry->value;
+    }
+    if (n == 0 || n < enough)
+        return READING_NONE;
+    qsort(window->sorted, (size_t)n, sizeof *window->sorted, compare);
+    return reading_of(window->sorted[(95 * n + 99) / 100 - 1]);
+}
+
+static struct reading ewma_since(const struct window *window, int64_t since_us, int enough)
+{
+    double sum = 0, weights = 0, half_life_us = (double)window->length_us / 6;
+    int64_t now_us = window->count ? entry_at(window, window->count - 1)->time_us : 0;
+    int n = 0;
+    for (int i = 0; i < window->count; i++) {
+        const struct window_entry *entry = entry_at(window, i);
+        if (isnan(entry->value) || entry->time_us < since_us)
+            continue;
+        double weight = exp2(-(double)(now_us - entry->time_us) / half_life_us);
+        sum += weight * entry->value;
+        weights += weight;
+        n++;
+    }
+    return n > 0 && n >= enough ? reading_of(sum / weights) : READING_NONE;
+}
+
+struct reading window_level(const struct window *window, enum window_statistic how, int64_t since_us, int enough)
+{
+    static struct reading (*const figures[WINDOW_STATISTICS])(const struct window *, int64_t, int) = {
+        [WINDOW_MEAN] = window_mean_since, [WINDOW_P95] = p95_since, [WINDOW_EWMA] = ewma_since};
     if (window->count == 0 || isnan(entry_at(window, window->count - 1)->value))
         return READING_NONE;
-    struct reading recent = window_mean_since(window, since_us, enough);
-    return recent.valid ? recent : window_mean_since(window, INT64_MIN, 1);
+    struct reading recent = figures[how](window, since_us, enough);
+    return recent.valid ? recent : figures[how](window, INT64_MIN, 1);
+}
+
+struct reading window_slope_per_s(const struct window *window)
+{
+    double n = 0, t_sum = 0, v_sum = 0, tt_sum = 0, tv_sum = 0;
+    for (int i = 0; i < window->count; i++) {
+        const struct window_entry *entry = entry_at(window, i);
+        if (isnan(entry->value))
+            continue;
+        double t = (double)(entry->time_us - entry_at(window, 0)->time_us) / 1e6;
+        n++;
+        t_sum += t;
+        v_sum += entry->value;
+        tt_sum += t * t;
+        tv_sum += t * entry->value;
+    }
+    double spread = n * tt_sum - t_sum * t_sum;
+    return spread > 0 ? reading_of((n * tv_sum - t_sum * v_sum) / spread) : READING_NONE;
+}
+
+/* ---- names ---- */
+
+static const char *const names[WINDOW_STATISTICS] = {"mean", "p95", "ewma"};
+
+const char *window_statistic_name(enum window_statistic how)
+{
+    return names[how];
+}
+
+int window_statistic_parse(const char *name, enum window_statistic *ret_how)
+{
+    for (int i = 0; i < WINDOW_STATISTICS; i++) {
+        if (strcmp(names[i], name) == 0) {
+            *ret_how = (enum window_statistic)i;
+            return 0;
+        }
+    }
+    return -EINVAL;
 }

@@ -72,6 +72,11 @@ static int set_sharing(void *field, size_t size, const char *value)
     return sharing_parse(value, field);
 }
 
+static int set_statistic(void *field, size_t size, const char *value)
+{
+    return window_statistic_parse(value, field);
+}
+
 static int set_log_level(void *field, size_t size, const char *value)
 {
     static const struct {
@@ -112,6 +117,8 @@ static const struct option {
      "free memory wanted when nothing is known of a task"},
     {"margin", FIELD(core.conditions.margin_bytes), set_size, "SIZE", "2GiB", "free memory wanted beyond an estimate"},
     {"window", FIELD(core.window_us), set_period, "TIME", "90s", "activity is averaged over that long"},
+    {"smact-statistic", FIELD(core.statistic), set_statistic, "HOW", "mean",
+     "what the activity over the window is told by: mean, p95 or ewma (exponentially weighted)"},
     {"sample-period", FIELD(sample_period_us), set_period, "TIME", "1s", "between two looks at the GPUs"},
     {"gpm-interval", FIELD(gpm_interval_us), set_period, "TIME", "100ms",
      "SM activity is taken over at least that long; real GPUs want no less than the default, emulated ones do not "

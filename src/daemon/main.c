@@ -261,8 +261,17 @@ static void init_loop(struct daemon *daemon)
     daemon->term_signal.data = daemon->int_signal.data = daemon;
 }
 
+/* A source that stalls is noticed within three periods; but a look at a busy driver may take a while, too. */
+static int64_t sample_valid_us(const struct config *config)
+{
+    const int64_t least_us = SECOND_US;
+    int64_t periods_us = 3 * config->sample_period_us;
+    return periods_us > least_us ? periods_us : least_us;
+}
+
 static int start(struct daemon *daemon, struct fault *fault)
 {
+    daemon->config.core.conditions.sample_valid_us = sample_valid_us(&daemon->config);
     daemon->core = core_create(&daemon->config.core);
     if (!daemon->core)
         return fault_set(fault, ENOMEM, "out of memory");

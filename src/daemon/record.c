@@ -261,6 +261,16 @@ static void add_activity_source(json_t *object, const struct gpu_sample *seen)
     json_object_set_new(object, "activity_text", json_string(seen->activity.reason));
 }
 
+static void add_window(json_t *object, const struct window *window)
+{
+    json_t *figures = json_object();
+    for (int how = 0; how < WINDOW_STATISTICS; how++)
+        json_object_set_new(figures, window_statistic_name((enum window_statistic)how),
+                            reading(window_level(window, (enum window_statistic)how, INT64_MIN, 1), 1));
+    json_object_set_new(figures, "slope_per_s", reading(window_slope_per_s(window), 1));
+    json_object_set_new(object, "smact_statistics", figures);
+}
+
 static json_t *record_gpu(struct daemon *daemon, size_t i)
 {
     const struct gpu_info *info = &daemon->gpus->gpu[i];
@@ -283,7 +293,8 @@ static json_t *record_gpu(struct daemon *daemon, size_t i)
     json_object_set_new(object, "mem_free_mib", reading(seen->mem_free_bytes, (double)MIB));
     json_object_set_new(object, "utilisation", reading(seen->utilisation, 1));
     json_object_set_new(object, "smact", reading(seen->smact, 1));
-    json_object_set_new(object, "smact_window", reading(gpu->smact_mean, 1));
+    json_object_set_new(object, "smact_window", reading(gpu->smact_level, 1));
+    add_window(object, &gpu->smact);
     add_activity_source(object, seen);
     json_object_set_new(object, "smocc", reading(seen->smocc, 1));
     json_object_set_new(object, "dram_active", reading(seen->dram_active, 1));
@@ -322,8 +333,9 @@ json_t *record_gpus(struct daemon *daemon)
 static json_t *record_settings(const struct config *config)
 {
     const struct conditions *conditions = &config->core.conditions;
-    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:i}", "smact_max", conditions->smact_max,
-                     "min_free_mib", (double)conditions->min_free_bytes / (double)MIB, "margin_mib",
+    return json_pack("{s:f, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:i}", "smact_max", conditions->smact_max,
+                     "smact_statistic", window_statistic_name(config->core.statistic), "min_free_mib",
+                     (double)conditions->min_free_bytes / (double)MIB, "margin_mib",
                      (double)conditions->margin_bytes / (double)MIB, "window_s", (double)config->core.window_us / 1e6,
                      "sample_period_s", (double)config->sample_period_us / 1e6, "settle_s",
                      (double)config->core.settle_us / 1e6, "settle_max_s", (double)config->core.settle_max_us / 1e6,

@@ -63,8 +63,8 @@ static struct verdict check_memory(const struct placement_query *query, const st
 static struct verdict check_activity(const struct placement_query *query, const struct gpu_view *gpu)
 {
     double max = query->conditions->smact_max;
-    bool has_smact = gpu->smact_mean.valid;
-    struct reading activity = has_smact ? gpu->smact_mean : gpu->utilisation_mean;
+    bool has_smact = gpu->smact_level.valid;
+    struct reading activity = has_smact ? gpu->smact_level : gpu->utilisation_level;
     if (!activity.valid)
         return verdict(VERDICT_SMACT_UNKNOWN, 0, 0, max);
     if (activity.value > max + ROUNDING)

@@ -18,12 +18,13 @@ static const struct {
     {"sample_valid_us", INT64, SETTING(conditions.sample_valid_us)},
     {"tasks_per_gpu_max", INT, SETTING(conditions.tasks_per_gpu_max)},
     {"window_us", INT64, SETTING(window_us)},
+    {"statistic", INT, SETTING(statistic)},
     {"settle_us", INT64, SETTING(settle_us)},
     {"settle_max_us", INT64, SETTING(settle_max_us)},
     {"recoveries_max", INT, SETTING(recoveries_max)},
 };
 
-static_assert(sizeof(struct core_settings) == 80, "a setting that is not in the table would be lost to the replay");
+static_assert(sizeof(struct core_settings) == 88, "a setting that is not in the table would be lost to the replay");
 
 json_t *settings_encode(const struct core_settings *settings)
 {
@@ -47,8 +48,10 @@ static int decode_field(const json_t *value, size_t i, struct fault *fault, stru
 {
     void *at = (char *)settings + fields[i].offset;
     json_int_t integer = json_integer_value(value);
+    if (!value)
+        return 0; /* a setting that is younger than the record has its default */
     if (fields[i].type == REAL ? !json_is_number(value) : !json_is_integer(value))
-        return fault_set(fault, EINVAL, "setting %s: not there, or no number", fields[i].key);
+        return fault_set(fault, EINVAL, "setting %s: no number", fields[i].key);
     if (fields[i].type == INT && (integer < 0 || integer > INT_MAX))
         return fault_set(fault, EINVAL, "setting %s: out of range", fields[i].key);
     if (fields[i].type == REAL)

@@ -175,7 +175,7 @@ static int64_t settles_us(const struct core_settings *settings, const struct gpu
 
 static bool mean_tells(const struct run *run, int i)
 {
-    double mean = core_view(sim_core(run->sim))->gpus[i].smact_mean.value;
+    double mean = core_view(sim_core(run->sim))->gpus[i].smact_level.value;
     double now = run->farm.places[i].smact / run->simulation->cluster->places[i].sms;
     double max = run->simulation->settings.conditions.smact_max;
     return fabs(mean - now) < MEAN_NEAR && (mean > max) == (now > max);

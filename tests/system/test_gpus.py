@@ -65,6 +65,17 @@ class Gpus(House):
             self.emulator("set", gpu, "gpm=on", "utilization=on", "memory=on")
         self.wait(task, "COMPLETED")
 
+    def test_placement_looks_at_the_statistic_that_is_set(self):
+        task = self.train(3000, 1e6, "--smact=0.6", policy="exclusive")
+        gpu = int(self.wait_state(task, "RUNNING")["gpus"][0])
+        for how in ("mean", "p95", "ewma"):
+            self.restart(smact_statistic=how)
+            self.assertEqual(self.get("/v1/info")["settings"]["smact_statistic"], how)
+            seen = self.wait_gpu(lambda g: g["smact_window"], gpu)
+            self.assertGreater(seen["smact_statistics"]["p95"], 0.5)
+        self.wait_gpu(lambda g: g["smact_statistics"]["slope_per_s"] is not None, gpu)
+        self.assertIn("mean, p95 or ewma", self.run_daemon(smact_statistic="median")[1])
+
     def test_missing_sensors_show_as_unknown(self):
         self.emulator("set", "0", "power=off", "energy=off", "temperature=off", "processes=off")
         seen = self.wait_gpu(lambda g: g["power_w"] is None)

@@ -9,7 +9,7 @@
 
 static void assert_mean(const struct window *window, int64_t since_us, int enough, double expected)
 {
-    struct reading mean = window_mean(window, since_us, enough);
+    struct reading mean = window_level(window, WINDOW_MEAN, since_us, enough);
     assert_true(mean.valid);
     assert_float_equal(mean.value, expected, 1e-12);
 }
@@ -17,9 +17,9 @@ static void assert_mean(const struct window *window, int64_t since_us, int enoug
 static void nothing_is_not_zero(void **state)
 {
     struct window window = {0};
-    assert_false(window_mean(&window, 0, 1).valid);
+    assert_false(window_level(&window, WINDOW_MEAN, 0, 1).valid);
     assert_int_equal(window_add(&window, 1, 90, READING_NONE), 0);
-    assert_false(window_mean(&window, 0, 1).valid);
+    assert_false(window_level(&window, WINDOW_MEAN, 0, 1).valid);
     window_fini(&window);
 }
 
@@ -64,7 +64,7 @@ static void invalid_entries_do_not_count_and_the_newest_decides(void **state)
     struct window window = {0};
     window_add(&window, 1, 90, reading_of(0.2));
     window_add(&window, 2, 90, READING_NONE);
-    assert_false(window_mean(&window, 0, 1).valid);
+    assert_false(window_level(&window, WINDOW_MEAN, 0, 1).valid);
     window_add(&window, 3, 90, reading_of(0.4));
     assert_mean(&window, 0, 1, 0.3);
     window_fini(&window);
@@ -80,6 +80,54 @@ static void a_mean_of_equal_values_is_that_value(void **state)
     window_fini(&window);
 }
 
+static void p95_leaves_the_highest_twentieth_out(void **state)
+{
+    struct window window = {0};
+    for (int i = 0; i < 100; i++)
+        window_add(&window, i, 1000, reading_of((i * 37) % 100));
+    assert_float_equal(window_level(&window, WINDOW_P95, 0, 1).value, 94, 0);
+    assert_float_equal(window_level(&window, WINDOW_P95, 99, 1).value, 63, 0);
+    assert_false(window_level(&(struct window){0}, WINDOW_P95, 0, 1).valid);
+    window_fini(&window);
+}
+
+static void ewma_halves_with_each_sixth_of_the_window(void **state)
+{
+    struct window window = {0};
+    window_add(&window, 0, 600, reading_of(1));
+    window_add(&window, 100, 600, reading_of(0));
+    assert_float_equal(window_level(&window, WINDOW_EWMA, 0, 1).value, 0.5 / 1.5, 1e-12);
+    window_add(&window, 300, 600, READING_NONE);
+    assert_false(window_level(&window, WINDOW_EWMA, 0, 1).valid);
+    window_add(&window, 300, 600, reading_of(0));
+    assert_float_equal(window_level(&window, WINDOW_EWMA, 0, 1).value, 0.125 / (0.125 + 0.25 + 1), 1e-12);
+    window_fini(&window);
+}
+
+static void a_slope_is_per_second(void **state)
+{
+    struct window window = {0};
+    assert_false(window_slope_per_s(&window).valid);
+    window_add(&window, 5000000, 90000000, reading_of(0.5));
+    assert_false(window_slope_per_s(&window).valid);
+    window_add(&window, 6000000, 90000000, READING_NONE);
+    window_add(&window, 7000000, 90000000, reading_of(0.7));
+    assert_float_equal(window_slope_per_s(&window).value, 0.1, 1e-12);
+    window_add(&window, 9000000, 90000000, reading_of(0.9));
+    assert_float_equal(window_slope_per_s(&window).value, 0.1, 1e-12);
+    window_fini(&window);
+}
+
+static void statistics_have_names(void **state)
+{
+    enum window_statistic how;
+    for (int i = 0; i < WINDOW_STATISTICS; i++) {
+        assert_int_equal(window_statistic_parse(window_statistic_name((enum window_statistic)i), &how), 0);
+        assert_int_equal(how, i);
+    }
+    assert_true(window_statistic_parse("median", &how) < 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -89,6 +137,10 @@ int main(void)
         cmocka_unit_test(a_recent_mix_counts_once_there_is_enough_of_it),
         cmocka_unit_test(invalid_entries_do_not_count_and_the_newest_decides),
         cmocka_unit_test(a_mean_of_equal_values_is_that_value),
+        cmocka_unit_test(p95_leaves_the_highest_twentieth_out),
+        cmocka_unit_test(ewma_halves_with_each_sixth_of_the_window),
+        cmocka_unit_test(a_slope_is_per_second),
+        cmocka_unit_test(statistics_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -222,8 +222,8 @@ char *world_digest_view(const struct core *core)
                 gpu->mix_since_us);
         print_reading(out, gpu->mem_used_bytes);
         print_reading(out, gpu->foreign_processes);
-        print_reading(out, gpu->smact_mean);
-        print_reading(out, gpu->utilisation_mean);
+        print_reading(out, gpu->smact_level);
+        print_reading(out, gpu->utilisation_level);
         for (int k = 0; k < gpu->n_residents; k++)
             fprintf(out, " %d%d", gpu->residents[k].risen, gpu->residents[k].settled);
         fputc('\n', out);

@@ -34,7 +34,7 @@ static int idle_machine(void **state)
         gpus[i].sampled_us = NOW;
         gpus[i].mem_used_bytes = reading_of(0);
         gpus[i].foreign_processes = reading_of(0);
-        gpus[i].smact_mean = gpus[i].utilisation_mean = reading_of(0);
+        gpus[i].smact_level = gpus[i].utilisation_level = reading_of(0);
         gpus[i].residents = residents[i];
     }
     view = (struct cluster_view){.gpus = gpus, .n_gpus = N, .last_placed = -1};
@@ -48,8 +48,8 @@ static void settle_in(int gpu, double used_gib, double smact)
 {
     gpus[gpu].residents[gpus[gpu].n_residents++] = (struct resident){.task = 60 + (uint64_t)gpu, .settled = true};
     gpus[gpu].mem_used_bytes = reading_of(used_gib * (double)GIB);
-    gpus[gpu].smact_mean = reading_of(smact);
-    gpus[gpu].utilisation_mean = reading_of(smact);
+    gpus[gpu].smact_level = reading_of(smact);
+    gpus[gpu].utilisation_level = reading_of(smact);
 }
 
 static enum placement_answer ask(const struct policy *policy)
@@ -204,13 +204,13 @@ static void activity_is_at_most_the_limit(void **state)
 {
     settle_in(0, 10, 0.8);
     assert_int_equal(check(0, false).kind, VERDICT_FITS);
-    gpus[0].smact_mean = reading_of(0.8000001);
+    gpus[0].smact_level = reading_of(0.8000001);
     assert_int_equal(check(0, false).kind, VERDICT_SMACT_HIGH);
-    gpus[0].smact_mean = READING_NONE;
+    gpus[0].smact_level = READING_NONE;
     assert_int_equal(check(0, false).kind, VERDICT_FITS);
-    gpus[0].utilisation_mean = reading_of(0.81);
+    gpus[0].utilisation_level = reading_of(0.81);
     assert_int_equal(check(0, false).kind, VERDICT_UTILISATION_HIGH);
-    gpus[0].utilisation_mean = READING_NONE;
+    gpus[0].utilisation_level = READING_NONE;
     assert_int_equal(check(0, false).kind, VERDICT_SMACT_UNKNOWN);
 }
 
@@ -223,9 +223,9 @@ static void idle_is_known_not_guessed(void **state)
     assert_true(others.have == 0 && others.limit == 1);
     gpus[0].foreign_processes = READING_NONE;
     assert_int_equal(check(0, true).kind, VERDICT_FITS);
-    gpus[0].utilisation_mean = reading_of(0.01);
+    gpus[0].utilisation_level = reading_of(0.01);
     assert_int_equal(check(0, true).kind, VERDICT_NOT_IDLE);
-    gpus[0].utilisation_mean = READING_NONE;
+    gpus[0].utilisation_level = READING_NONE;
     assert_int_equal(check(0, true).kind, VERDICT_NOT_IDLE);
     gpus[0].foreign_processes = reading_of(0);
     assert_int_equal(check(0, true).kind, VERDICT_FITS);
