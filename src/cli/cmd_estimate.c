@@ -1,7 +1,10 @@
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/output.h"
@@ -11,7 +14,7 @@
 #include "model/network.h"
 #include "taskfile/taskfile.h"
 
-enum { ESTIMATE_EXPORT, ESTIMATE_GPU, ESTIMATORS_MOST = 32 };
+enum { ESTIMATE_EXPORT, ESTIMATE_GPU, ESTIMATE_HISTORY, ESTIMATORS_MOST = 32, HISTORY_MAX_BYTES = 64 << 20 };
 
 static const struct option_spec options[] = {
     [ESTIMATE_EXPORT] = {.name = "export",
@@ -22,6 +25,11 @@ static const struct option_spec options[] = {
                       .kind = OPTION_TEXT,
                       .argument = "NAME",
                       .help = "kind of GPU, as nvidia-smi names it"},
+    [ESTIMATE_HISTORY] = {.name = "history",
+                          .kind = OPTION_FILE,
+                          .argument = "FILE",
+                          .help = "what earlier tasks took: CSV with the columns fingerprint, batch, seq, optimizer, "
+                                  "precision, gpu, peak_mib, outcome (completed or oom)"},
 };
 
 static const struct table_column columns[] = {{"ESTIMATOR", 0}, {"MEMORY", TABLE_RIGHT}, {"NOTE", TABLE_WRAP}};
@@ -30,6 +38,8 @@ static const struct table_column columns[] = {{"ESTIMATOR", 0}, {"MEMORY", TABLE
 struct asking {
     struct task_description task;
     struct network network; /* empty without a summary or an export */
+    struct past_run *history;
+    size_t n_history;
     struct estimate_request request;
     struct estimate answers[ESTIMATORS_MOST];
     size_t count;
@@ -69,6 +79,21 @@ static int parse_summary(struct asking *asking, struct fault *fault)
     return fault_prefix(r < 0 ? fault : NULL, r, "%s", task->values[TASK_SUMMARY].text);
 }
 
+static int read_history(const struct invocation *invocation, struct asking *asking, struct fault *fault)
+{
+    const struct option_value *file = &invocation->values[ESTIMATE_HISTORY];
+    char *text;
+    size_t size;
+    if (!file->set)
+        return 0;
+    int r = file_read(file->text, HISTORY_MAX_BYTES, fault, &text, &size);
+    if (r < 0)
+        return r;
+    r = past_runs_parse(text, size, fault, &asking->history, &asking->n_history);
+    free(text);
+    return fault_prefix(r < 0 ? fault : NULL, r, "%s", file->text);
+}
+
 static void fill_request(const struct invocation *invocation, struct asking *asking)
 {
     const struct option_value *values = asking->task.values;
@@ -81,6 +106,8 @@ static void fill_request(const struct invocation *invocation, struct asking *ask
         .optimizer = values[TASK_OPTIMIZER].text,
         .precision = values[TASK_PRECISION].text,
         .gpu_kind = invocation->values[ESTIMATE_GPU].text,
+        .history = asking->history,
+        .n_history = asking->n_history,
     };
 }
 
@@ -106,9 +133,14 @@ static int ask(struct asking *asking, struct fault *fault)
     return r;
 }
 
+static json_t *scaled_json(struct reading reading, double unit)
+{
+    return reading.valid ? json_real(reading.value / unit) : json_null();
+}
+
 static json_t *mib_json(struct reading bytes)
 {
-    return bytes.valid ? json_real(bytes.value / (double)MIB) : json_null();
+    return scaled_json(bytes, (double)MIB);
 }
 
 static json_t *count_json(struct count count)
@@ -121,11 +153,14 @@ static json_t *estimates_json(const struct asking *asking)
     json_t *array = json_array();
     for (size_t i = 0; i < asking->count; i++) {
         const struct estimate *answer = &asking->answers[i];
-        json_array_append_new(array,
-                              json_pack("{ss,so,so,so,so,so,ss}", "estimator", answer->estimator, "mib",
-                                        mib_json(answer->bytes), "p50_mib", mib_json(answer->p50_bytes), "p90_mib",
-                                        mib_json(answer->p90_bytes), "p99_mib", mib_json(answer->p99_bytes),
-                                        "floor_mib", mib_json(answer->floor_bytes), "note", answer->note));
+        json_t *row = json_pack("{ss,so,so,so,so,so}", "estimator", answer->estimator, "mib", mib_json(answer->bytes),
+                                "p50_mib", mib_json(answer->p50_bytes), "p90_mib", mib_json(answer->p90_bytes),
+                                "p99_mib", mib_json(answer->p99_bytes), "floor_mib", mib_json(answer->floor_bytes));
+        json_object_update_new(row, json_pack("{so,so,so,ss,ss}", "smact", scaled_json(answer->smact, 1), "dram_active",
+                                              scaled_json(answer->dram_active, 1), "step_ms",
+                                              scaled_json(answer->step_us, 1e3), "evidence",
+                                              evidence_name(answer->evidence), "note", answer->note));
+        json_array_append_new(array, row);
     }
     return array;
 }
@@ -134,10 +169,12 @@ static json_t *model_json(const struct model *model)
 {
     if (!model)
         return json_null();
-    return json_pack("{ss,sI,so,so,so,so,sI}", "format", model->format, "parameters", (json_int_t)model->parameters,
-                     "parameters_printed", count_json(model->parameters_printed), "trainable_printed",
-                     count_json(model->trainable_printed), "batch", count_json(model->batch), "activations_per_sample",
-                     count_json(model->activations), "layers", (json_int_t)model->n_layers);
+    char fingerprint[17];
+    snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, model_fingerprint(model));
+    return json_pack("{ss,ss,sI,so,so,so,so,sI}", "fingerprint", fingerprint, "format", model->format, "parameters",
+                     (json_int_t)model->parameters, "parameters_printed", count_json(model->parameters_printed),
+                     "trainable_printed", count_json(model->trainable_printed), "batch", count_json(model->batch),
+                     "activations_per_sample", count_json(model->activations), "layers", (json_int_t)model->n_layers);
 }
 
 static json_t *warnings_json(const struct model *model)
@@ -189,6 +226,8 @@ static int run(const struct invocation *invocation)
     int r = gather_task(invocation, &asking.task, &fault);
     if (r == 0)
         r = parse_summary(&asking, &fault);
+    if (r == 0)
+        r = read_history(invocation, &asking, &fault);
     fill_request(invocation, &asking);
     if (r == 0)
         r = ask(&asking, &fault);
@@ -197,6 +236,7 @@ static int run(const struct invocation *invocation)
     else
         complain("%s", fault.text);
     network_fini(&asking.network);
+    free(asking.history);
     task_description_fini(&asking.task);
     return r == 0 ? EXIT_OK : EXIT_USAGE;
 }

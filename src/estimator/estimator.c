@@ -9,7 +9,7 @@
 #include "estimator/table.h"
 
 static const struct estimator *const table[] = {
-    &estimator_none, &estimator_declared, &estimator_summary, &estimator_horus, &estimator_graph,
+    &estimator_none, &estimator_declared, &estimator_summary, &estimator_horus, &estimator_graph, &estimator_history,
 };
 
 const struct estimator *estimator_at(size_t i)
@@ -40,6 +40,13 @@ struct count estimate_batch(const struct estimate_request *request)
     if (request->batch != ESTIMATE_NOT_SAID)
         return (struct count){.value = request->batch, .known = true};
     return request->model ? request->model->batch : (struct count){0};
+}
+
+const char *evidence_name(enum evidence evidence)
+{
+    static const char *const names[EVIDENCE_KINDS] = {"none",   "doubtful summary", "summary",      "declared",
+                                                      "export", "one other run",    "several runs", "same run"};
+    return names[evidence];
 }
 
 int estimate_note(struct estimate *estimate, int r, const char *format, ...)

@@ -12,6 +12,7 @@
 
 #include "base/fault.h"
 #include "base/reading.h"
+#include "estimator/past_run.h"
 #include "model/export.h"
 #include "model/model.h"
 
@@ -30,7 +31,24 @@ struct estimate_request {
     const char *optimizer; /* "sgd", "momentum", "adam", "adamw" */
     const char *precision; /* "fp32", "amp" */
     const char *gpu_kind;  /* "NVIDIA A100-SXM4-40GB" */
+    const struct past_run *history;
+    size_t n_history;
 };
+
+/* What an answer rests on: its quantiles are calibrated for each kind of its own. */
+enum evidence {
+    EVIDENCE_NONE,
+    EVIDENCE_DOUBTFUL, /* a summary of which a part is hidden, without shapes or of unknown types */
+    EVIDENCE_SUMMARY,  /* a summary and a batch */
+    EVIDENCE_DECLARED, /* and the optimizer and the precision */
+    EVIDENCE_EXPORT,
+    EVIDENCE_ONE_RUN,  /* the network ran at one other batch */
+    EVIDENCE_RUNS,     /* at two or more */
+    EVIDENCE_SAME_RUN, /* at this one */
+    EVIDENCE_KINDS,
+};
+
+const char *evidence_name(enum evidence evidence); /* "summary" */
 
 /* Per GPU, as nvidia-smi shows it for the process: CUDA context included. */
 struct estimate {
@@ -38,6 +56,8 @@ struct estimate {
     struct reading bytes;
     struct reading p50_bytes, p90_bytes, p99_bytes; /* where the estimator knows its own error */
     struct reading floor_bytes;                     /* the least the task can run with */
+    struct reading step_us, smact, dram_active;     /* of one training step alone on the GPU; activities 0..1 */
+    enum evidence evidence;
     char note[512]; /* what a person should know: why there is no answer, or what it leaves out; "" when nothing */
 };
 

@@ -12,5 +12,6 @@ extern const struct estimator estimator_declared;
 extern const struct estimator estimator_summary;
 extern const struct estimator estimator_horus;
 extern const struct estimator estimator_graph;
+extern const struct estimator estimator_history;
 
 #endif

@@ -1,0 +1,21 @@
+/*
+ * What a training step does to a GPU that it has to itself: how long it takes, how busy the SMs and the memory are. A
+ * roofline over the operations of a tape: each kernel takes the longer of its multiply-adds and its bytes, on as many
+ * SMs as its output fills, and no less than the time that the host needs to launch it. Good to rank tasks by, not to
+ * bill them.
+ */
+#ifndef COLLOC_ESTIMATOR_ACTIVITY_H
+#define COLLOC_ESTIMATOR_ACTIVITY_H
+
+#include "estimator/gpu_traits.h"
+#include "estimator/optimizer.h"
+#include "estimator/tape.h"
+
+struct activity {
+    double step_us;
+    double smact, dram; /* 0..1, over a step */
+};
+
+struct activity activity_of(const struct tape *tape, const struct optimizer *optimizer, const struct gpu_traits *gpu);
+
+#endif

@@ -1,0 +1,192 @@
+/*
+ * What the same network took before, on the same kind of GPU, with the same optimizer and precision. Runs at the same
+ * batch: the highest peak. Runs at one other batch: its peak times what physics says of the ratio. Runs at two batches
+ * or more: the line through the nearest two in the ratio of measured to physical, so that three runs are as good as
+ * physics and the network's own slope together. A run out of memory says "more than that" and no more. Peaks that fall
+ * while the batch grows belong to runs that were held back, and say nothing.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "estimator/physics.h"
+#include "estimator/table.h"
+
+enum { BATCHES_MAX = 64 };
+
+/* A peak this much below that of a smaller batch is no noise. */
+static const double falling_most = 0.02;
+
+/* All completed runs at one batch. */
+struct point {
+    int64_t batch;
+    double peak;  /* bytes, the highest */
+    double ratio; /* of what is measured above the context to what physics says of it */
+};
+
+struct points {
+    struct point at[BATCHES_MAX];
+    int n;
+    double at_least; /* from runs that ended for want of memory at this batch or a smaller one */
+};
+
+static bool agrees(const char *asked, const char *ran)
+{
+    return !asked || !*ran || strcmp(asked, ran) == 0;
+}
+
+static bool matches(const struct past_run *run, uint64_t fingerprint, const struct estimate_request *request)
+{
+    return run->fingerprint == fingerprint && agrees(request->optimizer, run->optimizer) &&
+           agrees(request->precision, run->precision) && agrees(request->gpu_kind, run->gpu_kind) &&
+           (request->sequence_length == 0 || run->sequence_length == 0 ||
+            request->sequence_length == run->sequence_length);
+}
+
+static void add_point(struct points *points, const struct past_run *run)
+{
+    int i = 0;
+    while (i < points->n && points->at[i].batch < run->batch)
+        i++;
+    if (i < points->n && points->at[i].batch == run->batch) {
+        if ((double)run->peak_bytes > points->at[i].peak)
+            points->at[i].peak = (double)run->peak_bytes;
+        return;
+    }
+    if (points->n == BATCHES_MAX)
+        return;
+    memmove(&points->at[i + 1], &points->at[i], (size_t)(points->n - i) * sizeof points->at[0]);
+    points->at[i] = (struct point){.batch = run->batch, .peak = (double)run->peak_bytes};
+    points->n++;
+}
+
+static void gather(const struct estimate_request *request, struct points *ret_points)
+{
+    uint64_t fingerprint = model_fingerprint(request->model);
+    *ret_points = (struct points){0};
+    for (size_t i = 0; i < request->n_history; i++) {
+        const struct past_run *run = &request->history[i];
+        if (!matches(run, fingerprint, request))
+            continue;
+        if (!run->lower_bound)
+            add_point(ret_points, run);
+        else if (run->batch <= estimate_batch(request).value && (double)run->peak_bytes > ret_points->at_least)
+            ret_points->at_least = (double)run->peak_bytes;
+    }
+}
+
+static bool falls(const struct points *points)
+{
+    for (int i = 1; i < points->n; i++)
+        if (points->at[i].peak < points->at[i - 1].peak * (1 - falling_most))
+            return true;
+    return false;
+}
+
+/* What physics says above the context at another batch. 0: it cannot say. */
+static double physics_at(const struct estimate_request *request, int64_t batch, struct physics *ret_physics)
+{
+    struct estimate_request other = *request;
+    struct fault fault;
+    struct estimate unused = {.note = ""};
+    other.batch = batch;
+    return physics_run(&other, &fault, &unused, ret_physics) == 0 ? ret_physics->footprint.reserved : 0;
+}
+
+static int set_ratios(const struct estimate_request *request, struct points *points)
+{
+    struct physics physics;
+    for (int i = 0; i < points->n; i++) {
+        double reserved = physics_at(request, points->at[i].batch, &physics);
+        double measured = points->at[i].peak - physics.context_bytes;
+        if (reserved <= 0 || measured <= 0)
+            return -1;
+        points->at[i].ratio = measured / reserved;
+    }
+    return 0;
+}
+
+/* The ratio at `batch`: between the two nearest a line in the logarithm of the batch, beyond them the nearest's. */
+static double ratio_at(const struct points *points, int64_t batch)
+{
+    const struct point *first = &points->at[0], *last = &points->at[points->n - 1];
+    if (batch <= first->batch)
+        return first->ratio;
+    if (batch >= last->batch)
+        return last->ratio;
+    const struct point *after = first;
+    while (after->batch < batch)
+        after++;
+    const struct point *before = after - 1;
+    double part = log((double)batch / (double)before->batch) / log((double)after->batch / (double)before->batch);
+    return before->ratio + part * (after->ratio - before->ratio);
+}
+
+/* The line through the two batches nearest to the one asked for. */
+static double line_at(const struct points *points, int64_t batch)
+{
+    int high = 1;
+    while (high < points->n - 1 && points->at[high].batch < batch)
+        high++;
+    const struct point *a = &points->at[high - 1], *b = &points->at[high];
+    return a->peak + (b->peak - a->peak) * (double)(batch - a->batch) / (double)(b->batch - a->batch);
+}
+
+static const struct point *exact(const struct points *points, int64_t batch)
+{
+    for (int i = 0; i < points->n; i++)
+        if (points->at[i].batch == batch)
+            return &points->at[i];
+    return NULL;
+}
+
+static int predict(const struct estimate_request *request, struct points *points, struct estimate *ret_estimate,
+                   double *ret_bytes)
+{
+    int64_t batch = estimate_batch(request).value;
+    const struct point *same = exact(points, batch);
+    struct physics physics;
+    if (same) {
+        ret_estimate->evidence = EVIDENCE_SAME_RUN;
+        *ret_bytes = same->peak;
+        return 0;
+    }
+    double reserved = physics_at(request, batch, &physics);
+    if (reserved <= 0 || set_ratios(request, points) < 0)
+        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
+                             "earlier runs had other batches, and physics cannot say "
+                             "how they compare");
+    double scaled = physics.context_bytes + ratio_at(points, batch) * reserved;
+    ret_estimate->evidence = points->n == 1 ? EVIDENCE_ONE_RUN : EVIDENCE_RUNS;
+    *ret_bytes = points->n == 1 ? scaled : line_at(points, batch);
+    ret_estimate->floor_bytes = reading_of(physics.context_bytes + physics.footprint.live);
+    return 0;
+}
+
+static int run(const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
+{
+    struct points points;
+    double bytes = 0;
+    if (!request->model)
+        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "history needs a model summary to know the network by");
+    if (!estimate_batch(request).known)
+        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
+    gather(request, &points);
+    if (points.n == 0)
+        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "no earlier run of this network is known");
+    if (falls(&points))
+        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
+                             "earlier runs took less with larger batches: they were held back, so they say nothing");
+    int r = predict(request, &points, ret_estimate, &bytes);
+    if (r != 0)
+        return r;
+    if (points.at_least > bytes) {
+        estimate_note(ret_estimate, 0, "raised to what a run had when it ran out of memory");
+        bytes = points.at_least;
+    }
+    ret_estimate->bytes = reading_of(bytes);
+    return 0;
+}
+
+const struct estimator estimator_history = {"history", "what the same network took before", run};

@@ -1,0 +1,106 @@
+#include "estimator/past_run.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/units.h"
+
+/* FNV-1a. */
+static uint64_t mix(uint64_t hash, const void *data, size_t size)
+{
+    const unsigned char *bytes = data;
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ bytes[i]) * 0x100000001b3;
+    return hash;
+}
+
+uint64_t model_fingerprint(const struct model *model)
+{
+    uint64_t hash = 0xcbf29ce484222325;
+    for (size_t i = 0; i < model->n_layers; i++) {
+        const struct layer *layer = &model->layers[i];
+        if (!layer->leaf)
+            continue;
+        hash = mix(hash, layer->type.at, layer->type.size);
+        hash = mix(hash, layer->shape, (size_t)layer->rank * sizeof layer->shape[0]);
+        hash = mix(hash, &layer->parameters, sizeof layer->parameters);
+    }
+    return hash;
+}
+
+enum cell { FINGERPRINT, BATCH, SEQ, OPTIMIZER, PRECISION, GPU, PEAK, OUTCOME, CELLS };
+
+static const char header[] = "fingerprint,batch,seq,optimizer,precision,gpu,peak_mib,outcome";
+
+static bool split(struct span line, struct span cells[static CELLS])
+{
+    for (int i = 0; i < CELLS; i++) {
+        const char *comma = memchr(line.at, ',', line.size);
+        if ((comma == NULL) != (i == CELLS - 1))
+            return false;
+        size_t n = comma ? (size_t)(comma - line.at) : line.size;
+        cells[i] = span_trim((struct span){line.at, n});
+        line = comma ? (struct span){comma + 1, line.size - n - 1} : (struct span){line.at, 0};
+    }
+    return true;
+}
+
+static bool whole_number(struct span cell, int64_t min, int64_t max, int64_t *ret)
+{
+    char text[32];
+    return span_copy(cell, text, sizeof text) && parse_int64(text, min, max, ret) == 0;
+}
+
+static bool take_run(struct span line, struct past_run *run)
+{
+    struct span cells[CELLS];
+    char text[32], *end;
+    double peak_mib;
+    if (!split(line, cells) || !span_copy(cells[FINGERPRINT], text, sizeof text) || !*text)
+        return false;
+    run->fingerprint = strtoull(text, &end, 16);
+    if (*end || !whole_number(cells[BATCH], 1, INT32_MAX, &run->batch) ||
+        (cells[SEQ].size && !whole_number(cells[SEQ], 1, INT32_MAX, &run->sequence_length)) ||
+        !span_copy(cells[OPTIMIZER], run->optimizer, sizeof run->optimizer) ||
+        !span_copy(cells[PRECISION], run->precision, sizeof run->precision) ||
+        !span_copy(cells[GPU], run->gpu_kind, sizeof run->gpu_kind) || !span_copy(cells[PEAK], text, sizeof text) ||
+        parse_double(text, 1, 1e9, &peak_mib) < 0)
+        return false;
+    run->peak_bytes = (int64_t)(peak_mib * (double)MIB);
+    run->lower_bound = span_is(cells[OUTCOME], "oom");
+    return run->lower_bound || span_is(cells[OUTCOME], "completed");
+}
+
+static size_t count_lines(struct span text)
+{
+    struct span line;
+    size_t n = 0;
+    while (span_next_line(&text, &line))
+        n++;
+    return n;
+}
+
+int past_runs_parse(const char *text, size_t size, struct fault *fault, struct past_run **ret_runs, size_t *ret_n)
+{
+    struct span rest = {text, size}, line;
+    struct past_run *runs = calloc(count_lines(rest) + 1, sizeof *runs);
+    size_t n = 0;
+    if (!runs)
+        return fault_set(fault, ENOMEM, "out of memory");
+    for (int number = 1; span_next_line(&rest, &line); number++) {
+        line = span_trim(line);
+        bool wrong = number == 1 ? !span_is(line, header) : line.size > 0 && !take_run(line, &runs[n]);
+        if (wrong) {
+            free(runs);
+            return fault_set(fault, EINVAL, "line %d: must be %s%s", number, number == 1 ? "" : "a run: ", header);
+        }
+        n += number > 1 && line.size > 0;
+    }
+    *ret_runs = runs;
+    *ret_n = n;
+    return 0;
+}

@@ -1,0 +1,139 @@
+#include "estimator/physics.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "estimator/table.h"
+
+/* What a person should know of how sure this is. */
+static void describe(const struct tape *tape, const struct estimate_request *request, struct estimate *ret_estimate)
+{
+    const struct tape_doubts *doubts = &tape->doubts;
+    struct span name = {"", 0};
+    if (doubts->unknown_layer != TAPE_NONE)
+        name = request->model->layers[doubts->unknown_layer].type;
+    if (doubts->hidden_share > 0.05)
+        estimate_note(ret_estimate, 0, "blocks with %.0f %% of the parameters hide their layers: too low",
+                      100 * doubts->hidden_share);
+    if (doubts->unknown_share > 0.01)
+        estimate_note(ret_estimate, 0, "layers of unknown types (%.*s) make %.0f %% of the activations",
+                      (int)(name.size < 60 ? name.size : 60), name.at, 100 * doubts->unknown_share);
+    if (doubts->unshaped_share > 0.05)
+        estimate_note(ret_estimate, 0, "%.0f %% of the layers have no shape and are left out: too low",
+                      100 * doubts->unshaped_share);
+    if (!request->optimizer)
+        estimate_note(ret_estimate, 0, "taken for %s; --optimizer sharpens it", optimizer_usual()->name);
+    else if (!optimizer_find(request->optimizer))
+        estimate_note(ret_estimate, 0, "the optimizer %.40s is not known, taken for %s", request->optimizer,
+                      optimizer_usual()->name);
+    if (request->model->batch.known && request->model->batch.value > 1 && request->batch != ESTIMATE_NOT_SAID &&
+        request->batch != request->model->batch.value)
+        estimate_note(ret_estimate, 0, "the summary was printed for a batch of %lld, scaled to %lld",
+                      (long long)request->model->batch.value, (long long)request->batch);
+}
+
+/* What the exporter saw, against what the task says. */
+static void describe_export(const struct estimate_request *request, struct estimate *ret_estimate)
+{
+    const struct export *export = request->export;
+    if (request->optimizer && strcmp(request->optimizer, export->optimizer) != 0)
+        estimate_note(ret_estimate, 0, "the export was made with %s: export again for %.40s", export->optimizer,
+                      request->optimizer);
+    if (request->precision && strcmp(request->precision, export->precision) != 0)
+        estimate_note(ret_estimate, 0, "the export was made in %s: export again for %.40s", export->precision,
+                      request->precision);
+    if (request->sequence_length > 0 && request->sequence_length != export->sequence_length)
+        estimate_note(ret_estimate, 0, "the export was made for sequences of %lld", (long long)export->sequence_length);
+    if (export->not_modelled)
+        estimate_note(ret_estimate, 0, "checkpointing or compilation changes what the export shows");
+}
+
+static const struct optimizer *optimizer_of(const char *name)
+{
+    const struct optimizer *optimizer = name ? optimizer_find(name) : NULL;
+    return optimizer ? optimizer : optimizer_usual();
+}
+
+/* Shape of the tape, for the residual. */
+static void look_at(const struct tape *tape, const char *optimizer, const struct gpu_traits *gpu,
+                    struct physics *physics)
+{
+    double convs = 0;
+    for (size_t i = 0; i < tape->n_ops; i++) {
+        physics->macs += tape->ops[i].macs;
+        convs += tape->ops[i].kind == LAYER_CONV ? tape->ops[i].macs : 0;
+    }
+    physics->doubts = tape->doubts;
+    physics->parameters = tape->parameters;
+    physics->depth = (double)tape->n_ops;
+    physics->conv_share = physics->macs > 0 ? convs / physics->macs : 0;
+    physics->activity = activity_of(tape, optimizer_of(optimizer), gpu);
+}
+
+static int play_export(const struct estimate_request *request, const struct gpu_traits *gpu, struct fault *fault,
+                       struct estimate *ret_estimate, struct physics *physics)
+{
+    const struct export *export = request->export;
+    int64_t batch = estimate_batch(request).value;
+    if (!export->every_batch && batch != export->model->batch.value)
+        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "the export holds for a batch of %lld alone",
+                             (long long)export->model->batch.value);
+    describe_export(request, ret_estimate);
+    struct estimate_request layers = *request;
+    struct tape tape;
+    const char *why;
+    layers.precision = export->precision;
+    layers.sequence_length = export->sequence_length;
+    int r = tape_build(&layers, fault, &tape, &why);
+    if (r < 0)
+        return r;
+    if (r == 0) {
+        look_at(&tape, export->optimizer, gpu, physics);
+        tape_fini(&tape);
+    }
+    return replay_export(export, (double)batch, gpu, fault, &physics->footprint);
+}
+
+static int play_summary(const struct estimate_request *request, const struct gpu_traits *gpu, struct fault *fault,
+                        struct estimate *ret_estimate, struct physics *physics)
+{
+    struct tape tape;
+    const char *why = "";
+    int r = tape_build(request, fault, &tape, &why);
+    if (r != 0)
+        return r < 0 ? r : estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "%s", why);
+    r = replay_tape(&tape, optimizer_of(request->optimizer), gpu, fault, &physics->footprint);
+    if (r == 0) {
+        look_at(&tape, request->optimizer, gpu, physics);
+        describe(&tape, request, ret_estimate);
+    }
+    tape_fini(&tape);
+    return r;
+}
+
+/* What the answer rests on, for its quantiles. */
+static enum evidence evidence_of(const struct estimate_request *request, const struct physics *physics)
+{
+    const struct tape_doubts *doubts = &physics->doubts;
+    if (request->export)
+        return EVIDENCE_EXPORT;
+    if (doubts->hidden_share > 0.05 || doubts->unknown_share > 0.05 || doubts->unshaped_share > 0.05)
+        return EVIDENCE_DOUBTFUL;
+    return request->optimizer && optimizer_find(request->optimizer) && request->precision ? EVIDENCE_DECLARED
+                                                                                          : EVIDENCE_SUMMARY;
+}
+
+int physics_run(const struct estimate_request *request, struct fault *fault, struct estimate *estimate,
+                struct physics *ret_physics)
+{
+    const struct gpu_traits *gpu = gpu_traits_find(request->gpu_kind);
+    *ret_physics = (struct physics){.context_bytes = (double)gpu->context_bytes};
+    if (!request->model)
+        return estimate_note(estimate, ESTIMATE_UNKNOWN, "graph needs a model summary or an export");
+    if (!estimate_batch(request).known)
+        return estimate_note(estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
+    int r = (request->export ? play_export : play_summary)(request, gpu, fault, estimate, ret_physics);
+    if (r == 0)
+        estimate->evidence = evidence_of(request, ret_physics);
+    return r;
+}

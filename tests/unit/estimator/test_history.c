@@ -1,0 +1,173 @@
+/* What earlier runs say of the next. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "estimator/estimator.h"
+
+static const char text[] = "Conv2d-1 [-1, 64, 112, 112] 9408\nBatchNorm2d-2 [-1, 64, 112, 112] 128\n"
+                           "ReLU-3 [-1, 64, 112, 112] 0\nConv2d-4 [-1, 64, 56, 56] 36864\nLinear-5 [-1, 10] 2007050\n";
+
+static struct model *parse(const char *summary)
+{
+    struct model *model;
+    assert_int_equal(model_parse(summary, strlen(summary), NULL, &model), 0);
+    return model;
+}
+
+static uint64_t fingerprint(const char *summary)
+{
+    struct model *model = parse(summary);
+    uint64_t hash = model_fingerprint(model);
+    model_destroy(model);
+    return hash;
+}
+
+static struct past_run run_of(int64_t batch, double mib)
+{
+    return (struct past_run){
+        .fingerprint = fingerprint(text), .batch = batch, .peak_bytes = (int64_t)(mib * (double)MIB)};
+}
+
+static struct estimate ask(const char *estimator, const struct past_run *runs, size_t n, int64_t batch, int expected)
+{
+    struct model *model = parse(text);
+    struct estimate_request request = {.model = model, .batch = batch, .history = runs, .n_history = n};
+    struct estimate e;
+    assert_int_equal(estimate_run(estimator, &request, NULL, &e), expected);
+    model_destroy(model);
+    return e;
+}
+
+static double mib(struct estimate e)
+{
+    return e.bytes.value / (double)MIB;
+}
+
+static void test_fingerprint(void **state)
+{
+    assert_true(fingerprint(text) == fingerprint("Conv2d-1 [-1, 64, 112, 112] 9408\nBatchNorm2d-2 [-1, 64, 112, 112] "
+                                                 "128\nReLU-3 [-1, 64, 112, 112] 0\nBlock-4 [-1, 64, 112, 112] 0\n"
+                                                 "Conv2d-5 [-1, 64, 56, 56] 36864\nLinear-6 [-1, 10] 2007050\n"));
+    assert_true(fingerprint("Linear-1 [-1, 10] 110\n") != fingerprint("Linear-1 [-1, 11] 110\n"));
+    assert_true(fingerprint("Linear-1 [-1, 10] 110\n") != fingerprint("Linear-1 [-1, 10] 100\n"));
+    assert_true(fingerprint("Tanh-1 [-1, 10] 0\n") != fingerprint("ReLU-1 [-1, 10] 0\n"));
+}
+
+static void test_same_batch_gives_the_highest_peak(void **state)
+{
+    struct past_run runs[] = {run_of(32, 4000), run_of(32, 4200), run_of(32, 4100)};
+    struct estimate e = ask("history", runs, 3, 32, 0);
+    assert_true(mib(e) == 4200);
+    assert_int_equal(e.evidence, EVIDENCE_SAME_RUN);
+}
+
+static void test_one_other_batch_scales_physics(void **state)
+{
+    double physics_64 = mib(ask("graph", NULL, 0, 64, 0)), physics_32 = mib(ask("graph", NULL, 0, 32, 0));
+    struct past_run as_said = run_of(32, physics_32), twice = run_of(32, 2 * physics_32);
+    assert_true(fabs(mib(ask("history", &as_said, 1, 64, 0)) / physics_64 - 1) < 1e-6);
+    struct estimate e = ask("history", &twice, 1, 64, 0);
+    assert_true(mib(e) > 1.9 * physics_64);
+    assert_int_equal(e.evidence, EVIDENCE_ONE_RUN);
+}
+
+static void test_two_batches_are_a_line(void **state)
+{
+    struct past_run runs[] = {run_of(64, 3000), run_of(16, 1500)};
+    struct estimate e = ask("history", runs, 2, 32, 0);
+    assert_true(fabs(mib(e) - 2000) < 1);
+    assert_int_equal(e.evidence, EVIDENCE_RUNS);
+    assert_true(fabs(mib(ask("history", runs, 2, 128, 0)) - 5000) < 1);
+}
+
+static void test_out_of_memory_is_a_bound(void **state)
+{
+    struct past_run runs[] = {run_of(16, 1500), run_of(32, 9000)};
+    runs[1].lower_bound = true;
+    assert_true(mib(ask("history", runs, 2, 32, 0)) == 9000);
+    assert_non_null(strstr(ask("history", runs, 2, 64, 0).note, "ran out of memory"));
+    assert_true(mib(ask("history", runs, 2, 16, 0)) == 1500);
+    assert_int_equal(ask("history", &runs[1], 1, 32, ESTIMATE_UNKNOWN).evidence, EVIDENCE_NONE);
+}
+
+static void test_falling_peaks_say_nothing(void **state)
+{
+    struct past_run runs[] = {run_of(16, 1500), run_of(32, 1400)};
+    assert_non_null(strstr(ask("history", runs, 2, 64, ESTIMATE_UNKNOWN).note, "held back"));
+}
+
+static void test_other_tasks_say_nothing(void **state)
+{
+    struct past_run other = run_of(32, 4000);
+    other.fingerprint++;
+    ask("history", &other, 1, 32, ESTIMATE_UNKNOWN);
+    ask("history", NULL, 0, 32, ESTIMATE_UNKNOWN);
+    struct past_run sgd = run_of(32, 4000);
+    snprintf(sgd.optimizer, sizeof sgd.optimizer, "sgd");
+    struct model *model = parse(text);
+    struct estimate_request request = {
+        .model = model, .batch = 32, .optimizer = "adam", .history = &sgd, .n_history = 1};
+    struct estimate e;
+    assert_int_equal(estimate_run("history", &request, NULL, &e), ESTIMATE_UNKNOWN);
+    model_destroy(model);
+}
+
+static void test_graph_is_sharpened(void **state)
+{
+    struct past_run run = run_of(32, 4321);
+    struct estimate e = ask("graph", &run, 1, 32, 0);
+    assert_true(mib(e) == 4321 && e.evidence == EVIDENCE_SAME_RUN);
+    assert_true(e.smact.valid && e.floor_bytes.valid);
+}
+
+static void test_csv(void **state)
+{
+    static const char header[] = "fingerprint,batch,seq,optimizer,precision,gpu,peak_mib,outcome\n";
+    char csv[512];
+    struct past_run *runs;
+    size_t n;
+    struct fault fault = {""};
+    snprintf(csv, sizeof csv, "%sff,32,,adam,fp32,NVIDIA H200,4096.5,completed\n\n10,64,512,,,,8000,oom\n", header);
+    assert_int_equal(past_runs_parse(csv, strlen(csv), &fault, &runs, &n), 0);
+    assert_int_equal(n, 2);
+    assert_int_equal(runs[0].fingerprint, 0xff);
+    assert_int_equal(runs[0].peak_bytes, (int64_t)(4096.5 * (double)MIB));
+    assert_string_equal(runs[0].gpu_kind, "NVIDIA H200");
+    assert_true(!runs[0].lower_bound && runs[1].lower_bound && runs[1].sequence_length == 512);
+    free(runs);
+    static const char *const wrong[] = {"zz,32,,,,,1,completed", "ff,0,,,,,1,completed", "ff,32,,,,,1,perhaps",
+                                        "ff,32,,,,,completed",   "ff,32,,,,,-1,oom",     ",32,,,,,1,oom"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        snprintf(csv, sizeof csv, "%s%s\n", header, wrong[i]);
+        assert_int_equal(past_runs_parse(csv, strlen(csv), &fault, &runs, &n), -EINVAL);
+        assert_non_null(strstr(fault.text, "line 2"));
+    }
+    assert_int_equal(past_runs_parse("batch\n", 6, &fault, &runs, &n), -EINVAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fingerprint),
+        cmocka_unit_test(test_same_batch_gives_the_highest_peak),
+        cmocka_unit_test(test_one_other_batch_scales_physics),
+        cmocka_unit_test(test_two_batches_are_a_line),
+        cmocka_unit_test(test_out_of_memory_is_a_bound),
+        cmocka_unit_test(test_falling_peaks_say_nothing),
+        cmocka_unit_test(test_other_tasks_say_nothing),
+        cmocka_unit_test(test_graph_is_sharpened),
+        cmocka_unit_test(test_csv),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
