@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,14 +154,17 @@ static int read_gpus(const struct making *making, struct fault *fault, int *ret_
     *ret_gpus = 0;
     if (!text)
         return 0;
-    if (parse_int64(text, 1, CLUSTER_GPUS_MAX, &count) == 0) {
+    int r = parse_int64(text, 1, CLUSTER_GPUS_MAX, &count);
+    if (r == 0)
         *ret_gpus = (int)count;
-        return 0;
-    }
+    if (r == -ERANGE)
+        return fault_set(fault, EINVAL, "--gpus=%.60s: there must be 1 to %d", text, CLUSTER_GPUS_MAX);
+    if (r != -EINVAL)
+        return r;
     struct gpu_kinds *kinds = calloc(1, sizeof *kinds);
     if (!kinds)
         return fault_set(fault, ENOMEM, "out of memory");
-    int r = gpu_kinds_init(kinds, fault);
+    r = gpu_kinds_init(kinds, fault);
     if (r == 0) {
         r = cluster_parse(kinds, text, fault, &cluster);
         *ret_gpus = cluster.n_gpus;
@@ -172,7 +176,7 @@ static int read_gpus(const struct making *making, struct fault *fault, int *ret_
 
 static int read_catalogue(struct making *making, struct fault *fault)
 {
-    static const struct catalogue_settings settings = {"none", 0.5};
+    static const struct catalogue_settings settings = {"none", NAN}; /* unknown activity stays unknown */
     return catalogue_read(value_of(making, TRACE_TASKS)->text, &settings, fault, &making->catalogue);
 }
 

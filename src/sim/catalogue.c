@@ -178,6 +178,8 @@ static int read_task(struct reader *reader, struct fault *fault, struct sim_task
     const struct sim_task *known = find_known(reader, task->name);
     double gpus = known ? known->gpus : 1;
     int r = number(reader, names_gpus, 1, 100000, fault, &gpus);
+    if (r >= 0 && gpus != floor(gpus))
+        r = columns_wrong(&reader->columns, fault, "gpus is %g: it must be a whole number", gpus);
     task->gpus = (int)gpus;
     if (r >= 0)
         r = read_time(reader, known, fault, task);

@@ -96,6 +96,8 @@ static int read_kind_words(const struct words *words, struct fault *fault, struc
     for (int i = 0; i < 4; i++)
         if (parse_double(words->word[5 + i], 0, WATTS_MAX, watts[i]) < 0)
             return bad(fault, "watts", words->word[5 + i]);
+    if (kind->awake_w < kind->idle_w || kind->awake_w > kind->limit_w)
+        return fault_set(fault, EINVAL, "awake_w must be between idle_w and limit_w");
     return 0;
 }
 
@@ -238,6 +240,9 @@ static int add_gpu(struct cluster *cluster, const struct gpu_kind *kind, const c
 static int no_such_kind(const struct gpu_kinds *kinds, const char *name, struct fault *fault)
 {
     char names[300] = "";
+    if (*name && name[strspn(name, "0123456789")] == '\0')
+        return fault_set(fault, EINVAL, "\"%.20s\" says how many GPUs, or none, but not which: as in 4xA100-40GB",
+                         name);
     for (int i = 0, n = 0; i < kinds->n && n < (int)sizeof names; i++)
         n += snprintf(names + n, sizeof names - (size_t)n, "%s%s", i ? ", " : "", kinds->kinds[i].name);
     return fault_set(fault, EINVAL, "no GPU is called \"%.40s\"; there are: %s", name, names);

@@ -71,7 +71,8 @@ static int read_names(struct columns *columns, struct fault *fault)
                          columns->name);
     if (r < 0)
         return r;
-    columns->names = strdup(columns->line);
+    const char *mark = "\xef\xbb\xbf"; /* of UTF-8, by spreadsheets */
+    columns->names = strdup(columns->line + (strncmp(columns->line, mark, 3) == 0 ? 3 : 0));
     if (!columns->names)
         return fault_set(fault, ENOMEM, "out of memory");
     columns->separator = strchr(columns->names, '|') ? '|' : strchr(columns->names, ',') ? ',' : ' ';

@@ -207,6 +207,10 @@ class BadInput(SimulateCase):
             (head + "a,1,1,1,nan\n", 'bad.csv:2: smact is "nan", which is no number'),
             (head + "a,1,1,1,7\n", "bad.csv:2: smact is 7: it must be between 0 and 1"),
             (head + "a,1,,1,1\n", 'bad.csv:2: nothing says how long "a" takes: solo_s, or epochs and epoch_minutes'),
+            (head + "a,1.5,1,1,1\n", "bad.csv:2: gpus is 1.5: it must be a whole number"),
+            (head + "a,nan,1,1,1\n", 'bad.csv:2: gpus is "nan", which is no number'),
+            (head + "a,1,1,1e300,1\n", "bad.csv:2: memory_mib is 1e300: it must be between 0 and 1e+08"),
+            (head + "a,1,1,1,1,1\n", "bad.csv:2: 6 fields, where the first line names 5 columns"),
             (head + "a,1,1,,1\n", 'bad.csv:2: nothing says how much memory "a" takes'),
             (head + "a,1,1,1,1\na,1,1,1,1\n", 'bad.csv: "a" stands there twice'),
         ]:
@@ -216,6 +220,7 @@ class BadInput(SimulateCase):
     def test_options(self):
         for words, complaint in [
             (["--gpus=0xA100-40GB"], '"0" GPUs: there must be 1 to 100000'),
+            (["--gpus=0"], '"0" says how many GPUs, or none, but not which: as in 4xA100-40GB'),
             (["--gpus=B100"], 'no GPU is called "B100"; there are: A100-40GB, A100-80GB, H100, H200'),
             (["--gpus=A100-40GB:9g.5gb"], 'A100-40GB has no MIG profile "9g.5gb"'),
             (["--gpus=A100-40GB:7g.40gb+1g.5gb"], "these MIG instances are more than one A100-40GB"),
@@ -230,6 +235,11 @@ class BadInput(SimulateCase):
             with self.subTest(words):
                 self.assertEqual(self.complaint_of(*words), complaint)
         self.assertEqual(self.complaint("simulate", code=2), "simulate: --trace=FILE is missing: which task arrives when")
+
+    def test_tables_of_spreadsheets(self):
+        trace = self.write("trace.csv", "\ufeffsubmit_s,task\r\n0,small\r\n")
+        result = json.loads(self.colloc("simulate", "--trace", trace, "--tasks", self.tasks, "--json"))
+        self.assertEqual(result["completed"], 1)
 
     def test_what_fits_nowhere_is_left_out(self):
         done = self.run_colloc("simulate", "--trace", self.trace((0, "giant"), (1, "pair"), (2, "small")), "--tasks",
@@ -248,6 +258,10 @@ class BadInput(SimulateCase):
         for text, complaint in [
             ("kind X 100 200 10 1 1 1 1\n", 'kinds.txt:1: reserved_mib: "200" is not possible'),
             ("constant switch_cost nan\n", 'kinds.txt:1: switch_cost: "nan" is not possible'),
+            ("kind X 100 20 0 9 1 1 1\n", 'kinds.txt:1: sms: "0" is not possible'),
+            ("kind X 100 20 10 nan 1 1 1\n", 'kinds.txt:1: watts: "nan" is not possible'),
+            ("kind X 100 20 10 9 5 1 1\n", "kinds.txt:1: awake_w must be between idle_w and limit_w"),
+            ("constant ramp_s 1e99\n", 'kinds.txt:1: ramp_s: "1e99" is not possible'),
             ("constant switch_cost 2\n", 'kinds.txt:1: switch_cost: "2" is not possible'),
             ("\nconstant speed 2\n", 'kinds.txt:2: there is no constant "speed"'),
             ("gpu X\n", 'kinds.txt:1: a line begins with constant, kind or mig, not with "gpu"'),

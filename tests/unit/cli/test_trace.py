@@ -107,6 +107,13 @@ class Import(TraceCase):
             tasks = [(row["task"], row["gpus"], row["solo_s"]) for row in csv.DictReader(file)]
         self.assertEqual(tasks, [("j1", "2", "93600"), ("j2", "1", "3600"), ("j3", "2", "1000"), ("j4", "8", "60")])
 
+    def test_what_a_catalogue_leaves_out_stays_unknown(self):
+        out = self.folder + "/tasks.csv"
+        self.tasks = self.write("catalogue.csv", "task,gpus,solo_s,memory_mib\na,1,60,2000\n")
+        self.trace(SWF, "--from=swf", "--tasks-out", out)
+        with open(out, encoding="utf-8") as file:
+            self.assertEqual([(row["memory_mib"], row["smact"]) for row in csv.DictReader(file)], [("2000", "")] * 3)
+
     def test_sacct_with_other_columns(self):
         text = "JobIDRaw|ElapsedRaw|Submit|AllocGRES\n7|61|2024-03-01T10:00:00|gpu:2\n8|3600|2024-03-01T10:00:01|gpu:a100:1\n"
         self.assertEqual(self.trace(text, "--from=sacct")[0], [("0", "pair"), ("1", "long")])
@@ -220,7 +227,9 @@ class Options(TraceCase):
             (["import", "--from=swf", "--json", log], "trace import: --json is for standard output: the trace needs -o FILE"),
             (["import", "--from=swf", "--from-time=soon", log],
              '--from-time=soon: a date "2017-10-07 08:00" is needed, or a time after the first submission, as "2d"'),
-            (["import", "--from=swf", "--gpus=0", log], '--gpus=0: no GPU is called "0"; there are: A100-40GB, A100-80GB, H100, H200'),
+            (["import", "--from=swf", "--gpus=0", log], "--gpus=0: there must be 1 to 100000"),
+            (["import", "--from=swf", "--gpus=4xB100", log],
+             '--gpus=4xB100: no GPU is called "B100"; there are: A100-40GB, A100-80GB, H100, H200'),
             (["import", "--from=swf", "--sample=2", log], "--sample=2: a number from 0 to 1 is needed"),
             (["import", "--from=swf", "--arrival-scale=nan", log], "--arrival-scale=nan: a number from 0 to 1000 is needed"),
             (["synth", "--tasks-out=x", "--days=-1"], "--days=-1: a number from 0.001 to 36500 is needed"),
