@@ -59,6 +59,8 @@ static int read_object(struct array_stream *stream, struct fault *fault, json_t 
         stream->n++;
         return 1;
     }
+    if (error.text[0] == '\0') /* the parser's one way of saying so */
+        return fault_set(fault, ENOMEM, "%s:%lld: out of memory", stream->name, (long long)stream->line);
     if (stream->taken > ARRAY_OBJECT_MAX)
         snprintf(what, sizeof what, "one job of more than %d MiB, from line %lld on", ARRAY_OBJECT_MAX >> 20,
                  (long long)stream->begins);
