@@ -22,16 +22,16 @@ enum { BISECTIONS = 60 };
  * % / 0.525 jobs; 9.6 % / (0.073 x 2 + 0.073 x 4); 85.7 % / (0.226 x 8 + 0.103 x 16).
  *
  * philly: Microsoft's Philly. The same paper's table 2 has a mean of 28,329 s, and a longest job of 60 days; 70 % with
- * one GPU, 25 % with two to four and 5 % with eight are Narayanan et al.'s summary of the trace ("Heterogeneity-Aware
- * Cluster Scheduling Policies for Deep Learning Workloads", OSDI 2020). Half under ten minutes, and one mean for all
- * sizes, are assumed.
+ * one GPU, 10 % with two, 15 % with four and 5 % with eight are what Gavel's generator draws for Philly (Narayanan et
+ * al., "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads", OSDI 2020). Half under ten
+ * minutes, and one mean for all sizes, are assumed.
  */
 static const struct synth_profile profiles[] = {
     {"helios",
      600,
      50 * DAY_S,
      {{1, 0.525, 3708}, {2, 0.073, 9079}, {4, 0.073, 9079}, {8, 0.226, 10272}, {16, 0.103, 10272}}},
-    {"philly", 600, 60 * DAY_S, {{1, 0.70, 28329}, {2, 0.125, 28329}, {4, 0.125, 28329}, {8, 0.05, 28329}}},
+    {"philly", 600, 60 * DAY_S, {{1, 0.70, 28329}, {2, 0.10, 28329}, {4, 0.15, 28329}, {8, 0.05, 28329}}},
 };
 
 const struct synth_profile *synth_profile_find(const char *name)

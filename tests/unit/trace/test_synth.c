@@ -70,7 +70,8 @@ static void test_philly(void **state)
 {
     struct job_statistics statistics = measure("philly", 0);
     near(share(&statistics, 1, 1, false), 0.70, 0.005);
-    near(share(&statistics, 2, 4, false), 0.25, 0.005);
+    near(share(&statistics, 2, 2, false), 0.10, 0.005);
+    near(share(&statistics, 4, 4, false), 0.15, 0.005);
     near(share(&statistics, 8, 8, false), 0.05, 0.005);
     near(statistics.under_ten_minutes, 0.5, 0.01);
     near(statistics.mean_length_s, 28329, 1500);
