@@ -1,0 +1,128 @@
+#include "cli/trace_run.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/units.h"
+#include "cli/output.h"
+#include "sim/cluster.h"
+#include "trace/mapping.h"
+#include "trace/own_trace.h"
+
+const struct option_value *trace_value(const struct trace_run *run, int option)
+{
+    return &run->invocation->values[option];
+}
+
+bool trace_wants_json(const struct trace_run *run)
+{
+    return run->invocation->common[COMMON_JSON].number;
+}
+
+int trace_number(const struct trace_run *run, int option, double min, double max, double otherwise, struct fault *fault,
+                 double *ret_value)
+{
+    const char *text = trace_value(run, option)->text;
+    *ret_value = otherwise;
+    if (!text || parse_double(text, min, max, ret_value) == 0)
+        return 0;
+    return fault_set(fault, EINVAL, "--%s=%.60s: a number from %g to %g is needed", trace_options[option].name, text,
+                     min, max);
+}
+
+int trace_gpus(const struct trace_run *run, struct fault *fault, int *ret_gpus)
+{
+    const char *text = trace_value(run, TRACE_GPUS)->text;
+    int64_t count;
+    struct cluster cluster;
+    *ret_gpus = 0;
+    if (!text)
+        return 0;
+    int r = parse_int64(text, 1, CLUSTER_GPUS_MAX, &count);
+    if (r == 0)
+        *ret_gpus = (int)count;
+    if (r == -ERANGE)
+        return fault_set(fault, EINVAL, "--gpus=%.60s: there must be 1 to %d", text, CLUSTER_GPUS_MAX);
+    if (r != -EINVAL)
+        return r;
+    struct gpu_kinds *kinds = calloc(1, sizeof *kinds);
+    if (!kinds)
+        return fault_set(fault, ENOMEM, "out of memory");
+    r = gpu_kinds_init(kinds, fault);
+    if (r == 0) {
+        r = cluster_parse(kinds, text, fault, &cluster);
+        *ret_gpus = cluster.n_gpus;
+        cluster_fini(&cluster);
+    }
+    free(kinds);
+    return fault_prefix(r < 0 ? fault : NULL, r, "--gpus=%.60s", text);
+}
+
+int trace_catalogue(struct trace_run *run, struct fault *fault)
+{
+    static const struct catalogue_settings settings = {"none", NAN}; /* unknown activity stays unknown */
+    return catalogue_read(trace_value(run, TRACE_TASKS)->text, &settings, fault, &run->catalogue);
+}
+
+/* A log that breaks off is a mistake, unless what stands before will do. */
+static int break_off(const struct trace_run *run, struct fault *fault)
+{
+    struct fault where = *fault;
+    if (trace_value(run, TRACE_KEEP_PARTIAL)->number) {
+        complain("%s: what follows is missing", where.text);
+        return 0;
+    }
+    if (run->log.jobs.n)
+        fault_set(fault, EBADMSG, "%.400s; --keep-partial takes the %zu jobs before that", where.text, run->log.jobs.n);
+    return -EBADMSG;
+}
+
+int trace_read_log(struct trace_run *run, struct fault *fault)
+{
+    const struct option_value *processors = trace_value(run, TRACE_PROCESSORS);
+    run->log.processors_per_gpu = processors->set ? (int)processors->number : 1;
+    int r = job_log_read(log_format_find(trace_value(run, TRACE_FROM)->text), run->name, &run->log, fault);
+    if (r == -EBADMSG)
+        r = break_off(run, fault);
+    if (r == 0 && run->log.tally.left_out[LEFT_OUT_NOT_UNDERSTOOD])
+        complain("%s (the first job that is not understood)", run->log.first_mistake.text);
+    return r;
+}
+
+/* Says which task each job is; *ret_tasks is for the caller to free. */
+static int map_jobs(const struct trace_run *run, struct fault *fault, const struct sim_task ***ret_tasks)
+{
+    const struct job_list *jobs = &run->log.jobs;
+    bool own = trace_value(run, TRACE_TASKS_OUT)->set;
+    struct mapping mapping;
+    size_t other = 0;
+    *ret_tasks = calloc(jobs->n, sizeof **ret_tasks);
+    if (!*ret_tasks || mapping_init(&mapping, &run->catalogue, (uint64_t)trace_value(run, TRACE_SEED)->number) < 0)
+        return fault_set(fault, ENOMEM, "out of memory");
+    for (size_t i = 0; i < jobs->n; i++) {
+        const struct log_job *job = &jobs->jobs[i];
+        const struct sim_task *task = own ? mapping_any(&mapping, job->gpus) : mapping_nearest(&mapping, job);
+        (*ret_tasks)[i] = task;
+        other += task->gpus != job->gpus;
+    }
+    mapping_fini(&mapping);
+    if (other && !own)
+        complain("%zu jobs became tasks with another number of GPUs: the catalogue has none with theirs", other);
+    return 0;
+}
+
+int trace_write(struct trace_run *run, struct fault *fault)
+{
+    const struct sim_task **tasks = NULL;
+    const char *output = trace_value(run, TRACE_OUTPUT)->text, *tasks_out = trace_value(run, TRACE_TASKS_OUT)->text;
+    int r = trace_catalogue(run, fault);
+    if (r == 0)
+        r = map_jobs(run, fault, &tasks);
+    if (r == 0)
+        r = own_trace_write(output ? output : "-", &run->log.jobs, tasks, tasks_out != NULL, fault);
+    if (r == 0 && tasks_out)
+        r = own_tasks_write(tasks_out, &run->log.jobs, tasks, fault);
+    free(tasks);
+    return r;
+}
