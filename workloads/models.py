@@ -60,7 +60,7 @@ class Clicks:
 @dataclass
 class Training:
     data: object
-    build: Callable
+    build: Callable  # of the data: their shapes are the model's
     optimizer: Callable
     loss: Callable  # of the model's output and the last tensor of a batch
 
@@ -78,7 +78,7 @@ def adamw(model):
 
 
 def by_torchvision(name, data):
-    def build():
+    def build(data):
         import torchvision
 
         return getattr(torchvision.models, name)(num_classes=data.classes)
@@ -86,37 +86,38 @@ def by_torchvision(name, data):
     return Training(data, build, sgd, nn.functional.cross_entropy)
 
 
-def by_timm(name, data):
-    def build():
+def by_timm(name, data, is_for_one_size=False):
+    def build(data):
         import timm
 
-        return timm.create_model(name, num_classes=data.classes)
+        size = {"img_size": data.side} if is_for_one_size else {}
+        return timm.create_model(name, num_classes=data.classes, **size)
 
     return Training(data, build, sgd, nn.functional.cross_entropy)
 
 
-def cifar_resnet18():
+def cifar_resnet18(data):
     """As CIFAR variants have it: no early reduction."""
     import torchvision
 
-    model = torchvision.models.resnet18(num_classes=10)
+    model = torchvision.models.resnet18(num_classes=data.classes)
     model.conv1 = nn.Conv2d(3, 64, 3, padding=1, bias=False)
     model.maxpool = nn.Identity()
     return model
 
 
-def digits():
+def digits(data):
     return nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.25), nn.Flatten(),
-                         nn.Linear(9216, 128), nn.ReLU(), nn.Dropout(0.5), nn.Linear(128, 10))
+                         nn.Linear(9216, 128), nn.ReLU(), nn.Dropout(0.5), nn.Linear(128, data.classes))
 
 
-def gpt2():
+def gpt2(data):
     from transformers import GPT2Config, GPT2LMHeadModel
 
     return GPT2LMHeadModel(GPT2Config())
 
 
-def bert():
+def bert(data):
     from transformers import BertConfig, BertForMaskedLM
 
     return BertForMaskedLM(BertConfig())
@@ -139,14 +140,18 @@ class Recommender(nn.Module):
         return self.top(torch.cat([self.bottom(dense), *looked_up], dim=1)).squeeze(1)
 
 
+def recommender(data):
+    return Recommender(rows=data.rows)
+
+
 TRAININGS = {
     "resnet18": Training(Images(128, 32, 10), cifar_resnet18, sgd, nn.functional.cross_entropy),
     "resnet26": by_timm("resnet26", Images(128, 32, 10)),
     "resnet50": by_torchvision("resnet50", Images(128, 64, 1000)),
     "efficientnet": by_torchvision("efficientnet_v2_s", Images(128, 64, 1000)),
     "resnet152": by_torchvision("resnet152", Images(32, 224, 1000)),
-    "cait": by_timm("cait_xxs24_224", Images(32, 224, 1000)),
-    "recommender": Training(Clicks(4096, 1_000_000), Recommender, sgd_for_sparse, nn.functional.binary_cross_entropy_with_logits),
+    "cait": by_timm("cait_xxs24_224", Images(32, 224, 1000), is_for_one_size=True),
+    "recommender": Training(Clicks(4096, 1_000_000), recommender, sgd_for_sparse, nn.functional.binary_cross_entropy_with_logits),
     "decoder": Training(Tokens(8, 512, 50257), gpt2, adamw, language_loss),
     "encoder": Training(Tokens(32, 128, 30522), bert, adamw, language_loss),
     "digits": Training(Images(64, 28, 10, channels=1), digits, sgd, nn.functional.cross_entropy),
@@ -176,7 +181,7 @@ class Stepper:
 
     def __init__(self, training, device):
         with building_on(device):
-            model = training.build()
+            model = training.build(training.data)
         self.model = model.to(device).train()
         self.optimizer = training.optimizer(self.model)
         self.loss = training.loss

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains one of the models of our collocation studies, and says how long each epoch took.
 
-    workloads/train.py MODEL [--epochs N] [--steps N] [--batch N] [--data FOLDER] [--device cuda|cpu]
+    workloads/train.py MODEL [--epochs N] [--steps N] [--batch N] [--side N --classes N] [--data FOLDER] [--device cuda|cpu]
 
 MODEL is small, medium, large or a name in models.py. An epoch is --steps batches of synthetic data that stay on the device; with --data it is
 once through what the folder holds: CIFAR-10 as its authors pack it (small), a folder per class of images (medium, large), text files (encoder,
@@ -16,7 +16,7 @@ import sys
 import time
 
 import torch
-from models import SIZES, TRAININGS, Stepper, training_of
+from models import SIZES, TRAININGS, Images, Stepper, training_of
 
 WARM_UP_STEPS = 3  # compile, choose algorithms, fill the allocator
 
@@ -60,21 +60,30 @@ def arguments():
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--batch", type=int)
+    parser.add_argument("--side", type=int, help="of the images")
+    parser.add_argument("--classes", type=int, help="of the images")
     parser.add_argument("--data")
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     options = parser.parse_args()
-    for name in ("epochs", "steps", "batch"):
+    for name in ("epochs", "steps", "batch", "side", "classes"):
         if getattr(options, name) is not None and getattr(options, name) < 1:
             parser.error(f"--{name} must be 1 or more")
+    if (options.side or options.classes) and not isinstance(training_of(options.model).data, Images):
+        parser.error(f"--side and --classes are for images, {options.model} has none")
     return options
+
+
+def shaped(data, options):
+    """The data with the shapes that were asked for."""
+    asked = {name: getattr(options, name) for name in ("batch", "side", "classes") if getattr(options, name)}
+    return dataclasses.replace(data, **asked)
 
 
 def main():
     options = arguments()
     say(event="begin", at=time.time(), model=SIZES.get(options.model, options.model))
     training = training_of(options.model)
-    if options.batch:
-        training.data = dataclasses.replace(training.data, batch=options.batch)
+    training.data = shaped(training.data, options)
     stepper = Stepper(training, options.device)
     warm_up = next(synthetic_epochs(training.data, WARM_UP_STEPS, options.device))
     for batch in warm_up:

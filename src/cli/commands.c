@@ -16,6 +16,7 @@
     X(gpus)                                                                                                            \
     X(top)                                                                                                             \
     X(record)                                                                                                          \
+    X(bench)                                                                                                           \
     X(estimate)                                                                                                        \
     X(simulate)                                                                                                        \
     X(trace)                                                                                                           \

@@ -1,0 +1,285 @@
+#include "bench/experiment.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "bench/radt.h"
+#include "bench/words.h"
+#include "sim/columns.h"
+
+enum { EPOCHS_MAX = 10000, STEPS_MAX = 10000000, BATCH_MAX = 1000000 };
+
+enum column { MIX, SHARING, GPU, EPOCHS, STEPS, BATCH, THREADS, COLUMNS };
+static const char *const names[COLUMNS][2] = {{"mix"},   {"sharing"}, {"gpu"},    {"epochs"},
+                                              {"steps"}, {"batch"},   {"threads"}};
+
+/* A group's line while it is read. */
+struct reader {
+    struct columns *columns;
+    int column[COLUMNS];
+    const struct experiment_defaults *defaults;
+    struct fault *fault;
+};
+
+const char *bench_sharing_name(const struct bench_group *group)
+{
+    static const char *const words[] = {[BENCH_SERIAL] = "serial", [BENCH_STREAMS] = "streams", [BENCH_MPS] = "mps"};
+    return group->sharing == BENCH_MIG ? group->profile : words[group->sharing];
+}
+
+static void task_fini(struct bench_task *task)
+{
+    free(task->name);
+    words_free(task->words);
+}
+
+static void group_fini(struct bench_group *group)
+{
+    for (int i = 0; i < group->n_tasks; i++)
+        task_fini(&group->tasks[i]);
+    free(group->tasks);
+    free(group->name);
+    free(group->mix);
+}
+
+void experiment_fini(struct experiment *experiment)
+{
+    for (size_t i = 0; i < experiment->n_groups; i++)
+        group_fini(&experiment->groups[i]);
+    free(experiment->groups);
+    *experiment = (struct experiment){0};
+}
+
+struct bench_group *experiment_add(struct experiment *experiment)
+{
+    size_t n = experiment->n_groups;
+    struct bench_group *groups = reallocarray(experiment->groups, n + 1, sizeof *groups);
+    if (!groups)
+        return NULL;
+    experiment->groups = groups;
+    groups[n] = (struct bench_group){0};
+    experiment->n_groups++;
+    return &groups[n];
+}
+
+struct bench_task *bench_group_add(struct bench_group *group)
+{
+    struct bench_task *tasks = reallocarray(group->tasks, (size_t)group->n_tasks + 1, sizeof *tasks);
+    if (!tasks)
+        return NULL;
+    group->tasks = tasks;
+    tasks[group->n_tasks] = (struct bench_task){.threads = BENCH_THREADS_ALL};
+    return &tasks[group->n_tasks++];
+}
+
+/* ---- one line of ours ---- */
+
+static int number(const struct reader *reader, enum column column, int64_t max, int64_t otherwise, int64_t *ret_value)
+{
+    double value = (double)otherwise;
+    int r = columns_number(reader->columns, reader->column[column], 1, (double)max, reader->fault, &value);
+    *ret_value = (int64_t)value;
+    return r < 0 ? r : 0;
+}
+
+static int read_sharing(const struct reader *reader, struct bench_group *group)
+{
+    const char *text = columns_get(reader->columns, reader->column[SHARING]);
+    if (!text)
+        return columns_wrong(reader->columns, reader->fault, "no sharing: serial, streams, mps or a MIG profile");
+    if (bench_sharing_parse(text, group) < 0)
+        return columns_wrong(reader->columns, reader->fault,
+                             "sharing is serial, streams, mps or a MIG profile such as 2g.20gb, not '%s'", text);
+    return 0;
+}
+
+/* "resnet26:400*2": cuts the steps and the count off the name. */
+static int read_part(const struct reader *reader, char *part, int64_t *ret_steps, int64_t *ret_count)
+{
+    char *star = strchr(part, '*'), *colon;
+    *ret_count = 1;
+    if (star) {
+        *star = '\0';
+        if (parse_int64(star + 1, 1, BENCH_TASKS_MAX, ret_count) < 0)
+            return columns_wrong(reader->columns, reader->fault, "'%s*%s': a task is there 1 to %d times", part,
+                                 star + 1, BENCH_TASKS_MAX);
+    }
+    if ((colon = strchr(part, ':'))) {
+        *colon = '\0';
+        if (parse_int64(colon + 1, 1, STEPS_MAX, ret_steps) < 0)
+            return columns_wrong(reader->columns, reader->fault, "'%s:%s': steps are a whole number from 1 on", part,
+                                 colon + 1);
+    }
+    if (*part == '\0' || part[strspn(part, WORKLOAD_NAME)] != '\0')
+        return columns_wrong(reader->columns, reader->fault, "'%s' is no name of a training", part);
+    return 0;
+}
+
+static int add_tasks(const struct reader *reader, struct bench_group *group, const char *name, int64_t count,
+                     const struct training_options *options)
+{
+    if (group->n_tasks + count > BENCH_TASKS_MAX)
+        return columns_wrong(reader->columns, reader->fault, "more than %d tasks together", BENCH_TASKS_MAX);
+    for (int64_t i = 0; i < count; i++) {
+        struct bench_task *task = bench_group_add(group);
+        if (!task || !(task->name = strdup(name)) ||
+            !(task->words = words_of_training(reader->defaults, name, options)))
+            return fault_set(reader->fault, ENOMEM, "out of memory");
+    }
+    return 0;
+}
+
+static int read_mix(const struct reader *reader, struct bench_group *group)
+{
+    const char *text = columns_get(reader->columns, reader->column[MIX]);
+    struct training_options options = {0};
+    int64_t epochs, steps, count;
+    int r = number(reader, EPOCHS, EPOCHS_MAX, reader->defaults->epochs, &epochs);
+    if (r == 0)
+        r = number(reader, STEPS, STEPS_MAX, reader->defaults->steps, &steps);
+    if (r == 0)
+        r = number(reader, BATCH, BATCH_MAX, 0, &options.batch);
+    if (r < 0)
+        return r;
+    if (!text)
+        return columns_wrong(reader->columns, reader->fault, "no mix");
+    char *copy = strdup(text), *rest = copy;
+    group->mix = strdup(text);
+    if (!copy || !group->mix) {
+        free(copy);
+        return fault_set(reader->fault, ENOMEM, "out of memory");
+    }
+    options.epochs = epochs;
+    for (char *part; r == 0 && (part = strsep(&rest, "+"));) {
+        options.steps = steps;
+        r = read_part(reader, part, &options.steps, &count);
+        if (r == 0)
+            r = add_tasks(reader, group, part, count, &options);
+    }
+    free(copy);
+    return r;
+}
+
+/* One share for all, or one for each: "30/70". */
+static int read_threads(const struct reader *reader, struct bench_group *group)
+{
+    const char *text = columns_get(reader->columns, reader->column[THREADS]);
+    if (!text)
+        return 0;
+    if (group->sharing != BENCH_MPS)
+        return columns_wrong(reader->columns, reader->fault, "a share of threads is for clients of MPS");
+    const char *at = text;
+    int n = 0;
+    for (bool more = true; more && n < group->n_tasks; n++) {
+        char *end;
+        long share = strtol(at, &end, 10);
+        more = *end == '/';
+        if (end == at || (*end && !more) || share < 1 || share > 100)
+            return columns_wrong(reader->columns, reader->fault, "threads are per cent, 1 to 100, not '%s'", text);
+        group->tasks[n].threads = (int)share;
+        at = end + 1;
+    }
+    if ((n != 1 && n != group->n_tasks) || (at <= text + strlen(text) && *(at - 1) == '/'))
+        return columns_wrong(reader->columns, reader->fault, "'%s': one share of threads, or one for each of %d tasks",
+                             text, group->n_tasks);
+    for (int i = n; i < group->n_tasks; i++)
+        group->tasks[i].threads = group->tasks[0].threads;
+    return 0;
+}
+
+static int read_gpu(const struct reader *reader, struct bench_group *group)
+{
+    const char *text = columns_get(reader->columns, reader->column[GPU]);
+    text = reader->defaults->gpu ? reader->defaults->gpu : text ? text : "0";
+    if (strlen(text) >= sizeof group->gpu)
+        return columns_wrong(reader->columns, reader->fault, "'%s' is no index of a GPU", text);
+    strcpy(group->gpu, text);
+    return 0;
+}
+
+static int read_group(const struct reader *reader, struct experiment *experiment)
+{
+    struct bench_group *group = experiment_add(experiment);
+    if (!group)
+        return fault_set(reader->fault, ENOMEM, "out of memory");
+    group->line = (int)reader->columns->number;
+    int r = read_sharing(reader, group);
+    if (r == 0)
+        r = read_gpu(reader, group);
+    if (r == 0)
+        r = read_mix(reader, group);
+    if (r == 0)
+        r = read_threads(reader, group);
+    return r;
+}
+
+static int read_ours(struct columns *columns, const struct experiment_defaults *defaults, struct fault *fault,
+                     struct experiment *experiment)
+{
+    struct reader reader = {.columns = columns, .defaults = defaults, .fault = fault};
+    int r;
+    for (int i = 0; i < COLUMNS; i++)
+        reader.column[i] = columns_find(columns, (const char *const[]){names[i][0], NULL});
+    while ((r = columns_next(columns, fault)) > 0)
+        if ((r = read_group(&reader, experiment)) < 0)
+            return r;
+    return r;
+}
+
+/* ---- names ---- */
+
+static bool is_taken(const struct experiment *experiment, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(experiment->groups[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The same mix and sharing may stand there twice, with other steps or threads. */
+static int name_group(const struct experiment *experiment, size_t i)
+{
+    struct bench_group *group = &experiment->groups[i];
+    if (asprintf(&group->name, "%s %s", group->mix, bench_sharing_name(group)) < 0)
+        return -ENOMEM;
+    if (!is_taken(experiment, i, group->name))
+        return 0;
+    char *name;
+    if (asprintf(&name, "%s (line %d)", group->name, group->line) < 0)
+        return -ENOMEM;
+    free(group->name);
+    group->name = name;
+    return 0;
+}
+
+static int read_table(struct columns *columns, const struct experiment_defaults *defaults, struct fault *fault,
+                      struct experiment *experiment)
+{
+    bool is_ours = columns_find(columns, (const char *const[]){"mix", NULL}) >= 0;
+    if (!is_ours && columns_find(columns, (const char *const[]){"Workload", NULL}) < 0)
+        return fault_set(fault, EINVAL, "%s: neither a column 'mix' (ours) nor 'Workload' (radT's)", columns->name);
+    int r = (is_ours ? read_ours : radt_read)(columns, defaults, fault, experiment);
+    if (r == 0 && experiment->n_groups == 0)
+        return fault_set(fault, EINVAL, "%s: no experiments in it", columns->name);
+    for (size_t i = 0; r == 0 && i < experiment->n_groups; i++)
+        if (name_group(experiment, i) < 0)
+            r = fault_set(fault, ENOMEM, "out of memory");
+    return r;
+}
+
+int experiment_read(const char *path, const struct experiment_defaults *defaults, struct fault *fault,
+                    struct experiment *ret_experiment)
+{
+    struct columns columns;
+    *ret_experiment = (struct experiment){0};
+    int r = columns_open(&columns, path, fault);
+    if (r == 0)
+        r = read_table(&columns, defaults, fault, ret_experiment);
+    columns_close(&columns);
+    if (r < 0)
+        experiment_fini(ret_experiment);
+    return r;
+}

@@ -1,0 +1,311 @@
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "bench/bench.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/request.h"
+#include "cli/session.h"
+#include "cli/support.h"
+#include "taskfile/taskfile.h"
+
+enum {
+    BENCH_OUTPUT,
+    BENCH_REPEAT,
+    BENCH_EPOCHS,
+    BENCH_STEPS,
+    BENCH_INTERVAL,
+    BENCH_LIMIT,
+    BENCH_GPU,
+    BENCH_DAEMON,
+    BENCH_PYTHON,
+    BENCH_WORKLOADS,
+    BENCH_BASE,
+    BENCH_DRY_RUN,
+    BENCH_NO_REPORT
+};
+
+static const struct option_spec options[] = {
+    [BENCH_OUTPUT] = {.name = "output",
+                      .letter = 'o',
+                      .kind = OPTION_FILE,
+                      .argument = "FOLDER",
+                      .help = "where results go, and are taken up again from; default: bench-results"},
+    [BENCH_REPEAT] = {.name = "repeat",
+                      .letter = 'r',
+                      .kind = OPTION_INTEGER,
+                      .argument = "N",
+                      .min = 1,
+                      .max = 1000,
+                      .help = "run everything so often; default: 1"},
+    [BENCH_EPOCHS] = {.name = "epochs",
+                      .kind = OPTION_INTEGER,
+                      .argument = "N",
+                      .min = 1,
+                      .max = 64,
+                      .help = "of each training, where the table does not say; the first warms up; default: 2"},
+    [BENCH_STEPS] = {.name = "steps",
+                     .kind = OPTION_INTEGER,
+                     .argument = "N",
+                     .min = 1,
+                     .max = 10000000,
+                     .help = "of an epoch, where the table does not say; default: 200"},
+    [BENCH_INTERVAL] = {.name = "interval",
+                        .letter = 'i',
+                        .kind = OPTION_DURATION,
+                        .argument = "TIME",
+                        .min = 10 * MS_US,
+                        .max = 3600 * SECOND_US,
+                        .help = "between two looks at the GPU; default: 500ms"},
+    [BENCH_LIMIT] = {.name = "limit",
+                     .kind = OPTION_DURATION,
+                     .argument = "TIME",
+                     .min = SECOND_US,
+                     .max = 365 * 86400 * SECOND_US,
+                     .help = "a group that takes longer is ended and left out; default: 2h"},
+    [BENCH_GPU] = {.name = "gpu",
+                   .kind = OPTION_TEXT,
+                   .argument = "INDEX",
+                   .help = "take this GPU, whatever the table says"},
+    [BENCH_DAEMON] = {.name = "daemon",
+                      .kind = OPTION_FLAG,
+                      .help = "hand the trainings to collocd, which places them; default: start them here"},
+    [BENCH_PYTHON] = {.name = "python",
+                      .kind = OPTION_TEXT,
+                      .argument = "PROGRAM",
+                      .help = "the interpreter of the trainings; default: python3"},
+    [BENCH_WORKLOADS] = {.name = "workloads",
+                         .kind = OPTION_FILE,
+                         .argument = "FOLDER",
+                         .help = "where train.py is; default: colloc's own"},
+    [BENCH_BASE] = {.name = "base",
+                    .kind = OPTION_FILE,
+                    .argument = "FOLDER",
+                    .help = "run the files that a radT table names, from here; default: our trainings stand for them"},
+    [BENCH_DRY_RUN] = {.name = "dry-run", .kind = OPTION_FLAG, .help = "print the groups and their commands only"},
+    [BENCH_NO_REPORT] = {.name = "no-report", .kind = OPTION_FLAG, .help = "make no report.html at the end"},
+};
+
+static int64_t number_or(const struct invocation *invocation, int option, int64_t otherwise)
+{
+    const struct option_value *value = &invocation->values[option];
+    return value->set ? value->number : otherwise;
+}
+
+static const char *text_or(const struct invocation *invocation, int option, const char *otherwise)
+{
+    const struct option_value *value = &invocation->values[option];
+    return value->set ? value->text : otherwise;
+}
+
+/* ---- through the daemon ---- */
+
+struct hand_in {
+    struct client *client;
+};
+
+static int describe(const struct bench_group *group, int i, struct fault *fault, struct task_description *task)
+{
+    int r = taskfile_of_command(group->tasks[i].words[0], fault, task);
+    if (r == 0 && group->sharing != BENCH_MIG)
+        r = option_set_text(&task_options[TASK_SHARING], "--sharing", group->sharing == BENCH_MPS ? "mps" : "streams",
+                            &task->values[TASK_SHARING], fault);
+    if (r == 0)
+        r = option_set_text(&task_options[TASK_NAME], "--name", group->tasks[i].name, &task->values[TASK_NAME], fault);
+    return r;
+}
+
+static int submit(void *context, const struct bench_group *group, int i, struct fault *fault, int64_t *ret_id)
+{
+    const struct hand_in *hand_in = context;
+    struct task_description task = {0};
+    json_t *request = NULL, *reply = NULL;
+    int status, r = describe(group, i, fault, &task);
+    if (r == 0)
+        r = request_create(&task, (const char *const *)group->tasks[i].words, fault, &request);
+    if (r == 0)
+        r = client_request(hand_in->client, "POST", "/v1/tasks", request, fault, &status, &reply);
+    if (r == 0 && status >= 400) {
+        client_error(status, reply, fault);
+        r = -EPROTO;
+    }
+    if (r == 0)
+        *ret_id = json_integer_value(json_object_get(reply, "id"));
+    json_decref(reply);
+    json_decref(request);
+    task_description_fini(&task);
+    return r;
+}
+
+/* ---- telling ---- */
+
+static void on_begin(void *context, const struct bench_progress *progress)
+{
+    (void)context;
+    fprintf(stderr, "[%zu/%zu] %s", progress->done + 1, progress->all, progress->group->name);
+    if (progress->repeats > 1)
+        fprintf(stderr, ", %d of %d", progress->repeat, progress->repeats);
+    fputs(" ... ", stderr);
+    fflush(stderr);
+}
+
+static void on_end(void *context, const struct bench_progress *progress)
+{
+    char left[32];
+    (void)context;
+    if (progress->skip) {
+        fprintf(stderr, "left out: %s\n", progress->skip);
+        return;
+    }
+    fprintf(stderr, "%.1f s", progress->total_s);
+    if (progress->failed)
+        fprintf(stderr, ", %d of %d failed", progress->failed, progress->group->n_tasks);
+    if (progress->left_s >= 1)
+        fprintf(stderr, "; %s left", format_elapsed((int64_t)(progress->left_s * 1e6), left, sizeof left));
+    fputc('\n', stderr);
+}
+
+static void print_groups(const struct experiment *experiment)
+{
+    for (size_t i = 0; i < experiment->n_groups; i++) {
+        const struct bench_group *group = &experiment->groups[i];
+        printf("%zu %s, GPU %s\n", i + 1, group->name, group->gpu);
+        for (int n = 0; n < group->n_tasks; n++) {
+            const struct bench_task *task = &group->tasks[n];
+            fputs("   ", stdout);
+            if (task->threads != BENCH_THREADS_ALL)
+                printf(" (%d %% of the SMs)", task->threads);
+            for (char **word = task->words; *word; word++)
+                printf(" %s", *word);
+            putchar('\n');
+        }
+    }
+}
+
+/* The report is a picture book made by Python; a machine without matplotlib keeps its numbers. */
+static void make_report(const struct invocation *invocation, const char *folder)
+{
+    char path[PATH_MAX];
+    const char *python = text_or(invocation, BENCH_PYTHON, "python3");
+    if (invocation->values[BENCH_NO_REPORT].number || support_find("python", path, sizeof path) < 0)
+        return;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        setenv("PYTHONPATH", path, 1);
+        execlp(python, python, "-m", "colloc_report.bench", folder, (char *)NULL);
+        _exit(127);
+    }
+    int status = 0;
+    if (pid < 0 || waitpid(pid, &status, 0) < 0 || status != 0)
+        complain("no report was made; `%s -m colloc_report.bench %s` (with PYTHONPATH=%s) makes it where Python has "
+                 "matplotlib",
+                 python, folder, path);
+}
+
+/* ---- the command ---- */
+
+static int read_experiment(const struct invocation *invocation, struct experiment *ret_experiment)
+{
+    char workloads[PATH_MAX];
+    struct fault fault = {0};
+    const char *given = text_or(invocation, BENCH_WORKLOADS, NULL);
+    if (!given && support_find("workloads", workloads, sizeof workloads) < 0) {
+        complain("colloc's trainings are not where they were installed; name their folder with --workloads");
+        return EXIT_REFUSED;
+    }
+    const struct experiment_defaults defaults = {
+        .python = text_or(invocation, BENCH_PYTHON, "python3"),
+        .workloads = given ? given : workloads,
+        .base = text_or(invocation, BENCH_BASE, NULL),
+        .gpu = text_or(invocation, BENCH_GPU, NULL),
+        .epochs = (int)number_or(invocation, BENCH_EPOCHS, 2),
+        .steps = (int)number_or(invocation, BENCH_STEPS, 200),
+    };
+    int r = experiment_read(invocation->operands[0], &defaults, &fault, ret_experiment);
+    if (r < 0)
+        complain("%s", fault.text);
+    return r < 0 ? EXIT_USAGE : EXIT_OK;
+}
+
+static int ending(int r, const struct fault *fault, const char *folder)
+{
+    if (r < 0)
+        complain("%s", fault->text);
+    else if (r == BENCH_INTERRUPTED)
+        complain("broken off; what was measured is in %s, and the same command goes on from there", folder);
+    else if (r == BENCH_INCOMPLETE)
+        complain("some groups were left out (see above); the rest is in %s", folder);
+    return r == 0 ? EXIT_OK : EXIT_REFUSED;
+}
+
+static int measure(const struct invocation *invocation, const struct experiment *experiment)
+{
+    const char *folder = text_or(invocation, BENCH_OUTPUT, "bench-results");
+    struct fault fault = {0};
+    struct journal journal;
+    struct hand_in hand_in = {0};
+    int code = invocation->values[BENCH_DAEMON].number ? session_open(invocation, &hand_in.client) : EXIT_OK;
+    if (code != EXIT_OK)
+        return code;
+    const struct bench_settings settings = {
+        .experiment = experiment,
+        .repeats = (int)number_or(invocation, BENCH_REPEAT, 1),
+        .period_us = number_or(invocation, BENCH_INTERVAL, SECOND_US / 2),
+        .limit_us = number_or(invocation, BENCH_LIMIT, 2 * 3600 * SECOND_US),
+        .client = hand_in.client,
+        .submit = submit,
+        .on_begin = on_begin,
+        .on_end = on_end,
+        .context = &hand_in,
+    };
+    int r = journal_open(&journal, folder, &fault);
+    if (r == 0)
+        r = bench_run(&settings, &journal, &fault);
+    code = ending(r, &fault, folder);
+    if (r >= 0 && journal.n_done > 0)
+        make_report(invocation, folder);
+    journal_fini(&journal);
+    client_close(hand_in.client);
+    return code;
+}
+
+static int run(const struct invocation *invocation)
+{
+    struct experiment experiment;
+    int code = read_experiment(invocation, &experiment);
+    if (code != EXIT_OK)
+        return code;
+    if (invocation->values[BENCH_DRY_RUN].number)
+        print_groups(&experiment);
+    else
+        code = measure(invocation, &experiment);
+    experiment_fini(&experiment);
+    return code;
+}
+
+const struct command command_bench = {
+    .name = "bench",
+    .usage = "[OPTION...] TABLE",
+    .summary = "measure what sharing a GPU does to trainings",
+    .description =
+        "TABLE says which trainings run together and how they share the GPU. A line of it is `resnet26*4,mps` under "
+        "the names `mix,sharing`: sharing is serial (one after the other), streams, mps or a MIG profile; a mix is "
+        "`small:400+medium:150*2`, that is one small training with epochs of 400 steps and two medium ones. More "
+        "columns: gpu, epochs, steps, batch, threads (per cent of the SMs for each client of MPS). A table of "
+        "experiments as radT has them is read as well.\n\n"
+        "Each group runs alone on the GPU while it is looked at. The first epoch warms up. Results are CSV files in a "
+        "folder, with a page of figures, report.html; a bench that was broken off goes on where it was.",
+    COMMAND_OPTIONS(options),
+    .operand = OPERAND_FILE,
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run,
+};

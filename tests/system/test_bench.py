@@ -1,0 +1,138 @@
+"""`colloc bench` over emulated GPUs: tables, what is measured, what is left out, going on after an interruption, the daemon's way."""
+
+import csv
+import os
+import signal
+import subprocess
+import unittest
+
+from house import House, program, read, until
+
+# Stands for workloads/train.py: two epochs of a pretend training.
+TRAIN = """
+import json, os, subprocess, sys, time
+name = sys.argv[1]
+def say(**what): print(json.dumps(what), flush=True)
+print("not json")
+say(event="begin", at=time.time())
+if name == "broken":
+    sys.exit(3)
+say(event="ready", at=time.time())
+if name == "endless":
+    os.execvp("sleep", ["sleep", "1000"])
+for epoch in (1, 2):
+    began = time.time()
+    subprocess.run(["colloc-pretend-train", "--memory-mib=3000", "--seconds=30", "--smact=0.5", "--epochs=1"], check=True, stdout=2)
+    say(event="epoch", epoch=epoch, seconds=time.time() - began, samples=1000, **{"from": began, "to": time.time()})
+say(event="end", at=time.time(), reserved_mib=2500, pipe=os.environ.get("CUDA_MPS_PIPE_DIRECTORY"),
+    share=os.environ.get("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"))
+sys.stderr.write(f"share {os.environ.get('CUDA_MPS_ACTIVE_THREAD_PERCENTAGE')} mps {bool(os.environ.get('CUDA_MPS_PIPE_DIRECTORY'))}\\n")
+"""
+
+
+class Bench(House):
+    gpus = "A100-40GB:3g.20gb+3g.20gb,A100-40GB"
+
+    def setUp(self):
+        super().setUp()
+        os.mkdir(os.path.join(self.work, "workloads"))
+        with open(os.path.join(self.work, "workloads", "train.py"), "w", encoding="utf-8") as file:
+            file.write(TRAIN)
+
+    def start(self, **settings):
+        """No daemon unless a test wants one."""
+
+    def arguments(self, table, *options):
+        path = os.path.join(self.work, "table.csv")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(table)
+        return ["bench", f"--workloads={self.work}/workloads", f"--output={self.work}/out", "--interval=50ms", "--no-report", *options, path]
+
+    def bench(self, table, *options, code=0):
+        return self.colloc(*self.arguments(table, *options), code=code)
+
+    def rows(self, name):
+        with open(os.path.join(self.work, "out", name), encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+
+    def test_mixes_run_together_and_are_measured(self):
+        done = self.bench("mix,sharing,gpu,threads\none,streams,1,\none+two*2,mps,1,30/60/100\none*2,3g.20gb,0,\none*2,serial,1,\n")
+        groups = {row["group"]: row for row in self.rows("groups.csv")}
+        self.assertEqual(list(groups), ["one streams", "one+two*2 mps", "one*2 3g.20gb", "one*2 serial"])
+        self.assertIn("[2/4] one+two*2 mps ...", done.stderr)
+        alone, together, serial = (float(groups[name]["total_s"]) for name in ("one streams", "one+two*2 mps", "one*2 serial"))
+        self.assertGreater(together, 1.2 * alone)
+        self.assertGreater(serial, 1.9 * alone)
+        tasks = self.rows("tasks.csv")
+        self.assertEqual(len(tasks), 2 * (1 + 3 + 2 + 2))
+        for row in tasks:
+            self.assertEqual((row["failure"], row["samples"]), ("", "1000"), row)
+            self.assertGreater(float(row["epoch_s"]), 0.2, row)
+        self.assertEqual([read(f"{self.work}/out/logs/2-1.{i}").split("\n")[-2] for i in range(3)],
+                         ["share 30 mps True", "share 60 mps True", "share None mps True"])
+        looks = self.rows("looks/2-1.csv")
+        self.assertEqual(max(int(row["command_processes"]) for row in looks), 3)
+        self.assertGreater(max(float(row["smact"] or 0) for row in looks), 0.9)
+        self.assertEqual(subprocess.run(["pgrep", "-f", self.folder], capture_output=True, check=False).stdout, b"")
+
+    def test_a_failure_is_told_and_does_not_stop_the_others(self):
+        done = self.bench("mix,sharing,gpu\nbroken+one,streams,1\none,streams,1\n")
+        self.assertIn("1 of 2 failed", done.stderr)
+        broken = [row for row in self.rows("tasks.csv") if row["name"] == "broken"]
+        self.assertEqual([(row["exit_code"], row["failure"], row["epoch"]) for row in broken], [("3", "exit status 3", "")])
+
+    def test_what_cannot_be_placed_is_left_out(self):
+        done = self.bench("mix,sharing,gpu\none*3,3g.20gb,0\none,streams,0\none,streams,7\none,streams,1\n", code=1)
+        self.assertIn("GPU 0 has 2 instances of 3g.20gb, the group needs 3", done.stderr)
+        self.assertIn("there is no GPU 7", done.stderr)
+        self.assertEqual([row["gpu"] for row in self.rows("groups.csv")], ["1"])
+
+    def test_a_group_that_takes_too_long_is_ended(self):
+        done = self.bench("mix,sharing,gpu\nendless*2,streams,1\none,streams,1\n", "--limit=3s", code=1)
+        self.assertIn("longer than --limit", done.stderr)
+        self.assertEqual(len(self.rows("groups.csv")), 1)
+
+    def test_it_goes_on_where_it_was_broken_off(self):
+        table = "mix,sharing,gpu\none,streams,1\nendless,streams,1\n"
+        running = subprocess.Popen([program("colloc"), *self.arguments(table)], env=self.env, cwd=self.work, stderr=subprocess.PIPE, text=True)
+        until(lambda: os.path.exists(f"{self.work}/out/logs/2-1.0"), "the second group")
+        running.send_signal(signal.SIGINT)
+        self.assertIn("the same command goes on from there", running.communicate(timeout=20)[1])
+        self.assertEqual(running.returncode, 1)
+        before = self.rows("groups.csv")
+        again = self.bench(table.replace("endless", "two"))
+        self.assertNotIn("one streams", again.stderr)
+        self.assertEqual([row["group"] for row in self.rows("groups.csv")], ["one streams", "two streams"])
+        self.assertEqual(self.rows("groups.csv")[0], before[0])
+
+    def test_the_daemon_does_it_too(self):
+        House.start(self, policy="mug", smact_max="1")
+        self.bench("mix,sharing\none*2,mps\n", "--daemon")
+        group, = self.rows("groups.csv")
+        self.assertEqual((group["way"], group["failed"]), ("daemon", "0"))
+        self.assertEqual(len(self.rows("tasks.csv")), 4)
+
+    def test_tables_of_radt(self):
+        head = "Experiment,Workload,Status,Run,Devices,Collocation,File,Listeners,Params\n"
+        row = "1,{},,,{},{},timm/train.py,smi,--model {} --data-dir /raid/cifar10/ --batch-size 32\n"
+        done = self.bench(head + row.format(1, 1, "-", "resnet26") + 2 * row.format(2, 1, "MPS", "efficientnetv2_s"), "--dry-run")
+        self.assertIn("1 resnet26 cifar10 b32 streams, GPU 1", done.stdout)
+        self.assertIn("2 efficientnet cifar10 b32*2 mps, GPU 1", done.stdout)
+        self.assertIn("efficientnet --epochs 2 --steps 200 --batch 32 --side 32 --classes 10", done.stdout)
+
+    def test_mistakes_are_named_with_their_line(self):
+        for line, words in (("one*0,streams", "1 to 64"), ("one,stream", "not 'stream'"), ("o;e,mps", "no name"), ("one,", "no sharing"),
+                            ("one:x,mps", "steps"), ("one*65,mps", "1 to 64"), ("one*40+one*40,mps", "more than 64")):
+            done = self.bench("mix,sharing\n" + line + "\n", code=2)
+            self.assertIn("table.csv:2: ", done.stderr)
+            self.assertIn(words, done.stderr)
+        for threads in ("0", "30/", "30/40/50", "x", "101"):
+            done = self.bench(f"mix,sharing,threads\none*2,mps,{threads}\n", code=2)
+            self.assertIn("table.csv:2: ", done.stderr)
+        self.assertIn("share of threads", self.bench("mix,sharing,threads\none,streams,30\n", code=2).stderr)
+        self.assertIn("neither", self.bench("a,b\n1,2\n", code=2).stderr)
+        self.assertIn("no experiments", self.bench("mix,sharing\n", code=2).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
