@@ -26,6 +26,13 @@ enum { NVML_FEATURE_DISABLED = 0, NVML_FEATURE_ENABLED = 1 };
 enum { NVML_CLOCK_GRAPHICS, NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_CLOCK_VIDEO };
 enum { NVML_INIT_FLAG_NO_GPUS = 1, NVML_INIT_FLAG_NO_ATTACH = 2 };
 enum { NVML_BRAND_NVIDIA = 14 };
+enum { NVML_EVENT_XID = 8 };
+enum {
+    NVML_CLOCKS_IDLE = 0x1,
+    NVML_CLOCKS_HARDWARE = 0x8,
+    NVML_CLOCKS_HARDWARE_HEAT = 0x40,
+    NVML_CLOCKS_POWER_BRAKE = 0x80
+};
 
 #define NVML_NO_ID 0xFFFFFFFFu /* of a GPU or compute instance where there is none */
 
@@ -205,6 +212,14 @@ nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample);
 nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample);
 nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t device, unsigned gpu_instance, nvmlGpmSample_t sample);
 nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *get);
+
+nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, unsigned type, unsigned counter,
+                                         unsigned long long *count);
+nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned *corrected, unsigned *uncorrected,
+                                       unsigned *pending, unsigned *failed);
+nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t device, unsigned *pending);
+nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device, unsigned long long *reasons);
+nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device, unsigned long long *reasons);
 
 nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set);
 nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set);

@@ -1,11 +1,13 @@
-/* Event sets, in which nothing ever happens: enough for clients that insist on waiting. */
+/* Event sets: Xids are the only events here. Of several Xids of one GPU between two waits the last is told. */
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "emulator/nvml_view.h"
 
 struct nvmlEventSet_st {
-    int nothing;
+    bool registered[GPUS_MAX];
+    unsigned told[GPUS_MAX]; /* Xids of the GPU so far, when it was last looked at */
 };
 
 nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
@@ -26,10 +28,10 @@ nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long
 {
     struct view v;
 
-    nvmlReturn_t r = view_open_gpu(device, types, 0, &v);
+    nvmlReturn_t r = view_open_gpu(device, types, TROUBLE_NO_EVENTS, &v);
     if (r != NVML_SUCCESS)
         return r;
-    *types = 0;
+    *types = NVML_EVENT_XID;
     view_close(&v);
     return NVML_SUCCESS;
 }
@@ -38,21 +40,53 @@ nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long ty
 {
     struct view v;
 
-    nvmlReturn_t r = view_open_gpu(device, set, 0, &v);
+    nvmlReturn_t r = view_open_gpu(device, set, TROUBLE_NO_EVENTS, &v);
     if (r != NVML_SUCCESS)
         return r;
+    set->registered[v.seat.gpu] = types & NVML_EVENT_XID;
+    set->told[v.seat.gpu] = v.gpu->xid_count;
     view_close(&v);
-    return types == 0 ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+    return types & ~(unsigned long long)NVML_EVENT_XID ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+}
+
+/* True with the Xid of the first GPU that has one to tell. */
+static bool take(struct nvmlEventSet_st *set, struct world *world, nvmlEventData_t *data)
+{
+    for (int g = 0; g < world->gpu_count; g++) {
+        const struct gpu *gpu = &world->gpus[g];
+        if (!set->registered[g] || set->told[g] == gpu->xid_count)
+            continue;
+        set->told[g] = gpu->xid_count;
+        *data = (nvmlEventData_t){.device = device_handle((struct seat){g, 0}),
+                                  .eventType = NVML_EVENT_XID,
+                                  .eventData = gpu->xid,
+                                  .gpuInstanceId = NVML_NO_ID,
+                                  .computeInstanceId = NVML_NO_ID};
+        return true;
+    }
+    return false;
 }
 
 nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned timeout_ms)
 {
-    struct timespec wait = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
+    const struct timespec pause = {.tv_nsec = 5000000};
+    int64_t until_us = clock_monotonic_us() + timeout_ms * MS_US;
+    struct world *world = session_world();
 
     if (!set || !data)
         return NVML_ERROR_INVALID_ARGUMENT;
-    nanosleep(&wait, NULL);
-    return NVML_ERROR_TIMEOUT;
+    if (!world)
+        return NVML_ERROR_UNINITIALIZED;
+    for (;;) {
+        world_enter(world);
+        bool taken = take(set, world, data);
+        world_leave(world);
+        if (taken)
+            return NVML_SUCCESS;
+        if (clock_monotonic_us() >= until_us)
+            return NVML_ERROR_TIMEOUT;
+        nanosleep(&pause, NULL);
+    }
 }
 
 nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_t *data, unsigned timeout_ms)

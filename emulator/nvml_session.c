@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/units.h"
 #include "emulator/nvml_view.h"
@@ -86,6 +87,8 @@ nvmlReturn_t view_open(nvmlDevice_t device, const void *out, unsigned unsupporte
     if (!out || !is_handle(device))
         return NVML_ERROR_INVALID_ARGUMENT;
     struct gpu *gpu = &session->gpus[device->seat.gpu];
+    while (((volatile struct gpu *)gpu)->trouble & TROUBLE_HANG)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     world_enter(session);
     if (gpu->trouble & (unsupported | TROUBLE_LOST)) {
         nvmlReturn_t r = gpu->trouble & TROUBLE_LOST ? NVML_ERROR_GPU_IS_LOST : NVML_ERROR_NOT_SUPPORTED;

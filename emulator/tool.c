@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "emulator/memory.h"
+#include "emulator/nvml.h"
 
 static const char HELP[] =
     "Usage: colloc-emulator create --gpus=LIST [--speed=X] PATH\n"
@@ -17,7 +18,12 @@ static const char HELP[] =
     "        known: A100-40GB, A100-80GB, H100-80GB, H200. --speed: emulated seconds per real second (default 1)\n"
     "show    prints what the GPUs do and who is on them.\n"
     "set     lost=on|off                       the GPU falls off the bus\n"
-    "        gpm|power|energy|utilization|processes|memory|temperature=on|off   whether it reports that\n"
+    "        gpm|power|energy|utilization|processes|memory|temperature|events=on|off   whether it reports that\n"
+    "        hang=on|off                       NVML does not return from any question about it\n"
+    "        xid=N                             the driver reports that Xid\n"
+    "        ecc=N                             so many uncorrectable ECC errors\n"
+    "        remap-pending|remap-failed=on|off faulty rows of memory\n"
+    "        slowdown=off|hardware|heat|power-brake   what holds its clocks down (its speed stays)\n"
     "        foreign-mib=N  foreign-at-mib=N   memory held by a process from elsewhere, and where it lies\n";
 
 struct trouble_key {
@@ -35,6 +41,10 @@ static const struct trouble_key trouble_keys[] = {
     {"processes", TROUBLE_NO_PROCESSES, false},
     {"memory", TROUBLE_NO_MEMORY, false},
     {"temperature", TROUBLE_NO_TEMPERATURE, false},
+    {"events", TROUBLE_NO_EVENTS, false},
+    {"remap-failed", TROUBLE_REMAP_FAILED, true},
+    {"remap-pending", TROUBLE_REMAP_PENDING, true},
+    {"hang", TROUBLE_HANG, true},
 };
 
 static int set_trouble(struct gpu *gpu, const struct trouble_key *key, const char *value, struct fault *fault)
@@ -60,6 +70,44 @@ static int set_mib(const char *name, const char *value, int64_t *ret_bytes, stru
     return 0;
 }
 
+static int set_number(const char *name, const char *value, int64_t *ret, struct fault *fault)
+{
+    if (parse_int64(value, 0, 100000, ret) < 0)
+        return fault_set(fault, EINVAL, "%s=%s: a number", name, value);
+    return 0;
+}
+
+static int set_xid(struct gpu *gpu, const char *value, struct fault *fault)
+{
+    int64_t xid;
+
+    int r = set_number("xid", value, &xid, fault);
+    if (r < 0)
+        return r;
+    gpu->xid = (unsigned)xid;
+    gpu->xid_count++;
+    return 0;
+}
+
+static int set_slowdown(struct gpu *gpu, const char *value, struct fault *fault)
+{
+    static const struct {
+        const char *name;
+        unsigned bits;
+    } reasons[] = {{"off", 0},
+                   {"hardware", NVML_CLOCKS_HARDWARE},
+                   {"heat", NVML_CLOCKS_HARDWARE | NVML_CLOCKS_HARDWARE_HEAT},
+                   {"power-brake", NVML_CLOCKS_HARDWARE | NVML_CLOCKS_POWER_BRAKE}};
+
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+        if (strcmp(reasons[i].name, value) == 0) {
+            gpu->clock_reasons = reasons[i].bits;
+            return 0;
+        }
+    }
+    return fault_set(fault, EINVAL, "slowdown=%s: off, hardware, heat or power-brake", value);
+}
+
 static int set_key(struct gpu *gpu, const char *assignment, struct fault *fault)
 {
     char name[32];
@@ -71,6 +119,12 @@ static int set_key(struct gpu *gpu, const char *assignment, struct fault *fault)
     for (size_t i = 0; i < sizeof(trouble_keys) / sizeof(trouble_keys[0]); i++)
         if (strcmp(name, trouble_keys[i].name) == 0)
             return set_trouble(gpu, &trouble_keys[i], value, fault);
+    if (strcmp(name, "xid") == 0)
+        return set_xid(gpu, value, fault);
+    if (strcmp(name, "ecc") == 0)
+        return set_number(name, value, &gpu->ecc_uncorrected, fault);
+    if (strcmp(name, "slowdown") == 0)
+        return set_slowdown(gpu, value, fault);
     if (strcmp(name, "foreign-mib") == 0)
         return set_mib(name, value, &gpu->foreign_bytes, fault);
     if (strcmp(name, "foreign-at-mib") == 0)

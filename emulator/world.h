@@ -38,6 +38,10 @@ enum trouble {
     TROUBLE_NO_PROCESSES = 1 << 5,
     TROUBLE_NO_MEMORY = 1 << 6,
     TROUBLE_NO_TEMPERATURE = 1 << 7,
+    TROUBLE_REMAP_FAILED = 1 << 8,
+    TROUBLE_REMAP_PENDING = 1 << 9,
+    TROUBLE_HANG = 1 << 10, /* NVML does not return */
+    TROUBLE_NO_EVENTS = 1 << 11,
 };
 
 /* Something tasks run on: unit 0 of a GPU is all of it, the others its MIG instances. */
@@ -53,7 +57,10 @@ struct unit {
 
 struct gpu {
     int kind;
-    unsigned trouble;                      /* enum trouble */
+    unsigned trouble;        /* enum trouble */
+    unsigned xid, xid_count; /* the last Xid, and how many there were */
+    unsigned clock_reasons;  /* NVML's bits that hold clocks down */
+    int64_t ecc_uncorrected;
     int unit_count;                        /* above 1: MIG is enabled */
     int64_t foreign_offset, foreign_bytes; /* memory of a process that is not of this world; shown as pid 1's */
     struct unit units[UNITS_MAX];

@@ -33,6 +33,7 @@ enum event_kind {
 struct core_sample {
     int gpu;
     bool lost;
+    bool faulty; /* it answers, but no task should be put there */
     struct reading mem_used_bytes;
     struct reading smact;             /* 0..1 */
     struct reading utilisation;       /* 0..1 */

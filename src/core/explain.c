@@ -66,6 +66,9 @@ static void add_verdict(struct line *line, const struct verdict *verdict)
     case VERDICT_LOST:
         line_add(line, "lost");
         break;
+    case VERDICT_FAULTY:
+        line_add(line, "faulty");
+        break;
     case VERDICT_NO_SAMPLE:
         line_add(line, "no recent reading");
         break;

@@ -12,6 +12,7 @@ enum verdict_kind {
     VERDICT_FITS,
     VERDICT_NOT_A_PLACE,     /* its MIG instances are */
     VERDICT_LOST,            /* the driver lost it */
+    VERDICT_FAULTY,          /* memory errors, an Xid, clocks held down */
     VERDICT_NO_SAMPLE,       /* nothing recent is known of it */
     VERDICT_MIG_ONE_ONLY,    /* a task of several GPUs cannot use instances */
     VERDICT_TAKEN,           /* `task` has it to itself */

@@ -71,7 +71,7 @@ int core_take_sample(struct core *core, const struct event *event)
         return CORE_NOT_NOW;
 
     struct gpu_view *gpu = &core->view.gpus[sample->gpu];
-    gpu->health = sample->lost ? VIEW_LOST : VIEW_OK;
+    gpu->health = sample->lost ? VIEW_LOST : sample->faulty ? VIEW_FAULTY : VIEW_OK;
     gpu->sampled_us = event->time_us;
     gpu->mem_used_bytes = sample->mem_used_bytes;
     gpu->foreign_processes = sample->foreign_processes;

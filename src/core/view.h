@@ -21,7 +21,8 @@ struct gpu_identity {
 enum view_health {
     VIEW_UNSEEN, /* no valid sample yet */
     VIEW_OK,
-    VIEW_LOST, /* the driver says so, or it is no longer listed */
+    VIEW_LOST,   /* the driver says so, or it is no longer listed */
+    VIEW_FAULTY, /* it works, but is not to be trusted with more */
 };
 
 /* A task on a GPU, and whether it has taken its memory there. */

@@ -79,6 +79,7 @@ struct gpu_state {
     bool is_idle;                /* known to be */
     int64_t idle_since_us;       /* if so: the first of the samples in a row that showed it */
     bool unused_said;            /* in the log */
+    char trouble_said[112];      /* likewise; "": none */
     int view;                    /* its index in the core's view; -1: not managed */
     struct gpu_process *foreign; /* the last sample's processes that are not ours */
     size_t n_foreign, foreign_room;

@@ -240,6 +240,9 @@ const char *record_gpu_health(struct daemon *daemon, size_t i, const char **ret_
         *ret_text = state->sample.health_reason;
         return "lost";
     }
+    *ret_text = state->sample.trouble.text;
+    if (gpu->health == VIEW_FAULTY)
+        return "faulty";
     if (!info->is_place) {
         *ret_text = info->why_not;
         return info->mig_mode == GPU_MIG_ON && !info->is_mig ? "mig-parent" : "unusable";

@@ -90,6 +90,19 @@ int sampler_open(struct daemon *daemon, struct fault *fault)
 
 /* ---- what follows from a look ---- */
 
+/* Once for each change: what is wrong with a GPU, and that it is well again. */
+static void watch_trouble(struct gpu_state *state, const struct gpu_info *info)
+{
+    const char *text = state->sample.trouble.text;
+    if (state->sample.health != GPU_HEALTH_OK || strcmp(text, state->trouble_said) == 0)
+        return;
+    if (!*text)
+        log_info("GPU %s: nothing is wrong with it any more", info->index);
+    else
+        log_warning("GPU %s: %s%s", info->index, text, state->sample.trouble.is_serious ? "; it takes no task" : "");
+    snprintf(state->trouble_said, sizeof state->trouble_said, "%s", text);
+}
+
 static void feed_gpu(struct daemon *daemon, size_t i)
 {
     struct gpu_state *state = &daemon->gpu_states[i];
@@ -101,6 +114,7 @@ static void feed_gpu(struct daemon *daemon, size_t i)
     event.sample = (struct core_sample){
         .gpu = state->view,
         .lost = seen->health == GPU_HEALTH_LOST || seen->health == GPU_HEALTH_GONE,
+        .faulty = seen->trouble.is_serious,
         .mem_used_bytes = seen->mem_used_bytes,
         .smact = seen->smact,
         .utilisation = seen->utilisation,
@@ -176,6 +190,7 @@ static void on_looked(uv_work_t *work, int status)
     }
     account(daemon);
     for (size_t i = 0; i < daemon->gpus->count; i++) {
+        watch_trouble(&daemon->gpu_states[i], &daemon->gpus->gpu[i]);
         usage_measure(daemon, i);
         feed_gpu(daemon, i);
         unused_watch(daemon, &daemon->gpu_states[i]);

@@ -118,6 +118,12 @@ struct gpu_sample {
     enum gpu_health health;
     char health_reason[112]; /* "" when OK */
 
+    /* What is wrong though it answers, for people ("": nothing), and whether no task should be put there for it. */
+    struct {
+        bool is_serious;
+        char text[112];
+    } trouble;
+
     /* As nvidia-smi counts: what driver and firmware reserve is neither used nor free, where the driver tells it. */
     struct reading mem_total_bytes, mem_used_bytes, mem_free_bytes;
 

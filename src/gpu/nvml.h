@@ -47,6 +47,16 @@ struct nvml {
     int (*process_utilization)(nvml_device, struct nvml_process_utilization *, unsigned *count,
                                unsigned long long since_us);
 
+    int (*ecc_errors)(nvml_device, int type, int counter, unsigned long long *count);
+    int (*remapped_rows)(nvml_device, unsigned *corrected, unsigned *uncorrected, unsigned *pending, unsigned *failed);
+    int (*retirement_pending)(nvml_device, int *pending);
+    int (*clock_reasons)(nvml_device, unsigned long long *reasons);
+    int (*event_set_create)(nvml_event_set *);
+    int (*event_set_free)(nvml_event_set);
+    int (*device_event_types)(nvml_device, unsigned long long *types);
+    int (*device_register_events)(nvml_device, unsigned long long types, nvml_event_set);
+    int (*event_set_wait)(nvml_event_set, struct nvml_event *, unsigned timeout_ms);
+
     int (*gpm_support)(nvml_device, struct nvml_gpm_support *);
     int (*gpm_sample_alloc)(nvml_sample *);
     int (*gpm_sample_free)(nvml_sample);

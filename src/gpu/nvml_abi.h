@@ -11,6 +11,8 @@
 typedef struct nvml_device_opaque *nvml_device;     /* nvmlDevice_t: a GPU or a MIG instance */
 typedef struct nvml_gpm_sample_opaque *nvml_sample; /* nvmlGpmSample_t */
 
+typedef struct nvml_event_set_opaque *nvml_event_set; /* nvmlEventSet_t */
+
 enum nvml_result { /* nvmlReturn_t; the values that are told apart here */
                    NVML_OK = 0,
                    NVML_UNINITIALIZED = 1,
@@ -81,6 +83,23 @@ struct nvml_process_utilization { /* nvmlProcessUtilizationSample_t: per cent, s
     uint32_t sm, memory, encoder, decoder;
 };
 static_assert(sizeof(struct nvml_process_utilization) == 32, "layout of nvmlProcessUtilizationSample_t");
+
+enum { NVML_UNCORRECTED = 1, NVML_SINCE_DRIVER_LOAD = 0 }; /* nvmlMemoryErrorType_t, nvmlEccCounterType_t */
+
+enum nvml_held_down { /* nvmlClocksEventReason...: those that tell of a sick card or server */
+                      NVML_HELD_DOWN_HARDWARE = 0x8,
+                      NVML_HELD_DOWN_HARDWARE_HEAT = 0x40,
+                      NVML_HELD_DOWN_POWER_BRAKE = 0x80,
+};
+
+enum { NVML_EVENT_XID = 8 }; /* nvmlEventTypeXidCriticalError */
+
+struct nvml_event { /* nvmlEventData_t */
+    nvml_device device;
+    uint64_t type, data;
+    uint32_t gpu_instance, compute_instance;
+};
+static_assert(sizeof(struct nvml_event) == 32, "layout of nvmlEventData_t");
 
 enum nvml_gpm_metric_id { /* nvmlGpmMetricId_t; per cent, or MiB per second */
                           NVML_GPM_GRAPHICS_UTIL = 1,

@@ -1,9 +1,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "gpu/cost.h"
 #include "gpu/source.h"
 
 /* One look at one device. */
@@ -90,31 +90,20 @@ static bool total_advance(struct total *total, uint64_t now)
     return !back;
 }
 
-/*
- * The counter may be dear: 3 ms of processor time on an H200, where everything else but GPM costs microseconds. Then it
- * is asked so seldom that it takes at most this share of a processor; in between power fills in.
- */
+/* A counter that costs less is asked each time; in between power fills in. */
 #define ENERGY_DEAR_US 500
-#define ENERGY_SHARE   1e-4
-
-static int64_t processor_us(void)
-{
-    struct timespec used;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return used.tv_sec * SECOND_US + used.tv_nsec / 1000;
-}
 
 static void ask_energy(struct look *look, struct energy *energy)
 {
     unsigned long long millijoule = 0;
-    int64_t began_us = processor_us();
+    int64_t began_us = cost_processor_us();
     int r = nvml_call(&look->source->nvml, energy, look->device->handle, &millijoule);
 
-    int64_t cost_us = processor_us() - began_us;
+    int64_t cost_us = cost_processor_us() - began_us;
 
     energy->ask_again_us = look->sample->at_us;
     if (cost_us > ENERGY_DEAR_US)
-        energy->ask_again_us += (int64_t)((double)cost_us / ENERGY_SHARE);
+        energy->ask_again_us += cost_rest_us(cost_us, 0);
     if (!answered(look, r) || !total_advance(&energy->counter_mj, millijoule)) {
         energy->total_j = READING_NONE;
         energy->ask_again_us = look->sample->at_us;
@@ -264,12 +253,23 @@ static void look_processes(struct look *look)
                       &look->device->process_time_us, look->sample);
 }
 
+/* A MIG instance has the troubles of its card, which is asked before it. */
+static void look_trouble(struct look *look)
+{
+    struct gpu_source *source = look->source;
+    size_t card = look->info->is_mig ? look->info->parent : (size_t)(look->device - source->device);
+
+    if (!look->info->is_mig)
+        trouble_look(&look->device->trouble, &source->nvml, look->device->handle, look->sample->at_us);
+    trouble_tell(&source->device[card].trouble, look->sample);
+}
+
 /* A lost GPU may make every query slow, so the first that says so ends the look. */
 static void look_all(struct look *look)
 {
     static void (*const looks[])(struct look *) = {
         look_memory, look_utilisation, look_power, look_energy, look_temperature,
-        look_clock,  look_processes,   look_gpm,   look_dcgm,
+        look_clock,  look_processes,   look_gpm,   look_dcgm,   look_trouble,
     };
 
     for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]) && !look->lost; i++)
@@ -316,6 +316,7 @@ void gpu_set_sample_at(struct gpu_set *set, size_t i, int64_t now_us, struct gpu
     };
 
     reset(ret_sample, now_us);
+    xid_events_take(source, now_us);
     if (look.device->handle)
         look_all(&look);
     else

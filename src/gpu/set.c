@@ -227,6 +227,7 @@ static int discover(struct gpu_source *source, struct fault *fault)
         else
             add_mute_card(source, i, result);
     }
+    xid_events_open(source);
     return 0;
 }
 
@@ -296,6 +297,7 @@ void gpu_set_close(struct gpu_set *set)
     struct gpu_source *source = set->source;
     for (size_t i = 0; i < set->count; i++)
         gpm_fini(&source->device[i].gpm, &source->nvml);
+    xid_events_close(source);
     if (source->nvml.library)
         source->nvml.shutdown();
     nvml_unload(&source->nvml);

@@ -8,6 +8,8 @@
 #include "gpu/nvml.h"
 #include "gpu/process_time.h"
 #include "gpu/processes.h"
+#include "gpu/trouble.h"
+#include "gpu/xid_events.h"
 
 /* A total that NVML may restart (driver reload, reset) as one that never falls. */
 struct total {
@@ -29,6 +31,7 @@ struct gpu_device {
     int open_result;
     struct energy energy;
     struct gpm gpm;
+    struct trouble trouble;             /* of a card */
     unsigned long long process_time_us; /* the newest sample of process_time_look */
     bool in_dcgm;
 };
@@ -39,6 +42,7 @@ struct gpu_source {
     struct gpu_info *info;
     struct gpu_device *device; /* beside info */
     struct dcgm *dcgm;         /* NULL: not wanted */
+    nvml_event_set events;     /* NULL: the driver has none */
     struct process_room room;
     struct process_time_room time_room;
     struct nvml_gpm_metrics gpm_scratch;

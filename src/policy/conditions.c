@@ -18,6 +18,8 @@ static struct verdict check_place(const struct placement_query *query, const str
         return verdict(VERDICT_NOT_A_PLACE, 0, 0, 0);
     if (gpu->health == VIEW_LOST)
         return verdict(VERDICT_LOST, 0, 0, 0);
+    if (gpu->health == VIEW_FAULTY)
+        return verdict(VERDICT_FAULTY, 0, 0, 0);
     if (gpu->health == VIEW_UNSEEN || query->now_us - gpu->sampled_us > query->conditions->sample_valid_us)
         return verdict(VERDICT_NO_SAMPLE, 0, 0, 0);
     if (gpu->id.is_mig_instance && query->task->request.gpus > 1)

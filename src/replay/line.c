@@ -51,7 +51,7 @@ static int write_sample(FILE *out, int answer, const struct event *event)
     const struct core_sample *sample = &event->sample;
     const struct reading readings[] = {sample->mem_used_bytes, sample->smact, sample->utilisation,
                                        sample->foreign_processes};
-    fprintf(out, "S %d %" PRId64 " %d %d", answer, event->time_us, sample->gpu, sample->lost);
+    fprintf(out, "S %d %" PRId64 " %d %d", answer, event->time_us, sample->gpu, sample->lost | sample->faulty << 1);
     for (size_t i = 0; i < sizeof readings / sizeof *readings; i++) {
         fputc(' ', out);
         write_reading(out, readings[i]);
@@ -162,18 +162,19 @@ static int read_sample(struct span text, struct fault *fault, struct event *even
     struct core_sample *sample = &event->sample;
     struct reading *readings[] = {&sample->mem_used_bytes, &sample->smact, &sample->utilisation,
                                   &sample->foreign_processes};
-    int64_t gpu, lost;
+    int64_t gpu, health;
     event->kind = EVENT_SAMPLE;
     *sample = (struct core_sample){0};
     int r = take_integer(&text, INT32_MIN, INT32_MAX, "GPU", fault, &gpu);
     if (r == 0)
-        r = take_integer(&text, 0, 1, "lost", fault, &lost);
+        r = take_integer(&text, 0, 3, "health", fault, &health);
     for (size_t i = 0; i < sizeof readings / sizeof *readings && r == 0; i++)
         r = parse_reading(take_word(&text), fault, readings[i]);
     if (r < 0)
         return r;
     sample->gpu = (int)gpu;
-    sample->lost = lost;
+    sample->lost = health & 1;
+    sample->faulty = health & 2;
     return read_sample_tasks(text, fault, sample);
 }
 

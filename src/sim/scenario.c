@@ -33,7 +33,7 @@ struct pretend_task {
 struct pretend_gpu {
     struct gpu_identity id;
     int64_t foreign_bytes;
-    bool lost, silent, blind, lists_no_processes, has_no_smact;
+    bool lost, faulty, silent, blind, lists_no_processes, has_no_smact;
 };
 
 struct command {
@@ -164,7 +164,7 @@ static void sample_gpu(struct scenario *scenario, int i)
     struct pretend_gpu *gpu = &scenario->gpus[i];
     struct event event = {.kind = EVENT_SAMPLE, .time_us = sim_now_us(scenario->sim)};
     struct core_sample *sample = &event.sample;
-    *sample = (struct core_sample){.gpu = i, .lost = gpu->lost, .tasks = scenario->sampled};
+    *sample = (struct core_sample){.gpu = i, .lost = gpu->lost, .faulty = gpu->faulty, .tasks = scenario->sampled};
     double smact, used = measure(scenario, i, sample, &smact);
     if (crash_youngest(scenario, i, used))
         used = measure(scenario, i, sample, &smact);
@@ -198,8 +198,10 @@ static void carry_out(struct scenario *scenario, const struct command *command)
         gpu->foreign_bytes = command->bytes;
     else if (strcmp(verb, "lost") == 0)
         gpu->lost = true;
+    else if (strcmp(verb, "faulty") == 0)
+        gpu->faulty = true;
     else if (strcmp(verb, "found") == 0)
-        gpu->lost = gpu->silent = gpu->blind = gpu->lists_no_processes = gpu->has_no_smact = false;
+        gpu->lost = gpu->faulty = gpu->silent = gpu->blind = gpu->lists_no_processes = gpu->has_no_smact = false;
     else if (strcmp(verb, "silent") == 0)
         gpu->silent = true;
     else if (strcmp(verb, "blind") == 0)
@@ -467,7 +469,7 @@ static int read_task_event(struct scenario *scenario, int64_t time_us, enum even
 
 static int read_gpu_command(struct scenario *scenario, int64_t time_us, const struct words *words, struct fault *fault)
 {
-    static const char *const verbs[] = {"foreign", "lost", "found", "silent", "blind", "nosmact", "noprocs"};
+    static const char *const verbs[] = {"foreign", "lost", "faulty", "found", "silent", "blind", "nosmact", "noprocs"};
     struct command *command = &scenario->commands[scenario->n_commands];
     bool known = false;
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)

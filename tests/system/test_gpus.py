@@ -84,6 +84,87 @@ class Gpus(House):
         self.colloc("gpus")
 
 
+class Faulty(House):
+    """GPUs that work, and are not to be trusted."""
+    gpus = "2xA100-40GB"
+
+    def is_avoided(self, words):
+        seen = self.wait_gpu(lambda g: g["health"] == "faulty", 0)
+        self.assertIn(words, seen["health_text"])
+        self.wait_log(r"GPU 0: .*" + words + ".*; it takes no task")
+        task = self.submit("echo $COLLOC_GPUS")
+        self.wait(task, "COMPLETED")
+        self.assertEqual(self.output(task), "1\n")
+        self.assertIn(words.split()[0], self.colloc("gpus").stdout)
+
+    def is_used_again(self):
+        self.wait_gpu(lambda g: g["health"] == "ok", 0)
+        self.wait_log("GPU 0: nothing is wrong with it any more")
+        self.wait(self.submit(gpus=2), "COMPLETED")
+
+    def test_an_xid_of_the_gpu(self):
+        self.emulator("set", "0", "xid=79")
+        self.is_avoided("fallen off the bus")
+        waiting = self.submit(gpus=2)
+        until(lambda: "GPU 0: faulty" in self.task(waiting)["reason_text"])
+        self.restart()
+        self.wait(waiting, "COMPLETED")
+
+    def test_an_xid_of_a_program(self):
+        self.emulator("set", "0", "xid=31")
+        seen = self.wait_gpu(lambda g: "Xid 31" in g["health_text"], 0)
+        self.assertEqual(seen["health"], "ok")
+        self.wait(self.submit(gpus=2), "COMPLETED")
+
+    def test_errors_of_memory(self):
+        self.emulator("set", "0", "ecc=2")
+        self.is_avoided("2 uncorrectable ECC errors")
+        self.emulator("set", "0", "ecc=0", "remap-failed=on")
+        self.wait_gpu(lambda g: "cannot be remapped" in g["health_text"], 0)
+        self.emulator("set", "0", "remap-failed=off", "remap-pending=on")
+        self.wait_gpu(lambda g: "is to be remapped" in g["health_text"], 0)
+        self.emulator("set", "0", "remap-pending=off")
+        self.is_used_again()
+
+    def test_clocks_held_down(self):
+        self.emulator("set", "0", "slowdown=heat")
+        self.is_avoided("held down by heat")
+        self.emulator("set", "0", "slowdown=off")
+        self.is_used_again()
+
+    def test_a_driver_that_hangs_reads_as_stale_and_not_as_idle(self):
+        self.wait_gpu(lambda g: g["smact"] == 0, 0)
+        self.emulator("set", "0", "hang=on")
+        self.wait_gpu(lambda g: g["health"] == "stale", 0)
+        task = self.submit()
+        until(lambda: "no recent" in self.task(task)["reason_text"] or self.task(task)["reason_text"])
+        self.assertEqual(self.task(task)["state"], "PENDING")
+        self.emulator("set", "0", "hang=off")
+        self.wait(task, "COMPLETED")
+
+
+class FaultyMig(House):
+    gpus = "A100-40GB:3g.20gb+2g.10gb"
+
+    def test_instances_have_the_troubles_of_their_card(self):
+        self.emulator("set", "0", "xid=48")
+        for index in (1, 2):
+            self.assertIn("double-bit", self.wait_gpu(lambda g: g["health"] == "faulty", index)["health_text"])
+
+
+class NoEvents(House):
+    gpus = "A100-40GB"
+
+    def start(self, **settings):
+        self.emulator("set", "0", "events=off")
+        super().start(**settings)
+
+    def test_a_driver_without_events(self):
+        self.emulator("set", "0", "xid=79")
+        self.wait(self.train(2000, 50), "COMPLETED")
+        self.assertEqual(self.gpu()["health"], "ok")
+
+
 class Unused(House):
     gpus = "2xA100-40GB"
     settings = {"unused-after": "500ms"}

@@ -693,18 +693,25 @@ static void a_lost_gpu_is_lost_to_all(void **state)
     assert_int_equal(used_mib(gpus[2]), 0);
 }
 
-static void waiting_for_events_times_out(void **state)
+static void xids_are_events(void **state)
 {
     nvmlEventSet_t events;
     struct event event;
-    unsigned long long types = 1;
+    unsigned long long types = 0;
 
     assert_int_equal(nvmlEventSetCreate(&events), SUCCESS);
     assert_int_equal(nvmlDeviceGetSupportedEventTypes(gpus[0], &types), SUCCESS);
-    assert_int_equal(types, 0);
-    assert_int_equal(nvmlDeviceRegisterEvents(gpus[0], 0, events), SUCCESS);
-    assert_int_equal(nvmlDeviceRegisterEvents(gpus[0], 8, events), NOT_SUPPORTED);
+    assert_int_equal(types, 8);
+    assert_int_equal(nvmlDeviceRegisterEvents(gpus[0], 1, events), NOT_SUPPORTED);
+    assert_int_equal(nvmlDeviceRegisterEvents(gpus[0], 8, events), SUCCESS);
     assert_int_equal(nvmlEventSetWait(events, &event, 1), TIMEOUT);
+    set("1", "xid=13");
+    assert_int_equal(nvmlEventSetWait_v2(events, &event, 0), TIMEOUT);
+    set("0", "xid=31");
+    assert_int_equal(nvmlEventSetWait_v2(events, &event, 0), SUCCESS);
+    assert_ptr_equal(event.device, gpus[0]);
+    assert_int_equal(event.type, 8);
+    assert_int_equal(event.data, 31);
     assert_int_equal(nvmlEventSetWait_v2(events, &event, 0), TIMEOUT);
     assert_int_equal(nvmlEventSetFree(events), SUCCESS);
 }
@@ -724,7 +731,7 @@ int main(void)
         cmocka_unit_test(gpm_tells_means),
         cmocka_unit_test(troubles_can_be_made),
         cmocka_unit_test(a_lost_gpu_is_lost_to_all),
-        cmocka_unit_test(waiting_for_events_times_out),
+        cmocka_unit_test(xids_are_events),
     };
     return cmocka_run_group_tests(tests, make_machine, end_machine);
 }

@@ -1,0 +1,104 @@
+/* What is wrong with a GPU, in words, and whether it is serious. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "gpu/cost.h"
+#include "gpu/trouble.h"
+#include "gpu/xid.h"
+
+#define NOW_US (1000 * SECOND_US)
+
+static void assert_told(const struct trouble *trouble, int64_t now_us, bool is_serious, const char *words)
+{
+    struct gpu_sample sample = {.at_us = now_us};
+
+    trouble_tell(trouble, &sample);
+    assert_int_equal(sample.trouble.is_serious, is_serious);
+    if (*words)
+        assert_non_null(strstr(sample.trouble.text, words));
+    else
+        assert_string_equal(sample.trouble.text, "");
+}
+
+static void test_nothing_is_wrong(void **state)
+{
+    assert_told(&(struct trouble){0}, NOW_US, false, "");
+}
+
+static void test_an_xid_that_condemns_the_gpu_stays(void **state)
+{
+    struct trouble trouble = {0};
+
+    trouble_note_xid(&trouble, 79, NOW_US);
+    trouble_note_xid(&trouble, 31, NOW_US + SECOND_US);
+    assert_told(&trouble, NOW_US, true, "Xid 79 (GPU has fallen off the bus)");
+    assert_told(&trouble, NOW_US + 86400 * SECOND_US, true, "Xid 79");
+}
+
+static void test_a_programs_xid_is_told_for_a_while(void **state)
+{
+    struct trouble trouble = {0};
+
+    trouble_note_xid(&trouble, 31, NOW_US);
+    assert_told(&trouble, NOW_US + SECOND_US, false, "Xid 31 (memory page fault), as faulty programs cause it");
+    assert_told(&trouble, NOW_US + 601 * SECOND_US, false, "");
+    trouble_note_xid(&trouble, 9999, NOW_US);
+    assert_told(&trouble, NOW_US + SECOND_US, false, "Xid 9999");
+}
+
+static void test_memory(void **state)
+{
+    assert_told(&(struct trouble){.ecc_uncorrected = 1}, NOW_US, true, "1 uncorrectable ECC error since");
+    assert_told(&(struct trouble){.ecc_uncorrected = 3}, NOW_US, true, "3 uncorrectable ECC errors since");
+    assert_told(&(struct trouble){.remap_pending = true}, NOW_US, true, "reset it");
+    assert_told(&(struct trouble){.remap_failed = true, .ecc_uncorrected = 3}, NOW_US, true, "replace it");
+}
+
+static void test_clocks_held_down_only_count_when_it_lasts(void **state)
+{
+    struct trouble trouble = {.held_down = NVML_HELD_DOWN_HARDWARE | NVML_HELD_DOWN_HARDWARE_HEAT,
+                              .held_down_since_us = NOW_US};
+
+    assert_told(&trouble, NOW_US + SECOND_US, false, "");
+    assert_told(&trouble, NOW_US + 4 * SECOND_US, true, "held down by heat");
+}
+
+static void test_blame(void **state)
+{
+    static const unsigned of_gpu[] = {48, 62, 64, 79, 95, 119}, of_programs[] = {13, 31, 43, 45},
+                          to_watch[] = {63, 74, 94, 12345};
+
+    for (size_t i = 0; i < sizeof(of_gpu) / sizeof(of_gpu[0]); i++)
+        assert_int_equal(xid_find(of_gpu[i]).blame, XID_OF_GPU);
+    for (size_t i = 0; i < sizeof(of_programs) / sizeof(of_programs[0]); i++)
+        assert_int_equal(xid_find(of_programs[i]).blame, XID_OF_APPLICATION);
+    for (size_t i = 0; i < sizeof(to_watch) / sizeof(to_watch[0]); i++)
+        assert_int_equal(xid_find(to_watch[i]).blame, XID_TO_WATCH);
+}
+
+static void test_dear_questions_rest_long(void **state)
+{
+    assert_int_equal(cost_rest_us(3000, SECOND_US), 30 * SECOND_US);
+    assert_int_equal(cost_rest_us(5, SECOND_US), SECOND_US);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_is_wrong),
+        cmocka_unit_test(test_an_xid_that_condemns_the_gpu_stays),
+        cmocka_unit_test(test_a_programs_xid_is_told_for_a_while),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_clocks_held_down_only_count_when_it_lasts),
+        cmocka_unit_test(test_blame),
+        cmocka_unit_test(test_dear_questions_rest_long),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
