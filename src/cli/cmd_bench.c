@@ -90,7 +90,7 @@ static const struct option_spec options[] = {
                     .argument = "FOLDER",
                     .help = "run the files that a radT table names, from here; default: our trainings stand for them"},
     [BENCH_DRY_RUN] = {.name = "dry-run", .kind = OPTION_FLAG, .help = "print the groups and their commands only"},
-    [BENCH_NO_REPORT] = {.name = "no-report", .kind = OPTION_FLAG, .help = "make no report.html at the end"},
+    [BENCH_NO_REPORT] = {.name = "no-report", .kind = OPTION_FLAG, .help = "make no report at the end"},
 };
 
 static int64_t number_or(const struct invocation *invocation, int option, int64_t otherwise)
@@ -302,7 +302,7 @@ const struct command command_bench = {
         "columns: gpu, epochs, steps, batch, threads (per cent of the SMs for each client of MPS). A table of "
         "experiments as radT has them is read as well.\n\n"
         "Each group runs alone on the GPU while it is looked at. The first epoch warms up. Results are CSV files in a "
-        "folder, with a page of figures, report.html; a bench that was broken off goes on where it was.",
+        "folder, with a page of figures, report/index.html; a bench that was broken off goes on where it was.",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_FILE,
     .min_operands = 1,

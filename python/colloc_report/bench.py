@@ -1,0 +1,245 @@
+"""The report of `colloc bench`: the collocation paper's figures from a folder of results.
+
+    python3 -m colloc_report.bench FOLDER      writes FOLDER/report/index.html with its figures, and FOLDER/summary.csv
+
+The first epoch of a training warms up; its second one is what is timed.
+"""
+
+import collections
+import csv
+import os
+import statistics
+import sys
+
+from colloc_report import Page, figure
+
+TIMED = 2
+ORDER = ("serial", "streams", "mps")
+ACTIVITY = ("smact", "smocc", "dram_active", "gract", "power_w", "mem_used_mib", "pcie_rx_mib_per_s", "pcie_tx_mib_per_s")
+SUMMARY = ("group", "repeat", "mix", "sharing", "tasks", "failed", "total_s", "epoch_s", "samples_per_s", *ACTIVITY, "energy_j", "joule_per_sample")
+
+
+def read(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def number(text):
+    return float(text) if text else None
+
+
+def mean(values):
+    values = [value for value in values if value is not None]
+    return statistics.fmean(values) if values else None
+
+
+class Group:
+    """One group in one repeat."""
+
+    def __init__(self, row, tasks, looks):
+        self.name, self.mix, self.sharing, self.repeat = row["group"], row["mix"], row["sharing"], int(row["repeat"])
+        self.n_tasks, self.failed = int(row["tasks"]), int(row["failed"])
+        self.total_s, self.energy_j, self.began = float(row["total_s"]), float(row["energy_j"]), float(row["began_unix_s"])
+        self.tasks, self.looks = tasks, looks
+        self.timed = [epoch for epoch in tasks if epoch["epoch"] == str(TIMED)]
+        self.label = f"{self.mix}{row['group'][len(f'{self.mix} {self.sharing}'):]}"
+
+    def uniform(self):
+        """(name, how many) when all trainings are the same, else None."""
+        names = {task["name"] for task in self.tasks}
+        return (names.pop(), self.n_tasks) if len(names) == 1 else None
+
+    def epoch_s(self):
+        return mean(float(epoch["epoch_s"]) for epoch in self.timed)
+
+    def samples_per_s(self):
+        """Of all trainings together; not known unless each has a timed epoch."""
+        if self.sharing == "serial" or len(self.timed) < self.n_tasks:
+            return None
+        return sum(float(epoch["samples"]) / float(epoch["epoch_s"]) for epoch in self.timed)
+
+    def timed_span(self):
+        """Seconds from the start in which all were in their timed epoch; when there were none, in which any was."""
+        if not self.timed:
+            return None
+        starts = [float(epoch["epoch_from_unix_s"]) - self.began for epoch in self.timed]
+        ends = [float(epoch["epoch_to_unix_s"]) - self.began for epoch in self.timed]
+        return (max(starts), min(ends)) if max(starts) < min(ends) else (min(starts), max(ends))
+
+    def activity(self, key):
+        """The mean over the timed span."""
+        span = self.timed_span()
+        if span is None:
+            return None
+        return mean(number(look[key]) for look in self.looks if span[0] <= float(look["time_s"]) <= span[1])
+
+    def joule_per_sample(self):
+        power, rate = self.activity("power_w"), self.samples_per_s()
+        return power / rate if power and rate else None
+
+    def summary(self):
+        return [self.name, self.repeat, self.mix, self.sharing, self.n_tasks, self.failed, self.total_s, self.epoch_s(), self.samples_per_s(),
+                *(self.activity(key) for key in ACTIVITY), self.energy_j, self.joule_per_sample()]
+
+
+def load(folder):
+    """Every group that was measured; a training that was written down twice, after a crash, counts once."""
+    tasks = collections.defaultdict(dict)
+    for row in read(os.path.join(folder, "tasks.csv")):
+        tasks[row["group"], row["repeat"]][row["task"], row["epoch"]] = row
+    groups = []
+    for row in read(os.path.join(folder, "groups.csv")):
+        looks = os.path.join(folder, "looks", f"{row['number']}-{row['repeat']}.csv")
+        groups.append(Group(row, list(tasks[row["group"], row["repeat"]].values()), read(looks) if os.path.exists(looks) else []))
+    return groups
+
+
+def sharing_order(groups):
+    found = list(dict.fromkeys(group.sharing for group in groups))
+    return sorted(found, key=lambda sharing: (ORDER.index(sharing) if sharing in ORDER else len(ORDER), sharing))
+
+
+def over_repeats(groups, value):
+    """(mean, (least, most)) of what the repeats say; (None, None) when none says anything."""
+    values = [found for group in groups if (found := value(group)) is not None]
+    return (statistics.fmean(values), (min(values), max(values))) if values else (None, None)
+
+
+# ---- all the same ----
+
+
+def by_degree(groups):
+    """{name: {sharing: {degree: [groups]}}}"""
+    found = collections.defaultdict(lambda: collections.defaultdict(lambda: collections.defaultdict(list)))
+    for group in groups:
+        if group.uniform() and group.sharing != "serial":
+            name, degree = group.uniform()
+            found[name][group.sharing][degree].append(group)
+    return found
+
+
+def bars_by_degree(name, of_sharing, title, y, value):
+    degrees = sorted({degree for of_degree in of_sharing.values() for degree in of_degree})
+    series, spread = {}, {}
+    for sharing in sharing_order([group for of_degree in of_sharing.values() for some in of_degree.values() for group in some]):
+        found = [over_repeats(of_sharing[sharing].get(degree, []), value) for degree in degrees]
+        series[sharing], spread[sharing] = [value for value, _ in found], [ends for _, ends in found]
+    return figure.bars(name, [str(degree) for degree in degrees], series, y, x="at once", title=title, spread=spread)
+
+
+def slug(text):
+    return "".join(letter if letter.isalnum() else "-" for letter in text)
+
+
+def draw_uniform(page, groups):
+    for name, of_sharing in by_degree(groups).items():
+        alone = [group for of_degree in of_sharing.values() for group in of_degree.get(1, []) if group.sharing == "streams"]
+        rate_alone, _ = over_repeats(alone, Group.samples_per_s)
+        page.heading(f"{name}: the same, many times")
+        page.figure(bars_by_degree(f"epoch-{slug(name)}", of_sharing, "Time of the second epoch", "s", Group.epoch_s))
+        if rate_alone:
+            page.figure(bars_by_degree(f"throughput-{slug(name)}", of_sharing, "Throughput of all together, against one alone", "times",
+                                       lambda group, base=rate_alone: (rate := group.samples_per_s()) and rate / base))
+        page.figure(bars_by_degree(f"smact-{slug(name)}", of_sharing, "SMACT during the second epoch", "%", lambda group: percent(group.activity("smact"))))
+        page.figure(bars_by_degree(f"energy-{slug(name)}", of_sharing, "Energy for a sample", "J", Group.joule_per_sample))
+        page.figure(bars_by_degree(f"pcie-{slug(name)}", of_sharing, "Traffic to the GPU during the second epoch", "MiB/s",
+                                   lambda group: group.activity("pcie_rx_mib_per_s")))
+
+
+def percent(value):
+    return None if value is None else 100 * value
+
+
+# ---- unlike ones ----
+
+
+def draw_mixed(page, groups):
+    mixed = [group for group in groups if group.uniform() is None]
+    if not mixed:
+        return
+    page.heading("Unlike trainings together")
+    mixes = list(dict.fromkeys(group.label for group in mixed))
+    ways = sharing_order(mixed)
+    found = {(mix, way): over_repeats([group for group in mixed if (group.label, group.sharing) == (mix, way)], lambda group: group.total_s)
+             for mix in mixes for way in ways}
+    rows = []
+    for mix in mixes:
+        serial = found.get((mix, "serial"), (None, None))[0]
+        rows.append([mix, *(cell for way in ways for cell in ([found[mix, way][0]] if way == "serial" else
+                                                              [found[mix, way][0], change(found[mix, way][0], serial)]))])
+    columns = ["mix", *(column for way in ways for column in ([("serial, s", 1)] if way == "serial" else [(f"{way}, s", 1), (f"{way}, % of change", 1)]))]
+    page.table(columns, rows, "From the first start to the last end; the change is against one after the other.")
+    page.figure(figure.bars("mixed", mixes, {way: [found[mix, way][0] for mix in mixes] for way in ways}, "s", flat=True, title="Time until all have ended",
+                            spread={way: [found[mix, way][1] for mix in mixes] for way in ways}))
+    draw_slowdowns(page, groups, mixed)
+
+
+def change(value, base):
+    return None if value is None or not base else 100 * (value / base - 1)
+
+
+def draw_slowdowns(page, groups, mixed):
+    alone = {}
+    for group in groups:
+        if group.uniform() and group.n_tasks == 1 and group.sharing == "streams" and group.timed:
+            alone.setdefault(group.uniform()[0], []).append(float(group.timed[0]["samples"]) / float(group.timed[0]["epoch_s"]))
+    rows = []
+    for group in mixed:
+        for epoch in group.timed if group.sharing != "serial" else ():
+            base = alone.get(epoch["name"])
+            rate = float(epoch["samples"]) / float(epoch["epoch_s"])
+            rows.append([group.label, group.sharing, group.repeat, epoch["name"], int(epoch["threads"]), float(epoch["epoch_s"]),
+                         statistics.fmean(base) / rate if base else None])
+    page.table(["mix", "sharing", "repeat", "training", ("threads, %", 0), ("second epoch, s", 2), ("slower than alone, times", 2)], rows)
+
+
+def draw_over_time(page, groups):
+    """Of every mix the first repeat; of equal ones only where most were together."""
+    most = {}
+    for group in groups:
+        if group.uniform():
+            most[group.uniform()[0]] = max(most.get(group.uniform()[0], 0), group.n_tasks)
+    chosen = collections.defaultdict(list)
+    for group in groups:
+        if group.repeat == 1 and group.looks and (group.uniform() is None or most[group.uniform()[0]] == group.n_tasks):
+            chosen[group.label].append(group)
+    if chosen:
+        page.heading("The GPU over time")
+    for mix, some in chosen.items():
+        for key, name, y, scale in (("smact", "SMACT", "%", 100), ("mem_used_mib", "Memory", "GiB", 1 / 1024), ("power_w", "Power", "W", 1)):
+            series = {group.sharing: over_time(group, key, scale) for group in sorted(some, key=lambda group: sharing_order(some).index(group.sharing))}
+            page.figure(figure.lines(f"{key}-{slug(mix)}", series, "s", y, title=f"{name}: {mix}"))
+
+
+def over_time(group, key, scale):
+    points = [(float(look["time_s"]), float(look[key]) * scale) for look in group.looks if look[key]]
+    return [at for at, _ in points], [value for _, value in points]
+
+
+def write_summary(path, groups):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(SUMMARY)
+        for group in groups:
+            table.writerow(["" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else cell for cell in group.summary()])
+
+
+def draw(folder, report):
+    groups = load(folder)
+    gpus = sorted({row["gpu_name"] for row in read(os.path.join(folder, "groups.csv"))})
+    page = Page(f"Collocation on {', '.join(gpus) or 'no GPU'}")
+    page.text(f"{len(groups)} groups of trainings were run. The whiskers are the least and the most of the repeats.")
+    failed = [group for group in groups if group.failed]
+    if failed:
+        page.text("Not every training ended well: " + ", ".join(f"{group.name} ({group.failed} of {group.n_tasks})" for group in failed) + ".")
+    write_summary(os.path.join(folder, "summary.csv"), groups)
+    draw_uniform(page, groups)
+    draw_mixed(page, groups)
+    draw_over_time(page, groups)
+    return page.write(report)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    print(draw(sys.argv[1], os.path.join(sys.argv[1], "report")))
