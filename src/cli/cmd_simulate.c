@@ -5,11 +5,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/output.h"
-#include "sim/oracle.h"
+#include "cli/simulating.h"
 #include "sim/simulate.h"
 
 enum {
@@ -33,11 +32,7 @@ enum {
     SIMULATE_OPTIONS
 };
 
-enum { KINDS_FILE_MAX = 1 << 20 };
-
 static const char *const sharings[] = {"streams", "mps", NULL};
-static const char *const policies[] = {"exclusive", "rr",  "magm", "lug", "mug",  "first-fit",
-                                       "best-fit",  "off", "obf",  "owf", "olug", NULL};
 
 static const struct option_spec options[SIMULATE_OPTIONS] = {
     [SIMULATE_TRACE] = {.name = "trace", .kind = OPTION_FILE, .argument = "FILE", .help = "which task arrives when"},
@@ -53,7 +48,7 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
                          .kind = OPTION_TEXT,
                          .argument = "NAME",
                          .help = "policy of the daemon, or one of the oracles; default: magm",
-                         .choices = policies},
+                         .choices = sim_policy_names},
     [SIMULATE_ESTIMATOR] = {.name = "estimator",
                             .kind = OPTION_TEXT,
                             .argument = "NAME",
@@ -136,38 +131,18 @@ static int number_of(const struct invocation *invocation, int option, double max
     return fault_set(fault, EINVAL, "--%s=%.60s: a number from 0 to %g is needed", options[option].name, text, max);
 }
 
-static int read_kinds(const char *path, struct fault *fault, struct gpu_kinds *kinds)
-{
-    char *data;
-    size_t size;
-    int r = gpu_kinds_init(kinds, fault);
-    if (r < 0 || !path)
-        return r;
-    r = file_read(path, KINDS_FILE_MAX, fault, &data, &size);
-    if (r < 0)
-        return r;
-    r = gpu_kinds_read(kinds, (struct span){data, size}, path, fault);
-    free(data);
-    return r;
-}
-
 static int set_policy(const struct invocation *invocation, struct setup *setup, struct fault *fault,
                       const char **ret_estimator)
 {
-    const char *name = text_of(invocation, SIMULATE_POLICY, "magm");
     struct sim_policy policy;
-    struct near_name near = {0};
+    int r = simulating_policy(text_of(invocation, SIMULATE_POLICY, "magm"), fault, &policy);
     *ret_estimator = text_of(invocation, SIMULATE_ESTIMATOR, "declared");
-    if (sim_policy_find(name, &policy)) {
-        setup->simulation.settings.policy = policy.policy;
-        if (policy.knows_memory)
-            *ret_estimator = "declared";
-        return 0;
-    }
-    for (int i = 0; policies[i]; i++)
-        near_name_try(&near, name, policies[i]);
-    return fault_set(fault, EINVAL, "--policy=%.60s: there is no such policy%s%s", name,
-                     near.best ? "; did you mean " : "", near.best ? near.best : "");
+    if (r < 0)
+        return r;
+    setup->simulation.settings.policy = policy.policy;
+    if (policy.knows_memory)
+        *ret_estimator = "declared";
+    return 0;
 }
 
 static int set_conditions(const struct invocation *invocation, struct core_settings *settings, struct fault *fault)
@@ -194,10 +169,7 @@ static int read_tasks(const struct invocation *invocation, struct setup *setup, 
     struct catalogue_settings settings = {.estimator = estimator};
     int r = number_of(invocation, SIMULATE_SMACT, 1, 0.5, fault, &settings.smact);
     if (r == 0)
-        r = catalogue_read(invocation->values[SIMULATE_TASKS].text, &settings, fault, &setup->catalogue);
-    if (r == 0 && setup->catalogue.n_smact_assumed)
-        complain("nothing says the SM activity of %d tasks of the catalogue: %g is assumed (--smact)",
-                 setup->catalogue.n_smact_assumed, settings.smact);
+        r = simulating_catalogue(invocation->values[SIMULATE_TASKS].text, &settings, fault, &setup->catalogue);
     return r;
 }
 
@@ -224,7 +196,7 @@ static int prepare(const struct invocation *invocation, struct setup *setup, str
     if (r == 0)
         r = set_conditions(invocation, &simulation->settings, fault);
     if (r == 0)
-        r = read_kinds(invocation->values[SIMULATE_KINDS].text, fault, &setup->kinds);
+        r = simulating_kinds(invocation->values[SIMULATE_KINDS].text, fault, &setup->kinds);
     if (r == 0)
         r = cluster_parse(&setup->kinds, text_of(invocation, SIMULATE_GPUS, "4xA100-40GB"), fault, &setup->cluster);
     return r < 0 ? r : read_tasks(invocation, setup, estimator, fault);

@@ -19,6 +19,7 @@
     X(bench)                                                                                                           \
     X(estimate)                                                                                                        \
     X(simulate)                                                                                                        \
+    X(sweep)                                                                                                           \
     X(trace)                                                                                                           \
     X(replay)                                                                                                          \
     X(info)                                                                                                            \

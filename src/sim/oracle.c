@@ -15,6 +15,9 @@ static const struct {
     {"olug", &policy_lug},
 };
 
+const char *const sim_policy_names[] = {"exclusive", "rr",  "magm", "lug", "mug",  "first-fit",
+                                        "best-fit",  "off", "obf",  "owf", "olug", NULL};
+
 bool sim_policy_find(const char *name, struct sim_policy *ret_policy)
 {
     *ret_policy = (struct sim_policy){policy_find(name), false};

@@ -6,6 +6,9 @@
 
 #include "core/policy.h"
 
+/* All names in the order help lists them, the daemon's first; ended by NULL. */
+extern const char *const sim_policy_names[];
+
 struct sim_policy {
     const struct policy *policy;
     bool knows_memory; /* an oracle: it is told what every task really takes */

@@ -396,10 +396,12 @@ static struct task_request request_for(const struct run *run, const struct sim_t
 
 static void leave_out(struct run *run, const struct fault *why)
 {
-    if (++run->result.left_out <= REMARKS_MAX)
+    if (++run->result.left_out > REMARKS_MAX + 1 || !run->simulation->remarks)
+        return;
+    if (run->result.left_out <= REMARKS_MAX)
         fprintf(run->simulation->remarks, "%s:%" PRId64 ": left out: %s: %s\n", run->simulation->trace,
                 run->arrivals.columns.number, run->next.task->name, why->text);
-    else if (run->result.left_out == REMARKS_MAX + 1)
+    else
         fprintf(run->simulation->remarks, "%s: more tasks are left out\n", run->simulation->trace);
 }
 
@@ -458,6 +460,10 @@ static void on_wake(void *context, struct sim *sim, const struct event *event)
     struct run_task *task;
     if (run->broken)
         return;
+    if (run->simulation->cancelled && *run->simulation->cancelled) {
+        breaks(run, -ECANCELED);
+        return;
+    }
     if (run->timeline.out)
         timeline_advance(&run->timeline, event->time_us);
     switch ((int)event->kind) {

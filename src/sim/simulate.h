@@ -12,6 +12,7 @@
 #ifndef COLLOC_SIM_SIMULATE_H
 #define COLLOC_SIM_SIMULATE_H
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "core/core.h"
@@ -29,7 +30,8 @@ struct simulation {
     bool every_second;
     FILE *trace_out;                /* a line per event (sim/trace.h), or NULL */
     FILE *timeline_out, *tasks_out; /* CSV (sim/records.h), or NULL */
-    FILE *remarks;                  /* what was left out, and why */
+    FILE *remarks;                  /* what was left out, and why; or NULL */
+    const atomic_bool *cancelled;   /* once true, the run ends with -ECANCELED; or NULL */
 };
 
 /* Means are over the tasks that ended. */

@@ -224,7 +224,8 @@ class BadInput(SimulateCase):
             (["--gpus=B100"], 'no GPU is called "B100"; there are: A100-40GB, A100-80GB, H100, H200'),
             (["--gpus=A100-40GB:9g.5gb"], 'A100-40GB has no MIG profile "9g.5gb"'),
             (["--gpus=A100-40GB:7g.40gb+1g.5gb"], "these MIG instances are more than one A100-40GB"),
-            (["--policy=magn"], "--policy=magn: there is no such policy; did you mean magm"),
+            (["--policy=magn"], "--policy=magn: there is no such policy; did you mean magm; there are exclusive, rr, magm, "
+                                "lug, mug, first-fit, best-fit, off, obf, owf, olug"),
             (["--smact-max=nan"], "--smact-max=nan: a number from 0 to 1 is needed"),
             (["--min-free-gib=-1"], "--min-free-gib=-1: a number from 0 to 1e+06 is needed"),
             (["--margin-gib=x"], "--margin-gib=x: a number from 0 to 1e+06 is needed"),

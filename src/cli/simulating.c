@@ -1,0 +1,52 @@
+#include "cli/simulating.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "cli/output.h"
+#include "taskfile/option.h"
+
+enum { KINDS_FILE_MAX = 1 << 20 };
+
+int simulating_kinds(const char *path, struct fault *fault, struct gpu_kinds *ret_kinds)
+{
+    char *data;
+    size_t size;
+    int r = gpu_kinds_init(ret_kinds, fault);
+    if (r < 0 || !path)
+        return r;
+    r = file_read(path, KINDS_FILE_MAX, fault, &data, &size);
+    if (r < 0)
+        return r;
+    r = gpu_kinds_read(ret_kinds, (struct span){data, size}, path, fault);
+    free(data);
+    return r;
+}
+
+int simulating_policy(const char *name, struct fault *fault, struct sim_policy *ret_policy)
+{
+    struct near_name near = {0};
+    char known[256] = "";
+    size_t n = 0;
+    if (sim_policy_find(name, ret_policy))
+        return 0;
+    for (int i = 0; sim_policy_names[i]; i++) {
+        near_name_try(&near, name, sim_policy_names[i]);
+        if (n < sizeof known)
+            n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", sim_policy_names[i]);
+    }
+    return fault_set(fault, EINVAL, "--policy=%.60s: there is no such policy%s%s; there are %s", name,
+                     near.best ? "; did you mean " : "", near.best ? near.best : "", known);
+}
+
+int simulating_catalogue(const char *path, const struct catalogue_settings *settings, struct fault *fault,
+                         struct catalogue *ret_catalogue)
+{
+    int r = catalogue_read(path, settings, fault, ret_catalogue);
+    if (r == 0 && ret_catalogue->n_smact_assumed)
+        complain("nothing says the SM activity of %d tasks of the catalogue: %g is assumed (--smact)",
+                 ret_catalogue->n_smact_assumed, settings->smact);
+    return r;
+}

@@ -1,0 +1,203 @@
+#include "cli/sweep_grid.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "cli/simulating.h"
+#include "sim/arrivals.h"
+
+enum { POINTS_MAX = 1000000 };
+
+const char sweep_key_columns[] = "trace,tasks,gpus,policy,estimator,sharing,smact_max,min_free_gib,margin_gib,seed,";
+
+void axes_fini(struct axes *axes)
+{
+    names_fini(&axes->policies);
+    names_fini(&axes->estimators);
+    names_fini(&axes->sharings);
+    values_fini(&axes->smact_max);
+    values_fini(&axes->min_free_gib);
+    values_fini(&axes->margin_gib);
+    values_fini(&axes->seeds);
+}
+
+/* ---- what the runs read ---- */
+
+static int read_catalogues(struct sweep_grid *grid, const struct axes *axes, const struct sweep_base *base,
+                           struct fault *fault)
+{
+    int r = 0;
+    grid->catalogues = calloc((size_t)axes->estimators.n + 1, sizeof *grid->catalogues);
+    if (!grid->catalogues)
+        return fault_set(fault, ENOMEM, "out of memory");
+    while (grid->n_catalogues <= axes->estimators.n && r == 0) {
+        int i = grid->n_catalogues++;
+        struct catalogue_settings settings = {
+            .estimator = i < axes->estimators.n ? axes->estimators.name[i] : "declared", .smact = base->smact};
+        r = (i ? catalogue_read : simulating_catalogue)(base->tasks, &settings, fault, &grid->catalogues[i]);
+    }
+    return r;
+}
+
+static int read_world(struct sweep_grid *grid, const struct axes *axes, const struct sweep_base *base,
+                      struct fault *fault)
+{
+    grid->kinds = calloc(1, sizeof *grid->kinds);
+    if (!grid->kinds)
+        return fault_set(fault, ENOMEM, "out of memory");
+    int r = simulating_kinds(base->kinds, fault, grid->kinds);
+    if (r == 0)
+        r = cluster_parse(grid->kinds, base->gpus, fault, &grid->cluster);
+    return r < 0 ? r : read_catalogues(grid, axes, base, fault);
+}
+
+/* A mistake in the trace would be one of every run. */
+static int check_trace(const struct sweep_grid *grid, const char *trace, struct fault *fault)
+{
+    struct arrivals arrivals;
+    struct arrival arrival;
+    int r = arrivals_open(&arrivals, trace, &grid->catalogues[0], fault);
+    for (int more = 1; r == 0 && more > 0;) {
+        more = arrivals_next(&arrivals, fault, &arrival);
+        r = more < 0 ? more : 0;
+    }
+    arrivals_close(&arrivals);
+    return r;
+}
+
+/* ---- points ---- */
+
+static void print_field(FILE *out, const char *text)
+{
+    bool quoted = strpbrk(text, ",\"\n");
+    if (quoted)
+        fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', out);
+        fputc(*text, out);
+    }
+    fputs(quoted ? "\"," : ",", out);
+}
+
+struct point {
+    struct sim_policy policy;
+    const char *policy_name, *estimator;
+    const struct catalogue *catalogue;
+    enum sharing sharing;
+    double smact_max, min_free_gib, margin_gib, seed;
+};
+
+static char *key_of(const struct sweep_base *base, const struct point *point)
+{
+    char *key = NULL;
+    size_t size;
+    FILE *out = open_memstream(&key, &size);
+    if (!out)
+        return NULL;
+    print_field(out, base->trace);
+    print_field(out, base->tasks ? base->tasks : "");
+    print_field(out, base->gpus);
+    print_field(out, point->policy_name);
+    print_field(out, point->estimator);
+    fprintf(out, "%s,%.12g,%.12g,%.12g,%.0f,", sharing_name(point->sharing), point->smact_max, point->min_free_gib,
+            point->margin_gib, point->seed);
+    return fclose(out) == 0 ? key : NULL;
+}
+
+static int add_point(struct sweep_grid *grid, const struct sweep_base *base, const struct point *point,
+                     struct fault *fault)
+{
+    struct core_settings settings = core_settings_default();
+    settings.policy = point->policy.policy;
+    settings.conditions.smact_max = point->smact_max;
+    settings.conditions.min_free_bytes = (int64_t)(point->min_free_gib * (double)GIB);
+    settings.conditions.margin_bytes = (int64_t)(point->margin_gib * (double)GIB);
+    grid->simulations[grid->n] = (struct simulation){.trace = base->trace,
+                                                     .catalogue = point->catalogue,
+                                                     .cluster = &grid->cluster,
+                                                     .laws = &grid->kinds->laws,
+                                                     .settings = settings,
+                                                     .sharing = point->sharing,
+                                                     .seed = (uint64_t)point->seed,
+                                                     .remarks = grid->n == 0 ? stderr : NULL};
+    grid->points[grid->n].key = key_of(base, point);
+    return grid->points[grid->n++].key ? 0 : fault_set(fault, ENOMEM, "out of memory");
+}
+
+/* The thresholds and seeds of one policy, estimator and way of sharing. */
+static int add_thresholds(struct sweep_grid *grid, const struct axes *axes, const struct sweep_base *base,
+                          struct point *point, struct fault *fault)
+{
+    int r = 0;
+    for (int a = 0; a < axes->smact_max.n; a++)
+        for (int b = 0; b < axes->min_free_gib.n; b++)
+            for (int c = 0; c < axes->margin_gib.n; c++)
+                for (int d = 0; d < axes->seeds.n && r == 0; d++) {
+                    point->smact_max = axes->smact_max.value[a];
+                    point->min_free_gib = axes->min_free_gib.value[b];
+                    point->margin_gib = axes->margin_gib.value[c];
+                    point->seed = axes->seeds.value[d];
+                    r = add_point(grid, base, point, fault);
+                }
+    return r;
+}
+
+static int add_policy(struct sweep_grid *grid, const struct axes *axes, const struct sweep_base *base,
+                      struct point *point, struct fault *fault)
+{
+    int r = simulating_policy(point->policy_name, fault, &point->policy);
+    int estimators = r == 0 && point->policy.knows_memory ? 1 : axes->estimators.n;
+    for (int i = 0; i < estimators; i++)
+        for (int k = 0; k < axes->sharings.n && r == 0; k++) {
+            int told = point->policy.knows_memory ? axes->estimators.n : i;
+            point->catalogue = &grid->catalogues[told];
+            point->estimator = told < axes->estimators.n ? axes->estimators.name[told] : "declared";
+            if (sharing_parse(axes->sharings.name[k], &point->sharing) < 0)
+                return fault_set(fault, EINVAL, "--sharing: \"%.60s\" is none of streams, mps", axes->sharings.name[k]);
+            r = add_thresholds(grid, axes, base, point, fault);
+        }
+    return r;
+}
+
+static double count(const struct axes *axes)
+{
+    return (double)axes->policies.n * axes->estimators.n * axes->sharings.n * axes->smact_max.n * axes->min_free_gib.n *
+           axes->margin_gib.n * axes->seeds.n;
+}
+
+int sweep_grid_build(struct sweep_grid *grid, const struct axes *axes, const struct sweep_base *base,
+                     struct fault *fault)
+{
+    *grid = (struct sweep_grid){0};
+    if (count(axes) > POINTS_MAX)
+        return fault_set(fault, E2BIG, "sweep: %.0f combinations are more than %d", count(axes), POINTS_MAX);
+    grid->simulations = calloc((size_t)count(axes), sizeof *grid->simulations);
+    grid->points = calloc((size_t)count(axes), sizeof *grid->points);
+    if (!grid->simulations || !grid->points)
+        return fault_set(fault, ENOMEM, "out of memory");
+    int r = read_world(grid, axes, base, fault);
+    if (r == 0)
+        r = check_trace(grid, base->trace, fault);
+    for (int i = 0; i < axes->policies.n && r == 0; i++) {
+        struct point point = {.policy_name = axes->policies.name[i]};
+        r = add_policy(grid, axes, base, &point, fault);
+    }
+    return r;
+}
+
+void sweep_grid_fini(struct sweep_grid *grid)
+{
+    for (int64_t i = 0; i < grid->n; i++)
+        free(grid->points[i].key);
+    free(grid->points);
+    free(grid->simulations);
+    for (int i = 0; i < grid->n_catalogues; i++)
+        catalogue_fini(&grid->catalogues[i]);
+    free(grid->catalogues);
+    cluster_fini(&grid->cluster);
+    free(grid->kinds);
+}

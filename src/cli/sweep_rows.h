@@ -1,0 +1,19 @@
+/* The rows of a sweep as CSV, and going on with a file that holds the first of them. */
+#ifndef COLLOC_CLI_SWEEP_ROWS_H
+#define COLLOC_CLI_SWEEP_ROWS_H
+
+#include "cli/sweep_grid.h"
+#include "sim/sweep.h"
+
+/*
+ * Opens the file (standard output when `path` is NULL) and writes the head. With `resume` a file that is there stays,
+ * but for a last line that is not whole: it must begin as this grid's does, and *ret_first is how many of the runs it
+ * holds. 0 or -errno with a fault.
+ */
+int sweep_rows_open(const char *path, bool resume, const struct sweep_grid *grid, struct fault *fault, FILE **ret_out,
+                    int64_t *ret_first);
+
+/* One row, out at once. */
+void sweep_rows_write(FILE *out, const char *key, const struct sweep_outcome *outcome);
+
+#endif

@@ -1,0 +1,44 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "policy/policy.h"
+#include "sim/oracle.h"
+
+static bool is_listed(const char *name)
+{
+    for (int i = 0; sim_policy_names[i]; i++)
+        if (strcmp(sim_policy_names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static void test_the_list_and_the_policies_agree(void **state)
+{
+    struct sim_policy policy;
+    for (int i = 0; sim_policy_names[i]; i++)
+        assert_true(sim_policy_find(sim_policy_names[i], &policy));
+    for (int i = 0; policy_all()[i]; i++)
+        assert_true(is_listed(policy_all()[i]->name));
+}
+
+static void test_oracles_know_and_others_do_not(void **state)
+{
+    struct sim_policy policy;
+    assert_true(sim_policy_find("OWF", &policy) && policy.knows_memory && policy.policy == &policy_magm);
+    assert_true(sim_policy_find("magm", &policy) && !policy.knows_memory);
+    assert_false(sim_policy_find("owl", &policy));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_list_and_the_policies_agree),
+        cmocka_unit_test(test_oracles_know_and_others_do_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
