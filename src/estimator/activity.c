@@ -63,7 +63,8 @@ static void add_optimizer(struct load *load, const struct tape *tape, const stru
     load->launches += OPTIMIZER_LAUNCHES;
 }
 
-struct activity activity_of(const struct tape *tape, const struct optimizer *optimizer, const struct gpu_traits *gpu)
+struct activity activity_estimate(const struct tape *tape, const struct optimizer *optimizer,
+                                  const struct gpu_traits *gpu)
 {
     struct load load = {0};
     for (size_t i = 0; i < tape->n_ops; i++)

@@ -16,6 +16,7 @@ struct activity {
     double smact, dram; /* 0..1, over a step */
 };
 
-struct activity activity_of(const struct tape *tape, const struct optimizer *optimizer, const struct gpu_traits *gpu);
+struct activity activity_estimate(const struct tape *tape, const struct optimizer *optimizer,
+                                  const struct gpu_traits *gpu);
 
 #endif
