@@ -20,7 +20,9 @@ struct demand {
 
 /* The constants of the laws: data/sharing/laws.txt says what each means. */
 struct sharing_laws {
-    double switch_cost, bandwidth_cost;
+    double switch_cost, cold_cost;   /* streams */
+    double launch_cost, grip;        /* MPS */
+    double cache_cost, traffic_cost; /* of kernels that run at the same time */
 };
 
 /* As they were fitted to measurements. */
@@ -33,6 +35,9 @@ struct sharer {
     struct demand demand; /* complete: see demand_complete */
     bool mps;             /* a client of MPS; otherwise a process that takes turns with the others */
     double speed;         /* 1 is as alone on a whole GPU without MPS; a task then takes 1 / speed times as long */
+    struct turn {
+        double work, rest, floor, grip, stay;
+    } turn; /* scratch of sharing_solve */
 };
 
 /*

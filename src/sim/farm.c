@@ -92,7 +92,7 @@ static void rate(struct farm *farm, int i, int64_t now_us)
     place->stale = false;
     for (int k = 0; k < place->n_seats; k++) {
         const struct job *job = place->seats[k].job;
-        farm->sharers[k] = (struct sharer){job->demand, job->mps, job->speed};
+        farm->sharers[k] = (struct sharer){.demand = job->demand, .mps = job->mps, .speed = job->speed};
     }
     struct demand now =
         sharing_activity(&farm->laws->sharing, shape->sms, shape->bandwidth, farm->sharers, place->n_seats);

@@ -9,7 +9,9 @@
 
 /*
  * Memory. The driver hands out multiples of 2 MiB from a linear space, first fit: free memory in pieces can be too
- * little, and who asks when no hole is large enough crashes, whoever else is there (thesis, section 6.2.3).
+ * little, and who asks when no hole is large enough crashes, whoever else is there (thesis, section 6.2.3). CUDA maps
+ * pages of 2 MiB from anywhere, so that a real GPU may be kinder. A catalogue's memory is what the driver shows of a
+ * process: what the framework rounds up (PyTorch's segments of 2 and 20 MiB) is in it.
  *
  * A caching allocator asks for ever larger segments until the first step of training is through; here, for these parts
  * of what the context leaves. Assumed; the largest being a quarter, a hole smaller than that is of no use to it.
