@@ -49,6 +49,13 @@ static int set_fraction(void *field, size_t size, const char *value)
     return parse_double(value, 0, 1, field);
 }
 
+static int set_quantile(void *field, size_t size, const char *value)
+{
+    int r = parse_double(value, 0, 1, field);
+    double q = r == 0 ? *(double *)field : 0.99;
+    return q == 0.5 || q == 0.9 || q == 0.99 ? r : -EINVAL;
+}
+
 static int set_count(void *field, size_t size, const char *value)
 {
     int64_t count;
@@ -111,6 +118,8 @@ static const struct option {
     {"sharing", FIELD(sharing), set_sharing, "HOW", "streams", "streams or mps, for tasks that name none"},
     {"estimator", FIELD(estimator), set_text, "NAME", ESTIMATOR_USUAL,
      "for tasks that name none and declare no memory"},
+    {"reserve-quantile", FIELD(reserve_quantile), set_quantile, "Q", "0.99",
+     "0.5, 0.9 or 0.99: a task is given what suffices for so many of its like, where the estimator knows its error"},
     {"smact-max", FIELD(core.conditions.smact_max), set_fraction, "FRACTION", "0.80",
      "a GPU more active than that takes no further task"},
     {"min-free", FIELD(core.conditions.min_free_bytes), set_size, "SIZE", "5GiB",
@@ -168,6 +177,7 @@ void config_defaults(struct config *config)
         .tasks_per_user = 20000,
         .record_inputs_max = GIB,
         .log_level = LOG_LEVEL_INFO,
+        .reserve_quantile = 0.99,
     };
     config->core.policy = &policy_magm;
     set_text(config->estimator, sizeof config->estimator, ESTIMATOR_USUAL);

@@ -15,6 +15,7 @@
  *     metrics.c   the same for Prometheus
  *     mps_care.c  one MPS control daemon per user
  *     history.c   forgetting old tasks
+ *     past.c      what ended tasks took, for the estimators
  *     inputs.c    what the core is fed, to a file
  */
 #ifndef COLLOC_DAEMON_DAEMON_H
@@ -26,6 +27,7 @@
 #include "api/server.h"
 #include "core/core.h"
 #include "daemon/config.h"
+#include "daemon/past.h"
 #include "exec/attempt.h"
 #include "gpu/share.h"
 #include "store/store.h"
@@ -45,9 +47,11 @@ struct job {
     char *user;
     char *estimator; /* "" when nothing was estimated */
     struct reading estimate_bytes;
+    json_t *subject;                               /* what the next run of this network is known by, or NULL */
     char *evidence;                                /* of the last failure, or NULL */
     enum failure_class failure;                    /* the last */
     struct reading mem_used_bytes, mem_peak_bytes; /* on all its GPUs together */
+    int peak_gpu;                                  /* of the view, where the peak was seen; meaningless without one */
     struct usage usage;
     struct attempt_watch watch; /* while it runs; pidfd -1 otherwise */
     uv_poll_t *poll;
@@ -98,6 +102,7 @@ struct daemon {
     uv_loop_t loop;
     struct core *core;
     struct store *store;
+    struct past past;
     struct api_server *server;
 
     struct gpu_set *gpus; /* NULL: none to be had, `gpus_why` says why */

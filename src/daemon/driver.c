@@ -137,6 +137,7 @@ static void retire(struct daemon *daemon, const struct entry *entry)
 {
     uint64_t id = entry->event.task;
     waiters_tell(daemon, id, entry->record);
+    past_take(&daemon->past, entry->record);
     job_remove(daemon, job_find(daemon, id));
     core_forget(daemon->core, id);
     inputs_note_forgotten(daemon, id);

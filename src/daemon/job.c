@@ -26,6 +26,7 @@ static void job_free(struct job *job)
     free(job->user);
     free(job->estimator);
     free(job->evidence);
+    json_decref(job->subject);
     free(job);
 }
 
@@ -96,6 +97,7 @@ struct job *job_add(struct daemon *daemon, uint64_t id, uid_t uid, const json_t 
     job->name = text_of(detail, "name");
     job->user = text_of(detail, "user");
     job->estimator = text_of(detail, "estimator");
+    job->subject = json_incref(json_object_get(detail, "subject"));
     const json_t *estimate = json_object_get(detail, "estimate_bytes");
     if (json_is_integer(estimate))
         job->estimate_bytes = reading_of((double)json_integer_value(estimate));

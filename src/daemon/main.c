@@ -203,7 +203,7 @@ static int open_log(struct daemon *daemon, struct fault *fault)
         return fault_set(fault, ENOMEM, "out of memory");
     if (r == 0)
         forget_done(daemon);
-    return r;
+    return r < 0 ? r : past_load(&daemon->past, daemon->store, fault);
 }
 
 /* ---- life ---- */
@@ -312,6 +312,7 @@ static void fini(struct daemon *daemon)
     inputs_close(daemon);
     core_destroy(daemon->core);
     store_close(daemon->store);
+    past_fini(&daemon->past);
     uv_run(&daemon->loop, UV_RUN_DEFAULT);
     uv_loop_close(&daemon->loop);
 }

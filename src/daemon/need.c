@@ -65,35 +65,63 @@ static int parse_summary(const json_t *body, struct submission *submission, stru
     return 0;
 }
 
+/* The kind that all GPUs here are of; NULL when they differ: then what is known of one kind says nothing. */
+static const char *gpu_kind(const struct daemon *daemon)
+{
+    const struct gpu_set *gpus = daemon->gpus;
+    for (size_t i = 1; gpus && i < gpus->count; i++)
+        if (strcmp(gpus->gpu[i].name, gpus->gpu[0].name) != 0)
+            return NULL;
+    return gpus && gpus->count ? gpus->gpu[0].name : NULL;
+}
+
+/* What is set aside: the quantile that the configuration asks for, where the estimator knows its own error. */
+static struct reading reserved(const struct daemon *daemon, const struct estimate *estimate)
+{
+    struct reading quantile = estimate_quantile(estimate, daemon->config.reserve_quantile);
+    return quantile.valid ? quantile : estimate->bytes;
+}
+
+static int set_need(const char *estimator, struct reading bytes, struct submission *submission, struct fault *fault)
+{
+    struct need *need = &submission->event.submit.request.need;
+    if (!(bytes.value >= 0 && bytes.value <= BYTES_MAX))
+        return fault_set(fault, ERANGE, "%s estimates %.3g bytes: the batch or the summary cannot be right", estimator,
+                         bytes.value);
+    need->kind = strcmp(estimator, "declared") == 0 ? NEED_DECLARED : NEED_ESTIMATED;
+    need->bytes = (int64_t)bytes.value;
+    json_object_set_new(submission->detail, "estimator", json_string(estimator));
+    json_object_set_new(submission->detail, "estimate_bytes", json_integer(need->bytes));
+    return 0;
+}
+
 static int estimate(const struct daemon *daemon, const json_t *body, struct submission *submission,
                     const struct network *network, struct fault *fault)
 {
-    struct estimate_request request = {.model = network->model, .export = network->export};
+    struct estimate_request request = {.model = network->model,
+                                       .export = network->export,
+                                       .gpu_kind = gpu_kind(daemon),
+                                       .history = daemon->past.runs,
+                                       .n_history = daemon->past.n};
     struct estimate estimate = {0};
-    struct need *need = &submission->event.submit.request.need;
     const char *named = NULL;
     int r = read_estimate_request(body, &request, fault);
     if (r == 0)
         r = field_text(body, "estimator", 64, fault, &named);
     if (r < 0)
         return r;
+    json_t *subject = past_subject(&request);
+    if (subject)
+        json_object_set_new(submission->detail, "subject", subject);
     const char *name = estimator_choose(named, &request, daemon->config.estimator);
     r = estimate_run(name, &request, fault, &estimate);
     if (r < 0)
         return r;
     if (*estimate.note && strcmp(name, "none") != 0)
         warn(submission, estimate.note);
-    if (!estimate.bytes.valid)
-        return 0;
-    if (!(estimate.bytes.value >= 0 && estimate.bytes.value <= BYTES_MAX))
-        return fault_set(fault, ERANGE, "%s estimates %.3g bytes: the batch or the summary cannot be right", name,
-                         estimate.bytes.value);
-    bool declared = strcmp(name, "declared") == 0;
-    need->kind = declared ? NEED_DECLARED : NEED_ESTIMATED;
-    need->bytes = (int64_t)estimate.bytes.value;
-    json_object_set_new(submission->detail, "estimator", json_string(name));
-    json_object_set_new(submission->detail, "estimate_bytes", json_integer(need->bytes));
-    return 0;
+    struct reading *smact = &submission->event.submit.request.expect.smact;
+    *smact = smact->valid ? *smact : estimate.smact;
+    return r == 0 ? set_need(name, reserved(daemon, &estimate), submission, fault) : 0;
 }
 
 int submission_estimate_need(const struct daemon *daemon, const json_t *body, struct submission *submission,

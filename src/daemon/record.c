@@ -116,11 +116,14 @@ static void add_request(struct daemon *daemon, json_t *object, const struct task
     json_object_set_new(object, "smact_expected", reading(request->expect.smact, 1));
     json_object_set_new(object, "need_mib", known ? number((double)request->need.bytes / (double)MIB) : json_null());
     json_object_set_new(object, "estimator", job && *job->estimator ? json_string(job->estimator) : json_null());
+    json_object_set_new(object, "subject", job && job->subject ? json_incref(job->subject) : json_null());
     json_object_set_new(object, "estimate_mib", job ? reading(job->estimate_bytes, (double)MIB) : json_null());
 }
 
-static void add_outcome(json_t *object, const struct task *task, const struct job *job)
+static void add_outcome(struct daemon *daemon, json_t *object, const struct task *task, const struct job *job)
 {
+    bool seen = job && job->mem_peak_bytes.valid;
+    const char *kind = seen ? core_view(daemon->core)->gpus[job->peak_gpu].id.name : NULL;
     bool exited = task->attempts > 0 && !task_state_holds_gpus(task->state);
     bool failed = job && job->failure != FAILURE_NONE;
     json_object_set_new(object, "attempts", json_integer(task->attempts));
@@ -131,6 +134,7 @@ static void add_outcome(json_t *object, const struct task *task, const struct jo
     json_object_set_new(object, "failure", failed ? json_string(failure_name(job->failure)) : json_null());
     json_object_set_new(object, "evidence", job && job->evidence ? json_string(job->evidence) : json_null());
     json_object_set_new(object, "mem_used_mib", job ? reading(job->mem_used_bytes, (double)MIB) : json_null());
+    json_object_set_new(object, "gpu_kind", kind ? json_string(kind) : json_null());
     json_object_set_new(object, "mem_peak_mib", job ? reading(job->mem_peak_bytes, (double)MIB) : json_null());
     json_object_set_new(object, "smact_mean", job ? reading(usage_smact(&job->usage), 1) : json_null());
     json_object_set_new(object, "energy_j", job ? reading(job->usage.energy_j, 1) : json_null());
@@ -153,7 +157,7 @@ json_t *record_task(struct daemon *daemon, const struct task *task)
     add_times(daemon, object, task);
     add_gpus(daemon, object, task);
     add_request(daemon, object, task, job);
-    add_outcome(object, task, job);
+    add_outcome(daemon, object, task, job);
     json_object_set_new(object, "position", position ? json_integer(position) : json_null());
     return object;
 }

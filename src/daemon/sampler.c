@@ -143,8 +143,10 @@ static void update_task_memory(struct daemon *daemon)
                 continue;
             double sum = reading_or(job->mem_used_bytes, 0) + resident->mem_used_bytes.value;
             job->mem_used_bytes = reading_of(sum);
-            if (sum > reading_or(job->mem_peak_bytes, 0))
+            if (sum > reading_or(job->mem_peak_bytes, 0)) {
                 job->mem_peak_bytes = reading_of(sum);
+                job->peak_gpu = i;
+            }
         }
 }
 

@@ -49,6 +49,11 @@ const char *evidence_name(enum evidence evidence)
     return names[evidence];
 }
 
+struct reading estimate_quantile(const struct estimate *estimate, double q)
+{
+    return q == 0.5 ? estimate->p50_bytes : q == 0.9 ? estimate->p90_bytes : estimate->p99_bytes;
+}
+
 int estimate_note(struct estimate *estimate, int r, const char *format, ...)
 {
     size_t n = strlen(estimate->note), room = sizeof estimate->note - n;

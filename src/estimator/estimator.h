@@ -88,6 +88,9 @@ const char *estimator_choose(const char *named, const struct estimate_request *r
 /* Batch of the request or else of the summary; not known when neither says. */
 struct count estimate_batch(const struct estimate_request *request);
 
+/* The calibrated quantile (0.5, 0.9 or 0.99) of an estimate; not valid when it has none. */
+struct reading estimate_quantile(const struct estimate *estimate, double q);
+
 /*
  * Checks the request and asks the estimator of this name. 0 (ret_estimate->bytes is valid), ESTIMATE_UNKNOWN, or with a
  * fault: -ENOENT (no such estimator; the fault lists them), -EINVAL (a batch of 0, negative or absurd; a negative

@@ -12,6 +12,11 @@ static int sharpen(const struct estimate_request *request, struct fault *fault, 
     if (request->n_history == 0)
         return 0;
     int r = estimator_history.run(request, fault, &past);
+    double at_least = history_at_least(request);
+    if (r > 0 && at_least > estimate->bytes.value) {
+        estimate->bytes = reading_of(at_least);
+        return estimate_note(estimate, 0, "raised to what a run had when it ran out of memory");
+    }
     if (r != 0)
         return r < 0 ? r : 0;
     estimate->bytes = past.bytes;

@@ -76,6 +76,13 @@ static void gather(const struct estimate_request *request, struct points *ret_po
     }
 }
 
+double history_at_least(const struct estimate_request *request)
+{
+    struct points points;
+    gather(request, &points);
+    return points.at_least;
+}
+
 static bool falls(const struct points *points)
 {
     for (int i = 1; i < points->n; i++)

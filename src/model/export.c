@@ -202,6 +202,7 @@ static void read_shape(const json_t *row, struct layer *layer)
 static int read_layer(const json_t *row, size_t i, struct model *model, size_t *used, struct fault *fault)
 {
     struct layer *layer = &model->layers[i];
+    const json_t *calls = json_object_get(row, "calls");
     int64_t depth;
     if (!json_is_object(row) || !json_is_string(json_object_get(row, "type")) ||
         !whole_number(json_object_get(row, "depth"), MODEL_DEPTH_MAX - 1, &depth) ||
@@ -213,8 +214,8 @@ static int read_layer(const json_t *row, size_t i, struct model *model, size_t *
     layer->kind = layer_kind_of(layer->type);
     layer->depth = (int)depth;
     layer->line = (int)i + 1;
-    layer->leaf = json_is_true(json_object_get(row, "leaf")) &&
-                  json_integer_value(json_object_get(row, "calls")) != 0 && layer->kind != LAYER_CONTAINER;
+    bool runs = !calls || json_integer_value(calls) > 0;
+    layer->leaf = runs && json_is_true(json_object_get(row, "leaf")) && layer->kind != LAYER_CONTAINER;
     layer->in_place = json_is_true(json_object_get(row, "in_place")) ? TOLD_YES : TOLD_NO;
     read_shape(row, layer);
     return 0;

@@ -131,6 +131,14 @@ static void test_graph_is_sharpened(void **state)
     assert_true(e.smact.valid && e.floor_bytes.valid);
 }
 
+static void test_graph_knows_what_was_not_enough(void **state)
+{
+    struct past_run run = run_of(32, 30000);
+    run.lower_bound = true;
+    assert_true(mib(ask("graph", &run, 1, 32, 0)) == 30000);
+    assert_true(mib(ask("graph", &run, 1, 16, 0)) < 30000);
+}
+
 static void test_csv(void **state)
 {
     static const char header[] = "fingerprint,batch,seq,optimizer,precision,gpu,peak_mib,outcome\n";
@@ -167,6 +175,7 @@ int main(void)
         cmocka_unit_test(test_falling_peaks_say_nothing),
         cmocka_unit_test(test_other_tasks_say_nothing),
         cmocka_unit_test(test_graph_is_sharpened),
+        cmocka_unit_test(test_graph_knows_what_was_not_enough),
         cmocka_unit_test(test_csv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

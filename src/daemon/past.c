@@ -1,0 +1,101 @@
+#include "daemon/past.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+
+json_t *past_subject(const struct estimate_request *request)
+{
+    struct count batch = estimate_batch(request);
+    char fingerprint[17];
+    if (!request->model || !batch.known)
+        return NULL;
+    snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, model_fingerprint(request->model));
+    return json_pack("{s:s, s:I, s:I, s:s, s:s}", "fingerprint", fingerprint, "batch", (json_int_t)batch.value, "seq",
+                     (json_int_t)request->sequence_length, "optimizer", request->optimizer ? request->optimizer : "",
+                     "precision", request->precision ? request->precision : "");
+}
+
+static void copy_text(const json_t *object, const char *key, char *buffer, size_t size)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    snprintf(buffer, size, "%s", text ? text : "");
+}
+
+/* Completed: a peak. Out of GPU memory: a bound. Everything else may have ended before its peak. */
+static bool read_outcome(const json_t *record, struct past_run *run)
+{
+    const char *state = json_string_value(json_object_get(record, "state"));
+    const json_t *peak = json_object_get(record, "mem_peak_mib");
+    json_int_t gpus = json_integer_value(json_object_get(record, "gpus_requested"));
+    if (!state || !json_is_number(peak) || gpus < 1)
+        return false;
+    run->lower_bound = strcmp(state, "OUT_OF_MEMORY") == 0;
+    run->peak_bytes = (int64_t)(json_number_value(peak) * (double)MIB / (double)gpus);
+    return run->peak_bytes > 0 && (run->lower_bound || strcmp(state, "COMPLETED") == 0);
+}
+
+static bool read_run(const json_t *record, struct past_run *run)
+{
+    const json_t *subject = json_object_get(record, "subject");
+    const char *fingerprint = json_string_value(json_object_get(subject, "fingerprint"));
+    *run = (struct past_run){.batch = json_integer_value(json_object_get(subject, "batch")),
+                             .sequence_length = json_integer_value(json_object_get(subject, "seq"))};
+    if (!fingerprint || run->batch < 1)
+        return false;
+    run->fingerprint = strtoull(fingerprint, NULL, 16);
+    copy_text(subject, "optimizer", run->optimizer, sizeof run->optimizer);
+    copy_text(subject, "precision", run->precision, sizeof run->precision);
+    copy_text(record, "gpu_kind", run->gpu_kind, sizeof run->gpu_kind);
+    return read_outcome(record, run);
+}
+
+/* A place for one more run; NULL when memory is out: it is not worth more than that. */
+static struct past_run *place(struct past *past)
+{
+    if (past->n == past->room && past->room < PAST_RUNS_MAX) {
+        size_t room = past->room ? 2 * past->room : 64;
+        room = room < PAST_RUNS_MAX ? room : PAST_RUNS_MAX;
+        struct past_run *runs = reallocarray(past->runs, room, sizeof *runs);
+        if (!runs)
+            return NULL;
+        past->runs = runs;
+        past->room = room;
+    }
+    if (past->n < past->room)
+        return &past->runs[past->n++];
+    struct past_run *oldest = &past->runs[past->next];
+    past->next = (past->next + 1) % past->room;
+    return oldest;
+}
+
+void past_take(struct past *past, const json_t *record)
+{
+    struct past_run run;
+    if (!read_run(record, &run))
+        return;
+    struct past_run *at = place(past);
+    if (at)
+        *at = run;
+}
+
+static int on_ended(void *context, uint64_t task, const json_t *record)
+{
+    past_take(context, record);
+    return 0;
+}
+
+int past_load(struct past *past, struct store *store, struct fault *fault)
+{
+    struct store_ended_filter filter = {.limit = PAST_RUNS_MAX};
+    return store_list_ended(store, &filter, on_ended, past, fault);
+}
+
+void past_fini(struct past *past)
+{
+    free(past->runs);
+    *past = (struct past){0};
+}

@@ -1,0 +1,37 @@
+"""What a task took teaches the daemon what the next one of the same network will take."""
+
+import unittest
+
+from house import House
+
+SUMMARY = "Conv2d-1 [-1, 64, 112, 112] 9408\nBatchNorm2d-2 [-1, 64, 112, 112] 128\nLinear-3 [-1, 10] 8028170\n"
+
+
+class History(House):
+    gpus = "1xA100-40GB"
+
+    def train_network(self, batch, mib):
+        return self.train(mib, 100, summary={"name": "net.txt", "text": SUMMARY}, batch=batch, optimizer="adam")
+
+    def test_the_next_run_is_known(self):
+        first = self.train_network(32, 4000)
+        ended = self.wait(first, "COMPLETED")
+        self.assertEqual(ended["subject"]["batch"], 32)
+        self.assertIn("A100", ended["gpu_kind"])
+        known = self.task(self.train_network(32, 4000))["estimate_mib"]
+        self.assertGreaterEqual(known, ended["mem_peak_mib"])
+        self.assertLess(known, 1.2 * ended["mem_peak_mib"])
+        self.assertNotAlmostEqual(known, self.task(first)["estimate_mib"], delta=10)
+        self.restart()
+        self.assertEqual(self.task(self.train_network(32, 4000))["estimate_mib"], known)
+
+    def test_a_crash_is_no_measure(self):
+        crashed = self.train_network(32, 60000)
+        had = self.wait(crashed, "OUT_OF_MEMORY")["mem_peak_mib"]
+        self.assertGreater(had, self.task(crashed)["estimate_mib"])
+        self.assertGreaterEqual(self.task(self.train_network(32, 4000))["estimate_mib"], had)
+        self.assertLess(self.task(self.train_network(16, 4000))["estimate_mib"], had)
+
+
+if __name__ == "__main__":
+    unittest.main()
