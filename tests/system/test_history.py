@@ -10,8 +10,8 @@ SUMMARY = "Conv2d-1 [-1, 64, 112, 112] 9408\nBatchNorm2d-2 [-1, 64, 112, 112] 12
 class History(House):
     gpus = "1xA100-40GB"
 
-    def train_network(self, batch, mib):
-        return self.train(mib, 100, summary={"name": "net.txt", "text": SUMMARY}, batch=batch, optimizer="adam")
+    def train_network(self, batch, mib, options=""):
+        return self.train(mib, 100, options, summary={"name": "net.txt", "text": SUMMARY}, batch=batch, optimizer="adam")
 
     def test_the_next_run_is_known(self):
         first = self.train_network(32, 4000)
@@ -26,7 +26,7 @@ class History(House):
         self.assertEqual(self.task(self.train_network(32, 4000))["estimate_mib"], known)
 
     def test_a_crash_is_no_measure(self):
-        crashed = self.train_network(32, 60000)
+        crashed = self.train_network(32, 60000, "--ramp-seconds=90")
         had = self.wait(crashed, "OUT_OF_MEMORY")["mem_peak_mib"]
         self.assertGreater(had, self.task(crashed)["estimate_mib"])
         self.assertGreaterEqual(self.task(self.train_network(32, 4000))["estimate_mib"], had)
