@@ -1,6 +1,6 @@
 /*
  * A trace of arrivals through the scheduler itself, over pretend GPUs. The core and the policies are those of the
- * daemon; the laws of the GPUs are those of gpu_model.c.
+ * daemon; the laws of the GPUs are those of src/sharing and gpu_model.c.
  *
  * Samples: the daemon looks at every GPU once a second. So does the simulator, at the same whole seconds, but only when
  * the look can tell something new: after memory was taken or somebody came or went; three times after a change of who
