@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "policy/policy.h"
 #include "sim/arrivals.h"
 #include "sim/bound.h"
 #include "sim/driver.h"
@@ -391,7 +392,10 @@ static struct run_task *new_task(struct run *run, const struct sim_task *of)
 
 static struct task_request request_for(const struct run *run, const struct sim_task *task)
 {
-    return (struct task_request){.gpus = task->gpus, .sharing = run->simulation->sharing, .need = task->need};
+    const struct simulation *simulation = run->simulation;
+    bool shares = simulation->settings.policy != &policy_exclusive;
+    return (struct task_request){
+        .gpus = task->gpus, .sharing = shares ? simulation->sharing : SHARING_STREAMS, .need = task->need};
 }
 
 static void leave_out(struct run *run, const struct fault *why)

@@ -25,7 +25,7 @@ struct simulation {
     const struct cluster *cluster;
     const struct gpu_laws *laws;
     struct core_settings settings;
-    enum sharing sharing;
+    enum sharing sharing; /* under the policy "exclusive", tasks are plain processes whatever this says */
     uint64_t seed; /* 0: every task takes what the catalogue says; otherwise times are spread (gpu_laws.spread) */
     bool every_second;
     FILE *trace_out;                /* a line per event (sim/trace.h), or NULL */

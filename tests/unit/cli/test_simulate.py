@@ -63,6 +63,12 @@ class Results(SimulateCase):
         result = self.simulate((0, "small"), (0, "small"), policy="exclusive")
         self.assertEqual([result[key] for key in KEYS[:6]], [200, 50, 100, 150, 0, 2])
 
+    def test_exclusive_needs_no_mps(self):
+        self.tasks = self.write("tasks.csv", TASKS.replace("0.3,1,", "0.3,0.5,"))
+        self.assertEqual(self.simulate((0, "small"), policy="exclusive", sharing="mps")["total_s"], 100)
+        under_mps = 100 * (1 + laws()["launch_cost"] * 0.5)
+        self.assertAlmostEqual(self.simulate((0, "small"), policy="magm", sharing="mps")["total_s"], under_mps, delta=0.01)
+
     def test_sharing(self):
         arrivals = (0, "small"), (40, "small")  # the second finds the hold-off of the first over
         self.assertAlmostEqual(self.simulate(*arrivals)["total_s"], 40 + 60 * slowdown_beside(0.3, 0.3) + 40, delta=0.01)
