@@ -2,17 +2,24 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "cli/output.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "cli/task_view.h"
 
-enum { GPUS_CSV };
+enum { GPUS_CSV, GPUS_SINCE };
 
 static const struct option_spec options[] = {
     [GPUS_CSV] = {.name = "csv",
                   .kind = OPTION_FLAG,
                   .help = "print comma-separated values: a line of names, then one line for each GPU"},
+    [GPUS_SINCE] = {.name = "since",
+                    .kind = OPTION_DURATION,
+                    .argument = "TIME",
+                    .min = SECOND_US,
+                    .max = 3650 * 86400 * SECOND_US,
+                    .help = "the recorded past of so long, as comma-separated values (with --json: as JSON)"},
 };
 
 static const struct table_column columns[] = {
@@ -166,6 +173,49 @@ static void print_csv(const json_t *reply)
     }
 }
 
+/* A line for each GPU and step. What is not known is empty. */
+static void print_past_csv(const json_t *reply)
+{
+    size_t g, r, c;
+    json_t *gpu, *row, *value;
+    printf("index,uuid,step_s");
+    json_array_foreach(json_object_get(reply, "columns"), c, value)
+    {
+        printf(",%s", json_string_value(value));
+    }
+    putchar('\n');
+    json_array_foreach(json_object_get(reply, "gpus"), g, gpu)
+    {
+        json_array_foreach(json_object_get(gpu, "rows"), r, row)
+        {
+            printf("%s,%s,%g", member_text(gpu, "index", ""), member_text(gpu, "uuid", ""),
+                   member_number(gpu, "step_s", 0));
+            json_array_foreach(row, c, value)
+            {
+                putchar(',');
+                print_csv_cell(value);
+            }
+            putchar('\n');
+        }
+    }
+}
+
+static int print_past(const struct invocation *invocation)
+{
+    char path[64];
+    json_t *reply;
+    snprintf(path, sizeof path, "/v1/samples?since_s=%.3f", (double)invocation->values[GPUS_SINCE].number / 1e6);
+    int code = session_get(invocation, path, &reply);
+    if (code != EXIT_OK)
+        return code;
+    if (invocation->common[COMMON_JSON].number)
+        print_json(reply);
+    else
+        print_past_csv(reply);
+    json_decref(reply);
+    return EXIT_OK;
+}
+
 static void print_table(const json_t *reply)
 {
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
@@ -186,6 +236,8 @@ static int run(const struct invocation *invocation)
         complain("--csv and --json: one of the two");
         return EXIT_USAGE;
     }
+    if (invocation->values[GPUS_SINCE].set)
+        return print_past(invocation);
     int code = session_get(invocation, "/v1/gpus", &reply);
     if (code != EXIT_OK)
         return code;

@@ -10,12 +10,15 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "estimator/estimator.h"
 #include "policy/policy.h"
 
-#define DEFAULT_FILE "/etc/colloc/collocd.yaml"
+#define SAMPLES_USUAL "1s:1h,10s:1d,5m:30d"
+#define DEFAULT_FILE  "/etc/colloc/collocd.yaml"
 enum { FILE_MAX_BYTES = 1 << 20 };
+enum { SAMPLES_MOST = 1000000 }; /* of one ring */
 
 static int set_text(void *field, size_t size, const char *value)
 {
@@ -84,6 +87,29 @@ static int set_statistic(void *field, size_t size, const char *value)
     return window_statistic_parse(value, field);
 }
 
+/* "1s:1h,10s:1d", or "none". */
+static int set_samples(void *field, size_t size, const char *value)
+{
+    struct samples_kept kept = {.n = 0};
+    char text[64];
+    for (const char *at = strcmp(value, "none") == 0 ? "" : value; *at;) {
+        struct series_ring *ring = &kept.rings[kept.n];
+        size_t n = strcspn(at, ",");
+        char *colon;
+        if (kept.n++ == SERIES_RINGS_MAX || !span_copy((struct span){at, n}, text, sizeof text) ||
+            !(colon = strchr(text, ':')))
+            return -EINVAL;
+        *colon = '\0';
+        if (set_period(&ring->step_us, 0, text) < 0 || parse_duration(colon + 1, &ring->keep_us) < 0 ||
+            ring->keep_us < ring->step_us || ring->keep_us / ring->step_us > SAMPLES_MOST)
+            return -EINVAL;
+        ring->keep_us -= ring->keep_us % ring->step_us;
+        at += n + (at[n] == ',');
+    }
+    *(struct samples_kept *)field = kept;
+    return 0;
+}
+
 static int set_log_level(void *field, size_t size, const char *value)
 {
     static const struct {
@@ -142,6 +168,8 @@ static const struct option {
     {"tasks-per-user", FIELD(tasks_per_user), set_count, "N", "20000",
      "that have not ended; a user's further ones are refused (root's are not)"},
     {"gpus", FIELD(gpus), set_text, "LIST", "all", "indices or UUIDs, separated by commas: manage no others"},
+    {"samples", FIELD(samples), set_samples, "STEP:TIME,...", SAMPLES_USUAL,
+     "how finely samples of the GPUs are kept, for how long; none: not at all"},
     {"history", FIELD(history_us), set_duration, "TIME", "90d", "how long ended tasks are remembered"},
     {"record-inputs", FIELD(record_inputs), set_text, "FILE", "",
      "every event, sample and decision of the scheduler goes there, for colloc replay"},
@@ -181,6 +209,7 @@ void config_defaults(struct config *config)
     };
     config->core.policy = &policy_magm;
     set_text(config->estimator, sizeof config->estimator, ESTIMATOR_USUAL);
+    set_samples(&config->samples, 0, SAMPLES_USUAL);
     set_text(config->dcgmi, sizeof config->dcgmi, "dcgmi");
     set_text(config->shim, sizeof config->shim, COLLOC_SHIM_PATH);
     if (geteuid() == 0) {

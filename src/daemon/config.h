@@ -9,6 +9,13 @@
 
 #include "base/fault.h"
 #include "core/core.h"
+#include "store/series.h"
+
+/* How long samples of the GPUs are kept, and how finely: n 0: not at all. */
+struct samples_kept {
+    struct series_ring rings[SERIES_RINGS_MAX];
+    size_t n;
+};
 
 struct config {
     char socket_path[108];
@@ -23,6 +30,7 @@ struct config {
     struct core_settings core;
     int64_t sample_period_us, gpm_interval_us;
     int64_t unused_after_us; /* a task that leaves a GPU unused for so long is pointed out */
+    struct samples_kept samples;
     int64_t history_us;      /* how long ended tasks are remembered */
     char record_inputs[512]; /* "": not wanted */
     int64_t record_inputs_max;

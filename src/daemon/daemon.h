@@ -16,6 +16,7 @@
  *     mps_care.c  one MPS control daemon per user
  *     history.c   forgetting old tasks
  *     past.c      what ended tasks took, for the estimators
+ *     samples.c   the GPUs' recent past, and its route
  *     inputs.c    what the core is fed, to a file
  */
 #ifndef COLLOC_DAEMON_DAEMON_H
@@ -87,6 +88,8 @@ struct gpu_state {
     int view;                    /* its index in the core's view; -1: not managed */
     struct gpu_process *foreign; /* the last sample's processes that are not ours */
     size_t n_foreign, foreign_room;
+    struct series *series; /* NULL: not kept */
+    bool series_failed;    /* and said so */
     struct gpu_meter meter;
     struct drawn {
         struct reading energy_j, power_w;
@@ -200,6 +203,12 @@ void sampler_close(struct daemon *daemon);
  * for what they did.
  */
 void attribute(struct daemon *daemon, struct gpu_state *state, struct core_sample *sample);
+
+/* ---- samples.c ---- */
+
+/* After the core knows the GPUs. A disk that does not take them costs the past, not the daemon. */
+void samples_open(struct daemon *daemon);
+void samples_take(struct daemon *daemon, size_t i);
 
 /* ---- usage.c ---- */
 

@@ -119,6 +119,7 @@ const struct api_route daemon_routes[] = {
     {"POST", "/v1/tasks/{id}/hold", route_hold},
     {"POST", "/v1/tasks/{id}/release", route_release},
     {"GET", "/v1/gpus", route_gpus},
+    {"GET", "/v1/samples", route_samples},
     {"GET", "/v1/info", route_info},
     {"GET", "/v1/metrics", route_metrics},
     {"GET", "/v1/stats", route_stats},

@@ -18,6 +18,9 @@ void reply_task(struct api_request *request, json_t *record);
 /* A task's record, live or ended; NULL after having answered that there is none, or that the log cannot be read. */
 json_t *find_record(struct daemon *daemon, struct api_request *request, uint64_t id);
 
+/* samples.c */
+void route_samples(void *context, struct api_request *request);
+
 /* route_list.c */
 void route_list(void *context, struct api_request *request);
 

@@ -85,7 +85,10 @@ int sampler_open(struct daemon *daemon, struct fault *fault)
     if (set_up_activity(daemon) < 0)
         return fault_set(fault, ENOMEM, "out of memory");
     daemon->gpu_states = calloc(daemon->gpus->count, sizeof *daemon->gpu_states);
-    return daemon->gpu_states ? tell_core(daemon) : fault_set(fault, ENOMEM, "out of memory");
+    if (!daemon->gpu_states || tell_core(daemon) < 0)
+        return fault_set(fault, ENOMEM, "out of memory");
+    samples_open(daemon);
+    return 0;
 }
 
 /* ---- what follows from a look ---- */
@@ -196,6 +199,7 @@ static void on_looked(uv_work_t *work, int status)
         usage_measure(daemon, i);
         feed_gpu(daemon, i);
         unused_watch(daemon, &daemon->gpu_states[i]);
+        samples_take(daemon, i);
     }
     update_task_memory(daemon);
     if (daemon->sample_again)
@@ -238,6 +242,7 @@ void sampler_close(struct daemon *daemon)
         gpu_sample_fini(&daemon->gpu_states[i].incoming);
         free(daemon->gpu_states[i].foreign);
         free(daemon->gpu_states[i].shares);
+        series_close(daemon->gpu_states[i].series);
     }
     free(daemon->gpu_states);
     gpu_set_close(daemon->gpus);

@@ -348,6 +348,37 @@ class MigShares(House):
         self.assertGreater(min(parts(gpus)), 10)
 
 
+class Past(House):
+    gpus = "2xA100-40GB"
+    settings = {"samples": "200ms:1m,1s:1h"}
+
+    def past(self, since):
+        return list(csv.DictReader(io.StringIO(self.colloc("gpus", f"--since={since}").stdout)))
+
+    def test_the_past_is_kept_over_a_restart(self):
+        task = self.train(3000, 1e6, "--smact=0.6", policy="exclusive")
+        gpu = self.wait_state(task, "RUNNING")["gpus"][0]
+        until(lambda: any(row["index"] == gpu and row["smact"] == "0.6" for row in self.past("30s")))
+        self.restart(signal.SIGKILL)
+        seen = until(lambda: next((rows for rows in [self.past("1h")] if rows), None))
+        self.assertEqual({row["step_s"] for row in seen}, {"1"})
+        fine = [row for row in self.past("30s") if row["index"] == gpu]
+        self.assertEqual({row["step_s"] for row in fine}, {"0.2"})
+        self.assertIn("0.6", [row["smact"] for row in fine])
+        self.assertEqual(max(float(row["mem_used_max_mib"]) for row in fine), 3000)
+        self.assertIn("1", [row["tasks"] for row in fine])
+        times = [float(row["time"]) for row in fine]
+        self.assertEqual(times, sorted(times))
+        self.refused(400, "a number of seconds", path="/v1/samples?since_s=x", method="GET")
+
+    def test_nothing_is_kept_when_nothing_is_wanted(self):
+        self.restart(samples="none")
+        self.wait_gpu(lambda g: g["smact"] == 0)
+        self.assertEqual(self.get("/v1/samples")["gpus"], [])
+        self.assertIn("STEP:TIME", self.run_daemon(samples="1s")[1])
+        self.assertIn("STEP:TIME", self.run_daemon(samples="1s:1000000h")[1])
+
+
 class Foreign(House):
     gpus = "1xA100-40GB"
 

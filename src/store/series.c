@@ -1,0 +1,225 @@
+#include "store/series.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+/* ---- the file ---- */
+
+struct head {
+    char magic[16];
+    uint32_t n_rings, n_values;
+    struct series_ring rings[SERIES_RINGS_MAX];
+};
+
+/* On disk n_values of the values count. */
+struct record {
+    int64_t start_us;
+    uint32_t check, reserved;
+    float value[SERIES_VALUES_MAX]; /* NaN: not known */
+};
+
+static const char MAGIC[16] = "colloc-series-1";
+
+struct step {
+    int64_t start_us; /* 0: nothing yet */
+    double sum[SERIES_VALUES_MAX];
+    int n[SERIES_VALUES_MAX];
+};
+
+struct series {
+    int fd;
+    struct head head;
+    enum series_figure figures[SERIES_VALUES_MAX];
+    struct step steps[SERIES_RINGS_MAX]; /* under way, of each ring */
+};
+
+static size_t record_size(const struct series *series)
+{
+    return offsetof(struct record, value) + series->head.n_values * sizeof(float);
+}
+
+static int64_t slots_of(const struct series_ring *ring)
+{
+    return ring->keep_us / ring->step_us;
+}
+
+static off_t ring_offset(const struct series *series, size_t ring)
+{
+    int64_t slots = 0;
+    for (size_t i = 0; i < ring; i++)
+        slots += slots_of(&series->head.rings[i]);
+    return (off_t)sizeof(struct head) + slots * (off_t)record_size(series);
+}
+
+/* FNV-1a over the time and the values. */
+static uint32_t check_of(const struct series *series, const struct record *record)
+{
+    uint32_t hash = 2166136261u;
+    const unsigned char *parts[] = {(const unsigned char *)&record->start_us, (const unsigned char *)record->value};
+    const size_t sizes[] = {sizeof record->start_us, series->head.n_values * sizeof(float)};
+    for (size_t p = 0; p < 2; p++)
+        for (size_t i = 0; i < sizes[p]; i++)
+            hash = (hash ^ parts[p][i]) * 16777619u;
+    return hash;
+}
+
+static bool is_ours(const struct series *series)
+{
+    struct head found;
+    struct stat status;
+    return pread(series->fd, &found, sizeof found, 0) == (ssize_t)sizeof found && fstat(series->fd, &status) == 0 &&
+           memcmp(&found, &series->head, sizeof found) == 0 &&
+           status.st_size == ring_offset(series, series->head.n_rings);
+}
+
+/* Its blocks are not there before they are written to. */
+static int make_anew(struct series *series)
+{
+    const struct head head = series->head;
+    if (ftruncate(series->fd, 0) < 0 || ftruncate(series->fd, ring_offset(series, head.n_rings)) < 0 ||
+        pwrite(series->fd, &head, sizeof head, 0) != (ssize_t)sizeof head)
+        return -errno;
+    return 0;
+}
+
+static int open_file(struct series *series, const char *path, struct fault *fault)
+{
+    series->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (series->fd < 0)
+        return fault_set(fault, errno, "%s: %s", path, strerror(errno));
+    int r = is_ours(series) ? 0 : make_anew(series);
+    return r < 0 ? fault_set(fault, -r, "%s: %s", path, strerror(-r)) : 0;
+}
+
+int series_open(const char *path, const struct series_form *form, struct fault *fault, struct series **ret_series)
+{
+    struct series *series = calloc(1, sizeof *series);
+    *ret_series = NULL;
+    if (!series)
+        return fault_set(fault, ENOMEM, "out of memory");
+    memcpy(series->head.magic, MAGIC, sizeof MAGIC);
+    series->head.n_rings = (uint32_t)form->n_rings;
+    series->head.n_values = (uint32_t)form->n_values;
+    memcpy(series->head.rings, form->rings, form->n_rings * sizeof *form->rings);
+    memcpy(series->figures, form->figures, form->n_values * sizeof *form->figures);
+    int r = open_file(series, path, fault);
+    if (r == 0)
+        *ret_series = series;
+    else
+        series_close(series);
+    return r;
+}
+
+/* ---- writing ---- */
+
+static int write_step(struct series *series, size_t ring)
+{
+    struct step *step = &series->steps[ring];
+    const struct series_ring *form = &series->head.rings[ring];
+    struct record record = {.start_us = step->start_us};
+    size_t size = record_size(series);
+    for (size_t i = 0; i < series->head.n_values; i++) {
+        double value = series->figures[i] == SERIES_MAX ? step->sum[i] : step->sum[i] / step->n[i];
+        record.value[i] = step->n[i] ? (float)value : NAN;
+    }
+    record.check = check_of(series, &record);
+    int64_t slot = step->start_us / form->step_us % slots_of(form);
+    *step = (struct step){0};
+    ssize_t n = pwrite(series->fd, &record, size, ring_offset(series, ring) + slot * (off_t)size);
+    return n == (ssize_t)size ? 0 : n < 0 ? -errno : -ENOSPC;
+}
+
+static void add_value(struct step *step, size_t i, enum series_figure figure, double value)
+{
+    if (figure == SERIES_MEAN)
+        step->sum[i] += value;
+    else if (step->n[i] == 0 || value > step->sum[i])
+        step->sum[i] = value;
+    step->n[i]++;
+}
+
+int series_add(struct series *series, int64_t wall_us, const struct reading *values)
+{
+    int r = 0;
+    for (size_t ring = 0; ring < series->head.n_rings; ring++) {
+        struct step *step = &series->steps[ring];
+        int64_t start_us = wall_us - wall_us % series->head.rings[ring].step_us;
+        if (step->start_us && step->start_us != start_us) {
+            int wrote = write_step(series, ring);
+            r = r < 0 ? r : wrote;
+        }
+        step->start_us = start_us;
+        for (size_t i = 0; i < series->head.n_values; i++)
+            if (values[i].valid)
+                add_value(step, i, series->figures[i], values[i].value);
+    }
+    return r;
+}
+
+void series_close(struct series *series)
+{
+    if (!series)
+        return;
+    for (size_t ring = 0; series->fd >= 0 && ring < series->head.n_rings; ring++)
+        if (series->steps[ring].start_us)
+            write_step(series, ring);
+    if (series->fd >= 0)
+        close(series->fd);
+    free(series);
+}
+
+/* ---- reading ---- */
+
+static size_t ring_for(const struct series *series, int64_t since_us, int64_t now_us)
+{
+    size_t furthest = 0;
+    for (size_t i = 0; i < series->head.n_rings; i++) {
+        if (now_us - series->head.rings[i].keep_us <= since_us)
+            return i;
+        if (series->head.rings[i].keep_us > series->head.rings[furthest].keep_us)
+            furthest = i;
+    }
+    return furthest;
+}
+
+/* True with the record when the slot holds that step's. */
+static bool take(const struct series *series, const char *slot, int64_t start_us, struct reading *values)
+{
+    struct record record = {0};
+    memcpy(&record, slot, record_size(series));
+    if (record.start_us != start_us || record.check != check_of(series, &record))
+        return false;
+    for (size_t i = 0; i < series->head.n_values; i++)
+        values[i] = isnan(record.value[i]) ? READING_NONE : reading_of(record.value[i]);
+    return true;
+}
+
+int series_read(struct series *series, int64_t since_us, int64_t now_us, series_on_record *on_record, void *context,
+                int64_t *ret_step_us)
+{
+    size_t ring = ring_for(series, since_us, now_us), size = record_size(series);
+    const struct series_ring *form = &series->head.rings[ring];
+    int64_t slots = slots_of(form), first_us = now_us - form->keep_us;
+    struct reading values[SERIES_VALUES_MAX];
+    char *data = malloc((size_t)slots * size);
+    if (!data)
+        return -ENOMEM;
+    *ret_step_us = form->step_us;
+    ssize_t n = pread(series->fd, data, (size_t)slots * size, ring_offset(series, ring));
+    int r = n == (ssize_t)((size_t)slots * size) ? 0 : n < 0 ? -errno : -EIO;
+    if (since_us > first_us)
+        first_us = since_us;
+    int64_t at_us = first_us > 0 ? first_us + form->step_us - 1 : 0;
+    for (at_us -= at_us % form->step_us; r == 0 && at_us <= now_us; at_us += form->step_us)
+        if (take(series, data + (size_t)(at_us / form->step_us % slots) * size, at_us, values))
+            on_record(context, at_us, values);
+    free(data);
+    return r;
+}
