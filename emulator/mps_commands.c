@@ -11,6 +11,8 @@
 #include "base/units.h"
 #include "emulator/mps_clients.h"
 
+enum { NO_SUCH_CLIENT = 201 }; /* CUDA_ERROR_INVALID_CONTEXT */
+
 struct command {
     const char *name;
     void (*run)(struct control *control, const char *arguments, FILE *out);
@@ -125,12 +127,13 @@ static void run_get_device_client_list(struct control *control, const char *argu
     world_leave(world);
 }
 
+/* Answers with a CUDA result, as NVIDIA's of CUDA 13 does. */
 static void run_terminate_client(struct control *control, const char *arguments, FILE *out)
 {
-    int server, client, found = 0;
+    int server = 0, client, found = 0;
 
     if (sscanf(arguments, "%d %d", &server, &client) != 2 || server != control->server) {
-        fputs("Server not found\n", out);
+        fprintf(out, "Server %d not found\nServer %d not found!\n1\n", server, server);
         return;
     }
     world_enter(control->world);
@@ -143,8 +146,7 @@ static void run_terminate_client(struct control *control, const char *arguments,
         }
     }
     world_leave(control->world);
-    if (!found)
-        fputs("Client not found\n", out);
+    fprintf(out, "%d\n", found ? 0 : NO_SUCH_CLIENT);
 }
 
 static void take_percent(const char *text, double *percent, FILE *out)

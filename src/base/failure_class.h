@@ -14,11 +14,14 @@ enum failure_class {
     FAILURE_TIME_LIMIT, /* ended because its time was over */
     FAILURE_CANCELLED,  /* ended because somebody asked */
     FAILURE_LAUNCH,     /* could not be started: no such folder, no such interpreter ... */
+    FAILURE_GPU_FAULT,  /* the GPU stopped its work: an illegal address, a failed assertion; perhaps a neighbour's */
+    FAILURE_MPS,        /* its MPS server went away, or would not have it */
     FAILURE_LOST,       /* its shim was killed or the machine went down: nothing is known */
     FAILURE_CLASSES
 };
 
-/* "none", "gpu-oom", "host-oom", "program", "signal", "time-limit", "cancelled", "launch", "lost"; and back. */
+/* "none", "gpu-oom", "host-oom", "program", "signal", "time-limit", "cancelled", "launch", "gpu-fault", "mps",
+ * "lost"; and back. */
 const char *failure_name(enum failure_class failure);
 bool failure_parse(const char *name, enum failure_class *ret_failure);
 

@@ -27,6 +27,14 @@ static const char *plain(const json_t *value, char cell[CELL_SIZE])
     return cell;
 }
 
+static const char *percent_text(const json_t *value, char cell[CELL_SIZE])
+{
+    if (!json_is_number(value))
+        return "-";
+    snprintf(cell, CELL_SIZE, "%.0f %%", json_number_value(value));
+    return cell;
+}
+
 static const struct field fields[] = {
     {"Name", "name", plain},
     {"User", "user", plain},
@@ -44,6 +52,9 @@ static const struct field fields[] = {
     {"GPUs", "gpus", list_text},
     {"Policy", "policy", plain},
     {"Sharing", "sharing", plain},
+    {"", "sharing_text", plain},
+    {"Of the SMs", "thread_percentage", percent_text},
+    {"Memory limit", "mem_limit_mib", mib_text},
     {"Exclusive", "exclusive", plain},
     {"Memory need", "need_mib", mib_text},
     {"Estimate", "estimate_mib", mib_text},
@@ -54,6 +65,7 @@ static const struct field fields[] = {
     {"Energy", "energy_j", joules_text},
     {"Attempts", "attempts", plain},
     {"GPU OOMs", "oom_count", plain},
+    {"Requeued", "requeue_count", plain},
     {"Exit code", "exit_code", plain},
     {"Signal", "signal", plain},
     {"Failure", "failure", plain},

@@ -100,6 +100,8 @@ static int move_in(struct gpu_view *gpu, const struct task *task, int64_t now_us
     gpu->residents[gpu->n_residents++] = (struct resident){
         .task = task->id,
         .uid = task->uid,
+        .sharing = task->share.sharing,
+        .thread_percent = task->share.thread_percent,
         .since_us = now_us,
         .grew_us = now_us,
         .need_bytes = task->request.need.kind >= NEED_ESTIMATED ? task->request.need.bytes : 0,
@@ -154,7 +156,7 @@ static int apply_place(struct core *core, struct task *task, const struct event 
     task->gpus = memcpy(gpus, event->place.gpus, (size_t)event->place.n * sizeof *gpus);
     task->n_gpus = event->place.n;
     task->whole = event->place.whole;
-    task->sharing = event->place.sharing;
+    task->share = event->place.share;
     task->had_company = false;
     task->attempts++;
     task->started_us = event->time_us;
@@ -178,10 +180,22 @@ static void free_reservation(struct core *core, struct task *task, int64_t now_u
     task->whole = false;
 }
 
-static int apply_started(struct task *task)
+static void take_turns(struct core *core, struct task *task)
+{
+    task->share = (struct sharing_mode){.sharing = SHARING_STREAMS, .reason = task->share.reason};
+    for (int i = 0; i < task->n_gpus; i++) {
+        struct resident *resident = gpu_view_resident(&core->view.gpus[task->gpus[i]], task->id);
+        resident->sharing = SHARING_STREAMS;
+        resident->thread_percent = 0;
+    }
+}
+
+static int apply_started(struct core *core, struct task *task, const struct event *event)
 {
     if (!task_state_holds_gpus(task->state))
         return CORE_NOT_NOW;
+    if (event->started.by_streams)
+        take_turns(core, task);
     if (task->state != TASK_STARTING)
         return 0;
     task_move(task, TASK_RUNNING);
@@ -205,6 +219,7 @@ static int apply_exited(struct core *core, struct task *task, const struct event
 {
     if (!task_state_holds_gpus(task->state))
         return CORE_NOT_NOW;
+    core_judge_fault(core, task, event);
     free_reservation(core, task, event->time_us);
     task->executed_us += event->time_us - task->started_us;
     task->has_process = false;
@@ -280,6 +295,15 @@ static int apply_recover(struct core *core, struct task *task, const struct even
     return 0;
 }
 
+static int apply_requeue(struct core *core, struct task *task, const struct event *event)
+{
+    if (task->state != TASK_EXITED)
+        return CORE_NOT_NOW;
+    task->innocent_count++;
+    start_waiting_where_it_belongs(core, task, event->time_us);
+    return 0;
+}
+
 static int apply_end(struct core *core, struct task *task, const struct event *event)
 {
     if (!task_state_is_done(event->end) || !task_may_move(task->state, event->end))
@@ -298,7 +322,7 @@ static int apply_to_task(struct core *core, struct task *task, const struct even
     case EVENT_ESTIMATE:
         return apply_estimate(task, &event->estimate);
     case EVENT_STARTED:
-        return apply_started(task);
+        return apply_started(core, task, event);
     case EVENT_UNSTARTED:
         return apply_unstarted(core, task, event);
     case EVENT_EXITED:
@@ -317,6 +341,8 @@ static int apply_to_task(struct core *core, struct task *task, const struct even
         return apply_company(task);
     case EVENT_RECOVER:
         return apply_recover(core, task, event);
+    case EVENT_REQUEUE:
+        return apply_requeue(core, task, event);
     case EVENT_END:
         return apply_end(core, task, event);
     default:

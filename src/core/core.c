@@ -21,6 +21,10 @@ struct core_settings core_settings_default(void)
         .settle_us = 10 * SECOND_US,
         .settle_max_us = 60 * SECOND_US,
         .recoveries_max = 3,
+        .requeues_max = 3,
+        .filler_smact = 0.80,
+        .filler_percent = 70,
+        .mps_mem_limit = true,
     };
 }
 
@@ -117,18 +121,30 @@ static enum task_state final_state(const struct task *task)
     }
 }
 
-/* Only a GPU memory crash beside others is worth another try, and not for ever. */
+/* Only a GPU memory crash beside others or under a limit of ours is worth another try, and not for ever. */
 static bool may_recover(const struct core *core, const struct task *task)
 {
-    return !task->ending && task->exit.failure == FAILURE_GPU_OOM && task->had_company &&
+    bool by_others = task->had_company || task->share.mem_limit_bytes > 0;
+    return !task->ending && task->exit.failure == FAILURE_GPU_OOM && by_others &&
            task->oom_count <= core->settings.recoveries_max;
+}
+
+static bool may_requeue(const struct core *core, const struct task *task)
+{
+    return !task->ending && task->innocent && task->innocent_count < core->settings.requeues_max;
 }
 
 static int after_exit(struct core *core, const struct task *task, int64_t now_us)
 {
-    if (!may_recover(core, task))
+    struct event event = {.time_us = now_us, .task = task->id};
+    if (may_recover(core, task)) {
+        event.kind = EVENT_RECOVER;
+    } else if (may_requeue(core, task)) {
+        event.kind = EVENT_REQUEUE;
+        event.culprit = task->culprit;
+    } else {
         return end_task(core, task->id, final_state(task), now_us);
-    struct event event = {.kind = EVENT_RECOVER, .time_us = now_us, .task = task->id};
+    }
     return core_decide(core, &event);
 }
 

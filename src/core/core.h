@@ -23,6 +23,10 @@ struct core_settings {
     int64_t settle_us;               /* memory that has not grown for so long has settled */
     int64_t settle_max_us;           /* a task's GPUs are held off from others no longer than that */
     int recoveries_max;              /* starts after a GPU memory crash, per task */
+    int requeues_max;                /* starts after ends through no fault of its own, per task */
+    double filler_smact;             /* a task that is expected to be more active nearly fills a GPU */
+    int filler_percent;              /* of the SMs are such a task's beside others by MPS; 0: all */
+    bool mps_mem_limit;              /* MPS clients whose need is known may take that and the margin, no more */
 };
 
 /* The thesis's conditions (section 6.2.2), a hold-off of 10 s within 60 s, three recoveries; no policy yet. */

@@ -9,7 +9,7 @@ static const char *const names[EVENT_KINDS] = {
     [EVENT_EXITED] = "EXITED",   [EVENT_CANCEL] = "CANCEL",   [EVENT_HOLD] = "HOLD",
     [EVENT_RELEASE] = "RELEASE", [EVENT_TICK] = "TICK",       [EVENT_PLACE] = "PLACE",
     [EVENT_EXPIRE] = "EXPIRE",   [EVENT_COMPANY] = "COMPANY", [EVENT_RECOVER] = "RECOVER",
-    [EVENT_END] = "END",
+    [EVENT_REQUEUE] = "REQUEUE", [EVENT_END] = "END",
 };
 
 const char *event_name(enum event_kind kind)

@@ -24,7 +24,8 @@ enum event_kind {
     EVENT_PLACE,   /* these GPUs are the task's */
     EVENT_EXPIRE,  /* its time limit is over: told to end */
     EVENT_COMPANY, /* a process that is not ours has been seen beside it: an OOM now need not be its own fault */
-    EVENT_RECOVER, /* it ran out of GPU memory beside others: into the recovery queue */
+    EVENT_RECOVER, /* it ran out of GPU memory beside others or under its own limit: into the recovery queue */
+    EVENT_REQUEUE, /* it ended through another's fault, or its MPS server's: back to its queue */
     EVENT_END,     /* it is done, in this state */
     EVENT_KINDS
 };
@@ -61,13 +62,17 @@ struct event {
         } submit;
         struct need estimate;
         struct core_sample sample;
+        struct {
+            bool by_streams; /* there was no MPS to be had */
+        } started;
         struct task_exit exited;
         struct {
             const int *gpus;
             int n;
             bool whole;
-            enum sharing sharing;
+            struct sharing_mode share;
         } place;
+        uint64_t culprit; /* of EVENT_REQUEUE: the task whose fault it was, 0: not known */
         enum task_state end;
     };
 };

@@ -54,6 +54,15 @@ static void add_not_idle(struct line *line, const struct verdict *verdict)
         line_add(line, "not known to be idle (memory in use, or no list of processes)");
 }
 
+static void add_one_process(struct line *line, const struct verdict *verdict)
+{
+    line_add(line, "its compute mode lets one process in, which is ");
+    if (verdict->task)
+        line_add(line, "task %" PRIu64, verdict->task);
+    else
+        line_add(line, "somebody else's");
+}
+
 static void add_verdict(struct line *line, const struct verdict *verdict)
 {
     switch (verdict->kind) {
@@ -104,6 +113,13 @@ static void add_verdict(struct line *line, const struct verdict *verdict)
         break;
     case VERDICT_UTILISATION_HIGH:
         add_activity(line, "utilisation", verdict, " (SMACT not reported)");
+        break;
+    case VERDICT_OTHER_MPS_USER:
+        line_add(line, "task %" PRIu64 " of another user shares it by MPS, which serves one user at a time",
+                 verdict->task);
+        break;
+    case VERDICT_ONE_PROCESS:
+        add_one_process(line, verdict);
         break;
     }
 }

@@ -10,21 +10,23 @@
 /* What one GPU says to one task. */
 enum verdict_kind {
     VERDICT_FITS,
-    VERDICT_NOT_A_PLACE,     /* its MIG instances are */
-    VERDICT_LOST,            /* the driver lost it */
-    VERDICT_FAULTY,          /* memory errors, an Xid, clocks held down */
-    VERDICT_NO_SAMPLE,       /* nothing recent is known of it */
-    VERDICT_MIG_ONE_ONLY,    /* a task of several GPUs cannot use instances */
-    VERDICT_TAKEN,           /* `task` has it to itself */
-    VERDICT_DRAINED,         /* kept free for `task`, which recovers */
-    VERDICT_HOLD_OFF,        /* `task` is still taking its memory */
-    VERDICT_NOT_IDLE,        /* the task wants it to itself: `have` tasks of ours, `limit` processes of others */
-    VERDICT_FULL,            /* `have` tasks already */
-    VERDICT_MEMORY_UNKNOWN,  /* the driver does not say how much is free */
-    VERDICT_MEMORY_SHORT,    /* `have` bytes free, `limit` wanted */
-    VERDICT_SMACT_UNKNOWN,   /* neither SMACT nor utilisation is known */
-    VERDICT_SMACT_HIGH,      /* `have` over `limit` */
-    VERDICT_UTILISATION_HIGH /* the same by utilisation, where SMACT is not known */
+    VERDICT_NOT_A_PLACE,      /* its MIG instances are */
+    VERDICT_LOST,             /* the driver lost it */
+    VERDICT_FAULTY,           /* memory errors, an Xid, clocks held down */
+    VERDICT_NO_SAMPLE,        /* nothing recent is known of it */
+    VERDICT_MIG_ONE_ONLY,     /* a task of several GPUs cannot use instances */
+    VERDICT_TAKEN,            /* `task` has it to itself */
+    VERDICT_DRAINED,          /* kept free for `task`, which recovers */
+    VERDICT_HOLD_OFF,         /* `task` is still taking its memory */
+    VERDICT_NOT_IDLE,         /* the task wants it to itself: `have` tasks of ours, `limit` processes of others */
+    VERDICT_FULL,             /* `have` tasks already */
+    VERDICT_MEMORY_UNKNOWN,   /* the driver does not say how much is free */
+    VERDICT_MEMORY_SHORT,     /* `have` bytes free, `limit` wanted */
+    VERDICT_SMACT_UNKNOWN,    /* neither SMACT nor utilisation is known */
+    VERDICT_SMACT_HIGH,       /* `have` over `limit` */
+    VERDICT_UTILISATION_HIGH, /* the same by utilisation, where SMACT is not known */
+    VERDICT_OTHER_MPS_USER,   /* `task` there is a client of another user's MPS server */
+    VERDICT_ONE_PROCESS       /* its compute mode lets one process in, and `task` (0: a process of others) has it */
 };
 
 struct verdict {

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "core/core_private.h"
+#include "core/share.h"
 
 /* Recovering tasks behind the first one that are looked at in one pass: a pass must stay short. */
 #define RECOVERY_LOOKS 64
@@ -35,7 +36,8 @@ static int place(struct core *core, struct task *task, int64_t now_us)
     event.place.gpus = core->chosen;
     event.place.n = task->request.gpus;
     event.place.whole = wants_whole_gpus(core, task);
-    event.place.sharing = task->request.sharing;
+    event.place.share =
+        share_choose(&core->settings, &core->view, task, core->chosen, task->request.gpus, event.place.whole);
     int r = core_decide(core, &event);
     for (int i = 0; i < task->n_gpus && r == 0; i++)
         r = core_note_foreigners(core, task->gpus[i], now_us);

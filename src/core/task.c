@@ -21,7 +21,7 @@ static const struct {
                        BIT(TASK_RUNNING) | BIT(TASK_QUEUED) | BIT(TASK_RECOVERING) | BIT(TASK_EXITED)},
     [TASK_RUNNING] = {"running", "RUNNING", BIT(TASK_ENDING) | BIT(TASK_EXITED)},
     [TASK_ENDING] = {"ending", "COMPLETING", BIT(TASK_EXITED)},
-    [TASK_EXITED] = {"exited", "COMPLETING", DONE | BIT(TASK_RECOVERING)},
+    [TASK_EXITED] = {"exited", "COMPLETING", DONE | BIT(TASK_QUEUED) | BIT(TASK_RECOVERING)},
     [TASK_COMPLETED] = {"completed", "COMPLETED", 0},
     [TASK_FAILED] = {"failed", "FAILED", 0},
     [TASK_CANCELLED] = {"cancelled", "CANCELLED", 0},
@@ -29,7 +29,7 @@ static const struct {
     [TASK_OUT_OF_MEMORY] = {"out-of-memory", "OUT_OF_MEMORY", 0},
 };
 
-static const char *const sharings[] = {[SHARING_STREAMS] = "streams", [SHARING_MPS] = "mps"};
+static const char *const sharings[] = {[SHARING_STREAMS] = "streams", [SHARING_MPS] = "mps", [SHARING_AUTO] = "auto"};
 
 const char *task_state_word(enum task_state state)
 {

@@ -31,6 +31,28 @@ struct need {
 enum sharing {
     SHARING_STREAMS, /* plain processes, time-sliced by the driver */
     SHARING_MPS,     /* clients of an MPS server */
+    SHARING_AUTO,    /* of a request only: one of the above is picked with its placement */
+};
+
+/* How an attempt shares its GPUs, and why so: core/share.h decides it. */
+struct sharing_mode {
+    enum sharing sharing; /* SHARING_STREAMS or SHARING_MPS */
+    enum share_reason {
+        SHARE_AS_ASKED,
+        SHARE_ALONE,         /* nobody else will come there */
+        SHARE_INSTANCE,      /* a MIG instance is a share of its own */
+        SHARE_ONE_PROCESS,   /* the GPU's compute mode lets in several only through MPS */
+        SHARE_FILLS,         /* it nearly fills a GPU: nothing to gain from running beside others */
+        SHARE_WITH_ROOM,     /* it leaves SMs free, which MPS lets others use at the same time */
+        SHARE_AS_NEIGHBOURS, /* who is there takes turns */
+        SHARE_OTHER_USER,    /* who is there is a client of another user's MPS server */
+        SHARE_BESIDE_FILLER, /* who is there nearly fills the GPU and would leave it little */
+        SHARE_CAPPED,        /* it nearly fills a GPU, and others are there: they keep some SMs */
+        SHARE_MPS_FAILED,    /* MPS has failed it before */
+        SHARE_REASONS
+    } reason;
+    int thread_percent;      /* of the SMs, of an MPS client; 0: no limit */
+    int64_t mem_limit_bytes; /* on each GPU, of an MPS client; 0: none */
 };
 
 /*
@@ -49,6 +71,7 @@ struct task_request {
     const struct policy *policy; /* NULL: the core's default */
     bool exclusive;              /* nobody else on its GPUs as long as it runs */
     enum sharing sharing;
+    int thread_percent; /* of the SMs, by MPS; 0: as the core sees fit */
     struct need need;
     int64_t time_limit_us; /* of one attempt; 0: none */
     struct expectation expect;
@@ -70,10 +93,14 @@ enum task_state {
     TASK_STATES
 };
 
+/* Whose fault stopped the GPU's work, as far as the MPS server's log tells. */
+enum blame { BLAME_UNKNOWN, BLAME_OWN, BLAME_OTHERS };
+
 struct task_exit {
     enum failure_class failure;
-    int code;   /* exit status, or -1 */
-    int signal; /* that ended it, or 0 */
+    int code;         /* exit status, or -1 */
+    int signal;       /* that ended it, or 0 */
+    enum blame blame; /* of FAILURE_GPU_FAULT */
 };
 
 struct task {
@@ -83,14 +110,17 @@ struct task {
     enum task_state state;
     enum failure_class ending; /* FAILURE_CANCELLED or FAILURE_TIME_LIMIT once it was told to end */
 
-    int *gpus;            /* its reservation: indices into the view; NULL when it holds none */
-    int n_gpus;           /* 0 when it holds none */
-    bool has_process;     /* known to run (or to have been spawned) */
-    bool whole;           /* its GPUs take nobody else as long as it runs */
-    bool had_company;     /* another task was on one of its GPUs at some time of this attempt */
-    enum sharing sharing; /* of this attempt */
+    int *gpus;                 /* its reservation: indices into the view; NULL when it holds none */
+    int n_gpus;                /* 0 when it holds none */
+    bool has_process;          /* known to run (or to have been spawned) */
+    bool whole;                /* its GPUs take nobody else as long as it runs */
+    bool had_company;          /* another task was on one of its GPUs at some time of this attempt */
+    struct sharing_mode share; /* of this attempt */
     int attempts;
     int oom_count;
+    int innocent_count;    /* attempts that ended through no fault of its own */
+    bool innocent;         /* so did the last */
+    uint64_t culprit;      /* the task whose fault that was, or 0 */
     struct task_exit exit; /* of the last attempt */
 
     int64_t submitted_us;
@@ -111,6 +141,7 @@ const char *task_state_word(enum task_state state);
 /* The internal name, for traces: "queued", "recovering", ... */
 const char *task_state_name(enum task_state state);
 
+/* "streams", "mps", "auto"; and back. */
 const char *sharing_name(enum sharing sharing);
 int sharing_parse(const char *name, enum sharing *ret_sharing);
 

@@ -16,6 +16,7 @@ struct gpu_identity {
     int64_t mem_total_bytes;
     bool is_place;        /* false: a GPU whose MIG instances are the places */
     bool is_mig_instance; /* CUDA lets a process see one instance only */
+    bool one_process; /* its compute mode is Exclusive_Process: several are let in only as clients of one MPS server */
 };
 
 enum view_health {
@@ -29,6 +30,8 @@ enum view_health {
 struct resident {
     uint64_t task;
     uint32_t uid;
+    enum sharing sharing;
+    int thread_percent; /* 0: no limit */
     int64_t since_us;
     int64_t need_bytes;        /* 0: not known */
     struct expectation expect; /* its SMACT: as seen while it was alone there, once it was */
@@ -53,6 +56,11 @@ struct gpu_view {
     int n_residents, residents_room;
     uint64_t whole_for;   /* the task that has it to itself, or 0 */
     uint64_t drained_for; /* the recovered task that it is kept free for, or 0 */
+    struct {              /* the last task under MPS whose fault stopped the work of a server's clients there */
+        uint64_t task;    /* 0: none */
+        uint32_t uid;
+        int64_t at_us;
+    } fault;
 };
 
 struct cluster_view {
@@ -68,6 +76,7 @@ struct conditions {
     int64_t margin_bytes;    /* beyond what is known of it; the thesis: 2 GB */
     int64_t sample_valid_us; /* a sample older than that says nothing */
     int tasks_per_gpu_max;   /* 0: no limit */
+    bool mps_users_together; /* clients of several users' MPS servers may share a GPU: their servers take turns */
 };
 
 /* The resident of that task, or NULL. */

@@ -68,6 +68,24 @@ static int set_count(void *field, size_t size, const char *value)
     return r;
 }
 
+static int set_percentage(void *field, size_t size, const char *value)
+{
+    int64_t percent;
+    int r = parse_int64(value, 0, 100, &percent);
+    if (r == 0)
+        *(int *)field = (int)percent;
+    return r;
+}
+
+static int set_flag(void *field, size_t size, const char *value)
+{
+    bool yes = strcmp(value, "yes") == 0;
+    if (!yes && strcmp(value, "no") != 0)
+        return -EINVAL;
+    *(bool *)field = yes;
+    return 0;
+}
+
 static int set_policy(void *field, size_t size, const char *value)
 {
     const struct policy *policy = policy_find(value);
@@ -141,7 +159,7 @@ static const struct option {
     {"state-dir", FIELD(state_dir), set_text, "FOLDER", "/var/lib/colloc", "the event log and the tasks' logs"},
     {"policy", FIELD(core.policy), set_policy, "NAME", "magm",
      "exclusive, rr, magm, lug, mug, first-fit or best-fit, for tasks that name none"},
-    {"sharing", FIELD(sharing), set_sharing, "HOW", "streams", "streams or mps, for tasks that name none"},
+    {"sharing", FIELD(sharing), set_sharing, "HOW", "streams", "streams, mps or auto, for tasks that name none"},
     {"estimator", FIELD(estimator), set_text, "NAME", ESTIMATOR_USUAL,
      "for tasks that name none and declare no memory"},
     {"reserve-quantile", FIELD(reserve_quantile), set_quantile, "Q", "0.99",
@@ -164,6 +182,22 @@ static const struct option {
      "a task's memory that has not grown for so long has settled; until then its GPU takes nobody else"},
     {"settle-max", FIELD(core.settle_max_us), set_period, "TIME", "60s", "but no longer than that"},
     {"recoveries", FIELD(core.recoveries_max), set_count, "N", "3", "starts after a GPU memory crash beside others"},
+    {"requeues", FIELD(core.requeues_max), set_count, "N", "3",
+     "starts after ends that were another task's fault, or its MPS server's"},
+    {"filler-smact", FIELD(core.filler_smact), set_fraction, "FRACTION", "0.80",
+     "with sharing auto: a task that is expected to be more active than that nearly fills a GPU, and takes turns"},
+    {"filler-percentage", FIELD(core.filler_percent), set_percentage, "N", "70",
+     "with sharing auto: or is held to so much of the SMs where it joins others by MPS; 0: it is not"},
+    {"mps-memory-limit", FIELD(core.mps_mem_limit), set_flag, "yes|no", "yes",
+     "a client of MPS whose need is known may take that and the margin, no more"},
+    {"mps-linger", FIELD(mps_linger_us), set_duration, "TIME", "60s",
+     "a user's MPS control daemon that no task of his has used for so long is stopped"},
+    {"framework-memory-limit", FIELD(framework_mem_limit), set_flag, "yes|no", "no",
+     "tasks that share by streams are told through PyTorch's and JAX's own settings to take no more than their need "
+     "and "
+     "the margin (JAX then takes it at once)"},
+    {"mps-users-together", FIELD(core.conditions.mps_users_together), set_flag, "yes|no", "no",
+     "tasks of several users may share a GPU by MPS: each user's server then takes turns with the others'"},
     {"tasks-per-gpu", FIELD(core.conditions.tasks_per_gpu_max), set_count, "N", "0", "at most; 0: no limit"},
     {"tasks-per-user", FIELD(tasks_per_user), set_count, "N", "20000",
      "that have not ended; a user's further ones are refused (root's are not)"},
@@ -200,6 +234,7 @@ void config_defaults(struct config *config)
         .core = core_settings_default(),
         .sample_period_us = SECOND_US,
         .gpm_interval_us = 100 * MS_US,
+        .mps_linger_us = 60 * SECOND_US,
         .unused_after_us = 600 * SECOND_US,
         .history_us = 90 * 86400 * SECOND_US,
         .tasks_per_user = 20000,

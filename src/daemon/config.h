@@ -20,13 +20,15 @@ struct samples_kept {
 struct config {
     char socket_path[108];
     char state_dir[512];
-    char nvml_library[512];  /* "": the driver's */
-    char dcgmi[512];         /* "none": do without */
-    char shim[512];          /* path of colloc-shim */
-    char gpus[256];          /* "": all; or indices and UUIDs, separated by commas */
-    char estimator[32];      /* of tasks that name none */
-    double reserve_quantile; /* of an estimate that knows its error: 0.5, 0.9 or 0.99 */
-    enum sharing sharing;    /* of tasks that name none */
+    char nvml_library[512];   /* "": the driver's */
+    char dcgmi[512];          /* "none": do without */
+    char shim[512];           /* path of colloc-shim */
+    char gpus[256];           /* "": all; or indices and UUIDs, separated by commas */
+    char estimator[32];       /* of tasks that name none */
+    double reserve_quantile;  /* of an estimate that knows its error: 0.5, 0.9 or 0.99 */
+    enum sharing sharing;     /* of tasks that name none */
+    int64_t mps_linger_us;    /* an MPS control daemon that nobody has used for so long is stopped */
+    bool framework_mem_limit; /* by streams: the frameworks' own settings keep tasks to their need */
     struct core_settings core;
     int64_t sample_period_us, gpm_interval_us;
     int64_t unused_after_us; /* a task that leaves a GPU unused for so long is pointed out */

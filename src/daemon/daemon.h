@@ -13,7 +13,7 @@
  *     record.c    tasks and GPUs as JSON
  *     unused.c    GPUs that are held and not used
  *     metrics.c   the same for Prometheus
- *     mps_care.c  one MPS control daemon per user
+ *     mps_care.c  one MPS control daemon per user; errand.c, route_mps.c
  *     history.c   forgetting old tasks
  *     past.c      what ended tasks took, for the estimators
  *     samples.c   the GPUs' recent past, and its route
@@ -56,12 +56,15 @@ struct job {
     struct usage usage;
     struct attempt_watch watch; /* while it runs; pidfd -1 otherwise */
     uv_poll_t *poll;
-    bool by_streams; /* this attempt, though MPS was wanted: there was none to be had */
+    bool awaits_mps; /* its start waits for its user's MPS control daemon */
     bool to_adopt;   /* an attempt, of an earlier daemon or ended, that has not been looked at yet */
     bool has_folder; /* of an attempt whose shim could not be spawned yet */
     bool is_put_off; /* until the machine has what it is short of */
     struct daemon *daemon;
 };
+
+/* A user's MPS control daemon. */
+struct mps_user;
 
 /* An event on its way to the log. */
 struct entry;
@@ -137,16 +140,13 @@ struct daemon {
     struct waiter *waiters;
 
     uv_poll_t server_poll;
-    uv_timer_t server_timer, sample_timer, tick_timer, retry_timer, history_timer;
+    uv_timer_t server_timer, sample_timer, tick_timer, retry_timer, history_timer, mps_timer;
     uv_idle_t server_soon;
     uv_signal_t term_signal, int_signal;
     uv_work_t sample_work;
     bool sampling, sample_again, stopping;
 
-    struct mps_sick {
-        uid_t uid;
-        int64_t until_us;
-    } mps_sick[64]; /* for whom MPS failed to start lately, by uid: starting it keeps the loop waiting */
+    struct mps_user *mps_users;
 
     /* for /v1/stats: while there were live tasks since this daemon started */
     bool lived; /* was there one since the last sample? */
@@ -184,8 +184,9 @@ void daemon_drop_log(struct daemon *daemon); /* at the end: what could not be wr
 
 void runner_start(struct daemon *daemon, uint64_t task);
 void runner_kill(struct daemon *daemon, uint64_t task);
-void runner_adopt_all(struct daemon *daemon); /* after the log was replayed */
-void runner_try_again(struct daemon *daemon); /* what a full disk or the like put off */
+void runner_adopt_all(struct daemon *daemon);            /* after the log was replayed */
+void runner_try_again(struct daemon *daemon);            /* what a full disk or the like put off */
+void runner_mps_ready(struct daemon *daemon, uid_t uid); /* or is not to be had: who waits for it starts */
 void runner_unwatch(struct job *job);
 void attempt_folder(const struct daemon *daemon, uint64_t task, int attempt, char *buffer, size_t size);
 
@@ -234,8 +235,6 @@ int job_read_detail(struct daemon *daemon, uint64_t id, struct fault *fault, jso
 
 struct job *job_find(struct daemon *daemon, uint64_t id);
 void job_remove(struct daemon *daemon, struct job *job);
-/* What a STARTED's detail tells of the attempt. */
-void job_note_start(struct job *job, const json_t *detail);
 void job_note_exit(struct job *job, enum failure_class failure, const char *evidence);
 
 /* ---- submit.c ---- */
@@ -290,9 +289,16 @@ void inputs_close(struct daemon *daemon);
 /* ---- mps_care.c ---- */
 
 /*
- * Makes sure that an MPS control daemon of this user serves `ret_pipe_dir`. 0, a positive answer (no MPS to be had) or
- * a fault; then the fault says why, and the task goes by streams.
+ * Makes sure that an MPS control daemon of this user serves `ret_pipe_dir`. 0; MPS_WAIT: not yet, runner_mps_ready will
+ * be called; or a fault that says why there is none to be had: the task goes by streams.
  */
-int mps_for_user(struct daemon *daemon, uid_t uid, gid_t gid, char *ret_pipe_dir, size_t size, struct fault *fault);
+enum { MPS_WAIT = 1 };
+int mps_prepare(struct daemon *daemon, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault);
+
+void mps_task_ended(struct daemon *daemon, uid_t uid); /* that shared by it */
+
+void mps_care_start(struct daemon *daemon);
+void mps_care_stop(struct daemon *daemon);
+void mps_care_fini(struct daemon *daemon);
 
 #endif

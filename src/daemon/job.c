@@ -139,12 +139,6 @@ void job_remove(struct daemon *daemon, struct job *job)
     job_free(job);
 }
 
-void job_note_start(struct job *job, const json_t *detail)
-{
-    const char *sharing = json_string_value(json_object_get(detail, "sharing"));
-    job->by_streams = sharing && strcmp(sharing, sharing_name(SHARING_STREAMS)) == 0;
-}
-
 void job_note_exit(struct job *job, enum failure_class failure, const char *evidence)
 {
     job->failure = failure;

@@ -149,8 +149,6 @@ static int on_replayed(void *context, const struct event *event, int64_t wall_us
     if (event->kind == EVENT_SUBMIT && !job_add(daemon, event->task, event->submit.uid, detail))
         return -ENOMEM;
     struct job *job = job_find(daemon, event->task);
-    if (job && event->kind == EVENT_STARTED)
-        job_note_start(job, detail);
     if (job && event->kind == EVENT_EXITED)
         job_note_exit(job, event->exited.failure, json_string_value(json_object_get(detail, "evidence")));
     return 0;
@@ -220,6 +218,7 @@ static void stop(struct daemon *daemon)
     submissions_flush(daemon);
     daemon->stopping = true;
     waiters_tell(daemon, 0, NULL);
+    mps_care_stop(daemon);
     uv_poll_stop(&daemon->server_poll);
     api_server_destroy(daemon->server);
     daemon->server = NULL;
@@ -232,8 +231,8 @@ static void stop(struct daemon *daemon)
     uv_handle_t *ours[] = {(uv_handle_t *)&daemon->server_poll,   (uv_handle_t *)&daemon->server_timer,
                            (uv_handle_t *)&daemon->server_soon,   (uv_handle_t *)&daemon->sample_timer,
                            (uv_handle_t *)&daemon->tick_timer,    (uv_handle_t *)&daemon->retry_timer,
-                           (uv_handle_t *)&daemon->history_timer, (uv_handle_t *)&daemon->term_signal,
-                           (uv_handle_t *)&daemon->int_signal};
+                           (uv_handle_t *)&daemon->history_timer, (uv_handle_t *)&daemon->mps_timer,
+                           (uv_handle_t *)&daemon->term_signal,   (uv_handle_t *)&daemon->int_signal};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         close_handle(ours[i], NULL);
 }
@@ -247,8 +246,8 @@ static void on_signal(uv_signal_t *signal, int number)
 
 static void init_loop(struct daemon *daemon)
 {
-    uv_timer_t *timers[] = {&daemon->server_timer, &daemon->sample_timer, &daemon->tick_timer, &daemon->retry_timer,
-                            &daemon->history_timer};
+    uv_timer_t *timers[] = {&daemon->server_timer, &daemon->sample_timer,  &daemon->tick_timer,
+                            &daemon->retry_timer,  &daemon->history_timer, &daemon->mps_timer};
     uv_loop_init(&daemon->loop);
     for (size_t i = 0; i < sizeof timers / sizeof *timers; i++) {
         uv_timer_init(&daemon->loop, timers[i]);
@@ -288,6 +287,7 @@ static int start(struct daemon *daemon, struct fault *fault)
     if (r < 0)
         return r;
     runner_adopt_all(daemon);
+    mps_care_start(daemon);
     sampler_start(daemon);
     uv_signal_start(&daemon->term_signal, on_signal, SIGTERM);
     uv_signal_start(&daemon->int_signal, on_signal, SIGINT);
@@ -308,6 +308,7 @@ static void fini(struct daemon *daemon)
          task = core_next_task(daemon->core, task->id))
         job_remove(daemon, job_find(daemon, task->id));
     jobs_fini(daemon);
+    mps_care_fini(daemon);
     sampler_close(daemon);
     inputs_close(daemon);
     core_destroy(daemon->core);

@@ -1,120 +1,311 @@
 /*
- * One MPS control daemon per user, started as that user: clients of one user share a GPU's SMs, and different users
- * are kept apart (an MPS server serves one user at a time) by time-slicing between their servers.
+ * One MPS control daemon per user, started as that user when his first task needs it and stopped when nobody has used
+ * it for a while: clients of one user share a GPU's SMs, users are kept apart, and no user can disturb another's.
+ *
+ * Starting and stopping are errands: a child that has become the user does it and writes how it went into a pipe. The
+ * loop never waits for one. (errand.c)
  */
+#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <grp.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "daemon/daemon.h"
+#include "daemon/mps_care.h"
 #include "gpu/mps.h"
 
-#define SICK_US        (60 * SECOND_US)
-#define CHILD_LIMIT_MS ((int)(MPS_START_LIMIT_US / MS_US) + 1000)
+#define SICK_US      (60 * SECOND_US)
+#define START_MS     ((int)(MPS_START_LIMIT_US / MS_US) + 1000)
+#define STOP_MS      4000
+#define CLIENTS_SEEN 64
 
-static int make_home(const char *path, uid_t uid, gid_t gid, struct fault *fault)
+/* ---- whose ---- */
+
+static struct mps_user *find_user(const struct daemon *daemon, uid_t uid)
 {
-    int r = file_make_folders(path, 0711);
-    if (r == 0 && geteuid() == 0 && (chown(path, uid, gid) < 0 || chmod(path, 0700) < 0))
-        r = -errno;
-    return r < 0 ? fault_set(fault, -r, "%s: %s", path, strerror(-r)) : 0;
+    struct mps_user *user = daemon->mps_users;
+    while (user && user->uid != uid)
+        user = user->next;
+    return user;
 }
 
-static int become(uid_t uid, gid_t gid)
+static struct mps_user *user_of(struct daemon *daemon, uid_t uid, gid_t gid)
 {
-    if (geteuid() != 0)
-        return 0;
-    return setgroups(1, &gid) < 0 || setgid(gid) < 0 || setuid(uid) < 0 ? -errno : 0;
+    struct mps_user *user = find_user(daemon, uid);
+    if (user)
+        return user;
+    user = calloc(1, sizeof *user);
+    if (!user)
+        return NULL;
+    *user = (struct mps_user){.next = daemon->mps_users, .daemon = daemon, .uid = uid, .gid = gid};
+    snprintf(user->home, sizeof user->home, "%s/mps/%u", daemon->config.state_dir, (unsigned)uid);
+    snprintf(user->pipe_dir, sizeof user->pipe_dir, "%s/pipe", user->home);
+    snprintf(user->log_dir, sizeof user->log_dir, "%s/log", user->home);
+    daemon->mps_users = user;
+    return user;
 }
 
-/* The loop's handlers write to a pipe that is the daemon's too: a signal meant for the child must not reach that. */
-static void reset_signals(void)
+pid_t mps_user_daemon(const struct mps_user *user)
 {
-    for (int i = 1; i < NSIG; i++)
-        signal(i, SIG_DFL);
+    return mps_find(user->pipe_dir, geteuid() == 0 ? user->uid : geteuid());
 }
 
-struct report {
-    int answer;
-    struct fault fault;
-};
-
-/* The child is the user's, who may stop it: it is not waited for without end, and not left behind. */
-static int hear(int from, pid_t child, struct report *ret_report)
+int mps_user_tasks(const struct mps_user *user)
 {
-    struct pollfd news = {.fd = from, .events = POLLIN};
-    int r = -ETIMEDOUT;
-    if (poll(&news, 1, CHILD_LIMIT_MS) > 0)
-        r = read(from, ret_report, sizeof *ret_report) == (ssize_t)sizeof *ret_report ? 0 : -EIO;
-    kill(child, SIGKILL);
-    waitpid(child, NULL, 0);
-    return r;
-}
-
-/* Starts it from a child that has become the user, and hears through a pipe how that went. */
-static int start_as(uid_t uid, gid_t gid, const char *pipe_dir, const char *log_dir, const char *const *uuids,
-                    size_t count, struct fault *fault)
-{
-    struct report report = {.answer = -EIO};
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return fault_set(fault, errno, "pipe: %s", strerror(errno));
-    pid_t child = fork();
-    if (child == 0) {
-        reset_signals();
-        report.answer = become(uid, gid);
-        if (report.answer == 0)
-            report.answer = mps_start(pipe_dir, log_dir, uuids, count, &report.fault);
-        file_write_fd(ends[1], &report, sizeof report);
-        _exit(0);
-    }
-    close(ends[1]);
-    int heard = child < 0 ? -errno : hear(ends[0], child, &report);
-    close(ends[0]);
-    if (heard < 0)
-        report.answer =
-            fault_set(&report.fault, -heard, "the MPS control daemon could not be started: %s", strerror(-heard));
-    *fault = report.fault;
-    return report.answer == MPS_ALREADY_ALIVE ? 0 : report.answer;
-}
-
-static size_t list_gpus(const struct daemon *daemon, const char **uuids, size_t room)
-{
-    const struct cluster_view *view = core_view(daemon->core);
-    size_t n = 0;
-    for (int i = 0; i < view->n_gpus && n < room; i++)
-        if (view->gpus[i].id.is_place && !view->gpus[i].id.is_mig_instance)
-            uuids[n++] = view->gpus[i].id.uuid;
+    int n = 0;
+    for (const struct task *task = core_next_task(user->daemon->core, 0); task;
+         task = core_next_task(user->daemon->core, task->id))
+        n += task->uid == user->uid && task_state_holds_gpus(task->state) && task->share.sharing == SHARING_MPS;
     return n;
 }
 
-int mps_for_user(struct daemon *daemon, uid_t uid, gid_t gid, char *ret_pipe_dir, size_t size, struct fault *fault)
+/* ---- what a child does as the user ---- */
+
+static int make_home(const struct mps_user *user, struct fault *fault)
 {
-    char home[560], pipe_dir[600], log_dir[600];
+    int r = file_make_folders(user->home, 0711);
+    if (r == 0 && geteuid() == 0 && (chown(user->home, user->uid, user->gid) < 0 || chmod(user->home, 0700) < 0))
+        r = -errno;
+    return r < 0 ? fault_set(fault, -r, "%s: %s", user->home, strerror(-r)) : 0;
+}
+
+static int start_here(const struct mps_user *user, struct fault *fault)
+{
+    const struct cluster_view *view = core_view(user->daemon->core);
     const char *uuids[256];
-    snprintf(home, sizeof home, "%s/mps/%u", daemon->config.state_dir, (unsigned)uid);
-    snprintf(pipe_dir, sizeof pipe_dir, "%s/pipe", home);
-    snprintf(log_dir, sizeof log_dir, "%s/log", home);
-    snprintf(ret_pipe_dir, size, "%s", pipe_dir);
-    struct mps_sick *sick = &daemon->mps_sick[uid % (sizeof daemon->mps_sick / sizeof *daemon->mps_sick)];
-    if (sick->uid == uid && clock_monotonic_us() < sick->until_us)
-        return fault_set(fault, EAGAIN, "MPS failed to start less than a minute ago");
-    int r = make_home(home, uid, gid, fault);
+    size_t n = 0;
+    for (int i = 0; i < view->n_gpus && n < 256; i++)
+        if (view->gpus[i].id.is_place && !view->gpus[i].id.is_mig_instance && view->gpus[i].health != VIEW_LOST)
+            uuids[n++] = view->gpus[i].id.uuid;
+    int r = mps_start(user->pipe_dir, user->log_dir, uuids, n, fault);
+    return r == MPS_ALREADY_ALIVE ? 0 : r;
+}
+
+/* Not below clients, be they ours or a run that the user started by hand. */
+static int stop_here(const struct mps_user *user, struct fault *fault)
+{
+    struct mps_client clients[CLIENTS_SEEN];
+    int n = mps_list_clients(user->pipe_dir, clients, CLIENTS_SEEN, fault);
+    if (n > 0)
+        return fault_set(fault, EBUSY, "%d process%s still share%s by it", n, n > 1 ? "es" : "", n > 1 ? "" : "s");
+    int r = mps_stop(user->pipe_dir, fault);
+    return r == MPS_STILL_ENDING ? fault_set(fault, EBUSY, "it was told to quit and is still ending") : r;
+}
+
+static void answer_asker(struct mps_user *user, int answer, const struct fault *fault)
+{
+    struct api_request *asker = user->asker;
+    user->asker = NULL;
+    if (!asker)
+        return;
+    if (answer == 0)
+        api_reply(asker, 200, json_pack("{s:i, s:b}", "uid", (int)user->uid, "alive", mps_user_daemon(user) != 0));
+    else
+        api_reply_error(asker, answer == -EBUSY ? 409 : 503, "%s", fault->text);
+    daemon_serve_soon(user->daemon);
+}
+
+/* ---- starting ---- */
+
+static void on_started(struct errand *errand, int answer, const struct fault *fault)
+{
+    struct mps_user *user = errand->context;
+    user->sick_until_us = answer == 0 ? 0 : clock_monotonic_us() + SICK_US;
+    snprintf(user->why, sizeof user->why, "%s", fault->text);
+    if (answer == 0)
+        log_info("user %u has an MPS control daemon, its pipe directory is %s", (unsigned)user->uid, user->pipe_dir);
+    answer_asker(user, answer, fault);
+    runner_mps_ready(user->daemon, user->uid);
+}
+
+static int begin_start(struct mps_user *user, struct fault *fault)
+{
+    int r = make_home(user, fault);
     if (r < 0)
         return r;
-    r = start_as(uid, gid, pipe_dir, log_dir, uuids, list_gpus(daemon, uuids, 256), fault);
+    const struct errand_order order = {.uid = user->uid, .gid = user->gid, .limit_ms = START_MS, .what = "start MPS"};
+    int child = errand_begin(&user->errand, &user->daemon->loop, &order, fault);
+    if (child == ERRAND_CHILD) {
+        struct errand_report report = {0};
+        report.answer = errand_become(&order);
+        if (report.answer == 0)
+            report.answer = start_here(user, &report.fault);
+        errand_end(&user->errand, &report);
+    }
+    user->errand.context = user;
+    user->errand.on_done = on_started;
+    return child;
+}
+
+int mps_prepare(struct daemon *daemon, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault)
+{
+    struct mps_user *user = user_of(daemon, uid, gid);
+    if (!user)
+        return fault_set(fault, ENOMEM, "out of memory");
+    user->gid = gid;
+    user->unused_since_us = 0;
+    *ret_pipe_dir = user->pipe_dir;
+    if (errand_is_under_way(&user->errand))
+        return MPS_WAIT;
+    if (mps_user_daemon(user))
+        return 0;
+    if (clock_monotonic_us() < user->sick_until_us)
+        return fault_set(fault, EAGAIN, "%s", user->why);
+    int r = begin_start(user, fault);
+    return r < 0 ? r : MPS_WAIT;
+}
+
+/* ---- stopping ---- */
+
+static void on_stopped(struct errand *errand, int answer, const struct fault *fault)
+{
+    struct mps_user *user = errand->context;
+    if (answer == 0)
+        log_info("the MPS control daemon of user %u was stopped: nobody uses it", (unsigned)user->uid);
+    user->unused_since_us = 0;
+    answer_asker(user, answer, fault);
+    runner_mps_ready(user->daemon, user->uid);
+}
+
+static int begin_stop(struct mps_user *user, struct fault *fault)
+{
+    const struct errand_order order = {.uid = user->uid, .gid = user->gid, .limit_ms = STOP_MS, .what = "stop MPS"};
+    int child = errand_begin(&user->errand, &user->daemon->loop, &order, fault);
+    if (child == ERRAND_CHILD) {
+        struct errand_report report = {0};
+        report.answer = errand_become(&order);
+        if (report.answer == 0)
+            report.answer = stop_here(user, &report.fault);
+        errand_end(&user->errand, &report);
+    }
+    user->errand.context = user;
+    user->errand.on_done = on_stopped;
+    return child;
+}
+
+static void look_after(uv_timer_t *timer);
+
+/* Looks again when the first of the unused ones may go. */
+static void look_again(struct daemon *daemon)
+{
+    int64_t next_us = INT64_MAX;
+    for (const struct mps_user *user = daemon->mps_users; user; user = user->next)
+        if (user->unused_since_us && user->unused_since_us + daemon->config.mps_linger_us < next_us)
+            next_us = user->unused_since_us + daemon->config.mps_linger_us;
+    if (next_us == INT64_MAX || daemon->stopping)
+        return;
+    int64_t wait_us = next_us - clock_monotonic_us();
+    uv_timer_start(&daemon->mps_timer, look_after, wait_us > 0 ? (uint64_t)(wait_us / MS_US) + 1 : 1, 0);
+}
+
+static void look_after(uv_timer_t *timer)
+{
+    struct daemon *daemon = timer->data;
+    struct fault fault = {0};
+    int64_t now_us = clock_monotonic_us();
+    for (struct mps_user *user = daemon->mps_users; user; user = user->next) {
+        bool over = user->unused_since_us && now_us - user->unused_since_us >= daemon->config.mps_linger_us;
+        if (!over)
+            continue;
+        user->unused_since_us = 0;
+        if (!errand_is_under_way(&user->errand) && mps_user_daemon(user) && begin_stop(user, &fault) < 0)
+            log_warning("the MPS control daemon of user %u: %s", (unsigned)user->uid, fault.text);
+    }
+    look_again(daemon);
+}
+
+void mps_task_ended(struct daemon *daemon, uid_t uid)
+{
+    struct mps_user *user = find_user(daemon, uid);
+    if (!user || mps_user_tasks(user) > 0)
+        return;
+    user->unused_since_us = clock_monotonic_us();
+    look_again(daemon);
+}
+
+/* ---- by hand ---- */
+
+int mps_start_by_hand(struct daemon *daemon, uid_t uid, gid_t gid, struct api_request *asker, struct fault *fault)
+{
+    struct mps_user *user = user_of(daemon, uid, gid);
+    if (!user)
+        return fault_set(fault, ENOMEM, "out of memory");
+    if (errand_is_under_way(&user->errand))
+        return fault_set(fault, EBUSY, "it is being started or stopped at this moment");
+    user->asker = asker;
+    user->unused_since_us = 0;
+    if (mps_user_daemon(user)) {
+        answer_asker(user, 0, fault);
+        return 0;
+    }
+    int r = begin_start(user, fault);
     if (r < 0)
-        *sick = (struct mps_sick){uid, clock_monotonic_us() + SICK_US};
+        user->asker = NULL;
     return r;
+}
+
+int mps_stop_by_hand(struct daemon *daemon, uid_t uid, struct api_request *asker, struct fault *fault)
+{
+    struct mps_user *user = find_user(daemon, uid);
+    if (!user || !mps_user_daemon(user))
+        return fault_set(fault, ESRCH, "user %u has no MPS control daemon", (unsigned)uid);
+    if (errand_is_under_way(&user->errand))
+        return fault_set(fault, EBUSY, "it is being started or stopped at this moment");
+    int tasks = mps_user_tasks(user);
+    if (tasks > 0)
+        return fault_set(fault, EBUSY, "%d task%s of user %u share%s by it", tasks, tasks > 1 ? "s" : "", (unsigned)uid,
+                         tasks > 1 ? "" : "s");
+    user->asker = asker;
+    int r = begin_stop(user, fault);
+    if (r < 0)
+        user->asker = NULL;
+    return r;
+}
+
+/* ---- life ---- */
+
+/* Those of an earlier daemon are taken over, so that they too end when nobody uses them. */
+void mps_care_start(struct daemon *daemon)
+{
+    char path[600], folder[600];
+    int64_t uid;
+    struct stat status;
+    snprintf(path, sizeof path, "%s/mps", daemon->config.state_dir);
+    DIR *homes = opendir(path);
+    for (const struct dirent *entry; homes && (entry = readdir(homes));) {
+        snprintf(folder, sizeof folder, "%.500s/%.80s", path, entry->d_name);
+        if (parse_int64(entry->d_name, 0, UINT32_MAX, &uid) < 0 || lstat(folder, &status) < 0)
+            continue;
+        struct mps_user *user = user_of(daemon, (uid_t)uid, status.st_gid);
+        if (user && mps_user_daemon(user))
+            mps_task_ended(daemon, (uid_t)uid);
+    }
+    if (homes)
+        closedir(homes);
+}
+
+/* Nothing is waited for any more: the children end by themselves, and those with clients stay for the next daemon. */
+void mps_care_stop(struct daemon *daemon)
+{
+    struct fault fault = {0};
+    for (struct mps_user *user = daemon->mps_users; user; user = user->next) {
+        user->asker = NULL;
+        if (!errand_is_under_way(&user->errand) && mps_user_tasks(user) == 0 && mps_user_daemon(user))
+            begin_stop(user, &fault);
+        errand_leave(&user->errand);
+    }
+}
+
+void mps_care_fini(struct daemon *daemon)
+{
+    while (daemon->mps_users) {
+        struct mps_user *user = daemon->mps_users;
+        daemon->mps_users = user->next;
+        free(user);
+    }
 }

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "core/share.h"
 #include "daemon/daemon.h"
 
 static json_t *number(double value)
@@ -41,6 +42,8 @@ static const char *end_reason(const struct task *task)
         [FAILURE_CANCELLED] = "Cancelled",
         [FAILURE_LAUNCH] = "Launch",
         [FAILURE_LOST] = "Lost",
+        [FAILURE_GPU_FAULT] = "GpuFault",
+        [FAILURE_MPS] = "MpsServer",
     };
     return words[task->ending ? task->ending : task->exit.failure];
 }
@@ -48,7 +51,10 @@ static const char *end_reason(const struct task *task)
 static void explain_end(const struct job *job, const struct task *task, char *text, size_t size)
 {
     text[0] = '\0';
-    if (task->state == TASK_OUT_OF_MEMORY && task->exit.failure == FAILURE_GPU_OOM)
+    if (task->state == TASK_FAILED && task->innocent)
+        snprintf(text, size, "through no fault of its own, and once too often: %s",
+                 job && job->evidence ? job->evidence : "(no line says more)");
+    else if (task->state == TASK_OUT_OF_MEMORY && task->exit.failure == FAILURE_GPU_OOM)
         snprintf(text, size, "out of GPU memory %s: %s",
                  task->had_company ? "once too often" : "with its GPU to itself",
                  job && job->evidence ? job->evidence : "(no line says more)");
@@ -102,14 +108,27 @@ static void add_gpus(struct daemon *daemon, json_t *object, const struct task *t
     json_object_set_new(object, "gpu_uuids", uuids);
 }
 
+static void add_share(json_t *object, const struct task *task)
+{
+    const struct sharing_mode *share = &task->share;
+    bool limited = share->mem_limit_bytes > 0;
+    json_object_set_new(object, "sharing_requested", json_string(sharing_name(task->request.sharing)));
+    json_object_set_new(object, "sharing_text", json_string(share_reason_text(share->reason)));
+    json_object_set_new(object, "thread_percentage",
+                        share->thread_percent ? json_integer(share->thread_percent) : json_null());
+    json_object_set_new(object, "mem_limit_mib",
+                        limited ? number((double)share->mem_limit_bytes / (double)MIB) : json_null());
+}
+
 static void add_request(struct daemon *daemon, json_t *object, const struct task *task, const struct job *job)
 {
     const struct task_request *request = &task->request;
     const struct policy *policy = request->policy ? request->policy : core_get_settings(daemon->core)->policy;
     bool known = request->need.kind == NEED_ESTIMATED || request->need.kind == NEED_DECLARED;
     json_object_set_new(object, "policy", json_string(policy->name));
-    enum sharing sharing = job && job->by_streams ? SHARING_STREAMS : request->sharing;
+    enum sharing sharing = task->attempts > 0 ? task->share.sharing : request->sharing;
     json_object_set_new(object, "sharing", json_string(sharing_name(sharing)));
+    add_share(object, task);
     json_object_set_new(object, "exclusive", json_boolean(request->exclusive));
     json_object_set_new(object, "time_limit_s", request->time_limit_us ? seconds(request->time_limit_us) : json_null());
     json_object_set_new(object, "expected_s", request->expect.time_us ? seconds(request->expect.time_us) : json_null());
@@ -128,6 +147,7 @@ static void add_outcome(struct daemon *daemon, json_t *object, const struct task
     bool failed = job && job->failure != FAILURE_NONE;
     json_object_set_new(object, "attempts", json_integer(task->attempts));
     json_object_set_new(object, "oom_count", json_integer(task->oom_count));
+    json_object_set_new(object, "requeue_count", json_integer(task->innocent_count));
     json_object_set_new(object, "exit_code",
                         exited && task->exit.code >= 0 ? json_integer(task->exit.code) : json_null());
     json_object_set_new(object, "signal", exited && task->exit.signal ? json_integer(task->exit.signal) : json_null());

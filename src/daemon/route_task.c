@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
+#include "core/share.h"
 #include "daemon/routes.h"
 #include "policy/policy.h"
 
@@ -11,40 +13,75 @@ struct story {
     json_t *submit_detail;
 };
 
-static json_t *event_text(const struct story *story, const struct event *event, const json_t *detail)
+static void place_text(const struct story *story, const struct event *event, FILE *out)
 {
     const struct cluster_view *view = core_view(story->daemon->core);
-    char text[512] = "";
-    size_t used = 0;
+    const struct sharing_mode *share = &event->place.share;
+    char size[32];
+    fputs("GPU", out);
+    for (int i = 0; i < event->place.n; i++) {
+        int gpu = event->place.gpus[i];
+        fprintf(out, "%s%s", i ? "," : " ", gpu < view->n_gpus ? view->gpus[gpu].id.label : "?");
+    }
+    fprintf(out, ", %s%s", sharing_name(share->sharing), event->place.whole ? ", to itself" : "");
+    if (share->thread_percent)
+        fprintf(out, ", %d %% of the SMs", share->thread_percent);
+    if (share->mem_limit_bytes)
+        fprintf(out, ", at most %s", format_size(share->mem_limit_bytes, size, sizeof size));
+    if (share->reason != SHARE_AS_ASKED)
+        fprintf(out, ": %s", share_reason_text(share->reason));
+}
+
+static void exit_text(const struct event *event, const json_t *detail, FILE *out)
+{
+    const char *evidence = json_string_value(json_object_get(detail, "evidence"));
+    double limit = json_number_value(json_object_get(detail, "mem_limit_bytes"));
+    char size[32];
+    fputs(failure_name(event->exited.failure), out);
+    if (limit > 0)
+        fprintf(out, " under its own limit of %s", format_size((int64_t)limit, size, sizeof size));
+    if (evidence && *evidence)
+        fprintf(out, ": %s", evidence);
+}
+
+static void write_event(const struct story *story, const struct event *event, const json_t *detail, FILE *out)
+{
     switch (event->kind) {
     case EVENT_PLACE:
-        used = (size_t)snprintf(text, sizeof text, "GPU");
-        for (int i = 0; i < event->place.n && used < sizeof text; i++)
-            used +=
-                (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? "," : " ",
-                                 event->place.gpus[i] < view->n_gpus ? view->gpus[event->place.gpus[i]].id.label : "?");
-        if (used < sizeof text)
-            snprintf(text + used, sizeof text - used, ", %s%s", sharing_name(event->place.sharing),
-                     event->place.whole ? ", to itself" : "");
+        place_text(story, event, out);
         break;
     case EVENT_STARTED:
-        if (json_object_get(detail, "sharing"))
-            snprintf(text, sizeof text, "by streams: no MPS to be had");
+        if (event->started.by_streams)
+            fputs("by streams: no MPS to be had", out);
         break;
-    case EVENT_EXITED: {
-        const char *evidence = json_string_value(json_object_get(detail, "evidence"));
-        bool has_evidence = evidence && *evidence;
-        snprintf(text, sizeof text, "%s%s%.400s", failure_name(event->exited.failure), has_evidence ? ": " : "",
-                 has_evidence ? evidence : "");
+    case EVENT_EXITED:
+        exit_text(event, detail, out);
         break;
-    }
+    case EVENT_REQUEUE:
+        if (event->culprit)
+            fprintf(out, "task %llu's fault stopped it", (unsigned long long)event->culprit);
+        else
+            fputs("its MPS server failed it, or a neighbour's fault stopped it", out);
+        break;
     case EVENT_END:
-        snprintf(text, sizeof text, "%s", task_state_word(event->end));
+        fputs(task_state_word(event->end), out);
         break;
     default:
         break;
     }
+}
+
+static json_t *event_text(const struct story *story, const struct event *event, const json_t *detail)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return json_string("");
+    write_event(story, event, detail, out);
+    fclose(out);
     json_t *string = json_string(text);
+    free(text);
     return string ? string : json_string("");
 }
 

@@ -7,8 +7,7 @@
 
 #include "base/log.h"
 #include "daemon/daemon.h"
-
-#define ENV_ADDED_MAX 8
+#include "daemon/environment.h"
 
 void attempt_folder(const struct daemon *daemon, uint64_t task, int attempt, char *buffer, size_t size)
 {
@@ -51,8 +50,15 @@ static void report_exit(struct daemon *daemon, struct job *job, const struct att
     json_t *detail =
         json_pack("{s:s, s:s, s:f, s:f}", "evidence", failure->evidence, "framework", failure->framework, "cpu_s",
                   (double)exit->cpu_us / 1e6, "max_rss_mib", (double)exit->max_rss_bytes / 1048576.0);
+    const struct task *task = core_task(daemon->core, job->id);
+    uid_t uid = job->uid;
+    bool by_mps = task->share.sharing == SHARING_MPS;
+    if (failure->class == FAILURE_GPU_OOM && task->share.mem_limit_bytes > 0)
+        json_object_set_new(detail, "mem_limit_bytes", json_integer(task->share.mem_limit_bytes));
     daemon_feed(daemon, &event, detail);
     json_decref(detail);
+    if (by_mps)
+        mps_task_ended(daemon, uid);
     sampler_look_now(daemon);
 }
 
@@ -151,8 +157,9 @@ struct launch {
     size_t script_size, environment_size;
     const char **env;
     const char **argv;
-    char visible[4096 + 32], pipe_dir[600], id_text[64], label_text[256];
-    const char *env_added[ENV_ADDED_MAX];
+    gid_t gid;
+    bool by_streams; /* though MPS was wanted: there was none to be had */
+    struct environment added;
 };
 
 static void launch_fini(struct launch *launch)
@@ -162,6 +169,7 @@ static void launch_fini(struct launch *launch)
     free(launch->environment);
     free(launch->env);
     free(launch->argv);
+    environment_fini(&launch->added);
 }
 
 static const char *detail_text(const struct launch *launch, const char *key)
@@ -215,77 +223,53 @@ static int load(struct daemon *daemon, uint64_t id, struct launch *launch, struc
         r = read_blob(daemon, launch, "environment", &launch->environment, &launch->environment_size, fault);
     if (r == 0 && (split_environment(launch) < 0 || read_arguments(launch) < 0))
         r = fault_set(fault, ENOMEM, "out of memory");
+    launch->gid = (gid_t)json_integer_value(json_object_get(launch->detail, "gid"));
     return r;
 }
 
-static void add_env(struct launch *launch, const char *entry)
-{
-    for (int i = 0; i < ENV_ADDED_MAX - 1; i++) {
-        if (!launch->env_added[i]) {
-            launch->env_added[i] = entry;
-            return;
-        }
-    }
-}
-
-static void name_gpus(const struct daemon *daemon, const struct task *task, struct launch *launch)
-{
-    const struct gpu_view *gpus = core_view(daemon->core)->gpus;
-    size_t used = (size_t)snprintf(launch->visible, sizeof launch->visible, "CUDA_VISIBLE_DEVICES=");
-    size_t labels = (size_t)snprintf(launch->label_text, sizeof launch->label_text, "COLLOC_GPUS=");
-    for (int i = 0; i < task->n_gpus; i++) {
-        const struct gpu_identity *gpu = &gpus[task->gpus[i]].id;
-        if (used < sizeof launch->visible)
-            used += (size_t)snprintf(launch->visible + used, sizeof launch->visible - used, "%s%s", i ? "," : "",
-                                     gpu->uuid);
-        if (labels < sizeof launch->label_text)
-            labels += (size_t)snprintf(launch->label_text + labels, sizeof launch->label_text - labels, "%s%s",
-                                       i ? "," : "", gpu->label);
-    }
-    add_env(launch, launch->visible);
-    add_env(launch, launch->label_text);
-}
-
-/* Where MPS is not to be had the task shares by streams, and the log says why. */
-static void join_mps(struct daemon *daemon, struct job *job, const struct task *task, gid_t gid, struct launch *launch)
+/* 0 or MPS_WAIT. Where MPS is not to be had the task shares by streams, and the log says why. */
+static int join_mps(struct daemon *daemon, const struct task *task, struct launch *launch)
 {
     struct fault fault = {0};
-    char pipe_dir[512];
-    job->by_streams = false;
-    if (task->sharing != SHARING_MPS)
-        return;
-    if (mps_for_user(daemon, task->uid, gid, pipe_dir, sizeof pipe_dir, &fault) != 0) {
+    const char *pipe_dir;
+    if (task->share.sharing != SHARING_MPS)
+        return 0;
+    int r = mps_prepare(daemon, task->uid, launch->gid, &pipe_dir, &fault);
+    if (r == 0)
+        r = environment_join_mps(&launch->added, task, pipe_dir);
+    if (r < 0) {
         log_warning("task %llu shares by streams: %s", (unsigned long long)task->id, fault.text);
-        job->by_streams = true;
-        return;
+        launch->by_streams = true;
     }
-    snprintf(launch->pipe_dir, sizeof launch->pipe_dir, "CUDA_MPS_PIPE_DIRECTORY=%s", pipe_dir);
-    add_env(launch, launch->pipe_dir);
+    return r == MPS_WAIT ? r : 0;
+}
+
+static int fill_environment(struct daemon *daemon, const struct task *task, struct launch *launch, struct fault *fault)
+{
+    int r = join_mps(daemon, task, launch);
+    if (r == 0)
+        r = environment_name_gpus(&launch->added, daemon, task);
+    if (r == 0 && (launch->by_streams || task->share.sharing == SHARING_STREAMS))
+        r = environment_limit_frameworks(&launch->added, daemon, task, launch->env);
+    return r < 0 ? fault_set(fault, -r, "its environment: %s", strerror(-r)) : r;
 }
 
 static int launch_attempt(struct daemon *daemon, struct job *job, const struct task *task, struct launch *launch,
                           struct fault *fault)
 {
     const json_t *detail = launch->detail;
-    gid_t gid = (gid_t)json_integer_value(json_object_get(detail, "gid"));
     char folder[600];
-    snprintf(launch->id_text, sizeof launch->id_text, "COLLOC_TASK_ID=%llu", (unsigned long long)task->id);
-    add_env(launch, launch->id_text);
-    add_env(launch, "CUDA_DEVICE_ORDER=PCI_BUS_ID");
-    name_gpus(daemon, task, launch);
-    join_mps(daemon, job, task, gid, launch);
-
     struct attempt_spec spec = {
         .task_id = (int64_t)task->id,
         .uid = task->uid,
-        .gid = gid,
+        .gid = launch->gid,
         .cwd = detail_text(launch, "cwd"),
         .umask = (mode_t)json_integer_value(json_object_get(detail, "umask")),
         .open_files = daemon->open_files,
         .script = {launch->script, launch->script_size},
         .argv = launch->argv,
         .env = launch->env,
-        .env_added = launch->env_added,
+        .env_added = launch->added.list,
         .stdout_path = detail_text(launch, "output"),
         .stderr_path = detail_text(launch, "error"),
         .append = task->attempts > 1,
@@ -302,12 +286,11 @@ static int launch_attempt(struct daemon *daemon, struct job *job, const struct t
     return r;
 }
 
-static void report_started(struct daemon *daemon, const struct job *job)
+static void report_started(struct daemon *daemon, const struct job *job, bool by_streams)
 {
     struct event started = daemon_event(daemon, EVENT_STARTED, job->id);
-    json_t *detail = job->by_streams ? json_pack("{s:s}", "sharing", sharing_name(SHARING_STREAMS)) : NULL;
-    daemon_feed(daemon, &started, detail);
-    json_decref(detail);
+    started.started.by_streams = by_streams;
+    daemon_feed(daemon, &started, NULL);
 }
 
 void runner_start(struct daemon *daemon, uint64_t id)
@@ -325,8 +308,14 @@ void runner_start(struct daemon *daemon, uint64_t id)
     struct fault fault = {0};
     int r = load(daemon, id, &launch, &fault);
     if (r == 0)
+        r = fill_environment(daemon, task, &launch, &fault);
+    job->awaits_mps = r == MPS_WAIT;
+    if (r == 0)
         r = launch_attempt(daemon, job, task, &launch, &fault);
+    bool by_streams = launch.by_streams;
     launch_fini(&launch);
+    if (job->awaits_mps)
+        return;
     if (will_pass(r)) {
         put_off(daemon, job, fault.text);
         return;
@@ -336,7 +325,18 @@ void runner_start(struct daemon *daemon, uint64_t id)
         return;
     }
     watch(daemon, job);
-    report_started(daemon, job);
+    report_started(daemon, job, by_streams);
+}
+
+void runner_mps_ready(struct daemon *daemon, uid_t uid)
+{
+    uint64_t id = 0;
+    for (const struct task *task; (task = core_next_task(daemon->core, id));) {
+        id = task->id;
+        const struct job *job = job_find(daemon, id);
+        if (task->uid == uid && task->state == TASK_STARTING && job && job->awaits_mps)
+            runner_start(daemon, id);
+    }
 }
 
 void runner_kill(struct daemon *daemon, uint64_t id)
@@ -356,7 +356,7 @@ static void adopt_running(struct daemon *daemon, struct job *job)
 {
     log_info("task %llu is still running: found again", (unsigned long long)job->id);
     watch(daemon, job);
-    report_started(daemon, job);
+    report_started(daemon, job, false);
 }
 
 static void adopt(struct daemon *daemon, const struct task *task)

@@ -33,9 +33,11 @@ static void submission_free(struct submission *submission)
 static int check_keys(const json_t *body, struct fault *fault)
 {
     static const char *const known[] = {
-        "script",    "arguments", "name",         "cwd",        "environment", "umask",   "gpus",  "policy",
-        "exclusive", "sharing",   "time_limit_s", "memory_mib", "estimator",   "summary", "batch", "optimizer",
-        "precision", "seq",       "hold",         "output",     "error",       "grace_s", "smact", "expected_s",
+        "script",       "arguments",  "name",      "cwd",        "environment",
+        "umask",        "gpus",       "policy",    "exclusive",  "sharing",
+        "time_limit_s", "memory_mib", "estimator", "summary",    "batch",
+        "optimizer",    "precision",  "seq",       "hold",       "output",
+        "error",        "grace_s",    "smact",     "expected_s", "thread_percentage",
     };
     const char *key;
     json_t *value;
@@ -80,7 +82,7 @@ static int read_request(const struct daemon *daemon, const json_t *body, struct 
     struct task_request *request = &submission->event.submit.request;
     const char *policy = NULL, *sharing = NULL;
     bool given;
-    int64_t gpus = 1;
+    int64_t gpus = 1, percent = 0;
     double limit_s;
     request->sharing = daemon->config.sharing;
     int r = field_integer(body, "gpus", INT32_MIN, INT32_MAX, fault, &given, &gpus);
@@ -95,6 +97,9 @@ static int read_request(const struct daemon *daemon, const json_t *body, struct 
     if (r == 0)
         r = read_expectation(body, fault, &request->expect);
     if (r == 0)
+        r = field_integer(body, "thread_percentage", 1, 100, fault, &given, &percent);
+    request->thread_percent = (int)percent;
+    if (r == 0)
         r = field_number(body, "time_limit_s", 0.001, SECONDS_MAX, fault, &given, &limit_s);
     if (r < 0)
         return r;
@@ -104,7 +109,7 @@ static int read_request(const struct daemon *daemon, const json_t *body, struct 
     if (policy && !(request->policy = policy_find(policy)))
         return unknown_policy(policy, fault);
     if (sharing && strcmp(sharing, "default") != 0 && sharing_parse(sharing, &request->sharing) < 0)
-        return fault_set(fault, EINVAL, "sharing=%.40s: streams, mps or default", sharing);
+        return fault_set(fault, EINVAL, "sharing=%.40s: streams, mps, auto or default", sharing);
     return 0;
 }
 

@@ -129,15 +129,24 @@ static int prepare_spawn(posix_spawnattr_t *how, posix_spawn_file_actions_t *fil
     return -errnum;
 }
 
+static char *path_variable(void)
+{
+    const char *path = getenv("PATH");
+    char *variable = NULL;
+    return path && asprintf(&variable, "PATH=%s", path) >= 0 ? variable : NULL;
+}
+
 int attempt_spawn(const char *shim_path, const char *folder, struct fault *fault, struct attempt_watch *ret_watch)
 {
     const char *const argv[] = {"colloc-shim", folder, NULL};
-    char *const env[] = {NULL};
+    char *env[] = {path_variable(), NULL}; /* on which the shim finds MPS's control program */
     posix_spawnattr_t how;
     posix_spawn_file_actions_t files;
     int spare = open("/dev/null", O_RDONLY | O_CLOEXEC); /* so that the pidfd finds a free descriptor */
-    if (spare < 0)
+    if (spare < 0) {
+        free(env[0]);
         return fault_set(fault, errno, "cannot start %s: %s", shim_path, strerror(errno));
+    }
     int r = prepare_spawn(&how, &files);
     if (r == 0) {
         r = -posix_spawn(&ret_watch->shim, shim_path, &files, &how, (char *const *)(uintptr_t)argv, env);
@@ -145,6 +154,7 @@ int attempt_spawn(const char *shim_path, const char *folder, struct fault *fault
         posix_spawnattr_destroy(&how);
     }
     close(spare);
+    free(env[0]);
     if (r < 0)
         return fault_set(fault, -r, "cannot start %s: %s", shim_path, strerror(-r));
     ret_watch->pidfd = (int)syscall(SYS_pidfd_open, ret_watch->shim, 0); /* not reaped yet: the pid is still its own */

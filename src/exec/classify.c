@@ -81,6 +81,10 @@ void classify(const struct ending *ending, const struct logscan *out, const stru
         set_found(ret_failure, FAILURE_HOST_OOM, cause);
     else if (cause->clue == CLUE_KILLED)
         set_found(ret_failure, FAILURE_SIGNAL, cause);
+    else if (cause->clue == CLUE_GPU_FAULT)
+        set_found(ret_failure, FAILURE_GPU_FAULT, cause);
+    else if (cause->clue == CLUE_MPS)
+        set_found(ret_failure, FAILURE_MPS, cause);
     else if (cause->clue == CLUE_PROGRAM)
         set_found(ret_failure, FAILURE_PROGRAM, cause);
     else if (signal)

@@ -10,6 +10,8 @@ enum clue {
     CLUE_LIBRARY,  /* a library could not set itself up: after a shortage, because of it; else for any reason */
     CLUE_GPU_OOM,
     CLUE_HOST_OOM,
+    CLUE_GPU_FAULT, /* the GPU stopped the work of the process, which perhaps a neighbour's fault did */
+    CLUE_MPS,       /* the MPS server went away, or would not have it */
     CLUE_PROGRAM,
     CLUE_KILLED,      /* a part of it was killed: by whom, the kernel must tell */
     CLUE_CONSEQUENCE, /* somebody else's failure, passed on: launchers, peers that lost their partner */

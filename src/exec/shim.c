@@ -22,6 +22,7 @@
 #include "exec/attempt.h"
 #include "exec/claim.h"
 #include "exec/classify.h"
+#include "exec/drain.h"
 #include "exec/evidence.h"
 #include "exec/launch.h"
 #include "exec/oom_counter.h"
@@ -60,12 +61,19 @@ static void begin_ending(struct shim *shim, int64_t grace_us)
     tree_signal(getpid(), SIGCONT);
 }
 
+static void drain_task(const struct shim *shim, bool all)
+{
+    const struct attempt_spec *spec = &shim->file.spec;
+    drain(spec->env, spec->uid, spec->gid, getpid(), all);
+}
+
 /* A second wish, or one that comes when the main process has ended, changes nothing. */
 static void end_because(struct shim *shim, enum attempt_ask ask)
 {
     if (shim->asked || !shim->main_pid)
         return;
     shim->asked = ask;
+    drain_task(shim, false);
     begin_ending(shim, shim->file.spec.grace_us);
 }
 
@@ -75,6 +83,8 @@ static void on_deadline(struct shim *shim)
         end_because(shim, ATTEMPT_ASK_TIME_LIMIT);
         return;
     }
+    if (shim->phase == PHASE_ENDING)
+        drain_task(shim, true);
     shim->phase = PHASE_KILLING;
     tree_signal(getpid(), SIGKILL);
     shim->deadline_us = clock_monotonic_us() + KILL_AGAIN_US;

@@ -42,7 +42,7 @@ static bool names_live_daemon(const char *stat_line)
 }
 
 /* A pid that some other process took over since is not the daemon: its name and its owner tell. */
-static bool is_control_daemon(pid_t pid)
+static bool is_control_daemon(pid_t pid, uid_t owner)
 {
     char path[64], line[64] = "";
     struct stat status;
@@ -52,14 +52,14 @@ static bool is_control_daemon(pid_t pid)
     if (fd < 0)
         return false;
     ssize_t n = read(fd, line, sizeof(line) - 1);
-    bool ours = fstat(fd, &status) == 0 && status.st_uid == geteuid();
+    bool ours = fstat(fd, &status) == 0 && status.st_uid == owner;
     close(fd);
     line[n > 0 ? n : 0] = '\0';
     return ours && names_live_daemon(line);
 }
 
-/* 0: none alive. The directory is open to all, so a link or a FIFO somebody put there is not followed or waited for. */
-static pid_t find_daemon(const char *pipe_dir)
+/* The directory is open to all, so a link or a FIFO somebody put there is not followed or waited for. */
+pid_t mps_find(const char *pipe_dir, uid_t owner)
 {
     char path[PATH_MAX], text[16] = "";
     int64_t pid;
@@ -73,14 +73,9 @@ static pid_t find_daemon(const char *pipe_dir)
     close(fd);
     text[n > 0 ? n : 0] = '\0';
     text[strcspn(text, "\n")] = '\0';
-    if (parse_int64(text, 1, INT_MAX, &pid) < 0 || !is_control_daemon((pid_t)pid))
+    if (parse_int64(text, 1, INT_MAX, &pid) < 0 || !is_control_daemon((pid_t)pid, owner))
         return 0;
     return (pid_t)pid;
-}
-
-bool mps_is_alive(const char *pipe_dir)
-{
-    return find_daemon(pipe_dir) != 0;
 }
 
 static int make_open_folder(const char *path, struct fault *fault)
@@ -181,10 +176,9 @@ static int fill_environment(struct environment *environment)
 
 /* Runs the control program with one word of argument, or with commands on its input. 0 when it succeeded. */
 static int control(const char *program, const char *argument, const char *commands, int64_t limit_us,
-                   struct environment *environment, struct fault *fault)
+                   struct environment *environment, char *output, size_t size, struct fault *fault)
 {
     char *argv[] = {(char *)PROGRAM, (char *)argument, NULL};
-    char output[256];
     int status = 0;
     int r = fill_environment(environment);
 
@@ -197,9 +191,9 @@ static int control(const char *program, const char *argument, const char *comman
         .input = commands,
         .limit_us = limit_us,
     };
-    r = run_wait(&run, output, sizeof(output), &status, fault);
+    r = run_wait(&run, output, size, &status, fault);
     if (r == 0 && status != 0)
-        return fault_set(fault, EIO, "%s ended with status %d: %s", program, status, output);
+        return fault_set(fault, EIO, "%s ended with status %d: %.200s", program, status, output);
     return r;
 }
 
@@ -220,12 +214,13 @@ static int start(const char *program, const char *pipe_dir, const char *log_dir,
         .own = {assign("CUDA_MPS_PIPE_DIRECTORY", pipe_dir), assign("CUDA_MPS_LOG_DIRECTORY", log_dir),
                 join_uuids(uuids, count)},
     };
+    char output[256];
     int r;
 
     if (!environment.own[0] || !environment.own[1] || !environment.own[2])
         r = fault_set(fault, ENOMEM, "no memory to start %s", program);
     else
-        r = control(program, "-d", NULL, MPS_START_LIMIT_US, &environment, fault);
+        r = control(program, "-d", NULL, MPS_START_LIMIT_US, &environment, output, sizeof(output), fault);
     environment_fini(&environment);
     return r;
 }
@@ -244,28 +239,97 @@ int mps_start(const char *pipe_dir, const char *log_dir, const char *const *uuid
         r = make_open_folder(log_dir, fault);
     if (r < 0)
         return r;
-    if (mps_is_alive(pipe_dir))
+    if (mps_find(pipe_dir, geteuid()))
         return MPS_ALREADY_ALIVE;
     clear_remains(pipe_dir);
     return start(program, pipe_dir, log_dir, uuids, count, fault);
 }
 
-int mps_stop(const char *pipe_dir, struct fault *fault)
+/* Commands to the daemon that serves the pipe directory. 0 with its answer, MPS_NOT_INSTALLED, or a fault. */
+static int ask(const char *pipe_dir, const char *commands, int64_t limit_us, char *output, size_t size,
+               struct fault *fault)
 {
     char program[PATH_MAX];
-    pid_t daemon = find_daemon(pipe_dir);
-
-    if (daemon == 0)
-        return 0;
     int r = find_program(program, sizeof(program), fault);
+
     if (r != 0)
         return r;
     struct environment environment = {.own = {assign("CUDA_MPS_PIPE_DIRECTORY", pipe_dir)}};
     if (!environment.own[0])
         return fault_set(fault, ENOMEM, "no memory to start %s", program);
-    r = control(program, NULL, "quit\n", MPS_STOP_LIMIT_US, &environment, fault);
+    r = control(program, NULL, commands, limit_us, &environment, output, size, fault);
     environment_fini(&environment);
-    if (r < 0 && r != -ETIMEDOUT)
+    return r;
+}
+
+int mps_stop(const char *pipe_dir, struct fault *fault)
+{
+    char output[256];
+    pid_t daemon = mps_find(pipe_dir, geteuid());
+
+    if (daemon == 0)
+        return 0;
+    int r = ask(pipe_dir, "quit\n", MPS_STOP_LIMIT_US, output, sizeof(output), fault);
+    if (r != 0 && r != -ETIMEDOUT)
         return r;
     return run_wait_gone(daemon, r == -ETIMEDOUT ? 0 : MPS_STOP_LIMIT_US) < 0 ? MPS_STILL_ENDING : 0;
+}
+
+/* The next line of an answer that is a process id alone; 0 behind the last. */
+static pid_t next_pid(const char **at)
+{
+    while (**at) {
+        char line[32];
+        int64_t pid;
+        size_t length = strcspn(*at, "\n");
+        bool fits = span_copy(span_trim((struct span){*at, length}), line, sizeof(line));
+        *at += length + ((*at)[length] == '\n');
+        if (fits && parse_int64(line, 1, INT_MAX, &pid) == 0)
+            return (pid_t)pid;
+    }
+    return 0;
+}
+
+static int list_clients_of(const char *pipe_dir, pid_t server, struct mps_client *list, size_t room,
+                           struct fault *fault)
+{
+    char command[64], clients[4096];
+    size_t n = 0;
+
+    snprintf(command, sizeof(command), "get_client_list %d\n", (int)server);
+    int r = ask(pipe_dir, command, MPS_ASK_LIMIT_US, clients, sizeof(clients), fault);
+    const char *at = clients;
+    for (pid_t pid; r == 0 && n < room && (pid = next_pid(&at));)
+        list[n++] = (struct mps_client){server, pid};
+    return r == 0 ? (int)n : r < 0 ? r : -ENOENT;
+}
+
+int mps_list_clients(const char *pipe_dir, struct mps_client *list, size_t room, struct fault *fault)
+{
+    char servers[1024];
+    size_t n = 0;
+    int r = ask(pipe_dir, "get_server_list\n", MPS_ASK_LIMIT_US, servers, sizeof(servers), fault);
+
+    if (r != 0)
+        return r < 0 ? r : -ENOENT;
+    const char *at = servers;
+    for (pid_t server; n < room && (server = next_pid(&at));) {
+        r = list_clients_of(pipe_dir, server, list + n, room - n, fault);
+        if (r < 0)
+            return r;
+        n += (size_t)r;
+    }
+    return (int)n;
+}
+
+/* It answers with a CUDA result: 0 is success. */
+int mps_terminate_client(const char *pipe_dir, const struct mps_client *client, struct fault *fault)
+{
+    char command[64], answer[256];
+
+    snprintf(command, sizeof(command), "terminate_client %d %d\n", (int)client->server, (int)client->pid);
+    int r = ask(pipe_dir, command, MPS_ASK_LIMIT_US, answer, sizeof(answer), fault);
+    if (r == 0 && strcmp(answer, "0") != 0)
+        r = fault_set(fault, EIO, "MPS does not terminate client %d: %.100s", (int)client->pid, answer);
+    return r > 0 ? -ENOENT : r;
 }

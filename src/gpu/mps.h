@@ -11,12 +11,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
 
 #define MPS_START_LIMIT_US (5 * SECOND_US)
 #define MPS_STOP_LIMIT_US  (SECOND_US / 2)
+#define MPS_ASK_LIMIT_US   (SECOND_US / 2)
 
 enum mps_answer {
     MPS_NOT_INSTALLED = 1, /* no nvidia-cuda-mps-control on PATH: share by streams */
@@ -32,11 +34,26 @@ enum mps_answer {
  */
 int mps_start(const char *pipe_dir, const char *log_dir, const char *const *uuids, size_t count, struct fault *fault);
 
-/* Whether a control daemon of this user serves the pipe directory. Two small reads. */
-bool mps_is_alive(const char *pipe_dir);
+/* The control daemon of `owner` that serves the pipe directory, or 0. Two small reads. */
+pid_t mps_find(const char *pipe_dir, uid_t owner);
 
 /* Tells it to quit and waits for its end. 0 also when none was alive; MPS_STILL_ENDING, MPS_NOT_INSTALLED, or a fault.
  */
 int mps_stop(const char *pipe_dir, struct fault *fault);
+
+/* A process that shares through one of the daemon's servers. */
+struct mps_client {
+    pid_t server, pid;
+};
+
+/* Fills in up to `room` clients of our own daemon's servers. How many, or -errno. */
+int mps_list_clients(const char *pipe_dir, struct mps_client *list, size_t room, struct fault *fault);
+
+/*
+ * Has the server finish or drop the client's work and close it: from then on every CUDA call of the client fails, and
+ * it can be killed without harm to the others. 0, or -errno: a driver that does not know how (before CUDA 12) or a
+ * client that is gone.
+ */
+int mps_terminate_client(const char *pipe_dir, const struct mps_client *client, struct fault *fault);
 
 #endif

@@ -74,8 +74,37 @@ static struct verdict check_activity(const struct placement_query *query, const 
     return fits;
 }
 
+/* May the task join `resident` on a GPU? Not when MPS, which serves one user at a time, or the compute mode forbids. */
+static struct verdict check_resident(const struct placement_query *query, const struct gpu_view *gpu,
+                                     const struct resident *resident)
+{
+    const struct task *task = query->task;
+    bool both_mps = task->request.sharing != SHARING_STREAMS && resident->sharing == SHARING_MPS;
+    bool other_user = resident->uid != task->uid;
+    if (gpu->id.one_process && (!both_mps || other_user))
+        return verdict(VERDICT_ONE_PROCESS, resident->task, 0, 0);
+    if (task->request.sharing == SHARING_MPS && both_mps && other_user && !query->conditions->mps_users_together)
+        return verdict(VERDICT_OTHER_MPS_USER, resident->task, 0, 0);
+    return fits;
+}
+
+static struct verdict check_company(const struct placement_query *query, const struct gpu_view *gpu)
+{
+    if (gpu->id.one_process && reading_or(gpu->foreign_processes, 0) > 0)
+        return verdict(VERDICT_ONE_PROCESS, 0, 0, 0);
+    for (int i = 0; i < gpu->n_residents; i++) {
+        struct verdict company = check_resident(query, gpu, &gpu->residents[i]);
+        if (company.kind != VERDICT_FITS)
+            return company;
+    }
+    return fits;
+}
+
 static struct verdict check_sharing(const struct placement_query *query, const struct gpu_view *gpu)
 {
+    struct verdict company = check_company(query, gpu);
+    if (company.kind != VERDICT_FITS)
+        return company;
     int most = query->conditions->tasks_per_gpu_max;
     if (most && gpu->n_residents >= most)
         return verdict(VERDICT_FULL, 0, gpu->n_residents, most);

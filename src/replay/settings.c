@@ -9,7 +9,7 @@
 
 static const struct {
     const char *key;
-    enum { REAL, INT64, INT } type;
+    enum { REAL, INT64, INT, FLAG } type;
     size_t offset;
 } fields[] = {
     {"smact_max", REAL, SETTING(conditions.smact_max)},
@@ -22,9 +22,26 @@ static const struct {
     {"settle_us", INT64, SETTING(settle_us)},
     {"settle_max_us", INT64, SETTING(settle_max_us)},
     {"recoveries_max", INT, SETTING(recoveries_max)},
+    {"mps_users_together", FLAG, SETTING(conditions.mps_users_together)},
+    {"requeues_max", INT, SETTING(requeues_max)},
+    {"filler_smact", REAL, SETTING(filler_smact)},
+    {"filler_percent", INT, SETTING(filler_percent)},
+    {"mps_mem_limit", FLAG, SETTING(mps_mem_limit)},
 };
 
-static_assert(sizeof(struct core_settings) == 88, "a setting that is not in the table would be lost to the replay");
+static_assert(sizeof(struct core_settings) == 104, "a setting that is not in the table would be lost to the replay");
+
+static json_int_t read_integer(const void *at, size_t i)
+{
+    switch (fields[i].type) {
+    case FLAG:
+        return *(const bool *)at;
+    case INT:
+        return *(const int *)at;
+    default:
+        return *(const int64_t *)at;
+    }
+}
 
 json_t *settings_encode(const struct core_settings *settings)
 {
@@ -35,8 +52,7 @@ json_t *settings_encode(const struct core_settings *settings)
         if (fields[i].type == REAL)
             failed = json_object_set_new(object, fields[i].key, json_real(*(const double *)at));
         else
-            failed = json_object_set_new(object, fields[i].key,
-                                         json_integer(fields[i].type == INT ? *(const int *)at : *(const int64_t *)at));
+            failed = json_object_set_new(object, fields[i].key, json_integer(read_integer(at, i)));
     }
     if (!failed)
         return object;
@@ -56,6 +72,8 @@ static int decode_field(const json_t *value, size_t i, struct fault *fault, stru
         return fault_set(fault, EINVAL, "setting %s: out of range", fields[i].key);
     if (fields[i].type == REAL)
         *(double *)at = json_number_value(value);
+    else if (fields[i].type == FLAG)
+        *(bool *)at = integer != 0;
     else if (fields[i].type == INT)
         *(int *)at = (int)integer;
     else

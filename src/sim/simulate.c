@@ -338,7 +338,7 @@ static void on_start(void *context, struct sim *sim, const struct task *started)
     struct event event = {.kind = EVENT_STARTED, .time_us = sim_now_us(sim), .task = started->id};
     task->job.places = started->gpus;
     task->job.n_places = started->n_gpus;
-    task->job.mps = started->sharing == SHARING_MPS;
+    task->job.mps = started->share.sharing == SHARING_MPS;
     task->job.left_s = task->solo_s;
     task->start_us = sim_now_us(sim);
     task->attempt = started->attempts;

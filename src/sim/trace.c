@@ -35,7 +35,7 @@ static void describe_place(const struct event *event, char *text, size_t size)
     for (int i = 0; i < event->place.n && used < size; i++)
         used += (size_t)snprintf(text + used, size - used, " gpu%d", event->place.gpus[i]);
     if (used < size)
-        snprintf(text + used, size - used, " %s%s", sharing_name(event->place.sharing),
+        snprintf(text + used, size - used, " %s%s", sharing_name(event->place.share.sharing),
                  event->place.whole ? " whole" : "");
 }
 
@@ -50,13 +50,11 @@ static void describe_exit(const struct event *event, char *text, size_t size)
 static const char *verb(enum event_kind kind)
 {
     static const char *const verbs[EVENT_KINDS] = {
-        [EVENT_SUBMIT] = "submit",   [EVENT_ESTIMATE] = "estimate",
-        [EVENT_STARTED] = "started", [EVENT_UNSTARTED] = "unstarted",
-        [EVENT_EXITED] = "exit",     [EVENT_CANCEL] = "cancel",
-        [EVENT_HOLD] = "hold",       [EVENT_RELEASE] = "release",
-        [EVENT_PLACE] = "place",     [EVENT_EXPIRE] = "expire",
-        [EVENT_COMPANY] = "company", [EVENT_RECOVER] = "recover",
-        [EVENT_END] = "end",
+        [EVENT_SUBMIT] = "submit",       [EVENT_ESTIMATE] = "estimate", [EVENT_STARTED] = "started",
+        [EVENT_UNSTARTED] = "unstarted", [EVENT_EXITED] = "exit",       [EVENT_CANCEL] = "cancel",
+        [EVENT_HOLD] = "hold",           [EVENT_RELEASE] = "release",   [EVENT_PLACE] = "place",
+        [EVENT_EXPIRE] = "expire",       [EVENT_COMPANY] = "company",   [EVENT_RECOVER] = "recover",
+        [EVENT_REQUEUE] = "requeue",     [EVENT_END] = "end",
     };
     return kind < EVENT_KINDS ? verbs[kind] : "wait";
 }

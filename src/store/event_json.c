@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/policy.h"
+#include "core/share.h"
 
 static const char *const needs[] = {
     [NEED_UNKNOWN] = "unknown",
@@ -14,14 +15,18 @@ static const char *const needs[] = {
     [NEED_DECLARED] = "declared",
 };
 
+static const char *const blames[] = {[BLAME_UNKNOWN] = NULL, [BLAME_OWN] = "own", [BLAME_OTHERS] = "others"};
+
 static json_t *encode_gpus(const struct event *event)
 {
     json_t *list = json_array();
     for (int i = 0; i < event->gpus.n; i++) {
         const struct gpu_identity *gpu = &event->gpus.list[i];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:I, s:b, s:b}", "uuid", gpu->uuid, "label", gpu->label,
-                                              "name", gpu->name, "mem_total_bytes", (json_int_t)gpu->mem_total_bytes,
-                                              "is_place", gpu->is_place, "is_mig_instance", gpu->is_mig_instance));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:s, s:I, s:b, s:b, s:o*}", "uuid", gpu->uuid, "label", gpu->label,
+                                        "name", gpu->name, "mem_total_bytes", (json_int_t)gpu->mem_total_bytes,
+                                        "is_place", gpu->is_place, "is_mig_instance", gpu->is_mig_instance,
+                                        "one_process", gpu->one_process ? json_true() : NULL));
     }
     bool whole = json_array_size(list) == (size_t)event->gpus.n;
     json_t *body = whole ? json_pack("{s:O}", "gpus", list) : NULL;
@@ -35,17 +40,24 @@ static json_t *encode_reading(struct reading reading)
     return reading.valid ? json_real(reading.value) : NULL;
 }
 
+/* What is 0 when there is nothing to say is left out. */
+static json_t *positive(int64_t value)
+{
+    return value > 0 ? json_integer(value) : NULL;
+}
+
 static json_t *encode_submit(const struct event *event)
 {
     const struct task_request *request = &event->submit.request;
     const struct expectation *expect = &request->expect;
-    return json_pack(
-        "{s:I, s:b, s:i, s:s*, s:b, s:s, s:s, s:I, s:I, s:o*, s:o*, s:o*, s:o*}", "uid", (json_int_t)event->submit.uid,
-        "held", event->submit.held, "gpus", request->gpus, "policy", request->policy ? request->policy->name : NULL,
-        "exclusive", request->exclusive, "sharing", sharing_name(request->sharing), "need", needs[request->need.kind],
-        "need_bytes", (json_int_t)request->need.bytes, "time_limit_us", (json_int_t)request->time_limit_us, "smact",
-        encode_reading(expect->smact), "gract", encode_reading(expect->gract), "dram", encode_reading(expect->dram),
-        "expected_us", expect->time_us ? json_integer(expect->time_us) : NULL);
+    return json_pack("{s:I, s:b, s:i, s:s*, s:b, s:s, s:s, s:I, s:I, s:o*, s:o*, s:o*, s:o*, s:o*}", "uid",
+                     (json_int_t)event->submit.uid, "held", event->submit.held, "gpus", request->gpus, "policy",
+                     request->policy ? request->policy->name : NULL, "exclusive", request->exclusive, "sharing",
+                     sharing_name(request->sharing), "need", needs[request->need.kind], "need_bytes",
+                     (json_int_t)request->need.bytes, "time_limit_us", (json_int_t)request->time_limit_us, "smact",
+                     encode_reading(expect->smact), "gract", encode_reading(expect->gract), "dram",
+                     encode_reading(expect->dram), "expected_us", positive(expect->time_us), "thread_percent",
+                     positive(request->thread_percent));
 }
 
 static json_t *encode_place(const struct event *event)
@@ -54,9 +66,13 @@ static json_t *encode_place(const struct event *event)
     for (int i = 0; i < event->place.n; i++)
         json_array_append_new(list, json_integer(event->place.gpus[i]));
     bool whole = json_array_size(list) == (size_t)event->place.n;
-    json_t *body = whole ? json_pack("{s:O, s:b, s:s}", "gpus", list, "whole", event->place.whole, "sharing",
-                                     sharing_name(event->place.sharing))
-                         : NULL;
+    const struct sharing_mode *share = &event->place.share;
+    json_t *body =
+        whole ? json_pack("{s:O, s:b, s:s, s:s*, s:o*, s:o*}", "gpus", list, "whole", event->place.whole, "sharing",
+                          sharing_name(share->sharing), "why",
+                          share->reason == SHARE_AS_ASKED ? NULL : share_reason_name(share->reason), "thread_percent",
+                          positive(share->thread_percent), "mem_limit_bytes", positive(share->mem_limit_bytes))
+              : NULL;
     json_decref(list);
     return body;
 }
@@ -72,8 +88,12 @@ static json_t *encode_body(const struct event *event)
         return json_pack("{s:s, s:I}", "need", needs[event->estimate.kind], "need_bytes",
                          (json_int_t)event->estimate.bytes);
     case EVENT_EXITED:
-        return json_pack("{s:s, s:i, s:i}", "failure", failure_name(event->exited.failure), "code", event->exited.code,
-                         "signal", event->exited.signal);
+        return json_pack("{s:s, s:i, s:i, s:s*}", "failure", failure_name(event->exited.failure), "code",
+                         event->exited.code, "signal", event->exited.signal, "blame", blames[event->exited.blame]);
+    case EVENT_STARTED:
+        return json_pack("{s:s*}", "sharing", event->started.by_streams ? sharing_name(SHARING_STREAMS) : NULL);
+    case EVENT_REQUEUE:
+        return json_pack("{s:o*}", "culprit", positive((int64_t)event->culprit));
     case EVENT_PLACE:
         return encode_place(event);
     case EVENT_END:
@@ -108,7 +128,7 @@ static int get_integer(const json_t *object, const char *key, int64_t min, int64
 
 static int get_int(const json_t *object, const char *key, int min, int max, struct fault *fault, int *ret_value)
 {
-    int64_t value;
+    int64_t value = 0;
     int r = get_integer(object, key, min, max, fault, &value);
     if (r == 0)
         *ret_value = (int)value;
@@ -217,6 +237,8 @@ static int decode_gpu(const json_t *object, struct fault *fault, struct gpu_iden
         r = get_flag(object, "is_place", fault, &gpu->is_place);
     if (r == 0)
         r = get_flag(object, "is_mig_instance", fault, &gpu->is_mig_instance);
+    if (r == 0 && json_object_get(object, "one_process"))
+        r = get_flag(object, "one_process", fault, &gpu->one_process);
     return r;
 }
 
@@ -286,7 +308,22 @@ static int decode_submit(const json_t *body, store_find_policy *find_policy, str
         r = get_integer(body, "time_limit_us", 0, INT64_MAX, fault, &request->time_limit_us);
     if (r == 0)
         r = get_expectation(body, fault, &request->expect);
+    if (r == 0 && json_object_get(body, "thread_percent"))
+        r = get_int(body, "thread_percent", 1, 100, fault, &request->thread_percent);
     return r;
+}
+
+static int get_blame(const json_t *object, struct fault *fault, enum blame *ret_blame)
+{
+    const char *name;
+    int r = get_text(object, "blame", fault, &name);
+    for (int i = BLAME_OWN; r == 0 && i <= BLAME_OTHERS; i++) {
+        if (strcmp(blames[i], name) == 0) {
+            *ret_blame = (enum blame)i;
+            return 0;
+        }
+    }
+    return r < 0 ? r : no_such_name("blame", name, fault);
 }
 
 static int decode_exited(const json_t *body, struct fault *fault, struct event *event)
@@ -299,6 +336,45 @@ static int decode_exited(const json_t *body, struct fault *fault, struct event *
         r = get_int(body, "code", INT_MIN, INT_MAX, fault, &event->exited.code);
     if (r == 0)
         r = get_int(body, "signal", 0, INT_MAX, fault, &event->exited.signal);
+    if (r == 0 && json_object_get(body, "blame"))
+        r = get_blame(body, fault, &event->exited.blame);
+    return r;
+}
+
+static int decode_started(const json_t *body, struct fault *fault, struct event *event)
+{
+    enum sharing sharing;
+    if (!json_object_get(body, "sharing"))
+        return 0;
+    int r = get_sharing(body, fault, &sharing);
+    event->started.by_streams = r == 0 && sharing == SHARING_STREAMS;
+    return r;
+}
+
+static int decode_requeue(const json_t *body, struct fault *fault, struct event *event)
+{
+    int64_t culprit = 0;
+    int r = json_object_get(body, "culprit") ? get_integer(body, "culprit", 1, INT64_MAX, fault, &culprit) : 0;
+    event->culprit = (uint64_t)culprit;
+    return r;
+}
+
+/* How an attempt shares: what stands in the log is one of the two ways. */
+static int get_attempt_share(const json_t *object, struct fault *fault, struct sharing_mode *ret_share)
+{
+    const char *why;
+    int r = get_sharing(object, fault, &ret_share->sharing);
+    if (r == 0 && ret_share->sharing == SHARING_AUTO)
+        r = no_such_name("sharing", "auto", fault);
+    if (r == 0 && json_object_get(object, "why")) {
+        r = get_text(object, "why", fault, &why);
+        if (r == 0 && share_reason_parse(why, &ret_share->reason) < 0)
+            r = no_such_name("why", why, fault);
+    }
+    if (r == 0 && json_object_get(object, "thread_percent"))
+        r = get_int(object, "thread_percent", 1, 100, fault, &ret_share->thread_percent);
+    if (r == 0 && json_object_get(object, "mem_limit_bytes"))
+        r = get_integer(object, "mem_limit_bytes", 1, INT64_MAX, fault, &ret_share->mem_limit_bytes);
     return r;
 }
 
@@ -308,7 +384,7 @@ static int decode_place(const json_t *body, struct fault *fault, struct event *e
     void *room;
     int n, r = get_flag(body, "whole", fault, &event->place.whole);
     if (r == 0)
-        r = get_sharing(body, fault, &event->place.sharing);
+        r = get_attempt_share(body, fault, &event->place.share);
     if (r == 0)
         r = get_list(body, "gpus", sizeof *event->place.gpus, fault, &list, &room, &n);
     if (r < 0)
@@ -355,6 +431,10 @@ int event_decode(const json_t *body, store_find_policy *find_policy, struct faul
         return get_need(body, fault, &event->estimate);
     case EVENT_EXITED:
         return decode_exited(body, fault, event);
+    case EVENT_STARTED:
+        return decode_started(body, fault, event);
+    case EVENT_REQUEUE:
+        return decode_requeue(body, fault, event);
     case EVENT_PLACE:
         return decode_place(body, fault, event);
     case EVENT_END:

@@ -8,7 +8,7 @@
 #define DAY_US (86400 * SECOND_US)
 
 static const char *const policies[] = {"exclusive", "rr", "magm", "lug", "mug", "first-fit", "best-fit", NULL};
-static const char *const sharings[] = {"streams", "mps", "default", NULL};
+static const char *const sharings[] = {"streams", "mps", "auto", "default", NULL};
 static const char *const optimizers[] = {"sgd", "momentum", "adam", "adamw", NULL};
 static const char *const precisions[] = {"fp32", "amp", NULL};
 
@@ -23,7 +23,9 @@ const struct option_spec task_options[TASK_OPTIONS] = {
     [TASK_EXCLUSIVE] = {.name = "exclusive", .kind = OPTION_FLAG,
         .field = "exclusive", .help = "share its GPUs with nobody as long as it runs"},
     [TASK_SHARING] = {.name = "sharing", .kind = OPTION_CHOICE, .argument = "HOW", .choices = sharings,
-        .field = "sharing", .help = "how it shares a GPU with others: streams, mps or default"},
+        .field = "sharing", .help = "how it shares a GPU with others: streams, mps, auto (colloc picks, and says why) or default"},
+    [TASK_THREADS] = {.name = "thread-percentage", .kind = OPTION_INTEGER, .argument = "N", .min = 1, .max = 100,
+        .field = "thread_percentage", .help = "by MPS: how much of the GPU's SMs it may use; default: all, or as colloc sees fit"},
     [TASK_TIME] = {.name = "time", .letter = 't', .kind = OPTION_DURATION, .argument = "TIME",
         .min = SECOND_US, .max = 3650 * DAY_US,
         .field = "time_limit_s", .help = "end it after this long in execution: 90s, 2h, MINUTES, HH:MM:SS, D-HH:MM:SS"},

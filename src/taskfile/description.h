@@ -12,6 +12,7 @@ enum task_option {
     TASK_POLICY,
     TASK_EXCLUSIVE,
     TASK_SHARING,
+    TASK_THREADS,
     TASK_TIME,
     TASK_EXPECT,
     TASK_MEMORY,

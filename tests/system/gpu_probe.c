@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/units.h"
@@ -143,14 +144,14 @@ static int try_mps(const struct gpu_set *set, const char *folder)
     printf("--- MPS\n");
     int64_t now_us = clock_monotonic_us();
     int r = step("start", mps_start(pipe_dir, log_dir, uuids, count, &fault), now_us, &fault);
-    printf("alive: %d\n", mps_is_alive(pipe_dir));
+    printf("alive: %d\n", mps_find(pipe_dir, geteuid()) != 0);
     print_folder(pipe_dir);
     print_folder(log_dir);
     now_us = clock_monotonic_us();
     int again = step("start again", mps_start(pipe_dir, log_dir, uuids, count, &fault), now_us, &fault);
     now_us = clock_monotonic_us();
     int stopped = step("stop", mps_stop(pipe_dir, &fault), now_us, &fault);
-    printf("alive: %d\n", mps_is_alive(pipe_dir));
+    printf("alive: %d\n", mps_find(pipe_dir, geteuid()) != 0);
     print_folder(pipe_dir);
     free(uuids);
     return r == 0 && again == MPS_ALREADY_ALIVE && stopped == 0 ? 0 : 1;

@@ -214,9 +214,23 @@ class Mps(Several):
         super().setUp()
         os.chmod(self.env["COLLOC_EMULATOR"], 0o666)
 
+    def trains(self, uid):
+        return self.submit_as(uid, "exec colloc-pretend-train --memory-mib=3000 --seconds=1e6 --ramp-seconds=1 --smact=0.1")
+
+    def test_another_user_s_tasks_are_kept_apart_and_the_reason_is_shown(self):
+        first, second = self.trains(ADA), self.trains(BOB)
+        why = f"GPU 0: task {first} of another user shares it by MPS"
+        until(lambda: why in self.task(second)["reason_text"], why)
+        third = self.submit_as(BOB, "true", sharing="streams")
+        self.act("cancel", first)
+        self.wait_state(second, "RUNNING")
+        self.wait(third, "COMPLETED")
+        self.act("cancel", second)
+        self.wait(second, "CANCELLED")
+
     def test_each_user_has_a_server(self):
-        tasks = [(uid, self.submit_as(uid, "exec colloc-pretend-train --memory-mib=3000 --seconds=1e6 --ramp-seconds=1 "
-                                           "--smact=0.1")) for uid in (ADA, BOB)]
+        self.restart(mps_users_together="yes")
+        tasks = [(uid, self.trains(uid)) for uid in (ADA, BOB)]
         for uid, task in tasks:
             self.wait_state(task, "RUNNING")
             self.assertEqual(os.stat(f"{self.state}/mps/{uid}").st_uid, uid)

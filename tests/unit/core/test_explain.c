@@ -52,6 +52,10 @@ static void every_verdict_has_words_to_act_on(void **state)
         {{.kind = VERDICT_SMACT_HIGH, .have = 0.8012, .limit = 0.8}, "GPU 0: SMACT 0.8012 over 0.80"},
         {{.kind = VERDICT_UTILISATION_HIGH, .have = 0.9, .limit = 0.8},
          "GPU 0: utilisation 0.90 over 0.80 (SMACT not reported)"},
+        {{.kind = VERDICT_OTHER_MPS_USER, .task = 7},
+         "GPU 0: task 7 of another user shares it by MPS, which serves one user at a time"},
+        {{.kind = VERDICT_ONE_PROCESS, .task = 7}, "GPU 0: its compute mode lets one process in, which is task 7"},
+        {{.kind = VERDICT_ONE_PROCESS}, "GPU 0: its compute mode lets one process in, which is somebody else's"},
     };
     struct core *core = world_core(&saying, 1);
     world_submit(core, 1, 1, (struct task_request){.gpus = 1});

@@ -68,7 +68,8 @@ static void make_submit(struct walk *walk, struct event *event)
     request->gpus = chance(walk, 70) ? 1 : (int)draw(walk, (uint64_t)walk->n_gpus + 2);
     request->policy = chance(walk, 50) ? any_policy(walk) : NULL;
     request->exclusive = chance(walk, 10);
-    request->sharing = chance(walk, 50) ? SHARING_MPS : SHARING_STREAMS;
+    request->sharing = (enum sharing)draw(walk, 3);
+    request->thread_percent = chance(walk, 20) ? (int)draw(walk, 101) : 0;
     request->need = any_need(walk);
     request->expect.smact = any_reading(walk, 1);
     request->expect.time_us = chance(walk, 50) ? (int64_t)draw(walk, 60) * SECOND_US : 0;
@@ -105,6 +106,7 @@ static void make_gpus(struct walk *walk, struct event *event)
         id->mem_total_bytes = i == 1 ? 10 * GIB : 40 * GIB;
         id->is_mig_instance = i == 1 && walk->n_gpus > 2;
         id->is_place = chance(walk, 95);
+        id->one_process = i == 2;
     }
     event->gpus.list = walk->gpus;
     event->gpus.n = chance(walk, 80) ? walk->n_gpus : (int)draw(walk, (uint64_t)walk->n_gpus + 1);
@@ -128,7 +130,13 @@ static struct event make_input(struct walk *walk)
     else if (event.kind == EVENT_ESTIMATE)
         event.estimate = any_need(walk);
     else if (event.kind == EVENT_EXITED)
-        event.exited = (struct task_exit){chance(walk, 50) ? FAILURE_GPU_OOM : (enum failure_class)draw(walk, 9), 1, 0};
+        event.exited = (struct task_exit){
+            .failure = chance(walk, 50) ? FAILURE_GPU_OOM : (enum failure_class)draw(walk, FAILURE_CLASSES),
+            .code = 1,
+            .blame = (enum blame)draw(walk, 3),
+        };
+    else if (event.kind == EVENT_STARTED)
+        event.started.by_streams = chance(walk, 10);
     return event;
 }
 

@@ -190,7 +190,7 @@ class Mps(Machine):
     def test_a_client_can_be_ended(self):
         child = self.start(mib=2000)
         server = self.control("get_server_list").strip()
-        self.assertEqual(self.control(f"terminate_client {server} 1"), "Client not found\n")
+        self.assertEqual(self.control(f"terminate_client {server} 1"), "201\n")
         self.control(f"terminate_client {server} {child.pid}")
         self.assertIn("MPS client has been terminated", child.communicate(timeout=LIMIT_S)[1])
 

@@ -184,9 +184,19 @@ static const struct sample samples[] = {
      FRAMES "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 1\n", "program", "triton",
      "shared memory"},
     {"illegal access", EXIT(1), FRAMES "RuntimeError: CUDA error: an illegal memory access was encountered\n",
-     "program", NULL, "illegal memory access"},
-    {"device assert", SIGNALED(SIGABRT), "CUDA error: device-side assert triggered\nterminate called\n", "program",
+     "gpu-fault", "cuda", "illegal memory access"},
+    {"device assert", SIGNALED(SIGABRT), "CUDA error: device-side assert triggered\nterminate called\n", "gpu-fault",
      "cuda", "device-side"},
+    {"MPS server killed", EXIT(1),
+     FRAMES "torch.AcceleratorError: CUDA error: the remote procedural call between the MPS server and the MPS client "
+            "failed\nSearch for `cudaErrorMpsRpcFailure' in https://docs.nvidia.com/cuda/ for more information.\n",
+     "mps", "cuda", "remote procedural call"},
+    {"MPS client terminated", EXIT(1),
+     FRAMES "torch.AcceleratorError: CUDA error: the MPS client has been terminated by the server\n", "mps", "cuda",
+     "terminated by the server"},
+    {"MPS recovers from a fault", EXIT(1),
+     FRAMES "RuntimeError: CUDA error: the MPS server is not ready to accept new MPS client requests\n", "mps", "cuda",
+     "not ready"},
     {"syntax error", EXIT(1), "  File \"t.py\", line 3\n    def f(:\n          ^\nSyntaxError: invalid syntax\n",
      "program", "python", "SyntaxError: invalid syntax"},
     {"own exception", EXIT(1), FRAMES "mylab.data.BadShard: shard 7 is empty\nAborting.\n", "program", "python",
@@ -415,7 +425,7 @@ static void test_only_the_end_counts(void **state)
 static void test_names(void **state)
 {
     enum failure_class class;
-    for (int i = FAILURE_NONE; i <= FAILURE_LOST; i++) {
+    for (int i = FAILURE_NONE; i < FAILURE_CLASSES; i++) {
         assert_true(failure_parse(failure_name((enum failure_class)i), &class));
         assert_int_equal(class, i);
     }

@@ -68,7 +68,7 @@ static int teardown(void **state)
     struct place *p = *state;
     static const char *const left[] = {"control", "keep.txt", "log", "nvidia-cuda-mps-control.pid"};
 
-    if (mps_is_alive(p->pipe_dir))
+    if (mps_find(p->pipe_dir, geteuid()))
         kill(daemon_pid(p), SIGKILL);
     for (size_t i = 0; i < 4; i++)
         remove_in(p->pipe_dir, left[i]);
@@ -96,9 +96,9 @@ static void test_start_and_stop(void **state)
     size_t size;
     struct stat status;
 
-    assert_false(mps_is_alive(p->pipe_dir));
+    assert_false(mps_find(p->pipe_dir, geteuid()));
     assert_int_equal(start(p), 0);
-    assert_true(mps_is_alive(p->pipe_dir));
+    assert_true(mps_find(p->pipe_dir, geteuid()));
 
     snprintf(path, sizeof(path), "%s/settings", p->log_dir);
     assert_int_equal(file_read(path, 512, NULL, &text, &size), 0);
@@ -108,7 +108,7 @@ static void test_start_and_stop(void **state)
     assert_int_equal(status.st_mode & 07777, 01777);
 
     assert_int_equal(mps_stop(p->pipe_dir, &p->fault), 0);
-    assert_false(mps_is_alive(p->pipe_dir));
+    assert_false(mps_find(p->pipe_dir, geteuid()));
     assert_int_equal(mps_stop(p->pipe_dir, &p->fault), 0);
 }
 
@@ -135,7 +135,7 @@ static void test_remains_of_a_killed_one_are_cleared(void **state)
     assert_int_equal(file_write_atomic(keep, "x", 1, 0600), 0);
     assert_int_equal(kill(first, SIGKILL), 0);
     assert_int_equal(run_wait_gone(first, 5 * SECOND_US), 0);
-    assert_false(mps_is_alive(p->pipe_dir));
+    assert_false(mps_find(p->pipe_dir, geteuid()));
 
     assert_int_equal(start(p), 0);
     assert_int_not_equal(daemon_pid(p), first);
@@ -152,9 +152,9 @@ static void test_a_pid_of_somebody_else_is_not_the_daemon(void **state)
     in_pipe_dir(p, "nvidia-cuda-mps-control.pid", path);
     int n = snprintf(text, sizeof(text), "%d", (int)getpid());
     assert_int_equal(file_write_atomic(path, text, (size_t)n, 0644), 0);
-    assert_false(mps_is_alive(p->pipe_dir));
+    assert_false(mps_find(p->pipe_dir, geteuid()));
     assert_int_equal(file_write_atomic(path, "rubbish", 7, 0644), 0);
-    assert_false(mps_is_alive(p->pipe_dir));
+    assert_false(mps_find(p->pipe_dir, geteuid()));
 }
 
 static void test_not_installed_is_an_answer(void **state)

@@ -88,7 +88,7 @@ struct event place_event(uint64_t task, int64_t time_us)
     struct event event = plain_event(EVENT_PLACE, task, time_us);
     event.place.gpus = second_gpu;
     event.place.n = 1;
-    event.place.sharing = SHARING_MPS;
+    event.place.share.sharing = SHARING_MPS;
     return event;
 }
 

@@ -1,0 +1,125 @@
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "cli/output.h"
+#include "cli/session.h"
+#include "cli/table.h"
+#include "cli/task_view.h"
+
+enum { MPS_USER };
+
+static const struct option_spec options[] = {
+    [MPS_USER] = {.name = "user",
+                  .kind = OPTION_TEXT,
+                  .argument = "NAME",
+                  .help = "whose, for root: a user's name or number; default: one's own"},
+};
+
+static const struct table_column columns[] = {
+    {"USER", 0}, {"STATE", 0}, {"PID", TABLE_RIGHT}, {"TASKS", TABLE_RIGHT}, {"PIPE DIRECTORY", TABLE_CUT},
+};
+
+static void add_daemon(struct table *table, const json_t *daemon)
+{
+    const char *why = member_text(daemon, "state_text", "");
+    double pid = member_number(daemon, "pid", 0);
+    table_row(table);
+    table_cell(table, NULL, "%s", member_text(daemon, "user", "?"));
+    table_cell(table, NULL, "%s%s%s", member_text(daemon, "state", "?"), *why ? ": " : "", why);
+    if (pid > 0)
+        table_cell(table, NULL, "%.0f", pid);
+    else
+        table_cell(table, NULL, "-");
+    table_cell(table, NULL, "%.0f", member_number(daemon, "tasks", 0));
+    table_cell(table, NULL, "%s", member_text(daemon, "pipe_directory", "?"));
+}
+
+static int show_status(const struct invocation *invocation)
+{
+    size_t i;
+    json_t *reply, *daemon;
+    int code = session_get(invocation, "/v1/mps", &reply);
+    if (code != EXIT_OK)
+        return code;
+    if (invocation->common[COMMON_JSON].number) {
+        print_json(reply);
+    } else {
+        struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+        json_array_foreach(json_object_get(reply, "daemons"), i, daemon)
+        {
+            add_daemon(table, daemon);
+        }
+        table_print(table, "No MPS control daemons.");
+        table_destroy(table);
+    }
+    json_decref(reply);
+    return EXIT_OK;
+}
+
+/* {} or {"uid": N}; NULL after having said that there is no such user. */
+static json_t *whose(const struct invocation *invocation)
+{
+    const char *name = invocation->values[MPS_USER].text;
+    int64_t uid;
+    if (!name)
+        return json_object();
+    const struct passwd *known = getpwnam(name);
+    if (known)
+        uid = known->pw_uid;
+    else if (parse_int64(name, 0, UINT32_MAX, &uid) < 0) {
+        complain("--user=%s: there is no such user", name);
+        return NULL;
+    }
+    return json_pack("{s:I}", "uid", (json_int_t)uid);
+}
+
+static int change(const struct invocation *invocation, const char *verb)
+{
+    char path[32];
+    struct client *client;
+    json_t *reply, *body = whose(invocation);
+    if (!body)
+        return EXIT_USAGE;
+    snprintf(path, sizeof path, "/v1/mps/%s", verb);
+    int code = session_open(invocation, &client);
+    if (code == EXIT_OK) {
+        code = session_call(client, "POST", path, body, &reply);
+        client_close(client);
+    }
+    json_decref(body);
+    if (code != EXIT_OK)
+        return code;
+    if (invocation->common[COMMON_JSON].number)
+        print_json(reply);
+    json_decref(reply);
+    return EXIT_OK;
+}
+
+static int run(const struct invocation *invocation)
+{
+    const char *verb = invocation->operand_count ? invocation->operands[0] : "status";
+    if (strcmp(verb, "status") == 0)
+        return show_status(invocation);
+    if (strcmp(verb, "start") == 0 || strcmp(verb, "stop") == 0)
+        return change(invocation, verb);
+    complain("mps %s: status, start or stop", verb);
+    return EXIT_USAGE;
+}
+
+const struct command command_mps = {
+    .name = "mps",
+    .usage = "[OPTION...] [status|start|stop]",
+    .summary = "show, start or stop MPS control daemons",
+    .description =
+        "Each user whose tasks share by MPS has a control daemon of his own, which collocd starts when it is needed "
+        "and "
+        "stops when nobody has used it for a while (mps-linger). status shows all of them.\n\n"
+        "start starts one's own, so that runs outside of colloc can share by it: export CUDA_MPS_PIPE_DIRECTORY as "
+        "status shows it. stop stops it, unless somebody shares by it.",
+    .operand = OPERAND_NONE,
+    .max_operands = 1,
+    COMMAND_OPTIONS(options),
+    .run = run,
+};

@@ -1,0 +1,131 @@
+#include "daemon/environment.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+
+int environment_add(struct environment *environment, const char *format, ...)
+{
+    va_list args;
+    if (environment->count == ENVIRONMENT_ADDED_MAX)
+        return -ENOMEM;
+    va_start(args, format);
+    int n = vasprintf(&environment->text[environment->count], format, args);
+    va_end(args);
+    if (n < 0)
+        return -ENOMEM;
+    environment->list[environment->count] = environment->text[environment->count];
+    environment->count++;
+    return 0;
+}
+
+void environment_fini(struct environment *environment)
+{
+    for (int i = 0; i < environment->count; i++)
+        free(environment->text[i]);
+}
+
+/* "A,B,C" of something of each GPU of the task. */
+static char *join(const struct daemon *daemon, const struct task *task, const char *(*of)(const struct gpu_identity *))
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return NULL;
+    for (int i = 0; i < task->n_gpus; i++)
+        fprintf(out, "%s%s", i ? "," : "", of(&core_view(daemon->core)->gpus[task->gpus[i]].id));
+    fclose(out);
+    return text;
+}
+
+static const char *uuid_of(const struct gpu_identity *gpu)
+{
+    return gpu->uuid;
+}
+
+static const char *label_of(const struct gpu_identity *gpu)
+{
+    return gpu->label;
+}
+
+int environment_name_gpus(struct environment *environment, const struct daemon *daemon, const struct task *task)
+{
+    char *uuids = join(daemon, task, uuid_of), *labels = join(daemon, task, label_of);
+    int r = uuids && labels ? 0 : -ENOMEM;
+    if (r == 0)
+        r = environment_add(environment, "COLLOC_TASK_ID=%llu", (unsigned long long)task->id);
+    if (r == 0)
+        r = environment_add(environment, "CUDA_DEVICE_ORDER=PCI_BUS_ID");
+    if (r == 0)
+        r = environment_add(environment, "CUDA_VISIBLE_DEVICES=%s", uuids);
+    if (r == 0)
+        r = environment_add(environment, "COLLOC_GPUS=%s", labels);
+    free(uuids);
+    free(labels);
+    return r;
+}
+
+/* "0=2048M,1=2048M": devices as the task counts those that it sees. */
+static int limit_memory(struct environment *environment, const struct task *task)
+{
+    char text[2048];
+    size_t used = 0;
+    for (int i = 0; i < task->n_gpus && used < sizeof text; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%d=%lldM", i ? "," : "", i,
+                                 (long long)(task->share.mem_limit_bytes / MIB));
+    return used < sizeof text ? environment_add(environment, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=%s", text) : -ENOMEM;
+}
+
+int environment_join_mps(struct environment *environment, const struct task *task, const char *pipe_dir)
+{
+    int r = environment_add(environment, "CUDA_MPS_PIPE_DIRECTORY=%s", pipe_dir);
+    if (r == 0 && task->share.thread_percent)
+        r = environment_add(environment, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%d", task->share.thread_percent);
+    if (r == 0 && task->share.mem_limit_bytes)
+        r = limit_memory(environment, task);
+    return r;
+}
+
+static const char *find(const char *const *submitted, const char *name)
+{
+    size_t length = strlen(name);
+    for (; submitted && *submitted; submitted++)
+        if (strncmp(*submitted, name, length) == 0 && (*submitted)[length] == '=')
+            return *submitted + length + 1;
+    return NULL;
+}
+
+/* Of the smallest of its GPUs, as one setting serves for all. */
+static double fraction_of(const struct daemon *daemon, const struct task *task)
+{
+    const struct need *need = &task->request.need;
+    double wanted = (double)(need->bytes + daemon->config.core.conditions.margin_bytes), fraction = 1;
+    if (need->kind < NEED_ESTIMATED || task->oom_count > 0)
+        return 1;
+    for (int i = 0; i < task->n_gpus; i++) {
+        double part = wanted / (double)core_view(daemon->core)->gpus[task->gpus[i]].id.mem_total_bytes;
+        fraction = part < fraction ? part : fraction;
+    }
+    return fraction;
+}
+
+int environment_limit_frameworks(struct environment *environment, const struct daemon *daemon, const struct task *task,
+                                 const char *const *submitted)
+{
+    double fraction = daemon->config.framework_mem_limit && !task->whole ? fraction_of(daemon, task) : 1;
+    if (fraction >= 1)
+        return 0;
+    const char *name = find(submitted, "PYTORCH_ALLOC_CONF") ? "PYTORCH_ALLOC_CONF" : "PYTORCH_CUDA_ALLOC_CONF";
+    const char *own = find(submitted, name);
+    bool has_own = own && *own;
+    int r = environment_add(environment, "%s=%s%sper_process_memory_fraction:%.4f", name, has_own ? own : "",
+                            has_own ? "," : "", fraction);
+    if (r == 0 && !find(submitted, "XLA_PYTHON_CLIENT_MEM_FRACTION"))
+        r = environment_add(environment, "XLA_PYTHON_CLIENT_MEM_FRACTION=%.4f", fraction);
+    return r;
+}
