@@ -53,6 +53,9 @@ static void torch_oom(FILE *out, const struct world *world, const struct process
     struct seat seat = p->seats[ordinal];
     char want[32], all[32], left[32], own[32], allocated[32], idle[32];
     int64_t held = memory_of(p, seat);
+    int64_t free_bytes = memory_free(world, seat);
+    if (p->limit_bytes && p->limit_bytes - held < free_bytes)
+        free_bytes = p->limit_bytes - held;
     int64_t context = p->segment_count && held ? p->segments[0].size : 0;
 
     traceback(out);
@@ -60,7 +63,7 @@ static void torch_oom(FILE *out, const struct world *world, const struct process
             "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate %s. GPU %d has a total capacity of %s of "
             "which %s is free. ",
             as_torch(bytes, want, sizeof(want)), ordinal, as_torch(memory_capacity(world, seat), all, sizeof(all)),
-            as_torch(memory_free(world, seat), left, sizeof(left)));
+            as_torch(free_bytes, left, sizeof(left)));
     torch_neighbours(out, world, p, seat);
     fprintf(
         out,

@@ -70,7 +70,8 @@ int memory_take(struct world *world, struct process *p, struct seat seat, int64_
 
     while ((end = obstacle_end(world, seat, at, size)) != 0)
         at = end;
-    if (at + size > capacity || p->segment_count == SEGMENTS_MAX)
+    bool over = p->limit_bytes && memory_of(p, seat) + size > p->limit_bytes;
+    if (over || at + size > capacity || p->segment_count == SEGMENTS_MAX)
         return -ENOMEM;
     p->segments[p->segment_count] = (struct segment){seat, at, size};
     p->segment_count++;

@@ -94,13 +94,28 @@ static double own_share(void)
     return text && parse_double(text, 1, 100, &percent) == 0 ? percent / 100 : 1;
 }
 
+int64_t mps_memory_limit(void)
+{
+    const char *text = getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+    long long value;
+    char unit;
+
+    if (!text || sscanf(text, "0=%lld%c", &value, &unit) != 2)
+        return 0;
+    return value * (unit == 'G' ? GIB : unit == 'K' ? KIB : MIB);
+}
+
 int mps_enlist(pid_t *ret_server, double *ret_share)
 {
     char answer[64];
     double percent;
     int server;
 
-    if (mps_ask("enlist\n", answer, sizeof(answer)) < 0 || sscanf(answer, "%d %lf", &server, &percent) != 2)
+    if (mps_ask("enlist\n", answer, sizeof(answer)) < 0)
+        return 0;
+    if (strcmp(answer, "807\n") == 0)
+        return -EAGAIN;
+    if (sscanf(answer, "%d %lf", &server, &percent) != 2)
         return 0;
     *ret_server = server;
     *ret_share = own_share() < percent / 100 ? own_share() : percent / 100;

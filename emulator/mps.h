@@ -20,8 +20,12 @@ int mps_ask(const char *command, char *answer, size_t size);
 
 /*
  * Registers the calling process as an MPS client, as cudaInit does. 1: it is one, of the server *ret_server, with at
- * most *ret_share of the SMs; 0: there is no MPS here, it takes turns with others.
+ * most *ret_share of the SMs; 0: there is no MPS here, it takes turns with others; -EAGAIN: the server does not accept
+ * clients now.
  */
 int mps_enlist(pid_t *ret_server, double *ret_share);
+
+/* What $CUDA_MPS_PINNED_DEVICE_MEM_LIMIT ("0=2G,1=2G") says for the first device; 0: no limit. */
+int64_t mps_memory_limit(void);
 
 #endif

@@ -77,11 +77,30 @@ int control_clients(struct control *control, FILE *out)
     return count;
 }
 
+/* After a fault the server takes nobody until all who fell have gone. */
+static bool is_in_fault(struct control *control)
+{
+    bool faulted = false;
+
+    world_enter(control->world);
+    for (int i = 0; i < control->world->process_end; i++) {
+        const struct process *p = &control->world->processes[i];
+        faulted |= p->present && p->faulted && p->mps_server == control->server;
+    }
+    world_leave(control->world);
+    return faulted;
+}
+
 /* Not NVIDIA's: what a pretend client says first. */
 static void run_enlist(struct control *control, const char *arguments, FILE *out)
 {
     if (control->quitting || !start_server(control))
         return;
+    if (is_in_fault(control)) {
+        note(control->server_log, "Server", "Server teardown in progress. Refusing to accept new client");
+        fputs("807\n", out);
+        return;
+    }
     note(control->log, "Control", "Accepting connection...");
     note(control->server_log, "Server", "Received new client request");
     fprintf(out, "%d %g\n", (int)control->server, control->server_percent);
@@ -102,7 +121,7 @@ static void run_get_server_list(struct control *control, const char *arguments, 
 static void run_get_server_status(struct control *control, const char *arguments, FILE *out)
 {
     if (is_server(control, arguments, out))
-        fputs("ACTIVE\n", out);
+        fputs(is_in_fault(control) ? "FAULT\n" : "ACTIVE\n", out);
 }
 
 static void run_get_client_list(struct control *control, const char *arguments, FILE *out)

@@ -18,6 +18,11 @@ static const char HELP[] =
     "  --ramp-seconds=S     until it has taken all its memory (default 20, at most half of --seconds)\n"
     "  --framework=NAME     whose words it dies with: pytorch, tensorflow, jax, cuda (default pytorch)\n"
     "  --exit-code=N        exit status after the last epoch (default 0)\n"
+    "  --fault-after=S      reads a wrong address after so many seconds of work: under MPS all clients of its server "
+    "on\n"
+    "                       the GPU fall with it\n"
+    "  --leak-mib=N         takes so much more memory every second\n"
+    "  --catch-term         ends well on SIGTERM, as a training that writes a checkpoint does\n"
     "  --smact=F            SM activity when alone, 0 to 1 (default 0.6)\n"
     "  --gract=F --smocc=F --dram=F --power-w=W\n"
     "                       the other activities and the power of its GPU when alone (default: from SMACT)\n";
@@ -31,6 +36,9 @@ enum key {
     RAMP_SECONDS,
     FRAMEWORK,
     EXIT_CODE,
+    FAULT_AFTER,
+    LEAK_MIB,
+    CATCH_TERM,
     SMACT,
     GRACT,
     SMOCC,
@@ -48,6 +56,9 @@ static const struct option options[] = {
     {"ramp-seconds", required_argument, NULL, RAMP_SECONDS},
     {"framework", required_argument, NULL, FRAMEWORK},
     {"exit-code", required_argument, NULL, EXIT_CODE},
+    {"fault-after", required_argument, NULL, FAULT_AFTER},
+    {"leak-mib", required_argument, NULL, LEAK_MIB},
+    {"catch-term", no_argument, NULL, CATCH_TERM},
     {"smact", required_argument, NULL, SMACT},
     {"gract", required_argument, NULL, GRACT},
     {"smocc", required_argument, NULL, SMOCC},
@@ -104,6 +115,13 @@ static int take_option(int key, const char *text, struct pretend_options *o)
         return parse_framework(text, &o->framework);
     case EXIT_CODE:
         return parse_int(text, 0, 255, &o->exit_code);
+    case FAULT_AFTER:
+        return parse_double(text, 0, 1e9, &o->fault_s);
+    case LEAK_MIB:
+        return parse_double(text, 0, 1e6, &o->leak_mib_per_s);
+    case CATCH_TERM:
+        o->catches_term = true;
+        return 0;
     case SMACT:
         return parse_double(text, 0, 1, &o->demand.smact);
     case GRACT:
@@ -136,6 +154,7 @@ int pretend_options_parse(int argc, char **argv, struct pretend_options *ret_opt
         .gpus = 1,
         .demand = {.gract = -1, .smact = 0.6, .smocc = -1, .dram = -1, .power_w = -1, .pcie_rx_mib = -1},
         .power_w = -1,
+        .fault_s = -1,
     };
     int key;
 

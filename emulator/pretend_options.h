@@ -12,6 +12,9 @@ struct pretend_options {
     double startup_s;     /* before it touches a GPU: imports, dataset */
     int epochs;
     int gpus;
+    double fault_s;        /* of work, until it does what stops the GPU; negative: never */
+    double leak_mib_per_s; /* on top of its memory, without end */
+    bool catches_term;     /* ends by itself on SIGTERM, with an exit status of 0 */
     int exit_code;
     enum framework framework;
     struct activity demand; /* negative: to be derived */

@@ -35,6 +35,7 @@ struct run {
     double share;
     double started_s;
     int parts_taken;
+    int64_t leaked_bytes;
     int epochs_done;
     char *words; /* what it dies with */
     size_t words_size;
@@ -47,12 +48,12 @@ static void on_signal(int number)
     ended_by = number;
 }
 
-static void catch_signals(void)
+/* As a training that writes a checkpoint before it goes; others die of it. */
+static void catch_sigterm(void)
 {
     struct sigaction action = {.sa_handler = on_signal};
 
     sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGINT, &action, NULL);
 }
 
 static double part_due_s(const struct run *run)
@@ -102,6 +103,42 @@ static int take_due_parts(struct run *run)
     return r;
 }
 
+/* In pieces, as an allocator takes them: what is due is looked at again and again. */
+static int leak(struct run *run)
+{
+    static const int64_t PIECE_BYTES = 256 * MIB;
+    double due = run->options->leak_mib_per_s * MIB * (world_now_s(run->world) - run->started_s);
+    int r = 0;
+
+    while (r == 0 && due - (double)run->leaked_bytes >= (double)PIECE_BYTES) {
+        r = take_everywhere(run, PIECE_BYTES);
+        run->leaked_bytes += PIECE_BYTES;
+    }
+    return r;
+}
+
+static bool shares_fate(const struct process *p, const struct process *faulty)
+{
+    bool same_server = p->present && p->mps_server && p->mps_server == faulty->mps_server;
+
+    for (int i = 0; same_server && i < faulty->seat_count; i++)
+        if (process_sits_on(p, faulty->seats[i]))
+            return true;
+    return p == faulty;
+}
+
+/* What the GPU cannot carry out stops the work of all clients of the server there. */
+static void do_fault(struct run *run)
+{
+    for (int i = 0; i < run->world->process_end; i++) {
+        struct process *p = &run->world->processes[i];
+        if (shares_fate(p, run->self)) {
+            p->faulted = true;
+            world_wake(p);
+        }
+    }
+}
+
 static struct activity complete_demand(const struct run *run)
 {
     const struct kind *kind = world_kind(run->world, run->self->seats[0].gpu);
@@ -119,6 +156,7 @@ static int begin(struct run *run, const struct seat *seats)
     run->self = world_join(run->world, ROLE_TRAINING, seats, run->options->gpus);
     if (!run->self)
         return -EMFILE;
+    run->self->limit_bytes = run->mps_server ? mps_memory_limit() : 0;
     if (take_everywhere(run, context_bytes(run->options)) < 0)
         return -ENOMEM;
     run->started_s = world_now_s(run->world);
@@ -173,6 +211,8 @@ static int check(const struct run *run)
         return -EIO;
     if (process_lost_mps(run->world, run->self))
         return -EPIPE;
+    if (run->self->faulted)
+        return -EFAULT;
     return run->self->terminated ? -ECANCELED : 0;
 }
 
@@ -182,9 +222,13 @@ static int look(struct run *run)
     int epochs_before = run->epochs_done;
 
     world_enter(run->world);
+    if (run->options->fault_s >= 0 && process_done_s(run->world, run->self) >= run->options->fault_s)
+        do_fault(run);
     int r = check(run);
     if (r == 0)
         r = take_due_parts(run);
+    if (r == 0)
+        r = leak(run);
     count_epochs(run);
     double wait_s = next_s(run);
     uint32_t seen = atomic_load(&run->self->wake);
@@ -206,7 +250,11 @@ static const char *cuda_error(int r)
     case -EPIPE:
         return "the remote procedural call between the MPS server and the MPS client failed";
     case -ECANCELED:
-        return "MPS client has been terminated by the server";
+        return "the MPS client has been terminated by the server";
+    case -EFAULT:
+        return "an illegal memory access was encountered";
+    case -EAGAIN:
+        return "the MPS server is not ready to accept new MPS client requests";
     case -EMFILE:
         return "out of resources: too many processes";
     default:
@@ -222,14 +270,6 @@ static int die(struct run *run, int r)
         last_words_cuda(stderr, run->options->framework, cuda_error(r));
     free(run->words);
     return 1;
-}
-
-static void obey_signal(void)
-{
-    if (ended_by) {
-        signal(ended_by, SIG_DFL);
-        raise(ended_by);
-    }
 }
 
 static int find_gpus(struct run *run, struct seat *seats)
@@ -260,7 +300,8 @@ static int train(struct run *run)
     if (find_gpus(run, seats) < 0)
         return 1;
     run->share = 1;
-    mps_enlist(&run->mps_server, &run->share);
+    if (mps_enlist(&run->mps_server, &run->share) < 0)
+        return die(run, -EAGAIN);
     world_enter(run->world);
     int r = begin(run, seats);
     if (r < 0 && run->self)
@@ -270,7 +311,8 @@ static int train(struct run *run)
         announce(run);
     while (r == 0)
         r = look(run);
-    obey_signal();
+    if (ended_by)
+        return 0;
     return r < 0 ? die(run, r) : run->options->exit_code;
 }
 
@@ -279,7 +321,6 @@ static void start_up(double real_s)
     struct timespec wait = {(time_t)real_s, (long)(fmod(real_s, 1) * 1e9)};
 
     nanosleep(&wait, NULL);
-    obey_signal();
 }
 
 int main(int argc, char **argv)
@@ -301,9 +342,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "colloc-pretend-train: %s\n", fault.text);
         return 2;
     }
-    catch_signals();
+    if (options.catches_term)
+        catch_sigterm();
     start_up(options.startup_s / run.world->speedup);
-    int status = train(&run);
+    int status = ended_by ? 0 : train(&run);
     world_close(run.world);
     return status;
 }

@@ -255,7 +255,8 @@ struct process *world_join(struct world *world, enum role role, const struct sea
     p->role = role;
     p->pid = getpid();
     p->mps_server = 0;
-    p->terminated = false;
+    p->terminated = p->faulted = false;
+    p->limit_bytes = 0;
     p->share = 1;
     p->demand = (struct activity){0};
     p->speed = 0;

@@ -82,9 +82,11 @@ struct process {
     bool present;
     enum role role;
     pid_t pid;
-    pid_t mps_server; /* of an MPS client, else 0 */
-    bool terminated;  /* by MPS */
-    double share;     /* see struct member */
+    pid_t mps_server;    /* of an MPS client, else 0 */
+    bool terminated;     /* by MPS */
+    bool faulted;        /* a fault of its own or of another client of its MPS server stopped its work */
+    int64_t limit_bytes; /* of memory on each seat, of an MPS client; 0: none */
+    double share;        /* see struct member */
     struct activity demand;
     double speed;
     double done_s[2];      /* progress in seconds of a solo run; valid is done_s[world->turn] */

@@ -14,7 +14,7 @@ enum failure_class {
     FAILURE_TIME_LIMIT, /* ended because its time was over */
     FAILURE_CANCELLED,  /* ended because somebody asked */
     FAILURE_LAUNCH,     /* could not be started: no such folder, no such interpreter ... */
-    FAILURE_GPU_FAULT,  /* the GPU stopped its work: an illegal address, a failed assertion; perhaps a neighbour's */
+    FAILURE_GPU_FAULT,  /* the GPU stopped its work: an illegal address, say; under MPS perhaps a neighbour's */
     FAILURE_MPS,        /* its MPS server went away, or would not have it */
     FAILURE_LOST,       /* its shim was killed or the machine went down: nothing is known */
     FAILURE_CLASSES

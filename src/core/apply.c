@@ -219,7 +219,7 @@ static int apply_exited(struct core *core, struct task *task, const struct event
 {
     if (!task_state_holds_gpus(task->state))
         return CORE_NOT_NOW;
-    core_judge_fault(core, task, event);
+    core_judge(core, task, event);
     free_reservation(core, task, event->time_us);
     task->executed_us += event->time_us - task->started_us;
     task->has_process = false;
@@ -299,7 +299,7 @@ static int apply_requeue(struct core *core, struct task *task, const struct even
 {
     if (task->state != TASK_EXITED)
         return CORE_NOT_NOW;
-    task->innocent_count++;
+    task->requeue_count++;
     start_waiting_where_it_belongs(core, task, event->time_us);
     return 0;
 }

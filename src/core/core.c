@@ -131,7 +131,7 @@ static bool may_recover(const struct core *core, const struct task *task)
 
 static bool may_requeue(const struct core *core, const struct task *task)
 {
-    return !task->ending && task->innocent && task->innocent_count < core->settings.requeues_max;
+    return !task->ending && task->blameless && task->requeue_count < core->settings.requeues_max;
 }
 
 static int after_exit(struct core *core, const struct task *task, int64_t now_us)
@@ -141,7 +141,6 @@ static int after_exit(struct core *core, const struct task *task, int64_t now_us
         event.kind = EVENT_RECOVER;
     } else if (may_requeue(core, task)) {
         event.kind = EVENT_REQUEUE;
-        event.culprit = task->culprit;
     } else {
         return end_task(core, task->id, final_state(task), now_us);
     }

@@ -47,7 +47,7 @@ const struct policy *core_policy_of(const struct core *core, const struct task *
 int core_note_foreigners(struct core *core, int gpu, int64_t now_us);
 
 /* Whether the exited task is to blame for its end; before its GPUs are taken from it. (fault.c) */
-void core_judge_fault(struct core *core, struct task *task, const struct event *event);
+void core_judge(struct core *core, struct task *task, const struct event *event);
 
 /* Starts what can start: the recovery queue first. (schedule.c) 0 or -ENOMEM. */
 int core_schedule(struct core *core, int64_t now_us);

@@ -25,7 +25,7 @@ enum event_kind {
     EVENT_EXPIRE,  /* its time limit is over: told to end */
     EVENT_COMPANY, /* a process that is not ours has been seen beside it: an OOM now need not be its own fault */
     EVENT_RECOVER, /* it ran out of GPU memory beside others or under its own limit: into the recovery queue */
-    EVENT_REQUEUE, /* it ended through another's fault, or its MPS server's: back to its queue */
+    EVENT_REQUEUE, /* it ended through its MPS server's fault, or perhaps a neighbour's: back to its queue */
     EVENT_END,     /* it is done, in this state */
     EVENT_KINDS
 };
@@ -72,7 +72,6 @@ struct event {
             bool whole;
             struct sharing_mode share;
         } place;
-        uint64_t culprit; /* of EVENT_REQUEUE: the task whose fault it was, 0: not known */
         enum task_state end;
     };
 };

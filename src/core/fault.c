@@ -1,48 +1,47 @@
 /*
- * Whose fault it was. A fatal fault of one MPS client may stop the work of all clients of its server on that GPU, and
- * each of them hears of it as if it were its own (NVIDIA's MPS guide, "Client Exceptions / Errors").
+ * Whose fault it was. A fatal fault of one MPS client, as an illegal address is, stops the work of all clients of its
+ * server on that GPU, and each of them hears of it as if it were its own. Nothing tells whose it was: on an H200 the
+ * MPS server's log and the kernel's Xid line both named a neighbour (docs/measured/mps.md). So all are suspects: each
+ * goes on by streams, where a fault hits only the one whose it is.
  */
 #include "base/clock.h"
 #include "core/core_private.h"
 
-/* Ends that follow a fault by no more than that are taken for its consequence: frameworks take a while to fall. */
+/* Ends that follow a fault by no more than that belong to it: frameworks take a while to fall. */
 #define FAULT_WINDOW_US (10 * SECOND_US)
 
-/* Another task of the same user whose fault stopped one of these GPUs just now; 0: none. */
-static uint64_t find_culprit(const struct core *core, const struct task *task, int64_t now_us)
+static bool shares_with(const struct task *task, const struct resident *resident)
 {
-    for (int i = 0; i < task->n_gpus; i++) {
-        const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
-        if (gpu->fault.task && gpu->fault.task != task->id && gpu->fault.uid == task->uid &&
-            now_us - gpu->fault.at_us <= FAULT_WINDOW_US)
-            return gpu->fault.task;
-    }
-    return 0;
+    return resident->task != task->id && resident->sharing == SHARING_MPS && resident->uid == task->uid;
 }
 
-static void note_fault(struct core *core, const struct task *task, int64_t now_us)
+static bool has_client_beside(const struct gpu_view *gpu, const struct task *task, int64_t now_us)
 {
+    bool others_fell = gpu->fault.task && gpu->fault.task != task->id && gpu->fault.uid == task->uid &&
+                       now_us - gpu->fault.at_us <= FAULT_WINDOW_US;
+    for (int i = 0; i < gpu->n_residents; i++)
+        if (shares_with(task, &gpu->residents[i]))
+            return true;
+    return others_fell;
+}
+
+static bool judge_fault(struct core *core, const struct task *task, int64_t now_us)
+{
+    bool in_company = false;
     for (int i = 0; i < task->n_gpus; i++) {
         struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
+        in_company |= has_client_beside(gpu, task, now_us);
         gpu->fault.task = task->id;
         gpu->fault.uid = task->uid;
         gpu->fault.at_us = now_us;
     }
+    return in_company;
 }
 
-void core_judge_fault(struct core *core, struct task *task, const struct event *event)
+void core_judge(struct core *core, struct task *task, const struct event *event)
 {
-    const struct task_exit *exit = &event->exited;
-    task->innocent = false;
-    task->culprit = 0;
-    if (task->share.sharing != SHARING_MPS || (exit->failure != FAILURE_GPU_FAULT && exit->failure != FAILURE_MPS))
-        return;
-    uint64_t culprit = find_culprit(core, task, event->time_us);
-    bool by_others = exit->failure == FAILURE_MPS || exit->blame == BLAME_OTHERS;
-    if (by_others || (exit->blame == BLAME_UNKNOWN && culprit)) {
-        task->innocent = true;
-        task->culprit = culprit;
-    } else {
-        note_fault(core, task, event->time_us);
-    }
+    bool by_mps = task->share.sharing == SHARING_MPS;
+    task->blameless = by_mps && event->exited.failure == FAILURE_MPS;
+    if (by_mps && event->exited.failure == FAILURE_GPU_FAULT)
+        task->blameless = task->suspect = judge_fault(core, task, event->time_us);
 }

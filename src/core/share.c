@@ -21,6 +21,7 @@ static const struct {
                              "who is there nearly fills the GPU and would leave it little: they take turns"},
     [SHARE_CAPPED] = {"capped", "it nearly fills a GPU: it leaves some SMs to those who are there"},
     [SHARE_MPS_FAILED] = {"mps-failed", "MPS has failed it before"},
+    [SHARE_SUSPECT] = {"suspect", "a fault, its own or a neighbour's, stopped it: apart from others it shows whose"},
 };
 
 const char *share_reason_text(enum share_reason reason)
@@ -124,7 +125,9 @@ struct sharing_mode share_choose(const struct core_settings *settings, const str
         return share;
     if (has_instance(view, gpus, n))
         return by(SHARING_STREAMS, SHARE_INSTANCE);
-    if (task->innocent_count >= MPS_CHANCES)
+    if (task->suspect)
+        return by(SHARING_STREAMS, SHARE_SUSPECT);
+    if (task->requeue_count >= MPS_CHANCES)
         return by(SHARING_STREAMS, SHARE_MPS_FAILED);
     if (asked == SHARING_AUTO)
         share = whole ? by(SHARING_STREAMS, SHARE_ALONE) : pick(settings, view, task, gpus, n);

@@ -49,6 +49,7 @@ struct sharing_mode {
         SHARE_BESIDE_FILLER, /* who is there nearly fills the GPU and would leave it little */
         SHARE_CAPPED,        /* it nearly fills a GPU, and others are there: they keep some SMs */
         SHARE_MPS_FAILED,    /* MPS has failed it before */
+        SHARE_SUSPECT,       /* a fault, its own or a neighbour's, stopped it: apart from others it shows whose */
         SHARE_REASONS
     } reason;
     int thread_percent;      /* of the SMs, of an MPS client; 0: no limit */
@@ -93,14 +94,10 @@ enum task_state {
     TASK_STATES
 };
 
-/* Whose fault stopped the GPU's work, as far as the MPS server's log tells. */
-enum blame { BLAME_UNKNOWN, BLAME_OWN, BLAME_OTHERS };
-
 struct task_exit {
     enum failure_class failure;
-    int code;         /* exit status, or -1 */
-    int signal;       /* that ended it, or 0 */
-    enum blame blame; /* of FAILURE_GPU_FAULT */
+    int code;   /* exit status, or -1 */
+    int signal; /* that ended it, or 0 */
 };
 
 struct task {
@@ -118,9 +115,9 @@ struct task {
     struct sharing_mode share; /* of this attempt */
     int attempts;
     int oom_count;
-    int innocent_count;    /* attempts that ended through no fault of its own */
-    bool innocent;         /* so did the last */
-    uint64_t culprit;      /* the task whose fault that was, or 0 */
+    int requeue_count;     /* ends that were, or may have been, no fault of its own */
+    bool blameless;        /* so was the last: its MPS server failed it, or it is a suspect */
+    bool suspect;          /* a fault, its own or a neighbour's, has stopped it under MPS */
     struct task_exit exit; /* of the last attempt */
 
     int64_t submitted_us;

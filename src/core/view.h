@@ -56,8 +56,8 @@ struct gpu_view {
     int n_residents, residents_room;
     uint64_t whole_for;   /* the task that has it to itself, or 0 */
     uint64_t drained_for; /* the recovered task that it is kept free for, or 0 */
-    struct {              /* the last task under MPS whose fault stopped the work of a server's clients there */
-        uint64_t task;    /* 0: none */
+    struct {              /* the last fault of an MPS client there, its own or a neighbour's */
+        uint64_t task;    /* who fell first; 0: none */
         uint32_t uid;
         int64_t at_us;
     } fault;

@@ -51,8 +51,11 @@ static const char *end_reason(const struct task *task)
 static void explain_end(const struct job *job, const struct task *task, char *text, size_t size)
 {
     text[0] = '\0';
-    if (task->state == TASK_FAILED && task->innocent)
-        snprintf(text, size, "through no fault of its own, and once too often: %s",
+    if (task->state == TASK_FAILED && task->blameless)
+        snprintf(text, size, "once too often, though perhaps through no fault of its own: %s",
+                 job && job->evidence ? job->evidence : "(no line says more)");
+    else if (task->state == TASK_FAILED && task->suspect && task->exit.failure == FAILURE_GPU_FAULT)
+        snprintf(text, size, "apart from others too, so the fault that stopped its neighbours was its own: %s",
                  job && job->evidence ? job->evidence : "(no line says more)");
     else if (task->state == TASK_OUT_OF_MEMORY && task->exit.failure == FAILURE_GPU_OOM)
         snprintf(text, size, "out of GPU memory %s: %s",
@@ -147,7 +150,7 @@ static void add_outcome(struct daemon *daemon, json_t *object, const struct task
     bool failed = job && job->failure != FAILURE_NONE;
     json_object_set_new(object, "attempts", json_integer(task->attempts));
     json_object_set_new(object, "oom_count", json_integer(task->oom_count));
-    json_object_set_new(object, "requeue_count", json_integer(task->innocent_count));
+    json_object_set_new(object, "requeue_count", json_integer(task->requeue_count));
     json_object_set_new(object, "exit_code",
                         exited && task->exit.code >= 0 ? json_integer(task->exit.code) : json_null());
     json_object_set_new(object, "signal", exited && task->exit.signal ? json_integer(task->exit.signal) : json_null());

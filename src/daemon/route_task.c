@@ -58,10 +58,7 @@ static void write_event(const struct story *story, const struct event *event, co
         exit_text(event, detail, out);
         break;
     case EVENT_REQUEUE:
-        if (event->culprit)
-            fprintf(out, "task %llu's fault stopped it", (unsigned long long)event->culprit);
-        else
-            fputs("its MPS server failed it, or a neighbour's fault stopped it", out);
+        fputs("its MPS server failed it, or a fault of one of the server's clients", out);
         break;
     case EVENT_END:
         fputs(task_state_word(event->end), out);

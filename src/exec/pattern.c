@@ -110,7 +110,7 @@ static const struct pattern patterns[] = {
 
     {CLUE_GPU_FAULT, "cuda", false, {"an illegal memory access was encountered"}},
     {CLUE_GPU_FAULT, "cuda", false, {"an illegal instruction was encountered"}},
-    {CLUE_GPU_FAULT, "cuda", false, {"device-side assert triggered"}},
+    {CLUE_PROGRAM, "cuda", false, {"device-side assert triggered"}}, /* stops nobody else, also under MPS */
     {CLUE_GPU_FAULT, "cuda", false, {"unspecified launch failure"}},
     {CLUE_GPU_FAULT, "cuda", false, {"cuda", "misaligned address"}},
     {CLUE_GPU_FAULT, "cuda", false, {"cuda", "invalid program counter"}},

@@ -15,8 +15,6 @@ static const char *const needs[] = {
     [NEED_DECLARED] = "declared",
 };
 
-static const char *const blames[] = {[BLAME_UNKNOWN] = NULL, [BLAME_OWN] = "own", [BLAME_OTHERS] = "others"};
-
 static json_t *encode_gpus(const struct event *event)
 {
     json_t *list = json_array();
@@ -88,12 +86,10 @@ static json_t *encode_body(const struct event *event)
         return json_pack("{s:s, s:I}", "need", needs[event->estimate.kind], "need_bytes",
                          (json_int_t)event->estimate.bytes);
     case EVENT_EXITED:
-        return json_pack("{s:s, s:i, s:i, s:s*}", "failure", failure_name(event->exited.failure), "code",
-                         event->exited.code, "signal", event->exited.signal, "blame", blames[event->exited.blame]);
+        return json_pack("{s:s, s:i, s:i}", "failure", failure_name(event->exited.failure), "code", event->exited.code,
+                         "signal", event->exited.signal);
     case EVENT_STARTED:
         return json_pack("{s:s*}", "sharing", event->started.by_streams ? sharing_name(SHARING_STREAMS) : NULL);
-    case EVENT_REQUEUE:
-        return json_pack("{s:o*}", "culprit", positive((int64_t)event->culprit));
     case EVENT_PLACE:
         return encode_place(event);
     case EVENT_END:
@@ -313,19 +309,6 @@ static int decode_submit(const json_t *body, store_find_policy *find_policy, str
     return r;
 }
 
-static int get_blame(const json_t *object, struct fault *fault, enum blame *ret_blame)
-{
-    const char *name;
-    int r = get_text(object, "blame", fault, &name);
-    for (int i = BLAME_OWN; r == 0 && i <= BLAME_OTHERS; i++) {
-        if (strcmp(blames[i], name) == 0) {
-            *ret_blame = (enum blame)i;
-            return 0;
-        }
-    }
-    return r < 0 ? r : no_such_name("blame", name, fault);
-}
-
 static int decode_exited(const json_t *body, struct fault *fault, struct event *event)
 {
     const char *name;
@@ -336,8 +319,6 @@ static int decode_exited(const json_t *body, struct fault *fault, struct event *
         r = get_int(body, "code", INT_MIN, INT_MAX, fault, &event->exited.code);
     if (r == 0)
         r = get_int(body, "signal", 0, INT_MAX, fault, &event->exited.signal);
-    if (r == 0 && json_object_get(body, "blame"))
-        r = get_blame(body, fault, &event->exited.blame);
     return r;
 }
 
@@ -348,14 +329,6 @@ static int decode_started(const json_t *body, struct fault *fault, struct event 
         return 0;
     int r = get_sharing(body, fault, &sharing);
     event->started.by_streams = r == 0 && sharing == SHARING_STREAMS;
-    return r;
-}
-
-static int decode_requeue(const json_t *body, struct fault *fault, struct event *event)
-{
-    int64_t culprit = 0;
-    int r = json_object_get(body, "culprit") ? get_integer(body, "culprit", 1, INT64_MAX, fault, &culprit) : 0;
-    event->culprit = (uint64_t)culprit;
     return r;
 }
 
@@ -433,8 +406,6 @@ int event_decode(const json_t *body, store_find_policy *find_policy, struct faul
         return decode_exited(body, fault, event);
     case EVENT_STARTED:
         return decode_started(body, fault, event);
-    case EVENT_REQUEUE:
-        return decode_requeue(body, fault, event);
     case EVENT_PLACE:
         return decode_place(body, fault, event);
     case EVENT_END:

@@ -116,10 +116,17 @@ static void clients_of_mps_are_kept_to_their_need(void **state)
 static void who_was_failed_by_mps_twice_goes_without(void **state)
 {
     struct case_ c = nobody_there(SHARING_MPS);
-    c.task.innocent_count = 1;
+    c.task.requeue_count = 1;
     assert_share(&c, SHARING_MPS, SHARE_AS_ASKED);
-    c.task.innocent_count = 2;
+    c.task.requeue_count = 2;
     assert_share(&c, SHARING_STREAMS, SHARE_MPS_FAILED);
+}
+
+static void suspects_are_kept_apart(void **state)
+{
+    struct case_ c = nobody_there(SHARING_MPS);
+    c.task.suspect = true;
+    assert_share(&c, SHARING_STREAMS, SHARE_SUSPECT);
 }
 
 static void reasons_have_names(void **state)
@@ -141,6 +148,7 @@ int main(void)
         cmocka_unit_test(auto_beside_others),
         cmocka_unit_test(clients_of_mps_are_kept_to_their_need),
         cmocka_unit_test(who_was_failed_by_mps_twice_goes_without),
+        cmocka_unit_test(suspects_are_kept_apart),
         cmocka_unit_test(reasons_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,6 +48,13 @@ static const struct policy *any_policy(struct walk *walk)
     return policy_all()[draw(walk, 5)];
 }
 
+static enum failure_class any_failure(struct walk *walk)
+{
+    if (chance(walk, 50))
+        return FAILURE_GPU_OOM;
+    return chance(walk, 50) ? FAILURE_MPS : (enum failure_class)draw(walk, FAILURE_CLASSES);
+}
+
 static struct need any_need(struct walk *walk)
 {
     static const int64_t sizes[] = {0, 300 * MIB, 6 * GIB, 20 * GIB, 200 * GIB, INT64_MAX};
@@ -130,11 +137,7 @@ static struct event make_input(struct walk *walk)
     else if (event.kind == EVENT_ESTIMATE)
         event.estimate = any_need(walk);
     else if (event.kind == EVENT_EXITED)
-        event.exited = (struct task_exit){
-            .failure = chance(walk, 50) ? FAILURE_GPU_OOM : (enum failure_class)draw(walk, FAILURE_CLASSES),
-            .code = 1,
-            .blame = (enum blame)draw(walk, 3),
-        };
+        event.exited = (struct task_exit){any_failure(walk), 1, 0};
     else if (event.kind == EVENT_STARTED)
         event.started.by_streams = chance(walk, 10);
     return event;

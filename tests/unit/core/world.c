@@ -160,9 +160,8 @@ static void print_task(FILE *out, const struct task *task)
             task->id, task->uid, task_state_name(task->state), (int)task->ending, task->whole, task->had_company,
             task->has_process, (int)task->share.sharing, task->attempts, task->oom_count);
     fprintf(out, " exit=%d,%d,%d", (int)task->exit.failure, task->exit.code, task->exit.signal);
-    fprintf(out, " share=%d,%d,%" PRId64 " innocent=%d,%d,%" PRIu64, (int)task->share.reason,
-            task->share.thread_percent, task->share.mem_limit_bytes, task->innocent, task->innocent_count,
-            task->culprit);
+    fprintf(out, " share=%d,%d,%" PRId64 " blameless=%d,%d,%d", (int)task->share.reason, task->share.thread_percent,
+            task->share.mem_limit_bytes, task->blameless, task->suspect, task->requeue_count);
     fprintf(out, " times=%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, task->submitted_us,
             task->queued_us, task->started_us, task->ended_us, task->waited_us, task->executed_us);
     fprintf(out, " wants=%d,%s,%d,%d,%d,%" PRId64 ",%" PRId64, request->gpus,

@@ -185,7 +185,7 @@ static const struct sample samples[] = {
      "shared memory"},
     {"illegal access", EXIT(1), FRAMES "RuntimeError: CUDA error: an illegal memory access was encountered\n",
      "gpu-fault", "cuda", "illegal memory access"},
-    {"device assert", SIGNALED(SIGABRT), "CUDA error: device-side assert triggered\nterminate called\n", "gpu-fault",
+    {"device assert", SIGNALED(SIGABRT), "CUDA error: device-side assert triggered\nterminate called\n", "program",
      "cuda", "device-side"},
     {"MPS server killed", EXIT(1),
      FRAMES "torch.AcceleratorError: CUDA error: the remote procedural call between the MPS server and the MPS client "

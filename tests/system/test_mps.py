@@ -1,0 +1,267 @@
+"""MPS under colloc's care: control daemons, limits, endings, and what goes wrong with one client of several."""
+import os
+import signal
+import unittest
+
+from house import House, is_alive, processes_with, read, until
+
+
+class Care(House):
+    gpus = "1xA100-40GB"
+    settings = {"sharing": "mps"}
+
+    @property
+    def home(self):
+        return f"{self.state}/mps/{os.geteuid()}"
+
+    def processes(self, name):
+        """Of this house's, those whose program has the name."""
+        def program_of(pid):
+            try:
+                return os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+            except OSError:
+                return ""
+        return [pid for pid in processes_with(self.folder) if program_of(pid) == name]
+
+    def server(self):
+        return until(lambda: self.processes("nvidia-cuda-mps-server"), "an MPS server")[0]
+
+    def control(self):
+        return self.processes("nvidia-cuda-mps-control")
+
+    def small(self, seconds=1e6, options="", **members):
+        return self.train(3000, seconds, "--smact=0.1 " + options, **members)
+
+    def running(self, count, **members):
+        """So many clients of one server."""
+        tasks = [self.small(**members) for _ in range(count)]
+        for task in tasks:
+            until(lambda task=task: "(MPS)" in self.output(task), f"task {task} to be a client of MPS")
+        return tasks
+
+    def story(self, task, event):
+        return [entry["text"] for entry in self.task(task)["events"] if entry["event"] == event]
+
+    def cancel(self, *tasks):
+        for task in tasks:
+            self.act("cancel", task)
+        return [self.wait(task, "CANCELLED") for task in tasks]
+
+
+class Daemons(Care):
+    settings = {"sharing": "mps", "mps-linger": "200ms"}
+
+    def test_comes_with_the_first_client_and_goes_when_nobody_uses_it(self):
+        self.assertEqual(self.control(), [])
+        task, = self.running(1)
+        self.assertEqual(len(self.control()), 1)
+        shown = self.get("/v1/mps")["daemons"]
+        self.assertEqual([(d["state"], d["tasks"], d["pipe_directory"]) for d in shown], [("running", 1, f"{self.home}/pipe")])
+        self.assertIn("running", self.colloc("mps").stdout)
+        self.cancel(task)
+        until(lambda: not self.control(), "the end of the control daemon")
+        self.assertEqual(self.get("/v1/mps")["daemons"][0]["state"], "stopped")
+
+    def test_a_new_collocd_takes_over_the_old_ones(self):
+        task, = self.running(1)
+        self.restart(signal.SIGKILL)
+        self.assertEqual(self.get("/v1/mps")["daemons"][0]["tasks"], 1)
+        self.cancel(task)
+        until(lambda: not self.control(), "the end of the control daemon")
+
+    def test_stays_while_its_clients_outlive_collocd_and_goes_with_it_otherwise(self):
+        task, = self.running(1)
+        self.stop()
+        self.assertEqual(len(self.control()), 1)
+        self.start(mps_linger="1h")
+        self.cancel(task)
+        self.assertEqual(len(self.control()), 1)
+        self.stop()
+        until(lambda: not self.control(), "the end of the control daemon")
+        self.start()
+
+    def test_a_stale_pipe_directory(self):
+        os.makedirs(f"{self.home}/pipe")
+        os.mkfifo(f"{self.home}/pipe/control_lock")
+        for name, text in (("nvidia-cuda-mps-control.pid", "999999\n"), ("control", "not even a socket"), ("keep.txt", "mine")):
+            with open(f"{self.home}/pipe/{name}", "w", encoding="ascii") as file:
+                file.write(text)
+        task, = self.running(1)
+        self.assertEqual(read(f"{self.home}/pipe/keep.txt"), "mine")
+        self.cancel(task)
+
+
+class ByHand(Care):
+    settings = {"sharing": "streams"}
+
+    def test_start_and_stop(self):
+        self.assertIn("No MPS control daemons.", self.colloc("mps", "status").stdout)
+        self.colloc("mps", "start")
+        self.assertEqual(len(self.control()), 1)
+        self.colloc("mps", "start")
+        task = self.small(sharing="mps")
+        until(lambda: "(MPS)" in self.output(task))
+        self.assertIn("1 task of user", self.colloc("mps", "stop", code=1).stderr)
+        self.cancel(task)
+        self.colloc("mps", "stop")
+        self.assertEqual(self.control(), [])
+        self.assertIn("has no MPS control daemon", self.colloc("mps", "stop", code=1).stderr)
+        self.assertIn("status, start or stop", self.colloc("mps", "restart", code=2).stderr)
+
+    def test_not_below_a_run_that_is_not_ours(self):
+        self.colloc("mps", "start")
+        environment = {"CUDA_MPS_PIPE_DIRECTORY": f"{self.home}/pipe"}
+        other = self.small(environment=environment)
+        until(lambda: "(MPS)" in self.output(other))
+        self.assertIn("1 process still shares by it", self.colloc("mps", "stop", code=1).stderr)
+        self.cancel(other)
+        self.colloc("mps", "stop")
+
+
+class Limits(Care):
+    def test_a_wrong_need_hurts_only_its_own_task(self):
+        neighbour, = self.running(1)
+        wrong = self.train(12000, 60, "--smact=0.1", memory_mib=6000)
+        self.wait_state(wrong, "RUNNING")
+        self.assertEqual(self.task(wrong)["mem_limit_mib"], 6000 + 2048)
+        until(lambda: self.task(wrong)["oom_count"] == 1, "a crash at the limit")
+        self.assertIn("gpu-oom under its own limit of 7.9 GiB", self.story(wrong, "EXITED")[0])
+        self.cancel(neighbour)
+        self.assertEqual(self.wait(wrong, "COMPLETED")["mem_limit_mib"], None)
+
+    def test_one_that_leaks_until_it_crashes(self):
+        neighbour = self.small(100)
+        leaking = self.small(1e6, "--leak-mib=200", memory_mib=4000)
+        self.wait(neighbour, "COMPLETED")
+        ended = self.wait(leaking, "OUT_OF_MEMORY")
+        self.assertEqual((ended["attempts"], ended["oom_count"], ended["failure"]), (2, 2, "gpu-oom"))
+        self.assertIn("with its GPU to itself", ended["reason_text"])
+
+    def test_not_wanted(self):
+        self.restart(mps_memory_limit="no")
+        task = self.small(memory_mib=4000)
+        self.wait_state(task, "RUNNING")
+        self.assertIsNone(self.task(task)["mem_limit_mib"])
+        self.cancel(task)
+
+    def test_part_of_the_sms(self):
+        task = self.submit("env; exec colloc-pretend-train --memory-mib=2000 --seconds=1", thread_percentage=30, memory_mib=2000)
+        self.wait(task, "COMPLETED")
+        lines = self.output(task).splitlines()
+        self.assertIn("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=30", lines)
+        self.assertIn("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=4048M", lines)
+        self.assertIn(", mps, 30 % of the SMs, at most 4.0 GiB", self.story(task, "PLACE")[0])
+        self.refused(400, "thread_percentage", script="true", thread_percentage=101)
+
+    def test_frameworks_own_limits_by_streams(self):
+        self.restart(sharing="streams", framework_memory_limit="yes")
+        own = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+        first = self.submit("env", memory_mib=8192, environment=own)
+        second = self.submit("env", memory_mib=8192, environment={"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.9"})
+        third = self.submit("env")
+        for task in (first, second, third):
+            self.wait(task, "COMPLETED")
+        self.assertIn("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True,per_process_memory_fraction:0.2500", self.output(first))
+        self.assertIn("XLA_PYTHON_CLIENT_MEM_FRACTION=0.2500", self.output(first))
+        self.assertIn("PYTORCH_CUDA_ALLOC_CONF=per_process_memory_fraction:0.2500", self.output(second))
+        self.assertIn("XLA_PYTHON_CLIENT_MEM_FRACTION=0.9\n", self.output(second))
+        self.assertNotIn("ALLOC_CONF", self.output(third))
+
+
+class Endings(Care):
+    def server_log(self):
+        return read(f"{self.home}/log/server.log")
+
+    def test_its_work_is_dropped_before_it_is_signalled(self):
+        neighbour, task = self.running(2)
+        self.cancel(task)
+        self.assertIn("the MPS client has been terminated by the server", self.output(task, "stderr"))
+        self.assertEqual(self.task(neighbour)["state"], "RUNNING")
+        self.cancel(neighbour)
+
+    def test_one_that_wants_to_write_a_checkpoint_is_left_to_it(self):
+        task, = self.running(1)
+        polite = self.small(options="--catch-term")
+        until(lambda: "(MPS)" in self.output(polite))
+        ended, _ = self.cancel(polite, task)
+        self.assertEqual((ended["exit_code"], self.output(polite, "stderr")), (0, ""))
+
+    def test_a_control_program_that_hangs_does_not_keep_a_task_alive(self):
+        task, = self.running(1)
+        for pid in self.control():
+            os.kill(pid, signal.SIGSTOP)
+        self.cancel(task)
+
+
+class Faults(Care):
+    """Nothing is lost, and the daemon stays up."""
+
+    def test_the_server_is_killed_while_four_train(self):
+        tasks = self.running(4, seconds=400)
+        before = self.server()
+        os.kill(before, signal.SIGKILL)
+        ended = [self.wait(task, "COMPLETED") for task in tasks]
+        self.assertEqual([(task["attempts"], task["requeue_count"]) for task in ended], [(2, 1)] * 4)
+        self.assertEqual([self.story(task, "EXITED")[0].partition(":")[0] for task in tasks], ["mps"] * 4)
+        self.assertTrue(is_alive(self.process.pid))
+
+    def test_one_that_faults_among_innocents(self):
+        innocent = self.running(3, seconds=200)
+        guilty = self.small(options="--fault-after=20")
+        ended = self.wait(guilty, "FAILED")
+        self.assertEqual((ended["failure"], ended["reason"], ended["attempts"]), ("gpu-fault", "GpuFault", 2))
+        self.assertIn("the fault that stopped its neighbours was its own", ended["reason_text"])
+        self.assertIn("illegal memory access", ended["evidence"])
+        for task in innocent:
+            ended = self.wait(task, "COMPLETED")
+            self.assertEqual((ended["attempts"], ended["requeue_count"], ended["sharing"]), (2, 1, "streams"))
+            self.assertIn("a fault, its own or a neighbour's", self.story(task, "PLACE")[1])
+
+    def test_a_foreign_process_takes_60_gib_meanwhile(self):
+        self.emulator("create", "--gpus", "1xH200", "--speed", "100", self.env["COLLOC_EMULATOR"])
+        self.restart()
+        first = self.train(70000, 120, "--smact=0.3", memory_mib=70000)
+        self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) > 69000)
+        self.emulator("set", "0", "foreign-mib=60000")
+        second = self.train(20000, 60, "--smact=0.3", memory_mib=20000)
+        until(lambda: "short" in self.task(second)["reason_text"], "the memory to be short")
+        self.wait(first, "COMPLETED")
+        self.wait(second, "COMPLETED")
+
+    def test_a_foreign_process_takes_what_a_task_was_to_grow_into(self):
+        self.emulator("create", "--gpus", "1xH200", "--speed", "20", self.env["COLLOC_EMULATOR"])
+        self.restart()
+        task = self.submit("exec colloc-pretend-train --memory-mib=90000 --seconds=60 --ramp-seconds=20", memory_mib=90000)
+        self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) > 5000)
+        self.emulator("set", "0", "foreign-mib=60000")
+        until(lambda: self.task(task)["oom_count"] == 1, "a memory crash")
+        self.assertEqual(self.wait_state(task, "PENDING")["reason"], "Recovering")
+        self.emulator("set", "0", "foreign-mib=0")
+        self.wait(task, "COMPLETED")
+
+
+class Auto(Care):
+    gpus = "2xA100-40GB"
+    settings = {"sharing": "auto", "policy": "rr"}
+
+    def shared(self, task):
+        found = self.wait_state(task, "RUNNING")
+        return found["sharing"], found["thread_percentage"], found["sharing_text"]
+
+    def test_what_is_known_decides(self):
+        small, large = self.small(smact=0.5), self.small(smact=0.9)
+        self.assertEqual(self.shared(small)[:2], ("mps", None))
+        how, _, why = self.shared(large)
+        self.assertEqual(how, "streams")
+        self.assertIn("nearly fills a GPU", why)
+        capped, turns = self.small(smact=0.9), self.small(smact=0.5)
+        self.assertEqual(self.shared(capped)[:2], ("mps", 70))
+        self.assertEqual(self.shared(turns)[0], "streams")
+        self.assertIn("takes turns", self.colloc("show", str(turns)).stdout)
+        alone = self.small(exclusive=True, hold=True)
+        self.assertEqual(self.task(alone)["sharing"], "auto")
+        self.cancel(small, large, capped, turns, alone)
+
+
+if __name__ == "__main__":
+    unittest.main()
