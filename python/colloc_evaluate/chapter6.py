@@ -90,6 +90,15 @@ def everything(trace, estimators, own):
     return settings
 
 
+def resampled(trace, own, seeds):
+    """Policy -> its settings on other traces like this one."""
+    policies = {"exclusive": exclusive(trace), "MAGM, memory unknown": Setting(trace, "magm"), "LUG, memory unknown": Setting(trace, "lug"),
+                "OWF": Setting(trace, "owf", "declared"),
+                **{f"{policy}, memory {word}": Setting(trace, policy, told_) for policy in own
+                   for word, told_ in (("unknown", "none"), ("known", "declared"))}}
+    return {label: [setting._replace(resample=seed) for seed in seeds] for label, setting in policies.items()}
+
+
 def read_published():
     """(source, row, metric) -> value."""
     with open(os.path.join(ROOT, "data", "published", "chapter6.csv"), encoding="utf-8", newline="") as file:
@@ -97,5 +106,5 @@ def read_published():
     return {(row["source"], row["row"], row["metric"]): float(row["value"]) for row in csv.DictReader(lines)}
 
 
-__all__ = ["GPUS", "ORACLES", "RECOVERY", "ESTIMATORS", "HEAVY", "ENERGY", "OVER_TIME", "SOURCES", "everything", "short_hold_off",
+__all__ = ["GPUS", "ORACLES", "RECOVERY", "ESTIMATORS", "HEAVY", "ENERGY", "OVER_TIME", "SOURCES", "everything", "resampled", "short_hold_off",
            "read_published"]

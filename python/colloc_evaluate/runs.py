@@ -12,15 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 GPUS = "4xA100-40GB"
 
 
-class Setting(namedtuple("Setting", "trace policy estimator sharing smact_max min_free_gib margin_gib gpus hold_off_s",
-                         defaults=["none", "mps", 0.8, 5, 2, GPUS, 60])):
+class Setting(namedtuple("Setting", "trace policy estimator sharing smact_max min_free_gib margin_gib gpus hold_off_s resample",
+                         defaults=["none", "mps", 0.8, 5, 2, GPUS, 60, 0])):
     """A line of the command, but for the seed."""
 
     def words(self, inputs, seed):
         return ["simulate", *inputs.options(self.trace), f"--policy={self.policy}", f"--estimator={self.estimator}",
                 f"--sharing={self.sharing}", f"--smact-max={self.smact_max:g}", f"--min-free-gib={self.min_free_gib:g}",
                 f"--margin-gib={self.margin_gib:g}", f"--gpus={self.gpus}", f"--hold-off={self.hold_off_s}s",
-                f"--seed={seed}"]
+                f"--seed={seed}", *([f"--resample={self.resample}"] if self.resample else [])]
 
 
 class Spread(namedtuple("Spread", "median least most")):
@@ -44,10 +44,10 @@ class Runs:
             raise Failed(f"colloc {' '.join(words)}\n{done.stderr.strip()}")
         return done.stdout
 
-    def knows(self, policy):
-        """Older programs lack newer policies."""
+    def knows(self, setting):
+        """Older programs lack newer policies and options."""
         try:
-            return bool(self._run(Setting(60, policy).words(self.inputs, 0)))
+            return bool(self._run(setting.words(self.inputs, 0)))
         except Failed:
             return False
 
@@ -74,11 +74,12 @@ class Runs:
         take = figure if callable(figure) else lambda run: run[figure]
         return self._spread([take(self.results[setting, seed]) for seed in self.seeds])
 
-    def less_percent(self, setting, base, name):
-        """How much less than `base` has, seed by seed."""
-        if not self.can(setting):
+    def less_percent(self, settings, bases, name):
+        """How much less than the bases they have: setting by setting and seed by seed."""
+        if not all(map(self.can, settings)):
             return None
-        pairs = [(self.results[setting, seed][name], self.results[base, seed][name]) for seed in self.seeds]
+        pairs = [(self.results[setting, seed][name], self.results[base, seed][name])
+                 for setting, base in zip(settings, bases) for seed in self.seeds]
         return self._spread([100 * (1 - mine / other) for mine, other in pairs])
 
     @staticmethod
