@@ -78,6 +78,15 @@ def short_hold_off(setting):
     return setting._replace(hold_off_s=1)
 
 
+def with_free_launches(setting):
+    """A task alone under MPS is as fast as without, as others found for an A100; the law has what was measured on an H200."""
+    return setting._replace(free_launches=True)
+
+
+def with_activity(setting, percent):
+    return setting._replace(activity_percent=percent)
+
+
 def everything(trace, estimators, own):
     """Beyond the chapter: every policy, estimator and way of sharing. `own`: names of policies that the thesis lacks."""
     settings = {"exclusive": exclusive(trace)}
@@ -107,4 +116,6 @@ def read_published():
 
 
 __all__ = ["GPUS", "ORACLES", "RECOVERY", "ESTIMATORS", "HEAVY", "ENERGY", "OVER_TIME", "SOURCES", "everything", "resampled", "short_hold_off",
+           "with_activity",
+           "with_free_launches",
            "read_published"]

@@ -120,6 +120,20 @@ class EvaluateTest(unittest.TestCase):
             self.assertEqual(rows[label], [total, total, total, f"{100 * (1 - result['total_s'] / exclusive):.1f}",
                                            f"{result['total_s'] / result['lower_bound_s']:.2f}"], label)
 
+    def test_claims(self):
+        rows = next({row[0]: row[1:] for row in rows[1:]} for rows in self.page.tables.values() if "free launches" in rows[0])
+        kinds = os.path.join(self.folder.name, "kinds.txt")
+        with open(kinds, "w", encoding="utf-8") as file:
+            file.write("constant launch_cost 0\n")
+        self.addCleanup(os.remove, kinds)
+        owf, exclusive = (90, "owf"), (90, "exclusive")
+        less = [100 * (1 - simulate(*mine)["total_s"] / simulate(*other)["total_s"]) for mine, other in
+                [(owf, exclusive), ((*owf, f"--gpu-kinds={kinds}"), exclusive)]]
+        cells = rows["OWF on MPS, 90 tasks: total time, % less than exclusive"]
+        self.assertEqual(cells, ["30.13", *[f"{less[0]:.1f}"] * 3, f"{less[0] - 30.13:.1f}", f"{less[1]:.1f}", *cells[6:]])
+        self.assertTrue(all(0 < float(cell) < 60 for cell in cells[6:]), cells)
+        self.assertEqual(len(set(cells[6:])), 2)
+
     def test_energy(self):
         _, rows = self.table("Table 6.6")
         for label, words in TABLE_6_6.items():
