@@ -2,6 +2,8 @@
  * Attention between its projections: a function call that no summary lists. Query, key and value are kept, the result,
  * and one number per head and token; where softmax stands as a layer of its own, the scores are in the text.
  */
+#include <string.h>
+
 #include "estimator/builder.h"
 
 enum { HEAD_WIDTH = 64 }; /* of nearly all published transformers; only the statistics depend on it */
@@ -64,4 +66,71 @@ int attention_leave(struct builder *builder, const struct layer *layer, const st
     scope->project[scope->n++] = op->output;
     scope->done = scope->n == 3;
     return scope->done ? attend(builder, scope->project, tensors[scope->project[0]].last) : 0;
+}
+
+/* Behind the last layer inside of layer `i`. */
+static size_t end_of(const struct model *model, size_t i)
+{
+    size_t end = i + 1;
+    while (end < model->n_layers && model->layers[end].depth > model->layers[i].depth)
+        end++;
+    return end;
+}
+
+/* Whether the text shows a projection at work: then attention is put together from them. */
+static bool shows_projections(const struct builder *builder, size_t i)
+{
+    const struct layer *layers = builder->extents.model->layers;
+    bool raw = layers[i].parameters > 0;
+    for (size_t k = i + 1; k < end_of(builder->extents.model, i); k++)
+        if (layers[k].kind == LAYER_LINEAR && (builder->extents.from_arguments || layers[k].activations.known))
+            return true;
+    return builder->extents.from_arguments ? !raw : end_of(builder->extents.model, i) == i + 1;
+}
+
+/* Parameters of the module and of the linear layers in it, which are done with it. */
+static double take_parameters(struct builder *builder, size_t i)
+{
+    const struct layer *layers = builder->extents.model->layers;
+    double parameters = (double)layers[i].parameters;
+    for (size_t k = i + 1; k < end_of(builder->extents.model, i); k++) {
+        if (layers[k].kind != LAYER_LINEAR)
+            continue;
+        parameters += (double)layers[k].parameters;
+        builder->done[k] = true;
+    }
+    return parameters;
+}
+
+/*
+ * Scores are written out here: softmax, its dropout's mask and result, 9 bytes for each pair of tokens and head. Where
+ * shapes are shown it attends within windows, as vision transformers that do so without layers of their own: of some 50
+ * tokens.
+ */
+static double score_bytes(const struct builder *builder, double width)
+{
+    enum { PAIR_BYTES = 9, WINDOW_TOKENS = 49 };
+    double heads = width / HEAD_WIDTH, sequence = builder->extents.sequence;
+    return PAIR_BYTES * heads * (builder->extents.from_arguments ? sequence : WINDOW_TOKENS);
+}
+
+int attention_take_whole(struct builder *builder, size_t i)
+{
+    const struct layer *layer = &builder->extents.model->layers[i];
+    bool candidate = !layer->leaf && names_attention(layer->type) && builder->current != TAPE_NONE &&
+                     strcmp(builder->extents.model->format, "torchsummary") != 0;
+    if (!candidate || shows_projections(builder, i))
+        return 0;
+    struct extent now = builder_extent(builder, builder->current);
+    double tokens = now.last > 0 ? now.elements / now.last : 0, bytes = builder->tape->autocast ? 2 : 4;
+    struct op op = {.kind = LAYER_ATTENTION,
+                    .layer = (int)i,
+                    .inputs = {builder->current, TAPE_NONE, TAPE_NONE},
+                    .keeps_inputs = true,
+                    .weight = take_parameters(builder, i)};
+    op.kept_bytes = 5 * now.elements * bytes + tokens * score_bytes(builder, now.last);
+    op.macs = op.weight * tokens;
+    op.output = builder_tensor(builder, now, builder->tape->autocast ? 2 : 4);
+    int r = op.output < 0 ? op.output : builder_op(builder, &op);
+    return r < 0 ? r : 1;
 }

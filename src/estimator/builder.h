@@ -50,6 +50,13 @@ void attention_enter(struct builder *builder, const struct layer *layer);
 /* Input for a linear layer in the scope: all projections have the same. TAPE_NONE where attention has no say. */
 int attention_source(const struct builder *builder);
 
+/*
+ * A module that is attention by its name and whose projections the text does not show at work (it uses their weights in
+ * functions, or holds raw ones): one operation for all of it. 1 when layer `i` is such a module and was taken, 0, or a
+ * fault. Its linear layers are done.
+ */
+int attention_take_whole(struct builder *builder, size_t i);
+
 /* After a linear layer: when it completed query, key and value, attention itself follows. */
 int attention_leave(struct builder *builder, const struct layer *layer, const struct op *op);
 

@@ -38,7 +38,8 @@ struct estimate_request {
 /* What an answer rests on: its quantiles are calibrated for each kind of its own. */
 enum evidence {
     EVIDENCE_NONE,
-    EVIDENCE_DOUBTFUL, /* a summary of which a part is hidden, without shapes or of unknown types */
+    EVIDENCE_DOUBTFUL, /* a summary that contradicts itself, or of which a part is hidden, without shapes or of unknown
+                          types */
     EVIDENCE_SUMMARY,  /* a summary and a batch */
     EVIDENCE_DECLARED, /* and the optimizer and the precision */
     EVIDENCE_EXPORT,

@@ -3,6 +3,8 @@
  * allocator (replay.h), and the CUDA context of the kind of GPU is added.
  */
 #include "estimator/physics.h"
+#include "estimator/quantile.h"
+#include "estimator/residual.h"
 #include "estimator/table.h"
 
 /* What the network took before says more than its layers. */
@@ -30,14 +32,16 @@ static int run(const struct estimate_request *request, struct fault *fault, stru
     int r = physics_run(request, fault, ret_estimate, &physics);
     if (r != 0)
         return r;
-    ret_estimate->bytes = reading_of(physics.context_bytes + physics.footprint.reserved);
+    ret_estimate->bytes = reading_of(physics.context_bytes + physics.footprint.reserved * residual_factor(&physics));
     ret_estimate->floor_bytes = reading_of(physics.context_bytes + physics.footprint.live);
     if (physics.activity.step_us > 0) {
         ret_estimate->step_us = reading_of(physics.activity.step_us);
         ret_estimate->smact = reading_of(physics.activity.smact);
         ret_estimate->dram_active = reading_of(physics.activity.dram);
     }
-    return sharpen(request, fault, ret_estimate);
+    r = sharpen(request, fault, ret_estimate);
+    quantiles_set(ret_estimate, physics.context_bytes);
+    return r;
 }
 
 const struct estimator estimator_graph = {"graph", "physics of a training step over the summary or the export", run};

@@ -11,6 +11,8 @@
 
 #include "base/units.h"
 #include "estimator/physics.h"
+#include "estimator/quantile.h"
+#include "estimator/residual.h"
 #include "estimator/table.h"
 
 enum { BATCHES_MAX = 64 };
@@ -98,7 +100,8 @@ static double physics_at(const struct estimate_request *request, int64_t batch, 
     struct fault fault;
     struct estimate unused = {.note = ""};
     other.batch = batch;
-    return physics_run(&other, &fault, &unused, ret_physics) == 0 ? ret_physics->footprint.reserved : 0;
+    bool known = physics_run(&other, &fault, &unused, ret_physics) == 0;
+    return known ? ret_physics->footprint.reserved * residual_factor(ret_physics) : 0;
 }
 
 static int set_ratios(const struct estimate_request *request, struct points *points)
@@ -193,6 +196,7 @@ static int run(const struct estimate_request *request, struct fault *fault, stru
         bytes = points.at_least;
     }
     ret_estimate->bytes = reading_of(bytes);
+    quantiles_set(ret_estimate, (double)gpu_traits_find(request->gpu_kind)->context_bytes);
     return 0;
 }
 

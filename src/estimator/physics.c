@@ -21,6 +21,8 @@ static void describe(const struct tape *tape, const struct estimate_request *req
     if (doubts->unshaped_share > 0.05)
         estimate_note(ret_estimate, 0, "%.0f %% of the layers have no shape and are left out: too low",
                       100 * doubts->unshaped_share);
+    if (request->model->is_suspect)
+        estimate_note(ret_estimate, 0, "the summary contradicts itself (see its warnings)");
     if (!request->optimizer)
         estimate_note(ret_estimate, 0, "taken for %s; --optimizer sharpens it", optimizer_usual()->name);
     else if (!optimizer_find(request->optimizer))
@@ -66,6 +68,8 @@ static void look_at(const struct tape *tape, const char *optimizer, const struct
     physics->doubts = tape->doubts;
     physics->parameters = tape->parameters;
     physics->depth = (double)tape->n_ops;
+    physics->sequence = tape->sequence;
+    physics->autocast = tape->autocast;
     physics->conv_share = physics->macs > 0 ? convs / physics->macs : 0;
     physics->activity = activity_estimate(tape, optimizer_of(optimizer), gpu);
 }
@@ -117,7 +121,8 @@ static enum evidence evidence_of(const struct estimate_request *request, const s
     const struct tape_doubts *doubts = &physics->doubts;
     if (request->export)
         return EVIDENCE_EXPORT;
-    if (doubts->hidden_share > 0.05 || doubts->unknown_share > 0.05 || doubts->unshaped_share > 0.05)
+    if (request->model->is_suspect || doubts->hidden_share > 0.05 || doubts->unknown_share > 0.05 ||
+        doubts->unshaped_share > 0.05)
         return EVIDENCE_DOUBTFUL;
     return request->optimizer && optimizer_find(request->optimizer) && request->precision ? EVIDENCE_DECLARED
                                                                                           : EVIDENCE_SUMMARY;
@@ -127,7 +132,7 @@ int physics_run(const struct estimate_request *request, struct fault *fault, str
                 struct physics *ret_physics)
 {
     const struct gpu_traits *gpu = gpu_traits_find(request->gpu_kind);
-    *ret_physics = (struct physics){.context_bytes = (double)gpu->context_bytes};
+    *ret_physics = (struct physics){.context_bytes = (double)gpu->context_bytes, .is_export = request->export != NULL};
     if (!request->model)
         return estimate_note(estimate, ESTIMATE_UNKNOWN, "graph needs a model summary or an export");
     if (!estimate_batch(request).known)

@@ -12,7 +12,8 @@ struct physics {
     struct footprint footprint;
     struct tape_doubts doubts;
     struct activity activity;
-    double parameters, macs, depth, conv_share; /* of the tape */
+    double parameters, macs, depth, conv_share, sequence; /* of the tape */
+    bool autocast, is_export;
 };
 
 /*

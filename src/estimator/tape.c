@@ -219,6 +219,16 @@ static size_t activation_before(const struct builder *builder, size_t i)
     return 0;
 }
 
+/* The output layer of nn.MultiheadAttention is used as a function; the attention counts for it. */
+static bool within_attention(const struct builder *builder, size_t i)
+{
+    const struct layer *layers = builder->extents.model->layers;
+    size_t parent = i;
+    while (parent > 0 && layers[parent].depth >= layers[i].depth)
+        parent--;
+    return layers[parent].depth < layers[i].depth && layers[parent].kind == LAYER_ATTENTION;
+}
+
 static int take_layer(struct builder *builder, size_t i)
 {
     const struct layer *layer = &builder->extents.model->layers[i];
@@ -228,7 +238,7 @@ static int take_layer(struct builder *builder, size_t i)
     builder->done[i] = true;
     if (extent.elements == 0) {
         builder->tape->loose_parameters += layer->shared ? 0 : (double)layer->parameters;
-        builder->tape->doubts.unshaped_share++;
+        builder->tape->doubts.unshaped_share += !within_attention(builder, i);
         return 0;
     }
     return add_layer(builder, i, extent);
@@ -264,9 +274,14 @@ static int take_all(struct builder *builder)
     for (size_t i = 0; r == 0 && i < model->n_layers; i++) {
         const struct layer *layer = &model->layers[i];
         r = close_blocks(builder, open, &n, layer->depth);
-        attention_enter(builder, layer);
         if (r < 0 || builder->done[i])
             continue;
+        int whole = attention_take_whole(builder, i);
+        if (whole != 0) {
+            r = whole < 0 ? whole : 0;
+            continue;
+        }
+        attention_enter(builder, layer);
         if (layer->leaf && !skips(layer))
             r = take_in_order(builder, i);
         else if (!layer->leaf && tree && n < MODEL_DEPTH_MAX)

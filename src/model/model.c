@@ -134,6 +134,7 @@ static void read_tail(struct parser *parser)
         bool second = totals_begin(line) && model->parameters_printed.known;
         if (second || detect(line, parser->rest)) {
             model_warn(model, parser->line, "a second summary begins; only the first is read");
+            model->is_suspect = true;
             return;
         }
         if (totals_take(parser, line))
@@ -213,6 +214,9 @@ static void name_unknown(struct model *model)
     }
 }
 
+/* A printed total off by this share is no omission of the printer's. */
+static const double suspect_share = 0.02;
+
 static void compare_totals(struct model *model, int64_t slack)
 {
     const struct count *printed = &model->parameters_printed;
@@ -223,6 +227,9 @@ static void compare_totals(struct model *model, int64_t slack)
     if (off > slack)
         model_warn(model, 0, "the summary prints %" PRId64 " parameters in total, its layers add up to %" PRId64,
                    printed->value, model->parameters);
+    /* Totals of printed modules count every level and are off in sound ones too. */
+    if ((double)off > suspect_share * (double)model->parameters && strcmp(model->format, "repr") != 0)
+        model->is_suspect = true;
 }
 
 int model_sum_up(struct model *model, struct fault *fault)

@@ -284,6 +284,7 @@ static int parse(struct parser *parser)
     } while (stack.n);
     if (stack.n)
         model_warn(parser->model, parser->line, "the summary is cut off: %d modules are still open", stack.n);
+    parser->model->is_suspect |= stack.n > 0;
     while (stack.n) {
         int r = close_block(parser, &stack, (struct span){"", 0});
         if (r < 0)

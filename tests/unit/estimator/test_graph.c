@@ -220,6 +220,30 @@ static void test_answers(void **state)
     assert_non_null(strstr(e.note, "no output shapes"));
 }
 
+/* What is odd but readable is answered, with less trust and the reason. */
+static void test_suspect_summaries(void **state)
+{
+    static const struct {
+        const char *text, *words;
+        int64_t batch;
+        enum evidence evidence;
+    } cases[] = {
+        {"Linear-1 [-1, 10] 110\nTotal params: 110\n", "", 8, EVIDENCE_SUMMARY},
+        {"Linear-1 [-1, 10] 110\nTotal params: 990\n", "contradicts itself", 8, EVIDENCE_DOUBTFUL},
+        {"Linear-1 [-1, 10] 110\nTotal params: 110\nLinear-1 [-1, 20] 220\nTotal params: 220\n", "contradicts itself",
+         8, EVIDENCE_DOUBTFUL},
+        {"Net(\n  (a): Linear(in_features=4, out_features=4, bias=True)\n", "contradicts itself", 8, EVIDENCE_DOUBTFUL},
+        {"Linear-1 [32, 10] 110\n", "printed for a batch of 32, scaled to 8", 8, EVIDENCE_SUMMARY},
+        {"Linear-1 [-1, 10] 110\nNovelty-2 [-1, 640] 0\nNovelty-3 [-1, 640] 50\n", "Novelty", 8, EVIDENCE_DOUBTFUL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct estimate e = estimate(cases[i].text, cases[i].batch, 0);
+        assert_int_equal(e.evidence, cases[i].evidence);
+        if (!strstr(e.note, cases[i].words))
+            fail_msg("\"%s\" does not tell \"%s\"", e.note, cases[i].words);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +258,7 @@ int main(void)
         cmocka_unit_test(test_autocast),
         cmocka_unit_test(test_grows_with_the_batch),
         cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_suspect_summaries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,14 @@
+/*
+ * Quantiles of an estimate by split conformal prediction: the errors, as log ratios above the context, of networks
+ * whose whole family was left out when the coefficients were learned. One row for each kind of evidence, in
+ * calibration.inc, made by scripts/fit-estimators.
+ */
+#ifndef COLLOC_ESTIMATOR_QUANTILE_H
+#define COLLOC_ESTIMATOR_QUANTILE_H
+
+#include "estimator/estimator.h"
+
+/* Sets the three quantiles from bytes and evidence; leaves them not valid where nothing was calibrated. */
+void quantiles_set(struct estimate *estimate, double context_bytes);
+
+#endif

@@ -1,0 +1,49 @@
+#include "estimator/residual.h"
+
+#include <math.h>
+
+#include "base/units.h"
+
+static const double weights[2][RESIDUAL_FEATURES] = {
+#include "estimator/graph_weights.inc"
+};
+
+void residual_features(const struct physics *physics, double ret_features[static RESIDUAL_FEATURES])
+{
+    const struct footprint *f = &physics->footprint;
+    const struct tape_doubts *doubts = &physics->doubts;
+    double all = f->reserved, ops = physics->depth > 0 ? physics->depth : 1;
+    double saved = f->saved / all, tokens = physics->sequence > 0, half = physics->autocast;
+    const double features[RESIDUAL_FEATURES] = {
+        1,
+        (f->weights + f->gradients) / all,
+        f->states / all,
+        saved,
+        f->largest_workspace / all,
+        f->largest_map / all,
+        f->loss / all,
+        f->live / all,
+        log(all / (double)GIB) / 4,
+        log(ops) / 4,
+        physics->conv_share,
+        physics->conv_share * saved,
+        (double)doubts->n_merges / ops,
+        (double)doubts->n_guessed / ops,
+        tokens,
+        tokens * saved,
+        half,
+        half * saved,
+    };
+    for (int i = 0; i < RESIDUAL_FEATURES; i++)
+        ret_features[i] = features[i];
+}
+
+double residual_factor(const struct physics *physics)
+{
+    const double *w = weights[physics->is_export];
+    double features[RESIDUAL_FEATURES], sum = 0;
+    residual_features(physics, features);
+    for (int i = 0; i < RESIDUAL_FEATURES; i++)
+        sum += w[i] * features[i];
+    return exp(fmin(fmax(sum, -M_LN2), M_LN2));
+}
