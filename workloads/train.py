@@ -3,7 +3,7 @@
 
     workloads/train.py MODEL [--epochs N] [--steps N] [--batch N] [--side N --classes N] [--data FOLDER] [--device cuda|cpu]
 
-MODEL is small, medium, large or a name in models.py. An epoch is --steps batches of synthetic data that stay on the device; with --data it is
+MODEL is small, medium, large, a name in models.py, timm/NAME or torchvision/NAME. An epoch is --steps batches of synthetic data that stay on the device; with --data it is
 once through what the folder holds: CIFAR-10 as its authors pack it (small), a folder per class of images (medium, large), text files (encoder,
 decoder), Criteo's click logs (recommender). What it prints is for `colloc bench`: a JSON object to a line, the epochs like
 
@@ -39,6 +39,12 @@ def real_epochs(data, folder, device):
         yield ([tensor.to(device, non_blocking=True) for tensor in batch] for batch in batches)
 
 
+def hold(gib, device):
+    """In pieces of 1 GiB, as a framework's allocator grows."""
+    whole, rest = divmod(gib, 1)
+    return [torch.empty(int(part * 2**30), dtype=torch.uint8, device=device) for part in (*[1] * int(whole), rest) if part]
+
+
 def finish(device):
     if device == "cuda":
         torch.cuda.synchronize()
@@ -56,18 +62,23 @@ def train(stepper, epochs, count, device):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", choices=[*SIZES, *TRAININGS])
+    parser.add_argument("model")
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--batch", type=int)
     parser.add_argument("--side", type=int, help="of the images")
     parser.add_argument("--classes", type=int, help="of the images")
+    parser.add_argument("--ballast-gib", type=float, default=0, help="GPU memory that is held and not used, to stand for a larger model")
     parser.add_argument("--data")
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     options = parser.parse_args()
     for name in ("epochs", "steps", "batch", "side", "classes"):
         if getattr(options, name) is not None and getattr(options, name) < 1:
             parser.error(f"--{name} must be 1 or more")
+    try:
+        training_of(options.model)
+    except KeyError:
+        parser.error(f"no model '{options.model}'; there are {', '.join([*SIZES, *TRAININGS])}, timm/NAME and torchvision/NAME")
     if (options.side or options.classes) and not isinstance(training_of(options.model).data, Images):
         parser.error(f"--side and --classes are for images, {options.model} has none")
     return options
@@ -89,7 +100,8 @@ def main():
     for batch in warm_up:
         stepper.step(batch)
     finish(options.device)
-    say(event="ready", at=time.time())
+    ballast = hold(options.ballast_gib, options.device)
+    say(event="ready", at=time.time(), ballast_gib=sum(map(len, ballast)) / 2**30)
     if options.data:
         epochs = real_epochs(training.data, options.data, options.device)
     else:

@@ -6,7 +6,7 @@
 
 #include "bench/experiment.h"
 
-#define WORKLOAD_NAME "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+#define WORKLOAD_NAME "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/"
 
 struct training_options { /* 0: what train.py takes by itself */
     int64_t epochs, steps, batch, side, classes;
