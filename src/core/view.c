@@ -42,7 +42,8 @@ static bool are_enough_larger(const struct cluster_view *view, const struct task
     int n = 0;
     for (int i = 0; i < view->n_gpus && n < task->request.gpus; i++) {
         const struct gpu_view *gpu = &view->gpus[i];
-        n += is_usable(gpu, task) && gpu->health != VIEW_LOST && gpu->health != VIEW_FAULTY && gpu->id.mem_total_bytes >= task->request.need.bytes;
+        n += is_usable(gpu, task) && gpu->health != VIEW_LOST && gpu->health != VIEW_FAULTY &&
+             gpu->id.mem_total_bytes >= task->request.need.bytes;
     }
     return n == task->request.gpus;
 }
