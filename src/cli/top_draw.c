@@ -14,7 +14,15 @@ struct layout {
     int name, bar, history;
 };
 
-enum { INDEX_WIDTH = 5, MEMORY_WIDTH = 12, PERCENT_WIDTH = 5, POWER_WIDTH = 7, HEAT_WIDTH = 6, WIDE = 120 };
+enum {
+    INDEX_WIDTH = 5,
+    MEMORY_WIDTH = 12,
+    PERCENT_WIDTH = 5,
+    POWER_WIDTH = 7,
+    HEAT_WIDTH = 6,
+    SHARE_WIDTH = 6,
+    WIDE = 120
+};
 
 static struct layout layout_of(int columns)
 {
@@ -153,6 +161,42 @@ static enum screen_style style_of(const json_t *task)
     return strcmp(colour, "green") == 0 ? STYLE_GREEN : strcmp(colour, "yellow") == 0 ? STYLE_YELLOW : STYLE_RED;
 }
 
+/* The sum of what the GPUs say of the task; NAN when one does not. */
+static double sum_over_gpus(const struct top *top, json_int_t id, const char *key, int *ret_gpus)
+{
+    size_t i, k;
+    json_t *gpu, *task;
+    double sum = 0;
+    *ret_gpus = 0;
+    json_array_foreach(json_object_get(top->gpus, "gpus"), i, gpu)
+    {
+        json_array_foreach(json_object_get(gpu, "tasks"), k, task)
+        {
+            if (json_integer_value(json_object_get(task, "id")) != id)
+                continue;
+            sum += member_number(task, key, NAN);
+            ++*ret_gpus;
+        }
+    }
+    return *ret_gpus ? sum : NAN;
+}
+
+/* Its part of its GPUs' activity, and where there is room of their power. */
+static void put_shares(const struct top *top, const json_t *task, enum screen_style plain)
+{
+    struct screen *screen = top->screen;
+    json_int_t id = json_integer_value(json_object_get(task, "id"));
+    char text[32];
+    int gpus;
+    double smact = sum_over_gpus(top, id, "smact", &gpus), power = sum_over_gpus(top, id, "power_w", &gpus);
+    snprintf(text, sizeof text, isnan(smact) ? "-" : "%.0f%%", 100 * smact / gpus);
+    screen_put(screen, plain, -SHARE_WIDTH, text);
+    if (screen_columns(screen) < WIDE)
+        return;
+    snprintf(text, sizeof text, isnan(power) ? "-" : "%.0f W", power);
+    screen_put(screen, plain, -POWER_WIDTH, text);
+}
+
 static void draw_task(const struct top *top, const json_t *task, bool is_selected)
 {
     struct screen *screen = top->screen;
@@ -170,6 +214,7 @@ static void draw_task(const struct top *top, const json_t *task, bool is_selecte
     screen_put(screen, is_selected ? plain : style_of(task), 10, member_text(task, "state", "?"));
     screen_put(screen, plain, -9, seconds_text(json_object_get(task, waits ? "wait_s" : "exec_s"), cell));
     screen_put(screen, plain, -10, mib_text(json_object_get(task, "mem_used_mib"), cell));
+    put_shares(top, task, plain);
     screen_put(screen, plain, 1, "");
     screen_put(screen, plain, screen_columns_left(screen), place ? place : "");
     free(place);
@@ -185,6 +230,9 @@ static void draw_task_titles(struct screen *screen)
     screen_put(screen, STYLE_DIM, 10, "STATE");
     screen_put(screen, STYLE_DIM, -9, "TIME");
     screen_put(screen, STYLE_DIM, -10, "MEMORY");
+    screen_put(screen, STYLE_DIM, -SHARE_WIDTH, "SMACT");
+    if (screen_columns(screen) >= WIDE)
+        screen_put(screen, STYLE_DIM, -POWER_WIDTH, "POWER");
     screen_put(screen, STYLE_DIM, 1, "");
     screen_put(screen, STYLE_DIM, screen_columns_left(screen), "GPU(REASON)");
     screen_end_line(screen, STYLE_DIM);

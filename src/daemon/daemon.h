@@ -6,7 +6,7 @@
  *     runner.c    attempts: start, watch, end, find again after a restart
  *     sampler.c   GPUs to samples
  *     attribute.c processes to tasks
- *     usage.c     activity and energy of GPUs to tasks
+ *     usage.c     activity and energy of GPUs to tasks; usage_file.c: over a restart
  *     job.c       what the daemon knows of a task beyond the core
  *     submit.c    a request's body to a task (fields.c, need.c); group commit
  *     routes.c    the other routes of docs/protocol.md; route_list.c, route_task.c, route_wait.c, route_log.c
@@ -114,6 +114,7 @@ struct daemon {
     struct gpu_set *gpus; /* NULL: none to be had, `gpus_why` says why */
     char gpus_why[512];
     struct gpu_state *gpu_states; /* one per GPU of the set */
+    int64_t usage_saved_us;
 
     FILE *inputs; /* NULL: not recorded */
 
@@ -221,6 +222,12 @@ void usage_take(struct daemon *daemon, struct gpu_state *state);
 
 /* The task's mean part of SMACT on each of its GPUs. */
 struct reading usage_smact(const struct usage *usage);
+
+/* ---- usage_file.c ---- */
+
+void usage_load(struct daemon *daemon); /* after the log was replayed */
+void usage_save(struct daemon *daemon);
+void usage_save_sometimes(struct daemon *daemon);
 
 /* ---- job.c ---- */
 

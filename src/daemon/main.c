@@ -199,9 +199,11 @@ static int open_log(struct daemon *daemon, struct fault *fault)
     r = store_replay(daemon->store, policy_find, on_replayed, daemon, fault);
     if (r == -ENOMEM && !*fault->text)
         return fault_set(fault, ENOMEM, "out of memory");
-    if (r == 0)
-        forget_done(daemon);
-    return r < 0 ? r : past_load(&daemon->past, daemon->store, fault);
+    if (r < 0)
+        return r;
+    forget_done(daemon);
+    usage_load(daemon);
+    return past_load(&daemon->past, daemon->store, fault);
 }
 
 /* ---- life ---- */
@@ -215,6 +217,7 @@ static void close_handle(uv_handle_t *handle, void *context)
 /* Everything that keeps the loop alive; what is under way in the pool ends by itself. Tasks go on. */
 static void stop(struct daemon *daemon)
 {
+    usage_save(daemon);
     submissions_flush(daemon);
     daemon->stopping = true;
     waiters_tell(daemon, 0, NULL);

@@ -202,6 +202,7 @@ static void on_looked(uv_work_t *work, int status)
         samples_take(daemon, i);
     }
     update_task_memory(daemon);
+    usage_save_sometimes(daemon);
     if (daemon->sample_again)
         sampler_look_now(daemon);
 }

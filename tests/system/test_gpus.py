@@ -323,6 +323,18 @@ class Shares(House):
         self.assertRegex(self.colloc("show", str(task)).stdout, r"Energy +[0-9.]+ kJ")
         self.assertIn(" kJ", self.colloc("history").stdout)
 
+    def test_a_restart_does_not_forget_what_was_used(self):
+        task = self.train(3000, 1e6, "--smact=0.6")
+        before = until(lambda: next((t for t in [self.task(task)] if t["energy_j"] and t["mem_peak_mib"] == 3000), None))
+        self.restart()
+        after = self.task(task)
+        self.assertGreaterEqual(after["energy_j"], before["energy_j"])
+        self.assertEqual(after["mem_peak_mib"], before["mem_peak_mib"])
+        self.stop()
+        self.write("../state/usage.json", "[{")
+        self.start()
+        self.assertEqual(self.task(task)["state"], "RUNNING")
+
     def test_under_mps_parts_are_estimated(self):
         self.restart(sharing="mps")
         self.two(policy="first-fit")

@@ -73,6 +73,7 @@ class Top(House):
         self.wait_line(f"{gpu}   ", r"\[█+.*\] +\d+\.\d/40\.0G \[█+.*\] +(5|6)\d% .*[▄▅▆] .* W$")
         idle = self.wait_line(f"{(gpu + 1) % 4}   ", r"\] +0% .*▁.* W$")
         self.assertNotIn("█", idle)
+        self.wait_line(f"     {task} ", r" RUNNING .* GiB +(5|6)\d% \d$")
         screen = self.screen()
         self.assertEqual(len(screen), 24)
         self.assertTrue(all(len(line) <= 80 for line in screen), screen)

@@ -1,0 +1,97 @@
+/*
+ * What live tasks have had of their GPUs is in no log: it is written down now and then, and found again by the next
+ * daemon, so that a restart costs a minute of it at the most.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "daemon/daemon.h"
+
+#define PERIOD_US  (60 * SECOND_US)
+#define FILE_LIMIT ((size_t)64 << 20)
+
+static void file_path(const struct daemon *daemon, char *path, size_t size)
+{
+    snprintf(path, size, "%s/usage.json", daemon->config.state_dir);
+}
+
+static json_t *json_of(struct reading value)
+{
+    return value.valid ? json_real(value.value) : json_null();
+}
+
+static struct reading reading_from(const json_t *value)
+{
+    return json_is_number(value) ? reading_of(json_number_value(value)) : READING_NONE;
+}
+
+static json_t *entry_of(const struct job *job)
+{
+    const struct usage *usage = &job->usage;
+    return json_pack("{s:I, s:o, s:o, s:f, s:f, s:b}", "task", (json_int_t)job->id, "mem_peak_bytes",
+                     json_of(job->mem_peak_bytes), "energy_j", json_of(usage->energy_j), "smact_s", usage->smact_s,
+                     "span_s", usage->span_s, "estimated", usage->is_estimated);
+}
+
+void usage_save(struct daemon *daemon)
+{
+    char path[600];
+    json_t *list = json_array();
+    for (const struct task *task = NULL; (task = core_next_task(daemon->core, task ? task->id : 0));) {
+        const struct job *job = job_find(daemon, task->id);
+        if (job && (job->mem_peak_bytes.valid || job->usage.span_s > 0 || job->usage.energy_j.valid))
+            json_array_append_new(list, entry_of(job));
+    }
+    char *text = json_dumps(list, JSON_COMPACT);
+    file_path(daemon, path, sizeof path);
+    int r = text ? file_write_atomic(path, text, strlen(text), 0600) : -ENOMEM;
+    if (r < 0)
+        log_warning("%s: %s: what tasks have used so far would be lost with this daemon", path, strerror(-r));
+    free(text);
+    json_decref(list);
+    daemon->usage_saved_us = clock_monotonic_us();
+}
+
+void usage_save_sometimes(struct daemon *daemon)
+{
+    if (daemon->lived && clock_monotonic_us() - daemon->usage_saved_us >= PERIOD_US)
+        usage_save(daemon);
+}
+
+static void take(struct daemon *daemon, const json_t *entry)
+{
+    struct job *job = job_find(daemon, (uint64_t)json_integer_value(json_object_get(entry, "task")));
+    if (!job)
+        return;
+    job->mem_peak_bytes = reading_from(json_object_get(entry, "mem_peak_bytes"));
+    job->usage = (struct usage){
+        .energy_j = reading_from(json_object_get(entry, "energy_j")),
+        .smact_s = json_number_value(json_object_get(entry, "smact_s")),
+        .span_s = json_number_value(json_object_get(entry, "span_s")),
+        .is_estimated = json_is_true(json_object_get(entry, "estimated")),
+    };
+}
+
+void usage_load(struct daemon *daemon)
+{
+    char path[600], *text;
+    size_t size, i;
+    json_t *entry;
+    daemon->usage_saved_us = clock_monotonic_us();
+    file_path(daemon, path, sizeof path);
+    if (file_read(path, FILE_LIMIT, NULL, &text, &size) < 0)
+        return;
+    json_t *list = json_loadb(text, size, 0, NULL);
+    json_array_foreach(list, i, entry)
+    {
+        take(daemon, entry);
+    }
+    json_decref(list);
+    free(text);
+}
