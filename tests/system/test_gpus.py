@@ -40,7 +40,7 @@ class Gpus(House):
         self.wait_gpu(lambda g: (g["mem_used_mib"] or 0) > 2900, int(gpu))
         self.emulator("set", gpu, "lost=on")
         ended = self.wait(task, "FAILED")
-        self.assertEqual(ended["failure"], "program")
+        self.assertEqual(ended["failure"], "gpu-fault")
 
     def test_utilisation_stands_in_for_smact(self):
         for gpu in "01":
