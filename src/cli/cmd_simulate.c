@@ -17,6 +17,7 @@ enum {
     SIMULATE_GPUS,
     SIMULATE_POLICY,
     SIMULATE_ESTIMATOR,
+    SIMULATE_KNOWN,
     SIMULATE_SHARING,
     SIMULATE_SMACT_MAX,
     SIMULATE_MIN_FREE,
@@ -24,6 +25,7 @@ enum {
     SIMULATE_HOLD_OFF,
     SIMULATE_SMACT,
     SIMULATE_SEED,
+    SIMULATE_RESAMPLE,
     SIMULATE_KINDS,
     SIMULATE_EVERY_SECOND,
     SIMULATE_TRACE_OUT,
@@ -33,6 +35,7 @@ enum {
 };
 
 static const char *const sharings[] = {"streams", "mps", NULL};
+static const char *const knowns[] = {"none", "activity", "time", "all", NULL};
 
 static const struct option_spec options[SIMULATE_OPTIONS] = {
     [SIMULATE_TRACE] = {.name = "trace", .kind = OPTION_FILE, .argument = "FILE", .help = "which task arrives when"},
@@ -54,6 +57,12 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
                             .argument = "NAME",
                             .help = "none, declared (the default), or NAME for the column NAME_mb_reported or "
                                     "NAME_mib of the tasks"},
+    [SIMULATE_KNOWN] = {.name = "known",
+                        .kind = OPTION_CHOICE,
+                        .argument = "WHAT",
+                        .help = "what tasks say of themselves besides memory, for the policy foresee: none, activity (the "
+                                "default), time or all",
+                        .choices = knowns},
     [SIMULATE_SHARING] = {.name = "sharing",
                           .kind = OPTION_CHOICE,
                           .argument = "HOW",
@@ -86,6 +95,13 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
                        .argument = "N",
                        .help = "spreads the tasks' times at random; default: 0, as the tasks say",
                        .max = INT64_MAX},
+    [SIMULATE_RESAMPLE] =
+        {.name = "resample",
+         .kind = OPTION_INTEGER,
+         .argument = "SEED",
+         .help = "draw another trace like this one: tasks and the gaps between them, at random; default: 0, "
+                 "the trace itself",
+         .max = INT64_MAX},
     [SIMULATE_KINDS] = {.name = "gpu-kinds",
                         .kind = OPTION_FILE,
                         .argument = "FILE",
@@ -176,7 +192,7 @@ static int read_tasks(const struct invocation *invocation, struct setup *setup, 
 static int prepare(const struct invocation *invocation, struct setup *setup, struct fault *fault)
 {
     struct simulation *simulation = &setup->simulation;
-    const char *estimator;
+    const char *estimator, *known = text_of(invocation, SIMULATE_KNOWN, "activity");
     if (!invocation->values[SIMULATE_TRACE].set)
         return fault_set(fault, EINVAL, "simulate: --trace=FILE is missing: which task arrives when");
     *simulation = (struct simulation){
@@ -187,8 +203,11 @@ static int prepare(const struct invocation *invocation, struct setup *setup, str
         .settings = core_settings_default(),
         .sharing = SHARING_MPS,
         .seed = (uint64_t)invocation->values[SIMULATE_SEED].number,
+        .resample = (uint64_t)invocation->values[SIMULATE_RESAMPLE].number,
         .every_second = invocation->values[SIMULATE_EVERY_SECOND].number,
         .remarks = stderr,
+        .knows_activity = strcmp(known, "activity") == 0 || strcmp(known, "all") == 0,
+        .knows_time = strcmp(known, "time") == 0 || strcmp(known, "all") == 0,
     };
     int r = set_policy(invocation, setup, fault, &estimator);
     if (r == 0)

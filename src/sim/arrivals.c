@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
+#include "sim/chance.h"
 
 #define ARRIVAL_S_MAX 1e10
 
@@ -25,9 +27,10 @@ int arrivals_open(struct arrivals *arrivals, const char *path, const struct cata
 void arrivals_close(struct arrivals *arrivals)
 {
     columns_close(&arrivals->columns);
+    free(arrivals->drawn);
 }
 
-int arrivals_next(struct arrivals *arrivals, struct fault *fault, struct arrival *ret_arrival)
+static int read_next(struct arrivals *arrivals, struct fault *fault, struct arrival *ret_arrival)
 {
     double time_s = NAN;
     int r = columns_next(&arrivals->columns, fault);
@@ -46,5 +49,51 @@ int arrivals_next(struct arrivals *arrivals, struct fault *fault, struct arrival
         return columns_wrong(&arrivals->columns, fault, "out of order: %g s comes after %g s", time_s,
                              (double)arrivals->last_us / (double)SECOND_US);
     arrivals->last_us = ret_arrival->time_us;
+    return 1;
+}
+
+static int read_all(struct arrivals *arrivals, struct fault *fault)
+{
+    struct arrival arrival;
+    int r;
+    while ((r = read_next(arrivals, fault, &arrival)) == 1) {
+        if ((arrivals->n_drawn & (arrivals->n_drawn - 1)) == 0) {
+            size_t room = arrivals->n_drawn ? arrivals->n_drawn * 2 : 1;
+            struct arrival *drawn = realloc(arrivals->drawn, room * sizeof *drawn);
+            if (!drawn)
+                return fault_set(fault, ENOMEM, "out of memory");
+            arrivals->drawn = drawn;
+        }
+        arrivals->drawn[arrivals->n_drawn++] = arrival;
+    }
+    return r;
+}
+
+int arrivals_resample(struct arrivals *arrivals, uint64_t seed, struct fault *fault)
+{
+    int r = read_all(arrivals, fault);
+    size_t n = arrivals->n_drawn;
+    if (r < 0 || n == 0)
+        return r;
+    struct arrival *drawn = malloc(n * sizeof *drawn), *read = arrivals->drawn;
+    if (!drawn)
+        return fault_set(fault, ENOMEM, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        size_t gap = i ? 1 + chance_below(seed, 2 * i, n - 1) : 0;
+        drawn[i].time_us = i ? drawn[i - 1].time_us + read[gap].time_us - read[gap - 1].time_us : read[0].time_us;
+        drawn[i].task = read[chance_below(seed, 2 * i + 1, n)].task;
+    }
+    arrivals->drawn = drawn;
+    free(read);
+    return 0;
+}
+
+int arrivals_next(struct arrivals *arrivals, struct fault *fault, struct arrival *ret_arrival)
+{
+    if (!arrivals->drawn)
+        return read_next(arrivals, fault, ret_arrival);
+    if (arrivals->next_drawn == arrivals->n_drawn)
+        return 0;
+    *ret_arrival = arrivals->drawn[arrivals->next_drawn++];
     return 1;
 }

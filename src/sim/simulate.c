@@ -10,6 +10,7 @@
 #include "policy/policy.h"
 #include "sim/arrivals.h"
 #include "sim/bound.h"
+#include "sim/chance.h"
 #include "sim/driver.h"
 #include "sim/farm.h"
 #include "sim/records.h"
@@ -357,19 +358,6 @@ static void on_kill(void *context, struct sim *sim, const struct task *task)
 
 /* ---- arrivals ---- */
 
-/* A number of the normal distribution that only seed and task decide. */
-static double gauss(uint64_t seed, uint64_t id)
-{
-    double u[2];
-    for (int i = 0; i < 2; i++) {
-        uint64_t z = seed * 0x9E3779B97F4A7C15u + (2 * id + (uint64_t)i) * 0xD1B54A32D192ED03u; /* splitmix64 */
-        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-        z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-        u[i] = ((double)((z ^ (z >> 31)) >> 11) + 0.5) / 9007199254740992.0;
-    }
-    return sqrt(-2 * log(u[0])) * cos(2 * M_PI * u[1]);
-}
-
 static struct run_task *new_task(struct run *run, const struct sim_task *of)
 {
     if (run->n_tasks + 1 >= run->room) {
@@ -386,16 +374,27 @@ static struct run_task *new_task(struct run *run, const struct sim_task *of)
     uint64_t seed = run->simulation->seed;
     task->job.id = ++run->n_tasks;
     task->task = of;
-    task->solo_s = of->solo_s * (seed ? exp(run->simulation->laws->spread * gauss(seed, task->job.id)) : 1);
+    task->solo_s = of->solo_s * (seed ? exp(run->simulation->laws->spread * chance_normal(seed, task->job.id)) : 1);
     return run->tasks[task->job.id] = task;
+}
+
+static struct reading maybe(double value)
+{
+    return isnan(value) ? READING_NONE : reading_of(value);
 }
 
 static struct task_request request_for(const struct run *run, const struct sim_task *task)
 {
     const struct simulation *simulation = run->simulation;
     bool shares = simulation->settings.policy != &policy_exclusive;
-    return (struct task_request){
+    struct task_request request = {
         .gpus = task->gpus, .sharing = shares ? simulation->sharing : SHARING_STREAMS, .need = task->need};
+    if (simulation->knows_activity)
+        request.expect = (struct expectation){
+            .smact = maybe(task->demand.smact), .gract = maybe(task->demand.gract), .dram = maybe(task->demand.dram)};
+    if (simulation->knows_time)
+        request.expect.time_us = llround(task->solo_s * (double)SECOND_US);
+    return request;
 }
 
 static void leave_out(struct run *run, const struct fault *why)
@@ -582,6 +581,8 @@ int simulate(const struct simulation *simulation, struct fault *fault, struct si
 {
     struct run run = {.simulation = simulation, .looking = -1, .fault = fault};
     int r = arrivals_open(&run.arrivals, simulation->trace, simulation->catalogue, fault);
+    if (r == 0 && simulation->resample)
+        r = arrivals_resample(&run.arrivals, simulation->resample, fault);
     if (r == 0)
         r = prepare(&run);
     if (r == 0)

@@ -26,7 +26,9 @@ struct simulation {
     const struct gpu_laws *laws;
     struct core_settings settings;
     enum sharing sharing; /* under the policy "exclusive", tasks are plain processes whatever this says */
-    uint64_t seed; /* 0: every task takes what the catalogue says; otherwise times are spread (gpu_laws.spread) */
+    uint64_t seed;     /* 0: every task takes what the catalogue says; otherwise times are spread (gpu_laws.spread) */
+    uint64_t resample; /* 0: the trace as it is; otherwise the seed of another like it (arrivals_resample) */
+    bool knows_activity, knows_time; /* what tasks say of themselves, besides memory */
     bool every_second;
     FILE *trace_out;                /* a line per event (sim/trace.h), or NULL */
     FILE *timeline_out, *tasks_out; /* CSV (sim/records.h), or NULL */

@@ -145,6 +145,23 @@ class Results(SimulateCase):
         self.assertEqual(len({run["total_s"] for run in runs}), 3)
         self.assertLess(abs(runs[1]["total_s"] / runs[0]["total_s"] - 1), 0.1)
 
+    def test_resample(self):
+        arrivals = [(time, task) for time, task in zip(range(0, 5000, 250), ["small", "large", "pair", "small"] * 5)]
+        other = [self.simulate(*arrivals, gpus="2xA100-40GB", resample=seed) for seed in (1, 1, 2, 3)]
+        self.assertEqual(other[0], other[1])
+        self.assertEqual([result["completed"] for result in other], [20] * 4)
+        self.assertEqual(len({result["lower_bound_s"] for result in other}), 3)
+        # Of one task and one gap there is nothing else to draw.
+        same = [(0, "small"), (200, "small"), (400, "small")]
+        self.assertEqual(self.simulate(*same, resample=7), self.simulate(*same))
+
+    def test_what_is_known_is_for_foresee(self):
+        arrivals = (0, "large"), (40, "small"), (80, "large"), (120, "small")
+        known = [self.simulate(*arrivals, known=what) for what in ("none", "activity", "time", "all")]
+        self.assertEqual(known, known[:1] * 4)
+        known = [self.simulate(*arrivals, policy="foresee", known=what)["avg_jct_s"] for what in ("none", "activity")]
+        self.assertGreater(known[0], known[1])
+
     def test_margin(self):
         arrivals = (0, "large"), (100, "small")  # 10.7 GiB are left beside the large one, the small one takes 3.9
         self.assertEqual(self.simulate(*arrivals, margin_gib=6)["avg_wait_s"], 0)

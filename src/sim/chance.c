@@ -1,0 +1,28 @@
+#include "sim/chance.h"
+
+#include <math.h>
+
+/* splitmix64's mixing of a counter */
+static uint64_t mix(uint64_t seed, uint64_t index)
+{
+    uint64_t z = seed * 0x9E3779B97F4A7C15u + index * 0xD1B54A32D192ED03u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+/* Between 0 and 1, neither included. */
+static double uniform(uint64_t seed, uint64_t index)
+{
+    return ((double)(mix(seed, index) >> 11) + 0.5) / 9007199254740992.0;
+}
+
+double chance_normal(uint64_t seed, uint64_t index)
+{
+    return sqrt(-2 * log(uniform(seed, 2 * index))) * cos(2 * M_PI * uniform(seed, 2 * index + 1));
+}
+
+uint64_t chance_below(uint64_t seed, uint64_t index, uint64_t n)
+{
+    return (uint64_t)(uniform(seed, index) * (double)n);
+}
