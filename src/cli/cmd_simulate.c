@@ -60,8 +60,9 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
     [SIMULATE_KNOWN] = {.name = "known",
                         .kind = OPTION_CHOICE,
                         .argument = "WHAT",
-                        .help = "what tasks say of themselves besides memory, for the policy foresee: none, activity (the "
-                                "default), time or all",
+                        .help =
+                            "what tasks say of themselves besides memory, for the policy foresee: none, activity (the "
+                            "default), time or all",
                         .choices = knowns},
     [SIMULATE_SHARING] = {.name = "sharing",
                           .kind = OPTION_CHOICE,

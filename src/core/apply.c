@@ -100,6 +100,7 @@ static int move_in(struct gpu_view *gpu, const struct task *task, int64_t now_us
     gpu->residents[gpu->n_residents++] = (struct resident){
         .task = task->id,
         .uid = task->uid,
+        .gpus = task->n_gpus,
         .sharing = task->share.sharing,
         .thread_percent = task->share.thread_percent,
         .since_us = now_us,

@@ -90,6 +90,9 @@ static void add_verdict(struct line *line, const struct verdict *verdict)
     case VERDICT_DRAINED:
         line_add(line, "kept free for task %" PRIu64 ", which recovers", verdict->task);
         break;
+    case VERDICT_KEPT:
+        line_add(line, "kept for task %" PRIu64 ", which is before it", verdict->task);
+        break;
     case VERDICT_HOLD_OFF:
         line_add(line, "task %" PRIu64 " is still taking its memory", verdict->task);
         break;
@@ -110,6 +113,14 @@ static void add_verdict(struct line *line, const struct verdict *verdict)
         break;
     case VERDICT_SMACT_HIGH:
         add_activity(line, "SMACT", verdict, "");
+        break;
+    case VERDICT_SLOWDOWN:
+        line_add(line, "somebody would take %.2f times as long, at most %.2f is allowed", verdict->have,
+                 verdict->limit);
+        break;
+    case VERDICT_NO_GAIN:
+        line_add(line, "shared, all together would gain %.0f %% of a GPU, at least %.0f %% is wanted",
+                 100 * verdict->have, 100 * verdict->limit);
         break;
     case VERDICT_UTILISATION_HIGH:
         add_activity(line, "utilisation", verdict, " (SMACT not reported)");
@@ -161,7 +172,9 @@ const char *core_explain(const struct core *core, uint64_t id, int64_t now_us, c
     if (waits_for_others(core, task)) {
         int n = queue_ahead_of(task);
         line_add(&line, "%d task%s before it in the queue", n, n > 1 ? "s are" : " is");
-        return buffer;
+        if (!core_policy_of(core, core->main_queue.first)->keep)
+            return buffer;
+        line_add(&line, "; to overtake: ");
     }
     if (task->request.need.kind == NEED_PENDING) {
         line_add(&line, "its memory is being estimated");

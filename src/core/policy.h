@@ -17,6 +17,7 @@ enum verdict_kind {
     VERDICT_MIG_ONE_ONLY,     /* a task of several GPUs cannot use instances */
     VERDICT_TAKEN,            /* `task` has it to itself */
     VERDICT_DRAINED,          /* kept free for `task`, which recovers */
+    VERDICT_KEPT,             /* kept for `task`, which is first in the queue */
     VERDICT_HOLD_OFF,         /* `task` is still taking its memory */
     VERDICT_NOT_IDLE,         /* the task wants it to itself: `have` tasks of ours, `limit` processes of others */
     VERDICT_FULL,             /* `have` tasks already */
@@ -26,7 +27,9 @@ enum verdict_kind {
     VERDICT_SMACT_HIGH,       /* `have` over `limit` */
     VERDICT_UTILISATION_HIGH, /* the same by utilisation, where SMACT is not known */
     VERDICT_OTHER_MPS_USER,   /* `task` there is a client of another user's MPS server */
-    VERDICT_ONE_PROCESS       /* its compute mode lets one process in, and `task` (0: a process of others) has it */
+    VERDICT_ONE_PROCESS,      /* its compute mode lets one process in, and `task` (0: a process of others) has it */
+    VERDICT_SLOWDOWN,         /* somebody would take `have` times as long as alone, `limit` at most may be */
+    VERDICT_NO_GAIN           /* so little progress (`have` GPUs) would be gained by sharing; `limit` is wanted */
 };
 
 struct verdict {
@@ -39,6 +42,7 @@ struct placement_query {
     const struct cluster_view *view;
     const struct conditions *conditions;
     const struct task *task;
+    const struct task *first; /* that GPUs are kept for (gpu_view.kept_for), or NULL */
     int64_t now_us;
     bool idle_only; /* an exclusive task, or one that recovers */
 };
@@ -59,6 +63,13 @@ struct policy {
      * against it in ret_verdicts[view->n_gpus]. Reads nothing but the query. PLACE_NOW or PLACE_WAIT.
      */
     enum placement_answer (*choose)(const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts);
+
+    /*
+     * For a policy that lets tasks overtake, NULL for others. The query's task is first in the queue and has to wait:
+     * picks into ret_gpus as many GPUs as it wants, those where by what is known it can start first, and says when
+     * that is at the earliest (INT64_MAX: no telling). False when too few can ever serve it.
+     */
+    bool (*keep)(const struct placement_query *query, int *ret_gpus, int64_t *ret_start_us);
 };
 
 #endif

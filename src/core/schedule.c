@@ -6,6 +6,8 @@
 
 /* Recovering tasks behind the first one that are looked at in one pass: a pass must stay short. */
 #define RECOVERY_LOOKS 64
+/* And of the main queue behind a first one that may be overtaken. */
+#define OVERTAKING_LOOKS 64
 
 const struct policy *core_policy_of(const struct core *core, const struct task *task)
 {
@@ -18,6 +20,7 @@ struct placement_query core_query(const struct core *core, const struct task *ta
         .view = &core->view,
         .conditions = &core->settings.conditions,
         .task = task,
+        .first = core->main_queue.first,
         .now_us = now_us,
         .idle_only =
             task->request.exclusive || task->state == TASK_RECOVERING || core_policy_of(core, task)->whole_gpus,
@@ -161,20 +164,71 @@ static int schedule_recovery(struct core *core, int64_t now_us)
     return r;
 }
 
-/* First in, first out: the first task that has to wait keeps those behind it waiting, so that none is starved. */
+/* ---- overtaking ---- */
+
+static bool is_kept(const struct core *core, uint64_t id)
+{
+    for (int i = 0; i < core->view.n_gpus; i++)
+        if (core->view.gpus[i].kept_for == id)
+            return true;
+    return false;
+}
+
+static void keep_none(struct core *core)
+{
+    for (int i = 0; i < core->view.n_gpus; i++)
+        core->view.gpus[i].kept_for = 0;
+}
+
+/* Chosen once for a task, when it comes to be the first: what is kept only empties from then on. */
+static bool keep_for(struct core *core, const struct task *task, int64_t now_us)
+{
+    if (is_kept(core, task->id))
+        return true;
+    keep_none(core);
+    struct placement_query query = core_query(core, task, now_us);
+    if (!core_policy_of(core, task)->keep(&query, core->chosen, &core->view.kept_until_us))
+        return false;
+    for (int i = 0; i < task->request.gpus; i++)
+        core->view.gpus[core->chosen[i]].kept_for = task->id;
+    return true;
+}
+
+/* Those behind the first task, which has to wait: each may start where the policies see it delayed by nothing. */
+static int overtake(struct core *core, const struct task *first, int64_t now_us)
+{
+    int r = 0, looks = OVERTAKING_LOOKS;
+    if (!core_policy_of(core, first)->keep || !keep_for(core, first, now_us))
+        return 0;
+    for (struct task *task = first->next, *next; task && r == 0 && looks-- > 0; task = next) {
+        next = task->next;
+        if (task->request.need.kind != NEED_PENDING && ask_policy(core, task, now_us) == PLACE_NOW)
+            r = place(core, task, now_us);
+    }
+    return r;
+}
+
+/*
+ * First in, first out: the first task that has to wait keeps those behind it waiting, so that none is starved, unless
+ * its policy lets them overtake (policy/foresee.c has the rule).
+ */
 static int schedule_main(struct core *core, int64_t now_us)
 {
     struct task *task;
-    while ((task = core->main_queue.first)) {
+    int r = 0;
+    while (r == 0 && (task = core->main_queue.first)) {
         if (task->request.need.kind == NEED_PENDING)
             return 0;
-        if (ask_policy(core, task, now_us) != PLACE_NOW)
-            return note_wait(core, &core->main_waiting, task);
-        int r = place(core, task, now_us);
-        if (r < 0)
-            return r;
+        if (!is_kept(core, task->id))
+            keep_none(core);
+        if (ask_policy(core, task, now_us) != PLACE_NOW) {
+            r = note_wait(core, &core->main_waiting, task);
+            return r < 0 ? r : overtake(core, task, now_us);
+        }
+        r = place(core, task, now_us);
     }
-    return 0;
+    keep_none(core);
+    return r;
 }
 
 int core_schedule(struct core *core, int64_t now_us)

@@ -30,6 +30,7 @@ enum view_health {
 struct resident {
     uint64_t task;
     uint32_t uid;
+    int gpus; /* that the task has, this one included */
     enum sharing sharing;
     int thread_percent; /* 0: no limit */
     int64_t since_us;
@@ -56,6 +57,7 @@ struct gpu_view {
     int n_residents, residents_room;
     uint64_t whole_for;   /* the task that has it to itself, or 0 */
     uint64_t drained_for; /* the recovered task that it is kept free for, or 0 */
+    uint64_t kept_for;    /* the first task of the queue, which nobody may overtake here, or 0 */
     struct {              /* the last fault of an MPS client there, its own or a neighbour's */
         uint64_t task;    /* who fell first; 0: none */
         uint32_t uid;
@@ -66,7 +68,8 @@ struct gpu_view {
 struct cluster_view {
     struct gpu_view *gpus;
     int n_gpus;
-    int last_placed; /* the GPU of the newest placement, or -1 */
+    int last_placed;       /* the GPU of the newest placement, or -1 */
+    int64_t kept_until_us; /* the earliest start of the task that GPUs are kept for; INT64_MAX: no telling */
 };
 
 /* What policies ask for, as settings of the daemon or the simulator. */
@@ -77,6 +80,7 @@ struct conditions {
     int64_t sample_valid_us; /* a sample older than that says nothing */
     int tasks_per_gpu_max;   /* 0: no limit */
     bool mps_users_together; /* clients of several users' MPS servers may share a GPU: their servers take turns */
+    double slowdown_max;     /* nobody is to take more times as long as alone, as predicted (policy foresee) */
 };
 
 /* The resident of that task, or NULL. */

@@ -59,6 +59,11 @@ static int set_quantile(void *field, size_t size, const char *value)
     return q == 0.5 || q == 0.9 || q == 0.99 ? r : -EINVAL;
 }
 
+static int set_slowdown(void *field, size_t size, const char *value)
+{
+    return parse_double(value, 1, 1000, field);
+}
+
 static int set_count(void *field, size_t size, const char *value)
 {
     int64_t count;
@@ -158,7 +163,7 @@ static const struct option {
     {"socket", FIELD(socket_path), set_text, "PATH", "/run/colloc/collocd.sock", "where to listen"},
     {"state-dir", FIELD(state_dir), set_text, "FOLDER", "/var/lib/colloc", "the event log and the tasks' logs"},
     {"policy", FIELD(core.policy), set_policy, "NAME", "magm",
-     "exclusive, rr, magm, lug, mug, first-fit or best-fit, for tasks that name none"},
+     "exclusive, rr, magm, lug, mug, first-fit, best-fit or foresee, for tasks that name none"},
     {"sharing", FIELD(sharing), set_sharing, "HOW", "streams", "streams, mps or auto, for tasks that name none"},
     {"estimator", FIELD(estimator), set_text, "NAME", ESTIMATOR_USUAL,
      "for tasks that name none and declare no memory"},
@@ -169,6 +174,8 @@ static const struct option {
     {"min-free", FIELD(core.conditions.min_free_bytes), set_size, "SIZE", "5GiB",
      "free memory wanted when nothing is known of a task"},
     {"margin", FIELD(core.conditions.margin_bytes), set_size, "SIZE", "2GiB", "free memory wanted beyond an estimate"},
+    {"slowdown-max", FIELD(core.conditions.slowdown_max), set_slowdown, "TIMES", "2",
+     "policy foresee: sharing may make nobody take more than so many times as long, as predicted"},
     {"window", FIELD(core.window_us), set_period, "TIME", "90s", "activity is averaged over that long"},
     {"smact-statistic", FIELD(core.statistic), set_statistic, "HOW", "mean",
      "what the activity over the window is told by: mean, p95 or ewma (exponentially weighted)"},

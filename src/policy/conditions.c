@@ -62,7 +62,7 @@ static struct verdict check_memory(const struct placement_query *query, const st
     return fits;
 }
 
-static struct verdict check_activity(const struct placement_query *query, const struct gpu_view *gpu)
+struct verdict conditions_check_activity(const struct placement_query *query, const struct gpu_view *gpu)
 {
     double max = query->conditions->smact_max;
     bool has_smact = gpu->smact_level.valid;
@@ -88,7 +88,7 @@ static struct verdict check_resident(const struct placement_query *query, const 
     return fits;
 }
 
-static struct verdict check_company(const struct placement_query *query, const struct gpu_view *gpu)
+struct verdict conditions_check_company(const struct placement_query *query, const struct gpu_view *gpu)
 {
     if (gpu->id.one_process && reading_or(gpu->foreign_processes, 0) > 0)
         return verdict(VERDICT_ONE_PROCESS, 0, 0, 0);
@@ -97,34 +97,48 @@ static struct verdict check_company(const struct placement_query *query, const s
         if (company.kind != VERDICT_FITS)
             return company;
     }
+    int most = query->conditions->tasks_per_gpu_max;
+    if (most && gpu->n_residents >= most)
+        return verdict(VERDICT_FULL, 0, gpu->n_residents, most);
     return fits;
 }
 
 static struct verdict check_sharing(const struct placement_query *query, const struct gpu_view *gpu)
 {
-    struct verdict company = check_company(query, gpu);
+    struct verdict company = conditions_check_company(query, gpu);
     if (company.kind != VERDICT_FITS)
         return company;
-    int most = query->conditions->tasks_per_gpu_max;
-    if (most && gpu->n_residents >= most)
-        return verdict(VERDICT_FULL, 0, gpu->n_residents, most);
     const struct resident *newest = gpu_view_unsettled(gpu);
     if (newest)
         return verdict(VERDICT_HOLD_OFF, newest->task, 0, 0);
     struct verdict memory = check_memory(query, gpu);
-    return memory.kind == VERDICT_FITS ? check_activity(query, gpu) : memory;
+    return memory.kind == VERDICT_FITS ? conditions_check_activity(query, gpu) : memory;
 }
 
-struct verdict conditions_check(const struct placement_query *query, int i)
+struct verdict conditions_check_place(const struct placement_query *query, int i, bool *ret_decided)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
     struct verdict place = check_place(query, gpu);
     struct verdict size = place.kind == VERDICT_FITS ? check_size(query, i) : place;
+    *ret_decided = true;
     if (size.kind != VERDICT_FITS)
         return size;
     if (gpu_view_is_idle(gpu))
         return fits;
-    return query->idle_only ? check_idle(gpu) : check_sharing(query, gpu);
+    if (query->idle_only)
+        return check_idle(gpu);
+    *ret_decided = false;
+    return fits;
+}
+
+struct verdict conditions_check(const struct placement_query *query, int i)
+{
+    bool decided;
+    const struct gpu_view *gpu = &query->view->gpus[i];
+    if (gpu->kept_for && gpu->kept_for != query->task->id)
+        return verdict(VERDICT_KEPT, gpu->kept_for, 0, 0);
+    struct verdict place = conditions_check_place(query, i, &decided);
+    return decided ? place : check_sharing(query, gpu);
 }
 
 /*

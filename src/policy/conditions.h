@@ -16,6 +16,19 @@
  */
 struct verdict conditions_check(const struct placement_query *query, int gpu);
 
+/*
+ * The first of these conditions, which hold for every policy: what the GPU is, that it is there and seen, that nobody
+ * has it to himself. *ret_decided: the answer is final, since it is no place for the task, or since it is idle or has
+ * to be.
+ */
+struct verdict conditions_check_place(const struct placement_query *query, int gpu, bool *ret_decided);
+
+/* Whether it may be beside those who are there at all: MPS, compute mode, how many there are. */
+struct verdict conditions_check_company(const struct placement_query *query, const struct gpu_view *gpu);
+
+/* Activity alone: SMACT, or utilisation in its place, at most conditions->smact_max. */
+struct verdict conditions_check_activity(const struct placement_query *query, const struct gpu_view *gpu);
+
 /* Should GPU a be taken before b? Both fit. Must be a strict order; the lower index wins where neither goes first. */
 typedef bool conditions_before(const struct placement_query *query, int a, int b);
 

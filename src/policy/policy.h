@@ -11,6 +11,6 @@ const struct policy *policy_find(const char *name);
 const struct policy *const *policy_all(void);
 
 extern const struct policy policy_exclusive, policy_rr, policy_magm, policy_lug, policy_mug, policy_first_fit,
-    policy_best_fit;
+    policy_best_fit, policy_foresee;
 
 #endif

@@ -17,6 +17,7 @@ static const struct {
     {"margin_bytes", INT64, SETTING(conditions.margin_bytes)},
     {"sample_valid_us", INT64, SETTING(conditions.sample_valid_us)},
     {"tasks_per_gpu_max", INT, SETTING(conditions.tasks_per_gpu_max)},
+    {"slowdown_max", REAL, SETTING(conditions.slowdown_max)},
     {"window_us", INT64, SETTING(window_us)},
     {"statistic", INT, SETTING(statistic)},
     {"settle_us", INT64, SETTING(settle_us)},
@@ -29,7 +30,7 @@ static const struct {
     {"mps_mem_limit", FLAG, SETTING(mps_mem_limit)},
 };
 
-static_assert(sizeof(struct core_settings) == 104, "a setting that is not in the table would be lost to the replay");
+static_assert(sizeof(struct core_settings) == 112, "a setting that is not in the table would be lost to the replay");
 
 static json_int_t read_integer(const void *at, size_t i)
 {

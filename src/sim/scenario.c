@@ -351,6 +351,8 @@ static int read_setting(struct core_settings *settings, const char *name, const 
                        ? bad(fault, value)
                        : 0;
     int64_t number;
+    if (strcmp(name, "slowdown-max") == 0)
+        return parse_double(value, 1, 1000, &settings->conditions.slowdown_max) < 0 ? bad(fault, value) : 0;
     if (strcmp(name, "smact-max") == 0)
         return parse_double(value, 0, 1, &settings->conditions.smact_max) < 0 ? bad(fault, value) : 0;
     if (parse_int64(value, 0, 1000, &number) < 0)
@@ -404,7 +406,12 @@ static int read_task_word(struct pretend_task *pretend, struct event *event, cha
         r = parse_duration(value, &pretend->rise_us);
     else if (strcmp(word, "runs") == 0)
         r = parse_duration(value, &pretend->runs_us);
-    else if (strcmp(word, "sleeps") == 0)
+    else if (strcmp(word, "lasts") == 0)
+        r = parse_duration(value, &request->expect.time_us);
+    else if (strcmp(word, "says") == 0) {
+        request->expect.smact = reading_of(0);
+        r = parse_double(value, 0, 1, &request->expect.smact.value);
+    } else if (strcmp(word, "sleeps") == 0)
         r = parse_duration(value, &pretend->sleeps_us);
     else if (strcmp(word, "limit") == 0)
         r = parse_duration(value, &request->time_limit_us);

@@ -7,7 +7,8 @@
 
 #define DAY_US (86400 * SECOND_US)
 
-static const char *const policies[] = {"exclusive", "rr", "magm", "lug", "mug", "first-fit", "best-fit", NULL};
+static const char *const policies[] = {"exclusive", "rr",       "magm",    "lug", "mug",
+                                       "first-fit", "best-fit", "foresee", NULL};
 static const char *const sharings[] = {"streams", "mps", "auto", "default", NULL};
 static const char *const optimizers[] = {"sgd", "momentum", "adam", "adamw", NULL};
 static const char *const precisions[] = {"fp32", "amp", NULL};
@@ -19,7 +20,7 @@ const struct option_spec task_options[TASK_OPTIONS] = {
     [TASK_GPUS] = {.name = "gpus", .letter = 'G', .kind = OPTION_INTEGER, .argument = "N", .min = 1, .max = 1024,
         .field = "gpus", .help = "how many GPUs, all or none; default: 1"},
     [TASK_POLICY] = {.name = "policy", .kind = OPTION_TEXT, .argument = "POLICY", .choices = policies,
-        .field = "policy", .help = "placement policy for this task: exclusive, rr, magm, lug or mug; default: the daemon's"},
+        .field = "policy", .help = "placement policy for this task: exclusive, rr, magm, lug, mug, foresee, ...; default: the daemon's"},
     [TASK_EXCLUSIVE] = {.name = "exclusive", .kind = OPTION_FLAG,
         .field = "exclusive", .help = "share its GPUs with nobody as long as it runs"},
     [TASK_SHARING] = {.name = "sharing", .kind = OPTION_CHOICE, .argument = "HOW", .choices = sharings,

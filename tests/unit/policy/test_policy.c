@@ -1,4 +1,5 @@
 /* Policies as pure functions: a view made by hand, one task, and what comes out. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 #include "base/units.h"
 #include "policy/conditions.h"
 #include "policy/policy.h"
+#include "policy/predict.h"
 
 enum { N = 4, NOW = 100 };
 
@@ -19,6 +21,7 @@ static struct resident residents[N][3];
 static struct cluster_view view;
 static struct conditions conditions;
 static struct task task;
+static const struct task *first; /* of the queue, when GPUs are kept for it */
 static struct verdict verdicts[N];
 static int chosen[N];
 
@@ -27,6 +30,7 @@ static int idle_machine(void **state)
 {
     memset(gpus, 0, sizeof gpus);
     memset(residents, 0, sizeof residents);
+    first = NULL;
     for (int i = 0; i < N; i++) {
         gpus[i].id.is_place = true;
         gpus[i].id.mem_total_bytes = 40 * GIB;
@@ -38,8 +42,11 @@ static int idle_machine(void **state)
         gpus[i].residents = residents[i];
     }
     view = (struct cluster_view){.gpus = gpus, .n_gpus = N, .last_placed = -1};
-    conditions = (struct conditions){
-        .smact_max = 0.8, .min_free_bytes = 5 * GIB, .margin_bytes = 2 * GIB, .sample_valid_us = 3 * SECOND_US};
+    conditions = (struct conditions){.smact_max = 0.8,
+                                     .slowdown_max = 2,
+                                     .min_free_bytes = 5 * GIB,
+                                     .margin_bytes = 2 * GIB,
+                                     .sample_valid_us = 3 * SECOND_US};
     task = (struct task){.id = 50, .state = TASK_QUEUED, .request = {.gpus = 1}};
     return 0;
 }
@@ -54,7 +61,7 @@ static void settle_in(int gpu, double used_gib, double smact)
 
 static enum placement_answer ask(const struct policy *policy)
 {
-    struct placement_query query = {&view, &conditions, &task, NOW, policy->whole_gpus};
+    struct placement_query query = {&view, &conditions, &task, first, NOW, policy->whole_gpus};
     return policy->choose(&query, chosen, verdicts);
 }
 
@@ -66,7 +73,7 @@ static void assert_chooses(const struct policy *policy, int gpu)
 
 static struct verdict check(int gpu, bool idle_only)
 {
-    struct placement_query query = {&view, &conditions, &task, NOW, idle_only};
+    struct placement_query query = {&view, &conditions, &task, first, NOW, idle_only};
     return conditions_check(&query, gpu);
 }
 
@@ -281,6 +288,90 @@ static void a_small_instance_takes_an_unknown_task_when_idle(void **state)
     assert_int_equal(check(0, false).kind, VERDICT_NOT_IDLE);
 }
 
+/* Of known need and SMACT, alone on its GPU so far unless it spans several. */
+static void move_in(int gpu, uint64_t id, double gib, double smact, int n_gpus)
+{
+    gpus[gpu].residents[gpus[gpu].n_residents++] = (struct resident){
+        .task = id,
+        .gpus = n_gpus,
+        .sharing = SHARING_STREAMS,
+        .settled = true,
+        .need_bytes = (int64_t)(gib * (double)GIB),
+        .mem_used_bytes = reading_of(gib * (double)GIB),
+        .expect = {.smact = reading_of(smact)},
+    };
+    gpus[gpu].mem_used_bytes.value += gib * (double)GIB;
+    gpus[gpu].smact_level = gpus[gpu].utilisation_level = reading_of(fmin(1, gpus[gpu].smact_level.value + smact));
+}
+
+static void come(double gib, double smact, int n_gpus)
+{
+    task.request = (struct task_request){.gpus = n_gpus,
+                                         .sharing = SHARING_STREAMS,
+                                         .need = {NEED_DECLARED, (int64_t)(gib * (double)GIB)},
+                                         .expect = {.smact = reading_of(smact)}};
+}
+
+static struct outlook outlook_at(int gpu)
+{
+    return predict_joining(&view, &task, &gpu, 1);
+}
+
+static void what_is_predicted_is_what_sharing_does(void **state)
+{
+    come(5, 0.5, 1);
+    assert_float_equal(outlook_at(0).gain, 1, 1e-9); /* all of an idle GPU */
+    assert_float_equal(outlook_at(0).slowdown, 1, 1e-9);
+    move_in(1, 61, 5, 0.2, 1);
+    move_in(2, 62, 5, 0.9, 1);
+    assert_true(outlook_at(1).known && outlook_at(1).gain < 1);
+    assert_true(outlook_at(2).gain < outlook_at(1).gain);
+    assert_true(outlook_at(2).slowdown > outlook_at(1).slowdown && outlook_at(1).slowdown >= 1);
+    gpus[2].residents[0].expect.smact = READING_NONE;
+    assert_false(outlook_at(2).known);
+}
+
+/* Who is slowed down on one of his GPUs already loses less by company on the other one, and all that he loses counts.
+ */
+static void a_task_of_two_gpus_is_as_fast_as_its_slower_one(void **state)
+{
+    come(5, 0.9, 1);
+    move_in(0, 61, 5, 0.9, 1);
+    double beside_one = outlook_at(0).gain;
+    gpus[0].residents[0].gpus = 2;
+    move_in(1, 61, 5, 0.9, 2);
+    assert_true(outlook_at(0).gain < beside_one);
+    move_in(1, 63, 5, 0.9, 1);
+    assert_true(outlook_at(0).gain > beside_one);
+}
+
+static void two_gpus_are_taken_where_both_together_gain_most(void **state)
+{
+    come(5, 0.3, 2);
+    move_in(0, 61, 5, 0.3, 2);
+    move_in(1, 62, 5, 0.3, 1);
+    move_in(2, 61, 5, 0.3, 2);
+    gpus[3].health = VIEW_LOST;
+    assert_int_equal(ask(&policy_foresee), PLACE_NOW);
+    assert_int_equal(chosen[0] + chosen[1], 0 + 2); /* the pair is slowed down once, for both */
+}
+
+static void what_was_promised_is_not_free(void **state)
+{
+    come(16, 0.1, 1);
+    for (int i = 0; i < N; i++)
+        move_in(i, 61 + (uint64_t)i, 20, 0.1, 1);
+    assert_int_equal(ask(&policy_foresee), PLACE_WAIT);
+    assert_int_equal(verdicts[0].kind, VERDICT_MEMORY_SHORT); /* a quarter more and the margin */
+    come(14, 0.1, 1);
+    assert_int_equal(ask(&policy_foresee), PLACE_NOW);
+    gpus[0].mem_used_bytes = gpus[0].residents[0].mem_used_bytes = reading_of(0);
+    gpus[0].residents[0].need_bytes = 30 * GIB;
+    assert_int_equal(ask(&policy_foresee), PLACE_NOW);
+    assert_int_equal(chosen[0], 1);
+    assert_int_equal(verdicts[0].kind, VERDICT_MEMORY_SHORT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +390,10 @@ int main(void)
         cmocka_unit_test_setup(an_estimate_beyond_every_gpu_means_an_idle_one, idle_machine),
         cmocka_unit_test_setup(an_estimate_beyond_one_gpu_means_a_larger_one, idle_machine),
         cmocka_unit_test_setup(a_small_instance_takes_an_unknown_task_when_idle, idle_machine),
+        cmocka_unit_test_setup(what_is_predicted_is_what_sharing_does, idle_machine),
+        cmocka_unit_test_setup(a_task_of_two_gpus_is_as_fast_as_its_slower_one, idle_machine),
+        cmocka_unit_test_setup(two_gpus_are_taken_where_both_together_gain_most, idle_machine),
+        cmocka_unit_test_setup(what_was_promised_is_not_free, idle_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
