@@ -1,11 +1,8 @@
 #include "estimator/activity.h"
 
-/*
- * What a launch costs a PyTorch program on the host, and how much of the data sheet's rates its kernels reach. From the
- * step times and activities of data/memory, by scripts/fit-estimators.
- */
-static const double launch_us = 9;
-static const double matrix_share = 0.35, bandwidth_share = 0.7;
+const struct activity_rates activity_rates =
+#include "estimator/activity_rates.inc"
+    ;
 
 enum {
     BLOCK_OUTPUTS = 4096, /* output elements that one thread block makes, so that it fills one SM */
@@ -16,6 +13,7 @@ enum {
 
 /* Sums over a step, in microseconds of a whole GPU or of the host. */
 struct load {
+    const struct activity_rates *rates;
     double busy, resident, launches, traffic;
 };
 
@@ -28,8 +26,8 @@ static void add_kernel(struct load *load, const struct gpu_traits *gpu, double f
                        double outputs)
 {
     double blocks = outputs / BLOCK_OUTPUTS, fill = blocks < gpu->sms ? larger(blocks, 1) / gpu->sms : 1;
-    double compute_us = 2 * macs / (flops_per_s * matrix_share) * 1e6 / fill;
-    double memory_us = bytes / (gpu->bytes_per_s * bandwidth_share) * 1e6;
+    double compute_us = 2 * macs / (flops_per_s * load->rates->matrix_share) * 1e6 / fill;
+    double memory_us = bytes / (gpu->bytes_per_s * load->rates->bandwidth_share) * 1e6;
     double us = larger(compute_us, memory_us) + 1; /* no kernel is done sooner */
     load->busy += us;
     load->resident += us * fill;
@@ -64,13 +62,13 @@ static void add_optimizer(struct load *load, const struct tape *tape, const stru
 }
 
 struct activity activity_estimate(const struct tape *tape, const struct optimizer *optimizer,
-                                  const struct gpu_traits *gpu)
+                                  const struct gpu_traits *gpu, const struct activity_rates *rates)
 {
-    struct load load = {0};
+    struct load load = {.rates = rates};
     for (size_t i = 0; i < tape->n_ops; i++)
         add_op(&load, tape, gpu, &tape->ops[i]);
     add_optimizer(&load, tape, optimizer, gpu);
-    double step_us = larger(load.busy, load.launches * launch_us);
+    double step_us = larger(load.busy, load.launches * rates->launch_us);
     return (struct activity){.step_us = step_us,
                              .smact = load.resident / step_us,
                              .dram = load.traffic / (gpu->bytes_per_s * step_us / 1e6)};

@@ -11,12 +11,23 @@
 #include "estimator/optimizer.h"
 #include "estimator/tape.h"
 
+/*
+ * What a launch costs a PyTorch program on the host, and how much of the data sheet's rates its kernels reach:
+ * activity_rates.inc, from step times in data/memory by scripts/fit-estimators.
+ */
+struct activity_rates {
+    double launch_us;
+    double matrix_share, bandwidth_share;
+};
+
+extern const struct activity_rates activity_rates;
+
 struct activity {
     double step_us;
     double smact, dram; /* 0..1, over a step */
 };
 
 struct activity activity_estimate(const struct tape *tape, const struct optimizer *optimizer,
-                                  const struct gpu_traits *gpu);
+                                  const struct gpu_traits *gpu, const struct activity_rates *rates);
 
 #endif

@@ -71,7 +71,7 @@ static void look_at(const struct tape *tape, const char *optimizer, const struct
     physics->sequence = tape->sequence;
     physics->autocast = tape->autocast;
     physics->conv_share = physics->macs > 0 ? convs / physics->macs : 0;
-    physics->activity = activity_estimate(tape, optimizer_of(optimizer), gpu);
+    physics->activity = activity_estimate(tape, optimizer_of(optimizer), gpu, &activity_rates);
 }
 
 static int play_export(const struct estimate_request *request, const struct gpu_traits *gpu, struct fault *fault,

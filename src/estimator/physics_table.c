@@ -31,7 +31,21 @@ static void print_physics(const struct physics *physics, const struct estimate *
     putchar('\n');
 }
 
-static void answer(char *fields[FIELDS])
+/* The same roofline at other rates. */
+static void use_rates(const struct estimate_request *request, const struct activity_rates *rates,
+                      struct physics *physics)
+{
+    struct tape tape;
+    const char *why;
+    const struct optimizer *optimizer = request->optimizer ? optimizer_find(request->optimizer) : NULL;
+    if (tape_build(request, NULL, &tape, &why) != 0)
+        return;
+    physics->activity =
+        activity_estimate(&tape, optimizer ? optimizer : optimizer_usual(), gpu_traits_find(request->gpu_kind), rates);
+    tape_fini(&tape);
+}
+
+static void answer(char *fields[FIELDS], const struct activity_rates *rates)
 {
     struct network network = {0};
     struct fault fault = {""};
@@ -51,6 +65,8 @@ static void answer(char *fields[FIELDS])
                                        .gpu_kind = said(fields[5])};
     if (r == 0)
         r = physics_run(&request, &fault, &estimate, &physics);
+    if (r == 0 && rates)
+        use_rates(&request, rates, &physics);
     if (r == 0)
         print_physics(&physics, &estimate);
     else
@@ -59,8 +75,12 @@ static void answer(char *fields[FIELDS])
     free(text);
 }
 
-int main(void)
+/* Three arguments are other rates for the roofline: launch in us, share of the matrix and of the memory rates. */
+int main(int argc, char **argv)
 {
+    struct activity_rates rates = {0};
+    if (argc == 4)
+        rates = (struct activity_rates){atof(argv[1]), atof(argv[2]), atof(argv[3])};
     char line[LINE_MAX_BYTES], *fields[FIELDS];
     while (fgets(line, sizeof line, stdin)) {
         char *rest = line;
@@ -71,7 +91,7 @@ int main(void)
             fprintf(stderr, "a line of fewer than %d fields\n", FIELDS);
             return 1;
         }
-        answer(fields);
+        answer(fields, argc == 4 ? &rates : NULL);
     }
     return 0;
 }
