@@ -1,5 +1,5 @@
 /*
- * What a training loop takes while it runs a tape: three steps of zero_grad, forward, loss, backward, optimizer, played
+ * What a training loop takes while it runs a tape: two steps of zero_grad, forward, loss, backward, optimizer, played
  * through the rules of the caching allocator.
  */
 #ifndef COLLOC_ESTIMATOR_REPLAY_H
