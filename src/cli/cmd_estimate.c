@@ -32,7 +32,8 @@ static const struct option_spec options[] = {
                                   "precision, gpu, peak_mib, outcome (completed or oom)"},
 };
 
-static const struct table_column columns[] = {{"ESTIMATOR", 0}, {"MEMORY", TABLE_RIGHT}, {"NOTE", TABLE_WRAP}};
+static const struct table_column columns[] = {{"ESTIMATOR", 0},       {"MEMORY", TABLE_RIGHT}, {"P99", TABLE_RIGHT},
+                                              {"FLOOR", TABLE_RIGHT}, {"SMACT", TABLE_RIGHT},  {"NOTE", TABLE_WRAP}};
 
 /* One question to one or to all estimators, and the answers. */
 struct asking {
@@ -185,6 +186,11 @@ static json_t *warnings_json(const struct model *model)
     return array;
 }
 
+static const char *format_bytes(struct reading bytes, char *buffer, size_t size)
+{
+    return bytes.valid ? format_size((int64_t)bytes.value, buffer, size) : "-";
+}
+
 static void print_answers(const struct asking *asking)
 {
     char cell[CELL_SIZE];
@@ -193,8 +199,13 @@ static void print_answers(const struct asking *asking)
         const struct estimate *answer = &asking->answers[i];
         table_row(table);
         table_cell(table, NULL, "%s", answer->estimator);
-        table_cell(table, NULL, "%s",
-                   answer->bytes.valid ? format_size((int64_t)answer->bytes.value, cell, sizeof cell) : "-");
+        table_cell(table, NULL, "%s", format_bytes(answer->bytes, cell, sizeof cell));
+        table_cell(table, NULL, "%s", format_bytes(answer->p99_bytes, cell, sizeof cell));
+        table_cell(table, NULL, "%s", format_bytes(answer->floor_bytes, cell, sizeof cell));
+        if (answer->smact.valid)
+            table_cell(table, NULL, "%.2f", answer->smact.value);
+        else
+            table_cell(table, NULL, "-");
         table_cell(table, NULL, "%s", answer->note);
     }
     table_print(table, "No estimators.");

@@ -1,0 +1,105 @@
+/* The roofline, and the tables that were learned: what has to hold whatever the data said. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "estimator/quantile.h"
+#include "estimator/residual.h"
+
+static const char tiny[] = "Linear-1 [-1, 32] 1056\nReLU-2 [-1, 32] 0\nLinear-3 [-1, 10] 330\n";
+static const char large[] = "Conv2d-1 [-1, 256, 112, 112] 6912\nBatchNorm2d-2 [-1, 256, 112, 112] 512\n"
+                            "Conv2d-3 [-1, 256, 112, 112] 589824\nLinear-4 [-1, 10] 2570\n";
+
+static struct physics ask(const char *text, int64_t batch, const char *optimizer, const char *precision,
+                          const char *gpu)
+{
+    struct model *model;
+    struct physics physics;
+    struct fault fault;
+    struct estimate estimate = {.note = ""};
+    assert_int_equal(model_parse(text, strlen(text), NULL, &model), 0);
+    struct estimate_request request = {
+        .model = model, .batch = batch, .optimizer = optimizer, .precision = precision, .gpu_kind = gpu};
+    assert_int_equal(physics_run(&request, &fault, &estimate, &physics), 0);
+    model_destroy(model);
+    return physics;
+}
+
+static struct activity activity(const char *text, int64_t batch, const char *precision, const char *gpu)
+{
+    struct activity a = ask(text, batch, "adam", precision, gpu).activity;
+    assert_true(a.step_us > 0 && a.smact > 0 && a.smact <= 1 && a.dram > 0 && a.dram <= 1);
+    return a;
+}
+
+static void test_ranks(void **state)
+{
+    struct activity small = activity(tiny, 8, "fp32", "NVIDIA H200"), big = activity(large, 64, "fp32", "NVIDIA H200");
+    assert_true(small.smact < 0.1 && big.smact > 0.8);
+    assert_true(small.step_us < 2000 && big.step_us > 10 * small.step_us);
+}
+
+static void test_grows_with_work(void **state)
+{
+    double last = 0;
+    for (int64_t batch = 32; batch <= 1024; batch *= 2) {
+        double step_us = activity(large, batch, "fp32", "NVIDIA H200").step_us;
+        assert_true(step_us > 1.5 * last);
+        last = step_us;
+    }
+}
+
+static void test_faster_hardware_and_formats(void **state)
+{
+    assert_true(activity(large, 64, "amp", "NVIDIA H200").step_us < activity(large, 64, "fp32", "NVIDIA H200").step_us);
+    assert_true(activity(large, 64, "fp32", "NVIDIA H200").step_us <
+                activity(large, 64, "fp32", "Tesla V100-SXM2-16GB").step_us);
+}
+
+static void test_correction_is_bounded(void **state)
+{
+    static const char *const texts[] = {tiny, large};
+    for (size_t i = 0; i < 2; i++) {
+        for (int64_t batch = 1; batch <= 4096; batch *= 4) {
+            struct physics physics = ask(texts[i], batch, "sgd", batch % 8 ? "fp32" : "amp", NULL);
+            double features[RESIDUAL_FEATURES], factor = residual_factor(&physics);
+            residual_features(&physics, features);
+            for (int k = 0; k < RESIDUAL_FEATURES; k++)
+                assert_true(isfinite(features[k]));
+            assert_true(factor >= 0.5 - 1e-9 && factor <= 2 + 1e-9);
+        }
+    }
+}
+
+static void test_quantiles_are_in_order(void **state)
+{
+    for (int kind = 0; kind < EVIDENCE_KINDS; kind++) {
+        struct estimate e = {.bytes = {3e9, true}, .evidence = (enum evidence)kind};
+        quantiles_set(&e, 5e8);
+        assert_true(e.p50_bytes.valid == e.p99_bytes.valid && e.p90_bytes.valid == e.p99_bytes.valid);
+        assert_true(!e.p50_bytes.valid ||
+                    (e.p50_bytes.value <= e.p90_bytes.value && e.p90_bytes.value <= e.p99_bytes.value));
+        assert_true(!e.p50_bytes.valid || e.p50_bytes.value > 5e8);
+    }
+    struct estimate none = {.evidence = EVIDENCE_SUMMARY};
+    quantiles_set(&none, 5e8);
+    assert_false(none.p99_bytes.valid);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_grows_with_work),
+        cmocka_unit_test(test_faster_hardware_and_formats),
+        cmocka_unit_test(test_correction_is_bounded),
+        cmocka_unit_test(test_quantiles_are_in_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
