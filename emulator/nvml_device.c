@@ -144,9 +144,9 @@ static unsigned cores_of(const struct view *v)
     return (unsigned)v->kind->sm_count * (v->kind->cuda_major == 8 ? 64 : 128);
 }
 
-static unsigned default_mode(const struct view *v)
+static unsigned compute_mode(const struct view *v)
 {
-    return 0;
+    return v->gpu->trouble & TROUBLE_ONE_PROCESS ? 3 : 0;
 }
 
 static unsigned enabled(const struct view *v)
@@ -196,7 +196,7 @@ nvmlReturn_t nvmlDeviceGetNumGpuCores(nvmlDevice_t device, unsigned *cores)
 
 nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, unsigned *mode)
 {
-    return give_fact(device, mode, default_mode);
+    return give_fact(device, mode, compute_mode);
 }
 
 nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, unsigned *mode)

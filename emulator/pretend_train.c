@@ -150,9 +150,27 @@ static struct activity complete_demand(const struct run *run)
     return demand;
 }
 
-/* Context first, as cudaInit does; then its kernels run. Under the lock. 0, -EMFILE (too many processes), -ENOMEM. */
+/* In Exclusive_Process mode a GPU lets in one process, or the clients of one MPS server. */
+static bool is_taken(const struct run *run, const struct seat *seats)
+{
+    for (int i = 0; i < run->world->process_end; i++) {
+        const struct process *p = &run->world->processes[i];
+        bool other = p->present && p->role == ROLE_TRAINING && !(p->mps_server && p->mps_server == run->mps_server);
+        for (int s = 0; other && s < run->options->gpus; s++)
+            if ((run->world->gpus[seats[s].gpu].trouble & TROUBLE_ONE_PROCESS) && process_sits_on(p, seats[s]))
+                return true;
+    }
+    return false;
+}
+
+/*
+ * Context first, as cudaInit does; then its kernels run. Under the lock. 0, -EBUSY (somebody has the GPU to himself),
+ * -EMFILE (too many processes), -ENOMEM.
+ */
 static int begin(struct run *run, const struct seat *seats)
 {
+    if (is_taken(run, seats))
+        return -EBUSY;
     run->self = world_join(run->world, ROLE_TRAINING, seats, run->options->gpus);
     if (!run->self)
         return -EMFILE;
@@ -255,6 +273,8 @@ static const char *cuda_error(int r)
         return "an illegal memory access was encountered";
     case -EAGAIN:
         return "the MPS server is not ready to accept new MPS client requests";
+    case -EBUSY:
+        return "CUDA-capable device(s) is/are busy or unavailable";
     case -EMFILE:
         return "out of resources: too many processes";
     default:

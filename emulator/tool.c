@@ -45,6 +45,7 @@ static const struct trouble_key trouble_keys[] = {
     {"remap-failed", TROUBLE_REMAP_FAILED, true},
     {"remap-pending", TROUBLE_REMAP_PENDING, true},
     {"hang", TROUBLE_HANG, true},
+    {"exclusive-process", TROUBLE_ONE_PROCESS, true},
 };
 
 static int set_trouble(struct gpu *gpu, const struct trouble_key *key, const char *value, struct fault *fault)

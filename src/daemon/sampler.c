@@ -19,6 +19,8 @@ static struct gpu_identity identity_of(const struct gpu_info *gpu)
     snprintf(id.uuid, sizeof id.uuid, "%s", gpu->uuid);
     snprintf(id.label, sizeof id.label, "%.15s", gpu->index);
     snprintf(id.name, sizeof id.name, "%.63s", gpu->name);
+    id.one_process =
+        gpu->compute_mode == GPU_COMPUTE_EXCLUSIVE_PROCESS || gpu->compute_mode == GPU_COMPUTE_EXCLUSIVE_THREAD;
     id.mem_total_bytes = (int64_t)reading_or(gpu->mem_total_bytes, 0);
     return id;
 }

@@ -2,7 +2,8 @@
 
     train.py resnet18|resnet50 --batch N --seconds S      trains on synthetic data for S seconds
     train.py allocate --gib N --seconds S                 takes N GiB in steps of 1 GiB, keeps them for S seconds
-    train.py illegal                                      reads beyond its memory
+    train.py illegal                                      reads beyond its memory: a failed assertion of PyTorch's
+    train.py wild --seconds S                             after S seconds of work writes to an address that is nobody's (needs CuPy)
 """
 import argparse
 import json
@@ -62,6 +63,20 @@ def illegal():
     torch.cuda.synchronize()
 
 
+def wild(seconds):
+    import cupy
+
+    kernel = cupy.RawKernel('extern "C" __global__ void wild(unsigned long long at) { *(volatile int*)at = 1; }', "wild")
+    matrix = torch.randn(2048, 2048, device="cuda")
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        matrix = (matrix @ matrix).tanh()
+        torch.cuda.synchronize()
+    say(event="fault", at=time.time())
+    kernel((1,), (1,), (cupy.uint64(0x7000000000000),))
+    torch.cuda.synchronize()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("what")
@@ -74,6 +89,8 @@ def main():
         allocate(options.gib, options.seconds)
     elif options.what == "illegal":
         illegal()
+    elif options.what == "wild":
+        wild(options.seconds)
     else:
         train(options.what, options.batch, options.seconds)
 

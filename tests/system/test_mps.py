@@ -240,6 +240,31 @@ class Faults(Care):
         self.wait(task, "COMPLETED")
 
 
+class ExclusiveProcess(Care):
+    """A GPU whose compute mode lets one process in."""
+    settings = {"sharing": "streams"}
+
+    def setUp(self):
+        super().setUp()
+        self.emulator("set", "0", "exclusive-process=on")
+        self.restart()
+
+    def test_by_streams_one_after_the_other(self):
+        first, second = self.small(), self.small(50)
+        why = f"its compute mode lets one process in, which is task {first}"
+        until(lambda: why in self.task(second)["reason_text"], why)
+        self.cancel(first)
+        self.wait(second, "COMPLETED")
+
+    def test_by_mps_together(self):
+        tasks = self.running(2, sharing="auto")
+        self.assertIn("only through MPS", self.task(tasks[0])["sharing_text"])
+        outsider = self.small(50, sharing="streams")
+        until(lambda: "lets one process in" in self.task(outsider)["reason_text"])
+        self.cancel(*tasks)
+        self.wait(outsider, "COMPLETED")
+
+
 class Auto(Care):
     gpus = "2xA100-40GB"
     settings = {"sharing": "auto", "policy": "rr"}

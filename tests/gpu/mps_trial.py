@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""What colloc makes of MPS's accidents on a real GPU, with real PyTorch tasks. Prints one JSON object, with what was seen.
+
+    tests/gpu/mps_trial.py PROGRAMS [OUTPUT [PART ...]]
+
+As tests/gpu/trial.py; the fault needs CuPy too. The accidents have control daemons of their own and run at the same time.
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+from trial import TRAIN, House, brief
+
+LIMIT_S = 60
+
+
+def until(condition, what):
+    end = time.monotonic() + LIMIT_S
+    while not (value := condition()):
+        if time.monotonic() > end:
+            raise TimeoutError(what)
+        time.sleep(0.1)
+    return value
+
+
+def told(task):
+    keys = ("requeue_count", "sharing", "sharing_text", "thread_percentage", "mem_limit_mib", "reason_text")
+    return {**brief(task), **{key: task[key] for key in keys}, "story": [(e["event"], e["text"]) for e in task["events"]]}
+
+
+def has_begun(house, task):
+    return any(line["event"] == "first-step" for line in house.lines(task))
+
+
+def trainings(house, count, seconds, *options):
+    tasks = [house.submit(TRAIN, "resnet18", "--batch", "64", "--seconds", str(seconds), options=options)[0] for _ in range(count)]
+    for task in tasks:
+        until(lambda task=task: has_begun(house, task), f"first step of task {task}")
+    return tasks
+
+
+def new_house(programs):
+    return House(programs, sharing="mps", settle="1s", settle_max="2s", smact_max="1", min_free="2GiB", policy="rr")
+
+
+def mps_folder(house):
+    return f"{house.folder}/state/mps/{os.geteuid()}"
+
+
+def server_log(house):
+    with open(mps_folder(house) + "/log/server.log", errors="replace") as file:
+        return [line for line in file.read().splitlines() if "fatal" in line or "torn down" in line or "terminat" in line]
+
+
+def fault(house):
+    """An illegal address among innocents."""
+    innocent = [house.submit(TRAIN, "resnet18", "--batch", "64", "--seconds", "16")[0] for _ in range(2)]
+    guilty, _ = house.submit(TRAIN, "wild", "--seconds", "4")
+    ended = house.wait(guilty, *innocent)
+    return {"guilty": told(ended[0]), "innocent": [told(task) for task in ended[1:]], "server_log": server_log(house)}
+
+
+def server_killed(house):
+    tasks = trainings(house, 4, 12)
+    environment = dict(os.environ, CUDA_MPS_PIPE_DIRECTORY=mps_folder(house) + "/pipe")
+    listed = subprocess.run(["nvidia-cuda-mps-control"], input="get_server_list\n", text=True, env=environment, capture_output=True, timeout=10)
+    os.kill(int(listed.stdout.split()[0]), signal.SIGKILL)
+    return {"tasks": [told(task) for task in house.wait(*tasks)]}
+
+
+def cancelled(house):
+    """A client that is cancelled with work in flight, beside one that goes on."""
+    neighbour, victim = trainings(house, 2, 12)
+    before = time.monotonic()
+    house.colloc("cancel", str(victim))
+    ended, = house.wait(victim)
+    took = time.monotonic() - before
+    rest, = house.wait(neighbour)
+    return {"victim": told(ended), "took_s": took, "stderr": house.colloc("logs", str(victim), "--stderr")[-700:], "neighbour": told(rest),
+            "neighbour_words": house.lines(neighbour), "server_log": server_log(house)}
+
+
+def memory_limit(house):
+    """3 GiB were declared, 8 are taken: with a margin of 2 GiB the task falls at 5, and goes on when the GPU is idle."""
+    neighbour, _ = house.submit(TRAIN, "resnet18", "--batch", "64", "--seconds", "16")
+    wrong, _ = house.submit(TRAIN, "allocate", "--gib", "8", "--seconds", "1", options=("--memory", "3G"))
+    ended = house.wait(wrong, neighbour)
+    return {"wrong": told(ended[0]), "neighbour": told(ended[1]), "neighbour_words": house.lines(neighbour)}
+
+
+def run(name, part, programs, seen):
+    began = time.monotonic()
+    house = new_house(programs)
+    try:
+        seen[name] = part(house)
+    except Exception as error:  # one part that fails must not lose what the others saw
+        seen[name] = {"error": repr(error)}
+    with open(house.log.name) as log:
+        seen[name]["log"] = log.read()[-1500:]
+    house.close()
+    seen[name]["took_s"] = time.monotonic() - began
+    print(name, json.dumps(seen[name])[:600], flush=True)
+
+
+def main():
+    programs, output = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None
+    seen = {}
+    parts = {"fault": fault, "server_killed": server_killed, "cancelled": cancelled, "memory_limit": memory_limit}
+    chosen = sys.argv[3:] or list(parts)
+    threads = [threading.Thread(target=run, args=(name, parts[name], programs, seen)) for name in chosen]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if output:
+        with open(output, "w") as file:
+            json.dump(seen, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()
