@@ -154,10 +154,10 @@ static int run_session(struct session *session)
     if (r == 0 && session->group->sharing == BENCH_MPS && !session->bench->settings->client)
         r = start_mps(session);
     if (r == 0) {
-        looker_ask_energy(&session->looker);
+        looker_ask_all(&session->looker);
         look(session);
         r = work(session);
-        looker_ask_energy(&session->looker);
+        looker_ask_all(&session->looker);
         look(session);
     }
     stop_mps(session);

@@ -67,7 +67,7 @@ static struct reading part_of(struct reading whole, double part)
 
 static void book(struct usage *usage, const struct gpu_state *state, const struct share *share, double energy_part)
 {
-    double span_s = state->meter.span_s;
+    double span_s = state->meter.activity_span_s;
     if (share->smact.valid) {
         usage->smact_s += share->smact.value * span_s;
         usage->span_s += span_s;

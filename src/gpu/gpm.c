@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "gpu/cost.h"
 
 enum unit { PER_CENT, MIB_PER_S };
 
@@ -96,6 +97,21 @@ static void tell_idle(struct gpm *gpm)
         gpm->last[i] = metrics[i].unit == PER_CENT ? reading_of(0) : READING_NONE;
 }
 
+/*
+ * Working it out takes 1.0 to 1.3 ms of processor time on an H200. So that eight GPUs stay below half a per cent of a
+ * core it is done the seldomer the dearer it is. Nothing is lost: a value is the mean since the one before.
+ */
+#define GPM_SHARE 4e-4
+
+static int compute_seldom(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch)
+{
+    int64_t began_us = cost_processor_us();
+    int r = compute(gpm, nvml, scratch);
+
+    gpm->rest_us = (int64_t)((double)(cost_processor_us() - began_us) / GPM_SHARE);
+    return r;
+}
+
 static int advance(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch, bool idle,
                    int64_t now_us)
 {
@@ -111,7 +127,8 @@ static int advance(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_met
     gpm->taken_us = now_us;
     if (was_primed && idle)
         tell_idle(gpm);
-    return was_primed && !idle ? compute(gpm, nvml, scratch) : NVML_OK;
+    gpm->rest_us = 0;
+    return was_primed && !idle ? compute_seldom(gpm, nvml, scratch) : NVML_OK;
 }
 
 int gpm_look(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch, bool idle,
@@ -122,7 +139,8 @@ int gpm_look(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *
 
     if (!gpm->device)
         return NVML_NOT_SUPPORTED;
-    if (!gpm->primed || now_us - gpm->taken_us > gpm->interval_min_us)
+    int64_t interval_us = gpm->rest_us > gpm->interval_min_us ? gpm->rest_us : gpm->interval_min_us;
+    if (!gpm->primed || now_us - gpm->taken_us > interval_us)
         r = advance(gpm, nvml, scratch, idle, now_us);
     for (int i = 0; i < GPM_METRIC_COUNT; i++)
         *(struct reading *)((char *)sample + metrics[i].offset) = gpm->last[i];

@@ -23,6 +23,7 @@ struct gpm {
     bool primed; /* samples[newest] holds counters, taken at taken_us */
     int64_t taken_us;
     int64_t interval_min_us;               /* a look sooner repeats the last */
+    int64_t rest_us;                       /* likewise: working out the last took its time */
     struct reading last[GPM_METRIC_COUNT]; /* of the latest interval that was long enough */
 };
 

@@ -78,8 +78,8 @@ void gpu_set_close(struct gpu_set *set);
 /* Shortens (or lengthens) what GPM means are taken over at least: for emulated GPUs, whose time may be compressed. */
 void gpu_set_gpm_interval(struct gpu_set *set, int64_t interval_min_us);
 
-/* The next look asks every energy counter, even one that is dear and therefore asked seldom: ends of a measurement. */
-void gpu_set_ask_energy(struct gpu_set *set);
+/* The next look asks even what is dear and therefore asked seldom (energy counter, GPM): ends of a measurement. */
+void gpu_set_ask_all(struct gpu_set *set);
 
 /* In a list of indices and UUIDs parted by commas? "" and "all" name every GPU. */
 bool gpu_info_is_listed(const struct gpu_info *info, const char *list);
@@ -136,7 +136,8 @@ struct gpu_sample {
 
     /*
      * From GPM (Hopper and newer): means over the time since the previous look, at least 0.1 s unless
-     * gpu_set_gpm_interval says otherwise (a look sooner repeats the last). Not valid in the first look. For a MIG
+     * gpu_set_gpm_interval says otherwise, and longer where working them out is dear (a look sooner repeats the last:
+     * activity.at_us tells). Not valid in the first look. For a MIG
      * instance: shares of the GPU instance it is in. From DCGM: means over its period; not valid any more when nothing
      * new has come for one and a half periods. Fractions 0..1.
      */

@@ -324,10 +324,12 @@ bool gpu_info_is_listed(const struct gpu_info *info, const char *list)
     return false;
 }
 
-void gpu_set_ask_energy(struct gpu_set *set)
+void gpu_set_ask_all(struct gpu_set *set)
 {
-    for (size_t i = 0; i < set->count; i++)
+    for (size_t i = 0; i < set->count; i++) {
         set->source->device[i].energy.ask_again_us = 0;
+        set->source->device[i].gpm.rest_us = 0;
+    }
 }
 
 void gpu_set_gpm_interval(struct gpu_set *set, int64_t interval_min_us)

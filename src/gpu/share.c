@@ -57,9 +57,23 @@ static struct reading drawn(const struct gpu_meter *meter, const struct gpu_samp
     return READING_NONE;
 }
 
+/* Activity may be measured more seldom than it is looked at; of a time in which it was not known nothing is said. */
+static double activity_span_s(struct gpu_meter *meter, const struct gpu_sample *sample)
+{
+    int64_t at_us = sample->activity.at_us ? sample->activity.at_us : sample->at_us, before_us = meter->activity_at_us;
+
+    if (sample->smact.valid && at_us <= before_us)
+        return 0;
+    meter->activity_at_us = sample->smact.valid ? at_us : sample->at_us;
+    if (!sample->smact.valid)
+        return 0;
+    return before_us ? (double)(at_us - before_us) / (double)SECOND_US : meter->span_s;
+}
+
 void gpu_meter_take(struct gpu_meter *meter, const struct gpu_sample *sample)
 {
     meter->span_s = meter->at_us ? (double)(sample->at_us - meter->at_us) / (double)SECOND_US : 0;
+    meter->activity_span_s = activity_span_s(meter, sample);
     meter->drawn_j = drawn(meter, sample);
     note_idle_power(meter, sample);
     meter->idle_part = 0;

@@ -34,12 +34,14 @@ double share_of_energy(double weight, size_t count, double idle_part);
 /* What a GPU draws from look to look. Start with {0}. */
 struct gpu_meter {
     int64_t at_us; /* of the last look; 0: none yet */
+    int64_t activity_at_us;
     struct reading energy_j;
     struct reading idle_w; /* the least power seen with nobody there; until then the least at all */
     bool was_empty;        /* idle_w is of such a time */
 
     /* Since the look before: */
     double span_s;          /* 0 at the first look */
+    double activity_span_s; /* that the SM activity is a mean of; 0 when it is that of the look before */
     struct reading drawn_j; /* by the energy counter, else by power */
     double idle_part;       /* of drawn_j */
 };

@@ -43,6 +43,7 @@ struct gpu_source {
     struct gpu_device *device; /* beside info */
     struct dcgm *dcgm;         /* NULL: not wanted */
     nvml_event_set events;     /* NULL: the driver has none */
+    int64_t events_taken_us;
     struct process_room room;
     struct process_time_room time_room;
     struct nvml_gpm_metrics gpm_scratch;

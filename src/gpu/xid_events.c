@@ -2,7 +2,10 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "gpu/source.h"
+
+#define ROUND_US (20 * MS_US) /* looks at all GPUs come one after the other: asking once is enough */
 
 static bool tells_xids(const struct gpu_source *source, size_t i)
 {
@@ -47,6 +50,9 @@ void xid_events_take(struct gpu_source *source, int64_t now_us)
     const int most = 64; /* a card that reports without end must not keep the look from ending */
     struct nvml_event event = {0};
 
+    if (now_us - source->events_taken_us < ROUND_US)
+        return;
+    source->events_taken_us = now_us;
     for (int i = 0; source->events && i < most; i++) {
         if (nvml_call(&source->nvml, event_set_wait, source->events, &event, 0) != NVML_OK)
             return;

@@ -140,10 +140,10 @@ void looker_look(struct looker *looker, pid_t root)
     recording->looks++;
 }
 
-void looker_ask_energy(struct looker *looker)
+void looker_ask_all(struct looker *looker)
 {
     if (looker->set)
-        gpu_set_ask_energy(looker->set);
+        gpu_set_ask_all(looker->set);
 }
 
 void looker_close(struct looker *looker)

@@ -21,7 +21,7 @@ int looker_open(struct looker *looker, const struct recorder_settings *settings,
 void looker_look(struct looker *looker, pid_t root);
 
 /* Before the first look and before the last one. */
-void looker_ask_energy(struct looker *looker);
+void looker_ask_all(struct looker *looker);
 
 void looker_close(struct looker *looker);
 

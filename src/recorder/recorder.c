@@ -124,7 +124,7 @@ static void watch(const struct child *child, struct looker *looker, int64_t peri
         for (next_us += period_us; next_us <= now_us; next_us += period_us)
             looker->recording->late_looks++;
     }
-    looker_ask_energy(looker);
+    looker_ask_all(looker);
     looker_look(looker, getpid());
 }
 
@@ -147,7 +147,7 @@ static int record(const struct recorder_settings *settings, struct child *child,
     struct recording *recording = looker->recording;
     int r = watch_signals(child, fault);
 
-    looker_ask_energy(looker);
+    looker_ask_all(looker);
     looker_look(looker, 0);
     double cpu_before_s = own_cpu_s();
     int64_t began_us = clock_monotonic_us();

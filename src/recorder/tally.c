@@ -42,15 +42,14 @@ static void weigh(struct tally *tally, const struct presence *presence)
 static void add_span(struct tally *tally, const struct gpu_sample *sample)
 {
     const struct gpu_meter *meter = &tally->meter;
-    double span_s;
 
     gpu_meter_take(&tally->meter, sample);
-    span_s = meter->span_s;
-    mean_add(&tally->smact, sample->smact, 1, span_s);
-    mean_add(&tally->our_smact, sample->smact, tally->weight, span_s);
-    mean_add(&tally->smocc, sample->smocc, 1, span_s);
-    mean_add(&tally->dram_active, sample->dram_active, 1, span_s);
-    mean_add(&tally->power_w, sample->power_w, 1, span_s);
+    double active_s = meter->activity_span_s;
+    mean_add(&tally->smact, sample->smact, 1, active_s);
+    mean_add(&tally->our_smact, sample->smact, tally->weight, active_s);
+    mean_add(&tally->smocc, sample->smocc, 1, active_s);
+    mean_add(&tally->dram_active, sample->dram_active, 1, active_s);
+    mean_add(&tally->power_w, sample->power_w, 1, meter->span_s);
     if (!meter->drawn_j.valid)
         return;
     tally->energy_j += meter->drawn_j.value;

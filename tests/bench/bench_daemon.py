@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """The real collocd over eight emulated GPUs in a temporary folder, under the load that tests/bench/load.c makes.
 
-usage: bench_daemon.py BUILD_FOLDER [starts|peers|cli|queue|idle ...]
+usage: bench_daemon.py BUILD_FOLDER [starts|peers|cli|queue|idle|monitor ...]
 Prints what tests/bench/bench.h describes. Task-spooler is run beside it where `tsp` is installed.
 """
 
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -37,13 +38,14 @@ def row_of(what, unit, target, values):
 class House:
     """A folder with pretend GPUs, and the daemon there."""
 
-    def __init__(self, build):
+    def __init__(self, build, kind="A100-40GB", settings=()):
+        self.settings = settings
         self.build = os.path.abspath(build)
         self.folder = tempfile.mkdtemp(prefix="colloc-bench-")
         self.env = {**os.environ, "COLLOC_EMULATOR": os.path.join(self.folder, "gpus"),
                     "LD_LIBRARY_PATH": os.path.join(self.build, "emulator"),
                     "COLLOC_SOCKET": os.path.join(self.folder, "socket")}
-        self.run("emulator/colloc-emulator", "create", f"--gpus={GPUS}xA100-40GB", self.env["COLLOC_EMULATOR"])
+        self.run("emulator/colloc-emulator", "create", f"--gpus={GPUS}x{kind}", self.env["COLLOC_EMULATOR"])
         self.stamp = os.path.join(self.build, "tests/bench/stamp")
         self.daemon = None
 
@@ -66,7 +68,7 @@ class House:
         with open(os.path.join(self.folder, "log"), "ab") as log:
             self.daemon = subprocess.Popen(
                 [os.path.join(self.build, "src/daemon/collocd"), f"--socket={self.env['COLLOC_SOCKET']}",
-                 f"--state-dir={self.folder}/state", f"--shim={self.build}/src/exec/colloc-shim"],
+                 f"--state-dir={self.folder}/state", f"--shim={self.build}/src/exec/colloc-shim", *self.settings],
                 env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         while subprocess.run([os.path.join(self.build, "src/cli/colloc"), "info"], env=self.env, check=False,
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
@@ -193,7 +195,73 @@ def measure_idle(build):
         row("the same: goes to sleep", "/s", "", (after[1] - before[1]) / IDLE_S)
 
 
-MEASURES = {"starts": measure_starts, "peers": measure_peers, "cli": measure_cli, "queue": measure_queue, "idle": measure_idle}
+def train(house, gpu):
+    """Somebody at work, so that there is activity to be worked out."""
+    return subprocess.Popen([os.path.join(house.build, "emulator/colloc-pretend-train"), "--memory-mib=4000",
+                             "--seconds=100000", "--smact=0.6"], env={**house.env, "CUDA_VISIBLE_DEVICES": str(gpu)},
+                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+
+def children_cpu_s():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def spawn_each_second(house, program, *arguments):
+    """Seconds on a core that looks by programs of their own cost, one a second."""
+    before, end = children_cpu_s(), time.monotonic() + IDLE_S
+    while time.monotonic() < end:
+        next_look = time.monotonic() + 1
+        house.run(program, *arguments)
+        time.sleep(max(0, next_look - time.monotonic()))
+    return children_cpu_s() - before
+
+
+def measure_recorder(house):
+    """The monitor alone: `colloc record` of a command that does nothing."""
+    path = os.path.join(house.folder, "summary")
+    command = [os.path.join(house.build, "src/cli/colloc"), "record", "--interval=100ms", "--json", f"--summary={path}",
+               "--", "sleep", str(IDLE_S)]
+    with subprocess.Popen(command, env=house.env, stdin=subprocess.DEVNULL) as recorder:
+        time.sleep(IDLE_S - 2)
+        own_kib = private_kib(recorder.pid)
+    with open(path, encoding="utf-8") as file:
+        summary = json.load(file)
+    row(f"the monitor alone (colloc record), {GPUS} GPUs, 10 looks a second: of one core", "%", "median < 0.5",
+        summary["monitor_cpu_s"] / summary["elapsed_s"] * 100)
+    row("the same: memory of its own (private pages)", "MiB", "median < 4", own_kib / 1024)
+
+
+def private_kib(pid):
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+        return sum(int(line.split()[1]) for line in file if line.startswith("Private_"))
+
+
+def measure_monitor(build):
+    """Looking at busy GPUs ten times a second, and the reference's way beside it: a program started each second."""
+    with House(build, kind="H200", settings=["--sample-period=100ms"]) as house:
+        tasks = [train(house, gpu) for gpu in range(GPUS)]
+        try:
+            before = house.activity()
+            time.sleep(IDLE_S)
+            row(f"collocd, {GPUS} busy GPUs, 10 looks a second: of one core", "%", "",
+                (house.activity()[0] - before[0]) / IDLE_S * 100)
+            house.stop()
+            measure_recorder(house)
+            for what, program, *arguments in (
+                    ("an NVML program (gpu-probe, as nvidia-smi)", "tests/system/gpu-probe"),
+                    ("dcgmi dmon -c 1 (emulated)", "emulator/dcgmi", "dmon", "-e", "203,1001,1002,1003,155", "-c", "1")):
+                row(f"instead: {what} started once a second: of one core", "%", "",
+                    spawn_each_second(house, program, *arguments) / IDLE_S * 100)
+            house.start()
+        finally:
+            for task in tasks:
+                task.kill()
+                task.wait()
+
+
+MEASURES = {"starts": measure_starts, "peers": measure_peers, "cli": measure_cli, "queue": measure_queue, "idle": measure_idle,
+            "monitor": measure_monitor}
 
 
 def main():

@@ -321,6 +321,7 @@ int nvmlGpmMetricsGet(struct nvml_gpm_metrics *metrics)
     double time = metrics->after->time_us - metrics->before->time_us;
 
     fake_nvml.gpm_computed++;
+    burn(fake_nvml.gpm_cost_us);
     if (metrics->version != 1 || metrics->before->gpu != metrics->after->gpu)
         return NVML_INVALID_ARGUMENT;
     for (unsigned i = 0; i < metrics->count; i++) {

@@ -52,6 +52,7 @@ struct fake_nvml {
     unsigned grow_between; /* processes that appear between two calls for a list, up to FAKE_PROCESSES_MAX */
     unsigned gpm_samples_alive;
     unsigned gpm_computed;
+    unsigned gpm_cost_us; /* processor time that working out takes */
     int inits;
 };
 

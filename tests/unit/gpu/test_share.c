@@ -115,6 +115,22 @@ static void test_a_meter(void **state)
     assert_near(meter.idle_part, 1);
 }
 
+static void test_activity_may_be_older_than_the_look(void **state)
+{
+    struct gpu_meter meter = {0};
+    static const struct {
+        double look_s, measured_s, expected_s;
+    } steps[] = {{1, 1, 0}, {2, 2, 1}, {3, 2, 0}, {4, 2, 0}, {5, 5, 3}};
+
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        struct gpu_sample look = drawing(steps[i].look_s, 100, 0, 1);
+        look.smact = reading_of(0.5);
+        look.activity.at_us = (int64_t)(steps[i].measured_s * SECOND_US);
+        gpu_meter_take(&meter, &look);
+        assert_near(meter.activity_span_s, steps[i].expected_s);
+    }
+}
+
 static void test_a_meter_without_a_counter(void **state)
 {
     struct gpu_meter meter = {0};
@@ -137,6 +153,7 @@ int main(void)
         cmocka_unit_test(test_evenly_under_mps),
         cmocka_unit_test(test_energy_adds_up),
         cmocka_unit_test(test_a_meter),
+        cmocka_unit_test(test_activity_may_be_older_than_the_look),
         cmocka_unit_test(test_a_meter_without_a_counter),
     };
 
