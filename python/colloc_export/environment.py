@@ -1,0 +1,82 @@
+"""Where a run takes place: among fake tensors, which have shapes and no data, or on the CPU."""
+import contextlib
+
+import torch
+from torch._subclasses import FakeTensor, FakeTensorMode
+from torch.utils._pytree import tree_map
+
+
+class Cpu:
+    method = "cpu"
+
+    @contextlib.contextmanager
+    def active(self):
+        yield
+
+    def model(self, make_model):
+        return make_model()
+
+    def batch(self, make_batch, size):
+        """A copy, as a transfer to the GPU makes one."""
+        return tree_map(lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf, make_batch(size))
+
+
+class Fake:
+    method = "fake"
+
+    def __init__(self):
+        try:
+            self._mode = FakeTensorMode(allow_non_fake_inputs=True)
+        except TypeError:
+            self._mode = FakeTensorMode()
+
+    def active(self):
+        return self._mode
+
+    @contextlib.contextmanager
+    def _real(self):
+        """Leaves the mode for a while."""
+        self._mode.__exit__(None, None, None)
+        try:
+            yield
+        finally:
+            self._mode.__enter__()
+
+    @staticmethod
+    def _is_fake(tensor):
+        return isinstance(tensor, FakeTensor) and tensor.device.type != "meta"
+
+    def _fake(self, tensor):
+        if self._is_fake(tensor):
+            return tensor
+        if tensor.device.type == "meta":  # what deepcopy leaves of a fake tensor in early versions
+            return torch.empty_like(tensor, device="cpu")
+        return self._mode.from_tensor(tensor)
+
+    def model(self, make_model):
+        """Made of fake tensors, or, where its constructor reads values, made really and then stripped of its data."""
+        try:
+            model = make_model()
+        except Exception:
+            with self._real():
+                model = make_model()
+        return self._strip(model)
+
+    def _strip(self, model):
+        fakes = {}
+        for module in model.modules():
+            for name, parameter in module._parameters.items():
+                if parameter is None or self._is_fake(parameter):
+                    continue
+                if id(parameter) not in fakes:
+                    fakes[id(parameter)] = torch.nn.Parameter(self._fake(parameter.data), parameter.requires_grad)
+                module._parameters[name] = fakes[id(parameter)]
+            for name, buffer in module._buffers.items():
+                module._buffers[name] = None if buffer is None else self._fake(buffer)
+        return model
+
+    def batch(self, make_batch, size):
+        """Clones: the mode remembers what it converted, and a batch has to go when the next one comes."""
+        with self._real():
+            batch = make_batch(size)
+        return tree_map(lambda leaf: self._fake(leaf).clone() if isinstance(leaf, torch.Tensor) else leaf, batch)

@@ -1,0 +1,117 @@
+"""From two runs at two batch sizes to one description that serves every batch size. The format is docs/export.md."""
+import torch
+
+from .environment import Cpu, Fake
+from .run import ITERATIONS, Run
+
+VERSION = 1
+CLASSES = ["param", "buffer", "input", "output", "saved", "temp", "grad", "state"]
+CPU_BATCHES = (2, 4)
+
+
+class NotLinear(Exception):
+    """The runs at two batch sizes differ in more than sizes."""
+
+
+class Pairs:
+    """Sizes at two batch sizes as [fixed, per sample]."""
+
+    def __init__(self, low, high):
+        self.low, self.high = low, high
+
+    def __call__(self, low, high):
+        slope, rest = divmod(high - low, self.high - self.low)
+        fixed = low - slope * self.low
+        if rest or slope < 0 or fixed < 0:
+            raise NotLinear(f"a size goes from {low} to {high} as the batch goes from {self.low} to {self.high}")
+        return [fixed, slope]
+
+
+class AtOneBatch:
+    """Every size is fixed."""
+
+    def __call__(self, low, high):
+        return [low, 0]
+
+
+def _shape_without_batch(low, high):
+    if low is None or high is None or len(low) != len(high):
+        return low and low[1:]
+    varying = [i for i, (a, b) in enumerate(zip(low, high)) if a != b]
+    return [size for i, size in enumerate(low) if i not in varying[:1]] if varying else low[1:]
+
+
+def _layer(pairs, low, high):
+    row = dict(low)
+    row["shape"] = _shape_without_batch(low["shape"], high["shape"])
+    for key in ("activations", "multiply_adds"):
+        row[key] = pairs(low[key], high[key])
+    return row
+
+
+def _sum_of(rows, key):
+    return [sum(row[key][i] for row in rows) for i in (0, 1)]
+
+
+def _operation(pairs, low, high, keys):
+    return {**low, **{key: pairs(low[key], high[key]) for key in keys}}
+
+
+def _inputs(inputs):
+    return [{"name": name, "shape": shape[1:], "dtype": dtype} for name, (shape, dtype) in inputs.items()]
+
+
+def _flags(run):
+    return {
+        "frozen": run.parameters - run.trainable, "attention": run.attention, "checkpointing": False, "compiled": False,
+        "channels_last": run.channels_last, "recurrent": run.recurrent, "emulated_autocast": run.task.precision == "amp",
+    }
+
+
+def _describe(task, batch, low, high, pairs, method, warnings):
+    layers = [_layer(pairs, a, b) for a, b in zip(low.layers.rows, high.layers.rows)]
+    linear = isinstance(pairs, Pairs)
+    optimizer = task.optimizer if isinstance(task.optimizer, str) else "other"
+    return {
+        "colloc_export": VERSION, "model": task.name, "framework": {"name": "pytorch", "version": torch.__version__},
+        "method": method, "batch": batch, "batches": [low.batch, high.batch] if linear else [low.batch], "every_batch": linear,
+        "sequence_length": task.sequence_length, "optimizer": {"name": optimizer, **low.optimizer}, "precision": task.precision,
+        "loss": low.loss_kind, "inputs": _inputs(low.inputs), "layers": layers, "parameters": low.parameters,
+        "trainable": low.trainable, "parameter_bytes": low.parameter_bytes, "buffer_bytes": low.buffer_bytes,
+        "multiply_adds": _sum_of(layers, "multiply_adds"),
+        "activations": _sum_of([row for row in layers if row["leaf"]], "activations"),
+        "iterations": ITERATIONS, "ticks": low.storages.clock, "phases": low.phases, "classes": CLASSES,
+        "tensors": [[*pairs(a.bytes, b.bytes), a.first, a.last, CLASSES.index(a.kind)] for a, b in zip(low.tensors, high.tensors)],
+        "convs": [_operation(pairs, a, b, ["batch"]) for a, b in zip(low.operations.convs, high.operations.convs)],
+        "matmuls": [_operation(pairs, a, b, ["m", "n", "k", "count"])
+                    for a, b in zip(low.operations.matmuls, high.operations.matmuls)],
+        "flags": _flags(low), "warnings": warnings,
+    }
+
+
+def _runs(task, environment, low, high):
+    with environment.active():
+        return Run(task, low, environment), Run(task, high, environment)
+
+
+def _run_somewhere(task, batch, warnings):
+    low = max(batch, 2)
+    try:
+        return "fake", *_runs(task, Fake(), low, 2 * low)
+    except Exception as error:
+        reason = str(error).strip().split("\n")[0][:200]
+        warnings.append(f"does not run on fake tensors ({type(error).__name__}: {reason}); ran on the CPU at batch 2 and 4 instead")
+    return "cpu", *_runs(task, Cpu(), *CPU_BATCHES)
+
+
+def export(task, batch):
+    """What the task allocates, as a dict ready for json.dump."""
+    warnings = []
+    method, low, high = _run_somewhere(task, batch, warnings)
+    try:
+        if low.outline() != high.outline():
+            raise NotLinear(f"the runs at batch {low.batch} and {high.batch} do not allocate in the same order")
+        return _describe(task, batch, low, high, Pairs(low.batch, high.batch), method, warnings)
+    except NotLinear as reason:
+        warnings.append(f"valid for batch {low.batch} only: {reason}")
+        return _describe(task, low.batch, low, low, AtOneBatch(), method, warnings)

@@ -1,0 +1,76 @@
+"""What single operations cost: multiply-adds, and the sizes that decide a library's workspace."""
+import math
+
+import torch
+
+PRODUCTS = {"mm": (0, 1), "addmm": (1, 2), "bmm": (0, 1), "baddbmm": (1, 2)}
+
+
+def _name(function):
+    return getattr(function, "_schema", None) and function._schema.name.split("::")[-1]
+
+
+def _dtype(tensor):
+    return str(tensor.dtype).replace("torch.", "")
+
+
+def _product(left, right):
+    *count, m, k = left.shape
+    return {"m": m, "n": right.shape[-1], "k": k, "count": math.prod(count), "dtype": _dtype(left)}
+
+
+def _conv(input, weight, output, stride, padding, dilation, transposed, groups):
+    return {
+        "batch": input.shape[0], "input": list(input.shape[1:]), "weight": list(weight.shape), "output": list(output[1:]),
+        "stride": list(stride), "padding": list(padding), "dilation": list(dilation), "groups": groups,
+        "transposed": bool(transposed), "dtype": _dtype(input),
+    }
+
+
+def _is_batched(input, weight):
+    return input.dim() == weight.dim()
+
+
+class Operations:
+    """Collects convolutions and matrix products with the tick at which they start."""
+
+    def __init__(self):
+        self.convs, self.matmuls = [], []
+        self.phase = None
+        self.attention = False
+        self.on_multiply_adds = lambda count: None
+
+    def clear(self):
+        self.convs, self.matmuls = [], []
+
+    def _note_conv(self, tick, conv):
+        self.convs.append({"tick": tick, "phase": self.phase, **conv})
+        outputs = conv["input"] if conv["transposed"] else conv["output"]
+        return conv["batch"] * math.prod(conv["weight"]) * math.prod(outputs[1:])
+
+    def _note_product(self, tick, product):
+        self.matmuls.append({"tick": tick, "phase": self.phase, **product})
+        return product["m"] * product["n"] * product["k"] * product["count"]
+
+    def __call__(self, function, args, results, tick):
+        name = _name(function)
+        count = 0
+        if name == "convolution" and _is_batched(args[0], args[1]):
+            input, weight, _, stride, padding, dilation, transposed, _, groups = args[:9]
+            count = self._note_conv(tick, _conv(input, weight, results.shape, stride, padding, dilation, transposed, groups))
+        elif name == "convolution_backward" and _is_batched(args[1], args[2]):
+            output, input, weight, _, stride, padding, dilation, transposed, _, groups = args[:10]
+            count = self._note_conv(tick, _conv(input, weight, output.shape, stride, padding, dilation, transposed, groups))
+        elif name in PRODUCTS:
+            left, right = (args[i] for i in PRODUCTS[name])
+            count = self._note_product(tick, _product(left, right))
+        elif name and "scaled_dot_product" in name and "backward" not in name:
+            self.attention = True
+            query, key = args[0], args[1]
+            count = 2 * query.numel() * key.shape[-2]
+        if count:
+            self.on_multiply_adds(count)
+
+
+def convs_use_channels_last(tensor):
+    return tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last) and not tensor.is_contiguous()

@@ -1,0 +1,165 @@
+"""Runs a task for a few iterations at one batch size and writes down what it allocates. Needs no GPU."""
+import contextlib
+import gc
+
+import torch
+
+from .cuda_rules import cuda_rules
+from .layers import Layers
+from .operations import Operations, convs_use_channels_last
+from .task import call, default_loss
+from .tracker import Storages, Tracker, tensors_in
+
+ITERATIONS = 2
+
+
+class _Quiet:
+    """Stands in for the profiler's record_function, whose operators early fake tensors do not know."""
+
+    def __init__(self, *_):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def _no_profiling():
+    original = torch.autograd.profiler.record_function
+    torch.autograd.profiler.record_function = _Quiet
+    try:
+        yield
+    finally:
+        torch.autograd.profiler.record_function = original
+
+
+@contextlib.contextmanager
+def _no_collection():
+    """Cycles end between phases and never within, so that two runs end the same tensors at the same ticks."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+@contextlib.contextmanager
+def _numbers_of_the_optimizer():
+    """Optimizers read their step count, which a fake tensor does not hold."""
+    original = torch.Tensor.item
+    torch.Tensor.item = lambda tensor: 1.0 if tensor.numel() == 1 else original(tensor)
+    try:
+        yield
+    finally:
+        torch.Tensor.item = original
+
+
+def _autocast(precision):
+    return torch.autocast("cpu", dtype=torch.bfloat16) if precision == "amp" else contextlib.nullcontext()
+
+
+def _named(inputs):
+    pairs = inputs.items() if isinstance(inputs, dict) else ((f"input{i}", value) for i, value in enumerate(inputs))
+    return [(name, value) for name, value in pairs if isinstance(value, torch.Tensor)]
+
+
+def _tensors_of_output(output):
+    return tensors_in(dict(output) if hasattr(output, "keys") else output)
+
+
+class Run:
+    """One run at one batch size; afterwards its attributes hold what was seen."""
+
+    def __init__(self, task, batch, environment):
+        self.task, self.batch, self.environment = task, batch, environment
+        self.storages, self.operations = Storages(), Operations()
+        self.phases = []
+        self.loss_kind = None
+        with cuda_rules(), _no_profiling(), _no_collection():
+            self._run()
+
+    def _phase(self, name):
+        gc.collect()
+        self.operations.phase = name
+        self.phases[-1][name] = self.storages.bound()
+
+    def _register_model(self, model):
+        for module in model.modules():
+            self._register(module.parameters(recurse=False), "param")
+            self._register(module.buffers(recurse=False), "buffer")
+
+    def _register(self, tensors, kind):
+        for tensor in tensors:
+            self.storages.add(tensor, kind)
+
+    def _mark(self, tensors, kind):
+        for tensor in tensors:
+            self.storages.mark(tensor, kind)
+
+    def _run(self):
+        model = self.environment.model(self.task.make_model).train()
+        optimizer = self.task.make_optimizer(model)
+        group = optimizer.param_groups[0]
+        self.optimizer = {"foreach": bool(group.get("foreach")), "fused": bool(group.get("fused"))}
+        self._register_model(model)
+        self.layers = Layers(model)
+        self.operations.on_multiply_adds = self.layers.multiply_adds
+        inputs = target = output = loss = None
+        for iteration in range(ITERATIONS):
+            self.phases.append({})
+            self.operations.clear()
+            self._phase("input")
+            inputs, target = self.environment.batch(self.task.make_batch, self.batch)
+            self._register(tensors_in((inputs, target)), "input")
+            with Tracker(self.storages, self.operations):
+                output, loss = self._iterate(model, optimizer, inputs, target, iteration)
+        self.inputs = {name: (list(tensor.shape), str(tensor.dtype)[6:]) for name, tensor in _named(inputs)}
+        self.phases[-1]["end"] = self.storages.bound()
+        self.storages.close()
+        self._describe(model)
+
+    def _iterate(self, model, optimizer, inputs, target, iteration):
+        self._phase("forward")
+        with self.layers if iteration == 0 else contextlib.nullcontext(), _autocast(self.task.precision):
+            output = call(model, inputs)
+            self._phase("loss")
+            loss, self.loss_kind = (self.task.loss or default_loss)(output, target)
+        self._phase("backward")
+        for interval in self.storages.living():
+            if interval.kind == "temp" and interval.first >= self.phases[-1]["forward"]:
+                interval.kind = "saved"
+        self._mark(_tensors_of_output(output) + [loss], "output")
+        loss.backward()
+        self._phase("optimizer")
+        self._mark([p.grad for p in model.parameters() if p.grad is not None], "grad")
+        with _numbers_of_the_optimizer():
+            optimizer.step()
+        for state in tensors_in([list(state.values()) for state in optimizer.state.values()]):
+            self.storages.mark(state, "state" if state.dim() or self.optimizer["fused"] else "host")
+        self._phase("zero_grad")
+        optimizer.zero_grad(set_to_none=True)
+        return output, loss
+
+    def _describe(self, model):
+        parameters = list(model.parameters())
+        self.parameters = sum(p.numel() for p in parameters)
+        self.trainable = sum(p.numel() for p in parameters if p.requires_grad)
+        self.parameter_bytes = sum(p.numel() * p.element_size() for p in parameters)
+        self.buffer_bytes = sum(b.numel() * b.element_size() for b in model.buffers())
+        self.channels_last = any(convs_use_channels_last(p) for p in parameters)
+        self.recurrent = any(isinstance(m, torch.nn.RNNBase) for m in model.modules())
+        self.attention = "sdpa" if self.operations.attention else "none"
+
+    @property
+    def tensors(self):
+        """Those of the device: step counts stay with the host."""
+        return [interval for interval in self.storages.intervals if interval.kind != "host"]
+
+    def outline(self):
+        """What has to agree between two batch sizes."""
+        return [(i.first, i.last, i.kind) for i in self.tensors], [row["name"] for row in self.layers.rows]

@@ -1,0 +1,134 @@
+"""Follows every storage a run makes, from the tick it is made to the tick it is released."""
+import weakref
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten
+
+NEVER = -1
+
+
+def storage_of(tensor):
+    """The storage under a tensor and its views; PyTorch before 2.0 has another name for it."""
+    return tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
+
+
+def tensors_in(value):
+    return [leaf for leaf in tree_flatten(value)[0] if isinstance(leaf, torch.Tensor)]
+
+
+class Interval:
+    """One storage: its bytes, and its life on the clock."""
+
+    __slots__ = ("bytes", "first", "last", "kind")
+
+    def __init__(self, size, first, kind):
+        self.bytes, self.first, self.last, self.kind = size, first, NEVER, kind
+
+
+class Storages:
+    """Who is alive. Since PyTorch 2.1 a storage tells of its end; before, all have to be asked after every operation."""
+
+    def __init__(self):
+        self.clock = 0
+        self.intervals = []
+        self._bounds = set()
+        self._alive = {}
+        self._told = self._storages_are_kept()
+
+    @staticmethod
+    def _storages_are_kept():
+        tensor = torch.empty(1)
+        return hasattr(tensor, "untyped_storage") and tensor.untyped_storage() is tensor.untyped_storage()
+
+    def _end(self, key, interval):
+        if self._alive.get(key, (None,))[0] is interval:
+            del self._alive[key]
+            interval.last = self.clock
+            self.clock += 1
+
+    def _watch(self, storage, key, interval):
+        if self._told:
+            return weakref.ref(storage, lambda _: self._end(key, interval))
+        return storage._weak_ref()
+
+    def collect(self):
+        """Notes the ends that nobody told of."""
+        if self._told:
+            return
+        gone = [(key, entry[0]) for key, entry in self._alive.items() if torch.UntypedStorage._expired(entry[1])]
+        for key, interval in gone:
+            torch.UntypedStorage._free_weak_ref(self._alive[key][1])
+            self._end(key, interval)
+
+    def add(self, tensor, kind):
+        """Notes the tensor's storage if it is new."""
+        storage = storage_of(tensor)
+        key, size = storage._cdata, storage.nbytes()
+        if size == 0 or key in self._alive:
+            return
+        interval = Interval(size, self.clock, kind)
+        self.clock += 1
+        self.intervals.append(interval)
+        self._alive[key] = (interval, self._watch(storage, key, interval))
+
+    def mark(self, tensor, kind):
+        """Says what an already known storage is."""
+        entry = self._alive.get(storage_of(tensor)._cdata)
+        if entry:
+            entry[0].kind = kind
+
+    def living(self):
+        return [entry[0] for entry in self._alive.values()]
+
+    def bound(self):
+        """A phase ends here. Returns the clock."""
+        self.collect()
+        self._bounds.add(self.clock)
+        return self.clock
+
+    def _order_ends(self):
+        """Ends with no beginning between them come in no certain order (autocast empties a hash table): oldest first."""
+        ended = sorted((i for i in self.intervals if i.last != NEVER), key=lambda i: i.last)
+        while ended:
+            start = ended[0].last
+            size = next((n for n in range(1, len(ended)) if ended[n].last != start + n or start + n in self._bounds), len(ended))
+            run, ended = ended[:size], ended[size:]
+            for tick, interval in enumerate(sorted(run, key=lambda i: i.first), run[0].last):
+                interval.last = tick
+
+    def peak_bytes(self):
+        """The most that lived at once."""
+        changes = [(i.first, i.bytes) for i in self.intervals] + [(i.last, -i.bytes) for i in self.intervals if i.last != NEVER]
+        total = peak = 0
+        for _, change in sorted(changes):
+            total += change
+            peak = max(peak, total)
+        return peak
+
+    def close(self):
+        """No end after this one counts."""
+        self._order_ends()
+        for _, watch in self._alive.values():
+            if not self._told:
+                torch.UntypedStorage._free_weak_ref(watch)
+        self._alive = {}
+
+
+class Tracker(TorchDispatchMode):
+    """Sees each operation of forward and backward; `on_operation(name, arguments, results, tick)` hears of it."""
+
+    def __init__(self, storages, on_operation):
+        super().__init__()
+        self.storages = storages
+        self.on_operation = on_operation
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.storages.collect()
+        tick = self.storages.clock
+        results = function(*args, **(kwargs or {}))
+        self.storages.collect()
+        for tensor in tensors_in(results):
+            self.storages.add(tensor, "temp")
+        self.on_operation(function, args, results, tick)
+        return results

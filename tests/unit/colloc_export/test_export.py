@@ -1,0 +1,234 @@
+"""The exporter: what its file says of small networks that one can count by hand, and that colloc reads it."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PYTHON_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "python")
+sys.path.insert(0, PYTHON_FOLDER)
+
+try:
+    import torch
+    from torch import nn
+except ImportError:
+    print("skipped: no PyTorch for this Python")
+    sys.exit(77)
+
+from colloc_export import Task, export  # noqa: E402
+from colloc_export.summary import text_of  # noqa: E402
+from colloc_export.tracker import Storages  # noqa: E402
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
+
+
+def mlp_batch(n):
+    return (torch.randn(n, 64),), torch.randint(0, 10, (n,))
+
+
+class Net(nn.Module):
+    """A shared in-place layer, a residual sum, dropout, a parameter that no layer's forward uses."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm, self.relu = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(inplace=True)
+        self.mix, self.drop, self.head = nn.Conv2d(8, 8, 1, bias=False), nn.Dropout(0.5), nn.Linear(8, 5)
+
+    def forward(self, x):
+        x = self.relu(self.norm(self.conv(x)))
+        x = self.relu(x + self.mix(x))
+        return self.head(self.drop(x).mean((2, 3)))
+
+
+def net_batch(n):
+    return (torch.randn(n, 3, 16, 16),), torch.randint(0, 5, (n,))
+
+
+class Reader(nn.Module):
+    """Looks at values, which a fake tensor does not have."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(64, 10)
+
+    def forward(self, x):
+        return self.layer(x) * (2.0 if len(torch.nonzero(x[:1, :1] > 1e9)) else 1.0)
+
+
+def of_class(description, name, iteration=None):
+    index = description["classes"].index(name)
+    begin = 0 if iteration is None else description["phases"][iteration]["input"]
+    end = description["ticks"] if iteration is None or iteration + 1 == description["iterations"] else description["phases"][iteration + 1]["input"]
+    return [t for t in description["tensors"] if t[4] == index and begin <= t[2] < end]
+
+
+def total(tensors, batch):
+    return sum(fixed + per_sample * batch for fixed, per_sample, *_ in tensors)
+
+
+class Tensors(unittest.TestCase):
+    def test_parameters_states_and_gradients_by_hand(self):
+        parameters = 64 * 128 + 128 + 128 * 10 + 10
+        states = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2}
+        for optimizer, copies in states.items():
+            with self.subTest(optimizer=optimizer):
+                got = export(Task(mlp, mlp_batch, optimizer=optimizer), 8)
+                self.assertEqual((got["parameters"], got["trainable"], got["parameter_bytes"]), (parameters, parameters, 4 * parameters))
+                self.assertEqual(total(of_class(got, "param"), 0), 4 * parameters)
+                self.assertEqual(total(of_class(got, "grad", 1), 0), 4 * parameters)
+                self.assertEqual(total(of_class(got, "state"), 0), 4 * parameters * copies)
+                self.assertEqual(got["multiply_adds"], [0, 64 * 128 + 128 * 10])
+
+    def test_what_an_mlp_keeps_for_backward(self):
+        got = export(Task(mlp, mlp_batch, optimizer="sgd"), 8)
+        # The activation's result and the log-softmax; the weight of the loss is a scalar.
+        self.assertEqual([t[1] for t in of_class(got, "saved", 1) if t[1]], [4 * 128, 4 * 10])
+        self.assertEqual([t[1] for t in of_class(got, "input", 1)], [4 * 64, 8])
+
+    def test_lives_end_as_in_a_training_loop(self):
+        got = export(Task(mlp, mlp_batch, optimizer="adam"), 8)
+        second = got["phases"][1]
+        self.assertTrue(all(t[3] == -1 for name in ("param", "state") for t in of_class(got, name)))
+        self.assertTrue(all(second["zero_grad"] <= t[3] for t in of_class(got, "grad", 1)))
+        self.assertTrue(all(second["input"] > t[2] and t[3] >= second["input"] - 1 for t in of_class(got, "input", 0)))
+        ticks = [tick for t in got["tensors"] for tick in t[2:4] if tick >= 0]
+        self.assertEqual(len(ticks), len(set(ticks)))
+        self.assertLess(max(ticks), got["ticks"])
+
+    def test_one_file_serves_every_batch(self):
+        for precision in ("fp32", "amp"):
+            low, high = (export(Task(Net, net_batch, precision=precision), n) for n in (4, 48))
+            self.assertTrue(low["every_batch"] and high["every_batch"], low["warnings"] + high["warnings"])
+            self.assertEqual(low["tensors"], high["tensors"])
+            self.assertEqual((low["layers"], low["convs"]), (high["layers"], high["convs"]))
+
+    def test_cuda_keeps_a_byte_per_element_for_dropout(self):
+        got = export(Task(Net, net_batch, optimizer="sgd"), 8)
+        self.assertEqual([t[1] for t in of_class(got, "saved", 1)].count(8 * 16 * 16), 1)
+
+    def test_autocast_halves_what_convolutions_keep_and_norms_do_not(self):
+        got = export(Task(Net, net_batch, optimizer="sgd", precision="amp"), 8)
+        self.assertEqual({conv["dtype"] for conv in got["convs"]}, {"bfloat16"})
+        self.assertTrue(got["flags"]["emulated_autocast"])
+        layer = nn.Sequential(nn.Linear(64, 64), nn.LayerNorm(64), nn.Linear(64, 10))
+        kept = of_class(export(Task(lambda: layer, mlp_batch, optimizer="sgd", precision="amp"), 8), "saved", 1)
+        self.assertIn(4 * 64, [t[1] for t in kept])  # the norm's input in fp32
+
+    def test_frozen_parameters_have_neither_gradient_nor_state(self):
+        def half_frozen():
+            model = mlp()
+            model[0].requires_grad_(False)
+            return model
+
+        got = export(Task(half_frozen, mlp_batch), 8)
+        self.assertEqual(got["flags"]["frozen"], 64 * 128 + 128)
+        self.assertEqual(total(of_class(got, "state"), 0), 2 * 4 * (128 * 10 + 10))
+
+    def test_falls_back_to_the_processor_and_says_so(self):
+        got = export(Task(Reader, mlp_batch), 32)
+        self.assertEqual((got["method"], got["batches"], got["every_batch"]), ("cpu", [2, 4], True))
+        self.assertIn("does not run on fake tensors", got["warnings"][0])
+
+    def test_a_run_that_depends_on_the_batch_is_not_stretched(self):
+        class Loop(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(64, 10)
+
+            def forward(self, x):
+                return torch.stack([self.layer(row) for row in x])
+
+        got = export(Task(Loop, mlp_batch), 8)
+        self.assertFalse(got["every_batch"])
+        self.assertEqual((got["batch"], got["batches"]), (8, [8]))
+        self.assertIn("valid for batch 8 only", got["warnings"][0])
+
+    def test_ordinary_operators_are_back_afterwards(self):
+        export(Task(Net, net_batch), 4)
+        self.assertNotIn("Native", type(nn.Dropout()(torch.ones(3, requires_grad=True)).grad_fn).__name__)
+
+
+class Layers(unittest.TestCase):
+    def test_rows_in_the_order_of_execution(self):
+        rows = export(Task(Net, net_batch), 4)["layers"]
+        self.assertEqual([row["name"] for row in rows], ["", "conv", "norm", "relu", "mix", "relu", "drop", "head"])
+        self.assertEqual([row["shared"] for row in rows], [False, False, False, False, False, True, False, False])
+        self.assertEqual([row["in_place"] for row in rows][3], True)
+        self.assertEqual(rows[1]["shape"], [8, 16, 16])
+        self.assertEqual(rows[1]["multiply_adds"], [0, 8 * 3 * 9 * 16 * 16])
+        self.assertEqual(sum(row["parameters"] for row in rows), sum(p.numel() for p in Net().parameters()))
+
+
+class Clock(unittest.TestCase):
+    def test_ends_at_the_same_moment_stand_in_the_order_of_their_beginnings(self):
+        storages = Storages()
+        tensors = [torch.empty(n) for n in (3, 2, 1)]
+        for tensor in tensors:
+            storages.add(tensor, "temp")
+        while tensors:
+            tensors.pop()
+            tensor = None
+        storages.collect()
+        storages.close()
+        self.assertEqual([(i.first, i.last) for i in storages.intervals], [(0, 3), (1, 4), (2, 5)])
+        self.assertEqual(storages.peak_bytes(), 24)
+
+
+class Commands(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="colloc-export-")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        with open(os.path.join(self.folder, "mine.py"), "w", encoding="utf-8") as file:
+            file.write("from torch import nn\n\ndef make():\n    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(),"
+                       " nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5))\n")
+
+    def run_it(self, *arguments, code=0):
+        done = subprocess.run([sys.executable, "-m", "colloc_export", *arguments], cwd=self.folder, capture_output=True, text=True,
+                              env={**os.environ, "PYTHONPATH": PYTHON_FOLDER}, timeout=100, check=False)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stdout if code == 0 else done.stderr
+
+    def exported(self, *more):
+        return self.run_it("mine.py:make", "--input", "3x32x32", "--classes", "5", "--batch", "16", *more)
+
+    def estimate(self, *arguments):
+        done = subprocess.run([os.environ["COLLOC"], "estimate", "--json", *arguments], cwd=self.folder, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_json(self):
+        self.exported("-o", "task.json")
+        with open(os.path.join(self.folder, "task.json"), encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["colloc_export"], 1)
+
+    def test_the_baseline(self):
+        got = json.loads(self.exported("--fake"))
+        # Three maps of 8 x 30 x 30 floats live at once when the activation's gradient is made.
+        self.assertGreaterEqual(got["peak_bytes"], 16 * 3 * 4 * 8 * 30 * 30)
+        self.assertEqual((got["colloc_faketensor"], got["method"]), (1, "fake"))
+
+    @unittest.skipUnless("COLLOC" in os.environ, "colloc is not built")
+    def test_colloc_reads_the_table_and_counts_the_same(self):
+        self.exported("--text", "-o", "table.txt")
+        model = self.estimate("--summary", "table.txt", "--batch", "16", "--estimator", "horus")["model"]
+        description = json.loads(self.exported())
+        self.assertEqual(model["parameters"], description["parameters"])
+
+    def test_mistakes_are_told(self):
+        self.assertIn("--input", self.run_it("mine.py:make", code=1))
+        self.assertIn("nothing", self.run_it("mine.py:nothing", "--input", "3", code=1))
+        self.assertIn("3xz", self.run_it("mine.py:make", "--input", "3xz", code=1))
+        self.assertIn("--batch", self.run_it("mine.py:make", "--input", "3", "--batch", "0", code=1))
+
+    def test_a_table_shows_frozen_and_reused_layers(self):
+        text = text_of(export(Task(Net, net_batch), 4))
+        self.assertIn("(recursive)", text)
+        self.assertIn("[4, 8, 16, 16]", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
