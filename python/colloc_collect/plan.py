@@ -1,0 +1,82 @@
+"""Which configurations to run, in which order. The same seed gives the same plan; every configuration has a stable name."""
+import hashlib
+import json
+import random
+
+from . import real, synthetic
+from colloc_export import Task
+
+OPTIMIZERS = ("sgd", "momentum", "adam", "adamw")
+PRECISIONS = ("fp32", "amp")
+SYNTHETIC_SHARE = {"mlp": 0.25, "cnn": 0.42, "transformer": 0.33}
+
+
+def _identify(row):
+    text = json.dumps(row, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _row(kind, family, model, batch, sequence, optimizer, precision):
+    row = {"kind": kind, "family": family, "model": model, "batch": batch, "sequence": sequence, "optimizer": optimizer,
+           "precision": precision}
+    return {"id": _identify(row), **row}
+
+
+def model_key(row):
+    """The same for every batch, optimizer and precision."""
+    return row["model"] if row["kind"] == "real" else _identify(row["model"])
+
+
+def _synthetic_rows(rng, count):
+    kinds = [kind for kind, share in SYNTHETIC_SHARE.items() for _ in range(round(count * share))]
+    for kind in kinds:
+        spec, batch, sequence = synthetic.DRAW[kind](rng)
+        # The thesis's Transformers and CNNs are trained with Adam, as most are; the others follow.
+        optimizer = rng.choice(("adam", *OPTIMIZERS))
+        family = f"{kind}-{spec['shape']}" if "shape" in spec else kind
+        yield _row(kind, family, spec, batch, sequence, optimizer, rng.choice(("fp32", *PRECISIONS)))
+
+
+def _real_rows(rng, per_architecture):
+    for architecture in real.ARCHITECTURES:
+        combinations = [(b, o, p) for b in architecture.batches for o in OPTIMIZERS for p in PRECISIONS]
+        for batch, optimizer, precision in rng.sample(combinations, min(per_architecture, len(combinations))):
+            yield _row("real", architecture.family, architecture.name, batch, architecture.sequence_length, optimizer, precision)
+
+
+def make_plan(seed, synthetic_count, per_architecture, alone):
+    """Rows in a random order, so that a plan cut short is still balanced; `alone` of them have a GPU to themselves."""
+    rng = random.Random(seed)
+    rows = list({row["id"]: row for row in [*_synthetic_rows(rng, synthetic_count), *_real_rows(rng, per_architecture)]}.values())
+    rng.shuffle(rows)
+    real_first = sorted(rows, key=lambda row: row["kind"] != "real")
+    n_real = min(alone // 2, sum(row["kind"] == "real" for row in rows))
+    chosen = {row["id"] for row in real_first[:n_real]}
+    others = [row for row in rows if row["kind"] != "real"][: alone - n_real]
+    chosen |= {row["id"] for row in others}
+    for row in rows:
+        row["alone"] = row["id"] in chosen
+    return rows
+
+
+def task_of(row):
+    """The training task a row stands for."""
+    common = {"optimizer": row["optimizer"], "precision": row["precision"], "sequence_length": row["sequence"]}
+    if row["kind"] == "real":
+        architecture = real.BY_NAME[row["model"]]
+        return Task(lambda: real.make_model(architecture), lambda n: real.make_batch(architecture, n), real.loss_of(architecture),
+                    name=row["model"], **common)
+    spec = row["model"]
+    return Task(lambda: synthetic.make_model(spec), lambda n: synthetic.make_batch(spec, n), name=model_key(row), **common)
+
+
+# Reserved for a real model before anybody measured it: what the largest batch sizes of these rows take, generously.
+REAL_BYTES = 20 << 30
+
+
+def reserve_bytes(row):
+    """What to keep free for a run beside others."""
+    if row["kind"] == "real":
+        batches = real.BY_NAME[row["model"]].batches
+        return int(REAL_BYTES * (0.3 + 0.7 * row["batch"] / max(batches)))
+    return int(1.5 * synthetic.rough_size(row["model"], row["batch"])[0]) + (2 << 30)
