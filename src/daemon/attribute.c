@@ -2,7 +2,6 @@
 #include <stdlib.h>
 
 #include "daemon/daemon.h"
-#include "exec/tree.h"
 
 struct roots {
     pid_t pid[256];
@@ -106,7 +105,7 @@ void attribute(struct daemon *daemon, struct gpu_state *state, struct core_sampl
     for (size_t i = 0; i < state->sample.processes.count; i++) {
         const struct gpu_process *process = &state->sample.processes.item[i];
         bool computes = (process->kinds & ~(unsigned)GPU_PROCESS_GRAPHICS) != 0;
-        int root = tree_find_root(process->pid, roots.pid, roots.count);
+        int root = kin_find_root(&daemon->kin, process->pid, roots.pid, roots.count, state->sample.at_us);
         if (root >= 0) {
             add_to_task(sample, roots.task[root], process->used_bytes);
         } else if (!gpu_process_is_mps_server(process->pid)) {

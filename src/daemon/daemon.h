@@ -30,6 +30,7 @@
 #include "daemon/config.h"
 #include "daemon/past.h"
 #include "exec/attempt.h"
+#include "exec/kin.h"
 #include "gpu/share.h"
 #include "store/store.h"
 
@@ -115,6 +116,7 @@ struct daemon {
     char gpus_why[512];
     struct gpu_state *gpu_states; /* one per GPU of the set */
     int64_t usage_saved_us;
+    struct kin kin;
 
     FILE *inputs; /* NULL: not recorded */
 

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "exec/tree.h"
 
 static int choose(struct looker *looker, const char *list, struct recording *recording, struct fault *fault)
 {
@@ -63,7 +62,7 @@ static void add_reading(struct reading *sum, struct reading value)
     sum->value += value.value;
 }
 
-static struct presence presence_of(const struct gpu_sample *sample, pid_t root)
+static struct presence presence_of(struct kin *kin, const struct gpu_sample *sample, pid_t root)
 {
     struct presence there = {
         .our_memory_bytes = reading_of(0), .our_sm_utilisation = reading_of(0), .other_sm_utilisation = reading_of(0)};
@@ -72,7 +71,7 @@ static struct presence presence_of(const struct gpu_sample *sample, pid_t root)
         return (struct presence){0};
     for (size_t i = 0; i < sample->processes.count; i++) {
         const struct gpu_process *process = &sample->processes.item[i];
-        bool is_ours = root && tree_find_root(process->pid, &root, 1) == 0;
+        bool is_ours = root && kin_find_root(kin, process->pid, &root, 1, sample->at_us) == 0;
         bool computes = (process->kinds & ~(unsigned)GPU_PROCESS_GRAPHICS) != 0;
         if (is_ours)
             add_reading(&there.our_memory_bytes, process->used_bytes);
@@ -129,7 +128,7 @@ void looker_look(struct looker *looker, pid_t root)
     for (size_t i = 0; i < recording->n_gpus; i++) {
         struct recorded_gpu *gpu = &recording->gpu[i];
         gpu_set_sample(looker->set, looker->index[i], &looker->sample);
-        struct presence there = presence_of(&looker->sample, root);
+        struct presence there = presence_of(&looker->kin, &looker->sample, root);
         if (!looker->began_us)
             looker->began_us = looker->sample.at_us;
         tally_take(&gpu->tally, &looker->sample, &there);

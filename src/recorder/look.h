@@ -2,6 +2,7 @@
 #ifndef COLLOC_RECORDER_LOOK_H
 #define COLLOC_RECORDER_LOOK_H
 
+#include "exec/kin.h"
 #include "recorder/recorder.h"
 
 struct looker {
@@ -9,6 +10,7 @@ struct looker {
     size_t *index;       /* in the set, beside recording->gpu */
     struct gpu_sample sample;
     int64_t began_us;
+    struct kin kin;
     FILE *csv;
     struct recording *recording;
 };
