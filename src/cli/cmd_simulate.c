@@ -23,6 +23,8 @@ enum {
     SIMULATE_MIN_FREE,
     SIMULATE_MARGIN,
     SIMULATE_HOLD_OFF,
+    SIMULATE_SLOWDOWN_MAX,
+    SIMULATE_RECOVERY_STEP,
     SIMULATE_SMACT,
     SIMULATE_SEED,
     SIMULATE_RESAMPLE,
@@ -87,6 +89,16 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
                            .help = "how long at most a GPU takes nobody while its newest task takes its memory; "
                                    "default: 60s",
                            .max = 3600 * SECOND_US},
+    [SIMULATE_SLOWDOWN_MAX] = {.name = "slowdown-max",
+                               .kind = OPTION_TEXT,
+                               .argument = "X",
+                               .help = "policy foresee: nobody is to take more times as long as alone; default: 3"},
+    [SIMULATE_RECOVERY_STEP] = {.name = "recovery-step-gib",
+                                .kind = OPTION_TEXT,
+                                .argument = "X",
+                                .help =
+                                    "a task that crashed is tried again where so much more memory is free; default: 0, "
+                                    "on GPUs to itself"},
     [SIMULATE_SMACT] = {.name = "smact",
                         .kind = OPTION_TEXT,
                         .argument = "X",
@@ -165,14 +177,20 @@ static int set_policy(const struct invocation *invocation, struct setup *setup, 
 static int set_conditions(const struct invocation *invocation, struct core_settings *settings, struct fault *fault)
 {
     struct conditions *conditions = &settings->conditions;
-    double min_free_gib, margin_gib;
+    double min_free_gib, margin_gib, step_gib;
     int r = number_of(invocation, SIMULATE_SMACT_MAX, 1, conditions->smact_max, fault, &conditions->smact_max);
     if (r == 0)
         r = number_of(invocation, SIMULATE_MIN_FREE, 1e6, 5, fault, &min_free_gib);
     if (r == 0)
         r = number_of(invocation, SIMULATE_MARGIN, 1e6, 2, fault, &margin_gib);
+    if (r == 0)
+        r = number_of(invocation, SIMULATE_SLOWDOWN_MAX, 1000, conditions->slowdown_max, fault,
+                      &conditions->slowdown_max);
+    if (r == 0)
+        r = number_of(invocation, SIMULATE_RECOVERY_STEP, 1e6, 0, fault, &step_gib);
     if (r < 0)
         return r;
+    settings->recovery_step_bytes = (int64_t)(step_gib * (double)GIB);
     conditions->min_free_bytes = (int64_t)(min_free_gib * (double)GIB);
     conditions->margin_bytes = (int64_t)(margin_gib * (double)GIB);
     if (invocation->values[SIMULATE_HOLD_OFF].set)

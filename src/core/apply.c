@@ -140,6 +140,17 @@ static bool is_waiting(const struct task *task)
     return task->state == TASK_QUEUED || task->state == TASK_RECOVERING;
 }
 
+static struct reading free_on(const struct cluster_view *view, const int *gpus, int n)
+{
+    struct reading least = gpu_view_free_bytes(&view->gpus[gpus[0]]);
+    for (int i = 1; i < n && least.valid; i++) {
+        struct reading each = gpu_view_free_bytes(&view->gpus[gpus[i]]);
+        if (!each.valid || each.value < least.value)
+            least = each;
+    }
+    return least;
+}
+
 static int apply_place(struct core *core, struct task *task, const struct event *event)
 {
     if (!is_waiting(task) || event->place.n < 1)
@@ -161,6 +172,7 @@ static int apply_place(struct core *core, struct task *task, const struct event 
     task->had_company = false;
     task->attempts++;
     task->started_us = event->time_us;
+    task->free_bytes = free_on(&core->view, gpus, task->n_gpus);
     for (int i = 0; i < task->n_gpus; i++) {
         struct gpu_view *gpu = &core->view.gpus[gpus[i]];
         note_company(core, task, gpu);

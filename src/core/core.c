@@ -17,7 +17,7 @@ struct core_settings core_settings_default(void)
                        .margin_bytes = 2 * GIB,
                        .sample_valid_us = 3 * SECOND_US,
                        .tasks_per_gpu_max = 0,
-                       .slowdown_max = 2},
+                       .slowdown_max = 3},
         .window_us = 90 * SECOND_US,
         .settle_us = 10 * SECOND_US,
         .settle_max_us = 60 * SECOND_US,

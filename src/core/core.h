@@ -22,6 +22,7 @@ struct core_settings {
     enum window_statistic statistic; /* what the activity over the window is told by; the thesis: the mean */
     int64_t settle_us;               /* memory that has not grown for so long has settled */
     int64_t settle_max_us;           /* a task's GPUs are held off from others no longer than that */
+    int64_t recovery_step_bytes;     /* more free memory for every crash (thesis 7.2); 0: GPUs to itself at once */
     int recoveries_max;              /* starts after a GPU memory crash, per task */
     int requeues_max;                /* starts after ends through no fault of its own, per task */
     double filler_smact;             /* a task that is expected to be more active nearly fills a GPU */

@@ -44,7 +44,8 @@ struct placement_query {
     const struct task *task;
     const struct task *first; /* that GPUs are kept for (gpu_view.kept_for), or NULL */
     int64_t now_us;
-    bool idle_only; /* an exclusive task, or one that recovers */
+    bool idle_only;             /* an exclusive task, or one that recovers on GPUs of its own */
+    double recovery_free_bytes; /* of one that recovers beside others: wanted on each GPU; otherwise 0 */
 };
 
 /* 0 when placed; the positive answers say why not. */

@@ -14,6 +14,28 @@ const struct policy *core_policy_of(const struct core *core, const struct task *
     return task->request.policy ? task->request.policy : core->settings.policy;
 }
 
+/*
+ * What a task that ran out of memory wants free on each GPU next (thesis, section 7.2): a step more for every crash
+ * than there was when it started, or than it was expected to need. 0: GPUs to itself, as the last try always is.
+ */
+static double recovery_free_bytes(const struct core *core, const struct task *task)
+{
+    const struct core_settings *settings = &core->settings;
+    const struct need *need = &task->request.need;
+    bool is_last = task->oom_count >= settings->recoveries_max;
+    if (task->oom_count == 0 || is_last || !settings->recovery_step_bytes || !task->free_bytes.valid)
+        return 0;
+    double before = task->free_bytes.value;
+    if (need->kind >= NEED_ESTIMATED && (double)need->bytes > before)
+        before = (double)need->bytes;
+    return before + (double)settings->recovery_step_bytes * task->oom_count;
+}
+
+static bool recovers_alone(const struct core *core, const struct task *task)
+{
+    return task->oom_count > 0 && recovery_free_bytes(core, task) <= 0;
+}
+
 struct placement_query core_query(const struct core *core, const struct task *task, int64_t now_us)
 {
     return (struct placement_query){
@@ -22,15 +44,16 @@ struct placement_query core_query(const struct core *core, const struct task *ta
         .task = task,
         .first = core->main_queue.first,
         .now_us = now_us,
-        .idle_only =
-            task->request.exclusive || task->state == TASK_RECOVERING || core_policy_of(core, task)->whole_gpus,
+        .idle_only = task->request.exclusive || recovers_alone(core, task) || core_policy_of(core, task)->whole_gpus,
+        .recovery_free_bytes = recovery_free_bytes(core, task),
     };
 }
 
-/* A task that has crashed beside others twice is left alone for the rest of its life. */
+/* A task that has crashed beside others twice, and can be no better off than alone, is left alone for life. */
 static bool wants_whole_gpus(const struct core *core, const struct task *task)
 {
-    return task->request.exclusive || core_policy_of(core, task)->whole_gpus || task->oom_count > 1;
+    return task->request.exclusive || core_policy_of(core, task)->whole_gpus ||
+           (task->oom_count > 1 && recovers_alone(core, task));
 }
 
 static int place(struct core *core, struct task *task, int64_t now_us)
@@ -156,7 +179,7 @@ static int schedule_recovery(struct core *core, int64_t now_us)
         next = task->next;
         if (task == core->recovery_queue.first)
             r = schedule_first_recovering(core, task, now_us);
-        else if (looks-- == 0 || count_empty(&core->view) == 0)
+        else if (looks-- == 0 || (count_empty(&core->view) == 0 && !core->settings.recovery_step_bytes))
             return 0;
         else if (ask_policy(core, task, now_us) == PLACE_NOW)
             r = place(core, task, now_us);

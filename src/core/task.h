@@ -115,10 +115,11 @@ struct task {
     struct sharing_mode share; /* of this attempt */
     int attempts;
     int oom_count;
-    int requeue_count;     /* ends that were, or may have been, no fault of its own */
-    bool blameless;        /* so was the last: its MPS server failed it, or it is a suspect */
-    bool suspect;          /* a fault, its own or a neighbour's, has stopped it under MPS */
-    struct task_exit exit; /* of the last attempt */
+    struct reading free_bytes; /* on each of its GPUs when this attempt was placed there */
+    int requeue_count;         /* ends that were, or may have been, no fault of its own */
+    bool blameless;            /* so was the last: its MPS server failed it, or it is a suspect */
+    bool suspect;              /* a fault, its own or a neighbour's, has stopped it under MPS */
+    struct task_exit exit;     /* of the last attempt */
 
     int64_t submitted_us;
     int64_t queued_us;  /* since when it waits, this time */

@@ -174,7 +174,7 @@ static const struct option {
     {"min-free", FIELD(core.conditions.min_free_bytes), set_size, "SIZE", "5GiB",
      "free memory wanted when nothing is known of a task"},
     {"margin", FIELD(core.conditions.margin_bytes), set_size, "SIZE", "2GiB", "free memory wanted beyond an estimate"},
-    {"slowdown-max", FIELD(core.conditions.slowdown_max), set_slowdown, "TIMES", "2",
+    {"slowdown-max", FIELD(core.conditions.slowdown_max), set_slowdown, "TIMES", "3",
      "policy foresee: sharing may make nobody take more than so many times as long, as predicted"},
     {"window", FIELD(core.window_us), set_period, "TIME", "90s", "activity is averaged over that long"},
     {"smact-statistic", FIELD(core.statistic), set_statistic, "HOW", "mean",
@@ -188,6 +188,9 @@ static const struct option {
     {"settle", FIELD(core.settle_us), set_period, "TIME", "10s",
      "a task's memory that has not grown for so long has settled; until then its GPU takes nobody else"},
     {"settle-max", FIELD(core.settle_max_us), set_period, "TIME", "60s", "but no longer than that"},
+    {"recovery-step", FIELD(core.recovery_step_bytes), set_size, "SIZE", "0",
+     "a task that ran out of GPU memory beside others is tried again where so much more is free, and more after every "
+     "crash, and on GPUs to itself last; 0: on GPUs to itself at once"},
     {"recoveries", FIELD(core.recoveries_max), set_count, "N", "3", "starts after a GPU memory crash beside others"},
     {"requeues", FIELD(core.requeues_max), set_count, "N", "3",
      "starts after ends that were another task's fault, or its MPS server's"},

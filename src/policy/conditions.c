@@ -53,6 +53,8 @@ static struct verdict check_memory(const struct placement_query *query, const st
     double wanted = known ? (double)need->bytes + (double)query->conditions->margin_bytes
                           : (double)query->conditions->min_free_bytes;
     struct reading free_bytes = gpu_view_free_bytes(gpu);
+    if (wanted < query->recovery_free_bytes)
+        wanted = query->recovery_free_bytes;
     if (wanted > (double)gpu->id.mem_total_bytes)
         return check_idle(gpu);
     if (!free_bytes.valid)

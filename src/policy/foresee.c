@@ -2,8 +2,8 @@
  * Foresee, a policy of this project's own.
  *
  * Memory: what residents have been said to need is theirs from the moment they are placed, whether they have taken it
- * yet or not. A newcomer to others wants a quarter of its need more, besides the margin: what is free need not be in
- * one piece, and an allocator asks for up to a quarter at once.
+ * yet or not. A newcomer to others wants 0.3 of its need more, besides the margin: what is free need not be in one
+ * piece, and an allocator asks for much at once.
  *
  * Speed: where all who would share a GPU are known by their SM activity, the laws of sharing predict how fast everyone
  * then is (predict.h). A task goes where all together gain most by it; nowhere where somebody would take more than
@@ -22,15 +22,13 @@
 #include "policy/policy.h"
 #include "policy/predict.h"
 
-/* Of the need, for memory in pieces. */
-#define PIECES_SHARE 0.25
 /*
- * Progress that sharing has to win, in GPUs. Less is won where the GPU is busy already, and costs those who are there
- * as much time as it saves who comes. Chosen by simulation, on traces resampled with other seeds than those it is
- * judged by.
+ * What the need is more, for memory in pieces; and the progress that sharing has to win, in GPUs: less costs those who
+ * are there as much time as it saves who comes. Both chosen by simulation, as slowdown_max is, on traces resampled with
+ * other seeds than those that foresee is judged by (docs/foresee.md).
  */
-#define GAIN_MIN 0.1
-
+#define PIECES_SHARE 0.3
+#define GAIN_MIN     0.05
 /* With more GPUs than that not all pairs are looked at: a pass must stay short. */
 #define PAIRS_MAX 64
 /* Sums of the same numbers in another order differ by less. */
@@ -41,9 +39,10 @@ static const struct verdict fits = {.kind = VERDICT_FITS};
 static double wanted_bytes(const struct placement_query *query)
 {
     const struct need *need = &query->task->request.need;
+    double wanted = (double)need->bytes * (1 + PIECES_SHARE) + (double)query->conditions->margin_bytes;
     if (need->kind < NEED_ESTIMATED)
-        return (double)query->conditions->min_free_bytes;
-    return (double)need->bytes * (1 + PIECES_SHARE) + (double)query->conditions->margin_bytes;
+        wanted = (double)query->conditions->min_free_bytes;
+    return fmax(wanted, query->recovery_free_bytes);
 }
 
 /* What of its need the resident has not taken yet. Where the driver does not say, it has once it has settled. */

@@ -22,6 +22,7 @@ static const struct {
     {"statistic", INT, SETTING(statistic)},
     {"settle_us", INT64, SETTING(settle_us)},
     {"settle_max_us", INT64, SETTING(settle_max_us)},
+    {"recovery_step_bytes", INT64, SETTING(recovery_step_bytes)},
     {"recoveries_max", INT, SETTING(recoveries_max)},
     {"mps_users_together", FLAG, SETTING(conditions.mps_users_together)},
     {"requeues_max", INT, SETTING(requeues_max)},
@@ -30,7 +31,7 @@ static const struct {
     {"mps_mem_limit", FLAG, SETTING(mps_mem_limit)},
 };
 
-static_assert(sizeof(struct core_settings) == 112, "a setting that is not in the table would be lost to the replay");
+static_assert(sizeof(struct core_settings) == 120, "a setting that is not in the table would be lost to the replay");
 
 static json_int_t read_integer(const void *at, size_t i)
 {

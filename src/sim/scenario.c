@@ -340,6 +340,7 @@ static int read_setting(struct core_settings *settings, const char *name, const 
         int64_t *us, *bytes;
     } const table[] = {
         {"min-free", NULL, &settings->conditions.min_free_bytes},
+        {"recovery-step", NULL, &settings->recovery_step_bytes},
         {"margin", NULL, &settings->conditions.margin_bytes},
         {"window", &settings->window_us, NULL},
         {"settle", &settings->settle_us, NULL},
