@@ -185,7 +185,7 @@ static void wait_once(struct shift *shift)
         fds[1 + 2 * i] = (struct pollfd){.fd = shift->workers[i].output, .events = POLLIN};
         fds[2 + 2 * i] = (struct pollfd){.fd = shift->workers[i].pidfd, .events = POLLIN};
     }
-    if (poll(fds, (nfds_t)(1 + 2 * n), wait_ms(shift)) < 0)
+    if (poll(fds, 1 + 2 * (nfds_t)n, wait_ms(shift)) < 0)
         return;
     for (int i = 0; i < n; i++) {
         if (fds[1 + 2 * i].revents)

@@ -101,11 +101,11 @@ static int64_t memory_limit(const struct core_settings *settings, const struct c
     const struct need *need = &task->request.need;
     if (!settings->mps_mem_limit || need->kind < NEED_ESTIMATED || task->oom_count > 0)
         return 0;
-    int64_t limit = need->bytes + settings->conditions.margin_bytes;
+    int64_t margin = settings->conditions.margin_bytes;
     for (int i = 0; i < n; i++)
-        if (limit >= view->gpus[gpus[i]].id.mem_total_bytes)
+        if (need->bytes >= view->gpus[gpus[i]].id.mem_total_bytes - margin)
             return 0;
-    return limit;
+    return need->bytes + margin;
 }
 
 static bool has_instance(const struct cluster_view *view, const int *gpus, int n)

@@ -329,7 +329,7 @@ int tape_build(const struct estimate_request *request, struct fault *fault, stru
     if (r != 0)
         return r;
     builder.calls_activations = calls_activations(request->model);
-    builder.done = calloc(request->model->n_layers, sizeof *builder.done);
+    builder.done = calloc(request->model->n_layers + 1, sizeof *builder.done);
     r = builder.done ? take_all(&builder) : out_of_memory(&builder);
     sum_up(&builder);
     free(builder.done);
