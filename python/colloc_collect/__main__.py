@@ -159,7 +159,9 @@ def _export_all(rows, writer, options):
     import torch
 
     from colloc_export import export
-    from .plan import model_key, task_of
+
+    from .names import model_key
+    from .plan import task_of
 
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     os.nice(10)
@@ -182,7 +184,7 @@ def _export_all(rows, writer, options):
 
 def _to_export(rows, options):
     """Each combination of real model, optimizer and precision once; of the synthetic ones a sample."""
-    from .plan import model_key
+    from .names import model_key
 
     real = {(model_key(row), row["optimizer"], row["precision"]): row for row in rows if row["kind"] == "real"}
     synthetic = [row for row in rows if row["kind"] != "real"]

@@ -1,30 +1,20 @@
 """Which configurations to run, in which order. The same seed gives the same plan; every configuration has a stable name."""
-import hashlib
-import json
 import random
 
-from . import real, synthetic
 from colloc_export import Task
+
+from . import real, synthetic
+from .names import identify, model_key
 
 OPTIMIZERS = ("sgd", "momentum", "adam", "adamw")
 PRECISIONS = ("fp32", "amp")
 SYNTHETIC_SHARE = {"mlp": 0.25, "cnn": 0.42, "transformer": 0.33}
 
 
-def _identify(row):
-    text = json.dumps(row, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
 def _row(kind, family, model, batch, sequence, optimizer, precision):
     row = {"kind": kind, "family": family, "model": model, "batch": batch, "sequence": sequence, "optimizer": optimizer,
            "precision": precision}
-    return {"id": _identify(row), **row}
-
-
-def model_key(row):
-    """The same for every batch, optimizer and precision."""
-    return row["model"] if row["kind"] == "real" else _identify(row["model"])
+    return {"id": identify(row), **row}
 
 
 def _synthetic_rows(rng, count):

@@ -6,7 +6,8 @@ import signal
 import time
 
 from . import worker
-from .plan import model_key, reserve_bytes
+from .names import model_key
+from .plan import reserve_bytes
 
 MIB = 1 << 20
 PERIOD_SECONDS = 0.03
