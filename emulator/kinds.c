@@ -99,6 +99,16 @@ static const struct kind kinds[] = {
     },
 };
 
+/* Instances lie at multiples of their size; two slices of compute are not to be had behind the sixth of memory. */
+int profile_starts(const struct profile *profile, int starts[MIG_MEMORY_SLICES])
+{
+    int count = 0, last = MIG_COMPUTE_SLICES - profile->compute_slices;
+
+    for (int at = 0; at <= last && at + profile->memory_slices <= MIG_MEMORY_SLICES; at += profile->memory_slices)
+        starts[count++] = at;
+    return count;
+}
+
 const struct kind *kind_at(int index)
 {
     return index >= 0 && index < (int)(sizeof(kinds) / sizeof(kinds[0])) ? &kinds[index] : NULL;

@@ -17,6 +17,9 @@ struct profile {
     int64_t total_mib;
 };
 
+/* Where instances of the profile may begin, in memory slices, as `nvidia-smi mig -lgipp` prints it. How many. */
+int profile_starts(const struct profile *profile, int starts[MIG_MEMORY_SLICES]);
+
 struct kind {
     const char *name;     /* what --gpus takes: "A100-40GB" */
     const char *product;  /* what NVML answers: "NVIDIA A100-SXM4-40GB" */

@@ -165,6 +165,8 @@ static void run_terminate_client(struct control *control, const char *arguments,
         }
     }
     world_leave(control->world);
+    if (found)
+        note(control->server_log, "Server", "Client termination succeeded.");
     fprintf(out, "%d\n", found ? 0 : NO_SUCH_CLIENT);
 }
 

@@ -50,7 +50,7 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
         return NVML_ERROR_INVALID_ARGUMENT;
     for (int g = 0; g < world->gpu_count; g++)
         for (int u = 0; u < world->gpus[g].unit_count; u++)
-            if (strcmp(world->gpus[g].units[u].uuid, uuid) == 0)
+            if (world->gpus[g].units[u].state == UNIT_READY && strcmp(world->gpus[g].units[u].uuid, uuid) == 0)
                 return give_handle((struct seat){g, u}, device);
     return NVML_ERROR_NOT_FOUND;
 }

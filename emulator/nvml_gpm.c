@@ -145,7 +145,8 @@ nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t device, unsigned gpu_instance, nvm
     nvmlReturn_t r = view_open_gpu(device, sample, TROUBLE_NO_GPM, &v);
     if (r != NVML_SUCCESS)
         return r;
-    if (gpu_instance == 0 || gpu_instance >= (unsigned)v.gpu->unit_count)
+    if (gpu_instance == 0 || gpu_instance >= (unsigned)v.gpu->unit_count ||
+        v.gpu->units[gpu_instance].state == UNIT_GONE)
         r = NVML_ERROR_NOT_FOUND;
     else
         take_sample(&v, (struct seat){v.seat.gpu, (int)gpu_instance}, sample);

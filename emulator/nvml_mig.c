@@ -9,7 +9,7 @@ nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *current, unsign
     nvmlReturn_t r = view_open_gpu(device, pending ? current : NULL, 0, &v);
     if (r != NVML_SUCCESS)
         return r;
-    *current = *pending = v.gpu->unit_count > 1 ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED;
+    *current = *pending = v.gpu->mig ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED;
     view_close(&v);
     return NVML_SUCCESS;
 }
@@ -35,7 +35,7 @@ nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned i
         return r;
     if (index >= MIG_COMPUTE_SLICES)
         r = NVML_ERROR_INVALID_ARGUMENT;
-    else if ((int)index + 1 >= v.gpu->unit_count)
+    else if ((int)index + 1 >= v.gpu->unit_count || v.gpu->units[index + 1].state != UNIT_READY)
         r = NVML_ERROR_NOT_FOUND;
     else
         *mig_device = device_handle((struct seat){v.seat.gpu, (int)index + 1});

@@ -41,7 +41,7 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_
     nvmlReturn_t r = view_open_gpu(device, utilization, TROUBLE_NO_UTILIZATION, &v);
     if (r != NVML_SUCCESS)
         return r;
-    if (v.gpu->unit_count > 1)
+    if (v.gpu->mig)
         r = NVML_ERROR_NOT_SUPPORTED;
     else
         *utilization = (nvmlUtilization_t){.gpu = (unsigned)lround(100 * v.unit->rate.gract),

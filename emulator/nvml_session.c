@@ -77,7 +77,8 @@ static bool is_handle(nvmlDevice_t device)
 {
     const struct nvmlDevice_st *first = &devices[0][0];
     return device >= first && device < first + GPUS_MAX * UNITS_MAX && device->seat.gpu < session->gpu_count &&
-           device->seat.unit < session->gpus[device->seat.gpu].unit_count;
+           device->seat.unit < session->gpus[device->seat.gpu].unit_count &&
+           session->gpus[device->seat.gpu].units[device->seat.unit].state == UNIT_READY;
 }
 
 nvmlReturn_t view_open(nvmlDevice_t device, const void *out, unsigned unsupported, struct view *ret_view)
@@ -140,6 +141,12 @@ const char *nvmlErrorString(nvmlReturn_t result)
         return "Invalid Argument";
     case NVML_ERROR_NOT_SUPPORTED:
         return "Not Supported";
+    case NVML_ERROR_NO_PERMISSION:
+        return "Insufficient Permissions";
+    case NVML_ERROR_IN_USE:
+        return "In use by another client";
+    case NVML_ERROR_INSUFFICIENT_RESOURCES:
+        return "Insufficient Resources";
     case NVML_ERROR_NOT_FOUND:
         return "Not Found";
     case NVML_ERROR_INSUFFICIENT_SIZE:

@@ -81,7 +81,7 @@ static void rate_gpu(struct world *world, int g)
 
     for (int u = 0; u < gpu->unit_count; u++)
         rate_unit(world, (struct seat){g, u});
-    if (gpu->unit_count > 1)
+    if (gpu->mig)
         gather_instances(gpu);
     struct activity *rate = &gpu->units[0].rate;
     double base_w = rate->gract > 0 ? kind->awake_w : kind->idle_w;

@@ -35,38 +35,93 @@ static void init_whole(struct gpu *gpu, int index)
     name_unit(&gpu->units[0], "GPU", index, 0);
 }
 
-static void add_instance(struct gpu *gpu, int index, int profile_index)
+static bool is_free(const struct gpu *gpu, const struct profile *profile, int start)
+{
+    const struct kind *kind = kind_at(gpu->kind);
+
+    for (int u = 1; u < gpu->unit_count; u++) {
+        const struct unit *unit = &gpu->units[u];
+        if (unit->state != UNIT_GONE && start < unit->start + kind->profiles[unit->profile].memory_slices &&
+            unit->start < start + profile->memory_slices)
+            return false;
+    }
+    return true;
+}
+
+static bool may_start(const struct gpu *gpu, const struct profile *profile, int start)
+{
+    int starts[MIG_MEMORY_SLICES], count = profile_starts(profile, starts);
+
+    for (int i = 0; i < count; i++)
+        if (starts[i] == start)
+            return is_free(gpu, profile, start);
+    return false;
+}
+
+static int find_number(const struct gpu *gpu)
+{
+    for (int u = 1; u < gpu->unit_count; u++)
+        if (gpu->units[u].state == UNIT_GONE)
+            return u;
+    return gpu->unit_count < UNITS_MAX ? gpu->unit_count : -1;
+}
+
+struct unit *spec_add_instance(struct gpu *gpu, int index, int profile_index, int start)
 {
     const struct kind *kind = kind_at(gpu->kind);
     const struct profile *profile = &kind->profiles[profile_index];
-    struct unit *unit = &gpu->units[gpu->unit_count];
+    int number = find_number(gpu);
 
+    if (number < 0 || !may_start(gpu, profile, start))
+        return NULL;
+    struct unit *unit = &gpu->units[number];
     *unit = (struct unit){.profile = profile_index,
+                          .start = start,
                           .capacity = (double)profile->sm_count / kind->sm_count,
                           .total_bytes = profile->total_mib * MIB,
                           .reserved_bytes = kind->reserved_mib * MIB * profile->memory_slices / MIG_MEMORY_SLICES};
-    name_unit(unit, "MIG", index, gpu->unit_count);
-    gpu->unit_count++;
+    name_unit(unit, "MIG", index, number);
+    gpu->unit_count = number < gpu->unit_count ? gpu->unit_count : number + 1;
+    return unit;
+}
+
+/* Every way to lay out the profiles from number `placed` on, until one works. */
+static bool lay_out(const struct kind *kind, const int *profiles, int count, int placed, int *starts)
+{
+    int possible[MIG_MEMORY_SLICES];
+
+    if (placed == count)
+        return true;
+    int n = profile_starts(&kind->profiles[profiles[placed]], possible);
+    for (int i = 0; i < n; i++) {
+        bool is_free = true;
+        for (int k = 0; k < placed; k++)
+            is_free &= possible[i] + kind->profiles[profiles[placed]].memory_slices <= starts[k] ||
+                       starts[k] + kind->profiles[profiles[k]].memory_slices <= possible[i];
+        starts[placed] = possible[i];
+        if (is_free && lay_out(kind, profiles, count, placed + 1, starts))
+            return true;
+    }
+    return false;
 }
 
 static int parse_instances(struct span list, struct gpu *gpu, int index, struct fault *fault)
 {
     const struct kind *kind = kind_at(gpu->kind);
-    int compute = 0, memory = 0;
+    const struct span whole = list;
+    int profiles[MIG_COMPUTE_SLICES], starts[MIG_COMPUTE_SLICES], count = 0;
 
-    while (list.size) {
+    while (list.size && count < MIG_COMPUTE_SLICES) {
         struct span name = take(&list, '+');
-        int profile = kind_find_profile(kind, name);
-        if (profile < 0)
+        profiles[count] = kind_find_profile(kind, name);
+        if (profiles[count++] < 0)
             return fault_set(fault, EINVAL, "%.*s: no MIG profile of an %s", (int)name.size, name.at, kind->name);
-        compute += kind->profiles[profile].compute_slices;
-        memory += kind->profiles[profile].memory_slices;
-        if (compute > MIG_COMPUTE_SLICES || memory > MIG_MEMORY_SLICES)
-            return fault_set(fault, EINVAL,
-                             "%.*s: does not fit beside the others: a GPU has %d compute and %d memory slices",
-                             (int)name.size, name.at, MIG_COMPUTE_SLICES, MIG_MEMORY_SLICES);
-        add_instance(gpu, index, profile);
     }
+    if (list.size || !lay_out(kind, profiles, count, 0, starts))
+        return fault_set(fault, EINVAL, "%.*s: does not fit on one %s", (int)whole.size, whole.at, kind->name);
+    for (int i = 0; i < count; i++)
+        spec_add_instance(gpu, index, profiles[i], starts[i]);
+    gpu->mig = count > 0;
     return 0;
 }
 

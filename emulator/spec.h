@@ -10,4 +10,9 @@
  */
 int spec_parse(const char *text, struct world *world, struct fault *fault);
 
+/*
+ * Puts an instance of the profile at that memory slice. Its unit, or NULL when none may lie there, or one lies there.
+ */
+struct unit *spec_add_instance(struct gpu *gpu, int index, int profile, int start);
+
 #endif

@@ -193,7 +193,8 @@ static void show_all(struct world *world, FILE *out)
     fprintf(out, "emulated time %.1f s, %g times real\n", world_now_s(world), world->speedup);
     for (int g = 0; g < world->gpu_count; g++)
         for (int u = 0; u < world->gpus[g].unit_count; u++)
-            show_unit(world, (struct seat){g, u}, out);
+            if (world->gpus[g].units[u].state != UNIT_GONE)
+                show_unit(world, (struct seat){g, u}, out);
     for (int i = 0; i < world->process_end; i++)
         if (world->processes[i].present)
             show_process(world, &world->processes[i], out);

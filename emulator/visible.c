@@ -30,9 +30,9 @@ static bool find_item(const struct world *world, struct span item, struct seat *
             return false;
         *ret_seat = (struct seat){(int)index, 0};
     }
-    if (ret_seat->unit == 0 && world->gpus[ret_seat->gpu].unit_count > 1)
-        ret_seat->unit = 1;
-    return true;
+    if (ret_seat->unit == 0)
+        ret_seat->unit = world_first_unit(world, ret_seat->gpu);
+    return world->gpus[ret_seat->gpu].units[ret_seat->unit].state == UNIT_READY;
 }
 
 static bool repeated(const struct seat *seats, int count, struct seat seat)
@@ -46,7 +46,7 @@ static bool repeated(const struct seat *seats, int count, struct seat seat)
 static int all_seats(const struct world *world, struct seat *seats)
 {
     for (int g = 0; g < world->gpu_count; g++) {
-        seats[g] = (struct seat){g, world->gpus[g].unit_count > 1};
+        seats[g] = (struct seat){g, world_first_unit(world, g)};
         if (seats[g].unit)
             return g + 1;
     }

@@ -115,6 +115,16 @@ double world_now_s(const struct world *world)
     return world->now_s[world->turn];
 }
 
+int world_first_unit(const struct world *world, int g)
+{
+    const struct gpu *gpu = &world->gpus[g];
+    int u = gpu->mig ? 1 : 0;
+
+    while (u < gpu->unit_count - 1 && gpu->units[u].state != UNIT_READY)
+        u++;
+    return u;
+}
+
 struct unit *world_unit(struct world *world, struct seat seat)
 {
     return &world->gpus[seat.gpu].units[seat.unit];

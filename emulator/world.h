@@ -47,7 +47,13 @@ enum trouble {
 
 /* Something tasks run on: unit 0 of a GPU is all of it, the others its MIG instances. */
 struct unit {
+    enum unit_state {
+        UNIT_READY,
+        UNIT_EMPTY, /* a GPU instance without a compute instance: no MIG device */
+        UNIT_GONE   /* destroyed; its place in the list may be used again */
+    } state;
     int profile; /* of the GPU's kind; -1 for unit 0 */
+    int start;   /* the first of its memory slices */
     double capacity;
     int64_t total_bytes;    /* as NVML shows */
     int64_t reserved_bytes; /* of that, for no process */
@@ -62,7 +68,9 @@ struct gpu {
     unsigned xid, xid_count; /* the last Xid, and how many there were */
     unsigned clock_reasons;  /* NVML's bits that hold clocks down */
     int64_t ecc_uncorrected;
-    int unit_count;                        /* above 1: MIG is enabled */
+    bool mig;                              /* MIG is enabled: only instances can be worked on */
+    unsigned instances_made;               /* by NVML, so that each has a name of its own */
+    int unit_count;                        /* those that are gone are counted, too */
     int64_t foreign_offset, foreign_bytes; /* memory of a process that is not of this world; shown as pid 1's */
     struct unit units[UNITS_MAX];
 };
@@ -140,6 +148,9 @@ bool process_lost_mps(const struct world *world, const struct process *p); /* a 
  */
 struct process *world_join(struct world *world, enum role role, const struct seat *seats, int count);
 void world_part(struct world *world, struct process *p);
+
+/* The first unit of a GPU that processes can sit on: all of it, or its first instance. */
+int world_first_unit(const struct world *world, int gpu);
 
 /* To be called after any change of demands, sharing or troubles: solves all speeds anew and wakes whom it concerns. */
 void world_solve(struct world *world);

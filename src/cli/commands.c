@@ -14,6 +14,7 @@
     X(release)                                                                                                         \
     X(history)                                                                                                         \
     X(gpus)                                                                                                            \
+    X(mig)                                                                                                             \
     X(mps)                                                                                                             \
     X(top)                                                                                                             \
     X(record)                                                                                                          \

@@ -34,6 +34,17 @@ struct nvml {
     int (*device_mig_by_index)(nvml_device, unsigned, nvml_device *);
     int (*device_gpu_instance)(nvml_device, unsigned *);
 
+    int (*gpu_profile)(nvml_device, unsigned number, struct nvml_gpu_profile *);
+    int (*gpu_placements)(nvml_device, unsigned profile, struct nvml_placement *, unsigned *count);
+    int (*gpu_instances)(nvml_device, unsigned profile, nvml_gpu_instance *, unsigned *count);
+    int (*gpu_instance_create)(nvml_device, unsigned profile, const struct nvml_placement *, nvml_gpu_instance *);
+    int (*gpu_instance_info)(nvml_gpu_instance, struct nvml_gpu_instance_info *);
+    int (*gpu_instance_destroy)(nvml_gpu_instance);
+    int (*compute_profile)(nvml_gpu_instance, unsigned number, unsigned engines, struct nvml_compute_profile *);
+    int (*compute_instances)(nvml_gpu_instance, unsigned profile, nvml_compute_instance *, unsigned *count);
+    int (*compute_instance_create)(nvml_gpu_instance, unsigned profile, nvml_compute_instance *);
+    int (*compute_instance_destroy)(nvml_compute_instance);
+
     int (*memory_v2)(nvml_device, struct nvml_memory_v2 *);
     int (*memory)(nvml_device, struct nvml_memory *);
     int (*utilization)(nvml_device, struct nvml_utilization *);

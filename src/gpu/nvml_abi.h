@@ -138,4 +138,36 @@ struct nvml_gpm_support { /* nvmlGpmSupport_t */
     uint32_t supported;
 };
 
+/* ---- MIG instances ---- */
+
+typedef struct nvml_gpu_instance_opaque *nvml_gpu_instance;         /* nvmlGpuInstance_t */
+typedef struct nvml_compute_instance_opaque *nvml_compute_instance; /* nvmlComputeInstance_t */
+
+/* Numbers of profiles to ask for: of GPU instances there are 0x17 by now, of compute instances 8. */
+enum { NVML_GPU_PROFILES = 32, NVML_COMPUTE_PROFILES = 8, NVML_COMPUTE_ENGINES_SHARED = 0 };
+
+struct nvml_placement { /* nvmlGpuInstancePlacement_t: in memory slices */
+    uint32_t start, size;
+};
+
+struct nvml_gpu_profile { /* nvmlGpuInstanceProfileInfo_v2_t */
+    uint32_t version, id, p2p, slices, instances, multiprocessors, copy_engines, decoders, encoders, jpegs, ofas;
+    uint64_t memory_mib;
+    char name[NVML_NAME_SIZE];
+};
+#define NVML_GPU_PROFILE_VERSION (uint32_t)(sizeof(struct nvml_gpu_profile) | 2U << 24)
+static_assert(sizeof(struct nvml_gpu_profile) == 152, "layout of nvmlGpuInstanceProfileInfo_v2_t");
+
+struct nvml_gpu_instance_info { /* nvmlGpuInstanceInfo_t */
+    nvml_device device;
+    uint32_t id, profile;
+    struct nvml_placement placement;
+};
+static_assert(sizeof(struct nvml_gpu_instance_info) == 24, "layout of nvmlGpuInstanceInfo_t");
+
+struct nvml_compute_profile { /* nvmlComputeInstanceProfileInfo_t */
+    uint32_t id, slices, instances, multiprocessors, copy_engines, decoders, encoders, jpegs, ofas;
+};
+static_assert(sizeof(struct nvml_compute_profile) == 36, "layout of nvmlComputeInstanceProfileInfo_t");
+
 #endif

@@ -175,7 +175,7 @@ class Endings(Care):
     def test_its_work_is_dropped_before_it_is_signalled(self):
         neighbour, task = self.running(2)
         self.cancel(task)
-        self.assertIn("the MPS client has been terminated by the server", self.output(task, "stderr"))
+        self.assertEqual(self.server_log().count("Client termination succeeded"), 1)
         self.assertEqual(self.task(neighbour)["state"], "RUNNING")
         self.cancel(neighbour)
 
@@ -185,6 +185,7 @@ class Endings(Care):
         until(lambda: "(MPS)" in self.output(polite))
         ended, _ = self.cancel(polite, task)
         self.assertEqual((ended["exit_code"], self.output(polite, "stderr")), (0, ""))
+        self.assertEqual(self.server_log().count("Client termination succeeded"), 1)
 
     def test_a_control_program_that_hangs_does_not_keep_a_task_alive(self):
         task, = self.running(1)
@@ -266,26 +267,34 @@ class ExclusiveProcess(Care):
 
 
 class Auto(Care):
-    gpus = "2xA100-40GB"
-    settings = {"sharing": "auto", "policy": "rr"}
+    settings = {"sharing": "auto"}
 
-    def shared(self, task):
+    def shared(self, **members):
+        """A task, how it shares and why."""
+        task = self.small(**members)
         found = self.wait_state(task, "RUNNING")
-        return found["sharing"], found["thread_percentage"], found["sharing_text"]
+        return task, (found["sharing"], found["thread_percentage"]), found["sharing_text"]
 
-    def test_what_is_known_decides(self):
-        small, large = self.small(smact=0.5), self.small(smact=0.9)
-        self.assertEqual(self.shared(small)[:2], ("mps", None))
-        how, _, why = self.shared(large)
-        self.assertEqual(how, "streams")
+    def test_beside_a_small_one(self):
+        first, how, _ = self.shared(smact=0.5)
+        self.assertEqual(how, ("mps", None))
+        second, how, why = self.shared(smact=0.9)
+        self.assertEqual(how, ("mps", 70))
+        self.assertIn("leaves some SMs", why)
+        third, how, _ = self.shared(smact=0.5)
+        self.assertEqual(how, ("mps", None))
+        self.cancel(first, second, third)
+
+    def test_beside_one_that_fills_the_gpu(self):
+        first, how, why = self.shared(smact=0.9)
+        self.assertEqual(how, ("streams", None))
         self.assertIn("nearly fills a GPU", why)
-        capped, turns = self.small(smact=0.9), self.small(smact=0.5)
-        self.assertEqual(self.shared(capped)[:2], ("mps", 70))
-        self.assertEqual(self.shared(turns)[0], "streams")
-        self.assertIn("takes turns", self.colloc("show", str(turns)).stdout)
-        alone = self.small(exclusive=True, hold=True)
-        self.assertEqual(self.task(alone)["sharing"], "auto")
-        self.cancel(small, large, capped, turns, alone)
+        second, how, _ = self.shared(smact=0.5)
+        self.assertEqual(how, ("streams", None))
+        self.assertIn("takes turns", self.colloc("show", str(second)).stdout)
+        held = self.small(hold=True)
+        self.assertEqual(self.task(held)["sharing"], "auto")
+        self.cancel(first, second, held)
 
 
 if __name__ == "__main__":
