@@ -83,8 +83,8 @@ def draw_overhead(page, name, part):
                      f"{min(slower[monitor]):+.2f} to {max(slower[monitor]):+.2f}",
                      100 * statistics.median(epoch["processor_s"] / epoch["epoch_s"] for epoch in epochs),
                      *(median_of(turns, key, scale) for key, scale in (("cores", 100), ("resident_mib", 1), ("bytes_per_s", 3600 / 1024)))])
-    page.table(["monitor", ("epoch, s", 3), ("slower, %", 2), "spread", ("training's processor, % of a core", 1), ("monitor's processor, % of a core", 2),
-                ("monitor's memory, MiB", 1), ("written, KiB an hour", 0)], rows)
+    page.table(["monitor", ("epoch, s", 3), ("slower, %", 2), "spread", ("its CPU, %", 1), ("monitor CPU, %", 2),
+                ("monitor MiB", 1), ("KiB an hour", 0)], rows)
     names = [row[0] for row in rows]
     page.figure(figure.bars(f"{name}-time", names, {"slower": [row[2] for row in rows]}, "slower than without, %", flat=True,
                             spread={"slower": [(min(slower[each]), max(slower[each])) for each in names]}))
