@@ -18,6 +18,7 @@ enum {
     SIMULATE_POLICY,
     SIMULATE_ESTIMATOR,
     SIMULATE_KNOWN,
+    SIMULATE_NEED_ERROR,
     SIMULATE_SHARING,
     SIMULATE_SMACT_MAX,
     SIMULATE_MIN_FREE,
@@ -66,6 +67,12 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
                             "what tasks say of themselves besides memory, for the policy foresee: none, activity (the "
                             "default), time or all",
                         .choices = knowns},
+    [SIMULATE_NEED_ERROR] =
+        {.name = "need-error",
+         .kind = OPTION_TEXT,
+         .argument = "X",
+         .help = "the memory that tasks are said to need is wrong by a log-normal factor of this spread: "
+                 "0.2 is by 20 % or so; default: 0"},
     [SIMULATE_SHARING] = {.name = "sharing",
                           .kind = OPTION_CHOICE,
                           .argument = "HOW",
@@ -233,6 +240,8 @@ static int prepare(const struct invocation *invocation, struct setup *setup, str
         r = sharing_parse(text_of(invocation, SIMULATE_SHARING, "mps"), &simulation->sharing);
     if (r == 0)
         r = set_conditions(invocation, &simulation->settings, fault);
+    if (r == 0)
+        r = number_of(invocation, SIMULATE_NEED_ERROR, 10, 0, fault, &simulation->need_error);
     if (r == 0)
         r = simulating_kinds(invocation->values[SIMULATE_KINDS].text, fault, &setup->kinds);
     if (r == 0)

@@ -233,7 +233,7 @@ static int overtake(struct core *core, const struct task *first, int64_t now_us)
 
 /*
  * First in, first out: the first task that has to wait keeps those behind it waiting, so that none is starved, unless
- * its policy lets them overtake (policy/foresee.c has the rule).
+ * its policy lets them overtake (policy/overtaking.h has the rule).
  */
 static int schedule_main(struct core *core, int64_t now_us)
 {

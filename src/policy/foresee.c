@@ -2,8 +2,8 @@
  * Foresee, a policy of this project's own.
  *
  * Memory: what residents have been said to need is theirs from the moment they are placed, whether they have taken it
- * yet or not. A newcomer to others wants 0.3 of its need more, besides the margin: what is free need not be in one
- * piece, and an allocator asks for much at once.
+ * yet or not. A newcomer to others wants the margin more than it needs, and no less than 0.4 of its need: what is free
+ * need not be in one piece, and an allocator asks for much at once.
  *
  * Speed: where all who would share a GPU are known by their SM activity, the laws of sharing predict how fast everyone
  * then is (predict.h). A task goes where all together gain most by it; nowhere where somebody would take more than
@@ -25,9 +25,9 @@
 /*
  * What the need is more, for memory in pieces; and the progress that sharing has to win, in GPUs: less costs those who
  * are there as much time as it saves who comes. Both chosen by simulation, as slowdown_max is, on traces resampled with
- * other seeds than those that foresee is judged by (docs/foresee.md).
+ * other seeds than those that foresee is judged by (docs/measured/foresee.md).
  */
-#define PIECES_SHARE 0.3
+#define PIECES_SHARE 0.4
 #define GAIN_MIN     0.05
 /* With more GPUs than that not all pairs are looked at: a pass must stay short. */
 #define PAIRS_MAX 64
@@ -39,10 +39,9 @@ static const struct verdict fits = {.kind = VERDICT_FITS};
 static double wanted_bytes(const struct placement_query *query)
 {
     const struct need *need = &query->task->request.need;
-    double wanted = (double)need->bytes * (1 + PIECES_SHARE) + (double)query->conditions->margin_bytes;
-    if (need->kind < NEED_ESTIMATED)
-        wanted = (double)query->conditions->min_free_bytes;
-    return fmax(wanted, query->recovery_free_bytes);
+    double bytes = (double)need->bytes, more = fmax(PIECES_SHARE * bytes, (double)query->conditions->margin_bytes);
+    bool known = need->kind >= NEED_ESTIMATED;
+    return fmax(known ? bytes + more : (double)query->conditions->min_free_bytes, query->recovery_free_bytes);
 }
 
 /* What of its need the resident has not taken yet. Where the driver does not say, it has once it has settled. */

@@ -3,8 +3,8 @@
  *
  *     gpus 2x40GiB                          how many, and how large (one line each size; "mig 3x10GiB" for instances)
  *     policy magm                           the default policy; then any of
- *     set smact-max 0.8 | min-free 5GiB | margin 2GiB | window 90s | settle 10s | settle-max 60s | recoveries 3 | recovery-step 5GiB | slowdown-max 3 |
- *         tasks-per-gpu 4
+ *     set smact-max 0.8 | min-free 5GiB | margin 2GiB | window 90s | settle 10s | settle-max 60s | recoveries 3 |
+ *         tasks-per-gpu 4 | recovery-step 5GiB | slowdown-max 3
  *     t=0 submit a takes=6GiB smact=0.4 runs=100s    also: gpus=N rise=5s need=6GiB declared=6GiB pending exclusive
  *                                           policy=P limit=60s held exits=1 deaf (ends 5 s after it is told to)
  *                                           sleeps=20s (before it takes memory) unlaunchable mps

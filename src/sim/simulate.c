@@ -383,12 +383,21 @@ static struct reading maybe(double value)
     return isnan(value) ? READING_NONE : reading_of(value);
 }
 
+/* As an estimator would say it that errs: by another factor for every task, the same for the same seed. */
+static struct need misjudged(const struct run *run, const struct need *need)
+{
+    double factor = exp(run->simulation->need_error * chance_normal(~run->simulation->resample, run->result.submitted));
+    return (struct need){NEED_ESTIMATED, (int64_t)((double)need->bytes * factor)};
+}
+
 static struct task_request request_for(const struct run *run, const struct sim_task *task)
 {
     const struct simulation *simulation = run->simulation;
     bool shares = simulation->settings.policy != &policy_exclusive;
     struct task_request request = {
         .gpus = task->gpus, .sharing = shares ? simulation->sharing : SHARING_STREAMS, .need = task->need};
+    if (simulation->need_error > 0 && task->need.kind >= NEED_ESTIMATED)
+        request.need = misjudged(run, &task->need);
     if (simulation->knows_activity)
         request.expect = (struct expectation){
             .smact = maybe(task->demand.smact), .gract = maybe(task->demand.gract), .dram = maybe(task->demand.dram)};

@@ -28,6 +28,8 @@ struct simulation {
     enum sharing sharing; /* under the policy "exclusive", tasks are plain processes whatever this says */
     uint64_t seed;     /* 0: every task takes what the catalogue says; otherwise times are spread (gpu_laws.spread) */
     uint64_t resample; /* 0: the trace as it is; otherwise the seed of another like it (arrivals_resample) */
+    double
+        need_error; /* standard deviation of the logarithm of what tasks are said to need over what they do; 0: none */
     bool knows_activity, knows_time; /* what tasks say of themselves, besides memory */
     bool every_second;
     FILE *trace_out;                /* a line per event (sim/trace.h), or NULL */

@@ -163,6 +163,13 @@ class Results(SimulateCase):
         known = [self.simulate(*many, policy="foresee", known=what)["avg_jct_s"] for what in ("none", "activity")]
         self.assertNotEqual(known[0], known[1])
 
+    def test_needs_that_are_wrong(self):
+        arrivals = [(40 * time, task) for time, task in enumerate(["large", "small", "small", "large"] * 3)]
+        right, wrong, same = [self.simulate(*arrivals, need_error=error) for error in (0, 0.5, 0.5)]
+        self.assertEqual(wrong, same)
+        self.assertNotEqual(right, wrong)
+        self.assertIn("--need-error", self.complaint_of("--need-error=-1"))
+
     def test_margin(self):
         arrivals = (0, "large"), (100, "small")  # 10.7 GiB are left beside the large one, the small one takes 3.9
         self.assertEqual(self.simulate(*arrivals, margin_gib=6)["avg_wait_s"], 0)

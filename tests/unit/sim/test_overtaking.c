@@ -19,7 +19,7 @@
 #include "sim/chance.h"
 #include "sim/driver.h"
 
-enum { TASKS = 24, GPUS_MAX = 4, RUNS = 25 };
+enum { TASKS = 24, GPUS_MAX = 4, RUNS = 10 };
 
 /* Events of this world's own. */
 enum { WAKE_SAMPLES = EVENT_KINDS };
