@@ -10,7 +10,7 @@ import os
 import re
 
 import matplotlib
-from matplotlib import ticker
+from matplotlib import style, ticker
 from matplotlib.figure import Figure
 
 INK = "#24292f"
@@ -80,7 +80,7 @@ class Picture:
 
 def draw(name, paint, columns, rows, title="", size=(WIDTH, 3.4), grid=(1, 1)):
     """Any figure: `paint` is called with the axes, a list of them when the grid (rows, columns) has more than one."""
-    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **STYLE, "svg.hashsalt": name}):
+    with style.context(["default", {**STYLE, "svg.hashsalt": name}]):
         canvas = Figure(figsize=size, layout="constrained")
         axes = canvas.subplots(*grid, squeeze=False, sharex=True, sharey=True).ravel().tolist()
         paint(axes[0] if len(axes) == 1 else axes)
