@@ -38,7 +38,6 @@ enum {
 };
 
 static const char *const sharings[] = {"streams", "mps", NULL};
-static const char *const knowns[] = {"none", "activity", "time", "all", NULL};
 
 static const struct option_spec options[SIMULATE_OPTIONS] = {
     [SIMULATE_TRACE] = {.name = "trace", .kind = OPTION_FILE, .argument = "FILE", .help = "which task arrives when"},
@@ -66,7 +65,7 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
                         .help =
                             "what tasks say of themselves besides memory, for the policy foresee: none, activity (the "
                             "default), time or all",
-                        .choices = knowns},
+                        .choices = simulating_knowns},
     [SIMULATE_NEED_ERROR] =
         {.name = "need-error",
          .kind = OPTION_TEXT,
@@ -218,7 +217,7 @@ static int read_tasks(const struct invocation *invocation, struct setup *setup, 
 static int prepare(const struct invocation *invocation, struct setup *setup, struct fault *fault)
 {
     struct simulation *simulation = &setup->simulation;
-    const char *estimator, *known = text_of(invocation, SIMULATE_KNOWN, "activity");
+    const char *estimator;
     if (!invocation->values[SIMULATE_TRACE].set)
         return fault_set(fault, EINVAL, "simulate: --trace=FILE is missing: which task arrives when");
     *simulation = (struct simulation){
@@ -232,10 +231,10 @@ static int prepare(const struct invocation *invocation, struct setup *setup, str
         .resample = (uint64_t)invocation->values[SIMULATE_RESAMPLE].number,
         .every_second = invocation->values[SIMULATE_EVERY_SECOND].number,
         .remarks = stderr,
-        .knows_activity = strcmp(known, "activity") == 0 || strcmp(known, "all") == 0,
-        .knows_time = strcmp(known, "time") == 0 || strcmp(known, "all") == 0,
     };
     int r = set_policy(invocation, setup, fault, &estimator);
+    if (r == 0)
+        r = simulating_known(text_of(invocation, SIMULATE_KNOWN, "activity"), fault, simulation);
     if (r == 0)
         r = sharing_parse(text_of(invocation, SIMULATE_SHARING, "mps"), &simulation->sharing);
     if (r == 0)

@@ -23,10 +23,12 @@ enum {
     SWEEP_GPUS,
     SWEEP_POLICY,
     SWEEP_ESTIMATOR,
+    SWEEP_KNOWN,
     SWEEP_SHARING,
     SWEEP_SMACT_MAX,
     SWEEP_MIN_FREE,
     SWEEP_MARGIN,
+    SWEEP_RESAMPLE,
     SWEEP_SEED,
     SWEEP_SMACT,
     SWEEP_KINDS,
@@ -59,6 +61,11 @@ static const struct option_spec options[SWEEP_OPTIONS] = {
                          .kind = OPTION_TEXT,
                          .argument = "NAMES",
                          .help = "as for simulate; default: declared; oracles are always told the truth"},
+    [SWEEP_KNOWN] = {.name = "known",
+                     .kind = OPTION_TEXT,
+                     .argument = "WHATS",
+                     .help =
+                         "what tasks say of themselves besides memory: none, activity, time, all; default: activity"},
     [SWEEP_SHARING] = {.name = "sharing",
                        .kind = OPTION_TEXT,
                        .argument = "HOWS",
@@ -75,6 +82,10 @@ static const struct option_spec options[SWEEP_OPTIONS] = {
                       .kind = OPTION_TEXT,
                       .argument = "VALUES",
                       .help = "free memory that a task wants beyond what is known of it; default: 2"},
+    [SWEEP_RESAMPLE] = {.name = "resample",
+                        .kind = OPTION_TEXT,
+                        .argument = "VALUES",
+                        .help = "seeds of other traces drawn from this one; default: 0, the trace itself"},
     [SWEEP_SEED] = {.name = "seed",
                     .kind = OPTION_TEXT,
                     .argument = "VALUES",
@@ -124,12 +135,13 @@ static int read_values(const struct invocation *invocation, int option, const ch
     return values_parse(options[option].name, text_of(invocation, option, otherwise), 0, max, fault, ret_values);
 }
 
-static int check_seeds(const struct values *seeds, struct fault *fault)
+static int read_seeds(const struct invocation *invocation, int option, struct fault *fault, struct values *ret_seeds)
 {
-    for (int i = 0; i < seeds->n; i++)
-        if (seeds->value[i] != (double)(int64_t)seeds->value[i])
-            return fault_set(fault, EINVAL, "--seed: %g is no whole number", seeds->value[i]);
-    return 0;
+    int r = read_values(invocation, option, "0", 1e9, fault, ret_seeds);
+    for (int i = 0; i < ret_seeds->n && r == 0; i++)
+        if (ret_seeds->value[i] != (double)(int64_t)ret_seeds->value[i])
+            r = fault_set(fault, EINVAL, "--%s: %g is no whole number", options[option].name, ret_seeds->value[i]);
+    return r;
 }
 
 static int read_axes(const struct invocation *invocation, struct axes *axes, struct fault *fault)
@@ -137,6 +149,8 @@ static int read_axes(const struct invocation *invocation, struct axes *axes, str
     int r = read_names(invocation, SWEEP_POLICY, "magm", fault, &axes->policies);
     if (r == 0)
         r = read_names(invocation, SWEEP_ESTIMATOR, "declared", fault, &axes->estimators);
+    if (r == 0)
+        r = read_names(invocation, SWEEP_KNOWN, "activity", fault, &axes->knowns);
     if (r == 0)
         r = read_names(invocation, SWEEP_SHARING, "mps", fault, &axes->sharings);
     if (r == 0)
@@ -146,8 +160,8 @@ static int read_axes(const struct invocation *invocation, struct axes *axes, str
     if (r == 0)
         r = read_values(invocation, SWEEP_MARGIN, "2", 1e6, fault, &axes->margin_gib);
     if (r == 0)
-        r = read_values(invocation, SWEEP_SEED, "0", 1e9, fault, &axes->seeds);
-    return r < 0 ? r : check_seeds(&axes->seeds, fault);
+        r = read_seeds(invocation, SWEEP_RESAMPLE, fault, &axes->resamples);
+    return r < 0 ? r : read_seeds(invocation, SWEEP_SEED, fault, &axes->seeds);
 }
 
 static int read_base(const struct invocation *invocation, struct sweep_base *base, struct fault *fault)
@@ -159,6 +173,8 @@ static int read_base(const struct invocation *invocation, struct sweep_base *bas
                                 .kinds = invocation->values[SWEEP_KINDS].text};
     if (!base->trace)
         return fault_set(fault, EINVAL, "sweep: --trace=FILE is missing: which task arrives when");
+    if (strcmp(base->trace, "-") == 0)
+        return fault_set(fault, EINVAL, "sweep: --trace=-: every run reads the trace, so it must be a file");
     if (invocation->common[COMMON_JSON].number)
         return fault_set(fault, EINVAL, "sweep: --json: the rows of a sweep are CSV");
     if (parse_double(smact, 0, 1, &base->smact) < 0)

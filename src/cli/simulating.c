@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "cli/output.h"
@@ -39,6 +40,18 @@ int simulating_policy(const char *name, struct fault *fault, struct sim_policy *
     }
     return fault_set(fault, EINVAL, "--policy=%.60s: there is no such policy%s%s; there are %s", name,
                      near.best ? "; did you mean " : "", near.best ? near.best : "", known);
+}
+
+const char *const simulating_knowns[] = {"none", "activity", "time", "all", NULL};
+
+int simulating_known(const char *name, struct fault *fault, struct simulation *simulation)
+{
+    bool all = strcmp(name, "all") == 0;
+    simulation->knows_activity = all || strcmp(name, "activity") == 0;
+    simulation->knows_time = all || strcmp(name, "time") == 0;
+    if (simulation->knows_activity || simulation->knows_time || strcmp(name, "none") == 0)
+        return 0;
+    return fault_set(fault, EINVAL, "--known: \"%.60s\" is none of none, activity, time, all", name);
 }
 
 int simulating_catalogue(const char *path, const struct catalogue_settings *settings, struct fault *fault,

@@ -11,16 +11,19 @@
 
 enum { POINTS_MAX = 1000000 };
 
-const char sweep_key_columns[] = "trace,tasks,gpus,policy,estimator,sharing,smact_max,min_free_gib,margin_gib,seed,";
+const char sweep_key_columns[] =
+    "trace,tasks,gpus,policy,estimator,known,sharing,smact_max,min_free_gib,margin_gib,resample,seed,";
 
 void axes_fini(struct axes *axes)
 {
     names_fini(&axes->policies);
     names_fini(&axes->estimators);
+    names_fini(&axes->knowns);
     names_fini(&axes->sharings);
     values_fini(&axes->smact_max);
     values_fini(&axes->min_free_gib);
     values_fini(&axes->margin_gib);
+    values_fini(&axes->resamples);
     values_fini(&axes->seeds);
 }
 
@@ -85,10 +88,10 @@ static void print_field(FILE *out, const char *text)
 
 struct point {
     struct sim_policy policy;
-    const char *policy_name, *estimator;
+    const char *policy_name, *estimator, *known;
     const struct catalogue *catalogue;
     enum sharing sharing;
-    double smact_max, min_free_gib, margin_gib, seed;
+    double smact_max, min_free_gib, margin_gib, resample, seed;
 };
 
 static char *key_of(const struct sweep_base *base, const struct point *point)
@@ -103,15 +106,32 @@ static char *key_of(const struct sweep_base *base, const struct point *point)
     print_field(out, base->gpus);
     print_field(out, point->policy_name);
     print_field(out, point->estimator);
-    fprintf(out, "%s,%.12g,%.12g,%.12g,%.0f,", sharing_name(point->sharing), point->smact_max, point->min_free_gib,
-            point->margin_gib, point->seed);
+    fprintf(out, "%s,%s,%.12g,%.12g,%.12g,%.0f,%.0f,", point->known, sharing_name(point->sharing), point->smact_max,
+            point->min_free_gib, point->margin_gib, point->resample, point->seed);
     return fclose(out) == 0 ? key : NULL;
+}
+
+static bool make_room(struct sweep_grid *grid)
+{
+    if (grid->n < grid->room)
+        return true;
+    int64_t room = grid->room ? 2 * grid->room : 64;
+    struct simulation *simulations = realloc(grid->simulations, (size_t)room * sizeof *simulations);
+    if (simulations)
+        grid->simulations = simulations;
+    struct sweep_point *points = realloc(grid->points, (size_t)room * sizeof *points);
+    if (points)
+        grid->points = points;
+    grid->room = simulations && points ? room : grid->room;
+    return simulations && points;
 }
 
 static int add_point(struct sweep_grid *grid, const struct sweep_base *base, const struct point *point,
                      struct fault *fault)
 {
     struct core_settings settings = core_settings_default();
+    if (!make_room(grid))
+        return fault_set(fault, ENOMEM, "out of memory");
     settings.policy = point->policy.policy;
     settings.conditions.smact_max = point->smact_max;
     settings.conditions.min_free_bytes = (int64_t)(point->min_free_gib * (double)GIB);
@@ -123,9 +143,12 @@ static int add_point(struct sweep_grid *grid, const struct sweep_base *base, con
                                                      .settings = settings,
                                                      .sharing = point->sharing,
                                                      .seed = (uint64_t)point->seed,
+                                                     .resample = (uint64_t)point->resample,
                                                      .remarks = grid->n == 0 ? stderr : NULL};
     grid->points[grid->n].key = key_of(base, point);
-    return grid->points[grid->n++].key ? 0 : fault_set(fault, ENOMEM, "out of memory");
+    if (!grid->points[grid->n].key)
+        return fault_set(fault, ENOMEM, "out of memory");
+    return simulating_known(point->known, fault, &grid->simulations[grid->n++]);
 }
 
 /* The thresholds and seeds of one policy, estimator and way of sharing. */
@@ -136,13 +159,29 @@ static int add_thresholds(struct sweep_grid *grid, const struct axes *axes, cons
     for (int a = 0; a < axes->smact_max.n; a++)
         for (int b = 0; b < axes->min_free_gib.n; b++)
             for (int c = 0; c < axes->margin_gib.n; c++)
-                for (int d = 0; d < axes->seeds.n && r == 0; d++) {
-                    point->smact_max = axes->smact_max.value[a];
-                    point->min_free_gib = axes->min_free_gib.value[b];
-                    point->margin_gib = axes->margin_gib.value[c];
-                    point->seed = axes->seeds.value[d];
-                    r = add_point(grid, base, point, fault);
-                }
+                for (int d = 0; d < axes->resamples.n; d++)
+                    for (int e = 0; e < axes->seeds.n && r == 0; e++) {
+                        point->smact_max = axes->smact_max.value[a];
+                        point->min_free_gib = axes->min_free_gib.value[b];
+                        point->margin_gib = axes->margin_gib.value[c];
+                        point->resample = axes->resamples.value[d];
+                        point->seed = axes->seeds.value[e];
+                        r = add_point(grid, base, point, fault);
+                    }
+    return r;
+}
+
+static int add_sharings(struct sweep_grid *grid, const struct axes *axes, const struct sweep_base *base,
+                        struct point *point, struct fault *fault)
+{
+    int r = 0;
+    for (int a = 0; a < axes->knowns.n; a++)
+        for (int b = 0; b < axes->sharings.n && r == 0; b++) {
+            point->known = axes->knowns.name[a];
+            if (sharing_parse(axes->sharings.name[b], &point->sharing) < 0)
+                return fault_set(fault, EINVAL, "--sharing: \"%.60s\" is none of streams, mps", axes->sharings.name[b]);
+            r = add_thresholds(grid, axes, base, point, fault);
+        }
     return r;
 }
 
@@ -150,23 +189,24 @@ static int add_policy(struct sweep_grid *grid, const struct axes *axes, const st
                       struct point *point, struct fault *fault)
 {
     int r = simulating_policy(point->policy_name, fault, &point->policy);
-    int estimators = r == 0 && point->policy.knows_memory ? 1 : axes->estimators.n;
-    for (int i = 0; i < estimators; i++)
-        for (int k = 0; k < axes->sharings.n && r == 0; k++) {
-            int told = point->policy.knows_memory ? axes->estimators.n : i;
-            point->catalogue = &grid->catalogues[told];
-            point->estimator = told < axes->estimators.n ? axes->estimators.name[told] : "declared";
-            if (sharing_parse(axes->sharings.name[k], &point->sharing) < 0)
-                return fault_set(fault, EINVAL, "--sharing: \"%.60s\" is none of streams, mps", axes->sharings.name[k]);
-            r = add_thresholds(grid, axes, base, point, fault);
-        }
+    bool oracle = r == 0 && point->policy.knows_memory;
+    for (int i = 0; i < (oracle ? 1 : axes->estimators.n) && r == 0; i++) {
+        point->catalogue = &grid->catalogues[oracle ? axes->estimators.n : i];
+        point->estimator = oracle ? "declared" : axes->estimators.name[i];
+        r = add_sharings(grid, axes, base, point, fault);
+    }
     return r;
 }
 
 static double count(const struct axes *axes)
 {
-    return (double)axes->policies.n * axes->estimators.n * axes->sharings.n * axes->smact_max.n * axes->min_free_gib.n *
-           axes->margin_gib.n * axes->seeds.n;
+    const int sizes[] = {axes->policies.n,   axes->estimators.n, axes->knowns.n,
+                         axes->sharings.n,   axes->smact_max.n,  axes->min_free_gib.n,
+                         axes->margin_gib.n, axes->resamples.n,  axes->seeds.n};
+    double product = 1;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        product *= sizes[i];
+    return product;
 }
 
 int sweep_grid_build(struct sweep_grid *grid, const struct axes *axes, const struct sweep_base *base,
@@ -175,10 +215,6 @@ int sweep_grid_build(struct sweep_grid *grid, const struct axes *axes, const str
     *grid = (struct sweep_grid){0};
     if (count(axes) > POINTS_MAX)
         return fault_set(fault, E2BIG, "sweep: %.0f combinations are more than %d", count(axes), POINTS_MAX);
-    grid->simulations = calloc((size_t)count(axes), sizeof *grid->simulations);
-    grid->points = calloc((size_t)count(axes), sizeof *grid->points);
-    if (!grid->simulations || !grid->points)
-        return fault_set(fault, ENOMEM, "out of memory");
     int r = read_world(grid, axes, base, fault);
     if (r == 0)
         r = check_trace(grid, base->trace, fault);

@@ -7,8 +7,8 @@
 
 /* What is varied, in the order of the nesting: seeds change fastest. */
 struct axes {
-    struct names policies, estimators, sharings;
-    struct values smact_max, min_free_gib, margin_gib, seeds;
+    struct names policies, estimators, knowns, sharings;
+    struct values smact_max, min_free_gib, margin_gib, resamples, seeds;
 };
 
 void axes_fini(struct axes *axes);
@@ -24,7 +24,7 @@ struct sweep_grid {
     struct sweep_point {
         char *key; /* its row's first columns, each with a comma behind it */
     } * points;
-    int64_t n;
+    int64_t n, room;
 
     struct gpu_kinds *kinds;
     struct cluster cluster;

@@ -35,11 +35,12 @@ class SweepCase(CliCase):
 
 class Rows(SweepCase):
     def test_each_is_what_simulate_says(self):
-        axes = {"policy": ["magm", "best-fit"], "estimator": ["none", "declared"], "sharing": ["streams", "mps"],
-                "smact-max": ["0.7", "0.85"], "min-free-gib": ["2", "5"], "margin-gib": ["0", "2.5"], "seed": ["0", "7"]}
+        axes = {"policy": ["magm", "foresee"], "estimator": ["none", "declared"], "known": ["activity", "all"],
+                "sharing": ["streams", "mps"], "smact-max": ["0.7", "0.85"], "min-free-gib": ["3"], "margin-gib": ["0", "2.5"],
+                "resample": ["0", "3"], "seed": ["7"]}
         rows = self.rows(self.sweep(*(f"--{name}={','.join(values)}" for name, values in axes.items())))
         self.assertEqual(len(rows), 2 ** 7)
-        for row, values in list(zip(rows, itertools.product(*axes.values())))[::5]:
+        for row, values in list(zip(rows, itertools.product(*axes.values())))[::7]:
             self.assertEqual([row[name.replace("-", "_")] for name in axes], list(values))
             alone = json.loads(self.colloc("simulate", "--trace", TRACE, "--json", *(f"--{n}={v}" for n, v in zip(axes, values))))
             self.assertEqual([float(row[name]) for name in RESULTS], [alone[name] for name in RESULTS], values)
@@ -134,6 +135,9 @@ class BadInput(SweepCase):
             (["--seed=0.5"], "--seed: 0.5 is no whole number"),
             (["--seed=1:1000000"], "--seed=1:1000000: more than 100000 values"),
             (["--seed=1:100000", "--margin-gib=1:11"], "sweep: 1100000 combinations are more than 1000000"),
+            (["--resample=1.5"], "--resample: 1.5 is no whole number"),
+            (["--known=nothing"], '--known: "nothing" is none of none, activity, time, all'),
+            (["--trace=-"], "sweep: --trace=-: every run reads the trace, so it must be a file"),
             (["--sharing=mig"], '--sharing: "mig" is none of streams, mps'),
             (["--estimator=psychic"], 'estimator "psychic": the tasks have no column'),
             (["--gpus=0xA100-40GB"], '"0" GPUs: there must be 1 to 100000'),
