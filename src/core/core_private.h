@@ -21,7 +21,8 @@ struct core {
     struct waiting { /* of the last EFFECT_WAIT of each queue: who, and what it was about */
         uint64_t task, why;
     } main_waiting, recovery_waiting;
-    bool replayed; /* since the last step: a log's end may have left things undecided */
+    uint64_t kept_for; /* the task of every gpu_view.kept_for that is not 0; 0: there is none */
+    bool replayed;     /* since the last step: a log's end may have left things undecided */
 };
 
 /* Changes the state as the event says: what core_step and core_apply share. (apply.c) */

@@ -1,5 +1,6 @@
 /* One scheduling pass: the recovery queue first, then the main queue in order of submission. */
 #include <errno.h>
+#include <string.h>
 
 #include "core/core_private.h"
 #include "core/share.h"
@@ -115,13 +116,18 @@ static bool drains_sooner(const struct gpu_view *a, const struct gpu_view *b, bo
     return reading_or(a->mem_used_bytes, 1e18) < reading_or(b->mem_used_bytes, 1e18);
 }
 
-static void insert_drain(const struct gpu_view *gpus, int *best, int n, int gpu, bool keeps)
+/* Among the best `most` in order, by insertion. Returns how many there are now. */
+static int insert_drain(const struct gpu_view *gpus, int *best, int n, int most, int gpu, bool keeps)
 {
-    while (n > 0 && drains_sooner(&gpus[gpu], &gpus[best[n - 1]], keeps)) {
-        best[n] = best[n - 1];
-        n--;
-    }
-    best[n] = gpu;
+    int at = n;
+    while (at > 0 && drains_sooner(&gpus[gpu], &gpus[best[at - 1]], keeps))
+        at--;
+    if (at == most)
+        return n;
+    int last = n < most ? n : most - 1;
+    memmove(&best[at + 1], &best[at], (size_t)(last - at) * sizeof *best);
+    best[at] = gpu;
+    return n < most ? n + 1 : most;
 }
 
 static void stop_draining(struct core *core)
@@ -143,18 +149,21 @@ static void drain_for(struct core *core, const struct task *task, int64_t now_us
         n_empty += gpus[i].n_residents == 0 && may_drain(core, i, task, now_us);
     for (int i = 0; i < core->view.n_gpus; i++)
         if (may_drain(core, i, task, now_us))
-            insert_drain(gpus, core->chosen, n++, i, n_empty < wanted);
+            n = insert_drain(gpus, core->chosen, n, wanted, i, n_empty < wanted);
     stop_draining(core);
     for (int i = 0; i < wanted && n >= wanted; i++)
         core->view.gpus[core->chosen[i]].drained_for = task->id;
 }
 
-/* No fewer than any policy may call idle. */
-static int count_empty(const struct cluster_view *view)
+/* Those behind the first recovering task find no more GPUs than that. */
+static int count_open(const struct core *core)
 {
     int n = 0;
-    for (int i = 0; i < view->n_gpus; i++)
-        n += view->gpus[i].n_residents == 0;
+    bool empty_only = !core->settings.recovery_step_bytes;
+    for (int i = 0; i < core->view.n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[i];
+        n += !gpu->drained_for && (gpu->n_residents == 0 || !empty_only);
+    }
     return n;
 }
 
@@ -174,39 +183,35 @@ static int schedule_first_recovering(struct core *core, struct task *task, int64
 static int schedule_recovery(struct core *core, int64_t now_us)
 {
     struct task *next;
-    int r = 0, looks = RECOVERY_LOOKS;
+    int r = 0, looks = RECOVERY_LOOKS, n_open = 0;
     for (struct task *task = core->recovery_queue.first; task && r == 0; task = next) {
         next = task->next;
         if (task == core->recovery_queue.first)
             r = schedule_first_recovering(core, task, now_us);
-        else if (looks-- == 0 || (count_empty(&core->view) == 0 && !core->settings.recovery_step_bytes))
+        else if (looks-- == 0 || n_open == 0)
             return 0;
-        else if (ask_policy(core, task, now_us) == PLACE_NOW)
+        else if (task->request.gpus > n_open || ask_policy(core, task, now_us) != PLACE_NOW)
+            continue;
+        else
             r = place(core, task, now_us);
+        n_open = count_open(core);
     }
     return r;
 }
 
 /* ---- overtaking ---- */
 
-static bool is_kept(const struct core *core, uint64_t id)
-{
-    for (int i = 0; i < core->view.n_gpus; i++)
-        if (core->view.gpus[i].kept_for == id)
-            return true;
-    return false;
-}
-
 static void keep_none(struct core *core)
 {
-    for (int i = 0; i < core->view.n_gpus; i++)
+    for (int i = 0; i < core->view.n_gpus && core->kept_for; i++)
         core->view.gpus[i].kept_for = 0;
+    core->kept_for = 0;
 }
 
 /* Chosen once for a task, when it comes to be the first: what is kept only empties from then on. */
 static bool keep_for(struct core *core, const struct task *task, int64_t now_us)
 {
-    if (is_kept(core, task->id))
+    if (core->kept_for == task->id)
         return true;
     keep_none(core);
     struct placement_query query = core_query(core, task, now_us);
@@ -214,6 +219,7 @@ static bool keep_for(struct core *core, const struct task *task, int64_t now_us)
         return false;
     for (int i = 0; i < task->request.gpus; i++)
         core->view.gpus[core->chosen[i]].kept_for = task->id;
+    core->kept_for = task->id;
     return true;
 }
 
@@ -242,7 +248,7 @@ static int schedule_main(struct core *core, int64_t now_us)
     while (r == 0 && (task = core->main_queue.first)) {
         if (task->request.need.kind == NEED_PENDING)
             return 0;
-        if (!is_kept(core, task->id))
+        if (core->kept_for != task->id)
             keep_none(core);
         if (ask_policy(core, task, now_us) != PLACE_NOW) {
             r = note_wait(core, &core->main_waiting, task);
