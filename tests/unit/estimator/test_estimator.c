@@ -58,8 +58,8 @@ static void test_unknown_name_lists_the_known(void **state)
     struct fault fault;
     struct estimate e;
     assert_int_equal(run("oracle", NULL, 1, &fault, &e), -ENOENT);
-    assert_string_equal(fault.text,
-                        "no estimator is called \"oracle\"; there are: none, declared, summary, horus, graph, history");
+    assert_string_equal(fault.text, "no estimator is called \"oracle\"; there are: none, declared, summary, horus, "
+                                    "graph, history, gpumemnet-mlp, gpumemnet-transformer");
 }
 
 static void test_none_knows_nothing(void **state)
