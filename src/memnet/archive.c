@@ -1,0 +1,94 @@
+#include "memnet/archive.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <lzma.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+enum { FIRST_SIZE = 1 << 16, MEMORY_MAX = 1 << 28 };
+
+struct unpacked {
+    char *text;
+    size_t used, size;
+};
+
+static int grow(struct unpacked *unpacked)
+{
+    size_t size = unpacked->size ? 2 * unpacked->size : FIRST_SIZE;
+    char *text = size > ARCHIVE_MAX ? NULL : realloc(unpacked->text, size);
+    if (!text)
+        return size > ARCHIVE_MAX ? -EFBIG : -ENOMEM;
+    unpacked->text = text;
+    unpacked->size = size;
+    return 0;
+}
+
+/* Until the end of the last stream; one byte stays free for the NUL. */
+static int unpack_all(lzma_stream *stream, struct unpacked *ret)
+{
+    lzma_ret r = LZMA_OK;
+    while (r == LZMA_OK) {
+        if (ret->used + 1 >= ret->size) {
+            int grown = grow(ret);
+            if (grown < 0)
+                return grown;
+        }
+        stream->next_out = (uint8_t *)ret->text + ret->used;
+        stream->avail_out = ret->size - 1 - ret->used;
+        r = lzma_code(stream, LZMA_FINISH);
+        ret->used = ret->size - 1 - stream->avail_out;
+    }
+    return r == LZMA_STREAM_END ? 0 : r == LZMA_MEM_ERROR ? -ENOMEM : -EINVAL;
+}
+
+static int unpack(const char *packed, size_t size, struct unpacked *ret)
+{
+    lzma_stream stream = LZMA_STREAM_INIT;
+    if (lzma_stream_decoder(&stream, MEMORY_MAX, LZMA_CONCATENATED) != LZMA_OK)
+        return -ENOMEM;
+    stream.next_in = (const uint8_t *)packed;
+    stream.avail_in = size;
+    int r = unpack_all(&stream, ret);
+    lzma_end(&stream);
+    return r;
+}
+
+static int read_packed(const char *path, struct fault *fault, char **ret_text, size_t *ret_size)
+{
+    struct unpacked unpacked = {0};
+    char *packed;
+    size_t size;
+    int r = file_read(path, ARCHIVE_MAX, fault, &packed, &size);
+    if (r < 0)
+        return r;
+    r = unpack(packed, size, &unpacked);
+    free(packed);
+    if (r < 0) {
+        free(unpacked.text);
+        return fault_set(fault, -r, "%s: %s", path,
+                         r == -EINVAL  ? "damaged or cut, or not made by xz"
+                         : r == -EFBIG ? "too large when unpacked"
+                                       : "out of memory");
+    }
+    unpacked.text[unpacked.used] = '\0';
+    *ret_text = unpacked.text;
+    *ret_size = unpacked.used;
+    return 0;
+}
+
+int archive_read(const char *folder, const char *name, struct fault *fault, char **ret_text, size_t *ret_size)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (access(path, F_OK) == 0)
+        return file_read(path, ARCHIVE_MAX, fault, ret_text, ret_size);
+    snprintf(path, sizeof path, "%s/%s.xz", folder, name);
+    if (access(path, F_OK) < 0)
+        return fault_set(fault, ENOENT, "%s: there is neither %s nor %s.xz", folder, name, name);
+    return read_packed(path, fault, ret_text, ret_size);
+}

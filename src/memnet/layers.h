@@ -1,0 +1,65 @@
+/*
+ * Layers with their derivatives, over `n` rows. `weights` and `gradients` are arrays of one layout
+ * (estimator/gpumemnet_layout.h); backward adds to the gradients. Products go through BLAS.
+ */
+#ifndef COLLOC_MEMNET_LAYERS_H
+#define COLLOC_MEMNET_LAYERS_H
+
+#include <stddef.h>
+
+#include "estimator/gpumemnet_layout.h"
+#include "memnet/scratch.h"
+
+void linear_forward(const struct linear_layout *layout, const float *weights, const float *x, size_t n, float *ret_y);
+
+/* ret_dx NULL: not needed. */
+void linear_backward(const struct linear_layout *layout, const float *weights, const float *x, const float *dy,
+                     size_t n, float *gradients, float *ret_dx);
+
+void relu_forward(float *x, size_t n);                   /* in place */
+void relu_backward(const float *y, float *dy, size_t n); /* in place; y is what came out */
+
+/* What a norm remembers: rows with mean 0 and deviation 1, and what they were divided by. */
+struct norm_tape {
+    float *unit, *inverse;
+};
+
+/*
+ * Batch norm in training: over the rows, channel by channel. The running mean and variance in `weights` move a tenth
+ * of the way to the batch's, as in PyTorch. n is at least 2.
+ */
+void batch_norm_forward(const struct norm_layout *layout, float *weights, const float *x, size_t n,
+                        struct scratch *scratch, struct norm_tape *ret_tape, float *ret_y);
+void batch_norm_backward(const struct norm_layout *layout, const float *weights, const struct norm_tape *tape,
+                         const float *dy, size_t n, float *gradients, float *ret_dx);
+
+/* Layer norm: over the channels, row by row. */
+void layer_norm_forward(const struct norm_layout *layout, const float *weights, const float *x, size_t n,
+                        struct scratch *scratch, struct norm_tape *ret_tape, float *ret_y);
+void layer_norm_backward(const struct norm_layout *layout, const float *weights, const struct norm_tape *tape,
+                         const float *dy, size_t n, float *gradients, float *ret_dx);
+
+/* Linear, batch norm, ReLU. */
+struct block_tape {
+    const float *x;
+    struct norm_tape norm;
+    float *y;
+};
+
+/* Returns y, on the scratch. */
+float *block_forward(const struct block_layout *layout, float *weights, const float *x, size_t n,
+                     struct scratch *scratch, struct block_tape *ret_tape);
+/* Changes dy. */
+void block_backward(const struct block_layout *layout, const float *weights, const struct block_tape *tape, float *dy,
+                    size_t n, struct scratch *scratch, float *gradients, float *ret_dx);
+
+/*
+ * Scaled dot-product attention of one head within one sequence. Each row of qkv is a query, a key and a value of
+ * `width`; `weights` (n x n) is what each place takes from each.
+ */
+void attention_forward(const float *qkv, size_t n, int width, float *ret_weights, float *ret_y);
+/* `scratch` is for n x n numbers. */
+void attention_backward(const float *qkv, const float *weights, const float *dy, size_t n, int width,
+                        struct scratch *scratch, float *ret_dqkv);
+
+#endif
