@@ -20,6 +20,7 @@
     X(record)                                                                                                          \
     X(bench)                                                                                                           \
     X(estimate)                                                                                                        \
+    X(memnet)                                                                                                          \
     X(simulate)                                                                                                        \
     X(sweep)                                                                                                           \
     X(trace)                                                                                                           \

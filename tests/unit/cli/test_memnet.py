@@ -1,0 +1,124 @@
+"""colloc memnet: training on a small data set, evaluating, and what it says of mistakes."""
+
+import csv
+import json
+import lzma
+import math
+import os
+import random
+import unittest
+
+import cli_case
+from cli_case import CliCase
+
+COLUMNS = "id,kind,family,split,model,batch,optimizer,precision,status,driver_mib"
+
+
+def make_network(rng, key):
+    """A perceptron in the form of layers.jsonl, its parameters and its activations."""
+    width, depth = 2 ** rng.randint(4, 12), rng.randint(2, 8)
+    rows = []
+    for _ in range(depth):
+        rows += [["Linear", float(width), width * (width + 1), "", [width], 0, 0], ["ReLU", float(width), 0, "", [width], 0, 0]]
+    return {"model": key, "rows": rows}, depth * width * (width + 1), 2 * depth * width
+
+
+class Memnet(CliCase):
+    def make_data(self, n=120):
+        """Runs whose memory follows a formula; the last two are of a real network."""
+        rng = random.Random(1)
+        os.mkdir(os.path.join(self.folder, "data"))
+        runs, layers = [COLUMNS], []
+        for i in range(n):
+            network, parameters, activations = make_network(rng, f"m{i}")
+            batch = 2 ** rng.randint(2, 10)
+            mib = 700 + (20 * parameters + 8 * batch * activations) / 2**20
+            split = "train" if i % 10 < 7 else "validation" if i % 10 < 9 else "test"
+            kind = "real" if i >= n - 2 else "mlp"
+            runs.append(f"r{i},{kind},mlp-uniform,{split},m{i},{batch},adam,fp32,ok,{mib:.0f}")
+            layers.append(json.dumps(network))
+        self.write("data/runs.csv", "\n".join(runs) + "\n")
+        with lzma.open(os.path.join(self.folder, "data", "layers.jsonl.xz"), "wt") as file:
+            file.write("\n".join(layers) + "\n")
+
+    def write(self, name, text):
+        with open(os.path.join(self.folder, name), "w") as file:
+            file.write(text)
+
+    def read(self, name):
+        with open(os.path.join(self.folder, name)) as file:
+            return file.read()
+
+    def train(self, folder, *words):
+        return self.run_colloc("memnet", "train", "--only=mlp-mlp", "--epochs=40", f"--output={folder}", *words, "data")
+
+    def test_training_is_reproducible(self):
+        self.make_data()
+        done = self.train("once", "--jobs=1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("118 MLPs, 0 CNNs, 0 Transformers and 2 runs of real networks", done.stderr)
+        self.train("again", "--jobs=2")
+        self.train("other", "--seed=2")
+        self.assertEqual(sorted(os.listdir(os.path.join(self.folder, "once"))), ["mlp-mlp-1gib.txt", "mlp-mlp-2gib.txt"])
+        self.assertEqual(self.read("once/mlp-mlp-1gib.txt"), self.read("again/mlp-mlp-1gib.txt"))
+        self.assertNotEqual(self.read("once/mlp-mlp-1gib.txt"), self.read("other/mlp-mlp-1gib.txt"))
+
+    def test_networks_without_rows_are_left_out(self):
+        self.make_data()
+        done = self.run_colloc("memnet", "train", "--only=cnn-mlp", "data")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("cnn-mlp-8gib: left out: 0 training rows of kind cnn: at least 20 are needed", done.stderr)
+
+    def test_evaluation(self):
+        self.make_data()
+        self.train("weights")
+        words = ("memnet", "eval", "--weights=weights", "--only=mlp-mlp-1gib", "data")
+        rows = json.loads(self.run_colloc(*words, "--json").stdout)["memnet"]
+        whole = {row["group"]: row for row in rows if row["family"] is None}
+        self.assertEqual(whole["test"]["rows"], 11)
+        self.assertEqual(whole["real networks"]["rows"], 2)
+        self.assertEqual(whole["test"]["published"]["accuracy"], 0.9542)
+        self.assertAlmostEqual(whole["test"]["accuracy"], whole["test"]["recall"])
+        self.assertLessEqual(whole["test"]["covered_p50"], whole["test"]["covered_p99"])
+        text = self.run_colloc(*words).stdout
+        self.assertIn(f"{whole['test']['accuracy']:.4f} (0.9542)", text)
+
+    def test_files_for_pictures(self):
+        self.make_data()
+        self.train("weights")
+        self.run_colloc("memnet", "eval", "--weights=weights", "--only=mlp-mlp-1gib", "--output=out", "--python=true", "data")
+        answers = list(csv.DictReader(self.read("out/answers.csv").splitlines()))
+        self.assertEqual(len(answers), 120)
+        self.assertEqual({row["part"] for row in answers}, {"training", "validation", "test", "real"})
+        features = list(csv.DictReader(self.read("out/features.csv").splitlines()))
+        self.assertEqual(len(features), 120)
+        self.assertAlmostEqual(float(features[0]["log_batch"]), math.log1p(int(features[0]["batch"])), places=4)
+
+    def test_built_in_weights(self):
+        self.make_data()
+        done = self.run_colloc("memnet", "eval", "--json", "data")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        names = {row["network"] for row in json.loads(done.stdout)["memnet"]}
+        self.assertEqual(names, {"mlp-mlp-1gib", "mlp-mlp-2gib", "mlp-transformer-1gib", "mlp-transformer-2gib"})
+
+    def test_mistakes(self):
+        self.make_data(30)
+        self.assertIn('"learn" is neither train nor eval', self.complaint("memnet", "learn", "data", code=2))
+        self.assertIn("takes no --seed", self.complaint("memnet", "eval", "--seed=1", "data", code=2))
+        self.assertIn("there is neither runs.csv nor runs.csv.xz", self.complaint("memnet", "eval", ".", code=2))
+        with open(os.path.join(self.folder, "data", "runs.csv"), "a") as file:
+            file.write("cut,mlp,mlp-un")
+        self.assertIn("data: runs.csv:32: 3 fields, where the first line names 10 columns", self.complaint("memnet", "train", "data", code=2))
+
+    def test_weights_that_do_not_match(self):
+        self.make_data(30)
+        os.mkdir(os.path.join(self.folder, "weights"))
+        self.write("weights/mlp-mlp-1gib.txt", "colloc-gpumemnet 7\n")
+        done = self.run_colloc("memnet", "eval", "--weights=weights", "--only=mlp-mlp-1gib", "data")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("weights/mlp-mlp-1gib.txt: weights: version 7; this colloc reads version 1", done.stderr)
+
+
+if __name__ == "__main__":
+    assert cli_case.COLLOC
+    unittest.main()
