@@ -7,12 +7,17 @@
 
 struct gpu_traits {
     const char *match;       /* a part of the name that nvidia-smi gives; "" is any */
-    int64_t context_bytes;   /* of a process that trains with PyTorch, outside of the caching allocator */
+    int64_t context_bytes;   /* of a process that uses PyTorch, outside of the caching allocator */
+    int64_t blas_bytes;      /* more of it once it multiplies matrices */
+    int64_t dnn_bytes;       /* and once it convolves, or computes in 16 bit */
     int64_t workspace_bytes; /* cuBLAS takes, per thread that multiplies, through the allocator */
     int sms;
     double flops_fp32, flops_half; /* dense matrix products per second: TF32 counts as fp32 where PyTorch uses it */
     double bytes_per_s;
 };
+
+/* The context of a process that multiplies matrices, or convolves or computes in 16 bit. */
+double gpu_traits_context(const struct gpu_traits *gpu, bool multiplies, bool convolves_or_half);
 
 /* NULL and a kind that is not known give the data-centre GPU of today. */
 const struct gpu_traits *gpu_traits_find(const char *kind);

@@ -196,7 +196,7 @@ static int run(const struct estimate_request *request, struct fault *fault, stru
         bytes = points.at_least;
     }
     ret_estimate->bytes = reading_of(bytes);
-    quantiles_set(ret_estimate, (double)gpu_traits_find(request->gpu_kind)->context_bytes);
+    quantiles_set(ret_estimate, gpu_traits_context(gpu_traits_find(request->gpu_kind), true, true));
     return 0;
 }
 

@@ -57,7 +57,7 @@ static const struct optimizer *optimizer_of(const char *name)
 }
 
 /* Shape of the tape, for the residual. */
-static void look_at(const struct tape *tape, const char *optimizer, const struct gpu_traits *gpu,
+static void look_at(const struct tape *tape, const char *optimizer, const struct physics_constants *constants,
                     struct physics *physics)
 {
     double convs = 0;
@@ -71,11 +71,11 @@ static void look_at(const struct tape *tape, const char *optimizer, const struct
     physics->sequence = tape->sequence;
     physics->autocast = tape->autocast;
     physics->conv_share = physics->macs > 0 ? convs / physics->macs : 0;
-    physics->activity = activity_estimate(tape, optimizer_of(optimizer), gpu, &activity_rates);
+    physics->activity = activity_estimate(tape, optimizer_of(optimizer), constants->gpu, &constants->rates);
 }
 
-static int play_export(const struct estimate_request *request, const struct gpu_traits *gpu, struct fault *fault,
-                       struct estimate *ret_estimate, struct physics *physics)
+static int play_export(const struct physics_constants *constants, const struct estimate_request *request,
+                       struct fault *fault, struct estimate *ret_estimate, struct physics *physics)
 {
     const struct export *export = request->export;
     int64_t batch = estimate_batch(request).value;
@@ -92,23 +92,27 @@ static int play_export(const struct estimate_request *request, const struct gpu_
     if (r < 0)
         return r;
     if (r == 0) {
-        look_at(&tape, export->optimizer, gpu, physics);
+        look_at(&tape, export->optimizer, constants, physics);
         tape_fini(&tape);
     }
-    return replay_export(export, (double)batch, gpu, fault, &physics->footprint);
+    bool half = strcmp(export->precision, "amp") == 0;
+    physics->context_bytes = gpu_traits_context(constants->gpu, export->multiplies, export->n_convs > 0 || half);
+    return replay_export(export, (double)batch, constants->gpu, &constants->shares, fault, &physics->footprint);
 }
 
-static int play_summary(const struct estimate_request *request, const struct gpu_traits *gpu, struct fault *fault,
-                        struct estimate *ret_estimate, struct physics *physics)
+static int play_summary(const struct physics_constants *constants, const struct estimate_request *request,
+                        struct fault *fault, struct estimate *ret_estimate, struct physics *physics)
 {
     struct tape tape;
     const char *why = "";
     int r = tape_build(request, fault, &tape, &why);
     if (r != 0)
         return r < 0 ? r : estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "%s", why);
-    r = replay_tape(&tape, optimizer_of(request->optimizer), gpu, fault, &physics->footprint);
+    physics->context_bytes = gpu_traits_context(constants->gpu, tape.multiplies, tape.convolves || tape.autocast);
+    r = replay_tape(&tape, optimizer_of(request->optimizer), constants->gpu, &constants->shares, fault,
+                    &physics->footprint);
     if (r == 0) {
-        look_at(&tape, request->optimizer, gpu, physics);
+        look_at(&tape, request->optimizer, constants, physics);
         describe(&tape, request, ret_estimate);
     }
     tape_fini(&tape);
@@ -128,17 +132,28 @@ static enum evidence evidence_of(const struct estimate_request *request, const s
                                                                                           : EVIDENCE_SUMMARY;
 }
 
-int physics_run(const struct estimate_request *request, struct fault *fault, struct estimate *estimate,
-                struct physics *ret_physics)
+int physics_run_with(const struct physics_constants *constants, const struct estimate_request *request,
+                     struct fault *fault, struct estimate *estimate, struct physics *ret_physics)
 {
-    const struct gpu_traits *gpu = gpu_traits_find(request->gpu_kind);
-    *ret_physics = (struct physics){.context_bytes = (double)gpu->context_bytes, .is_export = request->export != NULL};
+    *ret_physics = (struct physics){.is_export = request->export != NULL};
     if (!request->model)
         return estimate_note(estimate, ESTIMATE_UNKNOWN, "graph needs a model summary or an export");
     if (!estimate_batch(request).known)
         return estimate_note(estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
-    int r = (request->export ? play_export : play_summary)(request, gpu, fault, estimate, ret_physics);
+    int r = (request->export ? play_export : play_summary)(constants, request, fault, estimate, ret_physics);
     if (r == 0)
         estimate->evidence = evidence_of(request, ret_physics);
     return r;
+}
+
+struct physics_constants physics_constants_of(const char *gpu_kind)
+{
+    return (struct physics_constants){gpu_traits_find(gpu_kind), activity_rates, workspace_shares};
+}
+
+int physics_run(const struct estimate_request *request, struct fault *fault, struct estimate *estimate,
+                struct physics *ret_physics)
+{
+    struct physics_constants constants = physics_constants_of(request->gpu_kind);
+    return physics_run_with(&constants, request, fault, estimate, ret_physics);
 }

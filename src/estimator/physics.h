@@ -16,6 +16,19 @@ struct physics {
     bool autocast, is_export;
 };
 
+/* What physics takes as given. */
+struct physics_constants {
+    const struct gpu_traits *gpu;
+    struct activity_rates rates;
+    struct workspace_shares shares;
+};
+
+struct physics_constants physics_constants_of(const char *gpu_kind);
+
+/* physics_run with other constants than those of the request's kind of GPU: to fit them. */
+int physics_run_with(const struct physics_constants *constants, const struct estimate_request *request,
+                     struct fault *fault, struct estimate *estimate, struct physics *ret_physics);
+
 /*
  * 0, ESTIMATE_UNKNOWN with a note, or a fault as estimate_run has them. Remarks go to the note of `estimate`, whose
  * evidence is set.

@@ -2,7 +2,8 @@
  * For scripts/fit-estimators: what physics says of many tasks at once, before anything learned. A task per line of
  * standard input, tab-separated: FILE, batch, optimizer, precision, sequence, kind of GPU ("-": not said). Answers a
  * line for each: context, reserved, live in bytes, step in us, SMACT, DRAM activity, evidence, features; or "-" with
- * the reason.
+ * the reason. Six arguments are constants to use instead: launch in us, share of the matrix and of the memory rate,
+ * workspace shares forward, backward and pointwise.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #include "estimator/residual.h"
 #include "model/network.h"
 
-enum { FIELDS = 6, LINE_MAX_BYTES = 4096 };
+enum { FIELDS = 6, CONSTANTS = 6, LINE_MAX_BYTES = 4096 };
 
 static const char *said(const char *field)
 {
@@ -31,21 +32,16 @@ static void print_physics(const struct physics *physics, const struct estimate *
     putchar('\n');
 }
 
-/* The same roofline at other rates. */
-static void use_rates(const struct estimate_request *request, const struct activity_rates *rates,
-                      struct physics *physics)
+static void use(char **arguments, struct physics_constants *constants)
 {
-    struct tape tape;
-    const char *why;
-    const struct optimizer *optimizer = request->optimizer ? optimizer_find(request->optimizer) : NULL;
-    if (tape_build(request, NULL, &tape, &why) != 0)
-        return;
-    physics->activity =
-        activity_estimate(&tape, optimizer ? optimizer : optimizer_usual(), gpu_traits_find(request->gpu_kind), rates);
-    tape_fini(&tape);
+    double *const places[CONSTANTS] = {&constants->rates.launch_us,       &constants->rates.matrix_share,
+                                       &constants->rates.bandwidth_share, &constants->shares.forward,
+                                       &constants->shares.backward,       &constants->shares.pointwise};
+    for (int i = 0; i < CONSTANTS; i++)
+        *places[i] = atof(arguments[i]);
 }
 
-static void answer(char *fields[FIELDS], const struct activity_rates *rates)
+static void answer(char *fields[FIELDS], char **other)
 {
     struct network network = {0};
     struct fault fault = {""};
@@ -63,10 +59,11 @@ static void answer(char *fields[FIELDS], const struct activity_rates *rates)
                                        .precision = said(fields[3]),
                                        .sequence_length = strtoll(fields[4], NULL, 10),
                                        .gpu_kind = said(fields[5])};
+    struct physics_constants constants = physics_constants_of(request.gpu_kind);
+    if (other)
+        use(other, &constants);
     if (r == 0)
-        r = physics_run(&request, &fault, &estimate, &physics);
-    if (r == 0 && rates)
-        use_rates(&request, rates, &physics);
+        r = physics_run_with(&constants, &request, &fault, &estimate, &physics);
     if (r == 0)
         print_physics(&physics, &estimate);
     else
@@ -75,12 +72,9 @@ static void answer(char *fields[FIELDS], const struct activity_rates *rates)
     free(text);
 }
 
-/* Three arguments are other rates for the roofline: launch in us, share of the matrix and of the memory rates. */
 int main(int argc, char **argv)
 {
-    struct activity_rates rates = {0};
-    if (argc == 4)
-        rates = (struct activity_rates){atof(argv[1]), atof(argv[2]), atof(argv[3])};
+    char **other = argc == 1 + CONSTANTS ? argv + 1 : NULL;
     char line[LINE_MAX_BYTES], *fields[FIELDS];
     while (fgets(line, sizeof line, stdin)) {
         char *rest = line;
@@ -91,7 +85,7 @@ int main(int argc, char **argv)
             fprintf(stderr, "a line of fewer than %d fields\n", FIELDS);
             return 1;
         }
-        answer(fields, argc == 4 ? &rates : NULL);
+        answer(fields, other);
     }
     return 0;
 }

@@ -28,6 +28,7 @@ struct tensor_life {
 struct replay {
     const struct tape *tape;
     const struct optimizer *optimizer;
+    const struct workspace_shares *shares;
     struct allocator allocator;
     struct parameter_blocks *parameters; /* by operation */
     struct tensor_life *lives;           /* by tensor */
@@ -94,7 +95,7 @@ static double workspace_bytes(const struct replay *replay, const struct op *op, 
                                       .dense = !op->depthwise,
                                       .pointwise = op->window == 1,
                                       .backward = backward};
-    return workspace_of(&convolution);
+    return workspace_of(&convolution, replay->shares);
 }
 
 /* ---- lives ---- */
@@ -149,8 +150,8 @@ static void set_up(struct replay *replay, const struct gpu_traits *gpu)
     replay->loose = take(replay, tape->loose_parameters * WEIGHT_BYTES);
     replay->loose_gradient = replay->loose_states[0] = replay->loose_states[1] = NONE;
     replay->data = replay->output = replay->loss = NONE;
-    take(replay, (double)gpu->workspace_bytes); /* of the thread that runs forward, and of autograd's */
-    take(replay, (double)gpu->workspace_bytes);
+    for (int i = 0; tape->multiplies && i < 2; i++) /* of the thread that runs forward, and of autograd's */
+        take(replay, (double)gpu->workspace_bytes);
     replay->footprint.weights = replay->footprint.gradients = tape->parameters * WEIGHT_BYTES;
     replay->footprint.states = tape->parameters * WEIGHT_BYTES * replay->optimizer->states;
 }
@@ -169,8 +170,20 @@ static void release_unused(struct replay *replay, int tensor, int op)
 {
     struct tensor_life *root = &replay->lives[replay->lives[tensor].root];
     bool is_output = replay->lives[tensor].root == replay->lives[replay->tape->n_tensors - 1].root;
+    if (replay->tape->tensors[root - replay->lives].is_data)
+        return;
     if (root->last_use == op && root->first_keep == NONE && !is_output)
         release(replay, &root->block);
+}
+
+/* A loop's variable holds the last batch until the next is there. */
+static void make(struct replay *replay, int tensor)
+{
+    struct tensor_life *life = &replay->lives[tensor];
+    int last = life->block;
+    life->block = take(replay, tensor_bytes(replay, tensor));
+    if (replay->tape->tensors[tensor].is_data)
+        release(replay, &last);
 }
 
 static void forward(struct replay *replay)
@@ -182,7 +195,7 @@ static void forward(struct replay *replay)
         if (tape->autocast && (op->kind == LAYER_CONV || op->kind == LAYER_LINEAR))
             blocks->half = take(replay, op->weight * HALF_BYTES);
         if (!op->in_place)
-            replay->lives[op->output].block = take(replay, tensor_bytes(replay, op->output));
+            make(replay, op->output);
         blocks->kept = take(replay, op->kept_bytes * tape->batch);
         pass_through(replay, workspace_bytes(replay, op, false));
         for (int k = 0; k < OP_INPUTS; k++)
@@ -196,6 +209,8 @@ static void forward(struct replay *replay)
 static void add_gradient(struct replay *replay, int tensor)
 {
     struct tensor_life *life = &replay->lives[tensor];
+    if (replay->tape->tensors[tensor].is_data)
+        return;
     int handle = take(replay, tensor_bytes(replay, tensor));
     if (life->gradient == NONE)
         life->gradient = handle;
@@ -206,7 +221,7 @@ static void add_gradient(struct replay *replay, int tensor)
 static void release_kept(struct replay *replay, int tensor, int op)
 {
     struct tensor_life *root = &replay->lives[replay->lives[tensor].root];
-    if (root->first_keep == op)
+    if (root->first_keep == op && !replay->tape->tensors[root - replay->lives].is_data)
         release(replay, &root->block);
 }
 
@@ -214,6 +229,8 @@ static void backward_op(struct replay *replay, size_t i)
 {
     const struct op *op = &replay->tape->ops[i];
     struct parameter_blocks *blocks = &replay->parameters[i];
+    if (op->kind == LAYER_INPUT)
+        return;
     if (replay->lives[op->output].gradient == NONE)
         add_gradient(replay, op->output);
     for (int k = 0; k < OP_INPUTS; k++)
@@ -287,7 +304,8 @@ static void note_saved(struct replay *replay)
     double saved = 0, largest = 0;
     for (size_t t = 0; t < tape->n_tensors; t++) {
         double bytes = tensor_bytes(replay, (int)t);
-        saved += replay->lives[t].root == (int)t && replay->lives[t].first_keep != NONE ? bytes : 0;
+        bool counts = replay->lives[t].root == (int)t && !tape->tensors[t].is_data;
+        saved += counts && replay->lives[t].first_keep != NONE ? bytes : 0;
         largest = bytes > largest ? bytes : largest;
     }
     for (size_t i = 0; i < tape->n_ops; i++)
@@ -309,9 +327,9 @@ static void run(struct replay *replay, int *temporaries)
 }
 
 int replay_tape(const struct tape *tape, const struct optimizer *optimizer, const struct gpu_traits *gpu,
-                struct fault *fault, struct footprint *ret_footprint)
+                const struct workspace_shares *shares, struct fault *fault, struct footprint *ret_footprint)
 {
-    struct replay replay = {.tape = tape, .optimizer = optimizer};
+    struct replay replay = {.tape = tape, .optimizer = optimizer, .shares = shares};
     int *temporaries = malloc(2 * tape->n_ops * sizeof *temporaries);
     replay.parameters = malloc(tape->n_ops * sizeof *replay.parameters);
     replay.lives = malloc(tape->n_tensors * sizeof *replay.lives);

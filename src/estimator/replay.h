@@ -9,6 +9,7 @@
 #include "estimator/gpu_traits.h"
 #include "estimator/optimizer.h"
 #include "estimator/tape.h"
+#include "estimator/workspace.h"
 #include "model/export.h"
 
 /* Bytes. The parts are of one step and do not add up to the peak: they do not all live at once. */
@@ -20,10 +21,10 @@ struct footprint {
 
 /* 0 or a fault: -ERANGE (beyond any device), -ENOMEM. */
 int replay_tape(const struct tape *tape, const struct optimizer *optimizer, const struct gpu_traits *gpu,
-                struct fault *fault, struct footprint *ret_footprint);
+                const struct workspace_shares *shares, struct fault *fault, struct footprint *ret_footprint);
 
 /* The same of what the exporter wrote, which holds the optimizer and all that lives. `batch` suits the file. */
-int replay_export(const struct export *export, double batch, const struct gpu_traits *gpu, struct fault *fault,
-                  struct footprint *ret_footprint);
+int replay_export(const struct export *export, double batch, const struct gpu_traits *gpu,
+                  const struct workspace_shares *shares, struct fault *fault, struct footprint *ret_footprint);
 
 #endif

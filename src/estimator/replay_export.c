@@ -11,6 +11,7 @@ enum { NOTHING = 0 }; /* of a tick; otherwise the tensor's number from 1, negati
 struct player {
     struct allocator allocator;
     double batch, live;
+    const struct workspace_shares *shares;
     int error;
     struct footprint footprint;
 };
@@ -55,7 +56,7 @@ static void run_conv(struct player *player, const struct export_conv *conv)
                                 .dense = conv->dense,
                                 .pointwise = conv->pointwise,
                                 .backward = conv->backward};
-    double bytes = workspace_of(&shape);
+    double bytes = workspace_of(&shape, player->shares);
     allocator_release(&player->allocator, take(player, bytes));
     if (bytes > player->footprint.largest_workspace)
         player->footprint.largest_workspace = bytes;
@@ -86,18 +87,18 @@ static void play(struct player *player, const struct export *export, const int32
     }
 }
 
-int replay_export(const struct export *export, double batch, const struct gpu_traits *gpu, struct fault *fault,
-                  struct footprint *ret_footprint)
+int replay_export(const struct export *export, double batch, const struct gpu_traits *gpu,
+                  const struct workspace_shares *shares, struct fault *fault, struct footprint *ret_footprint)
 {
-    struct player player = {.batch = batch};
+    struct player player = {.batch = batch, .shares = shares};
     int32_t *schedule = make_schedule(export);
     int *handles = malloc(export->n_tensors * sizeof *handles);
     allocator_init(&player.allocator);
     for (size_t i = 0; handles && i < export->n_tensors; i++)
         handles[i] = -1;
     player.error = schedule && handles ? 0 : -ENOMEM;
-    take(&player, (double)gpu->workspace_bytes); /* of the thread that runs forward, and of autograd's */
-    take(&player, (double)gpu->workspace_bytes);
+    for (int i = 0; export->multiplies && i < 2; i++) /* of the thread that runs forward, and of autograd's */
+        take(&player, (double)gpu->workspace_bytes);
     if (player.error == 0)
         play(&player, export, schedule, handles);
     player.footprint.reserved = (double)player.allocator.reserved;

@@ -107,7 +107,7 @@ static bool is_scale_of(struct extent scale, struct extent map)
     return scale.first == map.first && scale.elements == scale.first && map.elements > map.first;
 }
 
-/* Two maps side by side whose channels together are what a convolution takes. */
+/* Two maps side by side whose channels together are what a convolution or a pooling takes. */
 static int concatenate_for(struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
 {
     struct extent now = builder_extent(builder, builder->current);
@@ -115,7 +115,9 @@ static int concatenate_for(struct builder *builder, const struct layer *layer, s
         struct extent other = builder_extent(builder, i), both = now;
         both.first += other.first;
         both.elements += other.elements;
-        if (places(other) != places(now) || !conv_fits(layer, both, extent, op) || op->depthwise)
+        bool suits = layer->kind == LAYER_CONV ? conv_fits(layer, both, extent, op) && !op->depthwise
+                                               : both.first == extent.first;
+        if (places(other) != places(now) || !suits)
             continue;
         return builder_merge(builder, builder->current, i, false, both);
     }
@@ -127,7 +129,8 @@ static int make_up(struct builder *builder, const struct layer *layer, struct ex
 {
     if (layer->kind == LAYER_NORM || layer->kind == LAYER_ACTIVATION || layer->kind == LAYER_DROPOUT)
         return builder_merge(builder, builder->current, TAPE_NONE, false, extent);
-    int merged = layer->kind == LAYER_CONV ? concatenate_for(builder, layer, extent, op) : TAPE_NONE;
+    bool takes_maps = layer->kind == LAYER_CONV || layer->kind == LAYER_POOL;
+    int merged = takes_maps ? concatenate_for(builder, layer, extent, op) : TAPE_NONE;
     if (merged == TAPE_NONE)
         builder->tape->doubts.n_guessed++;
     return merged == TAPE_NONE ? builder->current : merged;
@@ -147,13 +150,57 @@ static int look_back(struct builder *builder, const struct layer *layer, struct 
     return make_up(builder, layer, extent, op);
 }
 
+/* Channels of the images that a first convolution takes, as its parameters allow. */
+static double image_channels(const struct layer *layer, struct extent extent, struct op *op)
+{
+    static const double usual[] = {3, 1, 4, 2};
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
+        bool depthwise;
+        double window = window_of(layer, extent, usual[i], &depthwise);
+        if (window == 0 || depthwise)
+            continue;
+        op->window = window;
+        return usual[i];
+    }
+    return layer->in_size > 0 ? (double)layer->in_size : 3;
+}
+
+/*
+ * The batch that the first layer is applied to. An image is taken to be as large as the map that is made of it, which
+ * strides make too small.
+ */
+static int make_data(struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
+{
+    struct extent data = {0};
+    if (layer->kind == LAYER_CONV) {
+        data.first = image_channels(layer, extent, op);
+        data.elements = data.first * places(extent);
+        data.last = extent.last;
+    } else if (layer->kind == LAYER_LINEAR) {
+        double with_bias = fan_in(layer, extent.last, true);
+        data.last = layer->in_size > 0 ? (double)layer->in_size
+                                       : floor(fan_in(layer, extent.last, with_bias == floor(with_bias)));
+        data.elements = data.last * (extent.last > 0 ? extent.elements / extent.last : 1);
+        data.first = data.elements > data.last ? extent.first : data.last;
+    }
+    if (!(data.elements > 0))
+        return TAPE_NONE;
+    struct op input = {.kind = LAYER_INPUT, .layer = TAPE_NONE, .inputs = {TAPE_NONE, TAPE_NONE, TAPE_NONE}};
+    input.output = builder_tensor(builder, data, 4);
+    if (input.output < 0)
+        return input.output;
+    builder->tape->tensors[input.output].is_data = true;
+    int r = builder_op(builder, &input);
+    return r < 0 ? r : input.output;
+}
+
 int source_find(struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
 {
     int found = builder->current;
-    if (layer->kind == LAYER_EMBEDDING || layer->kind == LAYER_INPUT || builder->current == TAPE_NONE) {
-        found = layer->kind == LAYER_EMBEDDING ? TAPE_NONE : builder->current;
-        if (builder->current == TAPE_NONE && layer->kind == LAYER_CONV)
-            op->window = 0;
+    if (layer->kind == LAYER_EMBEDDING) {
+        found = TAPE_NONE;
+    } else if (builder->current == TAPE_NONE) {
+        found = make_data(builder, layer, extent, op);
     } else if (layer->kind == LAYER_LINEAR && attention_source(builder) != TAPE_NONE) {
         found = attention_source(builder);
     } else if (fits(layer, builder_extent(builder, builder->current), extent, op)) {

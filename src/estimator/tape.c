@@ -63,6 +63,8 @@ int builder_op(struct builder *builder, const struct op *op)
         tape->capacity_ops = capacity;
     }
     tape->ops[tape->n_ops++] = *op;
+    tape->convolves |= op->kind == LAYER_CONV;
+    tape->multiplies |= op->kind == LAYER_LINEAR || op->kind == LAYER_ATTENTION || op->kind == LAYER_RECURRENT;
     for (int i = 0; i < OP_INPUTS; i++)
         if (op->inputs[i] != TAPE_NONE)
             builder->consumed[op->inputs[i]] = true;
@@ -146,6 +148,17 @@ static void add_packed_attention(const struct builder *builder, struct extent ex
     op->macs += 2 * extent.elements * builder->extents.sequence;
 }
 
+/* Whether a function between layers is applied to its output: behind a normalisation of a map, where a token is
+ * widened. */
+static bool is_activated(const struct builder *builder, const struct layer *layer, const struct op *op,
+                         struct extent extent)
+{
+    if (layer->kind == LAYER_NORM)
+        return builder->tape->convolves;
+    bool widens = op->inputs[0] != TAPE_NONE && extent.last > builder->tape->tensors[op->inputs[0]].last;
+    return layer->kind == LAYER_LINEAR && !builder->tape->convolves && widens;
+}
+
 static int add_layer(struct builder *builder, size_t i, struct extent extent)
 {
     const struct layer *layer = &builder->extents.model->layers[i];
@@ -161,7 +174,7 @@ static int add_layer(struct builder *builder, size_t i, struct extent extent)
         return r;
     int bytes = apply_autocast(builder, &keep, &op);
     op.kept_bytes += (keep.bytes + keep.maps * bytes) * extent.elements;
-    if (builder->calls_activations && layer->kind == LAYER_NORM)
+    if (builder->calls_activations && is_activated(builder, layer, &op, extent))
         op.keeps_output = true;
     op.in_place = keep.in_place && op.inputs[0] != TAPE_NONE;
     if (!layer->shared)
@@ -310,13 +323,13 @@ static void sum_up(struct builder *builder)
 /* A network without a layer for its activations calls them as functions, which keep their results. */
 static bool calls_activations(const struct model *model)
 {
-    bool convolves = false;
+    bool deep = false;
     for (size_t i = 0; i < model->n_layers; i++) {
         if (model->layers[i].kind == LAYER_ACTIVATION)
             return false;
-        convolves |= model->layers[i].kind == LAYER_CONV;
+        deep |= model->layers[i].kind == LAYER_CONV || model->layers[i].kind == LAYER_ATTENTION;
     }
-    return convolves;
+    return deep;
 }
 
 int tape_build(const struct estimate_request *request, struct fault *fault, struct tape *ret_tape, const char **ret_why)

@@ -23,6 +23,7 @@ struct tensor {
     double elements;
     double first, last; /* sizes of the first and of the last dimension */
     int element_bytes;
+    bool is_data; /* the batch: has no gradient, stays until the next step's */
 };
 
 struct op {
@@ -57,7 +58,8 @@ struct tape {
     double parameters; /* all, also those in no operation */
     double loose_parameters;
     bool autocast;
-    double sequence; /* tokens per sample; 0 where there are none */
+    bool multiplies, convolves; /* which libraries are there */
+    double sequence;            /* tokens per sample; 0 where there are none */
     struct tape_doubts doubts;
 };
 

@@ -1,6 +1,15 @@
 #include "estimator/workspace.h"
 
-double workspace_of(const struct convolution *convolution)
+const struct workspace_shares workspace_shares =
+#include "estimator/workspace_shares.inc"
+    ;
+
+double workspace_of(const struct convolution *convolution, const struct workspace_shares *shares)
 {
-    return convolution->dense ? convolution->input + convolution->output + convolution->weight : 0;
+    if (!convolution->dense)
+        return 0;
+    double share = convolution->pointwise  ? shares->pointwise
+                   : convolution->backward ? shares->backward
+                                           : shares->forward;
+    return share * (convolution->input + convolution->output) + convolution->weight;
 }

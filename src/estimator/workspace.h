@@ -1,7 +1,7 @@
 /*
  * The scratch memory that a library's kernel takes through the caching allocator and gives back at once. cuDNN's fast
- * kernels for dense convolutions read and write channels last and turn ordinary maps round: input, output and weight
- * once more. No framework reports it.
+ * kernels for dense convolutions read and write channels last and turn ordinary maps round: some share of input and
+ * output once more, and the weight. No framework reports it.
  */
 #ifndef COLLOC_ESTIMATOR_WORKSPACE_H
 #define COLLOC_ESTIMATOR_WORKSPACE_H
@@ -15,6 +15,14 @@ struct convolution {
     bool backward;
 };
 
-double workspace_of(const struct convolution *convolution);
+/* Of input and output together: workspace_shares.inc, from data/memory by scripts/fit-estimators. */
+struct workspace_shares {
+    double forward, backward;
+    double pointwise; /* both ways */
+};
+
+extern const struct workspace_shares workspace_shares;
+
+double workspace_of(const struct convolution *convolution, const struct workspace_shares *shares);
 
 #endif

@@ -69,6 +69,7 @@ static int read_head(const json_t *root, struct export *export, struct fault *fa
     copy_text(json_object_get(root, "method"), export->method, sizeof export->method);
     if (!size_pair(json_object_get(root, "multiply_adds"), &export->macs))
         export->macs = (struct linear_size){0};
+    export->multiplies = json_array_size(json_object_get(root, "matmuls")) > 0;
     const json_t *flags = json_object_get(root, "flags");
     export->not_modelled =
         json_is_true(json_object_get(flags, "checkpointing")) || json_is_true(json_object_get(flags, "compiled"));
@@ -154,21 +155,53 @@ static int read_conv(const json_t *row, size_t i, const struct export *export, s
     return 0;
 }
 
+/* The tick at which a phase of iteration `i` begins. */
+static bool phase_begin(const json_t *phases, size_t i, bool backward, int64_t ticks, int64_t *ret)
+{
+    return whole_number(json_object_get(json_array_get(phases, i), backward ? "backward" : "forward"), ticks, ret);
+}
+
+/* The file lists the last iteration's; the same kernels run at the same distance from their phase's begin in each. */
+static void copy_to_iteration(const json_t *phases, size_t i, size_t n, struct export *export)
+{
+    size_t last = json_array_size(phases) - 1;
+    for (size_t k = 0; k < n; k++) {
+        struct export_conv *conv = &export->convs[i * n + k];
+        int64_t here, there;
+        *conv = export->convs[last * n + k];
+        if (!phase_begin(phases, i, conv->backward, export->ticks, &here) ||
+            !phase_begin(phases, last, conv->backward, export->ticks, &there) || conv->tick < there)
+            continue;
+        conv->tick += here - there;
+    }
+}
+
+static int by_tick(const void *a, const void *b)
+{
+    int64_t left = ((const struct export_conv *)a)->tick, right = ((const struct export_conv *)b)->tick;
+    return left < right ? -1 : left > right;
+}
+
 static int read_convs(const json_t *root, struct export *export, struct fault *fault)
 {
-    const json_t *rows = json_object_get(root, "convs");
-    size_t n = json_array_size(rows);
+    const json_t *rows = json_object_get(root, "convs"), *phases = json_object_get(root, "phases");
+    size_t n = json_array_size(rows), iterations = json_array_size(phases) ? json_array_size(phases) : 1;
     if (n == 0)
         return 0;
-    if (n > EXPORT_TENSORS_MAX)
+    if (n > EXPORT_TENSORS_MAX || iterations > EXPORT_TENSORS_MAX / n)
         return fault_set(fault, EFBIG, "convs: more than %d", EXPORT_TENSORS_MAX);
-    export->convs = calloc(n, sizeof *export->convs);
+    export->convs = calloc(n * iterations, sizeof *export->convs);
     if (!export->convs)
         return fault_set(fault, ENOMEM, "out of memory");
-    export->n_convs = n;
+    export->n_convs = n * iterations;
+    struct export_conv *last = &export->convs[n * (iterations - 1)];
     int r = 0;
     for (size_t i = 0; r == 0 && i < n; i++)
-        r = read_conv(json_array_get(rows, i), i, export, fault, &export->convs[i]);
+        r = read_conv(json_array_get(rows, i), i, export, fault, &last[i]);
+    for (size_t i = 0; r == 0 && i + 1 < iterations; i++)
+        copy_to_iteration(phases, i, n, export);
+    if (r == 0)
+        qsort(export->convs, export->n_convs, sizeof *export->convs, by_tick);
     return r;
 }
 

@@ -49,8 +49,9 @@ struct export
     struct export_tensor *tensors;
     size_t n_tensors;
     int64_t ticks;
-    struct export_conv *convs;
+    struct export_conv *convs; /* of all iterations, by tick */
     size_t n_convs;
+    bool multiplies;         /* matrices, so that cuBLAS is there */
     struct linear_size macs; /* of one forward pass */
     bool not_modelled;       /* a flag says that it allocates in a way the file cannot show */
 };

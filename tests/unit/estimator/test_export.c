@@ -13,6 +13,7 @@
 #include "estimator/replay.h"
 
 static const struct gpu_traits bare = {.match = ""};
+static const struct workspace_shares shares = {1, 1, 1};
 
 /* 64 MiB that stay, then 32 MiB per sample twice: together, and one after the other. */
 static struct export_tensor together[] = {
@@ -25,7 +26,7 @@ static struct footprint play(struct export_tensor *tensors, size_t n, double bat
     struct footprint footprint;
     struct fault fault = {""};
     export.n_convs = conv != NULL;
-    assert_int_equal(replay_export(&export, batch, &bare, &fault, &footprint), 0);
+    assert_int_equal(replay_export(&export, batch, &bare, &shares, &fault, &footprint), 0);
     return footprint;
 }
 

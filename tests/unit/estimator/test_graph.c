@@ -22,6 +22,7 @@ struct built {
 };
 
 static const struct gpu_traits bare = {.match = ""};
+static const struct workspace_shares shares = {1, 1, 1};
 
 static void build(const char *text, struct estimate_request request, const char *optimizer, struct built *ret)
 {
@@ -32,7 +33,7 @@ static void build(const char *text, struct estimate_request request, const char 
     int r = tape_build(&request, &fault, &ret->tape, &why);
     if (r != 0)
         fail_msg("%s%s", fault.text, why);
-    assert_int_equal(replay_tape(&ret->tape, optimizer_find(optimizer), &bare, &fault, &ret->footprint), 0);
+    assert_int_equal(replay_tape(&ret->tape, optimizer_find(optimizer), &bare, &shares, &fault, &ret->footprint), 0);
 }
 
 static void drop(struct built *built)
@@ -99,9 +100,9 @@ static void test_short_cut(void **state)
     struct built b;
     build("Conv2d-1 [-1, 64, 8, 8] 1728\nConv2d-2 [-1, 256, 8, 8] 147456\nConv2d-3 [-1, 256, 8, 8] 16384\n",
           (struct estimate_request){.batch = 4}, "sgd", &b);
-    assert_int_equal(b.tape.ops[1].inputs[0], 0);
-    assert_int_equal(b.tape.ops[2].inputs[0], 0);
-    assert_true(b.tape.ops[1].window == 9 && b.tape.ops[2].window == 1);
+    assert_int_equal(b.tape.ops[2].inputs[0], 1);
+    assert_int_equal(b.tape.ops[3].inputs[0], 1);
+    assert_true(b.tape.ops[2].window == 9 && b.tape.ops[3].window == 1);
     drop(&b);
 }
 
@@ -110,7 +111,8 @@ static void test_depthwise(void **state)
     struct built b;
     build("Conv2d-1 [-1, 32, 8, 8] 864\nConv2d-2 [-1, 32, 8, 8] 288\n", (struct estimate_request){.batch = 4}, "sgd",
           &b);
-    assert_true(b.tape.ops[1].depthwise && b.tape.ops[1].window == 9);
+    assert_true(b.tape.ops[2].depthwise && b.tape.ops[2].window == 9);
+    assert_true(b.tape.ops[0].kind == LAYER_INPUT && b.tape.tensors[0].first == 3 && b.tape.ops[1].window == 9);
     drop(&b);
 }
 
@@ -175,7 +177,8 @@ static void test_autocast(void **state)
                        "Conv2d-4 [-1, 64, 64, 64] 36864\n";
     build(text, (struct estimate_request){.batch = 16, .precision = "fp32"}, "sgd", &full);
     build(text, (struct estimate_request){.batch = 16, .precision = "amp"}, "sgd", &half);
-    assert_true(half.footprint.saved == full.footprint.saved / 2);
+    double ratio = half.footprint.saved / full.footprint.saved; /* and the 16-bit copy of the images */
+    assert_true(ratio >= 0.5 && ratio < 0.52);
     drop(&full);
     drop(&half);
 }
