@@ -6,7 +6,7 @@
 
 #include "estimator/builder.h"
 
-enum { HEAD_WIDTH = 64 }; /* of nearly all published transformers; only the statistics depend on it */
+enum { HEAD_WIDTH = 64, PAIR_BYTES = 9 }; /* of nearly all published transformers; only the statistics depend on it */
 
 static bool names_attention(struct span type)
 {
@@ -18,13 +18,27 @@ static bool names_attention(struct span type)
     return false;
 }
 
+/*
+ * Models of Hugging Face that compute scores, softmax and their product one by one: relative positions and biases stand
+ * between them.
+ */
+static bool writes_scores(struct span type)
+{
+    static const char *const makers[] = {"T5", "MT5", "Bloom", "GPTNeoSelf", "Disentangled", "XLNet", "MPNet"};
+    for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++)
+        if (span_starts(type, makers[i]))
+            return true;
+    return false;
+}
+
 void attention_enter(struct builder *builder, const struct layer *layer)
 {
     struct attention_scope *scope = &builder->scope;
     if (scope->open && layer->depth <= scope->depth)
         scope->open = false;
     if (!layer->leaf && names_attention(layer->type))
-        *scope = (struct attention_scope){.open = true, .depth = layer->depth, .source = builder->current};
+        *scope = (struct attention_scope){
+            .open = true, .depth = layer->depth, .source = builder->current, .scores = writes_scores(layer->type)};
 }
 
 int attention_source(const struct builder *builder)
@@ -37,12 +51,13 @@ static int attend(struct builder *builder, const int inputs[static 3], double wi
 {
     const struct tensor *query = &builder->tape->tensors[inputs[0]];
     double tokens = query->elements / query->last, heads = width / HEAD_WIDTH;
+    double pair_bytes = builder->scope.scores ? PAIR_BYTES : 0;
     struct op op = {.kind = LAYER_ATTENTION,
                     .layer = TAPE_NONE,
                     .inputs = {inputs[0], inputs[1], inputs[2]},
                     .keeps_inputs = true,
                     .keeps_output = true,
-                    .kept_bytes = 4 * heads * tokens,
+                    .kept_bytes = heads * tokens * (4 + pair_bytes * builder->extents.sequence),
                     .macs = 2 * tokens * builder->extents.sequence * width};
     struct extent extent = {.elements = tokens * width, .first = query->first, .last = width};
     op.output = builder_tensor(builder, extent, query->element_bytes);
@@ -103,13 +118,13 @@ static double take_parameters(struct builder *builder, size_t i)
 }
 
 /*
- * Scores are written out here: softmax, its dropout's mask and result, 9 bytes for each pair of tokens and head. Where
+ * Scores are written out here: softmax, its dropout's mask and result, for each pair of tokens and head. Where
  * shapes are shown it attends within windows, as vision transformers that do so without layers of their own: of some 50
  * tokens.
  */
 static double score_bytes(const struct builder *builder, double width)
 {
-    enum { PAIR_BYTES = 9, WINDOW_TOKENS = 49 };
+    enum { WINDOW_TOKENS = 49 };
     double heads = width / HEAD_WIDTH, sequence = builder->extents.sequence;
     return PAIR_BYTES * heads * (builder->extents.from_arguments ? sequence : WINDOW_TOKENS);
 }

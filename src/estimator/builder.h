@@ -9,6 +9,7 @@
 /* The innermost module around a layer that is attention by its type's name. */
 struct attention_scope {
     bool open, done;
+    bool scores; /* are written out, not fused away */
     int depth;
     int source;     /* what the projections are applied to */
     int project[3]; /* query, key and value, so far */

@@ -259,10 +259,14 @@ static void loss_and_backward(struct replay *replay)
     struct tensor_life *output = &replay->lives[replay->lives[tape->n_tensors - 1].root];
     release(replay, &last_output);
     replay->output = NONE;
+    int single = logits->element_bytes < WEIGHT_BYTES ? take(replay, bytes) : NONE; /* the loss is computed in 32 bit */
     replay->loss = take(replay, bytes);
+    release(replay, &single);
     int gradient = take(replay, bytes);
+    single = logits->element_bytes < WEIGHT_BYTES ? take(replay, bytes) : NONE;
     add_gradient(replay, (int)tape->n_tensors - 1);
     release(replay, &gradient);
+    release(replay, &single);
     release(replay, &replay->loss);
     replay->footprint.loss = bytes;
     for (size_t i = tape->n_ops; i-- > 0;)
