@@ -154,15 +154,15 @@ static int look_back(struct builder *builder, const struct layer *layer, struct 
 static double image_channels(const struct layer *layer, struct extent extent, struct op *op)
 {
     static const double usual[] = {3, 1, 4, 2};
+    double channels = layer->in_size > 0 ? (double)layer->in_size : 3;
     for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
         bool depthwise;
         double window = window_of(layer, extent, usual[i], &depthwise);
-        if (window == 0 || depthwise)
-            continue;
-        op->window = window;
-        return usual[i];
+        bool better = window > 0 && !depthwise && (op->window == 0 || (is_square(window) && !is_square(op->window)));
+        op->window = better ? window : op->window;
+        channels = better ? usual[i] : channels;
     }
-    return layer->in_size > 0 ? (double)layer->in_size : 3;
+    return channels;
 }
 
 /*

@@ -26,7 +26,9 @@ static struct physics ask(const char *text, int64_t batch, const char *optimizer
     assert_int_equal(model_parse(text, strlen(text), NULL, &model), 0);
     struct estimate_request request = {
         .model = model, .batch = batch, .optimizer = optimizer, .precision = precision, .gpu_kind = gpu};
-    assert_int_equal(physics_run(&request, &fault, &estimate, &physics), 0);
+    struct physics_constants constants = physics_constants_of(gpu);
+    constants.rates = (struct activity_rates){.launch_us = 10, .matrix_share = 0.4, .bandwidth_share = 0.7};
+    assert_int_equal(physics_run_with(&constants, &request, &fault, &estimate, &physics), 0);
     model_destroy(model);
     return physics;
 }

@@ -106,6 +106,17 @@ static void test_short_cut(void **state)
     drop(&b);
 }
 
+/* 9 weights per channel are a window of 3 x 3 over grey images, not one of 3 x 1 over coloured ones. */
+static void test_grey_images(void **state)
+{
+    struct built b;
+    build("Conv2d-1 [-1, 64, 8, 8] 576\nConv2d-2 [-1, 64, 8, 8] 37440\n", (struct estimate_request){.batch = 4}, "sgd",
+          &b);
+    assert_true(b.tape.tensors[0].first == 1);
+    assert_int_equal(b.tape.doubts.n_merges, 1); /* 65 channels: the first layer's output and the image */
+    drop(&b);
+}
+
 static void test_depthwise(void **state)
 {
     struct built b;
@@ -250,17 +261,12 @@ static void test_suspect_summaries(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_optimizers),
-        cmocka_unit_test(test_saved_maps),
-        cmocka_unit_test(test_hidden_concatenation),
-        cmocka_unit_test(test_short_cut),
-        cmocka_unit_test(test_depthwise),
-        cmocka_unit_test(test_printed_transformer),
-        cmocka_unit_test(test_sequence_has_to_be_said),
-        cmocka_unit_test(test_sequence_from_shapes),
-        cmocka_unit_test(test_autocast),
-        cmocka_unit_test(test_grows_with_the_batch),
-        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_optimizers),           cmocka_unit_test(test_saved_maps),
+        cmocka_unit_test(test_hidden_concatenation), cmocka_unit_test(test_short_cut),
+        cmocka_unit_test(test_grey_images),          cmocka_unit_test(test_depthwise),
+        cmocka_unit_test(test_printed_transformer),  cmocka_unit_test(test_sequence_has_to_be_said),
+        cmocka_unit_test(test_sequence_from_shapes), cmocka_unit_test(test_autocast),
+        cmocka_unit_test(test_grows_with_the_batch), cmocka_unit_test(test_answers),
         cmocka_unit_test(test_suspect_summaries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
