@@ -84,11 +84,17 @@ static int apply_submit(struct core *core, const struct event *event)
     return 0;
 }
 
+void core_stop_draining(struct core *core)
+{
+    for (int i = 0; i < core->view.n_gpus && core->drained_for; i++)
+        core->view.gpus[i].drained_for = 0;
+    core->drained_for = 0;
+}
+
 static void forget_drains(struct core *core, uint64_t id)
 {
-    for (int i = 0; i < core->view.n_gpus; i++)
-        if (core->view.gpus[i].drained_for == id)
-            core->view.gpus[i].drained_for = 0;
+    if (core->drained_for == id)
+        core_stop_draining(core);
 }
 
 /* One more task on the GPU. The memory it is about to take is not seen yet: others are held off until it has settled.

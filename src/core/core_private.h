@@ -21,12 +21,15 @@ struct core {
     struct waiting { /* of the last EFFECT_WAIT of each queue: who, and what it was about */
         uint64_t task, why;
     } main_waiting, recovery_waiting;
-    uint64_t kept_for; /* the task of every gpu_view.kept_for that is not 0; 0: there is none */
-    bool replayed;     /* since the last step: a log's end may have left things undecided */
+    uint64_t drained_for, kept_for; /* the task that GPUs of the view are drained or kept for, one at a time; or 0 */
+    bool replayed;                  /* since the last step: a log's end may have left things undecided */
 };
 
 /* Changes the state as the event says: what core_step and core_apply share. (apply.c) */
 int core_change(struct core *core, const struct event *event);
+
+/* No GPU is kept free any more for a task that recovers. (apply.c) */
+void core_stop_draining(struct core *core);
 
 /* tasks.c */
 struct task *core_find(const struct core *core, uint64_t id);

@@ -130,12 +130,6 @@ static int insert_drain(const struct gpu_view *gpus, int *best, int n, int most,
     return n < most ? n + 1 : most;
 }
 
-static void stop_draining(struct core *core)
-{
-    for (int i = 0; i < core->view.n_gpus; i++)
-        core->view.gpus[i].drained_for = 0;
-}
-
 /*
  * Keeps as many GPUs free of newcomers as the task wants, so that it starts even when the main queue never runs dry.
  * It stays with those GPUs unless enough others are empty already, and keeps none while too few would do: GPUs must not
@@ -150,9 +144,12 @@ static void drain_for(struct core *core, const struct task *task, int64_t now_us
     for (int i = 0; i < core->view.n_gpus; i++)
         if (may_drain(core, i, task, now_us))
             n = insert_drain(gpus, core->chosen, n, wanted, i, n_empty < wanted);
-    stop_draining(core);
-    for (int i = 0; i < wanted && n >= wanted; i++)
+    core_stop_draining(core);
+    if (n < wanted)
+        return;
+    for (int i = 0; i < wanted; i++)
         core->view.gpus[core->chosen[i]].drained_for = task->id;
+    core->drained_for = task->id;
 }
 
 /* Those behind the first recovering task find no more GPUs than that. */
@@ -170,9 +167,8 @@ static int count_open(const struct core *core)
 /* GPUs are kept free for the first recovering task; whoever is behind it may take others that are idle now. */
 static int schedule_first_recovering(struct core *core, struct task *task, int64_t now_us)
 {
-    for (int i = 0; i < core->view.n_gpus; i++)
-        if (core->view.gpus[i].drained_for != task->id)
-            core->view.gpus[i].drained_for = 0;
+    if (core->drained_for != task->id)
+        core_stop_draining(core);
     if (ask_policy(core, task, now_us) == PLACE_NOW)
         return place(core, task, now_us);
     int r = note_wait(core, &core->recovery_waiting, task);

@@ -10,13 +10,13 @@
 #include "core/window.h"
 
 struct gpu_identity {
-    char uuid[96];
-    char label[16]; /* the index as people know it: "0", or "0:1" for a MIG instance */
-    char name[64];
     int64_t mem_total_bytes;
     bool is_place;        /* false: a GPU whose MIG instances are the places */
     bool is_mig_instance; /* CUDA lets a process see one instance only */
     bool one_process; /* its compute mode is Exclusive_Process: several are let in only as clients of one MPS server */
+    char uuid[96];
+    char label[16]; /* the index as people know it: "0", or "0:1" for a MIG instance */
+    char name[64];
 };
 
 enum view_health {
@@ -43,23 +43,24 @@ struct resident {
     struct reading mem_used_bytes;
 };
 
+/* What policies read of every GPU comes first: in a large cluster most of a pass is waiting for it. */
 struct gpu_view {
-    struct gpu_identity id;
     enum view_health health;
-    int64_t sampled_us; /* of the last valid sample */
-    struct reading mem_used_bytes;
-    struct reading foreign_processes; /* compute processes that are not ours: how many */
-    struct window smact, utilisation;
-    int64_t mix_since_us;             /* since when the same tasks have been at work there */
-    struct reading smact_level;       /* of the window, of this mix when it has been seen long enough */
-    struct reading utilisation_level; /* likewise; an upper bound of SMACT where there is no SMACT */
-    struct resident *residents;
-    int n_residents, residents_room;
+    int64_t sampled_us;   /* of the last valid sample */
     uint64_t whole_for;   /* the task that has it to itself, or 0 */
     uint64_t drained_for; /* the recovered task that it is kept free for, or 0 */
     uint64_t kept_for;    /* the first task of the queue, which nobody may overtake here, or 0 */
-    struct {              /* the last fault of an MPS client there, its own or a neighbour's */
-        uint64_t task;    /* who fell first; 0: none */
+    struct reading mem_used_bytes;
+    struct reading foreign_processes; /* compute processes that are not ours: how many */
+    struct resident *residents;
+    int n_residents, residents_room;
+    struct reading smact_level;       /* of the window, of this mix when it has been seen long enough */
+    struct reading utilisation_level; /* likewise; an upper bound of SMACT where there is no SMACT */
+    struct gpu_identity id;
+    int64_t mix_since_us; /* since when the same tasks have been at work there */
+    struct window smact, utilisation;
+    struct {           /* the last fault of an MPS client there, its own or a neighbour's */
+        uint64_t task; /* who fell first; 0: none */
         uint32_t uid;
         int64_t at_us;
     } fault;

@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* Events are large: the heap moves only when and in which order they come. */
 struct entry {
-    struct event event;
+    int64_t time_us;
     uint64_t order;
+    int slot; /* the event's */
 };
 
 struct sim {
@@ -17,6 +19,7 @@ struct sim {
     int64_t tick_us; /* the tick that is scheduled already */
     bool has_limits; /* some task has a time limit */
     struct entry *heap;
+    struct event *slots; /* of the heap's entries; those behind `count` keep the free ones */
     int count, room;
     uint64_t next_order;
 };
@@ -45,6 +48,7 @@ void sim_destroy(struct sim *sim)
         return;
     core_destroy(sim->core);
     free(sim->heap);
+    free(sim->slots);
     free(sim);
 }
 
@@ -62,7 +66,7 @@ int64_t sim_now_us(const struct sim *sim)
 
 static bool is_before(const struct entry *a, const struct entry *b)
 {
-    return a->event.time_us != b->event.time_us ? a->event.time_us < b->event.time_us : a->order < b->order;
+    return a->time_us != b->time_us ? a->time_us < b->time_us : a->order < b->order;
 }
 
 static void sift_up(struct entry *heap, int i, struct entry entry)
@@ -85,29 +89,42 @@ static void sift_down(struct entry *heap, int count, struct entry entry)
     heap[i] = entry;
 }
 
+static int grow(struct sim *sim)
+{
+    int room = sim->room ? sim->room * 2 : 64;
+    struct entry *heap = realloc(sim->heap, (size_t)room * sizeof *heap);
+    if (heap)
+        sim->heap = heap;
+    struct event *slots = realloc(sim->slots, (size_t)room * sizeof *slots);
+    if (slots)
+        sim->slots = slots;
+    if (!heap || !slots)
+        return -ENOMEM;
+    for (int i = sim->room; i < room; i++)
+        heap[i].slot = i;
+    sim->room = room;
+    return 0;
+}
+
 int sim_at(struct sim *sim, const struct event *event)
 {
-    if (sim->count == sim->room) {
-        int room = sim->room ? sim->room * 2 : 64;
-        struct entry *heap = realloc(sim->heap, (size_t)room * sizeof *heap);
-        if (!heap)
-            return -ENOMEM;
-        sim->heap = heap;
-        sim->room = room;
-    }
-    struct entry entry = {.event = *event, .order = sim->next_order++};
-    if (entry.event.time_us < sim->now_us)
-        entry.event.time_us = sim->now_us;
+    if (sim->count == sim->room && grow(sim) < 0)
+        return -ENOMEM;
+    struct entry entry = {.order = sim->next_order++, .slot = sim->heap[sim->count].slot};
+    entry.time_us = event->time_us < sim->now_us ? sim->now_us : event->time_us;
+    sim->slots[entry.slot] = *event;
+    sim->slots[entry.slot].time_us = entry.time_us;
     sift_up(sim->heap, sim->count++, entry);
     return 0;
 }
 
 static struct event take_earliest(struct sim *sim)
 {
-    struct event event = sim->heap[0].event;
+    int slot = sim->heap[0].slot;
     if (--sim->count)
         sift_down(sim->heap, sim->count, sim->heap[sim->count]);
-    return event;
+    sim->heap[sim->count].slot = slot;
+    return sim->slots[slot];
 }
 
 /* ---- running ---- */
@@ -166,7 +183,7 @@ int sim_feed(struct sim *sim, const struct event *event)
 
 int sim_run(struct sim *sim, int64_t until_us)
 {
-    while (sim->count && sim->heap[0].event.time_us <= until_us) {
+    while (sim->count && sim->heap[0].time_us <= until_us) {
         struct event event = take_earliest(sim);
         sim->now_us = event.time_us;
         int r = 0;
