@@ -1,7 +1,9 @@
 /*
  * The simulator on a trace of 90 tasks over four GPUs, and on traces of the size of Philly's: 117,325 tasks in 75 days
  * on 2,490 GPUs, which are busy for 57 % of the time. Half of the tasks take less than 45 minutes, three quarters take
- * one GPU.
+ * one GPU. And on one of a cluster that gets more than it can do, so that tasks queue up and crash.
+ *
+ * Times are of the processor: one core does it all, whatever else the machine does.
  */
 #include <math.h>
 #include <string.h>
@@ -13,13 +15,20 @@
 #include "policy/policy.h"
 #include "sim/simulate.h"
 
-enum { RUNS_SMALL = 50, RUNS_LARGE = 1, KINDS = 1000, PHILLY = 117325, PHILLY_DAYS = 75 };
+enum { RUNS_SMALL = 50, RUNS_LARGE = 1, KINDS = 1000, PHILLY = 117325, PHILLY_DAYS = 75, SATURATED = 5000 };
 
 static struct gpu_kinds kinds;
 
 static double random_part(void)
 {
     return (double)rand() / ((double)RAND_MAX + 1);
+}
+
+static double processor_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
 static FILE *new_file(char *path)
@@ -62,7 +71,7 @@ static double run_ms(const char *trace, const char *tasks, const char *gpus, con
     struct simulation_result result;
     struct core_settings settings = core_settings_default();
     settings.policy = policy;
-    double before = bench_now_us();
+    double before = processor_ms();
     int r = cluster_parse(&kinds, gpus, &fault, &cluster);
     if (r == 0)
         r = catalogue_read(tasks, &(struct catalogue_settings){"declared", 0.5}, &fault, &catalogue);
@@ -81,7 +90,7 @@ static double run_ms(const char *trace, const char *tasks, const char *gpus, con
     }
     catalogue_fini(&catalogue);
     cluster_fini(&cluster);
-    return (bench_now_us() - before) / 1e3;
+    return processor_ms() - before;
 }
 
 static double measure(const char *what, const char *target, int runs, int tasks, const char *gpus,
@@ -118,6 +127,8 @@ int main(void)
     double twice = philly("simulate Philly twice over, magm", "", 2 * PHILLY, &policy_magm);
     double ratio = twice / whole;
     bench_row("simulate: twice the tasks takes", "times", "median <= 2.2", &ratio, 1);
+    measure("simulate 5,000 tasks on 200 GPUs with work for over twice the time, magm", "", RUNS_LARGE, SATURATED,
+            "200xA100-40GB", &policy_magm, 30000, 86400.0 * 10, 16);
     getrusage(RUSAGE_SELF, &usage);
     double mib = (double)usage.ru_maxrss / 1024;
     bench_row("simulate: memory", "MiB", "median < 500", &mib, 1);
