@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/columns.h"
 #include "base/units.h"
 #include "bench/radt.h"
 #include "bench/words.h"
-#include "sim/columns.h"
 
 enum { EPOCHS_MAX = 10000, STEPS_MAX = 10000000, BATCH_MAX = 1000000 };
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/columns.h"
 #include "base/file.h"
-#include "sim/columns.h"
 
 #define GROUPS_HEADER "group,number,repeat,mix,sharing,gpu,gpu_name,way,tasks,failed,began_unix_s,total_s,energy_j\n"
 #define TASKS_HEADER                                                                                                   \

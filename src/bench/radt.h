@@ -2,8 +2,8 @@
 #ifndef COLLOC_BENCH_RADT_H
 #define COLLOC_BENCH_RADT_H
 
+#include "base/columns.h"
 #include "bench/experiment.h"
-#include "sim/columns.h"
 
 /* 0 with its groups in *experiment, or a fault; what was read stays in *experiment either way. */
 int radt_read(struct columns *columns, const struct experiment_defaults *defaults, struct fault *fault,

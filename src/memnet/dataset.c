@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/columns.h"
 #include "base/units.h"
 #include "memnet/archive.h"
 #include "memnet/networks.h"
-#include "sim/columns.h"
 
 enum column {
     COLUMN_ID,

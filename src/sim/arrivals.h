@@ -2,8 +2,8 @@
 #ifndef COLLOC_SIM_ARRIVALS_H
 #define COLLOC_SIM_ARRIVALS_H
 
+#include "base/columns.h"
 #include "sim/catalogue.h"
-#include "sim/columns.h"
 
 struct arrivals {
     struct columns columns;

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/columns.h"
 #include "base/units.h"
 #include "sim/built_in_tasks.h"
-#include "sim/columns.h"
 
 #define SOLO_S_MAX     1e9
 #define MEMORY_MIB_MAX 1e8

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/columns.h"
 #include "base/units.h"
-#include "sim/columns.h"
 #include "trace/civil_time.h"
 #include "trace/log.h"
 

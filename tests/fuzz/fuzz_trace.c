@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/columns.h"
 #include "fuzz.h"
-#include "sim/columns.h"
 #include "trace/log.h"
 #include "trace/select.h"
 #include "trace/statistics.h"

@@ -3,8 +3,8 @@
  * the names has no "|", or by blanks where it has neither. The first line names the columns; "#" begins a line that is
  * skipped. An empty field and "-" are no value.
  */
-#ifndef COLLOC_SIM_COLUMNS_H
-#define COLLOC_SIM_COLUMNS_H
+#ifndef COLLOC_BASE_COLUMNS_H
+#define COLLOC_BASE_COLUMNS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "sim/columns.h"
+#include "base/columns.h"
 
 #include <errno.h>
 #include <stdarg.h>
