@@ -56,9 +56,14 @@ class Runs:
         estimators = self.inputs.estimators if setting.activity_percent == 100 else ()
         return setting.estimator in ("none", "declared", *estimators)
 
+    def seeds_of(self, setting):
+        """Another trace is chance enough."""
+        return self.seeds[:1] if setting.resample else self.seeds
+
     def prepare(self, settings, on_done=lambda done, of: None):
         """Runs what was not run yet."""
-        todo = [(setting, seed) for setting in dict.fromkeys(settings) if self.can(setting) for seed in self.seeds
+        todo = [(setting, seed) for setting in dict.fromkeys(settings) if self.can(setting)
+                for seed in self.seeds_of(setting)
                 if (setting, seed) not in self.results]
 
         def run(job):
@@ -74,14 +79,14 @@ class Runs:
         if not self.can(setting):
             return None
         take = figure if callable(figure) else lambda run: run[figure]
-        return self._spread([take(self.results[setting, seed]) for seed in self.seeds])
+        return self._spread([take(self.results[setting, seed]) for seed in self.seeds_of(setting)])
 
     def less_percent(self, settings, bases, name):
         """How much less than the bases they have: setting by setting and seed by seed."""
         if not all(map(self.can, settings)):
             return None
         pairs = [(self.results[setting, seed][name], self.results[base, seed][name])
-                 for setting, base in zip(settings, bases) for seed in self.seeds]
+                 for setting, base in zip(settings, bases) for seed in self.seeds_of(setting)]
         return self._spread([100 * (1 - mine / other) for mine, other in pairs])
 
     @staticmethod
