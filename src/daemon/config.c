@@ -167,7 +167,7 @@ static const struct option {
     {"sharing", FIELD(sharing), set_sharing, "HOW", "streams", "streams, mps or auto, for tasks that name none"},
     {"estimator", FIELD(estimator), set_text, "NAME", ESTIMATOR_USUAL,
      "for tasks that name none and declare no memory"},
-    {"reserve-quantile", FIELD(reserve_quantile), set_quantile, "Q", "0.99",
+    {"reserve-quantile", FIELD(reserve_quantile), set_quantile, "Q", "0.9",
      "0.5, 0.9 or 0.99: a task is given what suffices for so many of its like, where the estimator knows its error"},
     {"smact-max", FIELD(core.conditions.smact_max), set_fraction, "FRACTION", "0.80",
      "a GPU more active than that takes no further task"},
@@ -250,7 +250,7 @@ void config_defaults(struct config *config)
         .tasks_per_user = 20000,
         .record_inputs_max = GIB,
         .log_level = LOG_LEVEL_INFO,
-        .reserve_quantile = 0.99,
+        .reserve_quantile = 0.9,
     };
     config->core.policy = &policy_magm;
     set_text(config->estimator, sizeof config->estimator, ESTIMATOR_USUAL);

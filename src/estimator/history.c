@@ -152,31 +152,31 @@ static const struct point *exact(const struct points *points, int64_t batch)
 }
 
 static int predict(const struct estimate_request *request, struct points *points, struct estimate *ret_estimate,
-                   double *ret_bytes)
+                   struct physics *ret_physics, double *ret_bytes)
 {
     int64_t batch = estimate_batch(request).value;
     const struct point *same = exact(points, batch);
-    struct physics physics;
     if (same) {
         ret_estimate->evidence = EVIDENCE_SAME_RUN;
         *ret_bytes = same->peak;
         return 0;
     }
-    double reserved = physics_at(request, batch, &physics);
+    double reserved = physics_at(request, batch, ret_physics);
     if (reserved <= 0 || set_ratios(request, points) < 0)
         return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
                              "earlier runs had other batches, and physics cannot say "
                              "how they compare");
-    double scaled = physics.context_bytes + ratio_at(points, batch) * reserved;
+    double scaled = ret_physics->context_bytes + ratio_at(points, batch) * reserved;
     ret_estimate->evidence = points->n == 1 ? EVIDENCE_ONE_RUN : EVIDENCE_RUNS;
     *ret_bytes = points->n == 1 ? scaled : line_at(points, batch);
-    ret_estimate->floor_bytes = reading_of(physics.context_bytes + physics.footprint.live);
+    ret_estimate->floor_bytes = reading_of(ret_physics->context_bytes + ret_physics->footprint.live);
     return 0;
 }
 
 static int run(const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
 {
     struct points points;
+    struct physics physics = {0};
     double bytes = 0;
     if (!request->model)
         return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "history needs a model summary to know the network by");
@@ -188,7 +188,7 @@ static int run(const struct estimate_request *request, struct fault *fault, stru
     if (falls(&points))
         return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
                              "earlier runs took less with larger batches: they were held back, so they say nothing");
-    int r = predict(request, &points, ret_estimate, &bytes);
+    int r = predict(request, &points, ret_estimate, &physics, &bytes);
     if (r != 0)
         return r;
     if (points.at_least > bytes) {
@@ -196,7 +196,8 @@ static int run(const struct estimate_request *request, struct fault *fault, stru
         bytes = points.at_least;
     }
     ret_estimate->bytes = reading_of(bytes);
-    quantiles_set(ret_estimate, gpu_traits_context(gpu_traits_find(request->gpu_kind), true, true));
+    if (physics.footprint.reserved > 0)
+        quantiles_set(ret_estimate, physics.context_bytes, physics.conv_share > 0);
     return 0;
 }
 

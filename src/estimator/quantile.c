@@ -7,7 +7,7 @@ struct row {
     int n;                /* errors that it rests on; 0: not calibrated */
 };
 
-static const struct row rows[EVIDENCE_KINDS] = {
+static const struct row rows[EVIDENCE_KINDS][2] = {
 #include "estimator/calibration.inc"
 };
 
@@ -16,9 +16,9 @@ static struct reading at(const struct estimate *estimate, double context_bytes, 
     return reading_of(context_bytes + (estimate->bytes.value - context_bytes) * exp(log_ratio));
 }
 
-void quantiles_set(struct estimate *estimate, double context_bytes)
+void quantiles_set(struct estimate *estimate, double context_bytes, bool convolves)
 {
-    const struct row *row = &rows[estimate->evidence];
+    const struct row *row = &rows[estimate->evidence][convolves];
     if (row->n == 0 || !estimate->bytes.valid || estimate->bytes.value <= context_bytes)
         return;
     estimate->p50_bytes = at(estimate, context_bytes, row->p50);

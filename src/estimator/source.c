@@ -11,10 +11,13 @@ static bool is_square(double x)
     return root * root == x && root <= 32;
 }
 
-/* Taps that kernels have: squares, and odd lengths of one-dimensional and separated ones. */
+/* Taps that kernels have: odd squares up to 11 x 11 (and 3 x 3 x 3), odd lengths of separated ones, even squares of
+ * patches. */
 static bool is_window(double x)
 {
-    return x >= 1 && x == floor(x) && (is_square(x) || (fmod(x, 2) == 1 && x <= 31) || x == 27);
+    bool odd = fmod(x, 2) == 1;
+    return x == 1 || x == 27 || (odd && x > 1 && x <= 15) || (odd && x <= 121 && is_square(x)) ||
+           (!odd && is_square(x));
 }
 
 /* Weights per output channel, less the bias when there is one. */
@@ -33,7 +36,8 @@ static double window_of(const struct layer *layer, struct extent extent, double 
         double per = fan_in(layer, extent.first, bias);
         if (channels > 0 && is_window(per / channels))
             return per / channels;
-        if (channels > 1 && fmod(extent.first, channels) == 0 && per > 1 && is_square(per) && fmod(per, 2) == 1) {
+        if (channels > 1 && fmod(extent.first, channels) == 0 && per > 1 && per <= 121 && is_square(per) &&
+            fmod(per, 2) == 1) {
             *ret_depthwise = true;
             return per;
         }
@@ -50,6 +54,9 @@ static bool conv_fits(const struct layer *layer, struct extent input, struct ext
 {
     bool depthwise, enlarges = span_starts(layer->type, "ConvTranspose");
     double window = window_of(layer, extent, input.first, &depthwise);
+    bool patches = fmod(window, 2) == 0 && window > 4; /* do not overlap */
+    if (patches && !enlarges && places(input) * 1.1 < places(extent) * window)
+        return false;
     if (window == 0 || (!enlarges && places(input) * 1.5 < places(extent)))
         return false;
     op->window = window;
@@ -150,6 +157,11 @@ static int look_back(struct builder *builder, const struct layer *layer, struct 
     return make_up(builder, layer, extent, op);
 }
 
+static bool is_usual(double window)
+{
+    return is_square(window) && fmod(window, 2) == 1;
+}
+
 /* Channels of the images that a first convolution takes, as its parameters allow. */
 static double image_channels(const struct layer *layer, struct extent extent, struct op *op)
 {
@@ -158,7 +170,7 @@ static double image_channels(const struct layer *layer, struct extent extent, st
     for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
         bool depthwise;
         double window = window_of(layer, extent, usual[i], &depthwise);
-        bool better = window > 0 && !depthwise && (op->window == 0 || (is_square(window) && !is_square(op->window)));
+        bool better = window > 0 && !depthwise && (op->window == 0 || (is_usual(window) && !is_usual(op->window)));
         op->window = better ? window : op->window;
         channels = better ? usual[i] : channels;
     }

@@ -83,14 +83,14 @@ static void test_quantiles_are_in_order(void **state)
 {
     for (int kind = 0; kind < EVIDENCE_KINDS; kind++) {
         struct estimate e = {.bytes = {3e9, true}, .evidence = (enum evidence)kind};
-        quantiles_set(&e, 5e8);
+        quantiles_set(&e, 5e8, kind % 2);
         assert_true(e.p50_bytes.valid == e.p99_bytes.valid && e.p90_bytes.valid == e.p99_bytes.valid);
         assert_true(!e.p50_bytes.valid ||
                     (e.p50_bytes.value <= e.p90_bytes.value && e.p90_bytes.value <= e.p99_bytes.value));
         assert_true(!e.p50_bytes.valid || e.p50_bytes.value > 5e8);
     }
     struct estimate none = {.evidence = EVIDENCE_SUMMARY};
-    quantiles_set(&none, 5e8);
+    quantiles_set(&none, 5e8, true);
     assert_false(none.p99_bytes.valid);
 }
 
