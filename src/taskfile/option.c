@@ -62,6 +62,17 @@ static int parse_number(const struct option_spec *spec, const char *text, int64_
     return r == 0 && (*ret < spec->min || *ret > spec->max) ? -ERANGE : r;
 }
 
+static const char *format_limit(int64_t us, char *buffer, size_t size)
+{
+    if (us >= 86400 * SECOND_US)
+        snprintf(buffer, size, "%" PRId64 " days", us / (86400 * SECOND_US));
+    else if (us >= SECOND_US || us == 0)
+        snprintf(buffer, size, "%" PRId64 " s", us / SECOND_US);
+    else
+        snprintf(buffer, size, "%" PRId64 " ms", us / MS_US);
+    return buffer;
+}
+
 static int number_fault(const struct option_spec *spec, const char *shown, const char *text, int r, struct fault *fault)
 {
     static const char *const forms[] = {
@@ -80,8 +91,8 @@ static int number_fault(const struct option_spec *spec, const char *shown, const
     if (spec->kind == OPTION_SIZE)
         return fault_set(fault, ERANGE, "%s=%.80s: must be from %s to %s", shown, text,
                          format_size(spec->min, low, sizeof low), format_size(spec->max, high, sizeof high));
-    return fault_set(fault, ERANGE, "%s=%.80s: must be from %" PRId64 " s to %" PRId64 " days", shown, text,
-                     spec->min / SECOND_US, spec->max / SECOND_US / 86400);
+    return fault_set(fault, ERANGE, "%s=%.80s: must be from %s to %s", shown, text,
+                     format_limit(spec->min, low, sizeof low), format_limit(spec->max, high, sizeof high));
 }
 
 static int check_choice(const struct option_spec *spec, const char *shown, const char *text, struct fault *fault)

@@ -70,6 +70,7 @@ class Record(House):
         self.assertIn("nowhere: No such file", self.colloc("record", "nowhere", code=127).stderr)
         self.assertIn("Permission denied", self.colloc("record", self.write("plain", "x"), code=126).stderr)
         self.assertIn("no such GPU", self.colloc("record", "--gpus=9", "true", code=125).stderr)
+        self.assertIn("must be from 10 ms to 3600 s", self.colloc("record", "--interval=1ms", "true", code=2).stderr)
         self.assertIn("/nowhere/x", self.colloc("record", "-o", "/nowhere/x", "true", code=125).stderr)
 
     def test_words_behind_the_command_are_its_own(self):
