@@ -23,7 +23,7 @@ struct bench {
     struct bench_progress progress;
     int64_t began_us;
     size_t measured; /* groups of this very run */
-    bool incomplete;
+    bool incomplete, failed;
 };
 
 /* One group while it runs. */
@@ -125,13 +125,19 @@ static int work(struct session *session)
                             : crew_of_processes(&crew, session->bench->fault, session->results);
 }
 
+static void note_failure(struct bench_progress *progress, const char *failure)
+{
+    if (*failure && progress->failed++ == 0)
+        progress->failure = failure;
+}
+
 static int write_down(struct session *session)
 {
     const struct bench_group *group = session->group;
     const struct recording *recording = &session->recording;
     double first = session->results[0].started_unix_s, last = 0;
     for (int i = 0; i < group->n_tasks; i++) {
-        session->bench->progress.failed += *session->results[i].failure != '\0';
+        note_failure(&session->bench->progress, session->results[i].failure);
         last = session->results[i].ended_unix_s > last ? session->results[i].ended_unix_s : last;
     }
     const struct group_result result = {
@@ -207,6 +213,7 @@ static int run_group(struct bench *bench, size_t i, int repeat)
         progress->skip = "it took longer than --limit and was ended";
     bench->incomplete |= progress->skip != NULL;
     progress->done++;
+    bench->failed |= progress->failed > 0;
     bench->measured += progress->skip == NULL;
     guess_time_left(bench);
     if (r == 0 || r == CREW_TOO_LONG)
@@ -225,7 +232,7 @@ static int run_all(struct bench *bench)
         for (size_t i = 0; i < experiment->n_groups; i++)
             if (!journal_has(bench->journal, &experiment->groups[i], repeat) && (r = run_group(bench, i, repeat)) != 0)
                 return r == CREW_INTERRUPTED ? BENCH_INTERRUPTED : r;
-    return bench->incomplete ? BENCH_INCOMPLETE : 0;
+    return bench->incomplete ? BENCH_INCOMPLETE : bench->failed ? BENCH_FAILED : 0;
 }
 
 static int watch_signals(sigset_t *ret_before, struct fault *fault)

@@ -15,10 +15,11 @@ struct bench_progress {
     size_t done, all; /* groups times repeats; `done` counts those that were in the journal already */
     const struct bench_group *group;
     int repeat, repeats;
-    double total_s;   /* the group took; not valid before it has ended */
-    double left_s;    /* a guess; negative when nothing can be said yet */
-    int failed;       /* tasks of it that did not end well */
-    const char *skip; /* why the group was left out, or NULL */
+    double total_s;      /* the group took; not valid before it has ended */
+    double left_s;       /* a guess; negative when nothing can be said yet */
+    int failed;          /* tasks of it that did not end well */
+    const char *failure; /* of the first of these */
+    const char *skip;    /* why the group was left out, or NULL */
 };
 
 struct bench_settings {
@@ -36,6 +37,7 @@ struct bench_settings {
 enum bench_answer {
     BENCH_INTERRUPTED = 1, /* by a signal: what was measured is kept */
     BENCH_INCOMPLETE,      /* groups were left out, or took too long */
+    BENCH_FAILED,          /* every group is in the journal, but not all of its trainings ended well */
 };
 
 /* 0 when every group is in the journal, an answer, or a fault. SIGINT, SIGTERM and SIGHUP end it. */

@@ -166,7 +166,7 @@ static void on_end(void *context, const struct bench_progress *progress)
     }
     fprintf(stderr, "%.1f s", progress->total_s);
     if (progress->failed)
-        fprintf(stderr, ", %d of %d failed", progress->failed, progress->group->n_tasks);
+        fprintf(stderr, ", %d of %d failed (%s)", progress->failed, progress->group->n_tasks, progress->failure);
     if (progress->left_s >= 1)
         fprintf(stderr, "; %s left", format_elapsed((int64_t)(progress->left_s * 1e6), left, sizeof left));
     fputc('\n', stderr);
@@ -243,6 +243,10 @@ static int ending(int r, const struct fault *fault, const char *folder)
         complain("broken off; what was measured is in %s, and the same command goes on from there", folder);
     else if (r == BENCH_INCOMPLETE)
         complain("some groups were left out (see above); the rest is in %s", folder);
+    else if (r == BENCH_FAILED)
+        complain("trainings failed: %s/logs has what they said; they count as measured, another folder (-o) tries "
+                 "them again",
+                 folder);
     return r == 0 ? EXIT_OK : EXIT_REFUSED;
 }
 
@@ -280,6 +284,10 @@ static int measure(const struct invocation *invocation, const struct experiment 
 static int run(const struct invocation *invocation)
 {
     struct experiment experiment;
+    if (invocation->common[COMMON_JSON].number) {
+        complain("bench: --json: results are CSV files");
+        return EXIT_USAGE;
+    }
     int code = read_experiment(invocation, &experiment);
     if (code != EXIT_OK)
         return code;
@@ -302,7 +310,9 @@ const struct command command_bench = {
         "columns: gpu, epochs, steps, batch, threads (per cent of the SMs for each client of MPS). A table of "
         "experiments as radT has them is read as well.\n\n"
         "Each group runs alone on the GPU while it is looked at. The first epoch warms up. Results are CSV files in a "
-        "folder, with a page of figures, report/index.html; a bench that was broken off goes on where it was.",
+        "folder, with a page of figures, report/index.html; a bench that was broken off goes on where it was. Exit "
+        "status 1 "
+        "when groups were left out or trainings failed.",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_FILE,
     .min_operands = 1,

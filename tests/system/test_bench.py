@@ -79,8 +79,9 @@ class Bench(House):
         return all(one[1] > other[0] for one, other in zip(spans, spans[1:]))
 
     def test_a_failure_is_told_and_does_not_stop_the_others(self):
-        done = self.bench("mix,sharing,gpu\nbroken+one,streams,1\none,streams,1\n")
-        self.assertIn("1 of 2 failed", done.stderr)
+        done = self.bench("mix,sharing,gpu\nbroken+one,streams,1\none,streams,1\n", code=1)
+        self.assertIn("1 of 2 failed (exit status 3)", done.stderr)
+        self.assertIn("out/logs has what they said", done.stderr)
         broken = [row for row in self.rows("tasks.csv") if row["name"] == "broken"]
         self.assertEqual([(row["exit_code"], row["failure"], row["epoch"]) for row in broken], [("3", "exit status 3", "")])
 
