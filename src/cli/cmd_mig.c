@@ -45,15 +45,30 @@ static void print_instances(const struct mig_gpu *gpu, const struct mig_plan *pl
     table_destroy(table);
 }
 
+static const char *format_placements(const struct mig_profile *profile, char *buffer, size_t size)
+{
+    size_t used = 0;
+    *buffer = '\0';
+    for (size_t i = 0; i < profile->n_placements && used < size; i++)
+        used += (size_t)snprintf(buffer + used, size - used, "%s%u", i ? "," : "", profile->placements[i].start);
+    return buffer;
+}
+
 static void print_profiles(const struct mig_gpu *gpu)
 {
-    printf("Profiles that this GPU has:\n");
-    struct mig_plan all = {0};
-    for (size_t i = 0; i < gpu->n_profiles && i < MIG_INSTANCES_MAX; i++) {
-        all.instances[all.count].profile = i;
-        all.instances[all.count++].at = gpu->profiles[i].placements[0];
+    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    for (size_t i = 0; i < gpu->n_profiles; i++) {
+        const struct mig_profile *profile = &gpu->profiles[i];
+        char size[32], placements[96];
+        table_row(table);
+        table_cell(table, NULL, "%s", profile->name);
+        table_cell(table, NULL, "%d", profile->slices);
+        table_cell(table, NULL, "%s", format_size(profile->mem_bytes, size, sizeof size));
+        table_cell(table, NULL, "%s", format_placements(profile, placements, sizeof placements));
     }
-    print_instances(gpu, &all, "None.");
+    printf("Profiles that this GPU has:\n");
+    table_print(table, "None.");
+    table_destroy(table);
 }
 
 /* A task may have its GPU and no process there yet. A daemon that is not there has none. */
@@ -131,7 +146,9 @@ static int check_words(const struct invocation *invocation)
     const char *verb = invocation->operands[0];
     bool has_profiles = invocation->operand_count > 2;
     if (strcmp(verb, "plan") != 0 && strcmp(verb, "apply") != 0 && strcmp(verb, "reset") != 0)
-        complain("mig %s: plan, apply or reset", verb);
+        complain("mig %s: there are plan, apply and reset", verb);
+    else if (invocation->common[COMMON_JSON].number)
+        complain("mig: --json: there is none; `colloc gpus --json` has the instances");
     else if (invocation->operand_count < 2)
         complain("mig %s: wants a GPU", verb);
     else if (strcmp(verb, "apply") == 0 && !has_profiles)

@@ -30,8 +30,10 @@ class Mig(House):
         text = self.mig("plan", "0", "1g.5gb", "3g", "2")
         self.assertEqual(self.rows(text, "GPU 0 has now:"), [("3g.20gb", 0), ("2g.10gb", 4), ("1g.5gb", 6)])
         self.assertEqual(self.rows(text, "It would have:"), [("3g.20gb", 0), ("2g.10gb", 4), ("1g.5gb", 6)])
-        self.assertEqual([name for name, _ in self.rows(self.mig("plan", "0"), "Profiles that this GPU has:")],
-                         ["1g.5gb", "1g.10gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"])
+        profiles = [line.split() for line in self.mig("plan", "0").split("Profiles that this GPU has:\n", 1)[1].splitlines()[1:]]
+        self.assertEqual([(row[0], row[-1]) for row in profiles],
+                         [("1g.5gb", "0,1,2,3,4,5,6"), ("1g.10gb", "0,2,4,6"), ("2g.10gb", "0,2,4"), ("3g.20gb", "0,4"),
+                          ("4g.20gb", "0"), ("7g.40gb", "0")])
         seven = self.rows(self.mig("plan", "0", *["1"] * 7), "It would have:")
         self.assertEqual(seven, [("1g.5gb", start) for start in range(7)])
         self.assertEqual(self.rows(self.mig("plan", "0", "3g", "4g"), "It would have:"), [("4g.20gb", 0), ("3g.20gb", 4)])
@@ -41,7 +43,7 @@ class Mig(House):
                             (("plan", "1"), "MIG is off on GPU 1"), (("plan", "7"), "there is no GPU 7"),
                             (("plan", "0", *["1"] * 8), "do not fit")):
             self.assertIn(said, self.mig(*words, code=1))
-        for words, said in ((("apply", "0"), "wants profiles"), (("reset", "0", "1g"), "takes no profiles"), (("make", "0"), "plan, apply or reset"),
+        for words, said in ((("apply", "0"), "wants profiles"), (("reset", "0", "1g"), "takes no profiles"), (("make", "0"), "there are plan, apply and reset"),
                             (("plan",), "wants a GPU")):
             self.assertIn(said, self.mig(*words, code=2))
 
