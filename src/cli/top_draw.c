@@ -21,6 +21,7 @@ enum {
     POWER_WIDTH = 7,
     HEAT_WIDTH = 6,
     SHARE_WIDTH = 6,
+    NARROW = 72,
     WIDE = 120
 };
 
@@ -209,8 +210,10 @@ static void draw_task(const struct top *top, const json_t *task, bool is_selecte
     screen_put(screen, plain, 1, "");
     screen_put(screen, plain, name_width(screen), member_text(task, "name", "-"));
     screen_put(screen, plain, 1, "");
-    screen_put(screen, plain, 8, member_text(task, "user", "-"));
-    screen_put(screen, plain, 1, "");
+    if (screen_columns(screen) >= NARROW) {
+        screen_put(screen, plain, 8, member_text(task, "user", "-"));
+        screen_put(screen, plain, 1, "");
+    }
     screen_put(screen, is_selected ? plain : style_of(task), 10, member_text(task, "state", "?"));
     screen_put(screen, plain, -9, seconds_text(json_object_get(task, waits ? "wait_s" : "exec_s"), cell));
     screen_put(screen, plain, -10, mib_text(json_object_get(task, "mem_used_mib"), cell));
@@ -226,7 +229,8 @@ static void draw_task_titles(struct screen *screen)
     screen_put(screen, STYLE_DIM, -6, "ID");
     screen_put(screen, STYLE_DIM, 1, "");
     screen_put(screen, STYLE_DIM, name_width(screen) + 1, "NAME");
-    screen_put(screen, STYLE_DIM, 9, "USER");
+    if (screen_columns(screen) >= NARROW)
+        screen_put(screen, STYLE_DIM, 9, "USER");
     screen_put(screen, STYLE_DIM, 10, "STATE");
     screen_put(screen, STYLE_DIM, -9, "TIME");
     screen_put(screen, STYLE_DIM, -10, "MEMORY");

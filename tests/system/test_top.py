@@ -82,6 +82,13 @@ class Top(House):
         self.assert_restored()
         self.assertEqual(self.read("status"), "0\n")
 
+    def test_60_columns(self):
+        task = self.train(20000, 1e6, "--smact=0.6")
+        self.wait_state(task, "RUNNING")
+        self.open(60)
+        self.wait_line("    ID ", r" MEMORY SMACT GPU")
+        self.wait_line(f"     {task} ", r" GiB +(5|6)\d% \d$")
+
     def test_wide_narrow_and_resized(self):
         self.open(200, 50)
         self.wait_text("NAME", "TEMP", "A100")
