@@ -274,6 +274,9 @@ static int64_t sample_valid_us(const struct config *config)
 static int start(struct daemon *daemon, struct fault *fault)
 {
     daemon->config.core.conditions.sample_valid_us = sample_valid_us(&daemon->config);
+    if (access(daemon->config.shim, X_OK) < 0)
+        return fault_set(fault, errno, "%s: %s: no task could start; the setting shim says where colloc-shim is",
+                         daemon->config.shim, strerror(errno));
     daemon->core = core_create(&daemon->config.core);
     if (!daemon->core)
         return fault_set(fault, ENOMEM, "out of memory");

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import unittest
 
 from house import Connection, House, is_alive, read, until
@@ -82,6 +83,12 @@ class Life(House):
         task = self.wait(reply.json["id"], "FAILED")
         self.assertEqual(task["reason"], "Launch")
         self.assertIn("interpreter", task["reason_text"])
+
+    def test_a_daemon_without_its_shim_refuses_to_start(self):
+        done = subprocess.run(self.command(shim="/no/such/shim", socket=self.socket + "2"), env=self.env, capture_output=True, text=True,
+                              timeout=30, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("/no/such/shim: No such file or directory: no task could start", done.stderr)
 
     def test_many_at_once_each_once(self):
         ids = [self.submit("echo $COLLOC_TASK_ID >> ran") for _ in range(30)]
