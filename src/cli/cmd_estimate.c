@@ -20,11 +20,11 @@ static const struct option_spec options[] = {
     [ESTIMATE_EXPORT] = {.name = "export",
                          .kind = OPTION_FILE,
                          .argument = "FILE",
-                         .help = "what the exporter wrote of the model; nearly exact"},
+                         .help = "what `python3 -m colloc_export` wrote of the model; nearly exact"},
     [ESTIMATE_GPU] = {.name = "gpu",
                       .kind = OPTION_TEXT,
                       .argument = "NAME",
-                      .help = "kind of GPU, as nvidia-smi names it"},
+                      .help = "kind of GPU, as nvidia-smi names it; default, and for kinds not known: A100"},
     [ESTIMATE_HISTORY] = {.name = "history",
                           .kind = OPTION_FILE,
                           .argument = "FILE",
@@ -71,12 +71,14 @@ static int gather_task(const struct invocation *invocation, struct task_descript
     return r < 0 ? r : taskfile_read_summary(task, fault);
 }
 
-static int parse_summary(struct asking *asking, struct fault *fault)
+static int parse_summary(const struct invocation *invocation, struct asking *asking, struct fault *fault)
 {
     const struct task_description *task = &asking->task;
     if (!task->summary)
         return 0;
     int r = network_parse(task->summary, strlen(task->summary), fault, &asking->network);
+    if (r == 0 && invocation->values[ESTIMATE_EXPORT].set && !asking->network.export)
+        r = fault_set(fault, EINVAL, "no export: python3 -m colloc_export writes one; summaries are for --summary");
     return fault_prefix(r < 0 ? fault : NULL, r, "%s", task->values[TASK_SUMMARY].text);
 }
 
@@ -236,7 +238,7 @@ static int run(const struct invocation *invocation)
     struct fault fault = {0};
     int r = gather_task(invocation, &asking.task, &fault);
     if (r == 0)
-        r = parse_summary(&asking, &fault);
+        r = parse_summary(invocation, &asking, &fault);
     if (r == 0)
         r = read_history(invocation, &asking, &fault);
     fill_request(invocation, &asking);
@@ -258,8 +260,9 @@ const struct command command_estimate = {
     .summary = "say how much GPU memory a task will take, without a daemon",
     .description =
         "From the options, which are those of submit, or from a task file and the options over it. The "
-        "estimator is the one that --estimator names, or all; otherwise declared with --memory, else graph. Memory is "
-        "per GPU as nvidia-smi shows it. That an estimator cannot say is an answer, with a note why.",
+        "estimator is the one that --estimator names: graph, history, summary, horus, gpumemnet-mlp, "
+        "gpumemnet-transformer, declared, none, or all of them; otherwise declared with --memory, else graph. Memory "
+        "is per GPU as nvidia-smi shows it. That an estimator cannot say is an answer, with a note why.",
     COMMAND_OPTIONS(options),
     .task_options = TASK_OPTION_BIT(TASK_SUMMARY) | TASK_OPTION_BIT(TASK_BATCH) | TASK_OPTION_BIT(TASK_ESTIMATOR) |
                     TASK_OPTION_BIT(TASK_MEMORY) | TASK_OPTION_BIT(TASK_OPTIMIZER) | TASK_OPTION_BIT(TASK_PRECISION) |

@@ -104,7 +104,7 @@ static int run(const struct invocation *invocation)
         return show_status(invocation);
     if (strcmp(verb, "start") == 0 || strcmp(verb, "stop") == 0)
         return change(invocation, verb);
-    complain("mps %s: status, start or stop", verb);
+    complain("mps %s: there are status, start and stop", verb);
     return EXIT_USAGE;
 }
 

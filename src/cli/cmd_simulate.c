@@ -52,7 +52,8 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
     [SIMULATE_POLICY] = {.name = "policy",
                          .kind = OPTION_TEXT,
                          .argument = "NAME",
-                         .help = "policy of the daemon, or one of the oracles; default: magm",
+                         .help = "exclusive, rr, magm (the default), lug, mug, first-fit, best-fit, foresee, or "
+                                 "one of the oracles",
                          .choices = sim_policy_names},
     [SIMULATE_ESTIMATOR] = {.name = "estimator",
                             .kind = OPTION_TEXT,
@@ -75,7 +76,7 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
     [SIMULATE_SHARING] = {.name = "sharing",
                           .kind = OPTION_CHOICE,
                           .argument = "HOW",
-                          .help = "how tasks share a GPU; default: mps",
+                          .help = "how tasks share a GPU: streams or mps (the default)",
                           .choices = sharings},
     [SIMULATE_SMACT_MAX] = {.name = "smact-max",
                             .kind = OPTION_TEXT,

@@ -12,8 +12,8 @@ const struct option_spec trace_options[TRACE_OPTIONS] = {
                     .kind = OPTION_CHOICE,
                     .argument = "LOG",
                     .choices = formats,
-                    .help = "import, info: what wrote the file: Philly's cluster_job_log, sacct --parsable2, or "
-                            "Standard Workload Format"},
+                    .help = "import, info: what the file is: philly (its cluster_job_log), sacct (what "
+                            "sacct --parsable2 printed) or swf (Standard Workload Format)"},
     [TRACE_FROM_TIME] = {.name = "from-time",
                          .kind = OPTION_TEXT,
                          .argument = "TIME",
@@ -57,7 +57,7 @@ const struct option_spec trace_options[TRACE_OPTIONS] = {
                     .kind = OPTION_CHOICE,
                     .argument = "CLUSTER",
                     .choices = profiles,
-                    .help = "synth: SenseTime's Helios (the default) or Microsoft's Philly"},
+                    .help = "synth: helios (SenseTime's, the default) or philly (Microsoft's)"},
     [TRACE_DAYS] = {.name = "days",
                     .kind = OPTION_TEXT,
                     .argument = "D",

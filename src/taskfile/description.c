@@ -38,7 +38,7 @@ const struct option_spec task_options[TASK_OPTIONS] = {
     [TASK_SMACT] = {.name = "smact", .kind = OPTION_SHARE, .argument = "X",
         .field = "smact", .help = "SM activity of each of its GPUs when it is alone there, as you know it: 0 to 1"},
     [TASK_ESTIMATOR] = {.name = "estimator", .kind = OPTION_TEXT, .argument = "NAME",
-        .field = "estimator", .help = "which estimator says how much GPU memory it needs; default: the daemon's"},
+        .field = "estimator", .help = "which estimator says how much GPU memory it needs; default: declared with --memory, else the daemon's"},
     [TASK_SUMMARY] = {.name = "summary", .alias = "model", .kind = OPTION_FILE, .argument = "FILE",
         .field = "summary", .help = "model summary as torchsummary, torchinfo, print(model) or Keras wrote it, or colloc_export's JSON"},
     [TASK_BATCH] = {.name = "batch", .alias = "batch-size", .kind = OPTION_INTEGER, .argument = "N",
