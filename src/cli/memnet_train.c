@@ -92,7 +92,9 @@ int memnet_run_train(struct memnet_run *run, struct fault *fault)
     const char *folder = values[MEMNET_OUTPUT].set ? values[MEMNET_OUTPUT].text : "memnet-weights";
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     struct telling telling = {.folder = folder, .live = isatty(STDERR_FILENO), .began_us = clock_monotonic_us()};
+    struct blas blas;
     const struct crew_settings settings = {
+        .blas = &blas,
         .dataset = &run->dataset,
         .seed = values[MEMNET_SEED].set ? values[MEMNET_SEED].number : 1,
         .jobs = values[MEMNET_JOBS].set ? (int)values[MEMNET_JOBS].number
@@ -108,5 +110,12 @@ int memnet_run_train(struct memnet_run *run, struct fault *fault)
     if (telling.n == 0)
         return fault_set(fault, ENOENT, "memnet: no network's name holds \"%s\"", settings.only);
     int r = file_make_folders(folder, 0755);
-    return r < 0 ? fault_set(fault, -r, "%s: %s", folder, strerror(-r)) : crew_run(&settings, fault);
+    if (r < 0)
+        return fault_set(fault, -r, "%s: %s", folder, strerror(-r));
+    r = blas_open(fault, &blas);
+    if (r < 0)
+        return r;
+    r = crew_run(&settings, fault);
+    blas_close(&blas);
+    return r;
 }

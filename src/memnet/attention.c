@@ -1,18 +1,17 @@
-#include <cblas.h>
 #include <math.h>
 
 #include "estimator/softmax.h"
 #include "memnet/layers.h"
 
-void attention_forward(const float *qkv, size_t n, int width, float *ret_weights, float *ret_y)
+void attention_forward(const struct blas *blas, const float *qkv, size_t n, int width, float *ret_weights, float *ret_y)
 {
     const float *q = qkv, *k = qkv + width, *v = qkv + 2 * width;
     int rows = (int)n, stride = 3 * width;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, rows, width, 1 / sqrtf((float)width), q, stride, k,
+    blas->sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, rows, width, 1 / sqrtf((float)width), q, stride, k,
                 stride, 0, ret_weights, rows);
     for (size_t i = 0; i < n; i++)
         softmax(ret_weights + i * n, n);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, width, rows, 1, ret_weights, rows, v, stride, 0, ret_y,
+    blas->sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, width, rows, 1, ret_weights, rows, v, stride, 0, ret_y,
                 width);
 }
 
@@ -27,17 +26,18 @@ void attention_backward(const float *qkv, const float *weights, const float *dy,
                         struct scratch *scratch, float *ret_dqkv)
 {
     const float *q = qkv, *k = qkv + width, *v = qkv + 2 * width;
+    const struct blas *blas = scratch->blas;
     float *dq = ret_dqkv, *dk = ret_dqkv + width, *dv = ret_dqkv + 2 * width;
     float factor = 1 / sqrtf((float)width);
     int rows = (int)n, stride = 3 * width;
     size_t mark = scratch->used;
     float *d = scratch_take(scratch, n * n);
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, rows, width, rows, 1, weights, rows, dy, width, 0, dv, stride);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, rows, width, 1, dy, width, v, stride, 0, d, rows);
+    blas->sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, rows, width, rows, 1, weights, rows, dy, width, 0, dv, stride);
+    blas->sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, rows, width, 1, dy, width, v, stride, 0, d, rows);
     for (size_t i = 0; i < n; i++)
-        softmax_backward(weights + i * n, cblas_sdot(rows, weights + i * n, 1, d + i * n, 1), d + i * n, n);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, width, rows, factor, d, rows, k, stride, 0, dq,
+        softmax_backward(weights + i * n, blas->sdot(rows, weights + i * n, 1, d + i * n, 1), d + i * n, n);
+    blas->sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, width, rows, factor, d, rows, k, stride, 0, dq,
                 stride);
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, rows, width, rows, factor, d, rows, q, stride, 0, dk, stride);
+    blas->sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, rows, width, rows, factor, d, rows, q, stride, 0, dk, stride);
     scratch->used = mark;
 }

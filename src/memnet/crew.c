@@ -1,6 +1,5 @@
 #include "memnet/crew.h"
 
-#include <cblas.h>
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -47,8 +46,11 @@ static bool on_epoch(void *context, const struct train_progress *progress)
 static void train_one(struct crew *crew, const struct net_plan *plan)
 {
     const struct crew_settings *settings = crew->settings;
-    const struct train_settings own = {
-        .seed = settings->seed, .epochs_max = settings->epochs_max, .on_epoch = on_epoch, .context = crew};
+    const struct train_settings own = {.blas = settings->blas,
+                                       .seed = settings->seed,
+                                       .epochs_max = settings->epochs_max,
+                                       .on_epoch = on_epoch,
+                                       .context = crew};
     struct gpumemnet_net net;
     struct fault fault = {""};
     int r = memnet_train(settings->dataset, plan, &own, &fault, &net);
@@ -76,7 +78,6 @@ int crew_run(const struct crew_settings *settings, struct fault *fault)
     struct crew crew = {.settings = settings, .lock = PTHREAD_MUTEX_INITIALIZER, .fault = fault};
     pthread_t thread[JOBS_MAX];
     int n = 0;
-    openblas_set_num_threads(1); /* sums in one order, and one thread per network is enough */
     while (n < settings->jobs && n < JOBS_MAX && pthread_create(&thread[n], NULL, work, &crew) == 0)
         n++;
     for (int i = 0; i < n; i++)

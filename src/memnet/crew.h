@@ -5,6 +5,7 @@
 #include "memnet/train.h"
 
 struct crew_settings {
+    const struct blas *blas;
     const struct dataset *dataset;
     int64_t seed;
     int jobs;         /* threads */

@@ -30,13 +30,13 @@ static void add_positions(const struct batch *batch, int width, float *x)
             gpumemnet_position(t, width, x);
 }
 
-static void attend_all(const struct batch *batch, int width, struct encoder_layer_tape *tape)
+static void attend_all(const struct blas *blas, const struct batch *batch, int width, struct encoder_layer_tape *tape)
 {
     const float *qkv = tape->qkv;
     float *weights = tape->weights, *mixed = tape->mixed;
     for (size_t i = 0; i < batch->n; i++) {
         size_t n = batch->rows[i]->n_tokens;
-        attention_forward(qkv, n, width, weights, mixed);
+        attention_forward(blas, qkv, n, width, weights, mixed);
         qkv += 3 * (size_t)width * n;
         weights += n * n;
         mixed += (size_t)width * n;
@@ -64,15 +64,15 @@ static float *layer_forward(const struct encoder_layer_layout *layer, float *wei
     tape->between = scratch_take(scratch, size);
     tape->hidden = scratch_take(scratch, n * GPUMEMNET_FEED_FORWARD);
     float *y = scratch_take(scratch, size);
-    linear_forward(&layer->qkv, weights, x, n, tape->qkv);
-    attend_all(tokens->batch, width, tape);
-    linear_forward(&layer->projection, weights, tape->mixed, n, tape->between);
+    linear_forward(scratch->blas, &layer->qkv, weights, x, n, tape->qkv);
+    attend_all(scratch->blas, tokens->batch, width, tape);
+    linear_forward(scratch->blas, &layer->projection, weights, tape->mixed, n, tape->between);
     add(tape->between, x, size);
     layer_norm_forward(&layer->norm_attention, weights, tape->between, n, scratch, &tape->norm_attention,
                        tape->between);
-    linear_forward(&layer->up, weights, tape->between, n, tape->hidden);
+    linear_forward(scratch->blas, &layer->up, weights, tape->between, n, tape->hidden);
     relu_forward(tape->hidden, n * GPUMEMNET_FEED_FORWARD);
-    linear_forward(&layer->down, weights, tape->hidden, n, y);
+    linear_forward(scratch->blas, &layer->down, weights, tape->hidden, n, y);
     add(y, tape->between, size);
     layer_norm_forward(&layer->norm_feed_forward, weights, y, n, scratch, &tape->norm_feed_forward, y);
     return y;
@@ -124,14 +124,14 @@ static void layer_backward(const struct encoder_layer_layout *layer, const float
     float *between = scratch_take(scratch, size), *dqkv = scratch_take(scratch, 3 * size);
     float *hidden = dqkv; /* done with before qkv's turn; its rows are narrower */
     layer_norm_backward(&layer->norm_feed_forward, weights, &tape->norm_feed_forward, d, n, gradients, d);
-    linear_backward(&layer->down, weights, tape->hidden, d, n, gradients, hidden);
+    linear_backward(scratch->blas, &layer->down, weights, tape->hidden, d, n, gradients, hidden);
     relu_backward(tape->hidden, hidden, n * GPUMEMNET_FEED_FORWARD);
-    linear_backward(&layer->up, weights, tape->between, hidden, n, gradients, between);
+    linear_backward(scratch->blas, &layer->up, weights, tape->between, hidden, n, gradients, between);
     add(between, d, size);
     layer_norm_backward(&layer->norm_attention, weights, &tape->norm_attention, between, n, gradients, between);
-    linear_backward(&layer->projection, weights, tape->mixed, between, n, gradients, d);
+    linear_backward(scratch->blas, &layer->projection, weights, tape->mixed, between, n, gradients, d);
     attend_all_backward(tokens->batch, width, tape, d, scratch, dqkv);
-    linear_backward(&layer->qkv, weights, tape->x, dqkv, n, gradients, d);
+    linear_backward(scratch->blas, &layer->qkv, weights, tape->x, dqkv, n, gradients, d);
     add(d, between, size);
     scratch->used = mark;
 }

@@ -1,6 +1,5 @@
 #include "memnet/layers.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <string.h>
 
@@ -8,27 +7,28 @@ static const float running_share = 0.1f;
 
 /* ---- linear ---- */
 
-void linear_forward(const struct linear_layout *layout, const float *weights, const float *x, size_t n, float *ret_y)
+void linear_forward(const struct blas *blas, const struct linear_layout *layout, const float *weights, const float *x,
+                    size_t n, float *ret_y)
 {
     int in = layout->in, out = layout->out;
     for (size_t i = 0; i < n; i++)
         memcpy(ret_y + i * (size_t)out, weights + layout->bias, (size_t)out * sizeof *ret_y);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, out, in, 1, x, in, weights + layout->weight, in, 1,
+    blas->sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, out, in, 1, x, in, weights + layout->weight, in, 1,
                 ret_y, out);
 }
 
-void linear_backward(const struct linear_layout *layout, const float *weights, const float *x, const float *dy,
-                     size_t n, float *gradients, float *ret_dx)
+void linear_backward(const struct blas *blas, const struct linear_layout *layout, const float *weights, const float *x,
+                     const float *dy, size_t n, float *gradients, float *ret_dx)
 {
     int in = layout->in, out = layout->out;
     float *db = gradients + layout->bias;
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, out, in, (int)n, 1, dy, out, x, in, 1,
+    blas->sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, out, in, (int)n, 1, dy, out, x, in, 1,
                 gradients + layout->weight, in);
     for (size_t i = 0; i < n; i++)
         for (int o = 0; o < out; o++)
             db[o] += dy[i * (size_t)out + (size_t)o];
     if (ret_dx)
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, in, out, 1, dy, out, weights + layout->weight,
+        blas->sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, in, out, 1, dy, out, weights + layout->weight,
                     in, 0, ret_dx, in);
 }
 
@@ -147,7 +147,7 @@ float *block_forward(const struct block_layout *layout, float *weights, const fl
                      struct scratch *scratch, struct block_tape *ret_tape)
 {
     float *y = scratch_take(scratch, n * (size_t)layout->linear.out);
-    linear_forward(&layout->linear, weights, x, n, y);
+    linear_forward(scratch->blas, &layout->linear, weights, x, n, y);
     *ret_tape = (struct block_tape){.x = x, .y = y};
     batch_norm_forward(&layout->norm, weights, y, n, scratch, &ret_tape->norm, y);
     relu_forward(y, n * (size_t)layout->linear.out);
@@ -161,6 +161,6 @@ void block_backward(const struct block_layout *layout, const float *weights, con
     float *dsum = scratch_take(scratch, n * (size_t)layout->linear.out);
     relu_backward(tape->y, dy, n * (size_t)layout->linear.out);
     batch_norm_backward(&layout->norm, weights, &tape->norm, dy, n, gradients, dsum);
-    linear_backward(&layout->linear, weights, tape->x, dsum, n, gradients, ret_dx);
+    linear_backward(scratch->blas, &layout->linear, weights, tape->x, dsum, n, gradients, ret_dx);
     scratch->used = mark;
 }

@@ -8,13 +8,15 @@
 #include <stddef.h>
 
 #include "estimator/gpumemnet_layout.h"
+#include "memnet/blas.h"
 #include "memnet/scratch.h"
 
-void linear_forward(const struct linear_layout *layout, const float *weights, const float *x, size_t n, float *ret_y);
+void linear_forward(const struct blas *blas, const struct linear_layout *layout, const float *weights, const float *x,
+                    size_t n, float *ret_y);
 
 /* ret_dx NULL: not needed. */
-void linear_backward(const struct linear_layout *layout, const float *weights, const float *x, const float *dy,
-                     size_t n, float *gradients, float *ret_dx);
+void linear_backward(const struct blas *blas, const struct linear_layout *layout, const float *weights, const float *x,
+                     const float *dy, size_t n, float *gradients, float *ret_dx);
 
 void relu_forward(float *x, size_t n);                   /* in place */
 void relu_backward(const float *y, float *dy, size_t n); /* in place; y is what came out */
@@ -57,7 +59,8 @@ void block_backward(const struct block_layout *layout, const float *weights, con
  * Scaled dot-product attention of one head within one sequence. Each row of qkv is a query, a key and a value of
  * `width`; `weights` (n x n) is what each place takes from each.
  */
-void attention_forward(const float *qkv, size_t n, int width, float *ret_weights, float *ret_y);
+void attention_forward(const struct blas *blas, const float *qkv, size_t n, int width, float *ret_weights,
+                       float *ret_y);
 /* `scratch` is for n x n numbers. */
 void attention_backward(const float *qkv, const float *weights, const float *dy, size_t n, int width,
                         struct scratch *scratch, float *ret_dqkv);

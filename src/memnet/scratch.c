@@ -17,7 +17,7 @@ int scratch_reserve(struct scratch *scratch, size_t size)
 void scratch_fini(struct scratch *scratch)
 {
     free(scratch->memory);
-    *scratch = (struct scratch){0};
+    *scratch = (struct scratch){.blas = scratch->blas};
 }
 
 float *scratch_take(struct scratch *scratch, size_t n)

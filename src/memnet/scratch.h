@@ -4,7 +4,10 @@
 
 #include <stddef.h>
 
+#include "memnet/blas.h"
+
 struct scratch {
+    const struct blas *blas; /* for those who work on it */
     float *memory;
     size_t used, size; /* in floats */
 };

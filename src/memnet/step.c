@@ -70,7 +70,7 @@ static void add_member(struct step *step, int m, float *own)
     size_t n = step->batch->n, size = n * (size_t)step->layout->n_classes;
     for (int i = 0; i < member->n_blocks; i++)
         x = block_forward(&member->block[i], step->weights, x, n, step->scratch, &step->member[m][i]);
-    linear_forward(&member->logits, step->weights, x, n, own);
+    linear_forward(step->scratch->blas, &member->logits, step->weights, x, n, own);
     for (size_t i = 0; i < size; i++)
         step->logits[i] += own[i] / (float)step->layout->n_members;
 }
@@ -113,8 +113,8 @@ static void member_backward(struct step *step, int m, const float *dlogits, floa
     float *d = scratch_take(step->scratch, n * GPUMEMNET_WIDTH_MAX);
     float *next = scratch_take(step->scratch, n * GPUMEMNET_WIDTH_MAX);
     float *dx = scratch_take(step->scratch, inputs);
-    linear_backward(&member->logits, step->weights, step->member[m][member->n_blocks - 1].y, dlogits, n,
-                    step->gradients, d);
+    linear_backward(step->scratch->blas, &member->logits, step->weights, step->member[m][member->n_blocks - 1].y,
+                    dlogits, n, step->gradients, d);
     for (int i = member->n_blocks - 1; i >= 0; i--) {
         block_backward(&member->block[i], step->weights, &step->member[m][i], d, n, step->scratch, step->gradients,
                        i ? next : dx);

@@ -103,10 +103,9 @@ static void shuffle(struct training *t)
     }
 }
 
-static int train_epoch(struct training *t)
+/* Once through the training rows. */
+static int train_pass(struct training *t, double *sum, size_t *seen)
 {
-    double sum = 0;
-    size_t seen = 0;
     shuffle(t);
     for (size_t from = 0; from + 2 <= t->training.n; from += TRAIN_BATCH) {
         size_t left = t->training.n - from;
@@ -116,11 +115,22 @@ static int train_epoch(struct training *t)
         if (r < 0)
             return r;
         adam_step(&t->adam, learning_rate, t->net->weights, t->gradients);
-        sum += loss * (double)batch.n;
-        seen += batch.n;
+        *sum += loss * (double)batch.n;
+        *seen += batch.n;
     }
-    t->progress.training_loss = sum / (double)seen;
     return 0;
+}
+
+/* A small set is gone through several times, so that the patience is as long as it was for the thesis's. */
+static int train_epoch(struct training *t)
+{
+    double sum = 0;
+    size_t seen = 0;
+    int r = 0;
+    while (r == 0 && seen < TRAIN_EPOCH_ROWS)
+        r = train_pass(t, &sum, &seen);
+    t->progress.training_loss = sum / (double)seen;
+    return r;
 }
 
 /* Asked as an estimator asks. */
@@ -181,7 +191,8 @@ static int train_all(struct training *t)
 int memnet_train(const struct dataset *dataset, const struct net_plan *plan, const struct train_settings *settings,
                  struct fault *fault, struct gpumemnet_net *ret_net)
 {
-    struct training training = {.net = ret_net, .settings = settings, .progress.plan = plan};
+    struct training training = {
+        .net = ret_net, .settings = settings, .progress.plan = plan, .scratch.blas = settings->blas};
     int r = training_init(dataset, plan, settings, fault, &training);
     if (r == 0 && train_all(&training) < 0)
         r = fault_set(fault, ENOMEM, "out of memory");

@@ -8,10 +8,11 @@
 
 #include "base/fault.h"
 #include "estimator/gpumemnet_net.h"
+#include "memnet/blas.h"
 #include "memnet/dataset.h"
 #include "memnet/plan.h"
 
-enum { TRAIN_EPOCHS_MAX = 600, TRAIN_PATIENCE = 30, TRAIN_BATCH = 128 };
+enum { TRAIN_EPOCHS_MAX = 600, TRAIN_PATIENCE = 30, TRAIN_BATCH = 128, TRAIN_EPOCH_ROWS = 2100 };
 
 struct train_progress {
     const struct net_plan *plan;
@@ -22,6 +23,7 @@ struct train_progress {
 };
 
 struct train_settings {
+    const struct blas *blas;
     int64_t seed;
     int epochs_max; /* 0: TRAIN_EPOCHS_MAX */
     /* After each epoch; NULL: nobody wants to know. False ends the training, with the weights of the best epoch. */

@@ -20,6 +20,7 @@ struct bench {
     struct example rows[ROWS];
     const struct example *order[ROWS];
     struct batch batch;
+    struct blas blas;
     struct scratch scratch;
     float *weights, *gradients, *other;
     struct random random;
@@ -92,6 +93,10 @@ static struct bench *bench_create(enum gpumemnet_family family, enum gpumemnet_m
 {
     struct bench *bench = calloc(1, sizeof *bench);
     assert_non_null(bench);
+    struct fault fault;
+    if (blas_open(&fault, &bench->blas) < 0)
+        fail_msg("%s", fault.text);
+    bench->scratch.blas = &bench->blas;
     bench->random.state = 3;
     gpumemnet_layout_init(family, method, CLASSES, &bench->layout);
     list_tensors(bench);
@@ -116,6 +121,7 @@ static void bench_destroy(struct bench *bench)
     free(bench->gradients);
     free(bench->other);
     scratch_fini(&bench->scratch);
+    blas_close(&bench->blas);
     free(bench);
 }
 

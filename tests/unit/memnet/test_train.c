@@ -5,6 +5,22 @@
 #include "memnet/crew.h"
 #include "memnet/metrics.h"
 
+static struct blas blas;
+
+static int open_blas(void **state)
+{
+    struct fault fault;
+    (void)state;
+    return blas_open(&fault, &blas);
+}
+
+static int close_blas(void **state)
+{
+    (void)state;
+    blas_close(&blas);
+    return 0;
+}
+
 static const struct net_plan *plan_named(const char *name)
 {
     const struct net_plan *plan = NULL;
@@ -35,7 +51,7 @@ static char *train(const struct dataset *dataset, const char *name, int64_t seed
     struct gpumemnet_net net;
     struct fault fault = {""};
     struct train_settings settings = {
-        .seed = seed, .epochs_max = epochs, .on_epoch = seen ? on_epoch : NULL, .context = seen};
+        .blas = &blas, .seed = seed, .epochs_max = epochs, .on_epoch = seen ? on_epoch : NULL, .context = seen};
     if (memnet_train(dataset, plan_named(name), &settings, &fault, &net) < 0)
         fail_msg("%s", fault.text);
     char *text = gpumemnet_net_format(&net);
@@ -76,8 +92,8 @@ static void learns(const char *name, size_t rows, int epochs, double accuracy)
 static void test_learns_a_formula(void **state)
 {
     (void)state;
-    learns("mlp-mlp-1gib", 1200, 150, 0.9);
-    learns("mlp-transformer-1gib", 400, 120, 0.8);
+    learns("mlp-mlp-1gib", 1200, 60, 0.9);
+    learns("mlp-transformer-1gib", 400, 25, 0.8);
 }
 
 static void test_fits_a_tiny_set(void **state)
@@ -150,7 +166,8 @@ static void test_threads_do_not_matter(void **state)
     struct dataset dataset = make_dataset(150);
     char *texts[2][16] = {{NULL}};
     for (int jobs = 1; jobs <= 2; jobs++) {
-        const struct crew_settings settings = {.dataset = &dataset,
+        const struct crew_settings settings = {.blas = &blas,
+                                               .dataset = &dataset,
                                                .seed = 1,
                                                .jobs = 2 * jobs - 1,
                                                .epochs_max = 3,
@@ -175,7 +192,7 @@ static void test_too_few_rows(void **state)
     struct dataset dataset = make_dataset(10);
     struct gpumemnet_net net;
     struct fault fault = {""};
-    const struct train_settings settings = {.seed = 1};
+    const struct train_settings settings = {.blas = &blas, .seed = 1};
     assert_int_equal(memnet_train(&dataset, plan_named("cnn-mlp-8gib"), &settings, &fault, &net), -ENODATA);
     assert_string_equal(fault.text, "0 training rows of kind cnn: at least 20 are needed");
     dataset_fini(&dataset);
@@ -188,5 +205,5 @@ int main(void)
         cmocka_unit_test(test_same_seed_same_weights), cmocka_unit_test(test_patience),
         cmocka_unit_test(test_threads_do_not_matter),  cmocka_unit_test(test_too_few_rows),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_blas, close_blas);
 }
