@@ -140,11 +140,12 @@ def draw_staircase(page, features):
 
 
 def draw_batches(page, features):
-    """Networks that ran with at least three batches under one precision and one size of optimizer state."""
+    """Networks that ran with several batches under one precision and one size of optimizer state."""
     groups = collections.defaultdict(dict)
     for row in features:
         groups[row["network"], row["states"], row["half"]][int(row["batch"])] = float(row["measured_mib"])
-    longest = sorted((key for key in groups if len(groups[key]) >= 3), key=lambda key: (-len(groups[key]), key))[:6]
+    longest = sorted((key for key in groups if len(groups[key]) >= 2),
+                     key=lambda key: (-len(groups[key]), -max(groups[key]) / min(groups[key]), key))[:6]
     if not longest:
         return
     page.heading("Memory against batch size")
