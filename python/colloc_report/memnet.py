@@ -124,7 +124,8 @@ def draw_projections(page, features):
 
 
 def draw_staircase(page, features):
-    rows = [row for row in features if row["set"] == "mlp" and row["real"] == "0"]
+    rows = [(numpy.expm1(float(row["log_parameters"])) / 1e6, row) for row in features if row["set"] == "mlp" and row["real"] == "0"]
+    rows = [(millions, row) for millions, row in rows if millions > 0.1]
     if not rows:
         return
     page.heading("Memory against parameters")
@@ -132,11 +133,10 @@ def draw_staircase(page, features):
               "20 MiB; below a few million parameters all MLPs take the same.")
     series = {}
     for label, states in (("no state (SGD)", 0), ("one (momentum)", 1), ("two (Adam)", 2)):
-        chosen = [row for row in rows if float(row["states"]) == states]
+        chosen = [(millions, row) for millions, row in rows if float(row["states"]) == states]
         if chosen:
-            series[label] = ([float(numpy.expm1(float(row["log_parameters"]))) for row in chosen],
-                             [float(row["measured_mib"]) for row in chosen])
-    page.figure(figure.scatter("staircase", series, "parameters", "memory, MiB", log="xy"), "MLPs, by what the optimizer keeps per parameter")
+            series[label] = ([float(millions) for millions, _ in chosen], [float(row["measured_mib"]) for _, row in chosen])
+    page.figure(figure.scatter("staircase", series, "parameters, millions", "memory, MiB", log="xy"), "MLPs, by what the optimizer keeps per parameter")
 
 
 def draw_batches(page, features):
@@ -145,16 +145,15 @@ def draw_batches(page, features):
     for row in features:
         groups[row["network"], row["states"], row["half"]][int(row["batch"])] = float(row["measured_mib"])
     longest = sorted((key for key in groups if len(groups[key]) >= 2),
-                     key=lambda key: (-len(groups[key]), -max(groups[key]) / min(groups[key]), key))[:6]
+                     key=lambda key: (-len(groups[key]), -max(groups[key]) / min(groups[key]), key))[:4]
     if not longest:
         return
     page.heading("Memory against batch size")
-    page.text("The thesis's figure 5.5, of real networks: lines, but for what is there at any batch.")
+    page.text("The thesis's figure 5.5, of real networks. Where only two batches were measured, a line says nothing of what lies between.")
     series = {}
     for network, states, half in longest:
         batches = sorted(groups[network, states, half])
-        label = f"{network}, {float(states):.0f} states{', bf16' if float(half) else ''}"
-        series[label] = (batches, [groups[network, states, half][batch] for batch in batches])
+        series[network] = (batches, [groups[network, states, half][batch] for batch in batches])
     page.figure(figure.lines("batches", series, "batch", "memory, MiB", points=True), "Real networks that ran with several batch sizes")
 
 
@@ -181,9 +180,9 @@ def draw_answers(page, answers):
         for label, part in (("drawn, test part", "test"), ("real", "real")):
             rows = [row for row in answers if row["net"] == name and row["part"] == part]
             if rows:
-                series[label] = ([float(row["measured_mib"]) for row in rows], [float(row["edge_mib"]) for row in rows])
+                series[label] = ([float(row["measured_mib"]) / 1024 for row in rows], [float(row["edge_mib"]) / 1024 for row in rows])
         if series:
-            page.figure(figure.scatter(f"answers-{name}", series, "measured, MiB", "estimated, MiB", diagonal=True, log="xy"), name)
+            page.figure(figure.scatter(f"answers-{name}", series, "measured, GiB", "estimated, GiB", diagonal=True, log="xy"), name)
 
 
 def draw(folder):

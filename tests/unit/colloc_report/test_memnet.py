@@ -43,7 +43,7 @@ class Projections(unittest.TestCase):
 def feature_row(i, kind, real):
     row = {name: 0.1 * (i % 7) for name in memnet.VALUES}
     row.update(id=f"r{i}", set=kind, real=real, family=kind, network=f"n{i // 4 if real else i}", batch=2 ** (i % 4), optimizer="adam",
-               precision="fp32", measured_mib=1000 + 700 * (i % 5), states=2, half=0, log_parameters=10 + i % 5)
+               precision="fp32", measured_mib=1000 + 700 * (i % 5), states=2, half=0, log_parameters=14 + i % 5)
     return row
 
 
