@@ -290,9 +290,9 @@ static void tell(const struct evaluation *evaluation)
 {
     puts("Classes; in brackets what the thesis published (tables 5.3, 5.5, 5.7) for its own data:\n");
     tell_classes(evaluation);
-    puts("\nMemory: error of the bin's upper edge (median, 95th percentile, most), answers that were too low, what was "
-         "reserved too much on average, median error of p50, how many runs took no more than each quantile, and "
-         "answers in the right bin:\n");
+    puts("\nMemory: error of the bin's upper edge (median, 95th percentile, most), answers\n"
+         "that were too low, what was reserved too much on average, median error of p50,\n"
+         "how many runs took no more than each quantile, and answers in the right bin:\n");
     tell_bytes(evaluation, false);
     puts("\nThe same by family:\n");
     tell_bytes(evaluation, true);
@@ -331,6 +331,8 @@ static int evaluate_all(struct evaluation *evaluation, struct fault *fault)
     for (size_t i = 0; r == 0 && (plan = net_plan_at(i)) != NULL; i++)
         if (!only || strstr(plan->name, only))
             r = evaluate(evaluation, plan, fault);
+    if (r == 0 && evaluation->n == 0)
+        return fault_set(fault, ENOENT, "memnet: nothing to judge: no network, or no rows that one could answer");
     return r;
 }
 

@@ -110,6 +110,14 @@ class Memnet(CliCase):
             file.write("cut,mlp,mlp-un")
         self.assertIn("data: runs.csv:32: 3 fields, where the first line names 10 columns", self.complaint("memnet", "train", "data", code=2))
 
+    def test_nothing_to_judge(self):
+        self.make_data(30)
+        os.mkdir(os.path.join(self.folder, "weights"))
+        for option in ("--weights=weights", "--only=rnn"):
+            done = self.run_colloc("memnet", "eval", option, "data")
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("memnet: nothing to judge", done.stderr)
+
     def test_weights_that_do_not_match(self):
         self.make_data(30)
         os.mkdir(os.path.join(self.folder, "weights"))
