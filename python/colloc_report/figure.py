@@ -9,9 +9,12 @@ import io
 import os
 import re
 
-import matplotlib
-from matplotlib import style, ticker
-from matplotlib.figure import Figure
+try:
+    import matplotlib
+    from matplotlib import style, ticker
+    from matplotlib.figure import Figure
+except ImportError as missing:
+    raise SystemExit(f"colloc_report: figures need matplotlib (Debian's python3-matplotlib): {missing}") from None
 
 INK = "#24292f"
 PAPER = "#fefefe"

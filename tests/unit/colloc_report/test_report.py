@@ -4,6 +4,7 @@ import csv
 import html.parser
 import io
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -104,6 +105,13 @@ class FigureTest(unittest.TestCase):
         before = pictures()[0].svg
         with matplotlib.rc_context({"axes.facecolor": "red", "font.size": 30}):
             self.assertEqual(pictures()[0].svg, before)
+
+    def test_without_matplotlib(self):
+        """A sentence for who asked for a report, no traceback."""
+        done = subprocess.run([sys.executable, "-c", "import sys; sys.modules['matplotlib'] = None; import colloc_report.figure"],
+                              cwd=os.path.join(ROOT, "python"), capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+        self.assertIn("figures need matplotlib", done.stderr)
 
 
 class PageTest(unittest.TestCase):
