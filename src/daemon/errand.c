@@ -21,10 +21,24 @@ struct errand_handles {
     pid_t child;
 };
 
+/* What the child starts shows its environment to the user: nothing of root's goes there but what programs need. */
+static void forget_environment(void)
+{
+    static const char *const needed[] = {"PATH=", "LD_LIBRARY_PATH=", "LANG=", "LC_", "COLLOC_"};
+    char **to = environ;
+    for (char **entry = environ; *entry; entry++)
+        for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+            if (strncmp(*entry, needed[i], strlen(needed[i])) == 0)
+                *to++ = *entry;
+    *to = NULL;
+}
+
 int errand_become(const struct errand_order *order)
 {
     if (geteuid() != 0)
         return 0;
+    if (order->uid != 0)
+        forget_environment();
     return setgroups(1, &order->gid) < 0 || setgid(order->gid) < 0 || setuid(order->uid) < 0 ? -errno : 0;
 }
 
@@ -33,6 +47,13 @@ static void reset_signals(void)
 {
     for (int i = 1; i < NSIG; i++)
         signal(i, SIG_DFL);
+}
+
+/* Above all the event log's lock and the sockets: a user who stops the child would keep them from the next daemon. */
+static void close_all_but(int fd)
+{
+    close_range(3, (unsigned)fd - 1, 0);
+    close_range((unsigned)fd + 1, ~0U, 0);
 }
 
 _Noreturn void errand_end(struct errand *errand, const struct errand_report *report)
@@ -105,6 +126,7 @@ int errand_begin(struct errand *errand, uv_loop_t *loop, const struct errand_ord
     handles->child = fork();
     if (handles->child == 0) {
         reset_signals();
+        close_all_but(ends[1]);
         return ERRAND_CHILD;
     }
     int errnum = errno;

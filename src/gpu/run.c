@@ -16,7 +16,10 @@
 #include "base/file.h"
 #include "base/text.h"
 
-/* Between fork and exec only what POSIX calls async-signal-safe: the caller may have threads. */
+/*
+ * Between fork and exec only what POSIX calls async-signal-safe: the caller may have threads. Hence _Fork, too: what
+ * libraries do at a fork (libuv closes pipes of its own by their numbers) is not for a child that is about to exec.
+ */
 static void become(const struct run *run, int input, int output)
 {
     sigset_t none;
@@ -108,7 +111,7 @@ static void read_output(int fd, char *output, size_t size)
 
 static int run_between(const struct run *run, int input, int output, int *ret_status, struct fault *fault)
 {
-    pid_t pid = fork();
+    pid_t pid = _Fork();
     if (pid < 0)
         return fault_set(fault, errno, "cannot start %s: %s", run->path, strerror(errno));
     if (pid == 0)
@@ -167,7 +170,7 @@ int run_start(const struct run *run, pid_t *ret_pid, int *ret_fd, struct fault *
             close(in);
         return fault_set(fault, errnum, "cannot start %s: %s", run->path, strerror(errnum));
     }
-    int r = fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0 || (pid = fork()) < 0 ? -errno : 0;
+    int r = fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0 || (pid = _Fork()) < 0 ? -errno : 0;
     if (pid == 0)
         become(run, in, ends[1]);
     close(in);

@@ -9,7 +9,7 @@ import subprocess
 import time
 import unittest
 
-from house import Connection, House, is_alive, program, until
+from house import Connection, House, is_alive, program, read, until
 
 ADA, BOB = 64001, 64002
 
@@ -228,6 +228,19 @@ class Mps(Several):
         self.act("cancel", second)
         self.wait(second, "CANCELLED")
 
+    def test_what_runs_as_the_user_has_nothing_of_roots_environment(self):
+        self.env["ROOTS_TOKEN"] = "secret"
+        self.restart()
+        self.env.pop("ROOTS_TOKEN")
+        task = self.trains(ADA)
+        until(lambda: "(MPS)" in self.output(task), "a client of MPS")
+        with open(f"{self.state}/mps/{ADA}/pipe/nvidia-cuda-mps-control.pid", encoding="ascii") as file:
+            environment = read(f"/proc/{int(file.read())}/environ").split("\0")
+        self.assertIn("PATH=" + self.env["PATH"], environment)
+        self.assertNotIn("ROOTS_TOKEN=secret", environment)
+        self.act("cancel", task)
+        self.wait(task, "CANCELLED")
+
     def test_each_user_has_a_server(self):
         self.restart(mps_users_together="yes")
         tasks = [(uid, self.trains(uid)) for uid in (ADA, BOB)]
@@ -246,20 +259,32 @@ class MpsDisturbed(House):
 
     def start(self, **settings):
         self.programs = os.path.join(self.folder, "bin")
-        os.mkdir(self.programs)
+        os.makedirs(self.programs, exist_ok=True)
         self.env["PATH"] = self.programs + ":" + self.env["PATH"]
         super().start(**settings)
 
-    def disturb(self, name):
+    def replace_program(self, script):
         with open(f"{self.programs}/nvidia-cuda-mps-control", "w", encoding="ascii") as file:
-            file.write(f"#!/bin/sh\nkill -{name} $PPID\n")
+            file.write(f"#!/bin/sh\n{script}\n")
         os.chmod(file.name, 0o755)
+
+    def disturb(self, name):
+        self.replace_program(f"kill -{name} $PPID")
         task = self.submit()
         self.wait_log("shares by streams")
         self.wait(task, "COMPLETED")
 
     def test_a_stop_holds_up_nobody_for_long(self):
         self.disturb("STOP")
+
+    def test_one_that_is_stopped_keeps_nothing_from_the_next_collocd(self):
+        self.replace_program(f"kill -STOP $PPID; echo $PPID > {self.work}/stopped")
+        self.submit()
+        child = int(self.wait_file("stopped"))
+        self.process.kill()
+        self.process.wait()
+        self.start()
+        self.assertTrue(is_alive(child))
 
     def test_a_sigterm_ends_only_what_it_is_sent_to(self):
         self.disturb("TERM")
