@@ -19,10 +19,11 @@
 #include "daemon/mps_care.h"
 #include "gpu/mps.h"
 
-#define SICK_US      (60 * SECOND_US)
-#define START_MS     ((int)(MPS_START_LIMIT_US / MS_US) + 1000)
-#define STOP_MS      4000
-#define CLIENTS_SEEN 64
+#define SICK_US       (60 * SECOND_US)
+#define START_MS      ((int)(MPS_START_LIMIT_US / MS_US) + 1000)
+#define STOP_MS       4000
+#define CLIENTS_SEEN  64
+#define STOP_AGAIN_US SECOND_US
 
 /* ---- whose ---- */
 
@@ -91,6 +92,8 @@ static int stop_here(const struct mps_user *user, struct fault *fault)
 {
     struct mps_client clients[CLIENTS_SEEN];
     int n = mps_list_clients(user->pipe_dir, clients, CLIENTS_SEEN, fault);
+    if (n < 0)
+        return n;
     if (n > 0)
         return fault_set(fault, EBUSY, "%d process%s still share%s by it", n, n > 1 ? "es" : "", n > 1 ? "" : "s");
     int r = mps_stop(user->pipe_dir, fault);
@@ -119,8 +122,11 @@ static void on_started(struct errand *errand, int answer, const struct fault *fa
     snprintf(user->why, sizeof user->why, "%s", fault->text);
     if (answer == 0)
         log_info("user %u has an MPS control daemon, its pipe directory is %s", (unsigned)user->uid, user->pipe_dir);
+    bool by_hand = user->asker;
     answer_asker(user, answer, fault);
     runner_mps_ready(user->daemon, user->uid);
+    if (!by_hand)
+        mps_task_ended(user->daemon, user->uid); /* they may have been cancelled meanwhile */
 }
 
 static int begin_start(struct mps_user *user, struct fault *fault)
@@ -162,14 +168,41 @@ int mps_prepare(struct daemon *daemon, uid_t uid, gid_t gid, const char **ret_pi
 
 /* ---- stopping ---- */
 
+static void look_after(uv_timer_t *timer);
+
+/* Looks again when the first of the unused ones may go. */
+static void look_again(struct daemon *daemon)
+{
+    int64_t next_us = INT64_MAX;
+    for (const struct mps_user *user = daemon->mps_users; user; user = user->next)
+        if (user->unused_since_us && user->unused_since_us + daemon->config.mps_linger_us < next_us)
+            next_us = user->unused_since_us + daemon->config.mps_linger_us;
+    if (next_us == INT64_MAX || daemon->stopping)
+        return;
+    int64_t wait_us = next_us - clock_monotonic_us();
+    uv_timer_start(&daemon->mps_timer, look_after, wait_us > 0 ? (uint64_t)(wait_us / MS_US) + 1 : 1, 0);
+}
+
+/* Those that kept it are perhaps gone after another while. */
+static void stop_later(struct mps_user *user)
+{
+    if (mps_user_tasks(user) == 0)
+        user->unused_since_us = clock_monotonic_us() + STOP_AGAIN_US;
+    look_again(user->daemon);
+}
+
 static void on_stopped(struct errand *errand, int answer, const struct fault *fault)
 {
     struct mps_user *user = errand->context;
     if (answer == 0)
         log_info("the MPS control daemon of user %u was stopped: nobody uses it", (unsigned)user->uid);
+    else
+        log_debug("the MPS control daemon of user %u stays: %s", (unsigned)user->uid, fault->text);
     user->unused_since_us = 0;
     answer_asker(user, answer, fault);
     runner_mps_ready(user->daemon, user->uid);
+    if (answer < 0)
+        stop_later(user);
 }
 
 static int begin_stop(struct mps_user *user, struct fault *fault)
@@ -186,21 +219,6 @@ static int begin_stop(struct mps_user *user, struct fault *fault)
     user->errand.context = user;
     user->errand.on_done = on_stopped;
     return child;
-}
-
-static void look_after(uv_timer_t *timer);
-
-/* Looks again when the first of the unused ones may go. */
-static void look_again(struct daemon *daemon)
-{
-    int64_t next_us = INT64_MAX;
-    for (const struct mps_user *user = daemon->mps_users; user; user = user->next)
-        if (user->unused_since_us && user->unused_since_us + daemon->config.mps_linger_us < next_us)
-            next_us = user->unused_since_us + daemon->config.mps_linger_us;
-    if (next_us == INT64_MAX || daemon->stopping)
-        return;
-    int64_t wait_us = next_us - clock_monotonic_us();
-    uv_timer_start(&daemon->mps_timer, look_after, wait_us > 0 ? (uint64_t)(wait_us / MS_US) + 1 : 1, 0);
 }
 
 static void look_after(uv_timer_t *timer)

@@ -62,6 +62,21 @@ class Daemons(Care):
         until(lambda: not self.control(), "the end of the control daemon")
         self.assertEqual(self.get("/v1/mps")["daemons"][0]["state"], "stopped")
 
+    def test_goes_after_clients_that_are_not_ours_too(self):
+        self.restart(log_level="debug")
+        task, = self.running(1)
+        other = self.small(sharing="streams", environment={"CUDA_MPS_PIPE_DIRECTORY": f"{self.home}/pipe"})
+        until(lambda: "(MPS)" in self.output(other))
+        self.cancel(task)
+        self.wait_log("stays: 1 process still shares by it")
+        self.cancel(other)
+        until(lambda: not self.control(), "the end of the control daemon")
+
+    def test_does_not_stay_for_a_task_that_was_cancelled_meanwhile(self):
+        self.restart(log_level="debug")
+        self.cancel(self.small())
+        until(lambda: not self.control(), "the end of the control daemon")
+
     def test_a_new_collocd_takes_over_the_old_ones(self):
         task, = self.running(1)
         self.restart(signal.SIGKILL)
