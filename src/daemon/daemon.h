@@ -53,7 +53,7 @@ struct job {
     char *evidence;                                /* of the last failure, or NULL */
     enum failure_class failure;                    /* the last */
     struct reading mem_used_bytes, mem_peak_bytes; /* on all its GPUs together */
-    int peak_gpu;                                  /* of the view, where the peak was seen; meaningless without one */
+    int peak_gpu;                                  /* of the view, where that peak was seen; -1: not known */
     struct usage usage;
     struct attempt_watch watch; /* while it runs; pidfd -1 otherwise */
     uv_poll_t *poll;

@@ -144,7 +144,7 @@ static void add_request(struct daemon *daemon, json_t *object, const struct task
 
 static void add_outcome(struct daemon *daemon, json_t *object, const struct task *task, const struct job *job)
 {
-    bool seen = job && job->mem_peak_bytes.valid;
+    bool seen = job && job->mem_peak_bytes.valid && job->peak_gpu >= 0;
     const char *kind = seen ? core_view(daemon->core)->gpus[job->peak_gpu].id.name : NULL;
     bool exited = task->attempts > 0 && !task_state_holds_gpus(task->state);
     bool failed = job && job->failure != FAILURE_NONE;

@@ -34,9 +34,9 @@ static struct reading reading_from(const json_t *value)
 static json_t *entry_of(const struct job *job)
 {
     const struct usage *usage = &job->usage;
-    return json_pack("{s:I, s:o, s:o, s:f, s:f, s:b}", "task", (json_int_t)job->id, "mem_peak_bytes",
-                     json_of(job->mem_peak_bytes), "energy_j", json_of(usage->energy_j), "smact_s", usage->smact_s,
-                     "span_s", usage->span_s, "estimated", usage->is_estimated);
+    return json_pack("{s:I, s:o, s:i, s:o, s:f, s:f, s:b}", "task", (json_int_t)job->id, "mem_peak_bytes",
+                     json_of(job->mem_peak_bytes), "peak_gpu", job->peak_gpu, "energy_j", json_of(usage->energy_j),
+                     "smact_s", usage->smact_s, "span_s", usage->span_s, "estimated", usage->is_estimated);
 }
 
 void usage_save(struct daemon *daemon)
@@ -64,12 +64,20 @@ void usage_save_sometimes(struct daemon *daemon)
         usage_save(daemon);
 }
 
+/* -1 when it is not told. */
+static int gpu_from(const struct daemon *daemon, const json_t *value)
+{
+    json_int_t gpu = json_is_integer(value) ? json_integer_value(value) : -1;
+    return gpu >= 0 && gpu < core_view(daemon->core)->n_gpus ? (int)gpu : -1;
+}
+
 static void take(struct daemon *daemon, const json_t *entry)
 {
     struct job *job = job_find(daemon, (uint64_t)json_integer_value(json_object_get(entry, "task")));
     if (!job)
         return;
     job->mem_peak_bytes = reading_from(json_object_get(entry, "mem_peak_bytes"));
+    job->peak_gpu = gpu_from(daemon, json_object_get(entry, "peak_gpu"));
     job->usage = (struct usage){
         .energy_j = reading_from(json_object_get(entry, "energy_j")),
         .smact_s = json_number_value(json_object_get(entry, "smact_s")),

@@ -2,7 +2,7 @@
 
 import unittest
 
-from house import House
+from house import House, until
 
 SUMMARY = "Conv2d-1 [-1, 64, 112, 112] 9408\nBatchNorm2d-2 [-1, 64, 112, 112] 128\nLinear-3 [-1, 10] 8028170\n"
 
@@ -24,6 +24,17 @@ class History(House):
         self.assertNotAlmostEqual(known, self.task(first)["estimate_mib"], delta=10)
         self.restart()
         self.assertEqual(self.task(self.train_network(32, 4000))["estimate_mib"], known)
+
+    def test_the_kind_of_gpu_survives_a_restart(self):
+        self.emulator("create", "--gpus", "1xA100-40GB,1xH200", "--speed", "100", self.env["COLLOC_EMULATOR"])
+        self.restart(policy="best-fit", sample_period="100ms")
+        task = self.train(60000, 1e6, memory_mib=60000)
+        self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) > 59000, index=1)
+        until(lambda: "H200" in (self.task(task)["gpu_kind"] or ""), "a peak on the H200")
+        self.restart()
+        self.assertIn("H200", self.task(task)["gpu_kind"])
+        self.act("cancel", task)
+        self.wait(task, "CANCELLED")
 
     def test_a_crash_is_no_measure(self):
         crashed = self.train_network(32, 60000, "--ramp-seconds=90")
