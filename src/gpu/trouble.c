@@ -21,21 +21,22 @@ void trouble_note_xid(struct trouble *trouble, unsigned xid, int64_t now_us)
     trouble->xid_last_us = now_us;
 }
 
+/* A question that is not answered leaves what was known: no answer is no cure. */
 static void look_at_memory(struct trouble *trouble, const struct nvml *nvml, nvml_device card, int64_t now_us)
 {
-    unsigned corrected, uncorrected, pending = 0, failed = 0;
-    int retired = 0;
+    unsigned corrected, uncorrected, pending, failed;
+    unsigned long long errors;
+    int retired;
     int64_t began_us = cost_processor_us();
 
-    if (nvml_call(nvml, ecc_errors, card, NVML_UNCORRECTED, NVML_SINCE_DRIVER_LOAD, &trouble->ecc_uncorrected) !=
-        NVML_OK)
-        trouble->ecc_uncorrected = 0;
-    if (nvml_call(nvml, remapped_rows, card, &corrected, &uncorrected, &pending, &failed) != NVML_OK)
-        pending = failed = 0;
-    if (nvml_call(nvml, retirement_pending, card, &retired) != NVML_OK)
-        retired = 0;
-    trouble->remap_failed = failed;
-    trouble->remap_pending = pending || retired;
+    if (nvml_call(nvml, ecc_errors, card, NVML_UNCORRECTED, NVML_SINCE_DRIVER_LOAD, &errors) == NVML_OK)
+        trouble->ecc_uncorrected = errors;
+    if (nvml_call(nvml, remapped_rows, card, &corrected, &uncorrected, &pending, &failed) == NVML_OK) {
+        trouble->remap_pending = pending;
+        trouble->remap_failed = failed;
+    }
+    if (nvml_call(nvml, retirement_pending, card, &retired) == NVML_OK)
+        trouble->retirement_pending = retired;
     trouble->ask_again_us = now_us + cost_rest_us(cost_processor_us() - began_us, MEMORY_LEAST_US);
 }
 
@@ -76,7 +77,7 @@ void trouble_tell(const struct trouble *trouble, struct gpu_sample *sample)
     else if (trouble->ecc_uncorrected)
         snprintf(text, size, "%llu uncorrectable ECC error%s since the driver was loaded: reset it",
                  trouble->ecc_uncorrected, trouble->ecc_uncorrected == 1 ? "" : "s");
-    else if (trouble->remap_pending)
+    else if (trouble->remap_pending || trouble->retirement_pending)
         snprintf(text, size, "faulty memory is to be remapped: reset it");
     else if (trouble->held_down && sample->at_us - trouble->held_down_since_us >= HELD_DOWN_LEAST_US)
         snprintf(text, size, "its clocks are held down by %s", held_down_words(trouble->held_down));

@@ -12,8 +12,8 @@ struct trouble {
     int64_t xid_last_us;
 
     unsigned long long ecc_uncorrected; /* since the driver was loaded */
-    bool remap_failed, remap_pending;
-    int64_t ask_again_us; /* these three */
+    bool remap_failed, remap_pending, retirement_pending;
+    int64_t ask_again_us; /* these four */
 
     unsigned long long held_down; /* NVML's reasons that count */
     int64_t held_down_since_us;
@@ -21,7 +21,8 @@ struct trouble {
 
 void trouble_note_xid(struct trouble *trouble, unsigned xid, int64_t now_us);
 
-/* Asks the card. Whatever it does not tell is no trouble. */
+/* Asks the card. What it has never told is no trouble; what it has told of its memory holds until it tells otherwise.
+ */
 void trouble_look(struct trouble *trouble, const struct nvml *nvml, nvml_device card, int64_t now_us);
 
 /* Fills in sample->trouble. */

@@ -60,6 +60,37 @@ static void test_memory(void **state)
     assert_told(&(struct trouble){.remap_failed = true, .ecc_uncorrected = 3}, NOW_US, true, "replace it");
 }
 
+static int result_of_questions;
+
+static int ask_ecc(nvml_device card, int kind, int since, unsigned long long *ret_count)
+{
+    *ret_count = 2;
+    return result_of_questions;
+}
+
+static int ask_rows(nvml_device card, unsigned *corrected, unsigned *uncorrected, unsigned *pending, unsigned *failed)
+{
+    *corrected = *uncorrected = *failed = 0;
+    *pending = 1;
+    return result_of_questions;
+}
+
+static void test_no_answer_is_no_cure(void **state)
+{
+    const struct nvml nvml = {.ecc_errors = ask_ecc, .remapped_rows = ask_rows};
+    struct trouble trouble = {0};
+
+    result_of_questions = NVML_NOT_SUPPORTED;
+    trouble_look(&trouble, &nvml, NULL, NOW_US);
+    assert_told(&trouble, NOW_US, false, "");
+    result_of_questions = NVML_OK;
+    trouble_look(&trouble, &nvml, NULL, NOW_US + 3600 * SECOND_US);
+    result_of_questions = NVML_UNKNOWN;
+    trouble_look(&trouble, &nvml, NULL, NOW_US + 7200 * SECOND_US);
+    assert_told(&trouble, NOW_US + 7200 * SECOND_US, true, "2 uncorrectable ECC errors since");
+    assert_true(trouble.remap_pending);
+}
+
 static void test_clocks_held_down_only_count_when_it_lasts(void **state)
 {
     struct trouble trouble = {.held_down = NVML_HELD_DOWN_HARDWARE | NVML_HELD_DOWN_HARDWARE_HEAT,
@@ -95,6 +126,7 @@ int main(void)
         cmocka_unit_test(test_an_xid_that_condemns_the_gpu_stays),
         cmocka_unit_test(test_a_programs_xid_is_told_for_a_while),
         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_no_answer_is_no_cure),
         cmocka_unit_test(test_clocks_held_down_only_count_when_it_lasts),
         cmocka_unit_test(test_blame),
         cmocka_unit_test(test_dear_questions_rest_long),
