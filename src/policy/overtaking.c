@@ -182,15 +182,26 @@ static bool is_for_another(const struct gpu_view *gpu, const struct task *task)
     return gpu->kept_for && gpu->kept_for != task->id;
 }
 
-/* Somebody there would be slowed down on a kept GPU too. */
-static uint64_t delays_elsewhere(const struct placement_query *query, const struct gpu_view *gpu)
+/* The task for which a GPU is kept that the resident is on too, or 0. */
+static uint64_t awaiting(const struct placement_query *query, const struct resident *resident)
 {
-    for (int i = 0; i < gpu->n_residents; i++)
-        for (int g = 0; gpu->residents[i].gpus > 1 && g < query->view->n_gpus; g++) {
-            const struct gpu_view *other = &query->view->gpus[g];
-            if (is_for_another(other, query->task) && gpu_view_resident(other, gpu->residents[i].task))
-                return other->kept_for;
-        }
+    for (int i = 0; resident->gpus > 1 && i < query->view->n_gpus; i++) {
+        const struct gpu_view *gpu = &query->view->gpus[i];
+        if (is_for_another(gpu, query->task) && gpu_view_resident(gpu, resident->task))
+            return gpu->kept_for;
+    }
+    return 0;
+}
+
+/* Somebody there would be slowed down on a kept GPU too. */
+static uint64_t delays_elsewhere(const struct placement_query *query, int i)
+{
+    const struct gpu_view *gpu = &query->view->gpus[i];
+    for (int k = 0; k < gpu->n_residents; k++) {
+        uint64_t first = awaiting(query, &gpu->residents[k]);
+        if (first && predict_slows(query->view, query->task, i, &gpu->residents[k]))
+            return first;
+    }
     return 0;
 }
 
@@ -218,7 +229,7 @@ uint64_t overtaking_delays(const struct placement_query *query, int i)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
     if (!is_for_another(gpu, query->task))
-        return delays_elsewhere(query, gpu);
+        return delays_elsewhere(query, i);
     bool harmless =
         query->first && query->first->id == gpu->kept_for && (is_over_in_time(query, gpu) || leaves_it_open(query, i));
     return harmless ? 0 : gpu->kept_for;

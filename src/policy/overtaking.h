@@ -2,7 +2,8 @@
  * Overtaking (backfill) for foresee. When the first task of the queue has to wait, GPUs are kept for it: as many as it
  * wants, those that by what is known open to it first. They stay the same until it starts. Who is behind it may start
  *
- *   1. on a GPU that is not kept, unless somebody there is on a kept GPU too, who would be slowed down;
+ *   1. on a GPU that is not kept, unless it would slow down somebody there who is on a kept GPU too (who is slower
+ *      on another of his GPUs anyway is not);
  *   2. on a kept GPU, if the first task will find it open after the same residents have left, the newcomer, whose
  *      need of memory is known, still there;
  *   3. on a kept GPU that is empty, if the time it takes is known and over before the first task can start.

@@ -5,6 +5,9 @@
 
 #include "sharing/sharing.h"
 
+/* Speeds that were solved for anew differ by less. */
+#define ROUNDING 1e-6
+
 /*
  * Progress of all, in GPUs: sum over tasks of speed x GPUs. A newcomer adds its own and takes from those beside it;
  * where sharing lets a GPU do more than one task can ask of it, the sum grows, and gain is by how much for each GPU
@@ -93,4 +96,14 @@ struct outlook predict_joining(const struct cluster_view *view, const struct tas
     outlook.gain = (outlook.gain + own * n) / n;
     outlook.slowdown = fmax(outlook.slowdown, 1 / own);
     return outlook;
+}
+
+bool predict_slows(const struct cluster_view *view, const struct task *task, int gpu, const struct resident *resident)
+{
+    const struct gpu_view *there = &view->gpus[gpu];
+    bool known = task->request.expect.smact.valid && there->n_residents <= PREDICT_RESIDENTS_MAX;
+    for (int i = 0; i < there->n_residents; i++)
+        known &= there->residents[i].expect.smact.valid;
+    struct change change = change_of(view, task, &gpu, 1, gpu, resident);
+    return !known || change.after < change.before - ROUNDING;
 }

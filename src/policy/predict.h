@@ -17,4 +17,7 @@ struct outlook {
 /* As if the task were on the `n` GPUs gpus[] too. */
 struct outlook predict_joining(const struct cluster_view *view, const struct task *task, const int *gpus, int n);
 
+/* Would that resident of the GPU be slower, wherever else it is too, if the task came there? Not known: it may be. */
+bool predict_slows(const struct cluster_view *view, const struct task *task, int gpu, const struct resident *resident);
+
 #endif
