@@ -60,7 +60,7 @@ class Daemons(Care):
         self.assertIn("running", self.colloc("mps").stdout)
         self.cancel(task)
         until(lambda: not self.control(), "the end of the control daemon")
-        self.assertEqual(self.get("/v1/mps")["daemons"][0]["state"], "stopped")
+        until(lambda: self.get("/v1/mps")["daemons"][0]["state"] == "stopped", "that collocd knows of it")
 
     def test_goes_after_clients_that_are_not_ours_too(self):
         self.restart(log_level="debug")
