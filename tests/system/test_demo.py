@@ -13,7 +13,7 @@ import unittest
 from house import BUILD, LIMIT_S, processes_with, until
 
 DEMO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "demo")
-SPEED = 1500
+SPEED = 500  # the faster, the more of a hold-off is gone before a slow build has started a process
 
 # On four GPUs of 40336 MiB: four tasks with 19018 MiB each leave room in numbers for nobody who wants 22978 MiB, but more than the
 # 5 GiB that MAGM asks for, and they are little active. So the fifth crashes beside one of them and gets a GPU when the first is done.
