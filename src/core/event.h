@@ -7,6 +7,9 @@
 
 #include "core/view.h"
 
+/* Bytes and microseconds beyond it cannot be: who reads events refuses them. Sums of those below do not overflow. */
+#define EVENT_NUMBER_MAX (INT64_C(1) << 53)
+
 enum event_kind {
     /* inputs */
     EVENT_GPUS,      /* these are the GPUs now: known ones keep their index, absent ones count as lost */

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,7 +124,7 @@ static int parse_reading(struct span word, struct fault *fault, struct reading *
     if (word.size == 0 || !span_copy(word, digits, sizeof digits))
         return fault_set(fault, EINVAL, "a reading is missing or too long");
     *ret = reading_of(strtod(digits, &end));
-    return *end ? fault_set(fault, EINVAL, "'%s' is no reading", digits) : 0;
+    return *end || !isfinite(ret->value) ? fault_set(fault, EINVAL, "'%s' is no reading", digits) : 0;
 }
 
 static int read_sample_task(struct span word, struct fault *fault, struct task_memory *ret)
@@ -199,7 +200,7 @@ static int read_logged(struct span text, store_find_policy *find_policy, struct 
     r = read_json(text, fault, &body);
     if (r == 0)
         r = event_decode(body, find_policy, fault, event);
-    json_decref(r < 0 && !body ? NULL : body);
+    json_decref(body);
     return r;
 }
 
@@ -225,7 +226,7 @@ static int read_event(char letter, struct span text, store_find_policy *find_pol
         r = take_integer(&text, 0, CORE_NOT_NOW, "answer", fault, &answer);
     line->answer = (int)answer;
     if (r == 0)
-        r = take_integer(&text, INT64_MIN, INT64_MAX, "time", fault, &line->event.time_us);
+        r = take_integer(&text, 0, EVENT_NUMBER_MAX, "time", fault, &line->event.time_us);
     if (r < 0)
         return r;
     if (letter == 'S')

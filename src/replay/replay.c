@@ -33,9 +33,11 @@ static int keep_decisions(struct replay *replay, struct fault *fault)
 
 static struct span next_expected(const struct replay *replay)
 {
-    struct span rest = {replay->expected + replay->at, replay->size - replay->at}, line = {"", 0};
-    if (rest.size)
+    struct span line = {"", 0};
+    if (replay->at < replay->size) {
+        struct span rest = {replay->expected + replay->at, replay->size - replay->at};
         span_next_line(&rest, &line);
+    }
     return line;
 }
 

@@ -9,7 +9,7 @@
 
 static const struct {
     const char *key;
-    enum { REAL, INT64, INT, FLAG } type;
+    enum { REAL, INT64, INT, STATISTIC, FLAG } type;
     size_t offset;
 } fields[] = {
     {"smact_max", REAL, SETTING(conditions.smact_max)},
@@ -19,7 +19,7 @@ static const struct {
     {"tasks_per_gpu_max", INT, SETTING(conditions.tasks_per_gpu_max)},
     {"slowdown_max", REAL, SETTING(conditions.slowdown_max)},
     {"window_us", INT64, SETTING(window_us)},
-    {"statistic", INT, SETTING(statistic)},
+    {"statistic", STATISTIC, SETTING(statistic)},
     {"settle_us", INT64, SETTING(settle_us)},
     {"settle_max_us", INT64, SETTING(settle_max_us)},
     {"recovery_step_bytes", INT64, SETTING(recovery_step_bytes)},
@@ -31,6 +31,7 @@ static const struct {
     {"mps_mem_limit", FLAG, SETTING(mps_mem_limit)},
 };
 
+static_assert(sizeof(enum window_statistic) == sizeof(int), "a statistic is read and written as a number");
 static_assert(sizeof(struct core_settings) == 120, "a setting that is not in the table would be lost to the replay");
 
 static json_int_t read_integer(const void *at, size_t i)
@@ -39,6 +40,7 @@ static json_int_t read_integer(const void *at, size_t i)
     case FLAG:
         return *(const bool *)at;
     case INT:
+    case STATISTIC:
         return *(const int *)at;
     default:
         return *(const int64_t *)at;
@@ -62,6 +64,9 @@ json_t *settings_encode(const struct core_settings *settings)
     return NULL;
 }
 
+static const int64_t greatest[] = {
+    [INT64] = EVENT_NUMBER_MAX, [INT] = INT_MAX, [STATISTIC] = WINDOW_STATISTICS - 1, [FLAG] = 1};
+
 static int decode_field(const json_t *value, size_t i, struct fault *fault, struct core_settings *settings)
 {
     void *at = (char *)settings + fields[i].offset;
@@ -70,13 +75,13 @@ static int decode_field(const json_t *value, size_t i, struct fault *fault, stru
         return 0; /* a setting that is younger than the record has its default */
     if (fields[i].type == REAL ? !json_is_number(value) : !json_is_integer(value))
         return fault_set(fault, EINVAL, "setting %s: no number", fields[i].key);
-    if (fields[i].type == INT && (integer < 0 || integer > INT_MAX))
+    if (fields[i].type != REAL && (integer < 0 || integer > greatest[fields[i].type]))
         return fault_set(fault, EINVAL, "setting %s: out of range", fields[i].key);
     if (fields[i].type == REAL)
         *(double *)at = json_number_value(value);
     else if (fields[i].type == FLAG)
         *(bool *)at = integer != 0;
-    else if (fields[i].type == INT)
+    else if (fields[i].type == INT || fields[i].type == STATISTIC)
         *(int *)at = (int)integer;
     else
         *(int64_t *)at = integer;

@@ -167,7 +167,7 @@ static int no_such_name(const char *key, const char *name, struct fault *fault)
 static int get_need(const json_t *object, struct fault *fault, struct need *ret_need)
 {
     const char *name;
-    int r = get_integer(object, "need_bytes", 0, INT64_MAX, fault, &ret_need->bytes);
+    int r = get_integer(object, "need_bytes", 0, EVENT_NUMBER_MAX, fault, &ret_need->bytes);
     if (r == 0)
         r = get_text(object, "need", fault, &name);
     if (r < 0)
@@ -228,7 +228,7 @@ static int decode_gpu(const json_t *object, struct fault *fault, struct gpu_iden
     if (r == 0)
         r = copy_text(object, "name", gpu->name, sizeof gpu->name, fault);
     if (r == 0)
-        r = get_integer(object, "mem_total_bytes", 0, INT64_MAX, fault, &gpu->mem_total_bytes);
+        r = get_integer(object, "mem_total_bytes", 0, EVENT_NUMBER_MAX, fault, &gpu->mem_total_bytes);
     if (r == 0)
         r = get_flag(object, "is_place", fault, &gpu->is_place);
     if (r == 0)
@@ -278,7 +278,7 @@ static int get_expectation(const json_t *object, struct fault *fault, struct exp
     if (r == 0)
         r = get_share(object, "dram", fault, &ret_expect->dram);
     if (r == 0 && json_object_get(object, "expected_us"))
-        r = get_integer(object, "expected_us", 1, INT64_MAX, fault, &ret_expect->time_us);
+        r = get_integer(object, "expected_us", 1, EVENT_NUMBER_MAX, fault, &ret_expect->time_us);
     return r;
 }
 
@@ -301,7 +301,7 @@ static int decode_submit(const json_t *body, store_find_policy *find_policy, str
     if (r == 0)
         r = get_need(body, fault, &request->need);
     if (r == 0)
-        r = get_integer(body, "time_limit_us", 0, INT64_MAX, fault, &request->time_limit_us);
+        r = get_integer(body, "time_limit_us", 0, EVENT_NUMBER_MAX, fault, &request->time_limit_us);
     if (r == 0)
         r = get_expectation(body, fault, &request->expect);
     if (r == 0 && json_object_get(body, "thread_percent"))
@@ -347,7 +347,7 @@ static int get_attempt_share(const json_t *object, struct fault *fault, struct s
     if (r == 0 && json_object_get(object, "thread_percent"))
         r = get_int(object, "thread_percent", 1, 100, fault, &ret_share->thread_percent);
     if (r == 0 && json_object_get(object, "mem_limit_bytes"))
-        r = get_integer(object, "mem_limit_bytes", 1, INT64_MAX, fault, &ret_share->mem_limit_bytes);
+        r = get_integer(object, "mem_limit_bytes", 1, EVENT_NUMBER_MAX, fault, &ret_share->mem_limit_bytes);
     return r;
 }
 

@@ -62,6 +62,8 @@ static int read_job(const json_t *object, struct log_job *job)
         if (r < 0)
             return r;
         job->length_us += r ? length_us : 0;
+        if (job->length_us > JOB_LENGTH_MAX_US)
+            return -EINVAL;
         job->gpus = job->gpus ? job->gpus : (int)count_gpus(attempt);
     }
     return ended ? 0 : -EBUSY;
@@ -82,7 +84,7 @@ static int take_job(const struct array_stream *stream, const json_t *object, str
     }
     fault_set(&mistake, EINVAL,
               "%s: the job must have a submitted_time \"YYYY-MM-DD HH:MM:SS\" and attempts, each with "
-              "an end_time not before its start_time",
+              "an end_time not before its start_time, all of them together no longer than can be",
               where);
     job_log_not_understood(log, &mistake);
     return 0;

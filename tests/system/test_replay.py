@@ -70,6 +70,9 @@ class Replay(House):
             path = self.write("changed", "\n".join(text) + "\n")
             self.assertIn("then a difference", self.replay(path, code=1).stdout, what)
         for text, words in (("garbage\n", "line 1: no line of recorded inputs"), ("", "nothing is recorded"),
+                            (re.sub(r'"statistic":\d+', '"statistic":1000', lines[0]), "setting statistic: out of range"),
+                            (f"{lines[0]}\nT 0 9223372036854775807\n", "line 2: time:"),
+                            (f"{lines[0]}\nS 0 1 0 0 nan - - -\n", "line 2: 'nan' is no reading"),
                             ("\n".join([lines[0], "garbage", *lines[1:]]) + "\n", "line 2: no line of recorded inputs"),
                             ("\n".join(lines[:9]) + "\nD 1\n", "line 10")):
             self.assertIn(words, self.replay(self.write("changed", text), code=2).stderr)
