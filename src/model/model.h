@@ -19,7 +19,7 @@
 enum {
     MODEL_RANK_MAX = 6,        /* a shape of more dimensions is "not known" */
     MODEL_DEPTH_MAX = 256,     /* nesting beyond it is a fault */
-    MODEL_LAYERS_MAX = 200000, /* repeats written out; more is a fault */
+    MODEL_LAYERS_MAX = 50000,  /* repeats written out; more is a fault: estimates of many keep others waiting */
     MODEL_WARNINGS_MAX = 16,   /* later ones are only counted */
     MODEL_SIZE_MAX = 16 << 20, /* bytes of text */
     MODEL_LINE_MAX = 4096,     /* a longer line is skipped with a warning */

@@ -47,6 +47,15 @@ class Fields(House):
             self.assertIn("batch", reply.data.decode())
         self.refused(400, "model.txt", summary={"name": "model.txt", "text": "\x01\x02\x7fELF\x02"})
 
+    def test_a_summary_of_very_many_layers_keeps_nobody_waiting(self):
+        rows = "".join(f"  (l{i}): Linear(in_features={64 + i * 37 % 1900}, out_features={64 + i * 61 % 1900}, bias=True)\n"
+                       for i in range(60000))
+        begin = time.monotonic()
+        self.refused(400, "many.txt", "more than 50000 layers", summary={"name": "many.txt", "text": f"Net(\n{rows})\n"}, hold=True)
+        rows = rows[:rows.index("(l49900)")].rstrip()
+        self.submit(summary={"name": "many.txt", "text": f"Net(\n{rows}\n)\n"}, memory_mib=1000, hold=True)
+        self.assertLess(time.monotonic() - begin, 10)
+
     def test_an_estimate_at_the_edge_of_64_bits_does_no_harm(self):
         batch, sum_wanted = 10**9, (2**63 - 256 - (800 << 20)) // 4  # Horus: ((B x A + P) + B x P) x 4 + 800 MiB
         parameters = sum_wanted % batch
