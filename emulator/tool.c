@@ -24,7 +24,8 @@ static const char HELP[] =
     "        ecc=N                             so many uncorrectable ECC errors\n"
     "        remap-pending|remap-failed=on|off faulty rows of memory\n"
     "        slowdown=off|hardware|heat|power-brake   what holds its clocks down (its speed stays)\n"
-    "        foreign-mib=N  foreign-at-mib=N   memory held by a process from elsewhere, and where it lies\n";
+    "        foreign-mib=N  foreign-at-mib=N   memory held by a process from elsewhere, and where it lies\n"
+    "        vanish=N  appear=N                MIG device N goes from under its processes, and comes back\n";
 
 struct trouble_key {
     const char *name;
@@ -109,6 +110,18 @@ static int set_slowdown(struct gpu *gpu, const char *value, struct fault *fault)
     return fault_set(fault, EINVAL, "slowdown=%s: off, hardware, heat or power-brake", value);
 }
 
+/* The GPU instance stays without its compute instance: its slices are nobody else's. */
+static int set_instance(struct gpu *gpu, const char *name, const char *value, enum unit_state from, enum unit_state to,
+                        struct fault *fault)
+{
+    int64_t number;
+
+    if (parse_int64(value, 0, gpu->unit_count - 2, &number) < 0 || gpu->units[number + 1].state != from)
+        return fault_set(fault, EINVAL, "%s=%s: no MIG device of that number to do that with", name, value);
+    gpu->units[number + 1].state = to;
+    return 0;
+}
+
 static int set_key(struct gpu *gpu, const char *assignment, struct fault *fault)
 {
     char name[32];
@@ -124,6 +137,10 @@ static int set_key(struct gpu *gpu, const char *assignment, struct fault *fault)
         return set_xid(gpu, value, fault);
     if (strcmp(name, "ecc") == 0)
         return set_number(name, value, &gpu->ecc_uncorrected, fault);
+    if (strcmp(name, "vanish") == 0)
+        return set_instance(gpu, name, value, UNIT_READY, UNIT_EMPTY, fault);
+    if (strcmp(name, "appear") == 0)
+        return set_instance(gpu, name, value, UNIT_EMPTY, UNIT_READY, fault);
     if (strcmp(name, "slowdown") == 0)
         return set_slowdown(gpu, value, fault);
     if (strcmp(name, "foreign-mib") == 0)

@@ -156,7 +156,8 @@ bool process_sits_on(const struct process *p, struct seat seat)
 bool process_lost_gpu(const struct world *world, const struct process *p)
 {
     for (int i = 0; i < p->seat_count; i++)
-        if (world->gpus[p->seats[i].gpu].trouble & TROUBLE_LOST)
+        if (world->gpus[p->seats[i].gpu].trouble & TROUBLE_LOST ||
+            world->gpus[p->seats[i].gpu].units[p->seats[i].unit].state != UNIT_READY)
             return true;
     return false;
 }

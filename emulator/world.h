@@ -139,7 +139,7 @@ const struct kind *world_kind(const struct world *world, int gpu);
 struct unit *world_unit(struct world *world, struct seat seat);
 double process_done_s(const struct world *world, const struct process *p);
 bool process_sits_on(const struct process *p, struct seat seat);
-bool process_lost_gpu(const struct world *world, const struct process *p);
+bool process_lost_gpu(const struct world *world, const struct process *p); /* or its MIG instance */
 bool process_lost_mps(const struct world *world, const struct process *p); /* a client whose server is gone */
 
 /*

@@ -16,12 +16,13 @@ enum failure_class {
     FAILURE_LAUNCH,     /* could not be started: no such folder, no such interpreter ... */
     FAILURE_GPU_FAULT,  /* the GPU stopped its work: an illegal address, say; under MPS perhaps a neighbour's */
     FAILURE_MPS,        /* its MPS server went away, or would not have it */
+    FAILURE_GPU_GONE,   /* the GPU or MIG instance under it is not there any more */
     FAILURE_LOST,       /* its shim was killed or the machine went down: nothing is known */
     FAILURE_CLASSES
 };
 
 /* "none", "gpu-oom", "host-oom", "program", "signal", "time-limit", "cancelled", "launch", "gpu-fault", "mps",
- * "lost"; and back. */
+ * "gpu-gone", "lost"; and back. */
 const char *failure_name(enum failure_class failure);
 bool failure_parse(const char *name, enum failure_class *ret_failure);
 

@@ -40,7 +40,7 @@ static int apply_gpus(struct core *core, const struct event *event)
             view->n_gpus++;
         }
         gpu->id = event->gpus.list[i];
-        gpu->health = VIEW_UNSEEN;
+        gpu->health = gpu->id.is_gone ? VIEW_LOST : VIEW_UNSEEN;
     }
     return 0;
 }
@@ -230,6 +230,8 @@ static int apply_unstarted(struct core *core, struct task *task, const struct ev
     if (task->state != TASK_STARTING)
         return CORE_NOT_NOW;
     free_reservation(core, task, event->time_us);
+    if (!task_was_ended(task))
+        task->ending = FAILURE_NONE;
     start_waiting_where_it_belongs(core, task, task->started_us);
     return 0;
 }
@@ -243,6 +245,8 @@ static int apply_exited(struct core *core, struct task *task, const struct event
     task->executed_us += event->time_us - task->started_us;
     task->has_process = false;
     task->exit = event->exited;
+    if (!task_was_ended(task))
+        task->ending = FAILURE_NONE;
     task->ended_us = event->time_us;
     if (event->exited.failure == FAILURE_GPU_OOM)
         task->oom_count++;
@@ -252,7 +256,7 @@ static int apply_exited(struct core *core, struct task *task, const struct event
 
 static int apply_cancel(struct task *task)
 {
-    if (task_state_is_done(task->state) || task->state == TASK_EXITED || task->ending)
+    if (task_state_is_done(task->state) || task->state == TASK_EXITED || task_was_ended(task))
         return CORE_NOT_NOW;
     task->ending = FAILURE_CANCELLED;
     if (task->state == TASK_RUNNING)
@@ -266,6 +270,16 @@ static int apply_expire(struct task *task)
         return CORE_NOT_NOW;
     task->ending = FAILURE_TIME_LIMIT;
     task_move(task, TASK_ENDING);
+    return 0;
+}
+
+static int apply_evict(struct task *task)
+{
+    if (!task_state_holds_gpus(task->state) || task->ending)
+        return CORE_NOT_NOW;
+    task->ending = FAILURE_GPU_GONE;
+    if (task->state == TASK_RUNNING)
+        task_move(task, TASK_ENDING);
     return 0;
 }
 
@@ -319,6 +333,7 @@ static int apply_requeue(struct core *core, struct task *task, const struct even
     if (task->state != TASK_EXITED)
         return CORE_NOT_NOW;
     task->requeue_count++;
+    task->mps_failures += task->exit.failure != FAILURE_GPU_GONE;
     start_waiting_where_it_belongs(core, task, event->time_us);
     return 0;
 }
@@ -356,6 +371,8 @@ static int apply_to_task(struct core *core, struct task *task, const struct even
         return apply_place(core, task, event);
     case EVENT_EXPIRE:
         return apply_expire(task);
+    case EVENT_EVICT:
+        return apply_evict(task);
     case EVENT_COMPANY:
         return apply_company(task);
     case EVENT_RECOVER:

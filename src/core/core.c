@@ -193,6 +193,25 @@ static int expire(struct core *core, uint64_t id, int64_t now_us)
     return r < 0 ? r : core_add_effect(core, EFFECT_KILL, id, NULL);
 }
 
+static int evict(struct core *core, uint64_t id, int64_t now_us)
+{
+    struct event event = {.kind = EVENT_EVICT, .time_us = now_us, .task = id};
+    int r = core_find(core, id)->ending ? 0 : core_decide(core, &event);
+    return r < 0 ? r : core_add_effect(core, EFFECT_KILL, id, NULL);
+}
+
+/* From instances that are gone: who has not noticed would be there for ever. */
+static int evict_all(struct core *core, int64_t now_us)
+{
+    int r = 0;
+    for (int i = 0; i < core->view.n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[i];
+        for (int k = 0; k < gpu->n_residents && gpu->id.is_gone && r == 0; k++)
+            r = evict(core, gpu->residents[k].task, now_us);
+    }
+    return r;
+}
+
 /* Only a task that has GPUs can run out of time: the residents are all that need looking at. */
 static int expire_tasks(struct core *core, int64_t now_us)
 {
@@ -235,6 +254,8 @@ static int react(struct core *core, const struct event *event)
         return after_unstarted(core, task, event->time_us);
     case EVENT_SAMPLE:
         return core_note_foreigners(core, event->sample.gpu, event->time_us);
+    case EVENT_GPUS:
+        return evict_all(core, event->time_us);
     case EVENT_TICK:
         return expire_tasks(core, event->time_us);
     default:
@@ -254,7 +275,7 @@ static int decide_leftovers(struct core *core, int64_t now_us)
         else if (task->ending && !task_state_is_done(task->state) && !task_state_holds_gpus(task->state))
             r = end_task(core, task->id, TASK_CANCELLED, now_us);
     }
-    return r;
+    return r == 0 ? evict_all(core, now_us) : r;
 }
 
 int core_apply(struct core *core, const struct event *event)

@@ -12,7 +12,8 @@
 
 enum event_kind {
     /* inputs */
-    EVENT_GPUS,      /* these are the GPUs now: known ones keep their index, absent ones count as lost */
+    EVENT_GPUS,      /* these are the GPUs now: known ones keep their index, absent ones count as lost, but may still
+                      * be at work: only those that are listed as gone are not */
     EVENT_SUBMIT,    /* a task, in the main queue or held */
     EVENT_ESTIMATE,  /* what a pending task needs is known now, or that it cannot be (NEED_UNKNOWN) */
     EVENT_SAMPLE,    /* of one GPU */
@@ -26,9 +27,10 @@ enum event_kind {
     /* decisions */
     EVENT_PLACE,   /* these GPUs are the task's */
     EVENT_EXPIRE,  /* its time limit is over: told to end */
+    EVENT_EVICT,   /* its MIG instance is gone: told to end, and then to go back to its queue */
     EVENT_COMPANY, /* a process that is not ours has been seen beside it: an OOM now need not be its own fault */
     EVENT_RECOVER, /* it ran out of GPU memory beside others or under its own limit: into the recovery queue */
-    EVENT_REQUEUE, /* it ended through its MPS server's fault, or perhaps a neighbour's: back to its queue */
+    EVENT_REQUEUE, /* its GPU or MPS server failed it, or perhaps a neighbour did: back to its queue */
     EVENT_END,     /* it is done, in this state */
     EVENT_KINDS
 };

@@ -41,7 +41,8 @@ static bool judge_fault(struct core *core, const struct task *task, int64_t now_
 void core_judge(struct core *core, struct task *task, const struct event *event)
 {
     bool by_mps = task->share.sharing == SHARING_MPS;
-    task->blameless = by_mps && event->exited.failure == FAILURE_MPS;
+    bool gone = event->exited.failure == FAILURE_GPU_GONE;
+    task->blameless = gone || (by_mps && event->exited.failure == FAILURE_MPS);
     if (by_mps && event->exited.failure == FAILURE_GPU_FAULT)
         task->blameless = task->suspect = judge_fault(core, task, event->time_us);
 }

@@ -127,7 +127,7 @@ struct sharing_mode share_choose(const struct core_settings *settings, const str
         return by(SHARING_STREAMS, SHARE_INSTANCE);
     if (task->suspect)
         return by(SHARING_STREAMS, SHARE_SUSPECT);
-    if (task->requeue_count >= MPS_CHANCES)
+    if (task->mps_failures >= MPS_CHANCES)
         return by(SHARING_STREAMS, SHARE_MPS_FAILED);
     if (asked == SHARING_AUTO)
         share = whole ? by(SHARING_STREAMS, SHARE_ALONE) : pick(settings, view, task, gpus, n);

@@ -105,7 +105,7 @@ struct task {
     uint32_t uid;
     struct task_request request;
     enum task_state state;
-    enum failure_class ending; /* FAILURE_CANCELLED or FAILURE_TIME_LIMIT once it was told to end */
+    enum failure_class ending; /* FAILURE_CANCELLED, FAILURE_TIME_LIMIT or FAILURE_GPU_GONE once it was told to end */
 
     int *gpus;                 /* its reservation: indices into the view; NULL when it holds none */
     int n_gpus;                /* 0 when it holds none */
@@ -117,7 +117,8 @@ struct task {
     int oom_count;
     struct reading free_bytes; /* on each of its GPUs when this attempt was placed there */
     int requeue_count;         /* ends that were, or may have been, no fault of its own */
-    bool blameless;            /* so was the last: its MPS server failed it, or it is a suspect */
+    int mps_failures;          /* of those, by MPS */
+    bool blameless;            /* so was the last: its MPS server or its GPU failed it, or it is a suspect */
     bool suspect;              /* a fault, its own or a neighbour's, has stopped it under MPS */
     struct task_exit exit;     /* of the last attempt */
 
@@ -151,6 +152,12 @@ static inline bool task_state_is_done(enum task_state state)
 static inline bool task_state_holds_gpus(enum task_state state)
 {
     return state == TASK_STARTING || state == TASK_RUNNING || state == TASK_ENDING;
+}
+
+/* Was it told to end for good? Not for a GPU that is gone: then it goes back to its queue. */
+static inline bool task_was_ended(const struct task *task)
+{
+    return task->ending && task->ending != FAILURE_GPU_GONE;
 }
 
 /* May a task go from one state to the other? The life-cycle table. */

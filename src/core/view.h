@@ -13,6 +13,7 @@ struct gpu_identity {
     int64_t mem_total_bytes;
     bool is_place;        /* false: a GPU whose MIG instances are the places */
     bool is_mig_instance; /* CUDA lets a process see one instance only */
+    bool is_gone;         /* a MIG instance that the driver has no more: no place until it is listed again */
     bool one_process; /* its compute mode is Exclusive_Process: several are let in only as clients of one MPS server */
     char uuid[96];
     char label[16]; /* the index as people know it: "0", or "0:1" for a MIG instance */

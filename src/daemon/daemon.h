@@ -57,10 +57,12 @@ struct job {
     struct usage usage;
     struct attempt_watch watch; /* while it runs; pidfd -1 otherwise */
     uv_poll_t *poll;
-    bool awaits_mps; /* its start waits for its user's MPS control daemon */
-    bool to_adopt;   /* an attempt, of an earlier daemon or ended, that has not been looked at yet */
-    bool has_folder; /* of an attempt whose shim could not be spawned yet */
-    bool is_put_off; /* until the machine has what it is short of */
+    bool awaits_mps;       /* its start waits for its user's MPS control daemon */
+    bool to_adopt;         /* an attempt, of an earlier daemon or ended, that has not been looked at yet */
+    bool has_folder;       /* of an attempt whose shim could not be spawned yet */
+    bool is_put_off;       /* until the machine has what it is short of */
+    int64_t look_awaited;  /* its end is judged after that look at the GPUs; 0: it is not awaited */
+    int64_t look_limit_us; /* but no later */
     struct daemon *daemon;
 };
 
@@ -115,6 +117,7 @@ struct daemon {
     struct gpu_set *gpus; /* NULL: none to be had, `gpus_why` says why */
     char gpus_why[512];
     struct gpu_state *gpu_states; /* one per GPU of the set */
+    struct gpu_set *gpus_next; /* what there is since the last look, NULL: the same; the pool thread's while sampling */
     int64_t usage_saved_us;
     struct kin kin;
 
@@ -148,6 +151,9 @@ struct daemon {
     uv_signal_t term_signal, int_signal;
     uv_work_t sample_work;
     bool sampling, sample_again, stopping;
+    bool look_closely; /* the look under way also asks what there is */
+    int64_t looks_begun, looks_ended;
+    int exits_awaiting_look;
 
     struct mps_user *mps_users;
 
@@ -190,6 +196,7 @@ void runner_kill(struct daemon *daemon, uint64_t task);
 void runner_adopt_all(struct daemon *daemon);            /* after the log was replayed */
 void runner_try_again(struct daemon *daemon);            /* what a full disk or the like put off */
 void runner_mps_ready(struct daemon *daemon, uid_t uid); /* or is not to be had: who waits for it starts */
+void runner_looked(struct daemon *daemon);               /* at the GPUs: what waited for that goes on */
 void runner_unwatch(struct job *job);
 void attempt_folder(const struct daemon *daemon, uint64_t task, int attempt, char *buffer, size_t size);
 
@@ -198,6 +205,12 @@ void attempt_folder(const struct daemon *daemon, uint64_t task, int attempt, cha
 int sampler_open(struct daemon *daemon, struct fault *fault);
 void sampler_start(struct daemon *daemon);
 void sampler_look_now(struct daemon *daemon);
+
+/* The number of a look that begins from now on and also asks what GPUs there are; 0: there are none to look at. */
+int64_t sampler_look_closely(struct daemon *daemon);
+
+/* The driver lost the GPU of this index in the view, or has no such instance any more: why, or NULL. */
+const char *sampler_why_gone(const struct daemon *daemon, int view);
 void sampler_close(struct daemon *daemon);
 
 /* ---- attribute.c ---- */
@@ -210,7 +223,8 @@ void attribute(struct daemon *daemon, struct gpu_state *state, struct core_sampl
 
 /* ---- samples.c ---- */
 
-/* After the core knows the GPUs. A disk that does not take them costs the past, not the daemon. */
+/* After the core knows the GPUs, and when there are others. A disk that does not take them costs the past, not the
+ * daemon. */
 void samples_open(struct daemon *daemon);
 void samples_take(struct daemon *daemon, size_t i);
 

@@ -44,6 +44,7 @@ static const char *end_reason(const struct task *task)
         [FAILURE_LOST] = "Lost",
         [FAILURE_GPU_FAULT] = "GpuFault",
         [FAILURE_MPS] = "MpsServer",
+        [FAILURE_GPU_GONE] = "GpuGone",
     };
     return words[task->ending ? task->ending : task->exit.failure];
 }

@@ -11,6 +11,7 @@ struct story {
     struct daemon *daemon;
     json_t *events;
     json_t *submit_detail;
+    enum failure_class failure; /* of the last EXITED */
 };
 
 static void place_text(const struct story *story, const struct event *event, FILE *out)
@@ -58,7 +59,13 @@ static void write_event(const struct story *story, const struct event *event, co
         exit_text(event, detail, out);
         break;
     case EVENT_REQUEUE:
-        fputs("its MPS server failed it, or a fault of one of the server's clients", out);
+        fputs(story->failure == FAILURE_GPU_GONE
+                  ? "what it was on is not there any more"
+                  : "its MPS server failed it, or a fault of one of the server's clients",
+              out);
+        break;
+    case EVENT_EVICT:
+        fputs("its MIG instance is gone: told to end", out);
         break;
     case EVENT_END:
         fputs(task_state_word(event->end), out);
@@ -85,6 +92,8 @@ static json_t *event_text(const struct story *story, const struct event *event, 
 static int on_story(void *context, const struct event *event, int64_t wall_us, const json_t *detail)
 {
     struct story *story = context;
+    if (event->kind == EVENT_EXITED)
+        story->failure = event->exited.failure;
     if (event->kind == EVENT_SUBMIT && !story->submit_detail)
         story->submit_detail = json_incref((json_t *)(uintptr_t)detail);
     json_array_append_new(story->events, json_pack("{s:f, s:s, s:o}", "at", (double)wall_us / 1e6, "event",
@@ -148,7 +157,7 @@ static void change(struct daemon *daemon, struct api_request *request, enum even
         api_reply_error(request, 403, "task %llu is not yours", (unsigned long long)id);
     else if (daemon->log_broken)
         api_reply_error(request, 507, "the event log cannot be written at the moment");
-    else if (kind == EVENT_CANCEL && task && task->ending)
+    else if (kind == EVENT_CANCEL && task && task_was_ended(task))
         reply_task(request, json_incref(record));
     else if (!task || daemon_feed(daemon, &event, detail) != 0)
         api_reply_error(request, 409, "task %llu is %s: it cannot be %s", (unsigned long long)id, state, verb);

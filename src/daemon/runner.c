@@ -5,9 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/daemon.h"
 #include "daemon/environment.h"
+
+/* For a look at the GPUs before a failure is judged. */
+#define LOOK_LIMIT_US SECOND_US
 
 void attempt_folder(const struct daemon *daemon, uint64_t task, int attempt, char *buffer, size_t size)
 {
@@ -41,16 +45,33 @@ static int64_t end_time(struct daemon *daemon, const struct attempt_exit *exit)
     return end_us < last_us ? last_us : end_us > now_us ? now_us : end_us;
 }
 
+/* A failure on a GPU that is not there any more is no fault of the task's. What it was told to do is. */
+static struct failure judge_failure(struct daemon *daemon, const struct task *task, const struct failure *failure)
+{
+    struct failure gone = {.class = FAILURE_GPU_GONE};
+    for (int i = 0; i < task->n_gpus && !task_was_ended(task) && failure->class != FAILURE_NONE; i++) {
+        const char *why = sampler_why_gone(daemon, task->gpus[i]);
+        if (!why)
+            continue;
+        snprintf(gone.evidence, sizeof gone.evidence, "GPU %s: %s",
+                 core_view(daemon->core)->gpus[task->gpus[i]].id.label, why);
+        return gone;
+    }
+    return *failure;
+}
+
 static void report_exit(struct daemon *daemon, struct job *job, const struct attempt_exit *exit)
 {
-    const struct failure *failure = &exit->failure;
+    const struct task *task = core_task(daemon->core, job->id);
+    const struct failure judged = judge_failure(daemon, task, &exit->failure), *failure = &judged;
+    daemon->exits_awaiting_look -= job->look_awaited > 0;
+    job->look_awaited = 0;
     job_note_exit(job, failure->class, failure->evidence);
     struct event event = {.kind = EVENT_EXITED, .time_us = end_time(daemon, exit), .task = job->id};
     event.exited = (struct task_exit){.failure = failure->class, .code = exit->exit_code, .signal = exit->signal};
     json_t *detail =
         json_pack("{s:s, s:s, s:f, s:f}", "evidence", failure->evidence, "framework", failure->framework, "cpu_s",
                   (double)exit->cpu_us / 1e6, "max_rss_mib", (double)exit->max_rss_bytes / 1048576.0);
-    const struct task *task = core_task(daemon->core, job->id);
     uid_t uid = job->uid;
     bool by_mps = task->share.sharing == SHARING_MPS;
     if (failure->class == FAILURE_GPU_OOM && task->share.mem_limit_bytes > 0)
@@ -60,6 +81,37 @@ static void report_exit(struct daemon *daemon, struct job *job, const struct att
     if (by_mps)
         mps_task_ended(daemon, uid);
     sampler_look_now(daemon);
+}
+
+/* Failures that may come of the GPU's being gone. */
+static bool may_be_the_gpus(const struct attempt_exit *exit)
+{
+    enum failure_class failure = exit->failure.class;
+    return failure == FAILURE_PROGRAM || failure == FAILURE_SIGNAL || failure == FAILURE_GPU_FAULT ||
+           failure == FAILURE_MPS;
+}
+
+/* Then whether the GPU is still there is asked first; for a driver that does not answer nobody waits long. */
+static bool awaits_look(struct daemon *daemon, struct job *job, const struct attempt_exit *exit)
+{
+    if (!job->look_awaited && may_be_the_gpus(exit)) {
+        job->look_awaited = sampler_look_closely(daemon);
+        job->look_limit_us = clock_monotonic_us() + LOOK_LIMIT_US;
+    }
+    if (job->look_awaited > daemon->looks_ended && clock_monotonic_us() < job->look_limit_us) {
+        job->to_adopt = true;
+        daemon_try_again(daemon);
+        return true;
+    }
+    return false;
+}
+
+static void take_exit(struct daemon *daemon, struct job *job, const struct attempt_exit *exit)
+{
+    if (awaits_look(daemon, job, exit))
+        return;
+    job->to_adopt = false;
+    report_exit(daemon, job, exit);
 }
 
 static void report_lost(struct daemon *daemon, struct job *job, const char *why)
@@ -120,7 +172,7 @@ static void on_shim_gone(uv_poll_t *poll, int status, int events)
     }
     switch (state) {
     case ATTEMPT_ENDED:
-        report_exit(daemon, job, &exit);
+        take_exit(daemon, job, &exit);
         break;
     case ATTEMPT_NEVER_STARTED:
         report_launch_failure(daemon, job, "its shim ended before it had started anything");
@@ -379,7 +431,7 @@ static void adopt(struct daemon *daemon, const struct task *task)
     } else if (state == ATTEMPT_RUNNING) {
         adopt_running(daemon, job);
     } else if (state == ATTEMPT_ENDED) {
-        report_exit(daemon, job, &exit);
+        take_exit(daemon, job, &exit);
     } else {
         sweep(folder, task->uid);
         report_lost(daemon, job, state < 0 ? fault.text : "its shim was killed or the machine went down");
@@ -396,6 +448,19 @@ void runner_adopt_all(struct daemon *daemon)
             job->to_adopt = true;
             adopt(daemon, task);
         }
+    }
+}
+
+void runner_looked(struct daemon *daemon)
+{
+    uint64_t id = 0;
+    if (!daemon->exits_awaiting_look)
+        return;
+    for (const struct task *task; (task = core_next_task(daemon->core, id));) {
+        id = task->id;
+        const struct job *job = job_find(daemon, id);
+        if (job && job->look_awaited && job->look_awaited <= daemon->looks_ended)
+            adopt(daemon, task);
     }
 }
 

@@ -34,9 +34,44 @@ static int view_of(const struct daemon *daemon, const char *uuid)
     return -1;
 }
 
+static bool is_in_set(const struct gpu_set *set, const char *uuid)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (strcmp(set->gpu[i].uuid, uuid) == 0)
+            return true;
+    return false;
+}
+
+/* Otherwise an instance that is not listed may be there all the same. */
+static bool knows_all_instances(const struct gpu_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (!set->gpu[i].is_mig && !set->gpu[i].instances_known)
+            return false;
+    return true;
+}
+
+/* Instances that were places once, also before this daemon was started. Returns how many. */
+static int list_gone(const struct daemon *daemon, struct gpu_identity *ret_list)
+{
+    const struct cluster_view *view = core_view(daemon->core);
+    int n = 0;
+    if (!knows_all_instances(daemon->gpus))
+        return 0;
+    for (int i = 0; i < view->n_gpus; i++) {
+        if (!view->gpus[i].id.is_mig_instance || is_in_set(daemon->gpus, view->gpus[i].id.uuid))
+            continue;
+        ret_list[n] = view->gpus[i].id;
+        ret_list[n].is_gone = true;
+        ret_list[n++].is_place = false;
+    }
+    return n;
+}
+
 static int tell_core(struct daemon *daemon)
 {
-    struct gpu_identity *list = calloc(daemon->gpus->count, sizeof *list);
+    size_t most = daemon->gpus->count + (size_t)core_view(daemon->core)->n_gpus;
+    struct gpu_identity *list = calloc(most, sizeof *list);
     if (!list)
         return -ENOMEM;
     struct event event = daemon_event(daemon, EVENT_GPUS, 0);
@@ -44,6 +79,7 @@ static int tell_core(struct daemon *daemon)
     for (size_t i = 0; i < daemon->gpus->count; i++)
         if (gpu_info_is_listed(&daemon->gpus->gpu[i], daemon->config.gpus))
             list[event.gpus.n++] = identity_of(&daemon->gpus->gpu[i]);
+    event.gpus.n += list_gone(daemon, list + event.gpus.n);
     int r = daemon_feed(daemon, &event, NULL);
     free(list);
     for (size_t i = 0; i < daemon->gpus->count; i++) {
@@ -91,6 +127,77 @@ int sampler_open(struct daemon *daemon, struct fault *fault)
         return fault_set(fault, ENOMEM, "out of memory");
     samples_open(daemon);
     return 0;
+}
+
+/* ---- other GPUs than before ---- */
+
+static void gpu_state_fini(struct gpu_state *state)
+{
+    gpu_sample_fini(&state->sample);
+    gpu_sample_fini(&state->incoming);
+    free(state->foreign);
+    free(state->shares);
+    series_close(state->series);
+    *state = (struct gpu_state){0};
+}
+
+static void say_change(const struct gpu_set *before, const struct gpu_set *now)
+{
+    for (size_t i = 0; i < before->count; i++)
+        if (before->gpu[i].is_mig && !is_in_set(now, before->gpu[i].uuid))
+            log_warning("GPU %s (%s, %s) is not there any more", before->gpu[i].index, before->gpu[i].profile,
+                        before->gpu[i].uuid);
+    for (size_t i = 0; i < now->count; i++)
+        if (now->gpu[i].is_mig && !is_in_set(before, now->gpu[i].uuid))
+            log_info("GPU %s (%s, %s) is there now", now->gpu[i].index, now->gpu[i].profile, now->gpu[i].uuid);
+}
+
+/* What is known of a GPU stays with it. */
+static void move_states(struct gpu_state *to, const struct gpu_set *now, struct gpu_state *from,
+                        const struct gpu_set *before)
+{
+    for (size_t i = 0; i < now->count; i++) {
+        for (size_t k = 0; k < before->count; k++) {
+            if (strcmp(now->gpu[i].index, before->gpu[k].index) != 0 ||
+                strcmp(now->gpu[i].uuid, before->gpu[k].uuid) != 0)
+                continue;
+            to[i] = from[k];
+            from[k] = (struct gpu_state){0};
+        }
+    }
+    for (size_t k = 0; k < before->count; k++)
+        gpu_state_fini(&from[k]);
+    free(from);
+}
+
+/* Without the memory for it the daemon cannot know its GPUs any more. */
+static void take_up(struct daemon *daemon, struct gpu_set *now)
+{
+    struct gpu_set *before = daemon->gpus;
+    struct gpu_state *states = calloc(now->count, sizeof *states);
+    if (!states) {
+        log_error("out of memory: going down; running tasks go on and are found again");
+        abort();
+    }
+    say_change(before, now);
+    move_states(states, now, daemon->gpu_states, before);
+    daemon->gpu_states = states;
+    daemon->gpus = now;
+    gpu_set_close(before);
+    tell_core(daemon);
+    samples_open(daemon);
+}
+
+const char *sampler_why_gone(const struct daemon *daemon, int view)
+{
+    if (core_view(daemon->core)->gpus[view].id.is_gone)
+        return "the MIG instance is not there any more";
+    for (size_t i = 0; daemon->gpus && i < daemon->gpus->count; i++) {
+        const struct gpu_sample *sample = &daemon->gpu_states[i].sample;
+        if (daemon->gpu_states[i].view == view && sample->health == GPU_HEALTH_LOST)
+            return sample->health_reason;
+    }
+    return NULL;
 }
 
 /* ---- what follows from a look ---- */
@@ -181,6 +288,8 @@ static void look(uv_work_t *work)
     struct daemon *daemon = work->data;
     for (size_t i = 0; i < daemon->gpus->count; i++)
         gpu_set_sample(daemon->gpus, i, &daemon->gpu_states[i].incoming);
+    if (gpu_set_renew(daemon->gpus, daemon->look_closely, &daemon->gpus_next) != GPU_SET_CHANGED)
+        daemon->gpus_next = NULL;
 }
 
 static void on_looked(uv_work_t *work, int status)
@@ -205,6 +314,13 @@ static void on_looked(uv_work_t *work, int status)
     }
     update_task_memory(daemon);
     usage_save_sometimes(daemon);
+    if (daemon->gpus_next) {
+        take_up(daemon, daemon->gpus_next);
+        daemon->gpus_next = NULL;
+        daemon->sample_again = true;
+    }
+    daemon->looks_ended = daemon->looks_begun;
+    runner_looked(daemon);
     if (daemon->sample_again)
         sampler_look_now(daemon);
 }
@@ -217,8 +333,19 @@ void sampler_look_now(struct daemon *daemon)
     if (daemon->sampling)
         return;
     daemon->sampling = true;
+    daemon->looks_begun++;
+    daemon->look_closely = daemon->exits_awaiting_look > 0;
     daemon->sample_work.data = daemon;
     uv_queue_work(&daemon->loop, &daemon->sample_work, look, on_looked);
+}
+
+int64_t sampler_look_closely(struct daemon *daemon)
+{
+    if (!daemon->gpus || daemon->stopping)
+        return 0;
+    daemon->exits_awaiting_look++;
+    sampler_look_now(daemon);
+    return daemon->looks_begun + daemon->sample_again;
 }
 
 /* A look that takes longer than a period is left to end; the core sees by its age that nothing new came. */
@@ -240,13 +367,9 @@ void sampler_start(struct daemon *daemon)
 
 void sampler_close(struct daemon *daemon)
 {
-    for (size_t i = 0; daemon->gpus && i < daemon->gpus->count; i++) {
-        gpu_sample_fini(&daemon->gpu_states[i].sample);
-        gpu_sample_fini(&daemon->gpu_states[i].incoming);
-        free(daemon->gpu_states[i].foreign);
-        free(daemon->gpu_states[i].shares);
-        series_close(daemon->gpu_states[i].series);
-    }
+    for (size_t i = 0; daemon->gpus && i < daemon->gpus->count; i++)
+        gpu_state_fini(&daemon->gpu_states[i]);
     free(daemon->gpu_states);
     gpu_set_close(daemon->gpus);
+    gpu_set_close(daemon->gpus_next);
 }

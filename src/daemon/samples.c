@@ -115,7 +115,7 @@ static int open_all(struct daemon *daemon, const struct series_form *form, const
     if (r < 0)
         return fault_set(fault, -r, "%s: %s", folder, strerror(-r));
     for (size_t i = 0; i < daemon->gpus->count && r == 0; i++) {
-        if (daemon->gpu_states[i].view < 0 || !*daemon->gpus->gpu[i].uuid)
+        if (daemon->gpu_states[i].series || daemon->gpu_states[i].view < 0 || !*daemon->gpus->gpu[i].uuid)
             continue;
         series_path(daemon, daemon->gpus->gpu[i].uuid, path, sizeof path);
         r = series_open(path, form, fault, &daemon->gpu_states[i].series);

@@ -4,7 +4,7 @@
  *
  * All of it comes from NVML, found at run time: no GPU, driver or vendor header is needed to build or start. SM
  * activity of GPUs without GPM comes from `dcgmi`, where that is wanted and there. Not thread safe: one thread at a
- * time. MIG instances made later are seen by opening anew.
+ * time. MIG instances made or removed later are seen by gpu_set_renew.
  */
 #ifndef COLLOC_GPU_GPU_H
 #define COLLOC_GPU_GPU_H
@@ -44,6 +44,7 @@ struct gpu_info {
     int sm_count; /* 0: not known */
     enum gpu_compute_mode compute_mode;
     enum gpu_mig_mode mig_mode; /* of the card, also for a MIG instance */
+    bool instances_known;       /* of a card: the driver said which MIG instances it has, or that it has none */
 
     bool is_place;     /* a task can be put here */
     char why_not[112]; /* when not: the reason, for people */
@@ -74,6 +75,15 @@ struct gpu_set {
 int gpu_set_open(const char *library_path, struct fault *fault, struct gpu_set **ret_set);
 
 void gpu_set_close(struct gpu_set *set);
+
+/*
+ * What has changed since the set was opened: MIG turned on or off, instances made or removed, the compute mode. 0:
+ * nothing, as far as the driver tells, which is asked seldom unless `at_once`; GPU_SET_CHANGED: *ret_set (closed by the
+ * caller) is what there is now and goes on where `set` was, with its sums, troubles and activity; `set` tells what it
+ * told and is only to be closed. A card that does not answer stays as it was. Or -ENOMEM.
+ */
+enum { GPU_SET_CHANGED = 1 };
+int gpu_set_renew(struct gpu_set *set, bool at_once, struct gpu_set **ret_set);
 
 /* Shortens (or lengthens) what GPM means are taken over at least: for emulated GPUs, whose time may be compressed. */
 void gpu_set_gpm_interval(struct gpu_set *set, int64_t interval_min_us);

@@ -222,7 +222,7 @@ static void explain_no_activity(struct look *look)
 static void look_dcgm(struct look *look)
 {
     struct gpu_source *source = look->source;
-    size_t gpu = (size_t)(look->device - source->device);
+    size_t gpu = look->device->dcgm_number;
     struct gpu_sample *sample = look->sample;
     const char *why = "dcgmi tells no SM activity of this GPU";
 

@@ -5,9 +5,6 @@
 
 #include "gpu/source.h"
 
-/* More than any card can be cut into (seven today), so that room is made once. */
-enum { INSTANCES_MAX = 16 };
-
 /* Cores of one SM by compute capability: CUDA C++ Programming Guide, arithmetic throughput (FP32). 0: not known. */
 static unsigned cores_per_sm(int major, int minor)
 {
@@ -66,13 +63,55 @@ static enum gpu_compute_mode compute_mode(const struct nvml *nvml, nvml_device d
     return (enum gpu_compute_mode)mode;
 }
 
-static enum gpu_mig_mode mig_mode(const struct nvml *nvml, nvml_device device)
+static bool has_no_such(int result)
+{
+    return result == NVML_NOT_SUPPORTED || result == NVML_FUNCTION_NOT_FOUND;
+}
+
+static void read_mig_mode(const struct nvml *nvml, nvml_device card, struct roster *roster)
 {
     unsigned current = 0, pending = 0;
+    int result = nvml_call(nvml, device_mig_mode, card, &current, &pending);
 
-    if (nvml_call(nvml, device_mig_mode, device, &current, &pending) != NVML_OK)
-        return GPU_MIG_UNSUPPORTED;
-    return current == NVML_MIG_ENABLED ? GPU_MIG_ON : GPU_MIG_OFF;
+    if (result == NVML_OK)
+        roster->mig_mode = current == NVML_MIG_ENABLED ? GPU_MIG_ON : GPU_MIG_OFF;
+    else
+        roster->mig_mode = GPU_MIG_UNSUPPORTED;
+    roster->instances_known = result == NVML_OK || has_no_such(result);
+}
+
+static unsigned most_instances(const struct nvml *nvml, nvml_device card, struct roster *roster)
+{
+    unsigned most = 0;
+
+    if (nvml_call(nvml, device_max_mig, card, &most) != NVML_OK)
+        roster->instances_known = false;
+    return most < INSTANCES_MAX ? most : INSTANCES_MAX;
+}
+
+/* A number that has no instance is an answer, too. */
+static void read_instance(const struct nvml *nvml, nvml_device card, unsigned number, struct roster *roster)
+{
+    struct roster_instance *next = &roster->instance[roster->count];
+    int result = nvml_call(nvml, device_mig_by_index, card, number, &next->handle);
+
+    if (result == NVML_OK)
+        result = nvml->device_uuid(next->handle, next->uuid, sizeof(next->uuid));
+    if (result != NVML_OK) {
+        roster->instances_known &= result == NVML_NOT_FOUND || result == NVML_INVALID_ARGUMENT;
+        return;
+    }
+    next->number = number;
+    roster->count++;
+}
+
+void roster_read(const struct nvml *nvml, nvml_device card, struct roster *ret_roster)
+{
+    *ret_roster = (struct roster){.compute_mode = compute_mode(nvml, card)};
+    read_mig_mode(nvml, card, ret_roster);
+    unsigned most = ret_roster->mig_mode == GPU_MIG_ON ? most_instances(nvml, card, ret_roster) : 0;
+    for (unsigned i = 0; i < most; i++)
+        read_instance(nvml, card, i, ret_roster);
 }
 
 static void judge_place(struct gpu_info *info)
@@ -140,30 +179,7 @@ static void add_instance(struct gpu_source *source, size_t parent, const char *i
         gpm_init(&device->gpm, nvml, source->device[parent].handle, true, info->gpu_instance);
 }
 
-static unsigned most_instances(const struct nvml *nvml, nvml_device handle)
-{
-    unsigned most = 0;
-
-    if (nvml_call(nvml, device_max_mig, handle, &most) != NVML_OK)
-        return 0;
-    return most < INSTANCES_MAX ? most : INSTANCES_MAX;
-}
-
-static void add_instances(struct gpu_source *source, size_t parent, unsigned card_index)
-{
-    nvml_device card = source->device[parent].handle;
-    unsigned most = most_instances(&source->nvml, card);
-
-    for (unsigned i = 0; i < most; i++) {
-        char index[sizeof(source->info->index)];
-        nvml_device instance;
-        snprintf(index, sizeof(index), "%u:%u", card_index, i);
-        if (nvml_call(&source->nvml, device_mig_by_index, card, i, &instance) == NVML_OK)
-            add_instance(source, parent, index, instance);
-    }
-}
-
-static void add_card(struct gpu_source *source, unsigned index, nvml_device handle)
+void gpu_source_add_card(struct gpu_source *source, unsigned index, nvml_device handle, const struct roster *roster)
 {
     const struct nvml *nvml = &source->nvml;
     struct nvml_pci pci = {0};
@@ -176,12 +192,16 @@ static void add_card(struct gpu_source *source, unsigned index, nvml_device hand
     if (nvml_call(nvml, device_pci, handle, &pci) == NVML_OK)
         snprintf(info->pci_bus_id, sizeof(info->pci_bus_id), "%.31s", pci.bus_id);
     info->sm_count = count_sms(nvml, handle);
-    info->compute_mode = compute_mode(nvml, handle);
-    info->mig_mode = mig_mode(nvml, handle);
+    info->compute_mode = roster->compute_mode;
+    info->mig_mode = roster->mig_mode;
+    info->instances_known = roster->instances_known;
     judge_place(info);
     gpm_init(&device->gpm, nvml, handle, false, 0);
-    if (info->mig_mode == GPU_MIG_ON)
-        add_instances(source, at, index);
+    for (unsigned i = 0; i < roster->count; i++) {
+        char name[sizeof(info->index)];
+        snprintf(name, sizeof(name), "%u:%u", index, roster->instance[i].number);
+        add_instance(source, at, name, roster->instance[i].handle);
+    }
 }
 
 static void add_mute_card(struct gpu_source *source, unsigned index, int result)
@@ -196,9 +216,9 @@ static void add_mute_card(struct gpu_source *source, unsigned index, int result)
              nvml_words(&source->nvml, result));
 }
 
-static int make_room(struct gpu_source *source, unsigned cards)
+int gpu_source_make_room(struct gpu_source *source, size_t cards)
 {
-    size_t most = (size_t)cards * (1 + INSTANCES_MAX);
+    size_t most = cards * (1 + INSTANCES_MAX);
 
     source->info = calloc(most, sizeof(*source->info));
     source->device = calloc(most, sizeof(*source->device));
@@ -217,15 +237,18 @@ static int discover(struct gpu_source *source, struct fault *fault)
         fault_set(fault, ENODEV, "the NVIDIA driver sees no GPU");
         return GPU_NO_DEVICES;
     }
-    if (make_room(source, cards) < 0)
+    if (gpu_source_make_room(source, cards) < 0)
         return fault_set(fault, ENOMEM, "no memory for %u GPUs", cards);
     for (unsigned i = 0; i < cards; i++) {
         nvml_device handle = NULL;
+        struct roster roster;
         result = source->nvml.device_by_index(i, &handle);
-        if (result == NVML_OK)
-            add_card(source, i, handle);
-        else
+        if (result != NVML_OK) {
             add_mute_card(source, i, result);
+            continue;
+        }
+        roster_read(&source->nvml, handle, &roster);
+        gpu_source_add_card(source, i, handle, &roster);
     }
     xid_events_open(source);
     return 0;
@@ -334,6 +357,7 @@ void gpu_set_ask_all(struct gpu_set *set)
 
 void gpu_set_gpm_interval(struct gpu_set *set, int64_t interval_min_us)
 {
+    set->source->gpm_interval_us = interval_min_us;
     for (size_t i = 0; i < set->count; i++)
         set->source->device[i].gpm.interval_min_us = interval_min_us;
 }
@@ -351,6 +375,7 @@ int gpu_set_use_dcgmi(struct gpu_set *set, const char *program, int64_t period_u
             return -ENOMEM;
         dcgm_want(source->dcgm, i, set->gpu[i].uuid);
         source->device[i].in_dcgm = true;
+        source->device[i].dcgm_number = i;
     }
     return 0;
 }

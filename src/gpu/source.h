@@ -11,6 +11,9 @@
 #include "gpu/trouble.h"
 #include "gpu/xid_events.h"
 
+/* More than any card can be cut into (seven today), so that room is made once. */
+enum { INSTANCES_MAX = 16 };
+
 /* A total that NVML may restart (driver reload, reset) as one that never falls. */
 struct total {
     bool seen;
@@ -34,6 +37,7 @@ struct gpu_device {
     struct trouble trouble;             /* of a card */
     unsigned long long process_time_us; /* the newest sample of process_time_look */
     bool in_dcgm;
+    size_t dcgm_number; /* if so: what dcgm knows it by */
 };
 
 struct gpu_source {
@@ -47,7 +51,27 @@ struct gpu_source {
     struct process_room room;
     struct process_time_room time_room;
     struct nvml_gpm_metrics gpm_scratch;
+    int64_t gpm_interval_us; /* as was asked for; 0: nothing was */
+    int64_t roster_ask_again_us;
 };
+
+/* What may change of a card while the driver runs. */
+struct roster {
+    enum gpu_mig_mode mig_mode;
+    enum gpu_compute_mode compute_mode;
+    bool instances_known;
+    unsigned count; /* of MIG instances, and of each: */
+    struct roster_instance {
+        unsigned number; /* as nvidia-smi counts, behind the card's */
+        nvml_device handle;
+        char uuid[NVML_UUID_SIZE];
+    } instance[INSTANCES_MAX];
+};
+
+/* set.c: */
+void roster_read(const struct nvml *nvml, nvml_device card, struct roster *ret_roster);
+int gpu_source_make_room(struct gpu_source *source, size_t cards);
+void gpu_source_add_card(struct gpu_source *source, unsigned index, nvml_device handle, const struct roster *roster);
 
 /* The GPU is there no more, or not until somebody resets it. */
 static inline bool nvml_says_lost(int result)

@@ -53,8 +53,8 @@ static const char *verb(enum event_kind kind)
         [EVENT_SUBMIT] = "submit",       [EVENT_ESTIMATE] = "estimate", [EVENT_STARTED] = "started",
         [EVENT_UNSTARTED] = "unstarted", [EVENT_EXITED] = "exit",       [EVENT_CANCEL] = "cancel",
         [EVENT_HOLD] = "hold",           [EVENT_RELEASE] = "release",   [EVENT_PLACE] = "place",
-        [EVENT_EXPIRE] = "expire",       [EVENT_COMPANY] = "company",   [EVENT_RECOVER] = "recover",
-        [EVENT_REQUEUE] = "requeue",     [EVENT_END] = "end",
+        [EVENT_EXPIRE] = "expire",       [EVENT_EVICT] = "evict",       [EVENT_COMPANY] = "company",
+        [EVENT_RECOVER] = "recover",     [EVENT_REQUEUE] = "requeue",   [EVENT_END] = "end",
     };
     return kind < EVENT_KINDS ? verbs[kind] : "wait";
 }

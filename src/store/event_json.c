@@ -20,11 +20,11 @@ static json_t *encode_gpus(const struct event *event)
     json_t *list = json_array();
     for (int i = 0; i < event->gpus.n; i++) {
         const struct gpu_identity *gpu = &event->gpus.list[i];
-        json_array_append_new(list,
-                              json_pack("{s:s, s:s, s:s, s:I, s:b, s:b, s:o*}", "uuid", gpu->uuid, "label", gpu->label,
-                                        "name", gpu->name, "mem_total_bytes", (json_int_t)gpu->mem_total_bytes,
-                                        "is_place", gpu->is_place, "is_mig_instance", gpu->is_mig_instance,
-                                        "one_process", gpu->one_process ? json_true() : NULL));
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s, s:I, s:b, s:b, s:o*, s:o*}", "uuid", gpu->uuid, "label", gpu->label,
+                            "name", gpu->name, "mem_total_bytes", (json_int_t)gpu->mem_total_bytes, "is_place",
+                            gpu->is_place, "is_mig_instance", gpu->is_mig_instance, "one_process",
+                            gpu->one_process ? json_true() : NULL, "is_gone", gpu->is_gone ? json_true() : NULL));
     }
     bool whole = json_array_size(list) == (size_t)event->gpus.n;
     json_t *body = whole ? json_pack("{s:O}", "gpus", list) : NULL;
@@ -235,6 +235,8 @@ static int decode_gpu(const json_t *object, struct fault *fault, struct gpu_iden
         r = get_flag(object, "is_mig_instance", fault, &gpu->is_mig_instance);
     if (r == 0 && json_object_get(object, "one_process"))
         r = get_flag(object, "one_process", fault, &gpu->one_process);
+    if (r == 0 && json_object_get(object, "is_gone"))
+        r = get_flag(object, "is_gone", fault, &gpu->is_gone);
     return r;
 }
 

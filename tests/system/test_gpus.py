@@ -33,14 +33,18 @@ class Gpus(House):
         self.emulator("set", "0", "lost=off")
         self.wait(waiting, "COMPLETED")
 
-    def test_a_gpu_lost_under_a_task_leaves_the_task_to_end(self):
-        task = self.train(3000, 1e6)
-        self.wait_state(task, "RUNNING")
-        gpu = self.task(task)["gpus"][0]
+    def test_a_task_whose_gpu_is_lost_goes_on_elsewhere(self):
+        task = self.submit("echo $COLLOC_GPUS; "
+                           "exec colloc-pretend-train --memory-mib=3000 --seconds=$([ -e again ] && echo 5 || echo 1e6)")
+        gpu = self.wait_state(task, "RUNNING")["gpus"][0]
         self.wait_gpu(lambda g: (g["mem_used_mib"] or 0) > 2900, int(gpu))
+        self.write("again", "")
         self.emulator("set", gpu, "lost=on")
-        ended = self.wait(task, "FAILED")
-        self.assertEqual(ended["failure"], "gpu-fault")
+        ended = self.wait(task, "COMPLETED")
+        self.assertEqual((ended["requeue_count"], ended["attempts"]), (1, 2))
+        self.assertEqual(self.output(task).splitlines()[0], "1" if gpu == "0" else "0")
+        exits = [event["text"] for event in self.task(task)["events"] if event["event"] == "EXITED"]
+        self.assertRegex(exits[0], f"^gpu-gone: GPU {gpu}: ")
 
     def test_utilisation_stands_in_for_smact(self):
         for gpu in "01":

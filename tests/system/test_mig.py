@@ -1,5 +1,6 @@
 """MIG by hand, on pretend GPUs: what is legal, what is refused, and what collocd makes of it."""
 import os
+import signal
 import unittest
 
 from house import House, until
@@ -50,7 +51,6 @@ class Mig(House):
     def test_without_yes_nothing_happens(self):
         self.assertIn("Nothing was changed", self.mig("apply", "0", "7g"))
         self.assertIn("Nothing was changed", self.mig("reset", "0"))
-        self.restart()
         self.wait_instances("1g.5gb", "2g.10gb", "3g.20gb")
 
     @unittest.skipIf(ROOT, "root may")
@@ -60,12 +60,10 @@ class Mig(House):
     @unittest.skipUnless(ROOT, "root only")
     def test_apply_and_reset(self):
         self.assertIn("Done.", self.mig("apply", "0", "4g", "2g", "1g", "--yes"))
-        self.restart()
         self.wait_instances("1g.5gb", "2g.10gb", "4g.20gb")
         task = self.submit("echo $CUDA_VISIBLE_DEVICES; exec colloc-pretend-train --memory-mib=1000 --seconds=5", memory_mib=3000)
         self.wait(task, "COMPLETED")
         self.mig("reset", "0", "--yes")
-        self.restart()
         self.wait_instances()
         self.assertIn("No instances.", self.mig("plan", "0"))
 
@@ -89,13 +87,119 @@ class Mig(House):
         self.wait(busy, "CANCELLED")
 
     @unittest.skipUnless(ROOT, "root only")
-    def test_an_instance_that_disappears(self):
+    def test_without_instances_the_other_gpu_serves(self):
         self.mig("reset", "0", "--yes")
         self.wait_instances()
         tasks = [self.train(2000, 20, exclusive=True) for _ in range(3)]
         for task in tasks:
             self.wait(task, "COMPLETED")
             self.assertIn("Using GPU-", self.output(task))
+
+
+class Vanishing(House):
+    """An instance that goes from under its task, and comes back; a kill -9 at every turn of it."""
+
+    gpus = "1xA100-40GB:3g.20gb+2g.10gb"
+    ALL = ["0:0", "0:1"]
+
+    def places(self):
+        return [gpu["index"] for gpu in self.get("/v1/gpus")["gpus"] if gpu["mig_profile"]]
+
+    def wait_places(self, *places):
+        until(lambda: self.places() == list(places), f"instances {places}")
+
+    def occupy(self, script, **members):
+        """A task on the small instance, and what it is blocked by: a task on the other."""
+        blocker = self.submit("exec sleep 1000", exclusive=True, memory_mib=15000)
+        self.wait_state(blocker, "RUNNING")
+        task = self.submit(script, memory_mib=3000, **members)
+        self.assertEqual(self.wait_state(task, "RUNNING")["gpus"], ["0:1"])
+        return blocker, task
+
+    def story(self, task):
+        return [(event["event"], event["text"]) for event in self.task(task)["events"]]
+
+    def check_back(self, task, n=1):
+        found = self.wait_state(task, "PENDING")
+        self.assertEqual((found["failure"], found["requeue_count"]), ("gpu-gone", n))
+        story = self.story(task)
+        self.assertIn(("EXITED", "gpu-gone: GPU 0:1: the MIG instance is not there any more"), story)
+        self.assertIn(("REQUEUE", "what it was on is not there any more"), story)
+
+    def test_who_dies_of_it_goes_back_and_on_when_it_is_there_again(self):
+        _, task = self.occupy("exec colloc-pretend-train --memory-mib=2000 --seconds=$([ -e again ] && echo 5 || echo 1e6)")
+        until(lambda: "Using MIG" in self.output(task))
+        self.emulator("set", "0", "vanish=1")
+        self.check_back(task)
+        self.wait_places("0:0")
+        self.write("again", "")
+        self.emulator("set", "0", "appear=1")
+        self.wait_places(*self.ALL)
+        self.wait(task, "COMPLETED")
+        self.assertEqual([event for event, _ in self.story(task)].count("STARTED"), 2)
+
+    def test_who_has_not_noticed_is_ended(self):
+        _, task = self.occupy("[ -e again ] && exit 0; exec sleep 1000")
+        self.emulator("set", "0", "vanish=1")
+        self.check_back(task)
+        self.assertIn("EVICT", [event for event, _ in self.story(task)])
+        self.write("again", "")
+        self.emulator("set", "0", "appear=1")
+        self.wait(task, "COMPLETED")
+
+    def test_an_instance_that_is_there_only_now_is_used(self):
+        self.emulator("set", "0", "vanish=1")
+        self.wait_places("0:0")
+        first = self.submit("exec sleep 1000", exclusive=True)
+        self.wait_state(first, "RUNNING")
+        second = self.submit("echo $COLLOC_GPUS", exclusive=True)
+        self.wait_state(second, "PENDING")
+        self.emulator("set", "0", "appear=1")
+        self.wait(second, "COMPLETED")
+        self.assertEqual(self.output(second), "0:1\n")
+
+    def test_gone_while_nobody_looked(self):
+        for script in ("[ -e again ] && exit 0; exec sleep 1000",
+                       "[ -e again ] && exit 0; exec colloc-pretend-train --memory-mib=2000 --seconds=1e6"):
+            blocker, task = self.occupy(script)
+            self.stop(signal.SIGKILL)
+            self.emulator("set", "0", "vanish=1")
+            self.start()
+            self.check_back(task)
+            self.wait_places("0:0")
+            self.stop(signal.SIGKILL)
+            self.start()
+            self.check_back(task)
+            self.stop(signal.SIGKILL)
+            self.write("again", "")
+            self.emulator("set", "0", "appear=1")
+            self.start()
+            self.wait(task, "COMPLETED")
+            self.act("cancel", blocker)
+            self.wait(blocker, "CANCELLED")
+            os.unlink(self.work + "/again")
+
+    def test_killed_in_the_midst_of_it(self):
+        _, task = self.occupy("trap '' TERM; [ -e again ] && exit 0; while :; do sleep 0.05; done", grace_s=1)
+        self.emulator("set", "0", "vanish=1")
+        until(lambda: "EVICT" in [event for event, _ in self.story(task)])
+        self.stop(signal.SIGKILL)
+        self.start()
+        self.assertEqual(self.task(task)["state"], "COMPLETING")
+        self.act("cancel", task)
+        self.wait(task, "CANCELLED")
+
+    def test_a_driver_that_says_nothing_is_no_loss(self):
+        _, task = self.occupy("exec sleep 1000")
+        self.emulator("set", "0", "lost=on")
+        self.wait_gpu(lambda gpu: gpu["health"] == "lost", 2)
+        self.restart(signal.SIGKILL)
+        self.assertEqual(self.task(task)["state"], "RUNNING")
+        self.stop()
+        self.env["COLLOC_EMULATOR"] += "-elsewhere"
+        self.start()
+        self.assertEqual(self.task(task)["state"], "RUNNING")
+        self.assertEqual(self.places(), [])
 
 
 if __name__ == "__main__":

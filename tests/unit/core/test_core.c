@@ -172,7 +172,10 @@ static void only_a_gpu_crash_with_company_recovers(void **state)
             world_sample(core, 3, 0, 10, 0.1, company);
             assert_int_equal(world_count(core, EFFECT_APPEND, 1), company);
             assert_int_equal(world_exit(core, 4, 1, failure), 0);
-            assert_int_equal(world_state(core, 1), final_state(failure, company));
+            if (failure == FAILURE_GPU_GONE)
+                assert_int_equal(core_task(core, 1)->requeue_count, 1);
+            else
+                assert_int_equal(world_state(core, 1), final_state(failure, company));
             core_destroy(core);
         }
     }
@@ -270,6 +273,100 @@ static void gpus_come_and_go_under_the_same_index(void **state)
     core_destroy(core);
 }
 
+/* Two MIG instances; the second may be gone. */
+static int list_instances(struct core *core, int64_t time_us, bool gone)
+{
+    struct gpu_identity list[] = {{.uuid = "MIG-a", .is_place = true, .is_mig_instance = true},
+                                  {.uuid = "MIG-b", .is_place = !gone, .is_mig_instance = true, .is_gone = gone}};
+    list[0].mem_total_bytes = list[1].mem_total_bytes = 20 * GIB;
+    struct event event = {.kind = EVENT_GPUS, .time_us = time_us, .gpus = {list, 2}};
+    return core_step(core, &event);
+}
+
+/* A task on each. */
+static struct core *start_on_instances(void)
+{
+    struct core *core = world_core(&policy_magm, 0);
+    assert_int_equal(list_instances(core, 1, false), 0);
+    world_sample(core, 1, 0, 0, 0, 0);
+    world_sample(core, 1, 1, 0, 0, 0);
+    for (uint64_t task = 1; task <= 2; task++) {
+        struct task_request alone = plain;
+        alone.exclusive = true;
+        assert_int_equal(world_submit(core, 2, task, alone), 0);
+        assert_int_equal(world_state(core, task), TASK_STARTING);
+    }
+    return core;
+}
+
+static uint64_t on_second_instance(const struct core *core)
+{
+    return core_view(core)->gpus[1].residents[0].task;
+}
+
+static void who_is_on_an_instance_that_is_gone_goes_back(void **state)
+{
+    struct core *core = start_on_instances();
+    uint64_t task = on_second_instance(core), other = 3 - task;
+    world_input(core, 3, EVENT_STARTED, task);
+    world_input(core, 3, EVENT_STARTED, other);
+    assert_int_equal(list_instances(core, 4, true), 0);
+    assert_int_equal(world_state(core, task), TASK_ENDING);
+    assert_int_equal(world_count(core, EFFECT_KILL, task), 1);
+    assert_int_equal(world_count(core, EFFECT_KILL, other), 0);
+    assert_int_equal(list_instances(core, 5, true), 0);
+    assert_int_equal(world_count(core, EFFECT_APPEND, task), 0);
+    world_exit(core, 6, task, FAILURE_GPU_GONE);
+    assert_int_equal(world_state(core, task), TASK_QUEUED);
+    assert_int_equal(core_task(core, task)->requeue_count, 1);
+    world_sample(core, 7, 0, 5, 0.1, 0);
+    assert_int_equal(world_state(core, task), TASK_QUEUED);
+    assert_int_equal(list_instances(core, 8, false), 0);
+    world_sample(core, 9, 1, 0, 0, 0);
+    assert_int_equal(world_state(core, task), TASK_STARTING);
+    world_check(core);
+    core_destroy(core);
+}
+
+static void an_instance_that_goes_before_its_task_has_started(void **state)
+{
+    struct core *core = start_on_instances();
+    uint64_t task = on_second_instance(core);
+    assert_int_equal(list_instances(core, 4, true), 0);
+    world_input(core, 5, EVENT_UNSTARTED, task);
+    assert_int_equal(world_state(core, task), TASK_QUEUED);
+    assert_int_equal(core_task(core, task)->ending, FAILURE_NONE);
+    assert_int_equal(core_task(core, task)->requeue_count, 0);
+    world_check(core);
+    core_destroy(core);
+}
+
+static void who_ends_as_its_instance_goes_has_ended(void **state)
+{
+    for (int cancel = 0; cancel < 2; cancel++) {
+        struct core *core = start_on_instances();
+        uint64_t task = on_second_instance(core);
+        world_input(core, 3, EVENT_STARTED, task);
+        assert_int_equal(list_instances(core, 4, true), 0);
+        if (cancel)
+            assert_int_equal(world_input(core, 5, EVENT_CANCEL, task), 0);
+        world_exit(core, 6, task, FAILURE_NONE);
+        assert_int_equal(world_state(core, task), cancel ? TASK_CANCELLED : TASK_COMPLETED);
+        world_check(core);
+        core_destroy(core);
+    }
+}
+
+static void what_is_only_not_listed_goes_on(void **state)
+{
+    struct core *core = start_on_instances();
+    struct event none = {.kind = EVENT_GPUS, .time_us = 4};
+    world_input(core, 3, EVENT_STARTED, 1);
+    assert_int_equal(core_step(core, &none), 0);
+    assert_int_equal(world_state(core, 1), TASK_RUNNING);
+    core_destroy(core);
+}
+
 /* When is task 1 known to have taken its memory, by samples that say so little? In seconds, or 0. */
 static int settles_after(double foreign, bool lists_processes, bool lists_task, bool knows_memory)
 {
@@ -363,6 +460,10 @@ int main(void)
         cmocka_unit_test(a_replay_decides_what_the_log_left_open),
         cmocka_unit_test(done_tasks_can_be_forgotten_and_no_others),
         cmocka_unit_test(gpus_come_and_go_under_the_same_index),
+        cmocka_unit_test(who_is_on_an_instance_that_is_gone_goes_back),
+        cmocka_unit_test(an_instance_that_goes_before_its_task_has_started),
+        cmocka_unit_test(who_ends_as_its_instance_goes_has_ended),
+        cmocka_unit_test(what_is_only_not_listed_goes_on),
         cmocka_unit_test(memory_is_seen_as_far_as_the_driver_tells),
         cmocka_unit_test(a_task_alone_shows_what_it_asks_for),
         cmocka_unit_test(a_wait_is_told_once_for_each_reason),

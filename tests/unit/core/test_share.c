@@ -116,9 +116,10 @@ static void clients_of_mps_are_kept_to_their_need(void **state)
 static void who_was_failed_by_mps_twice_goes_without(void **state)
 {
     struct case_ c = nobody_there(SHARING_MPS);
-    c.task.requeue_count = 1;
+    c.task.requeue_count = 5;
+    c.task.mps_failures = 1;
     assert_share(&c, SHARING_MPS, SHARE_AS_ASKED);
-    c.task.requeue_count = 2;
+    c.task.mps_failures = 2;
     assert_share(&c, SHARING_STREAMS, SHARE_MPS_FAILED);
 }
 

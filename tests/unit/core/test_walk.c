@@ -112,7 +112,8 @@ static void make_gpus(struct walk *walk, struct event *event)
         snprintf(id->label, sizeof id->label, "%d", i);
         id->mem_total_bytes = i == 1 ? 10 * GIB : 40 * GIB;
         id->is_mig_instance = i == 1 && walk->n_gpus > 2;
-        id->is_place = chance(walk, 95);
+        id->is_gone = id->is_mig_instance && chance(walk, 30);
+        id->is_place = !id->is_gone && chance(walk, 95);
         id->one_process = i == 2;
     }
     event->gpus.list = walk->gpus;
@@ -262,8 +263,10 @@ static void unblock(struct walk *walk)
 {
     struct fault fault;
     struct event event = {.kind = EVENT_GPUS, .time_us = walk->now_us, .gpus = {walk->gpus, walk->n_gpus}};
-    for (int i = 0; i < walk->n_gpus; i++)
+    for (int i = 0; i < walk->n_gpus; i++) {
         walk->gpus[i].is_place = true;
+        walk->gpus[i].is_gone = false;
+    }
     assert_int_equal(core_step(walk->core, &event), 0);
     for (const struct task *task = core_next_task(walk->core, 0); task; task = core_next_task(walk->core, task->id)) {
         event = (struct event){.kind = EVENT_ESTIMATE, .time_us = walk->now_us, .task = task->id};

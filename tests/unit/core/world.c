@@ -160,8 +160,8 @@ static void print_task(FILE *out, const struct task *task)
             task->id, task->uid, task_state_name(task->state), (int)task->ending, task->whole, task->had_company,
             task->has_process, (int)task->share.sharing, task->attempts, task->oom_count);
     fprintf(out, " exit=%d,%d,%d", (int)task->exit.failure, task->exit.code, task->exit.signal);
-    fprintf(out, " share=%d,%d,%" PRId64 " blameless=%d,%d,%d", (int)task->share.reason, task->share.thread_percent,
-            task->share.mem_limit_bytes, task->blameless, task->suspect, task->requeue_count);
+    fprintf(out, " share=%d,%d,%" PRId64 " blameless=%d,%d,%d,%d", (int)task->share.reason, task->share.thread_percent,
+            task->share.mem_limit_bytes, task->blameless, task->suspect, task->requeue_count, task->mps_failures);
     fprintf(out, " times=%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, task->submitted_us,
             task->queued_us, task->started_us, task->ended_us, task->waited_us, task->executed_us);
     fprintf(out, " wants=%d,%s,%d,%d,%d,%" PRId64 ",%" PRId64, request->gpus,
@@ -182,8 +182,8 @@ static void print_queue(FILE *out, const char *name, const struct task_queue *qu
 
 static void print_gpu(FILE *out, const struct gpu_view *gpu)
 {
-    fprintf(out, "%s total=%" PRId64 " place=%d whole=%" PRIu64, gpu->id.uuid, gpu->id.mem_total_bytes,
-            gpu->id.is_place, gpu->whole_for);
+    fprintf(out, "%s total=%" PRId64 " place=%d,%d whole=%" PRIu64, gpu->id.uuid, gpu->id.mem_total_bytes,
+            gpu->id.is_place, gpu->id.is_gone, gpu->whole_for);
     for (int i = 0; i < gpu->n_residents; i++)
         fprintf(out, " %" PRIu64 "(%u,%" PRId64 ",%" PRId64 ")", gpu->residents[i].task, gpu->residents[i].uid,
                 gpu->residents[i].since_us, gpu->residents[i].need_bytes);

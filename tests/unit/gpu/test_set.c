@@ -658,6 +658,68 @@ static void test_mig_instance_that_vanishes(void **state)
     world_end(&w);
 }
 
+/* The next set, in the world's place. */
+static void renew(struct world *w, int expected)
+{
+    struct gpu_set *next;
+    assert_int_equal(gpu_set_renew(w->set, true, &next), expected);
+    if (expected != GPU_SET_CHANGED)
+        return;
+    gpu_set_close(w->set);
+    w->set = next;
+}
+
+static void test_instances_come_and_go(void **state)
+{
+    struct world w = world_with_mig();
+    unsigned alive;
+
+    look(&w, 0);
+    look(&w, 2);
+    w.nvml->gpu[0].millijoule += 5000;
+    look(&w, 0);
+    double energy_j = w.sample.energy_j.value;
+    renew(&w, 0);
+    alive = w.nvml->gpm_samples_alive;
+    w.nvml->gpu[1].is_instance = false;
+    renew(&w, GPU_SET_CHANGED);
+    assert_int_equal(w.set->count, 2);
+    assert_string_equal(w.set->gpu[1].uuid, "MIG-b");
+    assert_int_equal(w.set->gpu[1].parent, 0);
+    assert_int_equal(w.nvml->gpm_samples_alive, alive - 2);
+
+    w.nvml->gpu[2].busy_us += 750000;
+    look(&w, 1);
+    assert_reading(w.sample.smact, 0.375); /* over both seconds since it was looked at last */
+    look(&w, 0);
+    assert_reading(w.sample.energy_j, energy_j);
+
+    w.nvml->gpu[1].is_instance = true;
+    renew(&w, GPU_SET_CHANGED);
+    assert_int_equal(w.set->count, 3);
+    look(&w, 1);
+    assert_int_equal(w.sample.health, GPU_HEALTH_OK);
+    assert_int_equal(w.nvml->inits, 1);
+    world_end(&w);
+}
+
+static void test_what_a_card_does_not_tell_has_not_changed(void **state)
+{
+    struct world w = world_with_mig();
+
+    w.nvml->gpu[0].result = NVML_UNKNOWN;
+    renew(&w, 0);
+    assert_int_equal(w.set->count, 3);
+    w.nvml->gpu[0].result = 0;
+    w.nvml->gpu[0].mig_on = false;
+    w.nvml->gpu[0].compute_mode = 3;
+    renew(&w, GPU_SET_CHANGED);
+    assert_int_equal(w.set->count, 1);
+    assert_true(w.set->gpu[0].is_place);
+    assert_int_equal(w.set->gpu[0].compute_mode, GPU_COMPUTE_EXCLUSIVE_PROCESS);
+    world_end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -692,6 +754,8 @@ int main(void)
         cmocka_unit_test(test_mig_instances_are_the_places),
         cmocka_unit_test(test_mig_instance_sample),
         cmocka_unit_test(test_mig_instance_that_vanishes),
+        cmocka_unit_test(test_instances_come_and_go),
+        cmocka_unit_test(test_what_a_card_does_not_tell_has_not_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

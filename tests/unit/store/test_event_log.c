@@ -82,6 +82,35 @@ static void events_come_back_as_they_were(void **state)
     store_close(store);
 }
 
+static int check_gone(void *context, const struct event *event, int64_t wall_us, const json_t *detail)
+{
+    int *gone = context;
+    for (int i = 0; event->kind == EVENT_GPUS && i < event->gpus.n; i++)
+        *gone += event->gpus.list[i].is_gone;
+    return 0;
+}
+
+static void what_is_gone_is_kept(void **state)
+{
+    struct store *store = open_log(*state);
+    struct gpu_identity list[] = {{.uuid = "MIG-a", .is_mig_instance = true, .is_gone = true}, {.uuid = "MIG-b"}};
+    struct event gpus = plain_event(EVENT_GPUS, 0, 10);
+    struct fault fault;
+    int gone = 0;
+    gpus.gpus.list = list;
+    gpus.gpus.n = 2;
+    begin(store);
+    append(store, gpus);
+    append(store, submit_event(7, 20));
+    append(store, plain_event(EVENT_EVICT, 7, 30));
+    commit(store);
+    store = reopen(store, *state);
+    assert_int_equal(store_replay(store, find_policy, check_gone, &gone, &fault), 0);
+    assert_int_equal(gone, 1);
+    assert_string_equal(replayed(store), "GPUS0 SUBMIT7 EVICT7 ");
+    store_close(store);
+}
+
 static void an_empty_log_is_empty(void **state)
 {
     struct store *store = open_log(*state);
@@ -249,6 +278,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
     const struct CMUnitTest tests[] = {
         TEST(events_come_back_as_they_were),
+        TEST(what_is_gone_is_kept),
         TEST(an_empty_log_is_empty),
         TEST(ended_tasks_are_not_replayed),
         TEST(who_was_there_with_a_running_task_is_replayed),
