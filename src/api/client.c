@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "api/client_socket.h"
 #include "base/units.h"
@@ -61,6 +63,18 @@ void client_close(struct client *client)
 const char *client_socket(const struct client *client)
 {
     return client->socket_path;
+}
+
+bool client_nobody_listens(const struct client *client)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    strcpy(address.sun_path, client->socket_path);
+    int r = connect(fd, (struct sockaddr *)&address, sizeof address) < 0 ? errno : 0;
+    close(fd);
+    return r == ENOENT || r == ENOTDIR || r == ECONNREFUSED;
 }
 
 bool client_was_answered(const struct client *client)

@@ -26,6 +26,9 @@ void client_close(struct client *client);
 /* The socket it talks to. */
 const char *client_socket(const struct client *client);
 
+/* True only when it is sure that no daemon listens there: no such socket, or one that a daemon has left behind. */
+bool client_nobody_listens(const struct client *client);
+
 /* Whether any request was answered yet: a daemon that then falls silent is probably being restarted. */
 bool client_was_answered(const struct client *client);
 

@@ -71,27 +71,61 @@ static void print_profiles(const struct mig_gpu *gpu)
     table_destroy(table);
 }
 
-/* A task may have its GPU and no process there yet. A daemon that is not there has none. */
+/* The index of the card's GPU or instance that the task has, or NULL. */
+static const char *held_by(const json_t *task, const struct mig_gpu *gpu)
+{
+    const json_t *uuids = json_object_get(task, "gpu_uuids"), *uuid;
+    size_t k;
+    for (size_t i = 0; i < gpu->set->count; i++) {
+        const struct gpu_info *info = &gpu->set->gpu[i];
+        if (info->is_mig ? info->parent != gpu->gpu : i != gpu->gpu)
+            continue;
+        json_array_foreach((json_t *)(uintptr_t)uuids, k, uuid)
+        {
+            if (strcmp(json_string_value(uuid) ? json_string_value(uuid) : "", info->uuid) == 0)
+                return info->index;
+        }
+    }
+    return NULL;
+}
+
+static int look_through(const json_t *reply, const struct mig_gpu *gpu, struct fault *fault)
+{
+    const json_t *tasks = json_object_get(reply, "tasks"), *task;
+    size_t i;
+    if (!json_is_array(tasks))
+        return fault_set(fault, EPROTO, "collocd does not say which tasks there are: nothing is changed");
+    json_array_foreach((json_t *)(uintptr_t)tasks, i, task)
+    {
+        const char *index = held_by(task, gpu);
+        if (index)
+            return fault_set(fault, EBUSY, "task %.0f is on GPU %s: nothing is changed below it",
+                             member_number(task, "id", 0), index);
+    }
+    return 0;
+}
+
+/* A task may have its GPU and no process there yet. Only a daemon that is not there has none. */
 static int check_tasks(const struct invocation *invocation, const struct mig_gpu *gpu, struct fault *fault)
 {
-    const char *uuid = gpu->set->gpu[gpu->gpu].uuid;
     struct client *client;
-    json_t *reply, *entry;
-    size_t i;
-    int r = 0;
-    if (client_open(invocation->common[COMMON_SOCKET].text, NULL, &client) < 0)
-        return 0;
-    if (session_call(client, "GET", "/v1/gpus", NULL, &reply) == EXIT_OK) {
-        json_array_foreach(json_object_get(reply, "gpus"), i, entry)
-        {
-            bool ours = strcmp(member_text(entry, "parent_uuid", member_text(entry, "uuid", "")), uuid) == 0;
-            const json_t *task = json_array_get(json_object_get(entry, "tasks"), 0);
-            if (ours && task && r == 0)
-                r = fault_set(fault, EBUSY, "task %.0f is on GPU %s: nothing is changed below it",
-                              member_number(task, "id", 0), member_text(entry, "index", "?"));
-        }
-        json_decref(reply);
+    json_t *reply = NULL;
+    int status = 0, r = client_open(invocation->common[COMMON_SOCKET].text, fault, &client);
+    if (r < 0)
+        return r == -ECONNREFUSED ? 0 : r;
+    bool nobody = client_nobody_listens(client);
+    if (!nobody)
+        r = client_request(client, "GET", "/v1/tasks?state=live", NULL, fault, &status, &reply);
+    if (r == 0 && !nobody && status != 200) {
+        client_error(status, reply, fault);
+        r = -EREMOTEIO;
     }
+    if (r < 0)
+        r = fault_prefix(fault, r, "whether a task is on GPU %s is not known, and nothing is changed",
+                         gpu->set->gpu[gpu->gpu].index);
+    else if (!nobody)
+        r = look_through(reply, gpu, fault);
+    json_decref(reply);
     client_close(client);
     return r;
 }
@@ -116,7 +150,7 @@ static int change(const struct invocation *invocation, const struct mig_gpu *gpu
         complain("%s", fault.text);
         return EXIT_REFUSED;
     }
-    printf("Done. A collocd that runs sees the new instances when it is started again.\n");
+    printf("Done. A collocd that runs takes it up within seconds.\n");
     return EXIT_OK;
 }
 

@@ -1,11 +1,35 @@
 """MIG by hand, on pretend GPUs: what is legal, what is refused, and what collocd makes of it."""
+import contextlib
 import os
 import signal
+import socketserver
+import threading
 import unittest
 
 from house import House, until
 
 ROOT = os.geteuid() == 0
+
+
+class Answering:
+    """Something that listens where a collocd would, and gives everybody the same answer."""
+
+    def __init__(self, path, answer):
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self):
+                with contextlib.suppress(OSError):
+                    self.request.recv(4096)
+                    self.request.sendall(answer)
+
+        self.path, self.server = path, socketserver.ThreadingUnixStreamServer(path, Handler)
+
+    def __enter__(self):
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+        os.unlink(self.path)
 
 
 class Mig(House):
@@ -85,6 +109,20 @@ class Mig(House):
         self.start()
         self.act("cancel", busy)
         self.wait(busy, "CANCELLED")
+
+    @unittest.skipUnless(ROOT, "root only")
+    def test_what_a_daemon_does_not_say_is_not_nothing(self):
+        before = self.instances()
+        self.stop()
+        for answer in (b"HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\n{}", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+                       b"nonsense", b""):
+            with Answering(self.socket, answer):
+                self.assertRegex(self.mig("reset", "0", "--yes", code=1), "nothing is changed")
+        self.start()
+        self.wait_instances(*before)
+        self.stop(signal.SIGKILL)
+        self.assertTrue(os.path.exists(self.socket))
+        self.assertIn("Done.", self.mig("reset", "0", "--yes"))
 
     @unittest.skipUnless(ROOT, "root only")
     def test_without_instances_the_other_gpu_serves(self):
