@@ -82,6 +82,9 @@ static int number(const struct reader *reader, enum column column, int64_t max, 
     double value = (double)otherwise;
     int r = columns_number(reader->columns, reader->column[column], 1, (double)max, reader->fault, &value);
     *ret_value = (int64_t)value;
+    if (r == 1 && value != (double)*ret_value)
+        r = columns_wrong(reader->columns, reader->fault, "%s is %g: it must be a whole number", names[column][0],
+                          value);
     return r < 0 ? r : 0;
 }
 

@@ -27,7 +27,7 @@ struct bench_task {
 };
 
 struct bench_group {
-    char *name; /* "resnet26*4 mps": one of a kind in its experiment, without commas and slashes */
+    char *name; /* "resnet26*4 mps": one of a kind in its experiment, without commas */
     char *mix;  /* "resnet26*4" */
     enum bench_sharing sharing;
     char profile[32]; /* of BENCH_MIG */

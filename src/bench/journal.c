@@ -102,7 +102,7 @@ void journal_path(const struct journal *journal, const char *kind, size_t number
 
 /* ---- what is new ---- */
 
-/* Whole lines, at the end of the file, on disk. */
+/* Whole lines, at the end of the file, on disk; or nothing: half a line would be none that can be read again. */
 static int append(const struct journal *journal, const char *name, const char *header, const char *text, size_t size,
                   struct fault *fault)
 {
@@ -111,10 +111,13 @@ static int append(const struct journal *journal, const char *name, const char *h
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0)
         return fault_set(fault, errno, "%s: %s", path, strerror(errno));
-    int r = lseek(fd, 0, SEEK_END) == 0 ? file_write_fd(fd, header, strlen(header)) : 0;
+    off_t before = lseek(fd, 0, SEEK_END);
+    int r = before < 0 ? -errno : before == 0 ? file_write_fd(fd, header, strlen(header)) : 0;
     if (r == 0)
         r = file_write_fd(fd, text, size);
     if (r == 0 && fsync(fd) < 0)
+        r = -errno;
+    if (r < 0 && before >= 0 && ftruncate(fd, before) < 0)
         r = -errno;
     close(fd);
     return r < 0 ? fault_set(fault, -r, "%s: %s", path, strerror(-r)) : 0;
@@ -168,9 +171,12 @@ static void print_group(FILE *out, const struct bench_group *group, size_t numbe
     int failed = 0;
     for (int i = 0; i < group->n_tasks; i++)
         failed += *result->tasks[i].failure != '\0';
-    fprintf(out, "%s,%zu,%d,%s,%s,%s,%s,%s,%d,%d,%.6f,%.6f,%.3f\n", group->name, number, repeat, group->mix,
-            bench_sharing_name(group), group->gpu, result->gpu_name, result->way, group->n_tasks, failed,
-            result->began_unix_s, result->total_s, result->energy_j);
+    fprintf(out, "%s,%zu,%d,%s,%s,", group->name, number, repeat, group->mix, bench_sharing_name(group));
+    print_text(out, group->gpu);
+    fputc(',', out);
+    print_text(out, result->gpu_name);
+    fprintf(out, ",%s,%d,%d,%.6f,%.6f,%.3f\n", result->way, group->n_tasks, failed, result->began_unix_s,
+            result->total_s, result->energy_j);
 }
 
 int journal_add(struct journal *journal, const struct bench_group *group, size_t number, int repeat,

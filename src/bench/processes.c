@@ -13,6 +13,7 @@
 #include "bench/crew.h"
 
 #define PATIENCE_US (5 * SECOND_US) /* from SIGTERM to SIGKILL */
+enum { READS_LEFT_MAX = 1024 };     /* more than a pipe holds */
 
 struct worker {
     pid_t pid;
@@ -56,7 +57,7 @@ static void become(const struct crew *crew, int i, int output, int failed)
     char path[4096];
     sigset_t none;
     snprintf(path, sizeof path, "%s.%d", crew->log_path, i);
-    int errors = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), empty = open("/dev/null", O_RDONLY);
+    int errors = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), empty = open("/dev/null", O_RDONLY | O_CLOEXEC);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     setpgid(0, 0);
@@ -95,10 +96,15 @@ static int start(struct shift *shift, int i)
     if (worker->pid > 0 && read(failed[0], &errnum, sizeof errnum) == (ssize_t)sizeof errnum)
         waitpid(worker->pid, NULL, 0);
     close(failed[0]);
-    if (errnum || (worker->pidfd = pidfd_open(worker->pid, 0)) < 0) {
+    if (!errnum && (worker->pidfd = pidfd_open(worker->pid, 0)) < 0) {
+        errnum = errno;
+        kill(-worker->pid, SIGKILL); /* what nobody watches must not run */
+        waitpid(worker->pid, NULL, 0);
+    }
+    if (errnum) {
         close(worker->output);
         worker->output = -1;
-        return fault_set(shift->fault, errnum ? errnum : errno, "%s: %s", program, strerror(errnum ? errnum : errno));
+        return fault_set(shift->fault, errnum, "%s: %s", program, strerror(errnum));
     }
     *shift->results[i].failure = '\0';
     shift->started++;
@@ -121,11 +127,11 @@ static void listen_to(struct shift *shift, int i)
     }
 }
 
-/* What it said last may still be in the pipe; a grandchild that keeps it open is not waited for. */
+/* What it said last may still be in the pipe; a grandchild that keeps it open, and full, is not waited for. */
 static void listen_to_the_end(struct shift *shift, int i)
 {
     struct pollfd fd = {.fd = shift->workers[i].output, .events = POLLIN};
-    while (shift->workers[i].output >= 0 && poll(&fd, 1, 0) > 0)
+    for (int n = 0; n < READS_LEFT_MAX && shift->workers[i].output >= 0 && poll(&fd, 1, 0) > 0; n++)
         listen_to(shift, i);
     if (shift->workers[i].output >= 0)
         close(shift->workers[i].output);
@@ -146,10 +152,10 @@ static void bury(struct shift *shift, int i)
     struct worker *worker = &shift->workers[i];
     int status = 0;
     shift->results[i].ended_unix_s = unix_s();
+    kill(-worker->pid, SIGKILL); /* whom it left behind; while it is not reaped the number is still its group's */
     listen_to_the_end(shift, i);
     while (waitpid(worker->pid, &status, 0) < 0 && errno == EINTR)
         ;
-    kill(-worker->pid, SIGKILL); /* whom it left behind */
     tell_end(&shift->results[i], status);
     close(worker->pidfd);
     worker->pidfd = -1;

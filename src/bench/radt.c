@@ -26,19 +26,20 @@ static const struct {
     int64_t side, classes;
 } data_sets[] = {{"cifar10", 32, 10}, {"imagenet64_images", 64, 1000}, {"imagenet", 224, 1000}};
 
-/* The value of an option in "--model resnet26 --batch-size 128", or "". */
-static const char *option_of(const char *params, const char *name, char *buffer, size_t size)
+/* The value of an option in "--model resnet26 --batch-size=128", or "". */
+static void option_of(const char *params, const char *name, char *buffer, size_t size)
 {
-    const char *at = strstr(params, name);
+    size_t length = strlen(name);
     *buffer = '\0';
-    if (at) {
-        at += strlen(name);
-        at += strspn(at, " =");
-        size_t length = strcspn(at, " ");
-        if (length < size)
-            sprintf(buffer, "%.*s", (int)length, at);
+    for (const char *at = params + strspn(params, " "); *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+        if (strncmp(at, name, length) != 0 || !strchr(" =", at[length]))
+            continue;
+        const char *value = at + length + strspn(at + length, " =");
+        size_t n = strcspn(value, " ");
+        if (n < size)
+            sprintf(buffer, "%.*s", (int)n, value);
+        return;
     }
-    return buffer;
 }
 
 static const char *our_name(const char *model)
@@ -65,8 +66,10 @@ static void read_params(const char *text, struct params *ret_params)
     option_of(text, "--data-dir", folder, sizeof ret_params->folder);
     for (size_t n = strlen(folder); n > 0 && folder[n - 1] == '/'; n--)
         folder[n - 1] = '\0';
-    const char *slash = strrchr(folder, '/');
+    char *slash = strrchr(folder, '/');
     ret_params->data_set = slash ? slash + 1 : folder;
+    for (char *at = folder; (at = strpbrk(at, ",\"'#"));) /* the journal's own */
+        *at = '_';
 }
 
 /* The training that radT's script would do, done by ours. */

@@ -51,6 +51,7 @@ static void check_table(const uint8_t *data, size_t size)
         for (size_t i = 0; i < experiment.n_groups; i++) {
             const struct bench_group *group = &experiment.groups[i];
             require(group->n_tasks >= 1 && group->n_tasks <= BENCH_TASKS_MAX && *group->name && *group->mix);
+            require(!strpbrk(group->name, ",\"\r\n") && *group->name != '#');
             for (int n = 0; n < group->n_tasks; n++)
                 require(group->tasks[n].words[0] && group->tasks[n].threads >= 1 && group->tasks[n].threads <= 100);
         }

@@ -18,6 +18,8 @@ say(event="begin", at=time.time())
 if name == "broken":
     sys.exit(3)
 say(event="ready", at=time.time())
+if name == "files":
+    sys.stderr.write("files " + " ".join(os.listdir("/proc/self/fd")) + "\\n")
 if name == "endless":
     os.execvp("sleep", ["sleep", "1000"])
 for epoch in (1, 2):
@@ -85,6 +87,22 @@ class Bench(House):
         broken = [row for row in self.rows("tasks.csv") if row["name"] == "broken"]
         self.assertEqual([(row["exit_code"], row["failure"], row["epoch"]) for row in broken], [("3", "exit status 3", "")])
 
+    def test_a_training_inherits_three_files(self):
+        self.bench("mix,sharing,gpu\nfiles,streams,1\n")
+        self.assertIn("files 0 1 2 3\n", read(f"{self.work}/out/logs/1-1.0"))  # 3 lists the folder
+
+    def test_a_full_disk_leaves_a_journal_that_can_be_taken_up(self):
+        table = "mix,sharing,gpu\none*8,streams,1\n"
+        self.bench(table)
+        limit = len(read(f"{self.work}/out/tasks.csv")) + 10
+        arguments = self.arguments(table + "two,streams,1\n", "--interval=1h")
+        done = subprocess.run(["sh", "-c", f"trap '' XFSZ; exec prlimit --fsize={limit} \"$@\"", "sh", program("colloc"), *arguments],
+                              env=self.env, cwd=self.work, capture_output=True, text=True, check=False)
+        self.assertIn("tasks.csv: File too large", done.stderr)
+        self.bench(table + "two,streams,1\n")
+        self.assertEqual([row["group"] for row in self.rows("groups.csv")], ["one*8 streams", "two streams"])
+        self.assertEqual({row["group"] for row in self.rows("tasks.csv")}, {"one*8 streams", "two streams"})
+
     def test_what_cannot_be_placed_is_left_out(self):
         done = self.bench("mix,sharing,gpu\none*3,3g.20gb,0\none,streams,0\none,streams,7\none,streams,1\n", code=1)
         self.assertIn("GPU 0 has 2 instances of 3g.20gb, the group needs 3", done.stderr)
@@ -123,6 +141,10 @@ class Bench(House):
         self.assertIn("1 resnet26 cifar10 b32 streams, GPU 1", done.stdout)
         self.assertIn("2 efficientnet cifar10 b32*2 mps, GPU 1", done.stdout)
         self.assertIn("efficientnet --epochs 2 --steps 200 --batch 32 --side 32 --classes 10", done.stdout)
+        done = self.bench(head + "1,1,,,1,-,timm/train.py,smi,--model-ema --batch-size-multiplier=9 --model=resnet26 --batch-size=64\n", "--dry-run")
+        self.assertIn("1 resnet26 b64 streams", done.stdout)
+        done = self.bench((head + row.format(1, 1, "-", "resnet26")).replace(",", "|").replace("cifar10", "a,b"), "--dry-run")
+        self.assertIn("1 resnet26 a_b b32 streams", done.stdout)
 
     def test_mistakes_are_named_with_their_line(self):
         for line, words in (("one*0,streams", "1 to 64"), ("one,stream", "not 'stream'"), ("o;e,mps", "no name"), ("one,", "no sharing"),
@@ -133,6 +155,7 @@ class Bench(House):
         for threads in ("0", "30/", "30/40/50", "x", "101"):
             done = self.bench(f"mix,sharing,threads\none*2,mps,{threads}\n", code=2)
             self.assertIn("table.csv:2: ", done.stderr)
+        self.assertIn("epochs is 1.5: it must be a whole number", self.bench("mix,sharing,epochs\none,mps,1.5\n", "--dry-run", code=2).stderr)
         self.assertIn("share of threads", self.bench("mix,sharing,threads\none,streams,30\n", code=2).stderr)
         self.assertIn("neither", self.bench("a,b\n1,2\n", code=2).stderr)
         self.assertIn("no experiments", self.bench("mix,sharing\n", code=2).stderr)

@@ -2,6 +2,7 @@
 """colloc trace: logs of other clusters and made-up jobs into traces that colloc simulate runs, and bad logs."""
 
 import csv
+import datetime
 import io
 import json
 import resource
@@ -132,6 +133,15 @@ class Import(TraceCase):
         self.assertEqual(rows, [("0", "pair"), ("2901", "short"), ("6501", "long")])
         for words in ["8 jobs read, 3 kept", "2 not understood", "2 had not ended", "1 never ran"]:
             self.assertIn(words, said)
+
+    def test_philly_that_ran_longer_than_64_bits_of_microseconds(self):
+        longest, all_s = ("1970-01-01 00:00:00", "2199-12-31 23:59:59", 1), 2**64 // 10**6 + 61
+        n, rest = divmod(all_s, 7258118399)  # together one minute, if they wrapped round
+        last = str(datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=rest))
+        job = philly_job("2017-10-07 01:00:00", *[longest] * n, ("1970-01-01 00:00:00", last, 1))
+        rows, said = self.trace(json.dumps([job, *PHILLY[:1]]), "--from=philly")
+        self.assertEqual(len(rows), 1)
+        self.assertIn("1 not understood", said)
 
     def test_selection(self):
         log = json.dumps(PHILLY)
