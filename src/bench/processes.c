@@ -57,7 +57,8 @@ static void become(const struct crew *crew, int i, int output, int failed)
     char path[4096];
     sigset_t none;
     snprintf(path, sizeof path, "%s.%d", crew->log_path, i);
-    int errors = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), empty = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int errors = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644),
+        empty = open("/dev/null", O_RDONLY | O_CLOEXEC);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     setpgid(0, 0);

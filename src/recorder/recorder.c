@@ -39,6 +39,19 @@ static int watch_signals(struct child *child, struct fault *fault)
     return child->signals < 0 ? fault_set(fault, errno, "no signalfd: %s", strerror(errno)) : 0;
 }
 
+/* What arrived was the command's. */
+static void stop_watching(const struct child *child)
+{
+    struct signalfd_siginfo signal;
+
+    while (child->signals >= 0 && read(child->signals, &signal, sizeof(signal)) == (ssize_t)sizeof(signal))
+        ;
+    if (child->signals >= 0)
+        close(child->signals);
+    sigprocmask(SIG_SETMASK, &child->mask_before, NULL);
+    prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
 /* Between fork and exec. The parent learns of a failed exec by what comes through the pipe. */
 static void become(const struct child *child, char *const *words, int failed)
 {
@@ -68,7 +81,12 @@ static int spawn(struct child *child, char *const *words, struct fault *fault)
     if (errnum)
         return fault_set(fault, errnum, "%s: %s", words[0], strerror(errnum));
     child->pidfd = pidfd_open(child->pid, 0);
-    return child->pidfd < 0 ? fault_set(fault, errno, "no pidfd: %s", strerror(errno)) : 0;
+    if (child->pidfd >= 0)
+        return 0;
+    errnum = errno;
+    kill(child->pid, SIGKILL); /* what nobody watches must not run */
+    waitpid(child->pid, NULL, 0);
+    return fault_set(fault, errnum, "no pidfd: %s", strerror(errnum));
 }
 
 /* What the terminal sends goes to its whole process group anyway. */
@@ -141,41 +159,46 @@ static void reap(const struct child *child, struct recording *recording)
     recording->host_peak_bytes = usage.ru_maxrss * KIB;
 }
 
-static int record(const struct recorder_settings *settings, struct child *child, struct looker *looker,
-                  struct fault *fault)
+static int measure(const struct recorder_settings *settings, struct child *child, struct looker *looker,
+                   struct fault *fault)
 {
     struct recording *recording = looker->recording;
-    int r = watch_signals(child, fault);
 
     looker_ask_all(looker);
     looker_look(looker, 0);
     double cpu_before_s = own_cpu_s();
     int64_t began_us = clock_monotonic_us();
-    if (r == 0)
-        r = spawn(child, settings->words, fault);
+    int r = spawn(child, settings->words, fault);
     if (r < 0)
         return r;
     watch(child, looker, settings->period_us);
     recording->elapsed_s = (double)(clock_monotonic_us() - began_us) / (double)SECOND_US;
     recording->own_cpu_s = own_cpu_s() - cpu_before_s;
     reap(child, recording);
+    close(child->pidfd);
     return 0;
+}
+
+static int record(const struct recorder_settings *settings, struct looker *looker, struct fault *fault)
+{
+    struct child child = {.pidfd = -1, .signals = -1};
+    int r = watch_signals(&child, fault);
+
+    if (r == 0)
+        r = measure(settings, &child, looker, fault);
+    stop_watching(&child);
+    return r;
 }
 
 int recorder_run(const struct recorder_settings *settings, struct fault *fault, struct recording *ret_recording)
 {
-    struct child child = {.pidfd = -1, .signals = -1};
     struct looker looker = {0};
 
     *ret_recording = (struct recording){0};
     int r = looker_open(&looker, settings, ret_recording, fault);
     if (r == 0)
-        r = record(settings, &child, &looker, fault);
+        r = record(settings, &looker, fault);
     looker_close(&looker);
-    if (child.pidfd >= 0)
-        close(child.pidfd);
-    if (child.signals >= 0)
-        close(child.signals);
     if (r < 0)
         recording_fini(ret_recording);
     return r;
