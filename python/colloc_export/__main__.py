@@ -1,5 +1,6 @@
 """python3 -m colloc_export mymodule:make_model --input 3x224x224 --batch 32 --optimizer adam --precision amp -o task.json"""
 import argparse
+import contextlib
 import json
 import sys
 import warnings
@@ -30,6 +31,7 @@ def parse(arguments):
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--text", action="store_true", help="a table like torchinfo's instead of JSON")
     what.add_argument("--fake", action="store_true", help="only the peak of live fake tensors over forward and backward")
+    parser.add_argument("--with-fake", action="store_true", help="in the JSON: the answer of --fake as well")
     return parser.parse_args(arguments)
 
 
@@ -53,6 +55,9 @@ def answer(options):
     if options.fake:
         return json.dumps(fake_peak(task, options.batch), indent=2) + "\n"
     description = export(task, options.batch)
+    if options.with_fake:
+        figure = fake_peak(task, options.batch)
+        description["faketensor"] = {key: figure[key] for key in ("batch", "method", "peak_bytes")}
     if options.text:
         return text_of(description)
     return json.dumps(description, separators=(",", ":")) + "\n"
@@ -64,7 +69,8 @@ def main():
     if options.batch < 1:
         sys.exit("colloc_export: --batch must be at least 1")
     try:
-        text = answer(options)
+        with contextlib.redirect_stdout(sys.stderr):  # what the user's model prints is no part of the answer
+            text = answer(options)
     except Mistake as mistake:
         sys.exit(f"colloc_export: {mistake}")
     if options.output:

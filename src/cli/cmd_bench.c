@@ -3,14 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/units.h"
 #include "bench/bench.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/python.h"
 #include "cli/request.h"
 #include "cli/session.h"
 #include "cli/support.h"
@@ -189,27 +188,6 @@ static void print_groups(const struct experiment *experiment)
     }
 }
 
-/* The report is a picture book made by Python; a machine without matplotlib keeps its numbers. */
-static void make_report(const struct invocation *invocation, const char *folder)
-{
-    char path[PATH_MAX];
-    const char *python = text_or(invocation, BENCH_PYTHON, "python3");
-    if (invocation->values[BENCH_NO_REPORT].number || support_find("python", path, sizeof path) < 0)
-        return;
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) {
-        setenv("PYTHONPATH", path, 1);
-        execlp(python, python, "-m", "colloc_report.bench", folder, (char *)NULL);
-        _exit(127);
-    }
-    int status = 0;
-    if (pid < 0 || waitpid(pid, &status, 0) < 0 || status != 0)
-        complain("no report was made; `%s -m colloc_report.bench %s` (with PYTHONPATH=%s) makes it where Python has "
-                 "matplotlib",
-                 python, folder, path);
-}
-
 /* ---- the command ---- */
 
 static int read_experiment(const struct invocation *invocation, struct experiment *ret_experiment)
@@ -274,8 +252,8 @@ static int measure(const struct invocation *invocation, const struct experiment 
     if (r == 0)
         r = bench_run(&settings, &journal, &fault);
     code = ending(r, &fault, folder);
-    if (r >= 0 && journal.n_done > 0)
-        make_report(invocation, folder);
+    if (r >= 0 && journal.n_done > 0 && !invocation->values[BENCH_NO_REPORT].number)
+        python_report(text_or(invocation, BENCH_PYTHON, NULL), "colloc_report.bench", folder);
     journal_fini(&journal);
     client_close(hand_in.client);
     return code;

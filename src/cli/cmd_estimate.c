@@ -4,23 +4,68 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/pytorch.h"
 #include "cli/table.h"
 #include "cli/task_view.h"
 #include "estimator/estimator.h"
 #include "model/network.h"
 #include "taskfile/taskfile.h"
 
-enum { ESTIMATE_EXPORT, ESTIMATE_GPU, ESTIMATE_HISTORY, ESTIMATORS_MOST = 32, HISTORY_MAX_BYTES = 64 << 20 };
+enum {
+    ESTIMATE_EXPORT,
+    ESTIMATE_PYTORCH,
+    ESTIMATE_INPUT,
+    ESTIMATE_CLASSES,
+    ESTIMATE_LABELS,
+    ESTIMATE_PYTHON,
+    ESTIMATE_LIMIT,
+    ESTIMATE_GPU,
+    ESTIMATE_HISTORY
+};
+
+enum { ESTIMATORS_MOST = 32, HISTORY_MAX_BYTES = 64 << 20 };
+
+static const int64_t limit_usual_us = 600 * SECOND_US;
 
 static const struct option_spec options[] = {
     [ESTIMATE_EXPORT] = {.name = "export",
                          .kind = OPTION_FILE,
                          .argument = "FILE",
                          .help = "what `python3 -m colloc_export` wrote of the model; nearly exact"},
+    [ESTIMATE_PYTORCH] = {.name = "pytorch",
+                          .kind = OPTION_TEXT,
+                          .argument = "SOURCE",
+                          .help = "run a PyTorch model of yours among fake tensors, as you, and take its export: "
+                                  "FILE.py:FUNCTION or MODULE:FUNCTION that returns it; timm:NAME, torchvision:NAME, "
+                                  "transformers:CLASS"},
+    [ESTIMATE_INPUT] = {.name = "input",
+                        .kind = OPTION_TEXT,
+                        .argument = "SIZES",
+                        .help = "with --pytorch: what one sample looks like, 3x224x224 or "
+                                "input_ids=512:int64:30522; several with commas between them"},
+    [ESTIMATE_CLASSES] = {.name = "classes",
+                          .kind = OPTION_INTEGER,
+                          .argument = "N",
+                          .max = INT32_MAX,
+                          .help = "with --pytorch: of the target, default 1000; 0: the mean of the output is the loss"},
+    [ESTIMATE_LABELS] = {.name = "labels",
+                         .kind = OPTION_FLAG,
+                         .help = "with --pytorch: the model takes labels like its first input and returns its loss"},
+    [ESTIMATE_PYTHON] = {.name = "python",
+                         .kind = OPTION_TEXT,
+                         .argument = "PROGRAM",
+                         .help = "with --pytorch: the interpreter that has PyTorch; default: python3"},
+    [ESTIMATE_LIMIT] = {.name = "limit",
+                        .kind = OPTION_DURATION,
+                        .argument = "TIME",
+                        .min = SECOND_US,
+                        .max = 86400 * SECOND_US,
+                        .help = "with --pytorch: end it after this long; default: 10m"},
     [ESTIMATE_GPU] = {.name = "gpu",
                       .kind = OPTION_TEXT,
                       .argument = "NAME",
@@ -58,6 +103,27 @@ static int take_export(const struct invocation *invocation, struct task_descript
     return option_values_overlay(task->values, given, TASK_OPTIONS) < 0 ? fault_set(fault, ENOMEM, "out of memory") : 0;
 }
 
+/* One of these says what the network is. */
+static int check_source(const struct invocation *invocation, const struct task_description *task, struct fault *fault)
+{
+    const struct option_value *values = invocation->values;
+    static const int of_pytorch[] = {ESTIMATE_INPUT, ESTIMATE_CLASSES, ESTIMATE_LABELS, ESTIMATE_PYTHON,
+                                     ESTIMATE_LIMIT};
+    bool runs = values[ESTIMATE_PYTORCH].set;
+    for (size_t i = 0; !runs && i < sizeof of_pytorch / sizeof *of_pytorch; i++)
+        if (values[of_pytorch[i]].set)
+            return fault_set(fault, EINVAL, "estimate: --%s is for --pytorch", options[of_pytorch[i]].name);
+    if (runs && task->values[TASK_SUMMARY].set)
+        return fault_set(fault, EINVAL, "estimate: --pytorch and --summary or --export: give one of them");
+    if (runs && !task->values[TASK_BATCH].set)
+        return fault_set(fault, EINVAL, "estimate: --pytorch needs --batch=N");
+    if (!runs && !task->values[TASK_SUMMARY].set && !task->values[TASK_MEMORY].set)
+        return fault_set(fault, EINVAL,
+                         "estimate: nothing is known of the task; give --summary=FILE, --export=FILE, "
+                         "--pytorch=SOURCE or --memory=SIZE");
+    return 0;
+}
+
 static int gather_task(const struct invocation *invocation, struct task_description *task, struct fault *fault)
 {
     int r = invocation->operand_count ? taskfile_read(invocation->operands[0], fault, task) : 0;
@@ -65,10 +131,44 @@ static int gather_task(const struct invocation *invocation, struct task_descript
         r = fault_set(fault, ENOMEM, "out of memory");
     if (r == 0)
         r = take_export(invocation, task, fault);
-    if (r == 0 && !task->values[TASK_SUMMARY].set && !task->values[TASK_MEMORY].set)
-        r = fault_set(fault, EINVAL,
-                      "estimate: nothing is known of the task; give --summary=FILE, --export=FILE or --memory=SIZE");
+    if (r == 0)
+        r = check_source(invocation, task, fault);
     return r < 0 ? r : taskfile_read_summary(task, fault);
+}
+
+static bool wants_fake_peak(const struct task_description *task)
+{
+    const char *named = task->values[TASK_ESTIMATOR].text;
+    return named && (strcmp(named, "all") == 0 || strcmp(named, "faketensor") == 0);
+}
+
+/* What the user's model exports stands where a file would. */
+static int run_pytorch(const struct invocation *invocation, struct task_description *task, struct fault *fault)
+{
+    const struct option_value *own = invocation->values, *values = task->values;
+    const struct pytorch_model model = {
+        .source = own[ESTIMATE_PYTORCH].text,
+        .inputs = own[ESTIMATE_INPUT].text,
+        .classes = own[ESTIMATE_CLASSES].set ? own[ESTIMATE_CLASSES].number : -1,
+        .labels = own[ESTIMATE_LABELS].number,
+        .batch = values[TASK_BATCH].number,
+        .optimizer = values[TASK_OPTIMIZER].text,
+        .precision = values[TASK_PRECISION].text,
+        .sequence_length = values[TASK_SEQ].number,
+        .with_fake = wants_fake_peak(task),
+        .interpreter = own[ESTIMATE_PYTHON].text,
+        .limit_us = own[ESTIMATE_LIMIT].set ? own[ESTIMATE_LIMIT].number : limit_usual_us,
+    };
+    size_t size;
+    int r = model.source ? pytorch_export(&model, fault, &task->summary, &size) : 0;
+    return fault_prefix(r < 0 ? fault : NULL, r, "--pytorch=%.100s", model.source);
+}
+
+/* What the network was read from, as the user calls it. */
+static const char *source_of(const struct invocation *invocation, const struct task_description *task)
+{
+    const struct option_value *pytorch = &invocation->values[ESTIMATE_PYTORCH];
+    return pytorch->set ? pytorch->text : task->values[TASK_SUMMARY].text;
 }
 
 static int parse_summary(const struct invocation *invocation, struct asking *asking, struct fault *fault)
@@ -79,7 +179,9 @@ static int parse_summary(const struct invocation *invocation, struct asking *ask
     int r = network_parse(task->summary, strlen(task->summary), fault, &asking->network);
     if (r == 0 && invocation->values[ESTIMATE_EXPORT].set && !asking->network.export)
         r = fault_set(fault, EINVAL, "no export: python3 -m colloc_export writes one; summaries are for --summary");
-    return fault_prefix(r < 0 ? fault : NULL, r, "%s", task->values[TASK_SUMMARY].text);
+    if (r == 0 && invocation->values[ESTIMATE_PYTORCH].set && !asking->network.export)
+        r = fault_set(fault, EINVAL, "what the program wrote is no export");
+    return fault_prefix(r < 0 ? fault : NULL, r, "%s", source_of(invocation, task));
 }
 
 static int read_history(const struct invocation *invocation, struct asking *asking, struct fault *fault)
@@ -224,7 +326,7 @@ static void print_all(const struct invocation *invocation, const struct asking *
         json_decref(object);
     } else {
         for (size_t i = 0; model && i < model_warnings(model); i++)
-            complain("warning: %s: %s", asking->task.values[TASK_SUMMARY].text, model->warnings[i]);
+            complain("warning: %s: %s", source_of(invocation, &asking->task), model->warnings[i]);
         if (model)
             printf("%lld parameters in %zu layers (%s)\n\n", (long long)model->parameters, model->n_layers,
                    model->format);
@@ -237,6 +339,8 @@ static int run(const struct invocation *invocation)
     struct asking asking = {0};
     struct fault fault = {0};
     int r = gather_task(invocation, &asking.task, &fault);
+    if (r == 0)
+        r = run_pytorch(invocation, &asking.task, &fault);
     if (r == 0)
         r = parse_summary(invocation, &asking, &fault);
     if (r == 0)
@@ -258,11 +362,11 @@ const struct command command_estimate = {
     .name = "estimate",
     .usage = "[OPTION...] [FILE]",
     .summary = "say how much GPU memory a task will take, without a daemon",
-    .description =
-        "From the options, which are those of submit, or from a task file and the options over it. The "
-        "estimator is the one that --estimator names: graph, history, summary, horus, gpumemnet-mlp, "
-        "gpumemnet-transformer, declared, none, or all of them; otherwise declared with --memory, else graph. Memory "
-        "is per GPU as nvidia-smi shows it. That an estimator cannot say is an answer, with a note why.",
+    .description = "From the options, which are those of submit, or from a task file and the options over it. The "
+                   "estimator is the one that --estimator names: graph, history, summary, horus, faketensor, "
+                   "gpumemnet-mlp, gpumemnet-transformer, declared, none, or all of them; otherwise declared with "
+                   "--memory, else graph. Memory "
+                   "is per GPU as nvidia-smi shows it. That an estimator cannot say is an answer, with a note why.",
     COMMAND_OPTIONS(options),
     .task_options = TASK_OPTION_BIT(TASK_SUMMARY) | TASK_OPTION_BIT(TASK_BATCH) | TASK_OPTION_BIT(TASK_ESTIMATOR) |
                     TASK_OPTION_BIT(TASK_MEMORY) | TASK_OPTION_BIT(TASK_OPTIMIZER) | TASK_OPTION_BIT(TASK_PRECISION) |

@@ -5,14 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/memnet_run.h"
 #include "cli/output.h"
-#include "cli/support.h"
+#include "cli/python.h"
 #include "cli/table.h"
 #include "estimator/gpumemnet_built_in.h"
 #include "memnet/metrics.h"
@@ -162,28 +160,6 @@ static int begin_files(struct evaluation *evaluation, const char *folder, struct
               "p90_mib,p99_mib\n",
               evaluation->answers);
     return r;
-}
-
-/* A machine without matplotlib keeps its numbers. */
-static void draw(const struct memnet_run *run, const char *folder)
-{
-    char path[PATH_MAX];
-    const struct option_value *given = &run->invocation->values[MEMNET_PYTHON];
-    const char *python = given->set ? given->text : "python3";
-    if (support_find("python", path, sizeof path) < 0)
-        return;
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) {
-        setenv("PYTHONPATH", path, 1);
-        execlp(python, python, "-m", "colloc_report.memnet", folder, (char *)NULL);
-        _exit(127);
-    }
-    int status = 0;
-    if (pid < 0 || waitpid(pid, &status, 0) < 0 || status != 0)
-        complain("no pictures were drawn; `%s -m colloc_report.memnet %s` (with PYTHONPATH=%s) draws them where Python "
-                 "has matplotlib",
-                 python, folder, path);
 }
 
 /* ---- telling ---- */
@@ -353,7 +329,7 @@ int memnet_run_eval(struct memnet_run *run, struct fault *fault)
     else if (r == 0)
         tell(evaluation);
     if (r == 0 && folder)
-        draw(run, folder);
+        python_report(run->invocation->values[MEMNET_PYTHON].text, "colloc_report.memnet", folder);
     free(evaluation);
     return r;
 }

@@ -9,8 +9,9 @@
 #include "estimator/table.h"
 
 static const struct estimator *const table[] = {
-    &estimator_none,  &estimator_declared, &estimator_summary,       &estimator_horus,
-    &estimator_graph, &estimator_history,  &estimator_gpumemnet_mlp, &estimator_gpumemnet_transformer,
+    &estimator_none,    &estimator_declared,      &estimator_summary,
+    &estimator_horus,   &estimator_faketensor,    &estimator_graph,
+    &estimator_history, &estimator_gpumemnet_mlp, &estimator_gpumemnet_transformer,
 };
 
 const struct estimator *estimator_at(size_t i)

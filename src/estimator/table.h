@@ -16,6 +16,7 @@ extern const struct estimator estimator_summary;
 extern const struct estimator estimator_horus;
 extern const struct estimator estimator_graph;
 extern const struct estimator estimator_history;
+extern const struct estimator estimator_faketensor;
 extern const struct estimator estimator_gpumemnet_mlp;
 extern const struct estimator estimator_gpumemnet_transformer;
 

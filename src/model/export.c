@@ -49,9 +49,26 @@ static void copy_text(const json_t *value, char *buffer, size_t size)
     span_copy(span_of(text ? text : ""), buffer, size);
 }
 
+static int read_fake_peak(const json_t *root, struct export *export, struct fault *fault)
+{
+    const json_t *figure = json_object_get(root, "faketensor");
+    const char *method = json_string_value(json_object_get(figure, "method"));
+    struct fake_peak *peak = &export->fake_peak;
+    if (!figure || json_is_null(figure))
+        return 0;
+    if (!whole_number(json_object_get(figure, "batch"), EXPORT_BYTES_MAX, &peak->batch) || peak->batch == 0 ||
+        !whole_number(json_object_get(figure, "peak_bytes"), EXPORT_BYTES_MAX, &peak->bytes) || peak->bytes == 0)
+        return wrong(fault, "faketensor", "an object with batch and peak_bytes, positive whole numbers");
+    peak->computed = method && strcmp(method, "fake") != 0;
+    return 0;
+}
+
 static int read_head(const json_t *root, struct export *export, struct fault *fault)
 {
     const json_t *version = json_object_get(root, "colloc_export");
+    if (json_object_get(root, "colloc_faketensor"))
+        return fault_set(fault, EINVAL,
+                         "made with --fake, which is one figure and no layers: make it with --with-fake");
     if (!json_is_integer(version))
         return fault_set(fault, EINVAL, "not a file of the exporter: it has no member colloc_export");
     if (json_integer_value(version) != EXPORT_VERSION)
@@ -73,7 +90,7 @@ static int read_head(const json_t *root, struct export *export, struct fault *fa
     const json_t *flags = json_object_get(root, "flags");
     export->not_modelled =
         json_is_true(json_object_get(flags, "checkpointing")) || json_is_true(json_object_get(flags, "compiled"));
-    return 0;
+    return read_fake_peak(root, export, fault);
 }
 
 /* ---- tensors ---- */
@@ -285,6 +302,14 @@ static int read_layers(const json_t *root, struct export *export, struct fault *
     return r < 0 ? r : model_sum_up(model, fault);
 }
 
+static void read_warnings(const json_t *root, struct model *model)
+{
+    const json_t *warnings = json_object_get(root, "warnings");
+    for (size_t i = 0; i < json_array_size(warnings) && i < MODEL_WARNINGS_MAX; i++)
+        if (json_is_string(json_array_get(warnings, i)))
+            model_warn(model, 0, "%s", json_string_value(json_array_get(warnings, i)));
+}
+
 static int read_all(const json_t *root, struct export *export, struct fault *fault)
 {
     int r = read_head(root, export, fault);
@@ -294,6 +319,7 @@ static int read_all(const json_t *root, struct export *export, struct fault *fau
         r = read_convs(root, export, fault);
     if (r == 0)
         r = read_layers(root, export, fault);
+    read_warnings(root, export->model);
     return r;
 }
 

@@ -30,6 +30,13 @@ struct export_tensor {
     int64_t first, last; /* ticks of the clock; last is -1 when it stays */
 };
 
+/* The most that lived at once among PyTorch's fake tensors over one forward and backward pass. */
+struct fake_peak {
+    int64_t batch; /* it holds for this one; 0: nobody ran it */
+    int64_t bytes;
+    bool computed; /* the model does not run on fake tensors: a line through really computed passes */
+};
+
 /* A convolution, for the scratch memory of its kernel. Bytes are of its data type. */
 struct export_conv {
     int64_t tick;
@@ -46,6 +53,7 @@ struct export
     bool every_batch;        /* false: the sizes hold for the model's batch alone */
     int64_t sequence_length; /* 0: none */
     char optimizer[32], precision[16], method[16];
+    struct fake_peak fake_peak;
     struct export_tensor *tensors;
     size_t n_tensors;
     int64_t ticks;

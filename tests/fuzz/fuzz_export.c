@@ -16,11 +16,15 @@ static void check_estimate(const struct export *export, int64_t batch)
     struct estimate_request request = {.model = export->model, .export = export, .batch = batch};
     struct estimate estimate;
     struct fault fault = {""};
-    int r = estimate_run("graph", &request, &fault, &estimate);
-    if (r < 0)
-        require(fault.text[0] != '\0');
-    else
-        require(r == ESTIMATE_UNKNOWN ? estimate.note[0] != '\0' : estimate.bytes.valid && estimate.bytes.value > 0);
+    static const char *const estimators[] = {"graph", "faketensor"};
+    for (size_t i = 0; i < sizeof estimators / sizeof *estimators; i++) {
+        int r = estimate_run(estimators[i], &request, &fault, &estimate);
+        if (r < 0)
+            require(fault.text[0] != '\0');
+        else
+            require(r == ESTIMATE_UNKNOWN ? estimate.note[0] != '\0'
+                                          : estimate.bytes.valid && estimate.bytes.value > 0);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -77,7 +77,7 @@ class Estimate(CliCase):
         with open(os.path.join(self.folder, "binary"), "wb") as file:
             file.write(b"\x7fELF\0\0")
         for words, text in [
-            ([], "nothing is known of the task; give --summary=FILE, --export=FILE or --memory=SIZE"),
+            ([], "nothing is known of the task; give --summary=FILE, --export=FILE, --pytorch=SOURCE or --memory=SIZE"),
             (["--export=net.txt", "--batch=8"], "net.txt: no export"),
             (["--summary=net.txt", "--export=net.txt"], "--summary and --export: give one of them"),
             (["--summary=none.txt"], "model summary: none.txt: No such file or directory"),

@@ -59,7 +59,7 @@ static void test_unknown_name_lists_the_known(void **state)
     struct estimate e;
     assert_int_equal(run("oracle", NULL, 1, &fault, &e), -ENOENT);
     assert_string_equal(fault.text, "no estimator is called \"oracle\"; there are: none, declared, summary, horus, "
-                                    "graph, history, gpumemnet-mlp, gpumemnet-transformer");
+                                    "faketensor, graph, history, gpumemnet-mlp, gpumemnet-transformer");
 }
 
 static void test_none_knows_nothing(void **state)

@@ -1,0 +1,264 @@
+#include "cli/python.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cli/output.h"
+#include "cli/support.h"
+#include "gpu/run.h"
+
+enum { WORDS_MOST = 64, PIECE = 65536, COMPLAINT_MOST = 16384 };
+
+static const char *interpreter_of(const char *named)
+{
+    return named ? named : "python3";
+}
+
+/* The user's own modules stay where Python finds them. */
+static void add_to_path(const char *folder)
+{
+    char path[2 * PATH_MAX];
+    const char *own = getenv("PYTHONPATH");
+    if (own && *own && snprintf(path, sizeof path, "%s:%s", folder, own) < (int)sizeof path)
+        folder = path;
+    setenv("PYTHONPATH", folder, 1);
+}
+
+_Noreturn static void become(const char *interpreter, const char *const *words, const char *folder)
+{
+    const char *argv[WORDS_MOST + 3] = {interpreter, "-m"};
+    for (size_t i = 0; i < WORDS_MOST && words[i]; i++)
+        argv[i + 2] = words[i];
+    add_to_path(folder);
+    execvp(interpreter, (char *const *)(uintptr_t)argv);
+    _exit(127);
+}
+
+void python_report(const char *interpreter, const char *module, const char *folder)
+{
+    char path[PATH_MAX];
+    const char *const words[] = {module, folder, NULL};
+    if (support_find("python", path, sizeof path) < 0)
+        return;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0)
+        become(interpreter_of(interpreter), words, path);
+    int status = 0;
+    if (pid < 0 || waitpid(pid, &status, 0) < 0 || status != 0)
+        complain("no report was made; `%s -m %s %s` (with PYTHONPATH=%s) makes it where Python has matplotlib",
+                 interpreter_of(interpreter), module, folder, path);
+}
+
+/* ---- asking ---- */
+
+/* What came out of one of the program's ends. */
+struct stream {
+    int fd; /* -1: closed */
+    char *text;
+    size_t size, room;
+};
+
+struct child {
+    pid_t pid;
+    int pidfd;
+    struct stream out, err;
+};
+
+static void child_fini(struct child *child)
+{
+    const int fds[] = {child->pidfd, child->out.fd, child->err.fd};
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    free(child->out.text);
+    free(child->err.text);
+}
+
+/* In a group of its own, so that all of it can be killed. */
+_Noreturn static void become_asked(const struct python_program *program, const char *folder, int out, int err)
+{
+    int in = open("/dev/null", O_RDONLY);
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0)
+        _exit(127);
+    become(interpreter_of(program->interpreter), program->words, folder);
+}
+
+static int start(const struct python_program *program, const char *folder, struct child *child)
+{
+    int out[2] = {-1, -1}, err[2] = {-1, -1};
+    int r = pipe2(out, O_CLOEXEC) < 0 || pipe2(err, O_CLOEXEC) < 0 ? -errno : 0;
+    if (r == 0 && (fcntl(out[0], F_SETFL, O_NONBLOCK) < 0 || fcntl(err[0], F_SETFL, O_NONBLOCK) < 0))
+        r = -errno;
+    child->out.fd = out[0];
+    child->err.fd = err[0];
+    fflush(NULL);
+    if (r == 0 && (child->pid = fork()) < 0)
+        r = -errno;
+    if (r == 0 && child->pid == 0)
+        become_asked(program, folder, out[1], err[1]);
+    if (out[1] >= 0)
+        close(out[1]);
+    if (err[1] >= 0)
+        close(err[1]);
+    if (r == 0 && (child->pidfd = pidfd_open(child->pid, 0)) < 0)
+        r = -errno;
+    return r;
+}
+
+static int make_room(struct stream *stream)
+{
+    if (stream->room - stream->size > PIECE)
+        return 0;
+    size_t room = 2 * stream->room + 2 * PIECE;
+    char *text = realloc(stream->text, room);
+    if (!text)
+        return -ENOMEM;
+    stream->text = text;
+    stream->room = room;
+    return 0;
+}
+
+/* All that is there now. Whoever says very much on stderr is heard at the end of it. */
+static int take(struct stream *stream, size_t limit, bool keeps_end)
+{
+    while (stream->fd >= 0) {
+        if (make_room(stream) < 0)
+            return -ENOMEM;
+        ssize_t n = read(stream->fd, stream->text + stream->size, PIECE);
+        if (n < 0)
+            return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+        if (n == 0) {
+            close(stream->fd);
+            stream->fd = -1;
+        }
+        stream->size += (size_t)n;
+        if (stream->size > limit && !keeps_end)
+            return -EFBIG;
+        if (stream->size > limit) {
+            memmove(stream->text, stream->text + stream->size - limit, limit);
+            stream->size = limit;
+        }
+    }
+    return 0;
+}
+
+/* Until the program has ended, whatever its children hold open. 0, -ETIMEDOUT, -EFBIG, -errno. */
+static int listen_to(const struct python_program *program, struct child *child)
+{
+    int64_t end_us = clock_monotonic_us() + program->limit_us;
+    for (;;) {
+        int64_t left_us = end_us - clock_monotonic_us();
+        struct pollfd ends[] = {{.fd = child->pidfd, .events = POLLIN},
+                                {.fd = child->out.fd, .events = POLLIN},
+                                {.fd = child->err.fd, .events = POLLIN}};
+        if (left_us <= 0)
+            return -ETIMEDOUT;
+        if (poll(ends, 3, (int)(left_us / MS_US < INT_MAX ? left_us / MS_US + 1 : INT_MAX)) < 0 && errno != EINTR)
+            return -errno;
+        int r = take(&child->out, program->limit_bytes, false);
+        if (r == 0)
+            r = take(&child->err, COMPLAINT_MOST, true);
+        if (r < 0 || ends[0].revents)
+            return r;
+    }
+}
+
+static int end(struct child *child)
+{
+    int status = 0;
+    kill(-child->pid, SIGKILL);
+    kill(child->pid, SIGKILL);
+    while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return status;
+}
+
+/* What the program said, but for its last line, which is for the fault. */
+static struct span show_all_but_last(struct span said)
+{
+    struct span line, rest = said;
+    while (span_next_line(&rest, &line) && rest.size > 0) {
+        char *copy = strndup(line.at, line.size);
+        fputs("    ", stderr);
+        print_safe(stderr, copy ? copy : "");
+        fputc('\n', stderr);
+        free(copy);
+    }
+    return said.size > 0 ? line : said;
+}
+
+static int say_failure(const struct child *child, int status, const char *interpreter, struct fault *fault)
+{
+    char how[64];
+    struct span last = show_all_but_last(span_trim((struct span){child->err.text, child->err.size}));
+    if (WIFSIGNALED(status))
+        snprintf(how, sizeof how, "was ended by signal %d", WTERMSIG(status));
+    else
+        snprintf(how, sizeof how, "ended with status %d", WEXITSTATUS(status));
+    return fault_set(fault, EIO, "%s %s%s%.*s", interpreter, how, last.size ? ": " : "", (int)last.size, last.at);
+}
+
+static int judge(const struct python_program *program, const struct child *child, int r, int status,
+                 struct fault *fault)
+{
+    const char *interpreter = interpreter_of(program->interpreter);
+    if (r == -ETIMEDOUT)
+        return fault_set(fault, ETIMEDOUT, "%s did not end within %.4g s", interpreter,
+                         (double)program->limit_us / (double)SECOND_US);
+    if (r == -EFBIG)
+        return fault_set(fault, EFBIG, "%s wrote more than %zu MiB", interpreter, program->limit_bytes >> 20);
+    if (r < 0)
+        return fault_set(fault, -r, "cannot run %s: %s", interpreter, strerror(-r));
+    return status == 0 ? 0 : say_failure(child, status, interpreter, fault);
+}
+
+static size_t count_words(const char *const *words)
+{
+    size_t n = 0;
+    while (words[n])
+        n++;
+    return n;
+}
+
+int python_ask(const struct python_program *program, struct fault *fault, char **ret_output, size_t *ret_size)
+{
+    char folder[PATH_MAX], path[PATH_MAX];
+    struct child child = {.pid = -1, .pidfd = -1, .out.fd = -1, .err.fd = -1};
+    const char *interpreter = interpreter_of(program->interpreter);
+    int status = 0;
+    if (count_words(program->words) > WORDS_MOST)
+        return fault_set(fault, E2BIG, "more than %d words for %s", WORDS_MOST, interpreter);
+    if (support_find("python", folder, sizeof folder) < 0)
+        return fault_set(fault, ENOENT, "colloc's Python programs are not where they were installed");
+    if (!run_find(interpreter, path, sizeof path))
+        return fault_set(fault, ENOENT, "%s: there is no such program; --python names a Python", interpreter);
+    int r = start(program, folder, &child);
+    if (r == 0)
+        r = listen_to(program, &child);
+    if (child.pid > 0)
+        status = end(&child);
+    r = judge(program, &child, r, status, fault);
+    if (r == 0) {
+        child.out.text[child.out.size] = '\0';
+        *ret_output = child.out.text;
+        *ret_size = child.out.size;
+        child.out.text = NULL;
+    }
+    child_fini(&child);
+    return r;
+}
