@@ -77,8 +77,16 @@ static const struct option_spec options[] = {
                                   "precision, gpu, peak_mib, outcome (completed or oom)"},
 };
 
-static const struct table_column columns[] = {{"ESTIMATOR", 0},       {"MEMORY", TABLE_RIGHT}, {"P99", TABLE_RIGHT},
-                                              {"FLOOR", TABLE_RIGHT}, {"SMACT", TABLE_RIGHT},  {"NOTE", TABLE_WRAP}};
+static const struct table_column columns[] = {
+    {"ESTIMATOR", 0},
+    {"MEMORY ", TABLE_RIGHT},
+    {"P50", TABLE_RIGHT | TABLE_WIDE},
+    {"P90 ", TABLE_RIGHT},
+    {"P99", TABLE_RIGHT},
+    {"FLOOR", TABLE_RIGHT | TABLE_WIDE},
+    {"SMACT", TABLE_RIGHT | TABLE_WIDE},
+    {"NOTE", TABLE_WRAP},
+};
 
 /* One question to one or to all estimators, and the answers. */
 struct asking {
@@ -261,6 +269,7 @@ static json_t *estimates_json(const struct asking *asking)
         json_t *row = json_pack("{ss,so,so,so,so,so}", "estimator", answer->estimator, "mib", mib_json(answer->bytes),
                                 "p50_mib", mib_json(answer->p50_bytes), "p90_mib", mib_json(answer->p90_bytes),
                                 "p99_mib", mib_json(answer->p99_bytes), "floor_mib", mib_json(answer->floor_bytes));
+        json_object_set_new(row, "reserved_mib", mib_json(estimate_reserved(answer, ESTIMATE_RESERVED_QUANTILE)));
         json_object_update_new(row, json_pack("{so,so,so,ss,ss}", "smact", scaled_json(answer->smact, 1), "dram_active",
                                               scaled_json(answer->dram_active, 1), "step_ms",
                                               scaled_json(answer->step_us, 1e3), "evidence",
@@ -290,30 +299,41 @@ static json_t *warnings_json(const struct model *model)
     return array;
 }
 
-static const char *format_bytes(struct reading bytes, char *buffer, size_t size)
+static void bytes_cell(struct table *table, struct reading bytes, const char *mark)
 {
-    return bytes.valid ? format_size((int64_t)bytes.value, buffer, size) : "-";
+    char size[CELL_SIZE];
+    table_cell(table, NULL, "%s%s", bytes.valid ? format_size((int64_t)bytes.value, size, sizeof size) : "-", mark);
+}
+
+static void print_answer(struct table *table, const struct estimate *answer)
+{
+    bool by_quantile = estimate_quantile(answer, ESTIMATE_RESERVED_QUANTILE).valid;
+    table_row(table);
+    table_cell(table, NULL, "%s", answer->estimator);
+    bytes_cell(table, answer->bytes, answer->bytes.valid && !by_quantile ? "*" : " ");
+    bytes_cell(table, answer->p50_bytes, "");
+    bytes_cell(table, answer->p90_bytes, by_quantile ? "*" : " ");
+    bytes_cell(table, answer->p99_bytes, "");
+    bytes_cell(table, answer->floor_bytes, "");
+    if (answer->smact.valid)
+        table_cell(table, NULL, "%.2f", answer->smact.value);
+    else
+        table_cell(table, NULL, "-");
+    table_cell(table, NULL, "%s", answer->note);
 }
 
 static void print_answers(const struct asking *asking)
 {
-    char cell[CELL_SIZE];
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    bool has_star = false;
     for (size_t i = 0; i < asking->count; i++) {
-        const struct estimate *answer = &asking->answers[i];
-        table_row(table);
-        table_cell(table, NULL, "%s", answer->estimator);
-        table_cell(table, NULL, "%s", format_bytes(answer->bytes, cell, sizeof cell));
-        table_cell(table, NULL, "%s", format_bytes(answer->p99_bytes, cell, sizeof cell));
-        table_cell(table, NULL, "%s", format_bytes(answer->floor_bytes, cell, sizeof cell));
-        if (answer->smact.valid)
-            table_cell(table, NULL, "%.2f", answer->smact.value);
-        else
-            table_cell(table, NULL, "-");
-        table_cell(table, NULL, "%s", answer->note);
+        print_answer(table, &asking->answers[i]);
+        has_star = has_star || asking->answers[i].bytes.valid;
     }
     table_print(table, "No estimators.");
     table_destroy(table);
+    if (has_star)
+        puts("\n* what the daemon keeps free by default, and its margin beyond that");
 }
 
 static void print_all(const struct invocation *invocation, const struct asking *asking)
@@ -362,11 +382,16 @@ const struct command command_estimate = {
     .name = "estimate",
     .usage = "[OPTION...] [FILE]",
     .summary = "say how much GPU memory a task will take, without a daemon",
-    .description = "From the options, which are those of submit, or from a task file and the options over it. The "
-                   "estimator is the one that --estimator names: graph, history, summary, horus, faketensor, "
-                   "gpumemnet-mlp, gpumemnet-transformer, declared, none, or all of them; otherwise declared with "
-                   "--memory, else graph. Memory "
-                   "is per GPU as nvidia-smi shows it. That an estimator cannot say is an answer, with a note why.",
+    .description =
+        "From the options, which are those of submit, or from a task file and the options over it. The estimator is "
+        "the one that --estimator names: graph, history, summary, horus, faketensor, gpumemnet-mlp, "
+        "gpumemnet-transformer, declared, none, or all of them; otherwise declared with --memory, else graph. That an "
+        "estimator cannot say is an answer, with a note why.\n\n"
+        "Memory is per GPU as nvidia-smi shows it. P50, P90 and P99 suffice for so many in a hundred of its like, "
+        "where "
+        "the estimator knows its own error. The daemon keeps the one with the star free, and its margin beyond that; "
+        "its setting reserve-quantile picks another. FLOOR is the least that the task can run with, SMACT its SM "
+        "activity alone on the GPU; both, and P50, are left out on a narrow terminal.",
     COMMAND_OPTIONS(options),
     .task_options = TASK_OPTION_BIT(TASK_SUMMARY) | TASK_OPTION_BIT(TASK_BATCH) | TASK_OPTION_BIT(TASK_ESTIMATOR) |
                     TASK_OPTION_BIT(TASK_MEMORY) | TASK_OPTION_BIT(TASK_OPTIMIZER) | TASK_OPTION_BIT(TASK_PRECISION) |

@@ -250,7 +250,7 @@ void config_defaults(struct config *config)
         .tasks_per_user = 20000,
         .record_inputs_max = GIB,
         .log_level = LOG_LEVEL_INFO,
-        .reserve_quantile = 0.9,
+        .reserve_quantile = ESTIMATE_RESERVED_QUANTILE,
     };
     config->core.policy = &policy_magm;
     set_text(config->estimator, sizeof config->estimator, ESTIMATOR_USUAL);

@@ -75,13 +75,6 @@ static const char *gpu_kind(const struct daemon *daemon)
     return gpus && gpus->count ? gpus->gpu[0].name : NULL;
 }
 
-/* What is set aside: the quantile that the configuration asks for, where the estimator knows its own error. */
-static struct reading reserved(const struct daemon *daemon, const struct estimate *estimate)
-{
-    struct reading quantile = estimate_quantile(estimate, daemon->config.reserve_quantile);
-    return quantile.valid ? quantile : estimate->bytes;
-}
-
 static int set_need(const char *estimator, struct reading bytes, struct submission *submission, struct fault *fault)
 {
     struct need *need = &submission->event.submit.request.need;
@@ -121,7 +114,8 @@ static int estimate(const struct daemon *daemon, const json_t *body, struct subm
         warn(submission, estimate.note);
     struct reading *smact = &submission->event.submit.request.expect.smact;
     *smact = smact->valid ? *smact : estimate.smact;
-    return r == 0 ? set_need(name, reserved(daemon, &estimate), submission, fault) : 0;
+    return r == 0 ? set_need(name, estimate_reserved(&estimate, daemon->config.reserve_quantile), submission, fault)
+                  : 0;
 }
 
 int submission_estimate_need(const struct daemon *daemon, const json_t *body, struct submission *submission,

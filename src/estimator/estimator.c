@@ -56,6 +56,12 @@ struct reading estimate_quantile(const struct estimate *estimate, double q)
     return q == 0.5 ? estimate->p50_bytes : q == 0.9 ? estimate->p90_bytes : estimate->p99_bytes;
 }
 
+struct reading estimate_reserved(const struct estimate *estimate, double q)
+{
+    struct reading quantile = estimate_quantile(estimate, q);
+    return quantile.valid ? quantile : estimate->bytes;
+}
+
 int estimate_note(struct estimate *estimate, int r, const char *format, ...)
 {
     size_t n = strlen(estimate->note), room = sizeof estimate->note - n;

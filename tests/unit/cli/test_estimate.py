@@ -48,6 +48,22 @@ class Estimate(CliCase):
         self.assertGreater(by_name["horus"]["mib"], 4 * 1001000 / 2**20)
         self.assertIsNone(by_name["declared"]["mib"])
 
+    def test_table_marks_what_the_daemon_keeps_free(self):
+        words = ("--summary=net.txt", "--batch=8", "--estimator=all")
+        rows = {row["estimator"]: row for row in self.estimate(*words)["estimates"]}
+        self.assertEqual(rows["graph"]["reserved_mib"], rows["graph"]["p90_mib"])
+        self.assertEqual(rows["horus"]["reserved_mib"], rows["horus"]["mib"])
+        self.assertIsNone(rows["none"]["reserved_mib"])
+        lines = self.colloc("estimate", *words).splitlines()
+        head, table = lines[2], {line.split()[0]: line for line in lines[3:-2]}
+        self.assertEqual(head.split(), ["ESTIMATOR", "MEMORY", "P50", "P90", "P99", "FLOOR", "SMACT", "NOTE"])
+        self.assertEqual([table[name].count("*") for name in ("graph", "horus", "none")], [1, 1, 0])
+        self.assertGreater(table["graph"].index("*"), head.index("P50") + len("P50"))
+        self.assertLess(table["graph"].index("*"), head.index("P99"))
+        self.assertLess(table["horus"].index("*"), head.index("P50"))
+        self.assertTrue(lines[-1].startswith("* what the daemon keeps free by default"), lines[-1])
+        self.assertNotIn("*", self.colloc("estimate", "--memory=6G", "--estimator=none"))
+
     def test_options_of_a_task_file(self):
         self.write("train.sh", "#COLLOC --summary=net.txt --batch=8 --memory=6G\ntrue\n")
         self.assertEqual(self.estimate("train.sh"), self.estimate("--summary=net.txt", "--batch=8", "--memory=6144"))
