@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "estimator/gpumemnet_attention.h"
 #include "estimator/softmax.h"
 
 void gpumemnet_net_fini(struct gpumemnet_net *net)
@@ -61,51 +62,58 @@ static void add_and_norm(const float *weights, const struct norm_layout *layout,
 
 /* ---- the encoder ---- */
 
-/* Sequences as rows of their channels, so that the loops over the sequence run along memory. */
+/* Memory for one sequence on its way through an encoder. */
 struct sequence {
-    size_t n;
-    float *x;   /* n rows of the width */
-    float *qkv; /* 3 x width rows of n */
-    float *weight;
+    size_t n, rows; /* rows: n rounded up to whole ATTENTION_LANES */
+    float *x;       /* n rows of the width */
+    float *qkv;     /* 3 x width rows of `rows`, so that the loops over the sequence run along memory */
+    float *scores;
 };
 
-/* What place `t` takes from all others. */
-static void attend(const struct sequence *s, int width, size_t t, float *ret_y)
+static void set_qkv(const float *weights, const struct linear_layout *layout, int width, const struct sequence *s)
 {
-    const float *q = s->qkv, *k = q + (size_t)width * s->n, *v = k + (size_t)width * s->n;
-    float factor = 1 / sqrtf((float)width);
-    memset(s->weight, 0, s->n * sizeof *s->weight);
-    for (int c = 0; c < width; c++) {
-        float scaled = q[(size_t)c * s->n + t] * factor;
-        for (size_t i = 0; i < s->n; i++)
-            s->weight[i] += scaled * k[(size_t)c * s->n + i];
+    float wide[3 * GPUMEMNET_WIDTH_MAX];
+    for (size_t t = 0; t < s->n; t++) {
+        linear(weights, layout, s->x + t * (size_t)width, wide);
+        for (int c = 0; c < 3 * width; c++)
+            s->qkv[(size_t)c * s->rows + t] = wide[c];
     }
-    softmax(s->weight, s->n);
-    for (int c = 0; c < width; c++) {
-        float sum = 0;
-        for (size_t i = 0; i < s->n; i++)
-            sum += s->weight[i] * v[(size_t)c * s->n + i];
-        ret_y[c] = sum;
-    }
+    for (int c = 0; c < 3 * width; c++)
+        for (size_t t = s->n; t < s->rows; t++)
+            s->qkv[(size_t)c * s->rows + t] = 0;
+}
+
+/* What follows the attention, for one place. */
+static void finish_place(const float *weights, const struct encoder_layer_layout *layer, const float *mixed, float *x)
+{
+    float inner[GPUMEMNET_WIDTH_MAX], out[GPUMEMNET_WIDTH_MAX];
+    linear(weights, &layer->projection, mixed, out);
+    add_and_norm(weights, &layer->norm_attention, x, out);
+    linear(weights, &layer->up, x, inner);
+    relu(inner, GPUMEMNET_FEED_FORWARD);
+    linear(weights, &layer->down, inner, out);
+    add_and_norm(weights, &layer->norm_feed_forward, x, out);
 }
 
 static void encoder_layer(const float *weights, const struct encoder_layer_layout *layer, int width, struct sequence *s)
 {
-    float wide[3 * GPUMEMNET_WIDTH_MAX], mixed[GPUMEMNET_WIDTH_MAX], out[GPUMEMNET_WIDTH_MAX];
+    size_t part = (size_t)width * s->rows;
+    const struct attention attention = {.n = s->n,
+                                        .rows = s->rows,
+                                        .width = width,
+                                        .q = s->qkv,
+                                        .k = s->qkv + part,
+                                        .v = s->qkv + 2 * part,
+                                        .scores = s->scores};
+    float mixed[GPUMEMNET_WIDTH_MAX * ATTENTION_LANES], own[GPUMEMNET_WIDTH_MAX];
+    set_qkv(weights, &layer->qkv, width, s);
     for (size_t t = 0; t < s->n; t++) {
-        linear(weights, &layer->qkv, s->x + t * (size_t)width, wide);
-        for (int c = 0; c < 3 * width; c++)
-            s->qkv[(size_t)c * s->n + t] = wide[c];
-    }
-    for (size_t t = 0; t < s->n; t++) {
-        float *x = s->x + t * (size_t)width;
-        attend(s, width, t, mixed);
-        linear(weights, &layer->projection, mixed, out);
-        add_and_norm(weights, &layer->norm_attention, x, out);
-        linear(weights, &layer->up, x, mixed);
-        relu(mixed, GPUMEMNET_FEED_FORWARD);
-        linear(weights, &layer->down, mixed, out);
-        add_and_norm(weights, &layer->norm_feed_forward, x, out);
+        size_t lane = t % ATTENTION_LANES;
+        if (lane == 0)
+            attention_take(&attention, t, mixed);
+        for (int c = 0; c < width; c++)
+            own[c] = mixed[(size_t)c * ATTENTION_LANES + lane];
+        finish_place(weights, layer, own, s->x + t * (size_t)width);
     }
 }
 
@@ -130,11 +138,15 @@ static void encode(const float *weights, const struct encoder_layout *encoder, c
 
 static int encode_all(const struct gpumemnet_net *net, const float *tokens, size_t n, float *ret_sums)
 {
-    const size_t widest = 6, rows = n ? n : 1;
-    float *memory = malloc((4 * widest + 1) * rows * sizeof *memory);
+    const size_t rows = (n / ATTENTION_LANES + 1) * ATTENTION_LANES;
+    float *memory = malloc((4 * GPUMEMNET_WIDTH_MAX + ATTENTION_LANES) * rows * sizeof *memory);
     if (!memory)
         return -ENOMEM;
-    struct sequence s = {.n = n, .x = memory, .qkv = memory + widest * rows, .weight = memory + 4 * widest * rows};
+    struct sequence s = {.n = n,
+                         .rows = rows,
+                         .x = memory,
+                         .qkv = memory + GPUMEMNET_WIDTH_MAX * rows,
+                         .scores = memory + 4 * GPUMEMNET_WIDTH_MAX * rows};
     for (int i = 0; i < net->layout.n_encoders; i++) {
         encode(net->weights, &net->layout.encoder[i], tokens, &s, ret_sums);
         ret_sums += net->layout.encoder[i].width;

@@ -1,6 +1,6 @@
 /*
  * A trained network of GPUMemNet: its numbers, read from a text, and its answer. Plain C, no matrices larger than 24
- * by 6. An ensemble takes some 60 us, most of them to read its numbers; an encoder 10 ns more for each pair of layers.
+ * by 6. An ensemble takes some 60 us, most of them to read its numbers; an encoder 5 ns more for each pair of layers.
  */
 #ifndef COLLOC_ESTIMATOR_GPUMEMNET_NET_H
 #define COLLOC_ESTIMATOR_GPUMEMNET_NET_H

@@ -1,17 +1,28 @@
 /*
- * What it costs to read a summary and ask for an estimate. Of the files named on the command line, or of a network of
- * 600 rows made up here; and of the largest below COLLOC_EVAL_DATA, if that is set.
+ * What it costs to read a summary and ask for an estimate, in time and in memory. Of the files named on the command
+ * line, or of two networks made up here; and of the worst of the summaries below COLLOC_EVAL_DATA, if that is
+ * set.
  */
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/file.h"
 #include "bench.h"
 #include "estimator/estimator.h"
+#include "heap.h"
 
-enum { REPEATS = 3000, ROWS = 600 };
+enum { REPEATS = 3000, REPEATS_OF_MANY = 200, ROWS = 600, TRANSFORMER_ROWS = 354 };
+
+static const struct {
+    const char *estimator, *goal;
+} measured[] = {
+    {"horus", "median < 200"},
+    {"graph", "median < 1000"},
+    {"gpumemnet-mlp", "median < 1000"},
+    {"gpumemnet-transformer", "median < 1000"},
+};
+enum { MEASURED = sizeof measured / sizeof *measured };
 
 static void estimate(const char *estimator, const char *text, size_t size)
 {
@@ -30,36 +41,56 @@ static void estimate(const char *estimator, const char *text, size_t size)
     model_destroy(model);
 }
 
-static void measure_one(const char *estimator, const char *goal, const char *name, const char *text, size_t size)
+/* Times in *ret_took, sorted; the answer is the most memory of them, in KiB. */
+static double repeat(const char *estimator, const char *text, size_t size, double *ret_took, size_t n)
 {
-    static double took[REPEATS];
-    for (int i = 0; i < REPEATS; i++) {
+    double most = 0;
+    for (size_t i = 0; i < n; i++) {
+        heap_forget();
         double before = bench_now_us();
         estimate(estimator, text, size);
-        took[i] = bench_now_us() - before;
+        ret_took[i] = bench_now_us() - before;
+        most = (double)heap_most() > most ? (double)heap_most() : most;
     }
-    char what[512];
-    snprintf(what, sizeof what, "parse and %s: %s, %zu bytes", estimator, name, size);
-    bench_row(what, "us", goal, took, REPEATS);
+    bench_sort(ret_took, n);
+    return most / 1024;
 }
 
 static void measure(const char *name, const char *text, size_t size)
 {
-    measure_one("horus", "median < 200", name, text, size);
-    measure_one("graph", "median < 1000", name, text, size);
+    static double took[REPEATS];
+    char what[512];
+    for (size_t m = 0; m < MEASURED; m++) {
+        double most = repeat(measured[m].estimator, text, size, took, REPEATS);
+        snprintf(what, sizeof what, "parse and %s: %s, %zu bytes", measured[m].estimator, name, size);
+        bench_row(what, "us", measured[m].goal, took, REPEATS);
+        snprintf(what, sizeof what, "memory for %s: %s", measured[m].estimator, name);
+        bench_row(what, "KiB", "median < 1024", &most, 1);
+    }
+}
+
+static char *read_whole(const char *path, size_t *ret_size)
+{
+    char *text;
+    struct fault fault = {""};
+    if (file_read(path, MODEL_SIZE_MAX, &fault, &text, ret_size) < 0) {
+        fprintf(stderr, "%s\n", fault.text);
+        exit(1);
+    }
+    return text;
+}
+
+static const char *leaf_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
 }
 
 static void measure_file(const char *path)
 {
-    char *text;
     size_t size;
-    struct fault fault = {""};
-    if (file_read(path, MODEL_SIZE_MAX, &fault, &text, &size) < 0) {
-        fprintf(stderr, "%s\n", fault.text);
-        exit(1);
-    }
-    const char *slash = strrchr(path, '/');
-    measure(slash ? slash + 1 : path, text, size);
+    char *text = read_whole(path, &size);
+    measure(leaf_of(path), text, size);
     free(text);
 }
 
@@ -74,25 +105,50 @@ static void measure_made_up(void)
     measure("torchsummary of 600 rows", text, n);
 }
 
+/* As many layers as the longest Transformer of data/memory has. */
+static void measure_transformer(void)
+{
+    static char text[TRANSFORMER_ROWS * 80];
+    static const char *const rows[] = {"LayerNorm-%d [-1, 128, 64] 128\n", "Linear-%d [-1, 128, 256] 16,640\n",
+                                       "Linear-%d [-1, 128, 64] 16,448\n"};
+    size_t n = (size_t)snprintf(text, sizeof text, "Embedding-1 [-1, 128, 64] 640,000\n");
+    for (int i = 2; i <= TRANSFORMER_ROWS; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, rows[i % 3], i);
+    measure("transformer of 354 layers", text, n);
+}
+
+/* The slowest of them, and the one that takes most memory. */
+static void measure_worst(char *const *paths, size_t n, size_t m)
+{
+    static double took[REPEATS_OF_MANY], slowest[REPEATS_OF_MANY];
+    double most = 0;
+    char what[512];
+    slowest[REPEATS_OF_MANY / 2] = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t size;
+        char *text = read_whole(paths[i], &size);
+        double memory = repeat(measured[m].estimator, text, size, took, REPEATS_OF_MANY);
+        if (took[REPEATS_OF_MANY / 2] > slowest[REPEATS_OF_MANY / 2])
+            memcpy(slowest, took, sizeof took);
+        most = memory > most ? memory : most;
+        free(text);
+    }
+    snprintf(what, sizeof what, "parse and %s: slowest of %zu summaries", measured[m].estimator, n);
+    bench_row(what, "us", measured[m].goal, slowest, REPEATS_OF_MANY);
+    snprintf(what, sizeof what, "memory for %s: most of %zu summaries", measured[m].estimator, n);
+    bench_row(what, "KiB", "median < 1024", &most, 1);
+}
+
 /* The reference's own summaries, where somebody has them. */
-static void measure_largest(const char *folder)
+static void measure_folder(const char *folder)
 {
     char pattern[4096];
     glob_t found;
-    const char *largest = NULL;
-    off_t size = 0;
     snprintf(pattern, sizeof pattern, "%s/carma/models/*", folder);
     if (glob(pattern, 0, NULL, &found) != 0)
         return;
-    for (size_t i = 0; i < found.gl_pathc; i++) {
-        struct stat status;
-        if (stat(found.gl_pathv[i], &status) == 0 && status.st_size > size) {
-            largest = found.gl_pathv[i];
-            size = status.st_size;
-        }
-    }
-    if (largest)
-        measure_file(largest);
+    for (size_t m = 0; m < MEASURED; m++)
+        measure_worst(found.gl_pathv, found.gl_pathc, m);
     globfree(&found);
 }
 
@@ -101,9 +157,11 @@ int main(int argc, char **argv)
     const char *evaluation = getenv("COLLOC_EVAL_DATA");
     for (int i = 1; i < argc; i++)
         measure_file(argv[i]);
-    if (argc < 2)
+    if (argc < 2) {
         measure_made_up();
+        measure_transformer();
+    }
     if (argc < 2 && evaluation)
-        measure_largest(evaluation);
+        measure_folder(evaluation);
     return 0;
 }

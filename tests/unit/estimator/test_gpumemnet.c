@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "estimator/gpumemnet_attention.h"
 #include "estimator/gpumemnet_built_in.h"
 #include "estimator/gpumemnet_net.h"
 #include "estimator/softmax.h"
@@ -123,6 +124,53 @@ static void test_edge_and_quantiles(void **state)
     assert_float_equal(gpumemnet_quantile_bytes(&net, probability, 0.9), 2.6 * GIB, 1);
     const float sure[] = {0, 1, 0};
     assert_float_equal(gpumemnet_quantile_bytes(&net, sure, 0.99), 1.99 * GIB, 1);
+}
+
+enum { PLACES_MOST = 37 };
+
+/* What place `t` takes from all others, said as plainly as can be. */
+static void attend_plainly(const float *q, const float *k, const float *v, size_t n, size_t rows, int width, size_t t,
+                           double *ret_mixed)
+{
+    double score[PLACES_MOST], sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        double product = 0;
+        for (size_t c = 0; c < (size_t)width; c++)
+            product += (double)q[c * rows + t] * (double)k[c * rows + i];
+        sum += score[i] = exp(product / sqrt(width));
+    }
+    for (size_t c = 0; c < (size_t)width; c++) {
+        ret_mixed[c] = 0;
+        for (size_t i = 0; i < n; i++)
+            ret_mixed[c] += score[i] / sum * (double)v[c * rows + i];
+    }
+}
+
+static void check_attention(size_t n, int width)
+{
+    float q[3 * GPUMEMNET_WIDTH_MAX * (PLACES_MOST + ATTENTION_LANES)], scores[PLACES_MOST * ATTENTION_LANES];
+    float mixed[GPUMEMNET_WIDTH_MAX * ATTENTION_LANES];
+    double plain[GPUMEMNET_WIDTH_MAX];
+    size_t rows = (n + ATTENTION_LANES - 1) / ATTENTION_LANES * ATTENTION_LANES, part = (size_t)width * rows;
+    for (size_t i = 0; i < 3 * part; i++)
+        q[i] = 3 * sinf((float)i * 1.3f);
+    const struct attention attention = {
+        .n = n, .rows = rows, .width = width, .q = q, .k = q + part, .v = q + 2 * part, .scores = scores};
+    for (size_t t = 0; t < n; t++) {
+        if (t % ATTENTION_LANES == 0)
+            attention_take(&attention, t, mixed);
+        attend_plainly(q, q + part, q + 2 * part, n, rows, width, t, plain);
+        for (size_t c = 0; c < (size_t)width; c++)
+            assert_float_equal(mixed[c * ATTENTION_LANES + t % ATTENTION_LANES], plain[c], 2e-5);
+    }
+}
+
+static void test_attention(void **state)
+{
+    (void)state;
+    for (int width = 1; width <= GPUMEMNET_WIDTH_MAX; width++)
+        for (size_t n = 1; n <= PLACES_MOST; n++)
+            check_attention(n, width);
 }
 
 /* ---- weights ---- */
@@ -298,6 +346,7 @@ int main(void)
         cmocka_unit_test(test_exponential),
         cmocka_unit_test(test_softmax),
         cmocka_unit_test(test_edge_and_quantiles),
+        cmocka_unit_test(test_attention),
         cmocka_unit_test(test_text_keeps_every_bit),
         cmocka_unit_test(test_weights_that_do_not_match),
         cmocka_unit_test(test_cut_weights),
