@@ -88,10 +88,22 @@ static int on_ended(void *context, uint64_t task, const json_t *record)
     return 0;
 }
 
+/* The newest came first; the oldest is to be overwritten first. */
+static void turn_around(struct past *past)
+{
+    for (size_t i = 0; i < past->n / 2; i++) {
+        struct past_run early = past->runs[i];
+        past->runs[i] = past->runs[past->n - 1 - i];
+        past->runs[past->n - 1 - i] = early;
+    }
+}
+
 int past_load(struct past *past, struct store *store, struct fault *fault)
 {
     struct store_ended_filter filter = {.limit = PAST_RUNS_MAX};
-    return store_list_ended(store, &filter, on_ended, past, fault);
+    int r = store_list_ended(store, &filter, on_ended, past, fault);
+    turn_around(past);
+    return r;
 }
 
 void past_fini(struct past *past)

@@ -1,0 +1,62 @@
+/* What ended tasks took: the last ones, and of those the oldest goes first. */
+#include "daemon/past.h"
+
+#include <stdlib.h>
+
+#include "unit.h"
+
+static json_t *record_of(int64_t batch)
+{
+    return json_pack("{s:s, s:i, s:i, s:{s:s, s:I}}", "state", "COMPLETED", "mem_peak_mib", 1000, "gpus_requested", 1,
+                     "subject", "fingerprint", "00000000000000ff", "batch", (json_int_t)batch);
+}
+
+static void put(struct store *store, uint64_t task)
+{
+    struct fault fault = {""};
+    struct store_ended ended = {.task = task, .state = TASK_COMPLETED, .ended_wall_us = (int64_t)task};
+    json_t *record = record_of((int64_t)task);
+    if (store_put_ended(store, &ended, record, &fault) < 0)
+        fail_msg("%s", fault.text);
+    json_decref(record);
+}
+
+static bool has(const struct past *past, int64_t batch)
+{
+    for (size_t i = 0; i < past->n; i++)
+        if (past->runs[i].batch == batch)
+            return true;
+    return false;
+}
+
+static void the_oldest_goes_first(void **state)
+{
+    struct store *store = open_log(*state);
+    struct past past = {0};
+    struct fault fault = {""};
+    const uint64_t n = PAST_RUNS_MAX + 2;
+    begin(store);
+    for (uint64_t task = 1; task <= n; task++)
+        put(store, task);
+    commit(store);
+    assert_int_equal(past_load(&past, store, &fault), 0);
+    assert_int_equal(past.n, PAST_RUNS_MAX);
+    assert_false(has(&past, 2));
+    assert_true(has(&past, 3));
+    json_t *record = record_of((int64_t)n + 1);
+    past_take(&past, record);
+    json_decref(record);
+    assert_int_equal(past.n, PAST_RUNS_MAX);
+    assert_false(has(&past, 3));
+    assert_true(has(&past, (int64_t)n) && has(&past, (int64_t)n + 1));
+    past_fini(&past);
+    store_close(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_oldest_goes_first, make_folder, remove_folder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
