@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "exec/identity.h"
 
 struct errand_handles {
     struct errand *errand; /* NULL: nobody waits any more */
@@ -35,11 +35,11 @@ static void forget_environment(void)
 
 int errand_become(const struct errand_order *order)
 {
-    if (geteuid() != 0)
-        return 0;
-    if (order->uid != 0)
+    struct identity identity;
+    if (geteuid() == 0 && order->uid != 0)
         forget_environment();
-    return setgroups(1, &order->gid) < 0 || setgid(order->gid) < 0 || setuid(order->uid) < 0 ? -errno : 0;
+    int r = identity_init(&identity, order->uid, order->gid);
+    return r < 0 ? r : identity_become(&identity);
 }
 
 /* The loop's handlers write to a pipe that is the daemon's too: a signal meant for the child must not reach that. */

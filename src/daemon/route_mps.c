@@ -34,8 +34,22 @@ void route_mps(void *context, struct api_request *request)
     api_reply(request, 200, json_pack("{s:o}", "daemons", users));
 }
 
+/* A user without a name has the group that his last task by MPS had. */
+static int find_group(const struct daemon *daemon, uid_t uid, struct fault *fault, gid_t *ret_gid)
+{
+    const struct passwd *known = getpwuid(uid);
+    const struct mps_user *user = daemon->mps_users;
+    while (user && user->uid != uid)
+        user = user->next;
+    if (!known && !user)
+        return fault_set(fault, EINVAL, "uid %u: no such user is known here, nor his group", (unsigned)uid);
+    *ret_gid = known ? known->pw_gid : user->gid;
+    return 0;
+}
+
 /* The asker's own; root may name another's. */
-static int read_owner(const struct api_request *request, uid_t *ret_uid, gid_t *ret_gid, struct fault *fault)
+static int read_owner(const struct daemon *daemon, const struct api_request *request, uid_t *ret_uid, gid_t *ret_gid,
+                      struct fault *fault)
 {
     struct api_peer peer = api_request_peer(request);
     const json_t *body = api_request_body(request);
@@ -46,10 +60,9 @@ static int read_owner(const struct api_request *request, uid_t *ret_uid, gid_t *
         return r;
     if ((uid_t)uid != peer.uid && peer.uid != 0)
         return fault_set(fault, EPERM, "user %lld's MPS is not yours", (long long)uid);
-    const struct passwd *known = (uid_t)uid == peer.uid ? NULL : getpwuid((uid_t)uid);
     *ret_uid = (uid_t)uid;
-    *ret_gid = known ? known->pw_gid : peer.gid;
-    return 0;
+    *ret_gid = peer.gid;
+    return (uid_t)uid == peer.uid ? 0 : find_group(daemon, (uid_t)uid, fault, ret_gid);
 }
 
 static void reply_fault(struct api_request *request, int r, const struct fault *fault)
@@ -63,7 +76,7 @@ void route_mps_start(void *context, struct api_request *request)
     struct fault fault = {0};
     uid_t uid;
     gid_t gid;
-    int r = read_owner(request, &uid, &gid, &fault);
+    int r = read_owner(context, request, &uid, &gid, &fault);
     if (r == 0)
         r = mps_start_by_hand(context, uid, gid, request, &fault);
     if (r < 0)
@@ -75,7 +88,7 @@ void route_mps_stop(void *context, struct api_request *request)
     struct fault fault = {0};
     uid_t uid;
     gid_t gid;
-    int r = read_owner(request, &uid, &gid, &fault);
+    int r = read_owner(context, request, &uid, &gid, &fault);
     if (r == 0)
         r = mps_stop_by_hand(context, uid, request, &fault);
     if (r < 0)

@@ -1,7 +1,9 @@
 """Several users on one machine: who may do what. As root, with users that need no names."""
 
 import contextlib
+import grp
 import os
+import pwd
 import signal
 import socket
 import stat
@@ -238,6 +240,28 @@ class Mps(Several):
             environment = read(f"/proc/{int(file.read())}/environ").split("\0")
         self.assertIn("PATH=" + self.env["PATH"], environment)
         self.assertNotIn("ROOTS_TOKEN=secret", environment)
+        self.act("cancel", task)
+        self.wait(task, "CANCELLED")
+
+    def test_it_has_all_groups_of_the_user(self):
+        found = next(((pwd.getpwnam(name), group) for group in grp.getgrall() for name in group.gr_mem), None)
+        if not found:
+            self.skipTest("no user here is in a second group")
+        user, group = found
+        self.colloc("mps", "start", f"--user={user.pw_name}")
+        with open(f"{self.state}/mps/{user.pw_uid}/pipe/nvidia-cuda-mps-control.pid", encoding="ascii") as file:
+            status = read(f"/proc/{int(file.read())}/status")
+        groups = status.partition("\nGroups:")[2].partition("\n")[0].split()
+        self.assertIn(str(group.gr_gid), groups)
+        self.assertNotIn("0", groups)
+        self.colloc("mps", "stop", f"--user={user.pw_name}")
+
+    def test_a_uid_that_nobody_knows_gets_no_group_of_roots(self):
+        self.assertIn("no such user is known here", self.colloc("mps", "start", "--user=64077", code=1).stderr)
+        self.assertFalse(os.path.exists(f"{self.state}/mps/64077"))
+        task = self.trains(ADA)
+        until(lambda: "(MPS)" in self.output(task), "a client of MPS")
+        self.colloc("mps", "start", f"--user={ADA}")
         self.act("cancel", task)
         self.wait(task, "CANCELLED")
 
