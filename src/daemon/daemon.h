@@ -89,6 +89,7 @@ struct gpu_state {
     int64_t looked_us;           /* when the last sample was taken, of whatever health */
     bool is_idle;                /* known to be */
     int64_t idle_since_us;       /* if so: the first of the samples in a row that showed it */
+    bool xids_cleared;           /* somebody says so; told to the set before the next look */
     bool unused_said;            /* in the log */
     char trouble_said[112];      /* likewise; "": none */
     int view;                    /* its index in the core's view; -1: not managed */
@@ -317,6 +318,9 @@ void inputs_close(struct daemon *daemon);
  */
 enum { MPS_WAIT = 1 };
 int mps_prepare(struct daemon *daemon, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault);
+
+/* Where that user's control daemon is or would be. */
+void mps_pipe_dir(const struct daemon *daemon, uid_t uid, char *path, size_t size);
 
 void mps_task_ended(struct daemon *daemon, uid_t uid); /* that shared by it */
 

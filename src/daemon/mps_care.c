@@ -7,6 +7,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -35,6 +36,18 @@ static struct mps_user *find_user(const struct daemon *daemon, uid_t uid)
     return user;
 }
 
+static void home_of(const struct daemon *daemon, uid_t uid, char *path, size_t size)
+{
+    snprintf(path, size, "%s/mps/%u", daemon->config.state_dir, (unsigned)uid);
+}
+
+void mps_pipe_dir(const struct daemon *daemon, uid_t uid, char *path, size_t size)
+{
+    char home[sizeof((struct mps_user *)0)->home];
+    home_of(daemon, uid, home, sizeof home);
+    snprintf(path, size, "%s/pipe", home);
+}
+
 static struct mps_user *user_of(struct daemon *daemon, uid_t uid, gid_t gid)
 {
     struct mps_user *user = find_user(daemon, uid);
@@ -44,16 +57,25 @@ static struct mps_user *user_of(struct daemon *daemon, uid_t uid, gid_t gid)
     if (!user)
         return NULL;
     *user = (struct mps_user){.next = daemon->mps_users, .daemon = daemon, .uid = uid, .gid = gid};
-    snprintf(user->home, sizeof user->home, "%s/mps/%u", daemon->config.state_dir, (unsigned)uid);
-    snprintf(user->pipe_dir, sizeof user->pipe_dir, "%s/pipe", user->home);
+    home_of(daemon, uid, user->home, sizeof user->home);
+    mps_pipe_dir(daemon, uid, user->pipe_dir, sizeof user->pipe_dir);
     snprintf(user->log_dir, sizeof user->log_dir, "%s/log", user->home);
     daemon->mps_users = user;
     return user;
 }
 
+/* What lies below the user's folder is the user's to arrange: it must lead root nowhere else. */
 pid_t mps_user_daemon(const struct mps_user *user)
 {
-    return mps_find(user->pipe_dir, geteuid() == 0 ? user->uid : geteuid());
+    char path[600], pipe_dir[32];
+    snprintf(path, sizeof path, "%s/mps", user->daemon->config.state_dir);
+    snprintf(pipe_dir, sizeof pipe_dir, "%u/pipe", (unsigned)user->uid);
+    int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return 0;
+    pid_t pid = mps_find_below(folder, pipe_dir, geteuid() == 0 ? user->uid : geteuid());
+    close(folder);
+    return pid;
 }
 
 int mps_user_tasks(const struct mps_user *user)

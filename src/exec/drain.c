@@ -56,12 +56,12 @@ static const char *find_pipe_dir(const char *const *env)
 void drain(const char *const *env, uid_t uid, gid_t gid, pid_t root, bool all)
 {
     const char *pipe_dir = find_pipe_dir(env);
-    if (!pipe_dir || mps_find(pipe_dir, geteuid() == 0 ? uid : geteuid()) == 0)
+    if (!pipe_dir)
         return;
     pid_t child = fork();
     if (child == 0) {
         struct identity identity;
-        if (identity_init(&identity, uid, gid) == 0 && identity_become(&identity) == 0)
+        if (identity_init(&identity, uid, gid) == 0 && identity_become(&identity) == 0 && mps_find(pipe_dir, geteuid()))
             drop_clients(pipe_dir, root, all);
         _exit(0);
     }

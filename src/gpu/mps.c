@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -58,15 +60,12 @@ static bool is_control_daemon(pid_t pid, uid_t owner)
     return ours && names_live_daemon(line);
 }
 
-/* The directory is open to all, so a link or a FIFO somebody put there is not followed or waited for. */
-pid_t mps_find(const char *pipe_dir, uid_t owner)
+/* Closes `fd`, which may be -errno. */
+static pid_t read_pid(int fd, uid_t owner)
 {
-    char path[PATH_MAX], text[16] = "";
+    char text[16] = "";
     int64_t pid;
 
-    if (snprintf(path, sizeof(path), "%s/" PID_FILE, pipe_dir) >= (int)sizeof(path))
-        return 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return 0;
     ssize_t n = read(fd, text, sizeof(text) - 1);
@@ -76,6 +75,48 @@ pid_t mps_find(const char *pipe_dir, uid_t owner)
     if (parse_int64(text, 1, INT_MAX, &pid) < 0 || !is_control_daemon((pid_t)pid, owner))
         return 0;
     return (pid_t)pid;
+}
+
+/* The directory is open to all, so a link or a FIFO somebody put there is not followed or waited for. */
+#define PID_FLAGS (O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+
+pid_t mps_find(const char *pipe_dir, uid_t owner)
+{
+    char path[PATH_MAX];
+
+    if (snprintf(path, sizeof(path), "%s/" PID_FILE, pipe_dir) >= (int)sizeof(path))
+        return 0;
+    return read_pid(open(path, PID_FLAGS), owner);
+}
+
+/* For kernels before 5.6, which cannot be told to stay out of mounts: folder by folder, no link. */
+static int open_by_steps(int folder, char *path)
+{
+    int at = dup(folder);
+
+    for (char *slash; at >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
+        *slash = '\0';
+        int next = openat(at, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        close(at);
+        at = next;
+    }
+    int fd = at < 0 ? -1 : openat(at, path, PID_FLAGS);
+    if (at >= 0)
+        close(at);
+    return fd;
+}
+
+pid_t mps_find_below(int folder, const char *pipe_dir, uid_t owner)
+{
+    struct open_how how = {.flags = PID_FLAGS, .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
+    char path[PATH_MAX];
+
+    if (snprintf(path, sizeof(path), "%s/" PID_FILE, pipe_dir) >= (int)sizeof(path))
+        return 0;
+    int fd = (int)syscall(SYS_openat2, folder, path, &how, sizeof(how));
+    if (fd < 0 && errno == ENOSYS)
+        fd = open_by_steps(folder, path);
+    return read_pid(fd, owner);
 }
 
 static int make_open_folder(const char *path, struct fault *fault)

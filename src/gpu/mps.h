@@ -37,6 +37,12 @@ int mps_start(const char *pipe_dir, const char *log_dir, const char *const *uuid
 /* The control daemon of `owner` that serves the pipe directory, or 0. Two small reads. */
 pid_t mps_find(const char *pipe_dir, uid_t owner);
 
+/*
+ * The same for a pipe directory of another, given from an open folder that he cannot move: nothing is followed out of
+ * it, neither a link nor a mount, which may lead to what never answers.
+ */
+pid_t mps_find_below(int folder, const char *pipe_dir, uid_t owner);
+
 /* Tells it to quit and waits for its end. 0 also when none was alive; MPS_STILL_ENDING, MPS_NOT_INSTALLED, or a fault.
  */
 int mps_stop(const char *pipe_dir, struct fault *fault);

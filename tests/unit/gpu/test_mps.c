@@ -1,5 +1,6 @@
 /* MPS through a control program that stands in for NVIDIA's; PATH_WITH_MPS is the folder it is in. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -87,6 +88,24 @@ static int teardown(void **state)
 static int start(struct place *p)
 {
     return mps_start(p->pipe_dir, p->log_dir, uuids, 2, &p->fault);
+}
+
+/* The pipe directory from the folder above it, and what a link there leads to. */
+static void test_found_below_a_folder_but_not_behind_a_link(void **state)
+{
+    struct place *p = *state;
+    char link[96];
+    int folder = open(p->root, O_PATH | O_DIRECTORY);
+    const char *pipe_dir = p->pipe_dir + strlen(p->root) + 1;
+
+    assert_int_equal(start(p), 0);
+    assert_true(mps_find_below(folder, pipe_dir, geteuid()));
+    snprintf(link, sizeof(link), "%s/link", p->root);
+    assert_int_equal(symlink(p->pipe_dir, link), 0);
+    assert_true(mps_find(link, geteuid()));
+    assert_false(mps_find_below(folder, "link", geteuid()));
+    close(folder);
+    assert_int_equal(mps_stop(p->pipe_dir, &p->fault), 0);
 }
 
 static void test_start_and_stop(void **state)
@@ -224,6 +243,7 @@ static void test_a_program_that_hangs_is_killed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_found_below_a_folder_but_not_behind_a_link, setup, teardown),
         cmocka_unit_test_setup_teardown(test_start_and_stop, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_living_one_is_used_again, setup, teardown),
         cmocka_unit_test_setup_teardown(test_remains_of_a_killed_one_are_cleared, setup, teardown),
