@@ -403,12 +403,28 @@ void runner_kill(struct daemon *daemon, uint64_t id)
 
 /* ---- after a restart ---- */
 
+/*
+ * The attempt itself tells whether it was given the MPS that was meant for it: STARTED may have been lost with the
+ * daemon. What cannot be read says nothing against it.
+ */
+static bool went_by_streams(const struct daemon *daemon, const struct task *task, const char *folder)
+{
+    struct fault fault = {0};
+    char variable[700] = "CUDA_MPS_PIPE_DIRECTORY=";
+    size_t n = strlen(variable);
+    bool joined;
+    if (task->share.sharing != SHARING_MPS)
+        return false;
+    mps_pipe_dir(daemon, task->uid, variable + n, sizeof variable - n);
+    return attempt_has_variable(folder, variable, &fault, &joined) == 0 && !joined;
+}
+
 /* STARTED is said again: a task that was told to end meanwhile is told so again. */
-static void adopt_running(struct daemon *daemon, struct job *job)
+static void adopt_running(struct daemon *daemon, struct job *job, bool by_streams)
 {
     log_info("task %llu is still running: found again", (unsigned long long)job->id);
     watch(daemon, job);
-    report_started(daemon, job, false);
+    report_started(daemon, job, by_streams);
 }
 
 static void adopt(struct daemon *daemon, const struct task *task)
@@ -428,9 +444,16 @@ static void adopt(struct daemon *daemon, const struct task *task)
         struct event never = daemon_event(daemon, EVENT_UNSTARTED, task->id);
         if (daemon_feed(daemon, &never, NULL) != 0)
             report_lost(daemon, job, "its attempt folder is gone");
-    } else if (state == ATTEMPT_RUNNING) {
-        adopt_running(daemon, job);
-    } else if (state == ATTEMPT_ENDED) {
+        return;
+    }
+    bool by_streams = went_by_streams(daemon, task, folder);
+    if (state == ATTEMPT_RUNNING) {
+        adopt_running(daemon, job, by_streams);
+        return;
+    }
+    if (by_streams)
+        report_started(daemon, job, by_streams);
+    if (state == ATTEMPT_ENDED) {
         take_exit(daemon, job, &exit);
     } else {
         sweep(folder, task->uid);

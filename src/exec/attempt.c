@@ -107,6 +107,24 @@ int attempt_create(const char *folder, const struct attempt_spec *spec, struct f
     return r;
 }
 
+int attempt_has_variable(const char *folder, const char *variable, struct fault *fault, bool *ret_has)
+{
+    char path[PATH_MAX], *data;
+    size_t size;
+    struct spec_file file;
+    *ret_has = false;
+    snprintf(path, sizeof path, "%s/spec", folder);
+    int r = file_read(path, SPEC_LIMIT, fault, &data, &size);
+    if (r == 0)
+        r = spec_decode(data, size, fault, &file);
+    if (r < 0)
+        return r;
+    for (const char *const *entry = file.spec.env; *entry && !*ret_has; entry++)
+        *ret_has = strcmp(*entry, variable) == 0;
+    spec_file_fini(&file);
+    return 0;
+}
+
 /* The shim starts with every signal blocked, so that no moment is left in which a signal could end it unrecorded. */
 static int prepare_spawn(posix_spawnattr_t *how, posix_spawn_file_actions_t *files)
 {

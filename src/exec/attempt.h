@@ -14,6 +14,7 @@
 #ifndef COLLOC_EXEC_ATTEMPT_H
 #define COLLOC_EXEC_ATTEMPT_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/fault.h"
@@ -63,6 +64,9 @@ int attempt_probe(const char *folder, struct fault *fault, struct attempt_watch 
  * signal.
  */
 int attempt_terminate(const struct attempt_watch *watch, enum attempt_ask ask);
+
+/* Was the attempt given this variable ("KEY=VALUE")? 0 or -errno when its spec cannot be read. */
+int attempt_has_variable(const char *folder, const char *variable, struct fault *fault, bool *ret_has);
 
 /* Ends watching, reaping the shim if it was our child and is gone. Harmless when done twice. */
 void attempt_unwatch(struct attempt_watch *watch);

@@ -31,7 +31,6 @@
 #define LEFTOVER_GRACE_US (2 * SECOND_US) /* for what still runs when the main process has ended */
 #define KILL_AGAIN_US     (50 * MS_US)    /* something may have been born between listing and killing */
 #define WRITE_AGAIN_US    (1 * SECOND_US) /* a full disk may be mended */
-#define SPEC_LIMIT        (16 * MIB)
 #define NEVER             INT64_MAX
 
 enum phase { PHASE_RUNNING, PHASE_ENDING, PHASE_KILLING };

@@ -49,6 +49,9 @@ struct spec_file {
     const char **env;
 };
 
+/* Its file is no larger. */
+#define SPEC_LIMIT ((size_t)16 << 20)
+
 /* The spec as bytes (without the script) for the caller to free. 0, -EINVAL with the reason in the fault, -ENOMEM. */
 int spec_encode(const struct attempt_spec *spec, struct fault *fault, char **ret_data, size_t *ret_size);
 

@@ -1,10 +1,12 @@
 """Out of GPU memory, sharing by MPS and MIG."""
 
 import os
+import signal
+import sqlite3
 import subprocess
 import unittest
 
-from house import House, program, until
+from house import House, program, read, until
 
 
 class OneGpu(House):
@@ -93,6 +95,36 @@ class Mps(House):
             self.wait_log(f"task {task} shares by streams: ")
             self.wait(task, "COMPLETED")
         self.assertEqual(self.read("asked"), "asked\n")
+
+    LAST_WORDS = "RuntimeError: CUDA error: the remote procedural call between the MPS server and the MPS client failed"
+
+    def test_that_it_went_by_streams_survives_a_kill(self):
+        """Killed between the start and its STARTED's way into the log: the attempt tells."""
+        self.restart_with()
+        for ended in (False, True):
+            task = self.submit(f"while [ ! -e go ]; do sleep 0.02; done; echo '{self.LAST_WORDS}' >&2; exit 1")
+            self.wait_log(f"task {task} shares by streams: ")
+            self.wait_state(task, "RUNNING")
+            shim = self.shim_of(task)
+            self.stop(signal.SIGKILL)
+            if ended:
+                self.write("go", "")
+                self.wait_gone(shim)
+            with sqlite3.connect(self.state + "/colloc.db") as log:
+                log.execute("DELETE FROM events WHERE task = ? AND kind NOT IN ('SUBMIT', 'PLACE')", (task,))
+            log.close()
+            self.start()
+            if ended:
+                found = self.wait(task, "FAILED")
+                self.assertEqual((found["failure"], found["requeue_count"]), ("mps", 0))
+            else:
+                self.assertEqual(self.task(task)["sharing"], "streams")
+                self.act("cancel", task)
+                self.wait(task, "CANCELLED")
+
+    def shim_of(self, task):
+        claim = f"{self.state}/tasks/{task}/1/claim"
+        return int(until(lambda: os.path.exists(claim) and read(claim), "the shim's claim"))
 
     def test_without_mps_by_streams_and_said_so(self):
         self.restart_with()
