@@ -8,7 +8,7 @@
 #include "cli/table.h"
 #include "cli/task_view.h"
 
-enum { GPUS_CSV, GPUS_SINCE };
+enum { GPUS_CSV, GPUS_SINCE, GPUS_CLEAR };
 
 static const struct option_spec options[] = {
     [GPUS_CSV] = {.name = "csv",
@@ -20,6 +20,10 @@ static const struct option_spec options[] = {
                     .min = SECOND_US,
                     .max = 3650 * 86400 * SECOND_US,
                     .help = "the recorded past of so long, as comma-separated values (with --json: as JSON)"},
+    [GPUS_CLEAR] = {.name = "clear",
+                    .kind = OPTION_TEXT,
+                    .argument = "GPU",
+                    .help = "a GPU that an Xid condemned was reset or replaced: it takes tasks again (root)"},
 };
 
 static const struct table_column columns[] = {
@@ -229,9 +233,26 @@ static void print_table(const json_t *reply)
     table_destroy(table);
 }
 
+static int clear(const struct invocation *invocation)
+{
+    json_t *reply, *body = json_pack("{s:s}", "gpu", invocation->values[GPUS_CLEAR].text);
+    struct client *client;
+    int code = session_open(invocation, &client);
+    if (code == EXIT_OK) {
+        code = session_call(client, "POST", "/v1/gpus/clear", body, &reply);
+        client_close(client);
+    }
+    json_decref(body);
+    if (code == EXIT_OK)
+        json_decref(reply);
+    return code;
+}
+
 static int run(const struct invocation *invocation)
 {
     json_t *reply;
+    if (invocation->values[GPUS_CLEAR].set)
+        return clear(invocation);
     if (invocation->values[GPUS_CSV].number && invocation->common[COMMON_JSON].number) {
         complain("--csv and --json: one of the two");
         return EXIT_USAGE;

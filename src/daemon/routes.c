@@ -1,6 +1,9 @@
 /* The routes of docs/protocol.md: their table, what they share, and the short ones. submit.c has its own file. */
 #include <string.h>
+#include <unistd.h>
 
+#include "base/log.h"
+#include "daemon/fields.h"
 #include "daemon/routes.h"
 
 bool may_touch(const struct api_request *request, uint32_t owner)
@@ -65,6 +68,44 @@ static void route_gpus(void *context, struct api_request *request)
     api_reply(request, 200, record_gpus(context));
 }
 
+/* By index or UUID; -1: there is none. */
+static int find_gpu(const struct daemon *daemon, const char *name)
+{
+    for (size_t i = 0; daemon->gpus && i < daemon->gpus->count; i++)
+        if (strcmp(daemon->gpus->gpu[i].index, name) == 0 || strcmp(daemon->gpus->gpu[i].uuid, name) == 0)
+            return daemon->gpu_states[i].view < 0 ? -1 : (int)i;
+    return -1;
+}
+
+/* An Xid condemns a GPU until somebody who may reset it says that it is well; who that was stays in the journal. */
+static void route_clear(void *context, struct api_request *request)
+{
+    struct daemon *daemon = context;
+    uid_t uid = api_request_peer(request).uid;
+    const char *name = "";
+    struct fault fault = {0};
+    const json_t *body = api_request_body(request);
+    if (uid != 0 && uid != geteuid()) {
+        api_reply_error(request, 403, "only root clears GPUs");
+        return;
+    }
+    if (body && field_text(body, "gpu", 96, &fault, &name) < 0) {
+        api_reply_error(request, 400, "%s", fault.text);
+        return;
+    }
+    int gpu = find_gpu(daemon, name);
+    if (gpu < 0) {
+        api_reply_error(request, 404, "there is no GPU '%.80s'", name);
+        return;
+    }
+    log_warning("GPU %s: cleared by user %u (%s)", daemon->gpus->gpu[gpu].index, (unsigned)uid,
+                *daemon->gpu_states[gpu].sample.trouble.text ? daemon->gpu_states[gpu].sample.trouble.text
+                                                             : "nothing was wrong with it");
+    daemon->gpu_states[gpu].xids_cleared = true;
+    sampler_look_now(daemon);
+    api_reply(request, 200, json_pack("{s:s}", "cleared", daemon->gpus->gpu[gpu].index));
+}
+
 static void route_metrics(void *context, struct api_request *request)
 {
     char *text = metrics_text(context);
@@ -119,6 +160,7 @@ const struct api_route daemon_routes[] = {
     {"POST", "/v1/tasks/{id}/hold", route_hold},
     {"POST", "/v1/tasks/{id}/release", route_release},
     {"GET", "/v1/gpus", route_gpus},
+    {"POST", "/v1/gpus/clear", route_clear},
     {"GET", "/v1/samples", route_samples},
     {"GET", "/v1/mps", route_mps},
     {"POST", "/v1/mps/start", route_mps_start},

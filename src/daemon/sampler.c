@@ -325,6 +325,16 @@ static void on_looked(uv_work_t *work, int status)
         sampler_look_now(daemon);
 }
 
+/* While no look is under way. */
+static void forget_cleared(struct daemon *daemon)
+{
+    for (size_t i = 0; i < daemon->gpus->count; i++) {
+        if (daemon->gpu_states[i].xids_cleared)
+            gpu_set_forget_xids(daemon->gpus, i);
+        daemon->gpu_states[i].xids_cleared = false;
+    }
+}
+
 void sampler_look_now(struct daemon *daemon)
 {
     if (!daemon->gpus || daemon->stopping)
@@ -332,6 +342,7 @@ void sampler_look_now(struct daemon *daemon)
     daemon->sample_again = daemon->sampling;
     if (daemon->sampling)
         return;
+    forget_cleared(daemon);
     daemon->sampling = true;
     daemon->looks_begun++;
     daemon->look_closely = daemon->exits_awaiting_look > 0;

@@ -91,6 +91,9 @@ void gpu_set_gpm_interval(struct gpu_set *set, int64_t interval_min_us);
 /* The next look asks even what is dear and therefore asked seldom (energy counter, GPM): ends of a measurement. */
 void gpu_set_ask_all(struct gpu_set *set);
 
+/* Forgets the Xids of the card (for an instance: of its card): somebody has seen to it. */
+void gpu_set_forget_xids(struct gpu_set *set, size_t i);
+
 /* In a list of indices and UUIDs parted by commas? "" and "all" name every GPU. */
 bool gpu_info_is_listed(const struct gpu_info *info, const char *list);
 

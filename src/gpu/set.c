@@ -355,6 +355,15 @@ void gpu_set_ask_all(struct gpu_set *set)
     }
 }
 
+void gpu_set_forget_xids(struct gpu_set *set, size_t i)
+{
+    struct trouble *trouble = &set->source->device[set->gpu[i].is_mig ? set->gpu[i].parent : i].trouble;
+
+    trouble->xid_of_gpu = 0;
+    trouble->xid_last = 0;
+    trouble->ask_again_us = 0;
+}
+
 void gpu_set_gpm_interval(struct gpu_set *set, int64_t interval_min_us)
 {
     set->source->gpm_interval_us = interval_min_us;

@@ -71,7 +71,7 @@ void trouble_tell(const struct trouble *trouble, struct gpu_sample *sample)
 
     sample->trouble.is_serious = true;
     if (trouble->xid_of_gpu)
-        snprintf(text, size, "Xid %u (%s): reset or replace it, then start collocd again", xid.number, xid.words);
+        snprintf(text, size, "Xid %u (%s): reset or replace it, then colloc gpus --clear", xid.number, xid.words);
     else if (trouble->remap_failed)
         snprintf(text, size, "faulty memory that cannot be remapped: replace it");
     else if (trouble->ecc_uncorrected)

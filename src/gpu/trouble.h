@@ -7,7 +7,7 @@
 
 /* Of one card. Start with {0}. */
 struct trouble {
-    unsigned xid_of_gpu; /* the first that condemns the GPU; 0: none. Holds until the set is opened anew */
+    unsigned xid_of_gpu; /* the first that condemns the GPU; 0: none. Holds until somebody says that it is well */
     unsigned xid_last;
     int64_t xid_last_us;
 

@@ -111,8 +111,18 @@ class Faulty(House):
         self.is_avoided("fallen off the bus")
         waiting = self.submit(gpus=2)
         until(lambda: "GPU 0: faulty" in self.task(waiting)["reason_text"])
-        self.restart()
+        self.assertIn("no GPU '7'", self.colloc("gpus", "--clear=7", code=1).stderr)
+        self.colloc("gpus", "--clear=0")
+        self.assertIn("Xid 79", self.wait_log(f"GPU 0: cleared by user {os.geteuid()} "))
         self.wait(waiting, "COMPLETED")
+        self.emulator("set", "0", "xid=79")
+        self.wait_gpu(lambda g: g["health"] == "faulty", 0)
+
+    def test_what_the_driver_still_tells_is_not_cleared(self):
+        self.emulator("set", "0", "ecc=2", "xid=79")
+        self.wait_gpu(lambda g: g["health"] == "faulty", 0)
+        self.colloc("gpus", "--clear=0")
+        self.assertIn("ECC", self.wait_gpu(lambda g: "Xid" not in g["health_text"], 0)["health_text"])
 
     def test_an_xid_of_a_program(self):
         self.emulator("set", "0", "xid=31")
