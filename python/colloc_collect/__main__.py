@@ -3,8 +3,9 @@
     python3 -m colloc_collect --out DIR --seconds 480        all GPUs
     python3 -m colloc_collect --out DIR --device cpu ...     dry run
 
-Rows that DIR/runs.jsonl already holds are not run again. Three kinds of files: runs.jsonl, layers.jsonl.xz (once per model),
-exports-N.jsonl.xz (what colloc_export says of real models and of a sample of the synthetic ones; one xz stream per line).
+Rows that DIR/runs.jsonl already holds are not run again, nor those that are done in --onto, data that were cleaned and shipped before.
+With CUDA_MPS_PIPE_DIRECTORY in the environment the runs share a GPU by MPS: faster; their contexts are smaller and not taken. Three kinds of files: runs.jsonl, layers.jsonl.xz (once per model),
+exports.jsonl.xz (what colloc_export says of real models and of a sample of the synthetic ones; one xz stream per line).
 """
 import argparse
 import json
@@ -15,12 +16,12 @@ import sys
 import time
 import traceback
 import warnings
-import zlib
 
 
 def options_of(arguments):
     parser = argparse.ArgumentParser(prog="colloc_collect", description="memory and activity of training tasks, measured")
     parser.add_argument("--out", required=True, help="folder for the results")
+    parser.add_argument("--onto", help="folder of cleaned data that the new ones will be added to")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--seconds", type=float, default=480, help="stop after this long")
     parser.add_argument("--seed", type=int, default=20)
@@ -42,7 +43,7 @@ def options_of(arguments):
 
 
 class Writer:
-    """Appends whole lines, so that many processes may share the files."""
+    """Appends whole lines, and whole streams of xz, so that many processes may share the files."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -66,8 +67,7 @@ class Writer:
             self._append("layers.jsonl.xz", lzma.compress(self._line({"model": key, **layers}), preset=6))
 
     def export(self, row):
-        name = f"exports-{zlib.crc32(row['model_key'].encode()) % 4}.jsonl.xz"
-        self._append(name, lzma.compress(self._line(row), preset=6))
+        self._append("exports.jsonl.xz", lzma.compress(self._line(row), preset=6))
 
     def say(self, text):
         self._append("log.txt", f"{time.strftime('%H:%M:%S')} {text}\n".encode())
@@ -109,6 +109,7 @@ def _touch_transformers():
 
 def _rows(options, writer):
     from .plan import make_plan
+    from .shipped import read_runs
 
     rows = make_plan(options.seed, options.synthetic, options.per_architecture, options.alone)
     if options.only:
@@ -118,9 +119,15 @@ def _rows(options, writer):
     if os.path.exists(path):
         with open(path) as file:
             done = {json.loads(line)["id"] for line in file}
+    earlier = read_runs(options.onto) if options.onto else []
+    done |= {row["id"] for row in earlier if row["status"] == "ok"}
+    measured = {}
+    for row in earlier:
+        if row["status"] == "ok":
+            measured.setdefault(row["model"], []).append((row["batch"], row["reserved_mib"] * (1 << 20)))
     rows = [row for row in rows if row["id"] not in done][: options.count]
     writer.say(f"{len(rows)} to run, {len(done)} done")
-    return rows
+    return rows, measured
 
 
 def _fork(function):
@@ -136,14 +143,14 @@ def _fork(function):
         os._exit(0)
 
 
-def _supervise(index, rows, writer, options):
+def _supervise(index, rows, measured, writer, options):
     from . import device
     from .supervisor import Supervisor
 
     os.environ["CUDA_VISIBLE_DEVICES"] = str(index) if options.device == "cuda" else ""
     gpu = device.Nvml(index) if options.device == "cuda" else device.NoDevice()
     writer.say(f"supervisor {index}: {gpu.name}, driver {gpu.driver}, {len(rows)} rows")
-    Supervisor(index, gpu, rows, writer, options).work()
+    Supervisor(index, gpu, rows, measured, writer, options).work()
     writer.say(f"supervisor {index} ends")
 
 
@@ -209,7 +216,7 @@ def main():
     os.makedirs(options.out, exist_ok=True)
     writer = Writer(options.out)
     import_everything(writer)
-    rows = _rows(options, writer)
+    rows, measured = _rows(options, writer)
     gpus = 1
     if options.device == "cuda":
         import pynvml
@@ -223,7 +230,7 @@ def main():
                            "gpus": gpus, "cores": os.cpu_count(), "python": sys.version.split()[0]}))
     exports = _to_export(rows, options)
     workers = [_fork(lambda i=i: _export_all(exports[i :: options.exporters], writer, options)) for i in range(options.exporters)]
-    supervisors = [_fork(lambda i=i: _supervise(i, rows[i::gpus], writer, options)) for i in range(gpus)]
+    supervisors = [_fork(lambda i=i: _supervise(i, rows[i::gpus], measured, writer, options)) for i in range(gpus)]
     for pid in supervisors:
         os.waitpid(pid, 0)
     _wait_until(workers, options.deadline)

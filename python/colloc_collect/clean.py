@@ -1,7 +1,11 @@
-"""python3 -m colloc_collect.clean RAW... --out data/memory: from what the collector wrote to what is shipped. Needs no PyTorch.
+"""From what the collector wrote to what is shipped. Needs no PyTorch.
+
+    python3 -m colloc_collect.clean RAW... --out FOLDER                      all anew
+    python3 -m colloc_collect.clean RAW... --onto data/memory --out FOLDER   in addition to what was shipped before
 
 One row per configuration and the features of the thesis; what each model's layers are; the exporter's descriptions; a data card with the
-counts. A run that ran out of memory is a bound, never a label; one that failed otherwise is kept with its status and has no memory.
+counts. A run that ran out of memory is a bound, never a label; one that raised an error is kept with its status and has no memory; one
+that took too long or was killed says nothing of the model and is left out.
 """
 import argparse
 import collections
@@ -15,6 +19,7 @@ import os
 import statistics
 
 from .names import model_key
+from .shipped import read_lines, read_runs
 
 # Leaf types by what the features count, in the order of their columns.
 COUNTED = {
@@ -36,6 +41,7 @@ COLUMNS = [
 ]
 HELD_OUT_SHARE = 0.3
 LEFT_OVER_MIB = 1
+SAYS_NOTHING = ("timeout", "died")
 GPU = "NVIDIA H200"
 
 
@@ -77,6 +83,9 @@ def _chosen(rows):
 
 
 def _is_fresh(row):
+    """The driver told what this run alone took. A client of MPS has a smaller context."""
+    if row.get("mps"):
+        return False
     return row.get("runs_before", 0) == 0 and row.get("told_by_driver", True) and row["driver_end_mib"] > row.get("reserved_end_mib", 1e18)
 
 
@@ -87,13 +96,14 @@ def _context_key(row):
             "cuBLAS" if counts["n_linear"] or counts["n_attention"] or counts["n_recurrent"] else "")
 
 
-def _contexts(rows):
+def _contexts(rows, shipped):
     """What the driver adds to the allocator's memory, by precision and libraries; from processes of one run."""
+    told = [(_context_key(row), row["driver_end_mib"] - row["reserved_end_mib"]) for row in rows if row["status"] == "ok" and _is_fresh(row)]
+    told += [(_context_key({**row, "counts": row}), row["context_mib"]) for row in shipped if row["driver_from"] == "driver"]
     seen = collections.defaultdict(list)
-    for row in rows:
-        if row["status"] == "ok" and _is_fresh(row):
-            seen[_context_key(row)].append(row["driver_end_mib"] - row["reserved_end_mib"])
-            seen[None].append(row["driver_end_mib"] - row["reserved_end_mib"])
+    for key, context in told:
+        seen[key].append(context)
+        seen[None].append(context)
     return {key: (statistics.median(values), statistics.pstdev(values), len(values)) for key, values in seen.items()}
 
 
@@ -179,18 +189,20 @@ def _compact(value):
     return json.dumps(value, separators=(",", ":")) + "\n"
 
 
-def _write_layers(path, models):
-    _write_xz(path, "".join(_compact({"model": key, **_summary(models[key]), "rows": _layer_sequence(models[key])}) for key in sorted(models)))
+def _write_layers(path, models, shipped):
+    lines = {line["model"]: line for line in shipped}
+    lines |= {key: {"model": key, **_summary(layers), "rows": _layer_sequence(layers)} for key, layers in models.items()}
+    _write_xz(path, "".join(_compact(lines[key]) for key in sorted(lines)))
 
 
-def _write_exports(path, folders, wanted):
+def _write_exports(path, folders, wanted, shipped):
     """One per model, optimizer and precision; where several batches were run, one that serves all."""
-    best = {}
-    for row in _lines(folders, "exports-*.jsonl.xz"):
+    best = {(line["model_key"], line["optimizer"]["name"], line["precision"]): line for line in shipped}
+    for row in _lines(folders, "exports*.jsonl.xz"):
         key = (row["model_key"], row["optimizer"], row["precision"])
         if row["export"] and row["model_key"] in wanted and (key not in best or row["export"]["every_batch"]):
-            best[key] = row["export"]
-    _write_xz(path, "".join(_compact({"model_key": key[0], **best[key]}) for key in sorted(best)))
+            best[key] = {"model_key": key[0], **row["export"]}
+    _write_xz(path, "".join(_compact(best[key]) for key in sorted(best)))
     return best
 
 
@@ -223,23 +235,40 @@ def _card(template, rows, contexts, exports, dropped):
     )
 
 
-def clean(folders, out, template):
-    models = {}
+class _Shipped:
+    """What an earlier cleaning left; nothing where there was none."""
+
+    def __init__(self, folder):
+        self.runs = [row for row in read_runs(folder) if row["status"] not in SAYS_NOTHING] if folder else []
+        self.layers = read_lines(folder, "layers.jsonl.xz") if folder else []
+        self.exports = read_lines(folder, "exports.jsonl.xz") if folder else []
+
+
+def _with(shipped, rows):
+    """A configuration that was measured before stays as it was."""
+    had = {row["id"]: row for row in shipped if row["status"] == "ok"}
+    new = {row["id"]: row for row in rows if row["id"] not in had}
+    rest = {row["id"]: row for row in shipped if row["id"] not in had and row["id"] not in new}
+    every = had | new | rest
+    return [every[key] for key in sorted(every)]
+
+
+def clean(folders, out, template, onto=None):
+    shipped, models = _Shipped(onto), {}
     for line in _lines(folders, "layers.jsonl.xz"):
         models.setdefault(line["model"], line)
     raw = [row for row in _lines(folders, "runs.jsonl")]
     for row in raw:
         row["counts"] = _counts(models.get(model_key(row)))
-    usable = [row for row in raw if not _is_dirty(row)]
-    chosen = _chosen(usable)
-    contexts = _contexts(usable)
+    usable = [row for row in raw if not _is_dirty(row) and row["status"] not in SAYS_NOTHING]
+    contexts = _contexts(usable, shipped.runs)
     summaries = {key: _summary(layers) for key, layers in models.items()}
-    rows = [_flat(row, summaries.get(model_key(row)), contexts) for row in chosen]
+    rows = _with(shipped.runs, [_flat(row, summaries.get(model_key(row)), contexts) for row in _chosen(usable)])
     os.makedirs(out, exist_ok=True)
     _write_runs(os.path.join(out, "runs.csv.xz"), rows)
     wanted = {row["model"] for row in rows}
-    _write_layers(os.path.join(out, "layers.jsonl.xz"), models)
-    exports = _write_exports(os.path.join(out, "exports.jsonl.xz"), folders, wanted)
+    _write_layers(os.path.join(out, "layers.jsonl.xz"), models, shipped.layers)
+    exports = _write_exports(os.path.join(out, "exports.jsonl.xz"), folders, wanted, shipped.exports)
     with open(os.path.join(out, "README.md"), "w", encoding="utf-8") as file:
         file.write(_card(template, rows, contexts, exports, len(raw) - len(usable)))
 
@@ -247,10 +276,11 @@ def clean(folders, out, template):
 def main():
     parser = argparse.ArgumentParser(prog="colloc_collect.clean")
     parser.add_argument("raw", nargs="+", help="folders that the collector wrote")
+    parser.add_argument("--onto", help="folder with data that were cleaned before")
     parser.add_argument("--out", required=True)
     options = parser.parse_args()
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "card.md"), encoding="utf-8") as file:
-        clean(options.raw, options.out, file.read())
+        clean(options.raw, options.out, file.read(), options.onto)
 
 
 if __name__ == "__main__":

@@ -62,11 +62,14 @@ def task_of(row):
 
 # Reserved for a real model before anybody measured it: what the largest batch sizes of these rows take, generously.
 REAL_BYTES = 20 << 30
+CONTEXT_BYTES = 800 << 20
 
 
-def reserve_bytes(row):
-    """What to keep free for a run beside others."""
+def reserve_bytes(row, measured):
+    """What to keep free for a run beside others. `measured`: (batch, bytes) of the model's earlier runs; empty where there are none."""
+    if measured:
+        return max(size * max(1, row["batch"] / batch) for batch, size in measured) + CONTEXT_BYTES
     if row["kind"] == "real":
         batches = real.BY_NAME[row["model"]].batches
-        return int(REAL_BYTES * (0.3 + 0.7 * row["batch"] / max(batches)))
-    return int(1.5 * synthetic.rough_size(row["model"], row["batch"])[0]) + (2 << 30)
+        return REAL_BYTES * (0.3 + 0.7 * row["batch"] / max(batches))
+    return 1.2 * synthetic.rough_size(row["model"], row["batch"])[0] + 2 * CONTEXT_BYTES

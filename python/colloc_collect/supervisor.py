@@ -7,18 +7,19 @@ import time
 
 from . import worker
 from .names import model_key
-from .plan import reserve_bytes
+from .plan import CONTEXT_BYTES, reserve_bytes
 
 MIB = 1 << 20
 PERIOD_SECONDS = 0.03
 RUN_SECONDS = 40
-CONTEXT_BYTES = 800 * MIB
+MPS = "CUDA_MPS_PIPE_DIRECTORY" in os.environ
+LOOK_AHEAD = 6  # a large run at the head of the queue does not hold up small ones for long
 
 
 class Worker:
     """A process that trains, and what is known of the run it has in hand."""
 
-    def __init__(self, device, others):
+    def __init__(self, device, others, writer):
         self.out, child_out = os.pipe()
         child_back, self.back = os.pipe()
         self.pid = os.fork()
@@ -29,7 +30,7 @@ class Worker:
                     os.close(other.back)
                 os.close(self.out)
                 os.close(self.back)
-                worker.work(device, child_out, child_back, RUN_SECONDS)
+                worker.work(device, child_out, child_back, RUN_SECONDS, writer)
             finally:
                 os._exit(1)
         os.close(child_out)
@@ -40,13 +41,14 @@ class Worker:
     def say(self, message):
         os.write(self.back, json.dumps(message).encode() + b"\n")
 
-    def begin(self, row, limit_bytes, neighbours, first_try):
+    def begin(self, row, limit_bytes, reserved, neighbours, first_try):
+        self.reserved = reserved
         self.row, self.limit, self.neighbours, self.first_try = row, limit_bytes, neighbours, first_try
-        self.reserved = reserve_bytes(row)
         self.driver_peak = self.driver_end = 0
         self.first, self.steady_at, self.activity = None, None, {}
         self.runs += 1
-        self.say({"row": row, "limit_bytes": limit_bytes})
+        self.observed = row["alone"] or (self.runs == 1 and not MPS)
+        self.say({"row": row, "limit_bytes": limit_bytes, "observed": self.observed})
 
     def close(self):
         os.close(self.out)
@@ -60,10 +62,11 @@ class Worker:
 
 
 class Supervisor:
-    def __init__(self, index, gpu, rows, writer, options):
+    def __init__(self, index, gpu, rows, measured, writer, options):
         self.index, self.gpu, self.writer, self.options = index, gpu, writer, options
         self.beside = [row for row in rows if not row["alone"]]
         self.alone = [row for row in rows if row["alone"]]
+        self.measured = measured  # (batch, bytes) of a model's runs
         self.retries = []
         self.workers = []
         self.idle_bytes = gpu.used_bytes() or 0
@@ -74,20 +77,23 @@ class Supervisor:
         return [w for w in self.workers if w.row]
 
     def _budget(self):
-        return int(0.9 * (self.gpu.total_bytes or 1 << 40)) - CONTEXT_BYTES * self.options.at_once
+        return int(0.95 * (self.gpu.total_bytes or 1 << 40)) - CONTEXT_BYTES * self.options.at_once
+
+    def _reserve(self, row):
+        return reserve_bytes(row, self.measured.get(model_key(row), []))
 
     def _begin(self, row, first_try=True):
         idle = next((w for w in self.workers if not w.row), None)
         if not idle:
-            idle = Worker(self.options.device, self.workers)
+            idle = Worker(self.options.device, self.workers, self.writer)
             self.workers.append(idle)
         limit = self.options.limit_bytes if first_try else self._budget()
-        idle.begin(row, limit, len(self._busy()), first_try)
+        idle.begin(row, limit, self._reserve(row), len(self._busy()), first_try)
 
     def _fits(self, row):
         busy = self._busy()
         taken = sum(w.reserved for w in busy)
-        return len(busy) < self.options.at_once and (not busy or taken + reserve_bytes(row) <= self._budget())
+        return len(busy) < self.options.at_once and (not busy or taken + self._reserve(row) <= self._budget())
 
     def _left(self):
         return self.options.deadline - time.monotonic()
@@ -99,16 +105,20 @@ class Supervisor:
             if not self._busy():
                 self._begin(self.alone.pop(0))
             return
-        while self.beside and self._fits(self.beside[0]):
-            self._begin(self.beside.pop(0))
+        for row in self.beside[:LOOK_AHEAD]:
+            if self._fits(row):
+                self.beside.remove(row)
+                self._begin(row)
         if self.retries and not self._busy():
             self._begin(self.retries.pop(0), first_try=False)
 
     # --- watching
 
     def _sample(self):
-        memory = self.gpu.memory_of_processes()
-        for w in self._busy():
+        """Only what is the run's own: a process that ran others before holds more."""
+        observed = [w for w in self._busy() if w.observed]
+        memory = self.gpu.memory_of_processes() if observed else {}
+        for w in observed:
             now = memory.get(w.pid, 0)
             w.told |= now > 0
             if not w.told and len(self.workers) == 1 and self.gpu.total_bytes:
@@ -150,12 +160,11 @@ class Supervisor:
         row = w.row
         if result["status"] == "oom" and w.neighbours and w.first_try:
             self.retries.append(row)
-        layers = result.pop("layers", None)
-        if layers:
-            self.writer.layers(model_key(row), layers)
+        if result["status"] == "ok":
+            self.measured.setdefault(model_key(row), []).append((row["batch"], result.get("reserved_mib", 0) * MIB))
         self.writer.run({**row, "gpu_index": self.index, "neighbours": w.neighbours, "limit_mib": w.limit // MIB,
                          "first_try": w.first_try, "driver_mib": w.driver_peak / MIB, "driver_end_mib": w.driver_end / MIB,
-                         "told_by_driver": w.told, **w.activity, **result})
+                         "told_by_driver": w.told, "mps": MPS, **w.activity, **result})
         w.row = None
         spent = w.runs >= self.options.runs_per_process or result["status"] != "ok" or result.get("left_over_mib", 0) > 8
         if spent and w in self.workers:

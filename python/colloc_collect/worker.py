@@ -1,7 +1,7 @@
 """Trains configurations for a few steps each. Speaks JSON lines to its supervisor through two pipes.
 
-In:  {"row": ..., "limit_bytes": ...} for each run, "go" after each of the two events below; the end of the pipe ends the worker.
-Out: {"event": "steady"} and {"event": "measure"} at the two ends of what the supervisor observes, then {"event": "result", ...}.
+In:  {"row": ..., "limit_bytes": ..., "observed": ...} for each run, "go" after each of the two events below; the end of the pipe ends the worker.
+Out: {"event": "steady"} and {"event": "measure"} at the two ends of what the supervisor observes, if it does, then {"event": "result", ...}.
 """
 import contextlib
 import gc
@@ -14,10 +14,11 @@ import torch
 
 from colloc_export.layers import Layers
 from colloc_export.task import call, default_loss
+from .names import model_key
 from .plan import task_of
 
 MIB = 1 << 20
-STEPS_BESIDE_OTHERS, STEPS_ALONE_MIN, SECONDS_ALONE = 4, 6, 1.5
+STEPS_BESIDE_OTHERS, STEPS_ALONE_MIN, SECONDS_ALONE = 3, 6, 1.5
 
 
 class Line:
@@ -60,6 +61,17 @@ def _draw_weights(model):
                 parameter.normal_(0, 0.02)
 
 
+def _place(model, device):
+    """As `model.to(device)`, block for block, but a large parameter is not copied: its values are drawn there anyway, and copying
+    gigabytes that nobody wrote takes the host's memory and longer than the run."""
+    large = {id(parameter) for parameter in model.parameters() if parameter.numel() > 10_000}
+
+    def there(tensor):
+        return torch.empty_like(tensor, device=device) if id(tensor) in large and tensor.device.type != device else tensor.to(device)
+
+    model._apply(there)
+
+
 class Training:
     """The loop of a usual training script."""
 
@@ -68,7 +80,7 @@ class Training:
         self.model = self.task.make_model()
         if hasattr(self.model, "config"):
             self.model.config.use_cache = False
-        self.model.train().to(device)
+        _place(self.model.train(), device)
         _draw_weights(self.model)
         options = {} if device == "cuda" else {"foreach": False}
         self.optimizer = self._optimizer(options)
@@ -137,16 +149,17 @@ def _timed_steps(training, alone):
     return sorted(times)
 
 
-def _train(row, device, limit_bytes, line, result):
+def _train(order, device, line, writer, result):
+    row, limit_bytes = order["row"], order["limit_bytes"]
     if device == "cuda":
         total = torch.cuda.get_device_properties(0).total_memory
         torch.cuda.set_per_process_memory_fraction(min(1.0, limit_bytes / total))
-    result["stage"] = "build"
+    result["stage"], started = "build", time.monotonic()
     training = Training(row, device)
-    result["stage"] = "first step"
+    result["stage"], result["build_s"] = "first step", round(time.monotonic() - started, 3)
     training.step(first=True)
     training.finish()
-    result["layers"] = _layers_of(training)
+    writer.layers(model_key(row), _layers_of(training))
     result["stage"] = "steps"
     training.step()
     training.finish()
@@ -157,8 +170,9 @@ def _train(row, device, limit_bytes, line, result):
     result["steps"] = 2 + len(times)
     result["step_ms"] = 1000 * times[len(times) // 2]
     result["step_ms_min"] = 1000 * times[0]
-    line.say(event="measure")
-    line.hear()
+    if order["observed"]:
+        line.say(event="measure")
+        line.hear()
     result["stage"] = "done"
 
 
@@ -166,11 +180,11 @@ def _is_out_of_memory(error):
     return isinstance(error, getattr(torch.cuda, "OutOfMemoryError", MemoryError)) or "out of memory" in str(error).lower()
 
 
-def _attempt(row, device, limit_bytes, line):
+def _attempt(order, device, line, writer):
     result, status, started = {"stage": "start"}, "ok", time.monotonic()
     torch.manual_seed(1)
     try:
-        _train(row, device, limit_bytes, line, result)
+        _train(order, device, line, writer, result)
     except Exception as error:
         status = "oom" if _is_out_of_memory(error) else "error"
         result["error"] = f"{type(error).__name__}: {error}"[:300]
@@ -191,8 +205,8 @@ def _empty_the_allocator():
     return torch.cuda.memory_reserved() / MIB
 
 
-def work(device, out, back, seconds):
-    """Never returns to the caller's program: the process ends here."""
+def work(device, out, back, seconds, writer):
+    """`writer` takes the models' layers. Never returns to the caller's program: the process ends here."""
     line = Line(out, back)
     torch.set_num_threads(1)
     runs = 0
@@ -202,7 +216,7 @@ def work(device, out, back, seconds):
             os._exit(0)
         left_over = _empty_the_allocator()
         signal.alarm(seconds)
-        result = _attempt(order["row"], device, order["limit_bytes"], line)
+        result = _attempt(order, device, line, writer)
         signal.alarm(0)
         line.say(event="result", runs_before=runs, left_over_mib=left_over, **result)
         runs += 1

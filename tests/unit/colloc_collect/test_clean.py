@@ -27,7 +27,7 @@ def run(name, **members):
 
 
 class Cleaning(unittest.TestCase):
-    def rows(self, *runs, layers=(LAYERS,), exports=()):
+    def rows(self, *runs, layers=(LAYERS,), exports=(), onto=None):
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "runs.jsonl"), "w", encoding="utf-8") as file:
                 file.writelines(json.dumps(one) + "\n" for one in runs)
@@ -35,7 +35,7 @@ class Cleaning(unittest.TestCase):
                 with lzma.open(os.path.join(folder, name), "wt") as file:
                     file.writelines(json.dumps(line) + "\n" for line in lines)
             out = os.path.join(folder, "out")
-            clean([folder], out, "{statuses} {memory} {families} {contexts} {activity} {architectures} {n_families} {fresh} {reused} {exports} {dropped}")
+            clean([folder], out, "{statuses} {memory} {families} {contexts} {activity} {architectures} {n_families} {fresh} {reused} {exports} {dropped}", onto)
             with lzma.open(os.path.join(out, "exports.jsonl.xz"), "rt") as file:
                 self.exports = [json.loads(line) for line in file]
             with lzma.open(os.path.join(out, "runs.csv.xz"), "rt", newline="") as file:
@@ -63,6 +63,31 @@ class Cleaning(unittest.TestCase):
     def test_a_peak_that_is_not_the_tasks_own_is_left_out(self):
         rows = self.rows(run("a"), run("dirty", runs_before=3, left_over_mib=40.0), run("pressed", alloc_retries=2))
         self.assertEqual(list(rows), ["a"])
+
+    def test_a_client_of_mps_has_no_context_of_its_own(self):
+        row = self.rows(run("a"), run("b", mps=True, reserved_mib=2000.0, driver_mib=2100.0, driver_end_mib=2100.0))["b"]
+        self.assertEqual((row["driver_mib"], row["driver_from"]), ("2758", "allocator"))
+
+    def test_what_took_too_long_is_left_out(self):
+        self.assertEqual(list(self.rows(run("a"), run("slow", status="timeout"), run("gone", status="died"))), ["a"])
+
+    def test_new_runs_are_added_to_shipped_ones(self):
+        export = {"model_key": "resnet18", "optimizer": "adam", "precision": "fp32", "export": {"optimizer": {"name": "adam"}, "precision": "fp32",
+                                                                                               "every_batch": True, "layers": [1]}}
+        with tempfile.TemporaryDirectory() as shipped:
+            with open(os.path.join(shipped, "runs.jsonl"), "w", encoding="utf-8") as file:
+                file.writelines(json.dumps(one) + "\n" for one in (run("a"), run("pressed", status="oom", neighbours=0)))
+            for name, line in (("layers.jsonl.xz", LAYERS), ("exports.jsonl.xz", export)):
+                with lzma.open(os.path.join(shipped, name), "wt") as file:
+                    file.write(json.dumps(line) + "\n")
+            clean([shipped], shipped, "")
+            again = run("a", reserved_mib=5.0)
+            reused = run("b", model="other", runs_before=7, reserved_mib=2000.0)
+            rows = self.rows(again, reused, run("pressed", driver_mib=3000.0), layers=({**LAYERS, "model": "other"},), onto=shipped)
+        self.assertEqual({name: row["status"] for name, row in rows.items()}, {"a": "ok", "b": "ok", "pressed": "ok"})
+        self.assertEqual((rows["a"]["reserved_mib"], rows["a"]["context_mib"]), ("1000", "758"))
+        self.assertEqual(rows["b"]["driver_mib"], "2758")
+        self.assertEqual([row["layers"] for row in self.exports], [[1]])
 
     def test_activity_only_alone(self):
         seen = {"smact": 0.5, "smocc": 0.2, "energy_j": 300.0, "observed_s": 1.5}
