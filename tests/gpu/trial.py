@@ -31,7 +31,7 @@ class House:
         self.start()
 
     def start(self):
-        command = [f"{self.programs}/collocd", f"--socket={self.socket}", f"--state-dir={self.folder}/state", f"--shim={self.programs}/colloc-shim"]
+        command = [f"{self.programs}/collocd", f"--socket={self.socket}", f"--state-dir={self.folder}/state", f"--shim={self.programs}/colloc-shim", "--gpus=0"]
         command += [f"--{key.replace('_', '-')}={value}" for key, value in self.settings.items()]
         self.process = subprocess.Popen(command, stderr=self.log, start_new_session=True)
         limit = time.monotonic() + 20
