@@ -205,6 +205,14 @@ static int make_detail(const json_t *body, struct submission *submission, struct
     return 0;
 }
 
+/* Can it ever be met here? */
+static int check_request(const struct daemon *daemon, const struct task_request *request, struct fault *fault)
+{
+    if (*daemon->gpus_why)
+        return fault_set(fault, EINVAL, "no task can run here: %s", daemon->gpus_why);
+    return core_check_request(daemon->core, request, fault);
+}
+
 static int read_submission(const struct daemon *daemon, const json_t *body, struct submission *submission,
                            struct fault *fault)
 {
@@ -229,7 +237,7 @@ static int read_submission(const struct daemon *daemon, const json_t *body, stru
     if (r == 0)
         r = submission_estimate_need(daemon, body, submission, fault);
     if (r == 0)
-        r = core_check_request(daemon->core, &submission->event.submit.request, fault);
+        r = check_request(daemon, &submission->event.submit.request, fault);
     if (r == 0)
         submission->script_size = strlen(submission->script);
     return r;
@@ -259,8 +267,6 @@ void route_submit(void *context, struct api_request *request)
     }
     submission->request = request;
     if (read_submission(daemon, api_request_body(request), submission, &fault) < 0) {
-        if (*daemon->gpus_why && strstr(fault.text, "this server has 0"))
-            fault_prefix(&fault, 0, "%s", daemon->gpus_why);
         api_reply_error(request, 400, "%s", fault.text);
         submission_free(submission);
         return;

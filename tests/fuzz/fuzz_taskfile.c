@@ -16,6 +16,8 @@ static void check_value(const struct option_spec *spec, const struct option_valu
 {
     if (spec->kind == OPTION_TEXT || spec->kind == OPTION_CHOICE || spec->kind == OPTION_FILE)
         require(value->text && value->text[0] && is_plain_text(span_of(value->text)));
+    else if (spec->kind == OPTION_SHARE)
+        require(value->number >= 0 && value->number <= 1000000);
     else if (spec->kind != OPTION_FLAG)
         require(value->number >= spec->min && value->number <= spec->max);
 }

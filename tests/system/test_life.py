@@ -187,6 +187,14 @@ class Ending(House):
         self.assertFalse(is_alive(int(self.read("left"))))
 
 
+class NoGpus(House):
+    settings = {"nvml-library": "/nowhere/libnvidia-ml.so.1"}
+
+    def test_who_submits_is_told_why_there_are_none(self):
+        self.refused(400, "no task can run here: ", "/nowhere/libnvidia-ml.so.1")
+        self.assertIn("/nowhere/libnvidia-ml.so.1", self.get("/v1/gpus")["why_none"])
+
+
 class Seen(House):
     def test_the_cli_over_everything(self):
         for _ in range(3):

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""What the documents say of commands, options, settings, scripts and files is there."""
+
+import glob
+import os
+import re
+import subprocess
+import unittest
+
+from cli_case import COLLOC, CliCase
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
+COLLOCD = os.path.join(os.path.dirname(COLLOC), "..", "daemon", "collocd")
+PAGES = ["README.md", "CONTRIBUTING.md", "tests/README.md", *sorted(os.path.relpath(path, ROOT) for pattern in
+         ("docs/*.md", "docs/measured/*.md", "data/*/*.md") for path in glob.glob(os.path.join(ROOT, pattern)))]
+
+
+def read_pages():
+    for page in PAGES:
+        with open(os.path.join(ROOT, page), encoding="utf-8") as file:
+            yield page, file.read()
+
+
+def code_of(text):
+    """What stands in code spans and in indented or fenced blocks; lines that end in a backslash are one."""
+    text = re.sub(r" *\\\n\s*", " ", text)
+    fenced = re.findall(r"^```.*?\n(.*?)^```", text, re.M | re.S)
+    indented = re.findall(r"^(?: {4}|\t)(.*)$", text, re.M)
+    return [line for block in (*fenced, *indented) for line in block.splitlines()] + re.findall(r"`([^`\n]+)`", text)
+
+
+class Docs(CliCase):
+    def options_of(self, program, *words):
+        done = subprocess.run([program, *words], capture_output=True, text=True, check=True)
+        return set(re.findall(r"^ +(?:-\w, )?(--[\w-]+)", done.stdout, re.M))
+
+    def calls(self, program):
+        """(page, the words behind the program) of each place where it is called."""
+        for page, text in read_pages():
+            for code in code_of(text):
+                for call in re.split(r"\||&&|;|\s#\s|\s--\s", re.sub(r"\[,?-?(-\w+)", r" \1", code)):
+                    found = re.search(rf"(?:^|[\s/$(]){program} +([^`]*)", call)
+                    if found:
+                        yield page, found[1].split()
+
+    def test_commands_and_options(self):
+        known, calls = {}, 0
+        for page, words in self.calls("colloc"):
+            name = words[0].split("|")[0]
+            if not re.fullmatch(r"[a-z]+", name):
+                continue
+            with self.subTest(page=page, words=words):
+                if name not in known:
+                    known[name] = self.options_of(COLLOC, "help", name)
+                for option in re.findall(r"(?<!\S)\[?(--[a-z][\w-]*)", " ".join(words[1:])):
+                    self.assertIn(option, known[name])
+            calls += 1
+        self.assertGreater(calls, 60)
+
+    def test_settings_of_the_daemon(self):
+        known, calls = self.options_of(COLLOCD, "--help"), 0
+        for page, words in self.calls("collocd"):
+            for option in re.findall(r"(?<!\S)\[?(--[a-z][\w-]*)", " ".join(words)):
+                with self.subTest(page=page, option=option):
+                    self.assertIn(option, known | {"--help", "--version"})
+                calls += 1
+        self.assertGreater(calls, 2)
+
+    def test_links_and_scripts(self):
+        links = 0
+        for page, text in read_pages():
+            for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+                if not re.match(r"[a-z]+:", link):
+                    with self.subTest(page=page, link=link):
+                        self.assertTrue(os.path.exists(os.path.join(ROOT, os.path.dirname(page), link)))
+                    links += 1
+            for script in re.findall(r"\bscripts/[\w-]+", "\n".join(code_of(text))):
+                with self.subTest(page=page, script=script):
+                    self.assertTrue(os.path.exists(os.path.join(ROOT, script)))
+        self.assertGreater(links, 40)
+
+
+if __name__ == "__main__":
+    unittest.main()
