@@ -97,18 +97,14 @@ static void tell_idle(struct gpm *gpm)
         gpm->last[i] = metrics[i].unit == PER_CENT ? reading_of(0) : READING_NONE;
 }
 
-/*
- * Working it out takes 1.0 to 1.3 ms of processor time on an H200. So that eight GPUs stay below half a per cent of a
- * core it is done the seldomer the dearer it is. Nothing is lost: a value is the mean since the one before.
- */
-#define GPM_SHARE 4e-4
-
-static int compute_seldom(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch)
+/* Nothing is lost by resting: a value is the mean since the one before. */
+static int compute_in_share(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch)
 {
     int64_t began_us = cost_processor_us();
     int r = compute(gpm, nvml, scratch);
 
-    gpm->rest_us = (int64_t)((double)(cost_processor_us() - began_us) / GPM_SHARE);
+    if (gpm->share > 0)
+        gpm->rest_us = (int64_t)((double)(cost_processor_us() - began_us) / gpm->share);
     return r;
 }
 
@@ -128,7 +124,7 @@ static int advance(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_met
     if (was_primed && idle)
         tell_idle(gpm);
     gpm->rest_us = 0;
-    return was_primed && !idle ? compute_seldom(gpm, nvml, scratch) : NVML_OK;
+    return was_primed && !idle ? compute_in_share(gpm, nvml, scratch) : NVML_OK;
 }
 
 int gpm_look(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch, bool idle,

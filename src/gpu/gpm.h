@@ -23,7 +23,8 @@ struct gpm {
     bool primed; /* samples[newest] holds counters, taken at taken_us */
     int64_t taken_us;
     int64_t interval_min_us;               /* a look sooner repeats the last */
-    int64_t rest_us;                       /* likewise: working out the last took its time */
+    double share;                          /* of a processor that working them out may take; 0: as it comes */
+    int64_t rest_us;                       /* a look sooner repeats the last: working that out took its time */
     struct reading last[GPM_METRIC_COUNT]; /* of the latest interval that was long enough */
 };
 

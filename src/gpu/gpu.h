@@ -88,6 +88,13 @@ int gpu_set_renew(struct gpu_set *set, bool at_once, struct gpu_set **ret_set);
 /* Shortens (or lengthens) what GPM means are taken over at least: for emulated GPUs, whose time may be compressed. */
 void gpu_set_gpm_interval(struct gpu_set *set, int64_t interval_min_us);
 
+/*
+ * Keeps the processor time that GPM takes for all GPUs together under this share of one processor, by working its
+ * values out the seldomer the dearer they are (1.0 to 1.3 ms on an H200): for who looks all day. A value that was not
+ * worked out anew repeats the last. 0, as at first: they are worked out at each look.
+ */
+void gpu_set_gpm_share(struct gpu_set *set, double share);
+
 /* The next look asks even what is dear and therefore asked seldom (energy counter, GPM): ends of a measurement. */
 void gpu_set_ask_all(struct gpu_set *set);
 
@@ -149,10 +156,10 @@ struct gpu_sample {
 
     /*
      * From GPM (Hopper and newer): means over the time since the previous look, at least 0.1 s unless
-     * gpu_set_gpm_interval says otherwise, and longer where working them out is dear (a look sooner repeats the last:
-     * activity.at_us tells). Not valid in the first look. For a MIG
-     * instance: shares of the GPU instance it is in. From DCGM: means over its period; not valid any more when nothing
-     * new has come for one and a half periods. Fractions 0..1.
+     * gpu_set_gpm_interval says otherwise, and longer under gpu_set_gpm_share (a look sooner repeats the last:
+     * activity.at_us tells). Not valid in the first look. For a MIG instance: shares of the GPU instance it is in. From
+     * DCGM: means over its period; not valid any more when nothing new has come for one and a half periods. Fractions
+     * 0..1.
      */
     struct reading smact, smocc, gract, dram_active, tensor_active, fp64_active, fp32_active, fp16_active;
     struct reading pcie_tx_bytes_per_s, pcie_rx_bytes_per_s, nvlink_tx_bytes_per_s, nvlink_rx_bytes_per_s;

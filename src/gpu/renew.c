@@ -156,6 +156,7 @@ static int renew(struct gpu_set *set, struct gpu_set **ret_set)
     for (size_t i = 0; i < set->count; i++)
         gpm_fini(&from->device[i].gpm, &nvml);
     from->nvml = (struct nvml){0};
+    gpu_source_share_gpm(to);
     *ret_set = &to->set;
     return GPU_SET_CHANGED;
 }

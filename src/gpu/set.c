@@ -371,6 +371,18 @@ void gpu_set_gpm_interval(struct gpu_set *set, int64_t interval_min_us)
         set->source->device[i].gpm.interval_min_us = interval_min_us;
 }
 
+void gpu_source_share_gpm(struct gpu_source *source)
+{
+    for (size_t i = 0; i < source->set.count; i++)
+        source->device[i].gpm.share = source->gpm_share / (double)source->set.count;
+}
+
+void gpu_set_gpm_share(struct gpu_set *set, double share)
+{
+    set->source->gpm_share = share;
+    gpu_source_share_gpm(set->source);
+}
+
 int gpu_set_use_dcgmi(struct gpu_set *set, const char *program, int64_t period_us)
 {
     struct gpu_source *source = set->source;

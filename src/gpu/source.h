@@ -52,6 +52,7 @@ struct gpu_source {
     struct process_time_room time_room;
     struct nvml_gpm_metrics gpm_scratch;
     int64_t gpm_interval_us; /* as was asked for; 0: nothing was */
+    double gpm_share;        /* likewise, of all GPUs together */
     int64_t roster_ask_again_us;
 };
 
@@ -71,6 +72,8 @@ struct roster {
 /* set.c: */
 void roster_read(const struct nvml *nvml, nvml_device card, struct roster *ret_roster);
 int gpu_source_make_room(struct gpu_source *source, size_t cards);
+/* Parts gpm_share among the GPUs there are. */
+void gpu_source_share_gpm(struct gpu_source *source);
 void gpu_source_add_card(struct gpu_source *source, unsigned index, nvml_device handle, const struct roster *roster);
 
 /* The GPU is there no more, or not until somebody resets it. */

@@ -193,14 +193,33 @@ static void test_a_dear_energy_counter_is_asked_when_it_matters(void **state)
     world_end(&w);
 }
 
+static void test_activity_is_worked_out_at_each_look(void **state)
+{
+    struct world w = world_of("FAKE_NVML_NEW");
+    struct fake_gpu *gpu = &w.nvml->gpu[0];
+
+    gpu->gpm = true;
+    w.nvml->gpm_cost_us = 1000;
+    world_open(&w);
+    look(&w, 0);
+    gpu->busy_us += 0.5 * SECOND_US;
+    look(&w, 0);
+    assert_reading(w.sample.smact, 0.5);
+    gpu->busy_us += 0.3 * SECOND_US;
+    look(&w, 0);
+    assert_reading(w.sample.smact, 0.3);
+    world_end(&w);
+}
+
 static void test_dear_activity_is_worked_out_seldom(void **state)
 {
     struct world w = world_of("FAKE_NVML_NEW");
     struct fake_gpu *gpu = &w.nvml->gpu[0];
 
     gpu->gpm = true;
-    w.nvml->gpm_cost_us = 1000; /* then it rests 2.5 s */
+    w.nvml->gpm_cost_us = 1000;
     world_open(&w);
+    gpu_set_gpm_share(w.set, 4e-4); /* it rests 2.5 s */
     look(&w, 0);
     gpu->busy_us += 0.5 * SECOND_US;
     look(&w, 0);
@@ -728,6 +747,7 @@ int main(void)
         cmocka_unit_test(test_init_failures),
         cmocka_unit_test(test_no_devices_is_an_answer),
         cmocka_unit_test(test_time_of_processes),
+        cmocka_unit_test(test_activity_is_worked_out_at_each_look),
         cmocka_unit_test(test_dear_activity_is_worked_out_seldom),
         cmocka_unit_test(test_the_driver_tells_no_time_of_processes),
         cmocka_unit_test(test_a_list_of_gpus),
