@@ -184,11 +184,15 @@ static int parse_summary(const struct invocation *invocation, struct asking *ask
     const struct task_description *task = &asking->task;
     if (!task->summary)
         return 0;
-    int r = network_parse(task->summary, strlen(task->summary), fault, &asking->network);
-    if (r == 0 && invocation->values[ESTIMATE_EXPORT].set && !asking->network.export)
+    size_t size = strlen(task->summary);
+    bool is_export = export_detect(task->summary, size);
+    int r = 0;
+    if (invocation->values[ESTIMATE_EXPORT].set && !is_export)
         r = fault_set(fault, EINVAL, "no export: python3 -m colloc_export writes one; summaries are for --summary");
-    if (r == 0 && invocation->values[ESTIMATE_PYTORCH].set && !asking->network.export)
+    if (invocation->values[ESTIMATE_PYTORCH].set && !is_export)
         r = fault_set(fault, EINVAL, "what the program wrote is no export");
+    if (r == 0)
+        r = network_parse(task->summary, size, fault, &asking->network);
     return fault_prefix(r < 0 ? fault : NULL, r, "%s", source_of(invocation, task));
 }
 

@@ -35,6 +35,15 @@ struct evaluation {
 
 /* ---- the networks ---- */
 
+/* A file under another's name would answer with another's bins. */
+static int check_net(const struct net_plan *plan, const struct gpumemnet_net *net, struct fault *fault)
+{
+    if (net->family == plan->family && net->method == plan->method && net->bin_mib == plan->bin_mib)
+        return 0;
+    return fault_set(fault, EINVAL, "weights: of the network %s-%s with bins of %" PRId64 " MiB, not of %s",
+                     gpumemnet_family_name(net->family), gpumemnet_method_name(net->method), net->bin_mib, plan->name);
+}
+
 static int read_net(const struct memnet_run *run, const struct net_plan *plan, struct fault *fault,
                     struct gpumemnet_net *ret_net)
 {
@@ -51,6 +60,8 @@ static int read_net(const struct memnet_run *run, const struct net_plan *plan, s
         return r;
     r = gpumemnet_net_parse(text, size, fault, ret_net);
     free(text);
+    if (r == 0 && (r = check_net(plan, ret_net, fault)) < 0)
+        gpumemnet_net_fini(ret_net);
     return r < 0 ? fault_prefix(fault, r, "%s", path) : 0;
 }
 

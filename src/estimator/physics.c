@@ -22,7 +22,7 @@ static void describe(const struct tape *tape, const struct estimate_request *req
         estimate_note(ret_estimate, 0, "%.0f %% of the layers have no shape and are left out: too low",
                       100 * doubts->unshaped_share);
     if (request->model->is_suspect)
-        estimate_note(ret_estimate, 0, "the summary contradicts itself (see its warnings)");
+        estimate_note(ret_estimate, 0, "the summary contradicts itself or is cut off (see its warnings)");
     if (!request->optimizer)
         estimate_note(ret_estimate, 0, "taken for %s; --optimizer sharpens it", optimizer_usual()->name);
     else if (!optimizer_find(request->optimizer))

@@ -107,6 +107,9 @@ int replay_export(const struct export *export, double batch, const struct gpu_tr
     free(schedule);
     free(handles);
     if (player.error < 0)
-        return fault_set(fault, -player.error, player.error == -ENOMEM ? "out of memory" : "more than any GPU holds");
+        return player.error == -ENOMEM
+                   ? fault_set(fault, ENOMEM, "out of memory")
+                   : fault_set(fault, -player.error,
+                               "at a batch of %.0f the export's tensors are more than any GPU holds", batch);
     return 0;
 }

@@ -70,7 +70,7 @@ static int read_head(const json_t *root, struct export *export, struct fault *fa
         return fault_set(fault, EINVAL,
                          "made with --fake, which is one figure and no layers: make it with --with-fake");
     if (!json_is_integer(version))
-        return fault_set(fault, EINVAL, "not a file of the exporter: it has no member colloc_export");
+        return fault_set(fault, EINVAL, "not a file of the exporter: it has no member colloc_export with its version");
     if (json_integer_value(version) != EXPORT_VERSION)
         return fault_set(fault, EPROTO, "version %" PRId64 " of the exporter's format; this colloc reads version %d",
                          (int64_t)json_integer_value(version), EXPORT_VERSION);
@@ -102,7 +102,10 @@ static int read_tensor(const json_t *row, size_t i, struct export *export, struc
     tensor->last = json_integer_value(last);
     if (!size_pair(row, &tensor->bytes) || !whole_number(json_array_get(row, 2), export->ticks - 1, &tensor->first) ||
         !json_is_integer(last))
-        return fault_set(fault, EINVAL, "tensors[%zu]: must be [fixed, per sample, first, last, class]", i);
+        return fault_set(fault, EINVAL,
+                         "tensors[%zu]: must be [fixed, per sample, first, last, class], whole numbers, the sizes at "
+                         "most 2^52 bytes",
+                         i);
     if (tensor->last != -1 && (tensor->last <= tensor->first || tensor->last >= export->ticks))
         return fault_set(fault, EINVAL, "tensors[%zu]: goes at tick %" PRId64 " and comes at %" PRId64 " of %" PRId64,
                          i, tensor->last, tensor->first, export->ticks);
@@ -287,6 +290,7 @@ static int read_layers(const json_t *root, struct export *export, struct fault *
     struct model *model = export->model;
     const json_t *rows = json_object_get(root, "layers");
     size_t n = json_array_size(rows), used = 0;
+    int64_t printed;
     if (n == 0)
         return wrong(fault, "layers", "a list that is not empty");
     if (n > MODEL_LAYERS_MAX)
@@ -299,7 +303,12 @@ static int read_layers(const json_t *root, struct export *export, struct fault *
     int r = 0;
     for (size_t i = 0; r == 0 && i < n; i++)
         r = read_layer(json_array_get(rows, i), i, model, &used, fault);
-    return r < 0 ? r : model_sum_up(model, fault);
+    if (r == 0)
+        r = model_sum_up(model, fault);
+    if (r == 0 && whole_number(json_object_get(root, "parameters"), INT64_MAX, &printed) && printed < model->parameters)
+        r = fault_set(fault, EINVAL, "its layers have %" PRId64 " parameters, more than the %" PRId64 " of the model",
+                      model->parameters, printed);
+    return r;
 }
 
 static void read_warnings(const json_t *root, struct model *model)

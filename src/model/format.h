@@ -10,7 +10,10 @@ struct parser {
     struct span rest;    /* not read yet */
     int line;            /* number of the line read last, from 1 */
     size_t capacity;     /* layers there is room for */
+    int head_line;       /* of the table's head, "Layer (type) ..."; 0: there is none */
     bool batch_decided;  /* the first shape says whether the batch is fixed */
+    size_t n_shapes;     /* tensors whose shape was read, */
+    size_t n_odd_shapes; /* and those that seem to be of another batch */
     bool may_repeat;     /* containers' rows may hold their layers' parameters once more */
     char *scratch;       /* room for cells joined from several lines */
     int64_t total_slack; /* how far a printed total may be off because it was rounded */
@@ -32,7 +35,9 @@ extern const struct model_format format_torchinfo;
 extern const struct model_format format_repr;
 extern const struct model_format format_keras;
 
-/* The next row; false at the end of the text and, without taking it, at the line of the totals. Skips over-long lines.
+/*
+ * The next row; false at the end of the text and, without taking it, at the line of the totals or another table's head.
+ * Skips over-long lines.
  */
 bool parser_next(struct parser *parser, struct span *ret_line);
 

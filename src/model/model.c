@@ -54,11 +54,17 @@ int parser_fault(struct parser *parser, int errnum, const char *format, ...)
     return fault_set(parser->fault, errnum, "line %d: %s", parser->line, text);
 }
 
+/* What torchsummary, torchinfo and Keras print above the columns. */
+static bool is_head(struct span line)
+{
+    return span_find_text(line, "Layer (type") < line.size;
+}
+
 bool parser_next(struct parser *parser, struct span *ret_line)
 {
     struct span ahead = parser->rest;
     while (span_next_line(&ahead, ret_line)) {
-        if (totals_begin(*ret_line))
+        if (totals_begin(*ret_line) || (parser->model->n_layers > 0 && is_head(*ret_line)))
             return false;
         parser->rest = ahead;
         parser->line++;
@@ -113,6 +119,8 @@ static const struct model_format *find_summary(struct parser *parser)
     struct span line, ahead = parser->rest;
     while (span_next_line(&ahead, &line)) {
         const struct model_format *format = detect(line, ahead);
+        if (is_head(line))
+            parser->head_line = parser->line + 1;
         if (format)
             return format;
         parser->rest = ahead;
@@ -131,7 +139,7 @@ static void read_tail(struct parser *parser)
         parser->line++;
         if (span_trim(line).size == 0 || line_is_rule(line))
             continue;
-        bool second = totals_begin(line) && model->parameters_printed.known;
+        bool second = is_head(line) || (totals_begin(line) && model->parameters_printed.known);
         if (second || detect(line, parser->rest)) {
             model_warn(model, parser->line, "a second summary begins; only the first is read");
             model->is_suspect = true;
@@ -232,6 +240,27 @@ static void compare_totals(struct model *model, int64_t slack)
         model->is_suspect = true;
 }
 
+/* Position embeddings and the like have no batch; many shapes without it are a mix of two prints. */
+static const double odd_share = 0.1;
+
+static void look_for_gaps(struct parser *parser)
+{
+    struct model *model = parser->model;
+    if (parser->head_line && !model->parameters_printed.known) {
+        model_warn(model, 0, "the summary is cut off: there are no totals behind its layers");
+        model->is_suspect = true;
+    }
+    if ((double)parser->n_odd_shapes <= odd_share * (double)parser->n_shapes)
+        return;
+    if (model->batch.known)
+        model_warn(model, 0, "%zu of %zu shapes are not of the batch of %" PRId64 " that the first one shows",
+                   parser->n_odd_shapes, parser->n_shapes, model->batch.value);
+    else
+        model_warn(model, 0, "%zu of %zu shapes show a batch, the first one leaves it open", parser->n_odd_shapes,
+                   parser->n_shapes);
+    model->is_suspect = true;
+}
+
 int model_sum_up(struct model *model, struct fault *fault)
 {
     for (size_t i = 0; i < model->n_layers; i++)
@@ -261,12 +290,15 @@ static int finish(struct parser *parser)
                    model->parameters_hidden, model->parameters);
     name_unknown(model);
     compare_totals(model, parser->total_slack);
+    look_for_gaps(parser);
     return 0;
 }
 
 static int parse_text(struct parser *parser)
 {
     const struct model_format *format = find_summary(parser);
+    if (!format && parser->head_line)
+        return fault_set(parser->fault, EINVAL, "line %d: a table without a layer that can be read", parser->head_line);
     if (!format)
         return fault_set(
             parser->fault, EINVAL,

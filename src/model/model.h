@@ -92,7 +92,7 @@ struct model {
     size_t n_leaves_unshaped;  /* leaves that `activations` had to leave out */
     size_t n_leaves_unknown;   /* leaves of a type this program does not know */
     int64_t parameters_hidden; /* in blocks whose insides the text leaves out */
-    bool is_suspect;           /* cut off, followed by another summary, or its total is not that of its layers */
+    bool is_suspect;           /* cut off, of two prints, or its total is not that of its layers */
     int64_t parameters_shared; /* that stand in two places and are counted once in `parameters` */
 
     char warnings[MODEL_WARNINGS_MAX][200]; /* "line 12: ...": what a person should know about the summary */

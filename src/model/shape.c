@@ -31,9 +31,11 @@ static int take_dim(struct parser *parser, struct span *s, int64_t *ret_dim)
     for (size_t i = 0; i < sizeof open / sizeof open[0]; i++) {
         if (!span_starts(*s, open[i]))
             continue;
+        if (s->size > strlen(open[i]) && is_digit(s->at[strlen(open[i])]))
+            break;
         *s = span_skip(*s, strlen(open[i]));
         *ret_dim = DIM_OPEN;
-        return s->size && is_digit(s->at[0]);
+        return 0;
     }
     bool negative = s->size > 1 && s->at[0] == '-' && is_digit(s->at[1]);
     return negative ? parser_fault(parser, EINVAL, "a negative dimension in the output shape") : 1;
@@ -43,6 +45,14 @@ static void drop_dim(struct dims *dims, int i)
 {
     memmove(&dims->at[i], &dims->at[i + 1], (size_t)(dims->n - i - 1) * sizeof dims->at[0]);
     dims->n--;
+}
+
+static bool has_open(const struct dims *dims)
+{
+    for (int i = 0; i < dims->n; i++)
+        if (dims->at[i] == DIM_OPEN)
+            return true;
+    return false;
 }
 
 /*
@@ -55,15 +65,19 @@ static void take_out_batch(struct parser *parser, struct dims *dims, int64_t *re
     *ret_divide = 1;
     if (!parser->batch_decided) {
         parser->batch_decided = true;
-        batch->known = dims->at[0] != DIM_OPEN;
+        batch->known = !has_open(dims);
         batch->value = batch->known ? dims->at[0] : 0;
     }
+    parser->n_shapes++;
     if (dims->at[0] == DIM_OPEN || (batch->known && dims->at[0] == batch->value)) {
+        parser->n_odd_shapes += batch->known && dims->at[0] == DIM_OPEN;
         drop_dim(dims, 0);
         return;
     }
-    if (!batch->known)
+    if (!batch->known) {
+        parser->n_odd_shapes += dims->at[0] > 1 && !has_open(dims);
         return;
+    }
     if (dims->at[0] % batch->value == 0) { /* batch and another dimension flattened into one */
         dims->at[0] /= batch->value;
         return;
@@ -74,6 +88,7 @@ static void take_out_batch(struct parser *parser, struct dims *dims, int64_t *re
             return;
         }
     }
+    parser->n_odd_shapes += dims->at[0] > 1;
     *ret_divide = batch->value;
 }
 

@@ -89,6 +89,67 @@ class Estimate(CliCase):
         self.assertGreater(reply["estimates"][0]["mib"], 0)
         self.assertEqual(reply, self.estimate("--summary=net.json", "--batch=8"))
 
+    def doubt(self, text, warning):
+        """An answer all the same, with the reason and wider than that of the sound summary."""
+        sound, doubtful = (self.estimate(f"--summary={self.write('doubt.txt', what)}", "--batch=8") for what in (SUMMARY, text))
+        self.assertEqual(doubtful["estimates"][0]["evidence"], "doubtful summary")
+        self.assertIn(warning, "; ".join(doubtful["warnings"]))
+        self.assertIn("see its warnings", doubtful["estimates"][0]["note"])
+        widths = [(row["p90_mib"] - row["p50_mib"]) / row["mib"] for row in (sound["estimates"][0], doubtful["estimates"][0])]
+        self.assertLess(*widths)
+
+    def test_doubtful_summaries(self):
+        self.doubt(SUMMARY + SUMMARY, "line 11: a second summary begins; only the first is read")
+        self.doubt(SUMMARY[:SUMMARY.index("Total")], "cut off: there are no totals behind its layers")
+        self.doubt(SUMMARY[:SUMMARY.index("Total")] + SUMMARY, "a second summary begins")
+        self.doubt(SUMMARY + "Net(\n  (fc): Linear(in_features=8, out_features=4, bias=True)\n)\n", "a second summary begins")
+        self.doubt(SUMMARY.replace("[-1, 1000]       1,001,000", "[64, 1000]       1,001,000\n Linear-2 [32, 10] 0"), "not of the batch of 64")
+        self.doubt(SUMMARY.replace("Total params: 1,001,000", "Total params: 2,002,000"), "its layers add up to 1001000")
+
+    def test_another_batch_than_printed(self):
+        self.write("net.txt", SUMMARY.replace("[-1,", "[64,"))
+        self.assertIn("printed for a batch of 64, scaled to 8", self.estimate("--summary=net.txt", "--batch=8")["estimates"][0]["note"])
+        self.assertEqual(self.estimate("--summary=net.txt"), self.estimate("--summary=net.txt", "--batch=64"))
+
+    def test_bad_summaries(self):
+        for old, new, complaint in [
+            ("            Linear-1                 [-1, 1000]       1,001,000\n", "", "line 2: a table without a layer that can be read"),
+            ("[-1, 1000]", "[-1, 99999999999, 99999999999]", "line 4: the product of the output shape is beyond 64 bits"),
+            ("[-1, 1000]", "[-1, 99999999999999999999]", "line 4: a dimension of the output shape is beyond 64 bits"),
+            ("[-1, 1000]", "[-1, 0]", "line 4: a dimension of 0 in the output shape"),
+            ("[-1, 1000]", "[-1, -1000]", "line 4: a negative dimension in the output shape"),
+            ("1,001,000", "9,999,999,999,999,999,999", "line 4: a parameter count beyond 64 bits"),
+            ("1,001,000", "-5", 'line 4: "-5" is no parameter count'),
+        ]:
+            self.write("net.txt", SUMMARY.replace(old, new, 1))
+            self.assertIn(f"net.txt: {complaint}", self.complaint("estimate", "--summary=net.txt", "--batch=8", code=2))
+
+    def test_bad_exports(self):
+        with open(EXPORT, encoding="utf-8") as file:
+            good = file.read()
+        whole = json.loads(good)
+        for text, complaint in [
+            (good[:500], "no JSON"),
+            (good + good, "no JSON: end of file expected"),
+            (good + SUMMARY, "no JSON: end of file expected"),
+            (SUMMARY + good, "no export"),
+            ("[]", "no export"),
+            ("{}", "it has no member colloc_export with its version"),
+            (json.dumps({**whole, "colloc_export": 2}), "version 2 of the exporter's format; this colloc reads version 1"),
+            (json.dumps({**whole, "colloc_export": "1"}), "it has no member colloc_export with its version"),
+            (json.dumps({**whole, "layers": []}), "layers: must be a list that is not empty"),
+            (json.dumps({**whole, "tensors": []}), "tensors: must be a list that is not empty"),
+            (json.dumps({**whole, "tensors": [[2**60, 0, 0, -1, 0]]}), "tensors[0]: must be [fixed, per sample, first, last, class], whole"),
+            (json.dumps({**whole, "tensors": [[2**52, 0, 0, -1, 0]]}), "at a batch of 8 the export's tensors are more than any GPU holds"),
+            (json.dumps({**whole, "parameters": 447}), "its layers have 448 parameters, more than the 447 of the model"),
+            (json.dumps({**whole, "batch": 0}), "batch: must be a positive whole number"),
+        ]:
+            self.write("net.json", text)
+            self.assertIn(complaint, self.complaint("estimate", "--export=net.json", "--batch=8", code=2))
+        self.write("net.json", json.dumps({**whole, "every_batch": False}))
+        answer = self.estimate("--export=net.json", "--batch=9")["estimates"][0]
+        self.assertEqual((answer["mib"], answer["note"]), (None, "the export holds for a batch of 8 alone"))
+
     def test_mistakes(self):
         with open(os.path.join(self.folder, "binary"), "wb") as file:
             file.write(b"\x7fELF\0\0")

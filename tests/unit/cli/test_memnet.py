@@ -83,6 +83,23 @@ class Memnet(CliCase):
         text = self.run_colloc(*words).stdout
         self.assertIn(f"{whole['test']['accuracy']:.4f} (0.9542)", text)
 
+    def test_weights_that_do_not_match(self):
+        self.make_data()
+        self.train("weights")
+        good = self.read("weights/mlp-mlp-1gib.txt")
+        words = ("memnet", "eval", "--weights=weights", "--only=mlp-mlp-1gib", "data")
+        for text, complaint in [
+            (self.read("weights/mlp-mlp-2gib.txt"), "of the network mlp-mlp with bins of 2048 MiB, not of mlp-mlp-1gib"),
+            (good[:len(good) // 2], "damaged or cut off"),
+            (good.replace("colloc-gpumemnet 1", "colloc-gpumemnet 9"), "version 9; this colloc reads version 1"),
+            ("", "not a file of colloc's memory networks"),
+        ]:
+            self.write("weights/mlp-mlp-1gib.txt", text)
+            done = self.run_colloc(*words)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("colloc: weights/mlp-mlp-1gib.txt: weights: ", done.stderr)
+            self.assertIn(complaint, done.stderr)
+
     def test_files_for_pictures(self):
         self.make_data()
         self.train("weights")

@@ -236,7 +236,7 @@ static void test_weights_that_do_not_match(void **state)
     refuse("classes 4", "classes 5", -EINVAL, "with 5 classes has");
     refuse("classes 4", "classes 65", -EINVAL, "must be a whole number from 1 to 64");
     refuse("bin_mib 8192\n", "", -EINVAL, "\"bin_mib ...\" is not where it should be");
-    refuse("00000000", "00000001", -EINVAL, "damaged: the checksum is");
+    refuse("00000000", "00000001", -EINVAL, "damaged or cut off: the checksum is");
     refuse("checksum ", "checksum 0", -EINVAL, "damaged");
 }
 

@@ -46,11 +46,59 @@ static void test_two_summaries_in_one_file(void **state)
     model_destroy(model);
 }
 
+static const char head[] = "Layer (type)  Output Shape  Param #\n=====\n";
+
+static void test_cut_off(void **state)
+{
+    char text[256];
+    snprintf(text, sizeof text, "%sLinear-1 [-1, 5] 30\nLinear-2 [-1, ", head);
+    struct model *model = parse_text(text);
+    assert_true(model->is_suspect);
+    assert_warning(model, "cut off: there are no totals behind its layers");
+    model_destroy(model);
+    snprintf(text, sizeof text, "%sLinear-1 [-1, 5] 30\nTotal params: 30\n", head);
+    model = parse_text(text);
+    assert_false(model->is_suspect);
+    model_destroy(model);
+}
+
+/* One that was cut off with a whole one behind it is not one of both. */
+static void test_cut_and_another(void **state)
+{
+    char text[256];
+    snprintf(text, sizeof text, "%sLinear-1 [-1, 5] 30\n%sLinear-1 [-1, 7] 50\nTotal params: 50\n", head, head);
+    struct model *model = parse_text(text);
+    assert_int_equal(model->n_layers, 1);
+    assert_true(model->is_suspect);
+    assert_warning(model, "line 4: a second summary begins");
+    model_destroy(model);
+}
+
+static void check_batches(const char *text, bool is_suspect, const char *words)
+{
+    struct model *model = parse_text(text);
+    assert_int_equal(model->is_suspect, is_suspect);
+    if (words)
+        assert_warning(model, words);
+    model_destroy(model);
+}
+
+static void test_batches_that_differ(void **state)
+{
+    check_batches("Linear-1 [64, 5] 30\nLinear-2 [32, 5] 30\n", true, "1 of 2 shapes are not of the batch of 64");
+    check_batches("Linear-1 [64, 5] 30\nLinear-2 [-1, 5] 30\n", true, "1 of 2 shapes are not of the batch of 64");
+    check_batches("Linear-1 [-1, 5] 30\nLinear-2 [32, 5] 30\n", true, "1 of 2 shapes show a batch");
+    check_batches("Embedding-1 [64, 9, 5] 30\nEmbedding-2 [1, 9, 5] 30\nLinear-3 [576, 5] 30\nLinear-4 [9, 64, 5] 0\n",
+                  false, NULL);
+    check_batches("LSTM-1 [[9, -1, 5], [-1, 5]] 30\nLinear-2 [-1, 5] 30\n", false, NULL);
+}
+
 static void test_no_summary(void **state)
 {
     assert_fault("", 0, EINVAL, "an empty file");
     assert_fault("\n\n", 2, EINVAL, "no model summary");
     assert_fault("import torch\nx = f(3)\n", 22, EINVAL, "no model summary");
+    assert_fault(head, strlen(head), EINVAL, "line 1: a table without a layer that can be read");
     const char *header = "Layer (type:depth-idx)  Output Shape  Param #\n=====\nTotal params: 0\n";
     assert_fault(header, strlen(header), EINVAL, "a torchinfo summary without layers");
 }
@@ -136,6 +184,9 @@ int main(void)
         cmocka_unit_test(test_text_around_a_summary),
         cmocka_unit_test(test_stray_line_in_the_table),
         cmocka_unit_test(test_two_summaries_in_one_file),
+        cmocka_unit_test(test_cut_off),
+        cmocka_unit_test(test_cut_and_another),
+        cmocka_unit_test(test_batches_that_differ),
         cmocka_unit_test(test_no_summary),
         cmocka_unit_test(test_binary),
         cmocka_unit_test(test_text_need_not_end_in_nul),
