@@ -36,6 +36,11 @@
  *     work_i = held_i * (1 + cache_cost * (1 - share_i))   rest_i = alone_i - held_i
  *     grip_i = (smact_i / (1 - smact_i)) ^ grip            floor_i = alone_i + launch_cost * (1 - gract_i)
  *
+ * A client held to a part P of the SMs (its active thread percentage) is as on an instance of that size when it is
+ * alone, holds no more of the SM-time than before, and what it keeps without a gap is P at most:
+ *
+ *     alone_i with P * S instead of S                      grip_i with min(smact_i, P)
+ *
  * Plain processes beside clients of MPS: all clients are one process among the others; its work is what they do
  * together.
  *
@@ -126,9 +131,10 @@ static struct turn client(const struct sharing_laws *laws, double sms, double ba
                           double sum)
 {
     const struct demand *demand = &sharer->demand;
+    double cap = sharer->cap > 0 ? fmin(1, sharer->cap) : 1;
     double gract = gract_of(demand), all = held(sms, bandwidth, demand);
-    double alone = 1 - gract + busy_alone(sms, bandwidth, demand);
-    double smact = fmin(odds_smact_max, fmax(odds_smact_min, demand->smact));
+    double alone = 1 - gract + busy_alone(sms * cap, bandwidth, demand);
+    double smact = fmin(odds_smact_max, fmax(odds_smact_min, fmin(demand->smact, cap)));
     return (struct turn){.work = all * (1 + laws->cache_cost * lost(sharer, sum)),
                          .rest = alone - all,
                          .floor = alone + laws->launch_cost * (1 - gract),

@@ -34,6 +34,7 @@ double *sharing_law(struct sharing_laws *laws, const char *name);
 struct sharer {
     struct demand demand; /* complete: see demand_complete */
     bool mps;             /* a client of MPS; otherwise a process that takes turns with the others */
+    double cap;           /* of the SMs, which a client of MPS is held to (0..1); 0: all */
     double speed;         /* 1 is as alone on a whole GPU without MPS; a task then takes 1 / speed times as long */
     struct turn {
         double work, rest, floor, grip, stay;

@@ -43,12 +43,17 @@ void farm_account(struct farm *farm, int gpu, int64_t now_us)
 
 /* ---- speeds ---- */
 
+static struct sharer sharer_of(const struct job *job)
+{
+    return (struct sharer){.demand = job->demand, .mps = job->mps, .cap = job->cap};
+}
+
 static void solve(struct farm *farm, int i)
 {
     struct place *place = &farm->places[i];
     const struct place_shape *shape = &farm->cluster->places[i];
     for (int k = 0; k < place->n_seats; k++)
-        farm->sharers[k] = (struct sharer){.demand = place->seats[k].job->demand, .mps = place->seats[k].job->mps};
+        farm->sharers[k] = sharer_of(place->seats[k].job);
     sharing_solve(&farm->laws->sharing, shape->sms, shape->bandwidth, farm->sharers, place->n_seats);
     for (int k = 0; k < place->n_seats; k++)
         place->seats[k].speed = farm->sharers[k].speed;
@@ -92,7 +97,8 @@ static void rate(struct farm *farm, int i, int64_t now_us)
     place->stale = false;
     for (int k = 0; k < place->n_seats; k++) {
         const struct job *job = place->seats[k].job;
-        farm->sharers[k] = (struct sharer){.demand = job->demand, .mps = job->mps, .speed = job->speed};
+        farm->sharers[k] = sharer_of(job);
+        farm->sharers[k].speed = job->speed;
     }
     struct demand now =
         sharing_activity(&farm->laws->sharing, shape->sms, shape->bandwidth, farm->sharers, place->n_seats);

@@ -11,6 +11,7 @@
 struct job {
     uint64_t id;
     bool mps;
+    double cap; /* of the SMs, of a client of MPS; 0: all */
     struct demand demand;
     const int *places; /* borrowed as long as it is there */
     int n_places;

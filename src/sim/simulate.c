@@ -340,6 +340,7 @@ static void on_start(void *context, struct sim *sim, const struct task *started)
     task->job.places = started->gpus;
     task->job.n_places = started->n_gpus;
     task->job.mps = started->share.sharing == SHARING_MPS;
+    task->job.cap = started->share.thread_percent / 100.0;
     task->job.left_s = task->solo_s;
     task->start_us = sim_now_us(sim);
     task->attempt = started->attempts;
