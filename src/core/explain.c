@@ -1,6 +1,7 @@
 /* Why a task waits, in words; and whether a request can ever be met. */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,8 +120,8 @@ static void add_verdict(struct line *line, const struct verdict *verdict)
                  verdict->limit);
         break;
     case VERDICT_NO_GAIN:
-        line_add(line, "shared, all together would gain %.0f %% of a GPU, at least %.0f %% is wanted",
-                 100 * verdict->have, 100 * verdict->limit);
+        line_add(line, "shared, all together would %s %.0f %% of a GPU, at least %.0f %% is to be gained",
+                 verdict->have < 0 ? "lose" : "gain", 100 * fabs(verdict->have), 100 * verdict->limit);
         break;
     case VERDICT_UTILISATION_HIGH:
         add_activity(line, "utilisation", verdict, " (SMACT not reported)");

@@ -38,9 +38,12 @@ struct verdict {
     double have, limit;
 };
 
+struct core_settings;
+
 struct placement_query {
     const struct cluster_view *view;
     const struct conditions *conditions;
+    const struct core_settings *settings; /* what SHARING_AUTO is decided by (core/share.h); NULL: as if by MPS */
     const struct task *task;
     const struct task *first; /* that GPUs are kept for (gpu_view.kept_for), or NULL */
     int64_t now_us;

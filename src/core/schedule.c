@@ -42,6 +42,7 @@ struct placement_query core_query(const struct core *core, const struct task *ta
     return (struct placement_query){
         .view = &core->view,
         .conditions = &core->settings.conditions,
+        .settings = &core->settings,
         .task = task,
         .first = core->main_queue.first,
         .now_us = now_us,

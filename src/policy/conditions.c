@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "policy/predict.h"
+
 /* A mean of many equal readings may differ from them in its last digits. */
 #define ROUNDING 1e-9
 
@@ -105,8 +107,23 @@ struct verdict conditions_check_company(const struct placement_query *query, con
     return fits;
 }
 
-static struct verdict check_sharing(const struct placement_query *query, const struct gpu_view *gpu)
+/*
+ * Whoever leaves the choice to colloc is put beside others only where all together gain by it, as far as it is known
+ * what everyone asks of the GPU: otherwise they are done sooner one after the other.
+ */
+static struct verdict check_gain(const struct placement_query *query, int i)
 {
+    if (query->task->request.sharing != SHARING_AUTO)
+        return fits;
+    struct outlook outlook = predict_joining(query, query->view, &i, 1);
+    if (outlook.known && outlook.gain < PREDICT_GAIN_MIN)
+        return verdict(VERDICT_NO_GAIN, 0, outlook.gain, PREDICT_GAIN_MIN);
+    return fits;
+}
+
+static struct verdict check_sharing(const struct placement_query *query, int i)
+{
+    const struct gpu_view *gpu = &query->view->gpus[i];
     struct verdict company = conditions_check_company(query, gpu);
     if (company.kind != VERDICT_FITS)
         return company;
@@ -114,7 +131,8 @@ static struct verdict check_sharing(const struct placement_query *query, const s
     if (newest)
         return verdict(VERDICT_HOLD_OFF, newest->task, 0, 0);
     struct verdict memory = check_memory(query, gpu);
-    return memory.kind == VERDICT_FITS ? conditions_check_activity(query, gpu) : memory;
+    struct verdict activity = memory.kind == VERDICT_FITS ? conditions_check_activity(query, gpu) : memory;
+    return activity.kind == VERDICT_FITS ? check_gain(query, i) : activity;
 }
 
 struct verdict conditions_check_place(const struct placement_query *query, int i, bool *ret_decided)
@@ -140,7 +158,7 @@ struct verdict conditions_check(const struct placement_query *query, int i)
     if (gpu->kept_for && gpu->kept_for != query->task->id)
         return verdict(VERDICT_KEPT, gpu->kept_for, 0, 0);
     struct verdict place = conditions_check_place(query, i, &decided);
-    return decided ? place : check_sharing(query, gpu);
+    return decided ? place : check_sharing(query, i);
 }
 
 /*

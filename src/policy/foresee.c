@@ -23,12 +23,10 @@
 #include "policy/predict.h"
 
 /*
- * What the need is more, for memory in pieces; and the progress that sharing has to win, in GPUs: less costs those who
- * are there as much time as it saves who comes. Both chosen by simulation, as slowdown_max is, on traces resampled with
- * other seeds than those that foresee is judged by (docs/measured/foresee.md).
+ * What the need is more, for memory in pieces. Chosen by simulation, as PREDICT_GAIN_MIN and slowdown_max are, on
+ * traces resampled with other seeds than those that foresee is judged by (docs/measured/foresee.md).
  */
 #define PIECES_SHARE 0.4
-#define GAIN_MIN     0.05
 /* With more GPUs than that not all pairs are looked at: a pass must stay short. */
 #define PAIRS_MAX 64
 /* Sums of the same numbers in another order differ by less. */
@@ -85,14 +83,14 @@ static struct verdict judge(const struct placement_query *query, const struct ou
     double slowdown_max = query->conditions->slowdown_max;
     if (outlook->slowdown > slowdown_max)
         return (struct verdict){.kind = VERDICT_SLOWDOWN, .have = outlook->slowdown, .limit = slowdown_max};
-    if (outlook->gain < GAIN_MIN)
-        return (struct verdict){.kind = VERDICT_NO_GAIN, .have = outlook->gain, .limit = GAIN_MIN};
+    if (outlook->gain < PREDICT_GAIN_MIN)
+        return (struct verdict){.kind = VERDICT_NO_GAIN, .have = outlook->gain, .limit = PREDICT_GAIN_MIN};
     return fits;
 }
 
 static struct verdict check_speed(const struct placement_query *query, const struct cluster_view *view, int i)
 {
-    struct outlook outlook = predict_joining(view, query->task, &i, 1);
+    struct outlook outlook = predict_joining(query, view, &i, 1);
     if (!outlook.known)
         return conditions_check_activity(query, &view->gpus[i]);
     bool counts_together = query->task->request.gpus > 1; /* all its GPUs: see choose */
@@ -126,7 +124,7 @@ static struct verdict check(const struct placement_query *query, int i)
 
 static double gain_of(const struct placement_query *query, const int *gpus, int n)
 {
-    return predict_joining(query->view, query->task, gpus, n).gain;
+    return predict_joining(query, query->view, gpus, n).gain;
 }
 
 /* One more of those that fit: the one with which all those chosen gain most together. Of equal ones the first. */
@@ -189,7 +187,7 @@ static enum placement_answer choose(const struct placement_query *query, int *re
         ret_verdicts[i] = check(query, i);
     if (wanted > query->view->n_gpus || !pick(query, ret_verdicts, ret_gpus))
         return PLACE_WAIT;
-    struct outlook outlook = predict_joining(query->view, query->task, ret_gpus, wanted);
+    struct outlook outlook = predict_joining(query, query->view, ret_gpus, wanted);
     struct verdict together = outlook.known && wanted > 1 ? judge(query, &outlook) : fits;
     for (int i = 0; i < wanted && together.kind != VERDICT_FITS; i++)
         ret_verdicts[ret_gpus[i]] = together;

@@ -199,7 +199,7 @@ static uint64_t delays_elsewhere(const struct placement_query *query, int i)
     const struct gpu_view *gpu = &query->view->gpus[i];
     for (int k = 0; k < gpu->n_residents; k++) {
         uint64_t first = awaiting(query, &gpu->residents[k]);
-        if (first && predict_slows(query->view, query->task, i, &gpu->residents[k]))
+        if (first && predict_slows(query, i, &gpu->residents[k]))
             return first;
     }
     return 0;

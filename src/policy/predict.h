@@ -14,10 +14,14 @@ struct outlook {
     double slowdown; /* of whoever is slowed down most: 2 is twice as long as alone */
 };
 
-/* As if the task were on the `n` GPUs gpus[] too. */
-struct outlook predict_joining(const struct cluster_view *view, const struct task *task, const int *gpus, int n);
+/* So much has to be gained, in GPUs: less costs those who are there as much time as it saves who comes. */
+#define PREDICT_GAIN_MIN 0.05
+
+/* As if the query's task were on the `n` GPUs gpus[] of the view too, sharing them as it then would. */
+struct outlook predict_joining(const struct placement_query *query, const struct cluster_view *view, const int *gpus,
+                               int n);
 
 /* Would that resident of the GPU be slower, wherever else it is too, if the task came there? Not known: it may be. */
-bool predict_slows(const struct cluster_view *view, const struct task *task, int gpu, const struct resident *resident);
+bool predict_slows(const struct placement_query *query, int gpu, const struct resident *resident);
 
 #endif

@@ -311,6 +311,14 @@ class Auto(Care):
         self.assertEqual(self.task(held)["sharing"], "auto")
         self.cancel(first, second, held)
 
+    def test_who_would_gain_nothing_waits_for_a_gpu_of_its_own(self):
+        first, how, _ = self.shared(smact=0.85, options="--smact=0.79")
+        self.assertEqual(how, ("streams", None))
+        second = self.small(20, smact=0.79)
+        until(lambda: "shared, all together would lose" in self.task(second)["reason_text"], "the reason to wait")
+        self.cancel(first)
+        self.wait(second, "COMPLETED")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "core/core.h"
 #include "policy/conditions.h"
 #include "policy/policy.h"
 #include "policy/predict.h"
@@ -20,6 +21,7 @@ static struct gpu_view gpus[N];
 static struct resident residents[N][3];
 static struct cluster_view view;
 static struct conditions conditions;
+static struct core_settings settings;
 static struct task task;
 static const struct task *first; /* of the queue, when GPUs are kept for it */
 static struct verdict verdicts[N];
@@ -47,6 +49,7 @@ static int idle_machine(void **state)
                                      .min_free_bytes = 5 * GIB,
                                      .margin_bytes = 2 * GIB,
                                      .sample_valid_us = 3 * SECOND_US};
+    settings = core_settings_default();
     task = (struct task){.id = 50, .state = TASK_QUEUED, .request = {.gpus = 1}};
     return 0;
 }
@@ -61,7 +64,7 @@ static void settle_in(int gpu, double used_gib, double smact)
 
 static enum placement_answer ask(const struct policy *policy)
 {
-    struct placement_query query = {&view, &conditions, &task, first, NOW, policy->whole_gpus, 0};
+    struct placement_query query = {&view, &conditions, &settings, &task, first, NOW, policy->whole_gpus, 0};
     return policy->choose(&query, chosen, verdicts);
 }
 
@@ -73,7 +76,7 @@ static void assert_chooses(const struct policy *policy, int gpu)
 
 static struct verdict check(int gpu, bool idle_only)
 {
-    struct placement_query query = {&view, &conditions, &task, first, NOW, idle_only, 0};
+    struct placement_query query = {&view, &conditions, &settings, &task, first, NOW, idle_only, 0};
     return conditions_check(&query, gpu);
 }
 
@@ -314,7 +317,8 @@ static void come(double gib, double smact, int n_gpus)
 
 static struct outlook outlook_at(int gpu)
 {
-    return predict_joining(&view, &task, &gpu, 1);
+    struct placement_query query = {&view, &conditions, &settings, &task, first, NOW, false, 0};
+    return predict_joining(&query, &view, &gpu, 1);
 }
 
 static void what_is_predicted_is_what_sharing_does(void **state)
@@ -329,6 +333,42 @@ static void what_is_predicted_is_what_sharing_does(void **state)
     assert_true(outlook_at(2).slowdown > outlook_at(1).slowdown && outlook_at(1).slowdown >= 1);
     gpus[2].residents[0].expect.smact = READING_NONE;
     assert_false(outlook_at(2).known);
+}
+
+static enum verdict_kind verdict_beside(enum sharing there, double smact, enum sharing comes)
+{
+    idle_machine(NULL);
+    come(5, smact, 1);
+    task.request.sharing = comes;
+    move_in(1, 61, 5, smact, 1);
+    gpus[1].residents[0].sharing = there;
+    return check(1, false).kind;
+}
+
+/* Trainings of 0.75 that take turns fill the GPU; side by side they gain. A wish is granted all the same. */
+static void who_leaves_it_to_colloc_waits_where_nothing_is_gained(void **state)
+{
+    assert_int_equal(verdict_beside(SHARING_STREAMS, 0.75, SHARING_AUTO), VERDICT_NO_GAIN);
+    assert_int_equal(verdict_beside(SHARING_MPS, 0.75, SHARING_AUTO), VERDICT_FITS);
+    assert_int_equal(verdict_beside(SHARING_STREAMS, 0.75, SHARING_STREAMS), VERDICT_FITS);
+    assert_int_equal(verdict_beside(SHARING_STREAMS, 0.3, SHARING_AUTO), VERDICT_FITS);
+    gpus[1].residents[0].expect.smact = READING_NONE;
+    task.request.expect.smact = reading_of(0.75);
+    assert_int_equal(check(1, false).kind, VERDICT_FITS); /* what is not known says nothing */
+}
+
+/* docs/measured/mps.md: a decoder (0.9) held to 70 % leaves a small one (0.48) 0.65 of its speed, instead of 0.33. */
+static void a_client_held_to_some_sms_leaves_the_rest(void **state)
+{
+    come(5, 0.48, 1);
+    task.request.sharing = SHARING_MPS;
+    task.request.expect.gract = reading_of(0.69);
+    move_in(1, 61, 5, 0.9, 1);
+    gpus[1].residents[0].sharing = SHARING_MPS;
+    double free_running = outlook_at(1).slowdown;
+    gpus[1].residents[0].thread_percent = 70;
+    assert_float_equal(1 / free_running, 0.33, 0.03);
+    assert_float_equal(1 / outlook_at(1).slowdown, 0.64, 0.06);
 }
 
 /* Who is slowed down on one of his GPUs already loses less by company on the other one, and all that he loses counts.
@@ -391,6 +431,8 @@ int main(void)
         cmocka_unit_test_setup(an_estimate_beyond_one_gpu_means_a_larger_one, idle_machine),
         cmocka_unit_test_setup(a_small_instance_takes_an_unknown_task_when_idle, idle_machine),
         cmocka_unit_test_setup(what_is_predicted_is_what_sharing_does, idle_machine),
+        cmocka_unit_test_setup(who_leaves_it_to_colloc_waits_where_nothing_is_gained, idle_machine),
+        cmocka_unit_test_setup(a_client_held_to_some_sms_leaves_the_rest, idle_machine),
         cmocka_unit_test_setup(a_task_of_two_gpus_is_as_fast_as_its_slower_one, idle_machine),
         cmocka_unit_test_setup(two_gpus_are_taken_where_both_together_gain_most, idle_machine),
         cmocka_unit_test_setup(what_was_promised_is_not_free, idle_machine),
