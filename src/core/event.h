@@ -7,8 +7,8 @@
 
 #include "core/view.h"
 
-/* Bytes and microseconds beyond it cannot be: who reads events refuses them. Sums of those below do not overflow. */
-#define EVENT_NUMBER_MAX (INT64_C(1) << 53)
+/* Bytes and microseconds beyond it cannot be: who reads events refuses them. Sums of a few below do not overflow. */
+#define EVENT_NUMBER_MAX (INT64_C(1) << 60)
 
 enum event_kind {
     /* inputs */

@@ -10,7 +10,6 @@
 #include "model/network.h"
 
 #define SUMMARY_MAX (4u << 20)
-#define BYTES_MAX   0x1p60 /* what a log that is read again takes, with room for sums */
 
 static void warn(struct submission *submission, const char *text)
 {
@@ -78,7 +77,7 @@ static const char *gpu_kind(const struct daemon *daemon)
 static int set_need(const char *estimator, struct reading bytes, struct submission *submission, struct fault *fault)
 {
     struct need *need = &submission->event.submit.request.need;
-    if (!(bytes.value >= 0 && bytes.value <= BYTES_MAX))
+    if (!(bytes.value >= 0 && bytes.value <= (double)EVENT_NUMBER_MAX))
         return fault_set(fault, ERANGE, "%s estimates %.3g bytes: the batch or the summary cannot be right", estimator,
                          bytes.value);
     need->kind = strcmp(estimator, "declared") == 0 ? NEED_DECLARED : NEED_ESTIMATED;

@@ -57,15 +57,25 @@ class Fields(House):
         self.assertLess(time.monotonic() - begin, 10)
 
     def test_an_estimate_at_the_edge_of_64_bits_does_no_harm(self):
-        batch, sum_wanted = 10**9, (2**63 - 256 - (800 << 20)) // 4  # Horus: ((B x A + P) + B x P) x 4 + 800 MiB
-        parameters = sum_wanted % batch
+        for bits, refused in ((63, True), (60, False)):  # what is refused would not be read again; what is not, must be
+            body = {"summary": {"name": "edge.txt", "text": self.horus_summary(2**bits - 256)}, "batch": 10**9, "estimator": "horus"}
+            if refused:
+                self.refused(400, "bytes", hold=True, **body)
+            else:
+                held = self.submit(hold=True, **body)
+            self.restart()
+            self.wait(self.submit(), "COMPLETED")
+        self.assertGreater(self.task(held)["need_mib"], 2**39)
+
+    @staticmethod
+    def horus_summary(size):
+        """Horus takes `size` bytes for it at a batch of 10^9, or some GB less: ((B x A + P) + B x P) x 4 + 800 MiB."""
+        batch, sum_wanted = 10**9, (size - (800 << 20)) // 4
+        parameters = min(sum_wanted % batch, sum_wanted // batch // 2)
         rule = "=" * 64
-        text = (f"{'-' * 64}\n        Layer (type)               Output Shape         Param #\n{rule}\n"
+        return (f"{'-' * 64}\n        Layer (type)               Output Shape         Param #\n{rule}\n"
                 f"            Linear-1      [-1, {sum_wanted // batch - parameters}]     {parameters:,}\n{rule}\n"
                 f"Total params: {parameters:,}\n")
-        self.refused(400, "bytes", summary={"name": "edge.txt", "text": text}, batch=batch, estimator="horus", hold=True)
-        self.restart()
-        self.wait(self.submit(), "COMPLETED")
 
     def sample(self, name):
         return os.path.join(os.path.dirname(__file__), "..", "data", "summaries", name)
