@@ -2,7 +2,8 @@
 
     python3 -m colloc_report.bench FOLDER      writes FOLDER/report/index.html with its figures, and FOLDER/summary.csv
 
-The first epoch of a training warms up; its second one is what is timed.
+The first epoch of a training warms up; its second one is what is timed. What is said of all together (throughput, activity) is of the time in
+which all trained: from when the last began its second epoch until the first had ended its last.
 """
 
 import collections
@@ -42,6 +43,7 @@ class Group:
         self.total_s, self.energy_j, self.began = float(row["total_s"]), float(row["energy_j"]), float(row["began_unix_s"])
         self.tasks, self.looks = tasks, looks
         self.timed = [epoch for epoch in tasks if epoch["epoch"] == str(TIMED)]
+        self.counted = [epoch for epoch in tasks if int(epoch["epoch"]) >= TIMED]
         self.label = f"{self.mix}{row['group'][len(f'{self.mix} {self.sharing}'):]}"
 
     def uniform(self):
@@ -52,26 +54,36 @@ class Group:
     def epoch_s(self):
         return mean(float(epoch["epoch_s"]) for epoch in self.timed)
 
-    def samples_per_s(self):
-        """Of all trainings together; not known unless each has a timed epoch."""
+    def span(self, epoch):
+        """Its beginning and end in seconds from the group's start."""
+        return float(epoch["epoch_from_unix_s"]) - self.began, float(epoch["epoch_to_unix_s"]) - self.began
+
+    def together(self):
+        """Seconds from the start in which all were in counted epochs; None where there were none."""
         if self.sharing == "serial" or len(self.timed) < self.n_tasks:
             return None
-        return sum(float(epoch["samples"]) / float(epoch["epoch_s"]) for epoch in self.timed)
+        last = {epoch["task"]: self.span(epoch)[1] for epoch in sorted(self.counted, key=lambda epoch: int(epoch["epoch"]))}
+        start, end = max(self.span(epoch)[0] for epoch in self.timed), min(last.values())
+        return (start, end) if start < end else None
 
-    def timed_span(self):
-        """Seconds from the start in which all were in their timed epoch; when there were none, in which any was."""
-        if not self.timed:
+    def samples_per_s(self):
+        """Of all trainings together, while they were."""
+        span = self.together()
+        if not span:
             return None
-        starts = [float(epoch["epoch_from_unix_s"]) - self.began for epoch in self.timed]
-        ends = [float(epoch["epoch_to_unix_s"]) - self.began for epoch in self.timed]
-        return (max(starts), min(ends)) if max(starts) < min(ends) else (min(starts), max(ends))
+        done = 0
+        for epoch in self.counted:
+            start, end = self.span(epoch)
+            done += float(epoch["samples"]) * max(0, min(end, span[1]) - max(start, span[0])) / (end - start)
+        return done / (span[1] - span[0])
 
     def activity(self, key):
-        """The mean over the timed span."""
-        span = self.timed_span()
-        if span is None:
+        """The mean over the time together; where there was none, over that in which any was in a timed epoch."""
+        spans = [self.together()] if self.together() else [self.span(epoch) for epoch in self.timed]
+        if not spans:
             return None
-        return mean(number(look[key]) for look in self.looks if span[0] <= float(look["time_s"]) <= span[1])
+        start, end = min(span[0] for span in spans), max(span[1] for span in spans)
+        return mean(number(look[key]) for look in self.looks if start <= float(look["time_s"]) <= end)
 
     def joule_per_sample(self):
         power, rate = self.activity("power_w"), self.samples_per_s()

@@ -65,6 +65,22 @@ class Bench(unittest.TestCase):
         self.assertEqual((summary["small streams"]["smact"], summary["small streams"]["pcie_rx_mib_per_s"]), ("0.7", "9"))
         self.assertEqual(summary["small*2 mps"]["joule_per_sample"], "25")
 
+    def test_throughput_is_of_the_time_in_which_all_train(self):
+        self.folder.add(1, "small*2", "mps", ["small"] * 2, 10, 60)
+        late = "small*2 mps,1,1,small,100,0,,1000,1100,1001,900,2,20,1015,1035,100\n"  # the first has ended by 1020
+        more = "small*2 mps,1,0,small,100,0,,1000,1100,1001,900,3,10,1020,1030,50\n"
+        first = [line for line in self.folder.tasks.splitlines(keepends=True) if ",1,1,small" not in line]
+        self.folder.tasks = "".join(first) + late + more
+        self.report()
+        row = dict(zip(*self.table("summary.csv")))
+        self.assertEqual(float(row["samples_per_s"]), round((100 * 5 / 10 + 50 + 100 * 15 / 20) / 15, 4))
+
+    def test_trainings_that_never_met_have_no_throughput(self):
+        self.folder.add(1, "small*2", "mps", ["small"] * 2, 10, 60)
+        self.folder.tasks = self.folder.tasks.replace("900,2,10,1010,1020,100\n", "900,2,10,1030,1040,100\n", 1)
+        self.report()
+        self.assertEqual(dict(zip(*self.table("summary.csv")))["samples_per_s"], "")
+
     def test_mixes_against_one_after_the_other(self):
         self.folder.add(1, "small", "streams", ["small"], 10, 20)
         self.folder.add(2, "small+large", "serial", ["small", "large"], 10, 40)
