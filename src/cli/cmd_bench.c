@@ -295,5 +295,6 @@ const struct command command_bench = {
     .operand = OPERAND_FILE,
     .min_operands = 1,
     .max_operands = 1,
+    .common_without = WITHOUT_JSON,
     .run = run,
 };

@@ -402,5 +402,6 @@ const struct command command_estimate = {
                     TASK_OPTION_BIT(TASK_SEQ),
     .operand = OPERAND_FILE,
     .max_operands = 1,
+    .common_without = WITHOUT_SOCKET,
     .run = run,
 };

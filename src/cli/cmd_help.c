@@ -41,5 +41,6 @@ const struct command command_help = {
     COMMAND_OPTIONS(options),
     .operand = OPERAND_COMMAND,
     .max_operands = 1,
+    .common_without = WITHOUT_SOCKET | WITHOUT_JSON,
     .run = run,
 };

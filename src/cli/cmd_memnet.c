@@ -116,5 +116,6 @@ const struct command command_memnet = {
     .operand = OPERAND_FILE,
     .min_operands = 2,
     .max_operands = 2,
+    .common_without = WITHOUT_SOCKET,
     .run = run,
 };

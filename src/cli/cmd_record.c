@@ -228,5 +228,6 @@ const struct command command_record = {
     .min_operands = 1,
     .max_operands = -1,
     .rest_is_operands = true,
+    .common_without = WITHOUT_SOCKET,
     .run = run,
 };

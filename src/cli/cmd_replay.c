@@ -58,5 +58,6 @@ const struct command command_replay = {
     .operand = OPERAND_FILE,
     .min_operands = 1,
     .max_operands = 1,
+    .common_without = WITHOUT_SOCKET,
     .run = run,
 };

@@ -308,10 +308,11 @@ static void print_result(const struct simulation_result *result)
 static void print_result_json(const struct simulation_result *result)
 {
     json_t *object =
-        json_pack("{s:f,s:f,s:f,s:f,s:I,s:I,s:f,s:f,s:f}", "total_s", result->total_s, "avg_wait_s", result->avg_wait_s,
-                  "avg_exec_s", result->avg_exec_s, "avg_jct_s", result->avg_jct_s, "oom", (json_int_t)result->oom,
-                  "completed", (json_int_t)result->completed, "energy_mj", result->energy_mj, "mean_smact",
-                  result->mean_smact, "lower_bound_s", result->lower_bound_s);
+        json_pack("{s:f,s:f,s:f,s:f,s:I,s:I,s:f,s:f,s:f,s:I,s:I}", "total_s", result->total_s, "avg_wait_s",
+                  result->avg_wait_s, "avg_exec_s", result->avg_exec_s, "avg_jct_s", result->avg_jct_s, "oom",
+                  (json_int_t)result->oom, "completed", (json_int_t)result->completed, "energy_mj", result->energy_mj,
+                  "mean_smact", result->mean_smact, "lower_bound_s", result->lower_bound_s, "failed",
+                  (json_int_t)result->failed, "left_out", (json_int_t)result->left_out);
     print_json(object);
     json_decref(object);
 }
@@ -351,5 +352,6 @@ const struct command command_simulate = {
         "takes.",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_NONE,
+    .common_without = WITHOUT_SOCKET,
     .run = run,
 };

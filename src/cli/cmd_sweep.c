@@ -35,6 +35,7 @@ enum {
     SWEEP_JOBS,
     SWEEP_OUTPUT,
     SWEEP_RESUME,
+    SWEEP_FORCE,
     SWEEP_OPTIONS
 };
 
@@ -113,6 +114,7 @@ static const struct option_spec options[SWEEP_OPTIONS] = {
     [SWEEP_RESUME] = {.name = "resume",
                       .kind = OPTION_FLAG,
                       .help = "go on where the output file of the same sweep ends"},
+    [SWEEP_FORCE] = {.name = "force", .kind = OPTION_FLAG, .help = "replace an output file that is there"},
 };
 
 /* ---- what is varied ---- */
@@ -177,6 +179,8 @@ static int read_base(const struct invocation *invocation, struct sweep_base *bas
         return fault_set(fault, EINVAL, "sweep: --trace=-: every run reads the trace, so it must be a file");
     if (invocation->common[COMMON_JSON].number)
         return fault_set(fault, EINVAL, "sweep: --json: the rows of a sweep are CSV");
+    if (invocation->values[SWEEP_RESUME].number && invocation->values[SWEEP_FORCE].number)
+        return fault_set(fault, EINVAL, "sweep: --resume and --force: give one of them");
     if (parse_double(smact, 0, 1, &base->smact) < 0)
         return fault_set(fault, EINVAL, "--smact=%.60s: a number from 0 to 1 is needed", smact);
     return 0;
@@ -260,7 +264,10 @@ static int run_grid(const struct sweep_grid *grid, const struct invocation *invo
     const char *path = invocation->values[SWEEP_OUTPUT].text;
     int64_t first = 0, end;
     FILE *out;
-    int r = sweep_rows_open(path, invocation->values[SWEEP_RESUME].number, grid, fault, &out, &first);
+    enum sweep_rows rows = invocation->values[SWEEP_RESUME].number  ? SWEEP_ROWS_RESUME
+                           : invocation->values[SWEEP_FORCE].number ? SWEEP_ROWS_REPLACE
+                                                                    : SWEEP_ROWS_REFUSE;
+    int r = sweep_rows_open(path, rows, grid, fault, &out, &first);
     if (r < 0)
         return r;
     int jobs = invocation->values[SWEEP_JOBS].set ? (int)invocation->values[SWEEP_JOBS].number : cores();
@@ -316,5 +323,6 @@ const struct command command_sweep = {
                    "that are written are whole, and --resume goes on from there. scripts/plot-sweep draws the result.",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_NONE,
+    .common_without = WITHOUT_SOCKET | WITHOUT_JSON,
     .run = run,
 };

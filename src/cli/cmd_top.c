@@ -247,5 +247,6 @@ const struct command command_top = {
         "or user; / keeps the tasks whose name, user, state or id is what you type, until escape; c cancels the chosen "
         "task if it is yours, after asking; q quits.",
     COMMAND_OPTIONS(options),
+    .common_without = WITHOUT_JSON,
     .run = run,
 };

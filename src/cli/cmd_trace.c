@@ -172,5 +172,6 @@ const struct command command_trace = {
     .operand = OPERAND_FILE,
     .min_operands = 1,
     .max_operands = 2,
+    .common_without = WITHOUT_SOCKET,
     .run = run,
 };

@@ -17,5 +17,6 @@ const struct command command_version = {
     .usage = "",
     .summary = "print the version of this program",
     .description = "The daemon's version is in `colloc info`.",
+    .common_without = WITHOUT_SOCKET,
     .run = run,
 };

@@ -34,11 +34,16 @@ struct command {
     int min_operands, max_operands; /* max -1: any number */
     bool rest_is_operands;          /* the words behind the first operand are no options of ours */
     bool takes_words;               /* no word is an option of ours */
+    uint32_t common_without; /* bits 1 << enum common_option: which of those say nothing here, and are not shown */
     int (*run)(const struct invocation *);
 };
 
 #define COMMAND_OPTIONS(table)  .options = (table), .option_count = sizeof(table) / sizeof *(table)
 #define TASK_OPTION_BIT(option) ((uint32_t)1 << (option))
+
+/* For `common_without`: a command that never asks a daemon; one without JSON. */
+#define WITHOUT_SOCKET ((uint32_t)1 << COMMON_SOCKET)
+#define WITHOUT_JSON   ((uint32_t)1 << COMMON_JSON)
 
 /* A command line taken apart. */
 struct invocation {

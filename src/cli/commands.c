@@ -41,7 +41,7 @@ const struct option_spec common_options[COMMON_OPTIONS] = {
                        .kind = OPTION_FILE,
                        .argument = "PATH",
                        .help = "socket of the daemon; default: COLLOC_SOCKET, else where collocd is found"},
-    [COMMON_JSON] = {.name = "json", .kind = OPTION_FLAG, .help = "print JSON as the daemon's interface has it"},
+    [COMMON_JSON] = {.name = "json", .kind = OPTION_FLAG, .help = "print JSON, for programs"},
     [COMMON_HELP] = {.name = "help", .letter = 'h', .kind = OPTION_FLAG, .help = "print help"},
 };
 

@@ -12,7 +12,8 @@ void help_each_option(const struct command *command, void (*each)(const struct o
     for (size_t i = 0; i < command->option_count; i++)
         each(&command->options[i], context);
     for (size_t i = 0; i < COMMON_OPTIONS; i++)
-        each(&common_options[i], context);
+        if (!(command->common_without & (uint32_t)1 << i))
+            each(&common_options[i], context);
 }
 
 static void print_option(const struct option_spec *spec, void *context)

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char result_columns[] = "total_s,avg_wait_s,avg_exec_s,avg_jct_s,oom,completed,failed,left_out,energy_mj,"
@@ -60,14 +61,22 @@ static int go_on(FILE *file, const struct sweep_grid *grid, const char *path, st
 
 /* ---- writing ---- */
 
-int sweep_rows_open(const char *path, bool resume, const struct sweep_grid *grid, struct fault *fault, FILE **ret_out,
-                    int64_t *ret_first)
+static bool holds_something(const char *path)
+{
+    struct stat status;
+    return path && stat(path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
+}
+
+int sweep_rows_open(const char *path, enum sweep_rows rows, const struct sweep_grid *grid, struct fault *fault,
+                    FILE **ret_out, int64_t *ret_first)
 {
     int64_t lines = 0;
     int r = 0;
-    if (resume && !path)
+    if (rows == SWEEP_ROWS_RESUME && !path)
         return fault_set(fault, EINVAL, "--resume needs --output=FILE: the file to go on with");
-    resume = resume && access(path, F_OK) == 0;
+    if (rows == SWEEP_ROWS_REFUSE && holds_something(path))
+        return fault_set(fault, EEXIST, "%s is there already: --resume goes on with it, --force replaces it", path);
+    bool resume = rows == SWEEP_ROWS_RESUME && access(path, F_OK) == 0;
     FILE *file = path ? fopen(path, resume ? "r+e" : "we") : stdout;
     if (!file)
         return fault_set(fault, errno, "%s: %s", path, strerror(errno));

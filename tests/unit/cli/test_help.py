@@ -36,6 +36,17 @@ class Help(CliCase):
         for line in self.colloc("help", "submit").splitlines():
             self.assertLessEqual(len(line), 80)
 
+    def test_common_options_are_shown_where_they_say_something(self):
+        without_socket = {"record", "estimate", "memnet", "simulate", "sweep", "trace", "replay", "help", "version", "serve"}
+        without_json = {"bench", "sweep", "top", "help", "serve"}
+        page = self.colloc("help", "--completion=fish")
+        for name in self.names():
+            text = self.colloc("help", name)
+            self.assertEqual("--socket=" not in text, name in without_socket, name)
+            self.assertEqual("\n      --json" not in text, name in without_json, name)
+            if name != "serve":
+                self.assertEqual(f"__fish_seen_subcommand_from {name}' -l json" in page, name not in without_json, name)
+
     def test_mistakes(self):
         self.assertEqual(self.complaint("queu", code=2), "queu: no such command; did you mean `colloc queue`?")
         self.assertEqual(self.complaint("frobnicate", code=2), "frobnicate: no such command; `colloc help` lists them")

@@ -85,6 +85,18 @@ class Interrupted(SweepCase):
         self.colloc(*SMALL, "-o", "new.csv", "--resume")
         self.assertEqual(self.read("new.csv"), self.colloc(*SMALL))
 
+    def test_rows_that_are_there_are_not_overwritten(self):
+        self.write("rows.csv", "kept\n")
+        self.assertEqual(self.complaint(*SMALL, "-o", "rows.csv", code=2),
+                         "rows.csv is there already: --resume goes on with it, --force replaces it")
+        self.assertEqual(self.read("rows.csv"), "kept\n")
+        self.colloc(*SMALL, "-o", "rows.csv", "--force")
+        self.assertEqual(self.read("rows.csv"), self.colloc(*SMALL))
+        self.write("empty.csv", "")
+        self.colloc(*SMALL, "-o", "empty.csv")
+        self.colloc(*SMALL, "-o", "/dev/null")
+        self.assertIn("give one of them", self.complaint(*SMALL, "-o", "rows.csv", "--force", "--resume", code=2))
+
     def test_resume_of_another_sweep_is_refused(self):
         self.colloc(*SMALL, "-o", "other.csv")
         before = self.read("other.csv")
@@ -115,7 +127,7 @@ class Interrupted(SweepCase):
 
     def test_progress_is_for_a_terminal(self):
         self.assertEqual(self.run_colloc(*SMALL, "-o", "rows.csv").stderr, "")
-        shown = self.screen(80, *SMALL, "-o", "rows.csv")
+        shown = self.screen(80, *SMALL, "-o", "rows.csv", "--force")
         self.assertIn("of 18 runs, ", shown)
         self.assertTrue(shown.endswith("\r\x1b[K"), shown)
 
