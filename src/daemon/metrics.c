@@ -171,6 +171,11 @@ static const struct family task_peak = {"colloc_task_memory_peak_bytes", "gauge"
 static const struct family task_on_gpu = {"colloc_task_gpu_memory_used_bytes", "gauge",
                                           "Memory of the task on one GPU."};
 
+static const struct family task_energy = {"colloc_task_energy_joules_total", "counter",
+                                          "Its part of its GPUs' energy, all attempts together."};
+static const struct family task_active = {"colloc_task_gpu_sm_active_ratio", "gauge",
+                                          "Its part of the GPU's SMACT, since the last look."};
+
 static const struct task *next_task(struct daemon *daemon, const struct task *task)
 {
     return core_next_task(daemon->core, task ? task->id : 0);
@@ -201,7 +206,7 @@ static void put_task_times(FILE *out, struct daemon *daemon)
     }
 }
 
-static void put_task_memory(FILE *out, struct daemon *daemon, const struct family *family, size_t at)
+static void put_task_readings(FILE *out, struct daemon *daemon, const struct family *family, size_t at)
 {
     begin(out, family);
     for (const struct task *task = NULL; (task = next_task(daemon, task));) {
@@ -213,6 +218,23 @@ static void put_task_memory(FILE *out, struct daemon *daemon, const struct famil
             continue;
         put_task(out, family->name, job);
         put_reading(out, r, 1);
+    }
+}
+
+static void put_activities(FILE *out, struct daemon *daemon)
+{
+    begin(out, &task_active);
+    for (size_t i = 0; daemon->gpus && i < daemon->gpus->count; i++) {
+        const struct gpu_state *state = &daemon->gpu_states[i];
+        for (size_t k = 0; state->view >= 0 && is_current(daemon, i) && k < state->n_shares; k++) {
+            const struct job *job = job_find(daemon, state->shares[k].task);
+            if (!job || !state->shares[k].smact.valid)
+                continue;
+            put_task(out, task_active.name, job);
+            put_label(out, ",", "gpu", daemon->gpus->gpu[i].index);
+            put_label(out, ",", "uuid", daemon->gpus->gpu[i].uuid);
+            put_reading(out, state->shares[k].smact, 1);
+        }
     }
 }
 
@@ -251,9 +273,11 @@ char *metrics_text(struct daemon *daemon)
         put_gpus(out, daemon);
     put_task_counts(out, daemon);
     put_task_times(out, daemon);
-    put_task_memory(out, daemon, &task_used, offsetof(struct job, mem_used_bytes));
-    put_task_memory(out, daemon, &task_peak, offsetof(struct job, mem_peak_bytes));
+    put_task_readings(out, daemon, &task_used, offsetof(struct job, mem_used_bytes));
+    put_task_readings(out, daemon, &task_peak, offsetof(struct job, mem_peak_bytes));
+    put_task_readings(out, daemon, &task_energy, offsetof(struct job, usage.energy_j));
     put_residents(out, daemon);
+    put_activities(out, daemon);
     if (fclose(out) == 0)
         return text;
     free(text);

@@ -72,6 +72,11 @@ class Metrics(House):
         self.assertEqual(self.of(seen, "colloc_task_gpu_memory_used_bytes", gpu=gpu, **name),
                          self.of(seen, "colloc_task_memory_used_bytes", **name))
         self.assertGreater(self.of(seen, "colloc_task_execution_seconds", **name), 0)
+        active = self.of(seen, "colloc_task_gpu_sm_active_ratio", gpu=gpu, **name)
+        self.assertTrue(0.5 < active < 0.65, active)
+        energy = self.of(seen, "colloc_task_energy_joules_total", **name)
+        self.assertGreater(energy, 0)
+        until(lambda: self.of(self.read_metrics(), "colloc_task_energy_joules_total", **name) > energy)
         self.assertEqual(self.of(seen, "colloc_gpu_tasks", gpu=gpu), 1)
         self.assertEqual(self.of(seen, "colloc_tasks", state="PENDING"), 1)
 
@@ -86,6 +91,11 @@ class Metrics(House):
             self.assertIsNone(self.of(seen, "colloc_gpu_" + metric, gpu="0"))
         for metric in ("sm_active_ratio", "power_watts", "foreign_processes"):
             self.assertIsNone(self.of(seen, "colloc_gpu_" + metric, gpu="1"))
+        task = self.train(2000, 1e6)
+        self.wait_state(task, "RUNNING")
+        seen = self.read_metrics()
+        self.assertIsNotNone(self.of(seen, "colloc_task_execution_seconds", task=str(task)))
+        self.assertIsNone(self.of(seen, "colloc_task_gpu_sm_active_ratio", task=str(task)))
         self.assertIsNotNone(self.of(seen, "colloc_gpu_memory_used_bytes", gpu="1"))
 
 
