@@ -22,6 +22,12 @@ struct journal {
 int journal_open(struct journal *journal, const char *folder, struct fault *fault);
 void journal_fini(struct journal *journal);
 
+/*
+ * Takes the groups whose trainings failed out of the journal in the folder, so that they are run again: before it is
+ * opened. Nothing happens where there is none. 0 or a fault.
+ */
+int journal_drop_failed(const char *folder, struct fault *fault);
+
 bool journal_has(const struct journal *journal, const struct bench_group *group, int repeat);
 
 /* The names of files of a group, without an ending: "FOLDER/looks/3-1". `size` of PATH_MAX will do. */

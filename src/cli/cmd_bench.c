@@ -27,6 +27,7 @@ enum {
     BENCH_PYTHON,
     BENCH_WORKLOADS,
     BENCH_BASE,
+    BENCH_RETRY_FAILED,
     BENCH_DRY_RUN,
     BENCH_NO_REPORT
 };
@@ -88,6 +89,9 @@ static const struct option_spec options[] = {
                     .kind = OPTION_FILE,
                     .argument = "FOLDER",
                     .help = "run the files that a radT table names, from here; default: our trainings stand for them"},
+    [BENCH_RETRY_FAILED] = {.name = "retry-failed",
+                            .kind = OPTION_FLAG,
+                            .help = "run groups of which a training failed again; default: they count as measured"},
     [BENCH_DRY_RUN] = {.name = "dry-run", .kind = OPTION_FLAG, .help = "print the groups and their commands only"},
     [BENCH_NO_REPORT] = {.name = "no-report", .kind = OPTION_FLAG, .help = "make no report at the end"},
 };
@@ -222,8 +226,8 @@ static int ending(int r, const struct fault *fault, const char *folder)
     else if (r == BENCH_INCOMPLETE)
         complain("some groups were left out (see above); the rest is in %s", folder);
     else if (r == BENCH_FAILED)
-        complain("trainings failed: %s/logs has what they said; they count as measured, another folder (-o) tries "
-                 "them again",
+        complain("trainings failed: %s/logs has what they said; they count as measured, --retry-failed tries them "
+                 "again",
                  folder);
     return r == 0 ? EXIT_OK : EXIT_REFUSED;
 }
@@ -232,7 +236,7 @@ static int measure(const struct invocation *invocation, const struct experiment 
 {
     const char *folder = text_or(invocation, BENCH_OUTPUT, "bench-results");
     struct fault fault = {0};
-    struct journal journal;
+    struct journal journal = {0};
     struct hand_in hand_in = {0};
     int code = invocation->values[BENCH_DAEMON].number ? session_open(invocation, &hand_in.client) : EXIT_OK;
     if (code != EXIT_OK)
@@ -248,7 +252,9 @@ static int measure(const struct invocation *invocation, const struct experiment 
         .on_end = on_end,
         .context = &hand_in,
     };
-    int r = journal_open(&journal, folder, &fault);
+    int r = invocation->values[BENCH_RETRY_FAILED].number ? journal_drop_failed(folder, &fault) : 0;
+    if (r == 0)
+        r = journal_open(&journal, folder, &fault);
     if (r == 0)
         r = bench_run(&settings, &journal, &fault);
     code = ending(r, &fault, folder);

@@ -127,6 +127,24 @@ class Bench(House):
         self.assertEqual([row["group"] for row in self.rows("groups.csv")], ["one streams", "two streams"])
         self.assertEqual(self.rows("groups.csv")[0], before[0])
 
+    def test_what_failed_is_run_again_when_asked(self):
+        table = "mix,sharing,gpu\none,streams,1\nbroken+one,streams,1\ntwo,streams,1\n"
+        self.bench(table, code=1)
+        groups, tasks = self.rows("groups.csv"), self.rows("tasks.csv")
+        self.bench(table)
+        self.assertEqual(self.rows("groups.csv"), groups)
+        again = self.bench(table, "--retry-failed", code=1)
+        self.assertIn("[3/3] broken+one streams", again.stderr)
+        self.assertEqual([row["group"] for row in self.rows("groups.csv")], ["one streams", "two streams", "broken+one streams"])
+        self.assertEqual(self.rows("groups.csv")[:2], [groups[0], groups[2]])
+        self.assertEqual(len(self.rows("tasks.csv")), len(tasks))
+        with open(os.path.join(self.work, "workloads", "train.py"), "w", encoding="utf-8") as file:
+            file.write(TRAIN.replace('name == "broken"', "False"))
+        self.bench(table, "--retry-failed")
+        self.assertEqual([row["failed"] for row in self.rows("groups.csv")], ["0"] * 3)
+        self.assertEqual({row["failure"] for row in self.rows("tasks.csv")}, {""})
+        self.bench("mix,sharing,gpu\none,streams,1\n", "--retry-failed", "--output=elsewhere")
+
     def test_the_daemon_does_it_too(self):
         House.start(self, policy="mug", smact_max="1")
         self.bench("mix,sharing\none*2,mps\n", "--daemon")
