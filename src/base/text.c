@@ -68,3 +68,26 @@ bool span_next_line(struct span *text, struct span *ret_line)
     text->size -= used;
     return true;
 }
+
+/* Bytes that follow a first one in a character; -1: it begins none. Overlong forms and surrogates are whole enough. */
+static int followers(unsigned char first)
+{
+    return first < 0x80                     ? 0
+           : first >= 0xc2 && first <= 0xdf ? 1
+           : first >= 0xe0 && first <= 0xef ? 2
+           : first >= 0xf0 && first <= 0xf4 ? 3
+                                            : -1;
+}
+
+void text_mend(char *text)
+{
+    while (*text) {
+        int wanted = followers((unsigned char)*text), n = 0;
+        while (n < wanted && ((unsigned char)text[n + 1] & 0xc0) == 0x80)
+            n++;
+        if (n != wanted)
+            *text++ = '?';
+        else
+            text += wanted + 1;
+    }
+}

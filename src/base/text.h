@@ -18,6 +18,9 @@ bool span_starts(struct span s, const char *prefix);
 /* Copies at most size - 1 bytes and ends them with NUL. Returns false when the span was cut. */
 bool span_copy(struct span s, char *buffer, size_t size);
 
+/* Puts '?' in the place of every byte that belongs to no whole UTF-8 character: what was cut at a buffer's end. */
+void text_mend(char *text);
+
 /*
  * Takes the next line (without its "\n" or "\r\n") off the front of `text`. False at the end. A last line without a
  * newline counts; an empty text has no line.

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "estimator/table.h"
 
 static const struct estimator *const table[] = {
@@ -71,6 +72,7 @@ int estimate_note(struct estimate *estimate, int r, const char *format, ...)
     if ((size_t)joint < room)
         vsnprintf(estimate->note + n + joint, room - (size_t)joint, format, args);
     va_end(args);
+    text_mend(estimate->note + n);
     return r;
 }
 
@@ -95,6 +97,20 @@ static int check(const struct estimate_request *request, struct fault *fault)
     return 0;
 }
 
+/* More is no size of anything, and what is no number is no answer. */
+static const double bytes_max = 0x1p62;
+
+static int check_answer(const struct estimate *estimate, struct fault *fault)
+{
+    const struct reading sizes[] = {estimate->bytes, estimate->p50_bytes, estimate->p90_bytes, estimate->p99_bytes,
+                                    estimate->floor_bytes};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i].valid && !(sizes[i].value >= 0 && sizes[i].value <= bytes_max))
+            return fault_set(fault, ERANGE, "%s comes to %.3g bytes: the batch or the summary cannot be right",
+                             estimate->estimator, sizes[i].value);
+    return 0;
+}
+
 int estimate_run(const char *name, const struct estimate_request *request, struct fault *fault,
                  struct estimate *ret_estimate)
 {
@@ -105,5 +121,6 @@ int estimate_run(const char *name, const struct estimate_request *request, struc
     if (r < 0)
         return r;
     *ret_estimate = (struct estimate){.estimator = e->name};
-    return e->run(request, fault, ret_estimate);
+    r = e->run(request, fault, ret_estimate);
+    return r == 0 ? check_answer(ret_estimate, fault) : r;
 }

@@ -101,7 +101,7 @@ struct reading estimate_reserved(const struct estimate *estimate, double q);
 /*
  * Checks the request and asks the estimator of this name. 0 (ret_estimate->bytes is valid), ESTIMATE_UNKNOWN, or with a
  * fault: -ENOENT (no such estimator; the fault lists them), -EINVAL (a batch of 0, negative or absurd; a negative
- * declaration), -ERANGE (sums beyond 64 bits).
+ * declaration), -ERANGE (beyond 64 bits, or no number).
  */
 int estimate_run(const char *name, const struct estimate_request *request, struct fault *fault,
                  struct estimate *ret_estimate);

@@ -52,7 +52,9 @@ static int ask(const struct estimate_request *request, enum gpumemnet_method met
     if (r == 0)
         r = answer(&net, &features, fault, estimate);
     if (r == 0)
-        estimate->evidence = request->optimizer && request->precision ? EVIDENCE_DECLARED : EVIDENCE_SUMMARY;
+        estimate->evidence = request->model->is_suspect                 ? EVIDENCE_DOUBTFUL
+                             : request->optimizer && request->precision ? EVIDENCE_DECLARED
+                                                                        : EVIDENCE_SUMMARY;
     gpumemnet_net_fini(&net);
     gpumemnet_features_fini(&features);
     return r;

@@ -175,7 +175,9 @@ static int read_checksum(struct span *text, struct fault *fault)
     if (r < 0)
         return r;
     snprintf(expected, sizeof expected, "%016" PRIx64, checksum_of(*text));
-    return strcmp(value, expected) == 0 ? 0 : wrong(fault, "damaged or cut off: the checksum is %s, not %s", expected, value);
+    return strcmp(value, expected) == 0
+               ? 0
+               : wrong(fault, "damaged or cut off: the checksum is %s, not %s", expected, value);
 }
 
 static int digit_of(char c)

@@ -167,9 +167,11 @@ static int predict(const struct estimate_request *request, struct points *points
                              "earlier runs had other batches, and physics cannot say "
                              "how they compare");
     double scaled = ret_physics->context_bytes + ratio_at(points, batch) * reserved;
+    double floor_bytes = ret_physics->context_bytes + ret_physics->footprint.live;
+    double line = points->n == 1 ? scaled : line_at(points, batch);
     ret_estimate->evidence = points->n == 1 ? EVIDENCE_ONE_RUN : EVIDENCE_RUNS;
-    *ret_bytes = points->n == 1 ? scaled : line_at(points, batch);
-    ret_estimate->floor_bytes = reading_of(ret_physics->context_bytes + ret_physics->footprint.live);
+    *ret_bytes = line >= floor_bytes ? line : scaled; /* a steep line leads below what the task needs, and below 0 */
+    ret_estimate->floor_bytes = reading_of(floor_bytes);
     return 0;
 }
 

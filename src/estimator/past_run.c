@@ -91,6 +91,10 @@ int past_runs_parse(const char *text, size_t size, struct fault *fault, struct p
     size_t n = 0;
     if (!runs)
         return fault_set(fault, ENOMEM, "out of memory");
+    if (span_trim(rest).size == 0) {
+        free(runs);
+        return fault_set(fault, EINVAL, "empty: the first line must be %s", header);
+    }
     for (int number = 1; span_next_line(&rest, &line); number++) {
         line = span_trim(line);
         bool wrong = number == 1 ? !span_is(line, header) : line.size > 0 && !take_run(line, &runs[n]);

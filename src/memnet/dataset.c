@@ -90,6 +90,8 @@ static int take_row(const struct columns *table, const int *at, struct fault *fa
         r = take_number(table, at, COLUMN_BATCH, (double)ESTIMATE_BATCH_MAX, fault, &batch);
     if (r == 0)
         r = take_number(table, at, COLUMN_MEMORY, 1e8, fault, &mib);
+    if (r == 0 && batch != (double)(int64_t)batch)
+        r = columns_wrong(table, fault, "batch: %g is no whole number", batch);
     row->real = r == 0 && strcmp(kind, "real") == 0;
     row->batch = (int64_t)batch;
     row->bytes = mib * (double)MIB;

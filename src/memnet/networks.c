@@ -114,6 +114,9 @@ int networks_parse(const char *text, size_t size, struct fault *fault, struct ne
             r = parse_line(ret_networks, line, number, fault);
     if (r == 0 && ret_networks->n)
         qsort(ret_networks->rows, ret_networks->n, sizeof *ret_networks->rows, compare);
+    for (size_t i = 1; r == 0 && i < ret_networks->n; i++)
+        if (compare(&ret_networks->rows[i - 1], &ret_networks->rows[i]) == 0)
+            r = fault_set(fault, EINVAL, "two networks are called \"%.80s\"", ret_networks->rows[i].key);
     return r;
 }
 

@@ -42,6 +42,7 @@ void model_warn(struct model *model, int line, const char *format, ...)
     va_start(args, format);
     vsnprintf(text + n, size - (size_t)n, format, args);
     va_end(args);
+    text_mend(text);
 }
 
 int parser_fault(struct parser *parser, int errnum, const char *format, ...)

@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -76,6 +77,24 @@ static void test_lines_of_little(void **state)
     assert_int_equal(line.size, 3);
 }
 
+static void check_mended(const char *text, const char *expected)
+{
+    char buffer[32];
+    snprintf(buffer, sizeof buffer, "%s", text);
+    text_mend(buffer);
+    assert_string_equal(buffer, expected);
+}
+
+static void test_mended_text_is_of_whole_characters(void **state)
+{
+    check_mended("", "");
+    check_mended("a \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "a \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
+    check_mended("a\xc3", "a?");
+    check_mended("a\xf0\x9f\x98", "a???");
+    check_mended("\xc3; more", "?; more");
+    check_mended("\xa9\xff", "??");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -85,6 +104,7 @@ int main(void)
         cmocka_unit_test(test_copy_says_when_it_cuts),
         cmocka_unit_test(test_lines_of_any_ending),
         cmocka_unit_test(test_lines_of_little),
+        cmocka_unit_test(test_mended_text_is_of_whole_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,6 +80,20 @@ class Estimate(CliCase):
         self.assertIsNone(answer["mib"])
         self.assertNotEqual(answer["note"], "")
 
+    def test_text_that_is_cut_stays_text(self):
+        name = "a" + "é" * 60
+        answer = self.estimate("--summary=net.txt", "--batch=8", f"--optimizer={name}")["estimates"][0]
+        self.assertIn("the optimizer a" + "é" * 10, answer["note"])
+        self.assertEqual(answer["evidence"], "summary")
+        with open(EXPORT, encoding="utf-8") as file:
+            self.write("net.json", json.dumps({**json.load(file), "warnings": [name * 3]}))
+        self.assertIn("é" * 60, self.estimate("--export=net.json", "--batch=8")["warnings"][0])
+
+    def test_sizes_beyond_any_machine(self):
+        self.write("net.txt", SUMMARY + "Forward/backward pass size (MB): 900000000000\nParams size (MB): 1\n")
+        self.assertRegex(self.complaint("estimate", "--summary=net.txt", "--batch=10000000", "--estimator=summary", code=2),
+                         r"^summary comes to .*e\+\d+ bytes: the batch or the summary cannot be right$")
+
     def test_export(self):
         with open(EXPORT) as file:
             self.write("net.json", file.read())

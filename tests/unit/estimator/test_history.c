@@ -162,11 +162,23 @@ static void test_csv(void **state)
         assert_non_null(strstr(fault.text, "line 2"));
     }
     assert_int_equal(past_runs_parse("batch\n", 6, &fault, &runs, &n), -EINVAL);
+    assert_int_equal(past_runs_parse("", 0, &fault, &runs, &n), -EINVAL);
+}
+
+/* Two runs so far apart that their line leads below what the task needs: the nearest one and physics say more. */
+static void test_a_steep_line_does_not_lead_below_the_floor(void **state)
+{
+    struct past_run runs[] = {run_of(100, 4000), run_of(101, 9000)};
+    struct estimate e = ask("history", runs, 2, 10, 0);
+    assert_int_equal(e.evidence, EVIDENCE_RUNS);
+    assert_true(e.floor_bytes.value > 0);
+    assert_true(e.bytes.value >= e.floor_bytes.value);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_steep_line_does_not_lead_below_the_floor),
         cmocka_unit_test(test_fingerprint),
         cmocka_unit_test(test_same_batch_gives_the_highest_peak),
         cmocka_unit_test(test_one_other_batch_scales_physics),

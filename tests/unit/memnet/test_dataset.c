@@ -69,6 +69,7 @@ static void test_mistakes_are_named_by_line(void **state)
     snprintf(text, sizeof text, "%sb,1.5,mlp,mlp-uni", good);
     refuse(text, "runs.csv:3: 4 fields");
     refuse("a,1.5,mlp,mlp-uniform,train,m1,0,sgd,amp,ok,808\n", "runs.csv:2:");
+    refuse("a,1.5,mlp,mlp-uniform,train,m1,64.5,sgd,amp,ok,808\n", "runs.csv:2: batch: 64.5 is no whole number");
     refuse("a,1.5,mlp,mlp-uniform,train,m1,64,sgd,amp,ok,\n", "runs.csv:2: no driver_mib");
     refuse("a,1.5,mlp,mlp-uniform,train,m1,64,sgd,amp,ok,x\n", "runs.csv:2:");
     refuse("a,1.5,mlp,mlp-uniform,often,m1,64,sgd,amp,ok,808\n", "runs.csv:2: split");
@@ -100,6 +101,10 @@ static void test_broken_layers_are_named_by_line(void **state)
     char cut[sizeof layers];
     snprintf(cut, sizeof cut, "%.*s", (int)sizeof layers - 40, layers);
     refuse_layers(cut, "layers.jsonl: line 2: no JSON");
+    static const char row[] = "{\"model\":\"x\",\"rows\":[[\"Linear\",5,30,\"\",[5],false,false]]}\n";
+    char twice[2 * sizeof row];
+    snprintf(twice, sizeof twice, "%s%s", row, row);
+    refuse_layers(twice, "two networks are called \"x\"");
     refuse_layers("[]\n", "line 1: no member \"model\"");
     refuse_layers("{\"model\":\"x\",\"rows\":[]}\n", "line 1: no rows");
     refuse_layers("{\"model\":\"x\",\"rows\":[[\"Linear\",1]]}\n", "line 1: rows[0]: must have");
