@@ -8,7 +8,8 @@
  *     attribute.c processes to tasks
  *     usage.c     activity and energy of GPUs to tasks; usage_file.c: over a restart
  *     job.c       what the daemon knows of a task beyond the core
- *     submit.c    a request's body to a task (fields.c, need.c); group commit
+ *     intake.c    submissions, each user in turn; group commit
+ *     submit.c    a request's body to a submission (fields.c, need.c)
  *     routes.c    the other routes of docs/protocol.md; route_list.c, route_task.c, route_wait.c, route_log.c
  *     record.c    tasks and GPUs as JSON
  *     unused.c    GPUs that are held and not used
@@ -140,7 +141,7 @@ struct daemon {
     int n_pending, pending_room;
     bool carrying_out;
 
-    struct submission *submissions_first, *submissions_last; /* of this turn of the loop */
+    struct submission *submissions_first, *submissions_last; /* not read yet */
     int n_submissions;
     int submitters;    /* how many submitted at the same time lately */
     int64_t gather_us; /* how long to wait for the rest of them */
@@ -261,10 +262,13 @@ struct job *job_find(struct daemon *daemon, uint64_t id);
 void job_remove(struct daemon *daemon, struct job *job);
 void job_note_exit(struct job *job, enum failure_class failure, const char *evidence);
 
-/* ---- submit.c ---- */
+/* ---- intake.c ---- */
 
 void route_submit(void *context, struct api_request *request);
+
+/* Queues those whose turn it is; the rest stay for the next. */
 void submissions_flush(struct daemon *daemon);
+void submissions_refuse(struct daemon *daemon); /* the rest, for ever */
 
 /* ---- routes.c and its files ---- */
 

@@ -21,11 +21,22 @@
 #define BODY_MAX        (16u << 20)
 #define IDLE_TIMEOUT_S  75 /* beyond the longest wait of docs/protocol.md */
 #define GATHER_MAX_US   2000
+#define HEAR_MAX        16
 #define CONNECTIONS_MAX 256 /* of one user: a shell loop of submit --wait takes one each */
 
 /* ---- the API in the loop ---- */
 
 static void on_server_time(uv_timer_t *timer);
+
+/* A request takes the server several runs: what is there is heard out before submissions are read, which may take long.
+ */
+static void hear_all(struct daemon *daemon)
+{
+    struct pollfd server = {.fd = api_server_fd(daemon->server), .events = POLLIN};
+    api_server_run(daemon->server);
+    for (int i = 0; i < HEAR_MAX && (api_server_timeout_ms(daemon->server) == 0 || poll(&server, 1, 0) > 0); i++)
+        api_server_run(daemon->server);
+}
 
 /*
  * Clients that submit one task after the other all come back a moment after they were answered. Waiting that moment
@@ -47,18 +58,19 @@ static void gather_submissions(struct daemon *daemon)
 static void write_submissions(struct daemon *daemon)
 {
     gather_submissions(daemon);
-    int written = daemon->n_submissions;
+    int came = daemon->n_submissions;
     int64_t before_us = clock_monotonic_us();
     submissions_flush(daemon);
     int64_t took_us = clock_monotonic_us() - before_us;
     daemon->gather_us = took_us < GATHER_MAX_US ? took_us : GATHER_MAX_US;
-    api_server_run(daemon->server);
-    daemon->submitters = written + daemon->n_submissions;
+    int left = daemon->n_submissions;
+    hear_all(daemon);
+    daemon->submitters = came + daemon->n_submissions - 2 * left;
 }
 
 static void turn_server(struct daemon *daemon)
 {
-    api_server_run(daemon->server);
+    hear_all(daemon);
     if (daemon->submissions_first)
         write_submissions(daemon);
     int64_t timeout_ms = daemon->submissions_first ? 0 : api_server_timeout_ms(daemon->server);
@@ -219,6 +231,7 @@ static void stop(struct daemon *daemon)
 {
     usage_save(daemon);
     submissions_flush(daemon);
+    submissions_refuse(daemon);
     daemon->stopping = true;
     waiters_tell(daemon, 0, NULL);
     mps_care_stop(daemon);

@@ -1,4 +1,4 @@
-/* The routes of docs/protocol.md: their table, what they share, and the short ones. submit.c has its own file. */
+/* The routes of docs/protocol.md: their table, what they share, and the short ones. intake.c has the submissions. */
 #include <string.h>
 #include <unistd.h>
 

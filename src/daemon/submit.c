@@ -1,7 +1,4 @@
-/*
- * POST /v1/tasks: from a body to a task. All that come in one turn of the loop are made durable together, then
- * answered: a submit that was answered survives a power cut.
- */
+/* From the body of POST /v1/tasks to a submission. (intake.c queues it.) */
 #include <errno.h>
 #include <pwd.h>
 #include <stdlib.h>
@@ -18,7 +15,7 @@
 #define GRACE_DEFAULT 30.0
 #define SECONDS_MAX   (10 * 365 * 86400.0)
 
-static void submission_free(struct submission *submission)
+void submission_free(struct submission *submission)
 {
     if (!submission)
         return;
@@ -213,9 +210,9 @@ static int check_request(const struct daemon *daemon, const struct task_request 
     return core_check_request(daemon->core, request, fault);
 }
 
-static int read_submission(const struct daemon *daemon, const json_t *body, struct submission *submission,
-                           struct fault *fault)
+int submission_read(const struct daemon *daemon, struct submission *submission, struct fault *fault)
 {
+    const json_t *body = api_request_body(submission->request);
     if (!json_is_object(body))
         return fault_set(fault, EINVAL, "the body has to be a JSON object");
     submission->event.kind = EVENT_SUBMIT;
@@ -241,108 +238,4 @@ static int read_submission(const struct daemon *daemon, const json_t *body, stru
     if (r == 0)
         submission->script_size = strlen(submission->script);
     return r;
-}
-
-/* ---- in and out ---- */
-
-void route_submit(void *context, struct api_request *request)
-{
-    struct daemon *daemon = context;
-    struct fault fault = {0};
-    if (daemon->stopping) {
-        api_reply_error(request, 503, "collocd is going down");
-        return;
-    }
-    uid_t uid = api_request_peer(request).uid;
-    if (uid != 0 && jobs_of_user(daemon, uid) >= daemon->config.tasks_per_user) {
-        api_reply_error(request, 503,
-                        "%d tasks of yours have not ended: that is the most a user may have here (tasks-per-user)",
-                        daemon->config.tasks_per_user);
-        return;
-    }
-    struct submission *submission = calloc(1, sizeof *submission);
-    if (!submission) {
-        api_reply(request, 500, NULL);
-        return;
-    }
-    submission->request = request;
-    if (read_submission(daemon, api_request_body(request), submission, &fault) < 0) {
-        api_reply_error(request, 400, "%s", fault.text);
-        submission_free(submission);
-        return;
-    }
-    *(daemon->submissions_last ? &daemon->submissions_last->next : &daemon->submissions_first) = submission;
-    daemon->submissions_last = submission;
-    daemon->n_submissions++;
-}
-
-static int put_text(struct daemon *daemon, struct submission *submission, const char *key, const void *data,
-                    size_t size, struct fault *fault)
-{
-    char blob[65];
-    int r = store_put_blob(daemon->store, submission->event.task, data, size, fault, blob);
-    return r < 0 ? r : json_object_set_new(submission->detail, key, json_string(blob)) < 0 ? -ENOMEM : 0;
-}
-
-static int write_submission(struct daemon *daemon, struct submission *submission, struct fault *fault)
-{
-    const json_t *summary = json_object_get(api_request_body(submission->request), "summary");
-    const json_t *text = json_object_get(summary, "text");
-    submission->event.task = daemon->next_id++;
-    submission->event.time_us = daemon_now_us(daemon);
-    int r = put_text(daemon, submission, "script", submission->script, submission->script_size, fault);
-    if (r == 0)
-        r = put_text(daemon, submission, "environment", submission->environment, submission->environment_size, fault);
-    if (r == 0 && text)
-        r = put_text(daemon, submission, "summary", json_string_value(text), json_string_length(text), fault);
-    if (r == 0)
-        r = store_append(daemon->store, &submission->event, clock_wall_us(), submission->detail, fault);
-    return r;
-}
-
-static int write_all(struct daemon *daemon, struct submission *first, struct fault *fault)
-{
-    if (daemon->log_broken)
-        return fault_set(fault, ENOSPC, "the event log cannot be written at the moment (collocd's own log says why)");
-    int r = store_begin(daemon->store, fault);
-    for (struct submission *at = first; at && r == 0; at = at->next)
-        r = write_submission(daemon, at, fault);
-    if (r == 0)
-        return store_commit(daemon->store, fault);
-    store_rollback(daemon->store);
-    return r;
-}
-
-static void accept_submission(struct daemon *daemon, struct submission *submission)
-{
-    uint64_t id = submission->event.task;
-    if (!job_add(daemon, id, submission->event.submit.uid, submission->detail)) {
-        log_error("out of memory: going down; task %llu is durable and comes back", (unsigned long long)id);
-        abort();
-    }
-    api_reply(submission->request, 201,
-              json_pack("{s:I, s:O}", "id", (json_int_t)id, "warnings", submission->warnings));
-    daemon_feed_logged(daemon, &submission->event);
-}
-
-void submissions_flush(struct daemon *daemon)
-{
-    struct submission *first = daemon->submissions_first;
-    struct fault fault = {0};
-    if (!first)
-        return;
-    daemon->submissions_first = daemon->submissions_last = NULL;
-    daemon->n_submissions = 0;
-    uint64_t next_id = daemon->next_id;
-    int r = write_all(daemon, first, &fault);
-    if (r < 0)
-        daemon->next_id = next_id;
-    for (struct submission *at = first, *next; at; at = next) {
-        next = at->next;
-        if (r < 0)
-            api_reply_error(at->request, 507, "nothing was queued: %s", fault.text);
-        else
-            accept_submission(daemon, at);
-        submission_free(at);
-    }
 }

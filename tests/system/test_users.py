@@ -1,6 +1,7 @@
 """Several users on one machine: who may do what. As root, with users that need no names."""
 
 import contextlib
+import json
 import grp
 import os
 import pwd
@@ -167,6 +168,30 @@ class Users(Several):
         for client in halves:
             client.close()
         until(lambda: self.request_as(BOB, "POST", "/v1/tasks", self.body()).status == 201, "room for BOB")
+
+    def test_long_estimates_of_one_user_keep_nobody_waiting(self):
+        layers = "".join(f"    (l{i}): Linear(in_features={64 + i * 37 % 1900}, out_features={64 + i * 61 % 1900}, bias=True)\n"
+                         for i in range(100))
+        summary = {"name": "many.txt", "text": f"Net(\n  (0-489): 490 x Block(\n{layers}  )\n)\n"}
+        with self.user(BOB):
+            floods = [Connection(self.socket) for _ in range(4)]
+            for flood in floods:
+                flood.connect()
+        with self.user(ADA):
+            mine = Connection(self.socket)
+            mine.connect()
+        self.get("/v1/info")
+        self.process.send_signal(signal.SIGSTOP)  # so that all are there when it goes on
+        for flood in floods:
+            flood.request("POST", "/v1/tasks", json.dumps(self.body(hold=True, batch=32, summary=summary)))
+        mine.request("POST", "/v1/tasks", json.dumps(self.body()))
+        self.process.send_signal(signal.SIGCONT)
+        task = json.loads(mine.getresponse().read())["id"]
+        self.assertLess(task, 4)
+        self.assertEqual({flood.getresponse().status for flood in floods}, {201})
+        self.wait(task, "COMPLETED")
+        for connection in (mine, *floods):
+            connection.close()
 
     def test_cancel_reaches_what_changed_its_session_only_of_its_own_task(self):
         other = self.submit_as(BOB, "echo $$ > bob; while :; do sleep 0.05; done")
