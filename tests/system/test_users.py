@@ -122,6 +122,25 @@ class Users(Several):
         peek = subprocess.run([*become(BOB), "cat", f"{self.state}/colloc.db"], capture_output=True, check=False)
         self.assertNotEqual(peek.returncode, 0)
 
+    def test_what_the_system_shows_of_the_daemon_is_no_log(self):
+        self.env["ROOTS_TOKEN"] = "secret"
+        self.restart()
+        self.env.pop("ROOTS_TOKEN")
+        files = [f"/proc/{self.process.pid}/fd/{name}" for name in os.listdir(f"/proc/{self.process.pid}/fd")]
+        private = [path for path in files if not os.stat(path).st_mode & 0o4]
+        self.assertTrue(any(os.readlink(path).endswith("colloc.db") for path in private))
+        for path in ("/proc/self/environ", "/proc/self/maps", f"/proc/{self.process.pid}/environ", "/proc/kmsg", *private):
+            task = self.wait(self.submit_as(ADA, "echo mine", output=path))
+            reply = self.request_as(ADA, "GET", f"/v1/tasks/{task['id']}/log")
+            self.assertTrue(reply.status in (403, 409, 500) or reply.data == b"", (path, reply.status, reply.data[:200]))
+
+    def test_others_mps_is_not_mine(self):
+        for verb in ("start", "stop"):
+            for owner in (ADA, 0):
+                reply = self.request_as(BOB, "POST", f"/v1/mps/{verb}", {"uid": owner})
+                self.assertEqual((reply.status, reply.message), (403, f"user {owner}'s MPS is not yours"))
+        self.assertEqual(self.get("/v1/mps")["daemons"], [])
+
     def test_a_fifo_as_output_blocks_nobody(self):
         task = self.submit_as(ADA, f"rm -f {self.work}/log; mkfifo {self.work}/log", output="log")
         self.wait(task, "COMPLETED")
