@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/spawn.h"
 #include "bench/crew.h"
 
 #define PATIENCE_US (5 * SECOND_US) /* from SIGTERM to SIGKILL */
@@ -51,62 +51,47 @@ static void set_environment(const struct crew *crew, int i)
     }
 }
 
-/* Between fork and exec: a process group of its own, so that it can be ended with all its children. */
-static void become(const struct crew *crew, int i, int output, int failed)
+/* One of the group on its way to be a program. */
+struct birth {
+    const struct crew *crew;
+    int i, output;
+};
+
+/* In a process group of its own, so that it can be ended with all its children. */
+static void become(void *context)
 {
+    const struct birth *birth = context;
     char path[4096];
     sigset_t none;
-    snprintf(path, sizeof path, "%s.%d", crew->log_path, i);
-    int errors = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644),
-        empty = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    snprintf(path, sizeof path, "%s.%d", birth->crew->log_path, birth->i);
+    int errors = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int empty = open("/dev/null", O_RDONLY | O_CLOEXEC);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     setpgid(0, 0);
-    set_environment(crew, i);
+    set_environment(birth->crew, birth->i);
     dup2(empty, STDIN_FILENO);
-    dup2(output, STDOUT_FILENO);
+    dup2(birth->output, STDOUT_FILENO);
     if (errors >= 0)
         dup2(errors, STDERR_FILENO);
-    execvp(crew->group->tasks[i].words[0], crew->group->tasks[i].words);
-    int errnum = errno;
-    _exit(write(failed, &errnum, sizeof errnum) == sizeof errnum ? 127 : 126);
 }
 
 static int start(struct shift *shift, int i)
 {
     struct worker *worker = &shift->workers[i];
-    const char *program = shift->crew->group->tasks[i].words[0];
-    int output[2], failed[2], errnum = 0;
+    char *const *words = shift->crew->group->tasks[i].words;
+    int output[2];
     if (pipe2(output, O_CLOEXEC) < 0)
         return fault_set(shift->fault, errno, "no pipe: %s", strerror(errno));
-    if (pipe2(failed, O_CLOEXEC) < 0) {
-        close(output[0]);
-        close(output[1]);
-        return fault_set(shift->fault, errno, "no pipe: %s", strerror(errno));
-    }
+    struct birth birth = {shift->crew, i, output[1]};
     shift->results[i].started_unix_s = unix_s();
-    fflush(NULL);
-    worker->pid = fork();
-    if (worker->pid == 0)
-        become(shift->crew, i, output[1], failed[1]);
-    if (worker->pid < 0)
-        errnum = errno;
+    int r = spawn_program(words, become, &birth, &worker->pid, &worker->pidfd);
     close(output[1]);
-    close(failed[1]);
+    if (r < 0) {
+        close(output[0]);
+        return fault_set(shift->fault, -r, "%s: %s", words[0], strerror(-r));
+    }
     worker->output = output[0];
-    if (worker->pid > 0 && read(failed[0], &errnum, sizeof errnum) == (ssize_t)sizeof errnum)
-        waitpid(worker->pid, NULL, 0);
-    close(failed[0]);
-    if (!errnum && (worker->pidfd = pidfd_open(worker->pid, 0)) < 0) {
-        errnum = errno;
-        kill(-worker->pid, SIGKILL); /* what nobody watches must not run */
-        waitpid(worker->pid, NULL, 0);
-    }
-    if (errnum) {
-        close(worker->output);
-        worker->output = -1;
-        return fault_set(shift->fault, errnum, "%s: %s", program, strerror(errnum));
-    }
     *shift->results[i].failure = '\0';
     shift->started++;
     shift->alive++;

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/spawn.h"
 #include "base/units.h"
 #include "recorder/look.h"
 
@@ -52,41 +52,18 @@ static void stop_watching(const struct child *child)
     prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
-/* Between fork and exec. The parent learns of a failed exec by what comes through the pipe. */
-static void become(const struct child *child, char *const *words, int failed)
+static void let_signals_through(void *context)
 {
+    const struct child *child = context;
+
     sigprocmask(SIG_SETMASK, &child->mask_before, NULL);
-    execvp(words[0], words);
-    int errnum = errno;
-    ssize_t n = write(failed, &errnum, sizeof(errnum));
-    _exit(n == sizeof(errnum) ? 127 : 126);
 }
 
 static int spawn(struct child *child, char *const *words, struct fault *fault)
 {
-    int ends[2], errnum = 0;
+    int r = spawn_program(words, let_signals_through, child, &child->pid, &child->pidfd);
 
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return fault_set(fault, errno, "no pipe: %s", strerror(errno));
-    fflush(NULL);
-    child->pid = fork();
-    if (child->pid == 0)
-        become(child, words, ends[1]);
-    if (child->pid < 0)
-        errnum = errno;
-    close(ends[1]);
-    if (child->pid > 0 && read(ends[0], &errnum, sizeof(errnum)) == (ssize_t)sizeof(errnum))
-        waitpid(child->pid, NULL, 0);
-    close(ends[0]);
-    if (errnum)
-        return fault_set(fault, errnum, "%s: %s", words[0], strerror(errnum));
-    child->pidfd = pidfd_open(child->pid, 0);
-    if (child->pidfd >= 0)
-        return 0;
-    errnum = errno;
-    kill(child->pid, SIGKILL); /* what nobody watches must not run */
-    waitpid(child->pid, NULL, 0);
-    return fault_set(fault, errnum, "no pidfd: %s", strerror(errnum));
+    return r < 0 ? fault_set(fault, -r, "%s: %s", words[0], strerror(-r)) : 0;
 }
 
 /* What the terminal sends goes to its whole process group anyway. */
