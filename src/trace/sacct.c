@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/columns.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "trace/civil_time.h"
 #include "trace/log.h"
@@ -58,9 +59,10 @@ static int number_of(const char *word)
 static int count_gpus(const char *list)
 {
     int kinds = 0;
-    char copy[1024], *rest = copy, *word;
-    snprintf(copy, sizeof copy, "%s", list ? list : "");
-    while ((word = strsep(&rest, ","))) {
+    for (const char *at = list ? list : "", *end; *at; at = *end ? end + 1 : end) {
+        char copy[64], *word = copy;
+        end = at + strcspn(at, ",");
+        span_copy((struct span){at, (size_t)(end - at)}, copy, sizeof copy);
         if (strncmp(word, "gres/", 5) == 0 || strncmp(word, "gres:", 5) == 0)
             word += 5;
         if (strncmp(word, "gpu", 3) != 0 || (word[3] && !strchr(":=", word[3])))

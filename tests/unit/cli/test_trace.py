@@ -119,6 +119,11 @@ class Import(TraceCase):
         text = "JobIDRaw|ElapsedRaw|Submit|AllocGRES\n7|61|2024-03-01T10:00:00|gpu:2\n8|3600|2024-03-01T10:00:01|gpu:a100:1\n"
         self.assertEqual(self.trace(text, "--from=sacct")[0], [("0", "pair"), ("1", "long")])
 
+    def test_sacct_with_a_long_list_of_resources(self):
+        licences = "".join(f"license/some-compiler-{i}=1," for i in range(60))
+        text = f"JobID|Submit|Elapsed|AllocTRES\n7|2024-03-01T10:00:00|00:01:01|billing=8,{licences}gres/gpu=2\n"
+        self.assertEqual(self.trace(text, "--from=sacct")[0], [("0", "pair")])
+
     def test_swf(self):
         rows, said = self.trace(SWF, "--from=swf")
         self.assertEqual(rows, [("0", "short"), ("100.5", "pair"), ("600", "short")])
