@@ -83,7 +83,7 @@ class Memnet(CliCase):
         text = self.run_colloc(*words).stdout
         self.assertIn(f"{whole['test']['accuracy']:.4f} (0.9542)", text)
 
-    def test_weights_that_do_not_match(self):
+    def test_weights_of_another_network(self):
         self.make_data()
         self.train("weights")
         good = self.read("weights/mlp-mlp-1gib.txt")
