@@ -145,8 +145,27 @@ static void gpu_state_fini(struct gpu_state *state)
     *state = (struct gpu_state){0};
 }
 
+static const char *compute_mode_name(enum gpu_compute_mode mode)
+{
+    static const char *const names[] = {"Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process"};
+    return mode >= 0 && mode <= GPU_COMPUTE_EXCLUSIVE_PROCESS ? names[mode] : "not known";
+}
+
+static void say_changed_modes(const struct gpu_info *before, const struct gpu_info *now)
+{
+    if (strcmp(before->uuid, now->uuid) != 0 || before->is_mig)
+        return;
+    if (before->compute_mode != now->compute_mode)
+        log_info("GPU %s: its compute mode is %s now", now->index, compute_mode_name(now->compute_mode));
+    if (before->mig_mode != now->mig_mode)
+        log_info("GPU %s: MIG is %s now", now->index, now->mig_mode == GPU_MIG_ON ? "on" : "off");
+}
+
 static void say_change(const struct gpu_set *before, const struct gpu_set *now)
 {
+    for (size_t i = 0; i < before->count; i++)
+        for (size_t k = 0; k < now->count; k++)
+            say_changed_modes(&before->gpu[i], &now->gpu[k]);
     for (size_t i = 0; i < before->count; i++)
         if (before->gpu[i].is_mig && !is_in_set(now, before->gpu[i].uuid))
             log_warning("GPU %s (%s, %s) is not there any more", before->gpu[i].index, before->gpu[i].profile,

@@ -256,6 +256,32 @@ class Faults(Care):
         self.wait(task, "COMPLETED")
 
 
+class FaultsByStreams(Care):
+    """Where nobody holds a task to its need, and its fault is its own."""
+    settings = {"sharing": "streams"}
+
+    def test_one_that_leaks_until_it_crashes(self):
+        neighbour = self.small()
+        until(lambda: (self.task(neighbour)["mem_used_mib"] or 0) >= 3000)
+        leaking = self.small(1e6, "--leak-mib=400", memory_mib=4000)
+        until(lambda: self.task(leaking)["oom_count"] == 1, "a memory crash")
+        self.assertEqual(self.task(leaking)["reason"], "Recovering")
+        self.assertEqual((self.task(neighbour)["state"], self.task(neighbour)["attempts"]), ("RUNNING", 1))
+        self.cancel(neighbour)
+        ended = self.wait(leaking, "OUT_OF_MEMORY")
+        self.assertEqual((ended["attempts"], ended["oom_count"], ended["failure"]), (2, 2, "gpu-oom"))
+
+    def test_one_that_faults_among_innocents(self):
+        innocent = [self.small(200) for _ in range(2)]
+        guilty = self.small(options="--fault-after=20")
+        ended = self.wait(guilty, "FAILED")
+        self.assertEqual((ended["failure"], ended["attempts"]), ("gpu-fault", 1))
+        self.assertIn("illegal memory access", ended["evidence"])
+        for task in innocent:
+            ended = self.wait(task, "COMPLETED")
+            self.assertEqual((ended["attempts"], ended["requeue_count"]), (1, 0))
+
+
 class ExclusiveProcess(Care):
     """A GPU whose compute mode lets one process in."""
     settings = {"sharing": "streams"}
@@ -264,6 +290,16 @@ class ExclusiveProcess(Care):
         super().setUp()
         self.emulator("set", "0", "exclusive-process=on")
         self.restart()
+
+    def test_set_while_collocd_runs(self):
+        self.emulator("set", "0", "exclusive-process=off")
+        self.wait_log("GPU 0: its compute mode is Default now")
+        first, second = self.small(), self.small()
+        until(lambda: len(self.gpu()["tasks"]) == 2, "both on the GPU")
+        self.cancel(first, second)
+        self.emulator("set", "0", "exclusive-process=on")
+        self.wait_log("GPU 0: its compute mode is Exclusive_Process now")
+        self.test_by_streams_one_after_the_other()
 
     def test_by_streams_one_after_the_other(self):
         first, second = self.small(), self.small(50)
