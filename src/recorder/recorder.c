@@ -34,6 +34,7 @@ static int watch_signals(struct child *child, struct fault *fault)
     sigemptyset(&mask);
     for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
         sigaddset(&mask, passed_on[i]);
+    sigaddset(&mask, SIGCHLD);
     sigprocmask(SIG_BLOCK, &mask, &child->mask_before);
     child->signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
     return child->signals < 0 ? fault_set(fault, errno, "no signalfd: %s", strerror(errno)) : 0;
@@ -66,13 +67,27 @@ static int spawn(struct child *child, char *const *words, struct fault *fault)
     return r < 0 ? fault_set(fault, -r, "%s: %s", words[0], strerror(-r)) : 0;
 }
 
+/* Not the command, whose end is told at the end; nor what we started ourselves to look, which leads a session. */
+static void reap_orphans(const struct child *child)
+{
+    siginfo_t ended = {0};
+
+    while (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid && ended.si_pid != child->pid &&
+           getsid(ended.si_pid) != ended.si_pid) {
+        waitpid(ended.si_pid, NULL, 0);
+        ended.si_pid = 0;
+    }
+}
+
 /* What the terminal sends goes to its whole process group anyway. */
-static void pass_signals(const struct child *child)
+static void take_signals(const struct child *child)
 {
     struct signalfd_siginfo signal;
 
     while (read(child->signals, &signal, sizeof(signal)) == (ssize_t)sizeof(signal))
-        if (signal.ssi_code != SI_KERNEL)
+        if (signal.ssi_signo == SIGCHLD)
+            reap_orphans(child);
+        else if (signal.ssi_code != SI_KERNEL)
             kill(child->pid, (int)signal.ssi_signo);
 }
 
@@ -89,7 +104,7 @@ static bool wait_until(const struct child *child, int64_t until_us)
         if (n == 0)
             return false;
         if (fds[1].revents)
-            pass_signals(child);
+            take_signals(child);
         if (fds[0].revents)
             return true;
     }

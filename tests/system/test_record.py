@@ -63,6 +63,29 @@ class Record(House):
         self.assertIn("Epoch 2/2", done.stdout)
         self.assertTrue(summary["gpus"][0]["used"])
 
+    def test_orphans_that_have_ended_are_buried(self):
+        script = """if True:
+            import os, time
+            for _ in range(5):
+                child = os.fork()
+                if child == 0:
+                    os.fork()
+                    os._exit(0)
+                os.waitpid(child, 0)
+            def zombies():
+                for pid in filter(str.isdigit, os.listdir("/proc")):
+                    try:
+                        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+                            words = file.read().rpartition(")")[2].split()
+                        yield words[0] == "Z" and int(words[1]) == os.getppid()
+                    except OSError:
+                        pass
+            end = time.monotonic() + 10
+            while any(zombies()):
+                assert time.monotonic() < end
+        """
+        self.record("python3", "-c", script)
+
     def test_the_exit_status_is_the_commands(self):
         for words, code in ((["sh", "-c", "exit 7"], 7), (["sh", "-c", "kill -9 $$"], 137)):
             _, summary = self.record(*words, code=code)
