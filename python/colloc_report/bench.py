@@ -2,8 +2,8 @@
 
     python3 -m colloc_report.bench FOLDER      writes FOLDER/report/index.html with its figures, and FOLDER/summary.csv
 
-The first epoch of a training warms up; its second one is what is timed. What is said of all together (throughput, activity) is of the time in
-which all trained: from when the last began its second epoch until the first had ended its last.
+The first epoch of a training warms up; its second one is what is timed; later ones keep its neighbours company. What is said of all together
+(throughput, activity) is of the time in which all trained.
 """
 
 import collections
@@ -58,16 +58,28 @@ class Group:
         """Its beginning and end in seconds from the group's start."""
         return float(epoch["epoch_from_unix_s"]) - self.began, float(epoch["epoch_to_unix_s"]) - self.began
 
-    def together(self):
-        """Seconds from the start in which all were in counted epochs; None where there were none."""
-        if self.sharing == "serial" or len(self.timed) < self.n_tasks:
+    def all_busy(self, epochs):
+        """Seconds from the start in which each was in some of `epochs`; None where there were none."""
+        spans = collections.defaultdict(list)
+        for epoch in epochs:
+            spans[epoch["task"]].append(self.span(epoch))
+        if self.sharing == "serial" or len(spans) < self.n_tasks:
             return None
-        last = {epoch["task"]: self.span(epoch)[1] for epoch in sorted(self.counted, key=lambda epoch: int(epoch["epoch"]))}
-        start, end = max(self.span(epoch)[0] for epoch in self.timed), min(last.values())
+        start, end = max(min(one)[0] for one in spans.values()), min(max(one)[1] for one in spans.values())
         return (start, end) if start < end else None
 
+    def together(self):
+        return self.all_busy(self.counted)
+
+    def timed_among_all(self):
+        """Did each make its whole timed epoch while all the others were busy?"""
+        busy = self.all_busy(self.tasks)
+        return busy and len(self.timed) == self.n_tasks and all(busy[0] <= self.span(epoch)[0] and self.span(epoch)[1] <= busy[1] for epoch in self.timed)
+
     def samples_per_s(self):
-        """Of all trainings together, while they were."""
+        """Of all trainings together, while they were: of their timed epochs if these saw all the others, else of the time together."""
+        if self.timed_among_all():
+            return sum(float(epoch["samples"]) / float(epoch["epoch_s"]) for epoch in self.timed)
         span = self.together()
         if not span:
             return None
@@ -84,6 +96,15 @@ class Group:
             return None
         start, end = min(span[0] for span in spans), max(span[1] for span in spans)
         return mean(number(look[key]) for look in self.looks if start <= float(look["time_s"]) <= end)
+
+    def training_s(self):
+        """What was trained, without what each needs before it can: one after the other, the sum. Not known unless each said when it was ready."""
+        spans = {task["task"]: (float(task["ready_unix_s"]), float(task["ended_unix_s"])) for task in self.tasks if task["ready_unix_s"]}
+        if len(spans) < self.n_tasks:
+            return None
+        if self.sharing == "serial":
+            return sum(end - start for start, end in spans.values())
+        return max(end for _, end in spans.values()) - min(start for start, _ in spans.values())
 
     def joule_per_sample(self):
         power, rate = self.activity("power_w"), self.samples_per_s()
@@ -130,13 +151,15 @@ def by_degree(groups):
     return found
 
 
-def bars_by_degree(name, of_sharing, title, y, value):
+def draw_bars_by_degree(page, name, of_sharing, title, y, value):
+    """Nothing where nothing is known."""
     degrees = sorted({degree for of_degree in of_sharing.values() for degree in of_degree})
     series, spread = {}, {}
     for sharing in sharing_order([group for of_degree in of_sharing.values() for some in of_degree.values() for group in some]):
         found = [over_repeats(of_sharing[sharing].get(degree, []), value) for degree in degrees]
         series[sharing], spread[sharing] = [value for value, _ in found], [ends for _, ends in found]
-    return figure.bars(name, [str(degree) for degree in degrees], series, y, x="at once", title=title, spread=spread)
+    if any(known is not None for values in series.values() for known in values):
+        page.figure(figure.bars(name, [str(degree) for degree in degrees], series, y, x="at once", title=title, spread=spread))
 
 
 def slug(text):
@@ -148,14 +171,14 @@ def draw_uniform(page, groups):
         alone = [group for of_degree in of_sharing.values() for group in of_degree.get(1, []) if group.sharing == "streams"]
         rate_alone, _ = over_repeats(alone, Group.samples_per_s)
         page.heading(f"{name}: the same, many times")
-        page.figure(bars_by_degree(f"epoch-{slug(name)}", of_sharing, "Time of the second epoch", "s", Group.epoch_s))
+        draw_bars_by_degree(page, f"epoch-{slug(name)}", of_sharing, "Time of the second epoch", "s", Group.epoch_s)
         if rate_alone:
-            page.figure(bars_by_degree(f"throughput-{slug(name)}", of_sharing, "Throughput of all together, against one alone", "times",
-                                       lambda group, base=rate_alone: (rate := group.samples_per_s()) and rate / base))
-        page.figure(bars_by_degree(f"smact-{slug(name)}", of_sharing, "SMACT during the second epoch", "%", lambda group: percent(group.activity("smact"))))
-        page.figure(bars_by_degree(f"energy-{slug(name)}", of_sharing, "Energy for a sample", "J", Group.joule_per_sample))
-        page.figure(bars_by_degree(f"pcie-{slug(name)}", of_sharing, "Traffic to the GPU during the second epoch", "MiB/s",
-                                   lambda group: group.activity("pcie_rx_mib_per_s")))
+            draw_bars_by_degree(page, f"throughput-{slug(name)}", of_sharing, "Throughput of all together, against one alone", "times",
+                                lambda group, base=rate_alone: (rate := group.samples_per_s()) and rate / base)
+        draw_bars_by_degree(page, f"smact-{slug(name)}", of_sharing, "SMACT during the second epoch", "%", lambda group: percent(group.activity("smact")))
+        draw_bars_by_degree(page, f"energy-{slug(name)}", of_sharing, "Energy for a sample", "J", Group.joule_per_sample)
+        draw_bars_by_degree(page, f"pcie-{slug(name)}", of_sharing, "Traffic to the GPU during the second epoch", "MiB/s",
+                            lambda group: group.activity("pcie_rx_mib_per_s"))
 
 
 def percent(value):
@@ -172,7 +195,9 @@ def draw_mixed(page, groups):
     page.heading("Unlike trainings together")
     mixes = list(dict.fromkeys(group.label for group in mixed))
     ways = sharing_order(mixed)
-    found = {(mix, way): over_repeats([group for group in mixed if (group.label, group.sharing) == (mix, way)], lambda group: group.total_s)
+    known = all(group.training_s() is not None for group in mixed)
+    found = {(mix, way): over_repeats([group for group in mixed if (group.label, group.sharing) == (mix, way)],
+                                      Group.training_s if known else lambda group: group.total_s)
              for mix in mixes for way in ways}
     rows = []
     for mix in mixes:
@@ -180,7 +205,8 @@ def draw_mixed(page, groups):
         rows.append([mix, *(cell for way in ways for cell in ([found[mix, way][0]] if way == "serial" else
                                                               [found[mix, way][0], change(found[mix, way][0], serial)]))])
     columns = ["mix", *(column for way in ways for column in ([("serial, s", 1)] if way == "serial" else [(f"{way}, s", 1), (f"{way}, % of change", 1)]))]
-    page.table(columns, rows, "From the first start to the last end; the change is against one after the other.")
+    span = "From when the first is ready to train, with its libraries loaded, to the last end" if known else "From the first start to the last end"
+    page.table(columns, rows, f"{span}; the change is against one after the other.")
     page.figure(figure.bars("mixed", mixes, {way: [found[mix, way][0] for mix in mixes] for way in ways}, "s", flat=True, title="Time until all have ended",
                             spread={way: [found[mix, way][1] for mix in mixes] for way in ways}))
     draw_slowdowns(page, groups, mixed)
@@ -220,7 +246,8 @@ def draw_over_time(page, groups):
     for mix, some in chosen.items():
         for key, name, y, scale in (("smact", "SMACT", "%", 100), ("mem_used_mib", "Memory", "GiB", 1 / 1024), ("power_w", "Power", "W", 1)):
             series = {group.sharing: over_time(group, key, scale) for group in sorted(some, key=lambda group: sharing_order(some).index(group.sharing))}
-            page.figure(figure.lines(f"{key}-{slug(mix)}", series, "s", y, title=f"{name}: {mix}"))
+            if any(values for _, values in series.values()):
+                page.figure(figure.lines(f"{key}-{slug(mix)}", series, "s", y, title=f"{name}: {mix}"))
 
 
 def over_time(group, key, scale):

@@ -75,6 +75,14 @@ class Bench(unittest.TestCase):
         row = dict(zip(*self.table("summary.csv")))
         self.assertEqual(float(row["samples_per_s"]), round((100 * 5 / 10 + 50 + 100 * 15 / 20) / 15, 4))
 
+    def test_throughput_is_of_the_timed_epochs_where_these_saw_all_the_others(self):
+        self.folder.add(1, "small*2", "mps", ["small"] * 2, 10, 60)
+        self.folder.tasks = self.folder.tasks.replace(",1,99,1000,1099,", ",1,10,1000,1010,")
+        for task in (0, 1):
+            self.folder.tasks += f"small*2 mps,1,{task},small,100,0,,1000,1100,1001,900,3,5,1020,1025,100\n"
+        self.report()
+        self.assertEqual(dict(zip(*self.table("summary.csv")))["samples_per_s"], "20")
+
     def test_trainings_that_never_met_have_no_throughput(self):
         self.folder.add(1, "small*2", "mps", ["small"] * 2, 10, 60)
         self.folder.tasks = self.folder.tasks.replace("900,2,10,1010,1020,100\n", "900,2,10,1030,1040,100\n", 1)
@@ -83,12 +91,19 @@ class Bench(unittest.TestCase):
 
     def test_mixes_against_one_after_the_other(self):
         self.folder.add(1, "small", "streams", ["small"], 10, 20)
-        self.folder.add(2, "small+large", "serial", ["small", "large"], 10, 40)
-        self.folder.add(3, "small+large", "mps", ["small", "large"], 20, 30)
+        self.folder.add(2, "small+large", "serial", ["small", "large"], 10, 400)
+        self.folder.add(3, "small+large", "mps", ["small", "large"], 20, 300)
         page = self.report()
-        self.assertEqual(self.table("report/mixed.csv")[1][:2], ["small+large", "40"])
-        self.assertIn(">-25.0<", page)
+        self.assertEqual(self.table("report/mixed.csv")[1][:2], ["small+large", "198"])  # ready at 1001, ended at 1100
+        self.assertIn(">-50.0<", page)
         self.assertIn(">2.00<", page)
+
+    def test_where_nobody_says_when_it_is_ready_the_whole_time_counts(self):
+        self.folder.add(1, "small+large", "serial", ["small", "large"], 10, 400)
+        self.folder.add(2, "small+large", "mps", ["small", "large"], 20, 300)
+        self.folder.tasks = self.folder.tasks.replace(",1000,1100,1001,", ",1000,1100,,")
+        self.assertIn(">-25.0<", self.report())
+        self.assertEqual(self.table("report/mixed.csv")[1][:2], ["small+large", "400"])
 
     def test_what_failed_is_said_and_epochs_that_are_missing_are_not_zero(self):
         self.folder.add(1, "small*2", "streams", ["small"] * 2, 10, 20, failed=1)
