@@ -45,7 +45,8 @@ static int own(struct entry *entry, const void *data, size_t size)
     entry->owned = malloc(size + 1);
     if (!entry->owned)
         return -ENOMEM;
-    memcpy(entry->owned, data, size);
+    if (size) /* a list of no GPUs has no address */
+        memcpy(entry->owned, data, size);
     return 0;
 }
 

@@ -92,7 +92,8 @@ struct count estimate_batch(const struct estimate_request *request);
 /* The calibrated quantile (0.5, 0.9 or 0.99) of an estimate; not valid when it has none. */
 struct reading estimate_quantile(const struct estimate *estimate, double q);
 
-/* The quantile that is kept free for a task where nobody says another: what is left to chance is what recovery is for. */
+/* The quantile that is kept free for a task where nobody says another: what is left to chance is what recovery is for.
+ */
 #define ESTIMATE_RESERVED_QUANTILE 0.9
 
 /* What is kept free for the task: that quantile, or the estimate where it does not know its own error. */

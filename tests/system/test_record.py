@@ -27,7 +27,7 @@ class Record(House):
 
     def test_a_training_alone(self):
         csv_path = os.path.join(self.work, "looks.csv")
-        done, summary = self.record(*self.train(options="--smact=0.6 --epochs=2"), options=[f"--output={csv_path}"])
+        done, summary = self.record(*self.train(seconds=300, options="--smact=0.6 --epochs=2"), options=[f"--output={csv_path}"])
         self.assertIn("Epoch 2/2", done.stdout)
         gpu, other = summary["gpus"]
         self.assertTrue(gpu["used"] and not gpu["with_others"] and not other["used"])
