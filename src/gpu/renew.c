@@ -7,7 +7,9 @@
 #include "gpu/cost.h"
 #include "gpu/source.h"
 
+/* Dear or not, who waits for an instance does not wait longer. */
 #define ROSTER_LEAST_US SECOND_US
+#define ROSTER_MOST_US  (5 * SECOND_US)
 
 /* The position of the next card behind `at`: a card's instances follow it. */
 static size_t next_card(const struct gpu_set *set, size_t at)
@@ -172,6 +174,7 @@ int gpu_set_renew(struct gpu_set *set, bool at_once, struct gpu_set **ret_set)
         return 0;
     for (size_t card = 0; card < set->count && !changed; card = next_card(set, card))
         changed = has_changed(source, card, &roster);
-    source->roster_ask_again_us = now_us + cost_rest_us(cost_processor_us() - began_us, ROSTER_LEAST_US);
+    int64_t rest_us = cost_rest_us(cost_processor_us() - began_us, ROSTER_LEAST_US);
+    source->roster_ask_again_us = now_us + (rest_us < ROSTER_MOST_US ? rest_us : ROSTER_MOST_US);
     return changed ? renew(set, ret_set) : 0;
 }

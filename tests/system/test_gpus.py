@@ -330,7 +330,7 @@ class Shares(House):
         drawn_j = 1e6 * (self.gpu()["energy_mj"] - before)
         self.assertAlmostEqual(ended["smact_mean"], 0.6, delta=0.1)
         self.assertGreater(ended["energy_j"], 0.5 * drawn_j)
-        self.assertLess(ended["energy_j"], drawn_j)
+        self.assertLessEqual(ended["energy_j"], drawn_j + 1)  # no look may lie between its end and now
         self.assertFalse(ended["shares_estimated"])
         self.restart()
         self.assertEqual(self.task(task)["energy_j"], ended["energy_j"])
