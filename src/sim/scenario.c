@@ -387,6 +387,8 @@ static int read_task_flag(struct pretend_task *pretend, struct event *event, con
         pretend->unlaunchable = true;
     else if (strcmp(word, "mps") == 0)
         event->submit.request.sharing = SHARING_MPS;
+    else if (strcmp(word, "auto") == 0)
+        event->submit.request.sharing = SHARING_AUTO;
     else
         return bad(fault, word);
     return 0;

@@ -7,7 +7,7 @@
  *         tasks-per-gpu 4 | recovery-step 5GiB | slowdown-max 3
  *     t=0 submit a takes=6GiB smact=0.4 runs=100s    also: gpus=N rise=5s need=6GiB declared=6GiB pending exclusive
  *                                           policy=P limit=60s held exits=1 deaf (ends 5 s after it is told to)
- *                                           sleeps=20s (before it takes memory) unlaunchable mps
+ *                                           sleeps=20s (before it takes memory) unlaunchable mps auto
  *                                           says=0.4 (its SMACT) lasts=100s: what is known of it beforehand
  *     t=5 cancel a | hold a | release a | estimate a 6GiB | why a (prints its state and why it waits)
  *     t=5 foreign gpu0 20GiB | lost gpu0 | found gpu0 | silent gpu0 | blind gpu0 | nosmact gpu0 |
