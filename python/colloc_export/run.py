@@ -109,32 +109,35 @@ class Run:
         self._register_model(model)
         self.layers = Layers(model)
         self.operations.on_multiply_adds = self.layers.multiply_adds
-        inputs = target = output = loss = None
+        inputs = target = self._output = self._loss = None
         for iteration in range(ITERATIONS):
             self.phases.append({})
             self.operations.clear()
             self._phase("input")
-            inputs, target = self.environment.batch(self.task.make_batch, self.batch)
-            self._register(tensors_in((inputs, target)), "input")
+            batch = self.environment.batch(self.task.make_batch, self.batch)
+            self._register(tensors_in(batch), "input")
+            inputs, target = batch  # the last batch goes now, not before
+            del batch
             with Tracker(self.storages, self.operations):
-                output, loss = self._iterate(model, optimizer, inputs, target, iteration)
+                self._iterate(model, optimizer, inputs, target, iteration)
         self.inputs = {name: (list(tensor.shape), str(tensor.dtype)[6:]) for name, tensor in _named(inputs)}
         self.phases[-1]["end"] = self.storages.bound()
         self.storages.close()
+        self._output = self._loss = None
         self._describe(model)
 
     def _iterate(self, model, optimizer, inputs, target, iteration):
         self._phase("forward")
         with self.layers if iteration == 0 else contextlib.nullcontext(), _autocast(self.task.precision):
-            output = call(model, inputs)
+            self._output = output = call(model, inputs)  # the last one goes now
             self._phase("loss")
-            loss, self.loss_kind = (self.task.loss or default_loss)(output, target)
+            self._loss, self.loss_kind = (self.task.loss or default_loss)(output, target)
         self._phase("backward")
         for interval in self.storages.living():
             if interval.kind == "temp" and interval.first >= self.phases[-1]["forward"]:
                 interval.kind = "saved"
-        self._mark(_tensors_of_output(output) + [loss], "output")
-        loss.backward()
+        self._mark(_tensors_of_output(output) + [self._loss], "output")
+        self._loss.backward()
         self._phase("optimizer")
         self._mark([p.grad for p in model.parameters() if p.grad is not None], "grad")
         with _numbers_of_the_optimizer():
@@ -143,7 +146,6 @@ class Run:
             self.storages.mark(state, "state" if state.dim() or self.optimizer["fused"] else "host")
         self._phase("zero_grad")
         optimizer.zero_grad(set_to_none=True)
-        return output, loss
 
     def _describe(self, model):
         parameters = list(model.parameters())

@@ -2,11 +2,23 @@
  * Attention between its projections: a function call that no summary lists. Query, key and value are kept, the result,
  * and one number per head and token; where softmax stands as a layer of its own, the scores are in the text.
  */
+#include <math.h>
 #include <string.h>
 
 #include "estimator/builder.h"
 
-enum { HEAD_WIDTH = 64, PAIR_BYTES = 9 }; /* of nearly all published transformers; only the statistics depend on it */
+enum { HEAD_WIDTH = 64 }; /* of nearly all published transformers; only the statistics depend on it */
+
+/*
+ * What is kept of a score: its softmax in 32 bit, under autocast its copy for the product, with dropout the mask and
+ * what it left.
+ */
+static double pair_bytes(const struct builder *builder)
+{
+    enum { SOFTMAX = 4, HALF = 2, MASK = 1, DROPPED = 4 };
+    bool half = builder->tape->autocast, drops = builder->drops_within;
+    return SOFTMAX + (half ? HALF : 0) + (drops ? MASK : 0) + (drops && !half ? DROPPED : 0);
+}
 
 static bool names_attention(struct span type)
 {
@@ -31,14 +43,43 @@ static bool writes_scores(struct span type)
     return false;
 }
 
-void attention_enter(struct builder *builder, const struct layer *layer)
+static int keep_pairs(struct builder *builder, double pairs)
+{
+    struct op op = {.kind = LAYER_ATTENTION,
+                    .layer = TAPE_NONE,
+                    .inputs = {builder->current, TAPE_NONE, TAPE_NONE},
+                    .kept_bytes = pair_bytes(builder) * pairs};
+    op.output = builder_tensor(builder, builder_extent(builder, builder->current),
+                               builder->tape->tensors[builder->current].element_bytes);
+    return op.output < 0 ? op.output : builder_op(builder, &op);
+}
+
+/*
+ * A module over the tokens of an image that holds numbers of its own beside projections learns biases of its scores:
+ * they are written out. As many heads as the numbers go into the tokens, or of the usual width.
+ */
+static int biased_scores(struct builder *builder, const struct layer *layer)
+{
+    bool tokens = layer->rank == 2 && layer->parameters > 0 && builder->extents.sequence == 0;
+    if (!tokens || builder->current == TAPE_NONE)
+        return 0;
+    double n = (double)layer->shape[0], heads = (double)layer->parameters / n;
+    if (heads != floor(heads) || heads > 32)
+        heads = (double)layer->shape[1] / HEAD_WIDTH;
+    return keep_pairs(builder, heads * n * n);
+}
+
+int attention_enter(struct builder *builder, const struct layer *layer)
 {
     struct attention_scope *scope = &builder->scope;
     if (scope->open && layer->depth <= scope->depth)
         scope->open = false;
-    if (!layer->leaf && names_attention(layer->type))
-        *scope = (struct attention_scope){
-            .open = true, .depth = layer->depth, .source = builder->current, .scores = writes_scores(layer->type)};
+    if (layer->leaf || !names_attention(layer->type))
+        return 0;
+    int r = biased_scores(builder, layer);
+    *scope = (struct attention_scope){
+        .open = true, .depth = layer->depth, .source = builder->current, .scores = writes_scores(layer->type)};
+    return r;
 }
 
 int attention_source(const struct builder *builder)
@@ -51,17 +92,26 @@ static int attend(struct builder *builder, const int inputs[static 3], double wi
 {
     const struct tensor *query = &builder->tape->tensors[inputs[0]];
     double tokens = query->elements / query->last, heads = width / HEAD_WIDTH;
-    double pair_bytes = builder->scope.scores ? PAIR_BYTES : 0;
+    double per_pair = builder->scope.scores ? pair_bytes(builder) : 0;
     struct op op = {.kind = LAYER_ATTENTION,
                     .layer = TAPE_NONE,
                     .inputs = {inputs[0], inputs[1], inputs[2]},
                     .keeps_inputs = true,
                     .keeps_output = true,
-                    .kept_bytes = heads * tokens * (4 + pair_bytes * builder->extents.sequence),
+                    .kept_bytes = heads * tokens * (4 + per_pair * builder->extents.sequence),
                     .macs = 2 * tokens * builder->extents.sequence * width};
     struct extent extent = {.elements = tokens * width, .first = query->first, .last = width};
     op.output = builder_tensor(builder, extent, query->element_bytes);
     return op.output < 0 ? op.output : builder_op(builder, &op);
+}
+
+int attention_scores(struct builder *builder, const struct layer *layer)
+{
+    const struct attention_scope *scope = &builder->scope;
+    bool pairs = layer->rank == 3 && layer->shape[2] >= layer->shape[0] && layer->kind == LAYER_DROPOUT;
+    if (!scope->open || scope->scores || !pairs || builder->current == TAPE_NONE)
+        return 0;
+    return keep_pairs(builder, (double)layer->activations.value);
 }
 
 int attention_leave(struct builder *builder, const struct layer *layer, const struct op *op)
@@ -97,6 +147,10 @@ static bool shows_projections(const struct builder *builder, size_t i)
 {
     const struct layer *layers = builder->extents.model->layers;
     bool raw = layers[i].parameters > 0;
+    for (size_t k = i + 1; raw && k < end_of(builder->extents.model, i); k++)
+        if (layers[k].kind == LAYER_LINEAR && layers[k].depth == layers[i].depth + 1 && !layers[k].activations.known &&
+            !builder->extents.from_arguments)
+            return false;
     for (size_t k = i + 1; k < end_of(builder->extents.model, i); k++)
         if (layers[k].kind == LAYER_LINEAR && (builder->extents.from_arguments || layers[k].activations.known))
             return true;
@@ -124,9 +178,10 @@ static double take_parameters(struct builder *builder, size_t i)
  */
 static double score_bytes(const struct builder *builder, double width)
 {
-    enum { WINDOW_TOKENS = 49 };
-    double heads = width / HEAD_WIDTH, sequence = builder->extents.sequence;
-    return PAIR_BYTES * heads * (builder->extents.from_arguments ? sequence : WINDOW_TOKENS);
+    enum { WINDOW_TOKENS = 49, WINDOW_HEAD_WIDTH = 32 };
+    bool windows = !builder->extents.from_arguments;
+    double heads = width / (windows ? WINDOW_HEAD_WIDTH : HEAD_WIDTH), sequence = builder->extents.sequence;
+    return pair_bytes(builder) * heads * (windows ? WINDOW_TOKENS : sequence);
 }
 
 int attention_take_whole(struct builder *builder, size_t i)

@@ -16,6 +16,11 @@ struct attention_scope {
     int n;
 };
 
+/* A block of a tree that the layers now taken stand in. */
+struct open_block {
+    int layer, entry; /* the tensor that was current when it began; TAPE_NONE */
+};
+
 struct builder {
     struct tape *tape;
     struct extent_context extents;
@@ -24,6 +29,7 @@ struct builder {
     bool *done;     /* by layer: taken before its turn */
     struct attention_scope scope;
     bool calls_activations;
+    bool drops_within; /* dropout between the layers has an effect */
     double unknown_elements, all_elements;
     struct fault *fault;
 };
@@ -37,6 +43,9 @@ int builder_op(struct builder *builder, const struct op *op);
 /* An operation that the text does not show: puts `extent` together from up to two tensors. */
 int builder_merge(struct builder *builder, int first, int second, bool keeps, struct extent extent);
 
+/* A map scaled by one number per channel, as squeeze-and-excitation does. */
+bool is_scale_of(struct extent scale, struct extent map);
+
 struct extent builder_extent(const struct builder *builder, int tensor);
 
 /*
@@ -45,8 +54,8 @@ struct extent builder_extent(const struct builder *builder, int tensor);
  */
 int source_find(struct builder *builder, const struct layer *layer, struct extent extent, struct op *op);
 
-/* Before a layer is taken: scopes begin and end. */
-void attention_enter(struct builder *builder, const struct layer *layer);
+/* Before a layer is taken: scopes begin and end. 0 or a fault. */
+int attention_enter(struct builder *builder, const struct layer *layer);
 
 /* Input for a linear layer in the scope: all projections have the same. TAPE_NONE where attention has no say. */
 int attention_source(const struct builder *builder);
@@ -57,6 +66,9 @@ int attention_source(const struct builder *builder);
  * fault. Its linear layers are done.
  */
 int attention_take_whole(struct builder *builder, size_t i);
+
+/* At a layer that does nothing to what it is given: scores, for each head, between all tokens, show that they are there. */
+int attention_scores(struct builder *builder, const struct layer *layer);
 
 /* After a linear layer: when it completed query, key and value, attention itself follows. */
 int attention_leave(struct builder *builder, const struct layer *layer, const struct op *op);

@@ -40,7 +40,7 @@ static int run(const struct estimate_request *request, struct fault *fault, stru
         ret_estimate->dram_active = reading_of(physics.activity.dram);
     }
     r = sharpen(request, fault, ret_estimate);
-    quantiles_set(ret_estimate, physics.context_bytes, physics.conv_share > 0);
+    quantiles_set(ret_estimate, &physics);
     return r;
 }
 

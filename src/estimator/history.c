@@ -199,7 +199,7 @@ static int run(const struct estimate_request *request, struct fault *fault, stru
     }
     ret_estimate->bytes = reading_of(bytes);
     if (physics.footprint.reserved > 0)
-        quantiles_set(ret_estimate, physics.context_bytes, physics.conv_share > 0);
+        quantiles_set(ret_estimate, &physics);
     return 0;
 }
 

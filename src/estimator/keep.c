@@ -23,7 +23,9 @@ static const struct row rows[] = {
     {"Softsign", {.input = true, .maps = 1}},
     {"QuickGELU", {.input = true, .maps = 1}},
     {"QuickGELUActivation", {.input = true, .maps = 1}},
-    {"NewGELUActivation", {.input = true, .maps = 3}}, /* in Python: tanh, its sum with 1 and half the input are kept */
+    /* In Python: tanh, its sum with 1 and half the input are kept; a power, which autocast computes in 32 bit, is in
+       it. */
+    {"NewGELUActivation", {.input = true, .maps = 3, .raises = true}},
     {"FastGELUActivation", {.input = true, .maps = 4}},
     {"DropPath", {.bytes = 0}},
     {"StochasticDepth", {.bytes = 0}},
@@ -37,9 +39,11 @@ static const struct row rows[] = {
     {"MaxPooling1D", {.input = true, .bytes = INDEX_BYTES}},
     {"MaxPooling2D", {.input = true, .bytes = INDEX_BYTES}},
     {"AdaptiveMaxPool2d", {.input = true, .bytes = INDEX_BYTES}},
+    {"Affine", {.input = true, .promotes = true}},
+    {"LayerScale", {.input = true, .promotes = true}},
+    {"LayerScale2d", {.input = true, .promotes = true}},
+    {"Scale", {.input = true, .promotes = true}},
     {"RMSNorm", {.input = true, .single_precision = true}},
-    {"LayerNorm", {.input = true, .single_precision = true}},
-    {"GroupNorm", {.input = true, .single_precision = true}},
 };
 
 static struct keep of_kind(const struct layer *layer)
@@ -53,6 +57,8 @@ static struct keep of_kind(const struct layer *layer)
         return (struct keep){.input = true, .output = true, .maps = 5, .half_precision = true}; /* cuDNN's reserve */
     case LAYER_NORM: {
         struct span type = layer->type;
+        if (span_starts(type, "LayerNorm") || span_starts(type, "GroupNorm"))
+            return (struct keep){.input = true, .single_precision = true};
         bool python = type.size > 7 && span_is((struct span){type.at + type.size - 7, 7}, "RMSNorm");
         return (struct keep){.input = true, .maps = python ? 2 : 0};
     }

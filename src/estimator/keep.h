@@ -14,8 +14,10 @@ struct keep {
     bool in_place;         /* usually writes over its input (its gradient needs the result alone) */
     double bytes;          /* per output element, beside tensors */
     double maps;           /* further tensors of the output's size and type */
+    bool raises;           /* autocast makes these maps and the output 32 bit, the input's cast being one of them */
     bool single_precision; /* autocast runs it in 32 bit */
     bool half_precision;   /* autocast runs it in 16 bit */
+    bool promotes;         /* puts out what its parameters are: 32 bit */
 };
 
 struct keep keep_of(const struct layer *layer);

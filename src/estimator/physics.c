@@ -1,5 +1,6 @@
 #include "estimator/physics.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,6 +29,8 @@ static void describe(const struct tape *tape, const struct estimate_request *req
     else if (!optimizer_find(request->optimizer))
         estimate_note(ret_estimate, 0, "the optimizer %.40s is not known, taken for %s", request->optimizer,
                       optimizer_usual()->name);
+    if (!request->precision)
+        estimate_note(ret_estimate, 0, "taken for fp32; amp takes about half: --precision sharpens it");
     if (request->model->batch.known && request->model->batch.value > 1 && request->batch != ESTIMATE_NOT_SAID &&
         request->batch != request->model->batch.value)
         estimate_note(ret_estimate, 0, "the summary was printed for a batch of %lld, scaled to %lld",
@@ -56,6 +59,42 @@ static const struct optimizer *optimizer_of(const char *name)
     return optimizer ? optimizer : optimizer_usual();
 }
 
+static bool is_aligned(const struct tensor *in, const struct tensor *out, double step)
+{
+    return fmod(in->first, step) == 0 && fmod(out->first, step) == 0;
+}
+
+/* Twice the weights, transformed at the size of the map and its margin; cuDNN does so up to 256 x 256. */
+static double fourier_bytes(const struct op *op, const struct tensor *in, const struct tensor *out)
+{
+    double side = in->last + sqrt(op->window) - 1, size = 8;
+    while (size < side)
+        size *= 2;
+    return size <= 256 ? 2 * in->first * out->first * size * (size / 2 + 1) * 8 : 0;
+}
+
+/*
+ * Tensor cores want channels in eights (16 bit) or fours; for others, in windows of several taps, cuDNN chooses among
+ * kernels that take a little or, transforming maps and weights by Fourier's, many times the network. Which of them
+ * nobody tells: it makes the estimate less sure.
+ */
+static void look_at_alignment(const struct tape *tape, struct physics *physics)
+{
+    double all = 0, unaligned = 0, step = tape->autocast ? 8 : 4;
+    for (size_t i = 0; i < tape->n_ops; i++) {
+        const struct op *op = &tape->ops[i];
+        if (op->kind != LAYER_CONV || op->inputs[0] == TAPE_NONE)
+            continue;
+        const struct tensor *in = &tape->tensors[op->inputs[0]], *out = &tape->tensors[op->output];
+        all += in->elements + out->elements;
+        if (op->depthwise || op->window == 1 || in->is_data || is_aligned(in, out, step))
+            continue;
+        unaligned += in->elements + out->elements;
+        physics->fourier_bytes = fmax(physics->fourier_bytes, fourier_bytes(op, in, out));
+    }
+    physics->unaligned = all > 0 ? unaligned / all : 0;
+}
+
 /* Shape of the tape, for the residual. */
 static void look_at(const struct tape *tape, const char *optimizer, const struct physics_constants *constants,
                     struct physics *physics)
@@ -70,6 +109,7 @@ static void look_at(const struct tape *tape, const char *optimizer, const struct
     physics->depth = (double)tape->n_ops;
     physics->sequence = tape->sequence;
     physics->autocast = tape->autocast;
+    look_at_alignment(tape, physics);
     physics->conv_share = physics->macs > 0 ? convs / physics->macs : 0;
     physics->activity = activity_estimate(tape, optimizer_of(optimizer), constants->gpu, &constants->rates);
 }
@@ -97,7 +137,10 @@ static int play_export(const struct physics_constants *constants, const struct e
     }
     bool half = strcmp(export->precision, "amp") == 0;
     physics->context_bytes = gpu_traits_context(constants->gpu, export->multiplies, export->n_convs > 0 || half);
-    return replay_export(export, (double)batch, constants->gpu, &constants->shares, fault, &physics->footprint);
+    r = replay_export(export, (double)batch, constants->gpu, &constants->shares, fault, &physics->footprint);
+    physics->footprint.weights = physics->footprint.gradients = 4.0 * (double)export->model->parameters;
+    physics->footprint.states = physics->footprint.weights * optimizer_of(export->optimizer)->states;
+    return r;
 }
 
 static int play_summary(const struct physics_constants *constants, const struct estimate_request *request,

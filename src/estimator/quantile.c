@@ -2,12 +2,14 @@
 
 #include <math.h>
 
+#include "estimator/residual.h"
+
 struct row {
-    double p50, p90, p99; /* log ratio of measured to estimated, above the context */
+    double p50, p90, p99; /* log ratio of measured to estimated, above the context, over the usual spread */
     int n;                /* errors that it rests on; 0: not calibrated */
 };
 
-static const struct row rows[EVIDENCE_KINDS][2] = {
+static const struct row rows[EVIDENCE_KINDS] = {
 #include "estimator/calibration.inc"
 };
 
@@ -16,12 +18,13 @@ static struct reading at(const struct estimate *estimate, double context_bytes, 
     return reading_of(context_bytes + (estimate->bytes.value - context_bytes) * exp(log_ratio));
 }
 
-void quantiles_set(struct estimate *estimate, double context_bytes, bool convolves)
+void quantiles_set(struct estimate *estimate, const struct physics *physics)
 {
-    const struct row *row = &rows[estimate->evidence][convolves];
-    if (row->n == 0 || !estimate->bytes.valid || estimate->bytes.value <= context_bytes)
+    const struct row *row = &rows[estimate->evidence];
+    double context = physics->context_bytes, spread = residual_spread(physics, estimate->evidence);
+    if (row->n == 0 || !estimate->bytes.valid || estimate->bytes.value <= context)
         return;
-    estimate->p50_bytes = at(estimate, context_bytes, row->p50);
-    estimate->p90_bytes = at(estimate, context_bytes, row->p90);
-    estimate->p99_bytes = at(estimate, context_bytes, row->p99);
+    estimate->p50_bytes = at(estimate, context, row->p50 * spread);
+    estimate->p90_bytes = at(estimate, context, row->p90 * spread);
+    estimate->p99_bytes = at(estimate, context, row->p99 * spread);
 }

@@ -7,12 +7,13 @@
 #include "estimator/allocator.h"
 #include "estimator/workspace.h"
 
-enum { NONE = -1, STEPS = 2, WEIGHT_BYTES = 4, HALF_BYTES = 2 };
+enum { NONE = -1, STEPS = 3, WEIGHT_BYTES = 4, HALF_BYTES = 2 };
 
 /* What belongs to the parameters of one operation. */
 struct parameter_blocks {
     int weight, bias, buffers;
     int weight_gradient, bias_gradient, half;
+    int tied_gradient; /* of a tied weight, from the other operation, until its own is there */
     int states[2];
     int kept; /* masks, indices, ... of this step */
 };
@@ -35,6 +36,8 @@ struct replay {
     double live;                         /* bytes in use but for workspaces */
     int loose, loose_gradient, loose_states[2];
     int data, output, loss;
+    double workspace_bytes; /* cuBLAS's, per thread */
+    bool has_workspace[2];  /* of the thread that runs forward, and of autograd's */
     int error;
     struct footprint footprint;
 };
@@ -85,17 +88,24 @@ static double tensor_bytes(const struct replay *replay, int tensor)
     return t->elements * replay->tape->batch * t->element_bytes;
 }
 
-static double workspace_bytes(const struct replay *replay, const struct op *op, bool backward)
+/* The scratch memory of a convolution's kernel. */
+static void convolve(struct replay *replay, const struct op *op, enum conv_pass pass)
 {
-    if (op->kind != LAYER_CONV)
-        return 0;
-    struct convolution convolution = {.input = op->inputs[0] == TAPE_NONE ? 0 : tensor_bytes(replay, op->inputs[0]),
-                                      .output = tensor_bytes(replay, op->output),
-                                      .weight = op->weight * WEIGHT_BYTES,
+    const struct tape *tape = replay->tape;
+    bool has_input = op->inputs[0] != TAPE_NONE;
+    if (op->kind != LAYER_CONV || (pass == CONV_INPUT_GRADIENT && (!has_input || tape->tensors[op->inputs[0]].is_data)))
+        return;
+    double element = tape->autocast ? HALF_BYTES : WEIGHT_BYTES, scale = element * tape->batch;
+    struct convolution convolution = {.input = has_input ? tape->tensors[op->inputs[0]].elements * scale : 0,
+                                      .output = tape->tensors[op->output].elements * scale,
+                                      .weight = op->weight * element,
+                                      .inputs = has_input ? tape->tensors[op->inputs[0]].first : 0,
+                                      .outputs = tape->tensors[op->output].first,
                                       .dense = !op->depthwise,
                                       .pointwise = op->window == 1,
-                                      .backward = backward};
-    return workspace_of(&convolution, replay->shares);
+                                      .half = tape->autocast,
+                                      .pass = pass};
+    pass_through(replay, workspace_of(&convolution, replay->shares));
 }
 
 /* ---- lives ---- */
@@ -150,8 +160,7 @@ static void set_up(struct replay *replay, const struct gpu_traits *gpu)
     replay->loose = take(replay, tape->loose_parameters * WEIGHT_BYTES);
     replay->loose_gradient = replay->loose_states[0] = replay->loose_states[1] = NONE;
     replay->data = replay->output = replay->loss = NONE;
-    for (int i = 0; tape->multiplies && i < 2; i++) /* of the thread that runs forward, and of autograd's */
-        take(replay, (double)gpu->workspace_bytes);
+    replay->workspace_bytes = tape->multiplies ? (double)gpu->workspace_bytes : 0;
     replay->footprint.weights = replay->footprint.gradients = tape->parameters * WEIGHT_BYTES;
     replay->footprint.states = tape->parameters * WEIGHT_BYTES * replay->optimizer->states;
 }
@@ -186,6 +195,16 @@ static void make(struct replay *replay, int tensor)
         release(replay, &last);
 }
 
+/* At a thread's first product cuBLAS takes its workspace for good. */
+static void multiply(struct replay *replay, const struct op *op, bool backward)
+{
+    bool product = op->kind == LAYER_LINEAR || op->kind == LAYER_RECURRENT || op->kind == LAYER_ATTENTION;
+    if (!product || replay->has_workspace[backward])
+        return;
+    replay->has_workspace[backward] = true;
+    take(replay, replay->workspace_bytes);
+}
+
 static void forward(struct replay *replay)
 {
     const struct tape *tape = replay->tape;
@@ -193,11 +212,12 @@ static void forward(struct replay *replay)
         const struct op *op = &tape->ops[i];
         struct parameter_blocks *blocks = &replay->parameters[i];
         if (tape->autocast && (op->kind == LAYER_CONV || op->kind == LAYER_LINEAR))
-            blocks->half = take(replay, op->weight * HALF_BYTES);
+            blocks->half = take(replay, (op->weight + op->tied) * HALF_BYTES);
         if (!op->in_place)
             make(replay, op->output);
+        multiply(replay, op, false);
         blocks->kept = take(replay, op->kept_bytes * tape->batch);
-        pass_through(replay, workspace_bytes(replay, op, false));
+        convolve(replay, op, CONV_FORWARD);
         for (int k = 0; k < OP_INPUTS; k++)
             if (op->inputs[k] != TAPE_NONE)
                 release_unused(replay, op->inputs[k], (int)i);
@@ -225,6 +245,47 @@ static void release_kept(struct replay *replay, int tensor, int op)
         release(replay, &root->block);
 }
 
+/* In 16 bit where the product is. */
+static int weight_gradient(struct replay *replay, const struct op *op)
+{
+    bool half = replay->tape->autocast && (op->kind == LAYER_CONV || op->kind == LAYER_LINEAR);
+    int gradient = take(replay, (op->weight + op->tied) * (half ? HALF_BYTES : WEIGHT_BYTES));
+    convolve(replay, op, CONV_WEIGHT_GRADIENT);
+    return gradient;
+}
+
+/* Two gradients of one weight become a third, their sum. */
+static void add_tied(struct replay *replay, int *sum, int gradient)
+{
+    if (*sum == NONE) {
+        *sum = gradient;
+        return;
+    }
+    int result = take(replay, (double)replay->allocator.blocks[gradient].size);
+    release(replay, sum);
+    release(replay, &gradient);
+    *sum = result;
+}
+
+/* What was computed becomes what the weight is, and is added to what another operation made of the same weight. */
+static void accumulate(struct replay *replay, const struct op *op, struct parameter_blocks *blocks, int computed)
+{
+    double bytes = (op->weight + op->tied) * WEIGHT_BYTES;
+    int gradient = computed;
+    if (replay->tape->autocast && (op->kind == LAYER_CONV || op->kind == LAYER_LINEAR)) {
+        gradient = take(replay, bytes);
+        release(replay, &computed);
+    }
+    if (op->tied_to != TAPE_NONE) {
+        add_tied(replay, &replay->parameters[op->tied_to].tied_gradient, gradient);
+        return;
+    }
+    blocks->weight_gradient = gradient;
+    if (blocks->tied_gradient != NONE)
+        add_tied(replay, &blocks->weight_gradient, blocks->tied_gradient);
+    blocks->tied_gradient = NONE;
+}
+
 static void backward_op(struct replay *replay, size_t i)
 {
     const struct op *op = &replay->tape->ops[i];
@@ -236,10 +297,10 @@ static void backward_op(struct replay *replay, size_t i)
     for (int k = 0; k < OP_INPUTS; k++)
         if (op->inputs[k] != TAPE_NONE)
             add_gradient(replay, op->inputs[k]);
-    pass_through(replay, workspace_bytes(replay, op, true));
-    blocks->weight_gradient = take(replay, op->weight * WEIGHT_BYTES);
+    multiply(replay, op, true);
+    convolve(replay, op, CONV_INPUT_GRADIENT);
+    int computed = weight_gradient(replay, op);
     blocks->bias_gradient = take(replay, op->bias * WEIGHT_BYTES);
-    pass_through(replay, workspace_bytes(replay, op, true));
     release(replay, &replay->lives[op->output].gradient);
     release(replay, &blocks->kept);
     release(replay, &blocks->half);
@@ -247,6 +308,7 @@ static void backward_op(struct replay *replay, size_t i)
         if (op->inputs[k] != TAPE_NONE)
             release_kept(replay, op->inputs[k], (int)i);
     release_kept(replay, op->output, (int)i);
+    accumulate(replay, op, blocks, computed);
 }
 
 /* Cross-entropy keeps the logarithms of the softmax; its gradient and that of the logits are made from them. */
@@ -347,6 +409,7 @@ int replay_tape(const struct tape *tape, const struct optimizer *optimizer, cons
         replay.error = -ENOMEM;
     }
     replay.footprint.reserved = (double)replay.allocator.reserved;
+    replay.footprint.active = (double)replay.allocator.active_peak;
     *ret_footprint = replay.footprint;
     allocator_fini(&replay.allocator);
     free(temporaries);

@@ -15,6 +15,7 @@
 /* Bytes. The parts are of one step and do not add up to the peak: they do not all live at once. */
 struct footprint {
     double reserved; /* peak of what the allocator takes from the device, at its ease */
+    double active;   /* peak of what is in use at once, workspaces included */
     double live;     /* peak of what is in use at once, without workspaces: it cannot run with less */
     double weights, gradients, states, saved, largest_workspace, largest_map, loss;
 };

@@ -6,11 +6,15 @@
 #include "estimator/replay.h"
 #include "estimator/workspace.h"
 
+enum { MORE_ITERATIONS = 2 }; /* than the file's two: then the holes between blocks have settled */
+
 enum { NOTHING = 0 }; /* of a tick; otherwise the tensor's number from 1, negative where it goes */
 
 struct player {
     struct allocator allocator;
     double batch, live;
+    int *handles; /* by tensor */
+    size_t next_conv, next_hold;
     const struct workspace_shares *shares;
     int error;
     struct footprint footprint;
@@ -31,10 +35,21 @@ static int take(struct player *player, double bytes)
     return handle < 0 ? -1 : handle;
 }
 
-static void come(struct player *player, const struct export_tensor *tensor, int *ret_handle)
+static void go(struct player *player, const struct export *export, size_t tensor)
 {
-    double bytes = at_batch(tensor->bytes, player->batch);
-    *ret_handle = take(player, bytes);
+    int *handle = &player->handles[tensor];
+    if (*handle < 0)
+        return;
+    allocator_release(&player->allocator, *handle);
+    player->live -= at_batch(export->tensors[tensor].bytes, player->batch);
+    *handle = -1;
+}
+
+static void come(struct player *player, const struct export *export, size_t tensor)
+{
+    double bytes = at_batch(export->tensors[tensor].bytes, player->batch);
+    go(player, export, tensor);
+    player->handles[tensor] = take(player, bytes);
     player->live += bytes;
     if (player->live > player->footprint.live)
         player->footprint.live = player->live;
@@ -42,26 +57,27 @@ static void come(struct player *player, const struct export_tensor *tensor, int 
         player->footprint.largest_map = bytes;
 }
 
-static void go(struct player *player, const struct export_tensor *tensor, int handle)
-{
-    allocator_release(&player->allocator, handle);
-    player->live -= at_batch(tensor->bytes, player->batch);
-}
-
 static void run_conv(struct player *player, const struct export_conv *conv)
 {
+    static const enum conv_pass passes[] = {[EXPORT_FORWARD] = CONV_FORWARD,
+                                            [EXPORT_INPUT_GRADIENT] = CONV_INPUT_GRADIENT,
+                                            [EXPORT_WEIGHT_GRADIENT] = CONV_WEIGHT_GRADIENT};
     struct convolution shape = {.input = at_batch(conv->input, player->batch),
                                 .output = at_batch(conv->output, player->batch),
                                 .weight = (double)conv->weight,
+                                .inputs = (double)conv->inputs,
+                                .outputs = (double)conv->outputs,
                                 .dense = conv->dense,
                                 .pointwise = conv->pointwise,
-                                .backward = conv->backward};
+                                .half = conv->half,
+                                .pass = passes[conv->pass]};
     double bytes = workspace_of(&shape, player->shares);
     allocator_release(&player->allocator, take(player, bytes));
     if (bytes > player->footprint.largest_workspace)
         player->footprint.largest_workspace = bytes;
 }
 
+/* Of each tick; what the names of the loop hold goes by itself. */
 static int32_t *make_schedule(const struct export *export)
 {
     int32_t *schedule = calloc((size_t) export->ticks + 1, sizeof *schedule);
@@ -70,20 +86,74 @@ static int32_t *make_schedule(const struct export *export)
         if (export->tensors[i].last >= 0)
             schedule[export->tensors[i].last] = -((int32_t)i + 1);
     }
+    for (size_t i = 0; schedule && i < export->n_holds; i++) {
+        int64_t last = export->tensors[export->holds[i].tensor].last;
+        if (last >= 0)
+            schedule[last] = NOTHING;
+    }
     return schedule;
 }
 
-static void play(struct player *player, const struct export *export, const int32_t *schedule, int *handles)
+/* The places in the lists that lie before `tick`. */
+static void seek(struct player *player, const struct export *export, int64_t tick)
 {
-    size_t conv = 0;
+    player->next_conv = player->next_hold = 0;
+    while (player->next_conv < export->n_convs && export->convs[player->next_conv].tick < tick)
+        player->next_conv++;
+    while (player->next_hold < export->n_holds && export->holds[player->next_hold].until < tick)
+        player->next_hold++;
+}
+
+static void play_tick(struct player *player, const struct export *export, int64_t tick, int32_t what)
+{
+    for (; player->next_hold < export->n_holds && export->holds[player->next_hold].until <= tick; player->next_hold++)
+        go(player, export, export->holds[player->next_hold].tensor);
+    if (what > NOTHING)
+        come(player, export, (size_t)(what - 1));
+    else if (what < NOTHING)
+        go(player, export, (size_t)(-what - 1));
+    for (; player->next_conv < export->n_convs && export->convs[player->next_conv].tick <= tick; player->next_conv++)
+        run_conv(player, &export->convs[player->next_conv]);
+}
+
+/* cuBLAS: of the thread that runs forward, and of autograd's. */
+static void take_products(struct player *player, const struct export *export, const struct gpu_traits *gpu,
+                          int64_t tick)
+{
+    for (int i = 0; export->multiplies && i < 2; i++)
+        if (export->multiplies_from[i] == tick || (export->multiplies_from[i] < 0 && tick == 0))
+            take(player, (double)gpu->workspace_bytes);
+}
+
+/* What the last iteration left is what it found: once more from there. */
+static bool rewind_loop(struct player *player, const struct export *export)
+{
+    if (export->last_iteration < 0)
+        return false;
+    for (size_t i = 0; i < export->n_holds; i++)
+        if (export->holds[i].until >= export->last_iteration && export->holds[i].heir < 0)
+            return false;
+    for (size_t i = 0; i < export->n_holds; i++) {
+        if (export->holds[i].until < export->last_iteration)
+            continue;
+        player->handles[export->holds[i].tensor] = player->handles[export->holds[i].heir];
+        player->handles[export->holds[i].heir] = -1;
+    }
+    return true;
+}
+
+static void play(struct player *player, const struct export *export, const struct gpu_traits *gpu,
+                 const int32_t *schedule)
+{
+    seek(player, export, 0);
     for (int64_t tick = 0; tick < export->ticks && player->error == 0; tick++) {
-        int32_t what = schedule[tick];
-        if (what > NOTHING)
-            come(player, &export->tensors[what - 1], &handles[what - 1]);
-        else if (what < NOTHING)
-            go(player, &export->tensors[-what - 1], handles[-what - 1]);
-        for (; conv < export->n_convs && export->convs[conv].tick <= tick; conv++)
-            run_conv(player, &export->convs[conv]);
+        play_tick(player, export, tick, schedule[tick]);
+        take_products(player, export, gpu, tick);
+    }
+    for (int i = 0; i < MORE_ITERATIONS && rewind_loop(player, export); i++) {
+        seek(player, export, export->last_iteration);
+        for (int64_t tick = export->last_iteration; tick < export->ticks && player->error == 0; tick++)
+            play_tick(player, export, tick, schedule[tick]);
     }
 }
 
@@ -92,20 +162,19 @@ int replay_export(const struct export *export, double batch, const struct gpu_tr
 {
     struct player player = {.batch = batch, .shares = shares};
     int32_t *schedule = make_schedule(export);
-    int *handles = malloc(export->n_tensors * sizeof *handles);
+    player.handles = malloc(export->n_tensors * sizeof *player.handles);
     allocator_init(&player.allocator);
-    for (size_t i = 0; handles && i < export->n_tensors; i++)
-        handles[i] = -1;
-    player.error = schedule && handles ? 0 : -ENOMEM;
-    for (int i = 0; export->multiplies && i < 2; i++) /* of the thread that runs forward, and of autograd's */
-        take(&player, (double)gpu->workspace_bytes);
+    for (size_t i = 0; player.handles && i < export->n_tensors; i++)
+        player.handles[i] = -1;
+    player.error = schedule && player.handles ? 0 : -ENOMEM;
     if (player.error == 0)
-        play(&player, export, schedule, handles);
+        play(&player, export, gpu, schedule);
     player.footprint.reserved = (double)player.allocator.reserved;
+    player.footprint.active = (double)player.allocator.active_peak;
     *ret_footprint = player.footprint;
     allocator_fini(&player.allocator);
     free(schedule);
-    free(handles);
+    free(player.handles);
     if (player.error < 0)
         return player.error == -ENOMEM
                    ? fault_set(fault, ENOMEM, "out of memory")

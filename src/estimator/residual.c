@@ -8,6 +8,11 @@ static const double weights[2][RESIDUAL_FEATURES] = {
 #include "estimator/graph_weights.inc"
 };
 
+/* Of declared summaries, of bare ones, of exports. */
+static const double spread_weights[3][RESIDUAL_FEATURES] = {
+#include "estimator/spread_weights.inc"
+};
+
 void residual_features(const struct physics *physics, double ret_features[static RESIDUAL_FEATURES])
 {
     const struct footprint *f = &physics->footprint;
@@ -33,17 +38,29 @@ void residual_features(const struct physics *physics, double ret_features[static
         tokens * saved,
         half,
         half * saved,
+        physics->unaligned,
+        log1p(physics->fourier_bytes / all),
     };
     for (int i = 0; i < RESIDUAL_FEATURES; i++)
         ret_features[i] = features[i];
 }
 
-double residual_factor(const struct physics *physics)
+static double sum_of(const double coefficients[static RESIDUAL_FEATURES], const struct physics *physics)
 {
-    const double *w = weights[physics->is_export];
     double features[RESIDUAL_FEATURES], sum = 0;
     residual_features(physics, features);
     for (int i = 0; i < RESIDUAL_FEATURES; i++)
-        sum += w[i] * features[i];
-    return exp(fmin(fmax(sum, -M_LN2), M_LN2));
+        sum += coefficients[i] * features[i];
+    return sum;
+}
+
+double residual_factor(const struct physics *physics)
+{
+    return exp(fmin(fmax(sum_of(weights[physics->is_export], physics), -M_LN2), M_LN2));
+}
+
+double residual_spread(const struct physics *physics, enum evidence evidence)
+{
+    int kind = physics->is_export ? 2 : evidence == EVIDENCE_SUMMARY;
+    return fmin(fmax(exp(sum_of(spread_weights[kind], physics)), 0.004), 0.12);
 }

@@ -54,8 +54,8 @@ static bool conv_fits(const struct layer *layer, struct extent input, struct ext
 {
     bool depthwise, enlarges = span_starts(layer->type, "ConvTranspose");
     double window = window_of(layer, extent, input.first, &depthwise);
-    bool patches = fmod(window, 2) == 0 && window > 4; /* do not overlap */
-    if (patches && !enlarges && places(input) * 1.1 < places(extent) * window)
+    bool patches = window > 0 && fmod(window, 2) == 0; /* do not overlap; those of 4 x 4 by halves at most */
+    if (patches && !enlarges && places(input) * 1.1 < places(extent) * (window == 16 ? 4 : window))
         return false;
     if (window == 0 || (!enlarges && places(input) * 1.5 < places(extent)))
         return false;
@@ -64,11 +64,22 @@ static bool conv_fits(const struct layer *layer, struct extent input, struct ext
     return true;
 }
 
+/* Tokens, or a square map, whose channels stand last: as a convolution is handed them. */
+static bool turned_fits(const struct layer *layer, struct extent input, struct extent extent, struct op *op)
+{
+    bool tokens = input.elements == input.first * input.last;
+    bool map = input.elements == input.first * input.first * input.last;
+    struct extent turned = {.elements = input.elements, .first = input.last, .last = input.first};
+    return (tokens || map) && conv_fits(layer, turned, extent, op);
+}
+
 static bool linear_fits(const struct layer *layer, struct extent input, struct extent extent)
 {
     for (int bias = 0; bias < 2; bias++) {
         double wanted = layer->in_size > 0 ? (double)layer->in_size : fan_in(layer, extent.last, bias);
-        if (wanted == input.last || wanted == input.elements)
+        bool transposed = wanted == input.first && wanted == input.elements / input.last && extent.last != input.last &&
+                          extent.first == input.last;
+        if (wanted == input.last || wanted == input.elements || transposed)
             return true;
     }
     return false;
@@ -80,7 +91,7 @@ static bool fits(const struct layer *layer, struct extent input, struct extent e
         return true;
     switch (layer->kind) {
     case LAYER_CONV:
-        return conv_fits(layer, input, extent, op);
+        return conv_fits(layer, input, extent, op) || turned_fits(layer, input, extent, op);
     case LAYER_LINEAR:
         return linear_fits(layer, input, extent);
     case LAYER_NORM:
@@ -108,8 +119,7 @@ static int find_gate(const struct builder *builder, const struct layer *layer)
     return TAPE_NONE;
 }
 
-/* A map scaled by one number per channel, as squeeze-and-excitation does. */
-static bool is_scale_of(struct extent scale, struct extent map)
+bool is_scale_of(struct extent scale, struct extent map)
 {
     return scale.first == map.first && scale.elements == scale.first && map.elements > map.first;
 }
@@ -146,9 +156,12 @@ static int make_up(struct builder *builder, const struct layer *layer, struct ex
 static int look_back(struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
 {
     struct extent now = builder_extent(builder, builder->current);
+    if (layer->kind == LAYER_NORM && extent.elements * 2 == now.elements && extent.last * 2 == now.last)
+        return builder->current; /* one of its halves */
     for (int i = builder->current - 1; i >= 0 && i >= builder->current - LOOK_BACK; i--) {
         struct extent earlier = builder_extent(builder, i);
-        if (!fits(layer, earlier, extent, op))
+        bool data = builder->tape->tensors[i].is_data && layer->kind == LAYER_NORM;
+        if (data || !fits(layer, earlier, extent, op))
             continue;
         if (is_scale_of(now, earlier))
             return builder_merge(builder, i, builder->current, true, earlier);
@@ -178,15 +191,33 @@ static double image_channels(const struct layer *layer, struct extent extent, st
 }
 
 /*
- * The batch that the first layer is applied to. An image is taken to be as large as the map that is made of it, which
- * strides make too small.
+ * What the first convolution over images strides by, from its window and the side of the map it makes: the text shows
+ * neither its stride nor the image. Patches do not overlap; the first maps of published networks are half or a quarter
+ * of 224, 299 or 320 pixels.
  */
+static double stem_stride(const struct op *op, struct extent extent, bool volume)
+{
+    double side = extent.last, taps = floor(sqrt(op->window) + 0.5);
+    if (volume || taps * taps != op->window)
+        return volume && side >= 54 && side <= 57 ? 2 : 1;
+    if (fmod(taps, 2) == 0)
+        return taps == 4 && side != 56 ? 2 : taps;
+    bool half = (side >= 109 && side <= 113) || (side >= 147 && side <= 150) || side == 160;
+    if (half || (taps == 7 && side == 128))
+        return 2;
+    if (taps >= 7 && side >= 54 && side <= 57)
+        return 4;
+    return taps == 7 && side <= 37 ? 7 : 1;
+}
+
+/* The batch that the first layer is applied to. */
 static int make_data(struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
 {
     struct extent data = {0};
     if (layer->kind == LAYER_CONV) {
         data.first = image_channels(layer, extent, op);
-        data.elements = data.first * places(extent);
+        double stride = layer->rank >= 3 ? stem_stride(op, extent, layer->rank == 4) : 1;
+        data.elements = data.first * places(extent) * stride * stride;
         data.last = extent.last;
     } else if (layer->kind == LAYER_LINEAR) {
         double with_bias = fan_in(layer, extent.last, true);

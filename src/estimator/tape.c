@@ -62,7 +62,10 @@ int builder_op(struct builder *builder, const struct op *op)
         tape->ops = ops;
         tape->capacity_ops = capacity;
     }
-    tape->ops[tape->n_ops++] = *op;
+    tape->ops[tape->n_ops] = *op;
+    if (op->tied == 0)
+        tape->ops[tape->n_ops].tied_to = TAPE_NONE;
+    tape->n_ops++;
     tape->convolves |= op->kind == LAYER_CONV;
     tape->multiplies |= op->kind == LAYER_LINEAR || op->kind == LAYER_ATTENTION || op->kind == LAYER_RECURRENT;
     for (int i = 0; i < OP_INPUTS; i++)
@@ -109,7 +112,7 @@ static double macs_of(const struct layer *layer, struct extent extent, const str
     if (layer->kind == LAYER_CONV && extent.first > 0)
         return op->weight * extent.elements / extent.first;
     if (layer->kind == LAYER_LINEAR && extent.last > 0)
-        return op->weight * extent.elements / extent.last;
+        return (op->weight + op->tied) * extent.elements / extent.last;
     if (layer->kind == LAYER_RECURRENT || layer->kind == LAYER_ATTENTION)
         return op->weight * (extent.last > 0 ? extent.elements / extent.last : 1);
     return 0;
@@ -130,6 +133,8 @@ static int apply_autocast(const struct builder *builder, const struct keep *keep
         }
         return 2;
     }
+    if (keep->promotes || keep->raises)
+        return 4;
     if (keep->single_precision) {
         if (input && bytes == 2 && op->keeps_inputs) {
             op->kept_bytes += 4 * input->elements;
@@ -159,10 +164,52 @@ static bool is_activated(const struct builder *builder, const struct layer *laye
     return layer->kind == LAYER_LINEAR && !builder->tape->convolves && widens;
 }
 
+/* timm's normalisations activate what they made in place, where the gradient needs the result alone. */
+static struct keep keep_within(const struct builder *builder, size_t i)
+{
+    const struct layer *layers = builder->extents.model->layers;
+    struct keep keep = keep_of(&layers[i]);
+    size_t parent = i;
+    if (!span_is(layers[i].type, "LeakyReLU") || layers[i].in_place == TOLD_NO)
+        return keep;
+    while (parent > 0 && layers[parent].depth >= layers[i].depth)
+        parent--;
+    bool within = layers[parent].kind == LAYER_NORM && layers[parent].depth < layers[i].depth;
+    return within ? (struct keep){.output = true, .in_place = true} : keep;
+}
+
+/* Flat lists lack what nn.MultiheadAttention's functions use: the output's projection, and with torchsummary all. */
+static double unlisted_parameters(const struct builder *builder, size_t i, struct extent extent)
+{
+    const struct model *model = builder->extents.model;
+    bool inside = i + 1 < model->n_layers && model->layers[i + 1].depth > model->layers[i].depth;
+    double width = extent.last, missing = 4 * width * (width + 1) - (double)model->layers[i].parameters;
+    return !inside && !model->layers[i].shared && span_is(model->layers[i].type, "MultiheadAttention") && missing > 0
+               ? missing
+               : 0;
+}
+
+/* A head without a weight of its own, from the width of an embedding to its rows, has the embedding's. */
+static void find_tie(const struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
+{
+    const struct tape *tape = builder->tape;
+    if (layer->kind != LAYER_LINEAR || layer->shared || op->inputs[0] == TAPE_NONE)
+        return;
+    double elements = tape->tensors[op->inputs[0]].last * extent.last;
+    for (size_t i = 0; i < tape->n_ops && (double)layer->parameters < elements; i++)
+        if (tape->ops[i].kind == LAYER_EMBEDDING && tape->ops[i].weight == elements) {
+            op->tied = elements;
+            op->tied_to = (int)i;
+            op->weight = 0;
+            op->bias = (double)layer->parameters;
+            return;
+        }
+}
+
 static int add_layer(struct builder *builder, size_t i, struct extent extent)
 {
     const struct layer *layer = &builder->extents.model->layers[i];
-    struct keep keep = keep_of(layer);
+    struct keep keep = keep_within(builder, i);
     struct op op = {.kind = layer->kind,
                     .layer = (int)i,
                     .inputs = {TAPE_NONE, TAPE_NONE, TAPE_NONE},
@@ -179,9 +226,11 @@ static int add_layer(struct builder *builder, size_t i, struct extent extent)
     op.in_place = keep.in_place && op.inputs[0] != TAPE_NONE;
     if (!layer->shared)
         split_parameters(layer, extent, &op);
+    find_tie(builder, layer, extent, &op);
     op.macs = macs_of(layer, extent, &op);
     if (layer->kind == LAYER_ATTENTION)
         add_packed_attention(builder, extent, &op);
+    builder->tape->loose_parameters += unlisted_parameters(builder, i, extent);
     op.output = builder_tensor(builder, extent, bytes);
     if (op.output < 0)
         return op.output;
@@ -195,17 +244,79 @@ static int add_layer(struct builder *builder, size_t i, struct extent extent)
     return r == 0 && layer->kind == LAYER_LINEAR ? attention_leave(builder, layer, &op) : r;
 }
 
-/* A block that puts out another size than its last layer has put something together. */
-static int close_block(struct builder *builder, const struct layer *block)
+/* A block's own numbers, one or two per channel, scale what its branches made: the branches' results are kept. */
+static int scale_branches(struct builder *builder, const struct layer *block)
 {
-    if (builder->current == TAPE_NONE || !block->activations.known || block->rank < 3)
+    struct extent now = builder_extent(builder, builder->current);
+    double widths[2] = {now.first, now.last}, scales = 0;
+    for (int i = 0; i < 2; i++)
+        if ((double)block->parameters == widths[i] || (double)block->parameters == 2 * widths[i])
+            scales = (double)block->parameters / widths[i];
+    if (scales == 0)
+        return 0;
+    struct op op = {.kind = LAYER_MERGE,
+                    .layer = TAPE_NONE,
+                    .inputs = {builder->current, TAPE_NONE, TAPE_NONE},
+                    .keeps_inputs = true};
+    op.kept_bytes = (scales - 1) * now.elements * builder->tape->tensors[builder->current].element_bytes;
+    op.output = builder_tensor(builder, now, 4);
+    return op.output < 0 ? op.output : builder_op(builder, &op);
+}
+
+static bool ends(struct span s, const char *suffix)
+{
+    size_t n = strlen(suffix);
+    return s.size >= n && memcmp(s.at + s.size - n, suffix, n) == 0;
+}
+
+/*
+ * What a residual block adds to what it was given is a new map where the branch's result is kept by what made it. An
+ * activation of the block's own follows the sum.
+ */
+static bool sums(const struct builder *builder, const struct open_block *open, const struct layer *block)
+{
+    const struct op *last = &builder->tape->ops[builder->tape->n_ops - 1];
+    bool residual = ends(block->type, "Block") || ends(block->type, "Bottleneck");
+    bool within = last->layer != TAPE_NONE && builder->extents.model->layers[last->layer].depth > block->depth + 1;
+    return residual && within && last->keeps_output && last->output == builder->current &&
+           open->entry != builder->current;
+}
+
+static int close_equal_block(struct builder *builder, const struct open_block *open, const struct layer *block)
+{
+    if (ends(block->type, "GatingUnit")) {
+        int gated =
+            builder_merge(builder, builder->current, TAPE_NONE, true, builder_extent(builder, builder->current));
+        return gated < 0 ? gated : 0;
+    }
+    bool as_given = open->entry != TAPE_NONE &&
+                    builder_extent(builder, open->entry).elements == builder_extent(builder, builder->current).elements;
+    int r = block->parameters > 0 && as_given ? scale_branches(builder, block) : 0;
+    if (r < 0 || !as_given || !sums(builder, open, block))
+        return r;
+    r = builder_merge(builder, builder->current, open->entry, false, builder_extent(builder, builder->current));
+    return r < 0 ? r : 0;
+}
+
+/* A block that puts out another size than its last layer has put something together, or scaled what it was given. */
+static int close_block(struct builder *builder, const struct open_block *open)
+{
+    const struct layer *block = &builder->extents.model->layers[open->layer];
+    if (builder->current == TAPE_NONE || !block->activations.known || block->rank < 2)
         return 0;
     struct extent now = builder_extent(builder, builder->current);
     double elements = (double)block->activations.value;
-    if (elements == now.elements || builder->extents.sequence != builder->extents.shown_sequence)
+    if (builder->extents.sequence != builder->extents.shown_sequence)
+        return 0;
+    if (elements == now.elements)
+        return close_equal_block(builder, open, block);
+    if (block->rank < 3)
         return 0;
     struct extent extent = {elements, (double)block->shape[0], (double)block->shape[block->rank - 1]};
-    int r = builder_merge(builder, builder->current, TAPE_NONE, false, extent);
+    bool scales = open->entry != TAPE_NONE && is_scale_of(now, extent) &&
+                  builder_extent(builder, open->entry).elements == elements;
+    int r = scales ? builder_merge(builder, open->entry, builder->current, true, extent)
+                   : builder_merge(builder, builder->current, TAPE_NONE, false, extent);
     return r < 0 ? r : 0;
 }
 
@@ -249,6 +360,9 @@ static int take_layer(struct builder *builder, size_t i)
         builder->current == TAPE_NONE ? (struct extent){0} : builder_extent(builder, builder->current);
     struct extent extent = extent_of(&builder->extents, i, before);
     builder->done[i] = true;
+    if (layer->kind == LAYER_NORM && layer->rank == 1 && before.elements > before.last &&
+        extent.elements == before.last)
+        extent = before; /* of tokens that were made one long batch */
     if (extent.elements == 0) {
         builder->tape->loose_parameters += layer->shared ? 0 : (double)layer->parameters;
         builder->tape->doubts.unshaped_share += !within_attention(builder, i);
@@ -265,17 +379,19 @@ static int take_in_order(struct builder *builder, size_t i)
 }
 
 /* Blocks of a tree end where a layer stands no deeper than they. */
-static int close_blocks(struct builder *builder, int open[static MODEL_DEPTH_MAX], int *n, int depth)
+static int close_blocks(struct builder *builder, struct open_block open[static MODEL_DEPTH_MAX], int *n, int depth)
 {
     const struct layer *layers = builder->extents.model->layers;
     int r = 0;
-    while (r == 0 && *n > 0 && layers[open[*n - 1]].depth >= depth)
-        r = close_block(builder, &layers[open[--*n]]);
+    while (r == 0 && *n > 0 && layers[open[*n - 1].layer].depth >= depth)
+        r = close_block(builder, &open[--*n]);
     return r;
 }
 
-static bool skips(const struct layer *layer)
+static bool skips(const struct builder *builder, const struct layer *layer)
 {
+    if (layer->kind == LAYER_DROPOUT && layer->rank > 1)
+        return layer->drops == TOLD_NO || (layer->drops == NOT_TOLD && !builder->drops_within);
     return layer->kind == LAYER_RESHAPE || layer->kind == LAYER_INPUT;
 }
 
@@ -283,7 +399,8 @@ static int take_all(struct builder *builder)
 {
     const struct model *model = builder->extents.model;
     bool tree = strcmp(model->format, "torchsummary") != 0;
-    int open[MODEL_DEPTH_MAX], n = 0, r = 0;
+    struct open_block open[MODEL_DEPTH_MAX];
+    int n = 0, r = 0;
     for (size_t i = 0; r == 0 && i < model->n_layers; i++) {
         const struct layer *layer = &model->layers[i];
         r = close_blocks(builder, open, &n, layer->depth);
@@ -294,13 +411,17 @@ static int take_all(struct builder *builder)
             r = whole < 0 ? whole : 0;
             continue;
         }
-        attention_enter(builder, layer);
-        if (layer->leaf && !skips(layer))
+        r = attention_enter(builder, layer);
+        if (r < 0)
+            break;
+        if (layer->leaf && !skips(builder, layer))
             r = take_in_order(builder, i);
+        else if (layer->leaf)
+            r = attention_scores(builder, layer);
         else if (!layer->leaf && tree && n < MODEL_DEPTH_MAX)
-            open[n++] = (int)i;
+            open[n++] = (struct open_block){(int)i, builder->current};
         else if (!layer->leaf)
-            r = close_block(builder, layer);
+            r = close_block(builder, &(struct open_block){(int)i, TAPE_NONE});
         if (!layer->leaf)
             builder->tape->loose_parameters += (double)layer->parameters;
     }
@@ -332,6 +453,26 @@ static bool calls_activations(const struct model *model)
     return deep;
 }
 
+/*
+ * Published networks over images that normalise tokens train without dropout between their layers (timm's and
+ * torchvision's transformers: a probability of 0), those over words with it. Some of Hugging Face's have none either.
+ */
+static bool drops_within(const struct model *model)
+{
+    static const char *const without[] = {"Albert", "Bloom", "GPTNeo"};
+    bool image = false, tokens = false;
+    for (size_t i = 0; i < model->n_layers; i++) {
+        const struct layer *layer = &model->layers[i];
+        image |= layer->kind == LAYER_CONV && layer->rank == 3;
+        tokens |= (layer->kind == LAYER_LINEAR && layer->rank >= 2) || span_starts(layer->type, "LayerNorm") ||
+                  span_starts(layer->type, "GroupNorm");
+    }
+    for (size_t i = 0; i < sizeof without / sizeof without[0]; i++)
+        if (model->n_layers > 0 && span_starts(model->layers[0].type, without[i]))
+            return false;
+    return !(image && tokens);
+}
+
 int tape_build(const struct estimate_request *request, struct fault *fault, struct tape *ret_tape, const char **ret_why)
 {
     bool autocast = request->precision && strcmp(request->precision, "amp") == 0;
@@ -342,6 +483,7 @@ int tape_build(const struct estimate_request *request, struct fault *fault, stru
     if (r != 0)
         return r;
     builder.calls_activations = calls_activations(request->model);
+    builder.drops_within = drops_within(request->model);
     builder.done = calloc(request->model->n_layers + 1, sizeof *builder.done);
     r = builder.done ? take_all(&builder) : out_of_memory(&builder);
     sum_up(&builder);

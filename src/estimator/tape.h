@@ -35,6 +35,8 @@ struct op {
     double kept_bytes;   /* per sample, beside tensors: masks, indices, statistics, casts */
     double weight, bias; /* elements of its parameters: the largest tensor, and the others */
     double buffers;      /* elements that are not trained: running statistics */
+    double tied;         /* elements of an embedding's weight that it multiplies by instead of one of its own */
+    int tied_to;         /* the operation that owns it; TAPE_NONE */
     double macs;         /* multiply-adds per sample */
     double window;       /* of a convolution: taps of its kernel; 0 elsewhere */
     bool depthwise;

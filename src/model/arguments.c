@@ -238,6 +238,9 @@ int arguments_apply(struct parser *parser, struct layer *layer, struct count *re
     struct span in_place = keyword(&arguments, "inplace");
     if (in_place.size)
         layer->in_place = span_is(in_place, "True") ? TOLD_YES : TOLD_NO;
+    struct span chance = keyword(&arguments, "p");
+    if (layer->kind == LAYER_DROPOUT && chance.size)
+        layer->drops = span_is(chance, "0.0") || span_is(chance, "0") ? TOLD_NO : TOLD_YES;
     struct product parameters;
     bool told = count(&arguments, layer, &parameters);
     if (told && parameters.broken)

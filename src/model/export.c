@@ -14,6 +14,7 @@ void export_destroy(struct export *export)
         return;
     model_destroy(export->model);
     free(export->tensors);
+    free(export->holds);
     free(export->convs);
     free(export);
 }
@@ -86,7 +87,6 @@ static int read_head(const json_t *root, struct export *export, struct fault *fa
     copy_text(json_object_get(root, "method"), export->method, sizeof export->method);
     if (!size_pair(json_object_get(root, "multiply_adds"), &export->macs))
         export->macs = (struct linear_size){0};
-    export->multiplies = json_array_size(json_object_get(root, "matmuls")) > 0;
     const json_t *flags = json_object_get(root, "flags");
     export->not_modelled =
         json_is_true(json_object_get(flags, "checkpointing")) || json_is_true(json_object_get(flags, "compiled"));
@@ -132,6 +132,96 @@ static int read_tensors(const json_t *root, struct export *export, struct fault 
     return r;
 }
 
+/* ---- what the loop's names hold ---- */
+
+static int64_t class_of(const json_t *root, const char *name)
+{
+    const json_t *names = json_object_get(root, "classes");
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *at = json_string_value(json_array_get(names, i));
+        if (at && strcmp(at, name) == 0)
+            return (int64_t)i;
+    }
+    return -1;
+}
+
+/* The tick at which a phase of iteration `i` begins. */
+static bool phase_begin(const json_t *phases, size_t i, const char *phase, int64_t ticks, int64_t *ret)
+{
+    return whole_number(json_object_get(json_array_get(phases, i), phase), ticks, ret);
+}
+
+static bool has_class(const json_t *rows, size_t i, int64_t class)
+{
+    int64_t own;
+    return whole_number(json_array_get(json_array_get(rows, i), 4), INT32_MAX, &own) && own == class;
+}
+
+/* The next tensor of the class from `i` on that comes at `from` or later; n_tensors: none. */
+static size_t next_of_class(const json_t *rows, const struct export *export, size_t i, int64_t class, int64_t from)
+{
+    while (i < export->n_tensors && !(has_class(rows, i, class) && export->tensors[i].first >= from))
+        i++;
+    return i;
+}
+
+/* Those of iteration `i` - 1 last until `until`, in iteration `i`. */
+static void hold_class(const json_t *rows, int64_t class, int64_t begin, int64_t end, int64_t until,
+                       struct export *export)
+{
+    size_t heir = 0;
+    for (size_t k = next_of_class(rows, export, 0, class, begin);
+         k < export->n_tensors && export->tensors[k].first < end;
+         k = next_of_class(rows, export, k + 1, class, begin)) {
+        heir = next_of_class(rows, export, heir, class, end);
+        export->holds[export->n_holds++] =
+            (struct export_hold){k, until, heir < export->n_tensors ? (int64_t)heir : -1};
+        heir++;
+    }
+}
+
+static int read_holds(const json_t *root, struct export *export, struct fault *fault)
+{
+    const json_t *rows = json_object_get(root, "tensors"), *phases = json_object_get(root, "phases");
+    int64_t input = class_of(root, "input"), output = class_of(root, "output"), begin = 0, end, forward, loss;
+    export->last_iteration = -1;
+    export->holds = calloc(2 * export->n_tensors, sizeof *export->holds);
+    if (!export->holds)
+        return fault_set(fault, ENOMEM, "out of memory");
+    for (size_t i = 1; i < json_array_size(phases); i++, begin = end) {
+        if (!phase_begin(phases, i, "input", export->ticks, &end) ||
+            !phase_begin(phases, i, "forward", export->ticks, &forward) ||
+            !phase_begin(phases, i, "loss", export->ticks, &loss) || end < begin || forward < end || loss < forward)
+            return 0;
+        hold_class(rows, input, begin, end, forward, export);
+        hold_class(rows, output, begin, end, loss, export);
+        export->last_iteration = end;
+    }
+    return 0;
+}
+
+/* ---- products ---- */
+
+/* cuBLAS takes its workspace at a thread's first product; the file lists those of the last iteration. */
+static void read_products(const json_t *root, struct export *export)
+{
+    const json_t *rows = json_object_get(root, "matmuls"), *phases = json_object_get(root, "phases");
+    static const char *const names[2] = {"forward", "backward"};
+    export->multiplies = json_array_size(rows) > 0;
+    for (size_t p = 0; p < 2; p++) {
+        int64_t here, there, tick;
+        export->multiplies_from[p] = -1;
+        bool known = json_array_size(phases) > 0 && phase_begin(phases, 0, names[p], export->ticks, &here) &&
+                     phase_begin(phases, json_array_size(phases) - 1, names[p], export->ticks, &there);
+        for (size_t i = 0; known && export->multiplies_from[p] < 0 && i < json_array_size(rows); i++) {
+            const char *phase = json_string_value(json_object_get(json_array_get(rows, i), "phase"));
+            if (phase && strcmp(phase, names[p]) == 0 &&
+                whole_number(json_object_get(json_array_get(rows, i), "tick"), export->ticks, &tick) && tick >= there)
+                export->multiplies_from[p] = tick - there + here;
+        }
+    }
+}
+
 /* ---- convolutions ---- */
 
 static bool product_of(const json_t *dims, int64_t *ret)
@@ -171,14 +261,32 @@ static int read_conv(const json_t *row, size_t i, const struct export *export, s
     ret->weight *= element;
     ret->dense = !whole_number(json_object_get(row, "groups"), INT64_MAX, &groups) || groups == 1;
     ret->pointwise = taps == 1;
-    ret->backward = phase && strcmp(phase, "backward") == 0;
+    ret->half = element == 2;
+    ret->pass = phase && strcmp(phase, "backward") == 0 ? EXPORT_WEIGHT_GRADIENT : EXPORT_FORWARD;
+    if (!whole_number(json_array_get(json_object_get(row, "input"), 0), INT64_MAX, &ret->inputs) ||
+        !whole_number(json_array_get(json_object_get(row, "output"), 0), INT64_MAX, &ret->outputs))
+        return wrong(fault, "convs", "shapes with channels in front");
     return 0;
 }
 
-/* The tick at which a phase of iteration `i` begins. */
-static bool phase_begin(const json_t *phases, size_t i, bool backward, int64_t ticks, int64_t *ret)
+static int by_first(const void *key, const void *tensor)
 {
-    return whole_number(json_object_get(json_array_get(phases, i), backward ? "backward" : "forward"), ticks, ret);
+    int64_t tick = *(const int64_t *)key, first = ((const struct export_tensor *)tensor)->first;
+    return tick < first ? -1 : tick > first;
+}
+
+/* The gradient of the input, where there is one, is made first, and by another kernel than that of the weight. */
+static size_t split_backward(const struct export *export, struct export_conv *conv, struct export_conv *ret_input)
+{
+    const struct export_tensor *made = bsearch(&conv->tick, export->tensors, export->n_tensors, sizeof *made, by_first);
+    bool has_input = conv->pass != EXPORT_FORWARD && made && made->bytes.fixed == conv->input.fixed &&
+                     made->bytes.per_sample == conv->input.per_sample;
+    if (!has_input)
+        return 0;
+    *ret_input = *conv;
+    ret_input->pass = EXPORT_INPUT_GRADIENT;
+    conv->tick++;
+    return 1;
 }
 
 /* The file lists the last iteration's; the same kernels run at the same distance from their phase's begin in each. */
@@ -186,11 +294,12 @@ static void copy_to_iteration(const json_t *phases, size_t i, size_t n, struct e
 {
     size_t last = json_array_size(phases) - 1;
     for (size_t k = 0; k < n; k++) {
-        struct export_conv *conv = &export->convs[i * n + k];
+        struct export_conv *conv = &export->convs[export->n_convs++];
         int64_t here, there;
-        *conv = export->convs[last * n + k];
-        if (!phase_begin(phases, i, conv->backward, export->ticks, &here) ||
-            !phase_begin(phases, last, conv->backward, export->ticks, &there) || conv->tick < there)
+        *conv = export->convs[k];
+        const char *phase = conv->pass == EXPORT_FORWARD ? "forward" : "backward";
+        if (!phase_begin(phases, i, phase, export->ticks, &here) ||
+            !phase_begin(phases, last, phase, export->ticks, &there) || conv->tick < there)
             continue;
         conv->tick += here - there;
     }
@@ -198,8 +307,20 @@ static void copy_to_iteration(const json_t *phases, size_t i, size_t n, struct e
 
 static int by_tick(const void *a, const void *b)
 {
-    int64_t left = ((const struct export_conv *)a)->tick, right = ((const struct export_conv *)b)->tick;
-    return left < right ? -1 : left > right;
+    const struct export_conv *left = a, *right = b;
+    return left->tick < right->tick ? -1 : left->tick > right->tick;
+}
+
+/* Kernels of the last iteration, to the front of the list. */
+static int read_kernels(const json_t *rows, struct export *export, struct fault *fault)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < json_array_size(rows); i++) {
+        struct export_conv *conv = &export->convs[export->n_convs];
+        r = read_conv(json_array_get(rows, i), i, export, fault, conv);
+        export->n_convs += r == 0 ? 1 + split_backward(export, conv, conv + 1) : 0;
+    }
+    return r;
 }
 
 static int read_convs(const json_t *root, struct export *export, struct fault *fault)
@@ -210,16 +331,13 @@ static int read_convs(const json_t *root, struct export *export, struct fault *f
         return 0;
     if (n > EXPORT_TENSORS_MAX || iterations > EXPORT_TENSORS_MAX / n)
         return fault_set(fault, EFBIG, "convs: more than %d", EXPORT_TENSORS_MAX);
-    export->convs = calloc(n * iterations, sizeof *export->convs);
+    export->convs = calloc(2 * n * iterations, sizeof *export->convs);
     if (!export->convs)
         return fault_set(fault, ENOMEM, "out of memory");
-    export->n_convs = n * iterations;
-    struct export_conv *last = &export->convs[n * (iterations - 1)];
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < n; i++)
-        r = read_conv(json_array_get(rows, i), i, export, fault, &last[i]);
+    int r = read_kernels(rows, export, fault);
+    size_t kernels = export->n_convs;
     for (size_t i = 0; r == 0 && i + 1 < iterations; i++)
-        copy_to_iteration(phases, i, n, export);
+        copy_to_iteration(phases, i, kernels, export);
     if (r == 0)
         qsort(export->convs, export->n_convs, sizeof *export->convs, by_tick);
     return r;
@@ -325,7 +443,11 @@ static int read_all(const json_t *root, struct export *export, struct fault *fau
     if (r == 0)
         r = read_tensors(root, export, fault);
     if (r == 0)
+        r = read_holds(root, export, fault);
+    if (r == 0) {
+        read_products(root, export);
         r = read_convs(root, export, fault);
+    }
     if (r == 0)
         r = read_layers(root, export, fault);
     read_warnings(root, export->model);

@@ -37,14 +37,28 @@ struct fake_peak {
     bool computed; /* the model does not run on fake tensors: a line through really computed passes */
 };
 
-/* A convolution, for the scratch memory of its kernel. Bytes are of its data type. */
+/*
+ * A batch or an output: a name of the loop holds it until the next iteration's is there, so that two batches live at
+ * once, and no output lives through the next iteration's backward pass. From the phases, whatever the file's ticks say
+ * (early exporters wrote it otherwise).
+ */
+struct export_hold {
+    size_t tensor;
+    int64_t until; /* tick of the next iteration */
+    int64_t heir;  /* the tensor that takes its place; -1 where the iterations do not match */
+};
+
+enum export_pass { EXPORT_FORWARD, EXPORT_INPUT_GRADIENT, EXPORT_WEIGHT_GRADIENT };
+
+/* A convolution's kernel, for its scratch memory. Bytes are of its data type. */
 struct export_conv {
     int64_t tick;
     struct linear_size input, output;
-    int64_t weight;
-    bool dense;     /* not in groups */
-    bool pointwise; /* a kernel of one tap */
-    bool backward;
+    int64_t weight, inputs, outputs; /* the last two are channels */
+    bool dense;                      /* not in groups */
+    bool pointwise;                  /* a kernel of one tap */
+    bool half;                       /* in 16 bit */
+    enum export_pass pass;
 };
 
 struct export
@@ -57,11 +71,15 @@ struct export
     struct export_tensor *tensors;
     size_t n_tensors;
     int64_t ticks;
+    struct export_hold *holds; /* by tick */
+    size_t n_holds;
+    int64_t last_iteration;    /* the tick at which the last iteration begins; -1: not known */
     struct export_conv *convs; /* of all iterations, by tick */
     size_t n_convs;
-    bool multiplies;         /* matrices, so that cuBLAS is there */
-    struct linear_size macs; /* of one forward pass */
-    bool not_modelled;       /* a flag says that it allocates in a way the file cannot show */
+    bool multiplies;            /* matrices, so that cuBLAS is there */
+    int64_t multiplies_from[2]; /* ticks of the first product forward and backward; -1: none */
+    struct linear_size macs;    /* of one forward pass */
+    bool not_modelled;          /* a flag says that it allocates in a way the file cannot show */
 };
 
 /* 0, or with a fault -EINVAL (no JSON, not the exporter's, members that contradict each other), -EPROTO (another

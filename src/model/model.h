@@ -64,6 +64,7 @@ struct layer {
     bool hides;  /* a block whose insides the text leaves out */
     enum told trainable;
     enum told in_place;
+    enum told drops;               /* of a dropout: with a probability above 0 */
     int rank;                      /* 0: shape not known */
     int64_t shape[MODEL_RANK_MAX]; /* of the (first) output, without the batch */
     struct count activations;      /* elements of all outputs, per sample */

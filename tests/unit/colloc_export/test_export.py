@@ -70,6 +70,15 @@ def total(tensors, batch):
 
 
 class Tensors(unittest.TestCase):
+    def test_names_hold_until_the_next_iteration_has_its_own(self):
+        got = export(Task(mlp, mlp_batch, optimizer="sgd"), 8)
+        second = got["phases"][1]
+        for tensor in of_class(got, "output", 0):
+            self.assertLessEqual(tensor[3], second["backward"])
+        first_of_next = max(tensor[2] for tensor in of_class(got, "input", 1))
+        for tensor in of_class(got, "input", 0):
+            self.assertGreater(tensor[3], first_of_next)
+
     def test_parameters_states_and_gradients_by_hand(self):
         parameters = 64 * 128 + 128 + 128 * 10 + 10
         states = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2}

@@ -75,6 +75,8 @@ static void test_correction_is_bounded(void **state)
             for (int k = 0; k < RESIDUAL_FEATURES; k++)
                 assert_true(isfinite(features[k]));
             assert_true(factor >= 0.5 - 1e-9 && factor <= 2 + 1e-9);
+            double spread = residual_spread(&physics, EVIDENCE_DECLARED);
+            assert_true(spread > 0 && spread < 1);
         }
     }
 }
@@ -83,14 +85,17 @@ static void test_quantiles_are_in_order(void **state)
 {
     for (int kind = 0; kind < EVIDENCE_KINDS; kind++) {
         struct estimate e = {.bytes = {3e9, true}, .evidence = (enum evidence)kind};
-        quantiles_set(&e, 5e8, kind % 2);
+        struct physics physics = ask(large, 64, "sgd", kind % 2 ? "fp32" : "amp", NULL);
+        physics.context_bytes = 5e8;
+        quantiles_set(&e, &physics);
         assert_true(e.p50_bytes.valid == e.p99_bytes.valid && e.p90_bytes.valid == e.p99_bytes.valid);
         assert_true(!e.p50_bytes.valid ||
                     (e.p50_bytes.value <= e.p90_bytes.value && e.p90_bytes.value <= e.p99_bytes.value));
         assert_true(!e.p50_bytes.valid || e.p50_bytes.value > 5e8);
     }
     struct estimate none = {.evidence = EVIDENCE_SUMMARY};
-    quantiles_set(&none, 5e8, true);
+    struct physics physics = ask(large, 64, "sgd", "fp32", NULL);
+    quantiles_set(&none, &physics);
     assert_false(none.p99_bytes.valid);
 }
 

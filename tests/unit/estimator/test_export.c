@@ -13,7 +13,8 @@
 #include "estimator/replay.h"
 
 static const struct gpu_traits bare = {.match = ""};
-static const struct workspace_shares shares = {1, 1, 1};
+static const struct workspace_shares shares = {
+    .at = {{{{1, 1}, {1, 1}, {1, 1}}, {{1, 1}, {1, 1}, {1, 1}}}, {{{1, 1}, {1, 1}, {1, 1}}, {{1, 1}, {1, 1}, {1, 1}}}}};
 
 /* 64 MiB that stay, then 32 MiB per sample twice: together, and one after the other. */
 static struct export_tensor together[] = {
@@ -49,6 +50,45 @@ static void test_workspace(void **state)
     assert_true(with.live == without.live);
 }
 
+/* The loop's names: an output makes room before backward, a batch only once the next one is there. */
+static void test_names_hold(void **state)
+{
+    static struct export_tensor tensors[] = {{{0, 32 << 20}, 0, -1}, {{0, 32 << 20}, 1, 5}, {{0, 32 << 20}, 3, -1}};
+    static struct export_hold early = {1, 2, -1}, late = {1, 4, -1};
+    struct export export = {
+        .every_batch = true, .tensors = tensors, .n_tensors = 3, .ticks = 6, .n_holds = 1, .last_iteration = -1};
+    struct footprint footprint;
+    struct fault fault = {""};
+    export.holds = &early;
+    assert_int_equal(replay_export(&export, 1, &bare, &shares, &fault, &footprint), 0);
+    assert_true(footprint.reserved == 64.0 * MIB);
+    export.holds = &late;
+    assert_int_equal(replay_export(&export, 1, &bare, &shares, &fault, &footprint), 0);
+    assert_true(footprint.reserved == 96.0 * MIB);
+}
+
+/* An iteration that leaves what it found: 40 MiB go where 32 were, which only the next round shows. */
+static void test_loop_goes_on(void **state)
+{
+    static struct export_tensor tensors[] = {
+        {{32 << 20, 0}, 0, -1}, {{32 << 20, 0}, 1, -1}, {{40 << 20, 0}, 2, 3}, {{40 << 20, 0}, 4, 5}};
+    static struct export_hold hold = {0, 1, 1};
+    struct export export = {.every_batch = true,
+                            .tensors = tensors,
+                            .n_tensors = 4,
+                            .ticks = 6,
+                            .holds = &hold,
+                            .n_holds = 1,
+                            .last_iteration = 1};
+    struct footprint footprint;
+    struct fault fault = {""};
+    assert_int_equal(replay_export(&export, 1, &bare, &shares, &fault, &footprint), 0);
+    assert_true(footprint.reserved == (32 + 40) * MIB);
+    hold.heir = -1; /* not the same loop: played once */
+    assert_int_equal(replay_export(&export, 1, &bare, &shares, &fault, &footprint), 0);
+    assert_true(footprint.live == (32 + 40) * (double)MIB);
+}
+
 static struct estimate ask(struct estimate_request request, int expected)
 {
     struct export_tensor tensors[] = {{{64 << 20, 0}, 0, -1}, {{0, 32 << 20}, 1, 3}};
@@ -77,6 +117,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lives),
         cmocka_unit_test(test_workspace),
+        cmocka_unit_test(test_names_hold),
+        cmocka_unit_test(test_loop_goes_on),
         cmocka_unit_test(test_contradictions_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,8 @@ struct built {
 };
 
 static const struct gpu_traits bare = {.match = ""};
-static const struct workspace_shares shares = {1, 1, 1};
+static const struct workspace_shares shares = {
+    .at = {{{{1, 1}, {1, 1}, {1, 1}}, {{1, 1}, {1, 1}, {1, 1}}}, {{{1, 1}, {1, 1}, {1, 1}}, {{1, 1}, {1, 1}, {1, 1}}}}};
 
 static void build(const char *text, struct estimate_request request, const char *optimizer, struct built *ret)
 {
@@ -124,6 +125,104 @@ static void test_depthwise(void **state)
           &b);
     assert_true(b.tape.ops[2].depthwise && b.tape.ops[2].window == 9);
     assert_true(b.tape.ops[0].kind == LAYER_INPUT && b.tape.tensors[0].first == 3 && b.tape.ops[1].window == 9);
+    drop(&b);
+}
+
+#define TREE "Layer (type:depth-idx)  Output Shape  Param #\n====\n"
+
+static const struct op *last_of(const struct built *built, enum layer_kind kind)
+{
+    const struct op *found = NULL;
+    for (size_t i = 0; i < built->tape.n_ops; i++)
+        if (built->tape.ops[i].kind == kind)
+            found = &built->tape.ops[i];
+    assert_non_null(found);
+    return found;
+}
+
+/* The image behind a first convolution: patches do not overlap, 112 pixels are half of 224, 64 are all. */
+static void test_image_sizes(void **state)
+{
+    static const struct {
+        const char *text;
+        double pixels;
+    } cases[] = {{"Conv2d-1 [-1, 64, 112, 112] 9408\n", 224 * 224},
+                 {"Conv2d-1 [-1, 64, 64, 64] 1728\n", 64 * 64},
+                 {"Conv2d-1 [-1, 384, 14, 14] 295296\n", 224 * 224}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct built b;
+        build(cases[i].text, (struct estimate_request){.batch = 1}, "sgd", &b);
+        assert_true(b.tape.tensors[0].elements == 3 * cases[i].pixels);
+        drop(&b);
+    }
+}
+
+/* What is squeezed and excited is kept, to multiply its gradient by. */
+static void test_scaled_block(void **state)
+{
+    struct built b;
+    build(TREE "Net: 0-1  [-1, 8, 4, 4]  --\n├─Conv2d: 1-1  [-1, 8, 4, 4]  216\n├─Excite: 1-2  [-1, 8, 4, 4]  --\n"
+               "│    ├─AdaptiveAvgPool2d: 2-1  [-1, 8, 1, 1]  --\n│    ├─Conv2d: 2-2  [-1, 8, 1, 1]  64\n"
+               "│    ├─Sigmoid: 2-3  [-1, 8, 1, 1]  --\n====\n",
+          (struct estimate_request){.batch = 1}, "sgd", &b);
+    const struct op *scale = last_of(&b, LAYER_MERGE);
+    assert_true(scale->keeps_inputs && b.tape.tensors[scale->output].elements == 8 * 4 * 4);
+    assert_int_equal(scale->inputs[0], b.tape.ops[1].output);
+    drop(&b);
+}
+
+/* A head without parameters, from the embedding's width to its rows, multiplies by the embedding. */
+static void test_tied_head(void **state)
+{
+    static const char head[] = TREE "Net: 0-1  [-1, 4, 1000]  --\n├─Embedding: 1-1  [-1, 4, 64]  64,000\n"
+                                    "├─LayerNorm: 1-2  [-1, 4, 64]  128\n├─Linear: 1-3  [-1, 4, 1000]  %s\n====\n";
+    struct built tied, own;
+    char text[512];
+    snprintf(text, sizeof text, head, "--");
+    build(text, (struct estimate_request){.batch = 1}, "sgd", &tied);
+    assert_int_equal(last_of(&tied, LAYER_LINEAR)->tied_to, 0);
+    assert_true(last_of(&tied, LAYER_LINEAR)->tied == 64000);
+    snprintf(text, sizeof text, head, "64,000");
+    build(text, (struct estimate_request){.batch = 1}, "sgd", &own);
+    assert_int_equal(last_of(&own, LAYER_LINEAR)->tied_to, TAPE_NONE);
+    /* One weight less, but two gradients of it and their sum at once: as much at the peak. */
+    assert_true(tied.footprint.live > 4 * 4 * 64000 && tied.footprint.live < own.footprint.live + 4 * 64000);
+    drop(&tied);
+    drop(&own);
+}
+
+/* Over images transformers train without dropout, over words with it; what the text says goes before. */
+static void test_dropout(void **state)
+{
+    struct built b;
+    build(TREE "Net: 0-1  [-1, 4, 8]  --\n├─Conv2d: 1-1  [-1, 8, 2, 2]  6,144\n├─LayerNorm: 1-2  [-1, 4, 8]  16\n"
+               "├─Linear: 1-3  [-1, 4, 8]  72\n├─Dropout: 1-4  [-1, 4, 8]  --\n====\n",
+          (struct estimate_request){.batch = 1}, "sgd", &b);
+    assert_int_equal(count_kind(&b.tape, LAYER_DROPOUT), 0);
+    drop(&b);
+    build("Net(\n  (a): Linear(in_features=8, out_features=8, bias=True)\n  (b): Dropout(p=0.1, inplace=False)\n"
+          "  (c): Linear(in_features=8, out_features=8, bias=True)\n)\n",
+          (struct estimate_request){.batch = 1}, "sgd", &b);
+    assert_int_equal(count_kind(&b.tape, LAYER_DROPOUT), 1);
+    drop(&b);
+}
+
+/* A block's own numbers, one per channel, scale its branch, whose result is kept; a concatenation goes before a window
+ * of 2 x 2 that does not halve the map. */
+static void test_branches(void **state)
+{
+    struct built b;
+    build(TREE "Net: 0-1  [-1, 8, 4, 4]  --\n├─Conv2d: 1-1  [-1, 8, 4, 4]  216\n├─CNBlock: 1-2  [-1, 8, 4, 4]  8\n"
+               "│    ├─Conv2d: 2-1  [-1, 8, 4, 4]  576\n====\n",
+          (struct estimate_request){.batch = 1}, "sgd", &b);
+    const struct op *scale = last_of(&b, LAYER_MERGE);
+    assert_true(scale->keeps_inputs && scale->inputs[0] == b.tape.ops[2].output);
+    drop(&b);
+    build("Conv2d-1 [-1, 32, 8, 8] 864\nConv2d-2 [-1, 64, 8, 8] 18432\nConv2d-3 [-1, 64, 8, 8] 36864\n"
+          "Conv2d-4 [-1, 64, 8, 8] 8192\n",
+          (struct estimate_request){.batch = 1}, "sgd", &b);
+    assert_int_equal(count_kind(&b.tape, LAYER_MERGE), 1);
+    assert_true(last_of(&b, LAYER_CONV)->window == 1);
     drop(&b);
 }
 
@@ -264,13 +363,24 @@ static void test_suspect_summaries(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_optimizers),           cmocka_unit_test(test_saved_maps),
-        cmocka_unit_test(test_hidden_concatenation), cmocka_unit_test(test_short_cut),
-        cmocka_unit_test(test_grey_images),          cmocka_unit_test(test_depthwise),
-        cmocka_unit_test(test_printed_transformer),  cmocka_unit_test(test_sequence_has_to_be_said),
-        cmocka_unit_test(test_sequence_from_shapes), cmocka_unit_test(test_autocast),
-        cmocka_unit_test(test_grows_with_the_batch), cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(test_saved_maps),
+        cmocka_unit_test(test_hidden_concatenation),
+        cmocka_unit_test(test_short_cut),
+        cmocka_unit_test(test_grey_images),
+        cmocka_unit_test(test_depthwise),
+        cmocka_unit_test(test_printed_transformer),
+        cmocka_unit_test(test_sequence_has_to_be_said),
+        cmocka_unit_test(test_sequence_from_shapes),
+        cmocka_unit_test(test_autocast),
+        cmocka_unit_test(test_grows_with_the_batch),
+        cmocka_unit_test(test_answers),
         cmocka_unit_test(test_suspect_summaries),
+        cmocka_unit_test(test_image_sizes),
+        cmocka_unit_test(test_scaled_block),
+        cmocka_unit_test(test_tied_head),
+        cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_branches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

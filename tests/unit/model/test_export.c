@@ -48,7 +48,45 @@ static void test_reads_all(void **state)
     assert_int_equal(export->tensors[0].last, -1);
     assert_int_equal(export->n_convs, 1);
     assert_int_equal(export->convs[0].input.per_sample, 3 * 8 * 8 * 2);
-    assert_true(export->convs[0].dense && !export->convs[0].pointwise && export->convs[0].backward);
+    assert_true(export->convs[0].dense && !export->convs[0].pointwise && export->convs[0].half);
+    assert_int_equal(export->convs[0].pass, EXPORT_WEIGHT_GRADIENT);
+    assert_int_equal(export->n_holds, 0);
+    network_fini(&network);
+}
+
+/* Two iterations: a batch, an output, a convolution's two gradients; the output of the first lives too long in the
+ * file. */
+static void test_loop(void **state)
+{
+    struct network network = {0};
+    struct fault fault = {""};
+    const char *text =
+        HEAD "\"classes\":[\"param\",\"input\",\"output\",\"temp\"],\"ticks\":20,"
+             "\"phases\":[{\"input\":0,\"forward\":1,\"loss\":3,\"backward\":3,\"optimizer\":8},"
+             "{\"input\":9,\"forward\":11,\"loss\":13,\"backward\":13,\"optimizer\":18}],"
+             "\"tensors\":[[0,768,0,9,1],[0,64,2,19,2],[0,384,4,6,3],[864,0,5,7,3],[0,768,10,-1,1],[0,64,12,-1,2],"
+             "[0,384,14,16,3],[864,0,15,17,3]],"
+             "\"matmuls\":[{\"tick\":14,\"phase\":\"backward\"}],"
+             "\"convs\":[{\"tick\":14,\"phase\":\"backward\",\"batch\":[0,1],\"input\":[3,8,8],"
+             "\"weight\":[16,3,3,3],\"output\":[16,8,8],\"groups\":1,\"dtype\":\"bfloat16\"}]," LAYERS;
+    if (parse(text, &fault, &network) < 0)
+        fail_msg("%s", fault.text);
+    const struct export *export = network.export;
+    assert_int_equal(export->last_iteration, 9);
+    assert_int_equal(export->n_holds, 2);
+    assert_int_equal(export->holds[0].tensor, 0);
+    assert_int_equal(export->holds[0].until, 11); /* when the next batch is there */
+    assert_int_equal(export->holds[0].heir, 4);
+    assert_int_equal(export->holds[1].tensor, 1);
+    assert_int_equal(export->holds[1].until, 13); /* when the next output is */
+    assert_int_equal(export->holds[1].heir, 5);
+    assert_int_equal(export->n_convs, 4); /* in each iteration one for each gradient */
+    assert_int_equal(export->convs[0].pass, EXPORT_INPUT_GRADIENT);
+    assert_int_equal(export->convs[0].tick, 4);
+    assert_int_equal(export->convs[1].pass, EXPORT_WEIGHT_GRADIENT);
+    assert_int_equal(export->convs[1].tick, 5);
+    assert_int_equal(export->convs[3].tick, 15);
+    assert_true(export->multiplies_from[0] == -1 && export->multiplies_from[1] == 4);
     network_fini(&network);
 }
 
@@ -100,6 +138,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reads_all),
+        cmocka_unit_test(test_loop),
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_a_summary_is_a_summary),
     };
