@@ -7,7 +7,7 @@
 #include "estimator/allocator.h"
 #include "estimator/workspace.h"
 
-enum { NONE = -1, STEPS = 3, WEIGHT_BYTES = 4, HALF_BYTES = 2 };
+enum { NONE = -1, STEPS = 2, WEIGHT_BYTES = 4, HALF_BYTES = 2 };
 
 /* What belongs to the parameters of one operation. */
 struct parameter_blocks {
