@@ -180,6 +180,8 @@ static void hold_class(const json_t *rows, int64_t class, int64_t begin, int64_t
     }
 }
 
+enum { ITERATIONS_MOST = 16 }; /* an exporter writes two */
+
 static int read_holds(const json_t *root, struct export *export, struct fault *fault)
 {
     const json_t *rows = json_object_get(root, "tensors"), *phases = json_object_get(root, "phases");
@@ -188,7 +190,7 @@ static int read_holds(const json_t *root, struct export *export, struct fault *f
     export->holds = calloc(2 * export->n_tensors, sizeof *export->holds);
     if (!export->holds)
         return fault_set(fault, ENOMEM, "out of memory");
-    for (size_t i = 1; i < json_array_size(phases); i++, begin = end) {
+    for (size_t i = 1; i < json_array_size(phases) && i < ITERATIONS_MOST; i++, begin = end) {
         if (!phase_begin(phases, i, "input", export->ticks, &end) ||
             !phase_begin(phases, i, "forward", export->ticks, &forward) ||
             !phase_begin(phases, i, "loss", export->ticks, &loss) || end < begin || forward < end || loss < forward)
