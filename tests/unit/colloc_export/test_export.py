@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 PYTHON_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "python")
 sys.path.insert(0, PYTHON_FOLDER)
@@ -113,6 +114,12 @@ class Tensors(unittest.TestCase):
             self.assertTrue(low["every_batch"] and high["every_batch"], low["warnings"] + high["warnings"])
             self.assertEqual(low["tensors"], high["tensors"])
             self.assertEqual((low["layers"], low["convs"]), (high["layers"], high["convs"]))
+
+    def test_nothing_is_computed(self):
+        """What fake tensors do not know they compute on the CPU, of zeros."""
+        with mock.patch("torch._subclasses.fake_tensor.run_fallback_kernel", side_effect=AssertionError("computed"), create=True):
+            got = export(Task(Net, net_batch), 8)
+        self.assertEqual((got["method"], got["every_batch"]), ("fake", True))
 
     def test_cuda_keeps_a_byte_per_element_for_dropout(self):
         got = export(Task(Net, net_batch, optimizer="sgd"), 8)
