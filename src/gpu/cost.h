@@ -7,6 +7,9 @@
 
 #include <stdint.h>
 
+/* Between two questions for what changes slowly; a little less than the usual second between two looks. */
+#define SLOW_LEAST_US ((int64_t)900000)
+
 /* Processor time of this thread so far. */
 int64_t cost_processor_us(void);
 

@@ -126,21 +126,34 @@ static void look_energy(struct look *look)
     look->sample->energy_j = energy->total_j;
 }
 
-static void look_temperature(struct look *look)
+static struct reading ask_temperature(struct look *look)
 {
     unsigned celsius = 0;
     nvml_device handle = look->device->handle;
+    int r = nvml_call(&look->source->nvml, temperature, handle, NVML_TEMPERATURE_GPU, &celsius);
 
-    if (answered(look, nvml_call(&look->source->nvml, temperature, handle, NVML_TEMPERATURE_GPU, &celsius)))
-        look->sample->temperature_c = reading_of(celsius);
+    return answered(look, r) ? reading_of(celsius) : READING_NONE;
 }
 
-static void look_clock(struct look *look)
+static struct reading ask_clock(struct look *look)
 {
     unsigned mhz = 0;
+    int r = nvml_call(&look->source->nvml, clock, look->device->handle, NVML_CLOCK_SM, &mhz);
 
-    if (answered(look, nvml_call(&look->source->nvml, clock, look->device->handle, NVML_CLOCK_SM, &mhz)))
-        look->sample->sm_clock_mhz = reading_of(mhz);
+    return answered(look, r) ? reading_of(mhz) : READING_NONE;
+}
+
+static void look_slow(struct look *look)
+{
+    struct slow *slow = &look->device->slow;
+
+    if (look->sample->at_us >= slow->ask_again_us) {
+        slow->temperature_c = ask_temperature(look);
+        slow->sm_clock_mhz = ask_clock(look);
+        slow->ask_again_us = look->sample->at_us + SLOW_LEAST_US;
+    }
+    look->sample->temperature_c = slow->temperature_c;
+    look->sample->sm_clock_mhz = slow->sm_clock_mhz;
 }
 
 /* Then there is no activity, and no need for GPM to work it out: a millisecond on an H200. */
@@ -268,8 +281,8 @@ static void look_trouble(struct look *look)
 static void look_all(struct look *look)
 {
     static void (*const looks[])(struct look *) = {
-        look_memory, look_utilisation, look_power, look_energy, look_temperature,
-        look_clock,  look_processes,   look_gpm,   look_dcgm,   look_trouble,
+        look_memory,    look_utilisation, look_power, look_energy,  look_slow,
+        look_processes, look_gpm,         look_dcgm,  look_trouble,
     };
 
     for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]) && !look->lost; i++)

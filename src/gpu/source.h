@@ -29,10 +29,17 @@ struct energy {
     int64_t ask_again_us;
 };
 
+/* What changes slowly: not asked at each of ten looks a second. */
+struct slow {
+    struct reading temperature_c, sm_clock_mhz;
+    int64_t ask_again_us;
+};
+
 struct gpu_device {
     nvml_device handle; /* NULL: could not be opened, because of open_result */
     int open_result;
     struct energy energy;
+    struct slow slow;
     struct gpm gpm;
     struct trouble trouble;             /* of a card */
     unsigned long long process_time_us; /* the newest sample of process_time_look */

@@ -40,7 +40,7 @@ static void look_at_memory(struct trouble *trouble, const struct nvml *nvml, nvm
     trouble->ask_again_us = now_us + cost_rest_us(cost_processor_us() - began_us, MEMORY_LEAST_US);
 }
 
-void trouble_look(struct trouble *trouble, const struct nvml *nvml, nvml_device card, int64_t now_us)
+static void look_at_clocks(struct trouble *trouble, const struct nvml *nvml, nvml_device card, int64_t now_us)
 {
     const unsigned long long count =
         NVML_HELD_DOWN_HARDWARE | NVML_HELD_DOWN_HARDWARE_HEAT | NVML_HELD_DOWN_POWER_BRAKE;
@@ -51,6 +51,13 @@ void trouble_look(struct trouble *trouble, const struct nvml *nvml, nvml_device 
     if (reasons & count && !trouble->held_down)
         trouble->held_down_since_us = now_us;
     trouble->held_down = reasons & count;
+    trouble->held_down_ask_again_us = now_us + SLOW_LEAST_US;
+}
+
+void trouble_look(struct trouble *trouble, const struct nvml *nvml, nvml_device card, int64_t now_us)
+{
+    if (now_us >= trouble->held_down_ask_again_us)
+        look_at_clocks(trouble, nvml, card, now_us);
     if (now_us >= trouble->ask_again_us)
         look_at_memory(trouble, nvml, card, now_us);
 }

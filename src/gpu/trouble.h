@@ -17,6 +17,7 @@ struct trouble {
 
     unsigned long long held_down; /* NVML's reasons that count */
     int64_t held_down_since_us;
+    int64_t held_down_ask_again_us;
 };
 
 void trouble_note_xid(struct trouble *trouble, unsigned xid, int64_t now_us);

@@ -27,6 +27,7 @@ struct fake_gpu {
     unsigned long long millijoule;
     unsigned energy_cost_us; /* processor time that the energy counter takes */
     unsigned energy_asked;
+    unsigned temperature_asked; /* it rises by a degree each time */
     struct fake_processes compute, graphics, mps;
     struct {
         uint32_t pid;

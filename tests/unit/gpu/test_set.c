@@ -193,6 +193,20 @@ static void test_a_dear_energy_counter_is_asked_when_it_matters(void **state)
     world_end(&w);
 }
 
+static void test_what_changes_slowly_is_not_asked_ten_times_a_second(void **state)
+{
+    struct world w = world_of("FAKE_NVML_NEW");
+
+    world_open(&w);
+    for (int i = 0; i < 21; i++, w.now_us += 100 * MS_US) {
+        gpu_set_sample_at(w.set, 0, w.now_us, &w.sample);
+        assert_true(w.sample.sm_clock_mhz.valid);
+        assert_reading(w.sample.temperature_c, 40 + i / 9);
+    }
+    assert_int_equal(w.nvml->gpu[0].temperature_asked, 3);
+    world_end(&w);
+}
+
 static void test_activity_is_worked_out_at_each_look(void **state)
 {
     struct world w = world_of("FAKE_NVML_NEW");
@@ -747,6 +761,7 @@ int main(void)
         cmocka_unit_test(test_init_failures),
         cmocka_unit_test(test_no_devices_is_an_answer),
         cmocka_unit_test(test_time_of_processes),
+        cmocka_unit_test(test_what_changes_slowly_is_not_asked_ten_times_a_second),
         cmocka_unit_test(test_activity_is_worked_out_at_each_look),
         cmocka_unit_test(test_dear_activity_is_worked_out_seldom),
         cmocka_unit_test(test_the_driver_tells_no_time_of_processes),
