@@ -52,6 +52,12 @@ static const double close_enough = 1e-6;
 /* Odds have no end; nothing above 0.9 was measured. */
 static const double odds_smact_min = 0.01, odds_smact_max = 0.95;
 
+/* Of two numbers, neither of them NAN: in line, unlike fmax. */
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
 static double gract_of(const struct demand *demand)
 {
     return fmin(1, fmax(demand->gract, fmax(demand->smact, demand->dram)));
@@ -86,36 +92,39 @@ static double lost(const struct sharer *sharer, double sum)
 
 static double slowdown(const struct turn *turn, double stay)
 {
-    return fmax(turn->floor, turn->rest + stay);
+    return larger(turn->floor, turn->rest + stay);
 }
 
 static double stay(const struct sharer *sharers, int n, int i)
 {
     const struct turn *own = &sharers[i].turn;
-    double crowd = 1, here = own->stay / slowdown(own, own->stay);
+    double crowd = 0, here = own->grip * own->stay / slowdown(own, own->stay);
     for (int j = 0; j < n; j++) {
         const struct turn *turn = &sharers[j].turn;
         if (j == i || turn->work == 0)
             continue;
-        double s = fmax(turn->work, turn->stay - turn->work * own->grip / turn->grip * here);
-        crowd += turn->grip / own->grip * s / slowdown(turn, s);
+        double s = larger(turn->work, turn->stay - turn->pull * here);
+        crowd += turn->grip * s / slowdown(turn, s);
     }
-    return own->work * crowd;
+    return own->work * (1 + crowd / own->grip);
 }
 
 /* Sets the stay of all; those without work are not there. Returns by how much all are slower still. */
 static double serve(struct sharer *sharers, int n)
 {
     double change = 1, served = 0;
-    for (int i = 0; i < n; i++)
-        sharers[i].turn.stay = sharers[i].turn.work;
+    for (int i = 0; i < n; i++) {
+        struct turn *turn = &sharers[i].turn;
+        turn->stay = turn->work;
+        turn->pull = turn->work / turn->grip;
+    }
     for (int round = 0; round < ROUNDS_MAX && change > close_enough; round++) {
         change = 0;
         for (int i = 0; i < n; i++) {
             struct turn *turn = &sharers[i].turn;
             double before = turn->stay;
             turn->stay = stay(sharers, n, i);
-            change = fmax(change, fabs(turn->stay - before));
+            change = larger(change, fabs(turn->stay - before));
         }
     }
     for (int i = 0; i < n; i++)

@@ -37,7 +37,7 @@ struct sharer {
     double cap;           /* of the SMs, which a client of MPS is held to (0..1); 0: all */
     double speed;         /* 1 is as alone on a whole GPU without MPS; a task then takes 1 / speed times as long */
     struct turn {
-        double work, rest, floor, grip, stay;
+        double work, rest, floor, grip, pull, stay;
     } turn; /* scratch of sharing_solve */
 };
 
