@@ -106,7 +106,9 @@ static int move_in(struct gpu_view *gpu, const struct task *task, int64_t now_us
     gpu->residents[gpu->n_residents++] = (struct resident){
         .task = task->id,
         .uid = task->uid,
+        .overtook = gpu->kept_for,
         .gpus = task->n_gpus,
+        .places = task->gpus,
         .sharing = task->share.sharing,
         .thread_percent = task->share.thread_percent,
         .since_us = now_us,
@@ -127,6 +129,7 @@ static void move_out(struct gpu_view *gpu, uint64_t id, int64_t now_us)
         return;
     struct resident *end = gpu->residents + gpu->n_residents--;
     memmove(resident, resident + 1, (size_t)(end - resident - 1) * sizeof *resident);
+    gpu->in_pieces = gpu->n_residents > 0;
     gpu->mix_since_us = now_us;
     if (gpu->whole_for == id)
         gpu->whole_for = 0;
@@ -157,6 +160,12 @@ static struct reading free_on(const struct cluster_view *view, const int *gpus, 
     return least;
 }
 
+static void note_overtaken(const struct task *task)
+{
+    for (struct task *passed = task->previous; passed; passed = passed->previous)
+        passed->overtaken++;
+}
+
 static int apply_place(struct core *core, struct task *task, const struct event *event)
 {
     if (!is_waiting(task) || event->place.n < 1)
@@ -168,6 +177,7 @@ static int apply_place(struct core *core, struct task *task, const struct event 
     if (!gpus)
         return -ENOMEM;
 
+    note_overtaken(task);
     stop_waiting(task, event->time_us);
     forget_drains(core, task->id);
     task_move(task, TASK_STARTING);

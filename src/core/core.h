@@ -94,7 +94,8 @@ const struct core_settings *core_get_settings(const struct core *core);
 
 /*
  * What stands against starting a waiting task now, in one line: "GPU 2: SMACT 0.83 over 0.80; GPU 3: 1.2 GiB short", or
- * "3 tasks are before it in the queue". Returns `buffer`.
+ * "3 tasks are before it in the queue", or which one goes first and what stands against overtaking it. Returns
+ * `buffer`.
  */
 const char *core_explain(const struct core *core, uint64_t id, int64_t now_us, char *buffer, size_t size);
 

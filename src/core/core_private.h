@@ -53,6 +53,12 @@ int core_note_foreigners(struct core *core, int gpu, int64_t now_us);
 /* Whether the exited task is to blame for its end; before its GPUs are taken from it. (fault.c) */
 void core_judge(struct core *core, struct task *task, const struct event *event);
 
+/* A task that so many have overtaken comes to be the first in line. */
+enum { CORE_OVERTAKEN_MAX = 100 };
+
+/* Whom those in the main queue wait for; NULL when it is empty. (schedule.c) */
+struct task *core_first_in_line(const struct core *core);
+
 /* Starts what can start: the recovery queue first. (schedule.c) 0 or -ENOMEM. */
 int core_schedule(struct core *core, int64_t now_us);
 

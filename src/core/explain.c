@@ -92,7 +92,7 @@ static void add_verdict(struct line *line, const struct verdict *verdict)
         line_add(line, "kept free for task %" PRIu64 ", which recovers", verdict->task);
         break;
     case VERDICT_KEPT:
-        line_add(line, "kept for task %" PRIu64 ", which is before it", verdict->task);
+        line_add(line, "kept for task %" PRIu64, verdict->task);
         break;
     case VERDICT_HOLD_OFF:
         line_add(line, "task %" PRIu64 " is still taking its memory", verdict->task);
@@ -156,9 +156,23 @@ static void add_verdicts(struct line *line, const struct core *core, const struc
         line_add(line, "there is no GPU");
 }
 
-static bool waits_for_others(const struct core *core, const struct task *task)
+/* Whom a task of the main queue stands behind, or NULL. */
+static const struct task *stands_behind(const struct core *core, const struct task *task)
 {
-    return task->queue == &core->main_queue && task->previous;
+    const struct task *first = task->queue == &core->main_queue ? core_first_in_line(core) : NULL;
+    return first == task ? NULL : first;
+}
+
+static void add_first(struct line *line, const struct task *first)
+{
+    line_add(line, "task %" PRIu64 " goes first: ", first->id);
+    if (first->previous)
+        line_add(line, "it takes longest, as far as is known");
+    else if (first->overtaken)
+        line_add(line, "it came first, and %d have overtaken it", first->overtaken);
+    else
+        line_add(line, "it came first");
+    line_add(line, "; to overtake: ");
 }
 
 const char *core_explain(const struct core *core, uint64_t id, int64_t now_us, char *buffer, size_t size)
@@ -170,13 +184,14 @@ const char *core_explain(const struct core *core, uint64_t id, int64_t now_us, c
         line_add(&line, "held; `colloc release %" PRIu64 "` lets it go on", id);
     if (!task || !task->queue)
         return buffer;
-    if (waits_for_others(core, task)) {
+    const struct task *first = stands_behind(core, task);
+    if (first && !core_policy_of(core, first)->keep) {
         int n = queue_ahead_of(task);
         line_add(&line, "%d task%s before it in the queue", n, n > 1 ? "s are" : " is");
-        if (!core_policy_of(core, core->main_queue.first)->keep)
-            return buffer;
-        line_add(&line, "; to overtake: ");
+        return buffer;
     }
+    if (first)
+        add_first(&line, first);
     if (task->request.need.kind == NEED_PENDING) {
         line_add(&line, "its memory is being estimated");
         return buffer;
@@ -186,8 +201,10 @@ const char *core_explain(const struct core *core, uint64_t id, int64_t now_us, c
     int *chosen = calloc((size_t)core->view.n_gpus + 1, sizeof *chosen);
     if (verdicts && chosen) {
         struct placement_query query = core_query(core, task, now_us);
-        core_policy_of(core, task)->choose(&query, chosen, verdicts);
-        add_verdicts(&line, core, verdicts);
+        if (core_policy_of(core, task)->choose(&query, chosen, verdicts) == PLACE_NOW)
+            line_add(&line, "nothing, its turn comes");
+        else
+            add_verdicts(&line, core, verdicts);
     }
     free(verdicts);
     free(chosen);
@@ -203,7 +220,7 @@ const char *core_reason_word(const struct core *core, uint64_t id)
         return "None";
     if (task->state == TASK_RECOVERING)
         return "Recovering";
-    return waits_for_others(core, task) ? "Priority" : "Resources";
+    return stands_behind(core, task) ? "Priority" : "Resources";
 }
 
 /* How many places can ever serve the request: `bytes` on each, and instances only one by one. */

@@ -17,7 +17,7 @@ enum verdict_kind {
     VERDICT_MIG_ONE_ONLY,     /* a task of several GPUs cannot use instances */
     VERDICT_TAKEN,            /* `task` has it to itself */
     VERDICT_DRAINED,          /* kept free for `task`, which recovers */
-    VERDICT_KEPT,             /* kept for `task`, which is first in the queue */
+    VERDICT_KEPT,             /* kept for `task`, which is first in line */
     VERDICT_HOLD_OFF,         /* `task` is still taking its memory */
     VERDICT_NOT_IDLE,         /* the task wants it to itself: `have` tasks of ours, `limit` processes of others */
     VERDICT_FULL,             /* `have` tasks already */
@@ -45,7 +45,7 @@ struct placement_query {
     const struct conditions *conditions;
     const struct core_settings *settings; /* what SHARING_AUTO is decided by (core/share.h); NULL: as if by MPS */
     const struct task *task;
-    const struct task *first; /* that GPUs are kept for (gpu_view.kept_for), or NULL */
+    const struct task *first; /* in line, that GPUs are kept for (gpu_view.kept_for); or NULL */
     int64_t now_us;
     bool idle_only;             /* an exclusive task, or one that recovers on GPUs of its own */
     double recovery_free_bytes; /* of one that recovers beside others: wanted on each GPU; otherwise 0 */
@@ -63,15 +63,16 @@ struct policy {
     bool whole_gpus;  /* every task gets its GPUs to itself for life */
 
     /*
-     * Picks query->task->request.gpus different GPUs into ret_gpus (best first) and says of each GPU what stands
-     * against it in ret_verdicts[view->n_gpus]. Reads nothing but the query. PLACE_NOW or PLACE_WAIT.
+     * Picks query->task->request.gpus different GPUs into ret_gpus (best first) or, if the task has to wait, says of
+     * each GPU what stands against it in ret_verdicts[view->n_gpus]. Reads nothing but the query. PLACE_NOW or
+     * PLACE_WAIT.
      */
     enum placement_answer (*choose)(const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts);
 
     /*
-     * For a policy that lets tasks overtake, NULL for others. The query's task is first in the queue and has to wait:
-     * picks into ret_gpus as many GPUs as it wants, those where by what is known it can start first, and says when
-     * that is at the earliest (INT64_MAX: no telling). False when too few can ever serve it.
+     * For a policy that lets tasks overtake, NULL for others. The query's task is first in line and has to wait: picks
+     * into ret_gpus as many GPUs as it wants, those where by what is known it can start first, and says when that is,
+     * as predicted (INT64_MAX: no telling). False when too few can ever serve it.
      */
     bool (*keep)(const struct placement_query *query, int *ret_gpus, int64_t *ret_start_us);
 };

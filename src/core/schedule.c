@@ -7,8 +7,10 @@
 
 /* Recovering tasks behind the first one that are looked at in one pass: a pass must stay short. */
 #define RECOVERY_LOOKS 64
-/* And of the main queue behind a first one that may be overtaken. */
-#define OVERTAKING_LOOKS 64
+/* Of the main queue so many are in line, and so many of these may overtake in one pass, on so many GPUs. */
+#define LINE_MAX_TASKS      1024
+#define OVERTAKING_LOOKS    64
+#define OVERTAKING_VERDICTS (16 * OVERTAKING_LOOKS)
 
 const struct policy *core_policy_of(const struct core *core, const struct task *task)
 {
@@ -44,7 +46,7 @@ struct placement_query core_query(const struct core *core, const struct task *ta
         .conditions = &core->settings.conditions,
         .settings = &core->settings,
         .task = task,
-        .first = core->main_queue.first,
+        .first = core->kept_for ? core_find(core, core->kept_for) : NULL,
         .now_us = now_us,
         .idle_only = task->request.exclusive || recovers_alone(core, task) || core_policy_of(core, task)->whole_gpus,
         .recovery_free_bytes = recovery_free_bytes(core, task),
@@ -205,7 +207,7 @@ static void keep_none(struct core *core)
     core->kept_for = 0;
 }
 
-/* Chosen once for a task, when it comes to be the first: what is kept only empties from then on. */
+/* Chosen once for a task, when it comes to be the first in line: what is kept only empties from then on. */
 static bool keep_for(struct core *core, const struct task *task, int64_t now_us)
 {
     if (core->kept_for == task->id)
@@ -220,30 +222,74 @@ static bool keep_for(struct core *core, const struct task *task, int64_t now_us)
     return true;
 }
 
+/*
+ * Policies that let tasks overtake keep GPUs for the longest: what is large goes first, what is small finds room beside
+ * it. Not so when the oldest does not say how long it takes, or so many have overtaken it: then it is the first, as it
+ * is among equals. Whoever is behind it has been overtaken by no more.
+ */
+struct task *core_first_in_line(const struct core *core)
+{
+    struct task *first = core->main_queue.first, *task = first;
+    if (!first || !core_policy_of(core, first)->keep)
+        return first;
+    if (!first->request.expect.time_us || first->overtaken >= CORE_OVERTAKEN_MAX)
+        return first;
+    for (int n = 0; task && n < LINE_MAX_TASKS; task = task->next, n++)
+        if (task->request.expect.time_us > first->request.expect.time_us && task->request.need.kind != NEED_PENDING &&
+            core_policy_of(core, task)->keep)
+            first = task;
+    return first;
+}
+
+/* Not known: the longest. */
+static int64_t length_us(const struct task *task)
+{
+    return task->request.expect.time_us ? task->request.expect.time_us : INT64_MAX;
+}
+
+/* Those in line behind `first`, the shortest first; of equal ones who came first. Returns how many, at most `most`. */
+static int line_up(const struct core *core, const struct task *first, struct task **ret_line, int most)
+{
+    int n = 0, seen = 0;
+    for (struct task *task = core->main_queue.first; task && seen < LINE_MAX_TASKS; task = task->next, seen++) {
+        int at = n;
+        if (task == first || task->request.need.kind == NEED_PENDING)
+            continue;
+        while (at > 0 && length_us(task) < length_us(ret_line[at - 1]))
+            at--;
+        if (at == most)
+            continue;
+        n += n < most;
+        memmove(&ret_line[at + 1], &ret_line[at], (size_t)(n - 1 - at) * sizeof(struct task *));
+        ret_line[at] = task;
+    }
+    return n;
+}
+
 /* Those behind the first task, which has to wait: each may start where the policies see it delayed by nothing. */
 static int overtake(struct core *core, const struct task *first, int64_t now_us)
 {
-    int r = 0, looks = OVERTAKING_LOOKS;
+    struct task *line[OVERTAKING_LOOKS];
+    int r = 0, looks = OVERTAKING_VERDICTS / (core->view.n_gpus + 1);
     if (!core_policy_of(core, first)->keep || !keep_for(core, first, now_us))
         return 0;
-    for (struct task *task = first->next, *next; task && r == 0 && looks-- > 0; task = next) {
-        next = task->next;
-        if (task->request.need.kind != NEED_PENDING && ask_policy(core, task, now_us) == PLACE_NOW)
-            r = place(core, task, now_us);
-    }
+    int n = line_up(core, first, line, looks < OVERTAKING_LOOKS ? looks : OVERTAKING_LOOKS);
+    for (int i = 0; i < n && r == 0; i++)
+        if (ask_policy(core, line[i], now_us) == PLACE_NOW)
+            r = place(core, line[i], now_us);
     return r;
 }
 
 /*
  * First in, first out: the first task that has to wait keeps those behind it waiting, so that none is starved, unless
- * its policy lets them overtake (policy/overtaking.h has the rule).
+ * its policy lets them overtake (policy/overtaking.h has the rules).
  */
 static int schedule_main(struct core *core, int64_t now_us)
 {
     struct task *task;
     int r = 0;
-    while (r == 0 && (task = core->main_queue.first)) {
-        if (task->request.need.kind == NEED_PENDING)
+    while (r == 0 && (task = core_first_in_line(core))) {
+        if (core->main_queue.first->request.need.kind == NEED_PENDING)
             return 0;
         if (core->kept_for != task->id)
             keep_none(core);

@@ -116,6 +116,7 @@ struct task {
     int attempts;
     int oom_count;
     struct reading free_bytes; /* on each of its GPUs when this attempt was placed there */
+    int overtaken;             /* how many that came later have started before it */
     int requeue_count;         /* ends that were, or may have been, no fault of its own */
     int mps_failures;          /* of those, by MPS */
     bool blameless;            /* so was the last: its MPS server or its GPU failed it, or it is a suspect */

@@ -31,10 +31,12 @@ enum view_health {
 struct resident {
     uint64_t task;
     uint32_t uid;
-    int gpus; /* that the task has, this one included */
+    int gpus;          /* that the task has, this one included */
+    const int *places; /* which ones; the task's */
     enum sharing sharing;
     int thread_percent; /* 0: no limit */
     int64_t since_us;
+    uint64_t overtook;         /* the task that the GPU was kept for when it came; 0: none */
     int64_t need_bytes;        /* 0: not known */
     struct expectation expect; /* its SMACT: as seen while it was alone there, once it was */
     bool risen;                /* its memory went beyond what a bare CUDA context takes */
@@ -50,9 +52,10 @@ struct gpu_view {
     int64_t sampled_us;   /* of the last valid sample */
     uint64_t whole_for;   /* the task that has it to itself, or 0 */
     uint64_t drained_for; /* the recovered task that it is kept free for, or 0 */
-    uint64_t kept_for;    /* the first task of the queue, which nobody may overtake here, or 0 */
+    uint64_t kept_for;    /* the first task in line, which nobody may delay here, or 0 */
     struct reading mem_used_bytes;
     struct reading foreign_processes; /* compute processes that are not ours: how many */
+    bool in_pieces;                   /* somebody left whom others outlasted: what is free need not lie together */
     struct resident *residents;
     int n_residents, residents_room;
     struct reading smact_level;       /* of the window, of this mix when it has been seen long enough */
@@ -71,7 +74,7 @@ struct cluster_view {
     struct gpu_view *gpus;
     int n_gpus;
     int last_placed;       /* the GPU of the newest placement, or -1 */
-    int64_t kept_until_us; /* the earliest start of the task that GPUs are kept for; INT64_MAX: no telling */
+    int64_t kept_until_us; /* the predicted start of the task that GPUs are kept for; INT64_MAX: no telling */
 };
 
 /* What policies ask for, as settings of the daemon or the simulator. */

@@ -115,7 +115,9 @@ static struct verdict check_gain(const struct placement_query *query, int i)
 {
     if (query->task->request.sharing != SHARING_AUTO)
         return fits;
-    struct outlook outlook = predict_joining(query, query->view, &i, 1);
+    struct prediction prediction;
+    predict_start(&prediction, query, query->view);
+    struct outlook outlook = predict_joining(&prediction, &i, 1);
     if (outlook.known && outlook.gain < PREDICT_GAIN_MIN)
         return verdict(VERDICT_NO_GAIN, 0, outlook.gain, PREDICT_GAIN_MIN);
     return fits;

@@ -2,8 +2,9 @@
  * Foresee, a policy of this project's own.
  *
  * Memory: what residents have been said to need is theirs from the moment they are placed, whether they have taken it
- * yet or not. A newcomer to others wants the margin more than it needs, and no less than 0.4 of its need: what is free
- * need not be in one piece, and an allocator asks for much at once.
+ * yet or not. A newcomer to others wants the margin more than it needs. Once somebody has left whom others outlast, or
+ * where processes are that are not ours, it wants no less than 0.5 of its need more: what is free need not be in one
+ * piece then, and an allocator asks for much at once.
  *
  * Speed: where all who would share a GPU are known by their SM activity, the laws of sharing predict how fast everyone
  * then is (predict.h). A task goes where all together gain most by it; nowhere where somebody would take more than
@@ -16,6 +17,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "policy/conditions.h"
 #include "policy/overtaking.h"
@@ -26,19 +28,18 @@
  * What the need is more, for memory in pieces. Chosen by simulation, as PREDICT_GAIN_MIN and slowdown_max are, on
  * traces resampled with other seeds than those that foresee is judged by (docs/measured/foresee.md).
  */
-#define PIECES_SHARE 0.4
-/* With more GPUs than that not all pairs are looked at: a pass must stay short. */
-#define PAIRS_MAX 64
+#define PIECES_SHARE 0.5
 /* Sums of the same numbers in another order differ by less. */
 #define ROUNDING 1e-9
 
 static const struct verdict fits = {.kind = VERDICT_FITS};
 
-static double wanted_bytes(const struct placement_query *query)
+static double wanted_bytes(const struct placement_query *query, const struct gpu_view *gpu)
 {
     const struct need *need = &query->task->request.need;
-    double bytes = (double)need->bytes, more = fmax(PIECES_SHARE * bytes, (double)query->conditions->margin_bytes);
-    bool known = need->kind >= NEED_ESTIMATED;
+    bool known = need->kind >= NEED_ESTIMATED, in_pieces = gpu->in_pieces || reading_or(gpu->foreign_processes, 1) > 0;
+    double bytes = (double)need->bytes, margin = (double)query->conditions->margin_bytes;
+    double more = in_pieces ? fmax(PIECES_SHARE * bytes, margin) : margin;
     return fmax(known ? bytes + more : (double)query->conditions->min_free_bytes, query->recovery_free_bytes);
 }
 
@@ -52,7 +53,7 @@ static double outstanding(const struct resident *resident)
 static struct verdict check_memory(const struct placement_query *query, const struct gpu_view *gpu)
 {
     struct reading free_bytes = gpu_view_free_bytes(gpu);
-    double left = free_bytes.value, wanted = wanted_bytes(query);
+    double left = free_bytes.value, wanted = wanted_bytes(query, gpu);
     if (!free_bytes.valid)
         return (struct verdict){.kind = VERDICT_MEMORY_UNKNOWN};
     for (int i = 0; i < gpu->n_residents; i++)
@@ -62,18 +63,17 @@ static struct verdict check_memory(const struct placement_query *query, const st
     return fits;
 }
 
-/* It stood behind this task, which the GPU is kept for, and what it will take is known: it must not delay it. */
-static bool has_overtaken(const struct placement_query *query, const struct gpu_view *gpu,
-                          const struct resident *resident)
+/* It came to the GPU although that was kept for this task, and what it will take is known: it must not delay it. */
+static bool has_overtaken(const struct placement_query *query, const struct resident *resident)
 {
-    return gpu->kept_for == query->task->id && resident->task > query->task->id && resident->need_bytes;
+    return resident->overtook == query->task->id && resident->need_bytes;
 }
 
 /* Who still takes his memory holds others off: two who take it at once would leave what is free in smaller pieces. */
 static const struct resident *find_rising(const struct placement_query *query, const struct gpu_view *gpu)
 {
     for (int i = gpu->n_residents - 1; i >= 0; i--)
-        if (!gpu->residents[i].settled && !has_overtaken(query, gpu, &gpu->residents[i]))
+        if (!gpu->residents[i].settled && !has_overtaken(query, &gpu->residents[i]))
             return &gpu->residents[i];
     return NULL;
 }
@@ -88,18 +88,18 @@ static struct verdict judge(const struct placement_query *query, const struct ou
     return fits;
 }
 
-static struct verdict check_speed(const struct placement_query *query, const struct cluster_view *view, int i)
+static struct verdict check_speed(const struct placement_query *query, struct prediction *prediction, int i)
 {
-    struct outlook outlook = predict_joining(query, view, &i, 1);
+    struct outlook outlook = predict_joining(prediction, &i, 1);
     if (!outlook.known)
-        return conditions_check_activity(query, &view->gpus[i]);
-    bool counts_together = query->task->request.gpus > 1; /* all its GPUs: see choose */
+        return conditions_check_activity(query, &prediction->view->gpus[i]);
+    bool counts_together = prediction->query->task->request.gpus > 1; /* all its GPUs: see choose */
     return counts_together ? fits : judge(query, &outlook);
 }
 
-struct verdict foresee_check_sharing(const struct placement_query *query, const struct cluster_view *view, int i)
+struct verdict foresee_check_sharing(const struct placement_query *query, struct prediction *prediction, int i)
 {
-    const struct gpu_view *gpu = &view->gpus[i];
+    const struct gpu_view *gpu = &prediction->view->gpus[i];
     struct verdict company = conditions_check_company(query, gpu);
     if (company.kind != VERDICT_FITS)
         return company;
@@ -107,37 +107,47 @@ struct verdict foresee_check_sharing(const struct placement_query *query, const 
     if (rising)
         return (struct verdict){.kind = VERDICT_HOLD_OFF, .task = rising->task};
     struct verdict memory = check_memory(query, gpu);
-    return memory.kind == VERDICT_FITS ? check_speed(query, view, i) : memory;
+    return memory.kind == VERDICT_FITS ? check_speed(query, prediction, i) : memory;
 }
 
-static struct verdict check(const struct placement_query *query, int i)
+static struct verdict check(const struct placement_query *query, struct prediction *prediction, int i)
 {
     bool decided;
     struct verdict place = conditions_check_place(query, i, &decided);
     if (decided && place.kind != VERDICT_FITS)
         return place;
-    uint64_t delayed = overtaking_delays(query, i);
+    uint64_t delayed = overtaking_delays(query, prediction, i);
     if (delayed)
         return (struct verdict){.kind = VERDICT_KEPT, .task = delayed};
-    return decided ? place : foresee_check_sharing(query, query->view, i);
+    return decided ? place : foresee_check_sharing(query, prediction, i);
 }
 
-static double gain_of(const struct placement_query *query, const int *gpus, int n)
+/* Nowhere is more gained than on GPUs that nobody is on: the first of them, without a look at the others. */
+static bool pick_idle(const struct placement_query *query, struct prediction *prediction, int *ret_gpus)
 {
-    return predict_joining(query, query->view, gpus, n).gain;
+    int n = 0;
+    for (int i = 0; i < query->view->n_gpus && n < query->task->request.gpus; i++)
+        if (gpu_view_is_idle(&query->view->gpus[i]) && check(query, prediction, i).kind == VERDICT_FITS)
+            ret_gpus[n++] = i;
+    return n == query->task->request.gpus;
+}
+
+static double gain_of(struct prediction *prediction, const int *gpus, int n)
+{
+    return predict_joining(prediction, gpus, n).gain;
 }
 
 /* One more of those that fit: the one with which all those chosen gain most together. Of equal ones the first. */
-static bool add_best(const struct placement_query *query, const struct verdict *verdicts, int *chosen, int n)
+static bool add_best(struct prediction *prediction, const struct verdict *verdicts, int *chosen, int n)
 {
     double best_gain = -INFINITY;
     int best = -1;
-    for (int i = 0; i < query->view->n_gpus; i++) {
+    for (int i = 0; i < prediction->view->n_gpus; i++) {
         bool open = verdicts[i].kind == VERDICT_FITS;
         for (int k = 0; k < n; k++)
             open &= chosen[k] != i;
         chosen[n] = i;
-        double gain = open ? gain_of(query, chosen, n + 1) : -INFINITY;
+        double gain = open ? gain_of(prediction, chosen, n + 1) : -INFINITY;
         if (open && gain > best_gain + ROUNDING) {
             best_gain = gain;
             best = i;
@@ -147,10 +157,10 @@ static bool add_best(const struct placement_query *query, const struct verdict *
     return best >= 0;
 }
 
-static bool complete(const struct placement_query *query, const struct verdict *verdicts, int *chosen, int n)
+static bool complete(struct prediction *prediction, const struct verdict *verdicts, int *chosen, int n)
 {
-    for (; n < query->task->request.gpus; n++)
-        if (!add_best(query, verdicts, chosen, n))
+    for (; n < prediction->query->task->request.gpus; n++)
+        if (!add_best(prediction, verdicts, chosen, n))
             return false;
     return true;
 }
@@ -159,18 +169,18 @@ static bool complete(const struct placement_query *query, const struct verdict *
  * The best set of GPUs, nearly: one after the other the best one; for a pair, all pairs. Those of a pair are worth more
  * together than one by one where another pair is on both, which is slowed down once.
  */
-static bool pick(const struct placement_query *query, const struct verdict *verdicts, int *ret_gpus)
+static bool pick_of_few(struct prediction *prediction, const struct verdict *verdicts, int *ret_gpus)
 {
     double best_gain;
-    if (!complete(query, verdicts, ret_gpus, 0))
+    int wanted = prediction->query->task->request.gpus, n_gpus = prediction->view->n_gpus;
+    if (!complete(prediction, verdicts, ret_gpus, 0))
         return false;
-    best_gain = gain_of(query, ret_gpus, query->task->request.gpus);
-    bool is_pair = query->task->request.gpus == 2 && query->view->n_gpus <= PAIRS_MAX;
-    for (int i = 0; i < query->view->n_gpus && is_pair; i++) {
+    best_gain = gain_of(prediction, ret_gpus, wanted);
+    for (int i = 0; i < n_gpus && wanted == 2; i++) {
         int pair[2] = {i};
-        if (verdicts[i].kind != VERDICT_FITS || !complete(query, verdicts, pair, 1))
+        if (verdicts[i].kind != VERDICT_FITS || !complete(prediction, verdicts, pair, 1))
             continue;
-        double gain = gain_of(query, pair, 2);
+        double gain = gain_of(prediction, pair, 2);
         if (gain <= best_gain + ROUNDING)
             continue;
         best_gain = gain;
@@ -180,14 +190,55 @@ static bool pick(const struct placement_query *query, const struct verdict *verd
     return true;
 }
 
+/* Of many those on which most is gained one by one, by insertion. */
+static bool pick_of_many(const struct placement_query *query, const struct verdict *verdicts, int *ret_gpus)
+{
+    int n = 0, most = query->task->request.gpus;
+    for (int i = 0; i < query->view->n_gpus; i++) {
+        int at = n;
+        if (verdicts[i].kind != VERDICT_FITS)
+            continue;
+        while (at > 0 && verdicts[i].have > verdicts[ret_gpus[at - 1]].have + ROUNDING)
+            at--;
+        if (at == most)
+            continue;
+        int last = n < most ? n : most - 1;
+        memmove(&ret_gpus[at + 1], &ret_gpus[at], (size_t)(last - at) * sizeof *ret_gpus);
+        ret_gpus[at] = i;
+        n += n < most;
+    }
+    return n == most;
+}
+
+/* What stands against each GPU; of one that fits `have` is what would be gained by that one alone. */
+static void check_all(const struct placement_query *query, struct prediction *prediction, struct verdict *ret_verdicts)
+{
+    for (int i = 0; i < query->view->n_gpus; i++) {
+        ret_verdicts[i] = check(query, prediction, i);
+        if (ret_verdicts[i].kind == VERDICT_FITS)
+            ret_verdicts[i].have = gain_of(prediction, &i, 1);
+    }
+}
+
+static bool pick(const struct placement_query *query, struct prediction *prediction, const struct verdict *verdicts,
+                 int *ret_gpus)
+{
+    if (query->view->n_gpus > PREDICT_KEPT)
+        return pick_of_many(query, verdicts, ret_gpus);
+    return query->task->request.gpus <= query->view->n_gpus && pick_of_few(prediction, verdicts, ret_gpus);
+}
+
 static enum placement_answer choose(const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
 {
+    struct prediction prediction;
     int wanted = query->task->request.gpus;
-    for (int i = 0; i < query->view->n_gpus; i++)
-        ret_verdicts[i] = check(query, i);
-    if (wanted > query->view->n_gpus || !pick(query, ret_verdicts, ret_gpus))
+    predict_start(&prediction, query, query->view);
+    if (pick_idle(query, &prediction, ret_gpus))
+        return PLACE_NOW;
+    check_all(query, &prediction, ret_verdicts);
+    if (!pick(query, &prediction, ret_verdicts, ret_gpus))
         return PLACE_WAIT;
-    struct outlook outlook = predict_joining(query, query->view, ret_gpus, wanted);
+    struct outlook outlook = predict_joining(&prediction, ret_gpus, wanted);
     struct verdict together = outlook.known && wanted > 1 ? judge(query, &outlook) : fits;
     for (int i = 0; i < wanted && together.kind != VERDICT_FITS; i++)
         ret_verdicts[ret_gpus[i]] = together;

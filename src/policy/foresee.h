@@ -2,9 +2,12 @@
 #ifndef COLLOC_POLICY_FORESEE_H
 #define COLLOC_POLICY_FORESEE_H
 
-#include "core/policy.h"
+#include "policy/predict.h"
 
-/* May the query's task join those on the GPU of this view, as far as memory and speed are concerned? */
-struct verdict foresee_check_sharing(const struct placement_query *query, const struct cluster_view *view, int gpu);
+/*
+ * May the task join those on the GPU, as far as memory and speed are concerned? Task and view are the prediction's; the
+ * rest of the query holds.
+ */
+struct verdict foresee_check_sharing(const struct placement_query *query, struct prediction *prediction, int gpu);
 
 #endif

@@ -1,33 +1,31 @@
 #include "policy/overtaking.h"
 
+#include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "policy/foresee.h"
 #include "policy/predict.h"
 
 /* A task that wants more GPUs than that is not overtaken. */
 enum { KEPT_MAX = 64 };
 
-/* When a GPU lets a task in: at the earliest then, after so many of its residents have left. */
+/* When a GPU is predicted to let a task in, and after how many of its residents have left. */
 struct opening {
     int gpu;
     int64_t at_us;
     int leavers;
 };
 
-/* A GPU by itself, with residents that can be sent away. */
+/* A GPU by itself, whose residents work on and leave. */
 struct stage {
     struct gpu_view gpu;
     struct cluster_view view;
     struct resident residents[PREDICT_RESIDENTS_MAX + 1];
+    double left_s[PREDICT_RESIDENTS_MAX + 1]; /* of the time that each takes alone; INFINITY: not known */
+    double most[PREDICT_RESIDENTS_MAX + 1];   /* its speed on the slowest of its other GPUs */
+    double passed_s;
 };
-
-/* When it is over at the earliest: sharing only makes it later. Not known: the last to leave. */
-static int64_t ends_us(const struct resident *resident, int64_t now_us)
-{
-    int64_t end = resident->expect.time_us ? resident->since_us + resident->expect.time_us : INT64_MAX;
-    return end > now_us ? end : now_us;
-}
 
 /* As one who holds nobody off, on this GPU alone. Of what he needs, all is still to come where nothing was seen of it.
  */
@@ -41,17 +39,42 @@ static struct resident by_itself(const struct resident *resident)
     return copy;
 }
 
-/* A sample may be older than the last who left: what those use who are there is what counts, unless others are too. */
-static void set_up(struct stage *stage, const struct gpu_view *gpu)
+static double time_s(int64_t time_us)
 {
-    double used = 0;
+    return time_us ? (double)time_us / (double)SECOND_US : INFINITY;
+}
+
+static void solve(const struct stage *stage, double *ret_speeds)
+{
+    predict_speeds(&stage->gpu, ret_speeds);
+    for (int i = 0; i < stage->gpu.n_residents; i++)
+        ret_speeds[i] = fmin(ret_speeds[i], stage->most[i]);
+}
+
+/* At the speed that it has now since it came: who came and left meanwhile is not known. */
+static double left_s(const struct resident *resident, double speed, int64_t now_us)
+{
+    double done_s = speed * (double)(now_us - resident->since_us) / (double)SECOND_US;
+    return fmax(0, time_s(resident->expect.time_us) - done_s);
+}
+
+/* A sample may be older than the last who left: what those use who are there is what counts, unless others are too. */
+static void set_up(struct stage *stage, const struct placement_query *query, int place)
+{
+    const struct gpu_view *gpu = &query->view->gpus[place];
+    double used = 0, speeds[PREDICT_RESIDENTS_MAX + 1];
     stage->gpu = *gpu;
     stage->gpu.residents = stage->residents;
     stage->view = (struct cluster_view){.gpus = &stage->gpu, .n_gpus = 1, .last_placed = -1};
     for (int i = 0; i < gpu->n_residents; i++) {
         stage->residents[i] = by_itself(&gpu->residents[i]);
         used += stage->residents[i].mem_used_bytes.value;
+        stage->most[i] = predict_speed_elsewhere(query->view, place, &gpu->residents[i]);
     }
+    stage->passed_s = 0;
+    solve(stage, speeds);
+    for (int i = 0; i < gpu->n_residents; i++)
+        stage->left_s[i] = left_s(&gpu->residents[i], speeds[i], query->now_us);
     if (reading_or(gpu->foreign_processes, 1) == 0)
         stage->gpu.mem_used_bytes = reading_of(used);
 }
@@ -62,20 +85,26 @@ static void forget_activity(struct gpu_view *gpu)
     gpu->smact_level = gpu->utilisation_level = READING_NONE;
 }
 
+/* It may leave before those who are there, and its memory behind in the midst of theirs. */
 static void add(struct stage *stage, const struct task *task, int64_t now_us)
 {
     const struct need *need = &task->request.need;
-    stage->residents[stage->gpu.n_residents++] = (struct resident){
+    int n = stage->gpu.n_residents++;
+    stage->most[n] = 1;
+    stage->left_s[n] = fmin(time_s(task->request.expect.time_us), time_s(task->request.time_limit_us));
+    stage->residents[n] = (struct resident){
         .task = task->id,
         .gpus = 1,
         .settled = true,
         .uid = task->uid,
         .sharing = task->request.sharing,
+        .thread_percent = task->request.thread_percent,
         .since_us = now_us,
-        .need_bytes = need->bytes,
+        .need_bytes = need->kind >= NEED_ESTIMATED ? need->bytes : stage->gpu.id.mem_total_bytes,
         .mem_used_bytes = reading_of(0),
         .expect = {task->request.expect.smact, task->request.expect.gract, task->request.expect.dram, .time_us = 0},
     };
+    stage->gpu.in_pieces |= n > 0;
     forget_activity(&stage->gpu);
 }
 
@@ -86,23 +115,34 @@ static void send_away(struct stage *stage, int i)
     if (gpu->mem_used_bytes.valid)
         gpu->mem_used_bytes.value -= reading_or(leaver->mem_used_bytes, 0);
     gpu->n_residents--;
+    gpu->in_pieces = gpu->n_residents > 0;
     memmove(&stage->residents[i], &stage->residents[i + 1], (size_t)(gpu->n_residents - i) * sizeof *leaver);
+    memmove(&stage->left_s[i], &stage->left_s[i + 1], (size_t)(gpu->n_residents - i) * sizeof *stage->left_s);
+    memmove(&stage->most[i], &stage->most[i + 1], (size_t)(gpu->n_residents - i) * sizeof *stage->most);
     forget_activity(gpu);
 }
 
-static int first_to_leave(const struct stage *stage, int64_t now_us)
+/* Until the next one leaves: of those of whom nothing is known, whom nobody outlasts, the first. */
+static void go_on(struct stage *stage)
 {
-    int first = 0;
-    for (int i = 1; i < stage->gpu.n_residents; i++)
-        if (ends_us(&stage->residents[i], now_us) < ends_us(&stage->residents[first], now_us))
+    int n = stage->gpu.n_residents, first = 0;
+    double speeds[PREDICT_RESIDENTS_MAX + 1];
+    solve(stage, speeds);
+    for (int i = 1; i < n; i++)
+        if (stage->left_s[i] / speeds[i] < stage->left_s[first] / speeds[first])
             first = i;
-    return first;
+    double takes_s = stage->left_s[first] / speeds[first];
+    stage->passed_s += takes_s;
+    for (int i = 0; i < n && isfinite(takes_s); i++)
+        stage->left_s[i] = fmax(0, stage->left_s[i] - speeds[i] * takes_s);
+    send_away(stage, first);
 }
 
 static bool is_open(const struct placement_query *query, const struct stage *stage)
 {
     struct task single = *query->task;
     struct placement_query alone = *query;
+    struct prediction prediction;
     if (stage->gpu.n_residents == 0)
         return true;
     if (query->idle_only || stage->gpu.whole_for)
@@ -110,7 +150,8 @@ static bool is_open(const struct placement_query *query, const struct stage *sta
     single.request.gpus = 1;
     alone.task = &single;
     alone.view = &stage->view;
-    return foresee_check_sharing(&alone, &stage->view, 0).kind == VERDICT_FITS;
+    predict_start(&prediction, &alone, &stage->view);
+    return foresee_check_sharing(&alone, &prediction, 0).kind == VERDICT_FITS;
 }
 
 /* For query->task, with `newcomer` there too, unless NULL. */
@@ -121,15 +162,12 @@ static struct opening opening_of(const struct placement_query *query, int i, con
     struct stage stage;
     if (gpu->n_residents > PREDICT_RESIDENTS_MAX)
         return (struct opening){i, INT64_MAX, gpu->n_residents};
-    set_up(&stage, gpu);
+    set_up(&stage, query, i);
     if (newcomer)
         add(&stage, newcomer, query->now_us);
-    while (!is_open(query, &stage)) {
-        int first = first_to_leave(&stage, query->now_us);
-        opening.at_us = ends_us(&stage.residents[first], query->now_us);
-        send_away(&stage, first);
-        opening.leavers++;
-    }
+    for (; !is_open(query, &stage); opening.leavers++)
+        go_on(&stage);
+    opening.at_us = isfinite(stage.passed_s) ? query->now_us + llround(stage.passed_s * (double)SECOND_US) : INT64_MAX;
     return opening;
 }
 
@@ -185,32 +223,24 @@ static bool is_for_another(const struct gpu_view *gpu, const struct task *task)
 /* The task for which a GPU is kept that the resident is on too, or 0. */
 static uint64_t awaiting(const struct placement_query *query, const struct resident *resident)
 {
-    for (int i = 0; resident->gpus > 1 && i < query->view->n_gpus; i++) {
-        const struct gpu_view *gpu = &query->view->gpus[i];
-        if (is_for_another(gpu, query->task) && gpu_view_resident(gpu, resident->task))
+    for (int i = 0; resident->gpus > 1 && i < resident->gpus; i++) {
+        const struct gpu_view *gpu = &query->view->gpus[resident->places[i]];
+        if (is_for_another(gpu, query->task))
             return gpu->kept_for;
     }
     return 0;
 }
 
 /* Somebody there would be slowed down on a kept GPU too. */
-static uint64_t delays_elsewhere(const struct placement_query *query, int i)
+static uint64_t delays_elsewhere(const struct placement_query *query, struct prediction *prediction, int i)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
     for (int k = 0; k < gpu->n_residents; k++) {
         uint64_t first = awaiting(query, &gpu->residents[k]);
-        if (first && predict_slows(query, i, &gpu->residents[k]))
+        if (first && predict_slows(prediction, i, &gpu->residents[k]))
             return first;
     }
     return 0;
-}
-
-static bool is_over_in_time(const struct placement_query *query, const struct gpu_view *gpu)
-{
-    const struct task_request *request = &query->task->request;
-    int64_t longest = request->expect.time_us ? request->expect.time_us : request->time_limit_us;
-    bool known = longest > 0 && query->view->kept_until_us != INT64_MAX;
-    return known && gpu->n_residents == 0 && query->now_us + longest <= query->view->kept_until_us;
 }
 
 static bool leaves_it_open(const struct placement_query *query, int i)
@@ -218,19 +248,18 @@ static bool leaves_it_open(const struct placement_query *query, int i)
     struct placement_query of_first = *query;
     of_first.task = query->first;
     of_first.idle_only = query->first->request.exclusive;
-    bool known = query->task->request.need.kind >= NEED_ESTIMATED;
-    if (!known || query->view->gpus[i].n_residents >= PREDICT_RESIDENTS_MAX)
+    int64_t until_us = query->view->kept_until_us;
+    if (query->view->gpus[i].n_residents >= PREDICT_RESIDENTS_MAX)
         return false;
     struct opening without = opening_of(&of_first, i, NULL), with = opening_of(&of_first, i, query->task);
-    return with.leavers == without.leavers;
+    return with.leavers == without.leavers || (until_us != INT64_MAX && with.at_us <= until_us);
 }
 
-uint64_t overtaking_delays(const struct placement_query *query, int i)
+uint64_t overtaking_delays(const struct placement_query *query, struct prediction *prediction, int i)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
     if (!is_for_another(gpu, query->task))
-        return delays_elsewhere(query, i);
-    bool harmless =
-        query->first && query->first->id == gpu->kept_for && (is_over_in_time(query, gpu) || leaves_it_open(query, i));
+        return delays_elsewhere(query, prediction, i);
+    bool harmless = query->first && query->first->id == gpu->kept_for && leaves_it_open(query, i);
     return harmless ? 0 : gpu->kept_for;
 }

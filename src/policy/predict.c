@@ -22,19 +22,8 @@ static struct sharer sharer_of(const struct expectation *expect, enum sharing sh
     return (struct sharer){.demand = demand, .mps = sharing != SHARING_STREAMS, .cap = thread_percent / 100.0};
 }
 
-/* As the core will decide it once these GPUs are the task's. */
-static struct sharer newcomer_of(const struct placement_query *query, const struct cluster_view *view, const int *gpus,
-                                 int n)
-{
-    const struct task_request *request = &query->task->request;
-    struct sharing_mode share = {.sharing = request->sharing, .thread_percent = request->thread_percent};
-    if (request->sharing == SHARING_AUTO && query->settings)
-        share = share_choose(query->settings, view, query->task, gpus, n, false);
-    return sharer_of(&request->expect, share.sharing, share.thread_percent);
-}
-
-/* The speed on one GPU of its resident `which`, or of the newcomer (which = n_residents); NULL: nobody comes. */
-static double speed_at(const struct gpu_view *gpu, const struct sharer *newcomer, int which)
+/* Of those there and of who comes, the last; NULL: nobody comes. */
+static void solve(const struct gpu_view *gpu, const struct sharer *newcomer, double *ret_speeds)
 {
     struct sharer sharers[PREDICT_RESIDENTS_MAX + 1];
     int n = gpu->n_residents;
@@ -43,7 +32,64 @@ static double speed_at(const struct gpu_view *gpu, const struct sharer *newcomer
     if (newcomer)
         sharers[n++] = *newcomer;
     sharing_solve(&sharing_laws_measured, 1, 1, sharers, n);
-    return sharers[which].speed;
+    for (int i = 0; i < n; i++)
+        ret_speeds[i] = sharers[i].speed;
+}
+
+void predict_speeds(const struct gpu_view *gpu, double *ret_speeds)
+{
+    solve(gpu, NULL, ret_speeds);
+}
+
+double predict_speed_elsewhere(const struct cluster_view *view, int gpu, const struct resident *resident)
+{
+    double speed = 1, speeds[PREDICT_RESIDENTS_MAX + 1];
+    for (int i = 0; i < resident->gpus && resident->gpus > 1; i++) {
+        const struct gpu_view *there = &view->gpus[resident->places[i]];
+        const struct resident *here = gpu_view_resident(there, resident->task);
+        if (resident->places[i] == gpu || !here || there->n_residents > PREDICT_RESIDENTS_MAX)
+            continue;
+        predict_speeds(there, speeds);
+        speed = fmin(speed, speeds[here - there->residents]);
+    }
+    return speed;
+}
+
+void predict_start(struct prediction *prediction, const struct placement_query *query, const struct cluster_view *view)
+{
+    prediction->query = query;
+    prediction->view = view;
+    for (int i = 0; i < PREDICT_KEPT; i++)
+        prediction->of[i] = -1;
+}
+
+/* As the core will decide it once these GPUs are the task's. */
+static struct sharing_mode share_of(const struct prediction *prediction, const int *gpus, int n)
+{
+    const struct placement_query *query = prediction->query;
+    const struct task_request *request = &query->task->request;
+    if (request->sharing == SHARING_AUTO && query->settings)
+        return share_choose(query->settings, prediction->view, query->task, gpus, n, false);
+    return (struct sharing_mode){.sharing = request->sharing, .thread_percent = request->thread_percent};
+}
+
+/* Of a GPU with no more residents than are looked at. Good until that of another GPU is asked for. */
+static const struct mix *mix_at(struct prediction *prediction, int gpu, const struct sharing_mode *share)
+{
+    int slot = gpu % PREDICT_KEPT;
+    const struct gpu_view *there = &prediction->view->gpus[gpu];
+    struct mix *mix = &prediction->mixes[slot];
+    bool is_known = prediction->of[slot] == gpu;
+    if (!is_known)
+        solve(there, NULL, mix->before);
+    if (is_known && mix->share.sharing == share->sharing && mix->share.thread_percent == share->thread_percent)
+        return mix;
+    const struct expectation *expect = &prediction->query->task->request.expect;
+    struct sharer newcomer = sharer_of(expect, share->sharing, share->thread_percent);
+    solve(there, &newcomer, mix->after);
+    mix->share = *share;
+    prediction->of[slot] = gpu;
+    return mix;
 }
 
 static bool is_among(int gpu, const int *gpus, int n)
@@ -58,50 +104,57 @@ struct change {
     double before, after;
 };
 
-/* Of a resident of the GPU `at`, wherever else it is too. */
-static struct change change_of(const struct cluster_view *view, const struct sharer *newcomer, const int *gpus, int n,
+static struct change change_at(struct prediction *prediction, const struct sharing_mode *share,
+                               const struct resident *resident, int gpu, bool joined)
+{
+    const struct gpu_view *there = &prediction->view->gpus[gpu];
+    const struct resident *here = gpu_view_resident(there, resident->task);
+    if (!here || there->n_residents > PREDICT_RESIDENTS_MAX)
+        return (struct change){INFINITY, INFINITY};
+    const struct mix *mix = mix_at(prediction, gpu, share);
+    double before = mix->before[here - there->residents], after = mix->after[here - there->residents];
+    return (struct change){before, joined ? after : before};
+}
+
+/* Of a resident of the GPU `at`, which the task joins as it does gpus[], wherever else it is too. */
+static struct change change_of(struct prediction *prediction, const struct sharing_mode *share, const int *gpus, int n,
                                int at, const struct resident *resident)
 {
-    struct change change = {INFINITY, INFINITY};
-    bool elsewhere = resident->gpus > 1;
-    for (int i = elsewhere ? 0 : at; i < (elsewhere ? view->n_gpus : at + 1); i++) {
-        const struct gpu_view *gpu = &view->gpus[i];
-        const struct resident *here = gpu_view_resident(gpu, resident->task);
-        if (!here || gpu->n_residents > PREDICT_RESIDENTS_MAX)
-            continue;
-        int which = (int)(here - gpu->residents);
-        double alone = speed_at(gpu, NULL, which);
-        change.before = fmin(change.before, alone);
-        change.after = fmin(change.after, is_among(i, gpus, n) ? speed_at(gpu, newcomer, which) : alone);
+    struct change change = change_at(prediction, share, resident, at, true);
+    for (int i = 0; i < resident->gpus && resident->gpus > 1; i++) {
+        int place = resident->places[i];
+        struct change there = change_at(prediction, share, resident, place, is_among(place, gpus, n));
+        change.before = fmin(change.before, there.before);
+        change.after = fmin(change.after, there.after);
     }
     return change;
 }
 
-static bool is_counted(const struct cluster_view *view, uint64_t task, const int *gpus, int n)
+static bool is_counted(const struct cluster_view *view, const struct resident *resident, const int *gpus, int n)
 {
-    for (int i = 0; i < n; i++)
-        if (gpu_view_resident(&view->gpus[gpus[i]], task))
+    for (int i = 0; i < n && resident->gpus > 1; i++)
+        if (gpu_view_resident(&view->gpus[gpus[i]], resident->task))
             return true;
     return false;
 }
 
-struct outlook predict_joining(const struct placement_query *query, const struct cluster_view *view, const int *gpus,
-                               int n)
+struct outlook predict_joining(struct prediction *prediction, const int *gpus, int n)
 {
-    struct outlook outlook = {.known = query->task->request.expect.smact.valid};
-    struct sharer newcomer = newcomer_of(query, view, gpus, n);
+    const struct cluster_view *view = prediction->view;
+    struct outlook outlook = {.known = prediction->query->task->request.expect.smact.valid};
+    struct sharing_mode share = share_of(prediction, gpus, n);
     double own = INFINITY;
     for (int i = 0; i < n; i++) {
         const struct gpu_view *gpu = &view->gpus[gpus[i]];
         if (gpu->n_residents > PREDICT_RESIDENTS_MAX)
             return (struct outlook){.known = false};
-        own = fmin(own, speed_at(gpu, &newcomer, gpu->n_residents));
+        own = fmin(own, mix_at(prediction, gpus[i], &share)->after[gpu->n_residents]);
         for (int k = 0; k < gpu->n_residents; k++) {
             const struct resident *resident = &gpu->residents[k];
             outlook.known &= resident->expect.smact.valid;
-            if (is_counted(view, resident->task, gpus, i))
+            if (is_counted(view, resident, gpus, i))
                 continue;
-            struct change change = change_of(view, &newcomer, gpus, n, gpus[i], resident);
+            struct change change = change_of(prediction, &share, gpus, n, gpus[i], resident);
             outlook.gain -= (change.before - change.after) * resident->gpus;
             outlook.slowdown = fmax(outlook.slowdown, 1 / change.after);
         }
@@ -111,13 +164,13 @@ struct outlook predict_joining(const struct placement_query *query, const struct
     return outlook;
 }
 
-bool predict_slows(const struct placement_query *query, int gpu, const struct resident *resident)
+bool predict_slows(struct prediction *prediction, int gpu, const struct resident *resident)
 {
-    const struct gpu_view *there = &query->view->gpus[gpu];
-    struct sharer newcomer = newcomer_of(query, query->view, &gpu, 1);
-    bool known = query->task->request.expect.smact.valid && there->n_residents <= PREDICT_RESIDENTS_MAX;
+    const struct gpu_view *there = &prediction->view->gpus[gpu];
+    bool known = prediction->query->task->request.expect.smact.valid && there->n_residents <= PREDICT_RESIDENTS_MAX;
     for (int i = 0; i < there->n_residents; i++)
         known &= there->residents[i].expect.smact.valid;
-    struct change change = change_of(query->view, &newcomer, &gpu, 1, gpu, resident);
+    struct sharing_mode share = share_of(prediction, &gpu, 1);
+    struct change change = change_of(prediction, &share, &gpu, 1, gpu, resident);
     return !known || change.after < change.before - ROUNDING;
 }

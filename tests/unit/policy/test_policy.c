@@ -307,6 +307,16 @@ static void move_in(int gpu, uint64_t id, double gib, double smact, int n_gpus)
     gpus[gpu].smact_level = gpus[gpu].utilisation_level = reading_of(fmin(1, gpus[gpu].smact_level.value + smact));
 }
 
+/* The task of that id, who is on both, is one of two GPUs. */
+static void spans(uint64_t id, int a, int b)
+{
+    static int places[2];
+    places[0] = a;
+    places[1] = b;
+    gpu_view_resident(&gpus[a], id)->gpus = gpu_view_resident(&gpus[b], id)->gpus = 2;
+    gpu_view_resident(&gpus[a], id)->places = gpu_view_resident(&gpus[b], id)->places = places;
+}
+
 static void come(double gib, double smact, int n_gpus)
 {
     task.request = (struct task_request){.gpus = n_gpus,
@@ -317,8 +327,10 @@ static void come(double gib, double smact, int n_gpus)
 
 static struct outlook outlook_at(int gpu)
 {
+    static struct prediction prediction;
     struct placement_query query = {&view, &conditions, &settings, &task, first, NOW, false, 0};
-    return predict_joining(&query, &view, &gpu, 1);
+    predict_start(&prediction, &query, &view);
+    return predict_joining(&prediction, &gpu, 1);
 }
 
 static void what_is_predicted_is_what_sharing_does(void **state)
@@ -378,8 +390,8 @@ static void a_task_of_two_gpus_is_as_fast_as_its_slower_one(void **state)
     come(5, 0.9, 1);
     move_in(0, 61, 5, 0.9, 1);
     double beside_one = outlook_at(0).gain;
-    gpus[0].residents[0].gpus = 2;
-    move_in(1, 61, 5, 0.9, 2);
+    move_in(1, 61, 5, 0.9, 1);
+    spans(61, 0, 1);
     assert_true(outlook_at(0).gain < beside_one);
     move_in(1, 63, 5, 0.9, 1);
     assert_true(outlook_at(0).gain > beside_one);
@@ -388,21 +400,65 @@ static void a_task_of_two_gpus_is_as_fast_as_its_slower_one(void **state)
 static void two_gpus_are_taken_where_both_together_gain_most(void **state)
 {
     come(5, 0.3, 2);
-    move_in(0, 61, 5, 0.3, 2);
+    move_in(0, 61, 5, 0.3, 1);
     move_in(1, 62, 5, 0.3, 1);
-    move_in(2, 61, 5, 0.3, 2);
+    move_in(2, 61, 5, 0.3, 1);
+    spans(61, 0, 2);
     gpus[3].health = VIEW_LOST;
     assert_int_equal(ask(&policy_foresee), PLACE_NOW);
     assert_int_equal(chosen[0] + chosen[1], 0 + 2); /* the pair is slowed down once, for both */
 }
 
+static void of_many_gpus_those_are_taken_where_most_is_gained(void **state)
+{
+    enum { MANY = 100 };
+    static struct gpu_view many[MANY];
+    static struct resident there[MANY];
+    static struct verdict said[MANY];
+    come(5, 0.3, 2);
+    move_in(0, 61, 5, 0.8, 1);
+    view.gpus = many;
+    view.n_gpus = MANY;
+    for (int i = 0; i < MANY; i++) {
+        many[i] = gpus[0];
+        many[i].residents = &there[i];
+        there[i] = residents[0][0];
+        there[i].task = 100 + (uint64_t)i;
+        there[i].expect.smact = reading_of(i == 70 ? 0.2 : i == 90 ? 0.1 : 0.8);
+    }
+    struct placement_query query = {&view, &conditions, &settings, &task, NULL, NOW, false, 0};
+    assert_int_equal(policy_foresee.choose(&query, chosen, said), PLACE_NOW);
+    assert_int_equal(chosen[0], 90);
+    assert_int_equal(chosen[1], 70);
+    many[95] = many[3] = gpus[1];
+    assert_int_equal(policy_foresee.choose(&query, chosen, said), PLACE_NOW);
+    assert_int_equal(chosen[0], 3);
+    assert_int_equal(chosen[1], 95);
+}
+
+static void memory_in_pieces_holds_less(void **state)
+{
+    come(12, 0.1, 1);
+    for (int i = 0; i < N; i++)
+        move_in(i, 61 + (uint64_t)i, 24, 0.1, 1);
+    assert_int_equal(ask(&policy_foresee), PLACE_NOW);
+    gpus[0].in_pieces = true;
+    gpus[1].foreign_processes = READING_NONE;
+    assert_int_equal(ask(&policy_foresee), PLACE_NOW);
+    assert_int_equal(chosen[0], 2);
+    gpus[2].in_pieces = gpus[3].in_pieces = true;
+    assert_int_equal(ask(&policy_foresee), PLACE_WAIT);
+    assert_int_equal(verdicts[0].kind, VERDICT_MEMORY_SHORT);
+    assert_int_equal(verdicts[1].kind, VERDICT_MEMORY_SHORT);
+}
+
 static void what_was_promised_is_not_free(void **state)
 {
-    come(16, 0.1, 1);
+    come(19, 0.1, 1);
     for (int i = 0; i < N; i++)
         move_in(i, 61 + (uint64_t)i, 20, 0.1, 1);
     assert_int_equal(ask(&policy_foresee), PLACE_WAIT);
-    assert_int_equal(verdicts[0].kind, VERDICT_MEMORY_SHORT); /* what may lie in pieces, and the margin */
+    assert_int_equal(verdicts[0].kind, VERDICT_MEMORY_SHORT); /* the margin */
     come(13, 0.1, 1);
     assert_int_equal(ask(&policy_foresee), PLACE_NOW);
     gpus[0].mem_used_bytes = gpus[0].residents[0].mem_used_bytes = reading_of(0);
@@ -435,6 +491,8 @@ int main(void)
         cmocka_unit_test_setup(a_client_held_to_some_sms_leaves_the_rest, idle_machine),
         cmocka_unit_test_setup(a_task_of_two_gpus_is_as_fast_as_its_slower_one, idle_machine),
         cmocka_unit_test_setup(two_gpus_are_taken_where_both_together_gain_most, idle_machine),
+        cmocka_unit_test_setup(of_many_gpus_those_are_taken_where_most_is_gained, idle_machine),
+        cmocka_unit_test_setup(memory_in_pieces_holds_less, idle_machine),
         cmocka_unit_test_setup(what_was_promised_is_not_free, idle_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
