@@ -7,7 +7,10 @@
 
 #include "estimator/builder.h"
 
-enum { HEAD_WIDTH = 64 }; /* of nearly all published transformers; only the statistics depend on it */
+enum {
+    HEAD_WIDTH = 64,
+    SOFTMAX_BYTES = 4
+}; /* of nearly all published transformers; only the statistics depend on it */
 
 /*
  * What is kept of a score: its softmax in 32 bit, under autocast its copy for the product, with dropout the mask and
@@ -15,9 +18,9 @@ enum { HEAD_WIDTH = 64 }; /* of nearly all published transformers; only the stat
  */
 static double pair_bytes(const struct builder *builder)
 {
-    enum { SOFTMAX = 4, HALF = 2, MASK = 1, DROPPED = 4 };
+    enum { HALF = 2, MASK = 1, DROPPED = 4 };
     bool half = builder->tape->autocast, drops = builder->drops_within;
-    return SOFTMAX + (half ? HALF : 0) + (drops ? MASK : 0) + (drops && !half ? DROPPED : 0);
+    return SOFTMAX_BYTES + (half ? HALF : 0) + (drops ? MASK + (half ? DROPPED / 2 : DROPPED) : 0);
 }
 
 static bool names_attention(struct span type)
@@ -92,7 +95,10 @@ static int attend(struct builder *builder, const int inputs[static 3], double wi
 {
     const struct tensor *query = &builder->tape->tensors[inputs[0]];
     double tokens = query->elements / query->last, heads = width / HEAD_WIDTH;
+    bool grouped = inputs[1] != TAPE_NONE && builder->tape->tensors[inputs[1]].last < query->last;
     double per_pair = builder->scope.scores ? pair_bytes(builder) : 0;
+    if (grouped && !builder->tape->autocast) /* fused kernels share keys among queries in 16 bit only */
+        per_pair = SOFTMAX_BYTES;
     struct op op = {.kind = LAYER_ATTENTION,
                     .layer = TAPE_NONE,
                     .inputs = {inputs[0], inputs[1], inputs[2]},
@@ -176,12 +182,21 @@ static double take_parameters(struct builder *builder, size_t i)
  * shapes are shown it attends within windows, as vision transformers that do so without layers of their own: of some 50
  * tokens.
  */
-static double score_bytes(const struct builder *builder, double width)
+static double score_bytes(const struct builder *builder, bool cosine, double width)
 {
-    enum { WINDOW_TOKENS = 49, WINDOW_HEAD_WIDTH = 32 };
+    enum { WINDOW_TOKENS = 49, COSINE_WINDOW_TOKENS = 64, WINDOW_HEAD_WIDTH = 32, COSINE_BYTES = 4 };
     bool windows = !builder->extents.from_arguments;
     double heads = width / (windows ? WINDOW_HEAD_WIDTH : HEAD_WIDTH), sequence = builder->extents.sequence;
+    if (windows && cosine)
+        return (pair_bytes(builder) + COSINE_BYTES) * heads * COSINE_WINDOW_TOKENS;
     return pair_bytes(builder) * heads * (windows ? WINDOW_TOKENS : sequence);
+}
+
+/* Swin's second version divides queries and keys by their norms, learns a scale of the scores, and has larger windows.
+ */
+static bool compares_by_cosine(struct span type)
+{
+    return type.size > 11 && span_is((struct span){type.at + type.size - 11, 11}, "AttentionV2");
 }
 
 int attention_take_whole(struct builder *builder, size_t i)
@@ -198,7 +213,8 @@ int attention_take_whole(struct builder *builder, size_t i)
                     .inputs = {builder->current, TAPE_NONE, TAPE_NONE},
                     .keeps_inputs = true,
                     .weight = take_parameters(builder, i)};
-    op.kept_bytes = 5 * now.elements * bytes + tokens * score_bytes(builder, now.last);
+    bool cosine = compares_by_cosine(layer->type);
+    op.kept_bytes = (cosine ? 5 + 3 : 5) * now.elements * bytes + tokens * score_bytes(builder, cosine, now.last);
     op.macs = op.weight * tokens;
     op.output = builder_tensor(builder, now, builder->tape->autocast ? 2 : 4);
     int r = op.output < 0 ? op.output : builder_op(builder, &op);

@@ -226,6 +226,31 @@ static void test_branches(void **state)
     drop(&b);
 }
 
+static double attention_keeps(const char *text, const char *precision)
+{
+    struct built b;
+    build(text, (struct estimate_request){.batch = 1, .sequence_length = 100, .precision = precision}, "sgd", &b);
+    double kept = last_of(&b, LAYER_ATTENTION)->kept_bytes;
+    drop(&b);
+    return kept;
+}
+
+/* Keys for several queries each: no fused kernel in 32 bit, so that a softmax of every pair is kept. */
+static void test_grouped_queries(void **state)
+{
+    static const char form[] = "Net(\n  (embedding): Embedding(100, 128)\n  (attention): SelfAttention(\n"
+                               "    (query): Linear(in_features=128, out_features=128, bias=True)\n"
+                               "    (key): Linear(in_features=128, out_features=%d, bias=True)\n"
+                               "    (value): Linear(in_features=128, out_features=%d, bias=True)\n  )\n)\n";
+    char grouped[512], plain[512];
+    const double heads = 128 / 64, pairs = heads * 100 * 100, sums = heads * 100 * 4;
+    snprintf(grouped, sizeof grouped, form, 64, 64);
+    snprintf(plain, sizeof plain, form, 128, 128);
+    assert_true(attention_keeps(plain, "fp32") == sums);
+    assert_true(attention_keeps(grouped, "amp") == sums);
+    assert_true(attention_keeps(grouped, "fp32") == sums + 4 * pairs);
+}
+
 static const char encoder[] = "Encoder(\n"
                               "  (embedding): Embedding(100, 64)\n"
                               "  (attention): SelfAttention(\n"
@@ -381,6 +406,7 @@ int main(void)
         cmocka_unit_test(test_tied_head),
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_branches),
+        cmocka_unit_test(test_grouped_queries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
