@@ -169,7 +169,8 @@ static void add_first(struct line *line, const struct task *first)
     if (first->previous)
         line_add(line, "it takes longest, as far as is known");
     else if (first->overtaken)
-        line_add(line, "it came first, and %d have overtaken it", first->overtaken);
+        line_add(line, "it came first, and %d %s overtaken it", first->overtaken,
+                 first->overtaken > 1 ? "have" : "has");
     else
         line_add(line, "it came first");
     line_add(line, "; to overtake: ");

@@ -110,16 +110,15 @@ struct verdict foresee_check_sharing(const struct placement_query *query, struct
     return memory.kind == VERDICT_FITS ? check_speed(query, prediction, i) : memory;
 }
 
+/* Whom it would delay comes last: that is most to find out. */
 static struct verdict check(const struct placement_query *query, struct prediction *prediction, int i)
 {
     bool decided;
     struct verdict place = conditions_check_place(query, i, &decided);
-    if (decided && place.kind != VERDICT_FITS)
-        return place;
-    uint64_t delayed = overtaking_delays(query, prediction, i);
-    if (delayed)
-        return (struct verdict){.kind = VERDICT_KEPT, .task = delayed};
-    return decided ? place : foresee_check_sharing(query, prediction, i);
+    if (!decided)
+        place = foresee_check_sharing(query, prediction, i);
+    uint64_t delayed = place.kind == VERDICT_FITS ? overtaking_delays(query, prediction, i) : 0;
+    return delayed ? (struct verdict){.kind = VERDICT_KEPT, .task = delayed} : place;
 }
 
 /* Nowhere is more gained than on GPUs that nobody is on: the first of them, without a look at the others. */

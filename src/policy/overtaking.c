@@ -251,8 +251,10 @@ static bool leaves_it_open(const struct placement_query *query, int i)
     int64_t until_us = query->view->kept_until_us;
     if (query->view->gpus[i].n_residents >= PREDICT_RESIDENTS_MAX)
         return false;
-    struct opening without = opening_of(&of_first, i, NULL), with = opening_of(&of_first, i, query->task);
-    return with.leavers == without.leavers || (until_us != INT64_MAX && with.at_us <= until_us);
+    struct opening with = opening_of(&of_first, i, query->task);
+    if (until_us != INT64_MAX && with.at_us <= until_us)
+        return true;
+    return with.leavers == opening_of(&of_first, i, NULL).leavers;
 }
 
 uint64_t overtaking_delays(const struct placement_query *query, struct prediction *prediction, int i)
