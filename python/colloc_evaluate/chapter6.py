@@ -87,6 +87,11 @@ def with_activity(setting, percent):
     return setting._replace(activity_percent=percent)
 
 
+def told_times(policy):
+    """The name of a policy of our own that knows how long tasks take, too."""
+    return f"{policy} (times known)"
+
+
 def everything(trace, estimators, own):
     """Beyond the chapter: every policy, estimator and way of sharing. `own`: names of policies that the thesis lacks."""
     settings = {"exclusive": exclusive(trace)}
@@ -94,6 +99,8 @@ def everything(trace, estimators, own):
         for policy in (*own, *POLICIES):
             for estimator in ("none", "declared", *estimators):
                 settings[f"{policy}, {estimator}, {sharing}"] = Setting(trace, policy, estimator, sharing)
+        for policy in own:
+            settings[f"{told_times(policy)}, declared, {sharing}"] = Setting(trace, policy, "declared", sharing, known="all")
     for policy in ("exclusive", "magm"):
         settings[f"{policy}, declared, MIG"] = Setting(trace, policy, "declared", gpus=MIG_GPUS)
     return settings
@@ -104,7 +111,8 @@ def resampled(trace, own, seeds):
     policies = {"exclusive": exclusive(trace), "MAGM, memory unknown": Setting(trace, "magm"), "LUG, memory unknown": Setting(trace, "lug"),
                 "OWF": Setting(trace, "owf", "declared"),
                 **{f"{policy}, memory {word}": Setting(trace, policy, told_) for policy in own
-                   for word, told_ in (("unknown", "none"), ("known", "declared"))}}
+                   for word, told_ in (("unknown", "none"), ("known", "declared"))},
+                **{f"{policy}, memory and times known": Setting(trace, policy, "declared", known="all") for policy in own}}
     return {label: [setting._replace(resample=seed) for seed in seeds] for label, setting in policies.items()}
 
 
@@ -115,7 +123,5 @@ def read_published():
     return {(row["source"], row["row"], row["metric"]): float(row["value"]) for row in csv.DictReader(lines)}
 
 
-__all__ = ["GPUS", "ORACLES", "RECOVERY", "ESTIMATORS", "HEAVY", "ENERGY", "OVER_TIME", "SOURCES", "everything", "resampled", "short_hold_off",
-           "with_activity",
-           "with_free_launches",
-           "read_published"]
+__all__ = ["GPUS", "ORACLES", "RECOVERY", "ESTIMATORS", "HEAVY", "ENERGY", "OVER_TIME", "SOURCES", "everything", "resampled", "short_hold_off", "told_times",
+           "with_activity", "with_free_launches", "read_published"]

@@ -153,10 +153,10 @@ class Report:
             self._over_bound(trace, sharing, settings)
 
     def _over_bound(self, trace, sharing, settings):
-        policies = [*self.own, *chapter6.POLICIES]
+        policies = [*self.own, *map(chapter6.told_times, self.own), *chapter6.POLICIES]
         estimators = ["none", "declared", *self.runs.inputs.estimators]
-        series = {estimator: [self.median(settings[f"{policy}, {estimator}, {sharing}"], over_bound) for policy in policies]
-                  for estimator in estimators}
+        found = {estimator: [settings.get(f"{policy}, {estimator}, {sharing}") for policy in policies] for estimator in estimators}
+        series = {estimator: [setting and self.median(setting, over_bound) for setting in of_policies] for estimator, of_policies in found.items()}
         self.page.figure(figure.bars(f"bound-{trace}-{sharing}", policies, series, "times the lower bound", x="policy",
                                      title=f"How far every policy is from the least possible: {trace} tasks, {sharing}", flat=True))
 

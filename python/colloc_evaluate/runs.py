@@ -12,15 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 GPUS = "4xA100-40GB"
 
 
-class Setting(namedtuple("Setting", "trace policy estimator sharing smact_max min_free_gib margin_gib gpus hold_off_s resample free_launches activity_percent",
-                         defaults=["none", "mps", 0.8, 5, 2, GPUS, 60, 0, False, 100])):
+class Setting(namedtuple("Setting", "trace policy estimator sharing smact_max min_free_gib margin_gib gpus hold_off_s resample free_launches activity_percent "
+                         "known", defaults=["none", "mps", 0.8, 5, 2, GPUS, 60, 0, False, 100, "activity"])):
     """A line of the command, but for the seed."""
 
     def words(self, inputs, seed):
         return ["simulate", *inputs.options(self.trace, self.activity_percent), f"--policy={self.policy}", f"--estimator={self.estimator}",
                 f"--sharing={self.sharing}", f"--smact-max={self.smact_max:g}", f"--min-free-gib={self.min_free_gib:g}",
                 f"--margin-gib={self.margin_gib:g}", f"--gpus={self.gpus}", f"--hold-off={self.hold_off_s}s",
-                f"--seed={seed}", *([f"--resample={self.resample}"] if self.resample else []),
+                f"--known={self.known}", f"--seed={seed}", *([f"--resample={self.resample}"] if self.resample else []),
                 *([f"--gpu-kinds={inputs.free_launches}"] if self.free_launches else [])]
 
 
