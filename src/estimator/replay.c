@@ -311,7 +311,10 @@ static void backward_op(struct replay *replay, size_t i)
     accumulate(replay, op, blocks, computed);
 }
 
-/* Cross-entropy keeps the logarithms of the softmax; its gradient and that of the logits are made from them. */
+/*
+ * Cross-entropy keeps the logarithms of the softmax in 32 bit; its gradient and that of the logits are made from them.
+ * log_softmax reads and differentiates 16-bit logits as they are, unless the model raised them before.
+ */
 static void loss_and_backward(struct replay *replay)
 {
     const struct tape *tape = replay->tape;
@@ -321,11 +324,12 @@ static void loss_and_backward(struct replay *replay)
     struct tensor_life *output = &replay->lives[replay->lives[tape->n_tensors - 1].root];
     release(replay, &last_output);
     replay->output = NONE;
-    int single = logits->element_bytes < WEIGHT_BYTES ? take(replay, bytes) : NONE; /* the loss is computed in 32 bit */
+    bool raises = logits->element_bytes < WEIGHT_BYTES && tape->raises_logits;
+    int single = raises ? take(replay, bytes) : NONE;
     replay->loss = take(replay, bytes);
     release(replay, &single);
     int gradient = take(replay, bytes);
-    single = logits->element_bytes < WEIGHT_BYTES ? take(replay, bytes) : NONE;
+    single = raises ? take(replay, bytes) : NONE;
     add_gradient(replay, (int)tape->n_tensors - 1);
     release(replay, &gradient);
     release(replay, &single);

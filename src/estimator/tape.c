@@ -428,12 +428,28 @@ static int take_all(struct builder *builder)
     return r < 0 ? r : close_blocks(builder, open, &n, 0);
 }
 
+/*
+ * Hugging Face's generators compute their own loss from logits that they made 32 bit, or added something to that is;
+ * their masked models, and networks of one's own, hand cross-entropy what they have. A flat list does not tell.
+ */
+static bool raises_logits(const struct model *model)
+{
+    static const char *const generators[] = {"ForCausalLM", "LMHeadModel", "ForConditionalGeneration"};
+    if (model->n_layers == 0 || model->layers[0].leaf)
+        return true;
+    for (size_t i = 0; i < sizeof generators / sizeof generators[0]; i++)
+        if (ends(model->layers[0].type, generators[i]))
+            return true;
+    return false;
+}
+
 static void sum_up(struct builder *builder)
 {
     struct tape *tape = builder->tape;
     const struct model *model = builder->extents.model;
     tape->parameters = (double)model->parameters;
     tape->sequence = builder->extents.sequence;
+    tape->raises_logits = raises_logits(model);
     tape->doubts.unshaped_share /= (double)(model->n_leaves ? model->n_leaves : 1);
     if (builder->all_elements > 0)
         tape->doubts.unknown_share = builder->unknown_elements / builder->all_elements;

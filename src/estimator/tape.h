@@ -61,6 +61,7 @@ struct tape {
     double loose_parameters;
     bool autocast;
     bool multiplies, convolves; /* which libraries are there */
+    bool raises_logits;         /* the model's own loss turns 16-bit logits into 32 bit first */
     double sequence;            /* tokens per sample; 0 where there are none */
     struct tape_doubts doubts;
 };

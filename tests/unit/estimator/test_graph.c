@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -226,6 +227,24 @@ static void test_branches(void **state)
     drop(&b);
 }
 
+/* Under autocast: who raises logits to 32 bit holds them so twice more, before the loss and as its gradient. */
+static void test_raised_logits(void **state)
+{
+    static const char form[] = TREE "%s: 0-1  [-1, 64, 50000]  --\n├─Embedding: 1-1  [-1, 64, 64]  3,200,000\n"
+                                    "├─Linear: 1-2  [-1, 64, 50000]  3,200,000\n====\n";
+    static const char *const names[] = {"Net", "NetForCausalLM"};
+    double live[2];
+    for (int i = 0; i < 2; i++) {
+        struct built b;
+        char text[512];
+        snprintf(text, sizeof text, form, names[i]);
+        build(text, (struct estimate_request){.batch = 8, .precision = "amp"}, "sgd", &b);
+        live[i] = b.footprint.live;
+        drop(&b);
+    }
+    assert_true(fabs(live[1] - live[0] - 8.0 * 64 * 50000 * 4) < MIB);
+}
+
 static double attention_keeps(const char *text, const char *precision)
 {
     struct built b;
@@ -407,6 +426,7 @@ int main(void)
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_branches),
         cmocka_unit_test(test_grouped_queries),
+        cmocka_unit_test(test_raised_logits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
