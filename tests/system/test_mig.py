@@ -112,7 +112,8 @@ class Mig(House):
 
     @unittest.skipUnless(ROOT, "root only")
     def test_what_a_daemon_does_not_say_is_not_nothing(self):
-        before = self.instances()
+        before = ("1g.5gb", "2g.10gb", "3g.20gb")
+        self.wait_instances(*before)
         self.stop()
         for answer in (b"HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\n{}", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
                        b"nonsense", b""):
