@@ -222,6 +222,21 @@ static bool keep_for(struct core *core, const struct task *task, int64_t now_us)
     return true;
 }
 
+/* Are there enough GPUs for it, as things are? One that is lost may never come back. */
+static bool can_be_served(const struct core *core, const struct task *task)
+{
+    int n = 0;
+    for (int i = 0; i < core->view.n_gpus && n < task->request.gpus; i++)
+        n += core->view.gpus[i].health == VIEW_OK && cluster_view_suits(&core->view, i, task);
+    return n == task->request.gpus;
+}
+
+/* For whom the others would wait in vain cannot come before those who came before it. */
+static bool may_go_first(const struct core *core, const struct task *task)
+{
+    return task->request.need.kind != NEED_PENDING && core_policy_of(core, task)->keep && can_be_served(core, task);
+}
+
 /*
  * Policies that let tasks overtake keep GPUs for the longest: what is large goes first, what is small finds room beside
  * it. Not so when the oldest does not say how long it takes, or so many have overtaken it: then it is the first, as it
@@ -235,8 +250,7 @@ struct task *core_first_in_line(const struct core *core)
     if (!first->request.expect.time_us || first->overtaken >= CORE_OVERTAKEN_MAX)
         return first;
     for (int n = 0; task && n < LINE_MAX_TASKS; task = task->next, n++)
-        if (task->request.expect.time_us > first->request.expect.time_us && task->request.need.kind != NEED_PENDING &&
-            core_policy_of(core, task)->keep)
+        if (task->request.expect.time_us > first->request.expect.time_us && may_go_first(core, task))
             first = task;
     return first;
 }

@@ -3,7 +3,7 @@
  *
  * Who is first: the task that takes longest alone, wherever it stands in the queue; large ones at the end could not
  * fill the machine. But the oldest is, when it does not say how long it takes, or when 100 have overtaken it: so it is
- * first in, first out where no times are known (core/schedule.c).
+ * first in, first out where no times are known. Nor is it one for whom too few GPUs are well (core/schedule.c).
  *
  * When the first one has to wait, GPUs are kept for it: as many as it wants, those that are predicted to open to it
  * first. They stay the same as long as it is the first. The others, the shortest first, may start
