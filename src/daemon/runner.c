@@ -45,12 +45,19 @@ static int64_t end_time(struct daemon *daemon, const struct attempt_exit *exit)
     return end_us < last_us ? last_us : end_us > now_us ? now_us : end_us;
 }
 
+/* An instance may be there again before the task that was evicted from it has ended. */
+static const char *why_gone(const struct daemon *daemon, const struct task *task, int view)
+{
+    const char *why = sampler_why_gone(daemon, view);
+    return !why && task->ending == FAILURE_GPU_GONE ? "the MIG instance was not there any more" : why;
+}
+
 /* A failure on a GPU that is not there any more is no fault of the task's. What it was told to do is. */
 static struct failure judge_failure(struct daemon *daemon, const struct task *task, const struct failure *failure)
 {
     struct failure gone = {.class = FAILURE_GPU_GONE};
     for (int i = 0; i < task->n_gpus && !task_was_ended(task) && failure->class != FAILURE_NONE; i++) {
-        const char *why = sampler_why_gone(daemon, task->gpus[i]);
+        const char *why = why_gone(daemon, task, task->gpus[i]);
         if (!why)
             continue;
         snprintf(gone.evidence, sizeof gone.evidence, "GPU %s: %s",

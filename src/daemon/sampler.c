@@ -315,12 +315,9 @@ static void look(uv_work_t *work)
         daemon->gpus_next = NULL;
 }
 
-static void on_looked(uv_work_t *work, int status)
+/* No other look begins meanwhile: it would be at what is closed here. */
+static void take_in(struct daemon *daemon)
 {
-    struct daemon *daemon = work->data;
-    daemon->sampling = false;
-    if (daemon->stopping)
-        return;
     for (size_t i = 0; i < daemon->gpus->count; i++) {
         struct gpu_state *state = &daemon->gpu_states[i];
         struct gpu_sample last = state->sample;
@@ -342,6 +339,16 @@ static void on_looked(uv_work_t *work, int status)
         daemon->gpus_next = NULL;
         daemon->sample_again = true;
     }
+}
+
+static void on_looked(uv_work_t *work, int status)
+{
+    struct daemon *daemon = work->data;
+    if (!daemon->stopping)
+        take_in(daemon);
+    daemon->sampling = false;
+    if (daemon->stopping)
+        return;
     daemon->looks_ended = daemon->looks_begun;
     runner_looked(daemon);
     if (daemon->sample_again)

@@ -6,7 +6,7 @@ import socketserver
 import threading
 import unittest
 
-from house import House, until
+from house import House, is_alive, until
 
 ROOT = os.geteuid() == 0
 
@@ -185,6 +185,42 @@ class Vanishing(House):
         self.write("again", "")
         self.emulator("set", "0", "appear=1")
         self.wait(task, "COMPLETED")
+
+    def test_who_is_evicted_goes_back_even_when_it_is_there_again(self):
+        _, task = self.occupy("[ -e again ] && exit 0; trap 'until [ -e again ]; do sleep 0.02; done; exit 1' TERM\n"
+                              "while :; do sleep 0.02; done", grace_s=600)
+        self.emulator("set", "0", "vanish=1")
+        until(lambda: "EVICT" in [event for event, _ in self.story(task)])
+        self.emulator("set", "0", "appear=1")
+        self.wait_places(*self.ALL)
+        self.write("again", "")
+        self.wait(task, "COMPLETED")
+        self.assertIn(("EXITED", "gpu-gone: GPU 0:1: the MIG instance was not there any more"), self.story(task))
+
+    def ended_children(self):
+        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as file:
+            children = file.read().split()
+        return [pid for pid in children if not is_alive(int(pid))]
+
+    def test_what_cannot_be_started_while_an_instance_goes(self):
+        train = "colloc-pretend-train --seconds=1e6 --memory-mib="
+        first = self.submit(f"{train}15000 & until [ -e done ]; do sleep 0.02; done; kill $!", memory_mib=15000)
+        self.wait_state(first, "RUNNING")
+        self.wait_gpu(lambda gpu: gpu["mem_used_mib"] > 14000, 1)
+        second = self.submit(f"exec {train}2000", memory_mib=3000)
+        until(lambda: "Using MIG" in self.output(second))
+        third = self.submit(exclusive=True, memory_mib=15000)
+        with open(f"{self.state}/tasks/{third}", "w"):
+            pass
+        self.process.send_signal(signal.SIGSTOP)
+        self.emulator("set", "0", "vanish=1")
+        until(lambda: len(self.ended_children()) == 1, "the end of the second")
+        self.write("done", "")
+        until(lambda: len(self.ended_children()) == 2, "the end of the first")
+        self.process.send_signal(signal.SIGCONT)
+        self.assertEqual(self.wait(third, "FAILED")["failure"], "launch")
+        self.wait_places("0:0")
+        until(lambda: ("REQUEUE", "what it was on is not there any more") in self.story(second), "the second's return")
 
     def test_an_instance_that_is_there_only_now_is_used(self):
         self.emulator("set", "0", "vanish=1")
