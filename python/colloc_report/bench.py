@@ -43,7 +43,8 @@ class Group:
         self.total_s, self.energy_j, self.began = float(row["total_s"]), float(row["energy_j"]), float(row["began_unix_s"])
         self.tasks, self.looks = tasks, looks
         self.timed = [epoch for epoch in tasks if epoch["epoch"] == str(TIMED)]
-        self.counted = [epoch for epoch in tasks if int(epoch["epoch"]) >= TIMED]
+        self.epochs = [epoch for epoch in tasks if epoch["epoch"]]  # a training that failed before its first is a row without
+        self.counted = [epoch for epoch in self.epochs if int(epoch["epoch"]) >= TIMED]
         self.label = f"{self.mix}{row['group'][len(f'{self.mix} {self.sharing}'):]}"
 
     def uniform(self):
@@ -73,7 +74,7 @@ class Group:
 
     def timed_among_all(self):
         """Did each make its whole timed epoch while all the others were busy?"""
-        busy = self.all_busy(self.tasks)
+        busy = self.all_busy(self.epochs)
         return busy and len(self.timed) == self.n_tasks and all(busy[0] <= self.span(epoch)[0] and self.span(epoch)[1] <= busy[1] for epoch in self.timed)
 
     def samples_per_s(self):

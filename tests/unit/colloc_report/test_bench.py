@@ -108,6 +108,7 @@ class Bench(unittest.TestCase):
     def test_what_failed_is_said_and_epochs_that_are_missing_are_not_zero(self):
         self.folder.add(1, "small*2", "streams", ["small"] * 2, 10, 20, failed=1)
         self.folder.tasks = "\n".join(line for line in self.folder.tasks.split("\n") if ",1,1,small" not in line)
+        self.folder.tasks += "small*2 streams,1,1,small,100,1,out of memory,1000,1100,,,,,,,\n"
         page = self.report()
         self.assertIn("small*2 streams (1 of 2)", page)
         row = dict(zip(*self.table("summary.csv")))
