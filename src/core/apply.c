@@ -42,6 +42,14 @@ static int apply_gpus(struct core *core, const struct event *event)
         gpu->id = event->gpus.list[i];
         gpu->health = gpu->id.is_gone ? VIEW_LOST : VIEW_UNSEEN;
     }
+    core->any_gone = false;
+    view->mem_total_max_bytes = 0;
+    for (int i = 0; i < view->n_gpus; i++) {
+        const struct gpu_identity *id = &view->gpus[i].id;
+        core->any_gone |= id->is_gone;
+        view->mem_total_max_bytes =
+            id->mem_total_bytes > view->mem_total_max_bytes ? id->mem_total_bytes : view->mem_total_max_bytes;
+    }
     return 0;
 }
 

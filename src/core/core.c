@@ -204,7 +204,7 @@ static int evict(struct core *core, uint64_t id, int64_t now_us)
 static int evict_all(struct core *core, int64_t now_us)
 {
     int r = 0;
-    for (int i = 0; i < core->view.n_gpus; i++) {
+    for (int i = 0; i < core->view.n_gpus && core->any_gone; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         for (int k = 0; k < gpu->n_residents && gpu->id.is_gone && r == 0; k++)
             r = evict(core, gpu->residents[k].task, now_us);

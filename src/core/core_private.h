@@ -22,6 +22,7 @@ struct core {
         uint64_t task, why;
     } main_waiting, recovery_waiting;
     uint64_t drained_for, kept_for; /* the task that GPUs of the view are drained or kept for, one at a time; or 0 */
+    bool any_gone;                  /* of the GPUs' instances */
     bool replayed;                  /* since the last step: a log's end may have left things undecided */
 };
 

@@ -73,8 +73,9 @@ struct gpu_view {
 struct cluster_view {
     struct gpu_view *gpus;
     int n_gpus;
-    int last_placed;       /* the GPU of the newest placement, or -1 */
-    int64_t kept_until_us; /* the predicted start of the task that GPUs are kept for; INT64_MAX: no telling */
+    int64_t mem_total_max_bytes; /* of the largest GPU; 0: not known */
+    int last_placed;             /* the GPU of the newest placement, or -1 */
+    int64_t kept_until_us;       /* the predicted start of the task that GPUs are kept for; INT64_MAX: no telling */
 };
 
 /* What policies ask for, as settings of the daemon or the simulator. */

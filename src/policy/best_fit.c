@@ -2,6 +2,8 @@
  * Best fit: of the GPUs that meet the conditions the one with the least free memory, so that one is filled before the
  * next. With exact memory it is the thesis's OBF (6.3.3).
  */
+#include <stddef.h>
+
 #include "policy/conditions.h"
 #include "policy/policy.h"
 
@@ -13,7 +15,7 @@ static bool less_free(const struct placement_query *query, int a, int b)
 
 static enum placement_answer choose(const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
 {
-    return conditions_choose(query, less_free, ret_gpus, ret_verdicts);
+    return conditions_choose(query, less_free, NULL, ret_gpus, ret_verdicts);
 }
 
 const struct policy policy_best_fit = {

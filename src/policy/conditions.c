@@ -115,9 +115,7 @@ static struct verdict check_gain(const struct placement_query *query, int i)
 {
     if (query->task->request.sharing != SHARING_AUTO)
         return fits;
-    struct prediction prediction;
-    predict_start(&prediction, query, query->view);
-    struct outlook outlook = predict_joining(&prediction, &i, 1);
+    struct outlook outlook = predict_joining_one(query, i);
     if (outlook.known && outlook.gain < PREDICT_GAIN_MIN)
         return verdict(VERDICT_NO_GAIN, 0, outlook.gain, PREDICT_GAIN_MIN);
     return fits;
@@ -170,7 +168,7 @@ struct verdict conditions_check(const struct placement_query *query, int i)
 static int insert(const struct placement_query *query, conditions_before *before, int *best, int n, int most, int gpu)
 {
     int at = n;
-    while (at > 0 && before(query, gpu, best[at - 1]))
+    while (at > 0 && before && before(query, gpu, best[at - 1]))
         at--;
     if (at == most)
         return n;
@@ -180,15 +178,25 @@ static int insert(const struct placement_query *query, conditions_before *before
     return n < most ? n + 1 : most;
 }
 
-enum placement_answer conditions_choose(const struct placement_query *query, conditions_before *before, int *ret_gpus,
-                                        struct verdict *ret_verdicts)
+/* The last of the best is: then all of them are. */
+static bool are_unbeaten(const struct placement_query *query, conditions_before *before, conditions_unbeaten *unbeaten,
+                         const int *best, int n)
+{
+    return !before || (unbeaten && unbeaten(query, best[n - 1]));
+}
+
+enum placement_answer conditions_choose(const struct placement_query *query, conditions_before *before,
+                                        conditions_unbeaten *unbeaten, int *ret_gpus, struct verdict *ret_verdicts)
 {
     int wanted = query->task->request.gpus, n = 0;
     int most = wanted < query->view->n_gpus ? wanted : query->view->n_gpus;
     for (int i = 0; i < query->view->n_gpus; i++) {
         ret_verdicts[i] = conditions_check(query, i);
-        if (ret_verdicts[i].kind == VERDICT_FITS)
-            n = insert(query, before, ret_gpus, n, most, i);
+        if (ret_verdicts[i].kind != VERDICT_FITS)
+            continue;
+        n = insert(query, before, ret_gpus, n, most, i);
+        if (n == wanted && are_unbeaten(query, before, unbeaten, ret_gpus, n))
+            return PLACE_NOW;
     }
     return n == wanted ? PLACE_NOW : PLACE_WAIT;
 }

@@ -33,8 +33,14 @@ struct verdict conditions_check_activity(const struct placement_query *query, co
 /* Should GPU a be taken before b? Both fit. Must be a strict order; the lower index wins where neither goes first. */
 typedef bool conditions_before(const struct placement_query *query, int a, int b);
 
-/* The policies' choose: the first task->request.gpus of those that fit, in the order of `before`. */
-enum placement_answer conditions_choose(const struct placement_query *query, conditions_before *before, int *ret_gpus,
-                                        struct verdict *ret_verdicts);
+/* Is the GPU one that none with a higher index can be taken before? Then these need no look. */
+typedef bool conditions_unbeaten(const struct placement_query *query, int gpu);
+
+/*
+ * The policies' choose: the first task->request.gpus of those that fit, in the order of `before` (NULL: by index).
+ * `unbeaten` may be NULL.
+ */
+enum placement_answer conditions_choose(const struct placement_query *query, conditions_before *before,
+                                        conditions_unbeaten *unbeaten, int *ret_gpus, struct verdict *ret_verdicts);
 
 #endif

@@ -3,6 +3,8 @@
  * equally active GPUs the one with more free memory goes first: an idle one before one whose task is yet to compute.
  */
 #include "policy/activity.h"
+#include <stddef.h>
+
 #include "policy/conditions.h"
 #include "policy/policy.h"
 
@@ -17,7 +19,7 @@ static bool less_active(const struct placement_query *query, int a, int b)
 
 static enum placement_answer choose(const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
 {
-    return conditions_choose(query, less_active, ret_gpus, ret_verdicts);
+    return conditions_choose(query, less_active, NULL, ret_gpus, ret_verdicts);
 }
 
 const struct policy policy_lug = {

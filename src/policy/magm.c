@@ -8,9 +8,15 @@ static bool more_free(const struct placement_query *query, int a, int b)
     return reading_or(gpu_view_free_bytes(&gpus[a]), -1) > reading_or(gpu_view_free_bytes(&gpus[b]), -1);
 }
 
+static bool has_most_possible(const struct placement_query *query, int i)
+{
+    double most = (double)query->view->mem_total_max_bytes;
+    return most > 0 && reading_or(gpu_view_free_bytes(&query->view->gpus[i]), -1) >= most;
+}
+
 static enum placement_answer choose(const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
 {
-    return conditions_choose(query, more_free, ret_gpus, ret_verdicts);
+    return conditions_choose(query, more_free, has_most_possible, ret_gpus, ret_verdicts);
 }
 
 const struct policy policy_magm = {

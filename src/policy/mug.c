@@ -3,6 +3,8 @@
  * active GPUs the one with less free memory goes first, as in best fit.
  */
 #include "policy/activity.h"
+#include <stddef.h>
+
 #include "policy/conditions.h"
 #include "policy/policy.h"
 
@@ -17,7 +19,7 @@ static bool fuller(const struct placement_query *query, int a, int b)
 
 static enum placement_answer choose(const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
 {
-    return conditions_choose(query, fuller, ret_gpus, ret_verdicts);
+    return conditions_choose(query, fuller, NULL, ret_gpus, ret_verdicts);
 }
 
 const struct policy policy_mug = {

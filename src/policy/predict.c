@@ -164,6 +164,13 @@ struct outlook predict_joining(struct prediction *prediction, const int *gpus, i
     return outlook;
 }
 
+struct outlook predict_joining_one(const struct placement_query *query, int gpu)
+{
+    struct prediction prediction;
+    predict_start(&prediction, query, query->view);
+    return predict_joining(&prediction, &gpu, 1);
+}
+
 bool predict_slows(struct prediction *prediction, int gpu, const struct resident *resident)
 {
     const struct gpu_view *there = &prediction->view->gpus[gpu];

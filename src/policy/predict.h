@@ -37,6 +37,9 @@ void predict_start(struct prediction *prediction, const struct placement_query *
 /* As if the task were on the `n` GPUs gpus[] too, sharing them as it then would. */
 struct outlook predict_joining(struct prediction *prediction, const int *gpus, int n);
 
+/* The same of one GPU, for who has no more questions. */
+struct outlook predict_joining_one(const struct placement_query *query, int gpu);
+
 /* Would that resident of the GPU be slower, wherever else it is too, if the task came there? Not known: it may be. */
 bool predict_slows(struct prediction *prediction, int gpu, const struct resident *resident);
 

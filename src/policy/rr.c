@@ -1,4 +1,6 @@
 /* Round-robin (thesis 6.2.2): the next GPU in a fixed circle, among those that meet the conditions. */
+#include <stddef.h>
+
 #include "policy/conditions.h"
 #include "policy/policy.h"
 
@@ -15,7 +17,7 @@ static bool nearer(const struct placement_query *query, int a, int b)
 
 static enum placement_answer choose(const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
 {
-    return conditions_choose(query, nearer, ret_gpus, ret_verdicts);
+    return conditions_choose(query, nearer, NULL, ret_gpus, ret_verdicts);
 }
 
 const struct policy policy_rr = {

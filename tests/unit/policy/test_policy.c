@@ -89,6 +89,27 @@ static void policies_are_found_by_name(void **state)
     assert_null(policy_find(""));
 }
 
+/* A GPU that none can be taken before ends the search; what has a little in use is no such one. */
+static void the_search_ends_where_nothing_better_can_come(void **state)
+{
+    view.mem_total_max_bytes = 40 * GIB;
+    gpus[0].mem_used_bytes = reading_of(3 * MIB);
+    gpus[1].id.mem_total_bytes = 39 * GIB;
+    memset(verdicts, 0xff, sizeof verdicts);
+    assert_chooses(&policy_magm, 2);
+    assert_int_equal(verdicts[2].kind, VERDICT_FITS);
+    assert_int_not_equal(verdicts[3].kind, VERDICT_FITS);
+    task.request.gpus = 2;
+    assert_chooses(&policy_magm, 2);
+    assert_int_equal(chosen[1], 3);
+    task.request.gpus = 3;
+    assert_chooses(&policy_magm, 2);
+    assert_int_equal(chosen[2], 0);
+    task.request.gpus = 5;
+    assert_int_equal(ask(&policy_magm), PLACE_WAIT);
+    assert_int_equal(ask(&policy_first_fit), PLACE_WAIT);
+}
+
 static void each_policy_has_its_order(void **state)
 {
     settle_in(0, 30, 0.5);
@@ -472,6 +493,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(policies_are_found_by_name, idle_machine),
+        cmocka_unit_test_setup(the_search_ends_where_nothing_better_can_come, idle_machine),
         cmocka_unit_test_setup(each_policy_has_its_order, idle_machine),
         cmocka_unit_test_setup(round_robin_goes_round, idle_machine),
         cmocka_unit_test_setup(ties_go_to_the_lower_index, idle_machine),
