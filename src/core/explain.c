@@ -173,7 +173,6 @@ static void add_first(struct line *line, const struct task *first)
                  first->overtaken > 1 ? "have" : "has");
     else
         line_add(line, "it came first");
-    line_add(line, "; to overtake: ");
 }
 
 const char *core_explain(const struct core *core, uint64_t id, int64_t now_us, char *buffer, size_t size)
@@ -193,6 +192,12 @@ const char *core_explain(const struct core *core, uint64_t id, int64_t now_us, c
     }
     if (first)
         add_first(&line, first);
+    if (first && core->kept_for != first->id) {
+        line_add(&line, "; nobody may overtake it while no GPUs can be kept for it");
+        return buffer;
+    }
+    if (first)
+        line_add(&line, "; to overtake: ");
     if (task->request.need.kind == NEED_PENDING) {
         line_add(&line, "its memory is being estimated");
         return buffer;

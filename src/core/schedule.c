@@ -7,7 +7,7 @@
 
 /* Recovering tasks behind the first one that are looked at in one pass: a pass must stay short. */
 #define RECOVERY_LOOKS 64
-/* Of the main queue so many are in line, and so many of these may overtake in one pass, on so many GPUs. */
+/* Of the main queue so many are in line, and so many of these may overtake in one pass, fewer on many GPUs. */
 #define LINE_MAX_TASKS      1024
 #define OVERTAKING_LOOKS    64
 #define OVERTAKING_VERDICTS (16 * OVERTAKING_LOOKS)
@@ -284,7 +284,7 @@ static int line_up(const struct core *core, const struct task *first, struct tas
 static int overtake(struct core *core, const struct task *first, int64_t now_us)
 {
     struct task *line[OVERTAKING_LOOKS];
-    int r = 0, looks = OVERTAKING_VERDICTS / (core->view.n_gpus + 1);
+    int r = 0, looks = 1 + OVERTAKING_VERDICTS / (core->view.n_gpus + 1);
     if (!core_policy_of(core, first)->keep || !keep_for(core, first, now_us))
         return 0;
     int n = line_up(core, first, line, looks < OVERTAKING_LOOKS ? looks : OVERTAKING_LOOKS);
