@@ -133,14 +133,23 @@ static int insert_drain(const struct gpu_view *gpus, int *best, int n, int most,
     return n < most ? n + 1 : most;
 }
 
+static void keep_none(struct core *core)
+{
+    for (int i = 0; i < core->view.n_gpus && core->kept_for; i++)
+        core->view.gpus[i].kept_for = 0;
+    core->kept_for = 0;
+}
+
 /*
  * Keeps as many GPUs free of newcomers as the task wants, so that it starts even when the main queue never runs dry.
  * It stays with those GPUs unless enough others are empty already, and keeps none while too few would do: GPUs must not
- * stand idle for nothing.
+ * stand idle for nothing. Who recovers comes before who is first in line, for whom other GPUs then have to be kept: true
+ * when one of those was taken away.
  */
-static void drain_for(struct core *core, const struct task *task, int64_t now_us)
+static bool drain_for(struct core *core, const struct task *task, int64_t now_us)
 {
     int n = 0, n_empty = 0, wanted = task->request.gpus;
+    bool was_kept = false;
     const struct gpu_view *gpus = core->view.gpus;
     for (int i = 0; i < core->view.n_gpus; i++)
         n_empty += gpus[i].n_residents == 0 && may_drain(core, i, task, now_us);
@@ -149,10 +158,15 @@ static void drain_for(struct core *core, const struct task *task, int64_t now_us
             n = insert_drain(gpus, core->chosen, n, wanted, i, n_empty < wanted);
     core_stop_draining(core);
     if (n < wanted)
-        return;
-    for (int i = 0; i < wanted; i++)
+        return false;
+    for (int i = 0; i < wanted; i++) {
         core->view.gpus[core->chosen[i]].drained_for = task->id;
+        was_kept |= gpus[core->chosen[i]].kept_for != 0;
+    }
     core->drained_for = task->id;
+    if (was_kept)
+        keep_none(core);
+    return was_kept;
 }
 
 /* Those behind the first recovering task find no more GPUs than that. */
@@ -174,9 +188,9 @@ static int schedule_first_recovering(struct core *core, struct task *task, int64
         core_stop_draining(core);
     if (ask_policy(core, task, now_us) == PLACE_NOW)
         return place(core, task, now_us);
-    int r = note_wait(core, &core->recovery_waiting, task);
-    drain_for(core, task, now_us);
-    return r;
+    if (drain_for(core, task, now_us) && ask_policy(core, task, now_us) == PLACE_NOW)
+        return place(core, task, now_us);
+    return note_wait(core, &core->recovery_waiting, task);
 }
 
 static int schedule_recovery(struct core *core, int64_t now_us)
@@ -199,13 +213,6 @@ static int schedule_recovery(struct core *core, int64_t now_us)
 }
 
 /* ---- overtaking ---- */
-
-static void keep_none(struct core *core)
-{
-    for (int i = 0; i < core->view.n_gpus && core->kept_for; i++)
-        core->view.gpus[i].kept_for = 0;
-    core->kept_for = 0;
-}
 
 /* Chosen once for a task, when it comes to be the first in line: what is kept only empties from then on. */
 static bool keep_for(struct core *core, const struct task *task, int64_t now_us)
