@@ -121,6 +121,7 @@ static int move_in(struct gpu_view *gpu, const struct task *task, int64_t now_us
         .thread_percent = task->share.thread_percent,
         .since_us = now_us,
         .grew_us = now_us,
+        .held_us = now_us,
         .need_bytes = task->request.need.kind >= NEED_ESTIMATED ? task->request.need.bytes : 0,
         .expect = task->request.expect,
     };

@@ -20,7 +20,7 @@ static bool has_risen(const struct resident *resident, double used)
 
 /*
  * What the resident uses: the driver's word; where the driver does not know, all that the GPU uses when nobody else is
- * there. A task missing from a list of processes has no memory yet.
+ * there. A task missing from a list of processes has no memory yet, unless one that is not known to be ours is its own.
  */
 static struct reading used_by(const struct gpu_view *gpu, const struct resident *resident,
                               const struct core_sample *sample)
@@ -31,13 +31,21 @@ static struct reading used_by(const struct gpu_view *gpu, const struct resident 
     for (int i = 0; i < sample->n_tasks; i++)
         if (sample->tasks[i].task == resident->task)
             return sample->tasks[i].mem_used_bytes.valid ? sample->tasks[i].mem_used_bytes : otherwise;
-    return foreign.valid ? READING_NONE : otherwise;
+    if (foreign.valid)
+        return foreign.value > 0 ? READING_NONE : reading_of(0);
+    return otherwise;
 }
 
+/* Others are held off while it does not show up, and from when it does, no longer than settle_max each. */
 static void watch_settling(const struct core_settings *settings, struct gpu_view *gpu, struct resident *resident,
                            int64_t now_us)
 {
     struct reading used = resident->mem_used_bytes;
+    if (!resident->shown && reading_or(used, 0) > 0) {
+        resident->shown = true;
+        resident->held_us = now_us;
+        resident->settled = false;
+    }
     if (resident->settled)
         return;
     if (used.valid && used.value > resident->level_bytes * (1 + GROWTH_SHARE) + (double)GROWTH_BYTES) {
@@ -49,7 +57,7 @@ static void watch_settling(const struct core_settings *settings, struct gpu_view
         gpu->mix_since_us = now_us;
     }
     resident->settled = (resident->risen && now_us - resident->grew_us >= settings->settle_us) ||
-                        now_us - resident->since_us >= settings->settle_max_us;
+                        now_us - resident->held_us >= settings->settle_max_us;
 }
 
 /* A task that has a GPU to itself shows what it asks for: from then on that counts, whatever was said before. */

@@ -23,6 +23,15 @@ const struct resident *gpu_view_unsettled(const struct gpu_view *gpu)
     return NULL;
 }
 
+double gpu_view_awaited_bytes(const struct gpu_view *gpu)
+{
+    double bytes = 0;
+    for (int i = 0; i < gpu->n_residents; i++)
+        if (!gpu->residents[i].shown && gpu->residents[i].mem_used_bytes.valid)
+            bytes += (double)gpu->residents[i].need_bytes;
+    return bytes;
+}
+
 bool gpu_view_is_idle(const struct gpu_view *gpu)
 {
     if (gpu->n_residents || !gpu->mem_used_bytes.valid || gpu->mem_used_bytes.value > (double)IDLE_MEM_BYTES)

@@ -39,10 +39,12 @@ struct resident {
     uint64_t overtook;         /* the task that the GPU was kept for when it came; 0: none */
     int64_t need_bytes;        /* 0: not known */
     struct expectation expect; /* its SMACT: as seen while it was alone there, once it was */
+    bool shown;                /* it has memory there, or had */
     bool risen;                /* its memory went beyond what a bare CUDA context takes */
     bool settled;              /* and has stopped growing; or it was waited for long enough */
     double level_bytes;        /* memory when it last grew */
     int64_t grew_us;           /* when that was */
+    int64_t held_us;           /* since when others are held off for it: since it came, or showed up */
     struct reading mem_used_bytes;
 };
 
@@ -106,6 +108,9 @@ bool gpu_view_is_idle(const struct gpu_view *gpu);
  * smaller than what is declared. An estimate may be wrong: it rules a GPU out only when there are enough larger ones.
  */
 bool cluster_view_suits(const struct cluster_view *view, int gpu, const struct task *task);
+
+/* What those residents are known to need who have no memory there yet: data may be loaded for long before. */
+double gpu_view_awaited_bytes(const struct gpu_view *gpu);
 
 /* Free memory as sampled. Not valid without a sample. */
 static inline struct reading gpu_view_free_bytes(const struct gpu_view *gpu)

@@ -61,8 +61,9 @@ static struct verdict check_memory(const struct placement_query *query, const st
         return check_idle(gpu);
     if (!free_bytes.valid)
         return verdict(VERDICT_MEMORY_UNKNOWN, 0, 0, 0);
-    if (free_bytes.value < wanted)
-        return verdict(VERDICT_MEMORY_SHORT, 0, free_bytes.value, wanted);
+    double left = free_bytes.value - gpu_view_awaited_bytes(gpu);
+    if (left < wanted)
+        return verdict(VERDICT_MEMORY_SHORT, 0, left, wanted);
     return fits;
 }
 

@@ -12,8 +12,9 @@
  * least min_free_bytes when nothing is known of the task, of what it needs and margin_bytes more otherwise. Where SMACT
  * is not reported, utilisation stands in: it is never below SMACT. An idle GPU takes every task that it suits
  * (cluster_view_suits): even one with an estimate beyond its memory, when there is no larger place.
- * Beyond the thesis: a GPU takes nobody while its newest task is still taking its memory; and a task of SHARING_AUTO
- * joins others only where all together are predicted to gain (predict.h).
+ * Beyond the thesis: a GPU takes nobody while its newest task is still taking its memory; what those are known to need
+ * who have not shown up there after that is not free; and a task of SHARING_AUTO joins others only where all together
+ * are predicted to gain (predict.h).
  */
 struct verdict conditions_check(const struct placement_query *query, int gpu);
 

@@ -166,7 +166,7 @@ static int64_t settles_us(const struct core_settings *settings, const struct gpu
     int64_t earliest = INT64_MAX;
     for (int i = 0; i < gpu->n_residents; i++) {
         const struct resident *resident = &gpu->residents[i];
-        int64_t at_most = resident->since_us + settings->settle_max_us;
+        int64_t at_most = resident->held_us + settings->settle_max_us;
         int64_t risen = resident->risen ? resident->grew_us + settings->settle_us : at_most;
         int64_t settles = risen < at_most ? risen : at_most;
         if (!resident->settled && settles < earliest)
