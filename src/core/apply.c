@@ -138,7 +138,6 @@ static void move_out(struct gpu_view *gpu, uint64_t id, int64_t now_us)
         return;
     struct resident *end = gpu->residents + gpu->n_residents--;
     memmove(resident, resident + 1, (size_t)(end - resident - 1) * sizeof *resident);
-    gpu->in_pieces = gpu->n_residents > 0;
     gpu->mix_since_us = now_us;
     if (gpu->whole_for == id)
         gpu->whole_for = 0;

@@ -57,7 +57,6 @@ struct gpu_view {
     uint64_t kept_for;    /* the first task in line, which nobody may delay here, or 0 */
     struct reading mem_used_bytes;
     struct reading foreign_processes; /* compute processes that are not ours: how many */
-    bool in_pieces;                   /* somebody left whom others outlasted: what is free need not lie together */
     struct resident *residents;
     int n_residents, residents_room;
     struct reading smact_level;       /* of the window, of this mix when it has been seen long enough */

@@ -2,9 +2,8 @@
  * Foresee, a policy of this project's own.
  *
  * Memory: what residents have been said to need is theirs from the moment they are placed, whether they have taken it
- * yet or not. A newcomer to others wants the margin more than it needs. Once somebody has left whom others outlast, or
- * where processes are that are not ours, it wants no less than 0.5 of its need more: what is free need not be in one
- * piece then, and an allocator asks for much at once.
+ * yet or not; a newcomer to others wants the margin more than it needs. Where that is known of all who still take theirs,
+ * and how busy they will be, nobody has to be waited for.
  *
  * Speed: where all who would share a GPU are known by their SM activity, the laws of sharing predict how fast everyone
  * then is (predict.h). A task goes where all together gain most by it; nowhere where somebody would take more than
@@ -24,23 +23,18 @@
 #include "policy/policy.h"
 #include "policy/predict.h"
 
-/*
- * What the need is more, for memory in pieces. Chosen by simulation, as PREDICT_GAIN_MIN and slowdown_max are, on
- * traces resampled with other seeds than those that foresee is judged by (docs/measured/foresee.md).
- */
-#define PIECES_SHARE 0.5
 /* Sums of the same numbers in another order differ by less. */
 #define ROUNDING 1e-9
 
 static const struct verdict fits = {.kind = VERDICT_FITS};
 
-static double wanted_bytes(const struct placement_query *query, const struct gpu_view *gpu)
+static double wanted_bytes(const struct placement_query *query)
 {
     const struct need *need = &query->task->request.need;
-    bool known = need->kind >= NEED_ESTIMATED, in_pieces = gpu->in_pieces || reading_or(gpu->foreign_processes, 1) > 0;
-    double bytes = (double)need->bytes, margin = (double)query->conditions->margin_bytes;
-    double more = in_pieces ? fmax(PIECES_SHARE * bytes, margin) : margin;
-    return fmax(known ? bytes + more : (double)query->conditions->min_free_bytes, query->recovery_free_bytes);
+    const struct conditions *conditions = query->conditions;
+    int64_t wanted =
+        need->kind >= NEED_ESTIMATED ? need->bytes + conditions->margin_bytes : conditions->min_free_bytes;
+    return fmax((double)wanted, query->recovery_free_bytes);
 }
 
 /* What of its need the resident has not taken yet. Where the driver does not say, it has once it has settled. */
@@ -53,7 +47,7 @@ static double outstanding(const struct resident *resident)
 static struct verdict check_memory(const struct placement_query *query, const struct gpu_view *gpu)
 {
     struct reading free_bytes = gpu_view_free_bytes(gpu);
-    double left = free_bytes.value, wanted = wanted_bytes(query, gpu);
+    double left = free_bytes.value, wanted = wanted_bytes(query);
     if (!free_bytes.valid)
         return (struct verdict){.kind = VERDICT_MEMORY_UNKNOWN};
     for (int i = 0; i < gpu->n_residents; i++)
@@ -69,11 +63,16 @@ static bool has_overtaken(const struct placement_query *query, const struct resi
     return resident->overtook == query->task->id && resident->need_bytes;
 }
 
-/* Who still takes his memory holds others off: two who take it at once would leave what is free in smaller pieces. */
+static bool is_foreseen(const struct resident *resident)
+{
+    return resident->need_bytes && resident->expect.smact.valid;
+}
+
+/* Who still takes his memory holds others off, unless it is known how much that will be, and how busy he will be. */
 static const struct resident *find_rising(const struct placement_query *query, const struct gpu_view *gpu)
 {
     for (int i = gpu->n_residents - 1; i >= 0; i--)
-        if (!gpu->residents[i].settled && !has_overtaken(query, &gpu->residents[i]))
+        if (!gpu->residents[i].settled && !is_foreseen(&gpu->residents[i]) && !has_overtaken(query, &gpu->residents[i]))
             return &gpu->residents[i];
     return NULL;
 }

@@ -85,7 +85,6 @@ static void forget_activity(struct gpu_view *gpu)
     gpu->smact_level = gpu->utilisation_level = READING_NONE;
 }
 
-/* It may leave before those who are there, and its memory behind in the midst of theirs. */
 static void add(struct stage *stage, const struct task *task, int64_t now_us)
 {
     const struct need *need = &task->request.need;
@@ -104,7 +103,6 @@ static void add(struct stage *stage, const struct task *task, int64_t now_us)
         .mem_used_bytes = reading_of(0),
         .expect = {task->request.expect.smact, task->request.expect.gract, task->request.expect.dram, .time_us = 0},
     };
-    stage->gpu.in_pieces |= n > 0;
     forget_activity(&stage->gpu);
 }
 
@@ -115,7 +113,6 @@ static void send_away(struct stage *stage, int i)
     if (gpu->mem_used_bytes.valid)
         gpu->mem_used_bytes.value -= reading_or(leaver->mem_used_bytes, 0);
     gpu->n_residents--;
-    gpu->in_pieces = gpu->n_residents > 0;
     memmove(&stage->residents[i], &stage->residents[i + 1], (size_t)(gpu->n_residents - i) * sizeof *leaver);
     memmove(&stage->left_s[i], &stage->left_s[i + 1], (size_t)(gpu->n_residents - i) * sizeof *stage->left_s);
     memmove(&stage->most[i], &stage->most[i + 1], (size_t)(gpu->n_residents - i) * sizeof *stage->most);

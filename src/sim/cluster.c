@@ -57,6 +57,7 @@ static int read_constant(struct gpu_laws *laws, const struct words *words, struc
     } numbers[] = {{"startup_s", 3600, &laws->startup_s},
                    {"ramp_s", 3600, &laws->ramp_s},
                    {"spread", 1, &laws->spread},
+                   {"linear_memory", 1, &laws->linear_memory},
                    {words->word[1], 1, sharing_law(&laws->sharing, words->word[1])}};
     if (strcmp(words->word[1], "context_mib") == 0)
         return read_mib(words->word[1], words->word[2], fault, &laws->context_bytes);

@@ -8,13 +8,13 @@
 #include "base/units.h"
 
 /*
- * Memory. The driver hands out multiples of 2 MiB from a linear space, first fit: free memory in pieces can be too
- * little, and who asks when no hole is large enough crashes, whoever else is there (thesis, section 6.2.3). CUDA maps
- * pages of 2 MiB from anywhere, so that a real GPU may be kinder. A catalogue's memory is what the driver shows of a
- * process: what the framework rounds up (PyTorch's segments of 2 and 20 MiB) is in it.
+ * Memory. The driver hands out multiples of 2 MiB, from anywhere: who asks for more than is free crashes, whoever else
+ * is there. With the constant linear_memory it does so from a line, first fit, as the thesis has it (section 6.2.3): free
+ * memory in pieces can be too little then. On an H200 it never was (docs/measured/memory-pieces.md). A catalogue's memory
+ * is what the driver shows of a process: what the framework rounds up (PyTorch's segments of 2 and 20 MiB) is in it.
  *
  * A caching allocator asks for ever larger segments until the first step of training is through; here, for these parts
- * of what the context leaves. Assumed; the largest being a quarter, a hole smaller than that is of no use to it.
+ * of what the context leaves. Assumed.
  */
 #define GRAIN_BYTES (2 * MIB)
 static const double parts[MEMORY_PARTS] = {0, 1. / 16, 1. / 16, 1. / 8, 1. / 4, 1. / 4, 1. / 4};
@@ -25,10 +25,13 @@ void gpu_memory_fini(struct gpu_memory *memory)
     *memory = (struct gpu_memory){0};
 }
 
-/* The place in the list of the first hole of that size, and where it begins. */
+/* The place in the list of the first hole of that size, and where it begins. Where pages come from anywhere, the end. */
 static int find_hole(const struct gpu_memory *memory, int64_t size, int64_t *ret_at)
 {
     int i = 0;
+    *ret_at = memory->used_bytes;
+    if (!memory->linear)
+        return memory->n;
     for (*ret_at = 0; i < memory->n && memory->segments[i].at - *ret_at < size; i++)
         *ret_at = memory->segments[i].at + memory->segments[i].size;
     return i;

@@ -14,21 +14,23 @@ struct gpu_laws {
     int64_t context_bytes;
     double startup_s, ramp_s;
     double spread;
+    double linear_memory; /* not 0: memory is a line in which free holes may be too small; 0: pages from anywhere */
     struct sharing_laws sharing;
 };
 
 struct gpu_memory {
     int64_t capacity_bytes, used_bytes;
+    bool linear;
     struct segment {
         int64_t at, size;
         uint64_t owner;
-    } * segments; /* by address */
+    } * segments; /* by address, where it is linear */
     int n, room;
 };
 
 void gpu_memory_fini(struct gpu_memory *memory);
 
-/* One more segment for `owner`. 0, GPU_MEMORY_FULL when no hole is large enough, or -ENOMEM. */
+/* One more segment for `owner`. 0, GPU_MEMORY_FULL when there is no room for it, or -ENOMEM. */
 enum { GPU_MEMORY_FULL = 1 };
 int gpu_memory_take(struct gpu_memory *memory, uint64_t owner, int64_t bytes);
 void gpu_memory_release(struct gpu_memory *memory, uint64_t owner);

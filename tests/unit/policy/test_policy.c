@@ -457,22 +457,6 @@ static void of_many_gpus_those_are_taken_where_most_is_gained(void **state)
     assert_int_equal(chosen[1], 95);
 }
 
-static void memory_in_pieces_holds_less(void **state)
-{
-    come(12, 0.1, 1);
-    for (int i = 0; i < N; i++)
-        move_in(i, 61 + (uint64_t)i, 24, 0.1, 1);
-    assert_int_equal(ask(&policy_foresee), PLACE_NOW);
-    gpus[0].in_pieces = true;
-    gpus[1].foreign_processes = READING_NONE;
-    assert_int_equal(ask(&policy_foresee), PLACE_NOW);
-    assert_int_equal(chosen[0], 2);
-    gpus[2].in_pieces = gpus[3].in_pieces = true;
-    assert_int_equal(ask(&policy_foresee), PLACE_WAIT);
-    assert_int_equal(verdicts[0].kind, VERDICT_MEMORY_SHORT);
-    assert_int_equal(verdicts[1].kind, VERDICT_MEMORY_SHORT);
-}
-
 static void what_was_promised_is_not_free(void **state)
 {
     come(19, 0.1, 1);
@@ -514,7 +498,6 @@ int main(void)
         cmocka_unit_test_setup(a_task_of_two_gpus_is_as_fast_as_its_slower_one, idle_machine),
         cmocka_unit_test_setup(two_gpus_are_taken_where_both_together_gain_most, idle_machine),
         cmocka_unit_test_setup(of_many_gpus_those_are_taken_where_most_is_gained, idle_machine),
-        cmocka_unit_test_setup(memory_in_pieces_holds_less, idle_machine),
         cmocka_unit_test_setup(what_was_promised_is_not_free, idle_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

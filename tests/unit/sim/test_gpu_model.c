@@ -33,9 +33,24 @@ static void test_parts(void **state)
     assert_near(gpu_memory_due_s(&laws, 10, 0), 0);
 }
 
-static void test_holes(void **state)
+static void test_pages_from_anywhere(void **state)
 {
     struct gpu_memory memory = {.capacity_bytes = 100 * MIB};
+    for (uint64_t owner = 1; owner <= 5; owner++)
+        assert_int_equal(gpu_memory_take(&memory, owner, 20 * MIB), 0);
+    gpu_memory_release(&memory, 2);
+    gpu_memory_release(&memory, 4);
+    assert_int_equal(gpu_memory_take(&memory, 6, 40 * MIB + 1), GPU_MEMORY_FULL);
+    assert_int_equal(gpu_memory_take(&memory, 6, 40 * MIB), 0);
+    assert_int_equal(gpu_memory_of(&memory, 6), 40 * MIB);
+    assert_int_equal(gpu_memory_of(&memory, 5), 20 * MIB);
+    assert_int_equal(memory.used_bytes, 100 * MIB);
+    gpu_memory_fini(&memory);
+}
+
+static void test_holes_of_linear_memory(void **state)
+{
+    struct gpu_memory memory = {.capacity_bytes = 100 * MIB, .linear = true};
     assert_int_equal(gpu_memory_take(&memory, 1, 30 * MIB), 0);
     assert_int_equal(gpu_memory_take(&memory, 2, 19 * MIB + 1), 0); /* 20 MiB */
     assert_int_equal(gpu_memory_take(&memory, 3, 30 * MIB), 0);
@@ -54,7 +69,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_holes),
+        cmocka_unit_test(test_pages_from_anywhere),
+        cmocka_unit_test(test_holes_of_linear_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
