@@ -89,9 +89,10 @@ int gpu_set_renew(struct gpu_set *set, bool at_once, struct gpu_set **ret_set);
 void gpu_set_gpm_interval(struct gpu_set *set, int64_t interval_min_us);
 
 /*
- * Keeps the processor time that GPM takes for all GPUs together under this share of one processor, by working its
- * values out the seldomer the dearer they are (1.0 to 1.3 ms on an H200): for who looks all day. A value that was not
- * worked out anew repeats the last. 0, as at first: they are worked out at each look.
+ * For who looks all day. Keeps the processor time that GPM takes for all GPUs together under this share of one
+ * processor, by working its values out the seldomer the dearer they are (1.0 to 1.3 ms on an H200). Likewise
+ * sm_utilisation of processes; and utilisation and power are asked once a second where there is GPM. What was not asked
+ * anew repeats the last. 0, as at first: all of it at each look.
  */
 void gpu_set_gpm_share(struct gpu_set *set, double share);
 

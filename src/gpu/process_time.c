@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "gpu/cost.h"
 
 enum { ROOM_MAX = 65536 };
 
@@ -91,19 +92,33 @@ static void fill(const struct nvml_process_utilization *items, unsigned count, u
             sample->processes.item[i].sm_utilisation = reading_of(0);
 }
 
-int process_time_look(const struct nvml *nvml, nvml_device device, struct process_time_room *room,
-                      unsigned long long *newest_us, struct gpu_sample *sample)
+static void forget(struct gpu_sample *sample)
+{
+    for (size_t i = 0; i < sample->processes.count; i++)
+        sample->processes.item[i].sm_utilisation = READING_NONE;
+}
+
+int process_time_look(const struct nvml *nvml, nvml_device device, struct process_time_room *room, double share,
+                      struct process_time *time, struct gpu_sample *sample)
 {
     unsigned count = 0;
+    int64_t began_us = cost_processor_us();
 
-    if (!is_worth_asking(sample))
+    if (!is_worth_asking(sample)) {
+        forget(sample);
         return NVML_OK;
-    int r = fetch(nvml, device, room, behind(*newest_us), &count);
+    }
+    if (share > 0 && sample->at_us < time->ask_again_us)
+        return NVML_OK;
+    forget(sample);
+    int r = fetch(nvml, device, room, behind(time->newest_us), &count);
+    if (share > 0)
+        time->ask_again_us = sample->at_us + (int64_t)((double)(cost_processor_us() - began_us) / share);
     if (r != NVML_OK)
         return r;
     for (unsigned i = 0; i < count; i++)
-        if (room->item[i].time_us > *newest_us)
-            *newest_us = room->item[i].time_us;
-    fill(room->item, count, behind(*newest_us), sample);
+        if (room->item[i].time_us > time->newest_us)
+            time->newest_us = room->item[i].time_us;
+    fill(room->item, count, behind(time->newest_us), sample);
     return NVML_OK;
 }

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "gpu/cost.h"
+
 enum { ROOM_MIN = 32, ROOM_MAX = 65536 };
 
 bool gpu_process_is_mps_server(pid_t pid)
@@ -59,6 +61,22 @@ static int fetch(const struct nvml *nvml, nvml_processes_function *list, nvml_de
     }
 }
 
+/* Room for one more than `count`, which grows by doubling. */
+static bool items_grow(struct gpu_process **items, size_t *capacity, size_t count)
+{
+    size_t wanted = *capacity ? *capacity : ROOM_MIN;
+    while (wanted <= count)
+        wanted *= 2;
+    if (wanted == *capacity)
+        return true;
+    struct gpu_process *item = realloc(*items, wanted * sizeof(*item));
+    if (!item)
+        return false;
+    *items = item;
+    *capacity = wanted;
+    return true;
+}
+
 /* NULL without memory. */
 static struct gpu_process *entry_of(struct gpu_sample *sample, pid_t pid)
 {
@@ -66,14 +84,8 @@ static struct gpu_process *entry_of(struct gpu_sample *sample, pid_t pid)
         if (sample->processes.item[i].pid == pid)
             return &sample->processes.item[i];
     }
-    if (sample->processes.count == sample->processes.capacity) {
-        size_t capacity = sample->processes.capacity ? sample->processes.capacity * 2 : ROOM_MIN;
-        struct gpu_process *item = realloc(sample->processes.item, capacity * sizeof(*item));
-        if (!item)
-            return NULL;
-        sample->processes.item = item;
-        sample->processes.capacity = capacity;
-    }
+    if (!items_grow(&sample->processes.item, &sample->processes.capacity, sample->processes.count))
+        return NULL;
     struct gpu_process *entry = &sample->processes.item[sample->processes.count++];
     *entry = (struct gpu_process){.pid = pid};
     return entry;
@@ -112,7 +124,7 @@ static bool is_absent(int r)
     return r == NVML_NOT_SUPPORTED || r == NVML_FUNCTION_NOT_FOUND || r == NVML_INVALID_ARGUMENT;
 }
 
-int processes_look(const struct nvml *nvml, nvml_device device, struct process_room *room, struct gpu_sample *sample)
+static int ask(const struct nvml *nvml, nvml_device device, struct process_room *room, struct gpu_sample *sample)
 {
     sample->processes.count = 0;
     int r = look(nvml, nvml->compute_processes, device, room, GPU_PROCESS_COMPUTE, sample);
@@ -127,5 +139,62 @@ int processes_look(const struct nvml *nvml, nvml_device device, struct process_r
     sample->processes.valid = r == NVML_OK;
     if (r != NVML_OK)
         sample->processes.count = 0;
+    return r;
+}
+
+/* ---- what was told last ---- */
+
+void process_memory_fini(struct process_memory *told)
+{
+    free(told->item);
+    *told = (struct process_memory){0};
+}
+
+void process_memory_note(struct process_memory *told, const struct gpu_sample *sample)
+{
+    size_t count = sample->processes.count;
+
+    told->valid = sample->processes.valid && items_grow(&told->item, &told->capacity, count);
+    told->count = told->valid ? count : 0;
+    if (told->count)
+        memcpy(told->item, sample->processes.item, count * sizeof(*told->item));
+}
+
+/* The time that a process was seen to use is asked for less often than who is there. */
+static void keep_times(const struct process_memory *told, struct gpu_sample *sample)
+{
+    for (size_t i = 0; i < sample->processes.count; i++)
+        for (size_t k = 0; k < told->count; k++)
+            if (told->item[k].pid == sample->processes.item[i].pid)
+                sample->processes.item[i].sm_utilisation = told->item[k].sm_utilisation;
+}
+
+static bool still_holds(const struct process_memory *told, const struct gpu_sample *sample)
+{
+    return told->valid && sample->at_us < told->ask_again_us && sample->mem_used_bytes.valid &&
+           !(sample->mem_used_bytes.value < told->used_bytes || sample->mem_used_bytes.value > told->used_bytes);
+}
+
+static bool repeat(const struct process_memory *told, struct gpu_sample *sample)
+{
+    if (!items_grow(&sample->processes.item, &sample->processes.capacity, told->count))
+        return false;
+    if (told->count)
+        memcpy(sample->processes.item, told->item, told->count * sizeof(*told->item));
+    sample->processes.count = told->count;
+    sample->processes.valid = true;
+    return true;
+}
+
+int processes_look(const struct nvml *nvml, nvml_device device, struct process_room *room, struct process_memory *told,
+                   struct gpu_sample *sample)
+{
+    if (still_holds(told, sample) && repeat(told, sample))
+        return NVML_OK;
+    int r = ask(nvml, device, room, sample);
+    keep_times(told, sample);
+    process_memory_note(told, sample);
+    told->used_bytes = reading_or(sample->mem_used_bytes, -1);
+    told->ask_again_us = sample->at_us + SLOW_LEAST_US;
     return r;
 }

@@ -71,7 +71,7 @@ static void keep_device(struct gpu_source *to, size_t at, struct gpu_source *fro
 
     device->energy = old->energy;
     device->trouble = old->trouble;
-    device->process_time_us = old->process_time_us;
+    device->process_time = old->process_time;
     device->in_dcgm = old->in_dcgm;
     device->dcgm_number = old->dcgm_number;
     keep_gpm(to, at, from, was);
@@ -101,6 +101,7 @@ static void move_card(struct gpu_source *to, struct gpu_source *from, size_t car
         to->info[at].parent = from->info[i].is_mig ? parent : 0;
         to->device[at] = from->device[i];
         from->device[i].gpm = (struct gpm){0};
+        from->device[i].processes = (struct process_memory){0};
     }
 }
 

@@ -17,6 +17,11 @@ struct look {
     int lost;         /* the result that says the GPU is lost; 0: none did */
 };
 
+static bool looks_all_day(const struct look *look)
+{
+    return look->source->gpm_share > 0;
+}
+
 static bool answered(struct look *look, int result)
 {
     if (result == NVML_OK) {
@@ -60,22 +65,36 @@ static struct reading fraction(unsigned per_cent)
     return per_cent <= 100 ? reading_of(per_cent / 100.0) : READING_NONE;
 }
 
-static void look_utilisation(struct look *look)
+static void ask_utilisation(struct look *look, struct slow *slow)
 {
     struct nvml_utilization utilization = {0};
+    bool told = answered(look, nvml_call(&look->source->nvml, utilization, look->device->handle, &utilization));
 
-    if (answered(look, nvml_call(&look->source->nvml, utilization, look->device->handle, &utilization))) {
-        look->sample->utilisation = fraction(utilization.gpu);
-        look->sample->mem_utilisation = fraction(utilization.memory);
-    }
+    slow->utilisation = told ? fraction(utilization.gpu) : READING_NONE;
+    slow->mem_utilisation = told ? fraction(utilization.memory) : READING_NONE;
 }
 
-static void look_power(struct look *look)
+static void ask_power(struct look *look, struct slow *slow)
 {
     unsigned milliwatt = 0;
+    bool told = answered(look, nvml_call(&look->source->nvml, power, look->device->handle, &milliwatt));
 
-    if (answered(look, nvml_call(&look->source->nvml, power, look->device->handle, &milliwatt)))
-        look->sample->power_w = reading_of(milliwatt / 1e3);
+    slow->power_w = told ? reading_of(milliwatt / 1e3) : READING_NONE;
+}
+
+static void look_activity(struct look *look)
+{
+    struct slow *slow = &look->device->slow;
+    bool seldom = looks_all_day(look) && look->device->gpm.device && look->sample->mem_used_bytes.valid;
+
+    if (!seldom || look->sample->at_us >= slow->ask_activity_again_us) {
+        ask_utilisation(look, slow);
+        ask_power(look, slow);
+        slow->ask_activity_again_us = look->sample->at_us + SLOW_LEAST_US;
+    }
+    look->sample->utilisation = slow->utilisation;
+    look->sample->mem_utilisation = slow->mem_utilisation;
+    look->sample->power_w = slow->power_w;
 }
 
 /* False when the counter went back: the time of the restart is not known, so this look has no total. */
@@ -257,13 +276,18 @@ static void look_dcgm(struct look *look)
         snprintf(sample->activity.reason, sizeof(sample->activity.reason), "%s", why);
 }
 
+/* Of a processor, on each GPU: 2.7 ms a question on an H200. */
+#define PROCESS_TIME_SHARE 1e-3
+
 static void look_processes(struct look *look)
 {
     if (look->info->mig_mode == GPU_MIG_ON && !look->info->is_mig)
         return;
-    answered(look, processes_look(&look->source->nvml, look->device->handle, &look->source->room, look->sample));
+    answered(look, processes_look(&look->source->nvml, look->device->handle, &look->source->room,
+                                  &look->device->processes, look->sample));
     process_time_look(&look->source->nvml, look->device->handle, &look->source->time_room,
-                      &look->device->process_time_us, look->sample);
+                      looks_all_day(look) ? PROCESS_TIME_SHARE : 0, &look->device->process_time, look->sample);
+    process_memory_note(&look->device->processes, look->sample);
 }
 
 /* A MIG instance has the troubles of its card, which is asked before it. */
@@ -281,8 +305,7 @@ static void look_trouble(struct look *look)
 static void look_all(struct look *look)
 {
     static void (*const looks[])(struct look *) = {
-        look_memory,    look_utilisation, look_power, look_energy,  look_slow,
-        look_processes, look_gpm,         look_dcgm,  look_trouble,
+        look_memory, look_activity, look_energy, look_slow, look_processes, look_gpm, look_dcgm, look_trouble,
     };
 
     for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]) && !look->lost; i++)

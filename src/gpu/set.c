@@ -318,8 +318,10 @@ void gpu_set_close(struct gpu_set *set)
     if (!set)
         return;
     struct gpu_source *source = set->source;
-    for (size_t i = 0; i < set->count; i++)
+    for (size_t i = 0; i < set->count; i++) {
         gpm_fini(&source->device[i].gpm, &source->nvml);
+        process_memory_fini(&source->device[i].processes);
+    }
     xid_events_close(source);
     if (source->nvml.library)
         source->nvml.shutdown();
@@ -352,6 +354,7 @@ void gpu_set_ask_all(struct gpu_set *set)
     for (size_t i = 0; i < set->count; i++) {
         set->source->device[i].energy.ask_again_us = 0;
         set->source->device[i].gpm.rest_us = 0;
+        set->source->device[i].slow.ask_activity_again_us = 0;
     }
 }
 

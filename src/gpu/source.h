@@ -29,10 +29,15 @@ struct energy {
     int64_t ask_again_us;
 };
 
-/* What changes slowly: not asked at each of ten looks a second. */
+/*
+ * What changes slowly: not asked at each of ten looks a second. Utilisation and power are not either by who looks all
+ * day: the driver's power is the mean of a second (Ampere and later, but for GA100), and SMACT says more than
+ * utilisation.
+ */
 struct slow {
     struct reading temperature_c, sm_clock_mhz;
-    int64_t ask_again_us;
+    struct reading utilisation, mem_utilisation, power_w;
+    int64_t ask_again_us, ask_activity_again_us;
 };
 
 struct gpu_device {
@@ -41,8 +46,9 @@ struct gpu_device {
     struct energy energy;
     struct slow slow;
     struct gpm gpm;
-    struct trouble trouble;             /* of a card */
-    unsigned long long process_time_us; /* the newest sample of process_time_look */
+    struct process_memory processes;
+    struct process_time process_time;
+    struct trouble trouble; /* of a card */
     bool in_dcgm;
     size_t dcgm_number; /* if so: what dcgm knows it by */
 };

@@ -112,12 +112,14 @@ int nvmlDeviceGetMemoryInfo(device gpu, struct nvml_memory *memory)
 int nvmlDeviceGetUtilizationRates(device gpu, struct nvml_utilization *utilization)
 {
     *utilization = (struct nvml_utilization){gpu->utilisation, 5};
+    gpu->utilisation_asked++;
     return gpu->is_instance ? NVML_NOT_SUPPORTED : gpu->result;
 }
 
 int nvmlDeviceGetPowerUsage(device gpu, unsigned *milliwatt)
 {
     *milliwatt = gpu->milliwatt;
+    gpu->power_asked++;
     return first(gpu->power_result, gpu->result);
 }
 
@@ -155,6 +157,7 @@ static int list(device gpu, struct fake_processes *from, size_t stride, unsigned
 {
     unsigned room = *count;
 
+    from->asked++;
     if (first(from->result, gpu->result))
         return first(from->result, gpu->result);
     *count = from->count;
@@ -213,6 +216,7 @@ int nvmlDeviceGetProcessUtilization(device gpu, struct nvml_process_utilization 
     unsigned room = samples ? *count : 0;
 
     gpu->time_asked++;
+    burn(gpu->time_cost_us);
     *count = 0;
     for (unsigned i = 0; i < 8 && gpu->time[i].pid; i++) {
         if (gpu->time[i].time_us <= since_us)

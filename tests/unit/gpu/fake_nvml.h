@@ -9,7 +9,7 @@ enum { FAKE_GPUS_MAX = 4, FAKE_PROCESSES_MAX = 256 };
 
 struct fake_processes {
     int result;
-    unsigned count;
+    unsigned count, asked;
     struct {
         uint32_t pid;
         uint64_t used_bytes;
@@ -34,7 +34,8 @@ struct fake_gpu {
         uint64_t time_us;
         uint32_t sm;
     } time[8]; /* of processes; as many as have a pid */
-    unsigned time_asked;
+    unsigned time_asked, utilisation_asked, power_asked;
+    unsigned time_cost_us; /* processor time that asking for the processes' takes */
 
     bool gpm;
     int gpm_result;

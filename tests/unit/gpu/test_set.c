@@ -207,6 +207,115 @@ static void test_what_changes_slowly_is_not_asked_ten_times_a_second(void **stat
     world_end(&w);
 }
 
+static void look_after(struct world *w, int64_t wait_us)
+{
+    w->now_us += wait_us;
+    gpu_set_sample_at(w->set, 0, w->now_us, &w->sample);
+}
+
+static void test_processes_are_listed_again_when_memory_moves(void **state)
+{
+    struct world w = world_of("FAKE_NVML_NEW");
+    struct fake_gpu *gpu = &w.nvml->gpu[0];
+
+    gpu->compute = (struct fake_processes){.count = 2, .item = {{100, GIB}, {200, 2 * (uint64_t)GIB}}};
+    world_open(&w);
+    look_after(&w, 0);
+    unsigned asked = gpu->compute.asked;
+    for (int i = 0; i < 8; i++) {
+        look_after(&w, 100 * MS_US);
+        assert_int_equal(gpu->compute.asked, asked);
+        assert_int_equal(w.sample.processes.count, 2);
+        assert_reading(w.sample.processes.item[1].used_bytes, 2.0 * GIB);
+    }
+    gpu->compute.count = 1; /* with its memory */
+    gpu->mem_used -= 2 * (uint64_t)GIB;
+    look_after(&w, 50 * MS_US);
+    assert_int_equal(gpu->compute.asked, asked + 1);
+    assert_int_equal(w.sample.processes.count, 1);
+    gpu->compute.item[0].pid = 300; /* another with as much: seen within the second */
+    look_after(&w, 850 * MS_US);
+    assert_int_equal(w.sample.processes.item[0].pid, 100);
+    look_after(&w, 100 * MS_US);
+    assert_int_equal(w.sample.processes.item[0].pid, 300);
+    asked = gpu->compute.asked;
+    gpu->memory_result = NVML_NOT_SUPPORTED; /* then nobody knows whether it moved */
+    look_after(&w, 10 * MS_US);
+    look_after(&w, 10 * MS_US);
+    assert_int_equal(gpu->compute.asked, asked + 2);
+    world_end(&w);
+}
+
+static void test_a_list_that_failed_is_not_repeated(void **state)
+{
+    struct world w = world_of("FAKE_NVML_NEW");
+    struct fake_gpu *gpu = &w.nvml->gpu[0];
+
+    gpu->compute = (struct fake_processes){.result = NVML_UNKNOWN, .count = 1, .item = {{100, GIB}}};
+    world_open(&w);
+    look_after(&w, 0);
+    assert_false(w.sample.processes.valid);
+    gpu->compute.result = NVML_OK;
+    look_after(&w, 10 * MS_US);
+    assert_true(w.sample.processes.valid);
+    assert_int_equal(w.sample.processes.count, 1);
+    world_end(&w);
+}
+
+static void test_who_looks_all_day_asks_for_utilisation_once_a_second(void **state)
+{
+    struct world w = world_of("FAKE_NVML_NEW");
+    struct fake_gpu *gpu = &w.nvml->gpu[0];
+
+    gpu->gpm = true;
+    world_open(&w);
+    gpu_set_gpm_share(w.set, 0.003);
+    for (int i = 0; i < 21; i++) {
+        look_after(&w, 100 * MS_US);
+        assert_reading(w.sample.power_w, gpu->milliwatt / 1e3);
+        assert_true(w.sample.utilisation.valid);
+    }
+    assert_int_equal(gpu->power_asked, 3);
+    assert_int_equal(gpu->utilisation_asked, 3);
+    gpu->power_result = NVML_NOT_SUPPORTED;
+    look_after(&w, SECOND_US);
+    assert_false(w.sample.power_w.valid);
+    gpu->memory_result = NVML_NOT_SUPPORTED; /* what answers is asked: it is not silent */
+    look_after(&w, 10 * MS_US);
+    assert_int_equal(w.sample.health, GPU_HEALTH_OK);
+    gpu_set_gpm_share(w.set, 0);
+    unsigned asked = gpu->utilisation_asked;
+    look_after(&w, 10 * MS_US);
+    look_after(&w, 10 * MS_US);
+    assert_int_equal(gpu->utilisation_asked, asked + 2);
+    world_end(&w);
+}
+
+static void test_dear_time_of_processes_is_asked_seldom(void **state)
+{
+    struct world w = world_of("FAKE_NVML_NEW");
+    struct fake_gpu *gpu = &w.nvml->gpu[0];
+
+    gpu->compute = (struct fake_processes){.count = 2, .item = {{100, GIB}, {200, GIB}}};
+    gpu->time[0] = (__typeof__(gpu->time[0])){100, 1000 * SECOND_US, 60};
+    gpu->time[1] = (__typeof__(gpu->time[0])){200, 1000 * SECOND_US, 30};
+    gpu->time_cost_us = 2500; /* so at most every 2.5 s */
+    world_open(&w);
+    gpu_set_gpm_share(w.set, 0.003);
+    look_after(&w, 0);
+    unsigned asked = gpu->time_asked;
+    for (int i = 0; i < 4; i++) {
+        gpu->compute.item[0].pid = i < 2 ? 100 : 300; /* of a newcomer nothing is known */
+        look_after(&w, SECOND_US / 2);
+        assert_int_equal(gpu->time_asked, asked);
+        assert_reading(w.sample.processes.item[1].sm_utilisation, 0.3);
+        assert_int_equal(w.sample.processes.item[0].sm_utilisation.valid, w.sample.processes.item[0].pid == 100);
+    }
+    look_after(&w, 60 * SECOND_US);
+    assert_true(gpu->time_asked > asked);
+    world_end(&w);
+}
+
 static void test_activity_is_worked_out_at_each_look(void **state)
 {
     struct world w = world_of("FAKE_NVML_NEW");
@@ -762,6 +871,10 @@ int main(void)
         cmocka_unit_test(test_no_devices_is_an_answer),
         cmocka_unit_test(test_time_of_processes),
         cmocka_unit_test(test_what_changes_slowly_is_not_asked_ten_times_a_second),
+        cmocka_unit_test(test_processes_are_listed_again_when_memory_moves),
+        cmocka_unit_test(test_a_list_that_failed_is_not_repeated),
+        cmocka_unit_test(test_who_looks_all_day_asks_for_utilisation_once_a_second),
+        cmocka_unit_test(test_dear_time_of_processes_is_asked_seldom),
         cmocka_unit_test(test_activity_is_worked_out_at_each_look),
         cmocka_unit_test(test_dear_activity_is_worked_out_seldom),
         cmocka_unit_test(test_the_driver_tells_no_time_of_processes),
