@@ -129,7 +129,7 @@ def out_of_memory(programs):
 def other_failures(programs):
     house = House(programs, sharing="streams")
     work = {
-        "illegal address": (TRAIN, "illegal"),
+        "device assert": (TRAIN, "illegal"),
         "jax oom": ("-c", "import os; os.environ['XLA_PYTHON_CLIENT_PREALLOCATE']='false'; import jax.numpy as n; n.zeros((300, 2**28)).block_until_ready()"),
         "cupy oom": ("-c", "import cupy; cupy.zeros((300, 2**28), dtype=cupy.float32)"),
         "plain error": ("-c", "raise ValueError('CUDA out of memory is not what happened')"),
