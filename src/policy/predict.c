@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 #include "core/share.h"
-#include "sharing/sharing.h"
+#include "sharing/solved.h"
 
 /* Speeds that were solved for anew differ by less. */
 #define ROUNDING 1e-6
@@ -31,7 +31,7 @@ static void solve(const struct gpu_view *gpu, const struct sharer *newcomer, dou
         sharers[i] = sharer_of(&gpu->residents[i].expect, gpu->residents[i].sharing, gpu->residents[i].thread_percent);
     if (newcomer)
         sharers[n++] = *newcomer;
-    sharing_solve(&sharing_laws_measured, 1, 1, sharers, n);
+    sharing_solve_measured(sharers, n);
     for (int i = 0; i < n; i++)
         ret_speeds[i] = sharers[i].speed;
 }

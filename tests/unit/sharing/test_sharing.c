@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "sharing/sharing.h"
+#include "sharing/solved.h"
 
 static const struct sharing_laws laws = {
     .switch_cost = 0.08, .cold_cost = 0.02, .launch_cost = 0.4, .grip = 1, .cache_cost = 0.1, .traffic_cost = 0.5};
@@ -177,14 +177,44 @@ static void test_names(void **state)
     assert_null(sharing_law(&own, "speed"));
 }
 
+/* More mixes than are kept, each asked for several times. */
+static void what_was_solved_before_is_the_same(void **state)
+{
+    enum { KINDS = 40, MOST = 10, ASKED = 30000 };
+    uint64_t random = 1;
+    for (int asked = 0; asked < ASKED; asked++) {
+        struct sharer once[MOST] = {0}, again[MOST] = {0};
+        int n = 1 + asked % MOST;
+        for (int i = 0; i < n; i++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            double part = (double)(random >> 33) / 0x1p31;
+            int kind = (int)(part * KINDS);
+            once[i] = (struct sharer){.mps = kind % 3 != 0, .cap = kind % 7 == 0 ? 0.7 : 0};
+            once[i].demand = (struct demand){NAN, (kind + 1.0) / KINDS, NAN, NAN, 0};
+            demand_complete(&once[i].demand, 0);
+            again[i] = once[i];
+        }
+        sharing_solve(&sharing_laws_measured, 1, 1, once, n);
+        sharing_solve_measured(again, n);
+        for (int i = 0; i < n; i++)
+            assert_memory_equal(&once[i].speed, &again[i].speed, sizeof(double));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alone),    cmocka_unit_test(test_lone_client),
-        cmocka_unit_test(test_turns),    cmocka_unit_test(test_side_by_side),
-        cmocka_unit_test(test_grip),     cmocka_unit_test(test_clients_among_processes),
-        cmocka_unit_test(test_always),   cmocka_unit_test(test_completion),
-        cmocka_unit_test(test_activity), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_lone_client),
+        cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_side_by_side),
+        cmocka_unit_test(test_grip),
+        cmocka_unit_test(test_clients_among_processes),
+        cmocka_unit_test(test_always),
+        cmocka_unit_test(test_completion),
+        cmocka_unit_test(test_activity),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(what_was_solved_before_is_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
