@@ -63,6 +63,7 @@ void core_destroy(struct core *core)
 void core_configure(struct core *core, const struct core_settings *settings)
 {
     core->settings = *settings;
+    core->has_news = true;
 }
 
 /* ---- effects ---- */
@@ -280,8 +281,17 @@ static int decide_leftovers(struct core *core, int64_t now_us)
 
 int core_apply(struct core *core, const struct event *event)
 {
-    core->replayed = true;
+    core->replayed = core->has_news = true;
     return core_change(core, event);
+}
+
+/*
+ * Most samples let nobody in: they say what the last one said, or that residents have taken memory. Only which GPUs are
+ * drained for a task hangs on more.
+ */
+static bool is_worth_a_pass(const struct core *core, const struct event *event)
+{
+    return event->kind != EVENT_SAMPLE || core->has_news || core->recovery_queue.first;
 }
 
 int core_step(struct core *core, const struct event *event)
@@ -292,7 +302,11 @@ int core_step(struct core *core, const struct event *event)
         r = react(core, event);
     if (r == 0 && core->replayed)
         r = decide_leftovers(core, event->time_us);
-    return r == 0 ? core_schedule(core, event->time_us) : r;
+    if (r == 0 && is_worth_a_pass(core, event)) {
+        core->has_news = false;
+        r = core_schedule(core, event->time_us);
+    }
+    return r;
 }
 
 /* ---- looking ---- */

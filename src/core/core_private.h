@@ -24,6 +24,7 @@ struct core {
     uint64_t drained_for, kept_for; /* the task that GPUs of the view are drained or kept for, one at a time; or 0 */
     bool any_gone;                  /* of the GPUs' instances */
     bool replayed;                  /* since the last step: a log's end may have left things undecided */
+    bool has_news;                  /* something has changed since the last scheduling pass that a verdict hangs on */
 };
 
 /* Changes the state as the event says: what core_step and core_apply share. (apply.c) */

@@ -64,8 +64,9 @@ struct policy {
 
     /*
      * Picks query->task->request.gpus different GPUs into ret_gpus (best first) or, if the task has to wait, says of
-     * each GPU what stands against it in ret_verdicts[view->n_gpus]. Reads nothing but the query. PLACE_NOW or
-     * PLACE_WAIT.
+     * each GPU what stands against it in ret_verdicts[view->n_gpus]. Reads nothing but the query. Who has to wait still
+     * has to when residents take memory that they need, or a level of activity changes but does not become 0 or pass
+     * conditions->smact_max: such a level only orders those that fit. PLACE_NOW or PLACE_WAIT.
      */
     enum placement_answer (*choose)(const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts);
 

@@ -8,9 +8,16 @@
 #define MIX_SAMPLES_ENOUGH 3
 /* A process with less has hardly more than its CUDA context: measured contexts run from 287 to 667 MiB. */
 #define CONTEXT_BYTES (768 * MIB)
+/* Policies may round the limit of activity by no more. */
+#define LIMIT_ROUNDING 1e-6
 /* Growth that counts: an allocator's small segments do not. */
 #define GROWTH_BYTES (64 * MIB)
 #define GROWTH_SHARE 0.02
+
+static bool same(struct reading a, struct reading b)
+{
+    return a.valid == b.valid && !(a.valid && (a.value < b.value || a.value > b.value));
+}
 
 static bool has_risen(const struct resident *resident, double used)
 {
@@ -60,16 +67,74 @@ static void watch_settling(const struct core_settings *settings, struct gpu_view
                         now_us - resident->held_us >= settings->settle_max_us;
 }
 
-/* A task that has a GPU to itself shows what it asks for: from then on that counts, whatever was said before. */
-static void learn_demand(struct gpu_view *gpu)
+/*
+ * A task that has a GPU to itself shows what it asks for: from then on that counts, whatever was said before. Has it
+ * shown anything new?
+ */
+static bool learn_demand(struct gpu_view *gpu)
 {
     struct reading foreign = gpu->foreign_processes;
     struct resident *only = gpu->n_residents == 1 ? &gpu->residents[0] : NULL;
     if (!only || !only->risen || !only->settled || !foreign.valid || foreign.value > 0)
-        return;
+        return false;
     struct reading seen = window_mean_since(&gpu->smact, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
+    bool is_new = seen.valid && !same(seen, only->expect.smact);
     if (seen.valid)
         only->expect.smact = seen;
+    return is_new;
+}
+
+/* ---- may somebody fit now who did not? ---- */
+
+static bool has_fallen(struct reading before, struct reading now)
+{
+    return before.valid != now.valid || (now.valid && now.value < before.value);
+}
+
+/* What verdicts hang on of a level of activity: whether it is known, idle, under the limit (core/policy.h). */
+static int rank(struct reading level, double max)
+{
+    if (!level.valid)
+        return 0;
+    return level.value <= 0 ? 1 : level.value <= max ? 2 : level.value <= max + LIMIT_ROUNDING ? 3 : 4;
+}
+
+/* What a policy goes by of a GPU, as far as a sample can change it. */
+struct standing {
+    enum view_health health;
+    int64_t sampled_us;
+    int smact_rank, utilisation_rank, settled;
+    struct reading used_bytes, foreign_processes;
+    struct reading of_others_bytes; /* used by whom is not known */
+};
+
+static struct standing standing_of(const struct core *core, const struct gpu_view *gpu)
+{
+    double max = core->settings.conditions.smact_max;
+    struct standing standing = {
+        .health = gpu->health,
+        .sampled_us = gpu->sampled_us,
+        .smact_rank = rank(gpu->smact_level, max),
+        .utilisation_rank = rank(gpu->utilisation_level, max),
+        .used_bytes = gpu->mem_used_bytes,
+        .foreign_processes = gpu->foreign_processes,
+        .of_others_bytes = gpu->mem_used_bytes,
+    };
+    for (int i = 0; i < gpu->n_residents; i++) {
+        standing.settled += gpu->residents[i].settled;
+        standing.of_others_bytes.value -= reading_or(gpu->residents[i].mem_used_bytes, 0);
+    }
+    return standing;
+}
+
+/* Memory that residents take of what they need, and activity that rises under the limit, let nobody in. */
+static bool lets_in(const struct core *core, const struct standing *before, const struct standing *now)
+{
+    bool was_stale = now->sampled_us - before->sampled_us > core->settings.conditions.sample_valid_us;
+    return was_stale || before->health != now->health || before->settled != now->settled ||
+           before->smact_rank != now->smact_rank || before->utilisation_rank != now->utilisation_rank ||
+           !same(before->foreign_processes, now->foreign_processes) ||
+           has_fallen(before->used_bytes, now->used_bytes) || has_fallen(before->of_others_bytes, now->of_others_bytes);
 }
 
 int core_take_sample(struct core *core, const struct event *event)
@@ -79,6 +144,7 @@ int core_take_sample(struct core *core, const struct event *event)
         return CORE_NOT_NOW;
 
     struct gpu_view *gpu = &core->view.gpus[sample->gpu];
+    struct standing before = standing_of(core, gpu);
     gpu->health = sample->lost ? VIEW_LOST : sample->faulty ? VIEW_FAULTY : VIEW_OK;
     gpu->sampled_us = event->time_us;
     gpu->mem_used_bytes = sample->mem_used_bytes;
@@ -95,6 +161,8 @@ int core_take_sample(struct core *core, const struct event *event)
     enum window_statistic how = core->settings.statistic;
     gpu->smact_level = window_level(&gpu->smact, how, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
     gpu->utilisation_level = window_level(&gpu->utilisation, how, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
-    learn_demand(gpu);
+    bool has_learned = learn_demand(gpu);
+    struct standing now = standing_of(core, gpu);
+    core->has_news |= has_learned || lets_in(core, &before, &now);
     return 0;
 }

@@ -143,8 +143,8 @@ static void keep_none(struct core *core)
 /*
  * Keeps as many GPUs free of newcomers as the task wants, so that it starts even when the main queue never runs dry.
  * It stays with those GPUs unless enough others are empty already, and keeps none while too few would do: GPUs must not
- * stand idle for nothing. Who recovers comes before who is first in line, for whom other GPUs then have to be kept: true
- * when one of those was taken away.
+ * stand idle for nothing. Who recovers comes before who is first in line, for whom other GPUs then have to be kept:
+ * true when one of those was taken away.
  */
 static bool drain_for(struct core *core, const struct task *task, int64_t now_us)
 {

@@ -444,9 +444,88 @@ static void a_wait_is_told_once_for_each_reason(void **state)
     core_destroy(core);
 }
 
+/* ---- the sample that makes room places who waits for it ---- */
+
+struct looks {
+    double used_gib, of_task_gib;
+    struct reading smact;
+    double utilisation, foreign;
+};
+
+static void see(struct core *core, int64_t time_us, const struct looks *looks)
+{
+    struct event event = {.kind = EVENT_SAMPLE, .time_us = time_us};
+    struct task_memory memory = {1, reading_of(looks->of_task_gib * (double)GIB)};
+    event.sample.mem_used_bytes = reading_of(looks->used_gib * (double)GIB);
+    event.sample.smact = looks->smact;
+    event.sample.utilisation = reading_of(looks->utilisation);
+    event.sample.foreign_processes = reading_of(looks->foreign);
+    event.sample.tasks = &memory;
+    event.sample.n_tasks = looks->of_task_gib > 0;
+    assert_int_equal(core_step(core, &event), 0);
+}
+
+struct makes_room {
+    const struct policy *policy;
+    struct task_request there, waits; /* there.gpus 0: nobody is */
+    struct looks before, after;
+};
+
+#define KNOWN(gib, activity)                                                                                           \
+    {                                                                                                                  \
+        .gpus = 1, .sharing = SHARING_MPS, .need = {NEED_DECLARED, (gib)*GIB}, .expect = {.smact = {activity, true} }  \
+    }
+
+static void the_sample_that_makes_room_places(void **state)
+{
+    const struct makes_room stories[] = {
+        {&policy_magm, plain, plain, {38, 38, {0.1, true}, 0.1, 0}, {10, 10, {0.1, true}, 0.1, 0}},
+        {&policy_magm, plain, plain, {10, 10, {0.9, true}, 0.9, 1}, {10, 10, {0.1, true}, 0.9, 1}},
+        {&policy_magm, plain, plain, {10, 10, {0, false}, 0.9, 0}, {10, 10, {0, false}, 0.1, 0}},
+        {&policy_magm,
+         {0},
+         {.gpus = 1, .exclusive = true},
+         {0.5, 0, {0.1, true}, 0.1, 1},
+         {0.5, 0, {0.1, true}, 0.1, 0}},
+        {&policy_foresee, KNOWN(5, 0.95), KNOWN(5, 0.9), {5, 5, {0.95, true}, 1, 0}, {5, 5, {0.2, true}, 1, 0}},
+        {&policy_foresee, KNOWN(20, 0.2), KNOWN(10, 0.2), {25, 5, {0.2, true}, 1, 1}, {25, 20, {0.2, true}, 1, 1}},
+    };
+    for (size_t i = 0; i < sizeof stories / sizeof *stories; i++) {
+        const struct makes_room *story = &stories[i];
+        struct core *core = world_core(story->policy, 1);
+        int64_t t = 1;
+        world_sample(core, t, 0, 0, 0, 0);
+        if (story->there.gpus) {
+            assert_int_equal(world_submit(core, t, 1, story->there), 0);
+            assert_int_equal(world_input(core, t, EVENT_STARTED, 1), 0);
+        }
+        for (; t <= 120; t++)
+            see(core, t * S, &story->before);
+        assert_int_equal(world_submit(core, t * S, 2, story->waits), 0);
+        see(core, ++t * S, &story->before);
+        assert_int_equal(world_state(core, 2), TASK_QUEUED);
+        for (int n = 0; n < 200 && world_state(core, 2) == TASK_QUEUED; n++)
+            see(core, ++t * S, &story->after);
+        assert_int_equal(world_state(core, 2), TASK_STARTING);
+        core_destroy(core);
+    }
+}
+
+static void the_first_sample_after_a_silence_places(void **state)
+{
+    struct core *core = start(1);
+    world_submit(core, 60 * S, 1, plain);
+    assert_int_equal(world_state(core, 1), TASK_QUEUED);
+    world_sample(core, 61 * S, 0, 0, 0, 0);
+    assert_int_equal(world_state(core, 1), TASK_STARTING);
+    core_destroy(core);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_sample_that_makes_room_places),
+        cmocka_unit_test(the_first_sample_after_a_silence_places),
         cmocka_unit_test(a_task_that_fits_starts_in_the_step_of_its_submission),
         cmocka_unit_test(nonsense_is_an_answer_and_changes_nothing),
         cmocka_unit_test(cancelling_a_start_kills_once_there_is_something_to_kill),

@@ -27,6 +27,10 @@ struct walk {
     int n_gpus;
     struct gpu_identity gpus[GPUS_MAX];
     struct task_memory memory[TASKS_MAX];
+    struct {
+        struct core_sample sample;
+        struct task_memory memory[TASKS_MAX];
+    } last[GPUS_MAX]; /* samples */
     int accepted[EVENT_KINDS], refused[EVENT_KINDS];
 };
 
@@ -83,11 +87,31 @@ static void make_submit(struct walk *walk, struct event *event)
     request->time_limit_us = chance(walk, 20) ? (int64_t)draw(walk, 60) * SECOND_US : 0;
 }
 
+/* What the GPU said last, or a little of it otherwise. */
+static void repeat_sample(struct walk *walk, struct core_sample *sample)
+{
+    int gpu = sample->gpu;
+    *sample = walk->last[gpu].sample;
+    sample->gpu = gpu;
+    sample->tasks = walk->memory;
+    memcpy(walk->memory, walk->last[gpu].memory, sizeof walk->memory);
+    if (chance(walk, 20))
+        sample->mem_used_bytes = any_reading(walk, 40.0 * (double)GIB);
+    if (chance(walk, 20))
+        sample->smact = any_reading(walk, 0.9);
+    if (chance(walk, 20) && sample->n_tasks)
+        walk->memory[draw(walk, (uint64_t)sample->n_tasks)].mem_used_bytes = any_reading(walk, 10.0 * (double)GIB);
+}
+
 static void make_sample(struct walk *walk, struct event *event)
 {
     struct core_sample *sample = &event->sample;
     const struct cluster_view *view = core_view(walk->core);
     sample->gpu = chance(walk, 3) ? (int)draw(walk, 100) - 50 : (int)draw(walk, (uint64_t)walk->n_gpus);
+    if (sample->gpu >= 0 && sample->gpu < walk->n_gpus && chance(walk, 60)) {
+        repeat_sample(walk, sample);
+        return;
+    }
     sample->lost = chance(walk, 2);
     sample->tasks = walk->memory;
     bool known = sample->gpu >= 0 && sample->gpu < view->n_gpus;
@@ -102,6 +126,10 @@ static void make_sample(struct walk *walk, struct event *event)
                 (struct task_memory){view->gpus[sample->gpu].residents[i].task, any_reading(walk, 10.0 * (double)GIB)};
     if (chance(walk, 5))
         walk->memory[sample->n_tasks++] = (struct task_memory){draw(walk, 1000), reading_of(1)};
+    if (sample->gpu >= 0 && sample->gpu < walk->n_gpus) {
+        walk->last[sample->gpu].sample = *sample;
+        memcpy(walk->last[sample->gpu].memory, walk->memory, sizeof walk->memory);
+    }
 }
 
 static void make_gpus(struct walk *walk, struct event *event)
@@ -169,6 +197,18 @@ static void replay_step(struct walk *walk, const struct event *input)
         }
 }
 
+/* A sample that the core did not look for placements after gave no cause to: another event at once finds none. */
+static void check_nobody_was_overlooked(struct walk *walk)
+{
+    int n;
+    struct event tick = {.kind = EVENT_TICK, .time_us = walk->now_us};
+    assert_int_equal(core_step(walk->core, &tick), 0);
+    const struct effect *effects = core_effects(walk->core, &n);
+    for (int i = 0; i < n; i++)
+        assert_int_not_equal(effects[i].kind, EFFECT_START);
+    replay_step(walk, &tick);
+}
+
 static void step(struct walk *walk)
 {
     walk->now_us += (int64_t)draw(walk, 1500000);
@@ -183,6 +223,8 @@ static void step(struct walk *walk)
         assert_same(before, world_digest(walk->core));
     }
     (r ? walk->refused : walk->accepted)[event.kind]++;
+    if (event.kind == EVENT_SAMPLE && r == 0)
+        check_nobody_was_overlooked(walk);
     world_check(walk->core);
     assert_same(world_digest(walk->core), world_digest(walk->replayed));
 }
