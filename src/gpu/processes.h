@@ -33,8 +33,9 @@ void process_memory_note(struct process_memory *told, const struct gpu_sample *s
 
 /*
  * Fills sample->processes, whose memory in use is there already: with what was told last when that was less than a
- * second ago and nothing has moved since. They are valid when the compute list could be had and the other two either could or do not
- * exist on this GPU. Returns NVML's result of the list that failed, NVML_OK, or NVML_UNKNOWN without memory.
+ * second ago and nothing has moved since. They are valid when the compute list could be had and the other two either
+ * could or do not exist on this GPU. Returns NVML's result of the list that failed, NVML_OK, or NVML_UNKNOWN without
+ * memory.
  */
 int processes_look(const struct nvml *nvml, nvml_device device, struct process_room *room, struct process_memory *told,
                    struct gpu_sample *sample);

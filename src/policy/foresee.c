@@ -2,8 +2,8 @@
  * Foresee, a policy of this project's own.
  *
  * Memory: what residents have been said to need is theirs from the moment they are placed, whether they have taken it
- * yet or not; a newcomer to others wants the margin more than it needs. Where that is known of all who still take theirs,
- * and how busy they will be, nobody has to be waited for.
+ * yet or not; a newcomer to others wants the margin more than it needs. Where that is known of all who still take
+ * theirs, and how busy they will be, nobody has to be waited for.
  *
  * Speed: where all who would share a GPU are known by their SM activity, the laws of sharing predict how fast everyone
  * then is (predict.h). A task goes where all together gain most by it; nowhere where somebody would take more than
@@ -32,8 +32,7 @@ static double wanted_bytes(const struct placement_query *query)
 {
     const struct need *need = &query->task->request.need;
     const struct conditions *conditions = query->conditions;
-    int64_t wanted =
-        need->kind >= NEED_ESTIMATED ? need->bytes + conditions->margin_bytes : conditions->min_free_bytes;
+    int64_t wanted = need->kind >= NEED_ESTIMATED ? need->bytes + conditions->margin_bytes : conditions->min_free_bytes;
     return fmax((double)wanted, query->recovery_free_bytes);
 }
 

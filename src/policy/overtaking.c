@@ -249,7 +249,7 @@ static bool leaves_it_open(const struct placement_query *query, int i)
     if (query->view->gpus[i].n_residents >= PREDICT_RESIDENTS_MAX)
         return false;
     struct opening with = opening_of(&of_first, i, query->task);
-    if (until_us != INT64_MAX && with.at_us <= until_us)
+    if (with.leavers == 0 || (until_us != INT64_MAX && with.at_us <= until_us))
         return true;
     return with.leavers == opening_of(&of_first, i, NULL).leavers;
 }

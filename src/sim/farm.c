@@ -15,8 +15,8 @@ int farm_init(struct farm *farm, const struct cluster *cluster, const struct gpu
     if (!farm->places || !farm->gpus)
         return -ENOMEM;
     for (int i = 0; i < cluster->n_places; i++)
-        farm->places[i].memory = (struct gpu_memory){.capacity_bytes = cluster->places[i].capacity_bytes,
-                                                     .linear = laws->linear_memory > 0};
+        farm->places[i].memory =
+            (struct gpu_memory){.capacity_bytes = cluster->places[i].capacity_bytes, .linear = laws->linear_memory > 0};
     for (int i = 0; i < cluster->n_gpus; i++)
         farm->gpus[i].power_w = cluster->gpus[i]->idle_w;
     return 0;
