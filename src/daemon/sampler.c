@@ -107,7 +107,7 @@ static int set_up_activity(struct daemon *daemon)
     if (period_us < config->gpm_interval_us)
         period_us = config->gpm_interval_us;
     gpu_set_gpm_interval(daemon->gpus, config->gpm_interval_us);
-    gpu_set_gpm_share(daemon->gpus, GPM_SHARE);
+    gpu_set_looks_all_day(daemon->gpus, GPM_SHARE);
     if (strcmp(config->dcgmi, "none") == 0)
         return 0;
     return gpu_set_use_dcgmi(daemon->gpus, config->dcgmi, period_us);
@@ -242,7 +242,7 @@ static void feed_gpu(struct daemon *daemon, size_t i)
 {
     struct gpu_state *state = &daemon->gpu_states[i];
     const struct gpu_sample *seen = &state->sample;
-    struct task_memory tasks[256];
+    struct task_memory tasks[RESIDENTS_SEEN_MAX];
     if (state->view < 0 || seen->health == GPU_HEALTH_SILENT)
         return;
     struct event event = daemon_event(daemon, EVENT_SAMPLE, 0);

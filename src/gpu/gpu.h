@@ -91,12 +91,13 @@ void gpu_set_gpm_interval(struct gpu_set *set, int64_t interval_min_us);
 /*
  * For who looks all day. Keeps the processor time that GPM takes for all GPUs together under this share of one
  * processor, by working its values out the seldomer the dearer they are (1.0 to 1.3 ms on an H200). Likewise
- * sm_utilisation of processes; and utilisation and power are asked once a second where there is GPM. What was not asked
- * anew repeats the last. 0, as at first: all of it at each look.
+ * sm_utilisation of processes; utilisation and power are asked once a second where there is GPM, and for processes when
+ * memory in use has moved, and once a second. What was not asked anew repeats the last. 0, as at first: all of it at
+ * each look.
  */
-void gpu_set_gpm_share(struct gpu_set *set, double share);
+void gpu_set_looks_all_day(struct gpu_set *set, double share);
 
-/* The next look asks even what is dear and therefore asked seldom (energy counter, GPM): ends of a measurement. */
+/* The next look asks for all of it, however dear (energy counter, GPM): ends of a measurement. */
 void gpu_set_ask_all(struct gpu_set *set);
 
 /* Forgets the Xids of the card (for an instance: of its card): somebody has seen to it. */
@@ -157,7 +158,7 @@ struct gpu_sample {
 
     /*
      * From GPM (Hopper and newer): means over the time since the previous look, at least 0.1 s unless
-     * gpu_set_gpm_interval says otherwise, and longer under gpu_set_gpm_share (a look sooner repeats the last:
+     * gpu_set_gpm_interval says otherwise, and longer under gpu_set_looks_all_day (a look sooner repeats the last:
      * activity.at_us tells). Not valid in the first look. For a MIG instance: shares of the GPU instance it is in. From
      * DCGM: means over its period; not valid any more when nothing new has come for one and a half periods. Fractions
      * 0..1.

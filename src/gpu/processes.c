@@ -144,13 +144,13 @@ static int ask(const struct nvml *nvml, nvml_device device, struct process_room 
 
 /* ---- what was told last ---- */
 
-void process_memory_fini(struct process_memory *told)
+void processes_told_fini(struct processes_told *told)
 {
     free(told->item);
-    *told = (struct process_memory){0};
+    *told = (struct processes_told){0};
 }
 
-void process_memory_note(struct process_memory *told, const struct gpu_sample *sample)
+void processes_told_note(struct processes_told *told, const struct gpu_sample *sample)
 {
     size_t count = sample->processes.count;
 
@@ -161,7 +161,7 @@ void process_memory_note(struct process_memory *told, const struct gpu_sample *s
 }
 
 /* The time that a process was seen to use is asked for less often than who is there. */
-static void keep_times(const struct process_memory *told, struct gpu_sample *sample)
+static void keep_times(const struct processes_told *told, struct gpu_sample *sample)
 {
     for (size_t i = 0; i < sample->processes.count; i++)
         for (size_t k = 0; k < told->count; k++)
@@ -169,13 +169,19 @@ static void keep_times(const struct process_memory *told, struct gpu_sample *sam
                 sample->processes.item[i].sm_utilisation = told->item[k].sm_utilisation;
 }
 
-static bool still_holds(const struct process_memory *told, const struct gpu_sample *sample)
+/* In use is what it was when the lists were told. */
+static bool is_unmoved(const struct processes_told *told, const struct gpu_sample *sample)
 {
-    return told->valid && sample->at_us < told->ask_again_us && sample->mem_used_bytes.valid &&
+    return sample->mem_used_bytes.valid &&
            !(sample->mem_used_bytes.value < told->used_bytes || sample->mem_used_bytes.value > told->used_bytes);
 }
 
-static bool repeat(const struct process_memory *told, struct gpu_sample *sample)
+static bool still_holds(const struct processes_told *told, const struct gpu_sample *sample)
+{
+    return told->valid && told->at_rest && sample->at_us < told->ask_again_us && is_unmoved(told, sample);
+}
+
+static bool repeat(const struct processes_told *told, struct gpu_sample *sample)
 {
     if (!items_grow(&sample->processes.item, &sample->processes.capacity, told->count))
         return false;
@@ -186,14 +192,15 @@ static bool repeat(const struct process_memory *told, struct gpu_sample *sample)
     return true;
 }
 
-int processes_look(const struct nvml *nvml, nvml_device device, struct process_room *room, struct process_memory *told,
-                   struct gpu_sample *sample)
+int processes_look(const struct nvml *nvml, nvml_device device, struct process_room *room, bool may_repeat,
+                   struct processes_told *told, struct gpu_sample *sample)
 {
-    if (still_holds(told, sample) && repeat(told, sample))
+    if (may_repeat && still_holds(told, sample) && repeat(told, sample))
         return NVML_OK;
     int r = ask(nvml, device, room, sample);
     keep_times(told, sample);
-    process_memory_note(told, sample);
+    processes_told_note(told, sample);
+    told->at_rest = is_unmoved(told, sample);
     told->used_bytes = reading_or(sample->mem_used_bytes, -1);
     told->ask_again_us = sample->at_us + SLOW_LEAST_US;
     return r;

@@ -101,7 +101,7 @@ static void move_card(struct gpu_source *to, struct gpu_source *from, size_t car
         to->info[at].parent = from->info[i].is_mig ? parent : 0;
         to->device[at] = from->device[i];
         from->device[i].gpm = (struct gpm){0};
-        from->device[i].processes = (struct process_memory){0};
+        from->device[i].processes = (struct processes_told){0};
     }
 }
 

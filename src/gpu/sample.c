@@ -283,11 +283,11 @@ static void look_processes(struct look *look)
 {
     if (look->info->mig_mode == GPU_MIG_ON && !look->info->is_mig)
         return;
-    answered(look, processes_look(&look->source->nvml, look->device->handle, &look->source->room,
+    answered(look, processes_look(&look->source->nvml, look->device->handle, &look->source->room, looks_all_day(look),
                                   &look->device->processes, look->sample));
     process_time_look(&look->source->nvml, look->device->handle, &look->source->time_room,
                       looks_all_day(look) ? PROCESS_TIME_SHARE : 0, &look->device->process_time, look->sample);
-    process_memory_note(&look->device->processes, look->sample);
+    processes_told_note(&look->device->processes, look->sample);
 }
 
 /* A MIG instance has the troubles of its card, which is asked before it. */

@@ -320,7 +320,7 @@ void gpu_set_close(struct gpu_set *set)
     struct gpu_source *source = set->source;
     for (size_t i = 0; i < set->count; i++) {
         gpm_fini(&source->device[i].gpm, &source->nvml);
-        process_memory_fini(&source->device[i].processes);
+        processes_told_fini(&source->device[i].processes);
     }
     xid_events_close(source);
     if (source->nvml.library)
@@ -355,6 +355,8 @@ void gpu_set_ask_all(struct gpu_set *set)
         set->source->device[i].energy.ask_again_us = 0;
         set->source->device[i].gpm.rest_us = 0;
         set->source->device[i].slow.ask_activity_again_us = 0;
+        set->source->device[i].processes.ask_again_us = 0;
+        set->source->device[i].process_time.ask_again_us = 0;
     }
 }
 
@@ -380,7 +382,7 @@ void gpu_source_share_gpm(struct gpu_source *source)
         source->device[i].gpm.share = source->gpm_share / (double)source->set.count;
 }
 
-void gpu_set_gpm_share(struct gpu_set *set, double share)
+void gpu_set_looks_all_day(struct gpu_set *set, double share)
 {
     set->source->gpm_share = share;
     gpu_source_share_gpm(set->source);

@@ -46,7 +46,7 @@ struct gpu_device {
     struct energy energy;
     struct slow slow;
     struct gpm gpm;
-    struct process_memory processes;
+    struct processes_told processes;
     struct process_time process_time;
     struct trouble trouble; /* of a card */
     bool in_dcgm;

@@ -221,17 +221,26 @@ static void test_processes_are_listed_again_when_memory_moves(void **state)
     gpu->compute = (struct fake_processes){.count = 2, .item = {{100, GIB}, {200, 2 * (uint64_t)GIB}}};
     world_open(&w);
     look_after(&w, 0);
+    look_after(&w, 10 * MS_US);
     unsigned asked = gpu->compute.asked;
+    look_after(&w, 10 * MS_US); /* who does not look all day asks each time */
+    assert_int_equal(gpu->compute.asked, ++asked);
+    gpu_set_looks_all_day(w.set, 0.003);
     for (int i = 0; i < 8; i++) {
         look_after(&w, 100 * MS_US);
         assert_int_equal(gpu->compute.asked, asked);
         assert_int_equal(w.sample.processes.count, 2);
         assert_reading(w.sample.processes.item[1].used_bytes, 2.0 * GIB);
     }
-    gpu->compute.count = 1; /* with its memory */
-    gpu->mem_used -= 2 * (uint64_t)GIB;
-    look_after(&w, 50 * MS_US);
+    gpu_set_ask_all(w.set);
+    look_after(&w, 10 * MS_US);
     assert_int_equal(gpu->compute.asked, asked + 1);
+    gpu->mem_used -= 2 * (uint64_t)GIB; /* the second's, which is listed for a moment yet */
+    look_after(&w, 50 * MS_US);
+    assert_int_equal(w.sample.processes.count, 2);
+    gpu->compute.count = 1;
+    look_after(&w, 50 * MS_US);
+    assert_int_equal(gpu->compute.asked, asked + 3);
     assert_int_equal(w.sample.processes.count, 1);
     gpu->compute.item[0].pid = 300; /* another with as much: seen within the second */
     look_after(&w, 850 * MS_US);
@@ -253,6 +262,7 @@ static void test_a_list_that_failed_is_not_repeated(void **state)
 
     gpu->compute = (struct fake_processes){.result = NVML_UNKNOWN, .count = 1, .item = {{100, GIB}}};
     world_open(&w);
+    gpu_set_looks_all_day(w.set, 0.003);
     look_after(&w, 0);
     assert_false(w.sample.processes.valid);
     gpu->compute.result = NVML_OK;
@@ -269,7 +279,7 @@ static void test_who_looks_all_day_asks_for_utilisation_once_a_second(void **sta
 
     gpu->gpm = true;
     world_open(&w);
-    gpu_set_gpm_share(w.set, 0.003);
+    gpu_set_looks_all_day(w.set, 0.003);
     for (int i = 0; i < 21; i++) {
         look_after(&w, 100 * MS_US);
         assert_reading(w.sample.power_w, gpu->milliwatt / 1e3);
@@ -283,7 +293,7 @@ static void test_who_looks_all_day_asks_for_utilisation_once_a_second(void **sta
     gpu->memory_result = NVML_NOT_SUPPORTED; /* what answers is asked: it is not silent */
     look_after(&w, 10 * MS_US);
     assert_int_equal(w.sample.health, GPU_HEALTH_OK);
-    gpu_set_gpm_share(w.set, 0);
+    gpu_set_looks_all_day(w.set, 0);
     unsigned asked = gpu->utilisation_asked;
     look_after(&w, 10 * MS_US);
     look_after(&w, 10 * MS_US);
@@ -301,7 +311,7 @@ static void test_dear_time_of_processes_is_asked_seldom(void **state)
     gpu->time[1] = (__typeof__(gpu->time[0])){200, 1000 * SECOND_US, 30};
     gpu->time_cost_us = 2500; /* so at most every 2.5 s */
     world_open(&w);
-    gpu_set_gpm_share(w.set, 0.003);
+    gpu_set_looks_all_day(w.set, 0.003);
     look_after(&w, 0);
     unsigned asked = gpu->time_asked;
     for (int i = 0; i < 4; i++) {
@@ -342,7 +352,7 @@ static void test_dear_activity_is_worked_out_seldom(void **state)
     gpu->gpm = true;
     w.nvml->gpm_cost_us = 1000;
     world_open(&w);
-    gpu_set_gpm_share(w.set, 4e-4); /* it rests 2.5 s */
+    gpu_set_looks_all_day(w.set, 4e-4); /* it rests 2.5 s */
     look(&w, 0);
     gpu->busy_us += 0.5 * SECOND_US;
     look(&w, 0);
