@@ -285,13 +285,18 @@ int core_apply(struct core *core, const struct event *event)
     return core_change(core, event);
 }
 
+/* Who may overtake hangs on how long residents still take, and so on the time: looked at again so often. */
+#define OVERTAKING_AGAIN_US (30 * SECOND_US)
+
 /*
  * Most samples let nobody in: they say what the last one said, or that residents have taken memory. Only which GPUs are
- * drained for a task hangs on more.
+ * drained for a task hangs on more, and who may overtake.
  */
 static bool is_worth_a_pass(const struct core *core, const struct event *event)
 {
-    return event->kind != EVENT_SAMPLE || core->has_news || core->recovery_queue.first;
+    if (event->kind != EVENT_SAMPLE || core->has_news || core->recovery_queue.first)
+        return true;
+    return core->kept_for && event->time_us - core->passed_us >= OVERTAKING_AGAIN_US;
 }
 
 int core_step(struct core *core, const struct event *event)
@@ -304,6 +309,7 @@ int core_step(struct core *core, const struct event *event)
         r = decide_leftovers(core, event->time_us);
     if (r == 0 && is_worth_a_pass(core, event)) {
         core->has_news = false;
+        core->passed_us = event->time_us;
         r = core_schedule(core, event->time_us);
     }
     return r;

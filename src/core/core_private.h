@@ -24,7 +24,8 @@ struct core {
     uint64_t drained_for, kept_for; /* the task that GPUs of the view are drained or kept for, one at a time; or 0 */
     bool any_gone;                  /* of the GPUs' instances */
     bool replayed;                  /* since the last step: a log's end may have left things undecided */
-    bool has_news;                  /* something has changed since the last scheduling pass that a verdict hangs on */
+    bool has_news;                  /* something has changed since the last scheduling pass that may let somebody in */
+    int64_t passed_us;              /* when that was */
 };
 
 /* Changes the state as the event says: what core_step and core_apply share. (apply.c) */

@@ -49,6 +49,7 @@ struct placement_query {
     int64_t now_us;
     bool idle_only;             /* an exclusive task, or one that recovers on GPUs of its own */
     double recovery_free_bytes; /* of one that recovers beside others: wanted on each GPU; otherwise 0 */
+    bool before_all;            /* it recovers: nothing is kept from it for the first in line */
 };
 
 /* 0 when placed; the positive answers say why not. */
@@ -56,6 +57,9 @@ enum placement_answer {
     PLACE_NOW = 0,
     PLACE_WAIT, /* not now: see the verdicts */
 };
+
+/* A mean of many equal readings may differ from them in its last digits: a limit of activity is exceeded by more. */
+#define POLICY_ROUNDING 1e-9
 
 struct policy {
     const char *name;
@@ -66,7 +70,8 @@ struct policy {
      * Picks query->task->request.gpus different GPUs into ret_gpus (best first) or, if the task has to wait, says of
      * each GPU what stands against it in ret_verdicts[view->n_gpus]. Reads nothing but the query. Who has to wait still
      * has to when residents take memory that they need, or a level of activity changes but does not become 0 or pass
-     * conditions->smact_max: such a level only orders those that fit. PLACE_NOW or PLACE_WAIT.
+     * conditions->smact_max: such a level only orders those that fit. Nor does time alone let anybody in, but for whom
+     * GPUs are kept from. PLACE_NOW or PLACE_WAIT.
      */
     enum placement_answer (*choose)(const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts);
 

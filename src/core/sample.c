@@ -8,8 +8,6 @@
 #define MIX_SAMPLES_ENOUGH 3
 /* A process with less has hardly more than its CUDA context: measured contexts run from 287 to 667 MiB. */
 #define CONTEXT_BYTES (768 * MIB)
-/* Policies may round the limit of activity by no more. */
-#define LIMIT_ROUNDING 1e-6
 /* Growth that counts: an allocator's small segments do not. */
 #define GROWTH_BYTES (64 * MIB)
 #define GROWTH_SHARE 0.02
@@ -27,7 +25,7 @@ static bool has_risen(const struct resident *resident, double used)
 
 /*
  * What the resident uses: the driver's word; where the driver does not know, all that the GPU uses when nobody else is
- * there. A task missing from a list of processes has no memory yet, unless one that is not known to be ours is its own.
+ * there. Of a task missing from a list of processes nothing is known: its own may not be shown, or not as ours.
  */
 static struct reading used_by(const struct gpu_view *gpu, const struct resident *resident,
                               const struct core_sample *sample)
@@ -38,20 +36,19 @@ static struct reading used_by(const struct gpu_view *gpu, const struct resident 
     for (int i = 0; i < sample->n_tasks; i++)
         if (sample->tasks[i].task == resident->task)
             return sample->tasks[i].mem_used_bytes.valid ? sample->tasks[i].mem_used_bytes : otherwise;
-    if (foreign.valid)
-        return foreign.value > 0 ? READING_NONE : reading_of(0);
-    return otherwise;
+    return foreign.valid ? READING_NONE : otherwise;
 }
 
-/* Others are held off while it does not show up, and from when it does, no longer than settle_max each. */
+/* Others are held off while it does not show up, and from when it is seen to, no longer than settle_max each. */
 static void watch_settling(const struct core_settings *settings, struct gpu_view *gpu, struct resident *resident,
                            int64_t now_us)
 {
     struct reading used = resident->mem_used_bytes;
+    resident->absent |= used.valid && used.value <= 0;
     if (!resident->shown && reading_or(used, 0) > 0) {
         resident->shown = true;
-        resident->held_us = now_us;
-        resident->settled = false;
+        resident->held_us = resident->absent ? now_us : resident->held_us;
+        resident->settled &= !resident->absent;
     }
     if (resident->settled)
         return;
@@ -96,14 +93,14 @@ static int rank(struct reading level, double max)
 {
     if (!level.valid)
         return 0;
-    return level.value <= 0 ? 1 : level.value <= max ? 2 : level.value <= max + LIMIT_ROUNDING ? 3 : 4;
+    return level.value <= 0 ? 1 : level.value <= max + POLICY_ROUNDING ? 2 : 3;
 }
 
 /* What a policy goes by of a GPU, as far as a sample can change it. */
 struct standing {
     enum view_health health;
     int64_t sampled_us;
-    int smact_rank, utilisation_rank, settled;
+    int smact_rank, utilisation_rank;
     struct reading used_bytes, foreign_processes;
     struct reading of_others_bytes; /* used by whom is not known */
 };
@@ -120,19 +117,22 @@ static struct standing standing_of(const struct core *core, const struct gpu_vie
         .foreign_processes = gpu->foreign_processes,
         .of_others_bytes = gpu->mem_used_bytes,
     };
-    for (int i = 0; i < gpu->n_residents; i++) {
-        standing.settled += gpu->residents[i].settled;
+    for (int i = 0; i < gpu->n_residents; i++)
         standing.of_others_bytes.value -= reading_or(gpu->residents[i].mem_used_bytes, 0);
-    }
     return standing;
 }
 
-/* Memory that residents take of what they need, and activity that rises under the limit, let nobody in. */
+static bool resident_lets_in(const struct resident *before, const struct resident *now)
+{
+    return (now->settled && !before->settled) || has_fallen(before->mem_used_bytes, now->mem_used_bytes);
+}
+
+/* Memory that residents take of what they need, and activity that changes on one side of the limit, let nobody in. */
 static bool lets_in(const struct core *core, const struct standing *before, const struct standing *now)
 {
     bool was_stale = now->sampled_us - before->sampled_us > core->settings.conditions.sample_valid_us;
-    return was_stale || before->health != now->health || before->settled != now->settled ||
-           before->smact_rank != now->smact_rank || before->utilisation_rank != now->utilisation_rank ||
+    return was_stale || before->health != now->health || before->smact_rank != now->smact_rank ||
+           before->utilisation_rank != now->utilisation_rank ||
            !same(before->foreign_processes, now->foreign_processes) ||
            has_fallen(before->used_bytes, now->used_bytes) || has_fallen(before->of_others_bytes, now->of_others_bytes);
 }
@@ -155,8 +155,10 @@ int core_take_sample(struct core *core, const struct event *event)
         return -ENOMEM;
 
     for (int i = 0; i < gpu->n_residents; i++) {
-        gpu->residents[i].mem_used_bytes = used_by(gpu, &gpu->residents[i], sample);
-        watch_settling(&core->settings, gpu, &gpu->residents[i], event->time_us);
+        struct resident *resident = &gpu->residents[i], was = *resident;
+        resident->mem_used_bytes = used_by(gpu, resident, sample);
+        watch_settling(&core->settings, gpu, resident, event->time_us);
+        core->has_news |= resident_lets_in(&was, resident);
     }
     enum window_statistic how = core->settings.statistic;
     gpu->smact_level = window_level(&gpu->smact, how, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);

@@ -50,6 +50,7 @@ struct placement_query core_query(const struct core *core, const struct task *ta
         .now_us = now_us,
         .idle_only = task->request.exclusive || recovers_alone(core, task) || core_policy_of(core, task)->whole_gpus,
         .recovery_free_bytes = recovery_free_bytes(core, task),
+        .before_all = task->queue == &core->recovery_queue,
     };
 }
 
@@ -140,16 +141,24 @@ static void keep_none(struct core *core)
     core->kept_for = 0;
 }
 
+/* The GPUs chosen for a recovering task are kept for nobody else: for the first in line others will be. */
+static void keep_others(struct core *core, const struct task *task)
+{
+    bool any = false;
+    for (int i = 0; i < task->request.gpus; i++)
+        any |= core->view.gpus[core->chosen[i]].kept_for != 0;
+    if (any)
+        keep_none(core);
+}
+
 /*
  * Keeps as many GPUs free of newcomers as the task wants, so that it starts even when the main queue never runs dry.
  * It stays with those GPUs unless enough others are empty already, and keeps none while too few would do: GPUs must not
- * stand idle for nothing. Who recovers comes before who is first in line, for whom other GPUs then have to be kept:
- * true when one of those was taken away.
+ * stand idle for nothing.
  */
-static bool drain_for(struct core *core, const struct task *task, int64_t now_us)
+static void drain_for(struct core *core, const struct task *task, int64_t now_us)
 {
     int n = 0, n_empty = 0, wanted = task->request.gpus;
-    bool was_kept = false;
     const struct gpu_view *gpus = core->view.gpus;
     for (int i = 0; i < core->view.n_gpus; i++)
         n_empty += gpus[i].n_residents == 0 && may_drain(core, i, task, now_us);
@@ -158,15 +167,11 @@ static bool drain_for(struct core *core, const struct task *task, int64_t now_us
             n = insert_drain(gpus, core->chosen, n, wanted, i, n_empty < wanted);
     core_stop_draining(core);
     if (n < wanted)
-        return false;
-    for (int i = 0; i < wanted; i++) {
+        return;
+    for (int i = 0; i < wanted; i++)
         core->view.gpus[core->chosen[i]].drained_for = task->id;
-        was_kept |= gpus[core->chosen[i]].kept_for != 0;
-    }
     core->drained_for = task->id;
-    if (was_kept)
-        keep_none(core);
-    return was_kept;
+    keep_others(core, task);
 }
 
 /* Those behind the first recovering task find no more GPUs than that. */
@@ -181,16 +186,22 @@ static int count_open(const struct core *core)
     return n;
 }
 
+static int place_recovering(struct core *core, struct task *task, int64_t now_us)
+{
+    keep_others(core, task);
+    return place(core, task, now_us);
+}
+
 /* GPUs are kept free for the first recovering task; whoever is behind it may take others that are idle now. */
 static int schedule_first_recovering(struct core *core, struct task *task, int64_t now_us)
 {
     if (core->drained_for != task->id)
         core_stop_draining(core);
     if (ask_policy(core, task, now_us) == PLACE_NOW)
-        return place(core, task, now_us);
-    if (drain_for(core, task, now_us) && ask_policy(core, task, now_us) == PLACE_NOW)
-        return place(core, task, now_us);
-    return note_wait(core, &core->recovery_waiting, task);
+        return place_recovering(core, task, now_us);
+    int r = note_wait(core, &core->recovery_waiting, task);
+    drain_for(core, task, now_us);
+    return r;
 }
 
 static int schedule_recovery(struct core *core, int64_t now_us)
@@ -206,7 +217,7 @@ static int schedule_recovery(struct core *core, int64_t now_us)
         else if (task->request.gpus > n_open || ask_policy(core, task, now_us) != PLACE_NOW)
             continue;
         else
-            r = place(core, task, now_us);
+            r = place_recovering(core, task, now_us);
         n_open = count_open(core);
     }
     return r;
@@ -214,7 +225,10 @@ static int schedule_recovery(struct core *core, int64_t now_us)
 
 /* ---- overtaking ---- */
 
-/* Chosen once for a task, when it comes to be the first in line: what is kept only empties from then on. */
+/*
+ * Chosen once for a task, when it comes to be the first in line, and again when a recovering task takes one of them:
+ * what is kept only empties from then on.
+ */
 static bool keep_for(struct core *core, const struct task *task, int64_t now_us)
 {
     if (core->kept_for == task->id)

@@ -39,6 +39,7 @@ struct resident {
     uint64_t overtook;         /* the task that the GPU was kept for when it came; 0: none */
     int64_t need_bytes;        /* 0: not known */
     struct expectation expect; /* its SMACT: as seen while it was alone there, once it was */
+    bool absent;               /* it was seen to have no memory there */
     bool shown;                /* it has memory there, or had */
     bool risen;                /* its memory went beyond what a bare CUDA context takes */
     bool settled;              /* and has stopped growing; or it was waited for long enough */

@@ -4,9 +4,6 @@
 
 #include "policy/predict.h"
 
-/* A mean of many equal readings may differ from them in its last digits. */
-#define ROUNDING 1e-9
-
 static struct verdict verdict(enum verdict_kind kind, uint64_t task, double have, double limit)
 {
     return (struct verdict){.kind = kind, .task = task, .have = have, .limit = limit};
@@ -74,7 +71,7 @@ struct verdict conditions_check_activity(const struct placement_query *query, co
     struct reading activity = has_smact ? gpu->smact_level : gpu->utilisation_level;
     if (!activity.valid)
         return verdict(VERDICT_SMACT_UNKNOWN, 0, 0, max);
-    if (activity.value > max + ROUNDING)
+    if (activity.value > max + POLICY_ROUNDING)
         return verdict(has_smact ? VERDICT_SMACT_HIGH : VERDICT_UTILISATION_HIGH, 0, activity.value, max);
     return fits;
 }
@@ -156,7 +153,7 @@ struct verdict conditions_check(const struct placement_query *query, int i)
 {
     bool decided;
     const struct gpu_view *gpu = &query->view->gpus[i];
-    if (gpu->kept_for && gpu->kept_for != query->task->id)
+    if (gpu->kept_for && gpu->kept_for != query->task->id && !query->before_all)
         return verdict(VERDICT_KEPT, gpu->kept_for, 0, 0);
     struct verdict place = conditions_check_place(query, i, &decided);
     return decided ? place : check_sharing(query, i);

@@ -137,15 +137,18 @@ static void go_on(struct stage *stage)
 
 static bool is_open(const struct placement_query *query, const struct stage *stage)
 {
-    struct task single = *query->task;
+    struct task single;
     struct placement_query alone = *query;
     struct prediction prediction;
     if (stage->gpu.n_residents == 0)
         return true;
     if (query->idle_only || stage->gpu.whole_for)
         return false;
-    single.request.gpus = 1;
-    alone.task = &single;
+    if (query->task->request.gpus > 1) {
+        single = *query->task;
+        single.request.gpus = 1;
+        alone.task = &single;
+    }
     alone.view = &stage->view;
     predict_start(&prediction, &alone, &stage->view);
     return foresee_check_sharing(&alone, &prediction, 0).kind == VERDICT_FITS;
@@ -257,6 +260,8 @@ static bool leaves_it_open(const struct placement_query *query, int i)
 uint64_t overtaking_delays(const struct placement_query *query, struct prediction *prediction, int i)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
+    if (query->before_all)
+        return 0;
     if (!is_for_another(gpu, query->task))
         return delays_elsewhere(query, prediction, i);
     bool harmless = query->first && query->first->id == gpu->kept_for && leaves_it_open(query, i);

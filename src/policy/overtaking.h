@@ -6,7 +6,8 @@
  * first in, first out where no times are known. Nor is it one for whom too few GPUs are well (core/schedule.c).
  *
  * When the first one has to wait, GPUs are kept for it: as many as it wants, those that are predicted to open to it
- * first. They stay the same as long as it is the first. The others, the shortest first, may start
+ * first. They stay the same as long as it is the first and no recovering task takes one of them. The others, the
+ * shortest first, may start
  *
  *   1. on a GPU that is not kept, unless it would slow down somebody there who is on a kept GPU too (who is slower
  *      on another of his GPUs anyway is not);

@@ -22,15 +22,16 @@ static struct sharer sharer_of(const struct expectation *expect, enum sharing sh
     return (struct sharer){.demand = demand, .mps = sharing != SHARING_STREAMS, .cap = thread_percent / 100.0};
 }
 
-/* Of those there and of who comes, the last; NULL: nobody comes. */
-static void solve(const struct gpu_view *gpu, const struct sharer *newcomer, double *ret_speeds)
+static void gather(const struct gpu_view *gpu, struct sharer *ret_sharers)
 {
-    struct sharer sharers[PREDICT_RESIDENTS_MAX + 1];
-    int n = gpu->n_residents;
-    for (int i = 0; i < n; i++)
-        sharers[i] = sharer_of(&gpu->residents[i].expect, gpu->residents[i].sharing, gpu->residents[i].thread_percent);
-    if (newcomer)
-        sharers[n++] = *newcomer;
+    for (int i = 0; i < gpu->n_residents; i++) {
+        const struct resident *resident = &gpu->residents[i];
+        ret_sharers[i] = sharer_of(&resident->expect, resident->sharing, resident->thread_percent);
+    }
+}
+
+static void solve(struct sharer *sharers, int n, double *ret_speeds)
+{
     sharing_solve_measured(sharers, n);
     for (int i = 0; i < n; i++)
         ret_speeds[i] = sharers[i].speed;
@@ -38,7 +39,9 @@ static void solve(const struct gpu_view *gpu, const struct sharer *newcomer, dou
 
 void predict_speeds(const struct gpu_view *gpu, double *ret_speeds)
 {
-    solve(gpu, NULL, ret_speeds);
+    struct sharer sharers[PREDICT_RESIDENTS_MAX + 1];
+    gather(gpu, sharers);
+    solve(sharers, gpu->n_residents, ret_speeds);
 }
 
 double predict_speed_elsewhere(const struct cluster_view *view, int gpu, const struct resident *resident)
@@ -80,13 +83,15 @@ static const struct mix *mix_at(struct prediction *prediction, int gpu, const st
     const struct gpu_view *there = &prediction->view->gpus[gpu];
     struct mix *mix = &prediction->mixes[slot];
     bool is_known = prediction->of[slot] == gpu;
-    if (!is_known)
-        solve(there, NULL, mix->before);
     if (is_known && mix->share.sharing == share->sharing && mix->share.thread_percent == share->thread_percent)
         return mix;
     const struct expectation *expect = &prediction->query->task->request.expect;
-    struct sharer newcomer = sharer_of(expect, share->sharing, share->thread_percent);
-    solve(there, &newcomer, mix->after);
+    struct sharer sharers[PREDICT_RESIDENTS_MAX + 1];
+    gather(there, sharers);
+    if (!is_known)
+        solve(sharers, there->n_residents, mix->before);
+    sharers[there->n_residents] = sharer_of(expect, share->sharing, share->thread_percent);
+    solve(sharers, there->n_residents + 1, mix->after);
     mix->share = *share;
     prediction->of[slot] = gpu;
     return mix;

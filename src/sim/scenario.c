@@ -33,7 +33,7 @@ struct pretend_task {
 struct pretend_gpu {
     struct gpu_identity id;
     int64_t foreign_bytes;
-    bool lost, faulty, silent, blind, lists_no_processes, has_no_smact;
+    bool lost, faulty, silent, blind, lists_no_processes, hides_processes, has_no_smact;
 };
 
 struct command {
@@ -150,10 +150,10 @@ static double measure(struct scenario *scenario, int gpu, struct core_sample *sa
     for (const struct task *task = core_next_task(core, 0); task; task = core_next_task(core, task->id)) {
         const struct pretend_task *pretend = &scenario->tasks[task->id];
         double taken = taken_by(pretend, sim_now_us(scenario->sim));
-        if (!is_on(task, gpu) || !pretend->attempt || taken <= 0)
+        if (!is_on(task, gpu) || !pretend->attempt)
             continue;
         used += taken;
-        *ret_smact += pretend->smact;
+        *ret_smact += taken > 0 ? pretend->smact : 0;
         sample->tasks[sample->n_tasks++] = (struct task_memory){task->id, reading_of(taken)};
     }
     return used;
@@ -175,7 +175,7 @@ static void sample_gpu(struct scenario *scenario, int i)
     sample->smact = gpu->blind || gpu->has_no_smact ? READING_NONE : reading_of(smact);
     sample->utilisation = gpu->blind ? READING_NONE : reading_of(smact > 0 ? 0.5 + smact / 2 : 0);
     sample->foreign_processes = gpu->lists_no_processes ? READING_NONE : reading_of(gpu->foreign_bytes ? 1 : 0);
-    if (gpu->lists_no_processes)
+    if (gpu->lists_no_processes || gpu->hides_processes)
         sample->n_tasks = 0;
 
     /* Stepped at once, not scheduled: the list of tasks is scratch. */
@@ -201,13 +201,16 @@ static void carry_out(struct scenario *scenario, const struct command *command)
     else if (strcmp(verb, "faulty") == 0)
         gpu->faulty = true;
     else if (strcmp(verb, "found") == 0)
-        gpu->lost = gpu->faulty = gpu->silent = gpu->blind = gpu->lists_no_processes = gpu->has_no_smact = false;
+        gpu->lost = gpu->faulty = gpu->silent = gpu->blind = gpu->lists_no_processes = gpu->hides_processes =
+            gpu->has_no_smact = false;
     else if (strcmp(verb, "silent") == 0)
         gpu->silent = true;
     else if (strcmp(verb, "blind") == 0)
         gpu->blind = true;
     else if (strcmp(verb, "nosmact") == 0)
         gpu->has_no_smact = true;
+    else if (strcmp(verb, "hides") == 0)
+        gpu->hides_processes = true;
     else
         gpu->lists_no_processes = true;
 }
@@ -479,7 +482,8 @@ static int read_task_event(struct scenario *scenario, int64_t time_us, enum even
 
 static int read_gpu_command(struct scenario *scenario, int64_t time_us, const struct words *words, struct fault *fault)
 {
-    static const char *const verbs[] = {"foreign", "lost", "faulty", "found", "silent", "blind", "nosmact", "noprocs"};
+    static const char *const verbs[] = {"foreign", "lost",    "faulty",  "found", "silent",
+                                        "blind",   "nosmact", "noprocs", "hides"};
     struct command *command = &scenario->commands[scenario->n_commands];
     bool known = false;
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)

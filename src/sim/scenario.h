@@ -11,7 +11,7 @@
  *                                           says=0.4 (its SMACT) lasts=100s: what is known of it beforehand
  *     t=5 cancel a | hold a | release a | estimate a 6GiB | why a (prints its state and why it waits)
  *     t=5 foreign gpu0 20GiB | lost gpu0 | found gpu0 | silent gpu0 | blind gpu0 | nosmact gpu0 |
- *         noprocs gpu0
+ *         noprocs gpu0 (the driver lists no processes) | hides gpu0 (not ours, as from within a container)
  *     run 300s                              how long; the default is until nothing is left to do, at most a day
  *
  * Pretend tasks take their memory evenly over `rise` (default 5 s) and end after `runs` of execution, wherever they

@@ -511,6 +511,49 @@ static void the_sample_that_makes_room_places(void **state)
     }
 }
 
+static void see_two(struct core *core, int64_t time_us, double first_gib, double second_gib)
+{
+    struct event event = {.kind = EVENT_SAMPLE, .time_us = time_us};
+    struct task_memory memory[] = {{1, reading_of(first_gib * (double)GIB)}, {2, reading_of(second_gib * (double)GIB)}};
+    event.sample.mem_used_bytes = reading_of((first_gib + second_gib) * (double)GIB);
+    event.sample.smact = event.sample.utilisation = reading_of(0.2);
+    event.sample.foreign_processes = reading_of(0);
+    event.sample.tasks = memory;
+    event.sample.n_tasks = 2;
+    assert_int_equal(core_step(core, &event), 0);
+}
+
+/* One who took more than he needs gives it back, while another takes what was his anyway. */
+static void room_that_moves_within_a_gpu_is_seen(void **state)
+{
+    const struct task_request first = KNOWN(10, 0.1), second = KNOWN(15, 0.1), third = KNOWN(8, 0.1);
+    struct core *core = world_core(&policy_foresee, 1);
+    int64_t t = 1;
+    world_sample(core, t, 0, 0, 0, 0);
+    world_submit(core, t, 1, first);
+    world_submit(core, t, 2, second);
+    for (; t <= 120; t++)
+        see_two(core, t * S, 20, 2);
+    world_submit(core, t * S, 3, third);
+    see_two(core, ++t * S, 20, 2);
+    assert_int_equal(world_state(core, 3), TASK_QUEUED);
+    see_two(core, ++t * S, 10, 12);
+    assert_int_equal(world_state(core, 3), TASK_STARTING);
+    core_destroy(core);
+}
+
+/* As after the daemon was started anew: that it was ever without memory was not seen. */
+static void who_has_its_memory_when_first_seen_holds_nobody_off(void **state)
+{
+    struct core *core = start(1);
+    world_submit(core, 2, 1, plain);
+    world_submit(core, 200 * S, 2, plain);
+    assert_int_equal(world_state(core, 2), TASK_QUEUED);
+    world_sample(core, 201 * S, 0, 10, 0.1, 0);
+    assert_int_equal(world_state(core, 2), TASK_STARTING);
+    core_destroy(core);
+}
+
 static void the_first_sample_after_a_silence_places(void **state)
 {
     struct core *core = start(1);
@@ -526,6 +569,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_sample_that_makes_room_places),
         cmocka_unit_test(the_first_sample_after_a_silence_places),
+        cmocka_unit_test(room_that_moves_within_a_gpu_is_seen),
+        cmocka_unit_test(who_has_its_memory_when_first_seen_holds_nobody_off),
         cmocka_unit_test(a_task_that_fits_starts_in_the_step_of_its_submission),
         cmocka_unit_test(nonsense_is_an_answer_and_changes_nothing),
         cmocka_unit_test(cancelling_a_start_kills_once_there_is_something_to_kill),

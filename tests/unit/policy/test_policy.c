@@ -64,7 +64,7 @@ static void settle_in(int gpu, double used_gib, double smact)
 
 static enum placement_answer ask(const struct policy *policy)
 {
-    struct placement_query query = {&view, &conditions, &settings, &task, first, NOW, policy->whole_gpus, 0};
+    struct placement_query query = {&view, &conditions, &settings, &task, first, NOW, policy->whole_gpus, 0, false};
     return policy->choose(&query, chosen, verdicts);
 }
 
@@ -76,7 +76,7 @@ static void assert_chooses(const struct policy *policy, int gpu)
 
 static struct verdict check(int gpu, bool idle_only)
 {
-    struct placement_query query = {&view, &conditions, &settings, &task, first, NOW, idle_only, 0};
+    struct placement_query query = {&view, &conditions, &settings, &task, first, NOW, idle_only, 0, false};
     return conditions_check(&query, gpu);
 }
 
@@ -349,7 +349,7 @@ static void come(double gib, double smact, int n_gpus)
 static struct outlook outlook_at(int gpu)
 {
     static struct prediction prediction;
-    struct placement_query query = {&view, &conditions, &settings, &task, first, NOW, false, 0};
+    struct placement_query query = {&view, &conditions, &settings, &task, first, NOW, false, 0, false};
     predict_start(&prediction, &query, &view);
     return predict_joining(&prediction, &gpu, 1);
 }
@@ -447,7 +447,7 @@ static void of_many_gpus_those_are_taken_where_most_is_gained(void **state)
         there[i].task = 100 + (uint64_t)i;
         there[i].expect.smact = reading_of(i == 70 ? 0.2 : i == 90 ? 0.1 : 0.8);
     }
-    struct placement_query query = {&view, &conditions, &settings, &task, NULL, NOW, false, 0};
+    struct placement_query query = {&view, &conditions, &settings, &task, NULL, NOW, false, 0, false};
     assert_int_equal(policy_foresee.choose(&query, chosen, said), PLACE_NOW);
     assert_int_equal(chosen[0], 90);
     assert_int_equal(chosen[1], 70);
