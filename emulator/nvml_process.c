@@ -35,6 +35,8 @@ static unsigned collect(const struct view *v, enum list list, unsigned room, nvm
 {
     unsigned count = 0;
 
+    if (v->gpu->trouble & TROUBLE_HIDDEN_PROCESSES)
+        return 0;
     for (int i = 0; i < v->world->process_end; i++) {
         const struct process *p = &v->world->processes[i];
         if (!listed(p, v->seat, list))

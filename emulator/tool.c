@@ -19,6 +19,8 @@ static const char HELP[] =
     "show    prints what the GPUs do and who is on them.\n"
     "set     lost=on|off                       the GPU falls off the bus\n"
     "        gpm|power|energy|utilization|processes|memory|temperature|events=on|off   whether it reports that\n"
+    "        hidden-processes=on|off           its lists of processes are empty, as from within a container\n"
+    "        exclusive-process=on|off          its compute mode\n"
     "        hang=on|off                       NVML does not return from any question about it\n"
     "        xid=N                             the driver reports that Xid\n"
     "        ecc=N                             so many uncorrectable ECC errors\n"
@@ -47,6 +49,7 @@ static const struct trouble_key trouble_keys[] = {
     {"remap-pending", TROUBLE_REMAP_PENDING, true},
     {"hang", TROUBLE_HANG, true},
     {"exclusive-process", TROUBLE_ONE_PROCESS, true},
+    {"hidden-processes", TROUBLE_HIDDEN_PROCESSES, true},
 };
 
 static int set_trouble(struct gpu *gpu, const struct trouble_key *key, const char *value, struct fault *fault)

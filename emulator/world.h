@@ -42,7 +42,8 @@ enum trouble {
     TROUBLE_REMAP_PENDING = 1 << 9,
     TROUBLE_HANG = 1 << 10, /* NVML does not return */
     TROUBLE_NO_EVENTS = 1 << 11,
-    TROUBLE_ONE_PROCESS = 1 << 12, /* compute mode Exclusive_Process */
+    TROUBLE_ONE_PROCESS = 1 << 12,      /* compute mode Exclusive_Process */
+    TROUBLE_HIDDEN_PROCESSES = 1 << 13, /* none is listed, as from within a container */
 };
 
 /* Something tasks run on: unit 0 of a GPU is all of it, the others its MIG instances. */

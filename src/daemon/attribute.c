@@ -1,11 +1,13 @@
 /* Whose the processes on a GPU are: our tasks' by process tree, MPS's own, and others'. */
+#include <math.h>
 #include <stdlib.h>
 
+#include "base/units.h"
 #include "daemon/daemon.h"
 
 struct roots {
-    pid_t pid[256];
-    uint64_t task[256];
+    pid_t pid[RESIDENTS_SEEN_MAX];
+    uint64_t task[RESIDENTS_SEEN_MAX];
     size_t count;
 };
 
@@ -13,7 +15,7 @@ struct roots {
 static void collect_roots(struct daemon *daemon, const struct gpu_view *gpu, struct roots *roots)
 {
     roots->count = 0;
-    for (int i = 0; i < gpu->n_residents && roots->count < 256; i++) {
+    for (int i = 0; i < gpu->n_residents && roots->count < RESIDENTS_SEEN_MAX; i++) {
         struct job *job = job_find(daemon, gpu->residents[i].task);
         if (!job || job->watch.pidfd < 0)
             continue;
@@ -92,6 +94,46 @@ static void share_with(struct gpu_state *state, uint64_t task, const struct gpu_
     holder->sm_utilisation.value += process->sm_utilisation.value;
 }
 
+/* ---- who has no memory there ---- */
+
+/* The smallest CUDA context that was measured has 287 MiB. */
+#define UNEXPLAINED_MAX (256 * MIB)
+/* Of a server of MPS: more would be its clients', whom old drivers do not list. */
+#define MPS_SERVER_MAX (1 * GIB)
+
+/* Memory in use that no listed process is said to have: what a process has that the driver does not show us. */
+static struct reading unexplained(const struct gpu_sample *sample)
+{
+    double bytes = sample->mem_used_bytes.value;
+    for (size_t i = 0; i < sample->processes.count; i++) {
+        const struct gpu_process *process = &sample->processes.item[i];
+        double most = gpu_process_is_mps_server(process->pid) ? (double)MPS_SERVER_MAX : bytes;
+        if (!process->used_bytes.valid)
+            return READING_NONE;
+        bytes -= fmin(process->used_bytes.value, most);
+    }
+    return sample->mem_used_bytes.valid ? reading_of(bytes) : READING_NONE;
+}
+
+static bool is_told(const struct core_sample *sample, uint64_t task)
+{
+    for (int i = 0; i < sample->n_tasks; i++)
+        if (sample->tasks[i].task == task)
+            return true;
+    return false;
+}
+
+/* Tasks of which no process is listed have no memory there, unless they may have what nobody is listed with. */
+static void tell_absent(const struct gpu_view *gpu, const struct gpu_state *state, struct core_sample *sample)
+{
+    struct reading left = unexplained(&state->sample);
+    if (!left.valid || left.value > (double)UNEXPLAINED_MAX)
+        return;
+    for (int i = 0; i < gpu->n_residents && sample->n_tasks < RESIDENTS_SEEN_MAX; i++)
+        if (!is_told(sample, gpu->residents[i].task))
+            sample->tasks[sample->n_tasks++] = (struct task_memory){gpu->residents[i].task, reading_of(0)};
+}
+
 void attribute(struct daemon *daemon, struct gpu_state *state, struct core_sample *sample)
 {
     const struct gpu_view *gpu = &core_view(daemon->core)->gpus[state->view];
@@ -118,4 +160,5 @@ void attribute(struct daemon *daemon, struct gpu_state *state, struct core_sampl
             share_with(state, root >= 0 ? roots.task[root] : 0, process);
     }
     sample->foreign_processes = reading_of(foreign_compute);
+    tell_absent(gpu, state, sample);
 }

@@ -217,9 +217,13 @@ void sampler_close(struct daemon *daemon);
 
 /* ---- attribute.c ---- */
 
+/* Residents of a GPU that are looked at. */
+enum { RESIDENTS_SEEN_MAX = 256 };
+
 /*
- * Fills the sample's tasks (there is room for one of each resident) and foreign processes, and the state's shares but
- * for what they did.
+ * Fills the sample's tasks, for which there is room for RESIDENTS_SEEN_MAX, and foreign processes, and the state's
+ * shares but for what they did. A task is among them with no memory when the driver lists no process of it and all
+ * memory in use is somebody's; when it may have some that is nobody's, it is not among them.
  */
 void attribute(struct daemon *daemon, struct gpu_state *state, struct core_sample *sample);
 

@@ -57,6 +57,27 @@ class OneGpu(House):
             self.assertEqual(self.wait(task, "COMPLETED")["oom_count"], 0)
 
 
+    def test_the_memory_of_who_loads_data_first_is_not_given_away(self):
+        for others_mib in (0, 1000):
+            self.emulator("set", "0", f"foreign-mib={others_mib}")
+            self.wait_gpu(lambda gpu: len(gpu["foreign_processes"] or []) == bool(others_mib))
+            first = self.submit("exec sleep 1000", memory_mib=26000)
+            second = self.train(20000, 100, memory_mib=20000)
+            waits = until(lambda: next((t for t in [self.task(second)] if "GiB short" in t["reason_text"]), None))
+            self.assertEqual(waits["state"], "PENDING")
+            for task in (second, first):
+                self.act("cancel", task)
+                self.wait(task, "CANCELLED")
+
+    def test_memory_of_hidden_processes_counts_once(self):
+        self.emulator("set", "0", "hidden-processes=on")
+        first = self.train(15000, 1e6, memory_mib=16000)
+        self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) > 14900)
+        second = self.train(10000, 100, memory_mib=11000)
+        self.assertEqual(self.wait(second, "COMPLETED")["oom_count"], 0)
+        self.assertEqual(self.task(first)["state"], "RUNNING")
+
+
 class Mps(House):
     gpus = "1xA100-40GB"
     settings = {"sharing": "mps"}
