@@ -119,7 +119,7 @@ static int take_segment(struct allocator *allocator, int64_t size, int *ret_hand
     allocator->blocks[*ret_handle] = (struct block){.size = segment,
                                                     .previous = NONE,
                                                     .next = NONE,
-                                                    .address = allocator->reserved,
+                                                    .address = address_space_place(&allocator->addresses, segment),
                                                     .pool = size <= small_most ? SMALL : LARGE};
     allocator->reserved += segment;
     return 0;
@@ -156,7 +156,7 @@ int allocator_take(struct allocator *allocator, int64_t bytes)
         return -ERANGE;
     int64_t size = allocator_round(bytes);
     const struct free_list *list = &allocator->pools[size <= small_most ? SMALL : LARGE];
-    size_t at = find_place(allocator, list, size, 0);
+    size_t at = find_place(allocator, list, size, INT64_MIN);
     int handle, r = 0;
     if (at < list->n) {
         handle = list->blocks[at];

@@ -5,7 +5,7 @@
  * to 512 bytes; up to 1 MiB they are carved from segments of 2 MiB, below 10 MiB from segments of 20 MiB, above they
  * get a segment of their own, in steps of 2 MiB. The smallest free block that is large enough serves; what is left of
  * it is split off from 512 bytes on (small) or when it is more than 1 MiB (large). Free neighbours merge within their
- * segment. Segments are never given back, as on a device with room.
+ * segment. Segments are never given back, as on a device with room; the driver says where they lie (address_space.h).
  *
  * Time per call is logarithmic in the free blocks, but for moving their list; memory is linear in the blocks.
  */
@@ -15,11 +15,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "estimator/address_space.h"
+
 enum { ALLOCATOR_POOLS = 2 };
 
 struct block {
     int64_t size;
-    int64_t address;    /* segments follow one another; of equal sizes the lower one is taken */
+    int64_t address;    /* of blocks of equal size the lowest is taken */
     int previous, next; /* neighbours in the segment; -1 at its ends */
     uint8_t pool;
     uint8_t used;
@@ -35,6 +37,7 @@ struct allocator {
     size_t n_blocks, capacity;
     int spare; /* first of the records that may be used again, linked by `next`; -1 */
     struct free_list pools[ALLOCATOR_POOLS];
+    struct address_space addresses;
     int64_t reserved; /* taken from the device; never shrinks */
     int64_t active, active_peak;
 };

@@ -6,6 +6,8 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 #include "base/units.h"
 #include "estimator/allocator.h"
@@ -99,6 +101,62 @@ static void test_merging_stays_in_the_segment(void **state)
     allocator_fini(&a);
 }
 
+/* Of two free blocks of equal size the one in the younger segment serves, which the driver puts below the older. */
+static void test_equal_blocks(void **state)
+{
+    struct allocator a;
+    allocator_init(&a);
+    int first = take(&a, 60 * MIB), second = take(&a, 60 * MIB);
+    allocator_release(&a, first);
+    allocator_release(&a, second);
+    int third = take(&a, 60 * MIB);
+    assert_true(a.blocks[third].address == -128 * MIB);
+    allocator_fini(&a);
+}
+
+/* What PyTorch's allocator was asked in five steps of real trainings on an H200, and what it took for it. */
+static void test_real_trainings(void **state)
+{
+    static const char *const names[] = {"autoencoder-amp-128", "resnet18-fp32-128", "vgg19-amp-32"};
+    static int handles[4096];
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char path[512];
+        struct allocator a;
+        int64_t reserved, active, change;
+        size_t n = 0;
+        snprintf(path, sizeof path, ALLOCATOR_DATA "/%s.txt", names[i]);
+        FILE *file = fopen(path, "re");
+        assert_non_null(file);
+        assert_int_equal(fscanf(file, "%" SCNd64 " %" SCNd64, &reserved, &active), 2);
+        allocator_init(&a);
+        while (fscanf(file, "%" SCNd64, &change) == 1) {
+            assert_true(n < sizeof handles / sizeof handles[0] && -change <= (int64_t)n);
+            if (change > 0)
+                handles[n++] = take(&a, change);
+            else
+                allocator_release(&a, handles[n - (size_t)-change]);
+        }
+        fclose(file);
+        assert_int_equal(a.reserved, reserved);
+        assert_int_equal(a.active_peak, active);
+        allocator_fini(&a);
+    }
+}
+
+/* Segments fill the rests of reservations, the lowest first, before the driver reserves more below them. */
+static void test_addresses(void **state)
+{
+    struct address_space space = {0};
+    assert_int_equal(address_space_place(&space, 20 * MIB), -32 * MIB);
+    assert_int_equal(address_space_place(&space, 40 * MIB), -96 * MIB);
+    assert_int_equal(address_space_place(&space, 2 * MIB), -56 * MIB);
+    assert_int_equal(address_space_place(&space, 22 * MIB), -54 * MIB);
+    assert_int_equal(address_space_place(&space, 2 * MIB), -12 * MIB);
+    assert_int_equal(address_space_place(&space, 64 * MIB), -160 * MIB);
+    for (int i = 0; i < 3 * ADDRESS_RESTS; i++)
+        assert_int_equal(address_space_place(&space, 33 * MIB), -160 * MIB - (i + 1) * 64 * MIB);
+}
+
 static void test_impossible_requests(void **state)
 {
     struct allocator a;
@@ -155,6 +213,9 @@ int main(void)
         cmocka_unit_test(test_remainders),
         cmocka_unit_test(test_best_fit),
         cmocka_unit_test(test_merging_stays_in_the_segment),
+        cmocka_unit_test(test_equal_blocks),
+        cmocka_unit_test(test_real_trainings),
+        cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_impossible_requests),
         cmocka_unit_test(test_random_walk),
     };
