@@ -7,6 +7,7 @@ import warnings
 
 from .export import export
 from .faketensor import fake_peak
+from .kernels import ask, check_gpu
 from .sources import Input, Mistake, batch_maker, maker_of
 from .summary import text_of
 from .task import OPTIMIZERS, Task
@@ -31,6 +32,8 @@ def parse(arguments):
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--text", action="store_true", help="a table like torchinfo's instead of JSON")
     what.add_argument("--fake", action="store_true", help="only the peak of live fake tensors over forward and backward")
+    parser.add_argument("--kernels", action="store_true", help="in the JSON: the scratch memory that cuDNN takes at this batch, asked on a GPU "
+                        "of this machine; needs its memory for one convolution at a time")
     parser.add_argument("--with-fake", action="store_true", help="in the JSON: the answer of --fake as well")
     return parser.parse_args(arguments)
 
@@ -54,10 +57,14 @@ def answer(options):
     task = task_of(options)
     if options.fake:
         return json.dumps(fake_peak(task, options.batch), indent=2) + "\n"
+    if options.kernels:
+        check_gpu()
     description = export(task, options.batch)
     if options.with_fake:
         figure = fake_peak(task, options.batch)
         description["faketensor"] = {key: figure[key] for key in ("batch", "method", "peak_bytes")}
+    if options.kernels:
+        description["kernels"] = ask(description)
     if options.text:
         return text_of(description)
     return json.dumps(description, separators=(",", ":")) + "\n"

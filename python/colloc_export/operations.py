@@ -24,6 +24,7 @@ def _conv(input, weight, output, stride, padding, dilation, transposed, groups):
         "batch": input.shape[0], "input": list(input.shape[1:]), "weight": list(weight.shape), "output": list(output[1:]),
         "stride": list(stride), "padding": list(padding), "dilation": list(dilation), "groups": groups,
         "transposed": bool(transposed), "dtype": _dtype(input),
+        "channels_last": convs_use_channels_last(input) or convs_use_channels_last(weight),
     }
 
 

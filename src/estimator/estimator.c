@@ -47,8 +47,10 @@ struct count estimate_batch(const struct estimate_request *request)
 
 const char *evidence_name(enum evidence evidence)
 {
-    static const char *const names[EVIDENCE_KINDS] = {"none",   "doubtful summary", "summary",      "declared",
-                                                      "export", "one other run",    "several runs", "same run"};
+    static const char *const names[EVIDENCE_KINDS] = {
+        "none",          "doubtful summary", "summary",  "declared", "export", "export with kernels",
+        "one other run", "several runs",     "same run",
+    };
     return names[evidence];
 }
 

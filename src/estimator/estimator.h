@@ -43,6 +43,7 @@ enum evidence {
     EVIDENCE_SUMMARY,  /* a summary and a batch */
     EVIDENCE_DECLARED, /* and the optimizer and the precision */
     EVIDENCE_EXPORT,
+    EVIDENCE_KERNELS,  /* an export that says what its convolutions take on this GPU */
     EVIDENCE_ONE_RUN,  /* the network ran at one other batch */
     EVIDENCE_RUNS,     /* at two or more */
     EVIDENCE_SAME_RUN, /* at this one */

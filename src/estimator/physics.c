@@ -137,6 +137,7 @@ static int play_export(const struct physics_constants *constants, const struct e
     }
     bool half = strcmp(export->precision, "amp") == 0;
     physics->context_bytes = gpu_traits_context(constants->gpu, export->multiplies, export->n_convs > 0 || half);
+    physics->knows_kernels = replay_knows_kernels(export, (double)batch, constants->gpu);
     r = replay_export(export, (double)batch, constants->gpu, &constants->shares, fault, &physics->footprint);
     physics->footprint.weights = physics->footprint.gradients = 4.0 * (double)export->model->parameters;
     physics->footprint.states = physics->footprint.weights * optimizer_of(export->optimizer)->states;
@@ -167,7 +168,7 @@ static enum evidence evidence_of(const struct estimate_request *request, const s
 {
     const struct tape_doubts *doubts = &physics->doubts;
     if (request->export)
-        return EVIDENCE_EXPORT;
+        return physics->knows_kernels ? EVIDENCE_KERNELS : EVIDENCE_EXPORT;
     if (request->model->is_suspect || doubts->hidden_share > 0.05 || doubts->unknown_share > 0.05 ||
         doubts->unshaped_share > 0.05)
         return EVIDENCE_DOUBTFUL;

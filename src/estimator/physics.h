@@ -15,7 +15,7 @@ struct physics {
     double parameters, macs, depth, conv_share, sequence; /* of the tape */
     double unaligned;     /* share of convolutions' maps whose channels no tensor-core kernel takes as they are */
     double fourier_bytes; /* the largest workspace that one of these may take */
-    bool autocast, is_export;
+    bool autocast, is_export, knows_kernels;
 };
 
 /* What physics takes as given. */

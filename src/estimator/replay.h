@@ -28,4 +28,7 @@ int replay_tape(const struct tape *tape, const struct optimizer *optimizer, cons
 int replay_export(const struct export *export, double batch, const struct gpu_traits *gpu,
                   const struct workspace_shares *shares, struct fault *fault, struct footprint *ret_footprint);
 
+/* Whether the exporter asked the library of such a GPU for the kernels of this batch. */
+bool replay_knows_kernels(const struct export *export, double batch, const struct gpu_traits *gpu);
+
 #endif

@@ -4,12 +4,13 @@
 
 #include "base/units.h"
 
-static const double weights[2][RESIDUAL_FEATURES] = {
+/* Of summaries, of exports, of exports with kernels. */
+static const double weights[3][RESIDUAL_FEATURES] = {
 #include "estimator/graph_weights.inc"
 };
 
-/* Of declared summaries, of bare ones, of exports. */
-static const double spread_weights[3][RESIDUAL_FEATURES] = {
+/* Of declared summaries, of bare ones, of exports, of exports with kernels. */
+static const double spread_weights[4][RESIDUAL_FEATURES] = {
 #include "estimator/spread_weights.inc"
 };
 
@@ -56,11 +57,11 @@ static double sum_of(const double coefficients[static RESIDUAL_FEATURES], const 
 
 double residual_factor(const struct physics *physics)
 {
-    return exp(fmin(fmax(sum_of(weights[physics->is_export], physics), -M_LN2), M_LN2));
+    return exp(fmin(fmax(sum_of(weights[physics->is_export + physics->knows_kernels], physics), -M_LN2), M_LN2));
 }
 
 double residual_spread(const struct physics *physics, enum evidence evidence)
 {
-    int kind = physics->is_export ? 2 : evidence == EVIDENCE_SUMMARY;
+    int kind = physics->is_export ? 2 + physics->knows_kernels : evidence == EVIDENCE_SUMMARY;
     return fmin(fmax(exp(sum_of(spread_weights[kind], physics)), 0.004), 0.12);
 }

@@ -313,16 +313,48 @@ static int by_tick(const void *a, const void *b)
     return left->tick < right->tick ? -1 : left->tick > right->tick;
 }
 
-/* Kernels of the last iteration, to the front of the list. */
-static int read_kernels(const json_t *rows, struct export *export, struct fault *fault)
+static int64_t scratch_of(const json_t *answer, size_t i)
+{
+    int64_t bytes;
+    return whole_number(json_array_get(answer, i), EXPORT_BYTES_MAX, &bytes) ? bytes : -1;
+}
+
+/* Kernels of the last iteration, to the front of the list. `answers`: of forward one number, else the input's and the
+ * weight's. */
+static int read_kernels(const json_t *rows, const json_t *answers, struct export *export, struct fault *fault)
 {
     int r = 0;
     for (size_t i = 0; r == 0 && i < json_array_size(rows); i++) {
         struct export_conv *conv = &export->convs[export->n_convs];
+        const json_t *answer = json_array_get(answers, i);
         r = read_conv(json_array_get(rows, i), i, export, fault, conv);
-        export->n_convs += r == 0 ? 1 + split_backward(export, conv, conv + 1) : 0;
+        if (r < 0)
+            break;
+        conv->scratch = scratch_of(answer, conv->pass == EXPORT_FORWARD ? 0 : 1);
+        if (split_backward(export, conv, conv + 1)) {
+            conv[1].scratch = scratch_of(answer, 0);
+            export->n_convs++;
+        }
+        export->n_convs++;
     }
     return r;
+}
+
+/* What the exporter heard from a GPU's library, one list for each of `convs`. */
+static int read_asked(const json_t *root, size_t n, struct export *export, struct fault *fault,
+                      const json_t **ret_answers)
+{
+    const json_t *kernels = json_object_get(root, "kernels");
+    *ret_answers = NULL;
+    if (!json_is_object(kernels))
+        return 0;
+    const json_t *answers = json_object_get(kernels, "scratch");
+    if (!whole_number(json_object_get(kernels, "batch"), EXPORT_BYTES_MAX, &export->asked.batch) ||
+        export->asked.batch == 0 || json_array_size(answers) != n)
+        return wrong(fault, "kernels", "an object with a batch, and scratch for each of convs");
+    copy_text(json_object_get(kernels, "gpu"), export->asked.gpu, sizeof export->asked.gpu);
+    *ret_answers = answers;
+    return 0;
 }
 
 static int read_convs(const json_t *root, struct export *export, struct fault *fault)
@@ -336,7 +368,10 @@ static int read_convs(const json_t *root, struct export *export, struct fault *f
     export->convs = calloc(2 * n * iterations, sizeof *export->convs);
     if (!export->convs)
         return fault_set(fault, ENOMEM, "out of memory");
-    int r = read_kernels(rows, export, fault);
+    const json_t *answers;
+    int r = read_asked(root, n, export, fault, &answers);
+    if (r == 0)
+        r = read_kernels(rows, answers, export, fault);
     size_t kernels = export->n_convs;
     for (size_t i = 0; r == 0 && i + 1 < iterations; i++)
         copy_to_iteration(phases, i, kernels, export);

@@ -59,6 +59,13 @@ struct export_conv {
     bool pointwise;                  /* a kernel of one tap */
     bool half;                       /* in 16 bit */
     enum export_pass pass;
+    int64_t scratch; /* bytes that it took when the exporter asked a GPU; -1: not asked, or it had no answer */
+};
+
+/* The GPU whose library was asked for the convolutions' scratch memory. */
+struct export_asked {
+    int64_t batch; /* it holds for this one; 0: nobody was asked */
+    char gpu[64];
 };
 
 struct export
@@ -76,6 +83,7 @@ struct export
     int64_t last_iteration;    /* the tick at which the last iteration begins; -1: not known */
     struct export_conv *convs; /* of all iterations, by tick */
     size_t n_convs;
+    struct export_asked asked;
     bool multiplies;            /* matrices, so that cuBLAS is there */
     int64_t multiplies_from[2]; /* ticks of the first product forward and backward; -1: none */
     struct linear_size macs;    /* of one forward pass */

@@ -17,7 +17,7 @@ except ImportError:
     print("skipped: no PyTorch for this Python")
     sys.exit(77)
 
-from colloc_export import Task, export  # noqa: E402
+from colloc_export import Task, export, kernels  # noqa: E402
 from colloc_export.summary import text_of  # noqa: E402
 from colloc_export.tracker import Storages  # noqa: E402
 
@@ -193,6 +193,63 @@ class Clock(unittest.TestCase):
         self.assertEqual(storages.peak_bytes(), 24)
 
 
+class FakeGpu:
+    """Counts as the caching allocator of a GPU would: every operation takes what `bytes_of` says beside a result of 1000."""
+
+    def __init__(self, scratch, fails=False):
+        self.scratch, self.fails, self.questions, self.now, self.failures = scratch, fails, 0, 0, 0
+
+    def is_available(self):
+        return True
+
+    def get_device_name(self):
+        return "NVIDIA H200"
+
+    def memory_reserved(self):
+        return 0
+
+    def empty_cache(self):
+        pass
+
+    def reset_peak_memory_stats(self):
+        self.now, self.peak = 5000, 5000
+
+    def run(self, *_):
+        self.questions += 1
+        self.now += 1000
+        self.peak = self.now + self.scratch * self.questions
+        self.failures += self.fails
+
+    def memory_stats(self):
+        return {"requested_bytes.all.peak": getattr(self, "peak", 0), "requested_bytes.all.current": self.now, "num_ooms": self.failures}
+
+
+class Kernels(unittest.TestCase):
+    def asked(self, gpu):
+        got = export(Task(lambda: nn.Sequential(Net().conv, nn.Conv2d(8, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1), nn.Flatten()), net_batch), 8)
+        operators = mock.Mock(convolution=gpu.run, convolution_backward=gpu.run)
+        with mock.patch.object(kernels, "_tensor", lambda shape, conv: shape), mock.patch.object(torch.ops, "aten", operators):
+            return got, kernels.ask(got, gpu)
+
+    def test_each_shape_is_asked_once_for_each_pass(self):
+        gpu = FakeGpu(7)
+        got, answer = self.asked(gpu)
+        self.assertEqual((answer["batch"], answer["gpu"]), (8, "NVIDIA H200"))
+        self.assertEqual([len(bytes) for bytes in answer["scratch"]], [1 if conv["phase"] == "forward" else 2 for conv in got["convs"]])
+        self.assertEqual(gpu.questions, 6)  # of the two equal ones only the first
+        self.assertEqual(answer["scratch"], [[7], [14], [14], [21, 28], [21, 28], [35, 42]])
+
+    def test_a_kernel_without_room_is_no_answer(self):
+        self.assertEqual({bytes for some in self.asked(FakeGpu(7, fails=True))[1]["scratch"] for bytes in some}, {None})
+
+    def test_channels_last_is_told(self):
+        def channels_last():
+            return nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten()).to(memory_format=torch.channels_last)
+
+        told = [conv["channels_last"] for task in (Task(Net, net_batch), Task(channels_last, net_batch)) for conv in export(task, 4)["convs"]]
+        self.assertEqual(told, [False] * 4 + [True] * 2)
+
+
 class Commands(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="colloc-export-")
@@ -239,6 +296,8 @@ class Commands(unittest.TestCase):
         self.assertIn("nothing", self.run_it("mine.py:nothing", "--input", "3", code=1))
         self.assertIn("3xz", self.run_it("mine.py:make", "--input", "3xz", code=1))
         self.assertIn("--batch", self.run_it("mine.py:make", "--input", "3", "--batch", "0", code=1))
+        if not torch.cuda.is_available():
+            self.assertIn("GPU", self.run_it("mine.py:make", "--input", "3", "--kernels", code=1))
 
     def test_a_table_shows_frozen_and_reused_layers(self):
         text = text_of(export(Task(Net, net_batch), 4))

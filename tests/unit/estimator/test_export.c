@@ -50,6 +50,37 @@ static void test_workspace(void **state)
     assert_true(with.live == without.live);
 }
 
+/* What a GPU's library said holds for its batch and its kind of GPU; where it said nothing, the rule does. */
+static void test_kernels(void **state)
+{
+    struct export_conv conv = {.tick = 1,
+                               .input = {0, 24 << 20},
+                               .output = {0, 40 << 20},
+                               .weight = 4 << 20,
+                               .dense = true,
+                               .scratch = 200 << 20};
+    struct export export = {.every_batch = true,
+                            .tensors = in_turn,
+                            .n_tensors = 3,
+                            .ticks = 6,
+                            .convs = &conv,
+                            .n_convs = 1,
+                            .asked = {1, "NVIDIA H200"}};
+    struct footprint footprint;
+    struct fault fault = {""};
+    const struct gpu_traits *same = gpu_traits_find("NVIDIA H200"), *other = gpu_traits_find("NVIDIA A100-SXM4-40GB");
+    assert_int_equal(replay_export(&export, 1, same, &shares, &fault, &footprint), 0);
+    assert_true(footprint.largest_workspace == 200.0 * MIB);
+    assert_int_equal(replay_export(&export, 2, same, &shares, &fault, &footprint), 0);
+    assert_true(footprint.largest_workspace == 132.0 * MIB);
+    assert_int_equal(replay_export(&export, 1, other, &shares, &fault, &footprint), 0);
+    assert_true(footprint.largest_workspace == 68.0 * MIB);
+    conv.scratch = -1;
+    assert_int_equal(replay_export(&export, 1, same, &shares, &fault, &footprint), 0);
+    assert_true(footprint.largest_workspace == 68.0 * MIB);
+    assert_true(replay_knows_kernels(&export, 1, same) && !replay_knows_kernels(&export, 2, same));
+}
+
 /* The loop's names: an output makes room before backward, a batch only once the next one is there. */
 static void test_names_hold(void **state)
 {
@@ -115,11 +146,9 @@ static void test_contradictions_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lives),
-        cmocka_unit_test(test_workspace),
-        cmocka_unit_test(test_names_hold),
-        cmocka_unit_test(test_loop_goes_on),
-        cmocka_unit_test(test_contradictions_are_told),
+        cmocka_unit_test(test_lives),        cmocka_unit_test(test_workspace),
+        cmocka_unit_test(test_kernels),      cmocka_unit_test(test_names_hold),
+        cmocka_unit_test(test_loop_goes_on), cmocka_unit_test(test_contradictions_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,9 @@
 
 #define HEAD    "{\"colloc_export\":1,\"batch\":8,"
 #define TENSORS "\"ticks\":4,\"tensors\":[[4096,0,0,-1,0],[0,1024,1,3,1]],"
+#define CONV                                                                                                           \
+    "\"convs\":[{\"tick\":1,\"phase\":\"forward\",\"batch\":[0,1],\"input\":[3,8,8],\"weight\":[16,3,3,3],"            \
+    "\"output\":[16,8,8],\"groups\":1,\"dtype\":\"float32\"}],"
 #define LAYERS                                                                                                         \
     "\"layers\":[{\"type\":\"Linear\",\"depth\":0,\"leaf\":true,\"parameters\":1024,\"shape\":[256],\"calls\":1}]}"
 
@@ -68,7 +71,8 @@ static void test_loop(void **state)
              "[0,384,14,16,3],[864,0,15,17,3]],"
              "\"matmuls\":[{\"tick\":14,\"phase\":\"backward\"}],"
              "\"convs\":[{\"tick\":14,\"phase\":\"backward\",\"batch\":[0,1],\"input\":[3,8,8],"
-             "\"weight\":[16,3,3,3],\"output\":[16,8,8],\"groups\":1,\"dtype\":\"bfloat16\"}]," LAYERS;
+             "\"weight\":[16,3,3,3],\"output\":[16,8,8],\"groups\":1,\"dtype\":\"bfloat16\"}],"
+             "\"kernels\":{\"batch\":16,\"gpu\":\"NVIDIA H200\",\"scratch\":[[100,200]]}," LAYERS;
     if (parse(text, &fault, &network) < 0)
         fail_msg("%s", fault.text);
     const struct export *export = network.export;
@@ -86,6 +90,10 @@ static void test_loop(void **state)
     assert_int_equal(export->convs[1].pass, EXPORT_WEIGHT_GRADIENT);
     assert_int_equal(export->convs[1].tick, 5);
     assert_int_equal(export->convs[3].tick, 15);
+    assert_int_equal(export->asked.batch, 16);
+    assert_string_equal(export->asked.gpu, "NVIDIA H200");
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(export->convs[i].scratch, i % 2 ? 200 : 100);
     assert_true(export->multiplies_from[0] == -1 && export->multiplies_from[1] == 4);
     network_fini(&network);
 }
@@ -112,6 +120,8 @@ static void test_mistakes(void **state)
         {HEAD TENSORS "\"layers\":[]}", -EINVAL, "layers"},
         {HEAD TENSORS "\"layers\":[7]}", -EINVAL, "layers[0]"},
         {HEAD TENSORS "\"convs\":[{\"tick\":1}]," LAYERS, -EINVAL, "convs[0]"},
+        {HEAD TENSORS CONV "\"kernels\":{\"batch\":8,\"scratch\":[]}," LAYERS, -EINVAL, "kernels"},
+        {HEAD TENSORS CONV "\"kernels\":{\"batch\":0,\"scratch\":[[1]]}," LAYERS, -EINVAL, "kernels"},
         {HEAD TENSORS "\"layers\":[{\"type\":\"A\",\"depth\":999,\"parameters\":0}]}", -EINVAL, "layers[0]"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -121,6 +131,21 @@ static void test_mistakes(void **state)
         if (!strstr(fault.text, cases[i].words))
             fail_msg("\"%s\" does not tell \"%s\"", fault.text, cases[i].words);
         assert_null(network.model);
+    }
+}
+
+/* Who gave no answer, or one that is no number of bytes, was not asked. */
+static void test_kernels_without_an_answer(void **state)
+{
+    static const char *const answers[] = {"[[null]]", "[[]]", "[7]", "[[-1]]", "[[1e3]]"};
+    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
+        char text[2048];
+        struct fault fault = {""};
+        struct network network;
+        snprintf(text, sizeof text, HEAD TENSORS CONV "\"kernels\":{\"batch\":8,\"scratch\":%s}," LAYERS, answers[i]);
+        assert_int_equal(parse(text, &fault, &network), 0);
+        assert_int_equal(network.export->convs[0].scratch, -1);
+        network_fini(&network);
     }
 }
 
@@ -140,6 +165,7 @@ int main(void)
         cmocka_unit_test(test_reads_all),
         cmocka_unit_test(test_loop),
         cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_kernels_without_an_answer),
         cmocka_unit_test(test_a_summary_is_a_summary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
