@@ -108,6 +108,12 @@ static void convolve(struct replay *replay, const struct op *op, enum conv_pass 
     pass_through(replay, workspace_of(&convolution, replay->shares));
 }
 
+static void take_scratch(struct replay *replay, const struct op *op, enum conv_pass pass)
+{
+    convolve(replay, op, pass);
+    pass_through(replay, op->scratch + op->sample_scratch * replay->tape->batch);
+}
+
 /* ---- lives ---- */
 
 static void note_keep(struct replay *replay, int tensor, int op)
@@ -205,19 +211,26 @@ static void multiply(struct replay *replay, const struct op *op, bool backward)
     take(replay, replay->workspace_bytes);
 }
 
+/* Its weights are cast, and their gradients come in 16 bit. */
+static bool casts_weights(const struct replay *replay, const struct op *op)
+{
+    return replay->tape->autocast &&
+           (op->kind == LAYER_CONV || op->kind == LAYER_LINEAR || op->kind == LAYER_RECURRENT);
+}
+
 static void forward(struct replay *replay)
 {
     const struct tape *tape = replay->tape;
     for (size_t i = 0; i < tape->n_ops; i++) {
         const struct op *op = &tape->ops[i];
         struct parameter_blocks *blocks = &replay->parameters[i];
-        if (tape->autocast && (op->kind == LAYER_CONV || op->kind == LAYER_LINEAR))
+        if (casts_weights(replay, op))
             blocks->half = take(replay, (op->weight + op->tied) * HALF_BYTES);
         if (!op->in_place)
             make(replay, op->output);
         multiply(replay, op, false);
         blocks->kept = take(replay, op->kept_bytes * tape->batch);
-        convolve(replay, op, CONV_FORWARD);
+        take_scratch(replay, op, CONV_FORWARD);
         for (int k = 0; k < OP_INPUTS; k++)
             if (op->inputs[k] != TAPE_NONE)
                 release_unused(replay, op->inputs[k], (int)i);
@@ -248,9 +261,8 @@ static void release_kept(struct replay *replay, int tensor, int op)
 /* In 16 bit where the product is. */
 static int weight_gradient(struct replay *replay, const struct op *op)
 {
-    bool half = replay->tape->autocast && (op->kind == LAYER_CONV || op->kind == LAYER_LINEAR);
-    int gradient = take(replay, (op->weight + op->tied) * (half ? HALF_BYTES : WEIGHT_BYTES));
-    convolve(replay, op, CONV_WEIGHT_GRADIENT);
+    int gradient = take(replay, (op->weight + op->tied) * (casts_weights(replay, op) ? HALF_BYTES : WEIGHT_BYTES));
+    take_scratch(replay, op, CONV_WEIGHT_GRADIENT);
     return gradient;
 }
 
@@ -272,7 +284,7 @@ static void accumulate(struct replay *replay, const struct op *op, struct parame
 {
     double bytes = (op->weight + op->tied) * WEIGHT_BYTES;
     int gradient = computed;
-    if (replay->tape->autocast && (op->kind == LAYER_CONV || op->kind == LAYER_LINEAR)) {
+    if (casts_weights(replay, op)) {
         gradient = take(replay, bytes);
         release(replay, &computed);
     }
@@ -298,7 +310,7 @@ static void backward_op(struct replay *replay, size_t i)
         if (op->inputs[k] != TAPE_NONE)
             add_gradient(replay, op->inputs[k]);
     multiply(replay, op, true);
-    convolve(replay, op, CONV_INPUT_GRADIENT);
+    take_scratch(replay, op, CONV_INPUT_GRADIENT);
     int computed = weight_gradient(replay, op);
     blocks->bias_gradient = take(replay, op->bias * WEIGHT_BYTES);
     release(replay, &replay->lives[op->output].gradient);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "estimator/builder.h"
+#include "estimator/recurrent.h"
 
 /* Beyond this no sum of sizes means anything. */
 static const double elements_most = 1e15;
@@ -206,6 +207,22 @@ static void find_tie(const struct builder *builder, const struct layer *layer, s
         }
 }
 
+/* cuDNN's reserve; where the stack is not to be seen, that of one layer in one direction. */
+static void add_recurrence(const struct builder *builder, const struct layer *layer, const struct keep *keep,
+                           struct extent extent, struct op *op)
+{
+    struct recurrent recurrent;
+    double bytes = builder->tape->autocast ? 2 : 4;
+    double inputs = op->inputs[0] == TAPE_NONE ? 0 : builder->tape->tensors[op->inputs[0]].last;
+    if (!recurrent_of(layer, layer->in_size > 0 ? (double)layer->in_size : inputs, extent, bytes, &recurrent)) {
+        op->kept_bytes += keep->maps * bytes * extent.elements;
+        return;
+    }
+    op->kept_bytes += recurrent.reserve;
+    op->scratch = recurrent.scratch;
+    op->sample_scratch = recurrent.sample_scratch;
+}
+
 static int add_layer(struct builder *builder, size_t i, struct extent extent)
 {
     const struct layer *layer = &builder->extents.model->layers[i];
@@ -220,7 +237,10 @@ static int add_layer(struct builder *builder, size_t i, struct extent extent)
     if (r < 0)
         return r;
     int bytes = apply_autocast(builder, &keep, &op);
-    op.kept_bytes += (keep.bytes + keep.maps * bytes) * extent.elements;
+    if (layer->kind == LAYER_RECURRENT)
+        add_recurrence(builder, layer, &keep, extent, &op);
+    else
+        op.kept_bytes += (keep.bytes + keep.maps * bytes) * extent.elements;
     if (builder->calls_activations && is_activated(builder, layer, &op, extent))
         op.keeps_output = true;
     op.in_place = keep.in_place && op.inputs[0] != TAPE_NONE;
@@ -298,6 +318,13 @@ static int close_equal_block(struct builder *builder, const struct open_block *o
     return r < 0 ? r : 0;
 }
 
+/* As many channels on more places (not one, which is a gate): maps are enlarged by interpolation, which autocast leaves
+ * in 32 bit. */
+static bool is_resized(struct extent now, struct extent extent)
+{
+    return extent.first == now.first && extent.elements > now.elements && now.elements > now.first;
+}
+
 /* A block that puts out another size than its last layer has put something together, or scaled what it was given. */
 static int close_block(struct builder *builder, const struct open_block *open)
 {
@@ -317,6 +344,8 @@ static int close_block(struct builder *builder, const struct open_block *open)
                   builder_extent(builder, open->entry).elements == elements;
     int r = scales ? builder_merge(builder, open->entry, builder->current, true, extent)
                    : builder_merge(builder, builder->current, TAPE_NONE, false, extent);
+    if (r >= 0 && is_resized(now, extent))
+        builder->tape->tensors[r].element_bytes = 4;
     return r < 0 ? r : 0;
 }
 

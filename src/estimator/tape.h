@@ -31,14 +31,15 @@ struct op {
     int layer;                     /* index in the model; TAPE_NONE for what the text does not show */
     int inputs[OP_INPUTS], output; /* tensors; TAPE_NONE */
     bool keeps_inputs, keeps_output;
-    bool in_place;       /* the output is the input's memory */
-    double kept_bytes;   /* per sample, beside tensors: masks, indices, statistics, casts */
-    double weight, bias; /* elements of its parameters: the largest tensor, and the others */
-    double buffers;      /* elements that are not trained: running statistics */
-    double tied;         /* elements of an embedding's weight that it multiplies by instead of one of its own */
-    int tied_to;         /* the operation that owns it; TAPE_NONE */
-    double macs;         /* multiply-adds per sample */
-    double window;       /* of a convolution: taps of its kernel; 0 elsewhere */
+    bool in_place;                  /* the output is the input's memory */
+    double kept_bytes;              /* per sample, beside tensors: masks, indices, statistics, casts */
+    double scratch, sample_scratch; /* of a recurrent layer's kernels, bytes, and bytes per sample */
+    double weight, bias;            /* elements of its parameters: the largest tensor, and the others */
+    double buffers;                 /* elements that are not trained: running statistics */
+    double tied;   /* elements of an embedding's weight that it multiplies by instead of one of its own */
+    int tied_to;   /* the operation that owns it; TAPE_NONE */
+    double macs;   /* multiply-adds per sample */
+    double window; /* of a convolution: taps of its kernel; 0 elsewhere */
     bool depthwise;
 };
 

@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "estimator/estimator.h"
 #include "estimator/keep.h"
+#include "estimator/recurrent.h"
 #include "estimator/replay.h"
 #include "estimator/tape.h"
 
@@ -338,6 +339,68 @@ static void test_autocast(void **state)
 }
 
 /* More samples never take less. */
+/* What the allocator of an H200 was asked by _cudnn_rnn, but for 256 bytes of the reserve. */
+static void test_recurrent_layers(void **state)
+{
+    static const struct {
+        const char *type;
+        double parameters, inputs, steps, width, batch;
+        double reserve, scratch;
+    } cases[] = {
+        {"LSTM", 9633792, 300, 128, 1024, 128, 738197504, 574031104}, /* two layers, both directions */
+        {"LSTM", 6770400, 650, 35, 650, 64, 64064000, 87913984},      /* without dropout's bits */
+        {"GRU", 5077800, 650, 70, 650, 32, 75712000, 72833728},
+    };
+    struct recurrent got;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct layer layer = {.type = {cases[i].type, strlen(cases[i].type)},
+                              .parameters = (int64_t)cases[i].parameters};
+        struct extent output = {cases[i].steps * cases[i].width, cases[i].steps, cases[i].width};
+        assert_true(recurrent_of(&layer, cases[i].inputs, output, 4, &got));
+        assert_true(got.reserve * cases[i].batch == cases[i].reserve);
+        assert_true(got.scratch + got.sample_scratch * cases[i].batch == cases[i].scratch);
+        layer.parameters++;
+        assert_false(recurrent_of(&layer, cases[i].inputs, output, 4, &got));
+    }
+}
+
+/* Its reserve is kept until backward, its workspace comes and goes; under autocast all of it is in 16 bit. */
+static void test_recurrence_in_a_network(void **state)
+{
+    static const char text[] =
+        "Embedding-1 [-1, 128, 300] 3000\nLSTM-2 [-1, 128, 1024] 9633792\nLinear-3 [-1, 128, 10] 10250\n";
+    struct built full, half;
+    build(text, (struct estimate_request){.batch = 128}, "sgd", &full);
+    build(text, (struct estimate_request){.batch = 128, .precision = "amp"}, "sgd", &half);
+    assert_true(full.footprint.largest_workspace == 574031104);
+    assert_true(full.footprint.active > 738197504.0 + 574031104);
+    assert_true(half.footprint.largest_workspace == 574031104.0 / 2 + (32.0 * MIB + 256 + 8 * 128) / 2);
+    drop(&full);
+    drop(&half);
+}
+
+/* A network that enlarges its maps does so in 32 bit also under autocast; a gate on each channel is no enlargement. */
+static void test_enlarged_maps(void **state)
+{
+    static const struct {
+        const char *text;
+        int element_bytes;
+    } cases[] = {
+        {TREE "Segmentation: 0-1  [-1, 21, 64, 64]  --\n├─Conv2d: 1-1  [-1, 21, 8, 8]  588\n====\n", 4},
+        {TREE "Net: 0-1  [-1, 21, 64, 64]  --\n├─Conv2d: 1-1  [-1, 21, 64, 64]  588\n"
+              "├─AdaptiveAvgPool2d: 1-2  [-1, 21, 1, 1]  --\n====\n",
+         2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct built b;
+        build(cases[i].text, (struct estimate_request){.batch = 1, .precision = "amp"}, "sgd", &b);
+        const struct tensor *last = &b.tape.tensors[b.tape.n_tensors - 1];
+        assert_true(last->elements == 21.0 * 64 * 64);
+        assert_int_equal(last->element_bytes, cases[i].element_bytes);
+        drop(&b);
+    }
+}
+
 static void test_grows_with_the_batch(void **state)
 {
     const char *text = "Conv2d-1 [-1, 64, 32, 32] 1728\nBatchNorm2d-2 [-1, 64, 32, 32] 128\nReLU-3 [-1, 64, 32, 32] 0\n"
@@ -417,6 +480,9 @@ int main(void)
         cmocka_unit_test(test_sequence_has_to_be_said),
         cmocka_unit_test(test_sequence_from_shapes),
         cmocka_unit_test(test_autocast),
+        cmocka_unit_test(test_recurrent_layers),
+        cmocka_unit_test(test_recurrence_in_a_network),
+        cmocka_unit_test(test_enlarged_maps),
         cmocka_unit_test(test_grows_with_the_batch),
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_suspect_summaries),
