@@ -10,24 +10,30 @@ import warnings
 import torch
 from torch.utils._pytree import tree_map
 
+from .attention import HALVES, attention_with
+from .recurrent import GATES, recurrent
+
 # Operators that autocast runs in fp32 on CUDA and not on the CPU (PyTorch, "Autocast Op Reference").
 FP32_ON_CUDA = """
 acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan softplus layer_norm native_layer_norm group_norm
 cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss nll_loss2d hinge_embedding_loss kl_div l1_loss smooth_l1_loss
 huber_loss mse_loss margin_ranking_loss multilabel_margin_loss soft_margin_loss triplet_margin_loss multi_margin_loss
-binary_cross_entropy_with_logits dist cdist renorm logsumexp prod softmax.int log_softmax.int cumprod cumsum sum sum.dim_IntList
-linalg_vector_norm pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar
+binary_cross_entropy_with_logits dist cdist renorm logsumexp pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar
 upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d
 """.split()
 
-ATTENTION = "_scaled_dot_product_flash_attention_for_cpu"
+# Those that are told the type of their result and cast nothing before; a type that the caller gave stays.
+WITH_DTYPE = "prod softmax.int log_softmax.int cumprod cumsum sum sum.dim_IntList linalg_vector_norm".split()
 
-# cuDNN keeps its gates and cell states of all steps for backward.
-RESERVED_PER_UNIT = {"lstm": 6, "gru": 5, "rnn_tanh": 2, "rnn_relu": 2}
+# Operators that autocast runs in fp32 on the CPU and lets pass on CUDA. The loss takes its log-softmax in the type of the logits.
+LET_PASS_ON_CUDA = """
+cross_entropy_loss avg_pool3d max_pool3d adaptive_avg_pool3d reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d
+replication_pad3d
+""".split()
 
 
 def _to_fp32(value):
-    if isinstance(value, torch.Tensor) and value.dtype in (torch.bfloat16, torch.float16):
+    if isinstance(value, torch.Tensor) and value.dtype in HALVES:
         return value.float()
     return value
 
@@ -46,41 +52,32 @@ def _dropout(input, p, train):
     return torch.native_dropout(input, p, train)[0]
 
 
-def _attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
-    if attn_mask is not None and attn_mask.requires_grad:
-        return torch.ops.aten._scaled_dot_product_attention_math.default(query, key, value, attn_mask, 0.0, is_causal, scale=scale)[0]
-    if enable_gqa:
-        repeats = query.size(-3) // key.size(-3)
-        key, value = key.repeat_interleave(repeats, -3), value.repeat_interleave(repeats, -3)
-    flash = getattr(torch.ops.aten, ATTENTION).default
-    return flash(query, key, value, 0.0, is_causal, attn_mask=None, scale=scale)[0]
+def _with_dtype(operator):
+    place = [argument.name for argument in operator._schema.arguments].index("dtype")
 
-
-class _Recurrent(torch.autograd.Function):
-    """A recurrent layer as one operation that keeps its input, its output and a reserve."""
-
-    @staticmethod
-    def forward(ctx, input, units, layers, directions, batch_first, *weights):
-        states = input.new_empty(layers * directions, input.shape[0 if batch_first else 1], units[1])
-        output = input.new_empty(*input.shape[:2], units[1] * directions)
-        reserve = input.new_empty(layers * directions, *input.shape[:2], units[1] * units[0])
-        ctx.save_for_backward(input, output, reserve, *weights)
-        return output, states, states.clone()
-
-    @staticmethod
-    def backward(ctx, *gradients):
-        input, _, _, *weights = ctx.saved_tensors
-        return (torch.empty_like(input), None, None, None, None, *[torch.empty_like(weight) for weight in weights])
-
-
-def _recurrent(kind):
-    def kernel(input, hidden, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
-        first = hidden[0] if isinstance(hidden, (list, tuple)) else hidden
-        units = (RESERVED_PER_UNIT[kind], first.shape[-1])
-        output, state, cell = _Recurrent.apply(input, units, num_layers, 2 if bidirectional else 1, batch_first, *params)
-        return (output, state, cell) if kind == "lstm" else (output, state)
+    def kernel(*args, **kwargs):
+        given = args[place] if len(args) > place else kwargs.get("dtype")
+        if given is None and args[0].dtype in HALVES:
+            args, kwargs = args[:place], {**kwargs, "dtype": torch.float32}
+        with torch.autocast("cpu", enabled=False):
+            return operator(*args, **kwargs)
 
     return kernel
+
+
+def _let_pass(operator):
+    """A kernel that does nothing of its own. Before PyTorch 2 only operators made of others can have one."""
+    if hasattr(torch.library, "fallthrough_kernel"):
+        return torch.library.fallthrough_kernel
+    is_composite = torch._C._dispatch_has_kernel_for_dispatch_key(operator._schema.name, "CompositeImplicitAutograd")
+    return operator.decompose if is_composite else None
+
+
+def _is_autocast():
+    try:
+        return torch.is_autocast_enabled("cpu")
+    except TypeError:
+        return torch.is_autocast_cpu_enabled()
 
 
 def _operator(name):
@@ -89,25 +86,34 @@ def _operator(name):
     return found and getattr(found, overload or "default", None)
 
 
-def _override(library):
+def _autocast_rules():
+    """Names of operators and what stands in for their kernels under autocast."""
+    rules = {name: _in_fp32 for name in FP32_ON_CUDA}
+    rules.update({name: _with_dtype for name in WITH_DTYPE})
+    rules.update({name: _let_pass for name in LET_PASS_ON_CUDA})
+    return rules
+
+
+def _override(library, on_attention):
     library.impl("dropout", _dropout, "AutogradCPU")
-    if hasattr(torch.ops.aten, ATTENTION):
-        library.impl("scaled_dot_product_attention", _attention, "AutogradCPU")
-    for kind in RESERVED_PER_UNIT:
-        library.impl(f"{kind}.input", _recurrent(kind), "AutogradCPU")
-    for name in FP32_ON_CUDA:
+    if hasattr(torch.ops.aten, "scaled_dot_product_attention"):
+        library.impl("scaled_dot_product_attention", attention_with(on_attention), "AutogradCPU")
+    for kind in GATES:
+        library.impl(f"{kind}.input", recurrent(kind, _is_autocast), "AutogradCPU")
+    for name, rule in _autocast_rules().items():
         operator = _operator(name)
-        if operator:
-            library.impl(name, _in_fp32(operator), "AutocastCPU")
+        kernel = operator and rule(operator)
+        if kernel:
+            library.impl(name, kernel, "AutocastCPU")
 
 
 @contextlib.contextmanager
-def cuda_rules():
+def cuda_rules(on_attention=lambda query, key: None):
     """While it is open, CPU operators of this process keep what CUDA's would. Not for real training."""
     library = torch.library.Library("aten", "IMPL")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that there were kernels before is the point
-        _override(library)
+        _override(library, on_attention)
     try:
         yield
     finally:

@@ -26,12 +26,21 @@ class Pairs:
             raise NotLinear(f"a size goes from {low} to {high} as the batch goes from {self.low} to {self.high}")
         return [fixed, slope]
 
+    def scratch(self, low, high):
+        """Scratch memory may come in steps: exact at the lower size, a line where there is one and constant where not."""
+        try:
+            return self(low, high)
+        except NotLinear:
+            return [low, 0]
+
 
 class AtOneBatch:
     """Every size is fixed."""
 
     def __call__(self, low, high):
         return [low, 0]
+
+    scratch = __call__
 
 
 def _shape_without_batch(low, high):
@@ -55,6 +64,15 @@ def _sum_of(rows, key):
 
 def _operation(pairs, low, high, keys):
     return {**low, **{key: pairs(low[key], high[key]) for key in keys}}
+
+
+def _tensors(pairs, low, high):
+    rows = []
+    for a, b in zip(low.tensors, high.tensors):
+        size = (pairs.scratch if a.is_scratch else pairs)(a.bytes, b.bytes)
+        if any(size):
+            rows.append([*size, a.first, a.last, CLASSES.index(a.kind)])
+    return rows
 
 
 def _inputs(inputs):
@@ -81,7 +99,7 @@ def _describe(task, batch, low, high, pairs, method, warnings):
         "multiply_adds": _sum_of(layers, "multiply_adds"),
         "activations": _sum_of([row for row in layers if row["leaf"]], "activations"),
         "iterations": ITERATIONS, "ticks": low.storages.clock, "phases": low.phases, "classes": CLASSES,
-        "tensors": [[*pairs(a.bytes, b.bytes), a.first, a.last, CLASSES.index(a.kind)] for a, b in zip(low.tensors, high.tensors)],
+        "tensors": _tensors(pairs, low, high),
         "convs": [_operation(pairs, a, b, ["batch"]) for a, b in zip(low.operations.convs, high.operations.convs)],
         "matmuls": [_operation(pairs, a, b, ["m", "n", "k", "count"])
                     for a, b in zip(low.operations.matmuls, high.operations.matmuls)],

@@ -3,11 +3,9 @@ import math
 
 import torch
 
+from .tracker import name_of
+
 PRODUCTS = {"mm": (0, 1), "addmm": (1, 2), "bmm": (0, 1), "baddbmm": (1, 2)}
-
-
-def _name(function):
-    return getattr(function, "_schema", None) and function._schema.name.split("::")[-1]
 
 
 def _dtype(tensor):
@@ -53,8 +51,13 @@ class Operations:
         self.matmuls.append({"tick": tick, "phase": self.phase, **product})
         return product["m"] * product["n"] * product["k"] * product["count"]
 
+    def note_attention(self, query, key):
+        """One kernel does it, with a matrix product before the softmax and one behind it."""
+        self.attention = True
+        self.on_multiply_adds(2 * query.numel() * key.shape[-2])
+
     def __call__(self, function, args, results, tick):
-        name = _name(function)
+        name = name_of(function)
         count = 0
         if name == "convolution" and _is_batched(args[0], args[1]):
             input, weight, _, stride, padding, dilation, transposed, _, groups = args[:9]
@@ -65,10 +68,6 @@ class Operations:
         elif name in PRODUCTS:
             left, right = (args[i] for i in PRODUCTS[name])
             count = self._note_product(tick, _product(left, right))
-        elif name and "scaled_dot_product" in name and "backward" not in name:
-            self.attention = True
-            query, key = args[0], args[1]
-            count = 2 * query.numel() * key.shape[-2]
         if count:
             self.on_multiply_adds(count)
 

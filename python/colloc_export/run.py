@@ -7,6 +7,7 @@ import torch
 from .cuda_rules import cuda_rules
 from .layers import Layers
 from .operations import Operations, convs_use_channels_last
+from .scratch import scratch_of
 from .task import call, default_loss
 from .tracker import Storages, Tracker, tensors_in
 
@@ -80,7 +81,7 @@ class Run:
         self.storages, self.operations = Storages(), Operations()
         self.phases = []
         self.loss_kind = None
-        with cuda_rules(), _no_profiling(), _no_collection():
+        with cuda_rules(self.operations.note_attention), _no_profiling(), _no_collection():
             self._run()
 
     def _phase(self, name):
@@ -118,7 +119,7 @@ class Run:
             self._register(tensors_in(batch), "input")
             inputs, target = batch  # the last batch goes now, not before
             del batch
-            with Tracker(self.storages, self.operations):
+            with Tracker(self.storages, self.operations, scratch_of):
                 self._iterate(model, optimizer, inputs, target, iteration)
         self.inputs = {name: (list(tensor.shape), str(tensor.dtype)[6:]) for name, tensor in _named(inputs)}
         self.phases[-1]["end"] = self.storages.bound()

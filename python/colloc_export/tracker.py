@@ -14,6 +14,11 @@ def storage_of(tensor):
     return tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
 
 
+def name_of(function):
+    """Of an operator, without its namespace and overload."""
+    return getattr(function, "_schema", None) and function._schema.name.split("::")[-1]
+
+
 def tensors_in(value):
     return [leaf for leaf in tree_flatten(value)[0] if isinstance(leaf, torch.Tensor)]
 
@@ -25,16 +30,18 @@ def _gradients_of_convolution(_, input, weight, bias_sizes, *rest):
             input.new_empty(bias_sizes) if wanted[2] else None)
 
 
+LAST_RESULT_FIRST = {"native_dropout"}  # CUDA makes the mask first
+
 FOR_FAKE_TENSORS = {torch.ops.aten.convolution_backward.default: _gradients_of_convolution}
 
 
 class Interval:
     """One storage: its bytes, and its life on the clock."""
 
-    __slots__ = ("bytes", "first", "last", "kind")
+    __slots__ = ("bytes", "first", "last", "kind", "is_scratch")
 
-    def __init__(self, size, first, kind):
-        self.bytes, self.first, self.last, self.kind = size, first, NEVER, kind
+    def __init__(self, size, first, kind, is_scratch=False):
+        self.bytes, self.first, self.last, self.kind, self.is_scratch = size, first, NEVER, kind, is_scratch
 
 
 class Storages:
@@ -83,6 +90,15 @@ class Storages:
         self.intervals.append(interval)
         self._alive[key] = (interval, self._watch(storage, key, interval))
 
+    def add_scratch(self, sizes):
+        """Notes memory that an operation takes and gives back: all of it comes, then all of it goes. Zeros have ticks, too."""
+        passing = [Interval(size, self.clock + i, "temp", is_scratch=True) for i, size in enumerate(sizes)]
+        self.clock += len(passing)
+        for interval in passing:
+            interval.last = self.clock
+            self.clock += 1
+        self.intervals.extend(passing)
+
     def mark(self, tensor, kind):
         """Says what an already known storage is."""
         entry = self._alive.get(storage_of(tensor)._cdata)
@@ -127,12 +143,16 @@ class Storages:
 
 
 class Tracker(TorchDispatchMode):
-    """Sees each operation of forward and backward; `on_operation(name, arguments, results, tick)` hears of it."""
+    """Sees each operation of forward and backward; `on_operation(name, arguments, results, tick)` hears of it.
 
-    def __init__(self, storages, on_operation):
+    `scratch_of(name, arguments, results)` says what the operation took beside its results.
+    """
+
+    def __init__(self, storages, on_operation, scratch_of=lambda *_: []):
         super().__init__()
         self.storages = storages
         self.on_operation = on_operation
+        self.scratch_of = scratch_of
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         self.storages.collect()
@@ -140,7 +160,9 @@ class Tracker(TorchDispatchMode):
         stand_in = FOR_FAKE_TENSORS.get(function) if args and isinstance(args[0], FakeTensor) else None
         results = (stand_in or function)(*args, **(kwargs or {}))
         self.storages.collect()
-        for tensor in tensors_in(results):
+        name = name_of(function)
+        for tensor in tensors_in(results)[:: -1 if name in LAST_RESULT_FIRST else 1]:
             self.storages.add(tensor, "temp")
+        self.storages.add_scratch(self.scratch_of(name, args, results))
         self.on_operation(function, args, results, tick)
         return results

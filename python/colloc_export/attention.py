@@ -1,0 +1,161 @@
+"""Scaled dot-product attention as CUDA runs it: which kernel, what it keeps for backward, what it takes for a moment.
+
+Sizes are those of PyTorch 2.11 with cuDNN 9 on a GPU of compute capability 9. Where PyTorch looks at what the GPU and its
+libraries can do (sdp_utils.cpp), such a GPU is assumed.
+"""
+import torch
+
+HALVES = (torch.float16, torch.bfloat16)
+LARGEST_HEAD = 256  # of cuDNN's and of the flash kernel
+
+
+def _up(value, step):
+    return -(-value // step) * step
+
+
+def _rows_are_dense(tensor):
+    return tensor is None or tensor.stride(-1) == 1
+
+
+def kernel_of(query, key, value, mask=None):
+    """The first of PyTorch's list that takes these tensors: "cudnn", "flash", "efficient" or "math"."""
+    half, size = query.dtype in HALVES, query.shape[-1]
+    same_size = size == key.shape[-1] == value.shape[-1]
+    grouped = query.shape[-3] != key.shape[-3]
+    learned_mask = mask is not None and mask.requires_grad
+    if query.dim() != 4 or not all(map(_rows_are_dense, (query, key, value, mask))):
+        return "math"
+    if half and same_size and size <= LARGEST_HEAD:
+        if size % 8 == 0 and not learned_mask:
+            return "cudnn"
+        if mask is None:
+            return "flash"
+    if not grouped and size == key.shape[-1] and not size % (8 if half else 4) and not value.shape[-1] % (8 if half else 4):
+        return "efficient"
+    return "math"
+
+
+def _like_transposed(tensor, size=None):
+    """[batch, heads, tokens, size] whose heads lie beside one another."""
+    batch, heads, tokens, own = tensor.shape
+    return tensor.new_empty(batch, tokens, heads, size or own).transpose(1, 2)
+
+
+def _scratch(tensor, count):
+    return tensor.new_empty(count, dtype=torch.uint8)
+
+
+def _tiles_of_query(query):
+    """The efficient kernel adds up the query's gradient in tiles of floats, each with a lock of 16 bytes."""
+    batch, heads, tokens, size = query.shape
+    large = size > 128 or (size > 64 and query.dtype in HALVES)
+    rows, columns = 128 if large else 64, 128 if 64 < size <= 128 else 64
+    return batch * heads * -(-tokens // rows) * -(-size // columns) * (4 * rows * columns + 16)
+
+
+def _sums_of_key(query, key):
+    """... and those of key and value in floats, where half of them do not fit into registers."""
+    if query.dtype not in HALVES or query.shape[-1] <= 128:
+        return 0
+    return 2 * 4 * query.shape[0] * query.shape[1] * _up(key.shape[-2], 128) * _up(query.shape[-1], 128)
+
+
+def _efficient_backward(query, key, value, mask, gradient):
+    gradients = [_like_transposed(query), _like_transposed(key), _like_transposed(value)]
+    of_mask = None
+    if mask is not None and mask.requires_grad:
+        of_mask = query.new_empty(*query.shape[:3], _up(key.shape[-2], 16))[..., : key.shape[-2]]
+    gradient = gradient.transpose(1, 2).contiguous()
+    if query.dtype not in HALVES:
+        product = gradient.new_empty(gradient.shape)
+        delta = query.new_empty(query.shape[:3], dtype=torch.float32)
+        del product
+    else:
+        delta = query.new_empty(query.shape[:3], dtype=torch.float32)
+    workspace = _scratch(query, _tiles_of_query(query) + _sums_of_key(query, key))
+    del workspace, delta
+    return (*gradients, of_mask)
+
+
+def _cudnn_backward(query, key, value):
+    gradients = torch.empty_like(query), torch.empty_like(key), torch.empty_like(value)
+    workspace = 4 * (query.numel() + query[..., 0].numel()) + 256
+    if query.shape[-3] != key.shape[-3]:  # for each head of the query, then added up
+        workspace += 2 * query.element_size() * query.shape[0] * query.shape[1] * key.shape[-2] * key.shape[-1]
+    workspace = _scratch(query, workspace)
+    del workspace
+    return (*gradients, None)
+
+
+def _flash_backward(query, key, value):
+    gradients = _like_transposed(query), _like_transposed(key), _like_transposed(value)
+    batch, heads, tokens, size = query.shape
+    sums = _scratch(query, 4 * batch * heads * _up(tokens, 128))
+    of_query = _scratch(query, 4 * batch * heads * _up(tokens, 128) * _up(size, 32 if size <= 128 else 64))
+    del of_query, sums
+    return (*gradients, None)
+
+
+class _Fused(torch.autograd.Function):
+    """A kernel that keeps no matrix of scores: its inputs, its output and a float for each row of the scores."""
+
+    @staticmethod
+    def forward(ctx, kernel, query, key, value, mask):
+        output = torch.empty_like(query) if kernel == "cudnn" else _like_transposed(query, value.shape[-1])
+        rows = _up(query.shape[-2], 32) if kernel == "efficient" else query.shape[-2]
+        sums = query.new_empty(*query.shape[:2], rows, dtype=torch.float32)
+        if kernel == "efficient" and query.dtype in HALVES and value.shape[-1] > 128:
+            workspace = output.new_empty(output.shape, dtype=torch.float32)  # the output does not fit into registers
+            del workspace
+        ctx.kernel = kernel
+        ctx.save_for_backward(query, key, value, mask, output, sums)
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        query, key, value, mask, _, _ = ctx.saved_tensors
+        if ctx.kernel == "efficient":
+            return (None, *_efficient_backward(query, key, value, mask, gradient))
+        backward = _cudnn_backward if ctx.kernel == "cudnn" else _flash_backward
+        return (None, *backward(query, key, value))
+
+
+def _padded_mask(mask, query, key):
+    """The efficient kernel wants rows of a multiple of 16 elements, and pads before it spreads the mask over the batch."""
+    short = -mask.shape[-1] % 16
+    if short:
+        mask = torch.nn.functional.pad(mask, (0, short))[..., : mask.shape[-1]]
+    return mask.expand(*query.shape[:3], key.shape[-2])
+
+
+def fused(kernel, query, key, value, mask):
+    """The result of one of the kernels that keep no scores."""
+    size = query.shape[-1]
+    if kernel == "efficient" and mask is not None:
+        if mask.dtype == torch.bool:
+            mask = query.new_zeros(mask.shape)
+        mask = _padded_mask(mask, query, key)
+    if kernel == "flash" and size % 8:
+        query, key, value = (torch.nn.functional.pad(tensor, (0, -size % 8)) for tensor in (query, key, value))
+        return _Fused.apply(kernel, query, key, value, None)[..., :size]
+    return _Fused.apply(kernel, query, key, value, mask)
+
+
+def _math(query, key, value, mask, dropout, causal, scale):
+    if query.shape[-3] != key.shape[-3]:
+        repeats = query.shape[-3] // key.shape[-3]
+        key, value = key.repeat_interleave(repeats, -3), value.repeat_interleave(repeats, -3)
+    return torch.ops.aten._scaled_dot_product_attention_math.default(query, key, value, mask, dropout, causal, scale=scale)[0]
+
+
+def attention_with(on_attention):
+    """What stands in for `scaled_dot_product_attention`; tells `on_attention` of query and key when one kernel does it."""
+
+    def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
+        kernel = kernel_of(query, key, value, attn_mask)
+        if kernel == "math":
+            return _math(query, key, value, attn_mask, dropout_p, is_causal, scale)
+        on_attention(query, key)
+        return fused(kernel, query, key, value, attn_mask)
+
+    return attention

@@ -1,0 +1,193 @@
+"""Memory that CUDA's kernels take and give back within one operation, which no tensor shows.
+
+`scratch_of(name, args, results)` gives the sizes in bytes of what lives beside the operation's results at its worst moment, an
+empty list where nothing is known, and always a list of the same length for one operator. Each rule is what PyTorch 2.11 does on
+a GPU of the size of an H100 or H200; the workspaces of convolutions are no matter of this file.
+"""
+import math
+
+import torch
+
+MULTIPROCESSORS, THREADS_OF_EACH = 132, 2048
+LARGEST_BLOCK, WARP = 512, 32
+VALUES_OF_A_THREAD = (16, 256)  # at least, at most, where several blocks share an output
+INDICES_WITHOUT_SORTING = 3072
+
+
+def _bytes(tensor):
+    return tensor.numel() * tensor.element_size()
+
+
+def _is_image(tensor):
+    """Whether it lies as a picture does whose channels come last."""
+    return tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last)
+
+
+def _copies(*tensors):
+    """Kernels that index their inputs as one block copy those that are not."""
+    return sum(0 if tensor.is_contiguous() else _bytes(tensor) for tensor in tensors)
+
+
+def _copies_of_images(*tensors):
+    """Those of pooling take either order."""
+    return _copies(*(tensor for tensor in tensors if not _is_image(tensor)))
+
+
+def _below(value):
+    """The largest power of two that is not above."""
+    return 1 << (max(int(value), 1).bit_length() - 1)
+
+
+def _up(value, step):
+    return -(-value // step)
+
+
+class _Launch:
+    """How a reduction is spread over threads (ATen/native/cuda/Reduce.cuh, setReduceConfig)."""
+
+    def __init__(self, outputs, inputs, along_rows, vector, one_dimension):
+        self.outputs, self.inputs, self.along_rows, self.vector = outputs, inputs, along_rows, vector
+        self.step_in = self.step_out = 1
+        width, height = (inputs, outputs) if along_rows else (outputs // vector, inputs)
+        if along_rows and one_dimension and width > 128:
+            width //= 4
+        self._shape_block(width, height)
+        self.blocks_an_output = self._blocks_an_output()
+
+    def _shape_block(self, width, height):
+        most = LARGEST_BLOCK // self.vector
+        width, height = min(_below(width), most), min(_below(height), most)
+        self.width = min(width, WARP)
+        self.height = min(height, most // self.width)
+        self.width = min(width, most // self.height)
+
+    def _values_of_a_thread(self):
+        return _up(self.inputs, self.step_in)
+
+    def _blocks_an_output(self):
+        if self.along_rows:
+            self.step_in *= self.width
+        else:
+            self.step_out *= self.width
+        shares_block = self._values_of_a_thread() >= min(self.height * 16, VALUES_OF_A_THREAD[1])
+        if shares_block:
+            self.step_in *= self.height
+        else:
+            self.step_out *= self.height
+        wanted = MULTIPROCESSORS * (THREADS_OF_EACH // (self.width * self.height))
+        grid, values = self.grid(), self._values_of_a_thread()
+        if not shares_block or values < VALUES_OF_A_THREAD[1] or grid > wanted:
+            return 1
+        least, most = (_up(values, count) for count in reversed(VALUES_OF_A_THREAD))
+        return max(min(_up(wanted, grid), most), least)
+
+    def grid(self):
+        return _up(self.outputs // self.vector, self.step_out)
+
+    def scratch(self):
+        """What the blocks of an output hand to one another, and their semaphores."""
+        if self.blocks_an_output == 1:
+            return [0, 0]
+        lanes = 1 if self.along_rows else self.width * self.vector
+        return [4 * self.outputs * self.blocks_an_output * lanes, 4 * self.grid()]
+
+
+def _runs(tensor, reduced):
+    """The dimensions from the slowest to the fastest, neighbours that are reduced alike taken together: [[size, reduced], ...]."""
+    order = sorted((d for d in range(tensor.dim()) if tensor.shape[d] > 1), key=lambda d: -tensor.stride(d))
+    runs = []
+    for dimension in order:
+        if runs and runs[-1][1] == (dimension in reduced):
+            runs[-1][0] *= tensor.shape[dimension]
+        else:
+            runs.append([tensor.shape[dimension], dimension in reduced])
+    return runs
+
+
+def reduction(tensor, dims=None):
+    """Of a sum or a mean over `dims`, which are all where there are none."""
+    reduced = {d % max(tensor.dim(), 1) for d in dims} if dims else set(range(tensor.dim()))
+    runs = _runs(tensor, reduced)
+    if not runs or not tensor.dtype.is_floating_point:
+        return [0, 0]
+    along_rows = runs[-1][1]
+    vector = 1 if along_rows else math.gcd(runs[-1][0], 4)
+    inputs = math.prod(size for size, is_reduced in runs if is_reduced)
+    return _Launch(tensor.numel() // inputs, inputs, along_rows, vector, len(runs) == 1).scratch()
+
+
+def _reduce(args, _):
+    dims = args[1] if len(args) > 1 and isinstance(args[1], (list, tuple)) else None
+    return reduction(args[0], dims)
+
+
+def _softmax_backward(args, _):
+    """The product of gradient and result, then the rest in place."""
+    return [_copies(args[0]), _bytes(args[0])]
+
+
+def _input_copy(args, _):
+    return [_copies(args[0])]
+
+
+def _two_copies(args, _):
+    return [_copies(args[0], args[1])]
+
+
+def _image_copy(args, _):
+    return [_copies_of_images(args[0])]
+
+
+def _two_image_copies(args, _):
+    return [_copies_of_images(args[0], args[1])]
+
+
+def _safe_softmax(args, results):
+    """A byte for each score: is it minus infinity?"""
+    return [results.numel()]
+
+
+def _roll(args, results):
+    """One dimension after the other."""
+    return [_bytes(results) if len(args) > 2 and len(args[2]) > 1 else 0]
+
+
+def _loss_by_element(args, _):
+    """The loss of each element before the mean, and what its reduction takes."""
+    without_mean = len(args) > 2 and args[2] == 0
+    return [0, 0, 0] if without_mean else [_bytes(args[0]), *reduction(args[0])]
+
+
+def _cross_entropy_of_bits(args, _):
+    """Computed in two steps; without a mean the second is the result."""
+    without_mean = len(args) > 4 and args[4] == 0
+    return [_bytes(args[0]), 0 if without_mean else _bytes(args[0])]
+
+
+def _embedding_backward(args, _):
+    """Sorts the indices and adds up pieces of at most ten rows in floats."""
+    gradient, indices, rows = args[:3]
+    count = indices.numel()
+    if count <= INDICES_WITHOUT_SORTING:
+        return [0, 0, 0, 0]
+    segments = min(count, rows)
+    pieces = count // 10 + segments
+    return [_copies(gradient), 8 * (3 * count + 2 * segments), 8 * pieces, 4 * pieces * gradient.shape[-1]]
+
+
+RULES = {
+    "sum": _reduce, "mean": _reduce,
+    "_softmax": _input_copy, "_log_softmax": _input_copy, "_safe_softmax": _safe_softmax,
+    "_softmax_backward_data": _softmax_backward, "_log_softmax_backward_data": _two_copies,
+    "native_layer_norm": _input_copy, "native_layer_norm_backward": _two_copies,
+    "avg_pool2d": _image_copy, "avg_pool2d_backward": _two_image_copies, "max_pool2d_with_indices_backward": _image_copy,
+    "upsample_bilinear2d_backward": _image_copy, "roll": _roll,
+    "mse_loss": _loss_by_element, "binary_cross_entropy_with_logits": _cross_entropy_of_bits,
+    "embedding_dense_backward": _embedding_backward,
+}
+
+
+def scratch_of(name, args, results):
+    """Sizes in bytes; see above."""
+    rule = RULES.get(name)
+    return rule(args, results) if rule else []

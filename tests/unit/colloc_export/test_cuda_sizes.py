@@ -1,0 +1,214 @@
+"""What CUDA's kernels keep and take beside their results: the exporter's rules against sizes an allocator saw on an H200."""
+import os
+import sys
+import unittest
+
+PYTHON_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "python")
+sys.path.insert(0, PYTHON_FOLDER)
+
+try:
+    import torch
+    from torch import nn
+except ImportError:
+    print("skipped: no PyTorch for this Python")
+    sys.exit(77)
+
+from colloc_export import Task, export  # noqa: E402
+from colloc_export.attention import attention_with, kernel_of  # noqa: E402
+from colloc_export.export import NotLinear, Pairs  # noqa: E402
+from colloc_export.recurrent import Shape  # noqa: E402
+from colloc_export.scratch import scratch_of  # noqa: E402
+from colloc_export.tracker import Storages, Tracker  # noqa: E402
+
+HALF, FULL = torch.bfloat16, torch.float32
+
+
+def shaped(*sizes, dtype=FULL):
+    return torch.empty(sizes, dtype=dtype, device="meta")
+
+
+class Scratch(unittest.TestCase):
+    def test_reductions(self):
+        for sizes, dtype, dims, expected in [
+            ((1576, 768), FULL, [0], [9830400, 24]),
+            ((1576, 3072), FULL, [0], [39321600, 96]),
+            ((197, 8, 2304), FULL, [0, 1], [29491200, 72]),
+            ((50176, 384), FULL, [0], [138412032, 12]),
+            ((262144, 256), HALF, [0], [138412032, 8]),
+            ((25088, 576), HALF, [0], [115605504, 20]),
+            ((8960, 33278), HALF, [0], [42595840, 2080]),
+        ]:
+            with self.subTest(sizes=sizes, dtype=dtype):
+                self.assertEqual(scratch_of("sum", (shaped(*sizes, dtype=dtype), dims, True), None), expected)
+        self.assertEqual(scratch_of("sum", (shaped(64, 1000), [1], True), None), [0, 0])
+        self.assertEqual(scratch_of("mean", (shaped(15, 1024, 1472), [1]), None), [146964480, 692])
+
+    def test_softmax_and_norms(self):
+        scores = shaped(2, 4, 8, 8)
+        self.assertEqual(scratch_of("_softmax_backward_data", (scores, scores, -1, FULL), None), [0, 4 * 512])
+        self.assertEqual(scratch_of("_softmax_backward_data", (scores.transpose(1, 3), scores, -1, FULL), None), [4 * 512, 4 * 512])
+        self.assertEqual(scratch_of("_log_softmax", (scores.transpose(1, 3), 1, False), None), [4 * 512])
+        self.assertEqual(scratch_of("_log_softmax", (scores, 1, False), None), [0])
+        self.assertEqual(scratch_of("native_layer_norm_backward", (scores.transpose(1, 3), scores, [8]), None), [4 * 512])
+
+    def test_losses_by_element(self):
+        images = shaped(128, 3, 128, 128)
+        self.assertEqual(scratch_of("mse_loss", (images, images), None), [25165824, 2112, 4])
+        self.assertEqual(scratch_of("mse_loss", (images, images, 0), None), [0, 0, 0])
+
+    def test_embeddings(self):
+        gradient, indices = shaped(256, 35, 650), shaped(256, 35, dtype=torch.int64)
+        self.assertEqual(scratch_of("embedding_dense_backward", (gradient, indices, 33278, -1, False), None)[2:], [78848, 25625600])
+        few = shaped(64, dtype=torch.int64)
+        self.assertEqual(sum(scratch_of("embedding_dense_backward", (shaped(64, 650), few, 33278, -1, False), None)), 0)
+
+    def test_operators_without_a_rule_take_nothing(self):
+        self.assertEqual(scratch_of("relu", (shaped(8),), shaped(8)), [])
+
+    def test_it_comes_and_goes_within_the_operation(self):
+        storages = Storages()
+        rule = {"add": [512, 0]}
+        with Tracker(storages, lambda *_: None, lambda name, *_: rule.get(name, [])):
+            kept = torch.ones(4) + 1
+        storages.collect()
+        made = [(i.bytes, i.first, i.last) for i in storages.intervals if i.is_scratch]
+        self.assertEqual([size for size, *_ in made], [512, 0])
+        result = next(i for i in storages.intervals if not i.is_scratch and i.last == -1)
+        self.assertLess(result.first, made[0][1])
+        self.assertLess(max(first for _, first, _ in made), min(last for *_, last in made))
+        self.assertEqual(kept.numel(), 4)
+
+    def test_sizes_in_steps_do_not_tie_a_file_to_one_batch(self):
+        pairs = Pairs(8, 16)
+        self.assertRaises(NotLinear, pairs, 100, 60)
+        self.assertEqual(pairs.scratch(100, 60), [100, 0])
+        self.assertEqual(pairs.scratch(80, 160), [0, 10])
+
+
+class Attention(unittest.TestCase):
+    def heads(self, size, dtype, heads=12, tokens=197):
+        return shaped(4, heads, tokens, size, dtype=dtype)
+
+    def test_which_kernel(self):
+        learned, fixed = (shaped(1, 12, 197, 197, dtype=HALF).requires_grad_(grad) for grad in (True, False))
+        for size, dtype, mask, expected in [
+            (64, HALF, None, "cudnn"), (64, HALF, fixed, "cudnn"), (256, HALF, None, "cudnn"), (60, HALF, None, "flash"),
+            (264, HALF, None, "efficient"), (64, HALF, learned, "efficient"), (64, FULL, None, "efficient"),
+            (60, FULL, None, "efficient"), (62, FULL, None, "math"), (64, HALF, learned.transpose(2, 3), "math"),
+        ]:
+            with self.subTest(size=size, dtype=dtype, mask=mask is not None):
+                one = self.heads(size, dtype)
+                self.assertEqual(kernel_of(one, one, one, mask), expected)
+        query, key = self.heads(64, HALF), self.heads(64, HALF, heads=2)
+        self.assertEqual(kernel_of(query, key, key), "cudnn")
+        self.assertEqual(kernel_of(query.float(), key.float(), key.float()), "math")
+
+    def made_by_backward(self, query, key, mask=None):
+        """Sizes of what backward makes, in order."""
+        sizes = []
+        inputs = [query.requires_grad_(), key.requires_grad_(), key.clone().requires_grad_()]
+        output = attention_with(lambda *_: None)(*inputs, mask)
+        gradient = torch.empty_like(output)
+        storages = Storages()
+        with Tracker(storages, lambda *_: None):
+            output.backward(gradient)
+        sizes = [i.bytes for i in storages.intervals]
+        storages.close()
+        return sizes
+
+    def test_efficient(self):
+        query = torch.empty(16, 197, 12, 64).transpose(1, 2)
+        mask = torch.empty(16, 12, 197, 197).requires_grad_()
+        made = self.made_by_backward(query, query.detach().clone(), mask)
+        for size in (9682944, 31469568, 12595200):
+            self.assertIn(size, made)
+
+    def test_cudnn(self):
+        query = torch.empty(4, 8, 1024, 104, dtype=HALF)
+        self.assertIn(13762816, self.made_by_backward(query, query.clone()))
+        grouped = torch.empty(8, 14, 512, 64, dtype=HALF)
+        self.assertIn(29589760, self.made_by_backward(grouped, grouped[:, :2].clone()))
+
+    def test_flash_pads_heads(self):
+        query = torch.empty(64, 4, 256, 36, dtype=HALF)
+        self.assertIn(16777216, self.made_by_backward(query, query.clone()))
+
+    def test_it_tells_of_what_one_kernel_does(self):
+        told = []
+        one = torch.empty(1, 2, 8, 64)
+        attention_with(lambda query, key: told.append((query.shape, key.shape)))(one, one, one)
+        self.assertEqual(told, [(one.shape, one.shape)])
+
+
+class Speaker(nn.Module):
+    def __init__(self, kind=nn.LSTM, **options):
+        super().__init__()
+        self.words, self.layers = nn.Embedding(500, 64), kind(64, 64, 2, batch_first=True, dropout=0.5, **options)
+        self.head = nn.Linear(64 * (1 + bool(options.get("bidirectional"))), 500)
+
+    def forward(self, words):
+        return self.head(self.layers(self.words(words))[0]).flatten(0, 1)
+
+
+def words(n):
+    return (torch.randint(0, 500, (n, 8)),), torch.randint(0, 500, (8 * n,))
+
+
+class Recurrent(unittest.TestCase):
+    def test_reserve_and_workspace(self):
+        for kind, directions, dropout, sizes, weights, element, reserve, workspace in [
+            ("lstm", 1, True, (35, 256, 650, 650), 6770400, 2, 128856256, 118491520),
+            ("lstm", 1, True, (128, 64, 1500, 1500), 36024000, 4, 542208256, 512521984),
+            ("lstm", 2, False, (128, 128, 300, 512), 9633792, 4, 738197760, 574031104),
+            ("gru", 1, True, (70, 32, 650, 650), 5077800, 4, 75894272, 72833728),
+            ("gru", 1, True, (70, 8, 650, 650), 5077800, 2, 9509760, 31389536),
+        ]:
+            with self.subTest(kind=kind, directions=directions, sizes=sizes):
+                shape = Shape(kind, 2, directions, True, dropout)
+                steps, batch, inputs, units = sizes
+                self.assertLess(abs(shape.reserve(steps, batch, units, element) - reserve), 512)
+                self.assertEqual(shape.workspace(steps, batch, inputs, units, element, weights), workspace)
+
+    def sizes(self, description, name):
+        index = description["classes"].index(name)
+        begin = description["phases"][-1]["forward"]
+        return [(fixed, each) for fixed, each, first, _, kind in description["tensors"] if kind == index and first >= begin]
+
+    def test_gradients_of_all_weights_lie_in_one_block(self):
+        got = export(Task(Speaker, words, optimizer="sgd"), 4)
+        weights = 4 * sum(p.numel() for p in nn.LSTM(64, 64, 2).parameters())
+        self.assertIn((weights, 0), self.sizes(got, "grad"))
+        self.assertTrue(got["every_batch"], got["warnings"])
+
+    def test_autocast_computes_in_half_with_weights_in_one_buffer(self):
+        got = export(Task(Speaker, words, optimizer="sgd", precision="amp"), 4)
+        weights = 2 * sum(p.numel() for p in nn.LSTM(64, 64, 2).parameters())
+        self.assertIn((weights, 0), self.sizes(got, "saved"))
+        self.assertIn((256, 2 * 11 * 8 * 64 + 8 * 64 // 8), self.sizes(got, "saved"))
+
+
+class Autocast(unittest.TestCase):
+    def test_the_loss_keeps_log_probabilities_in_the_type_of_the_logits(self):
+        got = export(Task(lambda: nn.Linear(64, 1000), lambda n: ((torch.randn(n, 64),), torch.randint(0, 1000, (n,))),
+                          optimizer="sgd", precision="amp"), 8)
+        begin = got["phases"][-1]["forward"]
+        each = [t[1] for t in got["tensors"] if t[2] >= begin]
+        self.assertEqual(each.count(2 * 1000), 4)  # logits, log-softmax, and their gradients
+        self.assertEqual(each.count(4 * 1000), 2)  # the loss computes in fp32
+
+    def test_a_norm_casts_its_result_and_not_its_input(self):
+        class Directions(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(64, 128)
+
+            def forward(self, x):
+                return torch.linalg.vector_norm(self.layer(x), dim=-1, keepdim=True)
+
+        got = export(Task(Directions, lambda n: ((torch.randn(n, 64),), torch.randn(n, 1)), optimizer="sgd", precision="amp"), 8)
+        forward, backward = got["phases"][-1]["forward"], got["phases"][-1]["backward"]
+        self.assertNotIn(4 * 128, [t[1] for t in got["tensors"] if forward <= t[2] < backward])
+
+
+if __name__ == "__main__":
+    unittest.main()
