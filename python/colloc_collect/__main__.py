@@ -190,12 +190,14 @@ def _export_all(rows, writer, options):
 
 
 def _to_export(rows, options):
-    """Each combination of real model, optimizer and precision once; of the synthetic ones a sample."""
+    """Each combination of real model, optimizer and precision once, at the middle one of its batches; of the synthetic ones a sample."""
     from .names import model_key
 
-    real = {(model_key(row), row["optimizer"], row["precision"]): row for row in rows if row["kind"] == "real"}
+    real = {}
+    for row in sorted((row for row in rows if row["kind"] == "real"), key=lambda row: row["batch"]):
+        real.setdefault((model_key(row), row["optimizer"], row["precision"]), []).append(row)
     synthetic = [row for row in rows if row["kind"] != "real"]
-    return [*real.values(), *synthetic[: int(options.export_share * len(synthetic))]]
+    return [*(group[len(group) // 2] for group in real.values()), *synthetic[: int(options.export_share * len(synthetic))]]
 
 
 def _wait_until(pids, deadline):

@@ -3,6 +3,7 @@ import torch
 
 from .environment import Cpu, Fake
 from .run import ITERATIONS, Run
+from .scratch import Stepped, line
 
 VERSION = 1
 CLASSES = ["param", "buffer", "input", "output", "saved", "temp", "grad", "state"]
@@ -27,7 +28,9 @@ class Pairs:
         return [fixed, slope]
 
     def scratch(self, low, high):
-        """Scratch memory may come in steps: exact at the lower size, a line where there is one and constant where not."""
+        """Scratch memory may come in steps: exact at the lower size, near at others."""
+        if isinstance(low, Stepped) and isinstance(high, Stepped):
+            return line(low, high, self.low)
         try:
             return self(low, high)
         except NotLinear:
@@ -40,7 +43,8 @@ class AtOneBatch:
     def __call__(self, low, high):
         return [low, 0]
 
-    scratch = __call__
+    def scratch(self, low, high):
+        return [int(low), 0]
 
 
 def _shape_without_batch(low, high):

@@ -82,6 +82,17 @@ class _Recurrent(torch.autograd.Function):
         return (None, of_input, of_hidden, of_cell, *_views(flat, [weight.shape for weight in weights]))
 
 
+def flatten(module):
+    """What happens to a recurrent layer that comes to a GPU: its weights move into one block. Returns the block in a list."""
+    weights = [weight for weight in module._flat_weights if weight is not None]
+    flat = weights[0].new_empty(sum(weight.numel() for weight in weights)).detach()
+    if not torch._has_compatible_shallow_copy_type(weights[0], flat):
+        return []
+    for weight, part in zip(weights, _views(flat, [weight.shape for weight in weights])):
+        weight.data = part
+    return [flat]
+
+
 def _workspace(ctx, input, weights):
     steps, batch, inputs, units, element = ctx.sizes
     count = ctx.shape.workspace(steps, batch, inputs, units, element, sum(weight.numel() for weight in weights))

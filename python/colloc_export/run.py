@@ -1,12 +1,16 @@
 """Runs a task for a few iterations at one batch size and writes down what it allocates. Needs no GPU."""
 import contextlib
 import gc
+import sys
+from unittest import mock
 
 import torch
+from torch._subclasses import FakeTensor
 
 from .cuda_rules import cuda_rules
 from .layers import Layers
 from .operations import Operations, convs_use_channels_last
+from .recurrent import flatten
 from .scratch import scratch_of
 from .task import call, default_loss
 from .tracker import Storages, Tracker, tensors_in
@@ -60,6 +64,33 @@ def _numbers_of_the_optimizer():
         torch.Tensor.item = original
 
 
+def _unless_fake(function, answer):
+    """`answer` instead of the function's for a fake first argument."""
+
+    def wrapped(first=None, *args, **kwargs):
+        first = kwargs.pop("padding_mask", kwargs.pop("position_ids", first))
+        return answer(function, first, *args, **kwargs) if isinstance(first, FakeTensor) else function(first, *args, **kwargs)
+
+    return wrapped
+
+
+@contextlib.contextmanager
+def _whole_sequences():
+    """transformers looks at values whether sequences are packed or padded, and takes fake tensors for a trace of which nothing is
+    known: it then makes masks that a GPU does not see. Here sequences are whole, as those of the batches of this package."""
+    masks = sys.modules.get("transformers.masking_utils")
+    answers = {
+        "find_packed_sequence_indices": lambda function, positions: None,
+        "_ignore_causal_mask_sdpa": lambda function, mask, *args, **kwargs: function(None, *args, **kwargs),
+        "_ignore_bidirectional_mask_sdpa": lambda function, mask, *args, **kwargs: function(None, *args, **kwargs),
+    }
+    with contextlib.ExitStack() as stack:
+        for name, answer in answers.items():
+            if hasattr(masks, name):
+                stack.enter_context(mock.patch.object(masks, name, _unless_fake(getattr(masks, name), answer)))
+        yield
+
+
 def _autocast(precision):
     return torch.autocast("cpu", dtype=torch.bfloat16) if precision == "amp" else contextlib.nullcontext()
 
@@ -93,6 +124,8 @@ class Run:
         for module in model.modules():
             self._register(module.parameters(recurse=False), "param")
             self._register(module.buffers(recurse=False), "buffer")
+            if isinstance(module, torch.nn.RNNBase):
+                self._register(flatten(module), "param")
 
     def _register(self, tensors, kind):
         for tensor in tensors:
@@ -129,7 +162,7 @@ class Run:
 
     def _iterate(self, model, optimizer, inputs, target, iteration):
         self._phase("forward")
-        with self.layers if iteration == 0 else contextlib.nullcontext(), _autocast(self.task.precision):
+        with self.layers if iteration == 0 else contextlib.nullcontext(), _autocast(self.task.precision), _whole_sequences():
             self._output = output = call(model, inputs)  # the last one goes now
             self._phase("loss")
             self._loss, self.loss_kind = (self.task.loss or default_loss)(output, target)

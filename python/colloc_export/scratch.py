@@ -42,10 +42,46 @@ def _up(value, step):
     return -(-value // step)
 
 
+class Stepped(int):
+    """A size that follows the batch in steps, up to what fills the GPU. It knows how to find itself at other batches."""
+
+    def __new__(cls, size, launch, index):
+        self = super().__new__(cls, size)
+        self.launch, self.index = launch, index
+        return self
+
+    def at(self, twice, ratio):
+        """At `ratio` times its batch; `twice` is the same size at twice the batch."""
+        a, b = self.launch, twice.launch
+        outputs, inputs = (max(1, round(x + (y - x) * (ratio - 1))) for x, y in ((a.outputs, b.outputs), (a.inputs, b.inputs)))
+        return int(_Launch(outputs, inputs, a.along_rows, a.vector, a.one_dimension).scratch()[self.index])
+
+
+RATIOS = [2.0**k for k in range(-4, 5)]
+
+
+def line(low, high, batch):
+    """[fixed, per sample] of a stepped size: true at `batch`, and nearest, as a part of what a task takes, at others.
+
+    Where the size is zero at that batch, the line through zero that is nearest elsewhere.
+    """
+    sizes = {ratio: low.at(high, ratio) for ratio in RATIOS}
+    slopes = {0, *(int(size // (ratio * batch)) for ratio, size in sizes.items())} if not low else {
+        0, low // batch, *(int((size - low) // ((ratio - 1) * batch)) for ratio, size in sizes.items() if ratio != 1)}
+    lines = [(max(0, low - slope * batch), slope) for slope in slopes if 0 <= slope and (not low or slope * batch <= low)]
+
+    def error(one):
+        fixed, slope = one
+        return max(abs(fixed + slope * batch * ratio - size) / (1 + ratio) for ratio, size in sizes.items())
+
+    return list(min(sorted(lines), key=error))
+
+
 class _Launch:
     """How a reduction is spread over threads (ATen/native/cuda/Reduce.cuh, setReduceConfig)."""
 
     def __init__(self, outputs, inputs, along_rows, vector, one_dimension):
+        self.one_dimension = one_dimension
         self.outputs, self.inputs, self.along_rows, self.vector = outputs, inputs, along_rows, vector
         self.step_in = self.step_out = 1
         width, height = (inputs, outputs) if along_rows else (outputs // vector, inputs)
@@ -86,10 +122,11 @@ class _Launch:
 
     def scratch(self):
         """What the blocks of an output hand to one another, and their semaphores."""
-        if self.blocks_an_output == 1:
-            return [0, 0]
-        lanes = 1 if self.along_rows else self.width * self.vector
-        return [4 * self.outputs * self.blocks_an_output * lanes, 4 * self.grid()]
+        sizes = 0, 0
+        if self.blocks_an_output > 1:
+            lanes = 1 if self.along_rows else self.width * self.vector
+            sizes = 4 * self.outputs * self.blocks_an_output * lanes, 4 * self.grid()
+        return [Stepped(size, self, index) for index, size in enumerate(sizes)]
 
 
 def _runs(tensor, reduced):

@@ -1,7 +1,9 @@
 """What CUDA's kernels keep and take beside their results: the exporter's rules against sizes an allocator saw on an H200."""
 import os
 import sys
+import types
 import unittest
+from unittest import mock
 
 PYTHON_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "python")
 sys.path.insert(0, PYTHON_FOLDER)
@@ -83,6 +85,22 @@ class Scratch(unittest.TestCase):
         self.assertRaises(NotLinear, pairs, 100, 60)
         self.assertEqual(pairs.scratch(100, 60), [100, 0])
         self.assertEqual(pairs.scratch(80, 160), [0, 10])
+
+    def at_batch(self, pairs, tokens, channels):
+        low, high = (scratch_of("sum", (shaped(n * tokens, channels), [0], True), None)[0] for n in (pairs.low, pairs.high))
+        return int(low), pairs.scratch(low, high)
+
+    def test_a_reduction_that_fills_the_gpu_grows_no_further(self):
+        low, (fixed, each) = self.at_batch(Pairs(64, 128), 197, 768)
+        self.assertEqual(fixed + 64 * each, low)
+        for batch in (16, 256):
+            real = scratch_of("sum", (shaped(batch * 197, 768), [0], True), None)[0]
+            self.assertLess(abs(fixed + batch * each - real), 0.6 * low * max(1, batch / 64))
+
+    def test_a_reduction_that_begins_to_share_outputs_above_the_batch_is_there(self):
+        low, (fixed, each) = self.at_batch(Pairs(128, 256), 1, 512)
+        self.assertEqual((low, fixed), (0, 0))
+        self.assertGreater(each, 0)
 
 
 class Attention(unittest.TestCase):
@@ -180,11 +198,40 @@ class Recurrent(unittest.TestCase):
         self.assertIn((weights, 0), self.sizes(got, "grad"))
         self.assertTrue(got["every_batch"], got["warnings"])
 
+    def test_weights_move_into_one_block_on_their_way_to_a_gpu(self):
+        got = export(Task(Speaker, words, optimizer="sgd"), 4)
+        block = 4 * sum(p.numel() for p in nn.LSTM(64, 64, 2).parameters())
+        kind, begin = got["classes"].index("param"), got["phases"][0]["input"]
+        lives = [(fixed, last) for fixed, _, _, last, of in got["tensors"] if of == kind]
+        self.assertIn((block, -1), lives)
+        self.assertEqual(sum(fixed for fixed, last in lives if last != -1), block)
+        self.assertTrue(all(last < begin for _, last in lives))
+
     def test_autocast_computes_in_half_with_weights_in_one_buffer(self):
         got = export(Task(Speaker, words, optimizer="sgd", precision="amp"), 4)
         weights = 2 * sum(p.numel() for p in nn.LSTM(64, 64, 2).parameters())
         self.assertIn((weights, 0), self.sizes(got, "saved"))
         self.assertIn((256, 2 * 11 * 8 * 64 + 8 * 64 // 8), self.sizes(got, "saved"))
+
+
+class Sequences(unittest.TestCase):
+    def test_transformers_sees_whole_sequences_among_fake_tensors(self):
+        answers = []
+        masks = types.ModuleType("transformers.masking_utils")
+        masks.find_packed_sequence_indices = lambda position_ids: "packed"
+        masks._ignore_causal_mask_sdpa = lambda padding_mask, query_length: padding_mask is None
+
+        class Model(nn.Linear):
+            def forward(self, x):
+                answers.append((masks.find_packed_sequence_indices(x), masks._ignore_causal_mask_sdpa(x, 3),
+                                masks._ignore_causal_mask_sdpa(padding_mask=x, query_length=3)))
+                return super().forward(x)
+
+        with mock.patch.dict(sys.modules, {masks.__name__: masks}):
+            export(Task(lambda: Model(64, 10), lambda n: ((torch.randn(n, 64),), torch.randint(0, 10, (n,))), optimizer="sgd"), 4)
+        self.assertEqual(set(answers), {(None, True, True)})
+        self.assertEqual(masks.find_packed_sequence_indices(torch.ones(1)), "packed")
+        self.assertFalse(masks._ignore_causal_mask_sdpa(torch.ones(1), 3))
 
 
 class Autocast(unittest.TestCase):
