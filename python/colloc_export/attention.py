@@ -60,18 +60,21 @@ def _sums_of_key(query, key):
     return 2 * 4 * query.shape[0] * query.shape[1] * _up(key.shape[-2], 128) * _up(query.shape[-1], 128)
 
 
+def _delta(query, gradient):
+    """Gradient times output, added up by rows. In half precision the kernel multiplies by itself."""
+    product = None if query.dtype in HALVES else gradient.new_empty(gradient.shape)
+    delta = query.new_empty(query.shape[:3], dtype=torch.float32)
+    del product
+    return delta
+
+
 def _efficient_backward(query, key, value, mask, gradient):
     gradients = [_like_transposed(query), _like_transposed(key), _like_transposed(value)]
     of_mask = None
     if mask is not None and mask.requires_grad:
         of_mask = query.new_empty(*query.shape[:3], _up(key.shape[-2], 16))[..., : key.shape[-2]]
     gradient = gradient.transpose(1, 2).contiguous()
-    if query.dtype not in HALVES:
-        product = gradient.new_empty(gradient.shape)
-        delta = query.new_empty(query.shape[:3], dtype=torch.float32)
-        del product
-    else:
-        delta = query.new_empty(query.shape[:3], dtype=torch.float32)
+    delta = _delta(query, gradient)
     workspace = _scratch(query, _tiles_of_query(query) + _sums_of_key(query, key))
     del workspace, delta
     return (*gradients, of_mask)
@@ -105,8 +108,7 @@ class _Fused(torch.autograd.Function):
         rows = _up(query.shape[-2], 32) if kernel == "efficient" else query.shape[-2]
         sums = query.new_empty(*query.shape[:2], rows, dtype=torch.float32)
         if kernel == "efficient" and query.dtype in HALVES and value.shape[-1] > 128:
-            workspace = output.new_empty(output.shape, dtype=torch.float32)  # the output does not fit into registers
-            del workspace
+            _scratch(query, 4 * output.numel())  # the output does not fit into registers; goes at once
         ctx.kernel = kernel
         ctx.save_for_backward(query, key, value, mask, output, sums)
         return output
