@@ -133,9 +133,9 @@ def _padded_mask(mask, query, key):
 def fused(kernel, query, key, value, mask):
     """The result of one of the kernels that keep no scores."""
     size = query.shape[-1]
+    if mask is not None and mask.dtype == torch.bool:
+        mask = query.new_zeros(mask.shape)  # zero or minus infinity
     if kernel == "efficient" and mask is not None:
-        if mask.dtype == torch.bool:
-            mask = query.new_zeros(mask.shape)
         mask = _padded_mask(mask, query, key)
     if kernel == "flash" and size % 8:
         query, key, value = (torch.nn.functional.pad(tensor, (0, -size % 8)) for tensor in (query, key, value))

@@ -34,7 +34,8 @@ class Pairs:
         try:
             return self(low, high)
         except NotLinear:
-            return [low, 0]
+            slope = max(0, min((high - low) // (self.high - self.low), low // self.low))
+            return [low - slope * self.low, slope]
 
 
 class AtOneBatch:

@@ -85,6 +85,7 @@ class Scratch(unittest.TestCase):
         self.assertRaises(NotLinear, pairs, 100, 60)
         self.assertEqual(pairs.scratch(100, 60), [100, 0])
         self.assertEqual(pairs.scratch(80, 160), [0, 10])
+        self.assertEqual(Pairs(16, 32).scratch(4505, 9011), [9, 281])
 
     def at_batch(self, pairs, tokens, channels):
         low, high = (scratch_of("sum", (shaped(n * tokens, channels), [0], True), None)[0] for n in (pairs.low, pairs.high))
@@ -140,6 +141,17 @@ class Attention(unittest.TestCase):
         made = self.made_by_backward(query, query.detach().clone(), mask)
         for size in (9682944, 31469568, 12595200):
             self.assertIn(size, made)
+
+    def test_a_mask_of_yes_and_no_becomes_one_of_numbers(self):
+        query = torch.empty(2, 4, 16, 64, dtype=HALF, requires_grad=True)
+        storages = Storages()
+        with Tracker(storages, lambda *_: None):
+            output = attention_with(lambda *_: None)(query, query, query, torch.ones(2, 1, 16, 16, dtype=torch.bool))
+        storages.collect()
+        kept = [i.bytes for i in storages.intervals if i.last == -1]
+        self.assertIn(2 * 2 * 16 * 16, kept)
+        self.assertIn(2 * output.numel(), kept)
+        storages.close()
 
     def test_cudnn(self):
         query = torch.empty(4, 8, 1024, 104, dtype=HALF)
