@@ -57,24 +57,23 @@ class Stepped(int):
         return int(_Launch(outputs, inputs, a.along_rows, a.vector, a.one_dimension).scratch()[self.index])
 
 
-RATIOS = [2.0**k for k in range(-4, 5)]
+RATIOS = [2.0**k for k in range(-2, 3)]
 
 
 def line(low, high, batch):
-    """[fixed, per sample] of a stepped size: true at `batch`, and nearest, as a part of what a task takes, at others.
+    """[fixed, per sample] of a stepped size: true at `batch`, and nearest, as a part of what a task takes, a quarter to four times there.
 
-    Where the size is zero at that batch, the line through zero that is nearest elsewhere.
+    The sum of the errors is the measure, not the largest: a size that no longer grows shall be constant.
     """
     sizes = {ratio: low.at(high, ratio) for ratio in RATIOS}
-    slopes = {0, *(int(size // (ratio * batch)) for ratio, size in sizes.items())} if not low else {
-        0, low // batch, *(int((size - low) // ((ratio - 1) * batch)) for ratio, size in sizes.items() if ratio != 1)}
-    lines = [(max(0, low - slope * batch), slope) for slope in slopes if 0 <= slope and (not low or slope * batch <= low)]
+    chords = (int((size - low) // ((ratio - 1) * batch)) for ratio, size in sizes.items() if ratio != 1)
+    lines = [(low - slope * batch, slope) for slope in {0, low // batch, *chords} if 0 <= slope * batch <= low]
 
     def error(one):
         fixed, slope = one
-        return max(abs(fixed + slope * batch * ratio - size) / (1 + ratio) for ratio, size in sizes.items())
+        return sum(abs(fixed + slope * batch * ratio - size) / (1 + ratio) for ratio, size in sizes.items())
 
-    return list(min(sorted(lines), key=error))
+    return [int(number) for number in min(sorted(lines), key=error)]
 
 
 class _Launch:
