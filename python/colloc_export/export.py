@@ -17,8 +17,8 @@ class NotLinear(Exception):
 class Pairs:
     """Sizes at two batch sizes as [fixed, per sample]."""
 
-    def __init__(self, low, high):
-        self.low, self.high = low, high
+    def __init__(self, low, high, batch=None):
+        self.low, self.high, self.batch = low, high, batch or low
 
     def __call__(self, low, high):
         slope, rest = divmod(high - low, self.high - self.low)
@@ -28,9 +28,9 @@ class Pairs:
         return [fixed, slope]
 
     def scratch(self, low, high):
-        """Scratch memory may come in steps: exact at the lower size, near at others."""
+        """Scratch memory may come in steps: exact at the batch that was asked for, near at others."""
         if isinstance(low, Stepped) and isinstance(high, Stepped):
-            return line(low, high, self.low)
+            return line(low, high, self.low, self.batch)
         try:
             return self(low, high)
         except NotLinear:
@@ -134,7 +134,7 @@ def export(task, batch):
     try:
         if low.outline() != high.outline():
             raise NotLinear(f"the runs at batch {low.batch} and {high.batch} do not allocate in the same order")
-        return _describe(task, batch, low, high, Pairs(low.batch, high.batch), method, warnings)
+        return _describe(task, batch, low, high, Pairs(low.batch, high.batch, batch), method, warnings)
     except NotLinear as reason:
         warnings.append(f"valid for batch {low.batch} only: {reason}")
         return _describe(task, low.batch, low, low, AtOneBatch(), method, warnings)

@@ -60,20 +60,22 @@ class Stepped(int):
 RATIOS = [2.0**k for k in range(-2, 3)]
 
 
-def line(low, high, batch):
-    """[fixed, per sample] of a stepped size: true at `batch`, and nearest, as a part of what a task takes, a quarter to four times there.
+def line(low, high, base, batch):
+    """[fixed, per sample] of a stepped size that was `low` at `base` and `high` at twice that: true at `batch`, and nearest, as a part
+    of what a task takes, at a quarter to four times it.
 
     The sum of the errors is the measure, not the largest: a size that no longer grows shall be constant.
     """
-    sizes = {ratio: low.at(high, ratio) for ratio in RATIOS}
-    chords = (int((size - low) // ((ratio - 1) * batch)) for ratio, size in sizes.items() if ratio != 1)
-    lines = [(low - slope * batch, slope) for slope in {0, low // batch, *chords} if 0 <= slope * batch <= low]
+    sizes = {ratio: low.at(high, ratio * batch / base) for ratio in RATIOS}
+    here = sizes[1]
+    chords = (int((size - here) // ((ratio - 1) * batch)) for ratio, size in sizes.items() if ratio != 1)
+    lines = [(here - slope * batch, slope) for slope in {0, here // batch, *chords} if 0 <= slope * batch <= here]
 
     def error(one):
         fixed, slope = one
         return sum(abs(fixed + slope * batch * ratio - size) / (1 + ratio) for ratio, size in sizes.items())
 
-    return [int(number) for number in min(sorted(lines), key=error)]
+    return list(min(sorted(lines), key=error))
 
 
 class _Launch:

@@ -98,6 +98,10 @@ class Scratch(unittest.TestCase):
             real = scratch_of("sum", (shaped(batch * 197, 768), [0], True), None)[0]
             self.assertLess(abs(fixed + batch * each - real), 0.6 * low * max(1, batch / 64))
 
+    def test_a_run_at_small_batches_serves_the_one_asked_for(self):
+        _, (fixed, each) = self.at_batch(Pairs(2, 4, 64), 197, 768)
+        self.assertEqual(fixed + 64 * each, scratch_of("sum", (shaped(64 * 197, 768), [0], True), None)[0])
+
     def test_a_reduction_that_begins_to_share_outputs_above_the_batch_is_none_there(self):
         self.assertEqual(self.at_batch(Pairs(128, 256), 1, 512), (0, [0, 0]))
 
