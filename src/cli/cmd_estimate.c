@@ -22,6 +22,7 @@ enum {
     ESTIMATE_INPUT,
     ESTIMATE_CLASSES,
     ESTIMATE_LABELS,
+    ESTIMATE_KERNELS,
     ESTIMATE_PYTHON,
     ESTIMATE_LIMIT,
     ESTIMATE_GPU,
@@ -56,6 +57,10 @@ static const struct option_spec options[] = {
     [ESTIMATE_LABELS] = {.name = "labels",
                          .kind = OPTION_FLAG,
                          .help = "with --pytorch: the model takes labels like its first input and returns its loss"},
+    [ESTIMATE_KERNELS] = {.name = "kernels",
+                          .kind = OPTION_FLAG,
+                          .help = "with --pytorch: ask cuDNN on a GPU of this machine what its convolutions take at "
+                                  "this batch; seconds, and the memory of one of them at a time"},
     [ESTIMATE_PYTHON] = {.name = "python",
                          .kind = OPTION_TEXT,
                          .argument = "PROGRAM",
@@ -66,10 +71,12 @@ static const struct option_spec options[] = {
                         .min = SECOND_US,
                         .max = 86400 * SECOND_US,
                         .help = "with --pytorch: end it after this long; default: 10m"},
-    [ESTIMATE_GPU] = {.name = "gpu",
-                      .kind = OPTION_TEXT,
-                      .argument = "NAME",
-                      .help = "kind of GPU, as nvidia-smi names it; default, and for kinds not known: A100"},
+    [ESTIMATE_GPU] =
+        {.name = "gpu",
+         .kind = OPTION_TEXT,
+         .argument = "NAME",
+         .help = "kind of GPU, as nvidia-smi names it; default: the one that an export asked for its kernels, else, "
+                 "and for kinds not known: A100"},
     [ESTIMATE_HISTORY] = {.name = "history",
                           .kind = OPTION_FILE,
                           .argument = "FILE",
@@ -115,8 +122,8 @@ static int take_export(const struct invocation *invocation, struct task_descript
 static int check_source(const struct invocation *invocation, const struct task_description *task, struct fault *fault)
 {
     const struct option_value *values = invocation->values;
-    static const int of_pytorch[] = {ESTIMATE_INPUT, ESTIMATE_CLASSES, ESTIMATE_LABELS, ESTIMATE_PYTHON,
-                                     ESTIMATE_LIMIT};
+    static const int of_pytorch[] = {ESTIMATE_INPUT,   ESTIMATE_CLASSES, ESTIMATE_LABELS,
+                                     ESTIMATE_KERNELS, ESTIMATE_PYTHON,  ESTIMATE_LIMIT};
     bool runs = values[ESTIMATE_PYTORCH].set;
     for (size_t i = 0; !runs && i < sizeof of_pytorch / sizeof *of_pytorch; i++)
         if (values[of_pytorch[i]].set)
@@ -159,6 +166,7 @@ static int run_pytorch(const struct invocation *invocation, struct task_descript
         .inputs = own[ESTIMATE_INPUT].text,
         .classes = own[ESTIMATE_CLASSES].set ? own[ESTIMATE_CLASSES].number : -1,
         .labels = own[ESTIMATE_LABELS].number,
+        .kernels = own[ESTIMATE_KERNELS].number,
         .batch = values[TASK_BATCH].number,
         .optimizer = values[TASK_OPTIMIZER].text,
         .precision = values[TASK_PRECISION].text,
@@ -211,6 +219,13 @@ static int read_history(const struct invocation *invocation, struct asking *aski
     return fault_prefix(r < 0 ? fault : NULL, r, "%s", file->text);
 }
 
+/* What the user says, or else the GPU that was asked for the export's kernels; NULL: neither. */
+static const char *gpu_kind_of(const struct invocation *invocation, const struct export *export)
+{
+    const char *said = invocation->values[ESTIMATE_GPU].text;
+    return said || !export || export->asked.batch == 0 ? said : export->asked.gpu;
+}
+
 static void fill_request(const struct invocation *invocation, struct asking *asking)
 {
     const struct option_value *values = asking->task.values;
@@ -222,7 +237,7 @@ static void fill_request(const struct invocation *invocation, struct asking *ask
         .sequence_length = values[TASK_SEQ].number,
         .optimizer = values[TASK_OPTIMIZER].text,
         .precision = values[TASK_PRECISION].text,
-        .gpu_kind = invocation->values[ESTIMATE_GPU].text,
+        .gpu_kind = gpu_kind_of(invocation, asking->network.export),
         .history = asking->history,
         .n_history = asking->n_history,
     };

@@ -67,6 +67,8 @@ static int make_words(const struct pytorch_model *model, struct words *words, st
         add(words, "--classes=%" PRId64, model->classes);
     if (model->labels)
         add(words, "--labels");
+    if (model->kernels)
+        add(words, "--kernels");
     if (model->with_fake)
         add(words, "--with-fake");
     int r = add_inputs(model, words, fault);

@@ -14,6 +14,7 @@ struct pytorch_model {
     const char *inputs; /* what one sample looks like, with commas between several; NULL: the function says it */
     int64_t classes;    /* of the target; -1: not said */
     bool labels;        /* the model takes its labels and returns its loss */
+    bool kernels;       /* a GPU of this machine is asked for its convolutions */
     int64_t batch;
     const char *optimizer, *precision; /* NULL: not said */
     int64_t sequence_length;           /* 0: not said */

@@ -38,7 +38,8 @@ static void describe(const struct tape *tape, const struct estimate_request *req
 }
 
 /* What the exporter saw, against what the task says. */
-static void describe_export(const struct estimate_request *request, struct estimate *ret_estimate)
+static void describe_export(const struct estimate_request *request, const struct physics *physics,
+                            struct estimate *ret_estimate)
 {
     const struct export *export = request->export;
     if (request->optimizer && strcmp(request->optimizer, export->optimizer) != 0)
@@ -49,6 +50,9 @@ static void describe_export(const struct estimate_request *request, struct estim
                       request->precision);
     if (request->sequence_length > 0 && request->sequence_length != export->sequence_length)
         estimate_note(ret_estimate, 0, "the export was made for sequences of %lld", (long long)export->sequence_length);
+    if (export->asked.batch > 0 && export->n_convs > 0 && !physics->knows_kernels)
+        estimate_note(ret_estimate, 0, "its kernels were asked on %.63s at a batch of %lld: here they go by rule",
+                      export->asked.gpu, (long long)export->asked.batch);
     if (export->not_modelled)
         estimate_note(ret_estimate, 0, "checkpointing or compilation changes what the export shows");
 }
@@ -122,7 +126,8 @@ static int play_export(const struct physics_constants *constants, const struct e
     if (!export->every_batch && batch != export->model->batch.value)
         return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "the export holds for a batch of %lld alone",
                              (long long)export->model->batch.value);
-    describe_export(request, ret_estimate);
+    physics->knows_kernels = replay_knows_kernels(export, (double)batch, constants->gpu);
+    describe_export(request, physics, ret_estimate);
     struct estimate_request layers = *request;
     struct tape tape;
     const char *why;
@@ -137,7 +142,6 @@ static int play_export(const struct physics_constants *constants, const struct e
     }
     bool half = strcmp(export->precision, "amp") == 0;
     physics->context_bytes = gpu_traits_context(constants->gpu, export->multiplies, export->n_convs > 0 || half);
-    physics->knows_kernels = replay_knows_kernels(export, (double)batch, constants->gpu);
     r = replay_export(export, (double)batch, constants->gpu, &constants->shares, fault, &physics->footprint);
     physics->footprint.weights = physics->footprint.gradients = 4.0 * (double)export->model->parameters;
     physics->footprint.states = physics->footprint.weights * optimizer_of(export->optimizer)->states;

@@ -62,12 +62,12 @@ class FakeInterpreter(Case):
     def test_what_it_is_called_with(self):
         self.export()
         program = self.interpreter('printf "%s\\n" "$@" > words; cat export.json')
-        self.rows(*self.WORDS, program, "--optimizer=adamw", "--precision=amp", "--seq=12", "--classes=0", "--labels",
+        self.rows(*self.WORDS, program, "--optimizer=adamw", "--precision=amp", "--seq=12", "--classes=0", "--labels", "--kernels",
                   "--input=a=4:int64:9,b=2", "--estimator=all")
         with open(os.path.join(self.folder, "words"), encoding="utf-8") as file:
             self.assertEqual(file.read().split("\n"), [
                 "-m", "colloc_export", "--batch=16", "--optimizer=adamw", "--precision=amp", "--sequence=12", "--classes=0", "--labels",
-                "--with-fake", "--input=a=4:int64:9", "--input=b=2", "--", "mine.py:make", ""])
+                "--kernels", "--with-fake", "--input=a=4:int64:9", "--input=b=2", "--", "mine.py:make", ""])
 
     def test_no_shell(self):
         self.export()
@@ -96,6 +96,19 @@ class FakeInterpreter(Case):
             _, rows = self.rows(f"--export={self.export(**more)}", words, "--estimator=faketensor")
             self.assertEqual(rows["faketensor"]["mib"], mib)
             self.assertIn(note, rows["faketensor"]["note"])
+
+    def test_kernels_that_a_gpu_told(self):
+        file = self.export(kernels={"batch": 16, "gpu": "NVIDIA H200", "scratch": [[64 << 20]]})
+        for words, evidence, note in [
+            ((), "export with kernels", ""),
+            (("--gpu=NVIDIA H200",), "export with kernels", ""),
+            (("--gpu=NVIDIA A100-SXM4-40GB",), "export", "on NVIDIA H200 at a batch of 16"),
+            (("--batch=32",), "export", "on NVIDIA H200 at a batch of 16"),
+        ]:
+            _, rows = self.rows(f"--export={file}", "--batch=16", *words)
+            self.assertEqual(rows["graph"]["evidence"], evidence)
+            self.assertIn(note, rows["graph"]["note"])
+            self.assertEqual(bool(note), "kernels" in rows["graph"]["note"])
 
     def test_figures_that_are_none(self):
         for figure in [7, {}, {"batch": 0, "peak_bytes": 1}, {"batch": 1, "peak_bytes": -1}, {"batch": 1, "peak_bytes": 1.5},
