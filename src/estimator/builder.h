@@ -19,6 +19,7 @@ struct attention_scope {
 /* A block of a tree that the layers now taken stand in. */
 struct open_block {
     int layer, entry; /* the tensor that was current when it began; TAPE_NONE */
+    int first;        /* of the tensors made in it */
 };
 
 struct builder {
@@ -26,6 +27,7 @@ struct builder {
     struct extent_context extents;
     int current;    /* the tensor made last; TAPE_NONE before the first layer */
     bool *consumed; /* by tensor: an operation has it as its input */
+    bool *hidden;   /* by tensor: made in a block that has ended, and not what that put out */
     bool *done;     /* by layer: taken before its turn */
     struct attention_scope scope;
     bool calls_activations;
@@ -67,7 +69,8 @@ int attention_source(const struct builder *builder);
  */
 int attention_take_whole(struct builder *builder, size_t i);
 
-/* At a layer that does nothing to what it is given: scores, for each head, between all tokens, show that they are there. */
+/* At a layer that does nothing to what it is given: scores, for each head, between all tokens, show that they are
+ * there. */
 int attention_scores(struct builder *builder, const struct layer *layer);
 
 /* After a linear layer: when it completed query, key and value, attention itself follows. */

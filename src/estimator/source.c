@@ -3,7 +3,7 @@
 
 #include "estimator/builder.h"
 
-enum { LOOK_BACK = 48, GATE_LOOK_BACK = 3 };
+enum { LOOK_BACK = 48, LOOK_BACK_HIDDEN = 256, GATE_LOOK_BACK = 3 };
 
 static bool is_square(double x)
 {
@@ -124,11 +124,37 @@ bool is_scale_of(struct extent scale, struct extent map)
     return scale.first == map.first && scale.elements == scale.first && map.elements > map.first;
 }
 
+/* The tensors before the current one, the last first: those in sight, or those hidden in blocks. Ends with TAPE_NONE.
+ */
+struct search {
+    const struct builder *builder;
+    bool hidden;
+    int at, seen;
+};
+
+static struct search search_begin(const struct builder *builder, bool hidden)
+{
+    return (struct search){builder, hidden, builder->current, 0};
+}
+
+static int search_next(struct search *search)
+{
+    int end = search->builder->current - LOOK_BACK_HIDDEN;
+    while (--search->at >= 0 && search->at >= end && search->seen < LOOK_BACK)
+        if (search->builder->hidden[search->at] == search->hidden) {
+            search->seen++;
+            return search->at;
+        }
+    return TAPE_NONE;
+}
+
 /* Two maps side by side whose channels together are what a convolution or a pooling takes. */
-static int concatenate_for(struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
+static int concatenate_for(struct builder *builder, const struct layer *layer, struct extent extent, bool hidden,
+                           struct op *op)
 {
     struct extent now = builder_extent(builder, builder->current);
-    for (int i = builder->current - 1; i >= 0 && i >= builder->current - LOOK_BACK; i--) {
+    struct search search = search_begin(builder, hidden);
+    for (int i = search_next(&search); i != TAPE_NONE; i = search_next(&search)) {
         struct extent other = builder_extent(builder, i), both = now;
         both.first += other.first;
         both.elements += other.elements;
@@ -142,15 +168,37 @@ static int concatenate_for(struct builder *builder, const struct layer *layer, s
 }
 
 /* Nothing that was made has the size: what a layer without parameters is applied to has its own. */
-static int make_up(struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
+static int make_up(struct builder *builder, const struct layer *layer, struct extent extent)
 {
     if (layer->kind == LAYER_NORM || layer->kind == LAYER_ACTIVATION || layer->kind == LAYER_DROPOUT)
         return builder_merge(builder, builder->current, TAPE_NONE, false, extent);
+    builder->tape->doubts.n_guessed++;
+    return builder->current;
+}
+
+/* Windows that do not overlap are applied to what was made last. */
+static bool is_patch(const struct layer *layer, const struct op *op)
+{
+    return layer->kind == LAYER_CONV && !span_starts(layer->type, "ConvTranspose") && fmod(op->window, 2) == 0;
+}
+
+/* An earlier tensor that fits, or one beside the current one. TAPE_NONE: neither. */
+static int find_earlier(struct builder *builder, const struct layer *layer, struct extent extent, bool hidden,
+                        struct op *op)
+{
+    struct extent now = builder_extent(builder, builder->current);
+    struct search search = search_begin(builder, hidden);
+    for (int i = search_next(&search); i != TAPE_NONE; i = search_next(&search)) {
+        struct extent earlier = builder_extent(builder, i);
+        bool data = builder->tape->tensors[i].is_data && layer->kind == LAYER_NORM;
+        if (data || !fits(layer, earlier, extent, op) || is_patch(layer, op))
+            continue;
+        if (is_scale_of(now, earlier))
+            return builder_merge(builder, i, builder->current, true, earlier);
+        return i;
+    }
     bool takes_maps = layer->kind == LAYER_CONV || layer->kind == LAYER_POOL;
-    int merged = takes_maps ? concatenate_for(builder, layer, extent, op) : TAPE_NONE;
-    if (merged == TAPE_NONE)
-        builder->tape->doubts.n_guessed++;
-    return merged == TAPE_NONE ? builder->current : merged;
+    return takes_maps ? concatenate_for(builder, layer, extent, hidden, op) : TAPE_NONE;
 }
 
 static int look_back(struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
@@ -158,16 +206,10 @@ static int look_back(struct builder *builder, const struct layer *layer, struct 
     struct extent now = builder_extent(builder, builder->current);
     if (layer->kind == LAYER_NORM && extent.elements * 2 == now.elements && extent.last * 2 == now.last)
         return builder->current; /* one of its halves */
-    for (int i = builder->current - 1; i >= 0 && i >= builder->current - LOOK_BACK; i--) {
-        struct extent earlier = builder_extent(builder, i);
-        bool data = builder->tape->tensors[i].is_data && layer->kind == LAYER_NORM;
-        if (data || !fits(layer, earlier, extent, op))
-            continue;
-        if (is_scale_of(now, earlier))
-            return builder_merge(builder, i, builder->current, true, earlier);
-        return i;
-    }
-    return make_up(builder, layer, extent, op);
+    int found = find_earlier(builder, layer, extent, false, op);
+    if (found == TAPE_NONE)
+        found = find_earlier(builder, layer, extent, true, op);
+    return found == TAPE_NONE ? make_up(builder, layer, extent) : found;
 }
 
 static bool is_usual(double window)

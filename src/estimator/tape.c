@@ -33,6 +33,10 @@ static int grow_tensors(struct builder *builder)
     if (!consumed)
         return out_of_memory(builder);
     builder->consumed = consumed;
+    bool *hidden = reallocarray(builder->hidden, capacity, sizeof *hidden);
+    if (!hidden)
+        return out_of_memory(builder);
+    builder->hidden = hidden;
     tape->capacity_tensors = capacity;
     return 0;
 }
@@ -46,7 +50,7 @@ int builder_tensor(struct builder *builder, struct extent extent, int element_by
     if (!(extent.elements * tape->batch <= elements_most))
         return fault_set(builder->fault, ERANGE, "a batch of %.0f makes a tensor of %.3g elements: beyond any memory",
                          tape->batch, extent.elements * tape->batch);
-    builder->consumed[tape->n_tensors] = false;
+    builder->consumed[tape->n_tensors] = builder->hidden[tape->n_tensors] = false;
     tape->tensors[tape->n_tensors] = (struct tensor){
         .elements = extent.elements, .first = extent.first, .last = extent.last, .element_bytes = element_bytes};
     return (int)tape->n_tensors++;
@@ -407,13 +411,22 @@ static int take_in_order(struct builder *builder, size_t i)
     return r < 0 ? r : take_layer(builder, i);
 }
 
+/* What a block puts out is what others see of it, as a rule. */
+static void hide_insides(struct builder *builder, const struct open_block *open)
+{
+    for (int t = open->first; t < (int)builder->tape->n_tensors; t++)
+        builder->hidden[t] |= t != builder->current;
+}
+
 /* Blocks of a tree end where a layer stands no deeper than they. */
 static int close_blocks(struct builder *builder, struct open_block open[static MODEL_DEPTH_MAX], int *n, int depth)
 {
     const struct layer *layers = builder->extents.model->layers;
     int r = 0;
-    while (r == 0 && *n > 0 && layers[open[*n - 1].layer].depth >= depth)
+    while (r == 0 && *n > 0 && layers[open[*n - 1].layer].depth >= depth) {
         r = close_block(builder, &open[--*n]);
+        hide_insides(builder, &open[*n]);
+    }
     return r;
 }
 
@@ -448,9 +461,9 @@ static int take_all(struct builder *builder)
         else if (layer->leaf)
             r = attention_scores(builder, layer);
         else if (!layer->leaf && tree && n < MODEL_DEPTH_MAX)
-            open[n++] = (struct open_block){(int)i, builder->current};
+            open[n++] = (struct open_block){(int)i, builder->current, (int)builder->tape->n_tensors};
         else if (!layer->leaf)
-            r = close_block(builder, &(struct open_block){(int)i, TAPE_NONE});
+            r = close_block(builder, &(struct open_block){(int)i, TAPE_NONE, 0});
         if (!layer->leaf)
             builder->tape->loose_parameters += (double)layer->parameters;
     }
@@ -534,6 +547,7 @@ int tape_build(const struct estimate_request *request, struct fault *fault, stru
     sum_up(&builder);
     free(builder.done);
     free(builder.consumed);
+    free(builder.hidden);
     if (r == 0 && tape.n_ops == 0) {
         *ret_why = "no layer of the summary has a size";
         r = ESTIMATE_UNKNOWN;

@@ -401,6 +401,38 @@ static void test_enlarged_maps(void **state)
     }
 }
 
+/* What a block that has ended made within is not what a later layer takes: here it takes two maps side by side. */
+static void test_blocks_hide_their_insides(void **state)
+{
+    struct built b;
+    build(TREE "Net: 0-1  [-1, 8, 16, 16]  --\n├─Conv2d (first): 1-1  [-1, 8, 16, 16]  216\n"
+               "├─Conv2d (down): 1-2  [-1, 16, 8, 8]  1,152\n├─Sequential (up): 1-3  [-1, 8, 16, 16]  --\n"
+               "│    ├─Upsample (0): 2-1  [-1, 16, 16, 16]  --\n│    ├─Conv2d (1): 2-2  [-1, 8, 16, 16]  128\n"
+               "├─Conv2d (merge): 1-4  [-1, 8, 16, 16]  1,152\n====\n",
+          (struct estimate_request){.batch = 1}, "sgd", &b);
+    const struct op *side_by_side = last_of(&b, LAYER_MERGE), *conv = last_of(&b, LAYER_CONV);
+    assert_int_equal(count_kind(&b.tape, LAYER_MERGE), 2); /* with the enlargement */
+    assert_int_equal(conv->inputs[0], side_by_side->output);
+    assert_int_equal(side_by_side->inputs[1], b.tape.ops[1].output);
+    drop(&b);
+}
+
+/* 512 parameters are 16 channels from two times 16, and no 2 x 2 patches of the 8 of an earlier map. */
+static void test_patches_are_of_the_last_map(void **state)
+{
+    struct built b;
+    build("Conv2d-1 [-1, 8, 16, 16] 216\nConv2d-2 [-1, 16, 8, 8] 1152\nConv2d-3 [-1, 16, 8, 8] 2304\n"
+          "Conv2d-4 [-1, 16, 8, 8] 512\n",
+          (struct estimate_request){.batch = 1}, "sgd", &b);
+    assert_int_equal(count_kind(&b.tape, LAYER_MERGE), 1);
+    assert_true(last_of(&b, LAYER_CONV)->window == 1);
+    drop(&b);
+    build("Conv2d-1 [-1, 8, 16, 16] 216\nConv2d-2 [-1, 16, 8, 8] 512\n", (struct estimate_request){.batch = 1}, "sgd",
+          &b);
+    assert_true(last_of(&b, LAYER_CONV)->window == 4);
+    drop(&b);
+}
+
 static void test_grows_with_the_batch(void **state)
 {
     const char *text = "Conv2d-1 [-1, 64, 32, 32] 1728\nBatchNorm2d-2 [-1, 64, 32, 32] 128\nReLU-3 [-1, 64, 32, 32] 0\n"
@@ -483,6 +515,8 @@ int main(void)
         cmocka_unit_test(test_recurrent_layers),
         cmocka_unit_test(test_recurrence_in_a_network),
         cmocka_unit_test(test_enlarged_maps),
+        cmocka_unit_test(test_blocks_hide_their_insides),
+        cmocka_unit_test(test_patches_are_of_the_last_map),
         cmocka_unit_test(test_grows_with_the_batch),
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_suspect_summaries),
