@@ -31,9 +31,9 @@ def parse(arguments):
     parser.add_argument("-o", "--output", metavar="FILE", help="instead of standard output")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--text", action="store_true", help="a table like torchinfo's instead of JSON")
+    what.add_argument("--kernels", action="store_true", help="in the JSON: the scratch memory that cuDNN takes at this batch, asked on a GPU "
+                      "of this machine; needs its memory for one convolution at a time")
     what.add_argument("--fake", action="store_true", help="only the peak of live fake tensors over forward and backward")
-    parser.add_argument("--kernels", action="store_true", help="in the JSON: the scratch memory that cuDNN takes at this batch, asked on a GPU "
-                        "of this machine; needs its memory for one convolution at a time")
     parser.add_argument("--with-fake", action="store_true", help="in the JSON: the answer of --fake as well")
     return parser.parse_args(arguments)
 

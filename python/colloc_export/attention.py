@@ -21,9 +21,11 @@ def kernel_of(query, key, value, mask=None):
     """The first of PyTorch's list that takes these tensors: "cudnn", "flash", "efficient" or "math"."""
     half, size = query.dtype in HALVES, query.shape[-1]
     same_size = size == key.shape[-1] == value.shape[-1]
-    grouped = query.shape[-3] != key.shape[-3]
     learned_mask = mask is not None and mask.requires_grad
-    if query.dim() != 4 or not all(map(_rows_are_dense, (query, key, value, mask))):
+    if not all(tensor.dim() == 4 for tensor in (query, key, value)) or not all(map(_rows_are_dense, (query, key, value, mask))):
+        return "math"
+    grouped = query.shape[-3] != key.shape[-3]
+    if not query.shape[0] == key.shape[0] == value.shape[0] or query.shape[-3] % key.shape[-3] or query.dtype == torch.float64:
         return "math"
     if half and same_size and size <= LARGEST_HEAD:
         if size % 8 == 0 and not learned_mask:
@@ -143,8 +145,8 @@ def fused(kernel, query, key, value, mask):
     return _Fused.apply(kernel, query, key, value, mask)
 
 
-def _math(query, key, value, mask, dropout, causal, scale):
-    if query.shape[-3] != key.shape[-3]:
+def _math(query, key, value, mask, dropout, causal, scale, grouped):
+    if grouped:
         repeats = query.shape[-3] // key.shape[-3]
         key, value = key.repeat_interleave(repeats, -3), value.repeat_interleave(repeats, -3)
     return torch.ops.aten._scaled_dot_product_attention_math.default(query, key, value, mask, dropout, causal, scale=scale)[0]
@@ -156,7 +158,7 @@ def attention_with(on_attention):
     def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
         kernel = kernel_of(query, key, value, attn_mask)
         if kernel == "math":
-            return _math(query, key, value, attn_mask, dropout_p, is_causal, scale)
+            return _math(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa and query.shape[-3] != key.shape[-3])
         on_attention(query, key)
         return fused(kernel, query, key, value, attn_mask)
 

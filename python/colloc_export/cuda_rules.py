@@ -111,10 +111,10 @@ def _override(library, on_attention):
 def cuda_rules(on_attention=lambda query, key: None):
     """While it is open, CPU operators of this process keep what CUDA's would. Not for real training."""
     library = torch.library.Library("aten", "IMPL")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that there were kernels before is the point
-        _override(library, on_attention)
     try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that there were kernels before is the point
+            _override(library, on_attention)
         yield
     finally:
         if hasattr(library, "_destroy"):

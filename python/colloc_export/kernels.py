@@ -17,8 +17,10 @@ class Scratch:
         self.cuda = cuda
 
     def _stats(self):
+        """Peak, current and failures; PyTorch before 2 knows allocated bytes only, which are rounded up to 512."""
         stats = self.cuda.memory_stats()
-        return tuple(stats.get(name, 0) for name in ("requested_bytes.all.peak", "requested_bytes.all.current", "num_alloc_retries", "num_ooms"))
+        bytes = "requested_bytes" if "requested_bytes.all.peak" in stats else "allocated_bytes"
+        return tuple(stats[name] for name in (f"{bytes}.all.peak", f"{bytes}.all.current", "num_alloc_retries", "num_ooms"))
 
     def of(self, operation):
         """Bytes; None where the GPU had no room for what the library wanted, which then took another kernel."""
@@ -44,8 +46,8 @@ def measure(conv, batch, scratch):
     """[forward] or [input's gradient, weight's gradient] of an entry of `convs`."""
     n = _of_batch(conv, batch)
     input, weight = _tensor([n, *conv["input"]], conv), _tensor(conv["weight"], conv)
-    rest = (conv["stride"], conv["padding"], conv["dilation"], conv["transposed"], [0] * len(conv["stride"]), conv["groups"])
-    if conv["phase"] == "forward":
+    rest = tuple(conv[name] for name in ("stride", "padding", "dilation", "transposed", "output_padding", "groups"))
+    if conv["phase"] != "backward":
         return [scratch.of(lambda: torch.ops.aten.convolution(input, weight, None, *rest))]
     output = _tensor([n, *conv["output"]], conv)
 
@@ -67,13 +69,17 @@ def _answer(conv, batch, scratch):
         return measure(conv, batch, scratch)
     except RuntimeError:  # no memory for the operands beside what others hold, or no such kernel
         scratch.cuda.empty_cache()
-        return [None] if conv["phase"] == "forward" else [None, None]
+        return [None, None] if conv["phase"] == "backward" else [None]
 
 
 def check_gpu(cuda=torch.cuda):
     """There has to be somebody to ask."""
     if not cuda.is_available():
         raise Mistake("--kernels asks a GPU, and PyTorch finds none here")
+    try:
+        cuda.init()
+    except RuntimeError as error:
+        raise Mistake(f"--kernels asks a GPU, and the one here lets nobody in: {str(error).splitlines()[0]}") from None
 
 
 def ask(description, cuda=torch.cuda):

@@ -17,11 +17,11 @@ def _product(left, right):
     return {"m": m, "n": right.shape[-1], "k": k, "count": math.prod(count), "dtype": _dtype(left)}
 
 
-def _conv(input, weight, output, stride, padding, dilation, transposed, groups):
+def _conv(input, weight, output, stride, padding, dilation, transposed, output_padding, groups):
     return {
         "batch": input.shape[0], "input": list(input.shape[1:]), "weight": list(weight.shape), "output": list(output[1:]),
         "stride": list(stride), "padding": list(padding), "dilation": list(dilation), "groups": groups,
-        "transposed": bool(transposed), "dtype": _dtype(input),
+        "transposed": bool(transposed), "output_padding": list(output_padding), "dtype": _dtype(input),
         "channels_last": convs_use_channels_last(input) or convs_use_channels_last(weight),
     }
 
@@ -60,11 +60,11 @@ class Operations:
         name = name_of(function)
         count = 0
         if name == "convolution" and _is_batched(args[0], args[1]):
-            input, weight, _, stride, padding, dilation, transposed, _, groups = args[:9]
-            count = self._note_conv(tick, _conv(input, weight, results.shape, stride, padding, dilation, transposed, groups))
+            input, weight, _, *rest = args[:9]
+            count = self._note_conv(tick, _conv(input, weight, results.shape, *rest))
         elif name == "convolution_backward" and _is_batched(args[1], args[2]):
-            output, input, weight, _, stride, padding, dilation, transposed, _, groups = args[:10]
-            count = self._note_conv(tick, _conv(input, weight, output.shape, stride, padding, dilation, transposed, groups))
+            output, input, weight, _, *rest = args[:10]
+            count = self._note_conv(tick, _conv(input, weight, output.shape, *rest))
         elif name in PRODUCTS:
             left, right = (args[i] for i in PRODUCTS[name])
             count = self._note_product(tick, _product(left, right))

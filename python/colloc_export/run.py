@@ -67,9 +67,11 @@ def _numbers_of_the_optimizer():
 def _unless_fake(function, answer):
     """`answer` instead of the function's for a fake first argument."""
 
-    def wrapped(first=None, *args, **kwargs):
-        first = kwargs.pop("padding_mask", kwargs.pop("position_ids", first))
-        return answer(function, first, *args, **kwargs) if isinstance(first, FakeTensor) else function(first, *args, **kwargs)
+    def wrapped(*args, **kwargs):
+        named = next((name for name in ("padding_mask", "position_ids") if not args and name in kwargs), None)
+        rest = {name: value for name, value in kwargs.items() if name != named}
+        first = kwargs.get(named, args[0] if args else None)
+        return answer(function, first, *args[1:], **rest) if isinstance(first, FakeTensor) else function(*args, **kwargs)
 
     return wrapped
 

@@ -119,7 +119,7 @@ class _Launch:
         return max(min(_up(wanted, grid), most), least)
 
     def grid(self):
-        return _up(self.outputs // self.vector, self.step_out)
+        return max(1, _up(self.outputs // self.vector, self.step_out))
 
     def scratch(self):
         """What the blocks of an output hand to one another, and their semaphores."""
@@ -146,7 +146,7 @@ def reduction(tensor, dims=None):
     """Of a sum or a mean over `dims`, which are all where there are none."""
     reduced = {d % max(tensor.dim(), 1) for d in dims} if dims else set(range(tensor.dim()))
     runs = _runs(tensor, reduced)
-    if not runs or not tensor.dtype.is_floating_point:
+    if not runs or tensor.numel() == 0 or not tensor.dtype.is_floating_point:
         return [0, 0]
     along_rows = runs[-1][1]
     vector = 1 if along_rows else math.gcd(runs[-1][0], 4)

@@ -21,6 +21,8 @@ static int sharpen(const struct estimate_request *request, struct fault *fault, 
     }
     if (r != 0)
         return r < 0 ? r : 0;
+    if (estimate->evidence == EVIDENCE_KERNELS && past.evidence != EVIDENCE_SAME_RUN)
+        return 0; /* nearer than what another batch tells */
     estimate->bytes = past.bytes;
     estimate->evidence = past.evidence;
     return *past.note ? estimate_note(estimate, 0, "%s", past.note) : 0;

@@ -93,10 +93,16 @@ static bool falls(const struct points *points)
     return false;
 }
 
-/* What physics says above the context at another batch. 0: it cannot say. */
+/* What physics says above the context at another batch, by the same rules at each. 0: it cannot say. */
 static double physics_at(const struct estimate_request *request, int64_t batch, struct physics *ret_physics)
 {
     struct estimate_request other = *request;
+    struct export by_rule;
+    if (request->export) {
+        by_rule = *request->export;
+        by_rule.asked.batch = 0;
+        other.export = &by_rule;
+    }
     struct fault fault;
     struct estimate unused = {.note = ""};
     other.batch = batch;

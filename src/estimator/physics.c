@@ -126,7 +126,7 @@ static int play_export(const struct physics_constants *constants, const struct e
     if (!export->every_batch && batch != export->model->batch.value)
         return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "the export holds for a batch of %lld alone",
                              (long long)export->model->batch.value);
-    physics->knows_kernels = replay_knows_kernels(export, (double)batch, constants->gpu);
+    physics->knows_kernels = replay_knows_kernels(export, (double)batch, request->gpu_kind);
     describe_export(request, physics, ret_estimate);
     struct estimate_request layers = *request;
     struct tape tape;
@@ -142,7 +142,8 @@ static int play_export(const struct physics_constants *constants, const struct e
     }
     bool half = strcmp(export->precision, "amp") == 0;
     physics->context_bytes = gpu_traits_context(constants->gpu, export->multiplies, export->n_convs > 0 || half);
-    r = replay_export(export, (double)batch, constants->gpu, &constants->shares, fault, &physics->footprint);
+    r = replay_export(export, (double)batch, physics->knows_kernels, constants->gpu, &constants->shares, fault,
+                      &physics->footprint);
     physics->footprint.weights = physics->footprint.gradients = 4.0 * (double)export->model->parameters;
     physics->footprint.states = physics->footprint.weights * optimizer_of(export->optimizer)->states;
     return r;

@@ -24,11 +24,13 @@ struct footprint {
 int replay_tape(const struct tape *tape, const struct optimizer *optimizer, const struct gpu_traits *gpu,
                 const struct workspace_shares *shares, struct fault *fault, struct footprint *ret_footprint);
 
-/* The same of what the exporter wrote, which holds the optimizer and all that lives. `batch` suits the file. */
-int replay_export(const struct export *export, double batch, const struct gpu_traits *gpu,
+/* The same of what the exporter wrote, which holds the optimizer and all that lives. `batch` suits the file;
+ * `by_answers`: convolutions take what the file says, where it does. */
+int replay_export(const struct export *export, double batch, bool by_answers, const struct gpu_traits *gpu,
                   const struct workspace_shares *shares, struct fault *fault, struct footprint *ret_footprint);
 
-/* Whether the exporter asked the library of such a GPU for the kernels of this batch. */
-bool replay_knows_kernels(const struct export *export, double batch, const struct gpu_traits *gpu);
+/* Whether the exporter asked the library of such a GPU for the kernels of this batch, and had all answers. NULL: a GPU
+ * that is not known. */
+bool replay_knows_kernels(const struct export *export, double batch, const char *gpu_kind);
 
 #endif

@@ -1,6 +1,7 @@
 /* The exporter's clock played through the rules of the caching allocator: each tick one storage comes or goes. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "estimator/allocator.h"
 #include "estimator/replay.h"
@@ -164,15 +165,18 @@ static void play(struct player *player, const struct export *export, const struc
     }
 }
 
-bool replay_knows_kernels(const struct export *export, double batch, const struct gpu_traits *gpu)
+bool replay_knows_kernels(const struct export *export, double batch, const char *gpu_kind)
 {
-    return export->n_convs > 0 && (double)export->asked.batch == batch && gpu_traits_find(export->asked.gpu) == gpu;
+    bool same = gpu_kind && strcmp(export->asked.gpu, gpu_kind) == 0 && (double)export->asked.batch == batch;
+    for (size_t i = 0; same && i < export->n_convs; i++)
+        same = export->convs[i].scratch >= 0;
+    return same && export->n_convs > 0;
 }
 
-int replay_export(const struct export *export, double batch, const struct gpu_traits *gpu,
+int replay_export(const struct export *export, double batch, bool by_answers, const struct gpu_traits *gpu,
                   const struct workspace_shares *shares, struct fault *fault, struct footprint *ret_footprint)
 {
-    struct player player = {.batch = batch, .shares = shares, .asked = replay_knows_kernels(export, batch, gpu)};
+    struct player player = {.batch = batch, .shares = shares, .asked = by_answers};
     int32_t *schedule = make_schedule(export);
     player.handles = malloc(export->n_tensors * sizeof *player.handles);
     allocator_init(&player.allocator);

@@ -209,7 +209,11 @@ static int look_back(struct builder *builder, const struct layer *layer, struct 
     int found = find_earlier(builder, layer, extent, false, op);
     if (found == TAPE_NONE)
         found = find_earlier(builder, layer, extent, true, op);
-    return found == TAPE_NONE ? make_up(builder, layer, extent) : found;
+    if (found != TAPE_NONE)
+        return found;
+    op->window = 0;
+    op->depthwise = false;
+    return make_up(builder, layer, extent);
 }
 
 static bool is_usual(double window)

@@ -348,11 +348,12 @@ static int read_asked(const json_t *root, size_t n, struct export *export, struc
     *ret_answers = NULL;
     if (!json_is_object(kernels))
         return 0;
-    const json_t *answers = json_object_get(kernels, "scratch");
+    const json_t *answers = json_object_get(kernels, "scratch"), *gpu = json_object_get(kernels, "gpu");
     if (!whole_number(json_object_get(kernels, "batch"), EXPORT_BYTES_MAX, &export->asked.batch) ||
-        export->asked.batch == 0 || json_array_size(answers) != n)
-        return wrong(fault, "kernels", "an object with a batch, and scratch for each of convs");
-    copy_text(json_object_get(kernels, "gpu"), export->asked.gpu, sizeof export->asked.gpu);
+        export->asked.batch == 0 || json_array_size(answers) != n || json_string_length(gpu) == 0 ||
+        json_string_length(gpu) >= sizeof export->asked.gpu)
+        return wrong(fault, "kernels", "an object with a batch, the name of a gpu, and scratch for each of convs");
+    copy_text(gpu, export->asked.gpu, sizeof export->asked.gpu);
     *ret_answers = answers;
     return 0;
 }
@@ -361,17 +362,16 @@ static int read_convs(const json_t *root, struct export *export, struct fault *f
 {
     const json_t *rows = json_object_get(root, "convs"), *phases = json_object_get(root, "phases");
     size_t n = json_array_size(rows), iterations = json_array_size(phases) ? json_array_size(phases) : 1;
-    if (n == 0)
-        return 0;
+    const json_t *answers;
+    int r = read_asked(root, n, export, fault, &answers);
+    if (r < 0 || n == 0)
+        return r;
     if (n > EXPORT_TENSORS_MAX || iterations > EXPORT_TENSORS_MAX / n)
         return fault_set(fault, EFBIG, "convs: more than %d", EXPORT_TENSORS_MAX);
     export->convs = calloc(2 * n * iterations, sizeof *export->convs);
     if (!export->convs)
         return fault_set(fault, ENOMEM, "out of memory");
-    const json_t *answers;
-    int r = read_asked(root, n, export, fault, &answers);
-    if (r == 0)
-        r = read_kernels(rows, answers, export, fault);
+    r = read_kernels(rows, answers, export, fault);
     size_t kernels = export->n_convs;
     for (size_t i = 0; r == 0 && i + 1 < iterations; i++)
         copy_to_iteration(phases, i, kernels, export);

@@ -110,6 +110,17 @@ class FakeInterpreter(Case):
             self.assertIn(note, rows["graph"]["note"])
             self.assertEqual(bool(note), "kernels" in rows["graph"]["note"])
 
+    def test_kernels_are_nearer_than_another_batch(self):
+        file = self.export(kernels={"batch": 16, "gpu": "NVIDIA H200", "scratch": [[64 << 20]]})
+        words = [f"--export={file}", "--batch=16"]
+        reply, before = self.rows(*words)
+        for batch, evidence in ((8, "export with kernels"), (16, "same run")):
+            history = self.write("history.csv", "fingerprint,batch,seq,optimizer,precision,gpu,peak_mib,outcome\n"
+                                 f"{reply['model']['fingerprint']},{batch},,adam,fp32,NVIDIA H200,5000,completed\n")
+            _, rows = self.rows(*words, f"--history={history}")
+            self.assertEqual(rows["graph"]["evidence"], evidence)
+            self.assertEqual(rows["graph"]["mib"] == before["graph"]["mib"], batch == 8)
+
     def test_figures_that_are_none(self):
         for figure in [7, {}, {"batch": 0, "peak_bytes": 1}, {"batch": 1, "peak_bytes": -1}, {"batch": 1, "peak_bytes": 1.5},
                        {"batch": 1, "peak_bytes": 2**60}]:

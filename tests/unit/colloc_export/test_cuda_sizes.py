@@ -98,6 +98,22 @@ class Scratch(unittest.TestCase):
             real = scratch_of("sum", (shaped(batch * 197, 768), [0], True), None)[0]
             self.assertLess(abs(fixed + batch * each - real), 0.6 * low * max(1, batch / 64))
 
+    def test_a_reduction_beside_few_samples(self):
+        class Products(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.rows = nn.Parameter(torch.zeros(100000, 8))
+
+            def forward(self, x):
+                return (self.rows @ x.t()).sum(0)[:, None]
+
+        for batch in (2, 8):
+            self.assertTrue(export(Task(Products, lambda n: ((torch.zeros(n, 8),), torch.zeros(n, dtype=torch.long))), batch)["tensors"])
+
+    def test_nothing_is_reduced_without_scratch(self):
+        for sizes, dims in (((0, 1000000), [1]), ((1000000, 0), [0])):
+            self.assertEqual(scratch_of("sum", (shaped(*sizes), dims, True), None), [0, 0])
+
     def test_a_run_at_small_batches_serves_the_one_asked_for(self):
         _, (fixed, each) = self.at_batch(Pairs(2, 4, 64), 197, 768)
         self.assertEqual(fixed + 64 * each, scratch_of("sum", (shaped(64 * 197, 768), [0], True), None)[0])
@@ -123,6 +139,12 @@ class Attention(unittest.TestCase):
         query, key = self.heads(64, HALF), self.heads(64, HALF, heads=2)
         self.assertEqual(kernel_of(query, key, key), "cudnn")
         self.assertEqual(kernel_of(query.float(), key.float(), key.float()), "math")
+
+    def test_shapes_that_only_plain_products_take(self):
+        alone, many = shaped(1, 8, 5, 64), shaped(4, 8, 5, 64)
+        for query, key in [(alone, many), (shaped(4, 2, 5, 64), many), (shaped(5, 64), shaped(5, 64)), (alone.double(), alone.double())]:
+            with self.subTest(query=query.shape):
+                self.assertEqual(kernel_of(query, key, key), "math")
 
     def made_by_backward(self, query, key, mask=None):
         """Sizes of what backward makes, in order."""

@@ -196,8 +196,8 @@ class Clock(unittest.TestCase):
 class FakeGpu:
     """Counts as the caching allocator of a GPU would: every operation takes what `bytes_of` says beside a result of 1000."""
 
-    def __init__(self, scratch, fails=False):
-        self.scratch, self.fails, self.questions, self.now, self.failures = scratch, fails, 0, 0, 0
+    def __init__(self, scratch, fails=False, counts="requested_bytes"):
+        self.scratch, self.fails, self.counts, self.questions, self.now, self.failures = scratch, fails, counts, 0, 0, 0
 
     def is_available(self):
         return True
@@ -221,7 +221,8 @@ class FakeGpu:
         self.failures += self.fails
 
     def memory_stats(self):
-        return {"requested_bytes.all.peak": getattr(self, "peak", 0), "requested_bytes.all.current": self.now, "num_ooms": self.failures}
+        return {f"{self.counts}.all.peak": getattr(self, "peak", 0), f"{self.counts}.all.current": self.now, "num_alloc_retries": 0,
+                "num_ooms": self.failures}
 
 
 class Kernels(unittest.TestCase):
@@ -238,6 +239,16 @@ class Kernels(unittest.TestCase):
         self.assertEqual([len(bytes) for bytes in answer["scratch"]], [1 if conv["phase"] == "forward" else 2 for conv in got["convs"]])
         self.assertEqual(gpu.questions, 6)  # of the two equal ones only the first
         self.assertEqual(answer["scratch"], [[7], [14], [14], [21, 28], [21, 28], [35, 42]])
+
+    def test_an_older_allocator_counts_rounded_bytes(self):
+        self.assertEqual(self.asked(FakeGpu(512, counts="allocated_bytes"))[1]["scratch"][0], [512])
+
+    def test_a_convolution_of_the_loss_runs_forward(self):
+        conv = {"phase": "loss", "batch": [0, 1], "input": [3, 8, 8], "weight": [4, 3, 3, 3], "output": [4, 6, 6], "stride": [1, 1], "padding": [0, 0],
+                "dilation": [1, 1], "transposed": False, "output_padding": [0, 0], "groups": 1, "dtype": "float32"}
+        gpu = FakeGpu(7)
+        with mock.patch.object(kernels, "_tensor", lambda shape, conv: shape), mock.patch.object(torch.ops, "aten", mock.Mock(convolution=gpu.run)):
+            self.assertEqual(kernels.measure(conv, 2, kernels.Scratch(gpu)), [7])
 
     def test_a_kernel_without_room_is_no_answer(self):
         self.assertEqual({bytes for some in self.asked(FakeGpu(7, fails=True))[1]["scratch"] for bytes in some}, {None})

@@ -27,7 +27,7 @@ static struct footprint play(struct export_tensor *tensors, size_t n, double bat
     struct footprint footprint;
     struct fault fault = {""};
     export.n_convs = conv != NULL;
-    assert_int_equal(replay_export(&export, batch, &bare, &shares, &fault, &footprint), 0);
+    assert_int_equal(replay_export(&export, batch, false, &bare, &shares, &fault, &footprint), 0);
     return footprint;
 }
 
@@ -50,35 +50,38 @@ static void test_workspace(void **state)
     assert_true(with.live == without.live);
 }
 
-/* What a GPU's library said holds for its batch and its kind of GPU; where it said nothing, the rule does. */
+/* What a GPU's library said holds for its batch and its kind of GPU, and only if it said all; else the rule does. */
 static void test_kernels(void **state)
 {
-    struct export_conv conv = {.tick = 1,
-                               .input = {0, 24 << 20},
-                               .output = {0, 40 << 20},
-                               .weight = 4 << 20,
-                               .dense = true,
-                               .scratch = 200 << 20};
+    struct export_conv convs[2] = {{.tick = 1,
+                                    .input = {0, 24 << 20},
+                                    .output = {0, 40 << 20},
+                                    .weight = 4 << 20,
+                                    .dense = true,
+                                    .scratch = 200 << 20},
+                                   {.tick = 2, .scratch = 0}};
     struct export export = {.every_batch = true,
                             .tensors = in_turn,
                             .n_tensors = 3,
                             .ticks = 6,
-                            .convs = &conv,
-                            .n_convs = 1,
+                            .convs = convs,
+                            .n_convs = 2,
                             .asked = {1, "NVIDIA H200"}};
     struct footprint footprint;
     struct fault fault = {""};
-    const struct gpu_traits *same = gpu_traits_find("NVIDIA H200"), *other = gpu_traits_find("NVIDIA A100-SXM4-40GB");
-    assert_int_equal(replay_export(&export, 1, same, &shares, &fault, &footprint), 0);
+    assert_int_equal(replay_export(&export, 1, true, &bare, &shares, &fault, &footprint), 0);
     assert_true(footprint.largest_workspace == 200.0 * MIB);
-    assert_int_equal(replay_export(&export, 2, same, &shares, &fault, &footprint), 0);
-    assert_true(footprint.largest_workspace == 132.0 * MIB);
-    assert_int_equal(replay_export(&export, 1, other, &shares, &fault, &footprint), 0);
+    assert_int_equal(replay_export(&export, 1, false, &bare, &shares, &fault, &footprint), 0);
     assert_true(footprint.largest_workspace == 68.0 * MIB);
-    conv.scratch = -1;
-    assert_int_equal(replay_export(&export, 1, same, &shares, &fault, &footprint), 0);
-    assert_true(footprint.largest_workspace == 68.0 * MIB);
-    assert_true(replay_knows_kernels(&export, 1, same) && !replay_knows_kernels(&export, 2, same));
+    assert_true(replay_knows_kernels(&export, 1, "NVIDIA H200"));
+    assert_false(replay_knows_kernels(&export, 2, "NVIDIA H200"));
+    assert_false(replay_knows_kernels(&export, 1, "NVIDIA H200 NVL"));
+    assert_false(replay_knows_kernels(&export, 1, NULL));
+    convs[0].scratch = -1;
+    assert_false(replay_knows_kernels(&export, 1, "NVIDIA H200"));
+    convs[0].scratch = 200 << 20;
+    export.n_convs = 0;
+    assert_false(replay_knows_kernels(&export, 1, "NVIDIA H200"));
 }
 
 /* The loop's names: an output makes room before backward, a batch only once the next one is there. */
@@ -91,10 +94,10 @@ static void test_names_hold(void **state)
     struct footprint footprint;
     struct fault fault = {""};
     export.holds = &early;
-    assert_int_equal(replay_export(&export, 1, &bare, &shares, &fault, &footprint), 0);
+    assert_int_equal(replay_export(&export, 1, false, &bare, &shares, &fault, &footprint), 0);
     assert_true(footprint.reserved == 64.0 * MIB);
     export.holds = &late;
-    assert_int_equal(replay_export(&export, 1, &bare, &shares, &fault, &footprint), 0);
+    assert_int_equal(replay_export(&export, 1, false, &bare, &shares, &fault, &footprint), 0);
     assert_true(footprint.reserved == 96.0 * MIB);
 }
 
@@ -113,10 +116,10 @@ static void test_loop_goes_on(void **state)
                             .last_iteration = 1};
     struct footprint footprint;
     struct fault fault = {""};
-    assert_int_equal(replay_export(&export, 1, &bare, &shares, &fault, &footprint), 0);
+    assert_int_equal(replay_export(&export, 1, false, &bare, &shares, &fault, &footprint), 0);
     assert_true(footprint.reserved == (32 + 40) * MIB);
     hold.heir = -1; /* not the same loop: played once */
-    assert_int_equal(replay_export(&export, 1, &bare, &shares, &fault, &footprint), 0);
+    assert_int_equal(replay_export(&export, 1, false, &bare, &shares, &fault, &footprint), 0);
     assert_true(footprint.live == (32 + 40) * (double)MIB);
 }
 

@@ -338,7 +338,6 @@ static void test_autocast(void **state)
     drop(&half);
 }
 
-/* More samples never take less. */
 /* What the allocator of an H200 was asked by _cudnn_rnn, but for 256 bytes of the reserve. */
 static void test_recurrent_layers(void **state)
 {
@@ -433,6 +432,7 @@ static void test_patches_are_of_the_last_map(void **state)
     drop(&b);
 }
 
+/* More samples never take less. */
 static void test_grows_with_the_batch(void **state)
 {
     const char *text = "Conv2d-1 [-1, 64, 32, 32] 1728\nBatchNorm2d-2 [-1, 64, 32, 32] 128\nReLU-3 [-1, 64, 32, 32] 0\n"

@@ -120,8 +120,10 @@ static void test_mistakes(void **state)
         {HEAD TENSORS "\"layers\":[]}", -EINVAL, "layers"},
         {HEAD TENSORS "\"layers\":[7]}", -EINVAL, "layers[0]"},
         {HEAD TENSORS "\"convs\":[{\"tick\":1}]," LAYERS, -EINVAL, "convs[0]"},
-        {HEAD TENSORS CONV "\"kernels\":{\"batch\":8,\"scratch\":[]}," LAYERS, -EINVAL, "kernels"},
-        {HEAD TENSORS CONV "\"kernels\":{\"batch\":0,\"scratch\":[[1]]}," LAYERS, -EINVAL, "kernels"},
+        {HEAD TENSORS CONV "\"kernels\":{\"batch\":8,\"gpu\":\"A\",\"scratch\":[]}," LAYERS, -EINVAL, "kernels"},
+        {HEAD TENSORS CONV "\"kernels\":{\"batch\":8,\"scratch\":[[1]]}," LAYERS, -EINVAL, "kernels"},
+        {HEAD TENSORS "\"kernels\":{\"batch\":8,\"gpu\":\"A\",\"scratch\":[[1]]}," LAYERS, -EINVAL, "kernels"},
+        {HEAD TENSORS CONV "\"kernels\":{\"batch\":0,\"gpu\":\"A\",\"scratch\":[[1]]}," LAYERS, -EINVAL, "kernels"},
         {HEAD TENSORS "\"layers\":[{\"type\":\"A\",\"depth\":999,\"parameters\":0}]}", -EINVAL, "layers[0]"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -142,7 +144,8 @@ static void test_kernels_without_an_answer(void **state)
         char text[2048];
         struct fault fault = {""};
         struct network network;
-        snprintf(text, sizeof text, HEAD TENSORS CONV "\"kernels\":{\"batch\":8,\"scratch\":%s}," LAYERS, answers[i]);
+        snprintf(text, sizeof text, HEAD TENSORS CONV "\"kernels\":{\"batch\":8,\"gpu\":\"A\",\"scratch\":%s}," LAYERS,
+                 answers[i]);
         assert_int_equal(parse(text, &fault, &network), 0);
         assert_int_equal(network.export->convs[0].scratch, -1);
         network_fini(&network);
