@@ -68,7 +68,7 @@ static void read_params(const char *text, struct params *ret_params)
         folder[n - 1] = '\0';
     char *slash = strrchr(folder, '/');
     ret_params->data_set = slash ? slash + 1 : folder;
-    for (char *at = folder; (at = strpbrk(at, ",\"'#"));) /* the journal's own */
+    for (char *at = folder; (at = strpbrk(at, ",\"'#\r\n"));) /* the journal's own */
         *at = '_';
 }
 
@@ -113,6 +113,8 @@ static int add_task(const struct reader *reader, struct bench_group *group)
     read_params(text, &params);
     if (!*params.model || params.model[strspn(params.model, WORKLOAD_NAME)] != '\0')
         return columns_wrong(reader->columns, reader->fault, "no --model in Params");
+    if (params.batch[strspn(params.batch, "0123456789")] != '\0')
+        return columns_wrong(reader->columns, reader->fault, "--batch-size in Params is no whole number");
     if (group->n_tasks == BENCH_TASKS_MAX)
         return columns_wrong(reader->columns, reader->fault, "more than %d tasks together", BENCH_TASKS_MAX);
     struct bench_task *task = bench_group_add(group);

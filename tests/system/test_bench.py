@@ -173,6 +173,8 @@ class Bench(House):
         self.assertIn("1 resnet26 b64 streams", done.stdout)
         done = self.bench((head + row.format(1, 1, "-", "resnet26")).replace(",", "|").replace("cifar10", "a,b"), "--dry-run")
         self.assertIn("1 resnet26 a_b b32 streams", done.stdout)
+        done = self.bench(head + row.format(1, 1, "-", "resnet26").replace("32", '"fr8'), "--dry-run", code=2)
+        self.assertIn("--batch-size in Params is no whole number", done.stderr)
 
     def test_mistakes_are_named_with_their_line(self):
         for line, words in (("one*0,streams", "1 to 64"), ("one,stream", "not 'stream'"), ("o;e,mps", "no name"), ("one,", "no sharing"),
