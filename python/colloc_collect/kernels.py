@@ -26,7 +26,7 @@ HISTORY_MOST = 4_000_000
 
 
 def peak_of(changes):
-    """The most bytes at once among those that are given back within the list; `changes`: bytes, or minus how many takings ago."""
+    """The most bytes at once among those that are taken and given back within the list; `changes`: bytes, or minus how many takings ago."""
     held, given, taken = {}, set(), 0
     for change in changes:
         if change > 0:
@@ -55,7 +55,7 @@ def _split(changes, weight_bytes):
         else:
             stay.pop(taken + change, None)
     places = [place for place in stay.values() if changes[place] == weight_bytes]
-    return places[-1] if len(places) > 1 or (places and places[0] > 0) else 0
+    return places[-1] if places else 0
 
 
 def scratch_of(changes, mask, weight_bytes):
@@ -65,9 +65,7 @@ def scratch_of(changes, mask, weight_bytes):
     if not mask[0]:
         return [None, peak_of(changes)]
     place = _split(changes, weight_bytes) if mask[1] else len(changes)
-    taken_before = sum(change > 0 for change in changes[:place])
-    behind = [change for change in changes[place:] if change > 0 or -change <= sum(c > 0 for c in changes) - taken_before]
-    return [peak_of(changes[:place]), peak_of(behind) if mask[1] else None]
+    return [peak_of(changes[:place]), peak_of(changes[place:]) if mask[1] else None]
 
 
 # ---- one run
