@@ -1,6 +1,7 @@
 /*
- * A pretend dcgmi, as far as a monitor needs NVIDIA's: `discovery -l` and `dmon -e IDS [-d MS] [-c COUNT] [-i GPUS]`,
- * in the form that DCGM 3 prints them. After the "DCGM User Guide" (docs.nvidia.com/datacenter/dcgm).
+ * A pretend dcgmi, as far as a monitor needs NVIDIA's: `discovery -l` and `dmon -e IDS [-d MS] [-c
+ * COUNT] [-i GPUS]`, in the form that DCGM 3 prints them. After the "DCGM User Guide"
+ * (docs.nvidia.com/datacenter/dcgm).
  */
 #include <errno.h>
 #include <getopt.h>
@@ -132,10 +133,11 @@ struct dmon {
 
 static void list(struct world *world)
 {
-    static const char line[] = "+--------+----------------------------------------------------------------------+\n";
+    static const char line[] =
+        "+--------+----------------------------------------------------------------------+\n";
 
-    printf("%d GPU%s found.\n%s| GPU ID | %-68s |\n%s", world->gpu_count, world->gpu_count == 1 ? "" : "s", line,
-           "Device Information", line);
+    printf("%d GPU%s found.\n%s| GPU ID | %-68s |\n%s", world->gpu_count,
+        world->gpu_count == 1 ? "" : "s", line, "Device Information", line);
     for (int g = 0; g < world->gpu_count; g++) {
         printf("| %-6d | Name: %-62s |\n", g, world_kind(world, g)->name);
         printf("|        | PCI Bus ID: %08X:%02X:00.0%40s |\n", 0, g + 1, "");
@@ -230,7 +232,8 @@ static void print_gpu(const struct dmon *dmon, int g)
     for (int i = 0; i < dmon->columns; i++) {
         const struct field *field = dmon->column[i];
         snprintf(text, sizeof(text), "%.*f", field->digits, field->value(told));
-        printf("%-*s", field->width, told->trouble & (field->trouble | TROUBLE_LOST) ? "N/A" : text);
+        printf(
+            "%-*s", field->width, told->trouble & (field->trouble | TROUBLE_LOST) ? "N/A" : text);
     }
     printf("\n");
 }
@@ -273,7 +276,8 @@ int main(int argc, char **argv)
     } else if (watches && read_options(&dmon, argc - 1, argv + 1, world->gpu_count) == 0) {
         watch(&dmon, world);
     } else {
-        fprintf(stderr, "Error: dcgmi discovery -l, or dcgmi dmon -e IDS [-d MS] [-c COUNT] [-i GPUS]\n");
+        fprintf(stderr,
+            "Error: dcgmi discovery -l, or dcgmi dmon -e IDS [-d MS] [-c COUNT] [-i GPUS]\n");
         return 1;
     }
     return 0;

@@ -17,7 +17,8 @@ struct profile {
     int64_t total_mib;
 };
 
-/* Where instances of the profile may begin, in memory slices, as `nvidia-smi mig -lgipp` prints it. How many. */
+/* Where instances of the profile may begin, in memory slices, as `nvidia-smi mig -lgipp` prints it.
+ * How many. */
 int profile_starts(const struct profile *profile, int starts[MIG_MEMORY_SLICES]);
 
 struct kind {

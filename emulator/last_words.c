@@ -33,10 +33,11 @@ static void traceback(FILE *out)
           "    main()\n"
           "  File \"train.py\", line 87, in main\n"
           "    loss = step(model, batch)\n",
-          out);
+        out);
 }
 
-static void torch_neighbours(FILE *out, const struct world *world, const struct process *p, struct seat seat)
+static void torch_neighbours(
+    FILE *out, const struct world *world, const struct process *p, struct seat seat)
 {
     char text[32];
 
@@ -44,11 +45,12 @@ static void torch_neighbours(FILE *out, const struct world *world, const struct 
         const struct process *other = &world->processes[i];
         if (other != p && other->present && memory_of(other, seat) > 0)
             fprintf(out, "Process %d has %s memory in use. ", (int)other->pid,
-                    as_torch(memory_of(other, seat), text, sizeof(text)));
+                as_torch(memory_of(other, seat), text, sizeof(text)));
     }
 }
 
-static void torch_oom(FILE *out, const struct world *world, const struct process *p, int ordinal, int64_t bytes)
+static void torch_oom(
+    FILE *out, const struct world *world, const struct process *p, int ordinal, int64_t bytes)
 {
     struct seat seat = p->seats[ordinal];
     char want[32], all[32], left[32], own[32], allocated[32], idle[32];
@@ -60,37 +62,39 @@ static void torch_oom(FILE *out, const struct world *world, const struct process
 
     traceback(out);
     fprintf(out,
-            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate %s. GPU %d has a total capacity of %s of "
-            "which %s is free. ",
-            as_torch(bytes, want, sizeof(want)), ordinal, as_torch(memory_capacity(world, seat), all, sizeof(all)),
-            as_torch(free_bytes, left, sizeof(left)));
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate %s. GPU %d has a total capacity of %s of "
+        "which %s is free. ",
+        as_torch(bytes, want, sizeof(want)), ordinal,
+        as_torch(memory_capacity(world, seat), all, sizeof(all)),
+        as_torch(free_bytes, left, sizeof(left)));
     torch_neighbours(out, world, p, seat);
-    fprintf(
-        out,
+    fprintf(out,
         "Including non-PyTorch memory, this process has %s memory in use. Of the allocated memory %s is allocated by "
         "PyTorch, and %s is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try "
         "setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for "
         "Memory Management  (https://pytorch.org/docs/stable/notes/cuda.html#environment-variables)\n",
-        as_torch(held, own, sizeof(own)), as_torch((held - context) / 100 * 97, allocated, sizeof(allocated)),
+        as_torch(held, own, sizeof(own)),
+        as_torch((held - context) / 100 * 97, allocated, sizeof(allocated)),
         as_torch((held - context) / 100 * 3, idle, sizeof(idle)));
 }
 
 static void tensorflow_oom(FILE *out, int ordinal, int64_t bytes)
 {
     fprintf(out,
-            "W tensorflow/core/common_runtime/bfc_allocator.cc:497] Allocator (GPU_%d_bfc) ran out of memory trying to "
-            "allocate %.2fGiB (rounded to %" PRId64 ")requested by op gradient_tape/model/conv2d/Conv2DBackpropInput\n",
-            ordinal, (double)bytes / GIB, bytes);
+        "W tensorflow/core/common_runtime/bfc_allocator.cc:497] Allocator (GPU_%d_bfc) ran out of memory trying to "
+        "allocate %.2fGiB (rounded to %" PRId64
+        ")requested by op gradient_tape/model/conv2d/Conv2DBackpropInput\n",
+        ordinal, (double)bytes / GIB, bytes);
     traceback(out);
     fprintf(out,
-            "tensorflow.python.framework.errors_impl.ResourceExhaustedError: Graph execution error:\n\n"
-            "OOM when allocating tensor with shape[%" PRId64 "] and type float on "
-            "/job:localhost/replica:0/task:0/device:GPU:%d by allocator GPU_%d_bfc\n",
-            bytes / 4, ordinal, ordinal);
+        "tensorflow.python.framework.errors_impl.ResourceExhaustedError: Graph execution error:\n\n"
+        "OOM when allocating tensor with shape[%" PRId64 "] and type float on "
+        "/job:localhost/replica:0/task:0/device:GPU:%d by allocator GPU_%d_bfc\n",
+        bytes / 4, ordinal, ordinal);
 }
 
-void last_words_oom(FILE *out, enum framework framework, const struct world *world, const struct process *p,
-                    int ordinal, int64_t bytes)
+void last_words_oom(FILE *out, enum framework framework, const struct world *world,
+    const struct process *p, int ordinal, int64_t bytes)
 {
     switch (framework) {
     case FRAMEWORK_PYTORCH:
@@ -101,16 +105,16 @@ void last_words_oom(FILE *out, enum framework framework, const struct world *wor
         break;
     case FRAMEWORK_JAX:
         traceback(out);
-        fprintf(
-            out,
+        fprintf(out,
             "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate %" PRId64
             " bytes.\n",
             bytes);
         break;
     case FRAMEWORK_CUDA:
-        fputs("CUDA error at train.cu:57 code=2(cudaErrorMemoryAllocation) \"cudaMalloc(&activations, bytes)\": out of "
-              "memory\n",
-              out);
+        fputs(
+            "CUDA error at train.cu:57 code=2(cudaErrorMemoryAllocation) \"cudaMalloc(&activations, bytes)\": out of "
+            "memory\n",
+            out);
         break;
     }
 }
@@ -121,16 +125,16 @@ void last_words_cuda(FILE *out, enum framework framework, const char *error)
     case FRAMEWORK_PYTORCH:
         traceback(out);
         fprintf(out,
-                "RuntimeError: CUDA error: %s\nCUDA kernel errors might be asynchronously reported at some other API "
-                "call, so the stacktrace below might be incorrect.\nFor debugging consider passing "
-                "CUDA_LAUNCH_BLOCKING=1\n",
-                error);
+            "RuntimeError: CUDA error: %s\nCUDA kernel errors might be asynchronously reported at some other API "
+            "call, so the stacktrace below might be incorrect.\nFor debugging consider passing "
+            "CUDA_LAUNCH_BLOCKING=1\n",
+            error);
         break;
     case FRAMEWORK_TENSORFLOW:
         traceback(out);
         fprintf(out,
-                "tensorflow.python.framework.errors_impl.InternalError: Graph execution error:\n\nCUDA error: %s\n",
-                error);
+            "tensorflow.python.framework.errors_impl.InternalError: Graph execution error:\n\nCUDA error: %s\n",
+            error);
         break;
     case FRAMEWORK_JAX:
         traceback(out);

@@ -49,7 +49,8 @@ static int64_t obstacle_end(const struct world *world, struct seat seat, int64_t
 {
     const struct gpu *gpu = &world->gpus[seat.gpu];
 
-    if (seat.unit == 0 && gpu->foreign_bytes && overlap(at, size, gpu->foreign_offset, gpu->foreign_bytes))
+    if (seat.unit == 0 && gpu->foreign_bytes &&
+        overlap(at, size, gpu->foreign_offset, gpu->foreign_bytes))
         return gpu->foreign_offset + gpu->foreign_bytes;
     for (int i = 0; i < world->process_end; i++) {
         const struct process *p = &world->processes[i];

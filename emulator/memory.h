@@ -1,4 +1,5 @@
-/* GPU memory: segments in a linear address space per unit, first fit, so that free memory can be in pieces too small.
+/* GPU memory: segments in a linear address space per unit, first fit, so that free memory can be in
+ * pieces too small.
  */
 #ifndef COLLOC_EMULATOR_MEMORY_H
 #define COLLOC_EMULATOR_MEMORY_H

@@ -50,8 +50,8 @@ int mps_listen(void)
     if (fd < 0)
         return fd;
     unlink(address.sun_path);
-    if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || chmod(address.sun_path, 0666) < 0 ||
-        listen(fd, SOMAXCONN) < 0)
+    if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+        chmod(address.sun_path, 0666) < 0 || listen(fd, SOMAXCONN) < 0)
         return close_failed(fd);
     return fd;
 }

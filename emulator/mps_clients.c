@@ -58,7 +58,8 @@ pid_t mps_server_start(void)
     return pid < 0 ? -EAGAIN : pid;
 }
 
-int mps_server_clients(const struct world *world, pid_t server, const struct seat *seat, char separator, FILE *out)
+int mps_server_clients(
+    const struct world *world, pid_t server, const struct seat *seat, char separator, FILE *out)
 {
     int count = 0;
 

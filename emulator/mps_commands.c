@@ -72,7 +72,9 @@ static bool is_server(const struct control *control, const char *arguments, FILE
 int control_clients(struct control *control, FILE *out)
 {
     world_enter(control->world);
-    int count = control->server > 0 ? mps_server_clients(control->world, control->server, NULL, '\n', out) : 0;
+    int count = control->server > 0
+                    ? mps_server_clients(control->world, control->server, NULL, '\n', out)
+                    : 0;
     world_leave(control->world);
     return count;
 }
@@ -97,7 +99,8 @@ static void run_enlist(struct control *control, const char *arguments, FILE *out
     if (control->quitting || !start_server(control))
         return;
     if (is_in_fault(control)) {
-        note(control->server_log, "Server", "Server teardown in progress. Refusing to accept new client");
+        note(control->server_log, "Server",
+            "Server teardown in progress. Refusing to accept new client");
         fputs("807\n", out);
         return;
     }

@@ -15,8 +15,10 @@ struct control {
     int64_t quit_by_us;
 };
 
-/* One line into a log (NULL: none), as NVIDIA's look: "[2026-11-20 17:00:37.123 Control 1234] Start". */
-void note(FILE *log, const char *who, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* One line into a log (NULL: none), as NVIDIA's look: "[2026-11-20 17:00:37.123 Control 1234]
+ * Start". */
+void note(FILE *log, const char *who, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Runs one command line, which it cuts to pieces; the answer goes to `out`. */
 void control_run(struct control *control, char *line, FILE *out);

@@ -1,6 +1,7 @@
 /*
- * A pretend nvidia-cuda-mps-control, as far as a manager sees NVIDIA's: the daemon and its files in the pipe and log
- * directories, and the commands on its input. After the "Multi-Process Service" guide (docs.nvidia.com/deploy/mps).
+ * A pretend nvidia-cuda-mps-control, as far as a manager sees NVIDIA's: the daemon and its files in
+ * the pipe and log directories, and the commands on its input. After the "Multi-Process Service"
+ * guide (docs.nvidia.com/deploy/mps).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,8 @@
 static const char PID_FILE[] = "nvidia-cuda-mps-control.pid";
 static const int QUIT_LOOK_MS = 5;
 
-/* One command per connection. Who asked to quit hears the end of it: the connection stays open until we exit. */
+/* One command per connection. Who asked to quit hears the end of it: the connection stays open
+ * until we exit. */
 static void answer(struct control *control, int listener)
 {
     struct timeval limit = {.tv_sec = 1};
@@ -93,7 +95,8 @@ static FILE *open_log(const char *name)
     return fopen(path, "ae");
 }
 
-/* The lock on the pid file is the daemon's for life. A descriptor or -errno; -EWOULDBLOCK when another has it. */
+/* The lock on the pid file is the daemon's for life. A descriptor or -errno; -EWOULDBLOCK when
+ * another has it. */
 static int lock_pid_file(void)
 {
     char path[PATH_MAX];

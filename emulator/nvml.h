@@ -1,8 +1,9 @@
 /*
- * The part of NVML's binary interface that the emulator answers, in our own declarations: names, numbers and layouts
- * are facts of NVIDIA's public reference ("NVML API Reference Guide", docs.nvidia.com/deploy/nvml-api), which also says
- * what each function means. Every function here answers as documented there; what is not listed is not there, and a
- * client that looks it up finds no symbol, as with an older driver.
+ * The part of NVML's binary interface that the emulator answers, in our own declarations: names,
+ * numbers and layouts are facts of NVIDIA's public reference ("NVML API Reference Guide",
+ * docs.nvidia.com/deploy/nvml-api), which also says what each function means. Every function here
+ * answers as documented there; what is not listed is not there, and a client that looks it up finds
+ * no symbol, as with an older driver.
  */
 #ifndef COLLOC_EMULATOR_NVML_H
 #define COLLOC_EMULATOR_NVML_H
@@ -98,7 +99,8 @@ typedef struct {
 
 typedef struct {
     unsigned multiprocessorCount;
-    unsigned sharedCopyEngineCount, sharedDecoderCount, sharedEncoderCount, sharedJpegCount, sharedOfaCount;
+    unsigned sharedCopyEngineCount, sharedDecoderCount, sharedEncoderCount, sharedJpegCount,
+        sharedOfaCount;
     unsigned gpuInstanceSliceCount, computeInstanceSliceCount;
     unsigned long long memorySizeMB;
 } nvmlDeviceAttributes_t;
@@ -122,7 +124,8 @@ typedef struct {
     unsigned version;
     unsigned numMetrics;
     nvmlGpmSample_t sample1, sample2;
-    nvmlGpmMetric_t metrics[]; /* clients of different ages have room for different numbers of them */
+    nvmlGpmMetric_t
+        metrics[]; /* clients of different ages have room for different numbers of them */
 } nvmlGpmMetricsGet_t;
 
 typedef struct {
@@ -166,14 +169,18 @@ nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, unsigned *mode);
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory);
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory);
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization);
-nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned *utilization, unsigned *period_us);
-nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned *utilization, unsigned *period_us);
+nvmlReturn_t nvmlDeviceGetEncoderUtilization(
+    nvmlDevice_t device, unsigned *utilization, unsigned *period_us);
+nvmlReturn_t nvmlDeviceGetDecoderUtilization(
+    nvmlDevice_t device, unsigned *utilization, unsigned *period_us);
 nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned *milliwatts);
-nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long *millijoules);
+nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(
+    nvmlDevice_t device, unsigned long long *millijoules);
 nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device, unsigned *milliwatts);
 nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned *milliwatts);
 nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, unsigned sensor, unsigned *celsius);
-nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, unsigned threshold, unsigned *celsius);
+nvmlReturn_t nvmlDeviceGetTemperatureThreshold(
+    nvmlDevice_t device, unsigned threshold, unsigned *celsius);
 nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned *percent);
 nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, unsigned type, unsigned *mhz);
 nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, unsigned type, unsigned *mhz);
@@ -181,28 +188,36 @@ nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t device, unsigned *
 nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t device, unsigned *generation);
 nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device, unsigned *width);
 nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t device, unsigned *width);
-nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, unsigned counter, unsigned *kib_per_s);
+nvmlReturn_t nvmlDeviceGetPcieThroughput(
+    nvmlDevice_t device, unsigned counter, unsigned *kib_per_s);
 
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v1_t *infos);
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos);
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos);
-nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v1_t *infos);
-nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, unsigned *count,
-                                                      nvmlProcessInfo_v2_t *infos);
-nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
-                                                      nvmlProcessInfo_v2_t *infos);
-nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v1_t *infos);
-nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *count,
-                                                        nvmlProcessInfo_v2_t *infos);
-nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
-                                                        nvmlProcessInfo_v2_t *infos);
-nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
-                                             unsigned *count, unsigned long long last_seen);
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(
+    nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v1_t *infos);
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(
+    nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos);
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(
+    nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos);
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(
+    nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v1_t *infos);
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(
+    nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos);
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(
+    nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos);
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(
+    nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v1_t *infos);
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(
+    nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos);
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(
+    nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos);
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
+    nvmlProcessUtilizationSample_t *samples, unsigned *count, unsigned long long last_seen);
 
 nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *current, unsigned *pending);
 nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned *count);
-nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned index, nvmlDevice_t *mig_device);
-nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t mig_device, nvmlDevice_t *device);
+nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(
+    nvmlDevice_t device, unsigned index, nvmlDevice_t *mig_device);
+nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(
+    nvmlDevice_t mig_device, nvmlDevice_t *device);
 nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned *is_mig);
 nvmlReturn_t nvmlDeviceGetGpuInstanceId(nvmlDevice_t device, unsigned *id);
 nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t device, unsigned *id);
@@ -219,8 +234,8 @@ typedef struct {
 } nvmlGpuInstancePlacement_t;
 
 typedef struct {
-    unsigned version, id, isP2pSupported, sliceCount, instanceCount, multiprocessorCount, copyEngineCount, decoderCount,
-        encoderCount, jpegCount, ofaCount;
+    unsigned version, id, isP2pSupported, sliceCount, instanceCount, multiprocessorCount,
+        copyEngineCount, decoderCount, encoderCount, jpegCount, ofaCount;
     unsigned long long memorySizeMB;
     char name[96];
 } nvmlGpuInstanceProfileInfo_v2_t;
@@ -232,49 +247,51 @@ typedef struct {
 } nvmlGpuInstanceInfo_t;
 
 typedef struct {
-    unsigned id, sliceCount, instanceCount, multiprocessorCount, sharedCopyEngineCount, sharedDecoderCount,
-        sharedEncoderCount, sharedJpegCount, sharedOfaCount;
+    unsigned id, sliceCount, instanceCount, multiprocessorCount, sharedCopyEngineCount,
+        sharedDecoderCount, sharedEncoderCount, sharedJpegCount, sharedOfaCount;
 } nvmlComputeInstanceProfileInfo_t;
 
-nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t device, unsigned profile,
-                                                  nvmlGpuInstanceProfileInfo_v2_t *info);
+nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(
+    nvmlDevice_t device, unsigned profile, nvmlGpuInstanceProfileInfo_v2_t *info);
 nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(nvmlDevice_t device, unsigned profile_id,
-                                                           nvmlGpuInstancePlacement_t *placements, unsigned *count);
-nvmlReturn_t nvmlDeviceGetGpuInstances(nvmlDevice_t device, unsigned profile_id, nvmlGpuInstance_t *instances,
-                                       unsigned *count);
+    nvmlGpuInstancePlacement_t *placements, unsigned *count);
+nvmlReturn_t nvmlDeviceGetGpuInstances(
+    nvmlDevice_t device, unsigned profile_id, nvmlGpuInstance_t *instances, unsigned *count);
 nvmlReturn_t nvmlDeviceCreateGpuInstanceWithPlacement(nvmlDevice_t device, unsigned profile_id,
-                                                      const nvmlGpuInstancePlacement_t *placement,
-                                                      nvmlGpuInstance_t *instance);
+    const nvmlGpuInstancePlacement_t *placement, nvmlGpuInstance_t *instance);
 nvmlReturn_t nvmlGpuInstanceGetInfo(nvmlGpuInstance_t instance, nvmlGpuInstanceInfo_t *info);
 nvmlReturn_t nvmlGpuInstanceDestroy(nvmlGpuInstance_t instance);
-nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfo(nvmlGpuInstance_t instance, unsigned profile,
-                                                          unsigned engine_profile,
-                                                          nvmlComputeInstanceProfileInfo_t *info);
+nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfo(nvmlGpuInstance_t instance,
+    unsigned profile, unsigned engine_profile, nvmlComputeInstanceProfileInfo_t *info);
 nvmlReturn_t nvmlGpuInstanceGetComputeInstances(nvmlGpuInstance_t instance, unsigned profile_id,
-                                                nvmlComputeInstance_t *instances, unsigned *count);
-nvmlReturn_t nvmlGpuInstanceCreateComputeInstance(nvmlGpuInstance_t instance, unsigned profile_id,
-                                                  nvmlComputeInstance_t *compute);
+    nvmlComputeInstance_t *instances, unsigned *count);
+nvmlReturn_t nvmlGpuInstanceCreateComputeInstance(
+    nvmlGpuInstance_t instance, unsigned profile_id, nvmlComputeInstance_t *compute);
 nvmlReturn_t nvmlComputeInstanceDestroy(nvmlComputeInstance_t compute);
 
 nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, nvmlGpmSupport_t *support);
 nvmlReturn_t nvmlGpmSampleAlloc(nvmlGpmSample_t *sample);
 nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample);
 nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample);
-nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t device, unsigned gpu_instance, nvmlGpmSample_t sample);
+nvmlReturn_t nvmlGpmMigSampleGet(
+    nvmlDevice_t device, unsigned gpu_instance, nvmlGpmSample_t sample);
 nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *get);
 
-nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, unsigned type, unsigned counter,
-                                         unsigned long long *count);
-nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned *corrected, unsigned *uncorrected,
-                                       unsigned *pending, unsigned *failed);
+nvmlReturn_t nvmlDeviceGetTotalEccErrors(
+    nvmlDevice_t device, unsigned type, unsigned counter, unsigned long long *count);
+nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned *corrected,
+    unsigned *uncorrected, unsigned *pending, unsigned *failed);
 nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t device, unsigned *pending);
-nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device, unsigned long long *reasons);
-nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device, unsigned long long *reasons);
+nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(
+    nvmlDevice_t device, unsigned long long *reasons);
+nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(
+    nvmlDevice_t device, unsigned long long *reasons);
 
 nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set);
 nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set);
 nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long long *types);
-nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set);
+nvmlReturn_t nvmlDeviceRegisterEvents(
+    nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set);
 nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_t *data, unsigned timeout_ms);
 nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned timeout_ms);
 

@@ -23,7 +23,8 @@ nvmlReturn_t nvmlDeviceGetCount(unsigned *count)
 static nvmlReturn_t give_handle(struct seat seat, nvmlDevice_t *device)
 {
     *device = device_handle(seat);
-    return session_world()->gpus[seat.gpu].trouble & TROUBLE_LOST ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
+    return session_world()->gpus[seat.gpu].trouble & TROUBLE_LOST ? NVML_ERROR_GPU_IS_LOST
+                                                                  : NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device)
@@ -50,7 +51,8 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
         return NVML_ERROR_INVALID_ARGUMENT;
     for (int g = 0; g < world->gpu_count; g++)
         for (int u = 0; u < world->gpus[g].unit_count; u++)
-            if (world->gpus[g].units[u].state == UNIT_READY && strcmp(world->gpus[g].units[u].uuid, uuid) == 0)
+            if (world->gpus[g].units[u].state == UNIT_READY &&
+                strcmp(world->gpus[g].units[u].uuid, uuid) == 0)
                 return give_handle((struct seat){g, u}, device);
     return NVML_ERROR_NOT_FOUND;
 }
@@ -93,7 +95,8 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned length)
     if (v.seat.unit == 0)
         snprintf(text, sizeof(text), "%s", v.kind->product);
     else
-        snprintf(text, sizeof(text), "%s MIG %s", v.kind->product, v.kind->profiles[v.unit->profile].name);
+        snprintf(text, sizeof(text), "%s MIG %s", v.kind->product,
+            v.kind->profiles[v.unit->profile].name);
     view_close(&v);
     return give_text(text, name, length);
 }
@@ -111,7 +114,8 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length)
 }
 
 /* For facts that are one number of the whole GPU. */
-static nvmlReturn_t give_fact(nvmlDevice_t device, unsigned *out, unsigned (*fact)(const struct view *))
+static nvmlReturn_t give_fact(
+    nvmlDevice_t device, unsigned *out, unsigned (*fact)(const struct view *))
 {
     struct view v;
 
@@ -254,8 +258,9 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_v3_t *pci)
     nvmlReturn_t r = view_open_gpu(device, pci, 0, &v);
     if (r != NVML_SUCCESS)
         return r;
-    *pci = (nvmlPciInfo_v3_t){
-        .bus = bus_of(v.seat.gpu), .pciDeviceId = v.kind->pci_device_id, .pciSubSystemId = 0x146310DE};
+    *pci = (nvmlPciInfo_v3_t){.bus = bus_of(v.seat.gpu),
+        .pciDeviceId = v.kind->pci_device_id,
+        .pciSubSystemId = 0x146310DE};
     snprintf(pci->busIdLegacy, sizeof(pci->busIdLegacy), "%04X:%02X:00.0", 0u, pci->bus);
     snprintf(pci->busId, sizeof(pci->busId), "%08X:%02X:00.0", 0u, pci->bus);
     view_close(&v);
@@ -269,7 +274,8 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_v2_t *pci)
 
     if (r != NVML_SUCCESS)
         return r;
-    *pci = (nvmlPciInfo_v2_t){.bus = new.bus, .pciDeviceId = new.pciDeviceId, .pciSubSystemId = new.pciSubSystemId};
+    *pci = (nvmlPciInfo_v2_t){
+        .bus = new.bus, .pciDeviceId = new.pciDeviceId, .pciSubSystemId = new.pciSubSystemId};
     memcpy(pci->busId, new.busIdLegacy, sizeof(pci->busId));
     return NVML_SUCCESS;
 }

@@ -1,4 +1,5 @@
-/* Event sets: Xids are the only events here. Of several Xids of one GPU between two waits the last is told. */
+/* Event sets: Xids are the only events here. Of several Xids of one GPU between two waits the last
+ * is told. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -36,7 +37,8 @@ nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long
     return NVML_SUCCESS;
 }
 
-nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set)
+nvmlReturn_t nvmlDeviceRegisterEvents(
+    nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set)
 {
     struct view v;
 
@@ -58,10 +60,10 @@ static bool take(struct nvmlEventSet_st *set, struct world *world, nvmlEventData
             continue;
         set->told[g] = gpu->xid_count;
         *data = (nvmlEventData_t){.device = device_handle((struct seat){g, 0}),
-                                  .eventType = NVML_EVENT_XID,
-                                  .eventData = gpu->xid,
-                                  .gpuInstanceId = NVML_NO_ID,
-                                  .computeInstanceId = NVML_NO_ID};
+            .eventType = NVML_EVENT_XID,
+            .eventData = gpu->xid,
+            .gpuInstanceId = NVML_NO_ID,
+            .computeInstanceId = NVML_NO_ID};
         return true;
     }
     return false;

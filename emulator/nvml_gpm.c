@@ -1,4 +1,5 @@
-/* GPU performance monitoring: a sample is the integrals so far, a metric the mean between two samples. */
+/* GPU performance monitoring: a sample is the integrals so far, a metric the mean between two
+ * samples. */
 #include <stdlib.h>
 
 #include "emulator/nvml_view.h"
@@ -122,8 +123,10 @@ nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample)
 
 static void take_sample(const struct view *v, struct seat seat, nvmlGpmSample_t sample)
 {
-    *sample = (struct nvmlGpmSample_st){
-        .taken = true, .seat = seat, .at_s = world_now_s(v->world), .sum = *world_sum(v->world, seat)};
+    *sample = (struct nvmlGpmSample_st){.taken = true,
+        .seat = seat,
+        .at_s = world_now_s(v->world),
+        .sum = *world_sum(v->world, seat)};
 }
 
 nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample)
@@ -154,7 +157,8 @@ nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t device, unsigned gpu_instance, nvm
     return r;
 }
 
-static struct activity mean_between(const struct nvmlGpmSample_st *a, const struct nvmlGpmSample_st *b)
+static struct activity mean_between(
+    const struct nvmlGpmSample_st *a, const struct nvmlGpmSample_st *b)
 {
     struct activity mean = {0};
     double span = b->at_s - a->at_s;

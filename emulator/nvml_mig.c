@@ -1,4 +1,5 @@
-/* MIG: instances as devices. An instance's number is its unit's; it holds one compute instance, numbered 0. */
+/* MIG: instances as devices. An instance's number is its unit's; it holds one compute instance,
+ * numbered 0. */
 #include "base/units.h"
 #include "emulator/nvml_view.h"
 
@@ -26,7 +27,8 @@ nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned *count
     return NVML_SUCCESS;
 }
 
-nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned index, nvmlDevice_t *mig_device)
+nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(
+    nvmlDevice_t device, unsigned index, nvmlDevice_t *mig_device)
 {
     struct view v;
 
@@ -55,7 +57,8 @@ static nvmlReturn_t open_instance(nvmlDevice_t device, const void *out, struct v
     return r;
 }
 
-nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t mig_device, nvmlDevice_t *device)
+nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(
+    nvmlDevice_t mig_device, nvmlDevice_t *device)
 {
     struct view v;
 
@@ -112,11 +115,11 @@ nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttribute
         return r;
     const struct profile *profile = &v.kind->profiles[v.unit->profile];
     *attributes = (nvmlDeviceAttributes_t){.multiprocessorCount = (unsigned)profile->sm_count,
-                                           .sharedCopyEngineCount = (unsigned)profile->compute_slices,
-                                           .sharedDecoderCount = (unsigned)profile->compute_slices / 2,
-                                           .gpuInstanceSliceCount = (unsigned)profile->compute_slices,
-                                           .computeInstanceSliceCount = (unsigned)profile->compute_slices,
-                                           .memorySizeMB = (unsigned long long)(v.unit->total_bytes / MIB)};
+        .sharedCopyEngineCount = (unsigned)profile->compute_slices,
+        .sharedDecoderCount = (unsigned)profile->compute_slices / 2,
+        .gpuInstanceSliceCount = (unsigned)profile->compute_slices,
+        .computeInstanceSliceCount = (unsigned)profile->compute_slices,
+        .memorySizeMB = (unsigned long long)(v.unit->total_bytes / MIB)};
     view_close(&v);
     return NVML_SUCCESS;
 }

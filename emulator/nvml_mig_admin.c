@@ -1,7 +1,7 @@
 /*
- * Making and destroying MIG instances. A GPU instance and the one compute instance in it are both told by the unit's
- * place in the table of seats below; profiles of compute instances are numbered by their slices, and only the one that
- * takes the whole GPU instance is to be had.
+ * Making and destroying MIG instances. A GPU instance and the one compute instance in it are both
+ * told by the unit's place in the table of seats below; profiles of compute instances are numbered
+ * by their slices, and only the one that takes the whole GPU instance is to be had.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,8 @@ static struct seat *handle_of(struct seat seat)
 }
 
 /* A view of a MIG-enabled GPU, for root only when something is to change. */
-static nvmlReturn_t open_mig(nvmlDevice_t device, const void *out, bool changes, struct view *ret_view)
+static nvmlReturn_t open_mig(
+    nvmlDevice_t device, const void *out, bool changes, struct view *ret_view)
 {
     nvmlReturn_t r = view_open_gpu(device, out, 0, ret_view);
 
@@ -41,7 +42,8 @@ static nvmlReturn_t open_handle(const void *handle, bool changes, struct view *r
 
     if (!seat || seat < first || seat >= first + GPUS_MAX * UNITS_MAX || seat->unit == 0)
         return NVML_ERROR_INVALID_ARGUMENT;
-    nvmlReturn_t r = open_mig(device_handle((struct seat){seat->gpu, 0}), handle, changes, ret_view);
+    nvmlReturn_t r = open_mig(
+        device_handle((struct seat){seat->gpu, 0}), handle, changes, ret_view);
     if (r != NVML_SUCCESS)
         return r;
     ret_view->seat = *seat;
@@ -58,8 +60,8 @@ static const struct profile *profile_of(const struct view *v, unsigned id)
     return id < KIND_PROFILES_MAX && v->kind->profiles[id].name ? &v->kind->profiles[id] : NULL;
 }
 
-nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t device, unsigned id,
-                                                  nvmlGpuInstanceProfileInfo_v2_t *info)
+nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(
+    nvmlDevice_t device, unsigned id, nvmlGpuInstanceProfileInfo_v2_t *info)
 {
     struct view v;
     int starts[MIG_MEMORY_SLICES];
@@ -84,8 +86,8 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t device, unsigned 
     return r;
 }
 
-nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(nvmlDevice_t device, unsigned id,
-                                                           nvmlGpuInstancePlacement_t *placements, unsigned *count)
+nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(
+    nvmlDevice_t device, unsigned id, nvmlGpuInstancePlacement_t *placements, unsigned *count)
 {
     struct view v;
     int starts[MIG_MEMORY_SLICES];
@@ -100,13 +102,15 @@ nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(nvmlDevice_t device, 
     else if (placements && *count < n)
         r = NVML_ERROR_INSUFFICIENT_SIZE;
     for (unsigned i = 0; r == NVML_SUCCESS && placements && i < n; i++)
-        placements[i] = (nvmlGpuInstancePlacement_t){(unsigned)starts[i], (unsigned)profile->memory_slices};
+        placements[i] = (nvmlGpuInstancePlacement_t){
+            (unsigned)starts[i], (unsigned)profile->memory_slices};
     *count = n;
     view_close(&v);
     return r;
 }
 
-nvmlReturn_t nvmlDeviceGetGpuInstances(nvmlDevice_t device, unsigned id, nvmlGpuInstance_t *instances, unsigned *count)
+nvmlReturn_t nvmlDeviceGetGpuInstances(
+    nvmlDevice_t device, unsigned id, nvmlGpuInstance_t *instances, unsigned *count)
 {
     struct view v;
     unsigned n = 0;
@@ -123,8 +127,7 @@ nvmlReturn_t nvmlDeviceGetGpuInstances(nvmlDevice_t device, unsigned id, nvmlGpu
 }
 
 nvmlReturn_t nvmlDeviceCreateGpuInstanceWithPlacement(nvmlDevice_t device, unsigned id,
-                                                      const nvmlGpuInstancePlacement_t *placement,
-                                                      nvmlGpuInstance_t *instance)
+    const nvmlGpuInstancePlacement_t *placement, nvmlGpuInstance_t *instance)
 {
     struct view v;
 
@@ -139,8 +142,8 @@ nvmlReturn_t nvmlDeviceCreateGpuInstanceWithPlacement(nvmlDevice_t device, unsig
     if (unit) {
         int number = (int)(unit - v.gpu->units);
         unit->state = UNIT_EMPTY;
-        snprintf(unit->uuid, sizeof(unit->uuid), "MIG-c0110cc0-e4a7-4a1e-9b0%x-%05x%07x", (unsigned)number,
-                 ++v.gpu->instances_made & 0xfffff, (unsigned)v.seat.gpu);
+        snprintf(unit->uuid, sizeof(unit->uuid), "MIG-c0110cc0-e4a7-4a1e-9b0%x-%05x%07x",
+            (unsigned)number, ++v.gpu->instances_made & 0xfffff, (unsigned)v.seat.gpu);
         *instance = (nvmlGpuInstance_t)handle_of((struct seat){v.seat.gpu, number});
     }
     view_close(&v);
@@ -158,7 +161,8 @@ nvmlReturn_t nvmlGpuInstanceGetInfo(nvmlGpuInstance_t instance, nvmlGpuInstanceI
         .device = device_handle((struct seat){v.seat.gpu, 0}),
         .id = (unsigned)v.seat.unit,
         .profileId = (unsigned)v.unit->profile,
-        .placement = {(unsigned)v.unit->start, (unsigned)v.kind->profiles[v.unit->profile].memory_slices},
+        .placement = {(unsigned)v.unit->start,
+            (unsigned)v.kind->profiles[v.unit->profile].memory_slices},
     };
     view_close(&v);
     return r;
@@ -197,8 +201,8 @@ nvmlReturn_t nvmlComputeInstanceDestroy(nvmlComputeInstance_t compute)
     return change_state(compute, UNIT_READY, UNIT_EMPTY);
 }
 
-nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfo(nvmlGpuInstance_t instance, unsigned id, unsigned engine,
-                                                          nvmlComputeInstanceProfileInfo_t *info)
+nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfo(nvmlGpuInstance_t instance, unsigned id,
+    unsigned engine, nvmlComputeInstanceProfileInfo_t *info)
 {
     struct view v;
 
@@ -210,19 +214,20 @@ nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfo(nvmlGpuInstance_t inst
         r = NVML_ERROR_NOT_SUPPORTED;
     else
         *info = (nvmlComputeInstanceProfileInfo_t){.id = id,
-                                                   .sliceCount = (unsigned)profile->compute_slices,
-                                                   .instanceCount = 1,
-                                                   .multiprocessorCount = (unsigned)profile->sm_count};
+            .sliceCount = (unsigned)profile->compute_slices,
+            .instanceCount = 1,
+            .multiprocessorCount = (unsigned)profile->sm_count};
     view_close(&v);
     return r;
 }
 
-nvmlReturn_t nvmlGpuInstanceGetComputeInstances(nvmlGpuInstance_t instance, unsigned id,
-                                                nvmlComputeInstance_t *instances, unsigned *count)
+nvmlReturn_t nvmlGpuInstanceGetComputeInstances(
+    nvmlGpuInstance_t instance, unsigned id, nvmlComputeInstance_t *instances, unsigned *count)
 {
     struct view v;
 
-    nvmlReturn_t r = instances && count ? open_handle(instance, false, &v) : NVML_ERROR_INVALID_ARGUMENT;
+    nvmlReturn_t r = instances && count ? open_handle(instance, false, &v)
+                                        : NVML_ERROR_INVALID_ARGUMENT;
     if (r != NVML_SUCCESS)
         return r;
     bool whole = id + 1 == (unsigned)v.kind->profiles[v.unit->profile].compute_slices;
@@ -233,8 +238,8 @@ nvmlReturn_t nvmlGpuInstanceGetComputeInstances(nvmlGpuInstance_t instance, unsi
     return r;
 }
 
-nvmlReturn_t nvmlGpuInstanceCreateComputeInstance(nvmlGpuInstance_t instance, unsigned id,
-                                                  nvmlComputeInstance_t *compute)
+nvmlReturn_t nvmlGpuInstanceCreateComputeInstance(
+    nvmlGpuInstance_t instance, unsigned id, nvmlComputeInstance_t *compute)
 {
     if (!compute)
         return NVML_ERROR_INVALID_ARGUMENT;

@@ -12,11 +12,12 @@ enum list { LIST_COMPUTE, LIST_MPS };
 
 static bool listed(const struct process *p, struct seat seat, enum list list)
 {
-    return p->present && memory_of(p, seat) > 0 && (p->mps_server ? LIST_MPS : LIST_COMPUTE) == list;
+    return p->present && memory_of(p, seat) > 0 &&
+           (p->mps_server ? LIST_MPS : LIST_COMPUTE) == list;
 }
 
-/* The process is on one instance of a MIG-enabled GPU; it has the same number as GPU and, there being one in it, 0 as
- * compute instance. */
+/* The process is on one instance of a MIG-enabled GPU; it has the same number as GPU and, there
+ * being one in it, 0 as compute instance. */
 static nvmlProcessInfo_v2_t describe(const struct process *p, struct seat seat)
 {
     int unit = seat.unit;
@@ -25,13 +26,14 @@ static nvmlProcessInfo_v2_t describe(const struct process *p, struct seat seat)
         if (p->seats[i].gpu == seat.gpu)
             unit = p->seats[i].unit;
     return (nvmlProcessInfo_v2_t){.pid = (unsigned)p->pid,
-                                  .usedGpuMemory = (unsigned long long)memory_of(p, seat),
-                                  .gpuInstanceId = unit ? (unsigned)unit : NVML_NO_ID,
-                                  .computeInstanceId = unit ? 0 : NVML_NO_ID};
+        .usedGpuMemory = (unsigned long long)memory_of(p, seat),
+        .gpuInstanceId = unit ? (unsigned)unit : NVML_NO_ID,
+        .computeInstanceId = unit ? 0 : NVML_NO_ID};
 }
 
 /* Into `infos` as far as `room` goes. Returns how many there are. */
-static unsigned collect(const struct view *v, enum list list, unsigned room, nvmlProcessInfo_v2_t *infos)
+static unsigned collect(
+    const struct view *v, enum list list, unsigned room, nvmlProcessInfo_v2_t *infos)
 {
     unsigned count = 0;
 
@@ -47,14 +49,15 @@ static unsigned collect(const struct view *v, enum list list, unsigned room, nvm
     }
     if (list == LIST_COMPUTE && v->seat.unit == 0 && v->gpu->foreign_bytes) {
         if (count < room)
-            infos[count] =
-                (nvmlProcessInfo_v2_t){FOREIGN_PID, (unsigned long long)v->gpu->foreign_bytes, NVML_NO_ID, NVML_NO_ID};
+            infos[count] = (nvmlProcessInfo_v2_t){
+                FOREIGN_PID, (unsigned long long)v->gpu->foreign_bytes, NVML_NO_ID, NVML_NO_ID};
         count++;
     }
     return count;
 }
 
-static nvmlReturn_t list_new(nvmlDevice_t device, enum list list, unsigned *count, nvmlProcessInfo_v2_t *infos)
+static nvmlReturn_t list_new(
+    nvmlDevice_t device, enum list list, unsigned *count, nvmlProcessInfo_v2_t *infos)
 {
     struct view v;
 
@@ -69,7 +72,8 @@ static nvmlReturn_t list_new(nvmlDevice_t device, enum list list, unsigned *coun
     return *count > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
-static nvmlReturn_t list_old(nvmlDevice_t device, enum list list, unsigned *count, nvmlProcessInfo_v1_t *infos)
+static nvmlReturn_t list_old(
+    nvmlDevice_t device, enum list list, unsigned *count, nvmlProcessInfo_v1_t *infos)
 {
     nvmlProcessInfo_v2_t new[PROCESSES_MAX + 1];
 
@@ -98,62 +102,70 @@ static nvmlReturn_t list_nobody(nvmlDevice_t device, unsigned *count)
     return NVML_SUCCESS;
 }
 
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v1_t *infos)
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(
+    nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v1_t *infos)
 {
     return list_old(device, LIST_COMPUTE, count, infos);
 }
 
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos)
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(
+    nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos)
 {
     return list_new(device, LIST_COMPUTE, count, infos);
 }
 
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos)
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(
+    nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos)
 {
     return list_new(device, LIST_COMPUTE, count, infos);
 }
 
-nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v1_t *infos)
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(
+    nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v1_t *infos)
 {
     return list_old(device, LIST_MPS, count, infos);
 }
 
-nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *count,
-                                                        nvmlProcessInfo_v2_t *infos)
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(
+    nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos)
 {
     return list_new(device, LIST_MPS, count, infos);
 }
 
-nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
-                                                        nvmlProcessInfo_v2_t *infos)
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(
+    nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos)
 {
     return list_new(device, LIST_MPS, count, infos);
 }
 
-nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v1_t *infos)
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(
+    nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v1_t *infos)
 {
     return list_nobody(device, count);
 }
 
-nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos)
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(
+    nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos)
 {
     return list_nobody(device, count);
 }
 
-nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos)
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(
+    nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos)
 {
     return list_nobody(device, count);
 }
 
 /* One sample per process that computes, of this moment. */
-nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
-                                             unsigned *count, unsigned long long last_seen)
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
+    nvmlProcessUtilizationSample_t *samples, unsigned *count, unsigned long long last_seen)
 {
     struct view v;
     unsigned found = 0;
     unsigned long long now = (unsigned long long)clock_wall_us();
 
-    nvmlReturn_t r = view_open_gpu(device, count, TROUBLE_NO_UTILIZATION | TROUBLE_NO_PROCESSES, &v);
+    nvmlReturn_t r = view_open_gpu(
+        device, count, TROUBLE_NO_UTILIZATION | TROUBLE_NO_PROCESSES, &v);
     if (r != NVML_SUCCESS)
         return r;
     unsigned room = samples ? *count : 0;
@@ -162,11 +174,10 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUti
         if (!p->present || p->speed == 0 || !process_sits_on(p, v.seat))
             continue;
         if (found < room)
-            samples[found] =
-                (nvmlProcessUtilizationSample_t){.pid = (unsigned)p->pid,
-                                                 .timeStamp = now,
-                                                 .smUtil = (unsigned)lround(100 * fmin(1, p->demand.gract * p->speed)),
-                                                 .memUtil = (unsigned)lround(100 * fmin(1, p->demand.dram * p->speed))};
+            samples[found] = (nvmlProcessUtilizationSample_t){.pid = (unsigned)p->pid,
+                .timeStamp = now,
+                .smUtil = (unsigned)lround(100 * fmin(1, p->demand.gract * p->speed)),
+                .memUtil = (unsigned)lround(100 * fmin(1, p->demand.dram * p->speed))};
         found++;
     }
     view_close(&v);

@@ -15,10 +15,10 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
     if (r != NVML_SUCCESS)
         return r;
     *memory = (nvmlMemory_v2_t){.version = version,
-                                .total = (unsigned long long)v.unit->total_bytes,
-                                .reserved = (unsigned long long)v.unit->reserved_bytes,
-                                .free = (unsigned long long)memory_free(v.world, v.seat),
-                                .used = (unsigned long long)memory_used(v.world, v.seat)};
+        .total = (unsigned long long)v.unit->total_bytes,
+        .reserved = (unsigned long long)v.unit->reserved_bytes,
+        .free = (unsigned long long)memory_free(v.world, v.seat),
+        .used = (unsigned long long)memory_used(v.world, v.seat)};
     view_close(&v);
     return NVML_SUCCESS;
 }
@@ -26,10 +26,12 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 {
     nvmlMemory_v2_t new = {.version = (unsigned)sizeof(new) | 2u << 24};
-    nvmlReturn_t r = memory ? nvmlDeviceGetMemoryInfo_v2(device, &new) : NVML_ERROR_INVALID_ARGUMENT;
+    nvmlReturn_t r = memory ? nvmlDeviceGetMemoryInfo_v2(device, &new)
+                            : NVML_ERROR_INVALID_ARGUMENT;
 
     if (r == NVML_SUCCESS)
-        *memory = (nvmlMemory_t){.total = new.total, .free = new.free, .used = new.total - new.free};
+        *memory = (nvmlMemory_t){
+            .total = new.total, .free = new.free, .used = new.total - new.free};
     return r;
 }
 
@@ -45,7 +47,7 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_
         r = NVML_ERROR_NOT_SUPPORTED;
     else
         *utilization = (nvmlUtilization_t){.gpu = (unsigned)lround(100 * v.unit->rate.gract),
-                                           .memory = (unsigned)lround(100 * v.unit->rate.dram)};
+            .memory = (unsigned)lround(100 * v.unit->rate.dram)};
     view_close(&v);
     return r;
 }
@@ -63,12 +65,14 @@ static nvmlReturn_t idle_engine(nvmlDevice_t device, unsigned *utilization, unsi
     return NVML_SUCCESS;
 }
 
-nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned *utilization, unsigned *period_us)
+nvmlReturn_t nvmlDeviceGetEncoderUtilization(
+    nvmlDevice_t device, unsigned *utilization, unsigned *period_us)
 {
     return idle_engine(device, utilization, period_us);
 }
 
-nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned *utilization, unsigned *period_us)
+nvmlReturn_t nvmlDeviceGetDecoderUtilization(
+    nvmlDevice_t device, unsigned *utilization, unsigned *period_us)
 {
     return idle_engine(device, utilization, period_us);
 }
@@ -85,7 +89,8 @@ nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned *milliwatts)
     return NVML_SUCCESS;
 }
 
-nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long *millijoules)
+nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(
+    nvmlDevice_t device, unsigned long long *millijoules)
 {
     struct view v;
 
@@ -102,16 +107,19 @@ nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, unsigned sensor, unsi
 {
     struct view v;
 
-    nvmlReturn_t r = view_open_gpu(device, sensor == 0 ? celsius : NULL, TROUBLE_NO_TEMPERATURE, &v);
+    nvmlReturn_t r = view_open_gpu(
+        device, sensor == 0 ? celsius : NULL, TROUBLE_NO_TEMPERATURE, &v);
     if (r != NVML_SUCCESS)
         return r;
-    *celsius = (unsigned)(30 + 45 * (v.unit->rate.power_w - v.kind->idle_w) / (v.kind->tdp_w - v.kind->idle_w));
+    *celsius = (unsigned)(30 + 45 * (v.unit->rate.power_w - v.kind->idle_w) /
+                                   (v.kind->tdp_w - v.kind->idle_w));
     view_close(&v);
     return NVML_SUCCESS;
 }
 
 /* Shutdown at 92, slowdown at 89 degrees, as an A100 says. */
-nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, unsigned threshold, unsigned *celsius)
+nvmlReturn_t nvmlDeviceGetTemperatureThreshold(
+    nvmlDevice_t device, unsigned threshold, unsigned *celsius)
 {
     struct view v;
 
@@ -167,7 +175,8 @@ nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, unsigned type, unsig
     return give_clock(device, type, true, mhz);
 }
 
-/* Counter 0 is what the GPU sends, 1 what it receives; gradients and logs go back at a tenth of the rate of the data.
+/* Counter 0 is what the GPU sends, 1 what it receives; gradients and logs go back at a tenth of the
+ * rate of the data.
  */
 nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, unsigned counter, unsigned *kib_per_s)
 {

@@ -1,5 +1,5 @@
-/* Initialisation, errors, versions, and how a handle leads to its GPU. The state below is what NVML's interface asks
- * for. */
+/* Initialisation, errors, versions, and how a handle leads to its GPU. The state below is what
+ * NVML's interface asks for. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,12 +76,14 @@ nvmlDevice_t device_handle(struct seat seat)
 static bool is_handle(nvmlDevice_t device)
 {
     const struct nvmlDevice_st *first = &devices[0][0];
-    return device >= first && device < first + GPUS_MAX * UNITS_MAX && device->seat.gpu < session->gpu_count &&
+    return device >= first && device < first + GPUS_MAX * UNITS_MAX &&
+           device->seat.gpu < session->gpu_count &&
            device->seat.unit < session->gpus[device->seat.gpu].unit_count &&
            session->gpus[device->seat.gpu].units[device->seat.unit].state == UNIT_READY;
 }
 
-nvmlReturn_t view_open(nvmlDevice_t device, const void *out, unsigned unsupported, struct view *ret_view)
+nvmlReturn_t view_open(
+    nvmlDevice_t device, const void *out, unsigned unsupported, struct view *ret_view)
 {
     if (!session)
         return NVML_ERROR_UNINITIALIZED;
@@ -92,19 +94,21 @@ nvmlReturn_t view_open(nvmlDevice_t device, const void *out, unsigned unsupporte
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     world_enter(session);
     if (gpu->trouble & (unsupported | TROUBLE_LOST)) {
-        nvmlReturn_t r = gpu->trouble & TROUBLE_LOST ? NVML_ERROR_GPU_IS_LOST : NVML_ERROR_NOT_SUPPORTED;
+        nvmlReturn_t r = gpu->trouble & TROUBLE_LOST ? NVML_ERROR_GPU_IS_LOST
+                                                     : NVML_ERROR_NOT_SUPPORTED;
         world_leave(session);
         return r;
     }
     *ret_view = (struct view){.world = session,
-                              .seat = device->seat,
-                              .gpu = gpu,
-                              .unit = world_unit(session, device->seat),
-                              .kind = kind_at(gpu->kind)};
+        .seat = device->seat,
+        .gpu = gpu,
+        .unit = world_unit(session, device->seat),
+        .kind = kind_at(gpu->kind)};
     return NVML_SUCCESS;
 }
 
-nvmlReturn_t view_open_gpu(nvmlDevice_t device, const void *out, unsigned unsupported, struct view *ret_view)
+nvmlReturn_t view_open_gpu(
+    nvmlDevice_t device, const void *out, unsigned unsupported, struct view *ret_view)
 {
     nvmlReturn_t r = view_open(device, out, unsupported, ret_view);
 

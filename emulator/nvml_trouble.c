@@ -4,12 +4,13 @@
 enum { CORRECTED, UNCORRECTED };
 
 /* Since the driver was loaded, and since ever: the same here. */
-nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, unsigned type, unsigned counter,
-                                         unsigned long long *count)
+nvmlReturn_t nvmlDeviceGetTotalEccErrors(
+    nvmlDevice_t device, unsigned type, unsigned counter, unsigned long long *count)
 {
     struct view v;
 
-    nvmlReturn_t r = view_open_gpu(device, type <= UNCORRECTED && counter <= 1 ? count : NULL, 0, &v);
+    nvmlReturn_t r = view_open_gpu(
+        device, type <= UNCORRECTED && counter <= 1 ? count : NULL, 0, &v);
     if (r != NVML_SUCCESS)
         return r;
     *count = type == UNCORRECTED ? (unsigned long long)v.gpu->ecc_uncorrected : 0;
@@ -17,12 +18,13 @@ nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, unsigned type, uns
     return NVML_SUCCESS;
 }
 
-nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned *corrected, unsigned *uncorrected,
-                                       unsigned *pending, unsigned *failed)
+nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned *corrected,
+    unsigned *uncorrected, unsigned *pending, unsigned *failed)
 {
     struct view v;
 
-    nvmlReturn_t r = view_open_gpu(device, corrected && uncorrected && pending ? failed : NULL, 0, &v);
+    nvmlReturn_t r = view_open_gpu(
+        device, corrected && uncorrected && pending ? failed : NULL, 0, &v);
     if (r != NVML_SUCCESS)
         return r;
     *corrected = 0;
@@ -45,7 +47,8 @@ nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t device, unsigne
     return NVML_ERROR_NOT_SUPPORTED;
 }
 
-nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device, unsigned long long *reasons)
+nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(
+    nvmlDevice_t device, unsigned long long *reasons)
 {
     struct view v;
 
@@ -57,7 +60,8 @@ nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device, unsigne
     return NVML_SUCCESS;
 }
 
-nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device, unsigned long long *reasons)
+nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(
+    nvmlDevice_t device, unsigned long long *reasons)
 {
     return nvmlDeviceGetCurrentClocksEventReasons(device, reasons);
 }

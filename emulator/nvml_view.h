@@ -18,15 +18,17 @@ struct view {
 };
 
 /*
- * Enters the world for a handle; view_close leaves it. Fails (and nothing is to be closed) when NVML is not
- * initialised, the handle or the out-pointer `out` is none, the GPU is lost, or it has one of the troubles in
- * `unsupported`.
+ * Enters the world for a handle; view_close leaves it. Fails (and nothing is to be closed) when
+ * NVML is not initialised, the handle or the out-pointer `out` is none, the GPU is lost, or it has
+ * one of the troubles in `unsupported`.
  */
-nvmlReturn_t view_open(nvmlDevice_t device, const void *out, unsigned unsupported, struct view *ret_view);
+nvmlReturn_t view_open(
+    nvmlDevice_t device, const void *out, unsigned unsupported, struct view *ret_view);
 void view_close(struct view *view);
 
 /* The same, for what only a whole GPU answers: NOT_SUPPORTED for a MIG device. */
-nvmlReturn_t view_open_gpu(nvmlDevice_t device, const void *out, unsigned unsupported, struct view *ret_view);
+nvmlReturn_t view_open_gpu(
+    nvmlDevice_t device, const void *out, unsigned unsupported, struct view *ret_view);
 
 /* The world between nvmlInit and nvmlShutdown, else NULL. */
 struct world *session_world(void);

@@ -1,4 +1,5 @@
-/* The pretend trainings are mixed-precision ones: half their SM time in tensor cores, a little in the other pipes. */
+/* The pretend trainings are mixed-precision ones: half their SM time in tensor cores, a little in
+ * the other pipes. */
 #ifndef COLLOC_EMULATOR_PIPES_H
 #define COLLOC_EMULATOR_PIPES_H
 

@@ -145,14 +145,16 @@ static const char *name_of(int key)
     return "";
 }
 
-int pretend_options_parse(int argc, char **argv, struct pretend_options *ret_options, struct fault *fault)
+int pretend_options_parse(
+    int argc, char **argv, struct pretend_options *ret_options, struct fault *fault)
 {
     struct pretend_options o = {
         .seconds = -1,
         .ramp_s = 20,
         .epochs = 1,
         .gpus = 1,
-        .demand = {.gract = -1, .smact = 0.6, .smocc = -1, .dram = -1, .power_w = -1, .pcie_rx_mib = -1},
+        .demand =
+            {.gract = -1, .smact = 0.6, .smocc = -1, .dram = -1, .power_w = -1, .pcie_rx_mib = -1},
         .power_w = -1,
         .fault_s = -1,
     };
@@ -166,7 +168,8 @@ int pretend_options_parse(int argc, char **argv, struct pretend_options *ret_opt
         if (key == '?')
             return fault_set(fault, EINVAL, "see colloc-pretend-train --help");
         if (take_option(key, optarg, &o) < 0)
-            return fault_set(fault, EINVAL, "--%s=%s: not a value it can have", name_of(key), optarg);
+            return fault_set(
+                fault, EINVAL, "--%s=%s: not a value it can have", name_of(key), optarg);
     }
     if (optind < argc)
         return fault_set(fault, EINVAL, "%s: unexpected", argv[optind]);

@@ -22,6 +22,7 @@ struct pretend_options {
 };
 
 /* 0; 1 when help was asked for and printed; a fault naming the option that is wrong. */
-int pretend_options_parse(int argc, char **argv, struct pretend_options *ret_options, struct fault *fault);
+int pretend_options_parse(
+    int argc, char **argv, struct pretend_options *ret_options, struct fault *fault);
 
 #endif

@@ -16,8 +16,9 @@
 #include "emulator/visible.h"
 
 /*
- * A caching allocator asks the driver for ever larger segments until the first step is through; here, for these parts
- * of what the context leaves. The largest being a quarter, free memory in pieces can be too little.
+ * A caching allocator asks the driver for ever larger segments until the first step is through;
+ * here, for these parts of what the context leaves. The largest being a quarter, free memory in
+ * pieces can be too little.
  */
 static const double PARTS[] = {1. / 16, 1. / 16, 1. / 8, 1. / 4, 1. / 4, 1. / 4};
 enum { PART_COUNT = sizeof(PARTS) / sizeof(PARTS[0]) };
@@ -155,17 +156,19 @@ static bool is_taken(const struct run *run, const struct seat *seats)
 {
     for (int i = 0; i < run->world->process_end; i++) {
         const struct process *p = &run->world->processes[i];
-        bool other = p->present && p->role == ROLE_TRAINING && !(p->mps_server && p->mps_server == run->mps_server);
+        bool other = p->present && p->role == ROLE_TRAINING &&
+                     !(p->mps_server && p->mps_server == run->mps_server);
         for (int s = 0; other && s < run->options->gpus; s++)
-            if ((run->world->gpus[seats[s].gpu].trouble & TROUBLE_ONE_PROCESS) && process_sits_on(p, seats[s]))
+            if ((run->world->gpus[seats[s].gpu].trouble & TROUBLE_ONE_PROCESS) &&
+                process_sits_on(p, seats[s]))
                 return true;
     }
     return false;
 }
 
 /*
- * Context first, as cudaInit does; then its kernels run. Under the lock. 0, -EBUSY (somebody has the GPU to himself),
- * -EMFILE (too many processes), -ENOMEM.
+ * Context first, as cudaInit does; then its kernels run. Under the lock. 0, -EBUSY (somebody has
+ * the GPU to himself), -EMFILE (too many processes), -ENOMEM.
  */
 static int begin(struct run *run, const struct seat *seats)
 {
@@ -234,13 +237,15 @@ static int check(const struct run *run)
     return run->self->terminated ? -ECANCELED : 0;
 }
 
-/* One look at the world, then a wait until the next is due. 0: goes on; 1: the end has come; negative: it dies. */
+/* One look at the world, then a wait until the next is due. 0: goes on; 1: the end has come;
+ * negative: it dies. */
 static int look(struct run *run)
 {
     int epochs_before = run->epochs_done;
 
     world_enter(run->world);
-    if (run->options->fault_s >= 0 && process_done_s(run->world, run->self) >= run->options->fault_s)
+    if (run->options->fault_s >= 0 &&
+        process_done_s(run->world, run->self) >= run->options->fault_s)
         do_fault(run);
     int r = check(run);
     if (r == 0)
@@ -309,7 +314,7 @@ static void announce(const struct run *run)
 {
     for (int i = 0; i < run->self->seat_count; i++)
         printf("Using %s (%s)\n", world_unit(run->world, run->self->seats[i])->uuid,
-               run->mps_server ? "MPS" : "streams");
+            run->mps_server ? "MPS" : "streams");
     fflush(stdout);
 }
 
@@ -355,7 +360,7 @@ int main(int argc, char **argv)
         return 0;
     if (r == 0 && !path)
         r = fault_set(&fault, ENOENT,
-                      "COLLOC_EMULATOR is not set: 'colloc-emulator create' makes GPUs to pretend with");
+            "COLLOC_EMULATOR is not set: 'colloc-emulator create' makes GPUs to pretend with");
     if (r == 0)
         r = world_open(path, &fault, &run.world);
     if (r < 0) {

@@ -28,7 +28,8 @@ static void solve_unit(struct world *world, struct seat seat, double *speeds)
         const struct process *p = &world->processes[i];
         if (runs(p) && process_sits_on(p, seat)) {
             slots[count] = i;
-            members[count++] = (struct member){.demand = p->demand, .mps = p->mps_server != 0, .share = p->share};
+            members[count++] = (struct member){
+                .demand = p->demand, .mps = p->mps_server != 0, .share = p->share};
         }
     }
     sharing_solve(world_unit(world, seat)->capacity, members, count);
@@ -64,13 +65,13 @@ static void gather_instances(struct gpu *gpu)
         struct activity part = gpu->units[u].rate;
         double weight = gpu->units[u].capacity;
         activity_add(&whole->rate,
-                     &(struct activity){.gract = part.gract * weight,
-                                        .smact = part.smact * weight,
-                                        .smocc = part.smocc * weight,
-                                        .dram = part.dram * weight,
-                                        .power_w = part.power_w,
-                                        .pcie_rx_mib = part.pcie_rx_mib},
-                     1);
+            &(struct activity){.gract = part.gract * weight,
+                .smact = part.smact * weight,
+                .smocc = part.smocc * weight,
+                .dram = part.dram * weight,
+                .power_w = part.power_w,
+                .pcie_rx_mib = part.pcie_rx_mib},
+            1);
     }
 }
 

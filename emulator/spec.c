@@ -21,8 +21,8 @@ static struct span take(struct span *rest, char separator)
 /* The same GPU gets the same name every time, so that a test can be written down. */
 static void name_unit(struct unit *unit, const char *prefix, int gpu, int number)
 {
-    snprintf(unit->uuid, sizeof(unit->uuid), "%s-c0110cc0-e4a7-4a1e-9b0%x-%012x", prefix, (unsigned)number,
-             (unsigned)gpu);
+    snprintf(unit->uuid, sizeof(unit->uuid), "%s-c0110cc0-e4a7-4a1e-9b0%x-%012x", prefix,
+        (unsigned)number, (unsigned)gpu);
 }
 
 static void init_whole(struct gpu *gpu, int index)
@@ -30,8 +30,10 @@ static void init_whole(struct gpu *gpu, int index)
     const struct kind *kind = kind_at(gpu->kind);
 
     gpu->unit_count = 1;
-    gpu->units[0] = (struct unit){
-        .profile = -1, .capacity = 1, .total_bytes = kind->total_mib * MIB, .reserved_bytes = kind->reserved_mib * MIB};
+    gpu->units[0] = (struct unit){.profile = -1,
+        .capacity = 1,
+        .total_bytes = kind->total_mib * MIB,
+        .reserved_bytes = kind->reserved_mib * MIB};
     name_unit(&gpu->units[0], "GPU", index, 0);
 }
 
@@ -41,7 +43,8 @@ static bool is_free(const struct gpu *gpu, const struct profile *profile, int st
 
     for (int u = 1; u < gpu->unit_count; u++) {
         const struct unit *unit = &gpu->units[u];
-        if (unit->state != UNIT_GONE && start < unit->start + kind->profiles[unit->profile].memory_slices &&
+        if (unit->state != UNIT_GONE &&
+            start < unit->start + kind->profiles[unit->profile].memory_slices &&
             unit->start < start + profile->memory_slices)
             return false;
     }
@@ -76,17 +79,18 @@ struct unit *spec_add_instance(struct gpu *gpu, int index, int profile_index, in
         return NULL;
     struct unit *unit = &gpu->units[number];
     *unit = (struct unit){.profile = profile_index,
-                          .start = start,
-                          .capacity = (double)profile->sm_count / kind->sm_count,
-                          .total_bytes = profile->total_mib * MIB,
-                          .reserved_bytes = kind->reserved_mib * MIB * profile->memory_slices / MIG_MEMORY_SLICES};
+        .start = start,
+        .capacity = (double)profile->sm_count / kind->sm_count,
+        .total_bytes = profile->total_mib * MIB,
+        .reserved_bytes = kind->reserved_mib * MIB * profile->memory_slices / MIG_MEMORY_SLICES};
     name_unit(unit, "MIG", index, number);
     gpu->unit_count = number < gpu->unit_count ? gpu->unit_count : number + 1;
     return unit;
 }
 
 /* Every way to lay out the profiles from number `placed` on, until one works. */
-static bool lay_out(const struct kind *kind, const int *profiles, int count, int placed, int *starts)
+static bool lay_out(
+    const struct kind *kind, const int *profiles, int count, int placed, int *starts)
 {
     int possible[MIG_MEMORY_SLICES];
 
@@ -115,10 +119,12 @@ static int parse_instances(struct span list, struct gpu *gpu, int index, struct 
         struct span name = take(&list, '+');
         profiles[count] = kind_find_profile(kind, name);
         if (profiles[count++] < 0)
-            return fault_set(fault, EINVAL, "%.*s: no MIG profile of an %s", (int)name.size, name.at, kind->name);
+            return fault_set(fault, EINVAL, "%.*s: no MIG profile of an %s", (int)name.size,
+                name.at, kind->name);
     }
     if (list.size || !lay_out(kind, profiles, count, 0, starts))
-        return fault_set(fault, EINVAL, "%.*s: does not fit on one %s", (int)whole.size, whole.at, kind->name);
+        return fault_set(
+            fault, EINVAL, "%.*s: does not fit on one %s", (int)whole.size, whole.at, kind->name);
     for (int i = 0; i < count; i++)
         spec_add_instance(gpu, index, profiles[i], starts[i]);
     gpu->mig = count > 0;
@@ -136,8 +142,8 @@ static int take_count(struct span *item, int64_t *ret_count, struct fault *fault
     if (!rest.size)
         return 0;
     if (!span_copy(head, digits, sizeof(digits)) || parse_int64(digits, 1, GPUS_MAX, ret_count) < 0)
-        return fault_set(fault, EINVAL, "%.*s: how many GPUs? 1 to %d can be pretended", (int)item->size, item->at,
-                         GPUS_MAX);
+        return fault_set(fault, EINVAL, "%.*s: how many GPUs? 1 to %d can be pretended",
+            (int)item->size, item->at, GPUS_MAX);
     *item = rest;
     return 0;
 }
@@ -152,8 +158,9 @@ static int parse_item(struct span item, struct world *world, struct fault *fault
     struct span name = take(&item, ':');
     int kind = kind_find(name);
     if (kind < 0)
-        return fault_set(fault, EINVAL, "%.*s: unknown GPU; known: A100-40GB, A100-80GB, H100-80GB, H200",
-                         (int)name.size, name.at);
+        return fault_set(fault, EINVAL,
+            "%.*s: unknown GPU; known: A100-40GB, A100-80GB, H100-80GB, H200", (int)name.size,
+            name.at);
     if (world->gpu_count + count > GPUS_MAX)
         return fault_set(fault, EINVAL, "more than %d GPUs", GPUS_MAX);
     for (int64_t i = 0; i < count && r == 0; i++) {

@@ -52,7 +52,8 @@ static const struct trouble_key trouble_keys[] = {
     {"hidden-processes", TROUBLE_HIDDEN_PROCESSES, true},
 };
 
-static int set_trouble(struct gpu *gpu, const struct trouble_key *key, const char *value, struct fault *fault)
+static int set_trouble(
+    struct gpu *gpu, const struct trouble_key *key, const char *value, struct fault *fault)
 {
     bool on = strcmp(value, "on") == 0;
 
@@ -99,10 +100,9 @@ static int set_slowdown(struct gpu *gpu, const char *value, struct fault *fault)
     static const struct {
         const char *name;
         unsigned bits;
-    } reasons[] = {{"off", 0},
-                   {"hardware", NVML_CLOCKS_HARDWARE},
-                   {"heat", NVML_CLOCKS_HARDWARE | NVML_CLOCKS_HARDWARE_HEAT},
-                   {"power-brake", NVML_CLOCKS_HARDWARE | NVML_CLOCKS_POWER_BRAKE}};
+    } reasons[] = {{"off", 0}, {"hardware", NVML_CLOCKS_HARDWARE},
+        {"heat", NVML_CLOCKS_HARDWARE | NVML_CLOCKS_HARDWARE_HEAT},
+        {"power-brake", NVML_CLOCKS_HARDWARE | NVML_CLOCKS_POWER_BRAKE}};
 
     for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
         if (strcmp(reasons[i].name, value) == 0) {
@@ -114,13 +114,15 @@ static int set_slowdown(struct gpu *gpu, const char *value, struct fault *fault)
 }
 
 /* The GPU instance stays without its compute instance: its slices are nobody else's. */
-static int set_instance(struct gpu *gpu, const char *name, const char *value, enum unit_state from, enum unit_state to,
-                        struct fault *fault)
+static int set_instance(struct gpu *gpu, const char *name, const char *value, enum unit_state from,
+    enum unit_state to, struct fault *fault)
 {
     int64_t number;
 
-    if (parse_int64(value, 0, gpu->unit_count - 2, &number) < 0 || gpu->units[number + 1].state != from)
-        return fault_set(fault, EINVAL, "%s=%s: no MIG device of that number to do that with", name, value);
+    if (parse_int64(value, 0, gpu->unit_count - 2, &number) < 0 ||
+        gpu->units[number + 1].state != from)
+        return fault_set(
+            fault, EINVAL, "%s=%s: no MIG device of that number to do that with", name, value);
     gpu->units[number + 1].state = to;
     return 0;
 }
@@ -130,7 +132,8 @@ static int set_key(struct gpu *gpu, const char *assignment, struct fault *fault)
     char name[32];
     const char *value = strchr(assignment, '=');
 
-    if (!value || !span_copy((struct span){assignment, (size_t)(value - assignment)}, name, sizeof(name)))
+    if (!value ||
+        !span_copy((struct span){assignment, (size_t)(value - assignment)}, name, sizeof(name)))
         return fault_set(fault, EINVAL, "%s: KEY=VALUE is wanted", assignment);
     value++;
     for (size_t i = 0; i < sizeof(trouble_keys) / sizeof(trouble_keys[0]); i++)
@@ -168,9 +171,11 @@ static int run_set(struct world *world, int argc, char **argv, struct fault *fau
     int r = 0;
 
     if (argc < 2)
-        return fault_set(fault, EINVAL, "set wants a GPU and what to set; see colloc-emulator --help");
+        return fault_set(
+            fault, EINVAL, "set wants a GPU and what to set; see colloc-emulator --help");
     if (parse_int64(argv[0], 0, world->gpu_count - 1, &index) < 0)
-        return fault_set(fault, EINVAL, "%s: no GPU of that index; there are %d", argv[0], world->gpu_count);
+        return fault_set(
+            fault, EINVAL, "%s: no GPU of that index; there are %d", argv[0], world->gpu_count);
     world_enter(world);
     struct gpu changed = world->gpus[index];
     for (int i = 1; i < argc && r == 0; i++)
@@ -189,22 +194,24 @@ static void show_unit(struct world *world, struct seat seat, FILE *out)
     const struct unit *unit = world_unit(world, seat);
     const struct kind *kind = world_kind(world, seat.gpu);
 
-    fprintf(out, "%-3d %-10s %-42s %6lld / %6lld MiB  GRACT %3.0f%%  SMACT %3.0f%%  DRAM %3.0f%%", seat.gpu,
-            unit->profile < 0 ? kind->name : kind->profiles[unit->profile].name, unit->uuid,
-            (long long)(memory_used(world, seat) / MIB), (long long)(unit->total_bytes / MIB), 100 * unit->rate.gract,
-            100 * unit->rate.smact, 100 * unit->rate.dram);
+    fprintf(out, "%-3d %-10s %-42s %6lld / %6lld MiB  GRACT %3.0f%%  SMACT %3.0f%%  DRAM %3.0f%%",
+        seat.gpu, unit->profile < 0 ? kind->name : kind->profiles[unit->profile].name, unit->uuid,
+        (long long)(memory_used(world, seat) / MIB), (long long)(unit->total_bytes / MIB),
+        100 * unit->rate.gract, 100 * unit->rate.smact, 100 * unit->rate.dram);
     if (seat.unit == 0)
-        fprintf(out, "  %3.0f W  %.3f MJ", unit->rate.power_w, world_sum(world, seat)->power_w / 1e6);
+        fprintf(
+            out, "  %3.0f W  %.3f MJ", unit->rate.power_w, world_sum(world, seat)->power_w / 1e6);
     fprintf(out, "%s\n", world->gpus[seat.gpu].trouble & TROUBLE_LOST ? "  LOST" : "");
 }
 
 static void show_process(const struct world *world, const struct process *p, FILE *out)
 {
     for (int i = 0; i < p->seat_count; i++)
-        fprintf(out, "    pid %-8d GPU %d%s  %6lld MiB  %s  speed %.2f  done %.0f s\n", (int)p->pid, p->seats[i].gpu,
-                p->seats[i].unit ? " (MIG)" : "", (long long)(memory_of(p, p->seats[i]) / MIB),
-                p->role == ROLE_MPS_SERVER ? "MPS server" : (p->mps_server ? "MPS" : "streams"), p->speed,
-                process_done_s(world, p));
+        fprintf(out, "    pid %-8d GPU %d%s  %6lld MiB  %s  speed %.2f  done %.0f s\n", (int)p->pid,
+            p->seats[i].gpu, p->seats[i].unit ? " (MIG)" : "",
+            (long long)(memory_of(p, p->seats[i]) / MIB),
+            p->role == ROLE_MPS_SERVER ? "MPS server" : (p->mps_server ? "MPS" : "streams"),
+            p->speed, process_done_s(world, p));
 }
 
 static void show_all(struct world *world, FILE *out)
@@ -266,11 +273,12 @@ static int with_world(int argc, char **argv, struct fault *fault)
 
     if (!path)
         return fault_set(fault, ENOENT,
-                         "COLLOC_EMULATOR is not set: it holds the path given to 'colloc-emulator create'");
+            "COLLOC_EMULATOR is not set: it holds the path given to 'colloc-emulator create'");
     r = world_open(path, fault, &world);
     if (r < 0)
         return r;
-    r = strcmp(argv[1], "show") == 0 ? run_show(world, fault) : run_set(world, argc - 2, argv + 2, fault);
+    r = strcmp(argv[1], "show") == 0 ? run_show(world, fault)
+                                     : run_set(world, argc - 2, argv + 2, fault);
     world_close(world);
     return r;
 }

@@ -26,7 +26,8 @@ static bool find_item(const struct world *world, struct span item, struct seat *
         if (!find_uuid(world, item, ret_seat))
             return false;
     } else {
-        if (!span_copy(item, digits, sizeof(digits)) || parse_int64(digits, 0, world->gpu_count - 1, &index) < 0)
+        if (!span_copy(item, digits, sizeof(digits)) ||
+            parse_int64(digits, 0, world->gpu_count - 1, &index) < 0)
             return false;
         *ret_seat = (struct seat){(int)index, 0};
     }
@@ -62,7 +63,8 @@ int visible_seats(const struct world *world, const char *list, struct seat *seat
         return all_seats(world, seats);
     while (*list && count < SEATS_MAX) {
         size_t size = strcspn(list, ",");
-        if (!find_item(world, span_trim((struct span){list, size}), &seat) || repeated(seats, count, seat))
+        if (!find_item(world, span_trim((struct span){list, size}), &seat) ||
+            repeated(seats, count, seat))
             break;
         seats[count++] = seat;
         if (seat.unit)

@@ -48,7 +48,8 @@ static int map(int fd, const char *path, struct fault *fault, struct world **ret
     return 0;
 }
 
-static int fill_file(int fd, const char *path, const char *gpus, double speedup, struct fault *fault)
+static int fill_file(
+    int fd, const char *path, const char *gpus, double speedup, struct fault *fault)
 {
     struct world *world = NULL;
 
@@ -95,13 +96,17 @@ int world_open(const char *path, struct fault *fault, struct world **ret_world)
 
     if (fd < 0)
         return fault_set(fault, errno, "%s: %s", path, strerror(errno));
-    int r = fstat(fd, &st) == 0 && st.st_size == sizeof(struct world) ? map(fd, path, fault, ret_world) : -EINVAL;
+    int r = fstat(fd, &st) == 0 && st.st_size == sizeof(struct world)
+                ? map(fd, path, fault, ret_world)
+                : -EINVAL;
     close(fd);
     if (r == 0 && !is_world(*ret_world)) {
         world_close(*ret_world);
         r = -EINVAL;
     }
-    return r == -EINVAL ? fault_set(fault, EINVAL, "%s: not made by this version of colloc-emulator", path) : r;
+    return r == -EINVAL
+               ? fault_set(fault, EINVAL, "%s: not made by this version of colloc-emulator", path)
+               : r;
 }
 
 void world_close(struct world *world)
@@ -170,7 +175,8 @@ bool process_lost_mps(const struct world *world, const struct process *p)
     return p->mps_server != 0;
 }
 
-/* Advances all integrals to now. Killed half-way, it has done nothing: the last store makes it count. */
+/* Advances all integrals to now. Killed half-way, it has done nothing: the last store makes it
+ * count. */
 static void settle(struct world *world)
 {
     unsigned from = world->turn, to = !from;

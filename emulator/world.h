@@ -1,10 +1,12 @@
 /*
- * The pretend machine: one file, mapped by everyone who takes part (training processes, the NVML library, the MPS
- * server, the tool). Whoever looks takes the lock, which first removes the processes that have died and brings the
- * integrals up to now; between two changes of who is where everything is constant, so nothing needs to run meanwhile.
+ * The pretend machine: one file, mapped by everyone who takes part (training processes, the NVML
+ * library, the MPS server, the tool). Whoever looks takes the lock, which first removes the
+ * processes that have died and brings the integrals up to now; between two changes of who is where
+ * everything is constant, so nothing needs to run meanwhile.
  *
- * Any process may be killed at any instant. Every process in the table holds its own robust mutex, so the kernel tells
- * of its end (a zombie or a reused pid cannot mislead); numbers that must not be half-updated live twice, and one store
+ * Any process may be killed at any instant. Every process in the table holds its own robust mutex,
+ * so the kernel tells of its end (a zombie or a reused pid cannot mislead); numbers that must not
+ * be half-updated live twice, and one store
  * (`turn`) switches over.
  */
 #ifndef COLLOC_EMULATOR_WORLD_H
@@ -69,10 +71,11 @@ struct gpu {
     unsigned xid, xid_count; /* the last Xid, and how many there were */
     unsigned clock_reasons;  /* NVML's bits that hold clocks down */
     int64_t ecc_uncorrected;
-    bool mig;                              /* MIG is enabled: only instances can be worked on */
-    unsigned instances_made;               /* by NVML, so that each has a name of its own */
-    int unit_count;                        /* those that are gone are counted, too */
-    int64_t foreign_offset, foreign_bytes; /* memory of a process that is not of this world; shown as pid 1's */
+    bool mig;                /* MIG is enabled: only instances can be worked on */
+    unsigned instances_made; /* by NVML, so that each has a name of its own */
+    int unit_count;          /* those that are gone are counted, too */
+    int64_t foreign_offset,
+        foreign_bytes; /* memory of a process that is not of this world; shown as pid 1's */
     struct unit units[UNITS_MAX];
 };
 
@@ -92,9 +95,9 @@ struct process {
     bool present;
     enum role role;
     pid_t pid;
-    pid_t mps_server;    /* of an MPS client, else 0 */
-    bool terminated;     /* by MPS */
-    bool faulted;        /* a fault of its own or of another client of its MPS server stopped its work */
+    pid_t mps_server; /* of an MPS client, else 0 */
+    bool terminated;  /* by MPS */
+    bool faulted; /* a fault of its own or of another client of its MPS server stopped its work */
     int64_t limit_bytes; /* of memory on each seat, of an MPS client; 0: none */
     double share;        /* see struct member */
     struct activity demand;
@@ -121,7 +124,8 @@ struct world {
     struct process processes[PROCESSES_MAX];
 };
 
-/* Makes the file anew (others may still hold an old one). `gpus`: "4xA100-40GB", "1xA100-40GB:3g.20gb+2g.10gb,H200". */
+/* Makes the file anew (others may still hold an old one). `gpus`: "4xA100-40GB",
+ * "1xA100-40GB:3g.20gb+2g.10gb,H200". */
 int world_create(const char *path, const char *gpus, double speedup, struct fault *fault);
 
 /* Maps it; world_close unmaps and takes NULL. 0 or a fault. */
@@ -141,19 +145,23 @@ struct unit *world_unit(struct world *world, struct seat seat);
 double process_done_s(const struct world *world, const struct process *p);
 bool process_sits_on(const struct process *p, struct seat seat);
 bool process_lost_gpu(const struct world *world, const struct process *p); /* or its MIG instance */
-bool process_lost_mps(const struct world *world, const struct process *p); /* a client whose server is gone */
+bool process_lost_mps(
+    const struct world *world, const struct process *p); /* a client whose server is gone */
 
 /*
- * Puts the calling thread's process on the given seats, with nothing demanded and no memory. It leaves with world_part
- * or with the thread's death, however that comes. NULL when the table is full.
+ * Puts the calling thread's process on the given seats, with nothing demanded and no memory. It
+ * leaves with world_part or with the thread's death, however that comes. NULL when the table is
+ * full.
  */
-struct process *world_join(struct world *world, enum role role, const struct seat *seats, int count);
+struct process *world_join(
+    struct world *world, enum role role, const struct seat *seats, int count);
 void world_part(struct world *world, struct process *p);
 
 /* The first unit of a GPU that processes can sit on: all of it, or its first instance. */
 int world_first_unit(const struct world *world, int gpu);
 
-/* To be called after any change of demands, sharing or troubles: solves all speeds anew and wakes whom it concerns. */
+/* To be called after any change of demands, sharing or troubles: solves all speeds anew and wakes
+ * whom it concerns. */
 void world_solve(struct world *world);
 void world_wake(struct process *p);
 

@@ -102,7 +102,8 @@ static size_t on_body(char *data, size_t size, size_t count, void *context)
 }
 
 /* The value of a header line called `name`, without blanks; false for another header. */
-static bool header_value(const char *line, size_t size, const char *name, char *ret_value, size_t room)
+static bool header_value(
+    const char *line, size_t size, const char *name, char *ret_value, size_t room)
 {
     size_t n = strlen(name);
     if (size <= n || strncasecmp(line, name, n) != 0 || line[n] != ':')
@@ -131,20 +132,22 @@ static size_t on_header(char *line, size_t size, size_t count, void *context)
     return n;
 }
 
-static int unreachable(const struct client *client, CURLcode code, const char *detail, struct fault *fault)
+static int unreachable(
+    const struct client *client, CURLcode code, const char *detail, struct fault *fault)
 {
     const char *words = detail[0] ? detail : curl_easy_strerror(code);
     if (code == CURLE_COULDNT_CONNECT)
-        return fault_set(fault, ECONNREFUSED, "cannot reach collocd at %s: is it running? start it with `colloc serve`",
-                         client->socket_path);
+        return fault_set(fault, ECONNREFUSED,
+            "cannot reach collocd at %s: is it running? start it with `colloc serve`",
+            client->socket_path);
     if (code == CURLE_OPERATION_TIMEDOUT)
-        return fault_set(fault, ETIMEDOUT, "collocd at %s does not answer (waited %d s)", client->socket_path,
-                         SILENCE_MAX_S);
+        return fault_set(fault, ETIMEDOUT, "collocd at %s does not answer (waited %d s)",
+            client->socket_path, SILENCE_MAX_S);
     return fault_set(fault, EIO, "collocd at %s broke off: %s", client->socket_path, words);
 }
 
-static int transfer(struct client *client, const char *method, const char *path, const char *body, struct fault *fault,
-                    struct reply *reply)
+static int transfer(struct client *client, const char *method, const char *path, const char *body,
+    struct fault *fault, struct reply *reply)
 {
     char url[2048], detail[CURL_ERROR_SIZE] = "";
     if (snprintf(url, sizeof url, "http://colloc%s", path) >= (int)sizeof url)
@@ -181,19 +184,20 @@ static int transfer(struct client *client, const char *method, const char *path,
     return 0;
 }
 
-static int parse_reply(const struct client *client, const struct reply *reply, struct fault *fault, json_t **ret)
+static int parse_reply(
+    const struct client *client, const struct reply *reply, struct fault *fault, json_t **ret)
 {
     json_error_t error;
     json_t *json = json_loadb(reply->data ? reply->data : "", reply->size, 0, &error);
     if (!json)
-        return fault_set(fault, EPROTO, "%s does not answer as collocd does (HTTP status %d): %s", client->socket_path,
-                         reply->status, error.text);
+        return fault_set(fault, EPROTO, "%s does not answer as collocd does (HTTP status %d): %s",
+            client->socket_path, reply->status, error.text);
     *ret = json;
     return 0;
 }
 
-int client_request(struct client *client, const char *method, const char *path, const json_t *body, struct fault *fault,
-                   int *ret_status, json_t **ret_reply)
+int client_request(struct client *client, const char *method, const char *path, const json_t *body,
+    struct fault *fault, int *ret_status, json_t **ret_reply)
 {
     struct reply reply = {0};
     char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
@@ -211,7 +215,8 @@ int client_request(struct client *client, const char *method, const char *path, 
 
 void client_error(int status, const json_t *reply, struct fault *fault)
 {
-    const char *message = json_string_value(json_object_get(json_object_get(reply, "error"), "message"));
+    const char *message = json_string_value(
+        json_object_get(json_object_get(reply, "error"), "message"));
     if (message)
         fault_set(fault, EREMOTEIO, "%s", message);
     else
@@ -219,7 +224,7 @@ void client_error(int status, const json_t *reply, struct fault *fault)
 }
 
 int client_read_log(struct client *client, const char *path, struct fault *fault, int *ret_status,
-                    struct client_log *ret_log)
+    struct client_log *ret_log)
 {
     struct reply reply = {0};
     json_t *error = NULL;

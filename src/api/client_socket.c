@@ -13,7 +13,8 @@
 static int use_path(const char *path, char *ret_path, size_t size, struct fault *fault)
 {
     if (strlen(path) >= size)
-        return fault_set(fault, ENAMETOOLONG, "%s: too long for a socket's path (at most %zu bytes)", path, size - 1);
+        return fault_set(fault, ENAMETOOLONG,
+            "%s: too long for a socket's path (at most %zu bytes)", path, size - 1);
     strcpy(ret_path, path);
     return 0;
 }
@@ -32,8 +33,8 @@ static bool answers(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct stat status;
-    if (strlen(path) >= sizeof address.sun_path || !is_safe_place(path) || stat(path, &status) < 0 ||
-        !S_ISSOCK(status.st_mode))
+    if (strlen(path) >= sizeof address.sun_path || !is_safe_place(path) ||
+        stat(path, &status) < 0 || !S_ISSOCK(status.st_mode))
         return false;
     if (status.st_uid != 0 && status.st_uid != geteuid())
         return false;
@@ -63,7 +64,7 @@ int client_find_socket(const char *wanted, char *ret_path, size_t size, struct f
         if (answers(places[i]))
             return use_path(places[i], ret_path, size, fault);
     return fault_set(fault, ECONNREFUSED,
-                     "cannot reach collocd at %s%s%s or %s: is it running? start it with `colloc serve`, or name its "
-                     "socket with --socket or COLLOC_SOCKET",
-                     places[0], n > 2 ? ", " : "", n > 2 ? places[1] : "", places[n - 1]);
+        "cannot reach collocd at %s%s%s or %s: is it running? start it with `colloc serve`, or name its "
+        "socket with --socket or COLLOC_SOCKET",
+        places[0], n > 2 ? ", " : "", n > 2 ? places[1] : "", places[n - 1]);
 }

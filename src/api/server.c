@@ -59,12 +59,14 @@ struct api_request {
 
 static struct api_peer peer_of(struct MHD_Connection *connection)
 {
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+        connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct ucred credentials = {.uid = (uid_t)-1, .gid = (gid_t)-1};
     socklen_t size = sizeof credentials;
     if (info && getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0)
         credentials.uid = (uid_t)-1;
-    return (struct api_peer){.uid = credentials.uid, .gid = credentials.gid, .pid = credentials.pid};
+    return (struct api_peer){
+        .uid = credentials.uid, .gid = credentials.gid, .pid = credentials.pid};
 }
 
 static struct user_connections *connections_of(struct api_server *server, uid_t uid)
@@ -83,7 +85,7 @@ static struct user_connections *connections_of(struct api_server *server, uid_t 
 
 /* Counts connections by user; one too many is shut before it can say anything. */
 static void on_connection(void *context, struct MHD_Connection *connection, void **socket_context,
-                          enum MHD_ConnectionNotificationCode code)
+    enum MHD_ConnectionNotificationCode code)
 {
     struct api_server *server = context;
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
@@ -96,7 +98,8 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
     struct user_connections *user = peer.uid ? connections_of(server, peer.uid) : NULL;
     *socket_context = user;
     if (user && ++user->count > server->options.connections_per_user_max)
-        shutdown(MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd, SHUT_RDWR);
+        shutdown(MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
+            SHUT_RDWR);
 }
 
 /* Who is below the limit may go beyond it once: a list longer than that can still be had. */
@@ -152,21 +155,23 @@ static void answer(struct api_request *request, int status, struct MHD_Response 
 
 static void reply_too_much(struct api_request *request)
 {
-    api_reply_error(request, 503, "your requests under way hold more than %zu bytes: try again when they are done",
-                    HELD_MAX);
+    api_reply_error(request, 503,
+        "your requests under way hold more than %zu bytes: try again when they are done", HELD_MAX);
 }
 
 void api_reply_text(struct api_request *request, int status, char *text)
 {
-    static char out_of_memory[] = "{\"error\": {\"code\": \"internal\", \"message\": \"out of memory\"}}\n";
+    static char out_of_memory[] =
+        "{\"error\": {\"code\": \"internal\", \"message\": \"out of memory\"}}\n";
     if (text && strlen(text) > SMALL_ANSWER && !hold(request, strlen(text))) {
         free(text);
         reply_too_much(request);
         return;
     }
-    struct MHD_Response *response =
-        text ? MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE)
-             : MHD_create_response_from_buffer(strlen(out_of_memory), out_of_memory, MHD_RESPMEM_PERSISTENT);
+    struct MHD_Response *response = text ? MHD_create_response_from_buffer(
+                                               strlen(text), text, MHD_RESPMEM_MUST_FREE)
+                                         : MHD_create_response_from_buffer(strlen(out_of_memory),
+                                               out_of_memory, MHD_RESPMEM_PERSISTENT);
     if (response)
         MHD_add_response_header(response, "Content-Type", "application/json");
     answer(request, text ? status : 500, response);
@@ -185,7 +190,7 @@ static const char *error_code(int status)
         int status;
         const char *code;
     } codes[] = {{400, "bad-request"}, {403, "not-yours"}, {404, "not-found"}, {405, "bad-method"},
-                 {409, "wrong-state"}, {413, "too-large"}, {503, "not-now"},   {507, "log-not-writable"}};
+        {409, "wrong-state"}, {413, "too-large"}, {503, "not-now"}, {507, "log-not-writable"}};
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (codes[i].status == status)
             return codes[i].code;
@@ -206,14 +211,15 @@ void api_reply_error(struct api_request *request, int status, const char *format
                 *at = '?';
         text = json_string(message);
     }
-    api_reply(request, status, json_pack("{s:{s:s, s:o}}", "error", "code", error_code(status), "message", text));
+    api_reply(request, status,
+        json_pack("{s:{s:s, s:o}}", "error", "code", error_code(status), "message", text));
 }
 
 void api_reply_bytes(struct api_request *request, const char *type, const void *data, size_t size,
-                     const struct api_header *headers)
+    const struct api_header *headers)
 {
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(size, (void *)(uintptr_t)data, MHD_RESPMEM_MUST_COPY);
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        size, (void *)(uintptr_t)data, MHD_RESPMEM_MUST_COPY);
     if (response) {
         MHD_add_response_header(response, "Content-Type", type);
         for (; headers && headers->name; headers++)
@@ -249,8 +255,8 @@ static bool path_matches(const char *pattern, const char *path, uint64_t *ret_id
 }
 
 /* The route, or NULL with the status that says why there is none. */
-static const struct api_route *find_route(const struct api_server *server, const char *method, const char *path,
-                                          uint64_t *ret_id, int *ret_status)
+static const struct api_route *find_route(const struct api_server *server, const char *method,
+    const char *path, uint64_t *ret_id, int *ret_status)
 {
     *ret_status = 404;
     for (const struct api_route *route = server->options.routes; route->method; route++) {
@@ -286,7 +292,8 @@ static void dispatch(struct api_request *request)
         return;
     }
     if (request->too_large) {
-        api_reply_error(request, 413, "the body is larger than %zu bytes", request->server->options.body_max_bytes);
+        api_reply_error(request, 413, "the body is larger than %zu bytes",
+            request->server->options.body_max_bytes);
         return;
     }
     if (request->too_much) {
@@ -299,9 +306,11 @@ static void dispatch(struct api_request *request)
             api_reply_error(request, 400, "the body has more than %d values", VALUES_MAX);
             return;
         }
-        request->body = json_loadb(request->body_text, request->body_size, JSON_REJECT_DUPLICATES, &error);
+        request->body = json_loadb(
+            request->body_text, request->body_size, JSON_REJECT_DUPLICATES, &error);
         if (!request->body) {
-            api_reply_error(request, 400, "the body is no JSON: %s (byte %d)", error.text, error.position);
+            api_reply_error(
+                request, 400, "the body is no JSON: %s (byte %d)", error.text, error.position);
             return;
         }
     }
@@ -343,8 +352,9 @@ static void wait_for_answer(struct api_request *request)
     MHD_suspend_connection(request->connection);
 }
 
-static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url, const char *method,
-                                  const char *version, const char *data, size_t *data_size, void **request_context)
+static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url,
+    const char *method, const char *version, const char *data, size_t *data_size,
+    void **request_context)
 {
     struct api_request *request = *request_context;
     if (!request) {
@@ -354,7 +364,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
         request->server = context;
         request->connection = connection;
         request->peer = peer_of(connection);
-        request->user = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+        request->user =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
         *request_context = request;
         return MHD_YES;
     }
@@ -370,7 +381,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
             dispatch(request);
         else
             api_reply_error(request, status, "%s %s: %s", method, url,
-                            status == 405 ? "not with this method" : "no such path (docs/protocol.md lists them)");
+                status == 405 ? "not with this method"
+                              : "no such path (docs/protocol.md lists them)");
     }
     if (!request->response) {
         wait_for_answer(request);
@@ -380,7 +392,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 }
 
 static void on_completed(void *context, struct MHD_Connection *connection, void **request_context,
-                         enum MHD_RequestTerminationCode code)
+    enum MHD_RequestTerminationCode code)
 {
     struct api_request *request = *request_context;
     if (!request)
@@ -400,7 +412,8 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
 static bool somebody_listens(const struct sockaddr_un *address)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    bool alive = fd >= 0 && (connect(fd, (const struct sockaddr *)address, sizeof *address) == 0 || errno == EAGAIN);
+    bool alive = fd >= 0 && (connect(fd, (const struct sockaddr *)address, sizeof *address) == 0 ||
+                                errno == EAGAIN);
     if (fd >= 0)
         close(fd);
     return alive;
@@ -411,8 +424,8 @@ static int listen_on(struct api_server *server, struct fault *fault, int *ret_fd
     const char *path = server->options.socket_path;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof address.sun_path)
-        return fault_set(fault, ENAMETOOLONG, "%s: a socket's path may have at most %zu characters", path,
-                         sizeof address.sun_path - 1);
+        return fault_set(fault, ENAMETOOLONG, "%s: a socket's path may have at most %zu characters",
+            path, sizeof address.sun_path - 1);
     memcpy(address.sun_path, path, strlen(path) + 1);
     if (somebody_listens(&address))
         return fault_set(fault, EADDRINUSE, "%s: another collocd answers there", path);
@@ -422,7 +435,8 @@ static int listen_on(struct api_server *server, struct fault *fault, int *ret_fd
 
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0 ||
-        chmod(path, server->options.socket_mode) < 0 || listen(fd, SOMAXCONN) < 0 || lstat(path, &status) < 0) {
+        chmod(path, server->options.socket_mode) < 0 || listen(fd, SOMAXCONN) < 0 ||
+        lstat(path, &status) < 0) {
         int r = fault_set(fault, errno, "%s: %s", path, strerror(errno));
         if (fd >= 0)
             close(fd);
@@ -439,12 +453,13 @@ static int listen_on(struct api_server *server, struct fault *fault, int *ret_fd
 static void remove_socket(const struct api_server *server)
 {
     struct stat status;
-    if (server->socket_path[0] && lstat(server->socket_path, &status) == 0 && status.st_dev == server->socket_device &&
-        status.st_ino == server->socket_inode)
+    if (server->socket_path[0] && lstat(server->socket_path, &status) == 0 &&
+        status.st_dev == server->socket_device && status.st_ino == server->socket_inode)
         unlink(server->socket_path);
 }
 
-int api_server_create(const struct api_server_options *options, struct fault *fault, struct api_server **ret_server)
+int api_server_create(
+    const struct api_server_options *options, struct fault *fault, struct api_server **ret_server)
 {
     struct api_server *server = calloc(1, sizeof *server);
     int fd;
@@ -456,11 +471,11 @@ int api_server_create(const struct api_server_options *options, struct fault *fa
         free(server);
         return r;
     }
-    server->http = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, fd,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)options->idle_timeout_s, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(32 * KIB), MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
+    server->http = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+        on_request, server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)options->idle_timeout_s, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(32 * KIB), MHD_OPTION_NOTIFY_COMPLETED,
+        on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
     if (!server->http) {
         remove_socket(server);
         close(fd);

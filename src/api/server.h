@@ -1,7 +1,7 @@
 /*
- * HTTP and JSON over a Unix socket, server side: transport, routing and who is asking; what is answered is the
- * caller's. One thread, no thread of its own: the caller polls api_server_fd for reading, and calls api_server_run then
- * and whenever api_server_timeout_ms has passed.
+ * HTTP and JSON over a Unix socket, server side: transport, routing and who is asking; what is
+ * answered is the caller's. One thread, no thread of its own: the caller polls api_server_fd for
+ * reading, and calls api_server_run then and whenever api_server_timeout_ms has passed.
  */
 #ifndef COLLOC_API_SERVER_H
 #define COLLOC_API_SERVER_H
@@ -21,9 +21,9 @@ struct api_route {
     const char *method; /* "GET" */
     const char *path;   /* "/v1/tasks/{id}/cancel": {id} stands for a decimal number above 0 */
     /*
-     * Answers with one of api_reply_*, at once or later: until then the connection waits. It is answered in any case
-     * when the server is destroyed. The request lives until it is answered. An answer given later goes out with the
-     * next api_server_run.
+     * Answers with one of api_reply_*, at once or later: until then the connection waits. It is
+     * answered in any case when the server is destroyed. The request lives until it is answered. An
+     * answer given later goes out with the next api_server_run.
      */
     void (*handle)(void *context, struct api_request *request);
 };
@@ -40,12 +40,14 @@ struct api_server_options {
 };
 
 /*
- * Binds and listens. A socket file that nobody listens on any more is replaced; -EADDRINUSE when somebody does. 0 or
- * -errno with words.
+ * Binds and listens. A socket file that nobody listens on any more is replaced; -EADDRINUSE when
+ * somebody does. 0 or -errno with words.
  */
-int api_server_create(const struct api_server_options *options, struct fault *fault, struct api_server **ret_server);
+int api_server_create(
+    const struct api_server_options *options, struct fault *fault, struct api_server **ret_server);
 
-/* Answers what still waits and what still comes with 503, closes and removes the socket. NULL is fine. */
+/* Answers what still waits and what still comes with 503, closes and removes the socket. NULL is
+ * fine. */
 void api_server_destroy(struct api_server *server);
 
 int api_server_fd(const struct api_server *server);
@@ -63,7 +65,8 @@ struct api_peer {
 struct api_peer api_request_peer(const struct api_request *request);
 uint64_t api_request_id(const struct api_request *request); /* the {id} of the path, or 0 */
 
-/* The body as JSON, borrowed; NULL when there was none. What is no JSON has been answered with 400 already. */
+/* The body as JSON, borrowed; NULL when there was none. What is no JSON has been answered with 400
+ * already. */
 const json_t *api_request_body(const struct api_request *request);
 
 /* A query parameter, or NULL. */
@@ -84,8 +87,9 @@ struct api_header {
     const char *name, *value;
 };
 
-/* Bytes, copied, as of this type, with further headers (ended by one without a name; may be NULL). */
+/* Bytes, copied, as of this type, with further headers (ended by one without a name; may be NULL).
+ */
 void api_reply_bytes(struct api_request *request, const char *type, const void *data, size_t size,
-                     const struct api_header *headers);
+    const struct api_header *headers);
 
 #endif

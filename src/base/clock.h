@@ -1,4 +1,5 @@
-/* Time inside is int64 microseconds. Decisions use a monotonic clock; wall time appears only at the edges. */
+/* Time inside is int64 microseconds. Decisions use a monotonic clock; wall time appears only at the
+ * edges. */
 #ifndef COLLOC_BASE_CLOCK_H
 #define COLLOC_BASE_CLOCK_H
 

@@ -24,13 +24,15 @@ static int read_line(struct columns *columns, struct fault *fault)
         size_t size = strlen(columns->line);
         columns->number++;
         if ((size == 0 || columns->line[size - 1] != '\n') && !feof(columns->file))
-            return columns_wrong(columns, fault, "the line is longer than %d bytes, or binary", COLUMNS_LINE_MAX - 2);
+            return columns_wrong(columns, fault, "the line is longer than %d bytes, or binary",
+                COLUMNS_LINE_MAX - 2);
         columns->line[strcspn(columns->line, "\r\n")] = '\0';
         if (columns->line[0] != '#' && columns->line[strspn(columns->line, " \t")])
             return 1;
     }
     if (ferror(columns->file))
-        return fault_set(fault, EIO, "%s: cannot be read after line %lld", columns->name, (long long)columns->number);
+        return fault_set(fault, EIO, "%s: cannot be read after line %lld", columns->name,
+            (long long)columns->number);
     return 0;
 }
 
@@ -67,15 +69,18 @@ static int read_names(struct columns *columns, struct fault *fault)
         return fault_set(fault, ENOMEM, "out of memory");
     int r = read_line(columns, fault);
     if (r == 0)
-        return fault_set(fault, EINVAL, "%s: the file is empty: a line with the names of the columns is missing",
-                         columns->name);
+        return fault_set(fault, EINVAL,
+            "%s: the file is empty: a line with the names of the columns is missing",
+            columns->name);
     if (r < 0)
         return r;
     const char *mark = "\xef\xbb\xbf"; /* of UTF-8, by spreadsheets */
     columns->names = strdup(columns->line + (strncmp(columns->line, mark, 3) == 0 ? 3 : 0));
     if (!columns->names)
         return fault_set(fault, ENOMEM, "out of memory");
-    columns->separator = strchr(columns->names, '|') ? '|' : strchr(columns->names, ',') ? ',' : ' ';
+    columns->separator = strchr(columns->names, '|')   ? '|'
+                         : strchr(columns->names, ',') ? ','
+                                                       : ' ';
     columns->n = cut(columns, columns->names, columns->name_at);
     if (columns->n > COLUMNS_MAX)
         return columns_wrong(columns, fault, "more than %d columns", COLUMNS_MAX);
@@ -98,9 +103,11 @@ int columns_open_file(struct columns *columns, FILE *file, const char *name, str
     return read_names(columns, fault);
 }
 
-int columns_open_text(struct columns *columns, const char *text, const char *name, struct fault *fault)
+int columns_open_text(
+    struct columns *columns, const char *text, const char *name, struct fault *fault)
 {
-    *columns = (struct columns){.name = name, .file = fmemopen((void *)text, strlen(text), "r"), .owned = true};
+    *columns = (struct columns){
+        .name = name, .file = fmemopen((void *)text, strlen(text), "r"), .owned = true};
     if (!columns->file)
         return fault_set(fault, errno, "%s: %s", name, strerror(errno));
     return read_names(columns, fault);
@@ -122,7 +129,8 @@ int columns_next(struct columns *columns, struct fault *fault)
         return r;
     int n = cut(columns, columns->line, columns->field);
     if (n != columns->n)
-        return columns_wrong(columns, fault, "%d fields, where the first line names %d columns", n, columns->n);
+        return columns_wrong(
+            columns, fault, "%d fields, where the first line names %d columns", n, columns->n);
     return 1;
 }
 
@@ -141,16 +149,17 @@ const char *columns_get(const struct columns *columns, int column)
     return *field == '\0' || strcmp(field, "-") == 0 ? NULL : field;
 }
 
-int columns_number(const struct columns *columns, int column, double min, double max, struct fault *fault,
-                   double *ret_value)
+int columns_number(const struct columns *columns, int column, double min, double max,
+    struct fault *fault, double *ret_value)
 {
     const char *text = columns_get(columns, column);
     if (!text)
         return 0;
     int r = parse_double(text, min, max, ret_value);
     if (r == -ERANGE)
-        return columns_wrong(columns, fault, "%s is %.60s: it must be between %g and %g", columns->name_at[column],
-                             text, min, max);
-    return r < 0 ? columns_wrong(columns, fault, "%s is \"%.60s\", which is no number", columns->name_at[column], text)
+        return columns_wrong(columns, fault, "%s is %.60s: it must be between %g and %g",
+            columns->name_at[column], text, min, max);
+    return r < 0 ? columns_wrong(columns, fault, "%s is \"%.60s\", which is no number",
+                       columns->name_at[column], text)
                  : 1;
 }

@@ -1,7 +1,7 @@
 /*
- * Tables in text files, a row at a time, whatever the size of the file: parted by "|", by commas where the line with
- * the names has no "|", or by blanks where it has neither. The first line names the columns; "#" begins a line that is
- * skipped. An empty field and "-" are no value.
+ * Tables in text files, a row at a time, whatever the size of the file: parted by "|", by commas
+ * where the line with the names has no "|", or by blanks where it has neither. The first line names
+ * the columns; "#" begins a line that is skipped. An empty field and "-" are no value.
  */
 #ifndef COLLOC_BASE_COLUMNS_H
 #define COLLOC_BASE_COLUMNS_H
@@ -25,15 +25,16 @@ struct columns {
     int n;
 };
 
-/* Opens the file ("-" is standard input) and reads the names. 0 or -errno with a fault. Ended by columns_close either
- * way. */
+/* Opens the file ("-" is standard input) and reads the names. 0 or -errno with a fault. Ended by
+ * columns_close either way. */
 int columns_open(struct columns *columns, const char *path, struct fault *fault);
 
 /* The same over an open file (borrowed). */
 int columns_open_file(struct columns *columns, FILE *file, const char *name, struct fault *fault);
 
 /* The same over a text in memory (borrowed). */
-int columns_open_text(struct columns *columns, const char *text, const char *name, struct fault *fault);
+int columns_open_text(
+    struct columns *columns, const char *text, const char *name, struct fault *fault);
 void columns_close(struct columns *columns);
 
 /* 1: there is a row; 0: the end; or -errno with the line in the fault. */
@@ -45,10 +46,11 @@ int columns_find(const struct columns *columns, const char *const *names);
 /* The present row's value in that column; NULL when it has none, or `column` is -1. */
 const char *columns_get(const struct columns *columns, int column);
 
-/* As a number within [min, max]: 1, 0 without a value (*ret_value stays), or -errno with line and column in the fault.
+/* As a number within [min, max]: 1, 0 without a value (*ret_value stays), or -errno with line and
+ * column in the fault.
  */
-int columns_number(const struct columns *columns, int column, double min, double max, struct fault *fault,
-                   double *ret_value);
+int columns_number(const struct columns *columns, int column, double min, double max,
+    struct fault *fault, double *ret_value);
 
 /* A fault of the present row. Returns -EINVAL. */
 int columns_wrong(const struct columns *columns, struct fault *fault, const char *format, ...)

@@ -3,10 +3,18 @@
 #include <string.h>
 
 static const char *const names[FAILURE_CLASSES] = {
-    [FAILURE_NONE] = "none",           [FAILURE_GPU_OOM] = "gpu-oom", [FAILURE_HOST_OOM] = "host-oom",
-    [FAILURE_PROGRAM] = "program",     [FAILURE_SIGNAL] = "signal",   [FAILURE_TIME_LIMIT] = "time-limit",
-    [FAILURE_CANCELLED] = "cancelled", [FAILURE_LAUNCH] = "launch",   [FAILURE_LOST] = "lost",
-    [FAILURE_GPU_FAULT] = "gpu-fault", [FAILURE_MPS] = "mps",         [FAILURE_GPU_GONE] = "gpu-gone",
+    [FAILURE_NONE] = "none",
+    [FAILURE_GPU_OOM] = "gpu-oom",
+    [FAILURE_HOST_OOM] = "host-oom",
+    [FAILURE_PROGRAM] = "program",
+    [FAILURE_SIGNAL] = "signal",
+    [FAILURE_TIME_LIMIT] = "time-limit",
+    [FAILURE_CANCELLED] = "cancelled",
+    [FAILURE_LAUNCH] = "launch",
+    [FAILURE_LOST] = "lost",
+    [FAILURE_GPU_FAULT] = "gpu-fault",
+    [FAILURE_MPS] = "mps",
+    [FAILURE_GPU_GONE] = "gpu-gone",
 };
 
 const char *failure_name(enum failure_class failure)

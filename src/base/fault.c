@@ -25,7 +25,8 @@ int fault_prefix(struct fault *fault, int r, const char *format, ...)
         va_end(args);
         memcpy(after, fault->text, sizeof after);
         size_t n = strnlen(before, sizeof before - 3);
-        snprintf(fault->text, sizeof fault->text, "%.*s: %.*s", (int)n, before, (int)(sizeof after - n - 3), after);
+        snprintf(fault->text, sizeof fault->text, "%.*s: %.*s", (int)n, before,
+            (int)(sizeof after - n - 3), after);
     }
     return r;
 }

@@ -15,7 +15,8 @@ static int too_large(const char *name, size_t limit, struct fault *fault)
     return fault_set(fault, EFBIG, "%s: larger than %zu bytes", name, limit);
 }
 
-int file_read_fd(int fd, const char *name, size_t limit, struct fault *fault, char **ret_data, size_t *ret_size)
+int file_read_fd(
+    int fd, const char *name, size_t limit, struct fault *fault, char **ret_data, size_t *ret_size)
 {
     struct stat status;
     if (fstat(fd, &status) < 0)
@@ -58,7 +59,8 @@ int file_read_fd(int fd, const char *name, size_t limit, struct fault *fault, ch
     return fault_set(fault, ENOMEM, "%s: out of memory", name);
 }
 
-int file_read(const char *path, size_t limit, struct fault *fault, char **ret_data, size_t *ret_size)
+int file_read(
+    const char *path, size_t limit, struct fault *fault, char **ret_data, size_t *ret_size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)

@@ -1,9 +1,14 @@
-/* The daemon's own log: one line per message on stderr (control characters become blanks), with a syslog priority
- * prefix when journald reads it. */
+/* The daemon's own log: one line per message on stderr (control characters become blanks), with a
+ * syslog priority prefix when journald reads it. */
 #ifndef COLLOC_BASE_LOG_H
 #define COLLOC_BASE_LOG_H
 
-enum log_level { LOG_LEVEL_ERROR = 3, LOG_LEVEL_WARNING = 4, LOG_LEVEL_INFO = 6, LOG_LEVEL_DEBUG = 7 };
+enum log_level {
+    LOG_LEVEL_ERROR = 3,
+    LOG_LEVEL_WARNING = 4,
+    LOG_LEVEL_INFO = 6,
+    LOG_LEVEL_DEBUG = 7
+};
 
 /* Messages above this level are dropped. Default: LOG_LEVEL_INFO. */
 void log_set_level(enum log_level level);

@@ -1,4 +1,5 @@
-/* A reading: a value and whether it is valid. "Not reported" never looks like zero. The unit is in the field's name. */
+/* A reading: a value and whether it is valid. "Not reported" never looks like zero. The unit is in
+ * the field's name. */
 #ifndef COLLOC_BASE_READING_H
 #define COLLOC_BASE_READING_H
 

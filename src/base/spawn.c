@@ -25,7 +25,8 @@ static int read_report(int report)
     return n == (ssize_t)sizeof errnum ? errnum : 0;
 }
 
-int spawn_program(char *const *words, void (*prepare)(void *context), void *context, pid_t *ret_pid, int *ret_pidfd)
+int spawn_program(char *const *words, void (*prepare)(void *context), void *context, pid_t *ret_pid,
+    int *ret_pidfd)
 {
     int report[2];
     if (pipe2(report, O_CLOEXEC) < 0)

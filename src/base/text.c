@@ -69,7 +69,8 @@ bool span_next_line(struct span *text, struct span *ret_line)
     return true;
 }
 
-/* Bytes that follow a first one in a character; -1: it begins none. Overlong forms and surrogates are whole enough. */
+/* Bytes that follow a first one in a character; -1: it begins none. Overlong forms and surrogates
+ * are whole enough. */
 static int followers(unsigned char first)
 {
     return first < 0x80                     ? 0

@@ -1,4 +1,5 @@
-/* A span of text that need not end in NUL, and a reader of its lines: what every parser here stands on. */
+/* A span of text that need not end in NUL, and a reader of its lines: what every parser here stands
+ * on. */
 #ifndef COLLOC_BASE_TEXT_H
 #define COLLOC_BASE_TEXT_H
 
@@ -18,12 +19,13 @@ bool span_starts(struct span s, const char *prefix);
 /* Copies at most size - 1 bytes and ends them with NUL. Returns false when the span was cut. */
 bool span_copy(struct span s, char *buffer, size_t size);
 
-/* Puts '?' in the place of every byte that belongs to no whole UTF-8 character: what was cut at a buffer's end. */
+/* Puts '?' in the place of every byte that belongs to no whole UTF-8 character: what was cut at a
+ * buffer's end. */
 void text_mend(char *text);
 
 /*
- * Takes the next line (without its "\n" or "\r\n") off the front of `text`. False at the end. A last line without a
- * newline counts; an empty text has no line.
+ * Takes the next line (without its "\n" or "\r\n") off the front of `text`. False at the end. A
+ * last line without a newline counts; an empty text has no line.
  */
 bool span_next_line(struct span *text, struct span *ret_line);
 

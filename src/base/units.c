@@ -26,7 +26,8 @@ int parse_int64(const char *text, int64_t min, int64_t max, int64_t *ret_value)
     return 0;
 }
 
-/* A plain decimal number (no hex, inf or nan) at the front of `text`; what follows it in ret_rest. */
+/* A plain decimal number (no hex, inf or nan) at the front of `text`; what follows it in ret_rest.
+ */
 static int parse_number(const char *text, double *ret_value, const char **ret_rest)
 {
     size_t n = strspn(text, "0123456789.");
@@ -74,8 +75,16 @@ int parse_size(const char *text, int64_t *ret_bytes)
         const char *name;
         double bytes;
     } units[] = {
-        {"", 0x1p20},    {"B", 1},      {"K", 0x1p10},   {"KiB", 0x1p10}, {"M", 0x1p20},
-        {"MiB", 0x1p20}, {"G", 0x1p30}, {"GiB", 0x1p30}, {"T", 0x1p40},   {"TiB", 0x1p40},
+        {"", 0x1p20},
+        {"B", 1},
+        {"K", 0x1p10},
+        {"KiB", 0x1p10},
+        {"M", 0x1p20},
+        {"MiB", 0x1p20},
+        {"G", 0x1p30},
+        {"GiB", 0x1p30},
+        {"T", 0x1p40},
+        {"TiB", 0x1p40},
     };
     double value;
     const char *unit;
@@ -89,7 +98,8 @@ int parse_size(const char *text, int64_t *ret_bytes)
     return -EINVAL;
 }
 
-/* Takes up to nine digits off the front of `*text`: enough for any duration, and sums of them stay far from overflow.
+/* Takes up to nine digits off the front of `*text`: enough for any duration, and sums of them stay
+ * far from overflow.
  */
 static int parse_digits(const char **text, int64_t *ret)
 {
@@ -126,7 +136,8 @@ static int parse_clock(const char *text, int64_t *ret_us)
 
     int64_t seconds;
     if (dash)
-        seconds = days * 86400 + part[0] * 3600 + (n > 1 ? part[1] * 60 : 0) + (n > 2 ? part[2] : 0);
+        seconds = days * 86400 + part[0] * 3600 + (n > 1 ? part[1] * 60 : 0) +
+                  (n > 2 ? part[2] : 0);
     else if (n == 1)
         seconds = part[0] * 60;
     else
@@ -142,7 +153,8 @@ int parse_duration(const char *text, int64_t *ret_us)
     static const struct {
         const char *name;
         double us;
-    } units[] = {{"us", 1}, {"ms", 1e3}, {"s", 1e6}, {"m", 60e6}, {"min", 60e6}, {"h", 3600e6}, {"d", 86400e6}};
+    } units[] = {{"us", 1}, {"ms", 1e3}, {"s", 1e6}, {"m", 60e6}, {"min", 60e6}, {"h", 3600e6},
+        {"d", 86400e6}};
     double value;
     const char *unit;
     if (parse_number(text, &value, &unit) == 0)
@@ -168,7 +180,8 @@ const char *format_elapsed(int64_t us, char *buffer, size_t size)
     int64_t days = s / 86400, hours = s / 3600 % 24, minutes = s / 60 % 60;
     int seconds = (int)(s % 60);
     if (days)
-        snprintf(buffer, size, "%" PRId64 "-%02d:%02d:%02d", days, (int)hours, (int)minutes, seconds);
+        snprintf(
+            buffer, size, "%" PRId64 "-%02d:%02d:%02d", days, (int)hours, (int)minutes, seconds);
     else if (hours)
         snprintf(buffer, size, "%d:%02d:%02d", (int)hours, (int)minutes, seconds);
     else

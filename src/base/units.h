@@ -16,14 +16,16 @@ int parse_int64(const char *text, int64_t min, int64_t max, int64_t *ret_value);
 int parse_double(const char *text, double min, double max, double *ret_value);
 
 /*
- * "5GiB", "5G", "512M", "512MiB", "1.5GiB", "4096KiB", "2T", "100B": binary multiples, as nvidia-smi and Slurm count.
- * A bare number is MiB, as in Slurm's --mem. Not negative. 0, -EINVAL or -ERANGE.
+ * "5GiB", "5G", "512M", "512MiB", "1.5GiB", "4096KiB", "2T", "100B": binary multiples, as
+ * nvidia-smi and Slurm count. A bare number is MiB, as in Slurm's --mem. Not negative. 0, -EINVAL
+ * or -ERANGE.
  */
 int parse_size(const char *text, int64_t *ret_bytes);
 
 /*
- * "90s", "20ms", "5m", "2h", "7d", "1.5s"; and Slurm's forms "MINUTES", "MM:SS", "HH:MM:SS", "D-HH", "D-HH:MM",
- * "D-HH:MM:SS". A bare number is minutes, as in Slurm's --time. Not negative. 0, -EINVAL or -ERANGE.
+ * "90s", "20ms", "5m", "2h", "7d", "1.5s"; and Slurm's forms "MINUTES", "MM:SS", "HH:MM:SS",
+ * "D-HH", "D-HH:MM", "D-HH:MM:SS". A bare number is minutes, as in Slurm's --time. Not negative. 0,
+ * -EINVAL or -ERANGE.
  */
 int parse_duration(const char *text, int64_t *ret_us);
 

@@ -51,19 +51,22 @@ static void look(void *context)
 static int open_looks(struct session *session, FILE **ret_csv)
 {
     char path[PATH_MAX + 8];
-    journal_path(session->bench->journal, "looks", session->number, session->repeat, path, PATH_MAX);
+    journal_path(
+        session->bench->journal, "looks", session->number, session->repeat, path, PATH_MAX);
     strcat(path, ".csv");
     *ret_csv = fopen(path, "we");
     if (!*ret_csv)
         return fault_set(session->bench->fault, errno, "%s: %s", path, strerror(errno));
-    const struct recorder_settings settings = {
-        .gpus = session->group->gpu, .period_us = session->bench->settings->period_us, .csv = *ret_csv};
+    const struct recorder_settings settings = {.gpus = session->group->gpu,
+        .period_us = session->bench->settings->period_us,
+        .csv = *ret_csv};
     return looker_open(&session->looker, &settings, &session->recording, session->bench->fault);
 }
 
 /* ---- MPS for one group ---- */
 
-/* A fresh one for each group: what one leaves behind must not touch the next. Its sockets want a short path. */
+/* A fresh one for each group: what one leaves behind must not touch the next. Its sockets want a
+ * short path. */
 static int start_mps(struct session *session)
 {
     char folder[] = "/tmp/colloc-bench-XXXXXX", log[64];
@@ -79,8 +82,8 @@ static int start_mps(struct session *session)
 static void remove_files(const char *folder)
 {
     char path[PATH_MAX];
-    static const char *const names[] = {"pipe/control", "pipe/control_lock", "pipe/control_privileged",
-                                        "pipe/log",     "log/control.log",   "log/server.log"};
+    static const char *const names[] = {"pipe/control", "pipe/control_lock",
+        "pipe/control_privileged", "pipe/log", "log/control.log", "log/server.log"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);
         unlink(path);
@@ -108,7 +111,8 @@ static int work(struct session *session)
 {
     const struct bench_settings *settings = session->bench->settings;
     char log_path[PATH_MAX];
-    journal_path(session->bench->journal, "logs", session->number, session->repeat, log_path, sizeof log_path);
+    journal_path(session->bench->journal, "logs", session->number, session->repeat, log_path,
+        sizeof log_path);
     const struct crew crew = {
         .group = session->group,
         .places = session->bench->set ? session->places : NULL,
@@ -120,8 +124,8 @@ static int work(struct session *session)
         .look = look,
         .context = session,
     };
-    return settings->client ? crew_of_tasks(&crew, settings->client, settings->submit, settings->context,
-                                            session->bench->fault, session->results)
+    return settings->client ? crew_of_tasks(&crew, settings->client, settings->submit,
+                                  settings->context, session->bench->fault, session->results)
                             : crew_of_processes(&crew, session->bench->fault, session->results);
 }
 
@@ -150,7 +154,7 @@ static int write_down(struct session *session)
     };
     session->bench->progress.total_s = result.total_s;
     return journal_add(session->bench->journal, group, session->number, session->repeat, &result,
-                       session->bench->fault);
+        session->bench->fault);
 }
 
 static int run_session(struct session *session)
@@ -169,7 +173,8 @@ static int run_session(struct session *session)
     stop_mps(session);
     looker_close(&session->looker);
     if (csv && fclose(csv) != 0 && r == 0)
-        r = fault_set(session->bench->fault, EIO, "looks of '%s' could not all be written", session->group->name);
+        r = fault_set(session->bench->fault, EIO, "looks of '%s' could not all be written",
+            session->group->name);
     if (r == 0)
         r = write_down(session);
     recording_fini(&session->recording);
@@ -189,8 +194,9 @@ static void guess_time_left(struct bench *bench)
 {
     struct bench_progress *progress = &bench->progress;
     double took_s = (double)(clock_monotonic_us() - bench->began_us) / (double)SECOND_US;
-    progress->left_s =
-        bench->measured ? took_s / (double)bench->measured * (double)(progress->all - progress->done) : -1;
+    progress->left_s = bench->measured ? took_s / (double)bench->measured *
+                                             (double)(progress->all - progress->done)
+                                       : -1;
 }
 
 static int run_group(struct bench *bench, size_t i, int repeat)
@@ -201,8 +207,10 @@ static int run_group(struct bench *bench, size_t i, int repeat)
     struct session *session = calloc(1, sizeof *session);
     if (!session)
         return fault_set(bench->fault, ENOMEM, "out of memory");
-    *session =
-        (struct session){.bench = bench, .group = &settings->experiment->groups[i], .number = i + 1, .repeat = repeat};
+    *session = (struct session){.bench = bench,
+        .group = &settings->experiment->groups[i],
+        .number = i + 1,
+        .repeat = repeat};
     progress->group = session->group;
     progress->repeat = repeat;
     progress->failed = 0;
@@ -230,7 +238,8 @@ static int run_all(struct bench *bench)
     int r = 0;
     for (int repeat = 1; repeat <= bench->settings->repeats; repeat++)
         for (size_t i = 0; i < experiment->n_groups; i++)
-            if (!journal_has(bench->journal, &experiment->groups[i], repeat) && (r = run_group(bench, i, repeat)) != 0)
+            if (!journal_has(bench->journal, &experiment->groups[i], repeat) &&
+                (r = run_group(bench, i, repeat)) != 0)
                 return r == CREW_INTERRUPTED ? BENCH_INTERRUPTED : r;
     return bench->incomplete ? BENCH_INCOMPLETE : bench->failed ? BENCH_FAILED : 0;
 }
@@ -259,13 +268,15 @@ static void stop_watching(int signals, const sigset_t *before)
 
 int bench_run(const struct bench_settings *settings, struct journal *journal, struct fault *fault)
 {
-    struct bench bench = {.settings = settings, .journal = journal, .fault = fault, .began_us = clock_monotonic_us()};
+    struct bench bench = {
+        .settings = settings, .journal = journal, .fault = fault, .began_us = clock_monotonic_us()};
     struct fault no_gpus = {0};
     sigset_t before;
     bench.signals = watch_signals(&before, fault);
     if (bench.signals < 0)
         return bench.signals;
-    gpu_set_open(NULL, &no_gpus, &bench.set); /* without GPUs trainings run all the same, and say what they miss */
+    gpu_set_open(NULL, &no_gpus,
+        &bench.set); /* without GPUs trainings run all the same, and say what they miss */
     bench.progress.repeats = settings->repeats;
     bench.progress.all = settings->experiment->n_groups * (size_t)settings->repeats;
     for (int repeat = 1; repeat <= settings->repeats; repeat++)

@@ -1,6 +1,6 @@
 /*
- * Collocation experiments, one group of trainings after the other: places them, runs them, looks at the GPU meanwhile,
- * and keeps what was seen in a journal.
+ * Collocation experiments, one group of trainings after the other: places them, runs them, looks at
+ * the GPU meanwhile, and keeps what was seen in a journal.
  */
 #ifndef COLLOC_BENCH_BENCH_H
 #define COLLOC_BENCH_BENCH_H
@@ -12,7 +12,8 @@
 
 /* For who shows how far it is. */
 struct bench_progress {
-    size_t done, all; /* groups times repeats; `done` counts those that were in the journal already */
+    size_t done,
+        all; /* groups times repeats; `done` counts those that were in the journal already */
     const struct bench_group *group;
     int repeat, repeats;
     double total_s;      /* the group took; not valid before it has ended */
@@ -37,10 +38,11 @@ struct bench_settings {
 enum bench_answer {
     BENCH_INTERRUPTED = 1, /* by a signal: what was measured is kept */
     BENCH_INCOMPLETE,      /* groups were left out, or took too long */
-    BENCH_FAILED,          /* every group is in the journal, but not all of its trainings ended well */
+    BENCH_FAILED, /* every group is in the journal, but not all of its trainings ended well */
 };
 
-/* 0 when every group is in the journal, an answer, or a fault. SIGINT, SIGTERM and SIGHUP end it. */
+/* 0 when every group is in the journal, an answer, or a fault. SIGINT, SIGTERM and SIGHUP end it.
+ */
 int bench_run(const struct bench_settings *settings, struct journal *journal, struct fault *fault);
 
 #endif

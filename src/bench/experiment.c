@@ -13,8 +13,8 @@
 enum { EPOCHS_MAX = 10000, STEPS_MAX = 10000000, BATCH_MAX = 1000000 };
 
 enum column { MIX, SHARING, GPU, EPOCHS, STEPS, BATCH, THREADS, COLUMNS };
-static const char *const names[COLUMNS][2] = {{"mix"},   {"sharing"}, {"gpu"},    {"epochs"},
-                                              {"steps"}, {"batch"},   {"threads"}};
+static const char *const names[COLUMNS][2] = {
+    {"mix"}, {"sharing"}, {"gpu"}, {"epochs"}, {"steps"}, {"batch"}, {"threads"}};
 
 /* A group's line while it is read. */
 struct reader {
@@ -26,7 +26,8 @@ struct reader {
 
 const char *bench_sharing_name(const struct bench_group *group)
 {
-    static const char *const words[] = {[BENCH_SERIAL] = "serial", [BENCH_STREAMS] = "streams", [BENCH_MPS] = "mps"};
+    static const char *const words[] = {
+        [BENCH_SERIAL] = "serial", [BENCH_STREAMS] = "streams", [BENCH_MPS] = "mps"};
     return group->sharing == BENCH_MIG ? group->profile : words[group->sharing];
 }
 
@@ -67,7 +68,8 @@ struct bench_group *experiment_add(struct experiment *experiment)
 
 struct bench_task *bench_group_add(struct bench_group *group)
 {
-    struct bench_task *tasks = reallocarray(group->tasks, (size_t)group->n_tasks + 1, sizeof *tasks);
+    struct bench_task *tasks = reallocarray(
+        group->tasks, (size_t)group->n_tasks + 1, sizeof *tasks);
     if (!tasks)
         return NULL;
     group->tasks = tasks;
@@ -77,14 +79,16 @@ struct bench_task *bench_group_add(struct bench_group *group)
 
 /* ---- one line of ours ---- */
 
-static int number(const struct reader *reader, enum column column, int64_t max, int64_t otherwise, int64_t *ret_value)
+static int number(const struct reader *reader, enum column column, int64_t max, int64_t otherwise,
+    int64_t *ret_value)
 {
     double value = (double)otherwise;
-    int r = columns_number(reader->columns, reader->column[column], 1, (double)max, reader->fault, &value);
+    int r = columns_number(
+        reader->columns, reader->column[column], 1, (double)max, reader->fault, &value);
     *ret_value = (int64_t)value;
     if (r == 1 && value != (double)*ret_value)
-        r = columns_wrong(reader->columns, reader->fault, "%s is %g: it must be a whole number", names[column][0],
-                          value);
+        r = columns_wrong(reader->columns, reader->fault, "%s is %g: it must be a whole number",
+            names[column][0], value);
     return r < 0 ? r : 0;
 }
 
@@ -92,40 +96,43 @@ static int read_sharing(const struct reader *reader, struct bench_group *group)
 {
     const char *text = columns_get(reader->columns, reader->column[SHARING]);
     if (!text)
-        return columns_wrong(reader->columns, reader->fault, "no sharing: serial, streams, mps or a MIG profile");
+        return columns_wrong(
+            reader->columns, reader->fault, "no sharing: serial, streams, mps or a MIG profile");
     if (bench_sharing_parse(text, group) < 0)
         return columns_wrong(reader->columns, reader->fault,
-                             "sharing is serial, streams, mps or a MIG profile such as 2g.20gb, not '%s'", text);
+            "sharing is serial, streams, mps or a MIG profile such as 2g.20gb, not '%s'", text);
     return 0;
 }
 
 /* "resnet26:400*2": cuts the steps and the count off the name. */
-static int read_part(const struct reader *reader, char *part, int64_t *ret_steps, int64_t *ret_count)
+static int read_part(
+    const struct reader *reader, char *part, int64_t *ret_steps, int64_t *ret_count)
 {
     char *star = strchr(part, '*'), *colon;
     *ret_count = 1;
     if (star) {
         *star = '\0';
         if (parse_int64(star + 1, 1, BENCH_TASKS_MAX, ret_count) < 0)
-            return columns_wrong(reader->columns, reader->fault, "'%s*%s': a task is there 1 to %d times", part,
-                                 star + 1, BENCH_TASKS_MAX);
+            return columns_wrong(reader->columns, reader->fault,
+                "'%s*%s': a task is there 1 to %d times", part, star + 1, BENCH_TASKS_MAX);
     }
     if ((colon = strchr(part, ':'))) {
         *colon = '\0';
         if (parse_int64(colon + 1, 1, STEPS_MAX, ret_steps) < 0)
-            return columns_wrong(reader->columns, reader->fault, "'%s:%s': steps are a whole number from 1 on", part,
-                                 colon + 1);
+            return columns_wrong(reader->columns, reader->fault,
+                "'%s:%s': steps are a whole number from 1 on", part, colon + 1);
     }
     if (*part == '\0' || part[strspn(part, WORKLOAD_NAME)] != '\0')
         return columns_wrong(reader->columns, reader->fault, "'%s' is no name of a training", part);
     return 0;
 }
 
-static int add_tasks(const struct reader *reader, struct bench_group *group, const char *name, int64_t count,
-                     const struct training_options *options)
+static int add_tasks(const struct reader *reader, struct bench_group *group, const char *name,
+    int64_t count, const struct training_options *options)
 {
     if (group->n_tasks + count > BENCH_TASKS_MAX)
-        return columns_wrong(reader->columns, reader->fault, "more than %d tasks together", BENCH_TASKS_MAX);
+        return columns_wrong(
+            reader->columns, reader->fault, "more than %d tasks together", BENCH_TASKS_MAX);
     for (int64_t i = 0; i < count; i++) {
         struct bench_task *task = bench_group_add(group);
         if (!task || !(task->name = strdup(name)) ||
@@ -173,7 +180,8 @@ static int read_threads(const struct reader *reader, struct bench_group *group)
     if (!text)
         return 0;
     if (group->sharing != BENCH_MPS)
-        return columns_wrong(reader->columns, reader->fault, "a share of threads is for clients of MPS");
+        return columns_wrong(
+            reader->columns, reader->fault, "a share of threads is for clients of MPS");
     const char *at = text;
     int n = 0;
     for (bool more = true; more && n < group->n_tasks; n++) {
@@ -181,13 +189,14 @@ static int read_threads(const struct reader *reader, struct bench_group *group)
         long share = strtol(at, &end, 10);
         more = *end == '/';
         if (end == at || (*end && !more) || share < 1 || share > 100)
-            return columns_wrong(reader->columns, reader->fault, "threads are per cent, 1 to 100, not '%s'", text);
+            return columns_wrong(
+                reader->columns, reader->fault, "threads are per cent, 1 to 100, not '%s'", text);
         group->tasks[n].threads = (int)share;
         at = end + 1;
     }
     if ((n != 1 && n != group->n_tasks) || (at <= text + strlen(text) && *(at - 1) == '/'))
-        return columns_wrong(reader->columns, reader->fault, "'%s': one share of threads, or one for each of %d tasks",
-                             text, group->n_tasks);
+        return columns_wrong(reader->columns, reader->fault,
+            "'%s': one share of threads, or one for each of %d tasks", text, group->n_tasks);
     for (int i = n; i < group->n_tasks; i++)
         group->tasks[i].threads = group->tasks[0].threads;
     return 0;
@@ -219,8 +228,8 @@ static int read_group(const struct reader *reader, struct experiment *experiment
     return r;
 }
 
-static int read_ours(struct columns *columns, const struct experiment_defaults *defaults, struct fault *fault,
-                     struct experiment *experiment)
+static int read_ours(struct columns *columns, const struct experiment_defaults *defaults,
+    struct fault *fault, struct experiment *experiment)
 {
     struct reader reader = {.columns = columns, .defaults = defaults, .fault = fault};
     int r;
@@ -258,12 +267,13 @@ static int name_group(const struct experiment *experiment, size_t i)
     return 0;
 }
 
-static int read_table(struct columns *columns, const struct experiment_defaults *defaults, struct fault *fault,
-                      struct experiment *experiment)
+static int read_table(struct columns *columns, const struct experiment_defaults *defaults,
+    struct fault *fault, struct experiment *experiment)
 {
     bool is_ours = columns_find(columns, (const char *const[]){"mix", NULL}) >= 0;
     if (!is_ours && columns_find(columns, (const char *const[]){"Workload", NULL}) < 0)
-        return fault_set(fault, EINVAL, "%s: neither a column 'mix' (ours) nor 'Workload' (radT's)", columns->name);
+        return fault_set(fault, EINVAL, "%s: neither a column 'mix' (ours) nor 'Workload' (radT's)",
+            columns->name);
     int r = (is_ours ? read_ours : radt_read)(columns, defaults, fault, experiment);
     if (r == 0 && experiment->n_groups == 0)
         return fault_set(fault, EINVAL, "%s: no experiments in it", columns->name);
@@ -273,8 +283,8 @@ static int read_table(struct columns *columns, const struct experiment_defaults 
     return r;
 }
 
-int experiment_read(const char *path, const struct experiment_defaults *defaults, struct fault *fault,
-                    struct experiment *ret_experiment)
+int experiment_read(const char *path, const struct experiment_defaults *defaults,
+    struct fault *fault, struct experiment *ret_experiment)
 {
     struct columns columns;
     *ret_experiment = (struct experiment){0};

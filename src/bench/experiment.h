@@ -1,13 +1,16 @@
 /*
- * A table of collocation experiments: which trainings run together, and how they share the GPU. Two forms are read,
- * told apart by their columns.
+ * A table of collocation experiments: which trainings run together, and how they share the GPU. Two
+ * forms are read, told apart by their columns.
  *
- * Ours, a line per group: `mix` ("resnet26*4", "small:400+medium:150*2": name, steps of an epoch, how many), `sharing`
- * ("serial", "streams", "mps" or a MIG profile such as "2g.20gb"), and optionally `gpu`, `epochs`, `steps`, `batch`,
- * `threads` (per cent of the SMs for every client of MPS, or one value for each task: "30/70").
+ * Ours, a line per group: `mix` ("resnet26*4", "small:400+medium:150*2": name, steps of an epoch,
+ * how many), `sharing`
+ * ("serial", "streams", "mps" or a MIG profile such as "2g.20gb"), and optionally `gpu`, `epochs`,
+ * `steps`, `batch`, `threads` (per cent of the SMs for every client of MPS, or one value for each
+ * task: "30/70").
  *
- * radT's (github.com/Resource-Aware-Data-systems-RAD/radt), a line per task: `Experiment`, `Workload` (the lines of one
- * workload start together), `Devices`, `Collocation` ("-", "MPS" or a MIG profile), `File`, `Params`.
+ * radT's (github.com/Resource-Aware-Data-systems-RAD/radt), a line per task: `Experiment`,
+ * `Workload` (the lines of one workload start together), `Devices`, `Collocation` ("-", "MPS" or a
+ * MIG profile), `File`, `Params`.
  */
 #ifndef COLLOC_BENCH_EXPERIMENT_H
 #define COLLOC_BENCH_EXPERIMENT_H
@@ -46,14 +49,15 @@ struct experiment {
 struct experiment_defaults {
     const char *python;    /* the interpreter of the trainings */
     const char *workloads; /* the folder with our train.py */
-    const char *base;      /* where `File` of a radT table lies; NULL: its trainings are done by our train.py instead */
+    const char *base;      /* where `File` of a radT table lies; NULL: its trainings are done by our
+                              train.py instead */
     const char *gpu;       /* overrides the table's; NULL: not */
     int epochs, steps;
 };
 
 /* 0 with the experiment (ended by experiment_fini), or a fault that names file and line. */
-int experiment_read(const char *path, const struct experiment_defaults *defaults, struct fault *fault,
-                    struct experiment *ret_experiment);
+int experiment_read(const char *path, const struct experiment_defaults *defaults,
+    struct fault *fault, struct experiment *ret_experiment);
 
 void experiment_fini(struct experiment *experiment);
 

@@ -11,9 +11,10 @@
 #include "base/columns.h"
 #include "base/file.h"
 
-#define GROUPS_HEADER "group,number,repeat,mix,sharing,gpu,gpu_name,way,tasks,failed,began_unix_s,total_s,energy_j\n"
-#define TASKS_HEADER                                                                                                   \
-    "group,repeat,task,name,threads,exit_code,failure,started_unix_s,ended_unix_s,ready_unix_s,reserved_mib,epoch,"    \
+#define GROUPS_HEADER                                                                              \
+    "group,number,repeat,mix,sharing,gpu,gpu_name,way,tasks,failed,began_unix_s,total_s,energy_j\n"
+#define TASKS_HEADER                                                                                                \
+    "group,repeat,task,name,threads,exit_code,failure,started_unix_s,ended_unix_s,ready_unix_s,reserved_mib,epoch," \
     "epoch_s,epoch_from_unix_s,epoch_to_unix_s,samples\n"
 
 /* ---- what is there ---- */
@@ -89,22 +90,25 @@ bool journal_has(const struct journal *journal, const struct bench_group *group,
     for (size_t i = 0; i < journal->n_done; i++) {
         const char *tab = strchr(journal->done[i], '\t');
         size_t size = (size_t)(tab - journal->done[i]);
-        if (strlen(group->name) == size && memcmp(journal->done[i], group->name, size) == 0 && atoi(tab + 1) == repeat)
+        if (strlen(group->name) == size && memcmp(journal->done[i], group->name, size) == 0 &&
+            atoi(tab + 1) == repeat)
             return true;
     }
     return false;
 }
 
-void journal_path(const struct journal *journal, const char *kind, size_t number, int repeat, char *path, size_t size)
+void journal_path(const struct journal *journal, const char *kind, size_t number, int repeat,
+    char *path, size_t size)
 {
     snprintf(path, size, "%s/%s/%zu-%d", journal->folder, kind, number, repeat);
 }
 
 /* ---- what is new ---- */
 
-/* Whole lines, at the end of the file, on disk; or nothing: half a line would be none that can be read again. */
-static int append(const struct journal *journal, const char *name, const char *header, const char *text, size_t size,
-                  struct fault *fault)
+/* Whole lines, at the end of the file, on disk; or nothing: half a line would be none that can be
+ * read again. */
+static int append(const struct journal *journal, const char *name, const char *header,
+    const char *text, size_t size, struct fault *fault)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/%s", journal->folder, name);
@@ -138,23 +142,24 @@ static void print_reading(FILE *out, struct reading value)
         fputc(',', out);
 }
 
-static void print_task(FILE *out, const struct bench_group *group, int repeat, int i, const struct crew_result *task,
-                       const struct told_epoch *epoch)
+static void print_task(FILE *out, const struct bench_group *group, int repeat, int i,
+    const struct crew_result *task, const struct told_epoch *epoch)
 {
-    fprintf(out, "%s,%d,%d,%s,%d,%d,", group->name, repeat, i, group->tasks[i].name, group->tasks[i].threads,
-            task->exit_code);
+    fprintf(out, "%s,%d,%d,%s,%d,%d,", group->name, repeat, i, group->tasks[i].name,
+        group->tasks[i].threads, task->exit_code);
     print_text(out, task->failure);
     fprintf(out, ",%.6f,%.6f", task->started_unix_s, task->ended_unix_s);
     print_reading(out, task->told.ready_unix_s);
     print_reading(out, task->told.reserved_mib);
     if (epoch)
-        fprintf(out, ",%d,%.6f,%.6f,%.6f,%.0f\n", epoch->number, epoch->seconds, epoch->from_unix_s, epoch->to_unix_s,
-                epoch->samples);
+        fprintf(out, ",%d,%.6f,%.6f,%.6f,%.0f\n", epoch->number, epoch->seconds, epoch->from_unix_s,
+            epoch->to_unix_s, epoch->samples);
     else
         fputs(",,,,,\n", out);
 }
 
-static void print_tasks(FILE *out, const struct bench_group *group, int repeat, const struct crew_result *tasks)
+static void print_tasks(
+    FILE *out, const struct bench_group *group, int repeat, const struct crew_result *tasks)
 {
     for (int i = 0; i < group->n_tasks; i++) {
         const struct crew_result *task = &tasks[i];
@@ -166,25 +171,27 @@ static void print_tasks(FILE *out, const struct bench_group *group, int repeat, 
 }
 
 static void print_group(FILE *out, const struct bench_group *group, size_t number, int repeat,
-                        const struct group_result *result)
+    const struct group_result *result)
 {
     int failed = 0;
     for (int i = 0; i < group->n_tasks; i++)
         failed += *result->tasks[i].failure != '\0';
-    fprintf(out, "%s,%zu,%d,%s,%s,", group->name, number, repeat, group->mix, bench_sharing_name(group));
+    fprintf(out, "%s,%zu,%d,%s,%s,", group->name, number, repeat, group->mix,
+        bench_sharing_name(group));
     print_text(out, group->gpu);
     fputc(',', out);
     print_text(out, result->gpu_name);
-    fprintf(out, ",%s,%d,%d,%.6f,%.6f,%.3f\n", result->way, group->n_tasks, failed, result->began_unix_s,
-            result->total_s, result->energy_j);
+    fprintf(out, ",%s,%d,%d,%.6f,%.6f,%.3f\n", result->way, group->n_tasks, failed,
+        result->began_unix_s, result->total_s, result->energy_j);
 }
 
 int journal_add(struct journal *journal, const struct bench_group *group, size_t number, int repeat,
-                const struct group_result *result, struct fault *fault)
+    const struct group_result *result, struct fault *fault)
 {
     char *tasks = NULL, *line = NULL, count[16];
     size_t tasks_size, line_size;
-    FILE *tasks_out = open_memstream(&tasks, &tasks_size), *line_out = open_memstream(&line, &line_size);
+    FILE *tasks_out = open_memstream(&tasks, &tasks_size),
+         *line_out = open_memstream(&line, &line_size);
     int r = tasks_out && line_out ? 0 : fault_set(fault, ENOMEM, "out of memory");
     if (r == 0) {
         print_tasks(tasks_out, group, repeat, result->tasks);

@@ -1,7 +1,8 @@
 /*
- * What a bench has measured so far, in a folder: groups.csv (a line per group and repeat, written last: it says that
- * the rest is there), tasks.csv (a line per training), looks/N-R.csv (the GPU over time, as `colloc record` has it),
- * logs/N-R.I (what trainings said on stderr). Taken up again where it was broken off.
+ * What a bench has measured so far, in a folder: groups.csv (a line per group and repeat, written
+ * last: it says that the rest is there), tasks.csv (a line per training), looks/N-R.csv (the GPU
+ * over time, as `colloc record` has it), logs/N-R.I (what trainings said on stderr). Taken up again
+ * where it was broken off.
  */
 #ifndef COLLOC_BENCH_JOURNAL_H
 #define COLLOC_BENCH_JOURNAL_H
@@ -23,18 +24,21 @@ int journal_open(struct journal *journal, const char *folder, struct fault *faul
 void journal_fini(struct journal *journal);
 
 /*
- * Takes the groups whose trainings failed out of the journal in the folder, so that they are run again: before it is
- * opened. Nothing happens where there is none. 0 or a fault.
+ * Takes the groups whose trainings failed out of the journal in the folder, so that they are run
+ * again: before it is opened. Nothing happens where there is none. 0 or a fault.
  */
 int journal_drop_failed(const char *folder, struct fault *fault);
 
 bool journal_has(const struct journal *journal, const struct bench_group *group, int repeat);
 
-/* The names of files of a group, without an ending: "FOLDER/looks/3-1". `size` of PATH_MAX will do. */
-void journal_path(const struct journal *journal, const char *kind, size_t number, int repeat, char *path, size_t size);
+/* The names of files of a group, without an ending: "FOLDER/looks/3-1". `size` of PATH_MAX will do.
+ */
+void journal_path(const struct journal *journal, const char *kind, size_t number, int repeat,
+    char *path, size_t size);
 
 struct group_result {
-    double began_unix_s, total_s, energy_j; /* from the start of the first to the end of the last; energy of the GPU */
+    double began_unix_s, total_s,
+        energy_j; /* from the start of the first to the end of the last; energy of the GPU */
     const char *gpu_name;
     const char *way; /* "processes" or "daemon" */
     const struct crew_result *tasks;
@@ -42,6 +46,6 @@ struct group_result {
 
 /* Durable when it returns 0; or a fault. `number` is the group's place in the table, from 1. */
 int journal_add(struct journal *journal, const struct bench_group *group, size_t number, int repeat,
-                const struct group_result *result, struct fault *fault);
+    const struct group_result *result, struct fault *fault);
 
 #endif

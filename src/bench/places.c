@@ -12,23 +12,25 @@ static const struct gpu_info *find_gpu(const struct gpu_set *set, const char *in
 }
 
 static int find_instances(const struct gpu_set *set, const struct bench_group *group, size_t card,
-                          const char **ret_uuids, char *why, size_t size)
+    const char **ret_uuids, char *why, size_t size)
 {
     int n = 0;
     for (size_t i = 0; i < set->count && n < group->n_tasks; i++) {
         const struct gpu_info *gpu = &set->gpu[i];
-        if (gpu->is_mig && gpu->is_place && gpu->parent == card && strcmp(gpu->profile, group->profile) == 0)
+        if (gpu->is_mig && gpu->is_place && gpu->parent == card &&
+            strcmp(gpu->profile, group->profile) == 0)
             ret_uuids[n++] = gpu->uuid;
     }
     if (n == group->n_tasks)
         return 0;
-    snprintf(why, size, "GPU %s has %d instance%s of %s, the group needs %d (`colloc mig` makes them)", group->gpu, n,
-             n == 1 ? "" : "s", group->profile, group->n_tasks);
+    snprintf(why, size,
+        "GPU %s has %d instance%s of %s, the group needs %d (`colloc mig` makes them)", group->gpu,
+        n, n == 1 ? "" : "s", group->profile, group->n_tasks);
     return PLACES_LACKING;
 }
 
-int places_find(const struct gpu_set *set, const struct bench_group *group, const char **ret_uuids, char *why,
-                size_t size)
+int places_find(const struct gpu_set *set, const struct bench_group *group, const char **ret_uuids,
+    char *why, size_t size)
 {
     const struct gpu_info *gpu = find_gpu(set, group->gpu);
     if (!gpu) {

@@ -8,10 +8,10 @@
 enum { PLACES_LACKING = 1 };
 
 /*
- * Fills ret_uuids[group->n_tasks] with what CUDA_VISIBLE_DEVICES takes, borrowed from the set. Under MIG every task has
- * an instance of its own. 0, or PLACES_LACKING with the reason in `why`.
+ * Fills ret_uuids[group->n_tasks] with what CUDA_VISIBLE_DEVICES takes, borrowed from the set.
+ * Under MIG every task has an instance of its own. 0, or PLACES_LACKING with the reason in `why`.
  */
-int places_find(const struct gpu_set *set, const struct bench_group *group, const char **ret_uuids, char *why,
-                size_t size);
+int places_find(const struct gpu_set *set, const struct bench_group *group, const char **ret_uuids,
+    char *why, size_t size);
 
 #endif

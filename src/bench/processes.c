@@ -113,7 +113,8 @@ static void listen_to(struct shift *shift, int i)
     }
 }
 
-/* What it said last may still be in the pipe; a grandchild that keeps it open, and full, is not waited for. */
+/* What it said last may still be in the pipe; a grandchild that keeps it open, and full, is not
+ * waited for. */
 static void listen_to_the_end(struct shift *shift, int i)
 {
     struct pollfd fd = {.fd = shift->workers[i].output, .events = POLLIN};
@@ -138,7 +139,8 @@ static void bury(struct shift *shift, int i)
     struct worker *worker = &shift->workers[i];
     int status = 0;
     shift->results[i].ended_unix_s = unix_s();
-    kill(-worker->pid, SIGKILL); /* whom it left behind; while it is not reaped the number is still its group's */
+    kill(-worker->pid,
+        SIGKILL); /* whom it left behind; while it is not reaped the number is still its group's */
     listen_to_the_end(shift, i);
     while (waitpid(worker->pid, &status, 0) < 0 && errno == EINTR)
         ;
@@ -164,14 +166,16 @@ static void end_early(struct shift *shift, int answer)
 
 static int wait_ms(const struct shift *shift)
 {
-    int64_t until_us = shift->next_look_us < shift->deadline_us ? shift->next_look_us : shift->deadline_us;
+    int64_t until_us = shift->next_look_us < shift->deadline_us ? shift->next_look_us
+                                                                : shift->deadline_us;
     int64_t left_us = until_us - clock_monotonic_us();
     return left_us <= 0 ? 0 : (int)((left_us + MS_US - 1) / MS_US);
 }
 
 static void wait_once(struct shift *shift)
 {
-    struct pollfd fds[2 * BENCH_TASKS_MAX + 1] = {{.fd = shift->answer ? -1 : shift->crew->signals, .events = POLLIN}};
+    struct pollfd fds[2 * BENCH_TASKS_MAX + 1] = {
+        {.fd = shift->answer ? -1 : shift->crew->signals, .events = POLLIN}};
     int n = shift->started;
     for (int i = 0; i < n; i++) {
         fds[1 + 2 * i] = (struct pollfd){.fd = shift->workers[i].output, .events = POLLIN};
@@ -219,7 +223,8 @@ int crew_of_processes(const struct crew *crew, struct fault *fault, struct crew_
     if (!shift)
         return fault_set(fault, ENOMEM, "out of memory");
     int64_t now_us = clock_monotonic_us();
-    *shift = (struct shift){.crew = crew, .fault = fault, .results = ret_results, .next_look_us = now_us};
+    *shift = (struct shift){
+        .crew = crew, .fault = fault, .results = ret_results, .next_look_us = now_us};
     shift->deadline_us = now_us + crew->limit_us;
     for (int i = 0; i < crew->group->n_tasks; i++) {
         shift->workers[i].output = shift->workers[i].pidfd = -1;

@@ -9,7 +9,8 @@
 #include "bench/words.h"
 
 enum column { EXPERIMENT, WORKLOAD, DEVICES, COLLOCATION, SCRIPT, PARAMS, COLUMNS };
-static const char *const names[COLUMNS] = {"Experiment", "Workload", "Devices", "Collocation", "File", "Params"};
+static const char *const names[COLUMNS] = {
+    "Experiment", "Workload", "Devices", "Collocation", "File", "Params"};
 
 struct reader {
     struct columns *columns;
@@ -20,7 +21,8 @@ struct reader {
 };
 
 /* What our train.py calls the models of timm's script, and the images that a data set has. */
-static const char *const models[][2] = {{"efficientnetv2_s", "efficientnet"}, {"cait_xxs24_224", "cait"}};
+static const char *const models[][2] = {
+    {"efficientnetv2_s", "efficientnet"}, {"cait_xxs24_224", "cait"}};
 static const struct {
     const char *folder;
     int64_t side, classes;
@@ -31,7 +33,8 @@ static void option_of(const char *params, const char *name, char *buffer, size_t
 {
     size_t length = strlen(name);
     *buffer = '\0';
-    for (const char *at = params + strspn(params, " "); *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+    for (const char *at = params + strspn(params, " "); *at;
+         at += strcspn(at, " "), at += strspn(at, " ")) {
         if (strncmp(at, name, length) != 0 || !strchr(" =", at[length]))
             continue;
         const char *value = at + length + strspn(at + length, " =");
@@ -85,7 +88,8 @@ static char **translate(const struct experiment_defaults *defaults, const struct
     return words_of_training(defaults, our_name(params->model), &options);
 }
 
-static char **words_of(const struct experiment_defaults *defaults, const char *script, const struct params *params)
+static char **words_of(
+    const struct experiment_defaults *defaults, const char *script, const struct params *params)
 {
     char path[4096];
     if (!defaults->base)
@@ -98,8 +102,8 @@ static char **words_of(const struct experiment_defaults *defaults, const char *s
 static char *name_of(const struct params *params)
 {
     char *name;
-    int r = asprintf(&name, "%s%s%s%s%s", our_name(params->model), *params->data_set ? " " : "", params->data_set,
-                     *params->batch ? " b" : "", params->batch);
+    int r = asprintf(&name, "%s%s%s%s%s", our_name(params->model), *params->data_set ? " " : "",
+        params->data_set, *params->batch ? " b" : "", params->batch);
     return r < 0 ? NULL : name;
 }
 
@@ -114,11 +118,14 @@ static int add_task(const struct reader *reader, struct bench_group *group)
     if (!*params.model || params.model[strspn(params.model, WORKLOAD_NAME)] != '\0')
         return columns_wrong(reader->columns, reader->fault, "no --model in Params");
     if (params.batch[strspn(params.batch, "0123456789")] != '\0')
-        return columns_wrong(reader->columns, reader->fault, "--batch-size in Params is no whole number");
+        return columns_wrong(
+            reader->columns, reader->fault, "--batch-size in Params is no whole number");
     if (group->n_tasks == BENCH_TASKS_MAX)
-        return columns_wrong(reader->columns, reader->fault, "more than %d tasks together", BENCH_TASKS_MAX);
+        return columns_wrong(
+            reader->columns, reader->fault, "more than %d tasks together", BENCH_TASKS_MAX);
     struct bench_task *task = bench_group_add(group);
-    if (!task || !(task->name = name_of(&params)) || !(task->words = words_of(reader->defaults, script, &params)))
+    if (!task || !(task->name = name_of(&params)) ||
+        !(task->words = words_of(reader->defaults, script, &params)))
         return fault_set(reader->fault, ENOMEM, "out of memory");
     return 0;
 }
@@ -133,8 +140,12 @@ static int begin_group(struct reader *reader, struct experiment *experiment)
     group->line = (int)reader->columns->number;
     group->sharing = BENCH_STREAMS;
     if (how && bench_sharing_parse(how, group) < 0)
-        return columns_wrong(reader->columns, reader->fault, "Collocation is -, MPS or a MIG profile, not '%s'", how);
-    snprintf(group->gpu, sizeof group->gpu, "%s", reader->defaults->gpu ? reader->defaults->gpu : gpu ? gpu : "0");
+        return columns_wrong(reader->columns, reader->fault,
+            "Collocation is -, MPS or a MIG profile, not '%s'", how);
+    snprintf(group->gpu, sizeof group->gpu, "%s",
+        reader->defaults->gpu ? reader->defaults->gpu
+        : gpu                 ? gpu
+                              : "0");
     return 0;
 }
 
@@ -171,8 +182,8 @@ static char *mix_of(const struct bench_group *group)
     return text;
 }
 
-int radt_read(struct columns *columns, const struct experiment_defaults *defaults, struct fault *fault,
-              struct experiment *experiment)
+int radt_read(struct columns *columns, const struct experiment_defaults *defaults,
+    struct fault *fault, struct experiment *experiment)
 {
     struct reader reader = {.columns = columns, .defaults = defaults, .fault = fault};
     int r;

@@ -6,7 +6,7 @@
 #include "bench/experiment.h"
 
 /* 0 with its groups in *experiment, or a fault; what was read stays in *experiment either way. */
-int radt_read(struct columns *columns, const struct experiment_defaults *defaults, struct fault *fault,
-              struct experiment *experiment);
+int radt_read(struct columns *columns, const struct experiment_defaults *defaults,
+    struct fault *fault, struct experiment *experiment);
 
 #endif

@@ -50,7 +50,8 @@ struct table {
     int group, repeat, failed;
 };
 
-static int table_read(struct table *table, const char *folder, const char *name, struct fault *fault)
+static int table_read(
+    struct table *table, const char *folder, const char *name, struct fault *fault)
 {
     size_t size;
     snprintf(table->path, sizeof table->path, "%s/%s", folder, name);
@@ -79,14 +80,16 @@ static bool is_of_failed(const struct table *groups, const struct table *table, 
     struct span rest = groups->rows;
     while (rest.size) {
         struct span line = take(&rest, '\n');
-        if (has_failed(groups, line) && is_same(field(line, groups->group), field(row, table->group)) &&
+        if (has_failed(groups, line) &&
+            is_same(field(line, groups->group), field(row, table->group)) &&
             is_same(field(line, groups->repeat), field(row, table->repeat)))
             return true;
     }
     return false;
 }
 
-static int table_write_others(const struct table *groups, const struct table *table, struct fault *fault)
+static int table_write_others(
+    const struct table *groups, const struct table *table, struct fault *fault)
 {
     char *text = NULL;
     size_t size;

@@ -51,8 +51,8 @@ static int read_output(struct shift *shift, int i)
     for (bool ended = !stream; r == 0 && status == 200 && !ended;) {
         struct client_log log = {0};
         char path[128];
-        snprintf(path, sizeof path, "/v1/tasks/%lld/log?stream=stdout&offset=%lld", (long long)shift->jobs[i].id,
-                 (long long)offset);
+        snprintf(path, sizeof path, "/v1/tasks/%lld/log?stream=stdout&offset=%lld",
+            (long long)shift->jobs[i].id, (long long)offset);
         r = client_read_log(shift->client, path, shift->fault, &status, &log);
         if (r == 0 && status == 200)
             told_bytes(stream, &shift->results[i].told, log.data, log.size);
@@ -82,7 +82,8 @@ static int tell_end(struct shift *shift, int i, const json_t *task)
 
 static int ask_after(struct shift *shift, int i)
 {
-    static const char *const ends[] = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY"};
+    static const char *const ends[] = {
+        "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY"};
     char path[64];
     json_t *reply;
     snprintf(path, sizeof path, "/v1/tasks/%lld", (long long)shift->jobs[i].id);
@@ -140,7 +141,8 @@ static int ask_after_all(struct shift *shift)
 static bool doze(const struct shift *shift)
 {
     struct pollfd fd = {.fd = shift->crew->signals, .events = POLLIN};
-    int64_t until_us = shift->next_look_us < shift->next_ask_us ? shift->next_look_us : shift->next_ask_us;
+    int64_t until_us = shift->next_look_us < shift->next_ask_us ? shift->next_look_us
+                                                                : shift->next_ask_us;
     int64_t left_us = until_us - clock_monotonic_us();
     return poll(&fd, 1, left_us <= 0 ? 0 : (int)(left_us / MS_US) + 1) > 0;
 }
@@ -166,8 +168,8 @@ static int work(struct shift *shift, crew_submit *submit, void *context)
     return r;
 }
 
-int crew_of_tasks(const struct crew *crew, struct client *client, crew_submit *submit, void *submit_context,
-                  struct fault *fault, struct crew_result *ret_results)
+int crew_of_tasks(const struct crew *crew, struct client *client, crew_submit *submit,
+    void *submit_context, struct fault *fault, struct crew_result *ret_results)
 {
     struct shift *shift = calloc(1, sizeof *shift);
     if (!shift)

@@ -7,8 +7,9 @@
 static struct reading number_of(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
-    return json_is_number(value) && isfinite(json_number_value(value)) ? reading_of(json_number_value(value))
-                                                                       : READING_NONE;
+    return json_is_number(value) && isfinite(json_number_value(value))
+               ? reading_of(json_number_value(value))
+               : READING_NONE;
 }
 
 static void tell_epoch(struct told *told, const json_t *object)
@@ -19,7 +20,11 @@ static void tell_epoch(struct told *told, const json_t *object)
         return;
     if (told->n_epochs < TOLD_EPOCHS_MAX)
         told->epochs[told->n_epochs] = (struct told_epoch){
-            told->n_epochs + 1, seconds.value, from.value, to.value, reading_or(samples, 0),
+            told->n_epochs + 1,
+            seconds.value,
+            from.value,
+            to.value,
+            reading_or(samples, 0),
         };
     told->n_epochs += told->n_epochs < TOLD_EPOCHS_MAX;
 }

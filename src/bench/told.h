@@ -1,6 +1,6 @@
 /*
- * What a training tells of itself on its standard output: lines with a JSON object, as workloads/train.py prints them.
- * Other lines are its own business.
+ * What a training tells of itself on its standard output: lines with a JSON object, as
+ * workloads/train.py prints them. Other lines are its own business.
  */
 #ifndef COLLOC_BENCH_TOLD_H
 #define COLLOC_BENCH_TOLD_H
@@ -27,7 +27,8 @@ struct told {
 /* Takes in one line. Anything may be in it. */
 void told_line(struct told *told, const char *line, size_t size);
 
-/* The same for output as it comes, in pieces of any size: keeps what has no end yet. Starts as {0}. */
+/* The same for output as it comes, in pieces of any size: keeps what has no end yet. Starts as {0}.
+ */
 struct told_stream {
     char line[4096]; /* a longer line is none of ours */
     size_t size;

@@ -29,16 +29,13 @@ static char **copy_words(const char *const *words, size_t n)
 }
 
 char **words_of_training(const struct experiment_defaults *defaults, const char *name,
-                         const struct training_options *options)
+    const struct training_options *options)
 {
     const struct {
         const char *name;
         int64_t value;
-    } numbers[] = {{"--epochs", options->epochs},
-                   {"--steps", options->steps},
-                   {"--batch", options->batch},
-                   {"--side", options->side},
-                   {"--classes", options->classes}};
+    } numbers[] = {{"--epochs", options->epochs}, {"--steps", options->steps},
+        {"--batch", options->batch}, {"--side", options->side}, {"--classes", options->classes}};
     char script[4096], text[5][24];
     const char *words[16] = {defaults->python, script, name};
     size_t n = 3;
@@ -79,7 +76,8 @@ int bench_sharing_parse(const char *text, struct bench_group *group)
     static const struct {
         const char *name;
         enum bench_sharing sharing;
-    } known[] = {{"serial", BENCH_SERIAL}, {"streams", BENCH_STREAMS}, {"mps", BENCH_MPS}, {"MPS", BENCH_MPS}};
+    } known[] = {{"serial", BENCH_SERIAL}, {"streams", BENCH_STREAMS}, {"mps", BENCH_MPS},
+        {"MPS", BENCH_MPS}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(text, known[i].name) == 0) {
             group->sharing = known[i].sharing;

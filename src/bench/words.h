@@ -14,7 +14,7 @@ struct training_options { /* 0: what train.py takes by itself */
 
 /* "python3 .../train.py NAME --epochs ...". NULL when out of memory. */
 char **words_of_training(const struct experiment_defaults *defaults, const char *name,
-                         const struct training_options *options);
+    const struct training_options *options);
 
 /* `first` and `second` and then the words of `text`, parted by blanks. NULL when out of memory. */
 char **words_of_text(const char *first, const char *second, const char *text);

@@ -32,11 +32,10 @@ static void print_changed(const struct invocation *invocation, const json_t *cha
         json_decref(object);
         return;
     }
-    json_array_foreach(changed, i, task)
-    {
+    json_array_foreach(changed, i, task) {
         bool is_held = strcmp(member_text(task, "reason", ""), "JobHeldUser") == 0;
         printf("Task %.0f %s%s\n", member_number(task, "id", 0), member_text(task, "state", "?"),
-               is_held ? " (JobHeldUser)" : "");
+            is_held ? " (JobHeldUser)" : "");
     }
 }
 

@@ -5,8 +5,8 @@
 #include "cli/command.h"
 
 /*
- * POSTs `verb` for every operand and prints "Task 12 STATE" for each. Goes on after a refusal; returns the first code
- * that was not EXIT_OK.
+ * POSTs `verb` for every operand and prints "Task 12 STATE" for each. Goes on after a refusal;
+ * returns the first code that was not EXIT_OK.
  */
 int change_tasks(const struct invocation *invocation, const char *verb);
 

@@ -34,66 +34,71 @@ enum {
 
 static const struct option_spec options[] = {
     [BENCH_OUTPUT] = {.name = "output",
-                      .letter = 'o',
-                      .kind = OPTION_FILE,
-                      .argument = "FOLDER",
-                      .help = "where results go, and are taken up again from; default: bench-results"},
+        .letter = 'o',
+        .kind = OPTION_FILE,
+        .argument = "FOLDER",
+        .help = "where results go, and are taken up again from; default: bench-results"},
     [BENCH_REPEAT] = {.name = "repeat",
-                      .letter = 'r',
-                      .kind = OPTION_INTEGER,
-                      .argument = "N",
-                      .min = 1,
-                      .max = 1000,
-                      .help = "run everything so often; default: 1"},
+        .letter = 'r',
+        .kind = OPTION_INTEGER,
+        .argument = "N",
+        .min = 1,
+        .max = 1000,
+        .help = "run everything so often; default: 1"},
     [BENCH_EPOCHS] = {.name = "epochs",
-                      .kind = OPTION_INTEGER,
-                      .argument = "N",
-                      .min = 1,
-                      .max = 64,
-                      .help = "of each training, where the table does not say; the first warms up; default: 2"},
+        .kind = OPTION_INTEGER,
+        .argument = "N",
+        .min = 1,
+        .max = 64,
+        .help = "of each training, where the table does not say; the first warms up; default: 2"},
     [BENCH_STEPS] = {.name = "steps",
-                     .kind = OPTION_INTEGER,
-                     .argument = "N",
-                     .min = 1,
-                     .max = 10000000,
-                     .help = "of an epoch, where the table does not say; default: 200"},
+        .kind = OPTION_INTEGER,
+        .argument = "N",
+        .min = 1,
+        .max = 10000000,
+        .help = "of an epoch, where the table does not say; default: 200"},
     [BENCH_INTERVAL] = {.name = "interval",
-                        .letter = 'i',
-                        .kind = OPTION_DURATION,
-                        .argument = "TIME",
-                        .min = 10 * MS_US,
-                        .max = 3600 * SECOND_US,
-                        .help = "between two looks at the GPU; default: 500ms"},
+        .letter = 'i',
+        .kind = OPTION_DURATION,
+        .argument = "TIME",
+        .min = 10 * MS_US,
+        .max = 3600 * SECOND_US,
+        .help = "between two looks at the GPU; default: 500ms"},
     [BENCH_LIMIT] = {.name = "limit",
-                     .kind = OPTION_DURATION,
-                     .argument = "TIME",
-                     .min = SECOND_US,
-                     .max = 365 * 86400 * SECOND_US,
-                     .help = "a group that takes longer is ended and left out; default: 2h"},
+        .kind = OPTION_DURATION,
+        .argument = "TIME",
+        .min = SECOND_US,
+        .max = 365 * 86400 * SECOND_US,
+        .help = "a group that takes longer is ended and left out; default: 2h"},
     [BENCH_GPU] = {.name = "gpu",
-                   .kind = OPTION_TEXT,
-                   .argument = "INDEX",
-                   .help = "take this GPU, whatever the table says"},
+        .kind = OPTION_TEXT,
+        .argument = "INDEX",
+        .help = "take this GPU, whatever the table says"},
     [BENCH_DAEMON] = {.name = "daemon",
-                      .kind = OPTION_FLAG,
-                      .help = "hand the trainings to collocd, which places them; default: start them here"},
+        .kind = OPTION_FLAG,
+        .help = "hand the trainings to collocd, which places them; default: start them here"},
     [BENCH_PYTHON] = {.name = "python",
-                      .kind = OPTION_TEXT,
-                      .argument = "PROGRAM",
-                      .help = "the interpreter of the trainings; default: python3"},
+        .kind = OPTION_TEXT,
+        .argument = "PROGRAM",
+        .help = "the interpreter of the trainings; default: python3"},
     [BENCH_WORKLOADS] = {.name = "workloads",
-                         .kind = OPTION_FILE,
-                         .argument = "FOLDER",
-                         .help = "where train.py is; default: colloc's own"},
+        .kind = OPTION_FILE,
+        .argument = "FOLDER",
+        .help = "where train.py is; default: colloc's own"},
     [BENCH_BASE] = {.name = "base",
-                    .kind = OPTION_FILE,
-                    .argument = "FOLDER",
-                    .help = "run the files that a radT table names, from here; default: our trainings stand for them"},
+        .kind = OPTION_FILE,
+        .argument = "FOLDER",
+        .help =
+            "run the files that a radT table names, from here; default: our trainings stand for them"},
     [BENCH_RETRY_FAILED] = {.name = "retry-failed",
-                            .kind = OPTION_FLAG,
-                            .help = "run groups of which a training failed again; default: they count as measured"},
-    [BENCH_DRY_RUN] = {.name = "dry-run", .kind = OPTION_FLAG, .help = "print the groups and their commands only"},
-    [BENCH_NO_REPORT] = {.name = "no-report", .kind = OPTION_FLAG, .help = "make no report at the end"},
+        .kind = OPTION_FLAG,
+        .help = "run groups of which a training failed again; default: they count as measured"},
+    [BENCH_DRY_RUN] = {.name = "dry-run",
+        .kind = OPTION_FLAG,
+        .help = "print the groups and their commands only"},
+    [BENCH_NO_REPORT] = {.name = "no-report",
+        .kind = OPTION_FLAG,
+        .help = "make no report at the end"},
 };
 
 static int64_t number_or(const struct invocation *invocation, int option, int64_t otherwise)
@@ -114,18 +119,21 @@ struct hand_in {
     struct client *client;
 };
 
-static int describe(const struct bench_group *group, int i, struct fault *fault, struct task_description *task)
+static int describe(
+    const struct bench_group *group, int i, struct fault *fault, struct task_description *task)
 {
     int r = taskfile_of_command(group->tasks[i].words[0], fault, task);
     if (r == 0 && group->sharing != BENCH_MIG)
-        r = option_set_text(&task_options[TASK_SHARING], "--sharing", group->sharing == BENCH_MPS ? "mps" : "streams",
-                            &task->values[TASK_SHARING], fault);
+        r = option_set_text(&task_options[TASK_SHARING], "--sharing",
+            group->sharing == BENCH_MPS ? "mps" : "streams", &task->values[TASK_SHARING], fault);
     if (r == 0)
-        r = option_set_text(&task_options[TASK_NAME], "--name", group->tasks[i].name, &task->values[TASK_NAME], fault);
+        r = option_set_text(&task_options[TASK_NAME], "--name", group->tasks[i].name,
+            &task->values[TASK_NAME], fault);
     return r;
 }
 
-static int submit(void *context, const struct bench_group *group, int i, struct fault *fault, int64_t *ret_id)
+static int submit(
+    void *context, const struct bench_group *group, int i, struct fault *fault, int64_t *ret_id)
 {
     const struct hand_in *hand_in = context;
     struct task_description task = {0};
@@ -169,9 +177,11 @@ static void on_end(void *context, const struct bench_progress *progress)
     }
     fprintf(stderr, "%.1f s", progress->total_s);
     if (progress->failed)
-        fprintf(stderr, ", %d of %d failed (%s)", progress->failed, progress->group->n_tasks, progress->failure);
+        fprintf(stderr, ", %d of %d failed (%s)", progress->failed, progress->group->n_tasks,
+            progress->failure);
     if (progress->left_s >= 1)
-        fprintf(stderr, "; %s left", format_elapsed((int64_t)(progress->left_s * 1e6), left, sizeof left));
+        fprintf(stderr, "; %s left",
+            format_elapsed((int64_t)(progress->left_s * 1e6), left, sizeof left));
     fputc('\n', stderr);
 }
 
@@ -200,7 +210,8 @@ static int read_experiment(const struct invocation *invocation, struct experimen
     struct fault fault = {0};
     const char *given = text_or(invocation, BENCH_WORKLOADS, NULL);
     if (!given && support_find("workloads", workloads, sizeof workloads) < 0) {
-        complain("colloc's trainings are not where they were installed; name their folder with --workloads");
+        complain(
+            "colloc's trainings are not where they were installed; name their folder with --workloads");
         return EXIT_REFUSED;
     }
     const struct experiment_defaults defaults = {
@@ -222,13 +233,15 @@ static int ending(int r, const struct fault *fault, const char *folder)
     if (r < 0)
         complain("%s", fault->text);
     else if (r == BENCH_INTERRUPTED)
-        complain("broken off; what was measured is in %s, and the same command goes on from there", folder);
+        complain("broken off; what was measured is in %s, and the same command goes on from there",
+            folder);
     else if (r == BENCH_INCOMPLETE)
         complain("some groups were left out (see above); the rest is in %s", folder);
     else if (r == BENCH_FAILED)
-        complain("trainings failed: %s/logs has what they said; they count as measured, --retry-failed tries them "
-                 "again",
-                 folder);
+        complain(
+            "trainings failed: %s/logs has what they said; they count as measured, --retry-failed tries them "
+            "again",
+            folder);
     return r == 0 ? EXIT_OK : EXIT_REFUSED;
 }
 
@@ -238,7 +251,8 @@ static int measure(const struct invocation *invocation, const struct experiment 
     struct fault fault = {0};
     struct journal journal = {0};
     struct hand_in hand_in = {0};
-    int code = invocation->values[BENCH_DAEMON].number ? session_open(invocation, &hand_in.client) : EXIT_OK;
+    int code = invocation->values[BENCH_DAEMON].number ? session_open(invocation, &hand_in.client)
+                                                       : EXIT_OK;
     if (code != EXIT_OK)
         return code;
     const struct bench_settings settings = {

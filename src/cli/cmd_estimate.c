@@ -35,53 +35,54 @@ static const int64_t limit_usual_us = 600 * SECOND_US;
 
 static const struct option_spec options[] = {
     [ESTIMATE_EXPORT] = {.name = "export",
-                         .kind = OPTION_FILE,
-                         .argument = "FILE",
-                         .help = "what `python3 -m colloc_export` wrote of the model; nearly exact"},
+        .kind = OPTION_FILE,
+        .argument = "FILE",
+        .help = "what `python3 -m colloc_export` wrote of the model; nearly exact"},
     [ESTIMATE_PYTORCH] = {.name = "pytorch",
-                          .kind = OPTION_TEXT,
-                          .argument = "SOURCE",
-                          .help = "run a PyTorch model of yours among fake tensors, as you, and take its export: "
-                                  "FILE.py:FUNCTION or MODULE:FUNCTION that returns it; timm:NAME, torchvision:NAME, "
-                                  "transformers:CLASS"},
+        .kind = OPTION_TEXT,
+        .argument = "SOURCE",
+        .help = "run a PyTorch model of yours among fake tensors, as you, and take its export: "
+                "FILE.py:FUNCTION or MODULE:FUNCTION that returns it; timm:NAME, torchvision:NAME, "
+                "transformers:CLASS"},
     [ESTIMATE_INPUT] = {.name = "input",
-                        .kind = OPTION_TEXT,
-                        .argument = "SIZES",
-                        .help = "with --pytorch: what one sample looks like, 3x224x224 or "
-                                "input_ids=512:int64:30522; several with commas between them"},
+        .kind = OPTION_TEXT,
+        .argument = "SIZES",
+        .help = "with --pytorch: what one sample looks like, 3x224x224 or "
+                "input_ids=512:int64:30522; several with commas between them"},
     [ESTIMATE_CLASSES] = {.name = "classes",
-                          .kind = OPTION_INTEGER,
-                          .argument = "N",
-                          .max = INT32_MAX,
-                          .help = "with --pytorch: of the target, default 1000; 0: the mean of the output is the loss"},
+        .kind = OPTION_INTEGER,
+        .argument = "N",
+        .max = INT32_MAX,
+        .help =
+            "with --pytorch: of the target, default 1000; 0: the mean of the output is the loss"},
     [ESTIMATE_LABELS] = {.name = "labels",
-                         .kind = OPTION_FLAG,
-                         .help = "with --pytorch: the model takes labels like its first input and returns its loss"},
+        .kind = OPTION_FLAG,
+        .help = "with --pytorch: the model takes labels like its first input and returns its loss"},
     [ESTIMATE_KERNELS] = {.name = "kernels",
-                          .kind = OPTION_FLAG,
-                          .help = "with --pytorch: ask cuDNN on a GPU of this machine what its convolutions take at "
-                                  "this batch; seconds, and the memory of one of them at a time"},
+        .kind = OPTION_FLAG,
+        .help = "with --pytorch: ask cuDNN on a GPU of this machine what its convolutions take at "
+                "this batch; seconds, and the memory of one of them at a time"},
     [ESTIMATE_PYTHON] = {.name = "python",
-                         .kind = OPTION_TEXT,
-                         .argument = "PROGRAM",
-                         .help = "with --pytorch: the interpreter that has PyTorch; default: python3"},
+        .kind = OPTION_TEXT,
+        .argument = "PROGRAM",
+        .help = "with --pytorch: the interpreter that has PyTorch; default: python3"},
     [ESTIMATE_LIMIT] = {.name = "limit",
-                        .kind = OPTION_DURATION,
-                        .argument = "TIME",
-                        .min = SECOND_US,
-                        .max = 86400 * SECOND_US,
-                        .help = "with --pytorch: end it after this long; default: 10m"},
-    [ESTIMATE_GPU] =
-        {.name = "gpu",
-         .kind = OPTION_TEXT,
-         .argument = "NAME",
-         .help = "kind of GPU, as nvidia-smi names it; default: the one that an export asked for its kernels, else, "
-                 "and for kinds not known: A100"},
+        .kind = OPTION_DURATION,
+        .argument = "TIME",
+        .min = SECOND_US,
+        .max = 86400 * SECOND_US,
+        .help = "with --pytorch: end it after this long; default: 10m"},
+    [ESTIMATE_GPU] = {.name = "gpu",
+        .kind = OPTION_TEXT,
+        .argument = "NAME",
+        .help =
+            "kind of GPU, as nvidia-smi names it; default: the one that an export asked for its kernels, else, "
+            "and for kinds not known: A100"},
     [ESTIMATE_HISTORY] = {.name = "history",
-                          .kind = OPTION_FILE,
-                          .argument = "FILE",
-                          .help = "what earlier tasks took: CSV with the columns fingerprint, batch, seq, optimizer, "
-                                  "precision, gpu, peak_mib, outcome (completed or oom)"},
+        .kind = OPTION_FILE,
+        .argument = "FILE",
+        .help = "what earlier tasks took: CSV with the columns fingerprint, batch, seq, optimizer, "
+                "precision, gpu, peak_mib, outcome (completed or oom)"},
 };
 
 static const struct table_column columns[] = {
@@ -107,7 +108,8 @@ struct asking {
 };
 
 /* An export stands where a summary would: the content tells them apart. */
-static int take_export(const struct invocation *invocation, struct task_description *task, struct fault *fault)
+static int take_export(
+    const struct invocation *invocation, struct task_description *task, struct fault *fault)
 {
     const struct option_value *export = &invocation->values[ESTIMATE_EXPORT];
     if (!export->set)
@@ -115,31 +117,37 @@ static int take_export(const struct invocation *invocation, struct task_descript
     if (task->values[TASK_SUMMARY].set)
         return fault_set(fault, EINVAL, "estimate: --summary and --export: give one of them");
     struct option_value given[TASK_OPTIONS] = {[TASK_SUMMARY] = *export};
-    return option_values_overlay(task->values, given, TASK_OPTIONS) < 0 ? fault_set(fault, ENOMEM, "out of memory") : 0;
+    return option_values_overlay(task->values, given, TASK_OPTIONS) < 0
+               ? fault_set(fault, ENOMEM, "out of memory")
+               : 0;
 }
 
 /* One of these says what the network is. */
-static int check_source(const struct invocation *invocation, const struct task_description *task, struct fault *fault)
+static int check_source(
+    const struct invocation *invocation, const struct task_description *task, struct fault *fault)
 {
     const struct option_value *values = invocation->values;
-    static const int of_pytorch[] = {ESTIMATE_INPUT,   ESTIMATE_CLASSES, ESTIMATE_LABELS,
-                                     ESTIMATE_KERNELS, ESTIMATE_PYTHON,  ESTIMATE_LIMIT};
+    static const int of_pytorch[] = {ESTIMATE_INPUT, ESTIMATE_CLASSES, ESTIMATE_LABELS,
+        ESTIMATE_KERNELS, ESTIMATE_PYTHON, ESTIMATE_LIMIT};
     bool runs = values[ESTIMATE_PYTORCH].set;
     for (size_t i = 0; !runs && i < sizeof of_pytorch / sizeof *of_pytorch; i++)
         if (values[of_pytorch[i]].set)
-            return fault_set(fault, EINVAL, "estimate: --%s is for --pytorch", options[of_pytorch[i]].name);
+            return fault_set(
+                fault, EINVAL, "estimate: --%s is for --pytorch", options[of_pytorch[i]].name);
     if (runs && task->values[TASK_SUMMARY].set)
-        return fault_set(fault, EINVAL, "estimate: --pytorch and --summary or --export: give one of them");
+        return fault_set(
+            fault, EINVAL, "estimate: --pytorch and --summary or --export: give one of them");
     if (runs && !task->values[TASK_BATCH].set)
         return fault_set(fault, EINVAL, "estimate: --pytorch needs --batch=N");
     if (!runs && !task->values[TASK_SUMMARY].set && !task->values[TASK_MEMORY].set)
         return fault_set(fault, EINVAL,
-                         "estimate: nothing is known of the task; give --summary=FILE, --export=FILE, "
-                         "--pytorch=SOURCE or --memory=SIZE");
+            "estimate: nothing is known of the task; give --summary=FILE, --export=FILE, "
+            "--pytorch=SOURCE or --memory=SIZE");
     return 0;
 }
 
-static int gather_task(const struct invocation *invocation, struct task_description *task, struct fault *fault)
+static int gather_task(
+    const struct invocation *invocation, struct task_description *task, struct fault *fault)
 {
     int r = invocation->operand_count ? taskfile_read(invocation->operands[0], fault, task) : 0;
     if (r == 0 && option_values_overlay(task->values, invocation->task_values, TASK_OPTIONS) < 0)
@@ -158,7 +166,8 @@ static bool wants_fake_peak(const struct task_description *task)
 }
 
 /* What the user's model exports stands where a file would. */
-static int run_pytorch(const struct invocation *invocation, struct task_description *task, struct fault *fault)
+static int run_pytorch(
+    const struct invocation *invocation, struct task_description *task, struct fault *fault)
 {
     const struct option_value *own = invocation->values, *values = task->values;
     const struct pytorch_model model = {
@@ -181,13 +190,15 @@ static int run_pytorch(const struct invocation *invocation, struct task_descript
 }
 
 /* What the network was read from, as the user calls it. */
-static const char *source_of(const struct invocation *invocation, const struct task_description *task)
+static const char *source_of(
+    const struct invocation *invocation, const struct task_description *task)
 {
     const struct option_value *pytorch = &invocation->values[ESTIMATE_PYTORCH];
     return pytorch->set ? pytorch->text : task->values[TASK_SUMMARY].text;
 }
 
-static int parse_summary(const struct invocation *invocation, struct asking *asking, struct fault *fault)
+static int parse_summary(
+    const struct invocation *invocation, struct asking *asking, struct fault *fault)
 {
     const struct task_description *task = &asking->task;
     if (!task->summary)
@@ -196,7 +207,8 @@ static int parse_summary(const struct invocation *invocation, struct asking *ask
     bool is_export = export_detect(task->summary, size);
     int r = 0;
     if (invocation->values[ESTIMATE_EXPORT].set && !is_export)
-        r = fault_set(fault, EINVAL, "no export: python3 -m colloc_export writes one; summaries are for --summary");
+        r = fault_set(fault, EINVAL,
+            "no export: python3 -m colloc_export writes one; summaries are for --summary");
     if (invocation->values[ESTIMATE_PYTORCH].set && !is_export)
         r = fault_set(fault, EINVAL, "what the program wrote is no export");
     if (r == 0)
@@ -204,7 +216,8 @@ static int parse_summary(const struct invocation *invocation, struct asking *ask
     return fault_prefix(r < 0 ? fault : NULL, r, "%s", source_of(invocation, task));
 }
 
-static int read_history(const struct invocation *invocation, struct asking *asking, struct fault *fault)
+static int read_history(
+    const struct invocation *invocation, struct asking *asking, struct fault *fault)
 {
     const struct option_value *file = &invocation->values[ESTIMATE_HISTORY];
     char *text;
@@ -285,14 +298,16 @@ static json_t *estimates_json(const struct asking *asking)
     json_t *array = json_array();
     for (size_t i = 0; i < asking->count; i++) {
         const struct estimate *answer = &asking->answers[i];
-        json_t *row = json_pack("{ss,so,so,so,so,so}", "estimator", answer->estimator, "mib", mib_json(answer->bytes),
-                                "p50_mib", mib_json(answer->p50_bytes), "p90_mib", mib_json(answer->p90_bytes),
-                                "p99_mib", mib_json(answer->p99_bytes), "floor_mib", mib_json(answer->floor_bytes));
-        json_object_set_new(row, "reserved_mib", mib_json(estimate_reserved(answer, ESTIMATE_RESERVED_QUANTILE)));
-        json_object_update_new(row, json_pack("{so,so,so,ss,ss}", "smact", scaled_json(answer->smact, 1), "dram_active",
-                                              scaled_json(answer->dram_active, 1), "step_ms",
-                                              scaled_json(answer->step_us, 1e3), "evidence",
-                                              evidence_name(answer->evidence), "note", answer->note));
+        json_t *row = json_pack("{ss,so,so,so,so,so}", "estimator", answer->estimator, "mib",
+            mib_json(answer->bytes), "p50_mib", mib_json(answer->p50_bytes), "p90_mib",
+            mib_json(answer->p90_bytes), "p99_mib", mib_json(answer->p99_bytes), "floor_mib",
+            mib_json(answer->floor_bytes));
+        json_object_set_new(
+            row, "reserved_mib", mib_json(estimate_reserved(answer, ESTIMATE_RESERVED_QUANTILE)));
+        json_object_update_new(row,
+            json_pack("{so,so,so,ss,ss}", "smact", scaled_json(answer->smact, 1), "dram_active",
+                scaled_json(answer->dram_active, 1), "step_ms", scaled_json(answer->step_us, 1e3),
+                "evidence", evidence_name(answer->evidence), "note", answer->note));
         json_array_append_new(array, row);
     }
     return array;
@@ -304,10 +319,12 @@ static json_t *model_json(const struct model *model)
         return json_null();
     char fingerprint[17];
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, model_fingerprint(model));
-    return json_pack("{ss,ss,sI,so,so,so,so,sI}", "fingerprint", fingerprint, "format", model->format, "parameters",
-                     (json_int_t)model->parameters, "parameters_printed", count_json(model->parameters_printed),
-                     "trainable_printed", count_json(model->trainable_printed), "batch", count_json(model->batch),
-                     "activations_per_sample", count_json(model->activations), "layers", (json_int_t)model->n_layers);
+    return json_pack("{ss,ss,sI,so,so,so,so,sI}", "fingerprint", fingerprint, "format",
+        model->format, "parameters", (json_int_t)model->parameters, "parameters_printed",
+        count_json(model->parameters_printed), "trainable_printed",
+        count_json(model->trainable_printed), "batch", count_json(model->batch),
+        "activations_per_sample", count_json(model->activations), "layers",
+        (json_int_t)model->n_layers);
 }
 
 static json_t *warnings_json(const struct model *model)
@@ -321,7 +338,8 @@ static json_t *warnings_json(const struct model *model)
 static void bytes_cell(struct table *table, struct reading bytes, const char *mark)
 {
     char size[CELL_SIZE];
-    table_cell(table, NULL, "%s%s", bytes.valid ? format_size((int64_t)bytes.value, size, sizeof size) : "-", mark);
+    table_cell(table, NULL, "%s%s",
+        bytes.valid ? format_size((int64_t)bytes.value, size, sizeof size) : "-", mark);
 }
 
 static void print_answer(struct table *table, const struct estimate *answer)
@@ -359,16 +377,16 @@ static void print_all(const struct invocation *invocation, const struct asking *
 {
     const struct model *model = asking->network.model;
     if (invocation->common[COMMON_JSON].number) {
-        json_t *object = json_pack("{so,so,so}", "estimates", estimates_json(asking), "model", model_json(model),
-                                   "warnings", warnings_json(model));
+        json_t *object = json_pack("{so,so,so}", "estimates", estimates_json(asking), "model",
+            model_json(model), "warnings", warnings_json(model));
         print_json(object);
         json_decref(object);
     } else {
         for (size_t i = 0; model && i < model_warnings(model); i++)
             complain("warning: %s: %s", source_of(invocation, &asking->task), model->warnings[i]);
         if (model)
-            printf("%lld parameters in %zu layers (%s)\n\n", (long long)model->parameters, model->n_layers,
-                   model->format);
+            printf("%lld parameters in %zu layers (%s)\n\n", (long long)model->parameters,
+                model->n_layers, model->format);
         print_answers(asking);
     }
 }
@@ -412,8 +430,9 @@ const struct command command_estimate = {
         "its setting reserve-quantile picks another. FLOOR is the least that the task can run with, SMACT its SM "
         "activity alone on the GPU; both, and P50, are left out on a narrow terminal.",
     COMMAND_OPTIONS(options),
-    .task_options = TASK_OPTION_BIT(TASK_SUMMARY) | TASK_OPTION_BIT(TASK_BATCH) | TASK_OPTION_BIT(TASK_ESTIMATOR) |
-                    TASK_OPTION_BIT(TASK_MEMORY) | TASK_OPTION_BIT(TASK_OPTIMIZER) | TASK_OPTION_BIT(TASK_PRECISION) |
+    .task_options = TASK_OPTION_BIT(TASK_SUMMARY) | TASK_OPTION_BIT(TASK_BATCH) |
+                    TASK_OPTION_BIT(TASK_ESTIMATOR) | TASK_OPTION_BIT(TASK_MEMORY) |
+                    TASK_OPTION_BIT(TASK_OPTIMIZER) | TASK_OPTION_BIT(TASK_PRECISION) |
                     TASK_OPTION_BIT(TASK_SEQ),
     .operand = OPERAND_FILE,
     .max_operands = 1,

@@ -12,18 +12,18 @@ enum { GPUS_CSV, GPUS_SINCE, GPUS_CLEAR };
 
 static const struct option_spec options[] = {
     [GPUS_CSV] = {.name = "csv",
-                  .kind = OPTION_FLAG,
-                  .help = "print comma-separated values: a line of names, then one line for each GPU"},
+        .kind = OPTION_FLAG,
+        .help = "print comma-separated values: a line of names, then one line for each GPU"},
     [GPUS_SINCE] = {.name = "since",
-                    .kind = OPTION_DURATION,
-                    .argument = "TIME",
-                    .min = SECOND_US,
-                    .max = 3650 * 86400 * SECOND_US,
-                    .help = "the recorded past of so long, as comma-separated values (with --json: as JSON)"},
+        .kind = OPTION_DURATION,
+        .argument = "TIME",
+        .min = SECOND_US,
+        .max = 3650 * 86400 * SECOND_US,
+        .help = "the recorded past of so long, as comma-separated values (with --json: as JSON)"},
     [GPUS_CLEAR] = {.name = "clear",
-                    .kind = OPTION_TEXT,
-                    .argument = "GPU",
-                    .help = "a GPU that an Xid condemned was reset or replaced: it takes tasks again (root)"},
+        .kind = OPTION_TEXT,
+        .argument = "GPU",
+        .help = "a GPU that an Xid condemned was reset or replaced: it takes tasks again (root)"},
 };
 
 static const struct table_column columns[] = {
@@ -43,8 +43,7 @@ static void tasks_cell(struct table *table, const json_t *gpu)
     char cell[CELL_SIZE];
     json_t *ids = json_array(), *task;
     size_t i;
-    json_array_foreach(json_object_get(gpu, "tasks"), i, task)
-    {
+    json_array_foreach(json_object_get(gpu, "tasks"), i, task) {
         json_array_append(ids, json_object_get(task, "id"));
     }
     table_cell(table, NULL, "%s", list_text(ids, cell));
@@ -52,7 +51,8 @@ static void tasks_cell(struct table *table, const json_t *gpu)
 }
 
 /* Adds a note behind those that are there. */
-static void add_note(char *notes, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void add_note(char *notes, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 static void add_note(char *notes, size_t size, const char *format, ...)
 {
     size_t used = strlen(notes);
@@ -69,19 +69,20 @@ static void add_unused_notes(char *notes, size_t size, const json_t *gpu)
     char cell[CELL_SIZE];
     size_t i;
     json_t *task;
-    json_array_foreach(json_object_get(gpu, "tasks"), i, task)
-    {
+    json_array_foreach(json_object_get(gpu, "tasks"), i, task) {
         if (json_is_true(json_object_get(task, "unused_for_long")))
             add_note(notes, size, "task %.0f has not used it for %s", member_number(task, "id", 0),
-                     seconds_text(json_object_get(task, "unused_s"), cell));
+                seconds_text(json_object_get(task, "unused_s"), cell));
     }
 }
 
-/* What is wrong with it, why it takes no task now, who holds it for nothing, and who else is there. */
+/* What is wrong with it, why it takes no task now, who holds it for nothing, and who else is there.
+ */
 static void notes_cell(struct table *table, const json_t *gpu)
 {
     char notes[1024] = "";
-    const char *hold_off = member_text(gpu, "hold_off", ""), *health = member_text(gpu, "health_text", "");
+    const char *hold_off = member_text(gpu, "hold_off", ""),
+               *health = member_text(gpu, "health_text", "");
     size_t others = json_array_size(json_object_get(gpu, "foreign_processes"));
     if (*health)
         add_note(notes, sizeof notes, "%s", health);
@@ -104,7 +105,8 @@ static void quantity_cell(struct table *table, const json_t *value, const char *
 /* "29.8/40.0 GiB": used of total. */
 static void memory_cell(struct table *table, const json_t *gpu)
 {
-    const json_t *used = json_object_get(gpu, "mem_used_mib"), *total = json_object_get(gpu, "mem_total_mib");
+    const json_t *used = json_object_get(gpu, "mem_used_mib"),
+                 *total = json_object_get(gpu, "mem_total_mib");
     char used_text[16] = "-";
     if (json_is_number(used))
         snprintf(used_text, sizeof used_text, "%.1f", json_number_value(used) / 1024);
@@ -124,7 +126,8 @@ static void add_gpu(struct table *table, const json_t *gpu)
     table_cell(table, NULL, "%s", strncmp(name, "NVIDIA ", 7) == 0 ? name + 7 : name);
     table_cell(table, strcmp(health, "ok") == 0 ? "green" : "red", "%s", health);
     memory_cell(table, gpu);
-    table_cell(table, NULL, "%s", fraction_text(json_is_number(smact) ? smact : json_object_get(gpu, "smact"), cell));
+    table_cell(table, NULL, "%s",
+        fraction_text(json_is_number(smact) ? smact : json_object_get(gpu, "smact"), cell));
     quantity_cell(table, json_object_get(gpu, "power_w"), "W");
     quantity_cell(table, json_object_get(gpu, "temperature_c"), "C");
     tasks_cell(table, gpu);
@@ -156,9 +159,22 @@ static void print_csv_cell(const json_t *value)
 static void print_csv(const json_t *reply)
 {
     static const char *const keys[] = {
-        "index",        "uuid",         "name",        "mig_profile",   "health",       "mem_total_mib",
-        "mem_used_mib", "mem_free_mib", "utilisation", "smact",         "smact_window", "smocc",
-        "dram_active",  "power_w",      "energy_mj",   "temperature_c",
+        "index",
+        "uuid",
+        "name",
+        "mig_profile",
+        "health",
+        "mem_total_mib",
+        "mem_used_mib",
+        "mem_free_mib",
+        "utilisation",
+        "smact",
+        "smact_window",
+        "smocc",
+        "dram_active",
+        "power_w",
+        "energy_mj",
+        "temperature_c",
     };
     size_t i;
     json_t *gpu;
@@ -166,8 +182,7 @@ static void print_csv(const json_t *reply)
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
         printf(",%s", keys[k]);
     putchar('\n');
-    json_array_foreach(json_object_get(reply, "gpus"), i, gpu)
-    {
+    json_array_foreach(json_object_get(reply, "gpus"), i, gpu) {
         print_csv_cell(json_object_get(reply, "sampled_at"));
         for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
             putchar(',');
@@ -183,19 +198,15 @@ static void print_past_csv(const json_t *reply)
     size_t g, r, c;
     json_t *gpu, *row, *value;
     printf("index,uuid,step_s");
-    json_array_foreach(json_object_get(reply, "columns"), c, value)
-    {
+    json_array_foreach(json_object_get(reply, "columns"), c, value) {
         printf(",%s", json_string_value(value));
     }
     putchar('\n');
-    json_array_foreach(json_object_get(reply, "gpus"), g, gpu)
-    {
-        json_array_foreach(json_object_get(gpu, "rows"), r, row)
-        {
+    json_array_foreach(json_object_get(reply, "gpus"), g, gpu) {
+        json_array_foreach(json_object_get(gpu, "rows"), r, row) {
             printf("%s,%s,%g", member_text(gpu, "index", ""), member_text(gpu, "uuid", ""),
-                   member_number(gpu, "step_s", 0));
-            json_array_foreach(row, c, value)
-            {
+                member_number(gpu, "step_s", 0));
+            json_array_foreach(row, c, value) {
                 putchar(',');
                 print_csv_cell(value);
             }
@@ -208,7 +219,8 @@ static int print_past(const struct invocation *invocation)
 {
     char path[64];
     json_t *reply;
-    snprintf(path, sizeof path, "/v1/samples?since_s=%.3f", (double)invocation->values[GPUS_SINCE].number / 1e6);
+    snprintf(path, sizeof path, "/v1/samples?since_s=%.3f",
+        (double)invocation->values[GPUS_SINCE].number / 1e6);
     int code = session_get(invocation, path, &reply);
     if (code != EXIT_OK)
         return code;
@@ -225,8 +237,7 @@ static void print_table(const json_t *reply)
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     size_t i;
     json_t *gpu;
-    json_array_foreach(json_object_get(reply, "gpus"), i, gpu)
-    {
+    json_array_foreach(json_object_get(reply, "gpus"), i, gpu) {
         add_gpu(table, gpu);
     }
     table_print(table, "No GPUs.");
@@ -276,9 +287,10 @@ const struct command command_gpus = {
     .name = "gpus",
     .usage = "[OPTION...]",
     .summary = "show the GPUs and who is on them",
-    .description = "SMACT is the share of streaming multiprocessors that were active, over the window that placement "
-                   "looks at. NOTES says why a GPU takes no further task now, and which task holds it without using "
-                   "it. A value that is not known is \"-\" (with --csv: empty).",
+    .description =
+        "SMACT is the share of streaming multiprocessors that were active, over the window that placement "
+        "looks at. NOTES says why a GPU takes no further task now, and which task holds it without using "
+        "it. A value that is not known is \"-\" (with --csv: empty).",
     COMMAND_OPTIONS(options),
     .run = run,
 };

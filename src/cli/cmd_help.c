@@ -10,10 +10,10 @@ static const char *const shells[] = {"bash", "zsh", "fish", NULL};
 static const struct option_spec options[] = {
     [HELP_MAN] = {.name = "man", .kind = OPTION_FLAG, .help = "print the man page's source"},
     [HELP_COMPLETION] = {.name = "completion",
-                         .kind = OPTION_CHOICE,
-                         .argument = "SHELL",
-                         .choices = shells,
-                         .help = "print the completion script for a shell"},
+        .kind = OPTION_CHOICE,
+        .argument = "SHELL",
+        .choices = shells,
+        .help = "print the completion script for a shell"},
 };
 
 static int run(const struct invocation *invocation)
@@ -29,7 +29,8 @@ static int run(const struct invocation *invocation)
     if (command)
         return help_print_command(command);
     const char *near = command_near(name);
-    complain("%s: no such command%s%s%s", name, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    complain("%s: no such command%s%s%s", name, near ? "; did you mean " : "", near ? near : "",
+        near ? "?" : "");
     return EXIT_USAGE;
 }
 

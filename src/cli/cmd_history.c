@@ -9,15 +9,18 @@
 enum { HISTORY_USER, HISTORY_LIMIT };
 
 static const struct option_spec options[] = {
-    [HISTORY_USER] =
-        {.name = "user", .letter = 'u', .kind = OPTION_TEXT, .argument = "NAME", .help = "tasks of one user"},
+    [HISTORY_USER] = {.name = "user",
+        .letter = 'u',
+        .kind = OPTION_TEXT,
+        .argument = "NAME",
+        .help = "tasks of one user"},
     [HISTORY_LIMIT] = {.name = "limit",
-                       .letter = 'n',
-                       .kind = OPTION_INTEGER,
-                       .argument = "N",
-                       .min = 1,
-                       .max = 1000000,
-                       .help = "at most this many, newest ended first; default: 20"},
+        .letter = 'n',
+        .kind = OPTION_INTEGER,
+        .argument = "N",
+        .min = 1,
+        .max = 1000000,
+        .help = "at most this many, newest ended first; default: 20"},
 };
 
 static const struct table_column columns[] = {
@@ -37,8 +40,10 @@ static const struct table_column columns[] = {
 /* Exit status as Slurm writes it: code:signal. */
 static void exit_cell(struct table *table, const json_t *task)
 {
-    if (json_is_number(json_object_get(task, "exit_code")) || json_is_number(json_object_get(task, "signal")))
-        table_cell(table, NULL, "%.0f:%.0f", member_number(task, "exit_code", 0), member_number(task, "signal", 0));
+    if (json_is_number(json_object_get(task, "exit_code")) ||
+        json_is_number(json_object_get(task, "signal")))
+        table_cell(table, NULL, "%.0f:%.0f", member_number(task, "exit_code", 0),
+            member_number(task, "signal", 0));
     else
         table_cell(table, NULL, "-");
 }
@@ -46,7 +51,8 @@ static void exit_cell(struct table *table, const json_t *task)
 static void add_task(struct table *table, const json_t *task)
 {
     char cell[CELL_SIZE];
-    const char *reason = member_text(task, "reason", "-"), *words = member_text(task, "reason_text", "");
+    const char *reason = member_text(task, "reason", "-"),
+               *words = member_text(task, "reason_text", "");
     table_row(table);
     table_cell(table, NULL, "%.0f", member_number(task, "id", 0));
     table_cell(table, NULL, "%s", member_text(task, "name", "-"));
@@ -72,8 +78,7 @@ static int print_tasks(const struct invocation *invocation, const json_t *tasks)
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     size_t i;
     json_t *task;
-    json_array_foreach(tasks, i, task)
-    {
+    json_array_foreach(tasks, i, task) {
         add_task(table, task);
     }
     table_print(table, "No task has ended yet.");
@@ -87,14 +92,14 @@ static int run(const struct invocation *invocation)
     const struct option_value *values = invocation->values;
     json_t *reply, *task, *ended = json_array();
     size_t i;
-    snprintf(limit, sizeof limit, "%lld", values[HISTORY_LIMIT].set ? (long long)values[HISTORY_LIMIT].number : 20LL);
+    snprintf(limit, sizeof limit, "%lld",
+        values[HISTORY_LIMIT].set ? (long long)values[HISTORY_LIMIT].number : 20LL);
     query_add(path, sizeof path, "limit", limit);
     if (values[HISTORY_USER].set)
         query_add(path, sizeof path, "user", values[HISTORY_USER].text);
     int code = session_get(invocation, path, &reply);
     if (code == EXIT_OK) {
-        json_array_foreach(json_object_get(reply, "tasks"), i, task)
-        {
+        json_array_foreach(json_object_get(reply, "tasks"), i, task) {
             if (task_has_ended(task))
                 json_array_append(ended, task);
         }

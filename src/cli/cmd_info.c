@@ -14,8 +14,7 @@ static void print_member(const char *key, const json_t *value, int indent)
         json_dumpf(value, stdout, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(10));
     }
     putchar('\n');
-    json_object_foreach((json_t *)value, name, member)
-    {
+    json_object_foreach((json_t *)value, name, member) {
         print_member(name, member, indent + 2);
     }
 }
@@ -30,8 +29,7 @@ static int run(const struct invocation *invocation)
     if (invocation->common[COMMON_JSON].number) {
         print_json(reply);
     } else {
-        json_object_foreach(reply, key, member)
-        {
+        json_object_foreach(reply, key, member) {
             print_member(key, member, 0);
         }
     }

@@ -12,16 +12,18 @@ enum { LOGS_FOLLOW, LOGS_STDERR, LOGS_ATTEMPT };
 
 static const struct option_spec options[] = {
     [LOGS_FOLLOW] = {.name = "follow",
-                     .letter = 'f',
-                     .kind = OPTION_FLAG,
-                     .help = "go on with what is being written, until the task has ended"},
-    [LOGS_STDERR] = {.name = "stderr", .kind = OPTION_FLAG, .help = "standard error instead of standard output"},
+        .letter = 'f',
+        .kind = OPTION_FLAG,
+        .help = "go on with what is being written, until the task has ended"},
+    [LOGS_STDERR] = {.name = "stderr",
+        .kind = OPTION_FLAG,
+        .help = "standard error instead of standard output"},
     [LOGS_ATTEMPT] = {.name = "attempt",
-                      .kind = OPTION_INTEGER,
-                      .argument = "K",
-                      .min = 1,
-                      .max = 1000,
-                      .help = "of the K-th start of the task; default: the last"},
+        .kind = OPTION_INTEGER,
+        .argument = "K",
+        .min = 1,
+        .max = 1000,
+        .help = "of the K-th start of the task; default: the last"},
 };
 
 /* Where reading is: what is asked for, and how far it got. */
@@ -39,13 +41,14 @@ static int take_piece(struct reading_place *place, struct client_log *ret_log)
     struct fault fault = {0};
     int64_t give_up_us = 0;
     int r, status,
-        n = snprintf(path, sizeof path, "/v1/tasks/%" PRId64 "/log?stream=%s&offset=%" PRId64, place->id, place->stream,
-                     place->offset);
+        n = snprintf(path, sizeof path, "/v1/tasks/%" PRId64 "/log?stream=%s&offset=%" PRId64,
+            place->id, place->stream, place->offset);
     if (place->attempt)
         snprintf(path + n, sizeof path - (size_t)n, "&attempt=%d", place->attempt);
     do
         r = client_read_log(place->client, path, &fault, &status, ret_log);
-    while ((r < 0 || status == HTTP_UNAVAILABLE) && session_may_come_back(place->client, &give_up_us));
+    while (
+        (r < 0 || status == HTTP_UNAVAILABLE) && session_may_come_back(place->client, &give_up_us));
     if (r < 0 || status != 200) {
         complain("%s", fault.text);
         return r < 0 ? EXIT_UNREACHABLE : EXIT_REFUSED;
@@ -56,7 +59,8 @@ static int take_piece(struct reading_place *place, struct client_log *ret_log)
 static int write_piece(struct reading_place *place, struct client_log *log)
 {
     int r = file_write_fd(STDOUT_FILENO, log->data, log->size);
-    place->offset = log->next_offset > place->offset ? log->next_offset : place->offset + (int64_t)log->size;
+    place->offset = log->next_offset > place->offset ? log->next_offset
+                                                     : place->offset + (int64_t)log->size;
     free(log->data);
     log->data = NULL;
     return r < 0 ? EXIT_REFUSED : EXIT_OK;
@@ -79,7 +83,8 @@ static int drain(struct reading_place *place)
     return EXIT_OK;
 }
 
-/* A task that is started again begins a new log: finishes the old one and goes to the front of the new. */
+/* A task that is started again begins a new log: finishes the old one and goes to the front of the
+ * new. */
 static int next_attempt(struct reading_place *place, int old, int new)
 {
     place->attempt = old;
@@ -115,7 +120,7 @@ static int run(const struct invocation *invocation)
 {
     const struct option_value *values = invocation->values;
     struct reading_place place = {.stream = values[LOGS_STDERR].number ? "stderr" : "stdout",
-                                  .attempt = (int)values[LOGS_ATTEMPT].number};
+        .attempt = (int)values[LOGS_ATTEMPT].number};
     int code = parse_task_id(invocation->operands[0], &place.id);
     if (code == EXIT_OK)
         code = session_open(invocation, &place.client);

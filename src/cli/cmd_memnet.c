@@ -7,41 +7,42 @@
 
 static const struct option_spec options[MEMNET_OPTIONS] = {
     [MEMNET_OUTPUT] = {.name = "output",
-                       .letter = 'o',
-                       .kind = OPTION_FILE,
-                       .argument = "FOLDER",
-                       .help = "train: where the weights go, default: memnet-weights; eval: where answers.csv and the "
-                               "pictures go, default: nowhere"},
+        .letter = 'o',
+        .kind = OPTION_FILE,
+        .argument = "FOLDER",
+        .help =
+            "train: where the weights go, default: memnet-weights; eval: where answers.csv and the "
+            "pictures go, default: nowhere"},
     [MEMNET_SEED] = {.name = "seed",
-                     .kind = OPTION_INTEGER,
-                     .argument = "N",
-                     .max = INT64_MAX,
-                     .help = "train: decides what it starts from and the order of the rows; default: 1"},
+        .kind = OPTION_INTEGER,
+        .argument = "N",
+        .max = INT64_MAX,
+        .help = "train: decides what it starts from and the order of the rows; default: 1"},
     [MEMNET_JOBS] = {.name = "jobs",
-                     .letter = 'j',
-                     .kind = OPTION_INTEGER,
-                     .argument = "N",
-                     .min = 1,
-                     .max = 64,
-                     .help = "train: networks at a time; default: as many as there are processors"},
+        .letter = 'j',
+        .kind = OPTION_INTEGER,
+        .argument = "N",
+        .min = 1,
+        .max = 64,
+        .help = "train: networks at a time; default: as many as there are processors"},
     [MEMNET_ONLY] = {.name = "only",
-                     .kind = OPTION_TEXT,
-                     .argument = "TEXT",
-                     .help = "the networks whose names hold this, as \"cnn-\" or \"mlp-transformer-1gib\""},
+        .kind = OPTION_TEXT,
+        .argument = "TEXT",
+        .help = "the networks whose names hold this, as \"cnn-\" or \"mlp-transformer-1gib\""},
     [MEMNET_EPOCHS] = {.name = "epochs",
-                       .kind = OPTION_INTEGER,
-                       .argument = "N",
-                       .min = 1,
-                       .max = 100000,
-                       .help = "train: at most so many; default: 600"},
+        .kind = OPTION_INTEGER,
+        .argument = "N",
+        .min = 1,
+        .max = 100000,
+        .help = "train: at most so many; default: 600"},
     [MEMNET_WEIGHTS] = {.name = "weights",
-                        .kind = OPTION_FILE,
-                        .argument = "FOLDER",
-                        .help = "eval: the weights of an own training; default: those that colloc estimate uses"},
+        .kind = OPTION_FILE,
+        .argument = "FOLDER",
+        .help = "eval: the weights of an own training; default: those that colloc estimate uses"},
     [MEMNET_PYTHON] = {.name = "python",
-                       .kind = OPTION_TEXT,
-                       .argument = "PROGRAM",
-                       .help = "eval: the interpreter that draws; default: python3"},
+        .kind = OPTION_TEXT,
+        .argument = "PROGRAM",
+        .help = "eval: the interpreter that draws; default: python3"},
 };
 
 #define BIT(option) (1u << (option))
@@ -51,21 +52,27 @@ static const struct action {
     unsigned takes;
     int (*run)(struct memnet_run *run, struct fault *fault);
 } actions[] = {
-    {"train", BIT(MEMNET_OUTPUT) | BIT(MEMNET_SEED) | BIT(MEMNET_JOBS) | BIT(MEMNET_ONLY) | BIT(MEMNET_EPOCHS),
-     memnet_run_train},
-    {"eval", BIT(MEMNET_OUTPUT) | BIT(MEMNET_ONLY) | BIT(MEMNET_WEIGHTS) | BIT(MEMNET_PYTHON), memnet_run_eval},
+    {"train",
+        BIT(MEMNET_OUTPUT) | BIT(MEMNET_SEED) | BIT(MEMNET_JOBS) | BIT(MEMNET_ONLY) |
+            BIT(MEMNET_EPOCHS),
+        memnet_run_train},
+    {"eval", BIT(MEMNET_OUTPUT) | BIT(MEMNET_ONLY) | BIT(MEMNET_WEIGHTS) | BIT(MEMNET_PYTHON),
+        memnet_run_eval},
 };
 
-static int find_action(const struct invocation *invocation, struct fault *fault, const struct action **ret_action)
+static int find_action(
+    const struct invocation *invocation, struct fault *fault, const struct action **ret_action)
 {
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
         if (strcmp(actions[i].name, invocation->operands[0]) == 0)
             *ret_action = &actions[i];
     if (!*ret_action)
-        return fault_set(fault, EINVAL, "memnet: \"%s\" is neither train nor eval", invocation->operands[0]);
+        return fault_set(
+            fault, EINVAL, "memnet: \"%s\" is neither train nor eval", invocation->operands[0]);
     for (int i = 0; i < MEMNET_OPTIONS; i++)
         if (invocation->values[i].set && !((*ret_action)->takes & BIT(i)))
-            return fault_set(fault, EINVAL, "memnet %s: takes no --%s", (*ret_action)->name, options[i].name);
+            return fault_set(
+                fault, EINVAL, "memnet %s: takes no --%s", (*ret_action)->name, options[i].name);
     return 0;
 }
 
@@ -77,9 +84,10 @@ static void tell_dataset(const struct dataset *dataset)
         real += dataset->rows[i].real;
     }
     fprintf(stderr,
-            "%zu MLPs, %zu CNNs, %zu Transformers and %zu runs of real networks; left out: %zu failed runs, %zu of "
-            "networks that say too little\n",
-            n[GPUMEMNET_MLP], n[GPUMEMNET_CNN], n[GPUMEMNET_TRANSFORMER], real, dataset->n_failed, dataset->n_strange);
+        "%zu MLPs, %zu CNNs, %zu Transformers and %zu runs of real networks; left out: %zu failed runs, %zu of "
+        "networks that say too little\n",
+        n[GPUMEMNET_MLP], n[GPUMEMNET_CNN], n[GPUMEMNET_TRANSFORMER], real, dataset->n_failed,
+        dataset->n_strange);
 }
 
 static int run(const struct invocation *invocation)

@@ -14,12 +14,12 @@ enum { MIG_YES, MIG_NVML };
 
 static const struct option_spec options[] = {
     [MIG_YES] = {.name = "yes",
-                 .kind = OPTION_FLAG,
-                 .help = "do it: without it apply and reset only say what they would do"},
+        .kind = OPTION_FLAG,
+        .help = "do it: without it apply and reset only say what they would do"},
     [MIG_NVML] = {.name = "nvml-library",
-                  .kind = OPTION_FILE,
-                  .argument = "PATH",
-                  .help = "the NVML library; default: the driver's"},
+        .kind = OPTION_FILE,
+        .argument = "PATH",
+        .help = "the NVML library; default: the driver's"},
 };
 
 static const struct table_column columns[] = {
@@ -29,7 +29,8 @@ static const struct table_column columns[] = {
     {"AT", TABLE_RIGHT},
 };
 
-static void print_instances(const struct mig_gpu *gpu, const struct mig_plan *plan, const char *none)
+static void print_instances(
+    const struct mig_gpu *gpu, const struct mig_plan *plan, const char *none)
 {
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < plan->count; i++) {
@@ -50,7 +51,8 @@ static const char *format_placements(const struct mig_profile *profile, char *bu
     size_t used = 0;
     *buffer = '\0';
     for (size_t i = 0; i < profile->n_placements && used < size; i++)
-        used += (size_t)snprintf(buffer + used, size - used, "%s%u", i ? "," : "", profile->placements[i].start);
+        used += (size_t)snprintf(
+            buffer + used, size - used, "%s%u", i ? "," : "", profile->placements[i].start);
     return buffer;
 }
 
@@ -80,8 +82,7 @@ static const char *held_by(const json_t *task, const struct mig_gpu *gpu)
         const struct gpu_info *info = &gpu->set->gpu[i];
         if (info->is_mig ? info->parent != gpu->gpu : i != gpu->gpu)
             continue;
-        json_array_foreach((json_t *)(uintptr_t)uuids, k, uuid)
-        {
+        json_array_foreach((json_t *)(uintptr_t)uuids, k, uuid) {
             if (strcmp(json_string_value(uuid) ? json_string_value(uuid) : "", info->uuid) == 0)
                 return info->index;
         }
@@ -94,19 +95,20 @@ static int look_through(const json_t *reply, const struct mig_gpu *gpu, struct f
     const json_t *tasks = json_object_get(reply, "tasks"), *task;
     size_t i;
     if (!json_is_array(tasks))
-        return fault_set(fault, EPROTO, "collocd does not say which tasks there are: nothing is changed");
-    json_array_foreach((json_t *)(uintptr_t)tasks, i, task)
-    {
+        return fault_set(
+            fault, EPROTO, "collocd does not say which tasks there are: nothing is changed");
+    json_array_foreach((json_t *)(uintptr_t)tasks, i, task) {
         const char *index = held_by(task, gpu);
         if (index)
             return fault_set(fault, EBUSY, "task %.0f is on GPU %s: nothing is changed below it",
-                             member_number(task, "id", 0), index);
+                member_number(task, "id", 0), index);
     }
     return 0;
 }
 
 /* A task may have its GPU and no process there yet. Only a daemon that is not there has none. */
-static int check_tasks(const struct invocation *invocation, const struct mig_gpu *gpu, struct fault *fault)
+static int check_tasks(
+    const struct invocation *invocation, const struct mig_gpu *gpu, struct fault *fault)
 {
     struct client *client;
     json_t *reply = NULL;
@@ -121,8 +123,9 @@ static int check_tasks(const struct invocation *invocation, const struct mig_gpu
         r = -EREMOTEIO;
     }
     if (r < 0)
-        r = fault_prefix(fault, r, "whether a task is on GPU %s is not known, and nothing is changed",
-                         gpu->set->gpu[gpu->gpu].index);
+        r = fault_prefix(fault, r,
+            "whether a task is on GPU %s is not known, and nothing is changed",
+            gpu->set->gpu[gpu->gpu].index);
     else if (!nobody)
         r = look_through(reply, gpu, fault);
     json_decref(reply);
@@ -130,7 +133,8 @@ static int check_tasks(const struct invocation *invocation, const struct mig_gpu
     return r;
 }
 
-static int change(const struct invocation *invocation, const struct mig_gpu *gpu, const struct mig_plan *plan)
+static int change(
+    const struct invocation *invocation, const struct mig_gpu *gpu, const struct mig_plan *plan)
 {
     struct fault fault = {0};
     int r = 0;
@@ -154,7 +158,8 @@ static int change(const struct invocation *invocation, const struct mig_gpu *gpu
     return EXIT_OK;
 }
 
-static int carry_out(const struct invocation *invocation, const char *verb, const struct mig_gpu *gpu)
+static int carry_out(
+    const struct invocation *invocation, const char *verb, const struct mig_gpu *gpu)
 {
     const char *const *names = invocation->operands + 2;
     size_t n = (size_t)invocation->operand_count - 2;
@@ -186,7 +191,8 @@ static int check_words(const struct invocation *invocation)
     else if (invocation->operand_count < 2)
         complain("mig %s: wants a GPU", verb);
     else if (strcmp(verb, "apply") == 0 && !has_profiles)
-        complain("mig apply: wants profiles; `colloc mig reset %s` leaves none", invocation->operands[1]);
+        complain("mig apply: wants profiles; `colloc mig reset %s` leaves none",
+            invocation->operands[1]);
     else if (strcmp(verb, "reset") == 0 && has_profiles)
         complain("mig reset: takes no profiles");
     else

@@ -12,13 +12,17 @@ enum { MPS_USER };
 
 static const struct option_spec options[] = {
     [MPS_USER] = {.name = "user",
-                  .kind = OPTION_TEXT,
-                  .argument = "NAME",
-                  .help = "whose, for root: a user's name or number; default: one's own"},
+        .kind = OPTION_TEXT,
+        .argument = "NAME",
+        .help = "whose, for root: a user's name or number; default: one's own"},
 };
 
 static const struct table_column columns[] = {
-    {"USER", 0}, {"STATE", 0}, {"PID", TABLE_RIGHT}, {"TASKS", TABLE_RIGHT}, {"PIPE DIRECTORY", TABLE_CUT},
+    {"USER", 0},
+    {"STATE", 0},
+    {"PID", TABLE_RIGHT},
+    {"TASKS", TABLE_RIGHT},
+    {"PIPE DIRECTORY", TABLE_CUT},
 };
 
 static void add_daemon(struct table *table, const json_t *daemon)
@@ -47,8 +51,7 @@ static int show_status(const struct invocation *invocation)
         print_json(reply);
     } else {
         struct table *table = table_create(columns, sizeof columns / sizeof *columns);
-        json_array_foreach(json_object_get(reply, "daemons"), i, daemon)
-        {
+        json_array_foreach(json_object_get(reply, "daemons"), i, daemon) {
             add_daemon(table, daemon);
         }
         table_print(table, "No MPS control daemons.");

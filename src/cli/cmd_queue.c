@@ -10,21 +10,24 @@ enum { QUEUE_USER, QUEUE_STATE, QUEUE_LIMIT };
 static const char *const states[] = {"live", "all", "PENDING", "RUNNING", "COMPLETING", NULL};
 
 static const struct option_spec options[] = {
-    [QUEUE_USER] =
-        {.name = "user", .letter = 'u', .kind = OPTION_TEXT, .argument = "NAME", .help = "tasks of one user"},
+    [QUEUE_USER] = {.name = "user",
+        .letter = 'u',
+        .kind = OPTION_TEXT,
+        .argument = "NAME",
+        .help = "tasks of one user"},
     [QUEUE_STATE] = {.name = "state",
-                     .letter = 's',
-                     .kind = OPTION_TEXT,
-                     .argument = "STATE",
-                     .choices = states,
-                     .help = "tasks in one state, or live (the default), or all"},
+        .letter = 's',
+        .kind = OPTION_TEXT,
+        .argument = "STATE",
+        .choices = states,
+        .help = "tasks in one state, or live (the default), or all"},
     [QUEUE_LIMIT] = {.name = "limit",
-                     .letter = 'n',
-                     .kind = OPTION_INTEGER,
-                     .argument = "N",
-                     .min = 1,
-                     .max = 1000000,
-                     .help = "at most this many"},
+        .letter = 'n',
+        .kind = OPTION_INTEGER,
+        .argument = "N",
+        .min = 1,
+        .max = 1000000,
+        .help = "at most this many"},
 };
 
 static const struct table_column columns[] = {
@@ -42,7 +45,8 @@ static void add_task(struct table *table, const json_t *task)
 {
     char time[CELL_SIZE], need[CELL_SIZE];
     char *place = task_place_text(task);
-    const char *pending_or_running = json_is_null(json_object_get(task, "started_at")) ? "wait_s" : "exec_s";
+    const char *pending_or_running = json_is_null(json_object_get(task, "started_at")) ? "wait_s"
+                                                                                       : "exec_s";
     table_row(table);
     table_cell(table, NULL, "%.0f", member_number(task, "id", 0));
     table_cell(table, NULL, "%s", member_text(task, "name", "-"));
@@ -60,8 +64,7 @@ static void print_tasks(const json_t *tasks)
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     size_t i;
     json_t *task;
-    json_array_foreach(tasks, i, task)
-    {
+    json_array_foreach(tasks, i, task) {
         add_task(table, task);
     }
     table_print(table, "No tasks.");

@@ -15,32 +15,32 @@ enum { EXIT_NOT_RUNNABLE = 126, EXIT_NO_COMMAND = 127, EXIT_RECORD_FAILED = 125 
 
 static const struct option_spec options[] = {
     [RECORD_INTERVAL] = {.name = "interval",
-                         .letter = 'i',
-                         .kind = OPTION_DURATION,
-                         .argument = "TIME",
-                         .min = 10 * MS_US,
-                         .max = 3600 * SECOND_US,
-                         .help = "between two looks, from 10ms on; default: 1s"},
+        .letter = 'i',
+        .kind = OPTION_DURATION,
+        .argument = "TIME",
+        .min = 10 * MS_US,
+        .max = 3600 * SECOND_US,
+        .help = "between two looks, from 10ms on; default: 1s"},
     [RECORD_OUTPUT] = {.name = "output",
-                       .letter = 'o',
-                       .kind = OPTION_FILE,
-                       .argument = "FILE",
-                       .help = "write every look there as comma-separated values, a line for each GPU"},
+        .letter = 'o',
+        .kind = OPTION_FILE,
+        .argument = "FILE",
+        .help = "write every look there as comma-separated values, a line for each GPU"},
     [RECORD_SUMMARY] = {.name = "summary",
-                        .letter = 's',
-                        .kind = OPTION_FILE,
-                        .argument = "FILE",
-                        .help = "write the summary there; default: on stderr"},
+        .letter = 's',
+        .kind = OPTION_FILE,
+        .argument = "FILE",
+        .help = "write the summary there; default: on stderr"},
     [RECORD_GPUS] = {.name = "gpus",
-                     .kind = OPTION_TEXT,
-                     .argument = "LIST",
-                     .help = "look at these only: indices or UUIDs, parted by commas; default: all"},
+        .kind = OPTION_TEXT,
+        .argument = "LIST",
+        .help = "look at these only: indices or UUIDs, parted by commas; default: all"},
 };
 
 /* ---- for people ---- */
 
-static void print_mean(FILE *out, const char *before, const char *name, const struct mean *mean, double unit,
-                       const char *unit_name)
+static void print_mean(FILE *out, const char *before, const char *name, const struct mean *mean,
+    double unit, const char *unit_name)
 {
     struct reading value = mean_value(mean);
     if (value.valid)
@@ -68,12 +68,13 @@ static void print_gpu(FILE *out, const struct recorded_gpu *gpu)
     print_mean(out, ", ", "DRAM", &tally->dram_active, 100, "%");
     print_mean(out, ", ", "power", &tally->power_w, 1, "W");
     fprintf(out, "\n          energy %.1f kJ, of it the command's %.1f kJ\n", tally->energy_j / 1e3,
-            tally->our_energy_j / 1e3);
+        tally->our_energy_j / 1e3);
     if (tally->with_others)
         fprintf(out, "          others were on it%s; the command's part of SMACT is %.1f %%\n",
-                tally->is_estimated ? ", and the driver does not tell whose the activity is: it is divided by processes"
-                                    : "",
-                100 * reading_or(mean_value(&tally->our_smact), 0));
+            tally->is_estimated
+                ? ", and the driver does not tell whose the activity is: it is divided by processes"
+                : "",
+            100 * reading_or(mean_value(&tally->our_smact), 0));
 }
 
 static bool is_of_interest(const struct recording *recording, const struct recorded_gpu *gpu)
@@ -100,7 +101,9 @@ static void print_gpus(FILE *out, const struct recording *recording)
     else if (shown == 0)
         fputs("GPUs      no process of the command was seen on any\n", out);
     else if (!used)
-        fputs("          the driver does not list the command's processes: these GPUs' memory rose meanwhile\n", out);
+        fputs(
+            "          the driver does not list the command's processes: these GPUs' memory rose meanwhile\n",
+            out);
 }
 
 static void print_summary(FILE *out, const struct recording *recording)
@@ -112,12 +115,12 @@ static void print_summary(FILE *out, const struct recording *recording)
     else
         fprintf(out, "Time      %s", format_elapsed(elapsed_us, elapsed, sizeof elapsed));
     fprintf(out, ", CPU %.2f s (%.2f s user, %.2f s system), largest process %s, exit %d\n",
-            recording->user_s + recording->system_s, recording->user_s, recording->system_s,
-            format_size(recording->host_peak_bytes, memory, sizeof memory), recording->exit_code);
+        recording->user_s + recording->system_s, recording->user_s, recording->system_s,
+        format_size(recording->host_peak_bytes, memory, sizeof memory), recording->exit_code);
     print_gpus(out, recording);
     if (recording->n_gpus)
-        fprintf(out, "Looks     %lld, too late %lld; they took %.3f s of a CPU\n", (long long)recording->looks,
-                (long long)recording->late_looks, recording->own_cpu_s);
+        fprintf(out, "Looks     %lld, too late %lld; they took %.3f s of a CPU\n",
+            (long long)recording->looks, (long long)recording->late_looks, recording->own_cpu_s);
 }
 
 /* ---- for programs ---- */
@@ -130,15 +133,17 @@ static json_t *json_of(struct reading value, double unit)
 static json_t *json_of_gpu(const struct recorded_gpu *gpu)
 {
     const struct tally *tally = &gpu->tally;
-    return json_pack("{s:s, s:s, s:s, s:b, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:f}", "index",
-                     gpu->info.index, "uuid", gpu->info.uuid, "name", gpu->info.name, "used", tally->used,
-                     "with_others", tally->with_others, "estimated", tally->is_estimated, "command_mem_peak_mib",
-                     json_of(tally->our_peak_bytes, (double)MIB), "mem_peak_mib",
-                     json_of(tally->peak_bytes, (double)MIB), "smact", json_of(mean_value(&tally->smact), 1),
-                     "command_smact", json_of(mean_value(&tally->our_smact), 1), "smocc",
-                     json_of(mean_value(&tally->smocc), 1), "dram_active", json_of(mean_value(&tally->dram_active), 1),
-                     "power_w", json_of(mean_value(&tally->power_w), 1), "idle_w", json_of(tally->meter.idle_w, 1),
-                     "energy_j", tally->energy_j, "command_energy_j", tally->our_energy_j);
+    return json_pack(
+        "{s:s, s:s, s:s, s:b, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:f}", "index",
+        gpu->info.index, "uuid", gpu->info.uuid, "name", gpu->info.name, "used", tally->used,
+        "with_others", tally->with_others, "estimated", tally->is_estimated, "command_mem_peak_mib",
+        json_of(tally->our_peak_bytes, (double)MIB), "mem_peak_mib",
+        json_of(tally->peak_bytes, (double)MIB), "smact", json_of(mean_value(&tally->smact), 1),
+        "command_smact", json_of(mean_value(&tally->our_smact), 1), "smocc",
+        json_of(mean_value(&tally->smocc), 1), "dram_active",
+        json_of(mean_value(&tally->dram_active), 1), "power_w",
+        json_of(mean_value(&tally->power_w), 1), "idle_w", json_of(tally->meter.idle_w, 1),
+        "energy_j", tally->energy_j, "command_energy_j", tally->our_energy_j);
 }
 
 static void print_summary_json(FILE *out, const struct recording *recording)
@@ -146,11 +151,12 @@ static void print_summary_json(FILE *out, const struct recording *recording)
     json_t *gpus = json_array();
     for (size_t i = 0; i < recording->n_gpus; i++)
         json_array_append_new(gpus, json_of_gpu(&recording->gpu[i]));
-    json_t *summary =
-        json_pack("{s:i, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:o}", "exit_code", recording->exit_code, "elapsed_s",
-                  recording->elapsed_s, "user_s", recording->user_s, "system_s", recording->system_s, "host_peak_mib",
-                  (double)recording->host_peak_bytes / (double)MIB, "looks", (json_int_t)recording->looks, "late_looks",
-                  (json_int_t)recording->late_looks, "monitor_cpu_s", recording->own_cpu_s, "gpus", gpus);
+    json_t *summary = json_pack("{s:i, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:o}", "exit_code",
+        recording->exit_code, "elapsed_s", recording->elapsed_s, "user_s", recording->user_s,
+        "system_s", recording->system_s, "host_peak_mib",
+        (double)recording->host_peak_bytes / (double)MIB, "looks", (json_int_t)recording->looks,
+        "late_looks", (json_int_t)recording->late_looks, "monitor_cpu_s", recording->own_cpu_s,
+        "gpus", gpus);
     if (*recording->why_no_gpus)
         json_object_set_new(summary, "why_no_gpus", json_string(recording->why_no_gpus));
     json_dumpf(summary, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
@@ -189,9 +195,12 @@ static int record(const struct invocation *invocation, FILE *csv, FILE *summary)
     int r = recorder_run(&settings, &fault, &recording);
     if (r < 0) {
         complain("%s", fault.text);
-        return r == -ENOENT ? EXIT_NO_COMMAND : r == -EACCES ? EXIT_NOT_RUNNABLE : EXIT_RECORD_FAILED;
+        return r == -ENOENT   ? EXIT_NO_COMMAND
+               : r == -EACCES ? EXIT_NOT_RUNNABLE
+                              : EXIT_RECORD_FAILED;
     }
-    (invocation->common[COMMON_JSON].number ? print_summary_json : print_summary)(summary, &recording);
+    (invocation->common[COMMON_JSON].number ? print_summary_json : print_summary)(
+        summary, &recording);
     int code = recording.exit_code;
     recording_fini(&recording);
     return code;
@@ -203,7 +212,8 @@ static int run(const struct invocation *invocation)
     const struct option_value *summary = &invocation->values[RECORD_SUMMARY];
     FILE *output_file = NULL, *summary_file = NULL;
     int code = EXIT_RECORD_FAILED;
-    if (open_file(output, NULL, &output_file) == 0 && open_file(summary, stderr, &summary_file) == 0)
+    if (open_file(output, NULL, &output_file) == 0 &&
+        open_file(summary, stderr, &summary_file) == 0)
         code = record(invocation, output_file, summary_file);
     close_file(output, output_file);
     close_file(summary, summary_file);

@@ -9,9 +9,10 @@
 
 static void print_result(const struct replay_result *result)
 {
-    printf("%lld inputs (%lld samples) of %lld start%s of the daemon, %lld decisions, %s\n", (long long)result->inputs,
-           (long long)result->samples, (long long)result->starts, result->starts == 1 ? "" : "s",
-           (long long)result->decisions, *result->difference ? "then a difference" : "identical");
+    printf("%lld inputs (%lld samples) of %lld start%s of the daemon, %lld decisions, %s\n",
+        (long long)result->inputs, (long long)result->samples, (long long)result->starts,
+        result->starts == 1 ? "" : "s", (long long)result->decisions,
+        *result->difference ? "then a difference" : "identical");
     if (result->is_cut)
         puts("a line is cut where the daemon was killed: it does not count");
     if (*result->difference) {
@@ -22,10 +23,10 @@ static void print_result(const struct replay_result *result)
 
 static void print_result_json(const struct replay_result *result)
 {
-    json_t *object = json_pack("{s:b, s:I, s:I, s:I, s:I, s:b, s:s}", "identical", !*result->difference, "starts",
-                               (json_int_t)result->starts, "inputs", (json_int_t)result->inputs, "samples",
-                               (json_int_t)result->samples, "decisions", (json_int_t)result->decisions, "cut",
-                               result->is_cut, "difference", result->difference);
+    json_t *object = json_pack("{s:b, s:I, s:I, s:I, s:I, s:b, s:s}", "identical",
+        !*result->difference, "starts", (json_int_t)result->starts, "inputs",
+        (json_int_t)result->inputs, "samples", (json_int_t)result->samples, "decisions",
+        (json_int_t)result->decisions, "cut", result->is_cut, "difference", result->difference);
     print_json(object);
     json_decref(object);
 }
@@ -36,7 +37,8 @@ static int run(const struct invocation *invocation)
     struct replay_result result;
     struct fault fault = {0};
     FILE *in = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
-    int r = in ? replay_run(in, policy_find, &fault, &result) : fault_set(&fault, errno, "%s", strerror(errno));
+    int r = in ? replay_run(in, policy_find, &fault, &result)
+               : fault_set(&fault, errno, "%s", strerror(errno));
     if (in && in != stdin)
         fclose(in);
     if (r < 0) {

@@ -33,8 +33,8 @@ static int run(const struct invocation *invocation)
     exec_beside(words);
     execv(COLLOCD_PATH, words);
     execvp("collocd", words);
-    complain("cannot run collocd (%s): it is not beside colloc, not at %s and not on PATH", strerror(errno),
-             COLLOCD_PATH);
+    complain("cannot run collocd (%s): it is not beside colloc, not at %s and not on PATH",
+        strerror(errno), COLLOCD_PATH);
     free(words[0]);
     free(words);
     return EXIT_REFUSED;
@@ -44,8 +44,9 @@ const struct command command_serve = {
     .name = "serve",
     .usage = "[COLLOCD-OPTION...]",
     .summary = "run the daemon, collocd, here and now",
-    .description = "Runs collocd in the foreground with the words that follow. On a server it is better started by the "
-                   "system: `systemctl enable --now collocd`.",
+    .description =
+        "Runs collocd in the foreground with the words that follow. On a server it is better started by the "
+        "system: `systemctl enable --now collocd`.",
     .operand = OPERAND_NONE,
     .max_operands = -1,
     .takes_words = true,

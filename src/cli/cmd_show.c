@@ -104,10 +104,10 @@ static void print_events(const json_t *events)
     json_t *event;
     if (json_array_size(events))
         printf("\n");
-    json_array_foreach(events, i, event)
-    {
+    json_array_foreach(events, i, event) {
         char cell[CELL_SIZE];
-        printf("%-19s  %-10s ", moment_text(json_object_get(event, "at"), cell), member_text(event, "event", "?"));
+        printf("%-19s  %-10s ", moment_text(json_object_get(event, "at"), cell),
+            member_text(event, "event", "?"));
         print_from(member_text(event, "text", ""), EVENT_WIDTH);
     }
 }
@@ -136,8 +136,7 @@ static void print_arguments(const json_t *task)
     const json_t *arguments = json_object_get(task, "arguments");
     if (json_array_size(arguments))
         printf("\nArguments:\n");
-    json_array_foreach(arguments, i, argument)
-    {
+    json_array_foreach(arguments, i, argument) {
         printf("    ");
         print_safe(stdout, json_string_value(argument));
         putchar('\n');

@@ -40,107 +40,110 @@ enum {
 static const char *const sharings[] = {"streams", "mps", NULL};
 
 static const struct option_spec options[SIMULATE_OPTIONS] = {
-    [SIMULATE_TRACE] = {.name = "trace", .kind = OPTION_FILE, .argument = "FILE", .help = "which task arrives when"},
+    [SIMULATE_TRACE] = {.name = "trace",
+        .kind = OPTION_FILE,
+        .argument = "FILE",
+        .help = "which task arrives when"},
     [SIMULATE_TASKS] = {.name = "tasks",
-                        .kind = OPTION_FILE,
-                        .argument = "FILE",
-                        .help = "what the tasks are; default: those of data/traces/tasks.txt"},
+        .kind = OPTION_FILE,
+        .argument = "FILE",
+        .help = "what the tasks are; default: those of data/traces/tasks.txt"},
     [SIMULATE_GPUS] = {.name = "gpus",
-                       .kind = OPTION_TEXT,
-                       .argument = "GPUS",
-                       .help = "\"4xA100-40GB\" (the default), \"2xA100-80GB,H100\", \"A100-40GB:3g.20gb+3g.20gb\""},
+        .kind = OPTION_TEXT,
+        .argument = "GPUS",
+        .help =
+            "\"4xA100-40GB\" (the default), \"2xA100-80GB,H100\", \"A100-40GB:3g.20gb+3g.20gb\""},
     [SIMULATE_POLICY] = {.name = "policy",
-                         .kind = OPTION_TEXT,
-                         .argument = "NAME",
-                         .help = "exclusive, rr, magm (the default), lug, mug, first-fit, best-fit, foresee, or "
-                                 "one of the oracles",
-                         .choices = sim_policy_names},
+        .kind = OPTION_TEXT,
+        .argument = "NAME",
+        .help = "exclusive, rr, magm (the default), lug, mug, first-fit, best-fit, foresee, or "
+                "one of the oracles",
+        .choices = sim_policy_names},
     [SIMULATE_ESTIMATOR] = {.name = "estimator",
-                            .kind = OPTION_TEXT,
-                            .argument = "NAME",
-                            .help = "none, declared (the default), or NAME for the column NAME_mb_reported or "
-                                    "NAME_mib of the tasks"},
+        .kind = OPTION_TEXT,
+        .argument = "NAME",
+        .help = "none, declared (the default), or NAME for the column NAME_mb_reported or "
+                "NAME_mib of the tasks"},
     [SIMULATE_KNOWN] = {.name = "known",
-                        .kind = OPTION_CHOICE,
-                        .argument = "WHAT",
-                        .help =
-                            "what tasks say of themselves besides memory, for the policy foresee: none, activity (the "
-                            "default), time or all",
-                        .choices = simulating_knowns},
-    [SIMULATE_NEED_ERROR] =
-        {.name = "need-error",
-         .kind = OPTION_TEXT,
-         .argument = "X",
-         .help = "the memory that tasks are said to need is wrong by a log-normal factor of this spread: "
-                 "0.2 is by 20 % or so; default: 0"},
+        .kind = OPTION_CHOICE,
+        .argument = "WHAT",
+        .help =
+            "what tasks say of themselves besides memory, for the policy foresee: none, activity (the "
+            "default), time or all",
+        .choices = simulating_knowns},
+    [SIMULATE_NEED_ERROR] = {.name = "need-error",
+        .kind = OPTION_TEXT,
+        .argument = "X",
+        .help =
+            "the memory that tasks are said to need is wrong by a log-normal factor of this spread: "
+            "0.2 is by 20 % or so; default: 0"},
     [SIMULATE_SHARING] = {.name = "sharing",
-                          .kind = OPTION_CHOICE,
-                          .argument = "HOW",
-                          .help = "how tasks share a GPU: streams or mps (the default)",
-                          .choices = sharings},
+        .kind = OPTION_CHOICE,
+        .argument = "HOW",
+        .help = "how tasks share a GPU: streams or mps (the default)",
+        .choices = sharings},
     [SIMULATE_SMACT_MAX] = {.name = "smact-max",
-                            .kind = OPTION_TEXT,
-                            .argument = "X",
-                            .help = "a GPU with more SM activity takes nobody; default: 0.8"},
+        .kind = OPTION_TEXT,
+        .argument = "X",
+        .help = "a GPU with more SM activity takes nobody; default: 0.8"},
     [SIMULATE_MIN_FREE] = {.name = "min-free-gib",
-                           .kind = OPTION_TEXT,
-                           .argument = "X",
-                           .help = "free memory that a task wants of which nothing is known; default: 5"},
+        .kind = OPTION_TEXT,
+        .argument = "X",
+        .help = "free memory that a task wants of which nothing is known; default: 5"},
     [SIMULATE_MARGIN] = {.name = "margin-gib",
-                         .kind = OPTION_TEXT,
-                         .argument = "X",
-                         .help = "free memory that a task wants beyond what is known of it; default: 2"},
+        .kind = OPTION_TEXT,
+        .argument = "X",
+        .help = "free memory that a task wants beyond what is known of it; default: 2"},
     [SIMULATE_HOLD_OFF] = {.name = "hold-off",
-                           .kind = OPTION_DURATION,
-                           .argument = "TIME",
-                           .help = "how long at most a GPU takes nobody while its newest task takes its memory; "
-                                   "default: 60s",
-                           .max = 3600 * SECOND_US},
+        .kind = OPTION_DURATION,
+        .argument = "TIME",
+        .help = "how long at most a GPU takes nobody while its newest task takes its memory; "
+                "default: 60s",
+        .max = 3600 * SECOND_US},
     [SIMULATE_SLOWDOWN_MAX] = {.name = "slowdown-max",
-                               .kind = OPTION_TEXT,
-                               .argument = "X",
-                               .help = "policy foresee: nobody is to take more times as long as alone; default: 3"},
+        .kind = OPTION_TEXT,
+        .argument = "X",
+        .help = "policy foresee: nobody is to take more times as long as alone; default: 3"},
     [SIMULATE_RECOVERY_STEP] = {.name = "recovery-step-gib",
-                                .kind = OPTION_TEXT,
-                                .argument = "X",
-                                .help =
-                                    "a task that crashed is tried again where so much more memory is free; default: 0, "
-                                    "on GPUs to itself"},
+        .kind = OPTION_TEXT,
+        .argument = "X",
+        .help = "a task that crashed is tried again where so much more memory is free; default: 0, "
+                "on GPUs to itself"},
     [SIMULATE_SMACT] = {.name = "smact",
-                        .kind = OPTION_TEXT,
-                        .argument = "X",
-                        .help = "SM activity of tasks where nothing says it; default: 0.5"},
+        .kind = OPTION_TEXT,
+        .argument = "X",
+        .help = "SM activity of tasks where nothing says it; default: 0.5"},
     [SIMULATE_SEED] = {.name = "seed",
-                       .kind = OPTION_INTEGER,
-                       .argument = "N",
-                       .help = "spreads the tasks' times at random; default: 0, as the tasks say",
-                       .max = INT64_MAX},
-    [SIMULATE_RESAMPLE] =
-        {.name = "resample",
-         .kind = OPTION_INTEGER,
-         .argument = "SEED",
-         .help = "draw another trace like this one: tasks and the gaps between them, at random; default: 0, "
-                 "the trace itself",
-         .max = INT64_MAX},
+        .kind = OPTION_INTEGER,
+        .argument = "N",
+        .help = "spreads the tasks' times at random; default: 0, as the tasks say",
+        .max = INT64_MAX},
+    [SIMULATE_RESAMPLE] = {.name = "resample",
+        .kind = OPTION_INTEGER,
+        .argument = "SEED",
+        .help =
+            "draw another trace like this one: tasks and the gaps between them, at random; default: 0, "
+            "the trace itself",
+        .max = INT64_MAX},
     [SIMULATE_KINDS] = {.name = "gpu-kinds",
-                        .kind = OPTION_FILE,
-                        .argument = "FILE",
-                        .help = "further kinds of GPUs, and constants, as in data/gpu-kinds.txt"},
+        .kind = OPTION_FILE,
+        .argument = "FILE",
+        .help = "further kinds of GPUs, and constants, as in data/gpu-kinds.txt"},
     [SIMULATE_EVERY_SECOND] = {.name = "every-second",
-                               .kind = OPTION_FLAG,
-                               .help = "look at all GPUs every second, as the daemon does: slow"},
+        .kind = OPTION_FLAG,
+        .help = "look at all GPUs every second, as the daemon does: slow"},
     [SIMULATE_TRACE_OUT] = {.name = "trace-out",
-                            .kind = OPTION_FILE,
-                            .argument = "FILE",
-                            .help = "write a line for every event and decision; - is standard output"},
+        .kind = OPTION_FILE,
+        .argument = "FILE",
+        .help = "write a line for every event and decision; - is standard output"},
     [SIMULATE_TIMELINE] = {.name = "timeline",
-                           .kind = OPTION_FILE,
-                           .argument = "FILE",
-                           .help = "write memory, SMACT and power of every GPU over time, as CSV"},
+        .kind = OPTION_FILE,
+        .argument = "FILE",
+        .help = "write memory, SMACT and power of every GPU over time, as CSV"},
     [SIMULATE_PER_TASK] = {.name = "per-task",
-                           .kind = OPTION_FILE,
-                           .argument = "FILE",
-                           .help = "write when every task waited and ran, as CSV"},
+        .kind = OPTION_FILE,
+        .argument = "FILE",
+        .help = "write when every task waited and ran, as CSV"},
 };
 
 /* What the options say, ready to run. */
@@ -157,18 +160,19 @@ static const char *text_of(const struct invocation *invocation, int option, cons
     return text ? text : otherwise;
 }
 
-static int number_of(const struct invocation *invocation, int option, double max, double otherwise, struct fault *fault,
-                     double *ret_value)
+static int number_of(const struct invocation *invocation, int option, double max, double otherwise,
+    struct fault *fault, double *ret_value)
 {
     const char *text = invocation->values[option].text;
     *ret_value = otherwise;
     if (!text || parse_double(text, 0, max, ret_value) == 0)
         return 0;
-    return fault_set(fault, EINVAL, "--%s=%.60s: a number from 0 to %g is needed", options[option].name, text, max);
+    return fault_set(fault, EINVAL, "--%s=%.60s: a number from 0 to %g is needed",
+        options[option].name, text, max);
 }
 
 static int set_policy(const struct invocation *invocation, struct setup *setup, struct fault *fault,
-                      const char **ret_estimator)
+    const char **ret_estimator)
 {
     struct sim_policy policy;
     int r = simulating_policy(text_of(invocation, SIMULATE_POLICY, "magm"), fault, &policy);
@@ -181,18 +185,20 @@ static int set_policy(const struct invocation *invocation, struct setup *setup, 
     return 0;
 }
 
-static int set_conditions(const struct invocation *invocation, struct core_settings *settings, struct fault *fault)
+static int set_conditions(
+    const struct invocation *invocation, struct core_settings *settings, struct fault *fault)
 {
     struct conditions *conditions = &settings->conditions;
     double min_free_gib, margin_gib, step_gib;
-    int r = number_of(invocation, SIMULATE_SMACT_MAX, 1, conditions->smact_max, fault, &conditions->smact_max);
+    int r = number_of(
+        invocation, SIMULATE_SMACT_MAX, 1, conditions->smact_max, fault, &conditions->smact_max);
     if (r == 0)
         r = number_of(invocation, SIMULATE_MIN_FREE, 1e6, 5, fault, &min_free_gib);
     if (r == 0)
         r = number_of(invocation, SIMULATE_MARGIN, 1e6, 2, fault, &margin_gib);
     if (r == 0)
         r = number_of(invocation, SIMULATE_SLOWDOWN_MAX, 1000, conditions->slowdown_max, fault,
-                      &conditions->slowdown_max);
+            &conditions->slowdown_max);
     if (r == 0)
         r = number_of(invocation, SIMULATE_RECOVERY_STEP, 1e6, 0, fault, &step_gib);
     if (r < 0)
@@ -205,13 +211,14 @@ static int set_conditions(const struct invocation *invocation, struct core_setti
     return 0;
 }
 
-static int read_tasks(const struct invocation *invocation, struct setup *setup, const char *estimator,
-                      struct fault *fault)
+static int read_tasks(const struct invocation *invocation, struct setup *setup,
+    const char *estimator, struct fault *fault)
 {
     struct catalogue_settings settings = {.estimator = estimator};
     int r = number_of(invocation, SIMULATE_SMACT, 1, 0.5, fault, &settings.smact);
     if (r == 0)
-        r = simulating_catalogue(invocation->values[SIMULATE_TASKS].text, &settings, fault, &setup->catalogue);
+        r = simulating_catalogue(
+            invocation->values[SIMULATE_TASKS].text, &settings, fault, &setup->catalogue);
     return r;
 }
 
@@ -220,7 +227,8 @@ static int prepare(const struct invocation *invocation, struct setup *setup, str
     struct simulation *simulation = &setup->simulation;
     const char *estimator;
     if (!invocation->values[SIMULATE_TRACE].set)
-        return fault_set(fault, EINVAL, "simulate: --trace=FILE is missing: which task arrives when");
+        return fault_set(
+            fault, EINVAL, "simulate: --trace=FILE is missing: which task arrives when");
     *simulation = (struct simulation){
         .trace = invocation->values[SIMULATE_TRACE].text,
         .catalogue = &setup->catalogue,
@@ -245,11 +253,13 @@ static int prepare(const struct invocation *invocation, struct setup *setup, str
     if (r == 0)
         r = simulating_kinds(invocation->values[SIMULATE_KINDS].text, fault, &setup->kinds);
     if (r == 0)
-        r = cluster_parse(&setup->kinds, text_of(invocation, SIMULATE_GPUS, "4xA100-40GB"), fault, &setup->cluster);
+        r = cluster_parse(&setup->kinds, text_of(invocation, SIMULATE_GPUS, "4xA100-40GB"), fault,
+            &setup->cluster);
     return r < 0 ? r : read_tasks(invocation, setup, estimator, fault);
 }
 
-static int open_output(const struct invocation *invocation, int option, struct fault *fault, FILE **ret_file)
+static int open_output(
+    const struct invocation *invocation, int option, struct fault *fault, FILE **ret_file)
 {
     const char *path = invocation->values[option].text;
     if (!path)
@@ -258,7 +268,8 @@ static int open_output(const struct invocation *invocation, int option, struct f
     return *ret_file ? 0 : fault_set(fault, errno, "%s: %s", path, strerror(errno));
 }
 
-static int open_outputs(const struct invocation *invocation, struct fault *fault, struct simulation *simulation)
+static int open_outputs(
+    const struct invocation *invocation, struct fault *fault, struct simulation *simulation)
 {
     int r = open_output(invocation, SIMULATE_TRACE_OUT, fault, &simulation->trace_out);
     if (r == 0)
@@ -280,10 +291,10 @@ static int close_outputs(const struct simulation *simulation, int r, struct faul
         FILE *file;
         int option;
     } outputs[] = {{simulation->trace_out, SIMULATE_TRACE_OUT},
-                   {simulation->timeline_out, SIMULATE_TIMELINE},
-                   {simulation->tasks_out, SIMULATE_PER_TASK}};
+        {simulation->timeline_out, SIMULATE_TIMELINE}, {simulation->tasks_out, SIMULATE_PER_TASK}};
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
-        int closed = close_output(outputs[i].file, options[outputs[i].option].name, r < 0 ? NULL : fault);
+        int closed = close_output(
+            outputs[i].file, options[outputs[i].option].name, r < 0 ? NULL : fault);
         r = r < 0 ? r : closed;
     }
     return r;
@@ -293,26 +304,28 @@ static void print_result(const struct simulation_result *result)
 {
     char total[32], wait[32], exec[32], jct[32], bound[32];
     printf("Total time    %s, %.2f times the least possible (%s)\n",
-           format_elapsed((int64_t)(result->total_s * 1e6), total, sizeof total),
-           result->lower_bound_s > 0 ? result->total_s / result->lower_bound_s : 1,
-           format_elapsed((int64_t)(result->lower_bound_s * 1e6), bound, sizeof bound));
+        format_elapsed((int64_t)(result->total_s * 1e6), total, sizeof total),
+        result->lower_bound_s > 0 ? result->total_s / result->lower_bound_s : 1,
+        format_elapsed((int64_t)(result->lower_bound_s * 1e6), bound, sizeof bound));
     printf("Average       waiting %s, execution %s, completion %s\n",
-           format_elapsed((int64_t)(result->avg_wait_s * 1e6), wait, sizeof wait),
-           format_elapsed((int64_t)(result->avg_exec_s * 1e6), exec, sizeof exec),
-           format_elapsed((int64_t)(result->avg_jct_s * 1e6), jct, sizeof jct));
-    printf("Tasks         %" PRId64 " completed, %" PRId64 " failed, %" PRId64 " left out, %" PRId64 " OOM crashes\n",
-           result->completed, result->failed, result->left_out, result->oom);
-    printf("GPUs          %.3f MJ, mean SMACT %.1f %%\n", result->energy_mj, 100 * result->mean_smact);
+        format_elapsed((int64_t)(result->avg_wait_s * 1e6), wait, sizeof wait),
+        format_elapsed((int64_t)(result->avg_exec_s * 1e6), exec, sizeof exec),
+        format_elapsed((int64_t)(result->avg_jct_s * 1e6), jct, sizeof jct));
+    printf("Tasks         %" PRId64 " completed, %" PRId64 " failed, %" PRId64 " left out, %" PRId64
+           " OOM crashes\n",
+        result->completed, result->failed, result->left_out, result->oom);
+    printf(
+        "GPUs          %.3f MJ, mean SMACT %.1f %%\n", result->energy_mj, 100 * result->mean_smact);
 }
 
 static void print_result_json(const struct simulation_result *result)
 {
-    json_t *object =
-        json_pack("{s:f,s:f,s:f,s:f,s:I,s:I,s:f,s:f,s:f,s:I,s:I}", "total_s", result->total_s, "avg_wait_s",
-                  result->avg_wait_s, "avg_exec_s", result->avg_exec_s, "avg_jct_s", result->avg_jct_s, "oom",
-                  (json_int_t)result->oom, "completed", (json_int_t)result->completed, "energy_mj", result->energy_mj,
-                  "mean_smact", result->mean_smact, "lower_bound_s", result->lower_bound_s, "failed",
-                  (json_int_t)result->failed, "left_out", (json_int_t)result->left_out);
+    json_t *object = json_pack("{s:f,s:f,s:f,s:f,s:I,s:I,s:f,s:f,s:f,s:I,s:I}", "total_s",
+        result->total_s, "avg_wait_s", result->avg_wait_s, "avg_exec_s", result->avg_exec_s,
+        "avg_jct_s", result->avg_jct_s, "oom", (json_int_t)result->oom, "completed",
+        (json_int_t)result->completed, "energy_mj", result->energy_mj, "mean_smact",
+        result->mean_smact, "lower_bound_s", result->lower_bound_s, "failed",
+        (json_int_t)result->failed, "left_out", (json_int_t)result->left_out);
     print_json(object);
     json_decref(object);
 }

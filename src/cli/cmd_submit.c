@@ -13,19 +13,21 @@ enum { SUBMIT_WAIT, SUBMIT_DRY_RUN };
 
 static const struct option_spec options[] = {
     [SUBMIT_WAIT] = {.name = "wait",
-                     .letter = 'W',
-                     .kind = OPTION_FLAG,
-                     .help = "wait until the task has ended; its exit code becomes that of this program"},
+        .letter = 'W',
+        .kind = OPTION_FLAG,
+        .help = "wait until the task has ended; its exit code becomes that of this program"},
     [SUBMIT_DRY_RUN] = {.name = "dry-run",
-                        .kind = OPTION_FLAG,
-                        .help = "print the request that would be made, and make none"},
+        .kind = OPTION_FLAG,
+        .help = "print the request that would be made, and make none"},
 };
 
 /* The file's description with the command line's options over it, summary read. */
-static int describe(const struct invocation *invocation, struct fault *fault, struct task_description *task)
+static int describe(
+    const struct invocation *invocation, struct fault *fault, struct task_description *task)
 {
     const char *first = invocation->operands[0];
-    int r = invocation->after_dashes ? taskfile_of_command(first, fault, task) : taskfile_read(first, fault, task);
+    int r = invocation->after_dashes ? taskfile_of_command(first, fault, task)
+                                     : taskfile_read(first, fault, task);
     if (r < 0)
         return r;
     if (option_values_overlay(task->values, invocation->task_values, TASK_OPTIONS) < 0)
@@ -33,17 +35,20 @@ static int describe(const struct invocation *invocation, struct fault *fault, st
     return taskfile_read_summary(task, fault);
 }
 
-/* What another queue would read, or nearly one of ours, is a comment here: better said than found out. */
+/* What another queue would read, or nearly one of ours, is a comment here: better said than found
+ * out. */
 static void warn_of_other_directives(const char *script)
 {
     struct span text = span_of(script), line;
     for (int number = 1; span_next_line(&text, &line); number++) {
         struct span words = span_trim(line);
         bool is_slurm = span_starts(words, "#SBATCH "), is_pbs = span_starts(words, "#PBS ");
-        bool is_nearly = words.size > 8 && strncasecmp(words.at, "#colloc ", 8) == 0 && !span_starts(line, "#COLLOC");
+        bool is_nearly = words.size > 8 && strncasecmp(words.at, "#colloc ", 8) == 0 &&
+                         !span_starts(line, "#COLLOC");
         if (is_slurm || is_pbs)
-            complain("warning: line %d: lines of %s are not read; what colloc is to know stands in #COLLOC lines",
-                     number, is_slurm ? "#SBATCH" : "#PBS");
+            complain(
+                "warning: line %d: lines of %s are not read; what colloc is to know stands in #COLLOC lines",
+                number, is_slurm ? "#SBATCH" : "#PBS");
         else if (is_nearly)
             complain("warning: line %d: not read: a #COLLOC line begins with just that", number);
         if (is_slurm || is_pbs || is_nearly)
@@ -89,12 +94,12 @@ static void print_submitted(const struct invocation *invocation, const json_t *r
 {
     size_t i;
     json_t *warning;
-    json_array_foreach(json_object_get(reply, "warnings"), i, warning)
-    {
+    json_array_foreach(json_object_get(reply, "warnings"), i, warning) {
         complain("warning: %s", json_string_value(warning));
     }
     if (!invocation->common[COMMON_JSON].number)
-        printf("Submitted task %" JSON_INTEGER_FORMAT "\n", json_integer_value(json_object_get(reply, "id")));
+        printf("Submitted task %" JSON_INTEGER_FORMAT "\n",
+            json_integer_value(json_object_get(reply, "id")));
     else if (!invocation->values[SUBMIT_WAIT].number)
         print_json(reply);
     fflush(stdout);
@@ -124,7 +129,8 @@ static int run(const struct invocation *invocation)
     int code = make_request(invocation, &request);
     if (code != EXIT_OK)
         return code;
-    code = invocation->values[SUBMIT_DRY_RUN].number ? print_json(request) : submit(invocation, request);
+    code = invocation->values[SUBMIT_DRY_RUN].number ? print_json(request)
+                                                     : submit(invocation, request);
     json_decref(request);
     return code;
 }

@@ -44,77 +44,83 @@ enum { BAR_WIDTH = 30 };
 #define PROGRESS_US (SECOND_US / 5)
 
 static const struct option_spec options[SWEEP_OPTIONS] = {
-    [SWEEP_TRACE] = {.name = "trace", .kind = OPTION_FILE, .argument = "FILE", .help = "which task arrives when"},
+    [SWEEP_TRACE] = {.name = "trace",
+        .kind = OPTION_FILE,
+        .argument = "FILE",
+        .help = "which task arrives when"},
     [SWEEP_TASKS] = {.name = "tasks",
-                     .kind = OPTION_FILE,
-                     .argument = "FILE",
-                     .help = "what the tasks are; default: those of data/traces/tasks.txt"},
+        .kind = OPTION_FILE,
+        .argument = "FILE",
+        .help = "what the tasks are; default: those of data/traces/tasks.txt"},
     [SWEEP_GPUS] = {.name = "gpus",
-                    .kind = OPTION_TEXT,
-                    .argument = "GPUS",
-                    .help = "as for simulate; default: 4xA100-40GB"},
+        .kind = OPTION_TEXT,
+        .argument = "GPUS",
+        .help = "as for simulate; default: 4xA100-40GB"},
     [SWEEP_POLICY] = {.name = "policy",
-                      .kind = OPTION_TEXT,
-                      .argument = "NAMES",
-                      .help = "policies of the daemon, and oracles; default: magm",
-                      .choices = sim_policy_names},
+        .kind = OPTION_TEXT,
+        .argument = "NAMES",
+        .help = "policies of the daemon, and oracles; default: magm",
+        .choices = sim_policy_names},
     [SWEEP_ESTIMATOR] = {.name = "estimator",
-                         .kind = OPTION_TEXT,
-                         .argument = "NAMES",
-                         .help = "as for simulate; default: declared; oracles are always told the truth"},
+        .kind = OPTION_TEXT,
+        .argument = "NAMES",
+        .help = "as for simulate; default: declared; oracles are always told the truth"},
     [SWEEP_KNOWN] = {.name = "known",
-                     .kind = OPTION_TEXT,
-                     .argument = "WHATS",
-                     .help =
-                         "what tasks say of themselves besides memory: none, activity, time, all; default: activity"},
+        .kind = OPTION_TEXT,
+        .argument = "WHATS",
+        .help =
+            "what tasks say of themselves besides memory: none, activity, time, all; default: activity"},
     [SWEEP_SHARING] = {.name = "sharing",
-                       .kind = OPTION_TEXT,
-                       .argument = "HOWS",
-                       .help = "streams, mps; default: mps"},
+        .kind = OPTION_TEXT,
+        .argument = "HOWS",
+        .help = "streams, mps; default: mps"},
     [SWEEP_SMACT_MAX] = {.name = "smact-max",
-                         .kind = OPTION_TEXT,
-                         .argument = "VALUES",
-                         .help = "a GPU with more SM activity takes nobody; default: 0.8"},
+        .kind = OPTION_TEXT,
+        .argument = "VALUES",
+        .help = "a GPU with more SM activity takes nobody; default: 0.8"},
     [SWEEP_MIN_FREE] = {.name = "min-free-gib",
-                        .kind = OPTION_TEXT,
-                        .argument = "VALUES",
-                        .help = "free memory that a task wants of which nothing is known; default: 5"},
+        .kind = OPTION_TEXT,
+        .argument = "VALUES",
+        .help = "free memory that a task wants of which nothing is known; default: 5"},
     [SWEEP_MARGIN] = {.name = "margin-gib",
-                      .kind = OPTION_TEXT,
-                      .argument = "VALUES",
-                      .help = "free memory that a task wants beyond what is known of it; default: 2"},
+        .kind = OPTION_TEXT,
+        .argument = "VALUES",
+        .help = "free memory that a task wants beyond what is known of it; default: 2"},
     [SWEEP_RESAMPLE] = {.name = "resample",
-                        .kind = OPTION_TEXT,
-                        .argument = "VALUES",
-                        .help = "seeds of other traces drawn from this one; default: 0, the trace itself"},
+        .kind = OPTION_TEXT,
+        .argument = "VALUES",
+        .help = "seeds of other traces drawn from this one; default: 0, the trace itself"},
     [SWEEP_SEED] = {.name = "seed",
-                    .kind = OPTION_TEXT,
-                    .argument = "VALUES",
-                    .help = "seeds that spread the tasks' times; 1:10 are ten of them; default: 0, as the tasks say"},
+        .kind = OPTION_TEXT,
+        .argument = "VALUES",
+        .help =
+            "seeds that spread the tasks' times; 1:10 are ten of them; default: 0, as the tasks say"},
     [SWEEP_SMACT] = {.name = "smact",
-                     .kind = OPTION_TEXT,
-                     .argument = "X",
-                     .help = "SM activity of tasks where nothing says it; default: 0.5"},
+        .kind = OPTION_TEXT,
+        .argument = "X",
+        .help = "SM activity of tasks where nothing says it; default: 0.5"},
     [SWEEP_KINDS] = {.name = "gpu-kinds",
-                     .kind = OPTION_FILE,
-                     .argument = "FILE",
-                     .help = "further kinds of GPUs, and constants, as in data/gpu-kinds.txt"},
+        .kind = OPTION_FILE,
+        .argument = "FILE",
+        .help = "further kinds of GPUs, and constants, as in data/gpu-kinds.txt"},
     [SWEEP_JOBS] = {.name = "jobs",
-                    .letter = 'j',
-                    .kind = OPTION_INTEGER,
-                    .argument = "N",
-                    .help = "so many runs at once; default: one for each core",
-                    .min = 1,
-                    .max = 1024},
+        .letter = 'j',
+        .kind = OPTION_INTEGER,
+        .argument = "N",
+        .help = "so many runs at once; default: one for each core",
+        .min = 1,
+        .max = 1024},
     [SWEEP_OUTPUT] = {.name = "output",
-                      .letter = 'o',
-                      .kind = OPTION_FILE,
-                      .argument = "FILE",
-                      .help = "where the rows go; default: standard output"},
+        .letter = 'o',
+        .kind = OPTION_FILE,
+        .argument = "FILE",
+        .help = "where the rows go; default: standard output"},
     [SWEEP_RESUME] = {.name = "resume",
-                      .kind = OPTION_FLAG,
-                      .help = "go on where the output file of the same sweep ends"},
-    [SWEEP_FORCE] = {.name = "force", .kind = OPTION_FLAG, .help = "replace an output file that is there"},
+        .kind = OPTION_FLAG,
+        .help = "go on where the output file of the same sweep ends"},
+    [SWEEP_FORCE] = {.name = "force",
+        .kind = OPTION_FLAG,
+        .help = "replace an output file that is there"},
 };
 
 /* ---- what is varied ---- */
@@ -125,24 +131,28 @@ static const char *text_of(const struct invocation *invocation, int option, cons
     return text ? text : otherwise;
 }
 
-static int read_names(const struct invocation *invocation, int option, const char *otherwise, struct fault *fault,
-                      struct names *ret_names)
+static int read_names(const struct invocation *invocation, int option, const char *otherwise,
+    struct fault *fault, struct names *ret_names)
 {
-    return names_parse(options[option].name, text_of(invocation, option, otherwise), fault, ret_names);
+    return names_parse(
+        options[option].name, text_of(invocation, option, otherwise), fault, ret_names);
 }
 
-static int read_values(const struct invocation *invocation, int option, const char *otherwise, double max,
-                       struct fault *fault, struct values *ret_values)
+static int read_values(const struct invocation *invocation, int option, const char *otherwise,
+    double max, struct fault *fault, struct values *ret_values)
 {
-    return values_parse(options[option].name, text_of(invocation, option, otherwise), 0, max, fault, ret_values);
+    return values_parse(
+        options[option].name, text_of(invocation, option, otherwise), 0, max, fault, ret_values);
 }
 
-static int read_seeds(const struct invocation *invocation, int option, struct fault *fault, struct values *ret_seeds)
+static int read_seeds(
+    const struct invocation *invocation, int option, struct fault *fault, struct values *ret_seeds)
 {
     int r = read_values(invocation, option, "0", 1e9, fault, ret_seeds);
     for (int i = 0; i < ret_seeds->n && r == 0; i++)
         if (ret_seeds->value[i] != (double)(int64_t)ret_seeds->value[i])
-            r = fault_set(fault, EINVAL, "--%s: %g is no whole number", options[option].name, ret_seeds->value[i]);
+            r = fault_set(fault, EINVAL, "--%s: %g is no whole number", options[option].name,
+                ret_seeds->value[i]);
     return r;
 }
 
@@ -166,17 +176,19 @@ static int read_axes(const struct invocation *invocation, struct axes *axes, str
     return r < 0 ? r : read_seeds(invocation, SWEEP_SEED, fault, &axes->seeds);
 }
 
-static int read_base(const struct invocation *invocation, struct sweep_base *base, struct fault *fault)
+static int read_base(
+    const struct invocation *invocation, struct sweep_base *base, struct fault *fault)
 {
     const char *smact = text_of(invocation, SWEEP_SMACT, "0.5");
     *base = (struct sweep_base){.trace = invocation->values[SWEEP_TRACE].text,
-                                .tasks = invocation->values[SWEEP_TASKS].text,
-                                .gpus = text_of(invocation, SWEEP_GPUS, "4xA100-40GB"),
-                                .kinds = invocation->values[SWEEP_KINDS].text};
+        .tasks = invocation->values[SWEEP_TASKS].text,
+        .gpus = text_of(invocation, SWEEP_GPUS, "4xA100-40GB"),
+        .kinds = invocation->values[SWEEP_KINDS].text};
     if (!base->trace)
         return fault_set(fault, EINVAL, "sweep: --trace=FILE is missing: which task arrives when");
     if (strcmp(base->trace, "-") == 0)
-        return fault_set(fault, EINVAL, "sweep: --trace=-: every run reads the trace, so it must be a file");
+        return fault_set(
+            fault, EINVAL, "sweep: --trace=-: every run reads the trace, so it must be a file");
     if (invocation->common[COMMON_JSON].number)
         return fault_set(fault, EINVAL, "sweep: --json: the rows of a sweep are CSV");
     if (invocation->values[SWEEP_RESUME].number && invocation->values[SWEEP_FORCE].number)
@@ -222,8 +234,8 @@ static void show_progress(const struct progress *progress, int64_t done, int64_t
     int64_t passed_us = clock_monotonic_us() - progress->began_us;
     int64_t left_us = done ? (int64_t)((double)passed_us / (double)done * (double)(of - done)) : 0;
     fprintf(stderr, "\r%s %" PRId64 " of %" PRId64 " runs, %s left\033[K",
-            gauge_bar((double)done / (double)of, BAR_WIDTH, false, bar), done, of,
-            done ? format_elapsed(left_us, left, sizeof left) : "?");
+        gauge_bar((double)done / (double)of, BAR_WIDTH, false, bar), done, of,
+        done ? format_elapsed(left_us, left, sizeof left) : "?");
 }
 
 static void clear_progress(const struct progress *progress)
@@ -233,10 +245,11 @@ static void clear_progress(const struct progress *progress)
 }
 
 /* Writes every row as soon as those before it are written. Returns how many there are now. */
-static int64_t write_rows(const struct sweep_grid *grid, struct sweep *sweep, int64_t first, FILE *out,
-                          int64_t *ret_failed)
+static int64_t write_rows(const struct sweep_grid *grid, struct sweep *sweep, int64_t first,
+    FILE *out, int64_t *ret_failed)
 {
-    const struct progress progress = {.shown = isatty(STDERR_FILENO), .began_us = clock_monotonic_us()};
+    const struct progress progress = {
+        .shown = isatty(STDERR_FILENO), .began_us = clock_monotonic_us()};
     int64_t i = first;
     *ret_failed = 0;
     while (i < grid->n && !interrupted && !ferror(out)) {
@@ -255,11 +268,13 @@ static int64_t write_rows(const struct sweep_grid *grid, struct sweep *sweep, in
 static int close_rows(FILE *out, const char *path, struct fault *fault)
 {
     int failed = ferror(out) | (path ? fclose(out) : fflush(out));
-    return failed ? fault_set(fault, EIO, "%s: not all rows could be written", path ? path : "standard output") : 0;
+    return failed ? fault_set(fault, EIO, "%s: not all rows could be written",
+                        path ? path : "standard output")
+                  : 0;
 }
 
-static int run_grid(const struct sweep_grid *grid, const struct invocation *invocation, struct fault *fault,
-                    int64_t *ret_failed)
+static int run_grid(const struct sweep_grid *grid, const struct invocation *invocation,
+    struct fault *fault, int64_t *ret_failed)
 {
     const char *path = invocation->values[SWEEP_OUTPUT].text;
     int64_t first = 0, end;
@@ -270,17 +285,20 @@ static int run_grid(const struct sweep_grid *grid, const struct invocation *invo
     int r = sweep_rows_open(path, rows, grid, fault, &out, &first);
     if (r < 0)
         return r;
-    int jobs = invocation->values[SWEEP_JOBS].set ? (int)invocation->values[SWEEP_JOBS].number : cores();
+    int jobs = invocation->values[SWEEP_JOBS].set ? (int)invocation->values[SWEEP_JOBS].number
+                                                  : cores();
     catch_interrupts();
-    struct sweep *sweep = first < grid->n ? sweep_start(grid->simulations + first, grid->n - first, jobs) : NULL;
+    struct sweep *sweep = first < grid->n
+                              ? sweep_start(grid->simulations + first, grid->n - first, jobs)
+                              : NULL;
     end = sweep ? write_rows(grid, sweep, first, out, ret_failed) : first;
     r = close_rows(out, path, fault);
     if (r == 0 && first < grid->n && !sweep)
         r = fault_set(fault, ENOMEM, "no thread could be started");
     sweep_destroy(sweep);
     if (interrupted && end < grid->n)
-        complain("interrupted: the rows of %" PRId64 " of %" PRId64 " runs are written%s", end, grid->n,
-                 path ? "; the same with --resume does the others" : "");
+        complain("interrupted: the rows of %" PRId64 " of %" PRId64 " runs are written%s", end,
+            grid->n, path ? "; the same with --resume does the others" : "");
     return r;
 }
 
@@ -313,14 +331,15 @@ const struct command command_sweep = {
     .name = "sweep",
     .usage = "[OPTION...] --trace=FILE",
     .summary = "simulate every combination of policies, thresholds and seeds, on all cores",
-    .description = "Runs `simulate` for every combination of the values given, as many at once as there are cores, and "
-                   "writes a row of "
-                   "CSV for each, in the order of the options: policies change slowest, seeds fastest. A row is what "
-                   "`simulate` says of "
-                   "the same values, whatever else runs beside it.\n\n"
-                   "Values are parted by commas; FROM:TO:STEP is a range of numbers, 1:10 counts. When it is "
-                   "interrupted, all rows "
-                   "that are written are whole, and --resume goes on from there. scripts/plot-sweep draws the result.",
+    .description =
+        "Runs `simulate` for every combination of the values given, as many at once as there are cores, and "
+        "writes a row of "
+        "CSV for each, in the order of the options: policies change slowest, seeds fastest. A row is what "
+        "`simulate` says of "
+        "the same values, whatever else runs beside it.\n\n"
+        "Values are parted by commas; FROM:TO:STEP is a range of numbers, 1:10 counts. When it is "
+        "interrupted, all rows "
+        "that are written are whole, and --resume goes on from there. scripts/plot-sweep draws the result.",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_NONE,
     .common_without = WITHOUT_SOCKET | WITHOUT_JSON,

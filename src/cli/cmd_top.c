@@ -14,12 +14,12 @@ enum { TOP_INTERVAL };
 
 static const struct option_spec options[] = {
     [TOP_INTERVAL] = {.name = "interval",
-                      .letter = 'i',
-                      .kind = OPTION_DURATION,
-                      .argument = "TIME",
-                      .min = 100 * MS_US,
-                      .max = 86400 * SECOND_US,
-                      .help = "between two looks, from 100ms on; default: 1s"},
+        .letter = 'i',
+        .kind = OPTION_DURATION,
+        .argument = "TIME",
+        .min = 100 * MS_US,
+        .max = 86400 * SECOND_US,
+        .help = "between two looks, from 100ms on; default: 1s"},
 };
 
 /* ---- the daemon ---- */
@@ -66,7 +66,8 @@ static void cancel(struct top *top, struct client *client)
     if (r == 0 && status / 100 != 2)
         client_error(status, reply, &fault);
     if (r == 0 && status / 100 == 2)
-        snprintf(top->message, sizeof top->message, "task %" JSON_INTEGER_FORMAT " is being cancelled", top->to_cancel);
+        snprintf(top->message, sizeof top->message,
+            "task %" JSON_INTEGER_FORMAT " is being cancelled", top->to_cancel);
     else
         snprintf(top->message, sizeof top->message, "%s", fault.text);
     json_decref(reply);
@@ -92,7 +93,7 @@ static void ask_to_cancel(struct top *top)
     json_int_t id = json_integer_value(json_object_get(task, "id"));
     if (geteuid() != 0 && member_number(task, "uid", -1) != (double)geteuid()) {
         snprintf(top->message, sizeof top->message, "task %" JSON_INTEGER_FORMAT " is %s's", id,
-                 member_text(task, "user", "another user"));
+            member_text(task, "user", "another user"));
         return;
     }
     top->to_cancel = id;

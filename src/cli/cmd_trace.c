@@ -9,79 +9,80 @@ static const char *const profiles[] = {"helios", "philly", NULL};
 
 const struct option_spec trace_options[TRACE_OPTIONS] = {
     [TRACE_FROM] = {.name = "from",
-                    .kind = OPTION_CHOICE,
-                    .argument = "LOG",
-                    .choices = formats,
-                    .help = "import, info: what the file is: philly (its cluster_job_log), sacct (what "
-                            "sacct --parsable2 printed) or swf (Standard Workload Format)"},
+        .kind = OPTION_CHOICE,
+        .argument = "LOG",
+        .choices = formats,
+        .help = "import, info: what the file is: philly (its cluster_job_log), sacct (what "
+                "sacct --parsable2 printed) or swf (Standard Workload Format)"},
     [TRACE_FROM_TIME] = {.name = "from-time",
-                         .kind = OPTION_TEXT,
-                         .argument = "TIME",
-                         .help =
-                             "import: jobs submitted from then on: \"2017-10-07 08:00\", or \"2d\" after the first"},
+        .kind = OPTION_TEXT,
+        .argument = "TIME",
+        .help =
+            "import: jobs submitted from then on: \"2017-10-07 08:00\", or \"2d\" after the first"},
     [TRACE_WINDOW] = {.name = "window",
-                      .kind = OPTION_DURATION,
-                      .argument = "TIME",
-                      .min = 1,
-                      .max = INT64_MAX / 4,
-                      .help = "import: ... and for so long, as \"12h\"; default: to the end"},
+        .kind = OPTION_DURATION,
+        .argument = "TIME",
+        .min = 1,
+        .max = INT64_MAX / 4,
+        .help = "import: ... and for so long, as \"12h\"; default: to the end"},
     [TRACE_GPUS] = {.name = "gpus",
-                    .kind = OPTION_TEXT,
-                    .argument = "GPUS",
-                    .help = "import, synth: the GPUs there will be, as \"4\" or \"4xA100-40GB\": jobs that need more "
-                            "are left out"},
+        .kind = OPTION_TEXT,
+        .argument = "GPUS",
+        .help =
+            "import, synth: the GPUs there will be, as \"4\" or \"4xA100-40GB\": jobs that need more "
+            "are left out"},
     [TRACE_SAMPLE] = {.name = "sample",
-                      .kind = OPTION_TEXT,
-                      .argument = "X",
-                      .help = "import: keep each job with this probability, 0 to 1"},
+        .kind = OPTION_TEXT,
+        .argument = "X",
+        .help = "import: keep each job with this probability, 0 to 1"},
     [TRACE_JOBS] = {.name = "jobs",
-                    .kind = OPTION_INTEGER,
-                    .argument = "N",
-                    .min = 1,
-                    .max = 100000000,
-                    .help = "import: the first so many; synth: how many, default: 1000"},
+        .kind = OPTION_INTEGER,
+        .argument = "N",
+        .min = 1,
+        .max = 100000000,
+        .help = "import: the first so many; synth: how many, default: 1000"},
     [TRACE_ARRIVAL_SCALE] = {.name = "arrival-scale",
-                             .kind = OPTION_TEXT,
-                             .argument = "X",
-                             .help = "import: times between submissions become X times as long"},
+        .kind = OPTION_TEXT,
+        .argument = "X",
+        .help = "import: times between submissions become X times as long"},
     [TRACE_PROCESSORS] = {.name = "processors-per-gpu",
-                          .kind = OPTION_INTEGER,
-                          .argument = "N",
-                          .min = 1,
-                          .max = 100000,
-                          .help = "import, info: of swf, which counts processors; default: 1"},
+        .kind = OPTION_INTEGER,
+        .argument = "N",
+        .min = 1,
+        .max = 100000,
+        .help = "import, info: of swf, which counts processors; default: 1"},
     [TRACE_KEEP_PARTIAL] = {.name = "keep-partial",
-                            .kind = OPTION_FLAG,
-                            .help = "import, info: of a log that breaks off, take the jobs before that"},
+        .kind = OPTION_FLAG,
+        .help = "import, info: of a log that breaks off, take the jobs before that"},
     [TRACE_LIKE] = {.name = "like",
-                    .kind = OPTION_CHOICE,
-                    .argument = "CLUSTER",
-                    .choices = profiles,
-                    .help = "synth: helios (SenseTime's, the default) or philly (Microsoft's)"},
+        .kind = OPTION_CHOICE,
+        .argument = "CLUSTER",
+        .choices = profiles,
+        .help = "synth: helios (SenseTime's, the default) or philly (Microsoft's)"},
     [TRACE_DAYS] = {.name = "days",
-                    .kind = OPTION_TEXT,
-                    .argument = "D",
-                    .help = "synth: over which the jobs arrive; default: 1"},
+        .kind = OPTION_TEXT,
+        .argument = "D",
+        .help = "synth: over which the jobs arrive; default: 1"},
     [TRACE_SEED] = {.name = "seed",
-                    .kind = OPTION_INTEGER,
-                    .argument = "N",
-                    .max = INT64_MAX,
-                    .help = "import, synth: decides all that is left to chance; default: 0"},
+        .kind = OPTION_INTEGER,
+        .argument = "N",
+        .max = INT64_MAX,
+        .help = "import, synth: decides all that is left to chance; default: 0"},
     [TRACE_TASKS] = {.name = "tasks",
-                     .alias = "catalogue",
-                     .kind = OPTION_FILE,
-                     .argument = "FILE",
-                     .help = "the catalogue of tasks; default: those of data/traces/tasks.txt"},
+        .alias = "catalogue",
+        .kind = OPTION_FILE,
+        .argument = "FILE",
+        .help = "the catalogue of tasks; default: those of data/traces/tasks.txt"},
     [TRACE_TASKS_OUT] = {.name = "tasks-out",
-                         .kind = OPTION_FILE,
-                         .argument = "FILE",
-                         .help = "import, synth: every job is a task of its own, with its own GPUs and length; they "
-                                 "are written here"},
+        .kind = OPTION_FILE,
+        .argument = "FILE",
+        .help = "import, synth: every job is a task of its own, with its own GPUs and length; they "
+                "are written here"},
     [TRACE_OUTPUT] = {.name = "output",
-                      .letter = 'o',
-                      .kind = OPTION_FILE,
-                      .argument = "FILE",
-                      .help = "import, synth: the trace; default: standard output"},
+        .letter = 'o',
+        .kind = OPTION_FILE,
+        .argument = "FILE",
+        .help = "import, synth: the trace; default: standard output"},
 };
 
 #define BIT(option) (UINT32_C(1) << (option))
@@ -93,19 +94,22 @@ static const struct action {
     int (*run)(struct trace_run *run, struct fault *fault);
 } actions[] = {
     {"import", true, true,
-     BIT(TRACE_FROM) | BIT(TRACE_FROM_TIME) | BIT(TRACE_WINDOW) | BIT(TRACE_GPUS) | BIT(TRACE_SAMPLE) |
-         BIT(TRACE_JOBS) | BIT(TRACE_ARRIVAL_SCALE) | BIT(TRACE_PROCESSORS) | BIT(TRACE_KEEP_PARTIAL) |
-         BIT(TRACE_SEED) | BIT(TRACE_TASKS) | BIT(TRACE_TASKS_OUT) | BIT(TRACE_OUTPUT),
-     trace_import},
+        BIT(TRACE_FROM) | BIT(TRACE_FROM_TIME) | BIT(TRACE_WINDOW) | BIT(TRACE_GPUS) |
+            BIT(TRACE_SAMPLE) | BIT(TRACE_JOBS) | BIT(TRACE_ARRIVAL_SCALE) | BIT(TRACE_PROCESSORS) |
+            BIT(TRACE_KEEP_PARTIAL) | BIT(TRACE_SEED) | BIT(TRACE_TASKS) | BIT(TRACE_TASKS_OUT) |
+            BIT(TRACE_OUTPUT),
+        trace_import},
     {"synth", false, true,
-     BIT(TRACE_LIKE) | BIT(TRACE_JOBS) | BIT(TRACE_DAYS) | BIT(TRACE_GPUS) | BIT(TRACE_SEED) | BIT(TRACE_TASKS) |
-         BIT(TRACE_TASKS_OUT) | BIT(TRACE_OUTPUT),
-     trace_synth},
-    {"info", true, false, BIT(TRACE_FROM) | BIT(TRACE_PROCESSORS) | BIT(TRACE_KEEP_PARTIAL) | BIT(TRACE_TASKS),
-     trace_info},
+        BIT(TRACE_LIKE) | BIT(TRACE_JOBS) | BIT(TRACE_DAYS) | BIT(TRACE_GPUS) | BIT(TRACE_SEED) |
+            BIT(TRACE_TASKS) | BIT(TRACE_TASKS_OUT) | BIT(TRACE_OUTPUT),
+        trace_synth},
+    {"info", true, false,
+        BIT(TRACE_FROM) | BIT(TRACE_PROCESSORS) | BIT(TRACE_KEEP_PARTIAL) | BIT(TRACE_TASKS),
+        trace_info},
 };
 
-static int find_action(const struct invocation *invocation, struct fault *fault, const struct action **ret_action)
+static int find_action(
+    const struct invocation *invocation, struct fault *fault, const struct action **ret_action)
 {
     const char *name = invocation->operands[0];
     *ret_action = NULL;
@@ -117,20 +121,24 @@ static int find_action(const struct invocation *invocation, struct fault *fault,
     return 0;
 }
 
-static int check_words(const struct invocation *invocation, const struct action *action, struct fault *fault)
+static int check_words(
+    const struct invocation *invocation, const struct action *action, struct fault *fault)
 {
     for (int i = 0; i < TRACE_OPTIONS; i++)
         if (invocation->values[i].set && !(action->options & BIT(i)))
-            return fault_set(fault, EINVAL, "trace %s: takes no --%s; colloc help trace says what does", action->name,
-                             trace_options[i].name);
+            return fault_set(fault, EINVAL,
+                "trace %s: takes no --%s; colloc help trace says what does", action->name,
+                trace_options[i].name);
     if (action->reads && invocation->operand_count != 2)
-        return fault_set(fault, EINVAL, "trace %s: needs the name of a file; - is standard input", action->name);
+        return fault_set(
+            fault, EINVAL, "trace %s: needs the name of a file; - is standard input", action->name);
     if (!action->reads && invocation->operand_count != 1)
         return fault_set(fault, EINVAL, "trace %s: reads no file", action->name);
     const char *output = invocation->values[TRACE_OUTPUT].text;
-    if (action->writes && invocation->common[COMMON_JSON].number && (!output || strcmp(output, "-") == 0))
-        return fault_set(fault, EINVAL, "trace %s: --json is for standard output: the trace needs -o FILE",
-                         action->name);
+    if (action->writes && invocation->common[COMMON_JSON].number &&
+        (!output || strcmp(output, "-") == 0))
+        return fault_set(fault, EINVAL,
+            "trace %s: --json is for standard output: the trace needs -o FILE", action->name);
     return 0;
 }
 
@@ -154,7 +162,8 @@ static int run(const struct invocation *invocation)
 const struct command command_trace = {
     .name = "trace",
     .usage = "import|synth|info [OPTION...] [FILE]",
-    .summary = "make traces for simulate from logs of other clusters, or at random; say what a trace is like",
+    .summary =
+        "make traces for simulate from logs of other clusters, or at random; say what a trace is like",
     .description =
         "`import` reads a log (Philly's cluster_job_log, the output of sacct --parsable2, or Standard Workload Format) "
         "and writes a trace for `colloc simulate`. Jobs that never ran, had not ended or had no GPU are left out and "

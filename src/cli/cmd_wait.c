@@ -7,10 +7,10 @@ enum { WAIT_TIMEOUT };
 
 static const struct option_spec options[] = {
     [WAIT_TIMEOUT] = {.name = "timeout",
-                      .kind = OPTION_DURATION,
-                      .argument = "TIME",
-                      .max = 3650 * 86400 * SECOND_US,
-                      .help = "give up after this long, with exit code 124"},
+        .kind = OPTION_DURATION,
+        .argument = "TIME",
+        .max = 3650 * 86400 * SECOND_US,
+        .help = "give up after this long, with exit code 124"},
 };
 
 static int wait_for(const struct invocation *invocation, struct client *client, json_t *ended)
@@ -57,8 +57,9 @@ const struct command command_wait = {
     .name = "wait",
     .usage = "[OPTION...] ID...",
     .summary = "wait until tasks have ended",
-    .description = "Prints how each ended. The exit code is that of the first task in the order given that did not end "
-                   "well, see EXIT STATUS.",
+    .description =
+        "Prints how each ended. The exit code is that of the first task in the order given that did not end "
+        "well, see EXIT STATUS.",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_TASK,
     .min_operands = 1,

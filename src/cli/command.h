@@ -1,4 +1,5 @@
-/* A subcommand is one file that exports one struct command, and one line in the table of commands.c. */
+/* A subcommand is one file that exports one struct command, and one line in the table of
+ * commands.c. */
 #ifndef COLLOC_CLI_COMMAND_H
 #define COLLOC_CLI_COMMAND_H
 
@@ -34,7 +35,8 @@ struct command {
     int min_operands, max_operands; /* max -1: any number */
     bool rest_is_operands;          /* the words behind the first operand are no options of ours */
     bool takes_words;               /* no word is an option of ours */
-    uint32_t common_without; /* bits 1 << enum common_option: which of those say nothing here, and are not shown */
+    uint32_t common_without; /* bits 1 << enum common_option: which of those say nothing here, and
+                                are not shown */
     int (*run)(const struct invocation *);
 };
 
@@ -66,10 +68,11 @@ const struct command *command_find(const char *name);
 const char *command_near(const char *name);
 
 /*
- * Takes apart `words` (those behind the program's name). 0 or -errno with the mistake in the fault. The caller ends the
- * invocation with invocation_fini either way.
+ * Takes apart `words` (those behind the program's name). 0 or -errno with the mistake in the fault.
+ * The caller ends the invocation with invocation_fini either way.
  */
-int invocation_parse(const char *const *words, int count, struct fault *fault, struct invocation *ret_invocation);
+int invocation_parse(
+    const char *const *words, int count, struct fault *fault, struct invocation *ret_invocation);
 
 void invocation_fini(struct invocation *invocation);
 

@@ -3,31 +3,31 @@
 #include "cli/command.h"
 
 /* The table: one line for each subcommand, in the order help shows them. */
-#define COMMANDS(X)                                                                                                    \
-    X(submit)                                                                                                          \
-    X(queue)                                                                                                           \
-    X(show)                                                                                                            \
-    X(logs)                                                                                                            \
-    X(wait)                                                                                                            \
-    X(cancel)                                                                                                          \
-    X(hold)                                                                                                            \
-    X(release)                                                                                                         \
-    X(history)                                                                                                         \
-    X(gpus)                                                                                                            \
-    X(mig)                                                                                                             \
-    X(mps)                                                                                                             \
-    X(top)                                                                                                             \
-    X(record)                                                                                                          \
-    X(bench)                                                                                                           \
-    X(estimate)                                                                                                        \
-    X(memnet)                                                                                                          \
-    X(simulate)                                                                                                        \
-    X(sweep)                                                                                                           \
-    X(trace)                                                                                                           \
-    X(replay)                                                                                                          \
-    X(info)                                                                                                            \
-    X(serve)                                                                                                           \
-    X(help)                                                                                                            \
+#define COMMANDS(X)                                                                                \
+    X(submit)                                                                                      \
+    X(queue)                                                                                       \
+    X(show)                                                                                        \
+    X(logs)                                                                                        \
+    X(wait)                                                                                        \
+    X(cancel)                                                                                      \
+    X(hold)                                                                                        \
+    X(release)                                                                                     \
+    X(history)                                                                                     \
+    X(gpus)                                                                                        \
+    X(mig)                                                                                         \
+    X(mps)                                                                                         \
+    X(top)                                                                                         \
+    X(record)                                                                                      \
+    X(bench)                                                                                       \
+    X(estimate)                                                                                    \
+    X(memnet)                                                                                      \
+    X(simulate)                                                                                    \
+    X(sweep)                                                                                       \
+    X(trace)                                                                                       \
+    X(replay)                                                                                      \
+    X(info)                                                                                        \
+    X(serve)                                                                                       \
+    X(help)                                                                                        \
     X(version)
 
 #define DECLARE(name) extern const struct command command_##name;
@@ -38,9 +38,9 @@ const struct command *const commands[] = {COMMANDS(ENTRY) NULL};
 
 const struct option_spec common_options[COMMON_OPTIONS] = {
     [COMMON_SOCKET] = {.name = "socket",
-                       .kind = OPTION_FILE,
-                       .argument = "PATH",
-                       .help = "socket of the daemon; default: COLLOC_SOCKET, else where collocd is found"},
+        .kind = OPTION_FILE,
+        .argument = "PATH",
+        .help = "socket of the daemon; default: COLLOC_SOCKET, else where collocd is found"},
     [COMMON_JSON] = {.name = "json", .kind = OPTION_FLAG, .help = "print JSON, for programs"},
     [COMMON_HELP] = {.name = "help", .letter = 'h', .kind = OPTION_FLAG, .help = "print help"},
 };

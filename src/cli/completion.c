@@ -29,7 +29,8 @@ static bool has_hints(const struct option_spec *spec)
 static void bash_option_values(const struct option_spec *spec)
 {
     if (spec->kind == OPTION_FILE) {
-        printf("    --%s) compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n", spec->name);
+        printf("    --%s) compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n",
+            spec->name);
         return;
     }
     if (!has_hints(spec))
@@ -87,16 +88,17 @@ static void print_bash(void)
            "  fi\n"
            "  case $prev in\n");
     bash_all_values();
-    printf("  esac\n"
-           "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
-           "    word=${COMP_WORDS[i]}\n"
-           "    [[ $word == -* || ${COMP_WORDS[i - 1]} == --socket || ${COMP_WORDS[i - 1]} == = || $word == = ]] && "
-           "continue\n"
-           "    command=$word\n"
-           "    break\n"
-           "  done\n"
-           "  case $command in\n"
-           "    '') operand=command options='--socket= --json --help --version' ;;\n");
+    printf(
+        "  esac\n"
+        "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
+        "    word=${COMP_WORDS[i]}\n"
+        "    [[ $word == -* || ${COMP_WORDS[i - 1]} == --socket || ${COMP_WORDS[i - 1]} == = || $word == = ]] && "
+        "continue\n"
+        "    command=$word\n"
+        "    break\n"
+        "  done\n"
+        "  case $command in\n"
+        "    '') operand=command options='--socket= --json --help --version' ;;\n");
     for (const struct command *const *command = commands; *command; command++)
         bash_command(*command);
     printf("    *) return ;;\n"
@@ -110,7 +112,7 @@ static void print_bash(void)
            "    task) COMPREPLY=($(compgen -W \"$(%s)\" -- \"$cur\")) ;;\n"
            "    file) compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n"
            "    command) COMPREPLY=($(compgen -W '",
-           ids);
+        ids);
     print_names();
     printf("' -- \"$cur\")) ;;\n"
            "  esac\n"
@@ -121,7 +123,8 @@ static void print_bash(void)
 static void fish_option(const struct option_spec *spec, void *context)
 {
     const struct command *command = context;
-    printf("complete -c colloc -n '__fish_seen_subcommand_from %s' -l %s", command->name, spec->name);
+    printf(
+        "complete -c colloc -n '__fish_seen_subcommand_from %s' -l %s", command->name, spec->name);
     if (spec->letter)
         printf(" -s %c", spec->letter);
     if (spec->kind == OPTION_FILE)
@@ -138,13 +141,15 @@ static void fish_option(const struct option_spec *spec, void *context)
 
 static void print_fish(void)
 {
-    puts("# fish completion for colloc; made by `colloc help --completion=fish`\ncomplete -c colloc -f");
+    puts(
+        "# fish completion for colloc; made by `colloc help --completion=fish`\ncomplete -c colloc -f");
     for (const struct command *const *command = commands; *command; command++) {
         const char *name = (*command)->name;
-        printf("complete -c colloc -n __fish_use_subcommand -a %s -d \"%s\"\n", name, (*command)->summary);
+        printf("complete -c colloc -n __fish_use_subcommand -a %s -d \"%s\"\n", name,
+            (*command)->summary);
         if ((*command)->operand == OPERAND_TASK)
             printf("complete -c colloc -n '__fish_seen_subcommand_from %s' -a \"(%s)\"\n", name,
-                   "colloc queue 2>/dev/null | string match -rg '^ *([0-9]+) '");
+                "colloc queue 2>/dev/null | string match -rg '^ *([0-9]+) '");
         if ((*command)->operand == OPERAND_FILE)
             printf("complete -c colloc -n '__fish_seen_subcommand_from %s' -F\n", name);
         help_each_option(*command, fish_option, (void *)*command);
@@ -206,7 +211,7 @@ static void print_zsh(void)
            "  if (( CURRENT == 2 )); then\n    _colloc_commands\n    return\n  fi\n"
            "  shift words\n  (( CURRENT-- ))\n"
            "  case $words[1] in\n",
-           ids);
+        ids);
     for (const struct command *const *command = commands; *command; command++)
         zsh_command(*command);
     puts("  esac\n}\n_colloc \"$@\"");

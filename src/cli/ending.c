@@ -16,7 +16,8 @@ enum { ROUND_S = 30 };
 int ending_exit_code(const json_t *task)
 {
     const char *state = member_text(task, "state", "");
-    double exit_code = member_number(task, "exit_code", 0), signal = member_number(task, "signal", 0);
+    double exit_code = member_number(task, "exit_code", 0),
+           signal = member_number(task, "signal", 0);
     if (strcmp(state, "COMPLETED") == 0)
         return EXIT_OK;
     if (strcmp(state, "OUT_OF_MEMORY") == 0)
@@ -30,7 +31,8 @@ int ending_exit_code(const json_t *task)
     return exit_code >= 1 && exit_code < 256 ? (int)exit_code : EXIT_REFUSED;
 }
 
-/* What is said when the waiting, not the task, is interrupted: made beforehand, since a signal may come any time. */
+/* What is said when the waiting, not the task, is interrupted: made beforehand, since a signal may
+ * come any time. */
 static char interrupted[128];
 
 static void on_interrupt(int number)
@@ -43,7 +45,7 @@ static void on_interrupt(int number)
 static void expect_interrupt(int64_t id)
 {
     snprintf(interrupted, sizeof interrupted,
-             "\ncolloc: task %" PRId64 " goes on; `colloc cancel %" PRId64 "` ends it\n", id, id);
+        "\ncolloc: task %" PRId64 " goes on; `colloc cancel %" PRId64 "` ends it\n", id, id);
     signal(SIGINT, on_interrupt);
 }
 
@@ -54,10 +56,11 @@ int ending_wait(struct client *client, int64_t id, int64_t deadline_us, json_t *
     for (;;) {
         int64_t left_us = deadline_us - clock_monotonic_us();
         int64_t left_s = left_us <= 0 ? 0 : (left_us + SECOND_US - 1) / SECOND_US;
-        /* The first answer comes at once: from then on a daemon that is away is known to have been there. */
+        /* The first answer comes at once: from then on a daemon that is away is known to have been
+         * there. */
         int64_t round_s = client_was_answered(client) ? ROUND_S : 0;
         snprintf(path, sizeof path, "/v1/tasks/%" PRId64 "/wait?timeout_s=%" PRId64, id,
-                 left_s < round_s ? left_s : round_s);
+            left_s < round_s ? left_s : round_s);
         int code = session_call_patiently(client, "GET", path, ret_reply);
         if (code != EXIT_OK || task_has_ended(json_object_get(*ret_reply, "task")))
             return code;
@@ -77,7 +80,7 @@ void ending_print(const json_t *task)
     if (!reason || !*reason)
         reason = member_text(task, "reason", "None");
     printf("Task %.0f %s after %s", member_number(task, "id", 0), member_text(task, "state", "?"),
-           seconds_text(json_object_get(task, "jct_s"), cell));
+        seconds_text(json_object_get(task, "jct_s"), cell));
     if (strcmp(member_text(task, "state", ""), "COMPLETED") != 0) {
         fputs(": ", stdout);
         print_safe(stdout, reason);

@@ -14,13 +14,15 @@ enum {
     EXIT_BY_SIGNAL = 128,    /* plus the signal */
 };
 
-/* 0 when it completed; its own exit code when it failed with one, else one of the above, else EXIT_REFUSED. */
+/* 0 when it completed; its own exit code when it failed with one, else one of the above, else
+ * EXIT_REFUSED. */
 int ending_exit_code(const json_t *task);
 
 /*
- * Waits until the task has ended, at most until `deadline_us` (clock_monotonic_us; INT64_MAX: for ever). EXIT_OK with
- * the reply {"task": ...}, EXIT_TIMEOUT (said so), or session_call's codes. A daemon that goes away meanwhile is given
- * a minute to come back. An interrupt (Ctrl-C) says that the task goes on, and ends the program with 130.
+ * Waits until the task has ended, at most until `deadline_us` (clock_monotonic_us; INT64_MAX: for
+ * ever). EXIT_OK with the reply {"task": ...}, EXIT_TIMEOUT (said so), or session_call's codes. A
+ * daemon that goes away meanwhile is given a minute to come back. An interrupt (Ctrl-C) says that
+ * the task goes on, and ends the program with 130.
  */
 int ending_wait(struct client *client, int64_t id, int64_t deadline_us, json_t **ret_reply);
 

@@ -44,7 +44,8 @@ void history_add(struct history *history, double fraction)
     history->count += history->count < GAUGE_WIDTH_MAX;
 }
 
-const char *gauge_history(const struct history *history, int width, bool blocks, char text[GAUGE_SIZE])
+const char *gauge_history(
+    const struct history *history, int width, bool blocks, char text[GAUGE_SIZE])
 {
     size_t shown = history->count < (size_t)width ? history->count : (size_t)width;
 

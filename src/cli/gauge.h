@@ -1,4 +1,5 @@
-/* Fractions as pictures of text: a bar, and a line of recent values. Values are 0..1; not known is NAN. */
+/* Fractions as pictures of text: a bar, and a line of recent values. Values are 0..1; not known is
+ * NAN. */
 #ifndef COLLOC_CLI_GAUGE_H
 #define COLLOC_CLI_GAUGE_H
 
@@ -7,7 +8,8 @@
 
 enum { GAUGE_WIDTH_MAX = 200, GAUGE_SIZE = 3 * GAUGE_WIDTH_MAX + 3 };
 
-/* "[███▌    ]" of `width` columns (from 3 to GAUGE_WIDTH_MAX), in eighths of a column where there are blocks. */
+/* "[███▌    ]" of `width` columns (from 3 to GAUGE_WIDTH_MAX), in eighths of a column where there
+ * are blocks. */
 const char *gauge_bar(double fraction, int width, bool blocks, char text[GAUGE_SIZE]);
 
 /* The last values kept; the newest is last. Start with {0}. */
@@ -18,7 +20,9 @@ struct history {
 
 void history_add(struct history *history, double fraction);
 
-/* "▁▁▃▆█" of `width` columns, the newest at the right; not known is "·", before the first it is blank. */
-const char *gauge_history(const struct history *history, int width, bool blocks, char text[GAUGE_SIZE]);
+/* "▁▁▃▆█" of `width` columns, the newest at the right; not known is "·", before the first it is
+ * blank. */
+const char *gauge_history(
+    const struct history *history, int width, bool blocks, char text[GAUGE_SIZE]);
 
 #endif

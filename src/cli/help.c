@@ -4,7 +4,8 @@
 
 enum { TEXT_WIDTH = 79, HELP_COLUMN = 26 };
 
-void help_each_option(const struct command *command, void (*each)(const struct option_spec *, void *), void *context)
+void help_each_option(
+    const struct command *command, void (*each)(const struct option_spec *, void *), void *context)
 {
     for (size_t i = 0; i < TASK_OPTIONS; i++)
         if (command->task_options & TASK_OPTION_BIT(i))
@@ -21,8 +22,8 @@ static void print_option(const struct option_spec *spec, void *context)
     char left[64], letter[8] = "    ";
     if (spec->letter)
         snprintf(letter, sizeof letter, "-%c, ", spec->letter);
-    int n = snprintf(left, sizeof left, "  %s--%s%s%s", letter, spec->name, spec->argument ? "=" : "",
-                     spec->argument ? spec->argument : "");
+    int n = snprintf(left, sizeof left, "  %s--%s%s%s", letter, spec->name,
+        spec->argument ? "=" : "", spec->argument ? spec->argument : "");
     if (n < HELP_COLUMN - 1)
         printf("%-*s", HELP_COLUMN, left);
     else

@@ -16,8 +16,9 @@ int help_print_man(void);
 /* EXIT_USAGE for another shell than bash, zsh and fish. */
 int help_print_completion(const char *shell);
 
-/* Calls `each` for every option a command takes: its own, its task options, the common ones that say
- * something there. */
-void help_each_option(const struct command *command, void (*each)(const struct option_spec *, void *), void *context);
+/* Calls `each` for every option a command takes: its own, its task options, the common ones that
+ * say something there. */
+void help_each_option(
+    const struct command *command, void (*each)(const struct option_spec *, void *), void *context);
 
 #endif

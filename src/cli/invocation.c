@@ -4,7 +4,8 @@
 
 #include "cli/command.h"
 
-/* The tables a command reads its options from: its own, the common ones, and its share of the task options. */
+/* The tables a command reads its options from: its own, the common ones, and its share of the task
+ * options. */
 struct option_tables {
     struct option_set sets[3];
     struct option_spec task_specs[TASK_OPTIONS];
@@ -20,7 +21,8 @@ static void gather_tables(struct invocation *invocation, struct option_tables *r
         if (command && command->task_options & TASK_OPTION_BIT(i))
             ret->task_specs[n++] = task_options[i];
     if (command)
-        ret->sets[0] = (struct option_set){command->options, command->option_count, invocation->values};
+        ret->sets[0] = (struct option_set){
+            command->options, command->option_count, invocation->values};
     ret->sets[1] = (struct option_set){common_options, COMMON_OPTIONS, invocation->common};
     ret->sets[2] = (struct option_set){ret->task_specs, n, ret->task_values};
 }
@@ -33,13 +35,15 @@ static void scatter_task_values(struct invocation *invocation, struct option_tab
             continue;
         struct option_value *value =
             &invocation
-                 ->task_values[option_find(task_options, TASK_OPTIONS, tables->task_specs[i].name) - task_options];
+                 ->task_values[option_find(task_options, TASK_OPTIONS, tables->task_specs[i].name) -
+                               task_options];
         free(value->text);
         *value = tables->task_values[i];
     }
 }
 
-static int take_options(struct invocation *invocation, const char *const *words, int count, struct fault *fault)
+static int take_options(
+    struct invocation *invocation, const char *const *words, int count, struct fault *fault)
 {
     struct option_tables tables;
     gather_tables(invocation, &tables);
@@ -54,7 +58,8 @@ static void add_operands(struct invocation *invocation, const char *const *words
     invocation->operand_count += count;
 }
 
-static int take_words(struct invocation *invocation, const char *const *words, int count, struct fault *fault)
+static int take_words(
+    struct invocation *invocation, const char *const *words, int count, struct fault *fault)
 {
     const struct command *command = invocation->command;
     int i = 0;
@@ -84,10 +89,12 @@ static int check_operands(const struct invocation *invocation, struct fault *fau
     if (invocation->common[COMMON_HELP].number)
         return 0;
     if (invocation->operand_count < command->min_operands)
-        return fault_set(fault, EINVAL, "%s: needs more: colloc %s %s", command->name, command->name, command->usage);
+        return fault_set(fault, EINVAL, "%s: needs more: colloc %s %s", command->name,
+            command->name, command->usage);
     if (command->max_operands >= 0 && invocation->operand_count > command->max_operands)
-        return fault_set(fault, EINVAL, "%s: does not know what to do with '%.80s': colloc %s %s", command->name,
-                         invocation->operands[command->max_operands], command->name, command->usage);
+        return fault_set(fault, EINVAL, "%s: does not know what to do with '%.80s': colloc %s %s",
+            command->name, invocation->operands[command->max_operands], command->name,
+            command->usage);
     return 0;
 }
 
@@ -98,11 +105,13 @@ static int find_command(const char *name, struct fault *fault, const struct comm
         return 0;
     const char *near = command_near(name);
     if (near)
-        return fault_set(fault, EINVAL, "%.80s: no such command; did you mean `colloc %s`?", name, near);
+        return fault_set(
+            fault, EINVAL, "%.80s: no such command; did you mean `colloc %s`?", name, near);
     return fault_set(fault, EINVAL, "%.80s: no such command; `colloc help` lists them", name);
 }
 
-int invocation_parse(const char *const *words, int count, struct fault *fault, struct invocation *ret_invocation)
+int invocation_parse(
+    const char *const *words, int count, struct fault *fault, struct invocation *ret_invocation)
 {
     *ret_invocation = (struct invocation){0};
     ret_invocation->operands = calloc((size_t)count + 1, sizeof *ret_invocation->operands);

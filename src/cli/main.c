@@ -13,7 +13,8 @@ int main(int argc, char **argv)
     struct fault fault = {0};
     setlocale(LC_CTYPE, "");
     int code = EXIT_USAGE;
-    if (invocation_parse((const char *const *)argv + 1, argc > 0 ? argc - 1 : 0, &fault, &invocation) < 0)
+    if (invocation_parse(
+            (const char *const *)argv + 1, argc > 0 ? argc - 1 : 0, &fault, &invocation) < 0)
         complain("%s", fault.text);
     else if (invocation.common[COMMON_HELP].number && invocation.command->run != command_help.run)
         code = help_print_command(invocation.command);

@@ -90,13 +90,18 @@ static void print_exit_codes(void)
 {
     puts(".SH EXIT STATUS");
     print_number_code(EXIT_OK, "All went well.");
-    print_number_code(EXIT_REFUSED, "The daemon refused, or something failed that has no code of its own.");
-    print_number_code(EXIT_USAGE, "The command line, a task file or a model summary is wrong. Nothing was done.");
+    print_number_code(
+        EXIT_REFUSED, "The daemon refused, or something failed that has no code of its own.");
+    print_number_code(
+        EXIT_USAGE, "The command line, a task file or a model summary is wrong. Nothing was done.");
     print_number_code(EXIT_UNREACHABLE, "The daemon cannot be reached, or broke off.");
     puts(".PP");
-    print_roff("wait and submit --wait give the exit code of the task itself when it failed with one, and");
-    print_number_code(EXIT_OUT_OF_MEMORY, "when it ended for good for want of GPU memory (OUT_OF_MEMORY),");
-    print_number_code(EXIT_TIMEOUT, "when its time was up (TIMEOUT), or that of `colloc wait --timeout`,");
+    print_roff(
+        "wait and submit --wait give the exit code of the task itself when it failed with one, and");
+    print_number_code(
+        EXIT_OUT_OF_MEMORY, "when it ended for good for want of GPU memory (OUT_OF_MEMORY),");
+    print_number_code(
+        EXIT_TIMEOUT, "when its time was up (TIMEOUT), or that of `colloc wait --timeout`,");
     print_number_code(EXIT_CANCELLED, "when it was cancelled (CANCELLED),");
     print_exit_code("128+N", "when it ended by signal N: 137 is SIGKILL.");
 }
@@ -117,8 +122,7 @@ int help_print_man(void)
     printf(".TH COLLOC 1 2026-11-20 \"colloc %s\" \"User Commands\"\n", COLLOC_VERSION);
     print_section("NAME", "colloc - train deep-learning models on shared GPUs");
     puts(".SH SYNOPSIS\n.B colloc\n.I COMMAND\n.RI [ OPTION ...]");
-    print_section(
-        "DESCRIPTION",
+    print_section("DESCRIPTION",
         "Hands training tasks to collocd(8) on this machine, and shows and changes them. collocd estimates the "
         "GPU memory of a task, runs it where there is room, beside other tasks when that does no harm, and "
         "starts it again on a GPU to itself when it ran out of GPU memory.\n\n"
@@ -130,7 +134,8 @@ int help_print_man(void)
     for (const struct command *const *command = commands; *command; command++)
         print_command(*command);
     puts(".SH TASK OPTIONS");
-    print_roff("On the command line of submit, in #COLLOC lines and, without dashes, in .rad files:");
+    print_roff(
+        "On the command line of submit, in #COLLOC lines and, without dashes, in .rad files:");
     for (size_t i = 0; i < TASK_OPTIONS; i++)
         print_option(&task_options[i], NULL);
     print_section("TASK FILES", task_files);

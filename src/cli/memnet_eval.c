@@ -36,16 +36,19 @@ struct evaluation {
 /* ---- the networks ---- */
 
 /* A file under another's name would answer with another's bins. */
-static int check_net(const struct net_plan *plan, const struct gpumemnet_net *net, struct fault *fault)
+static int check_net(
+    const struct net_plan *plan, const struct gpumemnet_net *net, struct fault *fault)
 {
     if (net->family == plan->family && net->method == plan->method && net->bin_mib == plan->bin_mib)
         return 0;
-    return fault_set(fault, EINVAL, "weights: of the network %s-%s with bins of %" PRId64 " MiB, not of %s",
-                     gpumemnet_family_name(net->family), gpumemnet_method_name(net->method), net->bin_mib, plan->name);
+    return fault_set(fault, EINVAL,
+        "weights: of the network %s-%s with bins of %" PRId64 " MiB, not of %s",
+        gpumemnet_family_name(net->family), gpumemnet_method_name(net->method), net->bin_mib,
+        plan->name);
 }
 
 static int read_net(const struct memnet_run *run, const struct net_plan *plan, struct fault *fault,
-                    struct gpumemnet_net *ret_net)
+    struct gpumemnet_net *ret_net)
 {
     const struct option_value *folder = &run->invocation->values[MEMNET_WEIGHTS];
     char path[PATH_MAX], *text;
@@ -67,8 +70,9 @@ static int read_net(const struct memnet_run *run, const struct net_plan *plan, s
 
 /* ---- counting ---- */
 
-static int count(struct evaluation *evaluation, const struct net_plan *plan, const struct gpumemnet_net *net,
-                 const struct net_answer *answers, size_t n, enum metrics_of group, const char *family)
+static int count(struct evaluation *evaluation, const struct net_plan *plan,
+    const struct gpumemnet_net *net, const struct net_answer *answers, size_t n,
+    enum metrics_of group, const char *family)
 {
     struct counted *row = &evaluation->counted[evaluation->n];
     if (evaluation->n == GROUPS_MAX)
@@ -89,16 +93,16 @@ static bool seen(const struct net_answer *answers, size_t i)
     return false;
 }
 
-static int count_all(struct evaluation *evaluation, const struct net_plan *plan, const struct gpumemnet_net *net,
-                     const struct net_answer *answers, size_t n)
+static int count_all(struct evaluation *evaluation, const struct net_plan *plan,
+    const struct gpumemnet_net *net, const struct net_answer *answers, size_t n)
 {
     int r = 0;
     for (int group = 0; r == 0 && group < METRICS_GROUPS; group++)
         r = count(evaluation, plan, net, answers, n, (enum metrics_of)group, NULL);
     for (size_t i = 0; r == 0 && i < n; i++)
         if (!seen(answers, i))
-            r = count(evaluation, plan, net, answers, n, answers[i].row->real ? METRICS_REAL : METRICS_TEST,
-                      answers[i].row->family);
+            r = count(evaluation, plan, net, answers, n,
+                answers[i].row->real ? METRICS_REAL : METRICS_TEST, answers[i].row->family);
     return r;
 }
 
@@ -110,28 +114,31 @@ static const char *part_of(const struct task_row *row)
     return row->real ? "real" : names[row->part];
 }
 
-static void write_answers(FILE *out, const struct net_plan *plan, const struct net_answer *answers, size_t n)
+static void write_answers(
+    FILE *out, const struct net_plan *plan, const struct net_answer *answers, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const struct task_row *row = answers[i].row;
-        fprintf(out, "%s,%s,%s,%s,%s,%" PRId64 ",%s,%s,%.1f,%d,%d,%.1f,%.1f,%.1f,%.1f\n", plan->name, row->id,
-                part_of(row), row->family, row->network, row->batch, row->optimizer, row->precision,
-                row->bytes / (double)MIB, answers[i].class, answers[i].answered, answers[i].edge_bytes / (double)MIB,
-                answers[i].p50_bytes / (double)MIB, answers[i].p90_bytes / (double)MIB,
-                answers[i].p99_bytes / (double)MIB);
+        fprintf(out, "%s,%s,%s,%s,%s,%" PRId64 ",%s,%s,%.1f,%d,%d,%.1f,%.1f,%.1f,%.1f\n",
+            plan->name, row->id, part_of(row), row->family, row->network, row->batch,
+            row->optimizer, row->precision, row->bytes / (double)MIB, answers[i].class,
+            answers[i].answered, answers[i].edge_bytes / (double)MIB,
+            answers[i].p50_bytes / (double)MIB, answers[i].p90_bytes / (double)MIB,
+            answers[i].p99_bytes / (double)MIB);
     }
 }
 
 static void write_features(FILE *out, const struct dataset *dataset)
 {
-    fputs("id,set,real,family,network,batch,optimizer,precision,measured_mib,depth,linears,convs,norms,dropouts,"
-          "log_batch,log_parameters,log_activations,log_batch_activations,function_sin,function_cos,states,half\n",
-          out);
+    fputs(
+        "id,set,real,family,network,batch,optimizer,precision,measured_mib,depth,linears,convs,norms,dropouts,"
+        "log_batch,log_parameters,log_activations,log_batch_activations,function_sin,function_cos,states,half\n",
+        out);
     for (size_t i = 0; i < dataset->n; i++) {
         const struct task_row *row = &dataset->rows[i];
-        fprintf(out, "%s,%s,%d,%s,%s,%" PRId64 ",%s,%s,%.1f", row->id, gpumemnet_family_name(row->features.family),
-                row->real, row->family, row->network, row->batch, row->optimizer, row->precision,
-                row->bytes / (double)MIB);
+        fprintf(out, "%s,%s,%d,%s,%s,%" PRId64 ",%s,%s,%.1f", row->id,
+            gpumemnet_family_name(row->features.family), row->real, row->family, row->network,
+            row->batch, row->optimizer, row->precision, row->bytes / (double)MIB);
         for (int v = 0; v < GPUMEMNET_VALUES; v++)
             fprintf(out, ",%.7g", (double)row->features.value[v]);
         fputc('\n', out);
@@ -167,9 +174,10 @@ static int begin_files(struct evaluation *evaluation, const char *folder, struct
     if (r == 0)
         r = open_file(folder, "answers.csv", fault, &evaluation->answers);
     if (r == 0)
-        fputs("net,id,part,family,network,batch,optimizer,precision,measured_mib,class,answered,edge_mib,p50_mib,"
-              "p90_mib,p99_mib\n",
-              evaluation->answers);
+        fputs(
+            "net,id,part,family,network,batch,optimizer,precision,measured_mib,class,answered,edge_mib,p50_mib,"
+            "p90_mib,p99_mib\n",
+            evaluation->answers);
     return r;
 }
 
@@ -179,20 +187,23 @@ static json_t *counted_json(const struct counted *row)
 {
     const struct metrics *m = &row->metrics;
     const struct net_plan *plan = row->plan;
-    json_t *object =
-        json_pack("{ss,ss,so,sI}", "network", plan->name, "group", metrics_group_name(row->group), "family",
-                  row->family ? json_string(row->family) : json_null(), "rows", (json_int_t)m->n);
-    json_object_update_new(object, json_pack("{sf,sf,sf,sf,sf}", "accuracy", m->accuracy, "precision", m->precision,
-                                             "recall", m->recall, "f1", m->f1, "commonest_class", m->commonest));
-    json_object_update_new(object, json_pack("{sf,sf,sf,sf,sf,sf}", "error_median", m->error_median, "error_p95",
-                                             m->error_p95, "error_most", m->error_most, "under", m->under, "over_mean",
-                                             m->over_mean, "p50_error_median", m->p50_error_median));
-    json_object_update_new(object, json_pack("{sf,sf,sf}", "covered_p50", m->covered_p50, "covered_p90", m->covered_p90,
-                                             "covered_p99", m->covered_p99));
+    json_t *object = json_pack("{ss,ss,so,sI}", "network", plan->name, "group",
+        metrics_group_name(row->group), "family",
+        row->family ? json_string(row->family) : json_null(), "rows", (json_int_t)m->n);
+    json_object_update_new(
+        object, json_pack("{sf,sf,sf,sf,sf}", "accuracy", m->accuracy, "precision", m->precision,
+                    "recall", m->recall, "f1", m->f1, "commonest_class", m->commonest));
+    json_object_update_new(
+        object, json_pack("{sf,sf,sf,sf,sf,sf}", "error_median", m->error_median, "error_p95",
+                    m->error_p95, "error_most", m->error_most, "under", m->under, "over_mean",
+                    m->over_mean, "p50_error_median", m->p50_error_median));
+    json_object_update_new(
+        object, json_pack("{sf,sf,sf}", "covered_p50", m->covered_p50, "covered_p90",
+                    m->covered_p90, "covered_p99", m->covered_p99));
     if (row->group == METRICS_TEST && !row->family)
         json_object_set_new(object, "published",
-                            json_pack("{sf,sf,sf,sf}", "accuracy", plan->accuracy, "precision", plan->precision,
-                                      "recall", plan->recall, "f1", plan->f1));
+            json_pack("{sf,sf,sf,sf}", "accuracy", plan->accuracy, "precision", plan->precision,
+                "recall", plan->recall, "f1", plan->f1));
     return object;
 }
 
@@ -206,7 +217,8 @@ static void tell_json(const struct evaluation *evaluation)
     json_decref(root);
 }
 
-static void cell_or_published(struct table *table, const struct counted *row, double value, double published)
+static void cell_or_published(
+    struct table *table, const struct counted *row, double value, double published)
 {
     if (row->group == METRICS_TEST)
         table_cell(table, NULL, "%.4f (%.4f)", value, published);
@@ -219,20 +231,15 @@ static void begin_row(struct table *table, const struct counted *row)
     table_row(table);
     table_cell(table, NULL, "%s", row->plan->name);
     table_cell(table, NULL, "%s%s", row->family && row->group == METRICS_REAL ? "real: " : "",
-               row->family ? row->family : metrics_group_name(row->group));
+        row->family ? row->family : metrics_group_name(row->group));
     table_cell(table, NULL, "%zu", row->metrics.n);
 }
 
 static void tell_classes(const struct evaluation *evaluation)
 {
-    static const struct table_column columns[] = {{"NETWORK", 0},
-                                                  {"ROWS OF", 0},
-                                                  {"N", TABLE_RIGHT},
-                                                  {"ACCURACY", TABLE_RIGHT},
-                                                  {"PRECISION", TABLE_RIGHT},
-                                                  {"RECALL", TABLE_RIGHT},
-                                                  {"F1", TABLE_RIGHT},
-                                                  {"COMMONEST CLASS", TABLE_RIGHT}};
+    static const struct table_column columns[] = {{"NETWORK", 0}, {"ROWS OF", 0},
+        {"N", TABLE_RIGHT}, {"ACCURACY", TABLE_RIGHT}, {"PRECISION", TABLE_RIGHT},
+        {"RECALL", TABLE_RIGHT}, {"F1", TABLE_RIGHT}, {"COMMONEST CLASS", TABLE_RIGHT}};
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < evaluation->n; i++) {
         const struct counted *row = &evaluation->counted[i];
@@ -252,17 +259,17 @@ static void tell_classes(const struct evaluation *evaluation)
 /* Of all rows together, or family by family. */
 static void tell_bytes(const struct evaluation *evaluation, bool families)
 {
-    static const struct table_column columns[] = {
-        {"NETWORK", 0},         {"ROWS OF", 0},         {"N", TABLE_RIGHT},     {"MEDIAN", TABLE_RIGHT},
-        {"P95", TABLE_RIGHT},   {"MOST", TABLE_RIGHT},  {"UNDER", TABLE_RIGHT}, {"OVER", TABLE_RIGHT},
-        {"P50", TABLE_RIGHT},   {"<=P50", TABLE_RIGHT}, {"<=P90", TABLE_RIGHT}, {"<=P99", TABLE_RIGHT},
-        {"IN BIN", TABLE_RIGHT}};
+    static const struct table_column columns[] = {{"NETWORK", 0}, {"ROWS OF", 0},
+        {"N", TABLE_RIGHT}, {"MEDIAN", TABLE_RIGHT}, {"P95", TABLE_RIGHT}, {"MOST", TABLE_RIGHT},
+        {"UNDER", TABLE_RIGHT}, {"OVER", TABLE_RIGHT}, {"P50", TABLE_RIGHT}, {"<=P50", TABLE_RIGHT},
+        {"<=P90", TABLE_RIGHT}, {"<=P99", TABLE_RIGHT}, {"IN BIN", TABLE_RIGHT}};
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < evaluation->n; i++) {
         const struct counted *row = &evaluation->counted[i];
         const struct metrics *m = &row->metrics;
-        const double cells[] = {m->error_median,     m->error_p95,   m->error_most,  m->under,       m->over_mean,
-                                m->p50_error_median, m->covered_p50, m->covered_p90, m->covered_p99, m->accuracy};
+        const double cells[] = {m->error_median, m->error_p95, m->error_most, m->under,
+            m->over_mean, m->p50_error_median, m->covered_p50, m->covered_p90, m->covered_p99,
+            m->accuracy};
         if ((row->family != NULL) != families)
             continue;
         begin_row(table, row);
@@ -275,7 +282,8 @@ static void tell_bytes(const struct evaluation *evaluation, bool families)
 
 static void tell(const struct evaluation *evaluation)
 {
-    puts("Classes; in brackets what the thesis published (tables 5.3, 5.5, 5.7) for its own data:\n");
+    puts(
+        "Classes; in brackets what the thesis published (tables 5.3, 5.5, 5.7) for its own data:\n");
     tell_classes(evaluation);
     puts("\nMemory: error of the bin's upper edge (median, 95th percentile, most), answers\n"
          "that were too low, what was reserved too much on average, median error of p50,\n"
@@ -319,7 +327,8 @@ static int evaluate_all(struct evaluation *evaluation, struct fault *fault)
         if (!only || strstr(plan->name, only))
             r = evaluate(evaluation, plan, fault);
     if (r == 0 && evaluation->n == 0)
-        return fault_set(fault, ENOENT, "memnet: nothing to judge: no network, or no rows that one could answer");
+        return fault_set(fault, ENOENT,
+            "memnet: nothing to judge: no network, or no rows that one could answer");
     return r;
 }
 

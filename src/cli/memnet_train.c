@@ -34,18 +34,19 @@ static void on_epoch(void *context, const struct train_progress *progress)
         return;
     telling->told_us = now_us;
     double epoch_us = (double)progress->took_us / progress->epoch;
-    format_elapsed((int64_t)(epoch_us * (TRAIN_PATIENCE - progress->epoch + progress->best_epoch)), soonest,
-                   sizeof soonest);
-    format_elapsed((int64_t)(epoch_us * (TRAIN_EPOCHS_MAX - progress->epoch)), latest, sizeof latest);
+    format_elapsed((int64_t)(epoch_us * (TRAIN_PATIENCE - progress->epoch + progress->best_epoch)),
+        soonest, sizeof soonest);
+    format_elapsed(
+        (int64_t)(epoch_us * (TRAIN_EPOCHS_MAX - progress->epoch)), latest, sizeof latest);
     clear_line(telling);
-    fprintf(stderr, "[%zu/%zu] %s: epoch %d, loss %.3f, %.3f on other rows; %s to %s left", telling->n_done + 1,
-            telling->n, progress->plan->name, progress->epoch, progress->training_loss, progress->validation_loss,
-            soonest, latest);
+    fprintf(stderr, "[%zu/%zu] %s: epoch %d, loss %.3f, %.3f on other rows; %s to %s left",
+        telling->n_done + 1, telling->n, progress->plan->name, progress->epoch,
+        progress->training_loss, progress->validation_loss, soonest, latest);
     fflush(stderr);
 }
 
-static int write_net(const struct telling *telling, const struct net_plan *plan, const struct gpumemnet_net *net,
-                     struct fault *fault)
+static int write_net(const struct telling *telling, const struct net_plan *plan,
+    const struct gpumemnet_net *net, struct fault *fault)
 {
     char path[PATH_MAX];
     char *text = gpumemnet_net_format(net);
@@ -57,23 +58,24 @@ static int write_net(const struct telling *telling, const struct net_plan *plan,
     return r < 0 ? fault_set(fault, -r, "%s: %s", path, strerror(-r)) : 0;
 }
 
-static int on_trained(void *context, const struct net_plan *plan, int r, const struct gpumemnet_net *net,
-                      struct fault *fault)
+static int on_trained(void *context, const struct net_plan *plan, int r,
+    const struct gpumemnet_net *net, struct fault *fault)
 {
     struct telling *telling = context;
     char took[32];
     telling->n_done++;
     clear_line(telling);
     if (r == -ENODATA) {
-        fprintf(stderr, "[%zu/%zu] %s: left out: %s\n", telling->n_done, telling->n, plan->name, fault->text);
+        fprintf(stderr, "[%zu/%zu] %s: left out: %s\n", telling->n_done, telling->n, plan->name,
+            fault->text);
         return 0;
     }
     if (r == 0)
         r = write_net(telling, plan, net, fault);
     if (r == 0)
-        fprintf(stderr, "[%zu/%zu] %s: %d classes, %zu numbers, trained after %s\n", telling->n_done, telling->n,
-                plan->name, net->n_classes, net->layout.size,
-                format_elapsed(clock_monotonic_us() - telling->began_us, took, sizeof took));
+        fprintf(stderr, "[%zu/%zu] %s: %d classes, %zu numbers, trained after %s\n",
+            telling->n_done, telling->n, plan->name, net->n_classes, net->layout.size,
+            format_elapsed(clock_monotonic_us() - telling->began_us, took, sizeof took));
     return r;
 }
 
@@ -91,7 +93,8 @@ int memnet_run_train(struct memnet_run *run, struct fault *fault)
     const struct option_value *values = run->invocation->values;
     const char *folder = values[MEMNET_OUTPUT].set ? values[MEMNET_OUTPUT].text : "memnet-weights";
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    struct telling telling = {.folder = folder, .live = isatty(STDERR_FILENO), .began_us = clock_monotonic_us()};
+    struct telling telling = {
+        .folder = folder, .live = isatty(STDERR_FILENO), .began_us = clock_monotonic_us()};
     struct blas blas;
     const struct crew_settings settings = {
         .blas = &blas,

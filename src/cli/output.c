@@ -71,7 +71,8 @@ void complain(const char *format, ...)
 bool output_has_colours(void)
 {
     const char *no_color = getenv("NO_COLOR"), *terminal = getenv("TERM");
-    return isatty(STDOUT_FILENO) && !(no_color && *no_color) && terminal && strcmp(terminal, "dumb") != 0;
+    return isatty(STDOUT_FILENO) && !(no_color && *no_color) && terminal &&
+           strcmp(terminal, "dumb") != 0;
 }
 
 int output_width(void)

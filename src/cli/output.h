@@ -11,12 +11,14 @@
 /* "colloc: text" on stderr. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Writes text of others with its control characters made visible (\x1b): it cannot move the cursor or recolour. */
+/* Writes text of others with its control characters made visible (\x1b): it cannot move the cursor
+ * or recolour. */
 void print_safe(FILE *stream, const char *text);
 
 /*
- * Writes text to stdout from `column` on, in lines of at most `width` (0: however long), the further ones indented to
- * there, and ends the line. An empty line parts paragraphs. Control characters are made visible.
+ * Writes text to stdout from `column` on, in lines of at most `width` (0: however long), the
+ * further ones indented to there, and ends the line. An empty line parts paragraphs. Control
+ * characters are made visible.
  */
 void print_wrapped(const char *text, int column, int width);
 

@@ -58,8 +58,9 @@ void python_report(const char *interpreter, const char *module, const char *fold
         become(interpreter_of(interpreter), words, path);
     int status = 0;
     if (pid < 0 || waitpid(pid, &status, 0) < 0 || status != 0)
-        complain("no report was made; `%s -m %s %s` (with PYTHONPATH=%s) makes it where Python has matplotlib",
-                 interpreter_of(interpreter), module, folder, path);
+        complain(
+            "no report was made; `%s -m %s %s` (with PYTHONPATH=%s) makes it where Python has matplotlib",
+            interpreter_of(interpreter), module, folder, path);
 }
 
 /* ---- asking ---- */
@@ -88,7 +89,8 @@ static void child_fini(struct child *child)
 }
 
 /* In a group of its own, so that all of it can be killed. */
-_Noreturn static void become_asked(const struct python_program *program, const char *folder, int out, int err)
+_Noreturn static void become_asked(
+    const struct python_program *program, const char *folder, int out, int err)
 {
     int in = open("/dev/null", O_RDONLY);
     setpgid(0, 0);
@@ -102,7 +104,8 @@ static int start(const struct python_program *program, const char *folder, struc
 {
     int out[2] = {-1, -1}, err[2] = {-1, -1};
     int r = pipe2(out, O_CLOEXEC) < 0 || pipe2(err, O_CLOEXEC) < 0 ? -errno : 0;
-    if (r == 0 && (fcntl(out[0], F_SETFL, O_NONBLOCK) < 0 || fcntl(err[0], F_SETFL, O_NONBLOCK) < 0))
+    if (r == 0 &&
+        (fcntl(out[0], F_SETFL, O_NONBLOCK) < 0 || fcntl(err[0], F_SETFL, O_NONBLOCK) < 0))
         r = -errno;
     child->out.fd = out[0];
     child->err.fd = err[0];
@@ -164,11 +167,11 @@ static int listen_to(const struct python_program *program, struct child *child)
     for (;;) {
         int64_t left_us = end_us - clock_monotonic_us();
         struct pollfd ends[] = {{.fd = child->pidfd, .events = POLLIN},
-                                {.fd = child->out.fd, .events = POLLIN},
-                                {.fd = child->err.fd, .events = POLLIN}};
+            {.fd = child->out.fd, .events = POLLIN}, {.fd = child->err.fd, .events = POLLIN}};
         if (left_us <= 0)
             return -ETIMEDOUT;
-        if (poll(ends, 3, (int)(left_us / MS_US < INT_MAX ? left_us / MS_US + 1 : INT_MAX)) < 0 && errno != EINTR)
+        if (poll(ends, 3, (int)(left_us / MS_US < INT_MAX ? left_us / MS_US + 1 : INT_MAX)) < 0 &&
+            errno != EINTR)
             return -errno;
         int r = take(&child->out, program->limit_bytes, false);
         if (r == 0)
@@ -202,26 +205,30 @@ static struct span show_all_but_last(struct span said)
     return said.size > 0 ? line : said;
 }
 
-static int say_failure(const struct child *child, int status, const char *interpreter, struct fault *fault)
+static int say_failure(
+    const struct child *child, int status, const char *interpreter, struct fault *fault)
 {
     char how[64];
-    struct span last = show_all_but_last(span_trim((struct span){child->err.text, child->err.size}));
+    struct span last = show_all_but_last(
+        span_trim((struct span){child->err.text, child->err.size}));
     if (WIFSIGNALED(status))
         snprintf(how, sizeof how, "was ended by signal %d", WTERMSIG(status));
     else
         snprintf(how, sizeof how, "ended with status %d", WEXITSTATUS(status));
-    return fault_set(fault, EIO, "%s %s%s%.*s", interpreter, how, last.size ? ": " : "", (int)last.size, last.at);
+    return fault_set(fault, EIO, "%s %s%s%.*s", interpreter, how, last.size ? ": " : "",
+        (int)last.size, last.at);
 }
 
 static int judge(const struct python_program *program, const struct child *child, int r, int status,
-                 struct fault *fault)
+    struct fault *fault)
 {
     const char *interpreter = interpreter_of(program->interpreter);
     if (r == -ETIMEDOUT)
         return fault_set(fault, ETIMEDOUT, "%s did not end within %.4g s", interpreter,
-                         (double)program->limit_us / (double)SECOND_US);
+            (double)program->limit_us / (double)SECOND_US);
     if (r == -EFBIG)
-        return fault_set(fault, EFBIG, "%s wrote more than %zu MiB", interpreter, program->limit_bytes >> 20);
+        return fault_set(
+            fault, EFBIG, "%s wrote more than %zu MiB", interpreter, program->limit_bytes >> 20);
     if (r < 0)
         return fault_set(fault, -r, "cannot run %s: %s", interpreter, strerror(-r));
     return status == 0 ? 0 : say_failure(child, status, interpreter, fault);
@@ -235,7 +242,8 @@ static size_t count_words(const char *const *words)
     return n;
 }
 
-int python_ask(const struct python_program *program, struct fault *fault, char **ret_output, size_t *ret_size)
+int python_ask(
+    const struct python_program *program, struct fault *fault, char **ret_output, size_t *ret_size)
 {
     char folder[PATH_MAX], path[PATH_MAX];
     struct child child = {.pid = -1, .pidfd = -1, .out.fd = -1, .err.fd = -1};
@@ -244,9 +252,11 @@ int python_ask(const struct python_program *program, struct fault *fault, char *
     if (count_words(program->words) > WORDS_MOST)
         return fault_set(fault, E2BIG, "more than %d words for %s", WORDS_MOST, interpreter);
     if (support_find("python", folder, sizeof folder) < 0)
-        return fault_set(fault, ENOENT, "colloc's Python programs are not where they were installed");
+        return fault_set(
+            fault, ENOENT, "colloc's Python programs are not where they were installed");
     if (!run_find(interpreter, path, sizeof path))
-        return fault_set(fault, ENOENT, "%s: there is no such program; --python names a Python", interpreter);
+        return fault_set(
+            fault, ENOENT, "%s: there is no such program; --python names a Python", interpreter);
     int r = start(program, folder, &child);
     if (r == 0)
         r = listen_to(program, &child);

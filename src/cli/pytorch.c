@@ -52,7 +52,8 @@ static int add_inputs(const struct pytorch_model *model, struct words *words, st
     return r;
 }
 
-/* Each option and its value are one word, and the source stands behind "--": none can be taken for another option. */
+/* Each option and its value are one word, and the source stands behind "--": none can be taken for
+ * another option. */
 static int make_words(const struct pytorch_model *model, struct words *words, struct fault *fault)
 {
     add(words, "colloc_export");
@@ -77,15 +78,16 @@ static int make_words(const struct pytorch_model *model, struct words *words, st
     return r == 0 && words->failed ? fault_set(fault, ENOMEM, "out of memory") : r;
 }
 
-int pytorch_export(const struct pytorch_model *model, struct fault *fault, char **ret_text, size_t *ret_size)
+int pytorch_export(
+    const struct pytorch_model *model, struct fault *fault, char **ret_text, size_t *ret_size)
 {
     struct words words = {0};
     int r = make_words(model, &words, fault);
     if (r == 0) {
         const struct python_program program = {.interpreter = model->interpreter,
-                                               .words = (const char *const *)words.word,
-                                               .limit_us = model->limit_us,
-                                               .limit_bytes = EXPORT_SIZE_MAX};
+            .words = (const char *const *)words.word,
+            .limit_us = model->limit_us,
+            .limit_bytes = EXPORT_SIZE_MAX};
         r = python_ask(&program, fault, ret_text, ret_size);
     }
     words_fini(&words);

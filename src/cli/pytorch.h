@@ -1,5 +1,5 @@
-/* A user's PyTorch model, run among fake tensors by `python3 -m colloc_export` (docs/export.md): its code runs as the
- * caller. */
+/* A user's PyTorch model, run among fake tensors by `python3 -m colloc_export` (docs/export.md):
+ * its code runs as the caller. */
 #ifndef COLLOC_CLI_PYTORCH_H
 #define COLLOC_CLI_PYTORCH_H
 
@@ -11,7 +11,8 @@
 
 struct pytorch_model {
     const char *source; /* FILE.py:FUNCTION, MODULE:FUNCTION, timm:NAME, ... */
-    const char *inputs; /* what one sample looks like, with commas between several; NULL: the function says it */
+    const char *inputs; /* what one sample looks like, with commas between several; NULL: the
+                           function says it */
     int64_t classes;    /* of the target; -1: not said */
     bool labels;        /* the model takes its labels and returns its loss */
     bool kernels;       /* a GPU of this machine is asked for its convolutions */
@@ -23,7 +24,9 @@ struct pytorch_model {
     int64_t limit_us;
 };
 
-/* The text of the export, freed by the caller. 0 or -errno with the reason in the fault, as python_ask. */
-int pytorch_export(const struct pytorch_model *model, struct fault *fault, char **ret_text, size_t *ret_size);
+/* The text of the export, freed by the caller. 0 or -errno with the reason in the fault, as
+ * python_ask. */
+int pytorch_export(
+    const struct pytorch_model *model, struct fault *fault, char **ret_text, size_t *ret_size);
 
 #endif

@@ -36,7 +36,8 @@ static const char *base_name(const char *path)
 
 static json_t *summary_json(const struct task_description *task)
 {
-    return json_pack("{ss,ss}", "name", base_name(task->values[TASK_SUMMARY].text), "text", task->summary);
+    return json_pack(
+        "{ss,ss}", "name", base_name(task->values[TASK_SUMMARY].text), "text", task->summary);
 }
 
 static json_t *environment_json(void)
@@ -46,12 +47,13 @@ static json_t *environment_json(void)
         char *equals = strchr(*entry, '=');
         if (!equals || equals == *entry)
             continue;
-        json_t *value = json_string(equals + 1), *key = json_stringn(*entry, (size_t)(equals - *entry));
+        json_t *value = json_string(equals + 1),
+               *key = json_stringn(*entry, (size_t)(equals - *entry));
         if (value && key)
             json_object_set(object, json_string_value(key), value);
         else
             complain("warning: environment variable %.*s is not UTF-8 text and is left out",
-                     (int)(key ? equals - *entry : 0), *entry);
+                (int)(key ? equals - *entry : 0), *entry);
         json_decref(value);
         json_decref(key);
     }
@@ -77,8 +79,8 @@ static mode_t current_umask(void)
     return mask;
 }
 
-int request_create(const struct task_description *task, const char *const *arguments, struct fault *fault,
-                   json_t **ret_request)
+int request_create(const struct task_description *task, const char *const *arguments,
+    struct fault *fault, json_t **ret_request)
 {
     char cwd[PATH_MAX];
     if (!getcwd(cwd, sizeof cwd))
@@ -87,7 +89,8 @@ int request_create(const struct task_description *task, const char *const *argum
     if (!cwd_json || !words) {
         json_decref(cwd_json);
         json_decref(words);
-        return cwd_json ? -EILSEQ : fault_set(fault, EILSEQ, "the current folder's name is not UTF-8 text");
+        return cwd_json ? -EILSEQ
+                        : fault_set(fault, EILSEQ, "the current folder's name is not UTF-8 text");
     }
     json_t *request = json_object();
     json_object_set_new(request, "script", json_string(task->script));
@@ -98,7 +101,8 @@ int request_create(const struct task_description *task, const char *const *argum
     for (size_t i = 0; i < TASK_OPTIONS; i++) {
         if (!task->values[i].set)
             continue;
-        json_t *value = i == TASK_SUMMARY ? summary_json(task) : value_json(&task_options[i], &task->values[i]);
+        json_t *value = i == TASK_SUMMARY ? summary_json(task)
+                                          : value_json(&task_options[i], &task->values[i]);
         json_object_set_new(request, task_options[i].field, value);
     }
     *ret_request = request;

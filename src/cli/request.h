@@ -7,10 +7,11 @@
 #include "taskfile/description.h"
 
 /*
- * With this process's folder, environment and umask. `arguments` may be NULL. What the environment holds that is no
- * UTF-8 is left out, with a warning on stderr. 0 or -errno; the caller releases *ret_request.
+ * With this process's folder, environment and umask. `arguments` may be NULL. What the environment
+ * holds that is no UTF-8 is left out, with a warning on stderr. 0 or -errno; the caller releases
+ * *ret_request.
  */
-int request_create(const struct task_description *task, const char *const *arguments, struct fault *fault,
-                   json_t **ret_request);
+int request_create(const struct task_description *task, const char *const *arguments,
+    struct fault *fault, json_t **ret_request);
 
 #endif

@@ -76,7 +76,8 @@ static void handle(int number, void (*handler)(int), int flags)
 
 static void handle_signals(void)
 {
-    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
+    static const int ends[] = {
+        SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         handle(ends[i], on_end, (int)SA_RESETHAND);
     handle(SIGTSTP, on_stop, SA_RESTART);
@@ -119,9 +120,18 @@ static const struct {
     const char *sequence;
     int key;
 } sequences[] = {
-    {"\033[A", KEY_UP},       {"\033[B", KEY_DOWN},       {"\033OA", KEY_UP},    {"\033OB", KEY_DOWN},
-    {"\033[H", KEY_HOME},     {"\033[F", KEY_END},        {"\033[1~", KEY_HOME}, {"\033[4~", KEY_END},
-    {"\033[5~", KEY_PAGE_UP}, {"\033[6~", KEY_PAGE_DOWN}, {"\r", KEY_ENTER},     {"\b", KEY_BACKSPACE},
+    {"\033[A", KEY_UP},
+    {"\033[B", KEY_DOWN},
+    {"\033OA", KEY_UP},
+    {"\033OB", KEY_DOWN},
+    {"\033[H", KEY_HOME},
+    {"\033[F", KEY_END},
+    {"\033[1~", KEY_HOME},
+    {"\033[4~", KEY_END},
+    {"\033[5~", KEY_PAGE_UP},
+    {"\033[6~", KEY_PAGE_DOWN},
+    {"\r", KEY_ENTER},
+    {"\b", KEY_BACKSPACE},
 };
 
 /* The first key of those read. A sequence that is not known is swallowed whole. */
@@ -137,7 +147,8 @@ static int take_key(struct screen *screen)
             key = sequences[i].key;
         }
     }
-    if (key == KEY_ESCAPE && screen->key_count > 1 && (screen->keys[1] == '[' || screen->keys[1] == 'O')) {
+    if (key == KEY_ESCAPE && screen->key_count > 1 &&
+        (screen->keys[1] == '[' || screen->keys[1] == 'O')) {
         used = screen->key_count;
         key = KEY_NONE;
     }
@@ -204,7 +215,8 @@ bool screen_has_blocks(const struct screen *screen)
     return screen->has_blocks;
 }
 
-/* One character: its bytes (0 at the end) and how many columns it takes, -1 when it cannot be shown. */
+/* One character: its bytes (0 at the end) and how many columns it takes, -1 when it cannot be
+ * shown. */
 static size_t next_character(const char *text, int *ret_width)
 {
     wchar_t wide;
@@ -228,15 +240,21 @@ static int width_of(const char *text)
 static void put_style(struct screen *screen, enum screen_style style)
 {
     static const char *const codes[STYLES] = {
-        [STYLE_PLAIN] = "",   [STYLE_BOLD] = "1",    [STYLE_DIM] = "2",  [STYLE_REVERSE] = "7",
-        [STYLE_GREEN] = "32", [STYLE_YELLOW] = "33", [STYLE_RED] = "31",
+        [STYLE_PLAIN] = "",
+        [STYLE_BOLD] = "1",
+        [STYLE_DIM] = "2",
+        [STYLE_REVERSE] = "7",
+        [STYLE_GREEN] = "32",
+        [STYLE_YELLOW] = "33",
+        [STYLE_RED] = "31",
     };
     bool is_colour = style >= STYLE_GREEN;
     fprintf(screen->frame, "\033[0%s%sm", *codes[style] ? ";" : "",
-            is_colour && !screen->has_colours ? "" : codes[style]);
+        is_colour && !screen->has_colours ? "" : codes[style]);
 }
 
-/* At most `width` columns of the text; the last is an ellipsis when that is not all. Returns those written. */
+/* At most `width` columns of the text; the last is an ellipsis when that is not all. Returns those
+ * written. */
 static int put_cut(struct screen *screen, const char *text, int width)
 {
     bool cut = width_of(text) > width;

@@ -1,7 +1,8 @@
 /*
- * The whole terminal as a screen: frames of lines on the alternate screen, keys, and the terminal as it was afterwards,
- * however the program ends (SIGKILL excepted). One screen per process. Plain ECMA-48 sequences, which every terminal of
- * today knows: a frame is drawn whole, once in a while, so there is nothing that a library would save.
+ * The whole terminal as a screen: frames of lines on the alternate screen, keys, and the terminal
+ * as it was afterwards, however the program ends (SIGKILL excepted). One screen per process. Plain
+ * ECMA-48 sequences, which every terminal of today knows: a frame is drawn whole, once in a while,
+ * so there is nothing that a library would save.
  */
 #ifndef COLLOC_CLI_SCREEN_H
 #define COLLOC_CLI_SCREEN_H
@@ -10,7 +11,16 @@
 
 #include "base/fault.h"
 
-enum screen_style { STYLE_PLAIN, STYLE_BOLD, STYLE_DIM, STYLE_REVERSE, STYLE_GREEN, STYLE_YELLOW, STYLE_RED, STYLES };
+enum screen_style {
+    STYLE_PLAIN,
+    STYLE_BOLD,
+    STYLE_DIM,
+    STYLE_REVERSE,
+    STYLE_GREEN,
+    STYLE_YELLOW,
+    STYLE_RED,
+    STYLES
+};
 
 /* Other keys are their character. */
 enum screen_key {
@@ -35,7 +45,8 @@ int screen_open(struct fault *fault, struct screen **ret_screen);
 /* Gives it back. NULL is fine. */
 void screen_close(struct screen *screen);
 
-/* Waits for a key for at most `timeout_ms`; KEY_NONE also, at once, when the terminal has another size now. */
+/* Waits for a key for at most `timeout_ms`; KEY_NONE also, at once, when the terminal has another
+ * size now. */
 int screen_wait_key(struct screen *screen, int timeout_ms);
 
 /* Begins a frame, of the terminal's size now. */
@@ -51,8 +62,8 @@ int screen_columns_left(const struct screen *screen);
 bool screen_has_blocks(const struct screen *screen);
 
 /*
- * Puts text at the place reached, cut or filled up to exactly `width` columns (negative: at the right of -width), and
- * never beyond the line. Control characters show as "?".
+ * Puts text at the place reached, cut or filled up to exactly `width` columns (negative: at the
+ * right of -width), and never beyond the line. Control characters show as "?".
  */
 void screen_put(struct screen *screen, enum screen_style style, int width, const char *text);
 

@@ -33,7 +33,8 @@ static int conclude(int r, int status, struct fault *fault, json_t **reply)
     return r < 0 ? EXIT_UNREACHABLE : EXIT_REFUSED;
 }
 
-int session_call(struct client *client, const char *method, const char *path, const json_t *body, json_t **ret_reply)
+int session_call(struct client *client, const char *method, const char *path, const json_t *body,
+    json_t **ret_reply)
 {
     struct fault fault = {0};
     int status = 0;
@@ -54,7 +55,8 @@ bool session_may_come_back(const struct client *client, int64_t *give_up_us)
     return true;
 }
 
-int session_call_patiently(struct client *client, const char *method, const char *path, json_t **ret_reply)
+int session_call_patiently(
+    struct client *client, const char *method, const char *path, json_t **ret_reply)
 {
     struct fault fault = {0};
     int64_t give_up_us = 0;
@@ -92,8 +94,9 @@ int parse_task_id(const char *text, int64_t *ret_id)
 void query_add(char *path, size_t size, const char *name, const char *value)
 {
     size_t used = strlen(path);
-    used += (size_t)snprintf(path + used, size - used, "%c%s=", strchr(path, '?') ? '&' : '?', name);
+    used += (size_t)snprintf(
+        path + used, size - used, "%c%s=", strchr(path, '?') ? '&' : '?', name);
     for (; *value && used + 4 < size; value++)
-        used += (size_t)snprintf(path + used, size - used, isalnum((unsigned char)*value) ? "%c" : "%%%02X",
-                                 (unsigned)(unsigned char)*value);
+        used += (size_t)snprintf(path + used, size - used,
+            isalnum((unsigned char)*value) ? "%c" : "%%%02X", (unsigned)(unsigned char)*value);
 }

@@ -1,5 +1,5 @@
-/* One run's talk with the daemon. Each function has told the user what went wrong when it returns another code than
- * EXIT_OK. */
+/* One run's talk with the daemon. Each function has told the user what went wrong when it returns
+ * another code than EXIT_OK. */
 #ifndef COLLOC_CLI_SESSION_H
 #define COLLOC_CLI_SESSION_H
 
@@ -15,18 +15,22 @@ enum { HTTP_UNAVAILABLE = 503 };
 /* EXIT_OK or EXIT_UNREACHABLE. The caller closes the client. */
 int session_open(const struct invocation *invocation, struct client **ret_client);
 
-/* One request that must succeed. EXIT_OK with the reply (caller releases), EXIT_REFUSED or EXIT_UNREACHABLE. */
-int session_call(struct client *client, const char *method, const char *path, const json_t *body, json_t **ret_reply);
+/* One request that must succeed. EXIT_OK with the reply (caller releases), EXIT_REFUSED or
+ * EXIT_UNREACHABLE. */
+int session_call(struct client *client, const char *method, const char *path, const json_t *body,
+    json_t **ret_reply);
 
 /*
- * The same for requests that are made over hours: a daemon that answered before and is away or starting now is given a
- * minute to come back.
+ * The same for requests that are made over hours: a daemon that answered before and is away or
+ * starting now is given a minute to come back.
  */
-int session_call_patiently(struct client *client, const char *method, const char *path, json_t **ret_reply);
+int session_call_patiently(
+    struct client *client, const char *method, const char *path, json_t **ret_reply);
 
 /*
- * After a request that found the daemon away: true, after a pause, when it should be asked again, since it answered
- * before and its minute is not over. *give_up_us is 0 before the first time, which is said to the user.
+ * After a request that found the daemon away: true, after a pause, when it should be asked again,
+ * since it answered before and its minute is not over. *give_up_us is 0 before the first time,
+ * which is said to the user.
  */
 bool session_may_come_back(const struct client *client, int64_t *give_up_us);
 

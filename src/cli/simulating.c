@@ -36,10 +36,11 @@ int simulating_policy(const char *name, struct fault *fault, struct sim_policy *
     for (int i = 0; sim_policy_names[i]; i++) {
         near_name_try(&near, name, sim_policy_names[i]);
         if (n < sizeof known)
-            n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", sim_policy_names[i]);
+            n += (size_t)snprintf(
+                known + n, sizeof known - n, "%s%s", i ? ", " : "", sim_policy_names[i]);
     }
-    return fault_set(fault, EINVAL, "--policy=%.60s: there is no such policy%s%s; there are %s", name,
-                     near.best ? "; did you mean " : "", near.best ? near.best : "", known);
+    return fault_set(fault, EINVAL, "--policy=%.60s: there is no such policy%s%s; there are %s",
+        name, near.best ? "; did you mean " : "", near.best ? near.best : "", known);
 }
 
 const char *const simulating_knowns[] = {"none", "activity", "time", "all", NULL};
@@ -51,15 +52,17 @@ int simulating_known(const char *name, struct fault *fault, struct simulation *s
     simulation->knows_time = all || strcmp(name, "time") == 0;
     if (simulation->knows_activity || simulation->knows_time || strcmp(name, "none") == 0)
         return 0;
-    return fault_set(fault, EINVAL, "--known: \"%.60s\" is none of none, activity, time, all", name);
+    return fault_set(
+        fault, EINVAL, "--known: \"%.60s\" is none of none, activity, time, all", name);
 }
 
-int simulating_catalogue(const char *path, const struct catalogue_settings *settings, struct fault *fault,
-                         struct catalogue *ret_catalogue)
+int simulating_catalogue(const char *path, const struct catalogue_settings *settings,
+    struct fault *fault, struct catalogue *ret_catalogue)
 {
     int r = catalogue_read(path, settings, fault, ret_catalogue);
     if (r == 0 && ret_catalogue->n_smact_assumed)
-        complain("nothing says the SM activity of %d tasks of the catalogue: %g is assumed (--smact)",
-                 ret_catalogue->n_smact_assumed, settings->smact);
+        complain(
+            "nothing says the SM activity of %d tasks of the catalogue: %g is assumed (--smact)",
+            ret_catalogue->n_smact_assumed, settings->smact);
     return r;
 }

@@ -21,7 +21,7 @@ extern const char *const simulating_knowns[];
 int simulating_known(const char *name, struct fault *fault, struct simulation *simulation);
 
 /* catalogue_read, which also says on stderr what it had to assume. */
-int simulating_catalogue(const char *path, const struct catalogue_settings *settings, struct fault *fault,
-                         struct catalogue *ret_catalogue);
+int simulating_catalogue(const char *path, const struct catalogue_settings *settings,
+    struct fault *fault, struct catalogue *ret_catalogue);
 
 #endif

@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 /*
- * The path of `name` ("workloads", "python"): beside this program, where it was installed, or in the source tree that
- * it was built from. 0 or -ENOENT.
+ * The path of `name` ("workloads", "python"): beside this program, where it was installed, or in
+ * the source tree that it was built from. 0 or -ENOENT.
  */
 int support_find(const char *name, char *path, size_t size);
 

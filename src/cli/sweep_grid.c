@@ -29,8 +29,8 @@ void axes_fini(struct axes *axes)
 
 /* ---- what the runs read ---- */
 
-static int read_catalogues(struct sweep_grid *grid, const struct axes *axes, const struct sweep_base *base,
-                           struct fault *fault)
+static int read_catalogues(struct sweep_grid *grid, const struct axes *axes,
+    const struct sweep_base *base, struct fault *fault)
 {
     int r = 0;
     grid->catalogues = calloc((size_t)axes->estimators.n + 1, sizeof *grid->catalogues);
@@ -39,14 +39,16 @@ static int read_catalogues(struct sweep_grid *grid, const struct axes *axes, con
     while (grid->n_catalogues <= axes->estimators.n && r == 0) {
         int i = grid->n_catalogues++;
         struct catalogue_settings settings = {
-            .estimator = i < axes->estimators.n ? axes->estimators.name[i] : "declared", .smact = base->smact};
-        r = (i ? catalogue_read : simulating_catalogue)(base->tasks, &settings, fault, &grid->catalogues[i]);
+            .estimator = i < axes->estimators.n ? axes->estimators.name[i] : "declared",
+            .smact = base->smact};
+        r = (i ? catalogue_read : simulating_catalogue)(
+            base->tasks, &settings, fault, &grid->catalogues[i]);
     }
     return r;
 }
 
-static int read_world(struct sweep_grid *grid, const struct axes *axes, const struct sweep_base *base,
-                      struct fault *fault)
+static int read_world(struct sweep_grid *grid, const struct axes *axes,
+    const struct sweep_base *base, struct fault *fault)
 {
     grid->kinds = calloc(1, sizeof *grid->kinds);
     if (!grid->kinds)
@@ -106,8 +108,8 @@ static char *key_of(const struct sweep_base *base, const struct point *point)
     print_field(out, base->gpus);
     print_field(out, point->policy_name);
     print_field(out, point->estimator);
-    fprintf(out, "%s,%s,%.12g,%.12g,%.12g,%.0f,%.0f,", point->known, sharing_name(point->sharing), point->smact_max,
-            point->min_free_gib, point->margin_gib, point->resample, point->seed);
+    fprintf(out, "%s,%s,%.12g,%.12g,%.12g,%.0f,%.0f,", point->known, sharing_name(point->sharing),
+        point->smact_max, point->min_free_gib, point->margin_gib, point->resample, point->seed);
     return fclose(out) == 0 ? key : NULL;
 }
 
@@ -126,8 +128,8 @@ static bool make_room(struct sweep_grid *grid)
     return simulations && points;
 }
 
-static int add_point(struct sweep_grid *grid, const struct sweep_base *base, const struct point *point,
-                     struct fault *fault)
+static int add_point(struct sweep_grid *grid, const struct sweep_base *base,
+    const struct point *point, struct fault *fault)
 {
     struct core_settings settings = core_settings_default();
     if (!make_room(grid))
@@ -137,14 +139,14 @@ static int add_point(struct sweep_grid *grid, const struct sweep_base *base, con
     settings.conditions.min_free_bytes = (int64_t)(point->min_free_gib * (double)GIB);
     settings.conditions.margin_bytes = (int64_t)(point->margin_gib * (double)GIB);
     grid->simulations[grid->n] = (struct simulation){.trace = base->trace,
-                                                     .catalogue = point->catalogue,
-                                                     .cluster = &grid->cluster,
-                                                     .laws = &grid->kinds->laws,
-                                                     .settings = settings,
-                                                     .sharing = point->sharing,
-                                                     .seed = (uint64_t)point->seed,
-                                                     .resample = (uint64_t)point->resample,
-                                                     .remarks = grid->n == 0 ? stderr : NULL};
+        .catalogue = point->catalogue,
+        .cluster = &grid->cluster,
+        .laws = &grid->kinds->laws,
+        .settings = settings,
+        .sharing = point->sharing,
+        .seed = (uint64_t)point->seed,
+        .resample = (uint64_t)point->resample,
+        .remarks = grid->n == 0 ? stderr : NULL};
     grid->points[grid->n].key = key_of(base, point);
     if (!grid->points[grid->n].key)
         return fault_set(fault, ENOMEM, "out of memory");
@@ -152,8 +154,8 @@ static int add_point(struct sweep_grid *grid, const struct sweep_base *base, con
 }
 
 /* The thresholds and seeds of one policy, estimator and way of sharing. */
-static int add_thresholds(struct sweep_grid *grid, const struct axes *axes, const struct sweep_base *base,
-                          struct point *point, struct fault *fault)
+static int add_thresholds(struct sweep_grid *grid, const struct axes *axes,
+    const struct sweep_base *base, struct point *point, struct fault *fault)
 {
     int r = 0;
     for (int a = 0; a < axes->smact_max.n; a++)
@@ -171,22 +173,23 @@ static int add_thresholds(struct sweep_grid *grid, const struct axes *axes, cons
     return r;
 }
 
-static int add_sharings(struct sweep_grid *grid, const struct axes *axes, const struct sweep_base *base,
-                        struct point *point, struct fault *fault)
+static int add_sharings(struct sweep_grid *grid, const struct axes *axes,
+    const struct sweep_base *base, struct point *point, struct fault *fault)
 {
     int r = 0;
     for (int a = 0; a < axes->knowns.n; a++)
         for (int b = 0; b < axes->sharings.n && r == 0; b++) {
             point->known = axes->knowns.name[a];
             if (sharing_parse(axes->sharings.name[b], &point->sharing) < 0)
-                return fault_set(fault, EINVAL, "--sharing: \"%.60s\" is none of streams, mps", axes->sharings.name[b]);
+                return fault_set(fault, EINVAL, "--sharing: \"%.60s\" is none of streams, mps",
+                    axes->sharings.name[b]);
             r = add_thresholds(grid, axes, base, point, fault);
         }
     return r;
 }
 
-static int add_policy(struct sweep_grid *grid, const struct axes *axes, const struct sweep_base *base,
-                      struct point *point, struct fault *fault)
+static int add_policy(struct sweep_grid *grid, const struct axes *axes,
+    const struct sweep_base *base, struct point *point, struct fault *fault)
 {
     int r = simulating_policy(point->policy_name, fault, &point->policy);
     bool oracle = r == 0 && point->policy.knows_memory;
@@ -200,21 +203,22 @@ static int add_policy(struct sweep_grid *grid, const struct axes *axes, const st
 
 static double count(const struct axes *axes)
 {
-    const int sizes[] = {axes->policies.n,   axes->estimators.n, axes->knowns.n,
-                         axes->sharings.n,   axes->smact_max.n,  axes->min_free_gib.n,
-                         axes->margin_gib.n, axes->resamples.n,  axes->seeds.n};
+    const int sizes[] = {axes->policies.n, axes->estimators.n, axes->knowns.n, axes->sharings.n,
+        axes->smact_max.n, axes->min_free_gib.n, axes->margin_gib.n, axes->resamples.n,
+        axes->seeds.n};
     double product = 1;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         product *= sizes[i];
     return product;
 }
 
-int sweep_grid_build(struct sweep_grid *grid, const struct axes *axes, const struct sweep_base *base,
-                     struct fault *fault)
+int sweep_grid_build(struct sweep_grid *grid, const struct axes *axes,
+    const struct sweep_base *base, struct fault *fault)
 {
     *grid = (struct sweep_grid){0};
     if (count(axes) > POINTS_MAX)
-        return fault_set(fault, E2BIG, "sweep: %.0f combinations are more than %d", count(axes), POINTS_MAX);
+        return fault_set(
+            fault, E2BIG, "sweep: %.0f combinations are more than %d", count(axes), POINTS_MAX);
     int r = read_world(grid, axes, base, fault);
     if (r == 0)
         r = check_trace(grid, base->trace, fault);

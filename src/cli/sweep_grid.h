@@ -36,11 +36,11 @@ struct sweep_grid {
 extern const char sweep_key_columns[];
 
 /*
- * Oracles have one point for all estimators, called "declared". Axes and base are borrowed as long as the grid is
- * there. 0 or -errno with a fault. Ended by sweep_grid_fini either way.
+ * Oracles have one point for all estimators, called "declared". Axes and base are borrowed as long
+ * as the grid is there. 0 or -errno with a fault. Ended by sweep_grid_fini either way.
  */
-int sweep_grid_build(struct sweep_grid *grid, const struct axes *axes, const struct sweep_base *base,
-                     struct fault *fault);
+int sweep_grid_build(struct sweep_grid *grid, const struct axes *axes,
+    const struct sweep_base *base, struct fault *fault);
 void sweep_grid_fini(struct sweep_grid *grid);
 
 #endif

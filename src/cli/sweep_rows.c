@@ -7,13 +7,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char result_columns[] = "total_s,avg_wait_s,avg_exec_s,avg_jct_s,oom,completed,failed,left_out,energy_mj,"
-                                     "mean_smact,lower_bound_s,fault\n";
+static const char result_columns[] =
+    "total_s,avg_wait_s,avg_exec_s,avg_jct_s,oom,completed,failed,left_out,energy_mj,"
+    "mean_smact,lower_bound_s,fault\n";
 
 /* ---- going on ---- */
 
-static int check_line(const struct sweep_grid *grid, int64_t number, const char *line, const char *path,
-                      struct fault *fault)
+static int check_line(const struct sweep_grid *grid, int64_t number, const char *line,
+    const char *path, struct fault *fault)
 {
     if (number == 0) {
         size_t n = strlen(sweep_key_columns);
@@ -22,18 +23,19 @@ static int check_line(const struct sweep_grid *grid, int64_t number, const char 
         return fault_set(fault, EINVAL, "%s:1: these are not the columns of a sweep", path);
     }
     if (number > grid->n)
-        return fault_set(fault, EINVAL, "%s:%" PRId64 ": this sweep has only %" PRId64 " runs", path, number + 1,
-                         grid->n);
+        return fault_set(fault, EINVAL, "%s:%" PRId64 ": this sweep has only %" PRId64 " runs",
+            path, number + 1, grid->n);
     const char *key = grid->points[number - 1].key;
     if (strncmp(line, key, strlen(key)) == 0)
         return 0;
-    return fault_set(fault, EINVAL, "%s:%" PRId64 ": the row is of another sweep: this one has %.200s there", path,
-                     number + 1, key);
+    return fault_set(fault, EINVAL,
+        "%s:%" PRId64 ": the row is of another sweep: this one has %.200s there", path, number + 1,
+        key);
 }
 
 /* How many whole lines of the file are this sweep's, and where they end. */
-static int read_lines(FILE *file, const struct sweep_grid *grid, const char *path, struct fault *fault,
-                      int64_t *ret_lines, off_t *ret_end)
+static int read_lines(FILE *file, const struct sweep_grid *grid, const char *path,
+    struct fault *fault, int64_t *ret_lines, off_t *ret_end)
 {
     char *line = NULL;
     size_t room = 0;
@@ -50,7 +52,8 @@ static int read_lines(FILE *file, const struct sweep_grid *grid, const char *pat
     return r < 0 || !ferror(file) ? r : fault_set(fault, EIO, "%s: it cannot be read", path);
 }
 
-static int go_on(FILE *file, const struct sweep_grid *grid, const char *path, struct fault *fault, int64_t *ret_lines)
+static int go_on(FILE *file, const struct sweep_grid *grid, const char *path, struct fault *fault,
+    int64_t *ret_lines)
 {
     off_t end;
     int r = read_lines(file, grid, path, fault, ret_lines, &end);
@@ -67,15 +70,16 @@ static bool holds_something(const char *path)
     return path && stat(path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
 }
 
-int sweep_rows_open(const char *path, enum sweep_rows rows, const struct sweep_grid *grid, struct fault *fault,
-                    FILE **ret_out, int64_t *ret_first)
+int sweep_rows_open(const char *path, enum sweep_rows rows, const struct sweep_grid *grid,
+    struct fault *fault, FILE **ret_out, int64_t *ret_first)
 {
     int64_t lines = 0;
     int r = 0;
     if (rows == SWEEP_ROWS_RESUME && !path)
         return fault_set(fault, EINVAL, "--resume needs --output=FILE: the file to go on with");
     if (rows == SWEEP_ROWS_REFUSE && holds_something(path))
-        return fault_set(fault, EEXIST, "%s is there already: --resume goes on with it, --force replaces it", path);
+        return fault_set(fault, EEXIST,
+            "%s is there already: --resume goes on with it, --force replaces it", path);
     bool resume = rows == SWEEP_ROWS_RESUME && access(path, F_OK) == 0;
     FILE *file = path ? fopen(path, resume ? "r+e" : "we") : stdout;
     if (!file)
@@ -96,9 +100,12 @@ int sweep_rows_open(const char *path, enum sweep_rows rows, const struct sweep_g
 
 static void write_result(FILE *out, const struct simulation_result *result)
 {
-    fprintf(out, "%.15g,%.15g,%.15g,%.15g,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%.15g,%.15g,%.15g,\n",
-            result->total_s, result->avg_wait_s, result->avg_exec_s, result->avg_jct_s, result->oom, result->completed,
-            result->failed, result->left_out, result->energy_mj, result->mean_smact, result->lower_bound_s);
+    fprintf(out,
+        "%.15g,%.15g,%.15g,%.15g,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64
+        ",%.15g,%.15g,%.15g,\n",
+        result->total_s, result->avg_wait_s, result->avg_exec_s, result->avg_jct_s, result->oom,
+        result->completed, result->failed, result->left_out, result->energy_mj, result->mean_smact,
+        result->lower_bound_s);
 }
 
 static void write_fault(FILE *out, const char *fault)

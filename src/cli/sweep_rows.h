@@ -9,12 +9,12 @@
 enum sweep_rows { SWEEP_ROWS_REFUSE, SWEEP_ROWS_RESUME, SWEEP_ROWS_REPLACE };
 
 /*
- * Opens the file (standard output when `path` is NULL) and writes the head. To be resumed, a file that is there stays,
- * but for a last line that is not whole: it must begin as this grid's does, and *ret_first is how many of the runs it
- * holds. 0 or -errno with a fault.
+ * Opens the file (standard output when `path` is NULL) and writes the head. To be resumed, a file
+ * that is there stays, but for a last line that is not whole: it must begin as this grid's does,
+ * and *ret_first is how many of the runs it holds. 0 or -errno with a fault.
  */
-int sweep_rows_open(const char *path, enum sweep_rows rows, const struct sweep_grid *grid, struct fault *fault,
-                    FILE **ret_out, int64_t *ret_first);
+int sweep_rows_open(const char *path, enum sweep_rows rows, const struct sweep_grid *grid,
+    struct fault *fault, FILE **ret_out, int64_t *ret_first);
 
 /* One row, out at once. */
 void sweep_rows_write(FILE *out, const char *key, const struct sweep_outcome *outcome);

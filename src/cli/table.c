@@ -91,7 +91,8 @@ static size_t column_width(struct table *table, size_t i)
     struct libscols_line *line;
     size_t widest = strlen(table->columns[i].header);
     while (scols_table_next_line(table->scols, lines, &line) == 0) {
-        size_t width = cell_width(scols_cell_get_data(scols_line_get_cell(line, i)), table->columns[i].flags);
+        size_t width = cell_width(
+            scols_cell_get_data(scols_line_get_cell(line, i)), table->columns[i].flags);
         widest = width > widest ? width : widest;
     }
     scols_free_iter(lines);

@@ -27,7 +27,8 @@ void table_destroy(struct table *table);
 void table_row(struct table *table);
 
 /* The row's next cell. `colour` is a name such as "green", or NULL. */
-void table_cell(struct table *table, const char *colour, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void table_cell(struct table *table, const char *colour, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* To stdout; when there is no row, `none` in its stead. */
 void table_print(struct table *table, const char *none);

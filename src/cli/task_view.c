@@ -77,13 +77,14 @@ const char *list_text(const json_t *array, char cell[CELL_SIZE])
     size_t i, used = 0;
     json_t *item;
     cell[0] = '\0';
-    json_array_foreach(array, i, item)
-    {
+    json_array_foreach(array, i, item) {
         const char *comma = i ? "," : "";
         if (json_is_string(item))
-            used += (size_t)snprintf(cell + used, CELL_SIZE - used, "%s%s", comma, json_string_value(item));
+            used += (size_t)snprintf(
+                cell + used, CELL_SIZE - used, "%s%s", comma, json_string_value(item));
         else
-            used += (size_t)snprintf(cell + used, CELL_SIZE - used, "%s%.0f", comma, json_number_value(item));
+            used += (size_t)snprintf(
+                cell + used, CELL_SIZE - used, "%s%.0f", comma, json_number_value(item));
         if (used >= CELL_SIZE)
             break;
     }
@@ -112,7 +113,8 @@ const char *task_colour(const json_t *task)
 char *task_place_text(const json_t *task)
 {
     char *text, cell[CELL_SIZE];
-    const char *reason = member_text(task, "reason", "None"), *words = member_text(task, "reason_text", "");
+    const char *reason = member_text(task, "reason", "None"),
+               *words = member_text(task, "reason_text", "");
     int n;
     if (strcmp(member_text(task, "state", ""), "PENDING") != 0)
         n = asprintf(&text, "%s", list_text(json_object_get(task, "gpus"), cell));

@@ -14,7 +14,8 @@ const char *member_text(const json_t *object, const char *key, const char *other
 /* A number, or `otherwise`. */
 double member_number(const json_t *object, const char *key, double otherwise);
 
-/* "12:34" from seconds, "9.1 GiB" from MiB, "2026-11-20 16:02:11" from a moment, "83 %" from a fraction; or "-". */
+/* "12:34" from seconds, "9.1 GiB" from MiB, "2026-11-20 16:02:11" from a moment, "83 %" from a
+ * fraction; or "-". */
 const char *seconds_text(const json_t *seconds, char cell[CELL_SIZE]);
 const char *mib_text(const json_t *mib, char cell[CELL_SIZE]);
 const char *moment_text(const json_t *moment, char cell[CELL_SIZE]);

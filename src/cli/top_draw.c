@@ -34,7 +34,9 @@ static struct layout layout_of(int columns)
     layout.bar = rest * 3 / 10;
     layout.bar = layout.bar > 40 ? 40 : layout.bar < 5 ? 5 : layout.bar;
     layout.history = rest - 2 * layout.bar;
-    layout.history = layout.history > GAUGE_WIDTH_MAX ? GAUGE_WIDTH_MAX : layout.history < 0 ? 0 : layout.history;
+    layout.history = layout.history > GAUGE_WIDTH_MAX ? GAUGE_WIDTH_MAX
+                     : layout.history < 0             ? 0
+                                                      : layout.history;
     return layout;
 }
 
@@ -58,10 +60,11 @@ static void put_number(struct screen *screen, int width, const json_t *value, co
 static void put_memory(struct screen *screen, const json_t *gpu, int bar)
 {
     char text[GAUGE_SIZE];
-    double used = member_number(gpu, "mem_used_mib", NAN), total = member_number(gpu, "mem_total_mib", NAN);
+    double used = member_number(gpu, "mem_used_mib", NAN),
+           total = member_number(gpu, "mem_total_mib", NAN);
     double fraction = used / total;
     screen_put(screen, fraction > 0.9 ? STYLE_YELLOW : STYLE_GREEN, bar,
-               gauge_bar(fraction, bar, screen_has_blocks(screen), text));
+        gauge_bar(fraction, bar, screen_has_blocks(screen), text));
     if (isnan(fraction))
         snprintf(text, sizeof text, "-");
     else
@@ -81,7 +84,8 @@ static void put_activity(const struct top *top, const json_t *gpu, const struct 
     screen_put(screen, STYLE_PLAIN, -PERCENT_WIDTH, percent);
     screen_put(screen, STYLE_PLAIN, 1, "");
     const struct history *history = find_history(top, member_text(gpu, "uuid", ""));
-    screen_put(screen, STYLE_GREEN, layout->history, gauge_history(history, layout->history, blocks, text));
+    screen_put(screen, STYLE_GREEN, layout->history,
+        gauge_history(history, layout->history, blocks, text));
 }
 
 static void draw_gpu(struct top *top, const json_t *gpu, const struct layout *layout)
@@ -91,7 +95,8 @@ static void draw_gpu(struct top *top, const json_t *gpu, const struct layout *la
     screen_put(screen, STYLE_BOLD, INDEX_WIDTH - 1, member_text(gpu, "index", "?"));
     screen_put(screen, STYLE_PLAIN, 1, "");
     if (layout->name) {
-        screen_put(screen, STYLE_PLAIN, layout->name - 1, strncmp(name, "NVIDIA ", 7) == 0 ? name + 7 : name);
+        screen_put(screen, STYLE_PLAIN, layout->name - 1,
+            strncmp(name, "NVIDIA ", 7) == 0 ? name + 7 : name);
         screen_put(screen, STYLE_PLAIN, 1, "");
     }
     if (strcmp(health, "ok") == 0) {
@@ -133,7 +138,8 @@ static void draw_gpus(struct top *top)
     size_t count = json_array_size(gpus), room = (size_t)screen_rows(screen) / 2;
     size_t shown = count <= room ? count : room - 1;
     if (count == 0) {
-        screen_put(screen, STYLE_YELLOW, screen_columns(screen), member_text(top->gpus, "why_none", "no GPUs"));
+        screen_put(screen, STYLE_YELLOW, screen_columns(screen),
+            member_text(top->gpus, "why_none", "no GPUs"));
         screen_end_line(screen, STYLE_PLAIN);
         return;
     }
@@ -159,7 +165,9 @@ static enum screen_style style_of(const json_t *task)
     const char *colour = task_colour(task);
     if (!colour)
         return STYLE_PLAIN;
-    return strcmp(colour, "green") == 0 ? STYLE_GREEN : strcmp(colour, "yellow") == 0 ? STYLE_YELLOW : STYLE_RED;
+    return strcmp(colour, "green") == 0    ? STYLE_GREEN
+           : strcmp(colour, "yellow") == 0 ? STYLE_YELLOW
+                                           : STYLE_RED;
 }
 
 /* The sum of what the GPUs say of the task; NAN when one does not. */
@@ -169,10 +177,8 @@ static double sum_over_gpus(const struct top *top, json_int_t id, const char *ke
     json_t *gpu, *task;
     double sum = 0;
     *ret_gpus = 0;
-    json_array_foreach(json_object_get(top->gpus, "gpus"), i, gpu)
-    {
-        json_array_foreach(json_object_get(gpu, "tasks"), k, task)
-        {
+    json_array_foreach(json_object_get(top->gpus, "gpus"), i, gpu) {
+        json_array_foreach(json_object_get(gpu, "tasks"), k, task) {
             if (json_integer_value(json_object_get(task, "id")) != id)
                 continue;
             sum += member_number(task, key, NAN);
@@ -189,7 +195,8 @@ static void put_shares(const struct top *top, const json_t *task, enum screen_st
     json_int_t id = json_integer_value(json_object_get(task, "id"));
     char text[32];
     int gpus;
-    double smact = sum_over_gpus(top, id, "smact", &gpus), power = sum_over_gpus(top, id, "power_w", &gpus);
+    double smact = sum_over_gpus(top, id, "smact", &gpus),
+           power = sum_over_gpus(top, id, "power_w", &gpus);
     snprintf(text, sizeof text, isnan(smact) ? "-" : "%.0f%%", 100 * smact / gpus);
     screen_put(screen, plain, -SHARE_WIDTH, text);
     if (screen_columns(screen) < WIDE)
@@ -215,7 +222,8 @@ static void draw_task(const struct top *top, const json_t *task, bool is_selecte
         screen_put(screen, plain, 1, "");
     }
     screen_put(screen, is_selected ? plain : style_of(task), 10, member_text(task, "state", "?"));
-    screen_put(screen, plain, -9, seconds_text(json_object_get(task, waits ? "wait_s" : "exec_s"), cell));
+    screen_put(
+        screen, plain, -9, seconds_text(json_object_get(task, waits ? "wait_s" : "exec_s"), cell));
     screen_put(screen, plain, -10, mib_text(json_object_get(task, "mem_used_mib"), cell));
     put_shares(top, task, plain);
     screen_put(screen, plain, 1, "");
@@ -258,7 +266,8 @@ static void draw_tasks(struct top *top)
     for (int i = top->first; i < top->shown_count && i < top->first + rows; i++)
         draw_task(top, top->shown[i], i == selected);
     if (top->shown_count == 0) {
-        screen_put(screen, STYLE_DIM, screen_columns(screen), *top->filter ? "  no task like that" : "  no tasks");
+        screen_put(screen, STYLE_DIM, screen_columns(screen),
+            *top->filter ? "  no task like that" : "  no tasks");
         screen_end_line(screen, STYLE_PLAIN);
     }
     while (screen_rows_left(screen) > 1)
@@ -272,8 +281,7 @@ static int count_state(const struct top *top, const char *state)
     size_t i;
     json_t *task;
     int count = 0;
-    json_array_foreach(json_object_get(top->tasks, "tasks"), i, task)
-    {
+    json_array_foreach(json_object_get(top->tasks, "tasks"), i, task) {
         count += strcmp(member_text(task, "state", ""), state) == 0;
     }
     return count;
@@ -286,9 +294,9 @@ static void draw_header(struct top *top)
     time_t now = time(NULL);
     if (localtime_r(&now, &local))
         strftime(clock, sizeof clock, "%H:%M:%S ", &local);
-    snprintf(text, sizeof text, " colloc  %d running, %d waiting  %s on %s", count_state(top, "RUNNING"),
-             count_state(top, "PENDING"), member_text(top->gpus, "policy", "?"),
-             member_text(top->gpus, "sharing", "?"));
+    snprintf(text, sizeof text, " colloc  %d running, %d waiting  %s on %s",
+        count_state(top, "RUNNING"), count_state(top, "PENDING"),
+        member_text(top->gpus, "policy", "?"), member_text(top->gpus, "sharing", "?"));
     screen_put(top->screen, STYLE_REVERSE, screen_columns(top->screen) - (int)strlen(clock), text);
     screen_put(top->screen, STYLE_REVERSE, (int)strlen(clock), clock);
     screen_end_line(top->screen, STYLE_REVERSE);
@@ -301,14 +309,16 @@ static void draw_footer(struct top *top)
     if (top->mode == TOP_FILTER)
         screen_print(screen, STYLE_BOLD, "filter: %s_", top->filter);
     else if (top->mode == TOP_CONFIRM)
-        screen_print(screen, STYLE_BOLD, "cancel task %" JSON_INTEGER_FORMAT "? y/n", top->to_cancel);
+        screen_print(
+            screen, STYLE_BOLD, "cancel task %" JSON_INTEGER_FORMAT "? y/n", top->to_cancel);
     else if (top->is_cut_off)
         screen_print(screen, STYLE_RED, "%s", top->message);
     else if (*top->message)
         screen_print(screen, STYLE_YELLOW, "%s", top->message);
     else
-        screen_print(screen, STYLE_DIM, "q quit  s sort: %s  / filter%s%s  c cancel  up/down select", sorts[top->sort],
-                     *top->filter ? ": " : "", top->filter);
+        screen_print(screen, STYLE_DIM,
+            "q quit  s sort: %s  / filter%s%s  c cancel  up/down select", sorts[top->sort],
+            *top->filter ? ": " : "", top->filter);
     screen_put(screen, STYLE_PLAIN, screen_columns_left(screen), "");
 }
 

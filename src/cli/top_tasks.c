@@ -25,8 +25,7 @@ static void remember(struct top *top)
 {
     size_t i;
     json_t *gpu;
-    json_array_foreach(json_object_get(top->gpus, "gpus"), i, gpu)
-    {
+    json_array_foreach(json_object_get(top->gpus, "gpus"), i, gpu) {
         struct history *history = history_of(top, member_text(gpu, "uuid", ""));
         if (history)
             history_add(history, member_number(gpu, "smact", NAN));
@@ -45,7 +44,8 @@ static bool passes(const json_t *task, const char *filter)
     char id[32];
     snprintf(id, sizeof id, "%.0f", member_number(task, "id", 0));
     return !*filter || strcmp(id, filter) == 0 || contains(member_text(task, "name", ""), filter) ||
-           contains(member_text(task, "user", ""), filter) || contains(member_text(task, "state", ""), filter);
+           contains(member_text(task, "user", ""), filter) ||
+           contains(member_text(task, "state", ""), filter);
 }
 
 static int by_number(const json_t *a, const json_t *b, const char *key)
@@ -56,7 +56,8 @@ static int by_number(const json_t *a, const json_t *b, const char *key)
 
 static double time_of(const json_t *task)
 {
-    return member_number(task, json_is_null(json_object_get(task, "started_at")) ? "wait_s" : "exec_s", 0);
+    return member_number(
+        task, json_is_null(json_object_get(task, "started_at")) ? "wait_s" : "exec_s", 0);
 }
 
 static int by_time(const void *a, const void *b)
@@ -73,7 +74,7 @@ static int by_memory(const void *a, const void *b)
 static int by_user(const void *a, const void *b)
 {
     return strcmp(member_text(*(const json_t *const *)a, "user", ""),
-                  member_text(*(const json_t *const *)b, "user", ""));
+        member_text(*(const json_t *const *)b, "user", ""));
 }
 
 /* glibc sorts by merging, so that equals stay in the daemon's order. */
@@ -111,8 +112,7 @@ void top_choose(struct top *top)
     top->shown = shown;
     int at = top_selected(top); /* among those before */
     top->shown_count = 0;
-    json_array_foreach(tasks, i, task)
-    {
+    json_array_foreach(tasks, i, task) {
         if (passes(task, top->filter))
             shown[top->shown_count++] = task;
     }

@@ -14,20 +14,23 @@
 
 /* ---- import ---- */
 
-static int read_from_time(const struct trace_run *run, struct fault *fault, struct selection *selection)
+static int read_from_time(
+    const struct trace_run *run, struct fault *fault, struct selection *selection)
 {
     const char *text = trace_value(run, TRACE_FROM_TIME)->text;
     if (!text || parse_duration(text, &selection->from_us) == 0)
         return 0;
     selection->from_is_date = civil_time_parse(text, &selection->from_us) == 0;
-    return selection->from_is_date ? 0
-                                   : fault_set(fault, EINVAL,
-                                               "--from-time=%.60s: a date \"2017-10-07 08:00\" is needed, or a time "
-                                               "after the first submission, as \"2d\"",
-                                               text);
+    return selection->from_is_date
+               ? 0
+               : fault_set(fault, EINVAL,
+                     "--from-time=%.60s: a date \"2017-10-07 08:00\" is needed, or a time "
+                     "after the first submission, as \"2d\"",
+                     text);
 }
 
-static int read_selection(const struct trace_run *run, struct fault *fault, struct selection *ret_selection)
+static int read_selection(
+    const struct trace_run *run, struct fault *fault, struct selection *ret_selection)
 {
     *ret_selection = (struct selection){
         .window_us = trace_value(run, TRACE_WINDOW)->number,
@@ -40,26 +43,28 @@ static int read_selection(const struct trace_run *run, struct fault *fault, stru
     if (r == 0)
         r = trace_number(run, TRACE_SAMPLE, 0, 1, 1, fault, &ret_selection->sample);
     if (r == 0)
-        r = trace_number(run, TRACE_ARRIVAL_SCALE, 0, 1000, 1, fault, &ret_selection->arrival_scale);
+        r = trace_number(
+            run, TRACE_ARRIVAL_SCALE, 0, 1000, 1, fault, &ret_selection->arrival_scale);
     return r;
 }
 
-static int select_jobs(struct trace_run *run, const struct selection *selection, struct fault *fault)
+static int select_jobs(
+    struct trace_run *run, const struct selection *selection, struct fault *fault)
 {
     char first[40], last[40];
     struct job_list *jobs = &run->log.jobs;
     if (job_list_sort(jobs) < 0)
         return fault_set(fault, ENOMEM, "out of memory");
     if (jobs->n == 0)
-        return fault_set(fault, EINVAL, "%s: of %" PRId64 " jobs none has run on a GPU and ended", run->name,
-                         run->log.tally.read);
+        return fault_set(fault, EINVAL, "%s: of %" PRId64 " jobs none has run on a GPU and ended",
+            run->name, run->log.tally.read);
     civil_time_format(jobs->jobs[0].submit_us, first, sizeof first);
     civil_time_format(jobs->jobs[jobs->n - 1].submit_us, last, sizeof last);
     if (jobs_select(jobs, selection, &run->log.tally) < 0)
         return fault_set(fault, ENOMEM, "out of memory");
     if (jobs->n == 0)
-        return fault_set(fault, EINVAL, "%s: no job is left; they were submitted from %s to %s", run->name, first,
-                         last);
+        return fault_set(fault, EINVAL, "%s: no job is left; they were submitted from %s to %s",
+            run->name, first, last);
     return 0;
 }
 
@@ -90,22 +95,25 @@ static void say_load(const struct synth_request *request, const struct job_list 
     if (!request->gpus_max)
         return;
     if (share < 1 - 1e-9)
-        complain("%.1f %% of the jobs of %s need more than %d GPUs: none of these is made", 100 * (1 - share),
-                 request->profile->name, request->gpus_max);
-    complain("these jobs, each alone on its GPUs, would keep %d GPUs busy for %.1f %% of %g days", request->gpus_max,
-             100 * gpu_s / (request->days * 86400 * request->gpus_max), request->days);
+        complain("%.1f %% of the jobs of %s need more than %d GPUs: none of these is made",
+            100 * (1 - share), request->profile->name, request->gpus_max);
+    complain("these jobs, each alone on its GPUs, would keep %d GPUs busy for %.1f %% of %g days",
+        request->gpus_max, 100 * gpu_s / (request->days * 86400 * request->gpus_max),
+        request->days);
 }
 
 int trace_synth(struct trace_run *run, struct fault *fault)
 {
-    const struct option_value *like = trace_value(run, TRACE_LIKE), *jobs = trace_value(run, TRACE_JOBS);
+    const struct option_value *like = trace_value(run, TRACE_LIKE),
+                              *jobs = trace_value(run, TRACE_JOBS);
     struct synth_request request = {
         .profile = synth_profile_find(like->set ? like->text : "helios"),
         .jobs = jobs->set ? jobs->number : 1000,
         .seed = (uint64_t)trace_value(run, TRACE_SEED)->number,
     };
     if (!trace_value(run, TRACE_TASKS_OUT)->set)
-        return fault_set(fault, EINVAL, "trace synth: --tasks-out=FILE is missing: where to describe the tasks");
+        return fault_set(
+            fault, EINVAL, "trace synth: --tasks-out=FILE is missing: where to describe the tasks");
     int r = trace_number(run, TRACE_DAYS, 1e-3, 36500, 1, fault, &request.days);
     if (r == 0)
         r = trace_gpus(run, fault, &request.gpus_max);
@@ -122,7 +130,8 @@ int trace_synth(struct trace_run *run, struct fault *fault)
 
 static bool is_dated(const struct job_list *jobs)
 {
-    return jobs->jobs[0].submit_us >= 365 * 86400 * SECOND_US; /* otherwise it is counted from the log's begin */
+    return jobs->jobs[0].submit_us >=
+           365 * 86400 * SECOND_US; /* otherwise it is counted from the log's begin */
 }
 
 static int read_own(struct trace_run *run, struct fault *fault)

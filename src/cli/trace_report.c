@@ -19,13 +19,14 @@ static void print_kept_json(const struct tally *tally, const struct job_list *ke
     for (int i = 0; i < LEFT_OUT_REASONS; i++)
         if (tally->left_out[i])
             json_object_set_new(left_out, left_out_words(i), json_integer(tally->left_out[i]));
-    json_t *object =
-        json_pack("{sI,sI,so}", "read", (json_int_t)tally->read, "kept", (json_int_t)kept->n, "left_out", left_out);
+    json_t *object = json_pack("{sI,sI,so}", "read", (json_int_t)tally->read, "kept",
+        (json_int_t)kept->n, "left_out", left_out);
     print_json(object);
     json_decref(object);
 }
 
-void report_kept(const char *name, const struct tally *tally, const struct job_list *kept, bool json)
+void report_kept(
+    const char *name, const struct tally *tally, const struct job_list *kept, bool json)
 {
     if (json) {
         print_kept_json(tally, kept);
@@ -44,7 +45,8 @@ static const char *elapsed(double seconds, char *buffer)
     return format_elapsed((int64_t)(seconds * (double)SECOND_US), buffer, WORDS_SIZE);
 }
 
-/* GPUs that the jobs keep busy on average, were each alone on its own and the trace over with its last submission. */
+/* GPUs that the jobs keep busy on average, were each alone on its own and the trace over with its
+ * last submission. */
 static double mean_busy(const struct job_statistics *statistics)
 {
     return statistics->span_s > 0 ? statistics->gpu_s / statistics->span_s : 0;
@@ -57,33 +59,38 @@ static double share(double part, double whole)
 
 static void print_sizes(const struct job_statistics *statistics)
 {
-    static const struct table_column columns[] = {
-        {"GPUS", TABLE_RIGHT}, {"JOBS", TABLE_RIGHT}, {"OF JOBS", TABLE_RIGHT}, {"OF GPU TIME", TABLE_RIGHT}};
+    static const struct table_column columns[] = {{"GPUS", TABLE_RIGHT}, {"JOBS", TABLE_RIGHT},
+        {"OF JOBS", TABLE_RIGHT}, {"OF GPU TIME", TABLE_RIGHT}};
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < statistics->n_sizes; i++) {
         const struct size_share *size = &statistics->sizes[i];
         table_row(table);
         table_cell(table, NULL, "%d", size->gpus);
         table_cell(table, NULL, "%zu", size->jobs);
-        table_cell(table, NULL, "%.1f %%", 100 * share((double)size->jobs, (double)statistics->jobs));
+        table_cell(
+            table, NULL, "%.1f %%", 100 * share((double)size->jobs, (double)statistics->jobs));
         table_cell(table, NULL, "%.1f %%", 100 * share(size->gpu_s, statistics->gpu_s));
     }
     table_print(table, "");
     table_destroy(table);
 }
 
-static void print_statistics(const struct job_list *list, const struct job_statistics *statistics, bool dated)
+static void print_statistics(
+    const struct job_list *list, const struct job_statistics *statistics, bool dated)
 {
     char words[WORDS_SIZE], more[WORDS_SIZE];
     printf("Jobs      %zu in %s\n", statistics->jobs, elapsed(statistics->span_s, words));
     if (dated)
-        printf("From      %s to %s\n", civil_time_format(list->jobs[0].submit_us, words, sizeof words),
-               civil_time_format(list->jobs[list->n - 1].submit_us, more, sizeof more));
-    printf("Length    mean %s, %.1f %% under ten minutes\n", elapsed(statistics->mean_length_s, words),
-           100 * statistics->under_ten_minutes);
+        printf("From      %s to %s\n",
+            civil_time_format(list->jobs[0].submit_us, words, sizeof words),
+            civil_time_format(list->jobs[list->n - 1].submit_us, more, sizeof more));
+    printf("Length    mean %s, %.1f %% under ten minutes\n",
+        elapsed(statistics->mean_length_s, words), 100 * statistics->under_ten_minutes);
     for (int q = 0; q < LENGTH_QUANTILES; q++)
-        printf("%9.0f %% up to %s\n", 100 * length_quantiles[q], elapsed(statistics->quantile_s[q], words));
-    printf("GPUs      %.0f hours in use; %.1f busy on average\n\n", statistics->gpu_s / 3600, mean_busy(statistics));
+        printf("%9.0f %% up to %s\n", 100 * length_quantiles[q],
+            elapsed(statistics->quantile_s[q], words));
+    printf("GPUs      %.0f hours in use; %.1f busy on average\n\n", statistics->gpu_s / 3600,
+        mean_busy(statistics));
     print_sizes(statistics);
 }
 
@@ -92,9 +99,10 @@ static json_t *sizes_json(const struct job_statistics *statistics)
     json_t *array = json_array();
     for (size_t i = 0; i < statistics->n_sizes; i++) {
         const struct size_share *size = &statistics->sizes[i];
-        json_array_append_new(array, json_pack("{si,sI,sf,sf}", "gpus", size->gpus, "jobs", (json_int_t)size->jobs,
-                                               "share", share((double)size->jobs, (double)statistics->jobs),
-                                               "gpu_time_share", share(size->gpu_s, statistics->gpu_s)));
+        json_array_append_new(
+            array, json_pack("{si,sI,sf,sf}", "gpus", size->gpus, "jobs", (json_int_t)size->jobs,
+                       "share", share((double)size->jobs, (double)statistics->jobs),
+                       "gpu_time_share", share(size->gpu_s, statistics->gpu_s)));
     }
     return array;
 }
@@ -107,15 +115,16 @@ static void print_statistics_json(const struct job_statistics *statistics)
         snprintf(name, sizeof name, "p%.0f", 100 * length_quantiles[q]);
         json_object_set_new(lengths, name, json_real(statistics->quantile_s[q]));
     }
-    json_t *object =
-        json_pack("{sI,sf,so,sf,sf,sf,so}", "jobs", (json_int_t)statistics->jobs, "span_s", statistics->span_s,
-                  "length_s", lengths, "under_ten_minutes", statistics->under_ten_minutes, "gpu_hours",
-                  statistics->gpu_s / 3600, "mean_gpus_busy", mean_busy(statistics), "sizes", sizes_json(statistics));
+    json_t *object = json_pack("{sI,sf,so,sf,sf,sf,so}", "jobs", (json_int_t)statistics->jobs,
+        "span_s", statistics->span_s, "length_s", lengths, "under_ten_minutes",
+        statistics->under_ten_minutes, "gpu_hours", statistics->gpu_s / 3600, "mean_gpus_busy",
+        mean_busy(statistics), "sizes", sizes_json(statistics));
     print_json(object);
     json_decref(object);
 }
 
-void report_statistics(const struct job_list *list, const struct job_statistics *statistics, bool dated, bool json)
+void report_statistics(
+    const struct job_list *list, const struct job_statistics *statistics, bool dated, bool json)
 {
     if (json)
         print_statistics_json(statistics);

@@ -8,9 +8,11 @@
 #include "trace/statistics.h"
 
 /* "read 90 jobs, kept 60; left out: 30 outside the window" to stderr, or as JSON to stdout. */
-void report_kept(const char *name, const struct tally *tally, const struct job_list *kept, bool json);
+void report_kept(
+    const char *name, const struct tally *tally, const struct job_list *kept, bool json);
 
 /* The table of `colloc trace info`, or JSON, to stdout. `dated`: times are since 1970. */
-void report_statistics(const struct job_list *list, const struct job_statistics *statistics, bool dated, bool json);
+void report_statistics(
+    const struct job_list *list, const struct job_statistics *statistics, bool dated, bool json);
 
 #endif

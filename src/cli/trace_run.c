@@ -20,15 +20,15 @@ bool trace_wants_json(const struct trace_run *run)
     return run->invocation->common[COMMON_JSON].number;
 }
 
-int trace_number(const struct trace_run *run, int option, double min, double max, double otherwise, struct fault *fault,
-                 double *ret_value)
+int trace_number(const struct trace_run *run, int option, double min, double max, double otherwise,
+    struct fault *fault, double *ret_value)
 {
     const char *text = trace_value(run, option)->text;
     *ret_value = otherwise;
     if (!text || parse_double(text, min, max, ret_value) == 0)
         return 0;
-    return fault_set(fault, EINVAL, "--%s=%.60s: a number from %g to %g is needed", trace_options[option].name, text,
-                     min, max);
+    return fault_set(fault, EINVAL, "--%s=%.60s: a number from %g to %g is needed",
+        trace_options[option].name, text, min, max);
 }
 
 int trace_gpus(const struct trace_run *run, struct fault *fault, int *ret_gpus)
@@ -43,7 +43,8 @@ int trace_gpus(const struct trace_run *run, struct fault *fault, int *ret_gpus)
     if (r == 0)
         *ret_gpus = (int)count;
     if (r == -ERANGE)
-        return fault_set(fault, EINVAL, "--gpus=%.60s: there must be 1 to %d", text, CLUSTER_GPUS_MAX);
+        return fault_set(
+            fault, EINVAL, "--gpus=%.60s: there must be 1 to %d", text, CLUSTER_GPUS_MAX);
     if (r != -EINVAL)
         return r;
     struct gpu_kinds *kinds = calloc(1, sizeof *kinds);
@@ -61,7 +62,8 @@ int trace_gpus(const struct trace_run *run, struct fault *fault, int *ret_gpus)
 
 int trace_catalogue(struct trace_run *run, struct fault *fault)
 {
-    static const struct catalogue_settings settings = {"none", NAN}; /* unknown activity stays unknown */
+    static const struct catalogue_settings settings = {
+        "none", NAN}; /* unknown activity stays unknown */
     return catalogue_read(trace_value(run, TRACE_TASKS)->text, &settings, fault, &run->catalogue);
 }
 
@@ -74,7 +76,8 @@ static int break_off(const struct trace_run *run, struct fault *fault)
         return 0;
     }
     if (run->log.jobs.n)
-        fault_set(fault, EBADMSG, "%.400s; --keep-partial takes the %zu jobs before that", where.text, run->log.jobs.n);
+        fault_set(fault, EBADMSG, "%.400s; --keep-partial takes the %zu jobs before that",
+            where.text, run->log.jobs.n);
     return -EBADMSG;
 }
 
@@ -82,7 +85,8 @@ int trace_read_log(struct trace_run *run, struct fault *fault)
 {
     const struct option_value *processors = trace_value(run, TRACE_PROCESSORS);
     run->log.processors_per_gpu = processors->set ? (int)processors->number : 1;
-    int r = job_log_read(log_format_find(trace_value(run, TRACE_FROM)->text), run->name, &run->log, fault);
+    int r = job_log_read(
+        log_format_find(trace_value(run, TRACE_FROM)->text), run->name, &run->log, fault);
     if (r == -EBADMSG)
         r = break_off(run, fault);
     if (r == 0 && run->log.tally.left_out[LEFT_OUT_NOT_UNDERSTOOD])
@@ -91,31 +95,37 @@ int trace_read_log(struct trace_run *run, struct fault *fault)
 }
 
 /* Says which task each job is; *ret_tasks is for the caller to free. */
-static int map_jobs(const struct trace_run *run, struct fault *fault, const struct sim_task ***ret_tasks)
+static int map_jobs(
+    const struct trace_run *run, struct fault *fault, const struct sim_task ***ret_tasks)
 {
     const struct job_list *jobs = &run->log.jobs;
     bool own = trace_value(run, TRACE_TASKS_OUT)->set;
     struct mapping mapping;
     size_t other = 0;
     *ret_tasks = calloc(jobs->n, sizeof **ret_tasks);
-    if (!*ret_tasks || mapping_init(&mapping, &run->catalogue, (uint64_t)trace_value(run, TRACE_SEED)->number) < 0)
+    if (!*ret_tasks ||
+        mapping_init(&mapping, &run->catalogue, (uint64_t)trace_value(run, TRACE_SEED)->number) < 0)
         return fault_set(fault, ENOMEM, "out of memory");
     for (size_t i = 0; i < jobs->n; i++) {
         const struct log_job *job = &jobs->jobs[i];
-        const struct sim_task *task = own ? mapping_any(&mapping, job->gpus) : mapping_nearest(&mapping, job);
+        const struct sim_task *task = own ? mapping_any(&mapping, job->gpus)
+                                          : mapping_nearest(&mapping, job);
         (*ret_tasks)[i] = task;
         other += task->gpus != job->gpus;
     }
     mapping_fini(&mapping);
     if (other && !own)
-        complain("%zu jobs became tasks with another number of GPUs: the catalogue has none with theirs", other);
+        complain(
+            "%zu jobs became tasks with another number of GPUs: the catalogue has none with theirs",
+            other);
     return 0;
 }
 
 int trace_write(struct trace_run *run, struct fault *fault)
 {
     const struct sim_task **tasks = NULL;
-    const char *output = trace_value(run, TRACE_OUTPUT)->text, *tasks_out = trace_value(run, TRACE_TASKS_OUT)->text;
+    const char *output = trace_value(run, TRACE_OUTPUT)->text,
+               *tasks_out = trace_value(run, TRACE_TASKS_OUT)->text;
     int r = trace_catalogue(run, fault);
     if (r == 0)
         r = map_jobs(run, fault, &tasks);

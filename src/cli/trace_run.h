@@ -46,8 +46,8 @@ const struct option_value *trace_value(const struct trace_run *run, int option);
 bool trace_wants_json(const struct trace_run *run);
 
 /* An option's number within [min, max]; `otherwise` when it is not said. */
-int trace_number(const struct trace_run *run, int option, double min, double max, double otherwise, struct fault *fault,
-                 double *ret_value);
+int trace_number(const struct trace_run *run, int option, double min, double max, double otherwise,
+    struct fault *fault, double *ret_value);
 
 /* Of --gpus: "4", or what `simulate --gpus` takes; 0 when nothing is said. */
 int trace_gpus(const struct trace_run *run, struct fault *fault, int *ret_gpus);
@@ -57,7 +57,8 @@ int trace_catalogue(struct trace_run *run, struct fault *fault);
 /* The log of --from, with --keep-partial what there is of it. */
 int trace_read_log(struct trace_run *run, struct fault *fault);
 
-/* The jobs as tasks of the catalogue, or as tasks of their own, to where --output and --tasks-out say. */
+/* The jobs as tasks of the catalogue, or as tasks of their own, to where --output and --tasks-out
+ * say. */
 int trace_write(struct trace_run *run, struct fault *fault);
 
 #endif

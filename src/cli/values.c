@@ -51,14 +51,14 @@ static int add_range(struct values *values, const struct range *range)
     for (int i = 0; i <= (int)steps; i++) {
         char text[32];
         snprintf(text, sizeof text, "%.12g",
-                 range->from + i * range->step); /* 0.3, where adding up gives 0.30000...04 */
+            range->from + i * range->step); /* 0.3, where adding up gives 0.30000...04 */
         values->value[values->n++] = strtod(text, NULL);
     }
     return 0;
 }
 
-static int parse_range(const char *option, const char *word, double min, double max, struct fault *fault,
-                       struct range *ret_range)
+static int parse_range(const char *option, const char *word, double min, double max,
+    struct fault *fault, struct range *ret_range)
 {
     char copy[128];
     double number[3] = {0, 0, 1};
@@ -68,17 +68,18 @@ static int parse_range(const char *option, const char *word, double min, double 
         const char *part = strsep(&rest, ":");
         if (n == 3 || parse_double(part, n < 2 ? min : 0, n < 2 ? max : 1e12, &number[n]) < 0)
             return fault_set(fault, EINVAL,
-                             "--%s: \"%.60s\" is no number from %g to %g, nor a range FROM:TO:STEP of them", option,
-                             word, min, max);
+                "--%s: \"%.60s\" is no number from %g to %g, nor a range FROM:TO:STEP of them",
+                option, word, min, max);
     }
     *ret_range = (struct range){number[0], n == 1 ? number[0] : number[1], number[2]};
     if (ret_range->step == 0 || ret_range->from > ret_range->to)
-        return fault_set(fault, EINVAL, "--%s: the range \"%.60s\" is empty: it is FROM:TO:STEP", option, word);
+        return fault_set(
+            fault, EINVAL, "--%s: the range \"%.60s\" is empty: it is FROM:TO:STEP", option, word);
     return 0;
 }
 
 int values_parse(const char *option, const char *text, double min, double max, struct fault *fault,
-                 struct values *ret_values)
+    struct values *ret_values)
 {
     struct names words;
     *ret_values = (struct values){0};

@@ -1,4 +1,5 @@
-/* Lists of values as options have them: "0.7,0.8", "0.6:0.9:0.1" (from, to, step; without a step: 1), "magm,lug". */
+/* Lists of values as options have them: "0.7,0.8", "0.6:0.9:0.1" (from, to, step; without a step:
+ * 1), "magm,lug". */
 #ifndef COLLOC_CLI_VALUES_H
 #define COLLOC_CLI_VALUES_H
 
@@ -12,12 +13,12 @@ struct values {
 };
 
 /*
- * Numbers within [min, max], in their order. `option` is its name for faults. 0, or -errno with what is wrong with
- * which word in the fault: nothing, no number, beyond the limits, a range that is empty. Ended by values_fini either
- * way.
+ * Numbers within [min, max], in their order. `option` is its name for faults. 0, or -errno with
+ * what is wrong with which word in the fault: nothing, no number, beyond the limits, a range that
+ * is empty. Ended by values_fini either way.
  */
 int values_parse(const char *option, const char *text, double min, double max, struct fault *fault,
-                 struct values *ret_values);
+    struct values *ret_values);
 void values_fini(struct values *values);
 
 struct names {

@@ -47,8 +47,9 @@ static int apply_gpus(struct core *core, const struct event *event)
     for (int i = 0; i < view->n_gpus; i++) {
         const struct gpu_identity *id = &view->gpus[i].id;
         core->any_gone |= id->is_gone;
-        view->mem_total_max_bytes =
-            id->mem_total_bytes > view->mem_total_max_bytes ? id->mem_total_bytes : view->mem_total_max_bytes;
+        view->mem_total_max_bytes = id->mem_total_bytes > view->mem_total_max_bytes
+                                        ? id->mem_total_bytes
+                                        : view->mem_total_max_bytes;
     }
     return 0;
 }
@@ -105,11 +106,13 @@ static void forget_drains(struct core *core, uint64_t id)
         core_stop_draining(core);
 }
 
-/* One more task on the GPU. The memory it is about to take is not seen yet: others are held off until it has settled.
+/* One more task on the GPU. The memory it is about to take is not seen yet: others are held off
+ * until it has settled.
  */
 static int move_in(struct gpu_view *gpu, const struct task *task, int64_t now_us)
 {
-    if (core_make_room((void **)&gpu->residents, &gpu->residents_room, gpu->n_residents, sizeof *gpu->residents) < 0)
+    if (core_make_room((void **)&gpu->residents, &gpu->residents_room, gpu->n_residents,
+            sizeof *gpu->residents) < 0)
         return -ENOMEM;
     gpu->residents[gpu->n_residents++] = (struct resident){
         .task = task->id,

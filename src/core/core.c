@@ -13,11 +13,11 @@ struct core_settings core_settings_default(void)
 {
     return (struct core_settings){
         .conditions = {.smact_max = 0.80,
-                       .min_free_bytes = 5 * GIB,
-                       .margin_bytes = 2 * GIB,
-                       .sample_valid_us = 3 * SECOND_US,
-                       .tasks_per_gpu_max = 0,
-                       .slowdown_max = 3},
+            .min_free_bytes = 5 * GIB,
+            .margin_bytes = 2 * GIB,
+            .sample_valid_us = 3 * SECOND_US,
+            .tasks_per_gpu_max = 0,
+            .slowdown_max = 3},
         .window_us = 90 * SECOND_US,
         .settle_us = 10 * SECOND_US,
         .settle_max_us = 60 * SECOND_US,
@@ -68,9 +68,11 @@ void core_configure(struct core *core, const struct core_settings *settings)
 
 /* ---- effects ---- */
 
-int core_add_effect(struct core *core, enum effect_kind kind, uint64_t task, const struct event *event)
+int core_add_effect(
+    struct core *core, enum effect_kind kind, uint64_t task, const struct event *event)
 {
-    if (core_make_room((void **)&core->effects, &core->effects_room, core->n_effects, sizeof *core->effects) < 0)
+    if (core_make_room((void **)&core->effects, &core->effects_room, core->n_effects,
+            sizeof *core->effects) < 0)
         return -ENOMEM;
     struct effect *effect = &core->effects[core->n_effects++];
     *effect = (struct effect){.kind = kind, .task = task};
@@ -105,7 +107,8 @@ static int end_task(struct core *core, uint64_t id, enum task_state state, int64
     return core_decide(core, &event);
 }
 
-/* What it was told counts; without that what its exit says, as when its time ran out while nobody was there to tell. */
+/* What it was told counts; without that what its exit says, as when its time ran out while nobody
+ * was there to tell. */
 static enum task_state final_state(const struct task *task)
 {
     switch (task->ending ? task->ending : task->exit.failure) {
@@ -123,7 +126,8 @@ static enum task_state final_state(const struct task *task)
     }
 }
 
-/* Only a GPU memory crash beside others or under a limit of ours is worth another try, and not for ever. */
+/* Only a GPU memory crash beside others or under a limit of ours is worth another try, and not for
+ * ever. */
 static bool may_recover(const struct core *core, const struct task *task)
 {
     bool by_others = task->had_company || task->share.mem_limit_bytes > 0;
@@ -155,7 +159,8 @@ int core_note_foreigners(struct core *core, int gpu, int64_t now_us)
     if (!view->foreign_processes.valid || view->foreign_processes.value == 0)
         return 0;
     for (int i = 0; i < view->n_residents; i++) {
-        struct event event = {.kind = EVENT_COMPANY, .time_us = now_us, .task = view->residents[i].task};
+        struct event event = {
+            .kind = EVENT_COMPANY, .time_us = now_us, .task = view->residents[i].task};
         int r = core_find(core, event.task)->had_company ? 0 : core_decide(core, &event);
         if (r < 0)
             return r;
@@ -163,7 +168,8 @@ int core_note_foreigners(struct core *core, int gpu, int64_t now_us)
     return 0;
 }
 
-/* STARTING is not ended here: the start is under way, and its STARTED brings the task back to be killed. */
+/* STARTING is not ended here: the start is under way, and its STARTED brings the task back to be
+ * killed. */
 static int after_cancel(struct core *core, const struct task *task, int64_t now_us)
 {
     if (task->state == TASK_ENDING)
@@ -273,7 +279,8 @@ static int decide_leftovers(struct core *core, int64_t now_us)
         const struct task *task = core->tasks[i];
         if (task->state == TASK_EXITED)
             r = after_exit(core, task, now_us);
-        else if (task->ending && !task_state_is_done(task->state) && !task_state_holds_gpus(task->state))
+        else if (task->ending && !task_state_is_done(task->state) &&
+                 !task_state_holds_gpus(task->state))
             r = end_task(core, task->id, TASK_CANCELLED, now_us);
     }
     return r == 0 ? evict_all(core, now_us) : r;
@@ -285,12 +292,13 @@ int core_apply(struct core *core, const struct event *event)
     return core_change(core, event);
 }
 
-/* Who may overtake hangs on how long residents still take, and so on the time: looked at again so often. */
+/* Who may overtake hangs on how long residents still take, and so on the time: looked at again so
+ * often. */
 #define OVERTAKING_AGAIN_US (30 * SECOND_US)
 
 /*
- * Most samples let nobody in: they say what the last one said, or that residents have taken memory. Only which GPUs are
- * drained for a task hangs on more, and who may overtake.
+ * Most samples let nobody in: they say what the last one said, or that residents have taken memory.
+ * Only which GPUs are drained for a task hangs on more, and who may overtake.
  */
 static bool is_worth_a_pass(const struct core *core, const struct event *event)
 {

@@ -21,11 +21,13 @@ struct core {
     struct waiting { /* of the last EFFECT_WAIT of each queue: who, and what it was about */
         uint64_t task, why;
     } main_waiting, recovery_waiting;
-    uint64_t drained_for, kept_for; /* the task that GPUs of the view are drained or kept for, one at a time; or 0 */
-    bool any_gone;                  /* of the GPUs' instances */
-    bool replayed;                  /* since the last step: a log's end may have left things undecided */
-    bool has_news;                  /* something has changed since the last scheduling pass that may let somebody in */
-    int64_t passed_us;              /* when that was */
+    uint64_t drained_for,
+        kept_for;  /* the task that GPUs of the view are drained or kept for, one at a time; or 0 */
+    bool any_gone; /* of the GPUs' instances */
+    bool replayed; /* since the last step: a log's end may have left things undecided */
+    bool has_news; /* something has changed since the last scheduling pass that may let somebody in
+                    */
+    int64_t passed_us; /* when that was */
 };
 
 /* Changes the state as the event says: what core_step and core_apply share. (apply.c) */
@@ -36,13 +38,15 @@ void core_stop_draining(struct core *core);
 
 /* tasks.c */
 struct task *core_find(const struct core *core, uint64_t id);
-struct task *core_new_task(struct core *core, uint64_t id); /* zeroed but for its id; NULL when memory is out */
+struct task *core_new_task(
+    struct core *core, uint64_t id); /* zeroed but for its id; NULL when memory is out */
 void core_free_tasks(struct core *core);
 
 /* Grows an array by doubling so that one more item fits. 0 or -ENOMEM. */
 int core_make_room(void **array, int *room, int count, size_t item);
 
-/* Takes a sample into the view: windows, what each task uses, who has settled. (sample.c) 0, CORE_NOT_NOW or -ENOMEM.
+/* Takes a sample into the view: windows, what each task uses, who has settled. (sample.c) 0,
+ * CORE_NOT_NOW or -ENOMEM.
  */
 int core_take_sample(struct core *core, const struct event *event);
 
@@ -67,6 +71,7 @@ int core_schedule(struct core *core, int64_t now_us);
 
 /* Applies a decision and leaves it to be written. 0 or -ENOMEM. (core.c) */
 int core_decide(struct core *core, const struct event *event);
-int core_add_effect(struct core *core, enum effect_kind kind, uint64_t task, const struct event *event);
+int core_add_effect(
+    struct core *core, enum effect_kind kind, uint64_t task, const struct event *event);
 
 #endif

@@ -4,12 +4,24 @@
 #include <string.h>
 
 static const char *const names[EVENT_KINDS] = {
-    [EVENT_GPUS] = "GPUS",       [EVENT_SUBMIT] = "SUBMIT",   [EVENT_ESTIMATE] = "ESTIMATE",
-    [EVENT_SAMPLE] = "SAMPLE",   [EVENT_STARTED] = "STARTED", [EVENT_UNSTARTED] = "UNSTARTED",
-    [EVENT_EXITED] = "EXITED",   [EVENT_CANCEL] = "CANCEL",   [EVENT_HOLD] = "HOLD",
-    [EVENT_RELEASE] = "RELEASE", [EVENT_TICK] = "TICK",       [EVENT_PLACE] = "PLACE",
-    [EVENT_EXPIRE] = "EXPIRE",   [EVENT_EVICT] = "EVICT",     [EVENT_COMPANY] = "COMPANY",
-    [EVENT_RECOVER] = "RECOVER", [EVENT_REQUEUE] = "REQUEUE", [EVENT_END] = "END",
+    [EVENT_GPUS] = "GPUS",
+    [EVENT_SUBMIT] = "SUBMIT",
+    [EVENT_ESTIMATE] = "ESTIMATE",
+    [EVENT_SAMPLE] = "SAMPLE",
+    [EVENT_STARTED] = "STARTED",
+    [EVENT_UNSTARTED] = "UNSTARTED",
+    [EVENT_EXITED] = "EXITED",
+    [EVENT_CANCEL] = "CANCEL",
+    [EVENT_HOLD] = "HOLD",
+    [EVENT_RELEASE] = "RELEASE",
+    [EVENT_TICK] = "TICK",
+    [EVENT_PLACE] = "PLACE",
+    [EVENT_EXPIRE] = "EXPIRE",
+    [EVENT_EVICT] = "EVICT",
+    [EVENT_COMPANY] = "COMPANY",
+    [EVENT_RECOVER] = "RECOVER",
+    [EVENT_REQUEUE] = "REQUEUE",
+    [EVENT_END] = "END",
 };
 
 const char *event_name(enum event_kind kind)

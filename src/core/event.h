@@ -1,21 +1,24 @@
 /*
- * Events: everything that ever happens to the core. Inputs tell what the world did, decisions what the core decided;
- * both change the state through core_apply, and all but samples and ticks are written to the log.
+ * Events: everything that ever happens to the core. Inputs tell what the world did, decisions what
+ * the core decided; both change the state through core_apply, and all but samples and ticks are
+ * written to the log.
  */
 #ifndef COLLOC_CORE_EVENT_H
 #define COLLOC_CORE_EVENT_H
 
 #include "core/view.h"
 
-/* Bytes and microseconds beyond it cannot be: who reads events refuses them. Sums of a few below do not overflow. */
+/* Bytes and microseconds beyond it cannot be: who reads events refuses them. Sums of a few below do
+ * not overflow. */
 #define EVENT_NUMBER_MAX (INT64_C(1) << 60)
 
 enum event_kind {
     /* inputs */
-    EVENT_GPUS,      /* these are the GPUs now: known ones keep their index, absent ones count as lost, but may still
-                      * be at work: only those that are listed as gone are not */
-    EVENT_SUBMIT,    /* a task, in the main queue or held */
-    EVENT_ESTIMATE,  /* what a pending task needs is known now, or that it cannot be (NEED_UNKNOWN) */
+    EVENT_GPUS,   /* these are the GPUs now: known ones keep their index, absent ones count as lost,
+                   * but may still   be at work: only those that are listed as gone are not */
+    EVENT_SUBMIT, /* a task, in the main queue or held */
+    EVENT_ESTIMATE,  /* what a pending task needs is known now, or that it cannot be (NEED_UNKNOWN)
+                      */
     EVENT_SAMPLE,    /* of one GPU */
     EVENT_STARTED,   /* the attempt has a process; may be said again, after a restart */
     EVENT_UNSTARTED, /* the attempt never had one and never will: back to its queue */
@@ -28,9 +31,12 @@ enum event_kind {
     EVENT_PLACE,   /* these GPUs are the task's */
     EVENT_EXPIRE,  /* its time limit is over: told to end */
     EVENT_EVICT,   /* its MIG instance is gone: told to end, and then to go back to its queue */
-    EVENT_COMPANY, /* a process that is not ours has been seen beside it: an OOM now need not be its own fault */
-    EVENT_RECOVER, /* it ran out of GPU memory beside others or under its own limit: into the recovery queue */
-    EVENT_REQUEUE, /* its GPU or MPS server failed it, or perhaps a neighbour did: back to its queue */
+    EVENT_COMPANY, /* a process that is not ours has been seen beside it: an OOM now need not be its
+                      own fault */
+    EVENT_RECOVER, /* it ran out of GPU memory beside others or under its own limit: into the
+                      recovery queue */
+    EVENT_REQUEUE, /* its GPU or MPS server failed it, or perhaps a neighbour did: back to its queue
+                    */
     EVENT_END,     /* it is done, in this state */
     EVENT_KINDS
 };

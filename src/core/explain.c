@@ -18,7 +18,8 @@ struct line {
     size_t size, used;
 };
 
-static void line_add(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void line_add(struct line *line, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 static void line_add(struct line *line, const char *format, ...)
 {
@@ -34,11 +35,13 @@ static void line_add(struct line *line, const char *format, ...)
 static void add_memory_short(struct line *line, const struct verdict *verdict)
 {
     char text[32];
-    line_add(line, "%s short", format_size((int64_t)(verdict->limit - verdict->have), text, sizeof text));
+    line_add(line, "%s short",
+        format_size((int64_t)(verdict->limit - verdict->have), text, sizeof text));
 }
 
 /* Two decimals, or as many as it takes to tell the value from its limit. */
-static void add_activity(struct line *line, const char *what, const struct verdict *verdict, const char *remark)
+static void add_activity(
+    struct line *line, const char *what, const struct verdict *verdict, const char *remark)
 {
     int decimals = verdict->have - verdict->limit < 0.005 ? 4 : 2;
     line_add(line, "%s %.*f over %.2f%s", what, decimals, verdict->have, verdict->limit, remark);
@@ -47,10 +50,11 @@ static void add_activity(struct line *line, const char *what, const struct verdi
 static void add_not_idle(struct line *line, const struct verdict *verdict)
 {
     if (verdict->have > 0)
-        line_add(line, "%.0f task%s there, has to be idle", verdict->have, verdict->have > 1 ? "s" : "");
+        line_add(
+            line, "%.0f task%s there, has to be idle", verdict->have, verdict->have > 1 ? "s" : "");
     else if (verdict->limit > 0)
         line_add(line, "in use by others (%.0f process%s), has to be idle", verdict->limit,
-                 verdict->limit > 1 ? "es" : "");
+            verdict->limit > 1 ? "es" : "");
     else
         line_add(line, "not known to be idle (memory in use, or no list of processes)");
 }
@@ -116,19 +120,21 @@ static void add_verdict(struct line *line, const struct verdict *verdict)
         add_activity(line, "SMACT", verdict, "");
         break;
     case VERDICT_SLOWDOWN:
-        line_add(line, "somebody would take %.2f times as long, at most %.2f is allowed", verdict->have,
-                 verdict->limit);
+        line_add(line, "somebody would take %.2f times as long, at most %.2f is allowed",
+            verdict->have, verdict->limit);
         break;
     case VERDICT_NO_GAIN:
-        line_add(line, "shared, all together would %s %.0f %% of a GPU, at least %.0f %% is to be gained",
-                 verdict->have < 0 ? "lose" : "gain", 100 * fabs(verdict->have), 100 * verdict->limit);
+        line_add(line,
+            "shared, all together would %s %.0f %% of a GPU, at least %.0f %% is to be gained",
+            verdict->have < 0 ? "lose" : "gain", 100 * fabs(verdict->have), 100 * verdict->limit);
         break;
     case VERDICT_UTILISATION_HIGH:
         add_activity(line, "utilisation", verdict, " (SMACT not reported)");
         break;
     case VERDICT_OTHER_MPS_USER:
-        line_add(line, "task %" PRIu64 " of another user shares it by MPS, which serves one user at a time",
-                 verdict->task);
+        line_add(line,
+            "task %" PRIu64 " of another user shares it by MPS, which serves one user at a time",
+            verdict->task);
         break;
     case VERDICT_ONE_PROCESS:
         add_one_process(line, verdict);
@@ -170,12 +176,13 @@ static void add_first(struct line *line, const struct task *first)
         line_add(line, "it takes longest, as far as is known");
     else if (first->overtaken)
         line_add(line, "it came first, and %d %s overtaken it", first->overtaken,
-                 first->overtaken > 1 ? "have" : "has");
+            first->overtaken > 1 ? "have" : "has");
     else
         line_add(line, "it came first");
 }
 
-const char *core_explain(const struct core *core, uint64_t id, int64_t now_us, char *buffer, size_t size)
+const char *core_explain(
+    const struct core *core, uint64_t id, int64_t now_us, char *buffer, size_t size)
 {
     struct line line = {buffer, size, 0};
     buffer[0] = '\0';
@@ -252,23 +259,27 @@ static int64_t largest_gpu_bytes(const struct core *core)
     return largest;
 }
 
-int core_check_request(const struct core *core, const struct task_request *request, struct fault *fault)
+int core_check_request(
+    const struct core *core, const struct task_request *request, struct fault *fault)
 {
     if (request->gpus < 1)
         return fault_set(fault, EINVAL, "gpus=%d: a task takes one GPU or more", request->gpus);
     int places = places_for(core, request, 0);
     if (core->view.n_gpus == 0)
-        return fault_set(fault, EINVAL, "gpus=%d: this server has no GPU, or its driver shows none", request->gpus);
+        return fault_set(fault, EINVAL, "gpus=%d: this server has no GPU, or its driver shows none",
+            request->gpus);
     if (request->gpus > places)
-        return fault_set(fault, EINVAL, "gpus=%d: a task can have at most %d here%s", request->gpus, places,
-                         places == core->view.n_gpus ? "" : " (MIG instances serve tasks of one GPU only)");
-    if (request->need.kind == NEED_DECLARED && places_for(core, request, request->need.bytes) < request->gpus) {
+        return fault_set(fault, EINVAL, "gpus=%d: a task can have at most %d here%s", request->gpus,
+            places,
+            places == core->view.n_gpus ? "" : " (MIG instances serve tasks of one GPU only)");
+    if (request->need.kind == NEED_DECLARED &&
+        places_for(core, request, request->need.bytes) < request->gpus) {
         char text[32], largest[32];
         return fault_set(fault, EINVAL,
-                         "memory=%s: this server has too few GPUs that large (the largest: %s), the task could never "
-                         "start",
-                         format_size(request->need.bytes, text, sizeof text),
-                         format_size(largest_gpu_bytes(core), largest, sizeof largest));
+            "memory=%s: this server has too few GPUs that large (the largest: %s), the task could never "
+            "start",
+            format_size(request->need.bytes, text, sizeof text),
+            format_size(largest_gpu_bytes(core), largest, sizeof largest));
     }
     return 0;
 }

@@ -1,8 +1,9 @@
 /*
- * Whose fault it was. A fatal fault of one MPS client, as an illegal address is, stops the work of all clients of its
- * server on that GPU, and each of them hears of it as if it were its own. Nothing tells whose it was: on an H200 the
- * MPS server's log and the kernel's Xid line both named a neighbour (docs/measured/mps.md). So all are suspects: each
- * goes on by streams, where a fault hits only the one whose it is.
+ * Whose fault it was. A fatal fault of one MPS client, as an illegal address is, stops the work of
+ * all clients of its server on that GPU, and each of them hears of it as if it were its own.
+ * Nothing tells whose it was: on an H200 the MPS server's log and the kernel's Xid line both named
+ * a neighbour (docs/measured/mps.md). So all are suspects: each goes on by streams, where a fault
+ * hits only the one whose it is.
  */
 #include "base/clock.h"
 #include "core/core_private.h"
@@ -12,13 +13,14 @@
 
 static bool shares_with(const struct task *task, const struct resident *resident)
 {
-    return resident->task != task->id && resident->sharing == SHARING_MPS && resident->uid == task->uid;
+    return resident->task != task->id && resident->sharing == SHARING_MPS &&
+           resident->uid == task->uid;
 }
 
 static bool has_client_beside(const struct gpu_view *gpu, const struct task *task, int64_t now_us)
 {
-    bool others_fell = gpu->fault.task && gpu->fault.task != task->id && gpu->fault.uid == task->uid &&
-                       now_us - gpu->fault.at_us <= FAULT_WINDOW_US;
+    bool others_fell = gpu->fault.task && gpu->fault.task != task->id &&
+                       gpu->fault.uid == task->uid && now_us - gpu->fault.at_us <= FAULT_WINDOW_US;
     for (int i = 0; i < gpu->n_residents; i++)
         if (shares_with(task, &gpu->residents[i]))
             return true;

@@ -5,8 +5,9 @@
 #include <stdint.h>
 
 /*
- * Tasks are numbered along their queue, so that the difference to the first one's number is a position. That holds
- * while tasks come and go at the ends; after a change in the middle the next question numbers them anew.
+ * Tasks are numbered along their queue, so that the difference to the first one's number is a
+ * position. That holds while tasks come and go at the ends; after a change in the middle the next
+ * question numbers them anew.
  */
 static void number(struct task_queue *queue, struct task *task)
 {

@@ -10,10 +10,12 @@ struct task_queue {
     bool has_gaps; /* the numbers of its tasks do not count them any more */
 };
 
-/* Puts it where its submission belongs: behind all that were submitted no later. For tasks that come back. */
+/* Puts it where its submission belongs: behind all that were submitted no later. For tasks that
+ * come back. */
 void queue_push_in_order(struct task_queue *queue, struct task *task);
 
-/* How many tasks are before it in its queue. Costs nothing for all the tasks of a queue in a row. */
+/* How many tasks are before it in its queue. Costs nothing for all the tasks of a queue in a row.
+ */
 int queue_ahead_of(const struct task *task);
 
 /* Takes the task out of the queue that it is in. */

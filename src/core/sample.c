@@ -6,7 +6,8 @@
 
 /* Samples of the present mix of tasks that outweigh those of the mix before. */
 #define MIX_SAMPLES_ENOUGH 3
-/* A process with less has hardly more than its CUDA context: measured contexts run from 287 to 667 MiB. */
+/* A process with less has hardly more than its CUDA context: measured contexts run from 287 to 667
+ * MiB. */
 #define CONTEXT_BYTES (768 * MIB)
 /* Growth that counts: an allocator's small segments do not. */
 #define GROWTH_BYTES (64 * MIB)
@@ -19,29 +20,33 @@ static bool same(struct reading a, struct reading b)
 
 static bool has_risen(const struct resident *resident, double used)
 {
-    double enough = resident->need_bytes ? 0.5 * (double)resident->need_bytes : (double)CONTEXT_BYTES;
+    double enough = resident->need_bytes ? 0.5 * (double)resident->need_bytes
+                                         : (double)CONTEXT_BYTES;
     return used >= enough;
 }
 
 /*
- * What the resident uses: the driver's word; where the driver does not know, all that the GPU uses when nobody else is
- * there. Of a task missing from a list of processes nothing is known: its own may not be shown, or not as ours.
+ * What the resident uses: the driver's word; where the driver does not know, all that the GPU uses
+ * when nobody else is there. Of a task missing from a list of processes nothing is known: its own
+ * may not be shown, or not as ours.
  */
-static struct reading used_by(const struct gpu_view *gpu, const struct resident *resident,
-                              const struct core_sample *sample)
+static struct reading used_by(
+    const struct gpu_view *gpu, const struct resident *resident, const struct core_sample *sample)
 {
     struct reading foreign = sample->foreign_processes;
     bool alone = gpu->n_residents == 1 && !(foreign.valid && foreign.value > 0);
     struct reading otherwise = alone ? gpu->mem_used_bytes : READING_NONE;
     for (int i = 0; i < sample->n_tasks; i++)
         if (sample->tasks[i].task == resident->task)
-            return sample->tasks[i].mem_used_bytes.valid ? sample->tasks[i].mem_used_bytes : otherwise;
+            return sample->tasks[i].mem_used_bytes.valid ? sample->tasks[i].mem_used_bytes
+                                                         : otherwise;
     return foreign.valid ? READING_NONE : otherwise;
 }
 
-/* Others are held off while it does not show up, and from when it is seen to, no longer than settle_max each. */
-static void watch_settling(const struct core_settings *settings, struct gpu_view *gpu, struct resident *resident,
-                           int64_t now_us)
+/* Others are held off while it does not show up, and from when it is seen to, no longer than
+ * settle_max each. */
+static void watch_settling(const struct core_settings *settings, struct gpu_view *gpu,
+    struct resident *resident, int64_t now_us)
 {
     struct reading used = resident->mem_used_bytes;
     resident->absent |= used.valid && used.value <= 0;
@@ -52,7 +57,8 @@ static void watch_settling(const struct core_settings *settings, struct gpu_view
     }
     if (resident->settled)
         return;
-    if (used.valid && used.value > resident->level_bytes * (1 + GROWTH_SHARE) + (double)GROWTH_BYTES) {
+    if (used.valid &&
+        used.value > resident->level_bytes * (1 + GROWTH_SHARE) + (double)GROWTH_BYTES) {
         resident->level_bytes = used.value;
         resident->grew_us = now_us;
     }
@@ -65,8 +71,8 @@ static void watch_settling(const struct core_settings *settings, struct gpu_view
 }
 
 /*
- * A task that has a GPU to itself shows what it asks for: from then on that counts, whatever was said before. Has it
- * shown anything new?
+ * A task that has a GPU to itself shows what it asks for: from then on that counts, whatever was
+ * said before. Has it shown anything new?
  */
 static bool learn_demand(struct gpu_view *gpu)
 {
@@ -88,7 +94,8 @@ static bool has_fallen(struct reading before, struct reading now)
     return before.valid != now.valid || (now.valid && now.value < before.value);
 }
 
-/* What verdicts hang on of a level of activity: whether it is known, idle, under the limit (core/policy.h). */
+/* What verdicts hang on of a level of activity: whether it is known, idle, under the limit
+ * (core/policy.h). */
 static int rank(struct reading level, double max)
 {
     if (!level.valid)
@@ -124,17 +131,22 @@ static struct standing standing_of(const struct core *core, const struct gpu_vie
 
 static bool resident_lets_in(const struct resident *before, const struct resident *now)
 {
-    return (now->settled && !before->settled) || has_fallen(before->mem_used_bytes, now->mem_used_bytes);
+    return (now->settled && !before->settled) ||
+           has_fallen(before->mem_used_bytes, now->mem_used_bytes);
 }
 
-/* Memory that residents take of what they need, and activity that changes on one side of the limit, let nobody in. */
-static bool lets_in(const struct core *core, const struct standing *before, const struct standing *now)
+/* Memory that residents take of what they need, and activity that changes on one side of the limit,
+ * let nobody in. */
+static bool lets_in(
+    const struct core *core, const struct standing *before, const struct standing *now)
 {
-    bool was_stale = now->sampled_us - before->sampled_us > core->settings.conditions.sample_valid_us;
+    bool was_stale = now->sampled_us - before->sampled_us >
+                     core->settings.conditions.sample_valid_us;
     return was_stale || before->health != now->health || before->smact_rank != now->smact_rank ||
            before->utilisation_rank != now->utilisation_rank ||
            !same(before->foreign_processes, now->foreign_processes) ||
-           has_fallen(before->used_bytes, now->used_bytes) || has_fallen(before->of_others_bytes, now->of_others_bytes);
+           has_fallen(before->used_bytes, now->used_bytes) ||
+           has_fallen(before->of_others_bytes, now->of_others_bytes);
 }
 
 int core_take_sample(struct core *core, const struct event *event)
@@ -162,7 +174,8 @@ int core_take_sample(struct core *core, const struct event *event)
     }
     enum window_statistic how = core->settings.statistic;
     gpu->smact_level = window_level(&gpu->smact, how, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
-    gpu->utilisation_level = window_level(&gpu->utilisation, how, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
+    gpu->utilisation_level = window_level(
+        &gpu->utilisation, how, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
     bool has_learned = learn_demand(gpu);
     struct standing now = standing_of(core, gpu);
     core->has_news |= has_learned || lets_in(core, &before, &now);

@@ -7,7 +7,8 @@
 
 /* Recovering tasks behind the first one that are looked at in one pass: a pass must stay short. */
 #define RECOVERY_LOOKS 64
-/* Of the main queue so many are in line, and so many of these may overtake in one pass, fewer on many GPUs. */
+/* Of the main queue so many are in line, and so many of these may overtake in one pass, fewer on
+ * many GPUs. */
 #define LINE_MAX_TASKS      1024
 #define OVERTAKING_LOOKS    64
 #define OVERTAKING_VERDICTS (16 * OVERTAKING_LOOKS)
@@ -18,15 +19,17 @@ const struct policy *core_policy_of(const struct core *core, const struct task *
 }
 
 /*
- * What a task that ran out of memory wants free on each GPU next (thesis, section 7.2): a step more for every crash
- * than there was when it started, or than it was expected to need. 0: GPUs to itself, as the last try always is.
+ * What a task that ran out of memory wants free on each GPU next (thesis, section 7.2): a step more
+ * for every crash than there was when it started, or than it was expected to need. 0: GPUs to
+ * itself, as the last try always is.
  */
 static double recovery_free_bytes(const struct core *core, const struct task *task)
 {
     const struct core_settings *settings = &core->settings;
     const struct need *need = &task->request.need;
     bool is_last = task->oom_count >= settings->recoveries_max;
-    if (task->oom_count == 0 || is_last || !settings->recovery_step_bytes || !task->free_bytes.valid)
+    if (task->oom_count == 0 || is_last || !settings->recovery_step_bytes ||
+        !task->free_bytes.valid)
         return 0;
     double before = task->free_bytes.value;
     if (need->kind >= NEED_ESTIMATED && (double)need->bytes > before)
@@ -48,13 +51,15 @@ struct placement_query core_query(const struct core *core, const struct task *ta
         .task = task,
         .first = core->kept_for ? core_find(core, core->kept_for) : NULL,
         .now_us = now_us,
-        .idle_only = task->request.exclusive || recovers_alone(core, task) || core_policy_of(core, task)->whole_gpus,
+        .idle_only = task->request.exclusive || recovers_alone(core, task) ||
+                     core_policy_of(core, task)->whole_gpus,
         .recovery_free_bytes = recovery_free_bytes(core, task),
         .before_all = task->queue == &core->recovery_queue,
     };
 }
 
-/* A task that has crashed beside others twice, and can be no better off than alone, is left alone for life. */
+/* A task that has crashed beside others twice, and can be no better off than alone, is left alone
+ * for life. */
 static bool wants_whole_gpus(const struct core *core, const struct task *task)
 {
     return task->request.exclusive || core_policy_of(core, task)->whole_gpus ||
@@ -67,8 +72,8 @@ static int place(struct core *core, struct task *task, int64_t now_us)
     event.place.gpus = core->chosen;
     event.place.n = task->request.gpus;
     event.place.whole = wants_whole_gpus(core, task);
-    event.place.share =
-        share_choose(&core->settings, &core->view, task, core->chosen, task->request.gpus, event.place.whole);
+    event.place.share = share_choose(
+        &core->settings, &core->view, task, core->chosen, task->request.gpus, event.place.whole);
     int r = core_decide(core, &event);
     for (int i = 0; i < task->n_gpus && r == 0; i++)
         r = core_note_foreigners(core, task->gpus[i], now_us);
@@ -81,7 +86,8 @@ static enum placement_answer ask_policy(struct core *core, const struct task *ta
     return core_policy_of(core, task)->choose(&query, core->chosen, core->verdicts);
 }
 
-/* Tells the driver why the first task of a queue waits, once for each change of the reasons (not of their figures). */
+/* Tells the driver why the first task of a queue waits, once for each change of the reasons (not of
+ * their figures). */
 static int note_wait(struct core *core, struct waiting *waiting, const struct task *task)
 {
     uint64_t why = 14695981039346656037u; /* FNV-1a over the kinds and the tasks named */
@@ -95,22 +101,27 @@ static int note_wait(struct core *core, struct waiting *waiting, const struct ta
     return core_add_effect(core, EFFECT_WAIT, task->id, NULL);
 }
 
-/* Somebody who is not ours uses it, or something does that nobody knows of: no telling when it will be idle. */
+/* Somebody who is not ours uses it, or something does that nobody knows of: no telling when it will
+ * be idle. */
 static bool is_held_by_strangers(const struct gpu_view *gpu, int64_t settle_us)
 {
     if (gpu->foreign_processes.valid && gpu->foreign_processes.value > 0)
         return true;
-    return gpu->n_residents == 0 && gpu->sampled_us - gpu->mix_since_us > settle_us && !gpu_view_is_idle(gpu);
+    return gpu->n_residents == 0 && gpu->sampled_us - gpu->mix_since_us > settle_us &&
+           !gpu_view_is_idle(gpu);
 }
 
 static bool may_drain(const struct core *core, int i, const struct task *task, int64_t now_us)
 {
     const struct gpu_view *gpu = &core->view.gpus[i];
-    return gpu->health == VIEW_OK && now_us - gpu->sampled_us <= core->settings.conditions.sample_valid_us &&
-           !is_held_by_strangers(gpu, core->settings.settle_us) && cluster_view_suits(&core->view, i, task);
+    return gpu->health == VIEW_OK &&
+           now_us - gpu->sampled_us <= core->settings.conditions.sample_valid_us &&
+           !is_held_by_strangers(gpu, core->settings.settle_us) &&
+           cluster_view_suits(&core->view, i, task);
 }
 
-/* The GPU that will be idle first, as far as one can guess: the fewest tasks, then least memory in use. */
+/* The GPU that will be idle first, as far as one can guess: the fewest tasks, then least memory in
+ * use. */
 static bool drains_sooner(const struct gpu_view *a, const struct gpu_view *b, bool keeps)
 {
     if (keeps && !a->drained_for != !b->drained_for)
@@ -121,7 +132,8 @@ static bool drains_sooner(const struct gpu_view *a, const struct gpu_view *b, bo
 }
 
 /* Among the best `most` in order, by insertion. Returns how many there are now. */
-static int insert_drain(const struct gpu_view *gpus, int *best, int n, int most, int gpu, bool keeps)
+static int insert_drain(
+    const struct gpu_view *gpus, int *best, int n, int most, int gpu, bool keeps)
 {
     int at = n;
     while (at > 0 && drains_sooner(&gpus[gpu], &gpus[best[at - 1]], keeps))
@@ -141,7 +153,8 @@ static void keep_none(struct core *core)
     core->kept_for = 0;
 }
 
-/* The GPUs chosen for a recovering task are kept for nobody else: for the first in line others will be. */
+/* The GPUs chosen for a recovering task are kept for nobody else: for the first in line others will
+ * be. */
 static void keep_others(struct core *core, const struct task *task)
 {
     bool any = false;
@@ -152,9 +165,9 @@ static void keep_others(struct core *core, const struct task *task)
 }
 
 /*
- * Keeps as many GPUs free of newcomers as the task wants, so that it starts even when the main queue never runs dry.
- * It stays with those GPUs unless enough others are empty already, and keeps none while too few would do: GPUs must not
- * stand idle for nothing.
+ * Keeps as many GPUs free of newcomers as the task wants, so that it starts even when the main
+ * queue never runs dry. It stays with those GPUs unless enough others are empty already, and keeps
+ * none while too few would do: GPUs must not stand idle for nothing.
  */
 static void drain_for(struct core *core, const struct task *task, int64_t now_us)
 {
@@ -192,7 +205,8 @@ static int place_recovering(struct core *core, struct task *task, int64_t now_us
     return place(core, task, now_us);
 }
 
-/* GPUs are kept free for the first recovering task; whoever is behind it may take others that are idle now. */
+/* GPUs are kept free for the first recovering task; whoever is behind it may take others that are
+ * idle now. */
 static int schedule_first_recovering(struct core *core, struct task *task, int64_t now_us)
 {
     if (core->drained_for != task->id)
@@ -226,8 +240,8 @@ static int schedule_recovery(struct core *core, int64_t now_us)
 /* ---- overtaking ---- */
 
 /*
- * Chosen once for a task, when it comes to be the first in line, and again when a recovering task takes one of them:
- * what is kept only empties from then on.
+ * Chosen once for a task, when it comes to be the first in line, and again when a recovering task
+ * takes one of them: what is kept only empties from then on.
  */
 static bool keep_for(struct core *core, const struct task *task, int64_t now_us)
 {
@@ -255,13 +269,15 @@ static bool can_be_served(const struct core *core, const struct task *task)
 /* For whom the others would wait in vain cannot come before those who came before it. */
 static bool may_go_first(const struct core *core, const struct task *task)
 {
-    return task->request.need.kind != NEED_PENDING && core_policy_of(core, task)->keep && can_be_served(core, task);
+    return task->request.need.kind != NEED_PENDING && core_policy_of(core, task)->keep &&
+           can_be_served(core, task);
 }
 
 /*
- * Policies that let tasks overtake keep GPUs for the longest: what is large goes first, what is small finds room beside
- * it. Not so when the oldest does not say how long it takes, or so many have overtaken it: then it is the first, as it
- * is among equals. Whoever is behind it has been overtaken by no more.
+ * Policies that let tasks overtake keep GPUs for the longest: what is large goes first, what is
+ * small finds room beside it. Not so when the oldest does not say how long it takes, or so many
+ * have overtaken it: then it is the first, as it is among equals. Whoever is behind it has been
+ * overtaken by no more.
  */
 struct task *core_first_in_line(const struct core *core)
 {
@@ -271,7 +287,8 @@ struct task *core_first_in_line(const struct core *core)
     if (!first->request.expect.time_us || first->overtaken >= CORE_OVERTAKEN_MAX)
         return first;
     for (int n = 0; task && n < LINE_MAX_TASKS; task = task->next, n++)
-        if (task->request.expect.time_us > first->request.expect.time_us && may_go_first(core, task))
+        if (task->request.expect.time_us > first->request.expect.time_us &&
+            may_go_first(core, task))
             first = task;
     return first;
 }
@@ -282,11 +299,14 @@ static int64_t length_us(const struct task *task)
     return task->request.expect.time_us ? task->request.expect.time_us : INT64_MAX;
 }
 
-/* Those in line behind `first`, the shortest first; of equal ones who came first. Returns how many, at most `most`. */
-static int line_up(const struct core *core, const struct task *first, struct task **ret_line, int most)
+/* Those in line behind `first`, the shortest first; of equal ones who came first. Returns how many,
+ * at most `most`. */
+static int line_up(
+    const struct core *core, const struct task *first, struct task **ret_line, int most)
 {
     int n = 0, seen = 0;
-    for (struct task *task = core->main_queue.first; task && seen < LINE_MAX_TASKS; task = task->next, seen++) {
+    for (struct task *task = core->main_queue.first; task && seen < LINE_MAX_TASKS;
+         task = task->next, seen++) {
         int at = n;
         if (task == first || task->request.need.kind == NEED_PENDING)
             continue;
@@ -301,7 +321,8 @@ static int line_up(const struct core *core, const struct task *first, struct tas
     return n;
 }
 
-/* Those behind the first task, which has to wait: each may start where the policies see it delayed by nothing. */
+/* Those behind the first task, which has to wait: each may start where the policies see it delayed
+ * by nothing. */
 static int overtake(struct core *core, const struct task *first, int64_t now_us)
 {
     struct task *line[OVERTAKING_LOOKS];
@@ -316,8 +337,8 @@ static int overtake(struct core *core, const struct task *first, int64_t now_us)
 }
 
 /*
- * First in, first out: the first task that has to wait keeps those behind it waiting, so that none is starved, unless
- * its policy lets them overtake (policy/overtaking.h has the rules).
+ * First in, first out: the first task that has to wait keeps those behind it waiting, so that none
+ * is starved, unless its policy lets them overtake (policy/overtaking.h has the rules).
  */
 static int schedule_main(struct core *core, int64_t now_us)
 {

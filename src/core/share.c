@@ -12,16 +12,19 @@ static const struct {
     [SHARE_AS_ASKED] = {"as-asked", ""},
     [SHARE_ALONE] = {"alone", "nobody else comes to its GPUs, where MPS would only cost"},
     [SHARE_INSTANCE] = {"instance", "a MIG instance is a share of its own"},
-    [SHARE_ONE_PROCESS] = {"one-process", "the GPU's compute mode lets in several only through MPS"},
+    [SHARE_ONE_PROCESS] = {"one-process",
+        "the GPU's compute mode lets in several only through MPS"},
     [SHARE_FILLS] = {"fills", "it nearly fills a GPU: nothing to gain from running side by side"},
-    [SHARE_WITH_ROOM] = {"with-room", "it leaves SMs free, as far as is known, which others can use at the same time"},
+    [SHARE_WITH_ROOM] = {"with-room",
+        "it leaves SMs free, as far as is known, which others can use at the same time"},
     [SHARE_AS_NEIGHBOURS] = {"as-neighbours", "who is there takes turns, and so does it"},
     [SHARE_OTHER_USER] = {"other-user", "who is there is a client of another user's MPS server"},
     [SHARE_BESIDE_FILLER] = {"beside-filler",
-                             "who is there nearly fills the GPU and would leave it little: they take turns"},
+        "who is there nearly fills the GPU and would leave it little: they take turns"},
     [SHARE_CAPPED] = {"capped", "it nearly fills a GPU: it leaves some SMs to those who are there"},
     [SHARE_MPS_FAILED] = {"mps-failed", "MPS has failed it before"},
-    [SHARE_SUSPECT] = {"suspect", "a fault, its own or a neighbour's, stopped it: apart from others it shows whose"},
+    [SHARE_SUSPECT] = {"suspect",
+        "a fault, its own or a neighbour's, stopped it: apart from others it shows whose"},
 };
 
 const char *share_reason_text(enum share_reason reason)
@@ -55,9 +58,10 @@ static bool fills(const struct core_settings *settings, const struct expectation
     return expect->smact.valid && expect->smact.value > settings->filler_smact;
 }
 
-/* What the task has to do because of who is on the GPU; SHARE_WITH_ROOM: nothing stands against MPS. */
-static enum share_reason look_at_residents(const struct core_settings *settings, const struct gpu_view *gpu,
-                                           const struct task *task)
+/* What the task has to do because of who is on the GPU; SHARE_WITH_ROOM: nothing stands against
+ * MPS. */
+static enum share_reason look_at_residents(
+    const struct core_settings *settings, const struct gpu_view *gpu, const struct task *task)
 {
     bool filler = fills(settings, &task->request.expect);
     for (int i = 0; i < gpu->n_residents; i++) {
@@ -72,8 +76,8 @@ static enum share_reason look_at_residents(const struct core_settings *settings,
     return SHARE_WITH_ROOM;
 }
 
-static struct sharing_mode pick(const struct core_settings *settings, const struct cluster_view *view,
-                                const struct task *task, const int *gpus, int n)
+static struct sharing_mode pick(const struct core_settings *settings,
+    const struct cluster_view *view, const struct task *task, const int *gpus, int n)
 {
     bool in_company = false, filler = fills(settings, &task->request.expect);
     for (int i = 0; i < n; i++) {
@@ -96,7 +100,7 @@ static struct sharing_mode pick(const struct core_settings *settings, const stru
 
 /* The need is what is kept free for it, with the margin: beyond that the memory is others'. */
 static int64_t memory_limit(const struct core_settings *settings, const struct cluster_view *view,
-                            const struct task *task, const int *gpus, int n)
+    const struct task *task, const int *gpus, int n)
 {
     const struct need *need = &task->request.need;
     if (!settings->mps_mem_limit || need->kind < NEED_ESTIMATED || task->oom_count > 0)
@@ -116,8 +120,8 @@ static bool has_instance(const struct cluster_view *view, const int *gpus, int n
     return false;
 }
 
-struct sharing_mode share_choose(const struct core_settings *settings, const struct cluster_view *view,
-                                 const struct task *task, const int *gpus, int n, bool whole)
+struct sharing_mode share_choose(const struct core_settings *settings,
+    const struct cluster_view *view, const struct task *task, const int *gpus, int n, bool whole)
 {
     enum sharing asked = task->request.sharing;
     struct sharing_mode share = by(asked, SHARE_AS_ASKED);

@@ -1,10 +1,11 @@
 /*
- * How a task is to share the GPUs that were chosen for it: by streams (taking turns) or by MPS (side by side), with
- * which limits, and why so. A pure function.
+ * How a task is to share the GPUs that were chosen for it: by streams (taking turns) or by MPS
+ * (side by side), with which limits, and why so. A pure function.
  *
- * The rules of SHARING_AUTO follow what was measured on an H200 (docs/measured/h200.md, docs/measured/mps.md): by MPS
- * trainings that leave SMs free gain the most; one that nearly fills the GPU leaves a smaller neighbour a third of its
- * speed, unless it is held to a share of the SMs, or the two take turns.
+ * The rules of SHARING_AUTO follow what was measured on an H200 (docs/measured/h200.md,
+ * docs/measured/mps.md): by MPS trainings that leave SMs free gain the most; one that nearly fills
+ * the GPU leaves a smaller neighbour a third of its speed, unless it is held to a share of the SMs,
+ * or the two take turns.
  */
 #ifndef COLLOC_CORE_SHARE_H
 #define COLLOC_CORE_SHARE_H
@@ -12,8 +13,8 @@
 #include "core/core.h"
 
 /* `whole`: nobody else will come to these GPUs as long as the task runs. */
-struct sharing_mode share_choose(const struct core_settings *settings, const struct cluster_view *view,
-                                 const struct task *task, const int *gpus, int n, bool whole);
+struct sharing_mode share_choose(const struct core_settings *settings,
+    const struct cluster_view *view, const struct task *task, const int *gpus, int n, bool whole);
 
 /* Why, for people: "it leaves SMs free ...". "" for what was asked for. */
 const char *share_reason_text(enum share_reason reason);

@@ -6,19 +6,23 @@
 #include <string.h>
 
 #define BIT(state) (1u << (state))
-#define DONE                                                                                                           \
-    (BIT(TASK_COMPLETED) | BIT(TASK_FAILED) | BIT(TASK_CANCELLED) | BIT(TASK_TIMEOUT) | BIT(TASK_OUT_OF_MEMORY))
+#define DONE                                                                                       \
+    (BIT(TASK_COMPLETED) | BIT(TASK_FAILED) | BIT(TASK_CANCELLED) | BIT(TASK_TIMEOUT) |            \
+        BIT(TASK_OUT_OF_MEMORY))
 
 static const struct {
     const char *name;
     const char *word;
     unsigned allowed; /* states it may move to */
 } states[TASK_STATES] = {
-    [TASK_HELD] = {"held", "PENDING", BIT(TASK_QUEUED) | BIT(TASK_RECOVERING) | BIT(TASK_CANCELLED)},
-    [TASK_QUEUED] = {"queued", "PENDING", BIT(TASK_HELD) | BIT(TASK_STARTING) | BIT(TASK_CANCELLED)},
-    [TASK_RECOVERING] = {"recovering", "PENDING", BIT(TASK_HELD) | BIT(TASK_STARTING) | BIT(TASK_CANCELLED)},
+    [TASK_HELD] = {"held", "PENDING",
+        BIT(TASK_QUEUED) | BIT(TASK_RECOVERING) | BIT(TASK_CANCELLED)},
+    [TASK_QUEUED] = {"queued", "PENDING",
+        BIT(TASK_HELD) | BIT(TASK_STARTING) | BIT(TASK_CANCELLED)},
+    [TASK_RECOVERING] = {"recovering", "PENDING",
+        BIT(TASK_HELD) | BIT(TASK_STARTING) | BIT(TASK_CANCELLED)},
     [TASK_STARTING] = {"starting", "RUNNING",
-                       BIT(TASK_RUNNING) | BIT(TASK_QUEUED) | BIT(TASK_RECOVERING) | BIT(TASK_EXITED)},
+        BIT(TASK_RUNNING) | BIT(TASK_QUEUED) | BIT(TASK_RECOVERING) | BIT(TASK_EXITED)},
     [TASK_RUNNING] = {"running", "RUNNING", BIT(TASK_ENDING) | BIT(TASK_EXITED)},
     [TASK_ENDING] = {"ending", "COMPLETING", BIT(TASK_EXITED)},
     [TASK_EXITED] = {"exited", "COMPLETING", DONE | BIT(TASK_QUEUED) | BIT(TASK_RECOVERING)},
@@ -29,7 +33,8 @@ static const struct {
     [TASK_OUT_OF_MEMORY] = {"out-of-memory", "OUT_OF_MEMORY", 0},
 };
 
-static const char *const sharings[] = {[SHARING_STREAMS] = "streams", [SHARING_MPS] = "mps", [SHARING_AUTO] = "auto"};
+static const char *const sharings[] = {
+    [SHARING_STREAMS] = "streams", [SHARING_MPS] = "mps", [SHARING_AUTO] = "auto"};
 
 const char *task_state_word(enum task_state state)
 {
@@ -66,15 +71,15 @@ bool task_is_sound(const struct task *task)
 {
     bool waits = task->state == TASK_QUEUED || task->state == TASK_RECOVERING;
     bool runs = task->state == TASK_RUNNING || task->state == TASK_ENDING;
-    return (task->queue != NULL) == waits && (task->n_gpus > 0) == task_state_holds_gpus(task->state) &&
-           task->has_process == runs;
+    return (task->queue != NULL) == waits &&
+           (task->n_gpus > 0) == task_state_holds_gpus(task->state) && task->has_process == runs;
 }
 
 void task_move(struct task *task, enum task_state to)
 {
     if (!task_may_move(task->state, to)) {
-        fprintf(stderr, "colloc: task %llu may not go from %s to %s\n", (unsigned long long)task->id,
-                states[task->state].name, states[to].name);
+        fprintf(stderr, "colloc: task %llu may not go from %s to %s\n",
+            (unsigned long long)task->id, states[task->state].name, states[to].name);
         abort();
     }
     task->state = to;

@@ -1,6 +1,6 @@
 /*
- * A task: what was asked for, where it is in its life, what it holds. The core keeps no more of a task than decisions
- * need; its script, environment and name are the driver's.
+ * A task: what was asked for, where it is in its life, what it holds. The core keeps no more of a
+ * task than decisions need; its script, environment and name are the driver's.
  */
 #ifndef COLLOC_CORE_TASK_H
 #define COLLOC_CORE_TASK_H
@@ -24,7 +24,8 @@ enum need_kind {
 
 struct need {
     enum need_kind kind;
-    int64_t bytes; /* of NEED_ESTIMATED and NEED_DECLARED; context included, as nvidia-smi shows it */
+    int64_t
+        bytes; /* of NEED_ESTIMATED and NEED_DECLARED; context included, as nvidia-smi shows it */
 };
 
 /* How a task shares its GPU with others. */
@@ -49,7 +50,8 @@ struct sharing_mode {
         SHARE_BESIDE_FILLER, /* who is there nearly fills the GPU and would leave it little */
         SHARE_CAPPED,        /* it nearly fills a GPU, and others are there: they keep some SMs */
         SHARE_MPS_FAILED,    /* MPS has failed it before */
-        SHARE_SUSPECT,       /* a fault, its own or a neighbour's, stopped it: apart from others it shows whose */
+        SHARE_SUSPECT, /* a fault, its own or a neighbour's, stopped it: apart from others it shows
+                          whose */
         SHARE_REASONS
     } reason;
     int thread_percent;      /* of the SMs, of an MPS client; 0: no limit */
@@ -57,8 +59,8 @@ struct sharing_mode {
 };
 
 /*
- * What a task is expected to do to each of its GPUs while it has them to itself, as its user, an estimator or a
- * catalogue says it. What nobody says is not valid: never zero.
+ * What a task is expected to do to each of its GPUs while it has them to itself, as its user, an
+ * estimator or a catalogue says it. What nobody says is not valid: never zero.
  */
 struct expectation {
     struct reading smact; /* 0..1, SM-time with a warp resident */
@@ -81,7 +83,8 @@ struct task_request {
 enum task_state {
     TASK_HELD,       /* in no queue until released */
     TASK_QUEUED,     /* in the main queue */
-    TASK_RECOVERING, /* in the recovery queue: it ran out of GPU memory and waits for GPUs to itself */
+    TASK_RECOVERING, /* in the recovery queue: it ran out of GPU memory and waits for GPUs to itself
+                      */
     TASK_STARTING,   /* has its GPUs, its process is not known yet */
     TASK_RUNNING,    /* has its GPUs and a process */
     TASK_ENDING,     /* as RUNNING, but it has been told to end (`ending` says why) */
@@ -105,13 +108,14 @@ struct task {
     uint32_t uid;
     struct task_request request;
     enum task_state state;
-    enum failure_class ending; /* FAILURE_CANCELLED, FAILURE_TIME_LIMIT or FAILURE_GPU_GONE once it was told to end */
+    enum failure_class ending; /* FAILURE_CANCELLED, FAILURE_TIME_LIMIT or FAILURE_GPU_GONE once it
+                                  was told to end */
 
-    int *gpus;                 /* its reservation: indices into the view; NULL when it holds none */
-    int n_gpus;                /* 0 when it holds none */
-    bool has_process;          /* known to run (or to have been spawned) */
-    bool whole;                /* its GPUs take nobody else as long as it runs */
-    bool had_company;          /* another task was on one of its GPUs at some time of this attempt */
+    int *gpus;        /* its reservation: indices into the view; NULL when it holds none */
+    int n_gpus;       /* 0 when it holds none */
+    bool has_process; /* known to run (or to have been spawned) */
+    bool whole;       /* its GPUs take nobody else as long as it runs */
+    bool had_company; /* another task was on one of its GPUs at some time of this attempt */
     struct sharing_mode share; /* of this attempt */
     int attempts;
     int oom_count;
@@ -119,9 +123,9 @@ struct task {
     int overtaken;             /* how many that came later have started before it */
     int requeue_count;         /* ends that were, or may have been, no fault of its own */
     int mps_failures;          /* of those, by MPS */
-    bool blameless;            /* so was the last: its MPS server or its GPU failed it, or it is a suspect */
-    bool suspect;              /* a fault, its own or a neighbour's, has stopped it under MPS */
-    struct task_exit exit;     /* of the last attempt */
+    bool blameless; /* so was the last: its MPS server or its GPU failed it, or it is a suspect */
+    bool suspect;   /* a fault, its own or a neighbour's, has stopped it under MPS */
+    struct task_exit exit; /* of the last attempt */
 
     int64_t submitted_us;
     int64_t queued_us;  /* since when it waits, this time */
@@ -165,12 +169,13 @@ static inline bool task_was_ended(const struct task *task)
 bool task_may_move(enum task_state from, enum task_state to);
 
 /*
- * The invariant: in a queue exactly when it waits, a reservation exactly when it is starting, running or ending, a
- * process exactly when running or ending.
+ * The invariant: in a queue exactly when it waits, a reservation exactly when it is starting,
+ * running or ending, a process exactly when running or ending.
  */
 bool task_is_sound(const struct task *task);
 
-/* Moves the task. Aborts the program on a move the table does not allow: going on would risk other people's runs. */
+/* Moves the task. Aborts the program on a move the table does not allow: going on would risk other
+ * people's runs. */
 void task_move(struct task *task, enum task_state to);
 
 #endif

@@ -41,12 +41,14 @@ struct task *core_find(const struct core *core, uint64_t id)
 struct task *core_new_task(struct core *core, uint64_t id)
 {
     struct task *task = calloc(1, sizeof *task);
-    if (!task || core_make_room((void **)&core->tasks, &core->tasks_room, core->n_tasks, sizeof *core->tasks) < 0) {
+    if (!task || core_make_room((void **)&core->tasks, &core->tasks_room, core->n_tasks,
+                     sizeof *core->tasks) < 0) {
         free(task);
         return NULL;
     }
     int at = lower_bound(core, id);
-    memmove(&core->tasks[at + 1], &core->tasks[at], (size_t)(core->n_tasks - at) * sizeof *core->tasks);
+    memmove(
+        &core->tasks[at + 1], &core->tasks[at], (size_t)(core->n_tasks - at) * sizeof *core->tasks);
     core->tasks[at] = task;
     core->n_tasks++;
     task->id = id;
@@ -80,9 +82,11 @@ const struct task *core_next_task(const struct core *core, uint64_t id)
 void core_forget(struct core *core, uint64_t id)
 {
     int i = lower_bound(core, id);
-    if (i == core->n_tasks || core->tasks[i]->id != id || !task_state_is_done(core->tasks[i]->state))
+    if (i == core->n_tasks || core->tasks[i]->id != id ||
+        !task_state_is_done(core->tasks[i]->state))
         return;
     task_free(core->tasks[i]);
     core->n_tasks--;
-    memmove(&core->tasks[i], &core->tasks[i + 1], (size_t)(core->n_tasks - i) * sizeof *core->tasks);
+    memmove(
+        &core->tasks[i], &core->tasks[i + 1], (size_t)(core->n_tasks - i) * sizeof *core->tasks);
 }

@@ -4,7 +4,8 @@
 
 #include "base/units.h"
 
-/* An idle GPU has hardly any memory in use: 15 MiB on an A100, a few hundred with an MPS server or a display. */
+/* An idle GPU has hardly any memory in use: 15 MiB on an A100, a few hundred with an MPS server or
+ * a display. */
 #define IDLE_MEM_BYTES (1 * GIB)
 
 struct resident *gpu_view_resident(const struct gpu_view *gpu, uint64_t task)
@@ -34,7 +35,8 @@ double gpu_view_awaited_bytes(const struct gpu_view *gpu)
 
 bool gpu_view_is_idle(const struct gpu_view *gpu)
 {
-    if (gpu->n_residents || !gpu->mem_used_bytes.valid || gpu->mem_used_bytes.value > (double)IDLE_MEM_BYTES)
+    if (gpu->n_residents || !gpu->mem_used_bytes.valid ||
+        gpu->mem_used_bytes.value > (double)IDLE_MEM_BYTES)
         return false;
     if (gpu->foreign_processes.valid)
         return gpu->foreign_processes.value == 0;

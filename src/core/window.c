@@ -47,8 +47,8 @@ int window_add(struct window *window, int64_t time_us, int64_t length_us, struct
     }
     if (window->count == window->size && grow(window) < 0)
         return -ENOMEM;
-    *entry_at(window, window->count++) =
-        (struct window_entry){.time_us = time_us, .value = value.valid ? value.value : NAN};
+    *entry_at(window, window->count++) = (struct window_entry){
+        .time_us = time_us, .value = value.valid ? value.value : NAN};
     return 0;
 }
 
@@ -103,9 +103,11 @@ static struct reading ewma_since(const struct window *window, int64_t since_us, 
     return n > 0 && n >= enough ? reading_of(sum / weights) : READING_NONE;
 }
 
-struct reading window_level(const struct window *window, enum window_statistic how, int64_t since_us, int enough)
+struct reading window_level(
+    const struct window *window, enum window_statistic how, int64_t since_us, int enough)
 {
-    static struct reading (*const figures[WINDOW_STATISTICS])(const struct window *, int64_t, int) = {
+    static struct reading (*const figures[WINDOW_STATISTICS])(
+        const struct window *, int64_t, int) = {
         [WINDOW_MEAN] = window_mean_since, [WINDOW_P95] = p95_since, [WINDOW_EWMA] = ewma_since};
     if (window->count == 0 || isnan(entry_at(window, window->count - 1)->value))
         return READING_NONE;

@@ -65,7 +65,8 @@ static struct share *add_share(struct gpu_state *state, uint64_t task, unsigned 
         state->share_room = room;
     }
     struct share *share = &state->shares[state->n_shares++];
-    *share = (struct share){.task = task, .holder = {.processes = processes, .sm_utilisation = reading_of(0)}};
+    *share = (struct share){
+        .task = task, .holder = {.processes = processes, .sm_utilisation = reading_of(0)}};
     return share;
 }
 
@@ -101,7 +102,8 @@ static void share_with(struct gpu_state *state, uint64_t task, const struct gpu_
 /* Of a server of MPS: more would be its clients', whom old drivers do not list. */
 #define MPS_SERVER_MAX (1 * GIB)
 
-/* Memory in use that no listed process is said to have: what a process has that the driver does not show us. */
+/* Memory in use that no listed process is said to have: what a process has that the driver does not
+ * show us. */
 static struct reading unexplained(const struct gpu_sample *sample)
 {
     double bytes = sample->mem_used_bytes.value;
@@ -123,15 +125,18 @@ static bool is_told(const struct core_sample *sample, uint64_t task)
     return false;
 }
 
-/* Tasks of which no process is listed have no memory there, unless they may have what nobody is listed with. */
-static void tell_absent(const struct gpu_view *gpu, const struct gpu_state *state, struct core_sample *sample)
+/* Tasks of which no process is listed have no memory there, unless they may have what nobody is
+ * listed with. */
+static void tell_absent(
+    const struct gpu_view *gpu, const struct gpu_state *state, struct core_sample *sample)
 {
     struct reading left = unexplained(&state->sample);
     if (!left.valid || left.value > (double)UNEXPLAINED_MAX)
         return;
     for (int i = 0; i < gpu->n_residents && sample->n_tasks < RESIDENTS_SEEN_MAX; i++)
         if (!is_told(sample, gpu->residents[i].task))
-            sample->tasks[sample->n_tasks++] = (struct task_memory){gpu->residents[i].task, reading_of(0)};
+            sample->tasks[sample->n_tasks++] = (struct task_memory){
+                gpu->residents[i].task, reading_of(0)};
 }
 
 void attribute(struct daemon *daemon, struct gpu_state *state, struct core_sample *sample)
@@ -147,7 +152,8 @@ void attribute(struct daemon *daemon, struct gpu_state *state, struct core_sampl
     for (size_t i = 0; i < state->sample.processes.count; i++) {
         const struct gpu_process *process = &state->sample.processes.item[i];
         bool computes = (process->kinds & ~(unsigned)GPU_PROCESS_GRAPHICS) != 0;
-        int root = kin_find_root(&daemon->kin, process->pid, roots.pid, roots.count, state->sample.at_us);
+        int root = kin_find_root(
+            &daemon->kin, process->pid, roots.pid, roots.count, state->sample.at_us);
         if (root >= 0) {
             add_to_task(sample, roots.task[root], process->used_bytes);
         } else if (!gpu_process_is_mps_server(process->pid)) {

@@ -123,8 +123,9 @@ static int set_samples(void *field, size_t size, const char *value)
             !(colon = strchr(text, ':')))
             return -EINVAL;
         *colon = '\0';
-        if (set_period(&ring->step_us, 0, text) < 0 || parse_duration(colon + 1, &ring->keep_us) < 0 ||
-            ring->keep_us < ring->step_us || ring->keep_us / ring->step_us > SAMPLES_MOST)
+        if (set_period(&ring->step_us, 0, text) < 0 ||
+            parse_duration(colon + 1, &ring->keep_us) < 0 || ring->keep_us < ring->step_us ||
+            ring->keep_us / ring->step_us > SAMPLES_MOST)
             return -EINVAL;
         ring->keep_us -= ring->keep_us % ring->step_us;
         at += n + (at[n] == ',');
@@ -138,10 +139,8 @@ static int set_log_level(void *field, size_t size, const char *value)
     static const struct {
         const char *name;
         int level;
-    } levels[] = {{"error", LOG_LEVEL_ERROR},
-                  {"warning", LOG_LEVEL_WARNING},
-                  {"info", LOG_LEVEL_INFO},
-                  {"debug", LOG_LEVEL_DEBUG}};
+    } levels[] = {{"error", LOG_LEVEL_ERROR}, {"warning", LOG_LEVEL_WARNING},
+        {"info", LOG_LEVEL_INFO}, {"debug", LOG_LEVEL_DEBUG}};
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
         if (strcmp(levels[i].name, value) == 0) {
             *(int *)field = levels[i].level;
@@ -161,72 +160,85 @@ static const struct option {
     const char *help;
 } options[] = {
     {"socket", FIELD(socket_path), set_text, "PATH", "/run/colloc/collocd.sock", "where to listen"},
-    {"state-dir", FIELD(state_dir), set_text, "FOLDER", "/var/lib/colloc", "the event log and the tasks' logs"},
+    {"state-dir", FIELD(state_dir), set_text, "FOLDER", "/var/lib/colloc",
+        "the event log and the tasks' logs"},
     {"policy", FIELD(core.policy), set_policy, "NAME", "magm",
-     "exclusive, rr, magm, lug, mug, first-fit, best-fit or foresee, for tasks that name none"},
-    {"sharing", FIELD(sharing), set_sharing, "HOW", "streams", "streams, mps or auto, for tasks that name none"},
+        "exclusive, rr, magm, lug, mug, first-fit, best-fit or foresee, for tasks that name none"},
+    {"sharing", FIELD(sharing), set_sharing, "HOW", "streams",
+        "streams, mps or auto, for tasks that name none"},
     {"estimator", FIELD(estimator), set_text, "NAME", ESTIMATOR_USUAL,
-     "for tasks that name none and declare no memory"},
+        "for tasks that name none and declare no memory"},
     {"reserve-quantile", FIELD(reserve_quantile), set_quantile, "Q", "0.9",
-     "0.5, 0.9 or 0.99: a task is given what suffices for so many of its like, where the estimator knows its error"},
+        "0.5, 0.9 or 0.99: a task is given what suffices for so many of its like, where the estimator knows its error"},
     {"smact-max", FIELD(core.conditions.smact_max), set_fraction, "FRACTION", "0.80",
-     "a GPU more active than that takes no further task"},
+        "a GPU more active than that takes no further task"},
     {"min-free", FIELD(core.conditions.min_free_bytes), set_size, "SIZE", "5GiB",
-     "free memory wanted when nothing is known of a task"},
-    {"margin", FIELD(core.conditions.margin_bytes), set_size, "SIZE", "2GiB", "free memory wanted beyond an estimate"},
+        "free memory wanted when nothing is known of a task"},
+    {"margin", FIELD(core.conditions.margin_bytes), set_size, "SIZE", "2GiB",
+        "free memory wanted beyond an estimate"},
     {"slowdown-max", FIELD(core.conditions.slowdown_max), set_slowdown, "TIMES", "3",
-     "policy foresee: sharing may make nobody take more than so many times as long, as predicted"},
-    {"window", FIELD(core.window_us), set_period, "TIME", "90s", "activity is averaged over that long"},
+        "policy foresee: sharing may make nobody take more than so many times as long, as predicted"},
+    {"window", FIELD(core.window_us), set_period, "TIME", "90s",
+        "activity is averaged over that long"},
     {"smact-statistic", FIELD(core.statistic), set_statistic, "HOW", "mean",
-     "what the activity over the window is told by: mean, p95 or ewma (exponentially weighted)"},
-    {"sample-period", FIELD(sample_period_us), set_period, "TIME", "1s", "between two looks at the GPUs"},
+        "what the activity over the window is told by: mean, p95 or ewma (exponentially weighted)"},
+    {"sample-period", FIELD(sample_period_us), set_period, "TIME", "1s",
+        "between two looks at the GPUs"},
     {"gpm-interval", FIELD(gpm_interval_us), set_period, "TIME", "100ms",
-     "SM activity is taken over at least that long; real GPUs want no less than the default, emulated ones do not "
-     "mind"},
+        "SM activity is taken over at least that long; real GPUs want no less than the default, emulated ones do not "
+        "mind"},
     {"unused-after", FIELD(unused_after_us), set_period, "TIME", "10m",
-     "a task that holds a GPU and does not use it for so long is pointed out"},
+        "a task that holds a GPU and does not use it for so long is pointed out"},
     {"settle", FIELD(core.settle_us), set_period, "TIME", "10s",
-     "a task's memory that has not grown for so long has settled; until then its GPU takes nobody else"},
+        "a task's memory that has not grown for so long has settled; until then its GPU takes nobody else"},
     {"settle-max", FIELD(core.settle_max_us), set_period, "TIME", "60s", "but no longer than that"},
     {"recovery-step", FIELD(core.recovery_step_bytes), set_size, "SIZE", "0",
-     "a task that ran out of GPU memory beside others is tried again where so much more is free, and more after every "
-     "crash, and on GPUs to itself last; 0: on GPUs to itself at once"},
-    {"recoveries", FIELD(core.recoveries_max), set_count, "N", "3", "starts after a GPU memory crash beside others"},
+        "a task that ran out of GPU memory beside others is tried again where so much more is free, and more after every "
+        "crash, and on GPUs to itself last; 0: on GPUs to itself at once"},
+    {"recoveries", FIELD(core.recoveries_max), set_count, "N", "3",
+        "starts after a GPU memory crash beside others"},
     {"requeues", FIELD(core.requeues_max), set_count, "N", "3",
-     "starts after ends that were another task's fault, or its MPS server's"},
+        "starts after ends that were another task's fault, or its MPS server's"},
     {"filler-smact", FIELD(core.filler_smact), set_fraction, "FRACTION", "0.80",
-     "with sharing auto: a task that is expected to be more active than that nearly fills a GPU, and takes turns"},
+        "with sharing auto: a task that is expected to be more active than that nearly fills a GPU, and takes turns"},
     {"filler-percentage", FIELD(core.filler_percent), set_percentage, "N", "70",
-     "with sharing auto: or is held to so much of the SMs where it joins others by MPS; 0: it is not"},
+        "with sharing auto: or is held to so much of the SMs where it joins others by MPS; 0: it is not"},
     {"mps-memory-limit", FIELD(core.mps_mem_limit), set_flag, "yes|no", "yes",
-     "a client of MPS whose need is known may take that and the margin, no more"},
+        "a client of MPS whose need is known may take that and the margin, no more"},
     {"mps-linger", FIELD(mps_linger_us), set_duration, "TIME", "60s",
-     "a user's MPS control daemon that no task of his has used for so long is stopped"},
+        "a user's MPS control daemon that no task of his has used for so long is stopped"},
     {"framework-memory-limit", FIELD(framework_mem_limit), set_flag, "yes|no", "no",
-     "tasks that share by streams are told through PyTorch's and JAX's own settings to take no more than their need "
-     "and "
-     "the margin (JAX then takes it at once)"},
+        "tasks that share by streams are told through PyTorch's and JAX's own settings to take no more than their need "
+        "and "
+        "the margin (JAX then takes it at once)"},
     {"mps-users-together", FIELD(core.conditions.mps_users_together), set_flag, "yes|no", "no",
-     "tasks of several users may share a GPU by MPS: each user's server then takes turns with the others'"},
-    {"tasks-per-gpu", FIELD(core.conditions.tasks_per_gpu_max), set_count, "N", "0", "at most; 0: no limit"},
+        "tasks of several users may share a GPU by MPS: each user's server then takes turns with the others'"},
+    {"tasks-per-gpu", FIELD(core.conditions.tasks_per_gpu_max), set_count, "N", "0",
+        "at most; 0: no limit"},
     {"tasks-per-user", FIELD(tasks_per_user), set_count, "N", "20000",
-     "that have not ended; a user's further ones are refused (root's are not)"},
-    {"gpus", FIELD(gpus), set_text, "LIST", "all", "indices or UUIDs, separated by commas: manage no others"},
+        "that have not ended; a user's further ones are refused (root's are not)"},
+    {"gpus", FIELD(gpus), set_text, "LIST", "all",
+        "indices or UUIDs, separated by commas: manage no others"},
     {"samples", FIELD(samples), set_samples, "STEP:TIME,...", SAMPLES_USUAL,
-     "how finely samples of the GPUs are kept, for how long; none: not at all"},
-    {"history", FIELD(history_us), set_duration, "TIME", "90d", "how long ended tasks are remembered"},
+        "how finely samples of the GPUs are kept, for how long; none: not at all"},
+    {"history", FIELD(history_us), set_duration, "TIME", "90d",
+        "how long ended tasks are remembered"},
     {"record-inputs", FIELD(record_inputs), set_text, "FILE", "",
-     "every event, sample and decision of the scheduler goes there, for colloc replay"},
-    {"record-inputs-max", FIELD(record_inputs_max), set_size, "SIZE", "1GiB", "and then no further"},
-    {"nvml-library", FIELD(nvml_library), set_text, "PATH", "libnvidia-ml.so.1", "the NVML library"},
+        "every event, sample and decision of the scheduler goes there, for colloc replay"},
+    {"record-inputs-max", FIELD(record_inputs_max), set_size, "SIZE", "1GiB",
+        "and then no further"},
+    {"nvml-library", FIELD(nvml_library), set_text, "PATH", "libnvidia-ml.so.1",
+        "the NVML library"},
     {"dcgmi", FIELD(dcgmi), set_text, "PROGRAM", "dcgmi",
-     "tells the SM activity of GPUs before Hopper, when it is there (NVIDIA DCGM); none: do without"},
+        "tells the SM activity of GPUs before Hopper, when it is there (NVIDIA DCGM); none: do without"},
     {"shim", FIELD(shim), set_text, "PATH", "(as installed)", "the colloc-shim program"},
-    {"log-level", FIELD(log_level), set_log_level, "LEVEL", "info", "error, warning, info or debug"},
+    {"log-level", FIELD(log_level), set_log_level, "LEVEL", "info",
+        "error, warning, info or debug"},
 };
 #define OPTIONS (sizeof options / sizeof *options)
 
-static void default_folder(char *field, size_t size, const char *variable, const char *below_home, const char *name)
+static void default_folder(
+    char *field, size_t size, const char *variable, const char *below_home, const char *name)
 {
     const char *base = getenv(variable), *home = getenv("HOME");
     if (base && base[0] == '/')
@@ -261,24 +273,29 @@ void config_defaults(struct config *config)
         set_text(config->socket_path, sizeof config->socket_path, "/run/colloc/collocd.sock");
         set_text(config->state_dir, sizeof config->state_dir, "/var/lib/colloc");
     } else {
-        default_folder(config->socket_path, sizeof config->socket_path, "XDG_RUNTIME_DIR", NULL, "/collocd.sock");
-        default_folder(config->state_dir, sizeof config->state_dir, "XDG_STATE_HOME", ".local/state", "");
+        default_folder(config->socket_path, sizeof config->socket_path, "XDG_RUNTIME_DIR", NULL,
+            "/collocd.sock");
+        default_folder(
+            config->state_dir, sizeof config->state_dir, "XDG_STATE_HOME", ".local/state", "");
     }
 }
 
-static int set_option(struct config *config, const char *name, const char *value, struct fault *fault)
+static int set_option(
+    struct config *config, const char *name, const char *value, struct fault *fault)
 {
     for (size_t i = 0; i < OPTIONS; i++) {
         if (strcmp(options[i].name, name) != 0)
             continue;
         if (!value)
-            return fault_set(fault, EINVAL, "--%s: wants a value (%s: %s)", name, options[i].takes, options[i].help);
+            return fault_set(fault, EINVAL, "--%s: wants a value (%s: %s)", name, options[i].takes,
+                options[i].help);
         if (options[i].set((char *)config + options[i].offset, options[i].size, value) == 0)
             return 0;
-        return fault_set(fault, EINVAL, "%s: cannot make sense of '%s' (%s: %s)", name, value, options[i].takes,
-                         options[i].help);
+        return fault_set(fault, EINVAL, "%s: cannot make sense of '%s' (%s: %s)", name, value,
+            options[i].takes, options[i].help);
     }
-    return fault_set(fault, EINVAL, "%s: there is no such setting (collocd --help lists them)", name);
+    return fault_set(
+        fault, EINVAL, "%s: there is no such setting (collocd --help lists them)", name);
 }
 
 /* ---- the file: one mapping of plain scalars ---- */
@@ -286,21 +303,24 @@ static int set_option(struct config *config, const char *name, const char *value
 static int yaml_problem(const yaml_parser_t *parser, const char *path, struct fault *fault)
 {
     return fault_set(fault, EINVAL, "%s:%zu: %s", path, parser->problem_mark.line + 1,
-                     parser->problem ? parser->problem : "is no YAML");
+        parser->problem ? parser->problem : "is no YAML");
 }
 
 /* One event of the file. `key` remembers the key until its value comes. */
-static int take_yaml_event(struct config *config, const yaml_event_t *event, bool in_mapping, char *key,
-                           size_t key_size, struct fault *fault)
+static int take_yaml_event(struct config *config, const yaml_event_t *event, bool in_mapping,
+    char *key, size_t key_size, struct fault *fault)
 {
-    const char *text = event->type == YAML_SCALAR_EVENT ? (const char *)event->data.scalar.value : "";
+    const char *text = event->type == YAML_SCALAR_EVENT ? (const char *)event->data.scalar.value
+                                                        : "";
     switch (event->type) {
     case YAML_SCALAR_EVENT:
         if (!in_mapping)
-            return *text ? fault_set(fault, EINVAL, "'%.40s' is no 'setting: value' line", text) : 0;
+            return *text ? fault_set(fault, EINVAL, "'%.40s' is no 'setting: value' line", text)
+                         : 0;
         if (key[0] == '\0')
-            return set_text(key, key_size, text) < 0 || !*text ? fault_set(fault, EINVAL, "'%.40s' is no setting", text)
-                                                               : 0;
+            return set_text(key, key_size, text) < 0 || !*text
+                       ? fault_set(fault, EINVAL, "'%.40s' is no setting", text)
+                       : 0;
         int r = set_option(config, key, text, fault);
         key[0] = '\0';
         return r;
@@ -314,7 +334,8 @@ static int take_yaml_event(struct config *config, const yaml_event_t *event, boo
     }
 }
 
-static int read_yaml(struct config *config, yaml_parser_t *parser, const char *path, struct fault *fault)
+static int read_yaml(
+    struct config *config, yaml_parser_t *parser, const char *path, struct fault *fault)
 {
     char key[64] = "";
     bool in_mapping = false;
@@ -351,12 +372,13 @@ int config_read_file(struct config *config, const char *path, struct fault *faul
 
 /* ---- the command line ---- */
 
-static int next_argument(int argc, char **argv, int *i, char *name, size_t size, const char **ret_value,
-                         struct fault *fault)
+static int next_argument(int argc, char **argv, int *i, char *name, size_t size,
+    const char **ret_value, struct fault *fault)
 {
     const char *argument = argv[*i];
     if (strncmp(argument, "--", 2) != 0)
-        return fault_set(fault, EINVAL, "%s: collocd takes only options (collocd --help lists them)", argument);
+        return fault_set(
+            fault, EINVAL, "%s: collocd takes only options (collocd --help lists them)", argument);
     const char *equals = strchr(argument, '=');
     size_t n = equals ? (size_t)(equals - argument - 2) : strlen(argument) - 2;
     snprintf(name, size, "%.*s", (int)n, argument + 2);
@@ -409,8 +431,8 @@ static void print_option(FILE *out, const struct option *option, enum config_for
 {
     switch (form) {
     case CONFIG_AS_HELP:
-        fprintf(out, "  --%s=%s\n        %s (default: %s)\n", option->name, option->takes, option->help,
-                option->default_text);
+        fprintf(out, "  --%s=%s\n        %s (default: %s)\n", option->name, option->takes,
+            option->help, option->default_text);
         break;
     case CONFIG_AS_ROFF:
         fputs(".TP\n.BI \\-\\-", out);

@@ -1,6 +1,6 @@
 /*
- * The daemon's settings: one table for the configuration file, the command line, --help and the man page. Later beats
- * earlier: defaults, file, command line.
+ * The daemon's settings: one table for the configuration file, the command line, --help and the man
+ * page. Later beats earlier: defaults, file, command line.
  */
 #ifndef COLLOC_DAEMON_CONFIG_H
 #define COLLOC_DAEMON_CONFIG_H
@@ -20,15 +20,16 @@ struct samples_kept {
 struct config {
     char socket_path[108];
     char state_dir[512];
-    char nvml_library[512];   /* "": the driver's */
-    char dcgmi[512];          /* "none": do without */
-    char shim[512];           /* path of colloc-shim */
-    char gpus[256];           /* "": all; or indices and UUIDs, separated by commas */
-    char estimator[32];       /* of tasks that name none */
-    double reserve_quantile;  /* of an estimate that knows its error: 0.5, 0.9 or 0.99 */
-    enum sharing sharing;     /* of tasks that name none */
-    int64_t mps_linger_us;    /* an MPS control daemon that nobody has used for so long is stopped */
-    bool framework_mem_limit; /* by streams: the frameworks' own settings keep tasks to their need */
+    char nvml_library[512];  /* "": the driver's */
+    char dcgmi[512];         /* "none": do without */
+    char shim[512];          /* path of colloc-shim */
+    char gpus[256];          /* "": all; or indices and UUIDs, separated by commas */
+    char estimator[32];      /* of tasks that name none */
+    double reserve_quantile; /* of an estimate that knows its error: 0.5, 0.9 or 0.99 */
+    enum sharing sharing;    /* of tasks that name none */
+    int64_t mps_linger_us;   /* an MPS control daemon that nobody has used for so long is stopped */
+    bool
+        framework_mem_limit; /* by streams: the frameworks' own settings keep tasks to their need */
     struct core_settings core;
     int64_t sample_period_us, gpm_interval_us;
     int64_t unused_after_us; /* a task that leaves a GPU unused for so long is pointed out */
@@ -43,17 +44,19 @@ struct config {
 /* For root: /run/colloc, /var/lib/colloc; otherwise below XDG_RUNTIME_DIR and XDG_STATE_HOME. */
 void config_defaults(struct config *config);
 
-/* Reads a YAML file of plain `key: value` lines. Unknown keys and bad values: -EINVAL with file and line. */
+/* Reads a YAML file of plain `key: value` lines. Unknown keys and bad values: -EINVAL with file and
+ * line. */
 int config_read_file(struct config *config, const char *path, struct fault *fault);
 
 /*
- * Reads "--key=value" and "--key value". `--config=FILE` is read where it stands first. Positive answers: 1 help and
- * 2 version were asked for. Negative: a fault that names the argument.
+ * Reads "--key=value" and "--key value". `--config=FILE` is read where it stands first. Positive
+ * answers: 1 help and 2 version were asked for. Negative: a fault that names the argument.
  */
 enum { CONFIG_HELP = 1, CONFIG_VERSION = 2 };
 int config_read_arguments(struct config *config, int argc, char **argv, struct fault *fault);
 
-/* The settings with their defaults: for --help, as a man page's list, or as a commented configuration file. */
+/* The settings with their defaults: for --help, as a man page's list, or as a commented
+ * configuration file. */
 enum config_form { CONFIG_AS_HELP, CONFIG_AS_ROFF, CONFIG_AS_YAML };
 void config_print(FILE *out, enum config_form form);
 

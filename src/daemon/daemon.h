@@ -10,9 +10,8 @@
  *     job.c       what the daemon knows of a task beyond the core
  *     intake.c    submissions, each user in turn; group commit
  *     submit.c    a request's body to a submission (fields.c, need.c)
- *     routes.c    the other routes of docs/protocol.md; route_list.c, route_task.c, route_wait.c, route_log.c
- *     record.c    tasks and GPUs as JSON
- *     unused.c    GPUs that are held and not used
+ *     routes.c    the other routes of docs/protocol.md; route_list.c, route_task.c, route_wait.c,
+ * route_log.c record.c    tasks and GPUs as JSON unused.c    GPUs that are held and not used
  *     metrics.c   the same for Prometheus
  *     mps_care.c  one MPS control daemon per user; errand.c, route_mps.c
  *     history.c   forgetting old tasks
@@ -38,7 +37,8 @@
 /* What a task has had of its GPUs so far, all attempts together. */
 struct usage {
     struct reading energy_j;
-    double smact_s, span_s; /* its part of SMACT over time, and that time: GPU-seconds of which SMACT was known */
+    double smact_s, span_s; /* its part of SMACT over time, and that time: GPU-seconds of which
+                               SMACT was known */
     bool is_estimated;      /* at some time the driver did not tell whose the activity was */
 };
 
@@ -50,16 +50,16 @@ struct job {
     char *user;
     char *estimator; /* "" when nothing was estimated */
     struct reading estimate_bytes;
-    json_t *subject;                               /* what the next run of this network is known by, or NULL */
-    char *evidence;                                /* of the last failure, or NULL */
-    enum failure_class failure;                    /* the last */
+    json_t *subject;            /* what the next run of this network is known by, or NULL */
+    char *evidence;             /* of the last failure, or NULL */
+    enum failure_class failure; /* the last */
     struct reading mem_used_bytes, mem_peak_bytes; /* on all its GPUs together */
-    int peak_gpu;                                  /* of the view, where that peak was seen; -1: not known */
+    int peak_gpu; /* of the view, where that peak was seen; -1: not known */
     struct usage usage;
     struct attempt_watch watch; /* while it runs; pidfd -1 otherwise */
     uv_poll_t *poll;
-    bool awaits_mps;       /* its start waits for its user's MPS control daemon */
-    bool to_adopt;         /* an attempt, of an earlier daemon or ended, that has not been looked at yet */
+    bool awaits_mps; /* its start waits for its user's MPS control daemon */
+    bool to_adopt; /* an attempt, of an earlier daemon or ended, that has not been looked at yet */
     bool has_folder;       /* of an attempt whose shim could not be spawned yet */
     bool is_put_off;       /* until the machine has what it is short of */
     int64_t look_awaited;  /* its end is judged after that look at the GPUs; 0: it is not awaited */
@@ -119,7 +119,8 @@ struct daemon {
     struct gpu_set *gpus; /* NULL: none to be had, `gpus_why` says why */
     char gpus_why[512];
     struct gpu_state *gpu_states; /* one per GPU of the set */
-    struct gpu_set *gpus_next; /* what there is since the last look, NULL: the same; the pool thread's while sampling */
+    struct gpu_set *gpus_next;    /* what there is since the last look, NULL: the same; the pool
+                                     thread's while sampling */
     int64_t usage_saved_us;
     struct kin kin;
 
@@ -175,8 +176,9 @@ void daemon_serve_soon(struct daemon *daemon);
 int64_t daemon_now_us(struct daemon *daemon);
 
 /*
- * Feeds an input with what the log should know of it beside the event (`detail`: borrowed, may be NULL), writes what
- * follows and carries it out. Returns as core_step does. Samples and ticks are not written.
+ * Feeds an input with what the log should know of it beside the event (`detail`: borrowed, may be
+ * NULL), writes what follows and carries it out. Returns as core_step does. Samples and ticks are
+ * not written.
  */
 int daemon_feed(struct daemon *daemon, const struct event *event, const json_t *detail);
 
@@ -189,18 +191,21 @@ void daemon_try_again(struct daemon *daemon);
 /* Feeds an input that is in the log already. */
 int daemon_feed_logged(struct daemon *daemon, const struct event *event);
 
-void daemon_drop_log(struct daemon *daemon); /* at the end: what could not be written is lost, and said so */
+void daemon_drop_log(
+    struct daemon *daemon); /* at the end: what could not be written is lost, and said so */
 
 /* ---- runner.c ---- */
 
 void runner_start(struct daemon *daemon, uint64_t task);
 void runner_kill(struct daemon *daemon, uint64_t task);
-void runner_adopt_all(struct daemon *daemon);            /* after the log was replayed */
-void runner_try_again(struct daemon *daemon);            /* what a full disk or the like put off */
-void runner_mps_ready(struct daemon *daemon, uid_t uid); /* or is not to be had: who waits for it starts */
-void runner_looked(struct daemon *daemon);               /* at the GPUs: what waited for that goes on */
+void runner_adopt_all(struct daemon *daemon); /* after the log was replayed */
+void runner_try_again(struct daemon *daemon); /* what a full disk or the like put off */
+void runner_mps_ready(
+    struct daemon *daemon, uid_t uid);     /* or is not to be had: who waits for it starts */
+void runner_looked(struct daemon *daemon); /* at the GPUs: what waited for that goes on */
 void runner_unwatch(struct job *job);
-void attempt_folder(const struct daemon *daemon, uint64_t task, int attempt, char *buffer, size_t size);
+void attempt_folder(
+    const struct daemon *daemon, uint64_t task, int attempt, char *buffer, size_t size);
 
 /* ---- sampler.c ---- */
 
@@ -208,10 +213,12 @@ int sampler_open(struct daemon *daemon, struct fault *fault);
 void sampler_start(struct daemon *daemon);
 void sampler_look_now(struct daemon *daemon);
 
-/* The number of a look that begins from now on and also asks what GPUs there are; 0: there are none to look at. */
+/* The number of a look that begins from now on and also asks what GPUs there are; 0: there are none
+ * to look at. */
 int64_t sampler_look_closely(struct daemon *daemon);
 
-/* The driver lost the GPU of this index in the view, or has no such instance any more: why, or NULL. */
+/* The driver lost the GPU of this index in the view, or has no such instance any more: why, or
+ * NULL. */
 const char *sampler_why_gone(const struct daemon *daemon, int view);
 void sampler_close(struct daemon *daemon);
 
@@ -221,16 +228,17 @@ void sampler_close(struct daemon *daemon);
 enum { RESIDENTS_SEEN_MAX = 256 };
 
 /*
- * Fills the sample's tasks, for which there is room for RESIDENTS_SEEN_MAX, and foreign processes, and the state's
- * shares but for what they did. A task is among them with no memory when the driver lists no process of it and all
- * memory in use is somebody's; when it may have some that is nobody's, it is not among them.
+ * Fills the sample's tasks, for which there is room for RESIDENTS_SEEN_MAX, and foreign processes,
+ * and the state's shares but for what they did. A task is among them with no memory when the driver
+ * lists no process of it and all memory in use is somebody's; when it may have some that is
+ * nobody's, it is not among them.
  */
 void attribute(struct daemon *daemon, struct gpu_state *state, struct core_sample *sample);
 
 /* ---- samples.c ---- */
 
-/* After the core knows the GPUs, and when there are others. A disk that does not take them costs the past, not the
- * daemon. */
+/* After the core knows the GPUs, and when there are others. A disk that does not take them costs
+ * the past, not the daemon. */
 void samples_open(struct daemon *daemon);
 void samples_take(struct daemon *daemon, size_t i);
 
@@ -259,7 +267,8 @@ struct job *job_add(struct daemon *daemon, uint64_t id, uid_t uid, const json_t 
 /* How many tasks of this user have not ended. */
 int jobs_of_user(struct daemon *daemon, uid_t uid);
 void jobs_fini(struct daemon *daemon);
-/* The detail of a task's SUBMIT from the log, to be released; NULL when it is not there. 0 or a fault. */
+/* The detail of a task's SUBMIT from the log, to be released; NULL when it is not there. 0 or a
+ * fault. */
 int job_read_detail(struct daemon *daemon, uint64_t id, struct fault *fault, json_t **ret_detail);
 
 struct job *job_find(struct daemon *daemon, uint64_t id);
@@ -286,7 +295,8 @@ json_t *record_task(struct daemon *daemon, const struct task *task);
 json_t *record_gpus(struct daemon *daemon);
 json_t *record_info(struct daemon *daemon);
 
-/* "ok", "lost" ... as docs/protocol.md has it, with the reason in words ("" when ok). GPU `i` of the set is managed. */
+/* "ok", "lost" ... as docs/protocol.md has it, with the reason in words ("" when ok). GPU `i` of
+ * the set is managed. */
 const char *record_gpu_health(struct daemon *daemon, size_t i, const char **ret_text);
 
 /* ---- unused.c ---- */
@@ -294,8 +304,10 @@ const char *record_gpu_health(struct daemon *daemon, size_t i, const char **ret_
 /* To be called with each new sample of a GPU. */
 void unused_watch(struct daemon *daemon, struct gpu_state *state);
 
-/* For how long one who holds the GPU has seen nobody use it, up to the last sample; 0: it is in use. Microseconds. */
-struct reading unused_us(const struct daemon *daemon, const struct gpu_state *state, const struct resident *resident);
+/* For how long one who holds the GPU has seen nobody use it, up to the last sample; 0: it is in
+ * use. Microseconds. */
+struct reading unused_us(
+    const struct daemon *daemon, const struct gpu_state *state, const struct resident *resident);
 
 /* Whether that is worth pointing out. */
 bool unused_for_long(const struct daemon *daemon, struct reading unused);
@@ -321,11 +333,13 @@ void inputs_close(struct daemon *daemon);
 /* ---- mps_care.c ---- */
 
 /*
- * Makes sure that an MPS control daemon of this user serves `ret_pipe_dir`. 0; MPS_WAIT: not yet, runner_mps_ready will
- * be called; or a fault that says why there is none to be had: the task goes by streams.
+ * Makes sure that an MPS control daemon of this user serves `ret_pipe_dir`. 0; MPS_WAIT: not yet,
+ * runner_mps_ready will be called; or a fault that says why there is none to be had: the task goes
+ * by streams.
  */
 enum { MPS_WAIT = 1 };
-int mps_prepare(struct daemon *daemon, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault);
+int mps_prepare(
+    struct daemon *daemon, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault);
 
 /* Where that user's control daemon is or would be. */
 void mps_pipe_dir(const struct daemon *daemon, uid_t uid, char *path, size_t size);

@@ -151,8 +151,9 @@ static bool flush_log(struct daemon *daemon)
         return !daemon->log_broken;
     if (write_log(daemon, &fault) < 0) {
         if (!daemon->log_broken)
-            log_error("the event log cannot be written (%s): nothing new is accepted or started until it can",
-                      fault.text);
+            log_error(
+                "the event log cannot be written (%s): nothing new is accepted or started until it can",
+                fault.text);
         daemon->log_broken = true;
         daemon_try_again(daemon);
         return false;
@@ -185,7 +186,7 @@ static void carry_out(struct daemon *daemon, struct pending_effect effect)
         break;
     case EFFECT_WAIT:
         log_debug("task %llu waits: %s", (unsigned long long)effect.task,
-                  core_explain(daemon->core, effect.task, daemon_now_us(daemon), why, sizeof why));
+            core_explain(daemon->core, effect.task, daemon_now_us(daemon), why, sizeof why));
         break;
     case EFFECT_APPEND:
         break;
@@ -193,8 +194,8 @@ static void carry_out(struct daemon *daemon, struct pending_effect effect)
 }
 
 /*
- * Makes durable and carries out, until nothing is left: starting a task feeds the next event, which comes back here and
- * is left to the loop that is under way.
+ * Makes durable and carries out, until nothing is left: starting a task feeds the next event, which
+ * comes back here and is left to the loop that is under way.
  */
 static void settle(struct daemon *daemon)
 {
@@ -204,7 +205,8 @@ static void settle(struct daemon *daemon)
     while (flush_log(daemon) && daemon->n_pending) {
         struct pending_effect effect = daemon->pending[0];
         daemon->n_pending--;
-        memmove(daemon->pending, daemon->pending + 1, (size_t)daemon->n_pending * sizeof *daemon->pending);
+        memmove(daemon->pending, daemon->pending + 1,
+            (size_t)daemon->n_pending * sizeof *daemon->pending);
         carry_out(daemon, effect);
     }
     daemon->carrying_out = false;
@@ -240,7 +242,8 @@ static void schedule_tick(struct daemon *daemon)
         return;
     }
     int64_t wait_us = deadline_us - daemon_now_us(daemon);
-    uv_timer_start(&daemon->tick_timer, on_tick, wait_us > 0 ? (uint64_t)(wait_us / MS_US) + 1 : 0, 0);
+    uv_timer_start(
+        &daemon->tick_timer, on_tick, wait_us > 0 ? (uint64_t)(wait_us / MS_US) + 1 : 0, 0);
 }
 
 static int feed(struct daemon *daemon, const struct event *event, const json_t *detail, bool write)
@@ -281,7 +284,7 @@ void daemon_drop_log(struct daemon *daemon)
     while (daemon->log_first) {
         struct entry *entry = daemon->log_first;
         log_warning("not written to the log: %s of task %llu", event_name(entry->event.kind),
-                    (unsigned long long)entry->event.task);
+            (unsigned long long)entry->event.task);
         daemon->log_first = entry->next;
         entry_free(entry);
     }

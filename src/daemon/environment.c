@@ -30,7 +30,8 @@ void environment_fini(struct environment *environment)
 }
 
 /* "A,B,C" of something of each GPU of the task. */
-static char *join(const struct daemon *daemon, const struct task *task, const char *(*of)(const struct gpu_identity *))
+static char *join(const struct daemon *daemon, const struct task *task,
+    const char *(*of)(const struct gpu_identity *))
 {
     char *text = NULL;
     size_t size;
@@ -53,7 +54,8 @@ static const char *label_of(const struct gpu_identity *gpu)
     return gpu->label;
 }
 
-int environment_name_gpus(struct environment *environment, const struct daemon *daemon, const struct task *task)
+int environment_name_gpus(
+    struct environment *environment, const struct daemon *daemon, const struct task *task)
 {
     char *uuids = join(daemon, task, uuid_of), *labels = join(daemon, task, label_of);
     int r = uuids && labels ? 0 : -ENOMEM;
@@ -77,15 +79,19 @@ static int limit_memory(struct environment *environment, const struct task *task
     size_t used = 0;
     for (int i = 0; i < task->n_gpus && used < sizeof text; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%d=%lldM", i ? "," : "", i,
-                                 (long long)(task->share.mem_limit_bytes / MIB));
-    return used < sizeof text ? environment_add(environment, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=%s", text) : -ENOMEM;
+            (long long)(task->share.mem_limit_bytes / MIB));
+    return used < sizeof text
+               ? environment_add(environment, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=%s", text)
+               : -ENOMEM;
 }
 
-int environment_join_mps(struct environment *environment, const struct task *task, const char *pipe_dir)
+int environment_join_mps(
+    struct environment *environment, const struct task *task, const char *pipe_dir)
 {
     int r = environment_add(environment, "CUDA_MPS_PIPE_DIRECTORY=%s", pipe_dir);
     if (r == 0 && task->share.thread_percent)
-        r = environment_add(environment, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%d", task->share.thread_percent);
+        r = environment_add(
+            environment, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%d", task->share.thread_percent);
     if (r == 0 && task->share.mem_limit_bytes)
         r = limit_memory(environment, task);
     return r;
@@ -104,27 +110,31 @@ static const char *find(const char *const *submitted, const char *name)
 static double fraction_of(const struct daemon *daemon, const struct task *task)
 {
     const struct need *need = &task->request.need;
-    double wanted = (double)(need->bytes + daemon->config.core.conditions.margin_bytes), fraction = 1;
+    double wanted = (double)(need->bytes + daemon->config.core.conditions.margin_bytes),
+           fraction = 1;
     if (need->kind < NEED_ESTIMATED || task->oom_count > 0)
         return 1;
     for (int i = 0; i < task->n_gpus; i++) {
-        double part = wanted / (double)core_view(daemon->core)->gpus[task->gpus[i]].id.mem_total_bytes;
+        double part = wanted /
+                      (double)core_view(daemon->core)->gpus[task->gpus[i]].id.mem_total_bytes;
         fraction = part < fraction ? part : fraction;
     }
     return fraction;
 }
 
-int environment_limit_frameworks(struct environment *environment, const struct daemon *daemon, const struct task *task,
-                                 const char *const *submitted)
+int environment_limit_frameworks(struct environment *environment, const struct daemon *daemon,
+    const struct task *task, const char *const *submitted)
 {
-    double fraction = daemon->config.framework_mem_limit && !task->whole ? fraction_of(daemon, task) : 1;
+    double fraction = daemon->config.framework_mem_limit && !task->whole ? fraction_of(daemon, task)
+                                                                         : 1;
     if (fraction >= 1)
         return 0;
-    const char *name = find(submitted, "PYTORCH_ALLOC_CONF") ? "PYTORCH_ALLOC_CONF" : "PYTORCH_CUDA_ALLOC_CONF";
+    const char *name = find(submitted, "PYTORCH_ALLOC_CONF") ? "PYTORCH_ALLOC_CONF"
+                                                             : "PYTORCH_CUDA_ALLOC_CONF";
     const char *own = find(submitted, name);
     bool has_own = own && *own;
-    int r = environment_add(environment, "%s=%s%sper_process_memory_fraction:%.4f", name, has_own ? own : "",
-                            has_own ? "," : "", fraction);
+    int r = environment_add(environment, "%s=%s%sper_process_memory_fraction:%.4f", name,
+        has_own ? own : "", has_own ? "," : "", fraction);
     if (r == 0 && !find(submitted, "XLA_PYTHON_CLIENT_MEM_FRACTION"))
         r = environment_add(environment, "XLA_PYTHON_CLIENT_MEM_FRACTION=%.4f", fraction);
     return r;

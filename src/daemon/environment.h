@@ -14,21 +14,24 @@ struct environment {
 };
 
 /* Adds "NAME=VALUE" made from a format. 0, or -ENOMEM when there is no memory or no room. */
-int environment_add(struct environment *environment, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int environment_add(struct environment *environment, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* The task's number and GPUs. */
-int environment_name_gpus(struct environment *environment, const struct daemon *daemon, const struct task *task);
+int environment_name_gpus(
+    struct environment *environment, const struct daemon *daemon, const struct task *task);
 
 /* An MPS client's server and limits, as its placement has them. */
-int environment_join_mps(struct environment *environment, const struct task *task, const char *pipe_dir);
+int environment_join_mps(
+    struct environment *environment, const struct task *task, const char *pipe_dir);
 
 /*
- * Frameworks' own limits on memory, for a task that shares by streams: PyTorch's (of its caching allocator) added to
- * what `submitted` sets, and JAX's unless it sets that. TensorFlow has none in the environment. Does nothing when the
- * need is not known or the setting says no.
+ * Frameworks' own limits on memory, for a task that shares by streams: PyTorch's (of its caching
+ * allocator) added to what `submitted` sets, and JAX's unless it sets that. TensorFlow has none in
+ * the environment. Does nothing when the need is not known or the setting says no.
  */
-int environment_limit_frameworks(struct environment *environment, const struct daemon *daemon, const struct task *task,
-                                 const char *const *submitted);
+int environment_limit_frameworks(struct environment *environment, const struct daemon *daemon,
+    const struct task *task, const char *const *submitted);
 
 void environment_fini(struct environment *environment);
 

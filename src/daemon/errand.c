@@ -21,7 +21,8 @@ struct errand_handles {
     pid_t child;
 };
 
-/* What the child starts shows its environment to the user: nothing of root's goes there but what programs need. */
+/* What the child starts shows its environment to the user: nothing of root's goes there but what
+ * programs need. */
 static void forget_environment(void)
 {
     static const char *const needed[] = {"PATH=", "LD_LIBRARY_PATH=", "LANG=", "LC_", "COLLOC_"};
@@ -42,14 +43,16 @@ int errand_become(const struct errand_order *order)
     return r < 0 ? r : identity_become(&identity);
 }
 
-/* The loop's handlers write to a pipe that is the daemon's too: a signal meant for the child must not reach that. */
+/* The loop's handlers write to a pipe that is the daemon's too: a signal meant for the child must
+ * not reach that. */
 static void reset_signals(void)
 {
     for (int i = 1; i < NSIG; i++)
         signal(i, SIG_DFL);
 }
 
-/* Above all the event log's lock and the sockets: a user who stops the child would keep them from the next daemon. */
+/* Above all the event log's lock and the sockets: a user who stops the child would keep them from
+ * the next daemon. */
 static void close_all_but(int fd)
 {
     close_range(3, (unsigned)fd - 1, 0);
@@ -86,7 +89,8 @@ static void finish(struct errand_handles *handles, int r)
     kill(handles->child, SIGKILL);
     waitpid(handles->child, NULL, 0);
     if (r < 0)
-        report.answer = fault_set(&report.fault, -r, "could not %s: %s", handles->what, strerror(-r));
+        report.answer = fault_set(
+            &report.fault, -r, "could not %s: %s", handles->what, strerror(-r));
     errand->handles = NULL;
     close_handles(handles);
     errand->on_done(errand, report.answer, &report.fault);
@@ -112,7 +116,8 @@ static void watch(struct errand_handles *handles, uv_loop_t *loop, int limit_ms)
     uv_timer_start(&handles->limit, on_limit, (uint64_t)limit_ms, 0);
 }
 
-int errand_begin(struct errand *errand, uv_loop_t *loop, const struct errand_order *order, struct fault *fault)
+int errand_begin(
+    struct errand *errand, uv_loop_t *loop, const struct errand_order *order, struct fault *fault)
 {
     int ends[2];
     struct errand_handles *handles = calloc(1, sizeof *handles);
@@ -121,7 +126,8 @@ int errand_begin(struct errand *errand, uv_loop_t *loop, const struct errand_ord
         free(handles);
         return fault_set(fault, errnum, "could not %s: %s", order->what, strerror(errnum));
     }
-    *handles = (struct errand_handles){.errand = errand, .what = order->what, .from = ends[0], .to = ends[1]};
+    *handles = (struct errand_handles){
+        .errand = errand, .what = order->what, .from = ends[0], .to = ends[1]};
     errand->handles = handles;
     handles->child = fork();
     if (handles->child == 0) {

@@ -1,6 +1,6 @@
 /*
- * Errands: small things done in a child that has become a user, without the loop waiting for them. The child is the
- * user's, who may stop or kill it: it has a limited time, and is not left behind.
+ * Errands: small things done in a child that has become a user, without the loop waiting for them.
+ * The child is the user's, who may stop or kill it: it has a limited time, and is not left behind.
  *
  *     child = errand_begin(&errand, loop, &order, fault);
  *     if (child == ERRAND_CHILD) { ... errand_become(&order); ...; errand_end(&errand, &report); }
@@ -32,7 +32,8 @@ struct errand_report {
 
 struct errand_handles;
 
-/* All zero: none under way. Once one is, it must stay where it is in memory until it is done or left. */
+/* All zero: none under way. Once one is, it must stay where it is in memory until it is done or
+ * left. */
 struct errand {
     void *context;
     void (*on_done)(struct errand *errand, int answer, const struct fault *fault);
@@ -45,7 +46,8 @@ static inline bool errand_is_under_way(const struct errand *errand)
 }
 
 /* 0 in the caller, ERRAND_CHILD in the child, or -errno. on_done is never called from within. */
-int errand_begin(struct errand *errand, uv_loop_t *loop, const struct errand_order *order, struct fault *fault);
+int errand_begin(
+    struct errand *errand, uv_loop_t *loop, const struct errand_order *order, struct fault *fault);
 
 /* In the child: becomes the user, when the daemon is root. 0 or -errno. */
 int errand_become(const struct errand_order *order);

@@ -9,7 +9,8 @@ int field_wrong(struct fault *fault, const char *key, const char *wanted)
     return fault_set(fault, EINVAL, "%s: has to be %s", key, wanted);
 }
 
-int field_text(const json_t *body, const char *key, size_t max, struct fault *fault, const char **ret_text)
+int field_text(
+    const json_t *body, const char *key, size_t max, struct fault *fault, const char **ret_text)
 {
     const json_t *value = json_object_get(body, key);
     if (!value || json_is_null(value))
@@ -22,8 +23,8 @@ int field_text(const json_t *body, const char *key, size_t max, struct fault *fa
     return 0;
 }
 
-int field_number(const json_t *body, const char *key, double min, double max, struct fault *fault, bool *ret_given,
-                 double *ret_value)
+int field_number(const json_t *body, const char *key, double min, double max, struct fault *fault,
+    bool *ret_given, double *ret_value)
 {
     const json_t *value = json_object_get(body, key);
     *ret_given = false;
@@ -33,13 +34,14 @@ int field_number(const json_t *body, const char *key, double min, double max, st
         return field_wrong(fault, key, "a number");
     *ret_value = json_number_value(value);
     if (*ret_value < min || *ret_value > max)
-        return fault_set(fault, EINVAL, "%s=%.15g: has to be between %.15g and %.15g", key, *ret_value, min, max);
+        return fault_set(fault, EINVAL, "%s=%.15g: has to be between %.15g and %.15g", key,
+            *ret_value, min, max);
     *ret_given = true;
     return 0;
 }
 
-int field_integer(const json_t *body, const char *key, double min, double max, struct fault *fault, bool *ret_given,
-                  int64_t *ret_value)
+int field_integer(const json_t *body, const char *key, double min, double max, struct fault *fault,
+    bool *ret_given, int64_t *ret_value)
 {
     double value;
     int r = field_number(body, key, min, max, fault, ret_given, &value);

@@ -1,6 +1,6 @@
 /*
- * Fields of a request's JSON object. One that is absent or null leaves the out-parameter as it is; one of another type
- * or out of range is the client's mistake: -EINVAL with the key in the fault.
+ * Fields of a request's JSON object. One that is absent or null leaves the out-parameter as it is;
+ * one of another type or out of range is the client's mistake: -EINVAL with the key in the fault.
  */
 #ifndef COLLOC_DAEMON_FIELDS_H
 #define COLLOC_DAEMON_FIELDS_H
@@ -15,11 +15,12 @@
 int field_wrong(struct fault *fault, const char *key, const char *wanted);
 
 /* The text lives as long as `body`. */
-int field_text(const json_t *body, const char *key, size_t max, struct fault *fault, const char **ret_text);
-int field_number(const json_t *body, const char *key, double min, double max, struct fault *fault, bool *ret_given,
-                 double *ret_value);
-int field_integer(const json_t *body, const char *key, double min, double max, struct fault *fault, bool *ret_given,
-                  int64_t *ret_value);
+int field_text(
+    const json_t *body, const char *key, size_t max, struct fault *fault, const char **ret_text);
+int field_number(const json_t *body, const char *key, double min, double max, struct fault *fault,
+    bool *ret_given, double *ret_value);
+int field_integer(const json_t *body, const char *key, double min, double max, struct fault *fault,
+    bool *ret_given, int64_t *ret_value);
 int field_bool(const json_t *body, const char *key, struct fault *fault, bool *ret_value);
 
 #endif

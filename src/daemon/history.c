@@ -1,4 +1,5 @@
-/* Forgetting: ended tasks older than the configured time leave the log, and then their folders with their output. */
+/* Forgetting: ended tasks older than the configured time leave the log, and then their folders with
+ * their output. */
 #include <dirent.h>
 #include <ftw.h>
 #include <stdlib.h>
@@ -71,7 +72,8 @@ static void on_time(uv_timer_t *timer)
     int forgotten = 0;
     if (!daemon->log_broken && forget(daemon, &forgotten) == 0 && forgotten > 0)
         remove_orphans(daemon);
-    uv_timer_start(&daemon->history_timer, on_time, forgotten == FORGET_AT_ONCE ? AGAIN_MS : PERIOD_MS, 0);
+    uv_timer_start(
+        &daemon->history_timer, on_time, forgotten == FORGET_AT_ONCE ? AGAIN_MS : PERIOD_MS, 0);
 }
 
 void history_start(struct daemon *daemon)

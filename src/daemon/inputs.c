@@ -1,6 +1,7 @@
 /*
- * The setting record-inputs: everything that the core is fed and decides goes to a file, too, for `colloc replay`. It
- * never gets in the way: what cannot be written, or is beyond the size wanted, ends the recording and is said so.
+ * The setting record-inputs: everything that the core is fed and decides goes to a file, too, for
+ * `colloc replay`. It never gets in the way: what cannot be written, or is beyond the size wanted,
+ * ends the recording and is said so.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +50,8 @@ int inputs_open(struct daemon *daemon, struct fault *fault)
     return line_write_begin(daemon->inputs, &daemon->config.core, fault);
 }
 
-/* To be called when a step and its decisions are written: a reader finds them together, or neither. */
+/* To be called when a step and its decisions are written: a reader finds them together, or neither.
+ */
 static void flush(struct daemon *daemon, int r)
 {
     if (r < 0 || fflush(daemon->inputs) != 0) {

@@ -1,6 +1,7 @@
 /*
- * POST /v1/tasks: submissions come in, are read in turn, and made durable. All that were read in one turn of the loop
- * become durable together, then are answered: a submit that was answered survives a power cut.
+ * POST /v1/tasks: submissions come in, are read in turn, and made durable. All that were read in
+ * one turn of the loop become durable together, then are answered: a submit that was answered
+ * survives a power cut.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +12,8 @@
 #include "base/units.h"
 #include "daemon/submission.h"
 
-#define READ_MAX_US (20 * MS_US) /* of one user's in one turn, and what the last of them takes longer */
+#define READ_MAX_US                                                                                \
+    (20 * MS_US) /* of one user's in one turn, and what the last of them takes longer */
 #define READERS_MAX 256
 
 /* ---- coming in ---- */
@@ -19,7 +21,8 @@
 static void append(struct daemon *daemon, struct submission *submission)
 {
     submission->next = NULL;
-    *(daemon->submissions_last ? &daemon->submissions_last->next : &daemon->submissions_first) = submission;
+    *(daemon->submissions_last ? &daemon->submissions_last->next
+                               : &daemon->submissions_first) = submission;
     daemon->submissions_last = submission;
     daemon->n_submissions++;
 }
@@ -42,8 +45,8 @@ void route_submit(void *context, struct api_request *request)
     uid_t uid = api_request_peer(request).uid;
     if (uid != 0 && jobs_of_user(daemon, uid) >= daemon->config.tasks_per_user) {
         api_reply_error(request, 503,
-                        "%d tasks of yours have not ended: that is the most a user may have here (tasks-per-user)",
-                        daemon->config.tasks_per_user);
+            "%d tasks of yours have not ended: that is the most a user may have here (tasks-per-user)",
+            daemon->config.tasks_per_user);
         return;
     }
     struct submission *submission = calloc(1, sizeof *submission);
@@ -90,8 +93,9 @@ static bool read_or_refuse(const struct daemon *daemon, struct submission *submi
 }
 
 /*
- * Those that are read and may be queued. Reading one can take long, for its summary is estimated: who has had his time
- * in this turn waits for the next one, and the others' requests come in between.
+ * Those that are read and may be queued. Reading one can take long, for its summary is estimated:
+ * who has had his time in this turn waits for the next one, and the others' requests come in
+ * between.
  */
 static struct submission *read_due(struct daemon *daemon)
 {
@@ -117,34 +121,42 @@ static struct submission *read_due(struct daemon *daemon)
 
 /* ---- into the log, and answered ---- */
 
-static int put_text(struct daemon *daemon, struct submission *submission, const char *key, const void *data,
-                    size_t size, struct fault *fault)
+static int put_text(struct daemon *daemon, struct submission *submission, const char *key,
+    const void *data, size_t size, struct fault *fault)
 {
     char blob[65];
     int r = store_put_blob(daemon->store, submission->event.task, data, size, fault, blob);
-    return r < 0 ? r : json_object_set_new(submission->detail, key, json_string(blob)) < 0 ? -ENOMEM : 0;
+    return r < 0                                                                 ? r
+           : json_object_set_new(submission->detail, key, json_string(blob)) < 0 ? -ENOMEM
+                                                                                 : 0;
 }
 
-static int write_submission(struct daemon *daemon, struct submission *submission, struct fault *fault)
+static int write_submission(
+    struct daemon *daemon, struct submission *submission, struct fault *fault)
 {
     const json_t *summary = json_object_get(api_request_body(submission->request), "summary");
     const json_t *text = json_object_get(summary, "text");
     submission->event.task = daemon->next_id++;
     submission->event.time_us = daemon_now_us(daemon);
-    int r = put_text(daemon, submission, "script", submission->script, submission->script_size, fault);
+    int r = put_text(
+        daemon, submission, "script", submission->script, submission->script_size, fault);
     if (r == 0)
-        r = put_text(daemon, submission, "environment", submission->environment, submission->environment_size, fault);
+        r = put_text(daemon, submission, "environment", submission->environment,
+            submission->environment_size, fault);
     if (r == 0 && text)
-        r = put_text(daemon, submission, "summary", json_string_value(text), json_string_length(text), fault);
+        r = put_text(daemon, submission, "summary", json_string_value(text),
+            json_string_length(text), fault);
     if (r == 0)
-        r = store_append(daemon->store, &submission->event, clock_wall_us(), submission->detail, fault);
+        r = store_append(
+            daemon->store, &submission->event, clock_wall_us(), submission->detail, fault);
     return r;
 }
 
 static int write_all(struct daemon *daemon, struct submission *first, struct fault *fault)
 {
     if (daemon->log_broken)
-        return fault_set(fault, ENOSPC, "the event log cannot be written at the moment (collocd's own log says why)");
+        return fault_set(fault, ENOSPC,
+            "the event log cannot be written at the moment (collocd's own log says why)");
     int r = store_begin(daemon->store, fault);
     for (struct submission *at = first; at && r == 0; at = at->next)
         r = write_submission(daemon, at, fault);
@@ -158,11 +170,12 @@ static void accept_submission(struct daemon *daemon, struct submission *submissi
 {
     uint64_t id = submission->event.task;
     if (!job_add(daemon, id, submission->event.submit.uid, submission->detail)) {
-        log_error("out of memory: going down; task %llu is durable and comes back", (unsigned long long)id);
+        log_error("out of memory: going down; task %llu is durable and comes back",
+            (unsigned long long)id);
         abort();
     }
     api_reply(submission->request, 201,
-              json_pack("{s:I, s:O}", "id", (json_int_t)id, "warnings", submission->warnings));
+        json_pack("{s:I, s:O}", "id", (json_int_t)id, "warnings", submission->warnings));
     daemon_feed_logged(daemon, &submission->event);
 }
 

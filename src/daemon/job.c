@@ -109,7 +109,8 @@ struct job *job_add(struct daemon *daemon, uint64_t id, uid_t uid, const json_t 
     return job;
 }
 
-static int keep_submit_detail(void *context, const struct event *event, int64_t wall_us, const json_t *detail)
+static int keep_submit_detail(
+    void *context, const struct event *event, int64_t wall_us, const json_t *detail)
 {
     json_t **kept = context;
     if (event->kind == EVENT_SUBMIT && !*kept)

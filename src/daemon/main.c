@@ -28,25 +28,30 @@
 
 static void on_server_time(uv_timer_t *timer);
 
-/* A request takes the server several runs: what is there is heard out before submissions are read, which may take long.
+/* A request takes the server several runs: what is there is heard out before submissions are read,
+ * which may take long.
  */
 static void hear_all(struct daemon *daemon)
 {
     struct pollfd server = {.fd = api_server_fd(daemon->server), .events = POLLIN};
     api_server_run(daemon->server);
-    for (int i = 0; i < HEAR_MAX && (api_server_timeout_ms(daemon->server) == 0 || poll(&server, 1, 0) > 0); i++)
+    for (int i = 0;
+         i < HEAR_MAX && (api_server_timeout_ms(daemon->server) == 0 || poll(&server, 1, 0) > 0);
+         i++)
         api_server_run(daemon->server);
 }
 
 /*
- * Clients that submit one task after the other all come back a moment after they were answered. Waiting that moment
- * for those who were there last time, no longer than a commit took, makes one commit out of several.
+ * Clients that submit one task after the other all come back a moment after they were answered.
+ * Waiting that moment for those who were there last time, no longer than a commit took, makes one
+ * commit out of several.
  */
 static void gather_submissions(struct daemon *daemon)
 {
     struct pollfd server = {.fd = api_server_fd(daemon->server), .events = POLLIN};
     int64_t until_us = clock_monotonic_us() + daemon->gather_us, left_us;
-    while (daemon->n_submissions < daemon->submitters && (left_us = until_us - clock_monotonic_us()) > 0) {
+    while (daemon->n_submissions < daemon->submitters &&
+           (left_us = until_us - clock_monotonic_us()) > 0) {
         const struct timespec timeout = {.tv_nsec = left_us * 1000};
         if (ppoll(&server, 1, &timeout, NULL) <= 0)
             return;
@@ -105,7 +110,8 @@ static void on_server_ready(uv_poll_t *poll, int status, int events)
     turn_server(poll->data);
 }
 
-/* Who may rename what is in the folder could put a socket of his own there, and be told what is meant for us. */
+/* Who may rename what is in the folder could put a socket of his own there, and be told what is
+ * meant for us. */
 static int make_socket_folder(const char *folder, struct fault *fault)
 {
     struct stat status;
@@ -116,7 +122,8 @@ static int make_socket_folder(const char *folder, struct fault *fault)
         return fault_set(fault, -r, "%s: %s", folder, strerror(-r));
     bool ours = status.st_uid == 0 || status.st_uid == geteuid();
     if (!ours || ((status.st_mode & S_IWOTH) && !(status.st_mode & S_ISVTX)))
-        return fault_set(fault, EPERM, "%s: is not only ours to write to: name another folder for the socket", folder);
+        return fault_set(fault, EPERM,
+            "%s: is not only ours to write to: name another folder for the socket", folder);
     return 0;
 }
 
@@ -152,7 +159,8 @@ static int open_server(struct daemon *daemon, struct fault *fault)
 
 /* ---- the log: what happened before ---- */
 
-static int on_replayed(void *context, const struct event *event, int64_t wall_us, const json_t *detail)
+static int on_replayed(
+    void *context, const struct event *event, int64_t wall_us, const json_t *detail)
 {
     struct daemon *daemon = context;
     if (core_apply(daemon->core, event) < 0)
@@ -162,11 +170,13 @@ static int on_replayed(void *context, const struct event *event, int64_t wall_us
         return -ENOMEM;
     struct job *job = job_find(daemon, event->task);
     if (job && event->kind == EVENT_EXITED)
-        job_note_exit(job, event->exited.failure, json_string_value(json_object_get(detail, "evidence")));
+        job_note_exit(
+            job, event->exited.failure, json_string_value(json_object_get(detail, "evidence")));
     return 0;
 }
 
-/* The log also tells of tasks that ended beside those that live: they were needed to understand, not to keep. */
+/* The log also tells of tasks that ended beside those that live: they were needed to understand,
+ * not to keep. */
 static void forget_done(struct daemon *daemon)
 {
     uint64_t id = 0;
@@ -180,7 +190,8 @@ static void forget_done(struct daemon *daemon)
     }
 }
 
-/* Ids go on behind those whose folders are there: after a log was lost, their logs stay whose they are. */
+/* Ids go on behind those whose folders are there: after a log was lost, their logs stay whose they
+ * are. */
 static uint64_t last_folder(const struct daemon *daemon)
 {
     char path[600];
@@ -206,7 +217,8 @@ static int open_log(struct daemon *daemon, struct fault *fault)
         return r;
     uint64_t last_seen = last_folder(daemon);
     daemon->next_id = (last_task > last_seen ? last_task : last_seen) + 1;
-    int64_t wall_us = clock_wall_us(), begin_us = wall_us > daemon->last_us ? wall_us : daemon->last_us;
+    int64_t wall_us = clock_wall_us(),
+            begin_us = wall_us > daemon->last_us ? wall_us : daemon->last_us;
     daemon->clock_offset_us = begin_us - clock_monotonic_us();
     r = store_replay(daemon->store, policy_find, on_replayed, daemon, fault);
     if (r == -ENOMEM && !*fault->text)
@@ -226,7 +238,8 @@ static void close_handle(uv_handle_t *handle, void *context)
         uv_close(handle, NULL);
 }
 
-/* Everything that keeps the loop alive; what is under way in the pool ends by itself. Tasks go on. */
+/* Everything that keeps the loop alive; what is under way in the pool ends by itself. Tasks go on.
+ */
 static void stop(struct daemon *daemon)
 {
     usage_save(daemon);
@@ -244,11 +257,12 @@ static void stop(struct daemon *daemon)
         if (job)
             runner_unwatch(job);
     }
-    uv_handle_t *ours[] = {(uv_handle_t *)&daemon->server_poll,   (uv_handle_t *)&daemon->server_timer,
-                           (uv_handle_t *)&daemon->server_soon,   (uv_handle_t *)&daemon->sample_timer,
-                           (uv_handle_t *)&daemon->tick_timer,    (uv_handle_t *)&daemon->retry_timer,
-                           (uv_handle_t *)&daemon->history_timer, (uv_handle_t *)&daemon->mps_timer,
-                           (uv_handle_t *)&daemon->term_signal,   (uv_handle_t *)&daemon->int_signal};
+    uv_handle_t *ours[] = {(uv_handle_t *)&daemon->server_poll,
+        (uv_handle_t *)&daemon->server_timer, (uv_handle_t *)&daemon->server_soon,
+        (uv_handle_t *)&daemon->sample_timer, (uv_handle_t *)&daemon->tick_timer,
+        (uv_handle_t *)&daemon->retry_timer, (uv_handle_t *)&daemon->history_timer,
+        (uv_handle_t *)&daemon->mps_timer, (uv_handle_t *)&daemon->term_signal,
+        (uv_handle_t *)&daemon->int_signal};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         close_handle(ours[i], NULL);
 }
@@ -262,8 +276,8 @@ static void on_signal(uv_signal_t *signal, int number)
 
 static void init_loop(struct daemon *daemon)
 {
-    uv_timer_t *timers[] = {&daemon->server_timer, &daemon->sample_timer,  &daemon->tick_timer,
-                            &daemon->retry_timer,  &daemon->history_timer, &daemon->mps_timer};
+    uv_timer_t *timers[] = {&daemon->server_timer, &daemon->sample_timer, &daemon->tick_timer,
+        &daemon->retry_timer, &daemon->history_timer, &daemon->mps_timer};
     uv_loop_init(&daemon->loop);
     for (size_t i = 0; i < sizeof timers / sizeof *timers; i++) {
         uv_timer_init(&daemon->loop, timers[i]);
@@ -276,7 +290,8 @@ static void init_loop(struct daemon *daemon)
     daemon->term_signal.data = daemon->int_signal.data = daemon;
 }
 
-/* A source that stalls is noticed within three periods; but a look at a busy driver may take a while, too. */
+/* A source that stalls is noticed within three periods; but a look at a busy driver may take a
+ * while, too. */
 static int64_t sample_valid_us(const struct config *config)
 {
     const int64_t least_us = SECOND_US;
@@ -288,8 +303,9 @@ static int start(struct daemon *daemon, struct fault *fault)
 {
     daemon->config.core.conditions.sample_valid_us = sample_valid_us(&daemon->config);
     if (access(daemon->config.shim, X_OK) < 0)
-        return fault_set(fault, errno, "%s: %s: no task could start; the setting shim says where colloc-shim is",
-                         daemon->config.shim, strerror(errno));
+        return fault_set(fault, errno,
+            "%s: %s: no task could start; the setting shim says where colloc-shim is",
+            daemon->config.shim, strerror(errno));
     daemon->core = core_create(&daemon->config.core);
     if (!daemon->core)
         return fault_set(fault, ENOMEM, "out of memory");
@@ -311,9 +327,10 @@ static int start(struct daemon *daemon, struct fault *fault)
     uv_signal_start(&daemon->term_signal, on_signal, SIGTERM);
     uv_signal_start(&daemon->int_signal, on_signal, SIGINT);
     history_start(daemon);
-    log_info("listening on %s, state in %s, %zu GPUs, policy %s, sharing %s", daemon->config.socket_path,
-             daemon->config.state_dir, daemon->gpus ? daemon->gpus->count : 0, daemon->config.core.policy->name,
-             sharing_name(daemon->config.sharing));
+    log_info("listening on %s, state in %s, %zu GPUs, policy %s, sharing %s",
+        daemon->config.socket_path, daemon->config.state_dir,
+        daemon->gpus ? daemon->gpus->count : 0, daemon->config.core.policy->name,
+        sharing_name(daemon->config.sharing));
     return 0;
 }
 
@@ -339,14 +356,16 @@ static void fini(struct daemon *daemon)
 
 static int usage(FILE *out, int status)
 {
-    fprintf(out, "usage: collocd [--config=FILE] [--SETTING=VALUE ...]\n\n"
-                 "The daemon of colloc: queues training tasks and collocates them on this server's GPUs.\n\n"
-                 "  --config=FILE\n        YAML, the settings below as 'setting: value' lines\n");
+    fprintf(out,
+        "usage: collocd [--config=FILE] [--SETTING=VALUE ...]\n\n"
+        "The daemon of colloc: queues training tasks and collocates them on this server's GPUs.\n\n"
+        "  --config=FILE\n        YAML, the settings below as 'setting: value' lines\n");
     config_print(out, CONFIG_AS_HELP);
     return status;
 }
 
-/* The pool does nothing but look at GPUs, one look at a time; files opened are ours alone to choose. */
+/* The pool does nothing but look at GPUs, one look at a time; files opened are ours alone to
+ * choose. */
 static void prepare_process(struct daemon *daemon)
 {
     setenv("UV_THREADPOOL_SIZE", "1", 0);
@@ -365,7 +384,8 @@ static void prepare_process(struct daemon *daemon)
 /* For the build, which makes the man page and the example file of it. */
 static bool print_form(const char *argument)
 {
-    bool roff = strcmp(argument, "--print-settings=roff") == 0, yaml = strcmp(argument, "--print-settings=yaml") == 0;
+    bool roff = strcmp(argument, "--print-settings=roff") == 0,
+         yaml = strcmp(argument, "--print-settings=yaml") == 0;
     if (roff || yaml)
         config_print(stdout, roff ? CONFIG_AS_ROFF : CONFIG_AS_YAML);
     return roff || yaml;

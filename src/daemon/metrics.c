@@ -1,6 +1,6 @@
 /*
- * GPUs and tasks in Prometheus' text format, after its "Exposition formats" and "Metric and label naming". What is not
- * known has no line: it never reads as zero.
+ * GPUs and tasks in Prometheus' text format, after its "Exposition formats" and "Metric and label
+ * naming". What is not known has no line: it never reads as zero.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -15,7 +15,8 @@ struct family {
 
 static void begin(FILE *out, const struct family *family)
 {
-    fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help, family->name, family->type);
+    fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help, family->name,
+        family->type);
 }
 
 static void put_label(FILE *out, const char *before, const char *name, const char *value)
@@ -64,40 +65,48 @@ static const struct {
     double unit;
 } gpu_readings[] = {
     {{"colloc_gpu_memory_total_bytes", "gauge", "Memory of the GPU."}, GPU(mem_total_bytes), 1},
-    {{"colloc_gpu_memory_used_bytes", "gauge", "Memory in use, by whomever."}, GPU(mem_used_bytes), 1},
+    {{"colloc_gpu_memory_used_bytes", "gauge", "Memory in use, by whomever."}, GPU(mem_used_bytes),
+        1},
     {{"colloc_gpu_memory_free_bytes", "gauge", "Memory free."}, GPU(mem_free_bytes), 1},
     {{"colloc_gpu_utilisation_ratio", "gauge",
-      "Share of time with a kernel; misleads, see colloc_gpu_sm_active_ratio."},
-     GPU(utilisation),
-     1},
-    {{"colloc_gpu_sm_active_ratio", "gauge", "SMACT: share of SMs with a warp, mean since the last look."},
-     GPU(smact),
-     1},
-    {{"colloc_gpu_sm_occupancy_ratio", "gauge", "SMOCC: resident warps of those possible."}, GPU(smocc), 1},
-    {{"colloc_gpu_engine_active_ratio", "gauge", "GRACT: share of time with any engine at work."}, GPU(gract), 1},
+         "Share of time with a kernel; misleads, see colloc_gpu_sm_active_ratio."},
+        GPU(utilisation), 1},
+    {{"colloc_gpu_sm_active_ratio", "gauge",
+         "SMACT: share of SMs with a warp, mean since the last look."},
+        GPU(smact), 1},
+    {{"colloc_gpu_sm_occupancy_ratio", "gauge", "SMOCC: resident warps of those possible."},
+        GPU(smocc), 1},
+    {{"colloc_gpu_engine_active_ratio", "gauge", "GRACT: share of time with any engine at work."},
+        GPU(gract), 1},
     {{"colloc_gpu_dram_active_ratio", "gauge", "Share of memory bandwidth."}, GPU(dram_active), 1},
-    {{"colloc_gpu_tensor_active_ratio", "gauge", "Share of time with the tensor pipe at work."}, GPU(tensor_active), 1},
-    {{"colloc_gpu_fp64_active_ratio", "gauge", "Share of time with the FP64 pipe at work."}, GPU(fp64_active), 1},
-    {{"colloc_gpu_fp32_active_ratio", "gauge", "Share of time with the FP32 pipe at work."}, GPU(fp32_active), 1},
-    {{"colloc_gpu_fp16_active_ratio", "gauge", "Share of time with the FP16 pipe at work."}, GPU(fp16_active), 1},
-    {{"colloc_gpu_pcie_transmit_bytes_per_second", "gauge", "PCIe traffic from the GPU."}, GPU(pcie_tx_bytes_per_s), 1},
-    {{"colloc_gpu_pcie_receive_bytes_per_second", "gauge", "PCIe traffic to the GPU."}, GPU(pcie_rx_bytes_per_s), 1},
+    {{"colloc_gpu_tensor_active_ratio", "gauge", "Share of time with the tensor pipe at work."},
+        GPU(tensor_active), 1},
+    {{"colloc_gpu_fp64_active_ratio", "gauge", "Share of time with the FP64 pipe at work."},
+        GPU(fp64_active), 1},
+    {{"colloc_gpu_fp32_active_ratio", "gauge", "Share of time with the FP32 pipe at work."},
+        GPU(fp32_active), 1},
+    {{"colloc_gpu_fp16_active_ratio", "gauge", "Share of time with the FP16 pipe at work."},
+        GPU(fp16_active), 1},
+    {{"colloc_gpu_pcie_transmit_bytes_per_second", "gauge", "PCIe traffic from the GPU."},
+        GPU(pcie_tx_bytes_per_s), 1},
+    {{"colloc_gpu_pcie_receive_bytes_per_second", "gauge", "PCIe traffic to the GPU."},
+        GPU(pcie_rx_bytes_per_s), 1},
     {{"colloc_gpu_nvlink_transmit_bytes_per_second", "gauge", "NVLink traffic from the GPU."},
-     GPU(nvlink_tx_bytes_per_s),
-     1},
+        GPU(nvlink_tx_bytes_per_s), 1},
     {{"colloc_gpu_nvlink_receive_bytes_per_second", "gauge", "NVLink traffic to the GPU."},
-     GPU(nvlink_rx_bytes_per_s),
-     1},
+        GPU(nvlink_rx_bytes_per_s), 1},
     {{"colloc_gpu_power_watts", "gauge", "Power drawn."}, GPU(power_w), 1},
-    {{"colloc_gpu_energy_joules_total", "counter", "Energy drawn since the driver was loaded."}, GPU(energy_j), 1},
+    {{"colloc_gpu_energy_joules_total", "counter", "Energy drawn since the driver was loaded."},
+        GPU(energy_j), 1},
     {{"colloc_gpu_temperature_celsius", "gauge", "Temperature."}, GPU(temperature_c), 1},
     {{"colloc_gpu_sm_clock_hertz", "gauge", "Clock of the SMs."}, GPU(sm_clock_mhz), 1e6},
 };
 
-static const struct family gpu_info_family = {"colloc_gpu_info", "gauge", "The GPU's name and health; always 1."};
+static const struct family gpu_info_family = {
+    "colloc_gpu_info", "gauge", "The GPU's name and health; always 1."};
 static const struct family gpu_tasks = {"colloc_gpu_tasks", "gauge", "Tasks of colloc on the GPU."};
-static const struct family gpu_foreign = {"colloc_gpu_foreign_processes", "gauge",
-                                          "Processes on the GPU that are not of a task."};
+static const struct family gpu_foreign = {
+    "colloc_gpu_foreign_processes", "gauge", "Processes on the GPU that are not of a task."};
 
 /* What a lost GPU said last, or one that has been silent for long, is no reading of now. */
 static bool is_current(struct daemon *daemon, size_t i)
@@ -120,11 +129,13 @@ static void put_gpu_infos(FILE *out, struct daemon *daemon)
     }
 }
 
-static void put_gpu_readings(FILE *out, struct daemon *daemon, const struct family *family, size_t at, double unit)
+static void put_gpu_readings(
+    FILE *out, struct daemon *daemon, const struct family *family, size_t at, double unit)
 {
     begin(out, family);
     for (size_t i = 0; i < daemon->gpus->count; i++) {
-        struct reading r = *(const struct reading *)((const char *)&daemon->gpu_states[i].sample + at);
+        struct reading r = *(
+            const struct reading *)((const char *)&daemon->gpu_states[i].sample + at);
         if (daemon->gpu_states[i].view < 0 || !r.valid || !is_current(daemon, i))
             continue;
         put_gpu(out, family->name, &daemon->gpus->gpu[i]);
@@ -156,25 +167,28 @@ static void put_gpus(FILE *out, struct daemon *daemon)
 {
     put_gpu_infos(out, daemon);
     for (size_t i = 0; i < sizeof gpu_readings / sizeof *gpu_readings; i++)
-        put_gpu_readings(out, daemon, &gpu_readings[i].family, gpu_readings[i].reading, gpu_readings[i].unit);
+        put_gpu_readings(
+            out, daemon, &gpu_readings[i].family, gpu_readings[i].reading, gpu_readings[i].unit);
     put_gpu_counts(out, daemon);
 }
 
 /* ---- tasks: those that have GPUs ---- */
 
-static const struct family task_count = {"colloc_tasks", "gauge", "Tasks that have not ended, by state."};
-static const struct family task_seconds = {"colloc_task_execution_seconds", "gauge",
-                                           "Time in execution, all attempts together."};
-static const struct family task_used = {"colloc_task_memory_used_bytes", "gauge",
-                                        "GPU memory of the task, on all its GPUs together."};
-static const struct family task_peak = {"colloc_task_memory_peak_bytes", "gauge", "The most of that so far."};
-static const struct family task_on_gpu = {"colloc_task_gpu_memory_used_bytes", "gauge",
-                                          "Memory of the task on one GPU."};
+static const struct family task_count = {
+    "colloc_tasks", "gauge", "Tasks that have not ended, by state."};
+static const struct family task_seconds = {
+    "colloc_task_execution_seconds", "gauge", "Time in execution, all attempts together."};
+static const struct family task_used = {
+    "colloc_task_memory_used_bytes", "gauge", "GPU memory of the task, on all its GPUs together."};
+static const struct family task_peak = {
+    "colloc_task_memory_peak_bytes", "gauge", "The most of that so far."};
+static const struct family task_on_gpu = {
+    "colloc_task_gpu_memory_used_bytes", "gauge", "Memory of the task on one GPU."};
 
 static const struct family task_energy = {"colloc_task_energy_joules_total", "counter",
-                                          "Its part of its GPUs' energy, all attempts together."};
+    "Its part of its GPUs' energy, all attempts together."};
 static const struct family task_active = {"colloc_task_gpu_sm_active_ratio", "gauge",
-                                          "Its part of the GPU's SMACT, since the last look."};
+    "Its part of the GPU's SMACT, since the last look."};
 
 static const struct task *next_task(struct daemon *daemon, const struct task *task)
 {
@@ -206,7 +220,8 @@ static void put_task_times(FILE *out, struct daemon *daemon)
     }
 }
 
-static void put_task_readings(FILE *out, struct daemon *daemon, const struct family *family, size_t at)
+static void put_task_readings(
+    FILE *out, struct daemon *daemon, const struct family *family, size_t at)
 {
     begin(out, family);
     for (const struct task *task = NULL; (task = next_task(daemon, task));) {
@@ -258,7 +273,8 @@ static void put_residents(FILE *out, struct daemon *daemon)
 
 char *metrics_text(struct daemon *daemon)
 {
-    static const struct family info = {"colloc_info", "gauge", "The daemon's version and default policy; always 1."};
+    static const struct family info = {
+        "colloc_info", "gauge", "The daemon's version and default policy; always 1."};
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);

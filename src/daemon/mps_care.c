@@ -1,9 +1,10 @@
 /*
- * One MPS control daemon per user, started as that user when his first task needs it and stopped when nobody has used
- * it for a while: clients of one user share a GPU's SMs, users are kept apart, and no user can disturb another's.
+ * One MPS control daemon per user, started as that user when his first task needs it and stopped
+ * when nobody has used it for a while: clients of one user share a GPU's SMs, users are kept apart,
+ * and no user can disturb another's.
  *
- * Starting and stopping are errands: a child that has become the user does it and writes how it went into a pipe. The
- * loop never waits for one. (errand.c)
+ * Starting and stopping are errands: a child that has become the user does it and writes how it
+ * went into a pipe. The loop never waits for one. (errand.c)
  */
 #include <dirent.h>
 #include <errno.h>
@@ -83,7 +84,8 @@ int mps_user_tasks(const struct mps_user *user)
     int n = 0;
     for (const struct task *task = core_next_task(user->daemon->core, 0); task;
          task = core_next_task(user->daemon->core, task->id))
-        n += task->uid == user->uid && task_state_holds_gpus(task->state) && task->share.sharing == SHARING_MPS;
+        n += task->uid == user->uid && task_state_holds_gpus(task->state) &&
+             task->share.sharing == SHARING_MPS;
     return n;
 }
 
@@ -92,7 +94,8 @@ int mps_user_tasks(const struct mps_user *user)
 static int make_home(const struct mps_user *user, struct fault *fault)
 {
     int r = file_make_folders(user->home, 0711);
-    if (r == 0 && geteuid() == 0 && (chown(user->home, user->uid, user->gid) < 0 || chmod(user->home, 0700) < 0))
+    if (r == 0 && geteuid() == 0 &&
+        (chown(user->home, user->uid, user->gid) < 0 || chmod(user->home, 0700) < 0))
         r = -errno;
     return r < 0 ? fault_set(fault, -r, "%s: %s", user->home, strerror(-r)) : 0;
 }
@@ -103,7 +106,8 @@ static int start_here(const struct mps_user *user, struct fault *fault)
     const char *uuids[256];
     size_t n = 0;
     for (int i = 0; i < view->n_gpus && n < 256; i++)
-        if (view->gpus[i].id.is_place && !view->gpus[i].id.is_mig_instance && view->gpus[i].health != VIEW_LOST)
+        if (view->gpus[i].id.is_place && !view->gpus[i].id.is_mig_instance &&
+            view->gpus[i].health != VIEW_LOST)
             uuids[n++] = view->gpus[i].id.uuid;
     int r = mps_start(user->pipe_dir, user->log_dir, uuids, n, fault);
     return r == MPS_ALREADY_ALIVE ? 0 : r;
@@ -117,9 +121,12 @@ static int stop_here(const struct mps_user *user, struct fault *fault)
     if (n < 0)
         return n;
     if (n > 0)
-        return fault_set(fault, EBUSY, "%d process%s still share%s by it", n, n > 1 ? "es" : "", n > 1 ? "" : "s");
+        return fault_set(fault, EBUSY, "%d process%s still share%s by it", n, n > 1 ? "es" : "",
+            n > 1 ? "" : "s");
     int r = mps_stop(user->pipe_dir, fault);
-    return r == MPS_STILL_ENDING ? fault_set(fault, EBUSY, "it was told to quit and is still ending") : r;
+    return r == MPS_STILL_ENDING
+               ? fault_set(fault, EBUSY, "it was told to quit and is still ending")
+               : r;
 }
 
 static void answer_asker(struct mps_user *user, int answer, const struct fault *fault)
@@ -129,7 +136,8 @@ static void answer_asker(struct mps_user *user, int answer, const struct fault *
     if (!asker)
         return;
     if (answer == 0)
-        api_reply(asker, 200, json_pack("{s:i, s:b}", "uid", (int)user->uid, "alive", mps_user_daemon(user) != 0));
+        api_reply(asker, 200,
+            json_pack("{s:i, s:b}", "uid", (int)user->uid, "alive", mps_user_daemon(user) != 0));
     else
         api_reply_error(asker, answer == -EBUSY ? 409 : 503, "%s", fault->text);
     daemon_serve_soon(user->daemon);
@@ -143,7 +151,8 @@ static void on_started(struct errand *errand, int answer, const struct fault *fa
     user->sick_until_us = answer == 0 ? 0 : clock_monotonic_us() + SICK_US;
     snprintf(user->why, sizeof user->why, "%s", fault->text);
     if (answer == 0)
-        log_info("user %u has an MPS control daemon, its pipe directory is %s", (unsigned)user->uid, user->pipe_dir);
+        log_info("user %u has an MPS control daemon, its pipe directory is %s", (unsigned)user->uid,
+            user->pipe_dir);
     bool by_hand = user->asker;
     answer_asker(user, answer, fault);
     runner_mps_ready(user->daemon, user->uid);
@@ -156,7 +165,8 @@ static int begin_start(struct mps_user *user, struct fault *fault)
     int r = make_home(user, fault);
     if (r < 0)
         return r;
-    const struct errand_order order = {.uid = user->uid, .gid = user->gid, .limit_ms = START_MS, .what = "start MPS"};
+    const struct errand_order order = {
+        .uid = user->uid, .gid = user->gid, .limit_ms = START_MS, .what = "start MPS"};
     int child = errand_begin(&user->errand, &user->daemon->loop, &order, fault);
     if (child == ERRAND_CHILD) {
         struct errand_report report = {0};
@@ -170,7 +180,8 @@ static int begin_start(struct mps_user *user, struct fault *fault)
     return child;
 }
 
-int mps_prepare(struct daemon *daemon, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault)
+int mps_prepare(
+    struct daemon *daemon, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault)
 {
     struct mps_user *user = user_of(daemon, uid, gid);
     if (!user)
@@ -202,7 +213,8 @@ static void look_again(struct daemon *daemon)
     if (next_us == INT64_MAX || daemon->stopping)
         return;
     int64_t wait_us = next_us - clock_monotonic_us();
-    uv_timer_start(&daemon->mps_timer, look_after, wait_us > 0 ? (uint64_t)(wait_us / MS_US) + 1 : 1, 0);
+    uv_timer_start(
+        &daemon->mps_timer, look_after, wait_us > 0 ? (uint64_t)(wait_us / MS_US) + 1 : 1, 0);
 }
 
 /* Those that kept it are perhaps gone after another while. */
@@ -217,7 +229,8 @@ static void on_stopped(struct errand *errand, int answer, const struct fault *fa
 {
     struct mps_user *user = errand->context;
     if (answer == 0)
-        log_info("the MPS control daemon of user %u was stopped: nobody uses it", (unsigned)user->uid);
+        log_info(
+            "the MPS control daemon of user %u was stopped: nobody uses it", (unsigned)user->uid);
     else
         log_debug("the MPS control daemon of user %u stays: %s", (unsigned)user->uid, fault->text);
     user->unused_since_us = 0;
@@ -229,7 +242,8 @@ static void on_stopped(struct errand *errand, int answer, const struct fault *fa
 
 static int begin_stop(struct mps_user *user, struct fault *fault)
 {
-    const struct errand_order order = {.uid = user->uid, .gid = user->gid, .limit_ms = STOP_MS, .what = "stop MPS"};
+    const struct errand_order order = {
+        .uid = user->uid, .gid = user->gid, .limit_ms = STOP_MS, .what = "stop MPS"};
     int child = errand_begin(&user->errand, &user->daemon->loop, &order, fault);
     if (child == ERRAND_CHILD) {
         struct errand_report report = {0};
@@ -249,11 +263,13 @@ static void look_after(uv_timer_t *timer)
     struct fault fault = {0};
     int64_t now_us = clock_monotonic_us();
     for (struct mps_user *user = daemon->mps_users; user; user = user->next) {
-        bool over = user->unused_since_us && now_us - user->unused_since_us >= daemon->config.mps_linger_us;
+        bool over = user->unused_since_us &&
+                    now_us - user->unused_since_us >= daemon->config.mps_linger_us;
         if (!over)
             continue;
         user->unused_since_us = 0;
-        if (!errand_is_under_way(&user->errand) && mps_user_daemon(user) && begin_stop(user, &fault) < 0)
+        if (!errand_is_under_way(&user->errand) && mps_user_daemon(user) &&
+            begin_stop(user, &fault) < 0)
             log_warning("the MPS control daemon of user %u: %s", (unsigned)user->uid, fault.text);
     }
     look_again(daemon);
@@ -270,7 +286,8 @@ void mps_task_ended(struct daemon *daemon, uid_t uid)
 
 /* ---- by hand ---- */
 
-int mps_start_by_hand(struct daemon *daemon, uid_t uid, gid_t gid, struct api_request *asker, struct fault *fault)
+int mps_start_by_hand(
+    struct daemon *daemon, uid_t uid, gid_t gid, struct api_request *asker, struct fault *fault)
 {
     struct mps_user *user = user_of(daemon, uid, gid);
     if (!user)
@@ -289,7 +306,8 @@ int mps_start_by_hand(struct daemon *daemon, uid_t uid, gid_t gid, struct api_re
     return r;
 }
 
-int mps_stop_by_hand(struct daemon *daemon, uid_t uid, struct api_request *asker, struct fault *fault)
+int mps_stop_by_hand(
+    struct daemon *daemon, uid_t uid, struct api_request *asker, struct fault *fault)
 {
     struct mps_user *user = find_user(daemon, uid);
     if (!user || !mps_user_daemon(user))
@@ -298,8 +316,8 @@ int mps_stop_by_hand(struct daemon *daemon, uid_t uid, struct api_request *asker
         return fault_set(fault, EBUSY, "it is being started or stopped at this moment");
     int tasks = mps_user_tasks(user);
     if (tasks > 0)
-        return fault_set(fault, EBUSY, "%d task%s of user %u share%s by it", tasks, tasks > 1 ? "s" : "", (unsigned)uid,
-                         tasks > 1 ? "" : "s");
+        return fault_set(fault, EBUSY, "%d task%s of user %u share%s by it", tasks,
+            tasks > 1 ? "s" : "", (unsigned)uid, tasks > 1 ? "" : "s");
     user->asker = asker;
     int r = begin_stop(user, fault);
     if (r < 0)
@@ -329,13 +347,15 @@ void mps_care_start(struct daemon *daemon)
         closedir(homes);
 }
 
-/* Nothing is waited for any more: the children end by themselves, and those with clients stay for the next daemon. */
+/* Nothing is waited for any more: the children end by themselves, and those with clients stay for
+ * the next daemon. */
 void mps_care_stop(struct daemon *daemon)
 {
     struct fault fault = {0};
     for (struct mps_user *user = daemon->mps_users; user; user = user->next) {
         user->asker = NULL;
-        if (!errand_is_under_way(&user->errand) && mps_user_tasks(user) == 0 && mps_user_daemon(user))
+        if (!errand_is_under_way(&user->errand) && mps_user_tasks(user) == 0 &&
+            mps_user_daemon(user))
             begin_stop(user, &fault);
         errand_leave(&user->errand);
     }

@@ -25,10 +25,13 @@ pid_t mps_user_daemon(const struct mps_user *user);
 int mps_user_tasks(const struct mps_user *user);
 
 /*
- * For `colloc mps`: start or stop a user's daemon and answer `asker` when that is done. 0, or a fault, and then the
- * asker is the caller's to answer: -EBUSY (tasks share by it), -ESRCH (there is none).
+ * For `colloc mps`: start or stop a user's daemon and answer `asker` when that is done. 0, or a
+ * fault, and then the asker is the caller's to answer: -EBUSY (tasks share by it), -ESRCH (there is
+ * none).
  */
-int mps_start_by_hand(struct daemon *daemon, uid_t uid, gid_t gid, struct api_request *asker, struct fault *fault);
-int mps_stop_by_hand(struct daemon *daemon, uid_t uid, struct api_request *asker, struct fault *fault);
+int mps_start_by_hand(
+    struct daemon *daemon, uid_t uid, gid_t gid, struct api_request *asker, struct fault *fault);
+int mps_stop_by_hand(
+    struct daemon *daemon, uid_t uid, struct api_request *asker, struct fault *fault);
 
 #endif

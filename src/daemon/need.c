@@ -18,7 +18,8 @@ static void warn(struct submission *submission, const char *text)
         json_array_append_new(submission->warnings, line);
 }
 
-static int read_estimate_request(const json_t *body, struct estimate_request *request, struct fault *fault)
+static int read_estimate_request(
+    const json_t *body, struct estimate_request *request, struct fault *fault)
 {
     bool given;
     double memory_mib;
@@ -38,7 +39,7 @@ static int read_estimate_request(const json_t *body, struct estimate_request *re
 }
 
 static int parse_summary(const json_t *body, struct submission *submission, struct fault *fault,
-                         struct network *ret_network)
+    struct network *ret_network)
 {
     const json_t *summary = json_object_get(body, "summary");
     const char *name = "summary", *text = NULL;
@@ -64,7 +65,8 @@ static int parse_summary(const json_t *body, struct submission *submission, stru
     return 0;
 }
 
-/* The kind that all GPUs here are of; NULL when they differ: then what is known of one kind says nothing. */
+/* The kind that all GPUs here are of; NULL when they differ: then what is known of one kind says
+ * nothing. */
 static const char *gpu_kind(const struct daemon *daemon)
 {
     const struct gpu_set *gpus = daemon->gpus;
@@ -74,12 +76,14 @@ static const char *gpu_kind(const struct daemon *daemon)
     return gpus && gpus->count ? gpus->gpu[0].name : NULL;
 }
 
-static int set_need(const char *estimator, struct reading bytes, struct submission *submission, struct fault *fault)
+static int set_need(
+    const char *estimator, struct reading bytes, struct submission *submission, struct fault *fault)
 {
     struct need *need = &submission->event.submit.request.need;
     if (!(bytes.value >= 0 && bytes.value <= (double)EVENT_NUMBER_MAX))
-        return fault_set(fault, ERANGE, "%s estimates %.3g bytes: the batch or the summary cannot be right", estimator,
-                         bytes.value);
+        return fault_set(fault, ERANGE,
+            "%s estimates %.3g bytes: the batch or the summary cannot be right", estimator,
+            bytes.value);
     need->kind = strcmp(estimator, "declared") == 0 ? NEED_DECLARED : NEED_ESTIMATED;
     need->bytes = (int64_t)bytes.value;
     json_object_set_new(submission->detail, "estimator", json_string(estimator));
@@ -88,13 +92,13 @@ static int set_need(const char *estimator, struct reading bytes, struct submissi
 }
 
 static int estimate(const struct daemon *daemon, const json_t *body, struct submission *submission,
-                    const struct network *network, struct fault *fault)
+    const struct network *network, struct fault *fault)
 {
     struct estimate_request request = {.model = network->model,
-                                       .export = network->export,
-                                       .gpu_kind = gpu_kind(daemon),
-                                       .history = daemon->past.runs,
-                                       .n_history = daemon->past.n};
+        .export = network->export,
+        .gpu_kind = gpu_kind(daemon),
+        .history = daemon->past.runs,
+        .n_history = daemon->past.n};
     struct estimate estimate = {0};
     const char *named = NULL;
     int r = read_estimate_request(body, &request, fault);
@@ -113,12 +117,13 @@ static int estimate(const struct daemon *daemon, const json_t *body, struct subm
         warn(submission, estimate.note);
     struct reading *smact = &submission->event.submit.request.expect.smact;
     *smact = smact->valid ? *smact : estimate.smact;
-    return r == 0 ? set_need(name, estimate_reserved(&estimate, daemon->config.reserve_quantile), submission, fault)
+    return r == 0 ? set_need(name, estimate_reserved(&estimate, daemon->config.reserve_quantile),
+                        submission, fault)
                   : 0;
 }
 
-int submission_estimate_need(const struct daemon *daemon, const json_t *body, struct submission *submission,
-                             struct fault *fault)
+int submission_estimate_need(const struct daemon *daemon, const json_t *body,
+    struct submission *submission, struct fault *fault)
 {
     struct network network = {0};
     int r = parse_summary(body, submission, fault, &network);

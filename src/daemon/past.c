@@ -14,9 +14,10 @@ json_t *past_subject(const struct estimate_request *request)
     if (!request->model || !batch.known)
         return NULL;
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, model_fingerprint(request->model));
-    return json_pack("{s:s, s:I, s:I, s:s, s:s}", "fingerprint", fingerprint, "batch", (json_int_t)batch.value, "seq",
-                     (json_int_t)request->sequence_length, "optimizer", request->optimizer ? request->optimizer : "",
-                     "precision", request->precision ? request->precision : "");
+    return json_pack("{s:s, s:I, s:I, s:s, s:s}", "fingerprint", fingerprint, "batch",
+        (json_int_t)batch.value, "seq", (json_int_t)request->sequence_length, "optimizer",
+        request->optimizer ? request->optimizer : "", "precision",
+        request->precision ? request->precision : "");
 }
 
 static void copy_text(const json_t *object, const char *key, char *buffer, size_t size)
@@ -43,7 +44,7 @@ static bool read_run(const json_t *record, struct past_run *run)
     const json_t *subject = json_object_get(record, "subject");
     const char *fingerprint = json_string_value(json_object_get(subject, "fingerprint"));
     *run = (struct past_run){.batch = json_integer_value(json_object_get(subject, "batch")),
-                             .sequence_length = json_integer_value(json_object_get(subject, "seq"))};
+        .sequence_length = json_integer_value(json_object_get(subject, "seq"))};
     if (!fingerprint || run->batch < 1)
         return false;
     run->fingerprint = strtoull(fingerprint, NULL, 16);

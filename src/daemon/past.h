@@ -1,4 +1,5 @@
-/* What ended tasks took, kept for the estimators: from the records of the log, and one more with each task that ends.
+/* What ended tasks took, kept for the estimators: from the records of the log, and one more with
+ * each task that ends.
  */
 #ifndef COLLOC_DAEMON_PAST_H
 #define COLLOC_DAEMON_PAST_H
@@ -20,10 +21,12 @@ struct past {
 int past_load(struct past *past, struct store *store, struct fault *fault);
 void past_fini(struct past *past);
 
-/* Takes a task's record when it tells anything: whose network is known and whose memory was seen. */
+/* Takes a task's record when it tells anything: whose network is known and whose memory was seen.
+ */
 void past_take(struct past *past, const json_t *record);
 
-/* What a record keeps of a request, so that past_take knows the network again; NULL without a summary. */
+/* What a record keeps of a request, so that past_take knows the network again; NULL without a
+ * summary. */
 json_t *past_subject(const struct estimate_request *request);
 
 #endif

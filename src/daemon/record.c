@@ -54,20 +54,21 @@ static void explain_end(const struct job *job, const struct task *task, char *te
     text[0] = '\0';
     if (task->state == TASK_FAILED && task->blameless)
         snprintf(text, size, "once too often, though perhaps through no fault of its own: %s",
-                 job && job->evidence ? job->evidence : "(no line says more)");
+            job && job->evidence ? job->evidence : "(no line says more)");
     else if (task->state == TASK_FAILED && task->suspect && task->exit.failure == FAILURE_GPU_FAULT)
-        snprintf(text, size, "apart from others too, so the fault that stopped its neighbours was its own: %s",
-                 job && job->evidence ? job->evidence : "(no line says more)");
+        snprintf(text, size,
+            "apart from others too, so the fault that stopped its neighbours was its own: %s",
+            job && job->evidence ? job->evidence : "(no line says more)");
     else if (task->state == TASK_OUT_OF_MEMORY && task->exit.failure == FAILURE_GPU_OOM)
         snprintf(text, size, "out of GPU memory %s: %s",
-                 task->had_company ? "once too often" : "with its GPU to itself",
-                 job && job->evidence ? job->evidence : "(no line says more)");
+            task->had_company ? "once too often" : "with its GPU to itself",
+            job && job->evidence ? job->evidence : "(no line says more)");
     else if (job && job->evidence)
         snprintf(text, size, "%s", job->evidence);
 }
 
-static void add_reason(struct daemon *daemon, json_t *object, const struct task *task, const struct job *job,
-                       int position)
+static void add_reason(struct daemon *daemon, json_t *object, const struct task *task,
+    const struct job *job, int position)
 {
     char text[2048] = "";
     const char *word;
@@ -76,7 +77,8 @@ static void add_reason(struct daemon *daemon, json_t *object, const struct task 
         explain_end(job, task, text, sizeof text);
     } else if (position > 1) {
         word = "Priority";
-        snprintf(text, sizeof text, "%d task%s before it in the queue", position - 1, position > 2 ? "s are" : " is");
+        snprintf(text, sizeof text, "%d task%s before it in the queue", position - 1,
+            position > 2 ? "s are" : " is");
     } else {
         word = core_reason_word(daemon->core, task->id);
         core_explain(daemon->core, task->id, daemon_now_us(daemon), text, sizeof text);
@@ -94,8 +96,10 @@ static void add_times(struct daemon *daemon, json_t *object, const struct task *
     json_object_set_new(object, "submitted_at", moment(task->submitted_us, true));
     json_object_set_new(object, "started_at", moment(task->started_us, task->attempts > 0));
     json_object_set_new(object, "ended_at", moment(task->ended_us, done));
-    json_object_set_new(object, "wait_s", seconds(task->waited_us + (waits ? now_us - task->queued_us : 0)));
-    json_object_set_new(object, "exec_s", seconds(task->executed_us + (runs ? now_us - task->started_us : 0)));
+    json_object_set_new(
+        object, "wait_s", seconds(task->waited_us + (waits ? now_us - task->queued_us : 0)));
+    json_object_set_new(
+        object, "exec_s", seconds(task->executed_us + (runs ? now_us - task->started_us : 0)));
     json_object_set_new(object, "jct_s", seconds(end_us - task->submitted_us));
 }
 
@@ -116,34 +120,44 @@ static void add_share(json_t *object, const struct task *task)
 {
     const struct sharing_mode *share = &task->share;
     bool limited = share->mem_limit_bytes > 0;
-    json_object_set_new(object, "sharing_requested", json_string(sharing_name(task->request.sharing)));
+    json_object_set_new(
+        object, "sharing_requested", json_string(sharing_name(task->request.sharing)));
     json_object_set_new(object, "sharing_text", json_string(share_reason_text(share->reason)));
     json_object_set_new(object, "thread_percentage",
-                        share->thread_percent ? json_integer(share->thread_percent) : json_null());
+        share->thread_percent ? json_integer(share->thread_percent) : json_null());
     json_object_set_new(object, "mem_limit_mib",
-                        limited ? number((double)share->mem_limit_bytes / (double)MIB) : json_null());
+        limited ? number((double)share->mem_limit_bytes / (double)MIB) : json_null());
 }
 
-static void add_request(struct daemon *daemon, json_t *object, const struct task *task, const struct job *job)
+static void add_request(
+    struct daemon *daemon, json_t *object, const struct task *task, const struct job *job)
 {
     const struct task_request *request = &task->request;
-    const struct policy *policy = request->policy ? request->policy : core_get_settings(daemon->core)->policy;
+    const struct policy *policy = request->policy ? request->policy
+                                                  : core_get_settings(daemon->core)->policy;
     bool known = request->need.kind == NEED_ESTIMATED || request->need.kind == NEED_DECLARED;
     json_object_set_new(object, "policy", json_string(policy->name));
     enum sharing sharing = task->attempts > 0 ? task->share.sharing : request->sharing;
     json_object_set_new(object, "sharing", json_string(sharing_name(sharing)));
     add_share(object, task);
     json_object_set_new(object, "exclusive", json_boolean(request->exclusive));
-    json_object_set_new(object, "time_limit_s", request->time_limit_us ? seconds(request->time_limit_us) : json_null());
-    json_object_set_new(object, "expected_s", request->expect.time_us ? seconds(request->expect.time_us) : json_null());
+    json_object_set_new(object, "time_limit_s",
+        request->time_limit_us ? seconds(request->time_limit_us) : json_null());
+    json_object_set_new(object, "expected_s",
+        request->expect.time_us ? seconds(request->expect.time_us) : json_null());
     json_object_set_new(object, "smact_expected", reading(request->expect.smact, 1));
-    json_object_set_new(object, "need_mib", known ? number((double)request->need.bytes / (double)MIB) : json_null());
-    json_object_set_new(object, "estimator", job && *job->estimator ? json_string(job->estimator) : json_null());
-    json_object_set_new(object, "subject", job && job->subject ? json_incref(job->subject) : json_null());
-    json_object_set_new(object, "estimate_mib", job ? reading(job->estimate_bytes, (double)MIB) : json_null());
+    json_object_set_new(object, "need_mib",
+        known ? number((double)request->need.bytes / (double)MIB) : json_null());
+    json_object_set_new(
+        object, "estimator", job && *job->estimator ? json_string(job->estimator) : json_null());
+    json_object_set_new(
+        object, "subject", job && job->subject ? json_incref(job->subject) : json_null());
+    json_object_set_new(
+        object, "estimate_mib", job ? reading(job->estimate_bytes, (double)MIB) : json_null());
 }
 
-static void add_outcome(struct daemon *daemon, json_t *object, const struct task *task, const struct job *job)
+static void add_outcome(
+    struct daemon *daemon, json_t *object, const struct task *task, const struct job *job)
 {
     bool seen = job && job->mem_peak_bytes.valid && job->peak_gpu >= 0;
     const char *kind = seen ? core_view(daemon->core)->gpus[job->peak_gpu].id.name : NULL;
@@ -153,14 +167,20 @@ static void add_outcome(struct daemon *daemon, json_t *object, const struct task
     json_object_set_new(object, "oom_count", json_integer(task->oom_count));
     json_object_set_new(object, "requeue_count", json_integer(task->requeue_count));
     json_object_set_new(object, "exit_code",
-                        exited && task->exit.code >= 0 ? json_integer(task->exit.code) : json_null());
-    json_object_set_new(object, "signal", exited && task->exit.signal ? json_integer(task->exit.signal) : json_null());
-    json_object_set_new(object, "failure", failed ? json_string(failure_name(job->failure)) : json_null());
-    json_object_set_new(object, "evidence", job && job->evidence ? json_string(job->evidence) : json_null());
-    json_object_set_new(object, "mem_used_mib", job ? reading(job->mem_used_bytes, (double)MIB) : json_null());
+        exited && task->exit.code >= 0 ? json_integer(task->exit.code) : json_null());
+    json_object_set_new(object, "signal",
+        exited && task->exit.signal ? json_integer(task->exit.signal) : json_null());
+    json_object_set_new(
+        object, "failure", failed ? json_string(failure_name(job->failure)) : json_null());
+    json_object_set_new(
+        object, "evidence", job && job->evidence ? json_string(job->evidence) : json_null());
+    json_object_set_new(
+        object, "mem_used_mib", job ? reading(job->mem_used_bytes, (double)MIB) : json_null());
     json_object_set_new(object, "gpu_kind", kind ? json_string(kind) : json_null());
-    json_object_set_new(object, "mem_peak_mib", job ? reading(job->mem_peak_bytes, (double)MIB) : json_null());
-    json_object_set_new(object, "smact_mean", job ? reading(usage_smact(&job->usage), 1) : json_null());
+    json_object_set_new(
+        object, "mem_peak_mib", job ? reading(job->mem_peak_bytes, (double)MIB) : json_null());
+    json_object_set_new(
+        object, "smact_mean", job ? reading(usage_smact(&job->usage), 1) : json_null());
     json_object_set_new(object, "energy_j", job ? reading(job->usage.energy_j, 1) : json_null());
     json_object_set_new(object, "shares_estimated", json_boolean(job && job->usage.is_estimated));
 }
@@ -192,11 +212,13 @@ static const char *hold_off(const struct gpu_view *gpu, char *text, size_t size)
 {
     const struct resident *newest = gpu_view_unsettled(gpu);
     if (gpu->drained_for)
-        snprintf(text, size, "kept free for task %llu, which recovers", (unsigned long long)gpu->drained_for);
+        snprintf(text, size, "kept free for task %llu, which recovers",
+            (unsigned long long)gpu->drained_for);
     else if (gpu->whole_for)
         snprintf(text, size, "task %llu has it to itself", (unsigned long long)gpu->whole_for);
     else if (newest)
-        snprintf(text, size, "task %llu is still taking its memory", (unsigned long long)newest->task);
+        snprintf(
+            text, size, "task %llu is still taking its memory", (unsigned long long)newest->task);
     else
         return NULL;
     return text;
@@ -210,18 +232,19 @@ static struct share share_of(const struct gpu_state *state, uint64_t task)
     return (struct share){0};
 }
 
-static json_t *resident_task(const struct daemon *daemon, const struct gpu_state *state,
-                             const struct resident *resident)
+static json_t *resident_task(
+    const struct daemon *daemon, const struct gpu_state *state, const struct resident *resident)
 {
     struct reading unused = unused_us(daemon, state, resident);
     struct share share = share_of(state, resident->task);
-    return json_pack("{s:I, s:o, s:o, s:o, s:b, s:o, s:b}", "id", (json_int_t)resident->task, "mem_used_mib",
-                     reading(resident->mem_used_bytes, (double)MIB), "smact", reading(share.smact, 1), "power_w",
-                     reading(share.power_w, 1), "settled", resident->settled, "unused_s", reading(unused, 1e6),
-                     "unused_for_long", unused_for_long(daemon, unused));
+    return json_pack("{s:I, s:o, s:o, s:o, s:b, s:o, s:b}", "id", (json_int_t)resident->task,
+        "mem_used_mib", reading(resident->mem_used_bytes, (double)MIB), "smact",
+        reading(share.smact, 1), "power_w", reading(share.power_w, 1), "settled", resident->settled,
+        "unused_s", reading(unused, 1e6), "unused_for_long", unused_for_long(daemon, unused));
 }
 
-static json_t *resident_tasks(const struct daemon *daemon, const struct gpu_state *state, const struct gpu_view *gpu)
+static json_t *resident_tasks(
+    const struct daemon *daemon, const struct gpu_state *state, const struct gpu_view *gpu)
 {
     json_t *tasks = json_array();
     for (int i = 0; i < gpu->n_residents; i++)
@@ -237,8 +260,10 @@ static void add_foreign_shares(json_t *object, const struct gpu_state *state)
         const struct share *share = &state->shares[i];
         if (share->task)
             continue;
-        smact = (struct reading){smact.value + share->smact.value, smact.valid && share->smact.valid};
-        power_w = (struct reading){power_w.value + share->power_w.value, power_w.valid && share->power_w.valid};
+        smact = (struct reading){
+            smact.value + share->smact.value, smact.valid && share->smact.valid};
+        power_w = (struct reading){
+            power_w.value + share->power_w.value, power_w.valid && share->power_w.valid};
     }
     bool known = state->sample.processes.valid;
     json_object_set_new(object, "foreign_smact", known ? reading(smact, 1) : json_null());
@@ -252,8 +277,9 @@ static json_t *foreign_processes(const struct gpu_state *state)
         return json_null();
     json_t *list = json_array();
     for (size_t i = 0; i < state->n_foreign; i++)
-        json_array_append_new(list, json_pack("{s:i, s:o}", "pid", (int)state->foreign[i].pid, "mem_used_mib",
-                                              reading(state->foreign[i].used_bytes, (double)MIB)));
+        json_array_append_new(
+            list, json_pack("{s:i, s:o}", "pid", (int)state->foreign[i].pid, "mem_used_mib",
+                      reading(state->foreign[i].used_bytes, (double)MIB)));
     return list;
 }
 
@@ -275,8 +301,10 @@ const char *record_gpu_health(struct daemon *daemon, size_t i, const char **ret_
         *ret_text = info->why_not;
         return info->mig_mode == GPU_MIG_ON && !info->is_mig ? "mig-parent" : "unusable";
     }
-    if (gpu->health == VIEW_UNSEEN || age_us > core_get_settings(daemon->core)->conditions.sample_valid_us) {
-        *ret_text = *state->sample.health_reason ? state->sample.health_reason : "no recent reading";
+    if (gpu->health == VIEW_UNSEEN ||
+        age_us > core_get_settings(daemon->core)->conditions.sample_valid_us) {
+        *ret_text = *state->sample.health_reason ? state->sample.health_reason
+                                                 : "no recent reading";
         return "stale";
     }
     return "ok";
@@ -297,7 +325,7 @@ static void add_window(json_t *object, const struct window *window)
     json_t *figures = json_object();
     for (int how = 0; how < WINDOW_STATISTICS; how++)
         json_object_set_new(figures, window_statistic_name((enum window_statistic)how),
-                            reading(window_level(window, (enum window_statistic)how, INT64_MIN, 1), 1));
+            reading(window_level(window, (enum window_statistic)how, INT64_MIN, 1), 1));
     json_object_set_new(figures, "slope_per_s", reading(window_slope_per_s(window), 1));
     json_object_set_new(object, "smact_statistics", figures);
 }
@@ -314,9 +342,10 @@ static json_t *record_gpu(struct daemon *daemon, size_t i)
     json_object_set_new(object, "index", json_string(info->index));
     json_object_set_new(object, "uuid", json_string(info->uuid));
     json_object_set_new(object, "name", json_string(info->name));
-    json_object_set_new(object, "mig_profile", info->is_mig ? json_string(info->profile) : json_null());
+    json_object_set_new(
+        object, "mig_profile", info->is_mig ? json_string(info->profile) : json_null());
     json_object_set_new(object, "parent_uuid",
-                        info->is_mig ? json_string(daemon->gpus->gpu[info->parent].uuid) : json_null());
+        info->is_mig ? json_string(daemon->gpus->gpu[info->parent].uuid) : json_null());
     json_object_set_new(object, "health", json_string(record_gpu_health(daemon, i, &health_text)));
     json_object_set_new(object, "health_text", json_string(health_text));
     json_object_set_new(object, "mem_total_mib", reading(info->mem_total_bytes, (double)MIB));
@@ -351,9 +380,9 @@ json_t *record_gpus(struct daemon *daemon)
         int64_t at_us = core_view(daemon->core)->gpus[view].sampled_us;
         sampled_us = at_us > sampled_us ? at_us : sampled_us;
     }
-    json_t *object =
-        json_pack("{s:o, s:o, s:s, s:s}", "gpus", gpus, "sampled_at", moment(sampled_us, sampled_us > 0), "policy",
-                  core_get_settings(daemon->core)->policy->name, "sharing", sharing_name(daemon->config.sharing));
+    json_t *object = json_pack("{s:o, s:o, s:s, s:s}", "gpus", gpus, "sampled_at",
+        moment(sampled_us, sampled_us > 0), "policy", core_get_settings(daemon->core)->policy->name,
+        "sharing", sharing_name(daemon->config.sharing));
     if (*daemon->gpus_why)
         json_object_set_new(object, "why_none", json_string(daemon->gpus_why));
     return object;
@@ -364,23 +393,26 @@ json_t *record_gpus(struct daemon *daemon)
 static json_t *record_settings(const struct config *config)
 {
     const struct conditions *conditions = &config->core.conditions;
-    return json_pack("{s:f, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:i}", "smact_max", conditions->smact_max,
-                     "smact_statistic", window_statistic_name(config->core.statistic), "min_free_mib",
-                     (double)conditions->min_free_bytes / (double)MIB, "margin_mib",
-                     (double)conditions->margin_bytes / (double)MIB, "window_s", (double)config->core.window_us / 1e6,
-                     "sample_period_s", (double)config->sample_period_us / 1e6, "settle_s",
-                     (double)config->core.settle_us / 1e6, "settle_max_s", (double)config->core.settle_max_us / 1e6,
-                     "recoveries", config->core.recoveries_max, "tasks_per_gpu", conditions->tasks_per_gpu_max);
+    return json_pack("{s:f, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:i}", "smact_max",
+        conditions->smact_max, "smact_statistic", window_statistic_name(config->core.statistic),
+        "min_free_mib", (double)conditions->min_free_bytes / (double)MIB, "margin_mib",
+        (double)conditions->margin_bytes / (double)MIB, "window_s",
+        (double)config->core.window_us / 1e6, "sample_period_s",
+        (double)config->sample_period_us / 1e6, "settle_s", (double)config->core.settle_us / 1e6,
+        "settle_max_s", (double)config->core.settle_max_us / 1e6, "recoveries",
+        config->core.recoveries_max, "tasks_per_gpu", conditions->tasks_per_gpu_max);
 }
 
 json_t *record_info(struct daemon *daemon)
 {
-    int queued = core_main_queue(daemon->core)->count + core_recovery_queue(daemon->core)->count, running = 0;
-    for (const struct task *task = core_next_task(daemon->core, 0); task; task = core_next_task(daemon->core, task->id))
+    int queued = core_main_queue(daemon->core)->count + core_recovery_queue(daemon->core)->count,
+        running = 0;
+    for (const struct task *task = core_next_task(daemon->core, 0); task;
+         task = core_next_task(daemon->core, task->id))
         running += task_state_holds_gpus(task->state);
-    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:i, s:i}", "version", COLLOC_VERSION, "api", 1, "pid",
-                     (int)getpid(), "policy", daemon->config.core.policy->name, "sharing",
-                     sharing_name(daemon->config.sharing), "estimator", daemon->config.estimator, "state_dir",
-                     daemon->config.state_dir, "settings", record_settings(&daemon->config), "queued", queued,
-                     "running", running);
+    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:i, s:i}", "version",
+        COLLOC_VERSION, "api", 1, "pid", (int)getpid(), "policy", daemon->config.core.policy->name,
+        "sharing", sharing_name(daemon->config.sharing), "estimator", daemon->config.estimator,
+        "state_dir", daemon->config.state_dir, "settings", record_settings(&daemon->config),
+        "queued", queued, "running", running);
 }

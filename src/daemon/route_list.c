@@ -91,10 +91,12 @@ static int find_done_state(const char *word, enum task_state *ret_state)
 
 static bool is_live_word(const char *word)
 {
-    return strcmp(word, "PENDING") == 0 || strcmp(word, "RUNNING") == 0 || strcmp(word, "COMPLETING") == 0;
+    return strcmp(word, "PENDING") == 0 || strcmp(word, "RUNNING") == 0 ||
+           strcmp(word, "COMPLETING") == 0;
 }
 
-/* So that a limit counts this user's tasks; a name that the system no longer knows still finds its tasks by name. */
+/* So that a limit counts this user's tasks; a name that the system no longer knows still finds its
+ * tasks by name. */
 static void filter_by_user(const char *name, struct store_ended_filter *filter)
 {
     struct passwd entry, *found = NULL;
@@ -111,16 +113,19 @@ static void filter_by_user(const char *name, struct store_ended_filter *filter)
 void route_list(void *context, struct api_request *request)
 {
     struct daemon *daemon = context;
-    const char *state = api_request_query(request, "state"), *limit = api_request_query(request, "limit");
+    const char *state = api_request_query(request, "state"),
+               *limit = api_request_query(request, "limit");
     struct list list = {.request = request, .user = api_request_query(request, "user")};
     struct store_ended_filter filter = {.limit = 1000};
     struct fault fault = {0};
     if (!state)
         state = "live";
-    bool all = strcmp(state, "all") == 0, ended = strcmp(state, "ended") == 0, live = strcmp(state, "live") == 0;
+    bool all = strcmp(state, "all") == 0, ended = strcmp(state, "ended") == 0,
+         live = strcmp(state, "live") == 0;
     bool one_done = find_done_state(state, &filter.state) == 0;
     if (!(all || live || ended || one_done || is_live_word(state))) {
-        api_reply_error(request, 400, "state=%.40s: must be live, ended, all or a state such as RUNNING", state);
+        api_reply_error(request, 400,
+            "state=%.40s: must be live, ended, all or a state such as RUNNING", state);
         return;
     }
     if (limit && parse_int64(limit, 1, 1000000, &filter.limit) < 0) {
@@ -134,7 +139,8 @@ void route_list(void *context, struct api_request *request)
     filter_by_user(list.user, &filter);
     if (!ended && !one_done)
         list_live(daemon, &list, all || live ? NULL : state);
-    if ((all || ended || one_done) && store_list_ended(daemon->store, &filter, on_ended, &list, &fault) < 0) {
+    if ((all || ended || one_done) &&
+        store_list_ended(daemon->store, &filter, on_ended, &list, &fault) < 0) {
         free(list_end(&list));
         api_reply_error(request, 500, "%s", fault.text);
         return;

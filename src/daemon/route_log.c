@@ -13,8 +13,9 @@
 #define LOG_CHUNK (256u << 10)
 
 /*
- * Opens a log. One that the user named is opened as that user, so that nobody reads through us what is not his: file
- * access ids are this thread's own, and the daemon gave up its supplementary groups when it started.
+ * Opens a log. One that the user named is opened as that user, so that nobody reads through us what
+ * is not his: file access ids are this thread's own, and the daemon gave up its supplementary
+ * groups when it started.
  */
 static int open_log(const char *path, bool named_by_user, uid_t uid, gid_t gid)
 {
@@ -29,8 +30,8 @@ static int open_log(const char *path, bool named_by_user, uid_t uid, gid_t gid)
     return fd;
 }
 
-static void log_path(struct daemon *daemon, const json_t *record, const json_t *detail, const char *stream,
-                     int64_t attempt, char *path, size_t size, bool *ret_named)
+static void log_path(struct daemon *daemon, const json_t *record, const json_t *detail,
+    const char *stream, int64_t attempt, char *path, size_t size, bool *ret_named)
 {
     uint64_t id = (uint64_t)json_integer_value(json_object_get(record, "id"));
     bool is_stderr = strcmp(stream, "stderr") == 0;
@@ -50,12 +51,14 @@ static void log_path(struct daemon *daemon, const json_t *record, const json_t *
 }
 
 /* `size`: of the log; 0 without one. */
-static void reply_log(struct api_request *request, int fd, int64_t size, int64_t offset, int64_t attempt, bool ended)
+static void reply_log(
+    struct api_request *request, int fd, int64_t size, int64_t offset, int64_t attempt, bool ended)
 {
     char *data = malloc(LOG_CHUNK);
     ssize_t n = data && offset < size ? pread(fd, data, LOG_CHUNK, offset) : 0;
     if (!data || n < 0) {
-        api_reply_error(request, 500, "the log cannot be read: %s", strerror(data ? errno : ENOMEM));
+        api_reply_error(
+            request, 500, "the log cannot be read: %s", strerror(data ? errno : ENOMEM));
         free(data);
         return;
     }
@@ -63,9 +66,8 @@ static void reply_log(struct api_request *request, int fd, int64_t size, int64_t
     snprintf(next_text, sizeof next_text, "%lld", (long long)offset + n);
     snprintf(attempt_text, sizeof attempt_text, "%lld", (long long)attempt);
     const struct api_header headers[] = {{"Colloc-Next-Offset", next_text},
-                                         {"Colloc-Attempt", attempt_text},
-                                         {"Colloc-Ended", ended && n == 0 ? "true" : "false"},
-                                         {NULL, NULL}};
+        {"Colloc-Attempt", attempt_text}, {"Colloc-Ended", ended && n == 0 ? "true" : "false"},
+        {NULL, NULL}};
     api_reply_bytes(request, "application/octet-stream", data, (size_t)n, headers);
     free(data);
 }
@@ -75,8 +77,8 @@ static bool is_done(const json_t *record)
     return !json_is_null(json_object_get(record, "ended_at"));
 }
 
-static void serve_log(struct daemon *daemon, struct api_request *request, const json_t *record, const json_t *detail,
-                      const char *stream, int64_t offset, int64_t attempt)
+static void serve_log(struct daemon *daemon, struct api_request *request, const json_t *record,
+    const json_t *detail, const char *stream, int64_t offset, int64_t attempt)
 {
     char path[5000];
     bool named;
@@ -100,7 +102,8 @@ static void serve_log(struct daemon *daemon, struct api_request *request, const 
 void route_log(void *context, struct api_request *request)
 {
     struct daemon *daemon = context;
-    const char *stream = api_request_query(request, "stream"), *offset_text = api_request_query(request, "offset");
+    const char *stream = api_request_query(request, "stream"),
+               *offset_text = api_request_query(request, "offset");
     const char *attempt_text = api_request_query(request, "attempt");
     int64_t offset = 0, attempt;
     uint64_t id = api_request_id(request);
@@ -116,8 +119,8 @@ void route_log(void *context, struct api_request *request)
     else if ((strcmp(stream, "stdout") != 0 && strcmp(stream, "stderr") != 0) ||
              (offset_text && parse_int64(offset_text, 0, INT64_MAX, &offset) < 0) ||
              (attempt_text && parse_int64(attempt_text, 1, attempts, &attempt) < 0))
-        api_reply_error(request, 400, "stream is stdout or stderr, offset a number, attempt 1 to %lld",
-                        (long long)attempts);
+        api_reply_error(request, 400,
+            "stream is stdout or stderr, offset a number, attempt 1 to %lld", (long long)attempts);
     else {
         json_t *detail = NULL;
         job_read_detail(daemon, id, NULL, &detail);

@@ -15,14 +15,14 @@ static json_t *record_user(const struct mps_user *user)
     const struct passwd *known = getpwuid(user->uid);
     char number[16];
     snprintf(number, sizeof number, "%u", (unsigned)user->uid);
-    return json_pack("{s:I, s:s, s:s, s:s, s:o, s:i, s:s, s:s}", "uid", (json_int_t)user->uid, "user",
-                     known ? known->pw_name : number, "state",
-                     busy   ? "busy"
-                     : pid  ? "running"
-                     : sick ? "failed"
-                            : "stopped",
-                     "state_text", sick ? user->why : "", "pid", pid ? json_integer(pid) : json_null(), "tasks",
-                     mps_user_tasks(user), "pipe_directory", user->pipe_dir, "log_directory", user->log_dir);
+    return json_pack("{s:I, s:s, s:s, s:s, s:o, s:i, s:s, s:s}", "uid", (json_int_t)user->uid,
+        "user", known ? known->pw_name : number, "state",
+        busy   ? "busy"
+        : pid  ? "running"
+        : sick ? "failed"
+               : "stopped",
+        "state_text", sick ? user->why : "", "pid", pid ? json_integer(pid) : json_null(), "tasks",
+        mps_user_tasks(user), "pipe_directory", user->pipe_dir, "log_directory", user->log_dir);
 }
 
 void route_mps(void *context, struct api_request *request)
@@ -42,14 +42,15 @@ static int find_group(const struct daemon *daemon, uid_t uid, struct fault *faul
     while (user && user->uid != uid)
         user = user->next;
     if (!known && !user)
-        return fault_set(fault, EINVAL, "uid %u: no such user is known here, nor his group", (unsigned)uid);
+        return fault_set(
+            fault, EINVAL, "uid %u: no such user is known here, nor his group", (unsigned)uid);
     *ret_gid = known ? known->pw_gid : user->gid;
     return 0;
 }
 
 /* The asker's own; root may name another's. */
-static int read_owner(const struct daemon *daemon, const struct api_request *request, uid_t *ret_uid, gid_t *ret_gid,
-                      struct fault *fault)
+static int read_owner(const struct daemon *daemon, const struct api_request *request,
+    uid_t *ret_uid, gid_t *ret_gid, struct fault *fault)
 {
     struct api_peer peer = api_request_peer(request);
     const json_t *body = api_request_body(request);

@@ -45,7 +45,8 @@ static void exit_text(const struct event *event, const json_t *detail, FILE *out
         fprintf(out, ": %s", evidence);
 }
 
-static void write_event(const struct story *story, const struct event *event, const json_t *detail, FILE *out)
+static void write_event(
+    const struct story *story, const struct event *event, const json_t *detail, FILE *out)
 {
     switch (event->kind) {
     case EVENT_PLACE:
@@ -62,7 +63,7 @@ static void write_event(const struct story *story, const struct event *event, co
         fputs(story->failure == FAILURE_GPU_GONE
                   ? "what it was on is not there any more"
                   : "its MPS server failed it, or a fault of one of the server's clients",
-              out);
+            out);
         break;
     case EVENT_EVICT:
         fputs("its MIG instance is gone: told to end", out);
@@ -75,7 +76,8 @@ static void write_event(const struct story *story, const struct event *event, co
     }
 }
 
-static json_t *event_text(const struct story *story, const struct event *event, const json_t *detail)
+static json_t *event_text(
+    const struct story *story, const struct event *event, const json_t *detail)
 {
     char *text = NULL;
     size_t size;
@@ -96,8 +98,9 @@ static int on_story(void *context, const struct event *event, int64_t wall_us, c
         story->failure = event->exited.failure;
     if (event->kind == EVENT_SUBMIT && !story->submit_detail)
         story->submit_detail = json_incref((json_t *)(uintptr_t)detail);
-    json_array_append_new(story->events, json_pack("{s:f, s:s, s:o}", "at", (double)wall_us / 1e6, "event",
-                                                   event_name(event->kind), "text", event_text(story, event, detail)));
+    json_array_append_new(
+        story->events, json_pack("{s:f, s:s, s:o}", "at", (double)wall_us / 1e6, "event",
+                           event_name(event->kind), "text", event_text(story, event, detail)));
     return 0;
 }
 
@@ -116,7 +119,7 @@ static void add_script(struct daemon *daemon, json_t *record, const json_t *deta
 static void add_private(struct daemon *daemon, json_t *record, uint64_t id)
 {
     static const char *const kept[] = {"arguments", "cwd", "summary_name", "batch", "optimizer",
-                                       "precision", "seq", "output",       "error"};
+        "precision", "seq", "output", "error"};
     struct story story = {.daemon = daemon, .events = json_array()};
     store_task_events(daemon->store, id, policy_find, on_story, &story, NULL);
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
@@ -142,7 +145,8 @@ void route_show(void *context, struct api_request *request)
 
 /* ---- changes ---- */
 
-static void change(struct daemon *daemon, struct api_request *request, enum event_kind kind, const char *verb)
+static void change(
+    struct daemon *daemon, struct api_request *request, enum event_kind kind, const char *verb)
 {
     uint64_t id = api_request_id(request);
     json_t *record = find_record(daemon, request, id);
@@ -160,10 +164,12 @@ static void change(struct daemon *daemon, struct api_request *request, enum even
     else if (kind == EVENT_CANCEL && task && task_was_ended(task))
         reply_task(request, json_incref(record));
     else if (!task || daemon_feed(daemon, &event, detail) != 0)
-        api_reply_error(request, 409, "task %llu is %s: it cannot be %s", (unsigned long long)id, state, verb);
+        api_reply_error(
+            request, 409, "task %llu is %s: it cannot be %s", (unsigned long long)id, state, verb);
     else if (daemon->log_broken)
-        api_reply_error(request, 507, "task %llu will be %s, but the event log cannot be written at the moment",
-                        (unsigned long long)id, verb);
+        api_reply_error(request, 507,
+            "task %llu will be %s, but the event log cannot be written at the moment",
+            (unsigned long long)id, verb);
     else {
         json_t *now = find_record(daemon, request, id);
         if (now)

@@ -1,4 +1,5 @@
-/* The routes of docs/protocol.md: their table, what they share, and the short ones. intake.c has the submissions. */
+/* The routes of docs/protocol.md: their table, what they share, and the short ones. intake.c has
+ * the submissions. */
 #include <string.h>
 #include <unistd.h>
 
@@ -72,12 +73,14 @@ static void route_gpus(void *context, struct api_request *request)
 static int find_gpu(const struct daemon *daemon, const char *name)
 {
     for (size_t i = 0; daemon->gpus && i < daemon->gpus->count; i++)
-        if (strcmp(daemon->gpus->gpu[i].index, name) == 0 || strcmp(daemon->gpus->gpu[i].uuid, name) == 0)
+        if (strcmp(daemon->gpus->gpu[i].index, name) == 0 ||
+            strcmp(daemon->gpus->gpu[i].uuid, name) == 0)
             return daemon->gpu_states[i].view < 0 ? -1 : (int)i;
     return -1;
 }
 
-/* An Xid condemns a GPU until somebody who may reset it says that it is well; who that was stays in the journal. */
+/* An Xid condemns a GPU until somebody who may reset it says that it is well; who that was stays in
+ * the journal. */
 static void route_clear(void *context, struct api_request *request)
 {
     struct daemon *daemon = context;
@@ -99,8 +102,8 @@ static void route_clear(void *context, struct api_request *request)
         return;
     }
     log_warning("GPU %s: cleared by user %u (%s)", daemon->gpus->gpu[gpu].index, (unsigned)uid,
-                *daemon->gpu_states[gpu].sample.trouble.text ? daemon->gpu_states[gpu].sample.trouble.text
-                                                             : "nothing was wrong with it");
+        *daemon->gpu_states[gpu].sample.trouble.text ? daemon->gpu_states[gpu].sample.trouble.text
+                                                     : "nothing was wrong with it");
     daemon->gpu_states[gpu].xids_cleared = true;
     sampler_look_now(daemon);
     api_reply(request, 200, json_pack("{s:s}", "cleared", daemon->gpus->gpu[gpu].index));
@@ -110,7 +113,8 @@ static void route_metrics(void *context, struct api_request *request)
 {
     char *text = metrics_text(context);
     if (text)
-        api_reply_bytes(request, "text/plain; version=0.0.4; charset=utf-8", text, strlen(text), NULL);
+        api_reply_bytes(
+            request, "text/plain; version=0.0.4; charset=utf-8", text, strlen(text), NULL);
     else
         api_reply(request, 500, NULL);
     free(text);
@@ -139,15 +143,16 @@ static void route_stats(void *context, struct api_request *request)
     for (int state = TASK_COMPLETED; state < TASK_STATES; state++)
         ended += totals.tasks[state];
     api_reply(request, 200,
-              json_pack("{s:I, s:I, s:I, s:I, s:f, s:o, s:o, s:o, s:o, s:f}", "tasks_completed",
-                        (json_int_t)totals.tasks[TASK_COMPLETED], "tasks_failed",
-                        (json_int_t)(ended - totals.tasks[TASK_COMPLETED]), "oom", (json_int_t)totals.oom_count,
-                        "recovered", (json_int_t)totals.recovered, "total_s",
-                        (double)(totals.last_ended_wall_us - totals.first_submitted_wall_us) / 1e6, "avg_wait_s",
-                        average(totals.wait_us, ended), "avg_exec_s", average(totals.exec_us, ended), "avg_jct_s",
-                        average(totals.jct_us, ended), "mean_smact",
-                        daemon->smact_n ? json_real(daemon->smact_sum / (double)daemon->smact_n) : json_null(),
-                        "energy_mj", daemon->energy_j / 1e6));
+        json_pack("{s:I, s:I, s:I, s:I, s:f, s:o, s:o, s:o, s:o, s:f}", "tasks_completed",
+            (json_int_t)totals.tasks[TASK_COMPLETED], "tasks_failed",
+            (json_int_t)(ended - totals.tasks[TASK_COMPLETED]), "oom", (json_int_t)totals.oom_count,
+            "recovered", (json_int_t)totals.recovered, "total_s",
+            (double)(totals.last_ended_wall_us - totals.first_submitted_wall_us) / 1e6,
+            "avg_wait_s", average(totals.wait_us, ended), "avg_exec_s",
+            average(totals.exec_us, ended), "avg_jct_s", average(totals.jct_us, ended),
+            "mean_smact",
+            daemon->smact_n ? json_real(daemon->smact_sum / (double)daemon->smact_n) : json_null(),
+            "energy_mj", daemon->energy_j / 1e6));
 }
 
 const struct api_route daemon_routes[] = {

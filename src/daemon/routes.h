@@ -9,13 +9,15 @@ bool may_touch(const struct api_request *request, uint32_t owner);
 
 uint32_t owner_of(const json_t *record);
 
-/* Takes a record and gives what the asker may see of it: a line of a task's log is its owner's. NULL without memory. */
+/* Takes a record and gives what the asker may see of it: a line of a task's log is its owner's.
+ * NULL without memory. */
 json_t *for_asker(const struct api_request *request, json_t *record);
 
 /* Answers {"task": ...} with what the asker may see; takes over the record. */
 void reply_task(struct api_request *request, json_t *record);
 
-/* A task's record, live or ended; NULL after having answered that there is none, or that the log cannot be read. */
+/* A task's record, live or ended; NULL after having answered that there is none, or that the log
+ * cannot be read. */
 json_t *find_record(struct daemon *daemon, struct api_request *request, uint64_t id);
 
 /* samples.c */

@@ -13,9 +13,11 @@
 /* For a look at the GPUs before a failure is judged. */
 #define LOOK_LIMIT_US SECOND_US
 
-void attempt_folder(const struct daemon *daemon, uint64_t task, int attempt, char *buffer, size_t size)
+void attempt_folder(
+    const struct daemon *daemon, uint64_t task, int attempt, char *buffer, size_t size)
 {
-    snprintf(buffer, size, "%s/tasks/%llu/%d", daemon->config.state_dir, (unsigned long long)task, attempt);
+    snprintf(buffer, size, "%s/tasks/%llu/%d", daemon->config.state_dir, (unsigned long long)task,
+        attempt);
 }
 
 /* ---- its end ---- */
@@ -37,7 +39,8 @@ void runner_unwatch(struct job *job)
     job->watch.pidfd = -1;
 }
 
-/* The moment of the end as the shim wrote it down, as far as that fits between the last event and now. */
+/* The moment of the end as the shim wrote it down, as far as that fits between the last event and
+ * now. */
 static int64_t end_time(struct daemon *daemon, const struct attempt_exit *exit)
 {
     int64_t last_us = daemon->last_us, now_us = daemon_now_us(daemon);
@@ -49,19 +52,23 @@ static int64_t end_time(struct daemon *daemon, const struct attempt_exit *exit)
 static const char *why_gone(const struct daemon *daemon, const struct task *task, int view)
 {
     const char *why = sampler_why_gone(daemon, view);
-    return !why && task->ending == FAILURE_GPU_GONE ? "the MIG instance was not there any more" : why;
+    return !why && task->ending == FAILURE_GPU_GONE ? "the MIG instance was not there any more"
+                                                    : why;
 }
 
-/* A failure on a GPU that is not there any more is no fault of the task's. What it was told to do is. */
-static struct failure judge_failure(struct daemon *daemon, const struct task *task, const struct failure *failure)
+/* A failure on a GPU that is not there any more is no fault of the task's. What it was told to do
+ * is. */
+static struct failure judge_failure(
+    struct daemon *daemon, const struct task *task, const struct failure *failure)
 {
     struct failure gone = {.class = FAILURE_GPU_GONE};
-    for (int i = 0; i < task->n_gpus && !task_was_ended(task) && failure->class != FAILURE_NONE; i++) {
+    for (int i = 0; i < task->n_gpus && !task_was_ended(task) && failure->class != FAILURE_NONE;
+         i++) {
         const char *why = why_gone(daemon, task, task->gpus[i]);
         if (!why)
             continue;
         snprintf(gone.evidence, sizeof gone.evidence, "GPU %s: %s",
-                 core_view(daemon->core)->gpus[task->gpus[i]].id.label, why);
+            core_view(daemon->core)->gpus[task->gpus[i]].id.label, why);
         return gone;
     }
     return *failure;
@@ -75,10 +82,11 @@ static void report_exit(struct daemon *daemon, struct job *job, const struct att
     job->look_awaited = 0;
     job_note_exit(job, failure->class, failure->evidence);
     struct event event = {.kind = EVENT_EXITED, .time_us = end_time(daemon, exit), .task = job->id};
-    event.exited = (struct task_exit){.failure = failure->class, .code = exit->exit_code, .signal = exit->signal};
-    json_t *detail =
-        json_pack("{s:s, s:s, s:f, s:f}", "evidence", failure->evidence, "framework", failure->framework, "cpu_s",
-                  (double)exit->cpu_us / 1e6, "max_rss_mib", (double)exit->max_rss_bytes / 1048576.0);
+    event.exited = (struct task_exit){
+        .failure = failure->class, .code = exit->exit_code, .signal = exit->signal};
+    json_t *detail = json_pack("{s:s, s:s, s:f, s:f}", "evidence", failure->evidence, "framework",
+        failure->framework, "cpu_s", (double)exit->cpu_us / 1e6, "max_rss_mib",
+        (double)exit->max_rss_bytes / 1048576.0);
     uid_t uid = job->uid;
     bool by_mps = task->share.sharing == SHARING_MPS;
     if (failure->class == FAILURE_GPU_OOM && task->share.mem_limit_bytes > 0)
@@ -94,11 +102,12 @@ static void report_exit(struct daemon *daemon, struct job *job, const struct att
 static bool may_be_the_gpus(const struct attempt_exit *exit)
 {
     enum failure_class failure = exit->failure.class;
-    return failure == FAILURE_PROGRAM || failure == FAILURE_SIGNAL || failure == FAILURE_GPU_FAULT ||
-           failure == FAILURE_MPS;
+    return failure == FAILURE_PROGRAM || failure == FAILURE_SIGNAL ||
+           failure == FAILURE_GPU_FAULT || failure == FAILURE_MPS;
 }
 
-/* Then whether the GPU is still there is asked first; for a driver that does not answer nobody waits long. */
+/* Then whether the GPU is still there is asked first; for a driver that does not answer nobody
+ * waits long. */
 static bool awaits_look(struct daemon *daemon, struct job *job, const struct attempt_exit *exit)
 {
     if (!job->look_awaited && may_be_the_gpus(exit)) {
@@ -141,14 +150,15 @@ static void sweep(const char *folder, uid_t uid)
 {
     int n = attempt_sweep(folder, uid);
     if (n > 0)
-        log_warning("%s: its shim was killed; %d processes that it left were killed too", folder, n);
+        log_warning(
+            "%s: its shim was killed; %d processes that it left were killed too", folder, n);
 }
 
 /* Nothing is wrong with the task: the machine is short of something. */
 static bool will_pass(int fault)
 {
-    return fault == -ENOSPC || fault == -EDQUOT || fault == -ENOMEM || fault == -EAGAIN || fault == -EMFILE ||
-           fault == -ENFILE;
+    return fault == -ENOSPC || fault == -EDQUOT || fault == -ENOMEM || fault == -EAGAIN ||
+           fault == -EMFILE || fault == -ENFILE;
 }
 
 static void put_off(struct daemon *daemon, struct job *job, const char *why)
@@ -195,12 +205,14 @@ static void on_shim_gone(uv_poll_t *poll, int status, int events)
     }
 }
 
-/* The pidfd of `job->watch` into the loop. Without the memory for it nothing can be promised any more. */
+/* The pidfd of `job->watch` into the loop. Without the memory for it nothing can be promised any
+ * more. */
 static void watch(struct daemon *daemon, struct job *job)
 {
     job->poll = calloc(1, sizeof *job->poll);
     if (!job->poll || uv_poll_init(&daemon->loop, job->poll, job->watch.pidfd) < 0) {
-        log_error("task %llu cannot be watched: out of memory or descriptors", (unsigned long long)job->id);
+        log_error("task %llu cannot be watched: out of memory or descriptors",
+            (unsigned long long)job->id);
         abort();
     }
     job->poll->data = job;
@@ -263,8 +275,8 @@ static int read_arguments(struct launch *launch)
     return 0;
 }
 
-static int read_blob(struct daemon *daemon, const struct launch *launch, const char *key, char **ret_data,
-                     size_t *ret_size, struct fault *fault)
+static int read_blob(struct daemon *daemon, const struct launch *launch, const char *key,
+    char **ret_data, size_t *ret_size, struct fault *fault)
 {
     const char *blob = detail_text(launch, key);
     int r = blob ? store_get_blob(daemon->store, blob, fault, ret_data, ret_size) : STORE_NONE;
@@ -279,7 +291,8 @@ static int load(struct daemon *daemon, uint64_t id, struct launch *launch, struc
     if (r == 0)
         r = read_blob(daemon, launch, "script", &launch->script, &launch->script_size, fault);
     if (r == 0)
-        r = read_blob(daemon, launch, "environment", &launch->environment, &launch->environment_size, fault);
+        r = read_blob(
+            daemon, launch, "environment", &launch->environment, &launch->environment_size, fault);
     if (r == 0 && (split_environment(launch) < 0 || read_arguments(launch) < 0))
         r = fault_set(fault, ENOMEM, "out of memory");
     launch->gid = (gid_t)json_integer_value(json_object_get(launch->detail, "gid"));
@@ -303,7 +316,8 @@ static int join_mps(struct daemon *daemon, const struct task *task, struct launc
     return r == MPS_WAIT ? r : 0;
 }
 
-static int fill_environment(struct daemon *daemon, const struct task *task, struct launch *launch, struct fault *fault)
+static int fill_environment(
+    struct daemon *daemon, const struct task *task, struct launch *launch, struct fault *fault)
 {
     int r = join_mps(daemon, task, launch);
     if (r == 0)
@@ -313,8 +327,8 @@ static int fill_environment(struct daemon *daemon, const struct task *task, stru
     return r < 0 ? fault_set(fault, -r, "its environment: %s", strerror(-r)) : r;
 }
 
-static int launch_attempt(struct daemon *daemon, struct job *job, const struct task *task, struct launch *launch,
-                          struct fault *fault)
+static int launch_attempt(struct daemon *daemon, struct job *job, const struct task *task,
+    struct launch *launch, struct fault *fault)
 {
     const json_t *detail = launch->detail;
     char folder[600];
@@ -404,17 +418,19 @@ void runner_kill(struct daemon *daemon, uint64_t id)
     const struct job *job = job_find(daemon, id);
     if (!task || !job || job->watch.pidfd < 0)
         return;
-    enum attempt_ask ask = task->ending == FAILURE_TIME_LIMIT ? ATTEMPT_ASK_TIME_LIMIT : ATTEMPT_ASK_CANCEL;
+    enum attempt_ask ask = task->ending == FAILURE_TIME_LIMIT ? ATTEMPT_ASK_TIME_LIMIT
+                                                              : ATTEMPT_ASK_CANCEL;
     attempt_terminate(&job->watch, ask);
 }
 
 /* ---- after a restart ---- */
 
 /*
- * The attempt itself tells whether it was given the MPS that was meant for it: STARTED may have been lost with the
- * daemon. What cannot be read says nothing against it.
+ * The attempt itself tells whether it was given the MPS that was meant for it: STARTED may have
+ * been lost with the daemon. What cannot be read says nothing against it.
  */
-static bool went_by_streams(const struct daemon *daemon, const struct task *task, const char *folder)
+static bool went_by_streams(
+    const struct daemon *daemon, const struct task *task, const char *folder)
 {
     struct fault fault = {0};
     char variable[700] = "CUDA_MPS_PIPE_DIRECTORY=";
@@ -464,7 +480,8 @@ static void adopt(struct daemon *daemon, const struct task *task)
         take_exit(daemon, job, &exit);
     } else {
         sweep(folder, task->uid);
-        report_lost(daemon, job, state < 0 ? fault.text : "its shim was killed or the machine went down");
+        report_lost(
+            daemon, job, state < 0 ? fault.text : "its shim was killed or the machine went down");
     }
 }
 

@@ -1,6 +1,6 @@
 /*
- * Looks at the GPUs: in a thread of the loop's pool, since a sick driver may take its time to answer; then attributes
- * processes to tasks and feeds the core.
+ * Looks at the GPUs: in a thread of the loop's pool, since a sick driver may take its time to
+ * answer; then attributes processes to tasks and feeds the core.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,8 +22,8 @@ static struct gpu_identity identity_of(const struct gpu_info *gpu)
     snprintf(id.uuid, sizeof id.uuid, "%s", gpu->uuid);
     snprintf(id.label, sizeof id.label, "%.15s", gpu->index);
     snprintf(id.name, sizeof id.name, "%.63s", gpu->name);
-    id.one_process =
-        gpu->compute_mode == GPU_COMPUTE_EXCLUSIVE_PROCESS || gpu->compute_mode == GPU_COMPUTE_EXCLUSIVE_THREAD;
+    id.one_process = gpu->compute_mode == GPU_COMPUTE_EXCLUSIVE_PROCESS ||
+                     gpu->compute_mode == GPU_COMPUTE_EXCLUSIVE_THREAD;
     id.mem_total_bytes = (int64_t)reading_or(gpu->mem_total_bytes, 0);
     return id;
 }
@@ -147,7 +147,8 @@ static void gpu_state_fini(struct gpu_state *state)
 
 static const char *compute_mode_name(enum gpu_compute_mode mode)
 {
-    static const char *const names[] = {"Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process"};
+    static const char *const names[] = {
+        "Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process"};
     return mode >= 0 && mode <= GPU_COMPUTE_EXCLUSIVE_PROCESS ? names[mode] : "not known";
 }
 
@@ -156,7 +157,8 @@ static void say_changed_modes(const struct gpu_info *before, const struct gpu_in
     if (strcmp(before->uuid, now->uuid) != 0 || before->is_mig)
         return;
     if (before->compute_mode != now->compute_mode)
-        log_info("GPU %s: its compute mode is %s now", now->index, compute_mode_name(now->compute_mode));
+        log_info(
+            "GPU %s: its compute mode is %s now", now->index, compute_mode_name(now->compute_mode));
     if (before->mig_mode != now->mig_mode)
         log_info("GPU %s: MIG is %s now", now->index, now->mig_mode == GPU_MIG_ON ? "on" : "off");
 }
@@ -168,16 +170,17 @@ static void say_change(const struct gpu_set *before, const struct gpu_set *now)
             say_changed_modes(&before->gpu[i], &now->gpu[k]);
     for (size_t i = 0; i < before->count; i++)
         if (before->gpu[i].is_mig && !is_in_set(now, before->gpu[i].uuid))
-            log_warning("GPU %s (%s, %s) is not there any more", before->gpu[i].index, before->gpu[i].profile,
-                        before->gpu[i].uuid);
+            log_warning("GPU %s (%s, %s) is not there any more", before->gpu[i].index,
+                before->gpu[i].profile, before->gpu[i].uuid);
     for (size_t i = 0; i < now->count; i++)
         if (now->gpu[i].is_mig && !is_in_set(before, now->gpu[i].uuid))
-            log_info("GPU %s (%s, %s) is there now", now->gpu[i].index, now->gpu[i].profile, now->gpu[i].uuid);
+            log_info("GPU %s (%s, %s) is there now", now->gpu[i].index, now->gpu[i].profile,
+                now->gpu[i].uuid);
 }
 
 /* What is known of a GPU stays with it. */
 static void move_states(struct gpu_state *to, const struct gpu_set *now, struct gpu_state *from,
-                        const struct gpu_set *before)
+    const struct gpu_set *before)
 {
     for (size_t i = 0; i < now->count; i++) {
         for (size_t k = 0; k < before->count; k++) {
@@ -234,7 +237,8 @@ static void watch_trouble(struct gpu_state *state, const struct gpu_info *info)
     if (!*text)
         log_info("GPU %s: nothing is wrong with it any more", info->index);
     else
-        log_warning("GPU %s: %s%s", info->index, text, state->sample.trouble.is_serious ? "; it takes no task" : "");
+        log_warning("GPU %s: %s%s", info->index, text,
+            state->sample.trouble.is_serious ? "; it takes no task" : "");
     snprintf(state->trouble_said, sizeof state->trouble_said, "%s", text);
 }
 
@@ -389,7 +393,8 @@ int64_t sampler_look_closely(struct daemon *daemon)
     return daemon->looks_begun + daemon->sample_again;
 }
 
-/* A look that takes longer than a period is left to end; the core sees by its age that nothing new came. */
+/* A look that takes longer than a period is left to end; the core sees by its age that nothing new
+ * came. */
 static void on_period(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;

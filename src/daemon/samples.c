@@ -1,6 +1,6 @@
 /*
- * The GPUs' recent past: a series of each GPU below state-dir/samples, in rings as the setting `samples` has them, and
- * the route that tells it.
+ * The GPUs' recent past: a series of each GPU below state-dir/samples, in rings as the setting
+ * `samples` has them, and the route that tells it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -37,8 +37,19 @@ enum value {
 };
 
 static const char *const columns[VALUES] = {
-    "mem_used_mib", "mem_used_max_mib", "utilisation",  "smact", "smact_max",         "smocc", "gract", "dram_active",
-    "power_w",      "temperature_c",    "sm_clock_mhz", "tasks", "foreign_processes",
+    "mem_used_mib",
+    "mem_used_max_mib",
+    "utilisation",
+    "smact",
+    "smact_max",
+    "smocc",
+    "gract",
+    "dram_active",
+    "power_w",
+    "temperature_c",
+    "sm_clock_mhz",
+    "tasks",
+    "foreign_processes",
 };
 
 static const enum series_figure figures[VALUES] = {
@@ -55,7 +66,8 @@ void samples_take(struct daemon *daemon, size_t i)
 {
     struct gpu_state *state = &daemon->gpu_states[i];
     const struct gpu_sample *seen = &state->sample;
-    const struct gpu_view *gpu = state->view < 0 ? NULL : &core_view(daemon->core)->gpus[state->view];
+    const struct gpu_view *gpu = state->view < 0 ? NULL
+                                                 : &core_view(daemon->core)->gpus[state->view];
     if (!state->series || !gpu)
         return;
     const struct reading values[VALUES] = {
@@ -71,11 +83,13 @@ void samples_take(struct daemon *daemon, size_t i)
         [VALUE_TEMPERATURE] = seen->temperature_c,
         [VALUE_SM_CLOCK] = seen->sm_clock_mhz,
         [VALUE_TASKS] = reading_of(gpu->n_residents),
-        [VALUE_FOREIGN] = seen->processes.valid ? reading_of((double)state->n_foreign) : READING_NONE,
+        [VALUE_FOREIGN] = seen->processes.valid ? reading_of((double)state->n_foreign)
+                                                : READING_NONE,
     };
     int r = series_add(state->series, clock_wall_us(), values);
     if (r < 0 && !state->series_failed)
-        log_warning("samples of GPU %s cannot be written: %s", daemon->gpus->gpu[i].index, strerror(-r));
+        log_warning(
+            "samples of GPU %s cannot be written: %s", daemon->gpus->gpu[i].index, strerror(-r));
     state->series_failed = r < 0;
 }
 
@@ -108,14 +122,16 @@ static void remove_old(const char *folder, int64_t keep_us)
         closedir(dir);
 }
 
-static int open_all(struct daemon *daemon, const struct series_form *form, const char *folder, struct fault *fault)
+static int open_all(
+    struct daemon *daemon, const struct series_form *form, const char *folder, struct fault *fault)
 {
     char path[900];
     int r = file_make_folders(folder, 0755);
     if (r < 0)
         return fault_set(fault, -r, "%s: %s", folder, strerror(-r));
     for (size_t i = 0; i < daemon->gpus->count && r == 0; i++) {
-        if (daemon->gpu_states[i].series || daemon->gpu_states[i].view < 0 || !*daemon->gpus->gpu[i].uuid)
+        if (daemon->gpu_states[i].series || daemon->gpu_states[i].view < 0 ||
+            !*daemon->gpus->gpu[i].uuid)
             continue;
         series_path(daemon, daemon->gpus->gpu[i].uuid, path, sizeof path);
         r = series_open(path, form, fault, &daemon->gpu_states[i].series);
@@ -166,7 +182,8 @@ static int tell_gpu(struct daemon *daemon, size_t i, int64_t since_us, FILE *out
     struct telling telling = {out, false};
     int64_t step_us = 0;
     fprintf(out, "{\"index\":\"%s\",\"uuid\":\"%s\",\"rows\":[", info->index, info->uuid);
-    int r = series_read(daemon->gpu_states[i].series, since_us, clock_wall_us(), tell, &telling, &step_us);
+    int r = series_read(
+        daemon->gpu_states[i].series, since_us, clock_wall_us(), tell, &telling, &step_us);
     fprintf(out, "],\"step_s\":%.6g}", (double)step_us / 1e6);
     return r;
 }

@@ -19,12 +19,13 @@ struct submission {
 };
 
 /* Reads the request's body into the rest. 0, or a fault in words for who asked. */
-int submission_read(const struct daemon *daemon, struct submission *submission, struct fault *fault);
+int submission_read(
+    const struct daemon *daemon, struct submission *submission, struct fault *fault);
 void submission_free(struct submission *submission);
 
-/* What the task will need, from the user's word or a model summary: into the event, the detail and the warnings.
- * (need.c) */
-int submission_estimate_need(const struct daemon *daemon, const json_t *body, struct submission *submission,
-                             struct fault *fault);
+/* What the task will need, from the user's word or a model summary: into the event, the detail and
+ * the warnings. (need.c) */
+int submission_estimate_need(const struct daemon *daemon, const json_t *body,
+    struct submission *submission, struct fault *fault);
 
 #endif

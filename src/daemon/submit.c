@@ -30,21 +30,41 @@ void submission_free(struct submission *submission)
 static int check_keys(const json_t *body, struct fault *fault)
 {
     static const char *const known[] = {
-        "script",       "arguments",  "name",      "cwd",        "environment",
-        "umask",        "gpus",       "policy",    "exclusive",  "sharing",
-        "time_limit_s", "memory_mib", "estimator", "summary",    "batch",
-        "optimizer",    "precision",  "seq",       "hold",       "output",
-        "error",        "grace_s",    "smact",     "expected_s", "thread_percentage",
+        "script",
+        "arguments",
+        "name",
+        "cwd",
+        "environment",
+        "umask",
+        "gpus",
+        "policy",
+        "exclusive",
+        "sharing",
+        "time_limit_s",
+        "memory_mib",
+        "estimator",
+        "summary",
+        "batch",
+        "optimizer",
+        "precision",
+        "seq",
+        "hold",
+        "output",
+        "error",
+        "grace_s",
+        "smact",
+        "expected_s",
+        "thread_percentage",
     };
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)body, key, value)
-    {
+    json_object_foreach((json_t *)(uintptr_t)body, key, value) {
         bool found = false;
         for (size_t i = 0; i < sizeof known / sizeof *known && !found; i++)
             found = strcmp(known[i], key) == 0;
         if (!found)
-            return fault_set(fault, EINVAL, "%.40s: there is no such key (docs/protocol.md lists them)", key);
+            return fault_set(
+                fault, EINVAL, "%.40s: there is no such key (docs/protocol.md lists them)", key);
     }
     return 0;
 }
@@ -73,8 +93,8 @@ static int read_expectation(const json_t *body, struct fault *fault, struct expe
     return r;
 }
 
-static int read_request(const struct daemon *daemon, const json_t *body, struct submission *submission,
-                        struct fault *fault)
+static int read_request(const struct daemon *daemon, const json_t *body,
+    struct submission *submission, struct fault *fault)
 {
     struct task_request *request = &submission->event.submit.request;
     const char *policy = NULL, *sharing = NULL;
@@ -118,18 +138,18 @@ static int pack_environment(const json_t *body, struct submission *submission, s
     size_t size = 0;
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)environment, key, value)
-    {
+    json_object_foreach((json_t *)(uintptr_t)environment, key, value) {
         const char *text = json_string_value(value);
         if (!text || strlen(text) != json_string_length(value) || !*key || strchr(key, '='))
-            return fault_set(fault, EINVAL, "environment: '%.40s' is not a variable with a text", key);
+            return fault_set(
+                fault, EINVAL, "environment: '%.40s' is not a variable with a text", key);
         size += strlen(key) + strlen(text) + 2;
     }
     char *at = submission->environment = malloc(size + 1);
     if (!at)
         return fault_set(fault, ENOMEM, "out of memory");
-    json_object_foreach((json_t *)(uintptr_t)environment, key, value) at +=
-        sprintf(at, "%s=%s", key, json_string_value(value)) + 1;
+    json_object_foreach((json_t *)(uintptr_t)environment, key, value)
+        at += sprintf(at, "%s=%s", key, json_string_value(value)) + 1;
     submission->environment_size = size;
     return 0;
 }
@@ -142,11 +162,9 @@ static int check_arguments(const json_t *body, struct fault *fault)
         return 0;
     if (!json_is_array(arguments))
         return field_wrong(fault, "arguments", "a list of texts");
-    json_array_foreach(arguments, i,
-                       value) if (!json_is_string(value) ||
-                                  strlen(json_string_value(value)) !=
-                                      json_string_length(value)) return field_wrong(fault, "arguments",
-                                                                                    "a list of texts without NUL");
+    json_array_foreach(arguments, i, value)
+        if (!json_is_string(value) || strlen(json_string_value(value)) != json_string_length(value))
+            return field_wrong(fault, "arguments", "a list of texts without NUL");
     return 0;
 }
 
@@ -186,8 +204,9 @@ static int make_detail(const json_t *body, struct submission *submission, struct
 
     struct api_peer peer = api_request_peer(submission->request);
     user_name(peer.uid, user, sizeof user);
-    json_t *detail = json_pack("{s:s, s:s, s:i, s:s, s:i, s:I}", "name", *name ? name : "task", "user", user, "gid",
-                               (int)peer.gid, "cwd", cwd, "umask", (int)mask, "grace_us", (json_int_t)(grace_s * 1e6));
+    json_t *detail = json_pack("{s:s, s:s, s:i, s:s, s:i, s:I}", "name", *name ? name : "task",
+        "user", user, "gid", (int)peer.gid, "cwd", cwd, "umask", (int)mask, "grace_us",
+        (json_int_t)(grace_s * 1e6));
     if (!detail)
         return fault_set(fault, ENOMEM, "out of memory");
     submission->detail = detail;
@@ -203,7 +222,8 @@ static int make_detail(const json_t *body, struct submission *submission, struct
 }
 
 /* Can it ever be met here? */
-static int check_request(const struct daemon *daemon, const struct task_request *request, struct fault *fault)
+static int check_request(
+    const struct daemon *daemon, const struct task_request *request, struct fault *fault)
 {
     if (*daemon->gpus_why)
         return fault_set(fault, EINVAL, "no task can run here: %s", daemon->gpus_why);

@@ -1,6 +1,6 @@
 /*
- * GPUs that somebody holds and nobody uses. Unknown is not unused: a look that tells no activity, or that comes too
- * late after the one before, begins the time anew.
+ * GPUs that somebody holds and nobody uses. Unknown is not unused: a look that tells no activity,
+ * or that comes too late after the one before, begins the time anew.
  */
 #include "base/log.h"
 #include "base/units.h"
@@ -23,7 +23,8 @@ static bool is_idle(const struct gpu_sample *seen)
     return known;
 }
 
-struct reading unused_us(const struct daemon *daemon, const struct gpu_state *state, const struct resident *resident)
+struct reading unused_us(
+    const struct daemon *daemon, const struct gpu_state *state, const struct resident *resident)
 {
     const struct gpu_sample *seen = &state->sample;
     if (!seen->smact.valid && !seen->utilisation.valid)
@@ -52,8 +53,9 @@ static void warn(const struct daemon *daemon, struct gpu_state *state)
         char text[32];
         any = true;
         if (!state->unused_said)
-            log_warning("task %llu has GPU %s and has not used it for %s", (unsigned long long)gpu->residents[i].task,
-                        gpu->id.label, format_elapsed((int64_t)unused.value, text, sizeof text));
+            log_warning("task %llu has GPU %s and has not used it for %s",
+                (unsigned long long)gpu->residents[i].task, gpu->id.label,
+                format_elapsed((int64_t)unused.value, text, sizeof text));
     }
     state->unused_said = any;
 }

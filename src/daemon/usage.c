@@ -1,6 +1,6 @@
 /*
- * What of a GPU's activity and energy is whose (gpu/share.h has the rules), and each task's sums. All shares and what
- * nobody had add up to the GPU's own figures.
+ * What of a GPU's activity and energy is whose (gpu/share.h has the rules), and each task's sums.
+ * All shares and what nobody had add up to the GPU's own figures.
  */
 #include "daemon/daemon.h"
 
@@ -33,8 +33,8 @@ static double busy_slices_of_card(const struct daemon *daemon, size_t card)
 }
 
 /*
- * A MIG instance has no meter of its own: of its card's idle power it has its slices' part, and of what is beyond the
- * part that its busy slices are of all busy ones.
+ * A MIG instance has no meter of its own: of its card's idle power it has its slices' part, and of
+ * what is beyond the part that its busy slices are of all busy ones.
  */
 static struct drawn drawn_by_instance(const struct daemon *daemon, size_t i)
 {
@@ -55,7 +55,8 @@ void usage_measure(struct daemon *daemon, size_t i)
 {
     struct gpu_state *state = &daemon->gpu_states[i];
     gpu_meter_take(&state->meter, &state->sample);
-    state->drawn = (struct drawn){state->meter.drawn_j, state->sample.power_w, state->meter.idle_part};
+    state->drawn = (struct drawn){
+        state->meter.drawn_j, state->sample.power_w, state->meter.idle_part};
     if (daemon->gpus->gpu[i].is_mig && !state->sample.power_w.valid)
         state->drawn = drawn_by_instance(daemon, i);
 }
@@ -65,7 +66,8 @@ static struct reading part_of(struct reading whole, double part)
     return whole.valid ? reading_of(whole.value * part) : READING_NONE;
 }
 
-static void book(struct usage *usage, const struct gpu_state *state, const struct share *share, double energy_part)
+static void book(struct usage *usage, const struct gpu_state *state, const struct share *share,
+    double energy_part)
 {
     double span_s = state->meter.activity_span_s;
     if (share->smact.valid) {
@@ -73,7 +75,8 @@ static void book(struct usage *usage, const struct gpu_state *state, const struc
         usage->span_s += span_s;
     }
     if (state->drawn.energy_j.valid)
-        usage->energy_j = reading_of(reading_or(usage->energy_j, 0) + state->drawn.energy_j.value * energy_part);
+        usage->energy_j = reading_of(
+            reading_or(usage->energy_j, 0) + state->drawn.energy_j.value * energy_part);
     usage->is_estimated |= state->shares_estimated;
 }
 
@@ -82,7 +85,8 @@ void usage_take(struct daemon *daemon, struct gpu_state *state)
     weigh(state);
     for (size_t i = 0; i < state->n_shares; i++) {
         struct share *share = &state->shares[i];
-        double energy_part = share_of_energy(share->holder.weight, state->n_shares, state->drawn.idle_part);
+        double energy_part = share_of_energy(
+            share->holder.weight, state->n_shares, state->drawn.idle_part);
         share->smact = part_of(state->sample.smact, share->holder.weight);
         share->power_w = part_of(state->drawn.power_w, energy_part);
         struct job *job = share->task ? job_find(daemon, share->task) : NULL;

@@ -1,6 +1,6 @@
 /*
- * What live tasks have had of their GPUs is in no log: it is written down now and then, and found again by the next
- * daemon, so that a restart costs a minute of it at the most.
+ * What live tasks have had of their GPUs is in no log: it is written down now and then, and found
+ * again by the next daemon, so that a restart costs a minute of it at the most.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -34,25 +34,29 @@ static struct reading reading_from(const json_t *value)
 static json_t *entry_of(const struct job *job)
 {
     const struct usage *usage = &job->usage;
-    return json_pack("{s:I, s:o, s:i, s:o, s:f, s:f, s:b}", "task", (json_int_t)job->id, "mem_peak_bytes",
-                     json_of(job->mem_peak_bytes), "peak_gpu", job->peak_gpu, "energy_j", json_of(usage->energy_j),
-                     "smact_s", usage->smact_s, "span_s", usage->span_s, "estimated", usage->is_estimated);
+    return json_pack("{s:I, s:o, s:i, s:o, s:f, s:f, s:b}", "task", (json_int_t)job->id,
+        "mem_peak_bytes", json_of(job->mem_peak_bytes), "peak_gpu", job->peak_gpu, "energy_j",
+        json_of(usage->energy_j), "smact_s", usage->smact_s, "span_s", usage->span_s, "estimated",
+        usage->is_estimated);
 }
 
 void usage_save(struct daemon *daemon)
 {
     char path[600];
     json_t *list = json_array();
-    for (const struct task *task = NULL; (task = core_next_task(daemon->core, task ? task->id : 0));) {
+    for (const struct task *task = NULL;
+         (task = core_next_task(daemon->core, task ? task->id : 0));) {
         const struct job *job = job_find(daemon, task->id);
-        if (job && (job->mem_peak_bytes.valid || job->usage.span_s > 0 || job->usage.energy_j.valid))
+        if (job &&
+            (job->mem_peak_bytes.valid || job->usage.span_s > 0 || job->usage.energy_j.valid))
             json_array_append_new(list, entry_of(job));
     }
     char *text = json_dumps(list, JSON_COMPACT);
     file_path(daemon, path, sizeof path);
     int r = text ? file_write_atomic(path, text, strlen(text), 0600) : -ENOMEM;
     if (r < 0)
-        log_warning("%s: %s: what tasks have used so far would be lost with this daemon", path, strerror(-r));
+        log_warning("%s: %s: what tasks have used so far would be lost with this daemon", path,
+            strerror(-r));
     free(text);
     json_decref(list);
     daemon->usage_saved_us = clock_monotonic_us();
@@ -73,7 +77,8 @@ static int gpu_from(const struct daemon *daemon, const json_t *value)
 
 static void take(struct daemon *daemon, const json_t *entry)
 {
-    struct job *job = job_find(daemon, (uint64_t)json_integer_value(json_object_get(entry, "task")));
+    struct job *job = job_find(
+        daemon, (uint64_t)json_integer_value(json_object_get(entry, "task")));
     if (!job)
         return;
     job->mem_peak_bytes = reading_from(json_object_get(entry, "mem_peak_bytes"));
@@ -96,8 +101,7 @@ void usage_load(struct daemon *daemon)
     if (file_read(path, FILE_LIMIT, NULL, &text, &size) < 0)
         return;
     json_t *list = json_loadb(text, size, 0, NULL);
-    json_array_foreach(list, i, entry)
-    {
+    json_array_foreach(list, i, entry) {
         take(daemon, entry);
     }
     json_decref(list);

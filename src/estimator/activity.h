@@ -1,8 +1,8 @@
 /*
- * What a training step does to a GPU that it has to itself: how long it takes, how busy the SMs and the memory are. A
- * roofline over the operations of a tape: each kernel takes the longer of its multiply-adds and its bytes, on as many
- * SMs as its output fills, and no less than the time that the host needs to launch it. Good to rank tasks by, not to
- * bill them.
+ * What a training step does to a GPU that it has to itself: how long it takes, how busy the SMs and
+ * the memory are. A roofline over the operations of a tape: each kernel takes the longer of its
+ * multiply-adds and its bytes, on as many SMs as its output fills, and no less than the time that
+ * the host needs to launch it. Good to rank tasks by, not to bill them.
  */
 #ifndef COLLOC_ESTIMATOR_ACTIVITY_H
 #define COLLOC_ESTIMATOR_ACTIVITY_H
@@ -12,8 +12,8 @@
 #include "estimator/tape.h"
 
 /*
- * What a launch costs a PyTorch program on the host, and how much of the data sheet's rates its kernels reach:
- * activity_rates.inc, from step times in data/memory by scripts/fit-estimators.
+ * What a launch costs a PyTorch program on the host, and how much of the data sheet's rates its
+ * kernels reach: activity_rates.inc, from step times in data/memory by scripts/fit-estimators.
  */
 struct activity_rates {
     double launch_us;
@@ -28,6 +28,6 @@ struct activity {
 };
 
 struct activity activity_estimate(const struct tape *tape, const struct optimizer *optimizer,
-                                  const struct gpu_traits *gpu, const struct activity_rates *rates);
+    const struct gpu_traits *gpu, const struct activity_rates *rates);
 
 #endif

@@ -21,7 +21,7 @@ int64_t address_space_place(struct address_space *space, int64_t size)
     int64_t reserved = (size + reservation_step - 1) / reservation_step * reservation_step;
     space->lowest -= reserved;
     if (reserved > size)
-        space->rests[space->n_reserved++ % ADDRESS_RESTS] =
-            (struct address_rest){space->lowest + size, reserved - size};
+        space->rests[space->n_reserved++ % ADDRESS_RESTS] = (struct address_rest){
+            space->lowest + size, reserved - size};
     return space->lowest;
 }

@@ -1,9 +1,11 @@
 /*
- * Where the driver puts segments among one another. It matters because of free blocks of equal size the allocator takes
- * the one at the lowest address, and so which segment is emptied and which is not.
+ * Where the driver puts segments among one another. It matters because of free blocks of equal size
+ * the allocator takes the one at the lowest address, and so which segment is emptied and which is
+ * not.
  *
- * As seen on an H200 (driver 580, 674 trainings): a segment goes to the lowest rest of a reservation that has room for
- * it; where none has, the driver reserves whole steps of 32 MiB below everything it reserved before.
+ * As seen on an H200 (driver 580, 674 trainings): a segment goes to the lowest rest of a
+ * reservation that has room for it; where none has, the driver reserves whole steps of 32 MiB below
+ * everything it reserved before.
  */
 #ifndef COLLOC_ESTIMATOR_ADDRESS_SPACE_H
 #define COLLOC_ESTIMATOR_ADDRESS_SPACE_H

@@ -35,11 +35,13 @@ static int64_t segment_size(int64_t size)
 {
     if (size <= small_most)
         return small_segment;
-    return size < own_segment_from ? large_segment : (size + segment_step - 1) / segment_step * segment_step;
+    return size < own_segment_from ? large_segment
+                                   : (size + segment_step - 1) / segment_step * segment_step;
 }
 
 /* Place in the list of the first block that is not before (size, address). */
-static size_t find_place(const struct allocator *allocator, const struct free_list *list, int64_t size, int64_t address)
+static size_t find_place(
+    const struct allocator *allocator, const struct free_list *list, int64_t size, int64_t address)
 {
     size_t low = 0, high = list->n;
     while (low < high) {
@@ -117,15 +119,16 @@ static int take_segment(struct allocator *allocator, int64_t size, int *ret_hand
         return r;
     int64_t segment = segment_size(size);
     allocator->blocks[*ret_handle] = (struct block){.size = segment,
-                                                    .previous = NONE,
-                                                    .next = NONE,
-                                                    .address = address_space_place(&allocator->addresses, segment),
-                                                    .pool = size <= small_most ? SMALL : LARGE};
+        .previous = NONE,
+        .next = NONE,
+        .address = address_space_place(&allocator->addresses, segment),
+        .pool = size <= small_most ? SMALL : LARGE};
     allocator->reserved += segment;
     return 0;
 }
 
-/* Gives what is behind the first `size` bytes of a block back to the free ones, when it is worth a block. */
+/* Gives what is behind the first `size` bytes of a block back to the free ones, when it is worth a
+ * block. */
 static int split(struct allocator *allocator, int handle, int64_t size)
 {
     int rest;

@@ -1,13 +1,17 @@
 /*
- * What PyTorch's caching allocator would take from the device for a sequence of requests and releases.
+ * What PyTorch's caching allocator would take from the device for a sequence of requests and
+ * releases.
  *
- * The rules are those of c10/cuda/CUDACachingAllocator (one stream, default settings), written anew: requests round up
- * to 512 bytes; up to 1 MiB they are carved from segments of 2 MiB, below 10 MiB from segments of 20 MiB, above they
- * get a segment of their own, in steps of 2 MiB. The smallest free block that is large enough serves; what is left of
- * it is split off from 512 bytes on (small) or when it is more than 1 MiB (large). Free neighbours merge within their
- * segment. Segments are never given back, as on a device with room; the driver says where they lie (address_space.h).
+ * The rules are those of c10/cuda/CUDACachingAllocator (one stream, default settings), written
+ * anew: requests round up to 512 bytes; up to 1 MiB they are carved from segments of 2 MiB, below
+ * 10 MiB from segments of 20 MiB, above they get a segment of their own, in steps of 2 MiB. The
+ * smallest free block that is large enough serves; what is left of it is split off from 512 bytes
+ * on (small) or when it is more than 1 MiB (large). Free neighbours merge within their segment.
+ * Segments are never given back, as on a device with room; the driver says where they lie
+ * (address_space.h).
  *
- * Time per call is logarithmic in the free blocks, but for moving their list; memory is linear in the blocks.
+ * Time per call is logarithmic in the free blocks, but for moving their list; memory is linear in
+ * the blocks.
  */
 #ifndef COLLOC_ESTIMATOR_ALLOCATOR_H
 #define COLLOC_ESTIMATOR_ALLOCATOR_H
@@ -47,7 +51,8 @@ struct allocator {
 void allocator_init(struct allocator *allocator);
 void allocator_fini(struct allocator *allocator);
 
-/* The handle (0 or more) of a block of at least `bytes`. -ENOMEM (of this program), -ERANGE (no device is so large). */
+/* The handle (0 or more) of a block of at least `bytes`. -ENOMEM (of this program), -ERANGE (no
+ * device is so large). */
 int allocator_take(struct allocator *allocator, int64_t bytes);
 
 /* Takes a handle back; -1 is none. */

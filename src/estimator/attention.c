@@ -1,6 +1,7 @@
 /*
- * Attention between its projections: a function call that no summary lists. Query, key and value are kept, the result,
- * and one number per head and token; where softmax stands as a layer of its own, the scores are in the text.
+ * Attention between its projections: a function call that no summary lists. Query, key and value
+ * are kept, the result, and one number per head and token; where softmax stands as a layer of its
+ * own, the scores are in the text.
  */
 #include <math.h>
 #include <string.h>
@@ -13,8 +14,8 @@ enum {
 }; /* of nearly all published transformers; only the statistics depend on it */
 
 /*
- * What is kept of a score: its softmax in 32 bit, under autocast its copy for the product, with dropout the mask and
- * what it left.
+ * What is kept of a score: its softmax in 32 bit, under autocast its copy for the product, with
+ * dropout the mask and what it left.
  */
 static double pair_bytes(const struct builder *builder)
 {
@@ -34,12 +35,13 @@ static bool names_attention(struct span type)
 }
 
 /*
- * Models of Hugging Face that compute scores, softmax and their product one by one: relative positions and biases stand
- * between them.
+ * Models of Hugging Face that compute scores, softmax and their product one by one: relative
+ * positions and biases stand between them.
  */
 static bool writes_scores(struct span type)
 {
-    static const char *const makers[] = {"T5", "MT5", "Bloom", "GPTNeoSelf", "Disentangled", "XLNet", "MPNet"};
+    static const char *const makers[] = {
+        "T5", "MT5", "Bloom", "GPTNeoSelf", "Disentangled", "XLNet", "MPNet"};
     for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++)
         if (span_starts(type, makers[i]))
             return true;
@@ -49,17 +51,18 @@ static bool writes_scores(struct span type)
 static int keep_pairs(struct builder *builder, double pairs)
 {
     struct op op = {.kind = LAYER_ATTENTION,
-                    .layer = TAPE_NONE,
-                    .inputs = {builder->current, TAPE_NONE, TAPE_NONE},
-                    .kept_bytes = pair_bytes(builder) * pairs};
+        .layer = TAPE_NONE,
+        .inputs = {builder->current, TAPE_NONE, TAPE_NONE},
+        .kept_bytes = pair_bytes(builder) * pairs};
     op.output = builder_tensor(builder, builder_extent(builder, builder->current),
-                               builder->tape->tensors[builder->current].element_bytes);
+        builder->tape->tensors[builder->current].element_bytes);
     return op.output < 0 ? op.output : builder_op(builder, &op);
 }
 
 /*
- * A module over the tokens of an image that holds numbers of its own beside projections learns biases of its scores:
- * they are written out. As many heads as the numbers go into the tokens, or of the usual width.
+ * A module over the tokens of an image that holds numbers of its own beside projections learns
+ * biases of its scores: they are written out. As many heads as the numbers go into the tokens, or
+ * of the usual width.
  */
 static int biased_scores(struct builder *builder, const struct layer *layer)
 {
@@ -80,8 +83,10 @@ int attention_enter(struct builder *builder, const struct layer *layer)
     if (layer->leaf || !names_attention(layer->type))
         return 0;
     int r = biased_scores(builder, layer);
-    *scope = (struct attention_scope){
-        .open = true, .depth = layer->depth, .source = builder->current, .scores = writes_scores(layer->type)};
+    *scope = (struct attention_scope){.open = true,
+        .depth = layer->depth,
+        .source = builder->current,
+        .scores = writes_scores(layer->type)};
     return r;
 }
 
@@ -97,15 +102,16 @@ static int attend(struct builder *builder, const int inputs[static 3], double wi
     double tokens = query->elements / query->last, heads = width / HEAD_WIDTH;
     bool grouped = inputs[1] != TAPE_NONE && builder->tape->tensors[inputs[1]].last < query->last;
     double per_pair = builder->scope.scores ? pair_bytes(builder) : 0;
-    if (grouped && !builder->tape->autocast) /* fused kernels share keys among queries in 16 bit only */
+    if (grouped &&
+        !builder->tape->autocast) /* fused kernels share keys among queries in 16 bit only */
         per_pair = SOFTMAX_BYTES;
     struct op op = {.kind = LAYER_ATTENTION,
-                    .layer = TAPE_NONE,
-                    .inputs = {inputs[0], inputs[1], inputs[2]},
-                    .keeps_inputs = true,
-                    .keeps_output = true,
-                    .kept_bytes = heads * tokens * (4 + per_pair * builder->extents.sequence),
-                    .macs = 2 * tokens * builder->extents.sequence * width};
+        .layer = TAPE_NONE,
+        .inputs = {inputs[0], inputs[1], inputs[2]},
+        .keeps_inputs = true,
+        .keeps_output = true,
+        .kept_bytes = heads * tokens * (4 + per_pair * builder->extents.sequence),
+        .macs = 2 * tokens * builder->extents.sequence * width};
     struct extent extent = {.elements = tokens * width, .first = query->first, .last = width};
     op.output = builder_tensor(builder, extent, query->element_bytes);
     return op.output < 0 ? op.output : builder_op(builder, &op);
@@ -114,7 +120,8 @@ static int attend(struct builder *builder, const int inputs[static 3], double wi
 int attention_scores(struct builder *builder, const struct layer *layer)
 {
     const struct attention_scope *scope = &builder->scope;
-    bool pairs = layer->rank == 3 && layer->shape[2] >= layer->shape[0] && layer->kind == LAYER_DROPOUT;
+    bool pairs = layer->rank == 3 && layer->shape[2] >= layer->shape[0] &&
+                 layer->kind == LAYER_DROPOUT;
     if (!scope->open || scope->scores || !pairs || builder->current == TAPE_NONE)
         return 0;
     return keep_pairs(builder, (double)layer->activations.value);
@@ -154,11 +161,12 @@ static bool shows_projections(const struct builder *builder, size_t i)
     const struct layer *layers = builder->extents.model->layers;
     bool raw = layers[i].parameters > 0;
     for (size_t k = i + 1; raw && k < end_of(builder->extents.model, i); k++)
-        if (layers[k].kind == LAYER_LINEAR && layers[k].depth == layers[i].depth + 1 && !layers[k].activations.known &&
-            !builder->extents.from_arguments)
+        if (layers[k].kind == LAYER_LINEAR && layers[k].depth == layers[i].depth + 1 &&
+            !layers[k].activations.known && !builder->extents.from_arguments)
             return false;
     for (size_t k = i + 1; k < end_of(builder->extents.model, i); k++)
-        if (layers[k].kind == LAYER_LINEAR && (builder->extents.from_arguments || layers[k].activations.known))
+        if (layers[k].kind == LAYER_LINEAR &&
+            (builder->extents.from_arguments || layers[k].activations.known))
             return true;
     return builder->extents.from_arguments ? !raw : end_of(builder->extents.model, i) == i + 1;
 }
@@ -178,21 +186,28 @@ static double take_parameters(struct builder *builder, size_t i)
 }
 
 /*
- * Scores are written out here: softmax, its dropout's mask and result, for each pair of tokens and head. Where
- * shapes are shown it attends within windows, as vision transformers that do so without layers of their own: of some 50
- * tokens.
+ * Scores are written out here: softmax, its dropout's mask and result, for each pair of tokens and
+ * head. Where shapes are shown it attends within windows, as vision transformers that do so without
+ * layers of their own: of some 50 tokens.
  */
 static double score_bytes(const struct builder *builder, bool cosine, double width)
 {
-    enum { WINDOW_TOKENS = 49, COSINE_WINDOW_TOKENS = 64, WINDOW_HEAD_WIDTH = 32, COSINE_BYTES = 4 };
+    enum {
+        WINDOW_TOKENS = 49,
+        COSINE_WINDOW_TOKENS = 64,
+        WINDOW_HEAD_WIDTH = 32,
+        COSINE_BYTES = 4
+    };
     bool windows = !builder->extents.from_arguments;
-    double heads = width / (windows ? WINDOW_HEAD_WIDTH : HEAD_WIDTH), sequence = builder->extents.sequence;
+    double heads = width / (windows ? WINDOW_HEAD_WIDTH : HEAD_WIDTH),
+           sequence = builder->extents.sequence;
     if (windows && cosine)
         return (pair_bytes(builder) + COSINE_BYTES) * heads * COSINE_WINDOW_TOKENS;
     return pair_bytes(builder) * heads * (windows ? WINDOW_TOKENS : sequence);
 }
 
-/* Swin's second version divides queries and keys by their norms, learns a scale of the scores, and has larger windows.
+/* Swin's second version divides queries and keys by their norms, learns a scale of the scores, and
+ * has larger windows.
  */
 static bool compares_by_cosine(struct span type)
 {
@@ -202,19 +217,22 @@ static bool compares_by_cosine(struct span type)
 int attention_take_whole(struct builder *builder, size_t i)
 {
     const struct layer *layer = &builder->extents.model->layers[i];
-    bool candidate = !layer->leaf && names_attention(layer->type) && builder->current != TAPE_NONE &&
+    bool candidate = !layer->leaf && names_attention(layer->type) &&
+                     builder->current != TAPE_NONE &&
                      strcmp(builder->extents.model->format, "torchsummary") != 0;
     if (!candidate || shows_projections(builder, i))
         return 0;
     struct extent now = builder_extent(builder, builder->current);
-    double tokens = now.last > 0 ? now.elements / now.last : 0, bytes = builder->tape->autocast ? 2 : 4;
+    double tokens = now.last > 0 ? now.elements / now.last : 0,
+           bytes = builder->tape->autocast ? 2 : 4;
     struct op op = {.kind = LAYER_ATTENTION,
-                    .layer = (int)i,
-                    .inputs = {builder->current, TAPE_NONE, TAPE_NONE},
-                    .keeps_inputs = true,
-                    .weight = take_parameters(builder, i)};
+        .layer = (int)i,
+        .inputs = {builder->current, TAPE_NONE, TAPE_NONE},
+        .keeps_inputs = true,
+        .weight = take_parameters(builder, i)};
     bool cosine = compares_by_cosine(layer->type);
-    op.kept_bytes = (cosine ? 5 + 3 : 5) * now.elements * bytes + tokens * score_bytes(builder, cosine, now.last);
+    op.kept_bytes = (cosine ? 5 + 3 : 5) * now.elements * bytes +
+                    tokens * score_bytes(builder, cosine, now.last);
     op.macs = op.weight * tokens;
     op.output = builder_tensor(builder, now, builder->tape->autocast ? 2 : 4);
     int r = op.output < 0 ? op.output : builder_op(builder, &op);

@@ -51,26 +51,28 @@ bool is_scale_of(struct extent scale, struct extent map);
 struct extent builder_extent(const struct builder *builder, int tensor);
 
 /*
- * The tensor that a layer is applied to: the current one where its size fits, an earlier one, or a merge of some. Fills
- * op->inputs[0], window and depthwise.
+ * The tensor that a layer is applied to: the current one where its size fits, an earlier one, or a
+ * merge of some. Fills op->inputs[0], window and depthwise.
  */
-int source_find(struct builder *builder, const struct layer *layer, struct extent extent, struct op *op);
+int source_find(
+    struct builder *builder, const struct layer *layer, struct extent extent, struct op *op);
 
 /* Before a layer is taken: scopes begin and end. 0 or a fault. */
 int attention_enter(struct builder *builder, const struct layer *layer);
 
-/* Input for a linear layer in the scope: all projections have the same. TAPE_NONE where attention has no say. */
+/* Input for a linear layer in the scope: all projections have the same. TAPE_NONE where attention
+ * has no say. */
 int attention_source(const struct builder *builder);
 
 /*
- * A module that is attention by its name and whose projections the text does not show at work (it uses their weights in
- * functions, or holds raw ones): one operation for all of it. 1 when layer `i` is such a module and was taken, 0, or a
- * fault. Its linear layers are done.
+ * A module that is attention by its name and whose projections the text does not show at work (it
+ * uses their weights in functions, or holds raw ones): one operation for all of it. 1 when layer
+ * `i` is such a module and was taken, 0, or a fault. Its linear layers are done.
  */
 int attention_take_whole(struct builder *builder, size_t i);
 
-/* At a layer that does nothing to what it is given: scores, for each head, between all tokens, show that they are
- * there. */
+/* At a layer that does nothing to what it is given: scores, for each head, between all tokens, show
+ * that they are there. */
 int attention_scores(struct builder *builder, const struct layer *layer);
 
 /* After a linear layer: when it completed query, key and value, attention itself follows. */

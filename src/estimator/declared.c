@@ -3,7 +3,8 @@
 
 #include "estimator/table.h"
 
-static int run(const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
+static int run(
+    const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
 {
     if (request->declared_bytes == 0) {
         snprintf(ret_estimate->note, sizeof ret_estimate->note, "the task declares no memory");

@@ -10,9 +10,15 @@
 #include "estimator/table.h"
 
 static const struct estimator *const table[] = {
-    &estimator_none,    &estimator_declared,      &estimator_summary,
-    &estimator_horus,   &estimator_faketensor,    &estimator_graph,
-    &estimator_history, &estimator_gpumemnet_mlp, &estimator_gpumemnet_transformer,
+    &estimator_none,
+    &estimator_declared,
+    &estimator_summary,
+    &estimator_horus,
+    &estimator_faketensor,
+    &estimator_graph,
+    &estimator_history,
+    &estimator_gpumemnet_mlp,
+    &estimator_gpumemnet_transformer,
 };
 
 const struct estimator *estimator_at(size_t i)
@@ -29,7 +35,8 @@ const struct estimator *estimator_find(const char *name)
     return NULL;
 }
 
-const char *estimator_choose(const char *named, const struct estimate_request *request, const char *usual)
+const char *estimator_choose(
+    const char *named, const struct estimate_request *request, const char *usual)
 {
     if (named)
         return named;
@@ -48,8 +55,15 @@ struct count estimate_batch(const struct estimate_request *request)
 const char *evidence_name(enum evidence evidence)
 {
     static const char *const names[EVIDENCE_KINDS] = {
-        "none",          "doubtful summary", "summary",  "declared", "export", "export with kernels",
-        "one other run", "several runs",     "same run",
+        "none",
+        "doubtful summary",
+        "summary",
+        "declared",
+        "export",
+        "export with kernels",
+        "one other run",
+        "several runs",
+        "same run",
     };
     return names[evidence];
 }
@@ -91,11 +105,12 @@ static int check(const struct estimate_request *request, struct fault *fault)
 {
     struct count batch = estimate_batch(request);
     if (batch.known && (batch.value < 1 || batch.value > ESTIMATE_BATCH_MAX))
-        return fault_set(fault, EINVAL, "a batch size of %" PRId64 ": it must be between 1 and %" PRId64, batch.value,
-                         ESTIMATE_BATCH_MAX);
+        return fault_set(fault, EINVAL,
+            "a batch size of %" PRId64 ": it must be between 1 and %" PRId64, batch.value,
+            ESTIMATE_BATCH_MAX);
     if (request->declared_bytes < 0)
-        return fault_set(fault, EINVAL, "declared memory of %" PRId64 " bytes: it cannot be negative",
-                         request->declared_bytes);
+        return fault_set(fault, EINVAL,
+            "declared memory of %" PRId64 " bytes: it cannot be negative", request->declared_bytes);
     return 0;
 }
 
@@ -104,17 +119,18 @@ static const double bytes_max = 0x1p62;
 
 static int check_answer(const struct estimate *estimate, struct fault *fault)
 {
-    const struct reading sizes[] = {estimate->bytes, estimate->p50_bytes, estimate->p90_bytes, estimate->p99_bytes,
-                                    estimate->floor_bytes};
+    const struct reading sizes[] = {estimate->bytes, estimate->p50_bytes, estimate->p90_bytes,
+        estimate->p99_bytes, estimate->floor_bytes};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i].valid && !(sizes[i].value >= 0 && sizes[i].value <= bytes_max))
-            return fault_set(fault, ERANGE, "%s comes to %.3g bytes: the batch or the summary cannot be right",
-                             estimate->estimator, sizes[i].value);
+            return fault_set(fault, ERANGE,
+                "%s comes to %.3g bytes: the batch or the summary cannot be right",
+                estimate->estimator, sizes[i].value);
     return 0;
 }
 
 int estimate_run(const char *name, const struct estimate_request *request, struct fault *fault,
-                 struct estimate *ret_estimate)
+    struct estimate *ret_estimate)
 {
     const struct estimator *e = estimator_find(name);
     if (!e)

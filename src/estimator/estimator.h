@@ -1,8 +1,8 @@
 /*
  * Estimators: how much GPU memory a training task will take, from what is known before it starts.
  *
- * An estimator is one file that exports one `struct estimator`, and one line in the table in estimator.c; help texts,
- * man page and completion walk the table.
+ * An estimator is one file that exports one `struct estimator`, and one line in the table in
+ * estimator.c; help texts, man page and completion walk the table.
  */
 #ifndef COLLOC_ESTIMATOR_ESTIMATOR_H
 #define COLLOC_ESTIMATOR_ESTIMATOR_H
@@ -18,15 +18,18 @@
 
 enum { ESTIMATE_UNKNOWN = 1 }; /* an answer: this estimator cannot say, and its note says why */
 
-#define ESTIMATE_NOT_SAID  INT64_MIN             /* for a request's numbers where 0 would be somebody's mistake */
+#define ESTIMATE_NOT_SAID                                                                          \
+    INT64_MIN /* for a request's numbers where 0 would be somebody's mistake */
 #define ESTIMATE_BATCH_MAX ((int64_t)1000000000) /* a larger batch is a mistake */
 
-/* All that may be known about a task. Only `batch` has to be set: zero and NULL elsewhere mean "not said". */
+/* All that may be known about a task. Only `batch` has to be set: zero and NULL elsewhere mean "not
+ * said". */
 struct estimate_request {
     const struct model *model;   /* parsed summary, or the layers of the export */
     const struct export *export; /* what the exporter wrote; its model is the one above */
-    int64_t batch;               /* samples in one step on one GPU; ESTIMATE_NOT_SAID: as printed in the summary */
-    int64_t declared_bytes;      /* what the user says the task takes on one GPU */
+    int64_t
+        batch; /* samples in one step on one GPU; ESTIMATE_NOT_SAID: as printed in the summary */
+    int64_t declared_bytes; /* what the user says the task takes on one GPU */
     int64_t sequence_length;
     const char *optimizer; /* "sgd", "momentum", "adam", "adamw" */
     const char *precision; /* "fp32", "amp" */
@@ -38,8 +41,8 @@ struct estimate_request {
 /* What an answer rests on: its quantiles are calibrated for each kind of its own. */
 enum evidence {
     EVIDENCE_NONE,
-    EVIDENCE_DOUBTFUL, /* a summary that contradicts itself, or of which a part is hidden, without shapes or of unknown
-                          types */
+    EVIDENCE_DOUBTFUL, /* a summary that contradicts itself, or of which a part is hidden, without
+                          shapes or of unknown types */
     EVIDENCE_SUMMARY,  /* a summary and a batch */
     EVIDENCE_DECLARED, /* and the optimizer and the precision */
     EVIDENCE_EXPORT,
@@ -58,9 +61,11 @@ struct estimate {
     struct reading bytes;
     struct reading p50_bytes, p90_bytes, p99_bytes; /* where the estimator knows its own error */
     struct reading floor_bytes;                     /* the least the task can run with */
-    struct reading step_us, smact, dram_active;     /* of one training step alone on the GPU; activities 0..1 */
+    struct reading step_us, smact,
+        dram_active; /* of one training step alone on the GPU; activities 0..1 */
     enum evidence evidence;
-    char note[512]; /* what a person should know: why there is no answer, or what it leaves out; "" when nothing */
+    char note[512]; /* what a person should know: why there is no answer, or what it leaves out; ""
+                       when nothing */
 };
 
 struct estimator {
@@ -68,10 +73,11 @@ struct estimator {
     const char *help; /* half a line, lower case, without a full stop */
 
     /*
-     * Fills *ret_estimate, which comes zeroed but for its name. 0, ESTIMATE_UNKNOWN, or a fault. The request was
-     * checked: a batch is said and within its limits, or ESTIMATE_NOT_SAID.
+     * Fills *ret_estimate, which comes zeroed but for its name. 0, ESTIMATE_UNKNOWN, or a fault.
+     * The request was checked: a batch is said and within its limits, or ESTIMATE_NOT_SAID.
      */
-    int (*run)(const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate);
+    int (*run)(
+        const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate);
 };
 
 /* The table in its order: estimator_at(0), (1), ... until NULL. */
@@ -83,9 +89,10 @@ const struct estimator *estimator_find(const char *name);
 /* Asked where nobody says which. */
 #define ESTIMATOR_USUAL "graph"
 
-/* Which one to ask: the one named, or else the user's own word when he gave it, or else `usual` when there is a
- * summary. */
-const char *estimator_choose(const char *named, const struct estimate_request *request, const char *usual);
+/* Which one to ask: the one named, or else the user's own word when he gave it, or else `usual`
+ * when there is a summary. */
+const char *estimator_choose(
+    const char *named, const struct estimate_request *request, const char *usual);
 
 /* Batch of the request or else of the summary; not known when neither says. */
 struct count estimate_batch(const struct estimate_request *request);
@@ -93,19 +100,21 @@ struct count estimate_batch(const struct estimate_request *request);
 /* The calibrated quantile (0.5, 0.9 or 0.99) of an estimate; not valid when it has none. */
 struct reading estimate_quantile(const struct estimate *estimate, double q);
 
-/* The quantile that is kept free for a task where nobody says another: what is left to chance is what recovery is for.
+/* The quantile that is kept free for a task where nobody says another: what is left to chance is
+ * what recovery is for.
  */
 #define ESTIMATE_RESERVED_QUANTILE 0.9
 
-/* What is kept free for the task: that quantile, or the estimate where it does not know its own error. */
+/* What is kept free for the task: that quantile, or the estimate where it does not know its own
+ * error. */
 struct reading estimate_reserved(const struct estimate *estimate, double q);
 
 /*
- * Checks the request and asks the estimator of this name. 0 (ret_estimate->bytes is valid), ESTIMATE_UNKNOWN, or with a
- * fault: -ENOENT (no such estimator; the fault lists them), -EINVAL (a batch of 0, negative or absurd; a negative
- * declaration), -ERANGE (beyond 64 bits, or no number).
+ * Checks the request and asks the estimator of this name. 0 (ret_estimate->bytes is valid),
+ * ESTIMATE_UNKNOWN, or with a fault: -ENOENT (no such estimator; the fault lists them), -EINVAL (a
+ * batch of 0, negative or absurd; a negative declaration), -ERANGE (beyond 64 bits, or no number).
  */
 int estimate_run(const char *name, const struct estimate_request *request, struct fault *fault,
-                 struct estimate *ret_estimate);
+    struct estimate *ret_estimate);
 
 #endif

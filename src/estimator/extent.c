@@ -19,7 +19,7 @@ static const struct layer *first_embedding(const struct model *model)
 }
 
 int extent_context_init(const struct estimate_request *request, struct extent_context *ret_context,
-                        const char **ret_why)
+    const char **ret_why)
 {
     const struct model *model = request->model;
     const struct layer *embedding = first_embedding(model);
@@ -30,7 +30,8 @@ int extent_context_init(const struct estimate_request *request, struct extent_co
     if (context.sequence == 0)
         context.sequence = context.shown_sequence;
     if (context.from_arguments && is_convolutional(model)) {
-        *ret_why = "the summary holds no output shapes: print it with torchinfo or torchsummary, or give --export";
+        *ret_why =
+            "the summary holds no output shapes: print it with torchinfo or torchsummary, or give --export";
         return ESTIMATE_UNKNOWN;
     }
     if (context.from_arguments && embedding && context.sequence == 0) {
@@ -43,7 +44,8 @@ int extent_context_init(const struct estimate_request *request, struct extent_co
     return 0;
 }
 
-/* A shape of another sequence's length becomes one of the length asked for; features stay what they are. */
+/* A shape of another sequence's length becomes one of the length asked for; features stay what they
+ * are. */
 static struct extent from_shape(const struct extent_context *context, const struct layer *layer)
 {
     struct extent extent = {.elements = (double)layer->activations.value};
@@ -54,7 +56,8 @@ static struct extent from_shape(const struct extent_context *context, const stru
     extent.last = (double)layer->shape[layer->rank - 1];
     if (ratio == 1 || layer->rank < 2)
         return extent;
-    bool scores = layer->rank >= 3 && extent.last == shown && (double)layer->shape[layer->rank - 2] == shown;
+    bool scores = layer->rank >= 3 && extent.last == shown &&
+                  (double)layer->shape[layer->rank - 2] == shown;
     for (int i = 0; i < layer->rank - 1 + scores; i++)
         if ((double)layer->shape[i] == shown)
             extent.elements *= ratio;
@@ -87,5 +90,6 @@ struct extent extent_of(const struct extent_context *context, size_t i, struct e
     if (!context->from_arguments)
         return layer->activations.known ? from_shape(context, layer) : (struct extent){0};
     double width = width_of(layer, before);
-    return (struct extent){.elements = width * context->sequence, .first = context->sequence, .last = width};
+    return (struct extent){
+        .elements = width * context->sequence, .first = context->sequence, .last = width};
 }

@@ -1,6 +1,6 @@
 /*
- * The size of what each layer puts out, per sample: from the shape in the text, or, where a printed module shows none,
- * from the constructor's arguments and the length of the sequence.
+ * The size of what each layer puts out, per sample: from the shape in the text, or, where a printed
+ * module shows none, from the constructor's arguments and the length of the sequence.
  */
 #ifndef COLLOC_ESTIMATOR_EXTENT_H
 #define COLLOC_ESTIMATOR_EXTENT_H
@@ -21,9 +21,10 @@ struct extent_context {
     bool from_arguments;   /* no shapes in the text */
 };
 
-/* 0, or ESTIMATE_UNKNOWN with *ret_why: the text has no shapes and they do not follow from what else is known. */
+/* 0, or ESTIMATE_UNKNOWN with *ret_why: the text has no shapes and they do not follow from what
+ * else is known. */
 int extent_context_init(const struct estimate_request *request, struct extent_context *ret_context,
-                        const char **ret_why);
+    const char **ret_why);
 
 /* `before` is what the layer is applied to, as far as known. */
 struct extent extent_of(const struct extent_context *context, size_t layer, struct extent before);

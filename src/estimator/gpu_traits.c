@@ -6,11 +6,15 @@
 #include "base/units.h"
 
 /*
- * Contexts: the H200's as measured (data/memory/README.md: 630 MiB where only cuDNN was used, 742 cuBLAS, 758 both or
- * in 16 bit; PyTorch 2.11, CUDA 13). The A100's together from what CARMA reports for a MobileNetV3-S of 2.5 million
- * parameters on images of 32 pixels (590 MiB) less what the allocator takes for it, in the same parts. cuBLAS
- * workspaces: 4 MiB x 2
- * + 16 KiB x 8 before Hopper, 32 MiB from it on (c10/cuda and the cuBLAS manual). Rates: NVIDIA's data sheets, dense.
+ * Contexts: those of the H200 are measured (data/memory/README.md: 630 MiB where only cuDNN was
+ * used, 742 MiB for cuBLAS, 758 MiB for both or in 16 bit; PyTorch 2.11, CUDA 13). The A100's sum
+ * is what CARMA reports for a MobileNetV3-S of 2.5 million parameters on images of 32 pixels
+ * (590 MiB) less what the allocator takes for it, split in the same proportions.
+ *
+ * cuBLAS workspaces: 4 MiB x 2 + 16 KiB x 8 before Hopper, 32 MiB from Hopper on (c10/cuda and the
+ * cuBLAS manual).
+ *
+ * Rates: NVIDIA's data sheets, dense.
  */
 static const struct gpu_traits kinds[] = {
     {"H200", 614 * MIB, 128 * MIB, 16 * MIB, 32 * MIB, 132, 494e12, 989e12, 4.8e12},
@@ -30,5 +34,6 @@ const struct gpu_traits *gpu_traits_find(const char *kind)
 
 double gpu_traits_context(const struct gpu_traits *gpu, bool multiplies, bool convolves_or_half)
 {
-    return (double)(gpu->context_bytes + (multiplies ? gpu->blas_bytes : 0) + (convolves_or_half ? gpu->dnn_bytes : 0));
+    return (double)(gpu->context_bytes + (multiplies ? gpu->blas_bytes : 0) +
+                    (convolves_or_half ? gpu->dnn_bytes : 0));
 }

@@ -12,7 +12,8 @@ struct gpu_traits {
     int64_t dnn_bytes;       /* and once it convolves, or computes in 16 bit */
     int64_t workspace_bytes; /* cuBLAS takes, per thread that multiplies, through the allocator */
     int sms;
-    double flops_fp32, flops_half; /* dense matrix products per second: TF32 counts as fp32 where PyTorch uses it */
+    double flops_fp32, flops_half; /* dense matrix products per second: TF32 counts as fp32 where
+                                      PyTorch uses it */
     double bytes_per_s;
 };
 

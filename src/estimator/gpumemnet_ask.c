@@ -1,6 +1,7 @@
 /*
- * GPUMemNet, the learned estimator of the RAD thesis (chapter 5), trained on our data: docs/memnet.md. The answer is
- * the upper edge of the likeliest bin, as there; the quantiles take the probabilities of the bins at their word.
+ * GPUMemNet, the learned estimator of the RAD thesis (chapter 5), trained on our data:
+ * docs/memnet.md. The answer is the upper edge of the likeliest bin, as there; the quantiles take
+ * the probabilities of the bins at their word.
  */
 #include <errno.h>
 
@@ -9,7 +10,8 @@
 #include "estimator/gpumemnet_net.h"
 #include "estimator/table.h"
 
-static const struct gpumemnet_built_in *find(enum gpumemnet_family family, enum gpumemnet_method method)
+static const struct gpumemnet_built_in *find(
+    enum gpumemnet_family family, enum gpumemnet_method method)
 {
     const struct gpumemnet_built_in *found;
     for (size_t i = 0; (found = gpumemnet_built_in_at(i)) != NULL; i++)
@@ -18,8 +20,8 @@ static const struct gpumemnet_built_in *find(enum gpumemnet_family family, enum 
     return found;
 }
 
-static int answer(const struct gpumemnet_net *net, const struct gpumemnet_features *features, struct fault *fault,
-                  struct estimate *estimate)
+static int answer(const struct gpumemnet_net *net, const struct gpumemnet_features *features,
+    struct fault *fault, struct estimate *estimate)
 {
     float probability[GPUMEMNET_CLASSES_MAX];
     if (gpumemnet_net_ask(net, features, probability) < 0)
@@ -31,13 +33,14 @@ static int answer(const struct gpumemnet_net *net, const struct gpumemnet_featur
     if (estimate->bytes.value >= (double)net->n_classes * (double)(net->bin_mib * MIB))
         estimate_note(estimate, 0, "the last bin, which has no upper end: it may be more");
     if (net->method == GPUMEMNET_ENCODER && features->n_tokens > (size_t)net->longest)
-        estimate_note(estimate, 0, "only the first %lld of %zu layers were looked at: it may be more",
-                      (long long)net->longest, features->n_tokens);
+        estimate_note(estimate, 0,
+            "only the first %lld of %zu layers were looked at: it may be more",
+            (long long)net->longest, features->n_tokens);
     return 0;
 }
 
-static int ask(const struct estimate_request *request, enum gpumemnet_method method, struct fault *fault,
-               struct estimate *estimate)
+static int ask(const struct estimate_request *request, enum gpumemnet_method method,
+    struct fault *fault, struct estimate *estimate)
 {
     struct gpumemnet_features features;
     struct gpumemnet_net net;
@@ -60,17 +63,19 @@ static int ask(const struct estimate_request *request, enum gpumemnet_method met
     return r;
 }
 
-static int ask_ensemble(const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
+static int ask_ensemble(
+    const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
 {
     return ask(request, GPUMEMNET_ENSEMBLE, fault, ret_estimate);
 }
 
-static int ask_encoder(const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
+static int ask_encoder(
+    const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
 {
     return ask(request, GPUMEMNET_ENCODER, fault, ret_estimate);
 }
 
 const struct estimator estimator_gpumemnet_mlp = {
     "gpumemnet-mlp", "the thesis's ensemble of perceptrons: bins of 1 or 8 GiB", ask_ensemble};
-const struct estimator estimator_gpumemnet_transformer = {
-    "gpumemnet-transformer", "the thesis's encoder over the layers: bins of 1 or 8 GiB", ask_encoder};
+const struct estimator estimator_gpumemnet_transformer = {"gpumemnet-transformer",
+    "the thesis's encoder over the layers: bins of 1 or 8 GiB", ask_encoder};

@@ -1,6 +1,7 @@
 /*
- * The lanes of a vector are places of the sequence, not terms of a sum: nothing is added in another order than one by
- * one. GCC and clang make of such vectors whatever the machine has; a second copy is for processors of x86 with AVX2.
+ * The lanes of a vector are places of the sequence, not terms of a sum: nothing is added in another
+ * order than one by one. GCC and clang make of such vectors whatever the machine has; a second copy
+ * is for processors of x86 with AVX2.
  */
 #include "estimator/gpumemnet_attention.h"
 
@@ -38,7 +39,8 @@ INLINE void exp_each(lanes *x)
 /* `width` is given once more as a constant, so that the channels stay in registers. */
 INLINE void take(const struct attention *a, int width, size_t t, float *ret_mixed)
 {
-    lanes q[GPUMEMNET_WIDTH_MAX], mixed[GPUMEMNET_WIDTH_MAX], most, sum = {0}, *scores = (lanes *)a->scores;
+    lanes q[GPUMEMNET_WIDTH_MAX], mixed[GPUMEMNET_WIDTH_MAX], most, sum = {0},
+                                                                    *scores = (lanes *)a->scores;
     float factor = 1 / sqrtf((float)width);
     for (int c = 0; c < width; c++) {
         q[c] = *(const lanes *)&a->q[(size_t)c * a->rows + t] * factor;
@@ -83,7 +85,8 @@ static void take_anywhere(const struct attention *a, size_t t, float *ret_mixed)
 }
 
 #ifdef __x86_64__
-__attribute__((target("avx2"))) static void take_avx2(const struct attention *a, size_t t, float *ret_mixed)
+__attribute__((target("avx2"))) static void take_avx2(
+    const struct attention *a, size_t t, float *ret_mixed)
 {
     take_by_width(a, t, ret_mixed);
 }

@@ -1,5 +1,5 @@
-/* Attention with one head over a sequence: where an encoder spends its time, for it grows with the square of the
- * sequence. */
+/* Attention with one head over a sequence: where an encoder spends its time, for it grows with the
+ * square of the sequence. */
 #ifndef COLLOC_ESTIMATOR_GPUMEMNET_ATTENTION_H
 #define COLLOC_ESTIMATOR_GPUMEMNET_ATTENTION_H
 
@@ -7,7 +7,8 @@
 
 enum { ATTENTION_LANES = 8 }; /* places that are answered at a time */
 
-/* A sequence's queries, keys and values: each channel is a row of `rows` floats, n of which count; the rest are finite.
+/* A sequence's queries, keys and values: each channel is a row of `rows` floats, n of which count;
+ * the rest are finite.
  */
 struct attention {
     size_t n, rows; /* rows: n rounded up to whole ATTENTION_LANES */
@@ -17,9 +18,9 @@ struct attention {
 };
 
 /*
- * What places t to t + ATTENTION_LANES - 1 (t a multiple of that) take from all others, softmax(q k / sqrt(width)) v:
- * `width` rows of ATTENTION_LANES. Each place's sums go over the sequence in its order, so the answer is the same on
- * every machine.
+ * What places t to t + ATTENTION_LANES - 1 (t a multiple of that) take from all others, softmax(q k
+ * / sqrt(width)) v: `width` rows of ATTENTION_LANES. Each place's sums go over the sequence in its
+ * order, so the answer is the same on every machine.
  */
 void attention_take(const struct attention *attention, size_t t, float *ret_mixed);
 

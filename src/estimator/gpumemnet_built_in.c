@@ -11,9 +11,9 @@
 #include "estimator/built_in_transformer_mlp_8gib.h"
 #include "estimator/built_in_transformer_transformer_8gib.h"
 
-#define ROW(name, family, method, text)                                                                                \
-    {                                                                                                                  \
-        name, family, method, text, sizeof text - 1                                                                    \
+#define ROW(name, family, method, text)                                                            \
+    {                                                                                              \
+        name, family, method, text, sizeof text - 1                                                \
     }
 
 static const struct gpumemnet_built_in table[] = {
@@ -23,7 +23,8 @@ static const struct gpumemnet_built_in table[] = {
     ROW("mlp-transformer-2gib", GPUMEMNET_MLP, GPUMEMNET_ENCODER, built_in_mlp_transformer_2gib),
     ROW("cnn-mlp-8gib", GPUMEMNET_CNN, GPUMEMNET_ENSEMBLE, built_in_cnn_mlp_8gib),
     ROW("cnn-transformer-8gib", GPUMEMNET_CNN, GPUMEMNET_ENCODER, built_in_cnn_transformer_8gib),
-    ROW("transformer-mlp-8gib", GPUMEMNET_TRANSFORMER, GPUMEMNET_ENSEMBLE, built_in_transformer_mlp_8gib),
+    ROW("transformer-mlp-8gib", GPUMEMNET_TRANSFORMER, GPUMEMNET_ENSEMBLE,
+        built_in_transformer_mlp_8gib),
     ROW("transformer-transformer-8gib", GPUMEMNET_TRANSFORMER, GPUMEMNET_ENCODER,
         built_in_transformer_transformer_8gib),
 };

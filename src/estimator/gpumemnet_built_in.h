@@ -14,7 +14,8 @@ struct gpumemnet_built_in {
     size_t size;
 };
 
-/* gpumemnet_built_in_at(0), (1), ... until NULL; of one family and method the finest bin is first. */
+/* gpumemnet_built_in_at(0), (1), ... until NULL; of one family and method the finest bin is first.
+ */
 const struct gpumemnet_built_in *gpumemnet_built_in_at(size_t i);
 
 /* NULL: none of this name. */

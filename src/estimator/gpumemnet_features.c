@@ -7,7 +7,8 @@
 
 #include "estimator/optimizer.h"
 
-/* A block may hide some of its layers; beyond this share of the parameters the counts say too little. */
+/* A block may hide some of its layers; beyond this share of the parameters the counts say too
+ * little. */
 static const double hidden_share_max = 0.1;
 
 const char *gpumemnet_family_name(enum gpumemnet_family family)
@@ -26,13 +27,15 @@ static bool counts(const struct layer *layer)
 /* Over the channels of one place, as Transformers have: layer norm and its kin. */
 static bool is_row_norm(const struct layer *layer)
 {
-    return layer->kind == LAYER_NORM && !span_starts(layer->type, "Batch") && !span_starts(layer->type, "Group");
+    return layer->kind == LAYER_NORM && !span_starts(layer->type, "Batch") &&
+           !span_starts(layer->type, "Group");
 }
 
 /*
- * By what does the work, whatever the containers are called: many print no attention module but its linear layers. A
- * Transformer then has row norms, something that makes places of the input (an embedding, a convolution over patches),
- * and mostly linear layers. False: recurrent, or nothing that is known.
+ * By what does the work, whatever the containers are called: many print no attention module but its
+ * linear layers. A Transformer then has row norms, something that makes places of the input (an
+ * embedding, a convolution over patches), and mostly linear layers. False: recurrent, or nothing
+ * that is known.
  */
 static bool family_of(const struct model *model, enum gpumemnet_family *ret_family)
 {
@@ -56,9 +59,18 @@ static bool family_of(const struct model *model, enum gpumemnet_family *ret_fami
 static float code_of(enum layer_kind kind)
 {
     static const unsigned char codes[] = {
-        [LAYER_LINEAR] = 1,    [LAYER_CONV] = 2,       [LAYER_NORM] = 3,        [LAYER_ACTIVATION] = 4,
-        [LAYER_DROPOUT] = 5,   [LAYER_POOL] = 6,       [LAYER_POOL_GLOBAL] = 7, [LAYER_EMBEDDING] = 8,
-        [LAYER_ATTENTION] = 9, [LAYER_RECURRENT] = 10, [LAYER_RESHAPE] = 11,    [LAYER_MERGE] = 12,
+        [LAYER_LINEAR] = 1,
+        [LAYER_CONV] = 2,
+        [LAYER_NORM] = 3,
+        [LAYER_ACTIVATION] = 4,
+        [LAYER_DROPOUT] = 5,
+        [LAYER_POOL] = 6,
+        [LAYER_POOL_GLOBAL] = 7,
+        [LAYER_EMBEDDING] = 8,
+        [LAYER_ATTENTION] = 9,
+        [LAYER_RECURRENT] = 10,
+        [LAYER_RESHAPE] = 11,
+        [LAYER_MERGE] = 12,
     };
     return codes[kind];
 }
@@ -66,9 +78,9 @@ static float code_of(enum layer_kind kind)
 /* Functions side by side on the circle are alike. Names as PyTorch has them; -1: none of them. */
 static int function_of(struct span type)
 {
-    static const char *const functions[] = {"ReLU", "ReLU6",   "LeakyReLU", "PReLU",    "RReLU",  "ELU",
-                                            "SELU", "CELU",    "GELU",      "SiLU",     "Mish",   "Hardswish",
-                                            "Tanh", "Sigmoid", "Softplus",  "Softsign", "Softmax"};
+    static const char *const functions[] = {"ReLU", "ReLU6", "LeakyReLU", "PReLU", "RReLU", "ELU",
+        "SELU", "CELU", "GELU", "SiLU", "Mish", "Hardswish", "Tanh", "Sigmoid", "Softplus",
+        "Softsign", "Softmax"};
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (span_is(type, functions[i]))
             return (int)i;
@@ -95,9 +107,9 @@ static void set_function(const struct model *model, float value[GPUMEMNET_VALUES
 static void set_counts(const struct model *model, float value[GPUMEMNET_VALUES])
 {
     static const enum gpumemnet_value counted[] = {[LAYER_LINEAR] = VALUE_LINEARS,
-                                                   [LAYER_CONV] = VALUE_CONVS,
-                                                   [LAYER_NORM] = VALUE_NORMS,
-                                                   [LAYER_DROPOUT] = VALUE_DROPOUTS};
+        [LAYER_CONV] = VALUE_CONVS,
+        [LAYER_NORM] = VALUE_NORMS,
+        [LAYER_DROPOUT] = VALUE_DROPOUTS};
     for (size_t i = 0; i < model->n_layers; i++) {
         enum layer_kind kind = model->layers[i].kind;
         if (!counts(&model->layers[i]))
@@ -110,9 +122,11 @@ static void set_counts(const struct model *model, float value[GPUMEMNET_VALUES])
         value[i] = log1pf(value[i]);
 }
 
-static void set_sizes(const struct estimate_request *request, double batch, float value[GPUMEMNET_VALUES])
+static void set_sizes(
+    const struct estimate_request *request, double batch, float value[GPUMEMNET_VALUES])
 {
-    const struct optimizer *optimizer = request->optimizer ? optimizer_find(request->optimizer) : NULL;
+    const struct optimizer *optimizer = request->optimizer ? optimizer_find(request->optimizer)
+                                                           : NULL;
     double activations = (double)request->model->activations.value;
     value[VALUE_BATCH] = (float)log1p(batch);
     value[VALUE_PARAMETERS] = (float)log1p((double)request->model->parameters);
@@ -152,8 +166,8 @@ static const char *why_not(const struct model *model, const struct count *batch)
     return NULL;
 }
 
-int gpumemnet_features_init(const struct estimate_request *request, struct gpumemnet_features *ret_features,
-                            const char **ret_why)
+int gpumemnet_features_init(const struct estimate_request *request,
+    struct gpumemnet_features *ret_features, const char **ret_why)
 {
     const struct model *model = request->model;
     struct count batch = estimate_batch(request);

@@ -1,7 +1,8 @@
 /*
- * What GPUMemNet (the RAD thesis, chapter 5) looks at: counts of a network's layers, its sizes, the batch, and the
- * sequence of its layers. Two inputs are ours, since our data vary what the thesis kept fixed: the states that the
- * optimizer keeps per parameter, and whether the pass runs in half precision.
+ * What GPUMemNet (the RAD thesis, chapter 5) looks at: counts of a network's layers, its sizes, the
+ * batch, and the sequence of its layers. Two inputs are ours, since our data vary what the thesis
+ * kept fixed: the states that the optimizer keeps per parameter, and whether the pass runs in half
+ * precision.
  */
 #ifndef COLLOC_ESTIMATOR_GPUMEMNET_FEATURES_H
 #define COLLOC_ESTIMATOR_GPUMEMNET_FEATURES_H
@@ -42,11 +43,12 @@ struct gpumemnet_features {
 const char *gpumemnet_family_name(enum gpumemnet_family family); /* "mlp" */
 
 /*
- * 0 (ended by gpumemnet_features_fini), ESTIMATE_UNKNOWN with *ret_why, or -ENOMEM. Of the request it reads the model,
- * the batch, the optimizer and the precision; Adam and fp32 are taken where nobody says, as in the thesis.
+ * 0 (ended by gpumemnet_features_fini), ESTIMATE_UNKNOWN with *ret_why, or -ENOMEM. Of the request
+ * it reads the model, the batch, the optimizer and the precision; Adam and fp32 are taken where
+ * nobody says, as in the thesis.
  */
-int gpumemnet_features_init(const struct estimate_request *request, struct gpumemnet_features *ret_features,
-                            const char **ret_why);
+int gpumemnet_features_init(const struct estimate_request *request,
+    struct gpumemnet_features *ret_features, const char **ret_why);
 void gpumemnet_features_fini(struct gpumemnet_features *features);
 
 #endif

@@ -8,19 +8,20 @@ enum { WIDEST = 8, NARROWEST = 4 };
 
 /* Sections 5.4.4 of the thesis say which values each takes; the last two are ours. */
 static const unsigned values_of[GPUMEMNET_FAMILIES][GPUMEMNET_METHODS] = {
-    [GPUMEMNET_MLP] = {BIT(VALUE_LINEARS) | BIT(VALUE_NORMS) | BIT(VALUE_DROPOUTS) | BIT(VALUE_BATCH) |
-                           BIT(VALUE_PARAMETERS) | BIT(VALUE_ACTIVATIONS) | BIT(VALUE_FUNCTION_SIN) |
-                           BIT(VALUE_FUNCTION_COS),
-                       BIT(VALUE_LINEARS) | BIT(VALUE_PARAMETERS) | BIT(VALUE_ACTIVATIONS) | BIT(VALUE_BATCH) |
-                           BIT(VALUE_BATCH_ACTIVATIONS)},
-#define OF_CNN                                                                                                         \
-    (BIT(VALUE_DEPTH) | BIT(VALUE_CONVS) | BIT(VALUE_NORMS) | BIT(VALUE_DROPOUTS) | BIT(VALUE_BATCH) |                 \
-     BIT(VALUE_PARAMETERS) | BIT(VALUE_ACTIVATIONS) | BIT(VALUE_FUNCTION_SIN) | BIT(VALUE_FUNCTION_COS) |              \
-     BIT(VALUE_BATCH_ACTIVATIONS))
+    [GPUMEMNET_MLP] = {BIT(VALUE_LINEARS) | BIT(VALUE_NORMS) | BIT(VALUE_DROPOUTS) |
+                           BIT(VALUE_BATCH) | BIT(VALUE_PARAMETERS) | BIT(VALUE_ACTIVATIONS) |
+                           BIT(VALUE_FUNCTION_SIN) | BIT(VALUE_FUNCTION_COS),
+        BIT(VALUE_LINEARS) | BIT(VALUE_PARAMETERS) | BIT(VALUE_ACTIVATIONS) | BIT(VALUE_BATCH) |
+            BIT(VALUE_BATCH_ACTIVATIONS)},
+#define OF_CNN                                                                                     \
+    (BIT(VALUE_DEPTH) | BIT(VALUE_CONVS) | BIT(VALUE_NORMS) | BIT(VALUE_DROPOUTS) |                \
+        BIT(VALUE_BATCH) | BIT(VALUE_PARAMETERS) | BIT(VALUE_ACTIVATIONS) |                        \
+        BIT(VALUE_FUNCTION_SIN) | BIT(VALUE_FUNCTION_COS) | BIT(VALUE_BATCH_ACTIVATIONS))
     [GPUMEMNET_CNN] = {OF_CNN, OF_CNN},
-#define OF_TRANSFORMER                                                                                                 \
-    (BIT(VALUE_DEPTH) | BIT(VALUE_LINEARS) | BIT(VALUE_NORMS) | BIT(VALUE_DROPOUTS) | BIT(VALUE_BATCH) |               \
-     BIT(VALUE_PARAMETERS) | BIT(VALUE_ACTIVATIONS) | BIT(VALUE_BATCH_ACTIVATIONS))
+#define OF_TRANSFORMER                                                                             \
+    (BIT(VALUE_DEPTH) | BIT(VALUE_LINEARS) | BIT(VALUE_NORMS) | BIT(VALUE_DROPOUTS) |              \
+        BIT(VALUE_BATCH) | BIT(VALUE_PARAMETERS) | BIT(VALUE_ACTIVATIONS) |                        \
+        BIT(VALUE_BATCH_ACTIVATIONS))
     [GPUMEMNET_TRANSFORMER] = {OF_TRANSFORMER, OF_TRANSFORMER},
 };
 
@@ -93,8 +94,8 @@ static void add_members(struct gpumemnet_layout *layout, int shallowest, int dee
     }
 }
 
-void gpumemnet_layout_init(enum gpumemnet_family family, enum gpumemnet_method method, int n_classes,
-                           struct gpumemnet_layout *ret_layout)
+void gpumemnet_layout_init(enum gpumemnet_family family, enum gpumemnet_method method,
+    int n_classes, struct gpumemnet_layout *ret_layout)
 {
     struct gpumemnet_layout *layout = ret_layout;
     unsigned values = values_of[family][method] | BIT(VALUE_STATES) | BIT(VALUE_HALF);

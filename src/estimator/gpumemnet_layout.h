@@ -1,13 +1,15 @@
 /*
- * The two networks of GPUMemNet, and where each of their numbers stands in one array, the same for those who train and
- * those who ask.
+ * The two networks of GPUMemNet, and where each of their numbers stands in one array, the same for
+ * those who train and those who ask.
  *
- * The ensemble (thesis, figure 5.7): perceptrons of hidden depth 1-7 and 1-6 (1-8, 4-8 and 4-6 for CNNs), 8 neurons
- * wide in the first hidden layer and 4 from then on, Linear + batch norm + ReLU, logits averaged over the members.
+ * The ensemble (thesis, figure 5.7): perceptrons of hidden depth 1-7 and 1-6 (1-8, 4-8 and 4-6 for
+ * CNNs), 8 neurons wide in the first hidden layer and 4 from then on, Linear + batch norm + ReLU,
+ * logits averaged over the members.
  *
- * The encoder: two Transformer encoders over the layer sequence (width 6, 3 layers; width 4, 2 layers; one head, feed-
- * forward 4, norm behind the sum, no dropout), each behind two Linear + batch norm + ReLU and sinusoidal positions.
- * Their sums over the sequence stand before the values, which go through the ensemble.
+ * The encoder: two Transformer encoders over the layer sequence (width 6, 3 layers; width 4, 2
+ * layers; one head, feed- forward 4, norm behind the sum, no dropout), each behind two Linear +
+ * batch norm + ReLU and sinusoidal positions. Their sums over the sequence stand before the values,
+ * which go through the ensemble.
  */
 #ifndef COLLOC_ESTIMATOR_GPUMEMNET_LAYOUT_H
 #define COLLOC_ESTIMATOR_GPUMEMNET_LAYOUT_H
@@ -78,10 +80,11 @@ struct gpumemnet_layout {
     size_t size; /* of the array */
 };
 
-const char *gpumemnet_method_name(enum gpumemnet_method method); /* "mlp", "transformer": as the thesis calls them */
+const char *gpumemnet_method_name(
+    enum gpumemnet_method method); /* "mlp", "transformer": as the thesis calls them */
 
-void gpumemnet_layout_init(enum gpumemnet_family family, enum gpumemnet_method method, int n_classes,
-                           struct gpumemnet_layout *ret_layout);
+void gpumemnet_layout_init(enum gpumemnet_family family, enum gpumemnet_method method,
+    int n_classes, struct gpumemnet_layout *ret_layout);
 
 /* What stands at `place` of a sequence, added to each of the encoder's `width` channels. */
 void gpumemnet_position(size_t place, int width, float *channels);

@@ -17,7 +17,8 @@ void gpumemnet_net_fini(struct gpumemnet_net *net)
 
 /* ---- one row through a layer ---- */
 
-static void linear(const float *weights, const struct linear_layout *layout, const float *x, float *ret_y)
+static void linear(
+    const float *weights, const struct linear_layout *layout, const float *x, float *ret_y)
 {
     const float *w = weights + layout->weight, *b = weights + layout->bias;
     for (int o = 0; o < layout->out; o++) {
@@ -34,20 +35,22 @@ static void relu(float *x, int n)
         x[i] = x[i] > 0 ? x[i] : 0;
 }
 
-static void block(const float *weights, const struct block_layout *layout, const float *x, float *ret_y)
+static void block(
+    const float *weights, const struct block_layout *layout, const float *x, float *ret_y)
 {
     const struct norm_layout *norm = &layout->norm;
     linear(weights, &layout->linear, x, ret_y);
     for (int i = 0; i < norm->width; i++) {
         float deviation = sqrtf(weights[norm->variance + i] + GPUMEMNET_EPSILON);
-        ret_y[i] =
-            (ret_y[i] - weights[norm->mean + i]) / deviation * weights[norm->scale + i] + weights[norm->shift + i];
+        ret_y[i] = (ret_y[i] - weights[norm->mean + i]) / deviation * weights[norm->scale + i] +
+                   weights[norm->shift + i];
     }
     relu(ret_y, norm->width);
 }
 
 /* x + y, normalised over the row, into x. */
-static void add_and_norm(const float *weights, const struct norm_layout *layout, float *x, const float *y)
+static void add_and_norm(
+    const float *weights, const struct norm_layout *layout, float *x, const float *y)
 {
     float mean = 0, variance = 0;
     for (int i = 0; i < layout->width; i++)
@@ -66,11 +69,12 @@ static void add_and_norm(const float *weights, const struct norm_layout *layout,
 struct sequence {
     size_t n, rows; /* rows: n rounded up to whole ATTENTION_LANES */
     float *x;       /* n rows of the width */
-    float *qkv;     /* 3 x width rows of `rows`, so that the loops over the sequence run along memory */
+    float *qkv; /* 3 x width rows of `rows`, so that the loops over the sequence run along memory */
     float *scores;
 };
 
-static void set_qkv(const float *weights, const struct linear_layout *layout, int width, const struct sequence *s)
+static void set_qkv(
+    const float *weights, const struct linear_layout *layout, int width, const struct sequence *s)
 {
     float wide[3 * GPUMEMNET_WIDTH_MAX];
     for (size_t t = 0; t < s->n; t++) {
@@ -84,7 +88,8 @@ static void set_qkv(const float *weights, const struct linear_layout *layout, in
 }
 
 /* What follows the attention, for one place. */
-static void finish_place(const float *weights, const struct encoder_layer_layout *layer, const float *mixed, float *x)
+static void finish_place(
+    const float *weights, const struct encoder_layer_layout *layer, const float *mixed, float *x)
 {
     float inner[GPUMEMNET_WIDTH_MAX], out[GPUMEMNET_WIDTH_MAX];
     linear(weights, &layer->projection, mixed, out);
@@ -95,16 +100,17 @@ static void finish_place(const float *weights, const struct encoder_layer_layout
     add_and_norm(weights, &layer->norm_feed_forward, x, out);
 }
 
-static void encoder_layer(const float *weights, const struct encoder_layer_layout *layer, int width, struct sequence *s)
+static void encoder_layer(
+    const float *weights, const struct encoder_layer_layout *layer, int width, struct sequence *s)
 {
     size_t part = (size_t)width * s->rows;
     const struct attention attention = {.n = s->n,
-                                        .rows = s->rows,
-                                        .width = width,
-                                        .q = s->qkv,
-                                        .k = s->qkv + part,
-                                        .v = s->qkv + 2 * part,
-                                        .scores = s->scores};
+        .rows = s->rows,
+        .width = width,
+        .q = s->qkv,
+        .k = s->qkv + part,
+        .v = s->qkv + 2 * part,
+        .scores = s->scores};
     float mixed[GPUMEMNET_WIDTH_MAX * ATTENTION_LANES], own[GPUMEMNET_WIDTH_MAX];
     set_qkv(weights, &layer->qkv, width, s);
     for (size_t t = 0; t < s->n; t++) {
@@ -117,8 +123,8 @@ static void encoder_layer(const float *weights, const struct encoder_layer_layou
     }
 }
 
-static void encode(const float *weights, const struct encoder_layout *encoder, const float *tokens, struct sequence *s,
-                   float *ret_sum)
+static void encode(const float *weights, const struct encoder_layout *encoder, const float *tokens,
+    struct sequence *s, float *ret_sum)
 {
     int width = encoder->width;
     float first[GPUMEMNET_WIDTH_MAX];
@@ -136,17 +142,18 @@ static void encode(const float *weights, const struct encoder_layout *encoder, c
             ret_sum[c] += s->x[t * (size_t)width + (size_t)c];
 }
 
-static int encode_all(const struct gpumemnet_net *net, const float *tokens, size_t n, float *ret_sums)
+static int encode_all(
+    const struct gpumemnet_net *net, const float *tokens, size_t n, float *ret_sums)
 {
     const size_t rows = (n / ATTENTION_LANES + 1) * ATTENTION_LANES;
     float *memory = malloc((4 * GPUMEMNET_WIDTH_MAX + ATTENTION_LANES) * rows * sizeof *memory);
     if (!memory)
         return -ENOMEM;
     struct sequence s = {.n = n,
-                         .rows = rows,
-                         .x = memory,
-                         .qkv = memory + GPUMEMNET_WIDTH_MAX * rows,
-                         .scores = memory + 4 * GPUMEMNET_WIDTH_MAX * rows};
+        .rows = rows,
+        .x = memory,
+        .qkv = memory + GPUMEMNET_WIDTH_MAX * rows,
+        .scores = memory + 4 * GPUMEMNET_WIDTH_MAX * rows};
     for (int i = 0; i < net->layout.n_encoders; i++) {
         encode(net->weights, &net->layout.encoder[i], tokens, &s, ret_sums);
         ret_sums += net->layout.encoder[i].width;
@@ -157,8 +164,8 @@ static int encode_all(const struct gpumemnet_net *net, const float *tokens, size
 
 /* ---- the ensemble ---- */
 
-static void add_member(const struct gpumemnet_net *net, const struct member_layout *member, const float *inputs,
-                       float *logits)
+static void add_member(const struct gpumemnet_net *net, const struct member_layout *member,
+    const float *inputs, float *logits)
 {
     float a[GPUMEMNET_WIDTH_MAX], b[GPUMEMNET_WIDTH_MAX], own[GPUMEMNET_CLASSES_MAX];
     const float *x = inputs;
@@ -172,8 +179,8 @@ static void add_member(const struct gpumemnet_net *net, const struct member_layo
         logits[k] += own[k] / (float)net->layout.n_members;
 }
 
-int gpumemnet_net_logits(const struct gpumemnet_net *net, const float *values, const float *tokens, size_t n_tokens,
-                         float *ret_logits)
+int gpumemnet_net_logits(const struct gpumemnet_net *net, const float *values, const float *tokens,
+    size_t n_tokens, float *ret_logits)
 {
     const struct gpumemnet_layout *layout = &net->layout;
     float inputs[GPUMEMNET_VALUES + GPUMEMNET_ENCODERS * GPUMEMNET_WIDTH_MAX];
@@ -189,25 +196,28 @@ int gpumemnet_net_logits(const struct gpumemnet_net *net, const float *values, c
 
 /* ---- asking ---- */
 
-size_t gpumemnet_net_tokens(const struct gpumemnet_net *net, const struct gpumemnet_features *features)
+size_t gpumemnet_net_tokens(
+    const struct gpumemnet_net *net, const struct gpumemnet_features *features)
 {
     return features->n_tokens < (size_t)net->longest ? features->n_tokens : (size_t)net->longest;
 }
 
-void gpumemnet_net_scale(const struct gpumemnet_net *net, const struct gpumemnet_features *features, float *ret_values,
-                         float *ret_tokens)
+void gpumemnet_net_scale(const struct gpumemnet_net *net, const struct gpumemnet_features *features,
+    float *ret_values, float *ret_tokens)
 {
     const struct gpumemnet_scaling *scaling = &net->scaling;
     for (int i = 0; i < net->layout.n_values; i++)
-        ret_values[i] = (features->value[net->layout.values[i]] - scaling->mean[i]) * scaling->factor[i];
+        ret_values[i] = (features->value[net->layout.values[i]] - scaling->mean[i]) *
+                        scaling->factor[i];
     for (size_t t = 0; t < gpumemnet_net_tokens(net, features); t++)
         for (int i = 0; i < TOKEN_SIZE; i++)
-            ret_tokens[t * TOKEN_SIZE + (size_t)i] =
-                (features->tokens[t][i] - scaling->token_mean[i]) * scaling->token_factor[i];
+            ret_tokens[t * TOKEN_SIZE + (size_t)i] = (features->tokens[t][i] -
+                                                         scaling->token_mean[i]) *
+                                                     scaling->token_factor[i];
 }
 
 int gpumemnet_net_ask(const struct gpumemnet_net *net, const struct gpumemnet_features *features,
-                      float ret_probability[GPUMEMNET_CLASSES_MAX])
+    float ret_probability[GPUMEMNET_CLASSES_MAX])
 {
     float values[GPUMEMNET_VALUES];
     size_t n = gpumemnet_net_tokens(net, features);

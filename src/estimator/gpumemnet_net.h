@@ -1,6 +1,7 @@
 /*
- * A trained network of GPUMemNet: its numbers, read from a text, and its answer. Plain C, no matrices larger than 24
- * by 6. An ensemble takes some 60 us, most of them to read its numbers; an encoder 5 ns more for each pair of layers.
+ * A trained network of GPUMemNet: its numbers, read from a text, and its answer. Plain C, no
+ * matrices larger than 24 by 6. An ensemble takes some 60 us, most of them to read its numbers; an
+ * encoder 5 ns more for each pair of layers.
  */
 #ifndef COLLOC_ESTIMATOR_GPUMEMNET_NET_H
 #define COLLOC_ESTIMATOR_GPUMEMNET_NET_H
@@ -13,7 +14,8 @@
 
 #define GPUMEMNET_VERSION 1
 
-/* What is taken off and what it is multiplied by, so that the inputs have mean 0 and deviation 1 in training. */
+/* What is taken off and what it is multiplied by, so that the inputs have mean 0 and deviation 1 in
+ * training. */
 struct gpumemnet_scaling {
     float mean[GPUMEMNET_VALUES], factor[GPUMEMNET_VALUES]; /* by the layout's order */
     float token_mean[TOKEN_SIZE], token_factor[TOKEN_SIZE];
@@ -32,31 +34,37 @@ struct gpumemnet_net {
 };
 
 /*
- * Reads what gpumemnet_net_format writes. 0, or with a fault -EINVAL (no such file, damaged, sizes that do not fit the
- * layout), -EPROTO (another version), -ENOMEM. Ended by gpumemnet_net_fini after 0.
+ * Reads what gpumemnet_net_format writes. 0, or with a fault -EINVAL (no such file, damaged, sizes
+ * that do not fit the layout), -EPROTO (another version), -ENOMEM. Ended by gpumemnet_net_fini
+ * after 0.
  */
-int gpumemnet_net_parse(const char *text, size_t size, struct fault *fault, struct gpumemnet_net *ret_net);
+int gpumemnet_net_parse(
+    const char *text, size_t size, struct fault *fault, struct gpumemnet_net *ret_net);
 void gpumemnet_net_fini(struct gpumemnet_net *net);
 
 /* On the heap, ended by NUL; NULL without memory. */
 char *gpumemnet_net_format(const struct gpumemnet_net *net);
 
-/* Inputs as the network takes them: layout.n_values numbers, and TOKEN_SIZE for each of the first net->longest layers.
+/* Inputs as the network takes them: layout.n_values numbers, and TOKEN_SIZE for each of the first
+ * net->longest layers.
  */
-void gpumemnet_net_scale(const struct gpumemnet_net *net, const struct gpumemnet_features *features, float *ret_values,
-                         float *ret_tokens);
-size_t gpumemnet_net_tokens(const struct gpumemnet_net *net, const struct gpumemnet_features *features);
+void gpumemnet_net_scale(const struct gpumemnet_net *net, const struct gpumemnet_features *features,
+    float *ret_values, float *ret_tokens);
+size_t gpumemnet_net_tokens(
+    const struct gpumemnet_net *net, const struct gpumemnet_features *features);
 
 /* From scaled inputs, n_classes numbers. 0 or -ENOMEM. */
-int gpumemnet_net_logits(const struct gpumemnet_net *net, const float *values, const float *tokens, size_t n_tokens,
-                         float *ret_logits);
+int gpumemnet_net_logits(const struct gpumemnet_net *net, const float *values, const float *tokens,
+    size_t n_tokens, float *ret_logits);
 
 /* Probabilities of the classes for a task of the net's family. 0 or -ENOMEM. */
 int gpumemnet_net_ask(const struct gpumemnet_net *net, const struct gpumemnet_features *features,
-                      float ret_probability[GPUMEMNET_CLASSES_MAX]);
+    float ret_probability[GPUMEMNET_CLASSES_MAX]);
 
-/* The thesis's answer, the upper edge of the likeliest bin; and a quantile with memory spread evenly over each bin. */
+/* The thesis's answer, the upper edge of the likeliest bin; and a quantile with memory spread
+ * evenly over each bin. */
 double gpumemnet_edge_bytes(const struct gpumemnet_net *net, const float *probability);
-double gpumemnet_quantile_bytes(const struct gpumemnet_net *net, const float *probability, double q);
+double gpumemnet_quantile_bytes(
+    const struct gpumemnet_net *net, const float *probability, double q);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * A network as text: a first line with the version, lines of "name value", a checksum, and then all numbers as the bits
- * of IEEE singles in hexadecimal, so that what is read is what was trained, to the bit.
+ * A network as text: a first line with the version, lines of "name value", a checksum, and then all
+ * numbers as the bits of IEEE singles in hexadecimal, so that what is read is what was trained, to
+ * the bit.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,7 +16,12 @@
 #include "estimator/gpumemnet_net.h"
 
 static const char magic[] = "colloc-gpumemnet ";
-enum { PER_LINE = 12, SCALING_NUMBERS = 2 * (GPUMEMNET_VALUES + TOKEN_SIZE), HEAD_SIZE = 512, LONGEST_MAX = 100000 };
+enum {
+    PER_LINE = 12,
+    SCALING_NUMBERS = 2 * (GPUMEMNET_VALUES + TOKEN_SIZE),
+    HEAD_SIZE = 512,
+    LONGEST_MAX = 100000
+};
 
 /* FNV-1a. */
 static uint64_t checksum_of(struct span s)
@@ -31,11 +37,11 @@ static uint64_t checksum_of(struct span s)
 static size_t format_head(const struct gpumemnet_net *net, char *text)
 {
     return (size_t)snprintf(text, HEAD_SIZE,
-                            "%s%d\nfamily %s\nmethod %s\nbin_mib %" PRId64 "\nclasses %d\nlongest %" PRId64
-                            "\nseed %" PRId64 "\nnumbers %zu\n",
-                            magic, GPUMEMNET_VERSION, gpumemnet_family_name(net->family),
-                            gpumemnet_method_name(net->method), net->bin_mib, net->n_classes, net->longest, net->seed,
-                            SCALING_NUMBERS + net->layout.size);
+        "%s%d\nfamily %s\nmethod %s\nbin_mib %" PRId64 "\nclasses %d\nlongest %" PRId64
+        "\nseed %" PRId64 "\nnumbers %zu\n",
+        magic, GPUMEMNET_VERSION, gpumemnet_family_name(net->family),
+        gpumemnet_method_name(net->method), net->bin_mib, net->n_classes, net->longest, net->seed,
+        SCALING_NUMBERS + net->layout.size);
 }
 
 static size_t format_number(float number, bool ends_line, char *text)
@@ -57,8 +63,9 @@ char *gpumemnet_net_format(const struct gpumemnet_net *net)
     size_t size = 0, head = format_head(net, text);
     for (size_t i = 0; i < n; i++)
         size += format_number(i < SCALING_NUMBERS ? scaling[i] : net->weights[i - SCALING_NUMBERS],
-                              i % PER_LINE == PER_LINE - 1 || i == n - 1, body + size);
-    head += (size_t)sprintf(text + head, "checksum %016" PRIx64 "\n", checksum_of((struct span){body, size}));
+            i % PER_LINE == PER_LINE - 1 || i == n - 1, body + size);
+    head += (size_t)sprintf(
+        text + head, "checksum %016" PRIx64 "\n", checksum_of((struct span){body, size}));
     memcpy(text + head, body, size);
     text[head + size] = '\0';
     free(body);
@@ -67,7 +74,8 @@ char *gpumemnet_net_format(const struct gpumemnet_net *net)
 
 /* ---- reading ---- */
 
-static int wrong(struct fault *fault, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static int wrong(struct fault *fault, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 static int wrong(struct fault *fault, const char *format, ...)
 {
@@ -80,27 +88,31 @@ static int wrong(struct fault *fault, const char *format, ...)
 }
 
 /* The value of the next line, which must be called `name`. */
-static int take_field(struct span *text, const char *name, struct fault *fault, char *value, size_t size)
+static int take_field(
+    struct span *text, const char *name, struct fault *fault, char *value, size_t size)
 {
     struct span line;
     size_t n = strlen(name);
-    if (!span_next_line(text, &line) || line.size <= n || memcmp(line.at, name, n) != 0 || line.at[n] != ' ' ||
+    if (!span_next_line(text, &line) || line.size <= n || memcmp(line.at, name, n) != 0 ||
+        line.at[n] != ' ' ||
         !span_copy((struct span){line.at + n + 1, line.size - n - 1}, value, size))
         return wrong(fault, "the line \"%s ...\" is not where it should be", name);
     return 0;
 }
 
-static int take_number(struct span *text, const char *name, int64_t min, int64_t max, struct fault *fault, int64_t *ret)
+static int take_number(struct span *text, const char *name, int64_t min, int64_t max,
+    struct fault *fault, int64_t *ret)
 {
     char value[32];
     int r = take_field(text, name, fault, value, sizeof value);
     if (r == 0 && parse_int64(value, min, max, ret) < 0)
-        r = wrong(fault, "%s %s: must be a whole number from %" PRId64 " to %" PRId64, name, value, min, max);
+        r = wrong(fault, "%s %s: must be a whole number from %" PRId64 " to %" PRId64, name, value,
+            min, max);
     return r;
 }
 
-static int take_name(struct span *text, const char *name, const char *(*name_of)(int), int n, struct fault *fault,
-                     int *ret)
+static int take_name(struct span *text, const char *name, const char *(*name_of)(int), int n,
+    struct fault *fault, int *ret)
 {
     char value[32];
     int r = take_field(text, name, fault, value, sizeof value);
@@ -133,8 +145,9 @@ static int read_version(struct span *text, struct fault *fault)
     if (!span_copy(rest, value, sizeof value) || parse_int64(value, 0, INT64_MAX, &version) < 0)
         return wrong(fault, "a first line without a version");
     if (version != GPUMEMNET_VERSION)
-        return fault_set(fault, EPROTO, "weights: version %" PRId64 "; this colloc reads version %d", version,
-                         GPUMEMNET_VERSION);
+        return fault_set(fault, EPROTO,
+            "weights: version %" PRId64 "; this colloc reads version %d", version,
+            GPUMEMNET_VERSION);
     return 0;
 }
 
@@ -163,8 +176,9 @@ static int read_head(struct span *text, struct fault *fault, struct gpumemnet_ne
     net->n_classes = (int)classes;
     gpumemnet_layout_init(net->family, net->method, net->n_classes, &net->layout);
     if ((size_t)numbers != SCALING_NUMBERS + net->layout.size)
-        return wrong(fault, "%" PRId64 " numbers; the %s %s with %d classes has %zu", numbers, family_name(family),
-                     method_name(method), net->n_classes, SCALING_NUMBERS + net->layout.size);
+        return wrong(fault, "%" PRId64 " numbers; the %s %s with %d classes has %zu", numbers,
+            family_name(family), method_name(method), net->n_classes,
+            SCALING_NUMBERS + net->layout.size);
     return 0;
 }
 
@@ -210,12 +224,14 @@ static int read_numbers(struct span text, struct fault *fault, struct gpumemnet_
     if (!net->weights)
         return fault_set(fault, ENOMEM, "out of memory");
     for (size_t i = 0; i < n; i++)
-        if (!take_bits(&text, i < SCALING_NUMBERS ? &scaling[i] : &net->weights[i - SCALING_NUMBERS]))
+        if (!take_bits(
+                &text, i < SCALING_NUMBERS ? &scaling[i] : &net->weights[i - SCALING_NUMBERS]))
             return wrong(fault, "number %zu of %zu is none", i + 1, n);
     return text.size == 0 ? 0 : wrong(fault, "more than %zu numbers", n);
 }
 
-int gpumemnet_net_parse(const char *text, size_t size, struct fault *fault, struct gpumemnet_net *ret_net)
+int gpumemnet_net_parse(
+    const char *text, size_t size, struct fault *fault, struct gpumemnet_net *ret_net)
 {
     struct span rest = {text, size};
     *ret_net = (struct gpumemnet_net){0};

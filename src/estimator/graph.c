@@ -1,6 +1,6 @@
 /*
- * Physics: the layers become a training step (tape.h), the step is played through the rules of PyTorch's caching
- * allocator (replay.h), and the CUDA context of the kind of GPU is added.
+ * Physics: the layers become a training step (tape.h), the step is played through the rules of
+ * PyTorch's caching allocator (replay.h), and the CUDA context of the kind of GPU is added.
  */
 #include "estimator/physics.h"
 #include "estimator/quantile.h"
@@ -8,7 +8,8 @@
 #include "estimator/table.h"
 
 /* What the network took before says more than its layers. */
-static int sharpen(const struct estimate_request *request, struct fault *fault, struct estimate *estimate)
+static int sharpen(
+    const struct estimate_request *request, struct fault *fault, struct estimate *estimate)
 {
     struct estimate past = {.estimator = estimate->estimator};
     if (request->n_history == 0)
@@ -28,13 +29,15 @@ static int sharpen(const struct estimate_request *request, struct fault *fault, 
     return *past.note ? estimate_note(estimate, 0, "%s", past.note) : 0;
 }
 
-static int run(const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
+static int run(
+    const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
 {
     struct physics physics;
     int r = physics_run(request, fault, ret_estimate, &physics);
     if (r != 0)
         return r;
-    ret_estimate->bytes = reading_of(physics.context_bytes + physics.footprint.reserved * residual_factor(&physics));
+    ret_estimate->bytes = reading_of(
+        physics.context_bytes + physics.footprint.reserved * residual_factor(&physics));
     ret_estimate->floor_bytes = reading_of(physics.context_bytes + physics.footprint.live);
     if (physics.activity.step_us > 0) {
         ret_estimate->step_us = reading_of(physics.activity.step_us);
@@ -46,4 +49,5 @@ static int run(const struct estimate_request *request, struct fault *fault, stru
     return r;
 }
 
-const struct estimator estimator_graph = {"graph", "physics of a training step over the summary or the export", run};
+const struct estimator estimator_graph = {
+    "graph", "physics of a training step over the summary or the export", run};

@@ -1,9 +1,10 @@
 /*
- * What the same network took before, on the same kind of GPU, with the same optimizer and precision. Runs at the same
- * batch: the highest peak. Runs at one other batch: its peak times what physics says of the ratio. Runs at two batches
- * or more: the line through the nearest two in the ratio of measured to physical, so that three runs are as good as
- * physics and the network's own slope together. A run out of memory says "more than that" and no more. Peaks that fall
- * while the batch grows belong to runs that were held back, and say nothing.
+ * What the same network took before, on the same kind of GPU, with the same optimizer and
+ * precision. Runs at the same batch: the highest peak. Runs at one other batch: its peak times what
+ * physics says of the ratio. Runs at two batches or more: the line through the nearest two in the
+ * ratio of measured to physical, so that three runs are as good as physics and the network's own
+ * slope together. A run out of memory says "more than that" and no more. Peaks that fall while the
+ * batch grows belong to runs that were held back, and say nothing.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -38,12 +39,13 @@ static bool agrees(const char *asked, const char *ran)
     return !asked || !*ran || strcmp(asked, ran) == 0;
 }
 
-static bool matches(const struct past_run *run, uint64_t fingerprint, const struct estimate_request *request)
+static bool matches(
+    const struct past_run *run, uint64_t fingerprint, const struct estimate_request *request)
 {
     return run->fingerprint == fingerprint && agrees(request->optimizer, run->optimizer) &&
            agrees(request->precision, run->precision) && agrees(request->gpu_kind, run->gpu_kind) &&
            (request->sequence_length == 0 || run->sequence_length == 0 ||
-            request->sequence_length == run->sequence_length);
+               request->sequence_length == run->sequence_length);
 }
 
 static void add_point(struct points *points, const struct past_run *run)
@@ -73,7 +75,8 @@ static void gather(const struct estimate_request *request, struct points *ret_po
             continue;
         if (!run->lower_bound)
             add_point(ret_points, run);
-        else if (run->batch <= estimate_batch(request).value && (double)run->peak_bytes > ret_points->at_least)
+        else if (run->batch <= estimate_batch(request).value &&
+                 (double)run->peak_bytes > ret_points->at_least)
             ret_points->at_least = (double)run->peak_bytes;
     }
 }
@@ -93,8 +96,10 @@ static bool falls(const struct points *points)
     return false;
 }
 
-/* What physics says above the context at another batch, by the same rules at each. 0: it cannot say. */
-static double physics_at(const struct estimate_request *request, int64_t batch, struct physics *ret_physics)
+/* What physics says above the context at another batch, by the same rules at each. 0: it cannot
+ * say. */
+static double physics_at(
+    const struct estimate_request *request, int64_t batch, struct physics *ret_physics)
 {
     struct estimate_request other = *request;
     struct export by_rule;
@@ -123,7 +128,8 @@ static int set_ratios(const struct estimate_request *request, struct points *poi
     return 0;
 }
 
-/* The ratio at `batch`: between the two nearest a line in the logarithm of the batch, beyond them the nearest's. */
+/* The ratio at `batch`: between the two nearest a line in the logarithm of the batch, beyond them
+ * the nearest's. */
 static double ratio_at(const struct points *points, int64_t batch)
 {
     const struct point *first = &points->at[0], *last = &points->at[points->n - 1];
@@ -135,7 +141,8 @@ static double ratio_at(const struct points *points, int64_t batch)
     while (after->batch < batch)
         after++;
     const struct point *before = after - 1;
-    double part = log((double)batch / (double)before->batch) / log((double)after->batch / (double)before->batch);
+    double part = log((double)batch / (double)before->batch) /
+                  log((double)after->batch / (double)before->batch);
     return before->ratio + part * (after->ratio - before->ratio);
 }
 
@@ -146,7 +153,8 @@ static double line_at(const struct points *points, int64_t batch)
     while (high < points->n - 1 && points->at[high].batch < batch)
         high++;
     const struct point *a = &points->at[high - 1], *b = &points->at[high];
-    return a->peak + (b->peak - a->peak) * (double)(batch - a->batch) / (double)(b->batch - a->batch);
+    return a->peak +
+           (b->peak - a->peak) * (double)(batch - a->batch) / (double)(b->batch - a->batch);
 }
 
 static const struct point *exact(const struct points *points, int64_t batch)
@@ -157,8 +165,8 @@ static const struct point *exact(const struct points *points, int64_t batch)
     return NULL;
 }
 
-static int predict(const struct estimate_request *request, struct points *points, struct estimate *ret_estimate,
-                   struct physics *ret_physics, double *ret_bytes)
+static int predict(const struct estimate_request *request, struct points *points,
+    struct estimate *ret_estimate, struct physics *ret_physics, double *ret_bytes)
 {
     int64_t batch = estimate_batch(request).value;
     const struct point *same = exact(points, batch);
@@ -170,32 +178,38 @@ static int predict(const struct estimate_request *request, struct points *points
     double reserved = physics_at(request, batch, ret_physics);
     if (reserved <= 0 || set_ratios(request, points) < 0)
         return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
-                             "earlier runs had other batches, and physics cannot say "
-                             "how they compare");
+            "earlier runs had other batches, and physics cannot say "
+            "how they compare");
     double scaled = ret_physics->context_bytes + ratio_at(points, batch) * reserved;
     double floor_bytes = ret_physics->context_bytes + ret_physics->footprint.live;
     double line = points->n == 1 ? scaled : line_at(points, batch);
     ret_estimate->evidence = points->n == 1 ? EVIDENCE_ONE_RUN : EVIDENCE_RUNS;
-    *ret_bytes = line >= floor_bytes ? line : scaled; /* a steep line leads below what the task needs, and below 0 */
+    *ret_bytes = line >= floor_bytes
+                     ? line
+                     : scaled; /* a steep line leads below what the task needs, and below 0 */
     ret_estimate->floor_bytes = reading_of(floor_bytes);
     return 0;
 }
 
-static int run(const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
+static int run(
+    const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
 {
     struct points points;
     struct physics physics = {0};
     double bytes = 0;
     if (!request->model)
-        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "history needs a model summary to know the network by");
+        return estimate_note(
+            ret_estimate, ESTIMATE_UNKNOWN, "history needs a model summary to know the network by");
     if (!estimate_batch(request).known)
-        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
+        return estimate_note(
+            ret_estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
     gather(request, &points);
     if (points.n == 0)
-        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "no earlier run of this network is known");
+        return estimate_note(
+            ret_estimate, ESTIMATE_UNKNOWN, "no earlier run of this network is known");
     if (falls(&points))
         return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
-                             "earlier runs took less with larger batches: they were held back, so they say nothing");
+            "earlier runs took less with larger batches: they were held back, so they say nothing");
     int r = predict(request, &points, ret_estimate, &physics, &bytes);
     if (r != 0)
         return r;

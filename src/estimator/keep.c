@@ -23,8 +23,8 @@ static const struct row rows[] = {
     {"Softsign", {.input = true, .maps = 1}},
     {"QuickGELU", {.input = true, .maps = 1}},
     {"QuickGELUActivation", {.input = true, .maps = 1}},
-    /* In Python: tanh, its sum with 1 and half the input are kept; a power, which autocast computes in 32 bit, is in
-       it. */
+    /* In Python: tanh, its sum with 1 and half the input are kept; a power, which autocast computes
+       in 32 bit, is in it. */
     {"NewGELUActivation", {.input = true, .maps = 3, .raises = true}},
     {"FastGELUActivation", {.input = true, .maps = 4}},
     {"DropPath", {.bytes = 0}},
@@ -54,12 +54,14 @@ static struct keep of_kind(const struct layer *layer)
     case LAYER_ATTENTION:
         return (struct keep){.input = true, .half_precision = true};
     case LAYER_RECURRENT:
-        return (struct keep){.input = true, .output = true, .maps = 5, .half_precision = true}; /* cuDNN's reserve */
+        return (struct keep){
+            .input = true, .output = true, .maps = 5, .half_precision = true}; /* cuDNN's reserve */
     case LAYER_NORM: {
         struct span type = layer->type;
         if (span_starts(type, "LayerNorm") || span_starts(type, "GroupNorm"))
             return (struct keep){.input = true, .single_precision = true};
-        bool python = type.size > 7 && span_is((struct span){type.at + type.size - 7, 7}, "RMSNorm");
+        bool python = type.size > 7 &&
+                      span_is((struct span){type.at + type.size - 7, 7}, "RMSNorm");
         return (struct keep){.input = true, .maps = python ? 2 : 0};
     }
     case LAYER_ACTIVATION:

@@ -3,10 +3,12 @@
 
 #include "estimator/table.h"
 
-static int run(const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
+static int run(
+    const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
 {
     snprintf(ret_estimate->note, sizeof ret_estimate->note, "no estimate was asked for");
     return ESTIMATE_UNKNOWN;
 }
 
-const struct estimator estimator_none = {"none", "no estimate; placement relies on free memory alone", run};
+const struct estimator estimator_none = {
+    "none", "no estimate; placement relies on free memory alone", run};

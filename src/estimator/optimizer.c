@@ -4,7 +4,12 @@
 #include <string.h>
 
 static const struct optimizer optimizers[] = {
-    {"adam", 2, 1}, {"adamw", 2, 1}, {"sgd", 0, 0}, {"momentum", 1, 0}, {"rmsprop", 1, 1}, {"adagrad", 1, 1},
+    {"adam", 2, 1},
+    {"adamw", 2, 1},
+    {"sgd", 0, 0},
+    {"momentum", 1, 0},
+    {"rmsprop", 1, 1},
+    {"adagrad", 1, 1},
 };
 
 const struct optimizer *optimizer_find(const char *name)

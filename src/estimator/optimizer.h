@@ -1,4 +1,5 @@
-/* What an optimizer of PyTorch keeps per parameter, and what it takes while it steps (its foreach form, the default).
+/* What an optimizer of PyTorch keeps per parameter, and what it takes while it steps (its foreach
+ * form, the default).
  */
 #ifndef COLLOC_ESTIMATOR_OPTIMIZER_H
 #define COLLOC_ESTIMATOR_OPTIMIZER_H

@@ -67,8 +67,8 @@ static bool take_run(struct span line, struct past_run *run)
         (cells[SEQ].size && !whole_number(cells[SEQ], 1, INT32_MAX, &run->sequence_length)) ||
         !span_copy(cells[OPTIMIZER], run->optimizer, sizeof run->optimizer) ||
         !span_copy(cells[PRECISION], run->precision, sizeof run->precision) ||
-        !span_copy(cells[GPU], run->gpu_kind, sizeof run->gpu_kind) || !span_copy(cells[PEAK], text, sizeof text) ||
-        parse_double(text, 1, 1e9, &peak_mib) < 0)
+        !span_copy(cells[GPU], run->gpu_kind, sizeof run->gpu_kind) ||
+        !span_copy(cells[PEAK], text, sizeof text) || parse_double(text, 1, 1e9, &peak_mib) < 0)
         return false;
     run->peak_bytes = (int64_t)(peak_mib * (double)MIB);
     run->lower_bound = span_is(cells[OUTCOME], "oom");
@@ -84,7 +84,8 @@ static size_t count_lines(struct span text)
     return n;
 }
 
-int past_runs_parse(const char *text, size_t size, struct fault *fault, struct past_run **ret_runs, size_t *ret_n)
+int past_runs_parse(
+    const char *text, size_t size, struct fault *fault, struct past_run **ret_runs, size_t *ret_n)
 {
     struct span rest = {text, size}, line;
     struct past_run *runs = calloc(count_lines(rest) + 1, sizeof *runs);
@@ -97,10 +98,12 @@ int past_runs_parse(const char *text, size_t size, struct fault *fault, struct p
     }
     for (int number = 1; span_next_line(&rest, &line); number++) {
         line = span_trim(line);
-        bool wrong = number == 1 ? !span_is(line, header) : line.size > 0 && !take_run(line, &runs[n]);
+        bool wrong = number == 1 ? !span_is(line, header)
+                                 : line.size > 0 && !take_run(line, &runs[n]);
         if (wrong) {
             free(runs);
-            return fault_set(fault, EINVAL, "line %d: must be %s%s", number, number == 1 ? "" : "a run: ", header);
+            return fault_set(fault, EINVAL, "line %d: must be %s%s", number,
+                number == 1 ? "" : "a run: ", header);
         }
         n += number > 1 && line.size > 0;
     }

@@ -1,6 +1,6 @@
 /*
- * What earlier tasks took: the material of the estimator `history`. A run is told apart by its network (a fingerprint
- * of its layers), batch, sequence, optimizer, precision and kind of GPU.
+ * What earlier tasks took: the material of the estimator `history`. A run is told apart by its
+ * network (a fingerprint of its layers), batch, sequence, optimizer, precision and kind of GPU.
  */
 #ifndef COLLOC_ESTIMATOR_PAST_RUN_H
 #define COLLOC_ESTIMATOR_PAST_RUN_H
@@ -19,10 +19,11 @@ struct past_run {
     char optimizer[16], precision[8]; /* "": not said */
     char gpu_kind[64];                /* "": not known */
     int64_t peak_bytes;               /* of the process on one GPU, context included */
-    bool lower_bound;                 /* it ran out of memory, or was stopped early: it needs at least that */
+    bool lower_bound; /* it ran out of memory, or was stopped early: it needs at least that */
 };
 
-/* Of leaf types, shapes and parameters: equal for the same network whatever its text's form of totals and notes. */
+/* Of leaf types, shapes and parameters: equal for the same network whatever its text's form of
+ * totals and notes. */
 uint64_t model_fingerprint(const struct model *model);
 
 /*
@@ -30,9 +31,10 @@ uint64_t model_fingerprint(const struct model *model);
  *
  *     fingerprint,batch,seq,optimizer,precision,gpu,peak_mib,outcome
  *
- * fingerprint is in hex, outcome is "completed" or "oom"; seq, optimizer, precision and gpu may be empty. The caller
- * frees *ret_runs. 0, -EINVAL with the line, -ENOMEM.
+ * fingerprint is in hex, outcome is "completed" or "oom"; seq, optimizer, precision and gpu may be
+ * empty. The caller frees *ret_runs. 0, -EINVAL with the line, -ENOMEM.
  */
-int past_runs_parse(const char *text, size_t size, struct fault *fault, struct past_run **ret_runs, size_t *ret_n);
+int past_runs_parse(
+    const char *text, size_t size, struct fault *fault, struct past_run **ret_runs, size_t *ret_n);
 
 #endif

@@ -7,54 +7,65 @@
 #include "estimator/table.h"
 
 /* What a person should know of how sure this is. */
-static void describe(const struct tape *tape, const struct estimate_request *request, struct estimate *ret_estimate)
+static void describe(
+    const struct tape *tape, const struct estimate_request *request, struct estimate *ret_estimate)
 {
     const struct tape_doubts *doubts = &tape->doubts;
     struct span name = {"", 0};
     if (doubts->unknown_layer != TAPE_NONE)
         name = request->model->layers[doubts->unknown_layer].type;
     if (doubts->hidden_share > 0.05)
-        estimate_note(ret_estimate, 0, "blocks with %.0f %% of the parameters hide their layers: too low",
-                      100 * doubts->hidden_share);
+        estimate_note(ret_estimate, 0,
+            "blocks with %.0f %% of the parameters hide their layers: too low",
+            100 * doubts->hidden_share);
     if (doubts->unknown_share > 0.01)
-        estimate_note(ret_estimate, 0, "layers of unknown types (%.*s) make %.0f %% of the activations",
-                      (int)(name.size < 60 ? name.size : 60), name.at, 100 * doubts->unknown_share);
+        estimate_note(ret_estimate, 0,
+            "layers of unknown types (%.*s) make %.0f %% of the activations",
+            (int)(name.size < 60 ? name.size : 60), name.at, 100 * doubts->unknown_share);
     if (doubts->unshaped_share > 0.05)
-        estimate_note(ret_estimate, 0, "%.0f %% of the layers have no shape and are left out: too low",
-                      100 * doubts->unshaped_share);
+        estimate_note(ret_estimate, 0,
+            "%.0f %% of the layers have no shape and are left out: too low",
+            100 * doubts->unshaped_share);
     if (request->model->is_suspect)
-        estimate_note(ret_estimate, 0, "the summary contradicts itself or is cut off (see its warnings)");
+        estimate_note(
+            ret_estimate, 0, "the summary contradicts itself or is cut off (see its warnings)");
     if (!request->optimizer)
-        estimate_note(ret_estimate, 0, "taken for %s; --optimizer sharpens it", optimizer_usual()->name);
+        estimate_note(
+            ret_estimate, 0, "taken for %s; --optimizer sharpens it", optimizer_usual()->name);
     else if (!optimizer_find(request->optimizer))
-        estimate_note(ret_estimate, 0, "the optimizer %.40s is not known, taken for %s", request->optimizer,
-                      optimizer_usual()->name);
+        estimate_note(ret_estimate, 0, "the optimizer %.40s is not known, taken for %s",
+            request->optimizer, optimizer_usual()->name);
     if (!request->precision)
-        estimate_note(ret_estimate, 0, "taken for fp32; amp takes about half: --precision sharpens it");
-    if (request->model->batch.known && request->model->batch.value > 1 && request->batch != ESTIMATE_NOT_SAID &&
-        request->batch != request->model->batch.value)
-        estimate_note(ret_estimate, 0, "the summary was printed for a batch of %lld, scaled to %lld",
-                      (long long)request->model->batch.value, (long long)request->batch);
+        estimate_note(
+            ret_estimate, 0, "taken for fp32; amp takes about half: --precision sharpens it");
+    if (request->model->batch.known && request->model->batch.value > 1 &&
+        request->batch != ESTIMATE_NOT_SAID && request->batch != request->model->batch.value)
+        estimate_note(ret_estimate, 0,
+            "the summary was printed for a batch of %lld, scaled to %lld",
+            (long long)request->model->batch.value, (long long)request->batch);
 }
 
 /* What the exporter saw, against what the task says. */
 static void describe_export(const struct estimate_request *request, const struct physics *physics,
-                            struct estimate *ret_estimate)
+    struct estimate *ret_estimate)
 {
     const struct export *export = request->export;
     if (request->optimizer && strcmp(request->optimizer, export->optimizer) != 0)
-        estimate_note(ret_estimate, 0, "the export was made with %s: export again for %.40s", export->optimizer,
-                      request->optimizer);
+        estimate_note(ret_estimate, 0, "the export was made with %s: export again for %.40s",
+            export->optimizer, request->optimizer);
     if (request->precision && strcmp(request->precision, export->precision) != 0)
-        estimate_note(ret_estimate, 0, "the export was made in %s: export again for %.40s", export->precision,
-                      request->precision);
+        estimate_note(ret_estimate, 0, "the export was made in %s: export again for %.40s",
+            export->precision, request->precision);
     if (request->sequence_length > 0 && request->sequence_length != export->sequence_length)
-        estimate_note(ret_estimate, 0, "the export was made for sequences of %lld", (long long)export->sequence_length);
+        estimate_note(ret_estimate, 0, "the export was made for sequences of %lld",
+            (long long)export->sequence_length);
     if (export->asked.batch > 0 && export->n_convs > 0 && !physics->knows_kernels)
-        estimate_note(ret_estimate, 0, "its kernels were asked on %.63s at a batch of %lld: here they go by rule",
-                      export->asked.gpu, (long long)export->asked.batch);
+        estimate_note(ret_estimate, 0,
+            "its kernels were asked on %.63s at a batch of %lld: here they go by rule",
+            export->asked.gpu, (long long)export->asked.batch);
     if (export->not_modelled)
-        estimate_note(ret_estimate, 0, "checkpointing or compilation changes what the export shows");
+        estimate_note(
+            ret_estimate, 0, "checkpointing or compilation changes what the export shows");
 }
 
 static const struct optimizer *optimizer_of(const char *name)
@@ -68,7 +79,8 @@ static bool is_aligned(const struct tensor *in, const struct tensor *out, double
     return fmod(in->first, step) == 0 && fmod(out->first, step) == 0;
 }
 
-/* Twice the weights, transformed at the size of the map and its margin; cuDNN does so up to 256 x 256. */
+/* Twice the weights, transformed at the size of the map and its margin; cuDNN does so up to 256 x
+ * 256. */
 static double fourier_bytes(const struct op *op, const struct tensor *in, const struct tensor *out)
 {
     double side = in->last + sqrt(op->window) - 1, size = 8;
@@ -78,9 +90,9 @@ static double fourier_bytes(const struct op *op, const struct tensor *in, const 
 }
 
 /*
- * Tensor cores want channels in eights (16 bit) or fours; for others, in windows of several taps, cuDNN chooses among
- * kernels that take a little or, transforming maps and weights by Fourier's, many times the network. Which of them
- * nobody tells: it makes the estimate less sure.
+ * Tensor cores want channels in eights (16 bit) or fours; for others, in windows of several taps,
+ * cuDNN chooses among kernels that take a little or, transforming maps and weights by Fourier's,
+ * many times the network. Which of them nobody tells: it makes the estimate less sure.
  */
 static void look_at_alignment(const struct tape *tape, struct physics *physics)
 {
@@ -100,8 +112,8 @@ static void look_at_alignment(const struct tape *tape, struct physics *physics)
 }
 
 /* Shape of the tape, for the residual. */
-static void look_at(const struct tape *tape, const char *optimizer, const struct physics_constants *constants,
-                    struct physics *physics)
+static void look_at(const struct tape *tape, const char *optimizer,
+    const struct physics_constants *constants, struct physics *physics)
 {
     double convs = 0;
     for (size_t i = 0; i < tape->n_ops; i++) {
@@ -115,17 +127,19 @@ static void look_at(const struct tape *tape, const char *optimizer, const struct
     physics->autocast = tape->autocast;
     look_at_alignment(tape, physics);
     physics->conv_share = physics->macs > 0 ? convs / physics->macs : 0;
-    physics->activity = activity_estimate(tape, optimizer_of(optimizer), constants->gpu, &constants->rates);
+    physics->activity = activity_estimate(
+        tape, optimizer_of(optimizer), constants->gpu, &constants->rates);
 }
 
-static int play_export(const struct physics_constants *constants, const struct estimate_request *request,
-                       struct fault *fault, struct estimate *ret_estimate, struct physics *physics)
+static int play_export(const struct physics_constants *constants,
+    const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate,
+    struct physics *physics)
 {
     const struct export *export = request->export;
     int64_t batch = estimate_batch(request).value;
     if (!export->every_batch && batch != export->model->batch.value)
-        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "the export holds for a batch of %lld alone",
-                             (long long)export->model->batch.value);
+        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
+            "the export holds for a batch of %lld alone", (long long)export->model->batch.value);
     physics->knows_kernels = replay_knows_kernels(export, (double)batch, request->gpu_kind);
     describe_export(request, physics, ret_estimate);
     struct estimate_request layers = *request;
@@ -141,25 +155,30 @@ static int play_export(const struct physics_constants *constants, const struct e
         tape_fini(&tape);
     }
     bool half = strcmp(export->precision, "amp") == 0;
-    physics->context_bytes = gpu_traits_context(constants->gpu, export->multiplies, export->n_convs > 0 || half);
-    r = replay_export(export, (double)batch, physics->knows_kernels, constants->gpu, &constants->shares, fault,
-                      &physics->footprint);
-    physics->footprint.weights = physics->footprint.gradients = 4.0 * (double)export->model->parameters;
-    physics->footprint.states = physics->footprint.weights * optimizer_of(export->optimizer)->states;
+    physics->context_bytes = gpu_traits_context(
+        constants->gpu, export->multiplies, export->n_convs > 0 || half);
+    r = replay_export(export, (double)batch, physics->knows_kernels, constants->gpu,
+        &constants->shares, fault, &physics->footprint);
+    physics->footprint.weights = physics->footprint.gradients = 4.0 *
+                                                                (double)export->model->parameters;
+    physics->footprint.states = physics->footprint.weights *
+                                optimizer_of(export->optimizer)->states;
     return r;
 }
 
-static int play_summary(const struct physics_constants *constants, const struct estimate_request *request,
-                        struct fault *fault, struct estimate *ret_estimate, struct physics *physics)
+static int play_summary(const struct physics_constants *constants,
+    const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate,
+    struct physics *physics)
 {
     struct tape tape;
     const char *why = "";
     int r = tape_build(request, fault, &tape, &why);
     if (r != 0)
         return r < 0 ? r : estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "%s", why);
-    physics->context_bytes = gpu_traits_context(constants->gpu, tape.multiplies, tape.convolves || tape.autocast);
-    r = replay_tape(&tape, optimizer_of(request->optimizer), constants->gpu, &constants->shares, fault,
-                    &physics->footprint);
+    physics->context_bytes = gpu_traits_context(
+        constants->gpu, tape.multiplies, tape.convolves || tape.autocast);
+    r = replay_tape(&tape, optimizer_of(request->optimizer), constants->gpu, &constants->shares,
+        fault, &physics->footprint);
     if (r == 0) {
         look_at(&tape, request->optimizer, constants, physics);
         describe(&tape, request, ret_estimate);
@@ -169,7 +188,8 @@ static int play_summary(const struct physics_constants *constants, const struct 
 }
 
 /* What the answer rests on, for its quantiles. */
-static enum evidence evidence_of(const struct estimate_request *request, const struct physics *physics)
+static enum evidence evidence_of(
+    const struct estimate_request *request, const struct physics *physics)
 {
     const struct tape_doubts *doubts = &physics->doubts;
     if (request->export)
@@ -177,19 +197,24 @@ static enum evidence evidence_of(const struct estimate_request *request, const s
     if (request->model->is_suspect || doubts->hidden_share > 0.05 || doubts->unknown_share > 0.05 ||
         doubts->unshaped_share > 0.05)
         return EVIDENCE_DOUBTFUL;
-    return request->optimizer && optimizer_find(request->optimizer) && request->precision ? EVIDENCE_DECLARED
-                                                                                          : EVIDENCE_SUMMARY;
+    return request->optimizer && optimizer_find(request->optimizer) && request->precision
+               ? EVIDENCE_DECLARED
+               : EVIDENCE_SUMMARY;
 }
 
-int physics_run_with(const struct physics_constants *constants, const struct estimate_request *request,
-                     struct fault *fault, struct estimate *estimate, struct physics *ret_physics)
+int physics_run_with(const struct physics_constants *constants,
+    const struct estimate_request *request, struct fault *fault, struct estimate *estimate,
+    struct physics *ret_physics)
 {
     *ret_physics = (struct physics){.is_export = request->export != NULL};
     if (!request->model)
-        return estimate_note(estimate, ESTIMATE_UNKNOWN, "graph needs a model summary or an export");
+        return estimate_note(
+            estimate, ESTIMATE_UNKNOWN, "graph needs a model summary or an export");
     if (!estimate_batch(request).known)
-        return estimate_note(estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
-    int r = (request->export ? play_export : play_summary)(constants, request, fault, estimate, ret_physics);
+        return estimate_note(
+            estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
+    int r = (request->export ? play_export : play_summary)(
+        constants, request, fault, estimate, ret_physics);
     if (r == 0)
         estimate->evidence = evidence_of(request, ret_physics);
     return r;
@@ -200,8 +225,8 @@ struct physics_constants physics_constants_of(const char *gpu_kind)
     return (struct physics_constants){gpu_traits_find(gpu_kind), activity_rates, workspace_shares};
 }
 
-int physics_run(const struct estimate_request *request, struct fault *fault, struct estimate *estimate,
-                struct physics *ret_physics)
+int physics_run(const struct estimate_request *request, struct fault *fault,
+    struct estimate *estimate, struct physics *ret_physics)
 {
     struct physics_constants constants = physics_constants_of(request->gpu_kind);
     return physics_run_with(&constants, request, fault, estimate, ret_physics);

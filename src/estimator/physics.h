@@ -1,4 +1,5 @@
-/* A request's summary or export, played: the footprint, and what the residual and the quantiles are told by. */
+/* A request's summary or export, played: the footprint, and what the residual and the quantiles are
+ * told by. */
 #ifndef COLLOC_ESTIMATOR_PHYSICS_H
 #define COLLOC_ESTIMATOR_PHYSICS_H
 
@@ -13,7 +14,8 @@ struct physics {
     struct tape_doubts doubts;
     struct activity activity;
     double parameters, macs, depth, conv_share, sequence; /* of the tape */
-    double unaligned;     /* share of convolutions' maps whose channels no tensor-core kernel takes as they are */
+    double unaligned; /* share of convolutions' maps whose channels no tensor-core kernel takes as
+                         they are */
     double fourier_bytes; /* the largest workspace that one of these may take */
     bool autocast, is_export, knows_kernels;
 };
@@ -28,14 +30,15 @@ struct physics_constants {
 struct physics_constants physics_constants_of(const char *gpu_kind);
 
 /* physics_run with other constants than those of the request's kind of GPU: to fit them. */
-int physics_run_with(const struct physics_constants *constants, const struct estimate_request *request,
-                     struct fault *fault, struct estimate *estimate, struct physics *ret_physics);
+int physics_run_with(const struct physics_constants *constants,
+    const struct estimate_request *request, struct fault *fault, struct estimate *estimate,
+    struct physics *ret_physics);
 
 /*
- * 0, ESTIMATE_UNKNOWN with a note, or a fault as estimate_run has them. Remarks go to the note of `estimate`, whose
- * evidence is set.
+ * 0, ESTIMATE_UNKNOWN with a note, or a fault as estimate_run has them. Remarks go to the note of
+ * `estimate`, whose evidence is set.
  */
-int physics_run(const struct estimate_request *request, struct fault *fault, struct estimate *estimate,
-                struct physics *ret_physics);
+int physics_run(const struct estimate_request *request, struct fault *fault,
+    struct estimate *estimate, struct physics *ret_physics);
 
 #endif

@@ -3,11 +3,12 @@
  *
  *     colloc-physics TASKS < CONSTANTS
  *
- * A task per line of the file TASKS, tab-separated: FILE, batch, optimizer, precision, sequence, kind of GPU ("-": not
- * said). A line of standard input is constants to use instead of the built-in ones: launch in us, share of the matrix
- * and of the memory rate, then the workspace shares in the order of struct workspace_shares; an empty line is the
- * built-in ones. It is answered by a line for each task: context, reserved, active, live in bytes, step in us, SMACT,
- * DRAM activity, evidence, features; or "-" with the reason.
+ * A task per line of the file TASKS, tab-separated: FILE, batch, optimizer, precision, sequence,
+ * kind of GPU ("-": not said). A line of standard input is constants to use instead of the built-in
+ * ones: launch in us, share of the matrix and of the memory rate, then the workspace shares in the
+ * order of struct workspace_shares; an empty line is the built-in ones. It is answered by a line
+ * for each task: context, reserved, active, live in bytes, step in us, SMACT, DRAM activity,
+ * evidence, features; or "-" with the reason.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,9 +38,9 @@ static void print_physics(const struct physics *physics, const struct estimate *
     const struct footprint *f = &physics->footprint;
     double features[RESIDUAL_FEATURES];
     residual_features(physics, features);
-    printf("%.0f\t%.0f\t%.0f\t%.0f\t%.3f\t%.4f\t%.4f\t%s", physics->context_bytes, f->reserved, f->active, f->live,
-           physics->activity.step_us, physics->activity.smact, physics->activity.dram,
-           evidence_name(estimate->evidence));
+    printf("%.0f\t%.0f\t%.0f\t%.0f\t%.3f\t%.4f\t%.4f\t%s", physics->context_bytes, f->reserved,
+        f->active, f->live, physics->activity.step_us, physics->activity.smact,
+        physics->activity.dram, evidence_name(estimate->evidence));
     for (int i = 0; i < RESIDUAL_FEATURES; i++)
         printf("\t%.9g", features[i]);
     putchar('\n');
@@ -49,7 +50,7 @@ static void print_physics(const struct physics *physics, const struct estimate *
 static bool use(char *line, struct physics_constants *constants)
 {
     double *places[RATES] = {&constants->rates.launch_us, &constants->rates.matrix_share,
-                             &constants->rates.bandwidth_share};
+        &constants->rates.bandwidth_share};
     double *shares = &constants->shares.at[0][0][0].input;
     size_t n = RATES + sizeof constants->shares / sizeof *shares;
     char *word = strtok(line, " \n");
@@ -66,12 +67,12 @@ static void answer(struct task *task, const char *constants_line)
     struct physics physics;
     struct estimate estimate = {.note = ""};
     struct estimate_request request = {.model = task->network.model,
-                                       .export = task->network.export,
-                                       .batch = strtoll(task->fields[1], NULL, 10),
-                                       .optimizer = said(task->fields[2]),
-                                       .precision = said(task->fields[3]),
-                                       .sequence_length = strtoll(task->fields[4], NULL, 10),
-                                       .gpu_kind = said(task->fields[5])};
+        .export = task->network.export,
+        .batch = strtoll(task->fields[1], NULL, 10),
+        .optimizer = said(task->fields[2]),
+        .precision = said(task->fields[3]),
+        .sequence_length = strtoll(task->fields[4], NULL, 10),
+        .gpu_kind = said(task->fields[5])};
     struct physics_constants constants = physics_constants_of(request.gpu_kind);
     char line[LINE_MAX_BYTES];
     strcpy(line, constants_line);

@@ -5,8 +5,9 @@
 #include "estimator/residual.h"
 
 struct row {
-    double p50, p90, p99; /* log ratio of measured to estimated, above the context, over the usual spread */
-    int n;                /* errors that it rests on; 0: not calibrated */
+    double p50, p90,
+        p99; /* log ratio of measured to estimated, above the context, over the usual spread */
+    int n;   /* errors that it rests on; 0: not calibrated */
 };
 
 static const struct row rows[EVIDENCE_KINDS] = {

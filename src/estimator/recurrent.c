@@ -29,11 +29,13 @@ static double parameters_of(const struct cell *cell, const struct stack *stack, 
 {
     double each = stack->directions * cell->gates * stack->units;
     return each * (inputs + stack->units + stack->biases) +
-           (stack->layers - 1) * each * (stack->directions * stack->units + stack->units + stack->biases);
+           (stack->layers - 1) * each *
+               (stack->directions * stack->units + stack->units + stack->biases);
 }
 
 /* The stack that has so many parameters. */
-static bool find_stack(const struct cell *cell, double parameters, double inputs, double width, struct stack *ret)
+static bool find_stack(
+    const struct cell *cell, double parameters, double inputs, double width, struct stack *ret)
 {
     for (int directions = 1; directions <= 2; directions++)
         for (int layers = 1; layers <= LAYERS_MOST; layers++)
@@ -45,20 +47,22 @@ static bool find_stack(const struct cell *cell, double parameters, double inputs
     return false;
 }
 
-bool recurrent_of(const struct layer *layer, double inputs, struct extent output, double element_bytes,
-                  struct recurrent *ret)
+bool recurrent_of(const struct layer *layer, double inputs, struct extent output,
+    double element_bytes, struct recurrent *ret)
 {
     const struct cell *cell = cell_of(layer->type);
     struct stack stack;
     double parameters = (double)layer->parameters;
     if (!cell || output.last <= 0 || !find_stack(cell, parameters, inputs, output.last, &stack))
         return false;
-    double steps = output.elements / output.last, both = stack.layers * stack.directions * stack.units;
-    double each_step = stack.directions * (cell->gates + 1 + stack.directions) * stack.units + inputs;
+    double steps = output.elements / output.last,
+           both = stack.layers * stack.directions * stack.units;
+    double each_step = stack.directions * (cell->gates + 1 + stack.directions) * stack.units +
+                       inputs;
     double of_states = cell->states * both * (4 + stack.directions);
     double of_biases = stack.biases * cell->gates * both;
-    ret->reserve =
-        (both * cell->reserved + stack.directions * (stack.layers - 1) * stack.units) * steps * element_bytes;
+    ret->reserve = (both * cell->reserved + stack.directions * (stack.layers - 1) * stack.units) *
+                   steps * element_bytes;
     ret->scratch = (parameters - of_biases) * element_bytes + stack.directions * 16 * MIB + 256;
     ret->sample_scratch = (steps * each_step + of_states) * element_bytes + 8;
     return true;

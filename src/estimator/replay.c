@@ -48,7 +48,9 @@ static int take(struct replay *replay, double bytes)
 {
     if (replay->error < 0 || bytes <= 0)
         return NONE;
-    int handle = bytes < (double)ALLOCATOR_REQUEST_MAX ? allocator_take(&replay->allocator, (int64_t)bytes) : -ERANGE;
+    int handle = bytes < (double)ALLOCATOR_REQUEST_MAX
+                     ? allocator_take(&replay->allocator, (int64_t)bytes)
+                     : -ERANGE;
     if (handle < 0) {
         replay->error = handle;
         return NONE;
@@ -73,7 +75,9 @@ static void pass_through(struct replay *replay, double bytes)
 {
     if (replay->error < 0 || bytes <= 0)
         return;
-    int handle = bytes < (double)ALLOCATOR_REQUEST_MAX ? allocator_take(&replay->allocator, (int64_t)bytes) : -ERANGE;
+    int handle = bytes < (double)ALLOCATOR_REQUEST_MAX
+                     ? allocator_take(&replay->allocator, (int64_t)bytes)
+                     : -ERANGE;
     if (handle < 0)
         replay->error = handle;
     else
@@ -93,18 +97,20 @@ static void convolve(struct replay *replay, const struct op *op, enum conv_pass 
 {
     const struct tape *tape = replay->tape;
     bool has_input = op->inputs[0] != TAPE_NONE;
-    if (op->kind != LAYER_CONV || (pass == CONV_INPUT_GRADIENT && (!has_input || tape->tensors[op->inputs[0]].is_data)))
+    if (op->kind != LAYER_CONV ||
+        (pass == CONV_INPUT_GRADIENT && (!has_input || tape->tensors[op->inputs[0]].is_data)))
         return;
     double element = tape->autocast ? HALF_BYTES : WEIGHT_BYTES, scale = element * tape->batch;
-    struct convolution convolution = {.input = has_input ? tape->tensors[op->inputs[0]].elements * scale : 0,
-                                      .output = tape->tensors[op->output].elements * scale,
-                                      .weight = op->weight * element,
-                                      .inputs = has_input ? tape->tensors[op->inputs[0]].first : 0,
-                                      .outputs = tape->tensors[op->output].first,
-                                      .dense = !op->depthwise,
-                                      .pointwise = op->window == 1,
-                                      .half = tape->autocast,
-                                      .pass = pass};
+    struct convolution convolution = {
+        .input = has_input ? tape->tensors[op->inputs[0]].elements * scale : 0,
+        .output = tape->tensors[op->output].elements * scale,
+        .weight = op->weight * element,
+        .inputs = has_input ? tape->tensors[op->inputs[0]].first : 0,
+        .outputs = tape->tensors[op->output].first,
+        .dense = !op->depthwise,
+        .pointwise = op->window == 1,
+        .half = tape->autocast,
+        .pass = pass};
     pass_through(replay, workspace_of(&convolution, replay->shares));
 }
 
@@ -204,7 +210,8 @@ static void make(struct replay *replay, int tensor)
 /* At a thread's first product cuBLAS takes its workspace for good. */
 static void multiply(struct replay *replay, const struct op *op, bool backward)
 {
-    bool product = op->kind == LAYER_LINEAR || op->kind == LAYER_RECURRENT || op->kind == LAYER_ATTENTION;
+    bool product = op->kind == LAYER_LINEAR || op->kind == LAYER_RECURRENT ||
+                   op->kind == LAYER_ATTENTION;
     if (!product || replay->has_workspace[backward])
         return;
     replay->has_workspace[backward] = true;
@@ -261,7 +268,8 @@ static void release_kept(struct replay *replay, int tensor, int op)
 /* In 16 bit where the product is. */
 static int weight_gradient(struct replay *replay, const struct op *op)
 {
-    int gradient = take(replay, (op->weight + op->tied) * (casts_weights(replay, op) ? HALF_BYTES : WEIGHT_BYTES));
+    int gradient = take(
+        replay, (op->weight + op->tied) * (casts_weights(replay, op) ? HALF_BYTES : WEIGHT_BYTES));
     take_scratch(replay, op, CONV_WEIGHT_GRADIENT);
     return gradient;
 }
@@ -279,8 +287,10 @@ static void add_tied(struct replay *replay, int *sum, int gradient)
     *sum = result;
 }
 
-/* What was computed becomes what the weight is, and is added to what another operation made of the same weight. */
-static void accumulate(struct replay *replay, const struct op *op, struct parameter_blocks *blocks, int computed)
+/* What was computed becomes what the weight is, and is added to what another operation made of the
+ * same weight. */
+static void accumulate(
+    struct replay *replay, const struct op *op, struct parameter_blocks *blocks, int computed)
 {
     double bytes = (op->weight + op->tied) * WEIGHT_BYTES;
     int gradient = computed;
@@ -324,8 +334,9 @@ static void backward_op(struct replay *replay, size_t i)
 }
 
 /*
- * Cross-entropy keeps the logarithms of the softmax in 32 bit; its gradient and that of the logits are made from them.
- * log_softmax reads and differentiates 16-bit logits as they are, unless the model raised them before.
+ * Cross-entropy keeps the logarithms of the softmax in 32 bit; its gradient and that of the logits
+ * are made from them. log_softmax reads and differentiates 16-bit logits as they are, unless the
+ * model raised them before.
  */
 static void loss_and_backward(struct replay *replay)
 {
@@ -374,7 +385,9 @@ static void step(struct replay *replay, int *temporaries)
         temporaries[n++] = take(replay, replay->tape->ops[i].weight * WEIGHT_BYTES);
         temporaries[n++] = take(replay, replay->tape->ops[i].bias * WEIGHT_BYTES);
     }
-    int loose = replay->optimizer->temporaries ? take(replay, replay->tape->loose_parameters * WEIGHT_BYTES) : NONE;
+    int loose = replay->optimizer->temporaries
+                    ? take(replay, replay->tape->loose_parameters * WEIGHT_BYTES)
+                    : NONE;
     while (n > 0)
         release(replay, &temporaries[--n]);
     release(replay, &loose);
@@ -408,8 +421,9 @@ static void run(struct replay *replay, int *temporaries)
     }
 }
 
-int replay_tape(const struct tape *tape, const struct optimizer *optimizer, const struct gpu_traits *gpu,
-                const struct workspace_shares *shares, struct fault *fault, struct footprint *ret_footprint)
+int replay_tape(const struct tape *tape, const struct optimizer *optimizer,
+    const struct gpu_traits *gpu, const struct workspace_shares *shares, struct fault *fault,
+    struct footprint *ret_footprint)
 {
     struct replay replay = {.tape = tape, .optimizer = optimizer, .shares = shares};
     int *temporaries = malloc(2 * tape->n_ops * sizeof *temporaries);
@@ -432,6 +446,7 @@ int replay_tape(const struct tape *tape, const struct optimizer *optimizer, cons
     free(replay.parameters);
     free(replay.lives);
     if (replay.error < 0)
-        return fault_set(fault, -replay.error, replay.error == -ENOMEM ? "out of memory" : "more than any GPU holds");
+        return fault_set(fault, -replay.error,
+            replay.error == -ENOMEM ? "out of memory" : "more than any GPU holds");
     return 0;
 }

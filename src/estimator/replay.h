@@ -1,6 +1,6 @@
 /*
- * What a training loop takes while it runs a tape: two steps of zero_grad, forward, loss, backward, optimizer, played
- * through the rules of the caching allocator.
+ * What a training loop takes while it runs a tape: two steps of zero_grad, forward, loss, backward,
+ * optimizer, played through the rules of the caching allocator.
  */
 #ifndef COLLOC_ESTIMATOR_REPLAY_H
 #define COLLOC_ESTIMATOR_REPLAY_H
@@ -16,21 +16,23 @@
 struct footprint {
     double reserved; /* peak of what the allocator takes from the device, at its ease */
     double active;   /* peak of what is in use at once, workspaces included */
-    double live;     /* peak of what is in use at once, without workspaces: it cannot run with less */
+    double live; /* peak of what is in use at once, without workspaces: it cannot run with less */
     double weights, gradients, states, saved, largest_workspace, largest_map, loss;
 };
 
 /* 0 or a fault: -ERANGE (beyond any device), -ENOMEM. */
-int replay_tape(const struct tape *tape, const struct optimizer *optimizer, const struct gpu_traits *gpu,
-                const struct workspace_shares *shares, struct fault *fault, struct footprint *ret_footprint);
+int replay_tape(const struct tape *tape, const struct optimizer *optimizer,
+    const struct gpu_traits *gpu, const struct workspace_shares *shares, struct fault *fault,
+    struct footprint *ret_footprint);
 
-/* The same of what the exporter wrote, which holds the optimizer and all that lives. `batch` suits the file;
- * `by_answers`: convolutions take what the file says, where it does. */
-int replay_export(const struct export *export, double batch, bool by_answers, const struct gpu_traits *gpu,
-                  const struct workspace_shares *shares, struct fault *fault, struct footprint *ret_footprint);
+/* The same of what the exporter wrote, which holds the optimizer and all that lives. `batch` suits
+ * the file; `by_answers`: convolutions take what the file says, where it does. */
+int replay_export(const struct export *export, double batch, bool by_answers,
+    const struct gpu_traits *gpu, const struct workspace_shares *shares, struct fault *fault,
+    struct footprint *ret_footprint);
 
-/* Whether the exporter asked the library of such a GPU for the kernels of this batch, and had all answers. NULL: a GPU
- * that is not known. */
+/* Whether the exporter asked the library of such a GPU for the kernels of this batch, and had all
+ * answers. NULL: a GPU that is not known. */
 bool replay_knows_kernels(const struct export *export, double batch, const char *gpu_kind);
 
 #endif

@@ -1,4 +1,5 @@
-/* The exporter's clock played through the rules of the caching allocator: each tick one storage comes or goes. */
+/* The exporter's clock played through the rules of the caching allocator: each tick one storage
+ * comes or goes. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,9 @@ static int take(struct player *player, double bytes)
 {
     if (player->error < 0 || bytes <= 0)
         return -1;
-    int handle = bytes < (double)ALLOCATOR_REQUEST_MAX ? allocator_take(&player->allocator, (int64_t)bytes) : -ERANGE;
+    int handle = bytes < (double)ALLOCATOR_REQUEST_MAX
+                     ? allocator_take(&player->allocator, (int64_t)bytes)
+                     : -ERANGE;
     if (handle < 0)
         player->error = handle;
     return handle < 0 ? -1 : handle;
@@ -63,18 +66,19 @@ static void come(struct player *player, const struct export *export, size_t tens
 static double scratch_of(const struct player *player, const struct export_conv *conv)
 {
     static const enum conv_pass passes[] = {[EXPORT_FORWARD] = CONV_FORWARD,
-                                            [EXPORT_INPUT_GRADIENT] = CONV_INPUT_GRADIENT,
-                                            [EXPORT_WEIGHT_GRADIENT] = CONV_WEIGHT_GRADIENT};
+        [EXPORT_INPUT_GRADIENT] = CONV_INPUT_GRADIENT,
+        [EXPORT_WEIGHT_GRADIENT] = CONV_WEIGHT_GRADIENT};
     struct convolution shape = {.input = at_batch(conv->input, player->batch),
-                                .output = at_batch(conv->output, player->batch),
-                                .weight = (double)conv->weight,
-                                .inputs = (double)conv->inputs,
-                                .outputs = (double)conv->outputs,
-                                .dense = conv->dense,
-                                .pointwise = conv->pointwise,
-                                .half = conv->half,
-                                .pass = passes[conv->pass]};
-    return player->asked && conv->scratch >= 0 ? (double)conv->scratch : workspace_of(&shape, player->shares);
+        .output = at_batch(conv->output, player->batch),
+        .weight = (double)conv->weight,
+        .inputs = (double)conv->inputs,
+        .outputs = (double)conv->outputs,
+        .dense = conv->dense,
+        .pointwise = conv->pointwise,
+        .half = conv->half,
+        .pass = passes[conv->pass]};
+    return player->asked && conv->scratch >= 0 ? (double)conv->scratch
+                                               : workspace_of(&shape, player->shares);
 }
 
 static void run_conv(struct player *player, const struct export_conv *conv)
@@ -112,21 +116,24 @@ static void seek(struct player *player, const struct export *export, int64_t tic
         player->next_hold++;
 }
 
-static void play_tick(struct player *player, const struct export *export, int64_t tick, int32_t what)
+static void play_tick(
+    struct player *player, const struct export *export, int64_t tick, int32_t what)
 {
-    for (; player->next_hold < export->n_holds && export->holds[player->next_hold].until <= tick; player->next_hold++)
+    for (; player->next_hold < export->n_holds && export->holds[player->next_hold].until <= tick;
+         player->next_hold++)
         go(player, export, export->holds[player->next_hold].tensor);
     if (what > NOTHING)
         come(player, export, (size_t)(what - 1));
     else if (what < NOTHING)
         go(player, export, (size_t)(-what - 1));
-    for (; player->next_conv < export->n_convs && export->convs[player->next_conv].tick <= tick; player->next_conv++)
+    for (; player->next_conv < export->n_convs && export->convs[player->next_conv].tick <= tick;
+         player->next_conv++)
         run_conv(player, &export->convs[player->next_conv]);
 }
 
 /* cuBLAS: of the thread that runs forward, and of autograd's. */
-static void take_products(struct player *player, const struct export *export, const struct gpu_traits *gpu,
-                          int64_t tick)
+static void take_products(
+    struct player *player, const struct export *export, const struct gpu_traits *gpu, int64_t tick)
 {
     for (int i = 0; export->multiplies && i < 2; i++)
         if (export->multiplies_from[i] == tick || (export->multiplies_from[i] < 0 && tick == 0))
@@ -151,7 +158,7 @@ static bool rewind_loop(struct player *player, const struct export *export)
 }
 
 static void play(struct player *player, const struct export *export, const struct gpu_traits *gpu,
-                 const int32_t *schedule)
+    const int32_t *schedule)
 {
     seek(player, export, 0);
     for (int64_t tick = 0; tick < export->ticks && player->error == 0; tick++) {
@@ -160,21 +167,24 @@ static void play(struct player *player, const struct export *export, const struc
     }
     for (int i = 0; i < MORE_ITERATIONS && rewind_loop(player, export); i++) {
         seek(player, export, export->last_iteration);
-        for (int64_t tick = export->last_iteration; tick < export->ticks && player->error == 0; tick++)
+        for (int64_t tick = export->last_iteration; tick < export->ticks && player->error == 0;
+             tick++)
             play_tick(player, export, tick, schedule[tick]);
     }
 }
 
 bool replay_knows_kernels(const struct export *export, double batch, const char *gpu_kind)
 {
-    bool same = gpu_kind && strcmp(export->asked.gpu, gpu_kind) == 0 && (double)export->asked.batch == batch;
+    bool same = gpu_kind && strcmp(export->asked.gpu, gpu_kind) == 0 &&
+                (double)export->asked.batch == batch;
     for (size_t i = 0; same && i < export->n_convs; i++)
         same = export->convs[i].scratch >= 0;
     return same && export->n_convs > 0;
 }
 
-int replay_export(const struct export *export, double batch, bool by_answers, const struct gpu_traits *gpu,
-                  const struct workspace_shares *shares, struct fault *fault, struct footprint *ret_footprint)
+int replay_export(const struct export *export, double batch, bool by_answers,
+    const struct gpu_traits *gpu, const struct workspace_shares *shares, struct fault *fault,
+    struct footprint *ret_footprint)
 {
     struct player player = {.batch = batch, .shares = shares, .asked = by_answers};
     int32_t *schedule = make_schedule(export);
@@ -195,6 +205,7 @@ int replay_export(const struct export *export, double batch, bool by_answers, co
         return player.error == -ENOMEM
                    ? fault_set(fault, ENOMEM, "out of memory")
                    : fault_set(fault, -player.error,
-                               "at a batch of %.0f the export's tensors are more than any GPU holds", batch);
+                         "at a batch of %.0f the export's tensors are more than any GPU holds",
+                         batch);
     return 0;
 }

@@ -46,7 +46,8 @@ void residual_features(const struct physics *physics, double ret_features[static
         ret_features[i] = features[i];
 }
 
-static double sum_of(const double coefficients[static RESIDUAL_FEATURES], const struct physics *physics)
+static double sum_of(
+    const double coefficients[static RESIDUAL_FEATURES], const struct physics *physics)
 {
     double features[RESIDUAL_FEATURES], sum = 0;
     residual_features(physics, features);
@@ -57,7 +58,9 @@ static double sum_of(const double coefficients[static RESIDUAL_FEATURES], const 
 
 double residual_factor(const struct physics *physics)
 {
-    return exp(fmin(fmax(sum_of(weights[physics->is_export + physics->knows_kernels], physics), -M_LN2), M_LN2));
+    return exp(
+        fmin(fmax(sum_of(weights[physics->is_export + physics->knows_kernels], physics), -M_LN2),
+            M_LN2));
 }
 
 double residual_spread(const struct physics *physics, enum evidence evidence)

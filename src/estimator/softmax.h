@@ -1,6 +1,7 @@
 /*
- * e^x for x in [-87, 0] within 4e-7, written so that compilers turn a loop over it into vector code: an encoder takes
- * as many as its sequence is long, squared. The same in training and in use, whatever the C library.
+ * e^x for x in [-87, 0] within 4e-7, written so that compilers turn a loop over it into vector
+ * code: an encoder takes as many as its sequence is long, squared. The same in training and in use,
+ * whatever the C library.
  */
 #ifndef COLLOC_ESTIMATOR_SOFTMAX_H
 #define COLLOC_ESTIMATOR_SOFTMAX_H
@@ -19,7 +20,8 @@ static inline float exp_negative(float x)
     p = 1.0f + r * (1.0f + r * (0.5f + r * (0.166666667f + r * (0.0416666667f + r * p))));
     uint32_t bits;
     memcpy(&bits, &shifted, sizeof bits);
-    bits = (bits << 23) + 0x3f800000u; /* 2^n: the low bits of `shifted` are n, those above fall out */
+    bits = (bits << 23) +
+           0x3f800000u; /* 2^n: the low bits of `shifted` are n, those above fall out */
     float power;
     memcpy(&power, &bits, sizeof power);
     return p * power;

@@ -11,8 +11,8 @@ static bool is_square(double x)
     return root * root == x && root <= 32;
 }
 
-/* Taps that kernels have: odd squares up to 11 x 11 (and 3 x 3 x 3), odd lengths of separated ones, even squares of
- * patches. */
+/* Taps that kernels have: odd squares up to 11 x 11 (and 3 x 3 x 3), odd lengths of separated ones,
+ * even squares of patches. */
 static bool is_window(double x)
 {
     bool odd = fmod(x, 2) == 1;
@@ -26,8 +26,10 @@ static double fan_in(const struct layer *layer, double outputs, bool bias)
     return outputs > 0 ? (double)layer->parameters / outputs - bias : 0;
 }
 
-/* Taps of a convolution from `channels` to the extent's, as far as its parameters allow them; 0: they do not. */
-static double window_of(const struct layer *layer, struct extent extent, double channels, bool *ret_depthwise)
+/* Taps of a convolution from `channels` to the extent's, as far as its parameters allow them; 0:
+ * they do not. */
+static double window_of(
+    const struct layer *layer, struct extent extent, double channels, bool *ret_depthwise)
 {
     *ret_depthwise = false;
     if (layer->kernel_size > 0 && layer->in_size > 0)
@@ -36,8 +38,8 @@ static double window_of(const struct layer *layer, struct extent extent, double 
         double per = fan_in(layer, extent.first, bias);
         if (channels > 0 && is_window(per / channels))
             return per / channels;
-        if (channels > 1 && fmod(extent.first, channels) == 0 && per > 1 && per <= 121 && is_square(per) &&
-            fmod(per, 2) == 1) {
+        if (channels > 1 && fmod(extent.first, channels) == 0 && per > 1 && per <= 121 &&
+            is_square(per) && fmod(per, 2) == 1) {
             *ret_depthwise = true;
             return per;
         }
@@ -50,11 +52,13 @@ static double places(struct extent extent)
     return extent.first > 0 ? extent.elements / extent.first : 0;
 }
 
-static bool conv_fits(const struct layer *layer, struct extent input, struct extent extent, struct op *op)
+static bool conv_fits(
+    const struct layer *layer, struct extent input, struct extent extent, struct op *op)
 {
     bool depthwise, enlarges = span_starts(layer->type, "ConvTranspose");
     double window = window_of(layer, extent, input.first, &depthwise);
-    bool patches = window > 0 && fmod(window, 2) == 0; /* do not overlap; those of 4 x 4 by halves at most */
+    bool patches = window > 0 &&
+                   fmod(window, 2) == 0; /* do not overlap; those of 4 x 4 by halves at most */
     if (patches && !enlarges && places(input) * 1.1 < places(extent) * (window == 16 ? 4 : window))
         return false;
     if (window == 0 || (!enlarges && places(input) * 1.5 < places(extent)))
@@ -65,7 +69,8 @@ static bool conv_fits(const struct layer *layer, struct extent input, struct ext
 }
 
 /* Tokens, or a square map, whose channels stand last: as a convolution is handed them. */
-static bool turned_fits(const struct layer *layer, struct extent input, struct extent extent, struct op *op)
+static bool turned_fits(
+    const struct layer *layer, struct extent input, struct extent extent, struct op *op)
 {
     bool tokens = input.elements == input.first * input.last;
     bool map = input.elements == input.first * input.first * input.last;
@@ -76,16 +81,18 @@ static bool turned_fits(const struct layer *layer, struct extent input, struct e
 static bool linear_fits(const struct layer *layer, struct extent input, struct extent extent)
 {
     for (int bias = 0; bias < 2; bias++) {
-        double wanted = layer->in_size > 0 ? (double)layer->in_size : fan_in(layer, extent.last, bias);
-        bool transposed = wanted == input.first && wanted == input.elements / input.last && extent.last != input.last &&
-                          extent.first == input.last;
+        double wanted = layer->in_size > 0 ? (double)layer->in_size
+                                           : fan_in(layer, extent.last, bias);
+        bool transposed = wanted == input.first && wanted == input.elements / input.last &&
+                          extent.last != input.last && extent.first == input.last;
         if (wanted == input.last || wanted == input.elements || transposed)
             return true;
     }
     return false;
 }
 
-static bool fits(const struct layer *layer, struct extent input, struct extent extent, struct op *op)
+static bool fits(
+    const struct layer *layer, struct extent input, struct extent extent, struct op *op)
 {
     if (input.elements == 0)
         return true;
@@ -114,7 +121,8 @@ static int find_gate(const struct builder *builder, const struct layer *layer)
     if (layer->kind != LAYER_LINEAR || builder->extents.sequence == 0)
         return TAPE_NONE;
     for (int i = builder->current - 1; i >= 0 && i >= builder->current - GATE_LOOK_BACK; i--)
-        if (!builder->consumed[i] && tape->tensors[i].elements == now->elements && tape->tensors[i].last == now->last)
+        if (!builder->consumed[i] && tape->tensors[i].elements == now->elements &&
+            tape->tensors[i].last == now->last)
             return i;
     return TAPE_NONE;
 }
@@ -124,7 +132,8 @@ bool is_scale_of(struct extent scale, struct extent map)
     return scale.first == map.first && scale.elements == scale.first && map.elements > map.first;
 }
 
-/* The tensors before the current one, the last first: those in sight, or those hidden in blocks. Ends with TAPE_NONE.
+/* The tensors before the current one, the last first: those in sight, or those hidden in blocks.
+ * Ends with TAPE_NONE.
  */
 struct search {
     const struct builder *builder;
@@ -149,8 +158,8 @@ static int search_next(struct search *search)
 }
 
 /* Two maps side by side whose channels together are what a convolution or a pooling takes. */
-static int concatenate_for(struct builder *builder, const struct layer *layer, struct extent extent, bool hidden,
-                           struct op *op)
+static int concatenate_for(struct builder *builder, const struct layer *layer, struct extent extent,
+    bool hidden, struct op *op)
 {
     struct extent now = builder_extent(builder, builder->current);
     struct search search = search_begin(builder, hidden);
@@ -158,8 +167,9 @@ static int concatenate_for(struct builder *builder, const struct layer *layer, s
         struct extent other = builder_extent(builder, i), both = now;
         both.first += other.first;
         both.elements += other.elements;
-        bool suits = layer->kind == LAYER_CONV ? conv_fits(layer, both, extent, op) && !op->depthwise
-                                               : both.first == extent.first;
+        bool suits = layer->kind == LAYER_CONV
+                         ? conv_fits(layer, both, extent, op) && !op->depthwise
+                         : both.first == extent.first;
         if (places(other) != places(now) || !suits)
             continue;
         return builder_merge(builder, builder->current, i, false, both);
@@ -170,7 +180,8 @@ static int concatenate_for(struct builder *builder, const struct layer *layer, s
 /* Nothing that was made has the size: what a layer without parameters is applied to has its own. */
 static int make_up(struct builder *builder, const struct layer *layer, struct extent extent)
 {
-    if (layer->kind == LAYER_NORM || layer->kind == LAYER_ACTIVATION || layer->kind == LAYER_DROPOUT)
+    if (layer->kind == LAYER_NORM || layer->kind == LAYER_ACTIVATION ||
+        layer->kind == LAYER_DROPOUT)
         return builder_merge(builder, builder->current, TAPE_NONE, false, extent);
     builder->tape->doubts.n_guessed++;
     return builder->current;
@@ -179,12 +190,13 @@ static int make_up(struct builder *builder, const struct layer *layer, struct ex
 /* Windows that do not overlap are applied to what was made last. */
 static bool is_patch(const struct layer *layer, const struct op *op)
 {
-    return layer->kind == LAYER_CONV && !span_starts(layer->type, "ConvTranspose") && fmod(op->window, 2) == 0;
+    return layer->kind == LAYER_CONV && !span_starts(layer->type, "ConvTranspose") &&
+           fmod(op->window, 2) == 0;
 }
 
 /* An earlier tensor that fits, or one beside the current one. TAPE_NONE: neither. */
-static int find_earlier(struct builder *builder, const struct layer *layer, struct extent extent, bool hidden,
-                        struct op *op)
+static int find_earlier(struct builder *builder, const struct layer *layer, struct extent extent,
+    bool hidden, struct op *op)
 {
     struct extent now = builder_extent(builder, builder->current);
     struct search search = search_begin(builder, hidden);
@@ -201,10 +213,12 @@ static int find_earlier(struct builder *builder, const struct layer *layer, stru
     return takes_maps ? concatenate_for(builder, layer, extent, hidden, op) : TAPE_NONE;
 }
 
-static int look_back(struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
+static int look_back(
+    struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
 {
     struct extent now = builder_extent(builder, builder->current);
-    if (layer->kind == LAYER_NORM && extent.elements * 2 == now.elements && extent.last * 2 == now.last)
+    if (layer->kind == LAYER_NORM && extent.elements * 2 == now.elements &&
+        extent.last * 2 == now.last)
         return builder->current; /* one of its halves */
     int found = find_earlier(builder, layer, extent, false, op);
     if (found == TAPE_NONE)
@@ -229,7 +243,8 @@ static double image_channels(const struct layer *layer, struct extent extent, st
     for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
         bool depthwise;
         double window = window_of(layer, extent, usual[i], &depthwise);
-        bool better = window > 0 && !depthwise && (op->window == 0 || (is_usual(window) && !is_usual(op->window)));
+        bool better = window > 0 && !depthwise &&
+                      (op->window == 0 || (is_usual(window) && !is_usual(op->window)));
         op->window = better ? window : op->window;
         channels = better ? usual[i] : channels;
     }
@@ -237,9 +252,9 @@ static double image_channels(const struct layer *layer, struct extent extent, st
 }
 
 /*
- * What the first convolution over images strides by, from its window and the side of the map it makes: the text shows
- * neither its stride nor the image. Patches do not overlap; the first maps of published networks are half or a quarter
- * of 224, 299 or 320 pixels.
+ * What the first convolution over images strides by, from its window and the side of the map it
+ * makes: the text shows neither its stride nor the image. Patches do not overlap; the first maps of
+ * published networks are half or a quarter of 224, 299 or 320 pixels.
  */
 static double stem_stride(const struct op *op, struct extent extent, bool volume)
 {
@@ -257,7 +272,8 @@ static double stem_stride(const struct op *op, struct extent extent, bool volume
 }
 
 /* The batch that the first layer is applied to. */
-static int make_data(struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
+static int make_data(
+    struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
 {
     struct extent data = {0};
     if (layer->kind == LAYER_CONV) {
@@ -267,14 +283,16 @@ static int make_data(struct builder *builder, const struct layer *layer, struct 
         data.last = extent.last;
     } else if (layer->kind == LAYER_LINEAR) {
         double with_bias = fan_in(layer, extent.last, true);
-        data.last = layer->in_size > 0 ? (double)layer->in_size
-                                       : floor(fan_in(layer, extent.last, with_bias == floor(with_bias)));
+        data.last = layer->in_size > 0
+                        ? (double)layer->in_size
+                        : floor(fan_in(layer, extent.last, with_bias == floor(with_bias)));
         data.elements = data.last * (extent.last > 0 ? extent.elements / extent.last : 1);
         data.first = data.elements > data.last ? extent.first : data.last;
     }
     if (!(data.elements > 0))
         return TAPE_NONE;
-    struct op input = {.kind = LAYER_INPUT, .layer = TAPE_NONE, .inputs = {TAPE_NONE, TAPE_NONE, TAPE_NONE}};
+    struct op input = {
+        .kind = LAYER_INPUT, .layer = TAPE_NONE, .inputs = {TAPE_NONE, TAPE_NONE, TAPE_NONE}};
     input.output = builder_tensor(builder, data, 4);
     if (input.output < 0)
         return input.output;
@@ -283,7 +301,8 @@ static int make_data(struct builder *builder, const struct layer *layer, struct 
     return r < 0 ? r : input.output;
 }
 
-int source_find(struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
+int source_find(
+    struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
 {
     int found = builder->current;
     if (layer->kind == LAYER_EMBEDDING) {
@@ -295,7 +314,8 @@ int source_find(struct builder *builder, const struct layer *layer, struct exten
     } else if (fits(layer, builder_extent(builder, builder->current), extent, op)) {
         int gate = find_gate(builder, layer);
         if (gate != TAPE_NONE)
-            found = builder_merge(builder, builder->current, gate, true, builder_extent(builder, builder->current));
+            found = builder_merge(
+                builder, builder->current, gate, true, builder_extent(builder, builder->current));
     } else {
         found = look_back(builder, layer, extent, op);
     }

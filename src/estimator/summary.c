@@ -3,20 +3,24 @@
 #include "base/units.h"
 #include "estimator/table.h"
 
-static int run(const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
+static int run(
+    const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
 {
     const struct model *model = request->model;
     struct count batch = estimate_batch(request);
     if (!model)
         return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "summary needs a model summary");
     if (!model->printed.pass_bytes.valid || !model->printed.params_bytes.valid)
-        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "the summary prints no sizes in bytes");
+        return estimate_note(
+            ret_estimate, ESTIMATE_UNKNOWN, "the summary prints no sizes in bytes");
     if (!batch.known)
-        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
+        return estimate_note(
+            ret_estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
     double samples = (double)batch.value / (model->batch.known ? (double)model->batch.value : 1);
     double per_batch = model->printed.pass_bytes.value + reading_or(model->printed.input_bytes, 0);
     ret_estimate->bytes = reading_of(samples * per_batch + model->printed.params_bytes.value);
     return 0;
 }
 
-const struct estimator estimator_summary = {"summary", "the total that the summary itself prints", run};
+const struct estimator estimator_summary = {
+    "summary", "the total that the summary itself prints", run};

@@ -4,10 +4,13 @@
 
 #include "estimator/estimator.h"
 
-/* Adds a remark to the note; the answer is `r`, so that "return estimate_note(e, ESTIMATE_UNKNOWN, ...)" reads well. */
-int estimate_note(struct estimate *estimate, int r, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Adds a remark to the note; the answer is `r`, so that "return estimate_note(e, ESTIMATE_UNKNOWN,
+ * ...)" reads well. */
+int estimate_note(struct estimate *estimate, int r, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-/* What a run of the same network had when it ran out of memory, at this batch or a smaller one; 0: none did. */
+/* What a run of the same network had when it ran out of memory, at this batch or a smaller one; 0:
+ * none did. */
 double history_at_least(const struct estimate_request *request);
 
 extern const struct estimator estimator_none;

@@ -48,11 +48,14 @@ int builder_tensor(struct builder *builder, struct extent extent, int element_by
     if (r < 0)
         return r;
     if (!(extent.elements * tape->batch <= elements_most))
-        return fault_set(builder->fault, ERANGE, "a batch of %.0f makes a tensor of %.3g elements: beyond any memory",
-                         tape->batch, extent.elements * tape->batch);
+        return fault_set(builder->fault, ERANGE,
+            "a batch of %.0f makes a tensor of %.3g elements: beyond any memory", tape->batch,
+            extent.elements * tape->batch);
     builder->consumed[tape->n_tensors] = builder->hidden[tape->n_tensors] = false;
-    tape->tensors[tape->n_tensors] = (struct tensor){
-        .elements = extent.elements, .first = extent.first, .last = extent.last, .element_bytes = element_bytes};
+    tape->tensors[tape->n_tensors] = (struct tensor){.elements = extent.elements,
+        .first = extent.first,
+        .last = extent.last,
+        .element_bytes = element_bytes};
     return (int)tape->n_tensors++;
 }
 
@@ -72,7 +75,8 @@ int builder_op(struct builder *builder, const struct op *op)
         tape->ops[tape->n_ops].tied_to = TAPE_NONE;
     tape->n_ops++;
     tape->convolves |= op->kind == LAYER_CONV;
-    tape->multiplies |= op->kind == LAYER_LINEAR || op->kind == LAYER_ATTENTION || op->kind == LAYER_RECURRENT;
+    tape->multiplies |= op->kind == LAYER_LINEAR || op->kind == LAYER_ATTENTION ||
+                        op->kind == LAYER_RECURRENT;
     for (int i = 0; i < OP_INPUTS; i++)
         if (op->inputs[i] != TAPE_NONE)
             builder->consumed[op->inputs[i]] = true;
@@ -83,8 +87,10 @@ int builder_op(struct builder *builder, const struct op *op)
 
 int builder_merge(struct builder *builder, int first, int second, bool keeps, struct extent extent)
 {
-    struct op op = {
-        .kind = LAYER_MERGE, .layer = TAPE_NONE, .inputs = {first, second, TAPE_NONE}, .keeps_inputs = keeps};
+    struct op op = {.kind = LAYER_MERGE,
+        .layer = TAPE_NONE,
+        .inputs = {first, second, TAPE_NONE},
+        .keeps_inputs = keeps};
     int bytes = first == TAPE_NONE ? 4 : builder->tape->tensors[first].element_bytes;
     op.output = builder_tensor(builder, extent, bytes);
     if (op.output < 0)
@@ -97,15 +103,18 @@ int builder_merge(struct builder *builder, int first, int second, bool keeps, st
 /* Weight and bias apart, so that each rounds for itself. */
 static void split_parameters(const struct layer *layer, struct extent extent, struct op *op)
 {
-    double all = (double)layer->parameters, outputs = layer->kind == LAYER_CONV ? extent.first : extent.last;
+    double all = (double)layer->parameters,
+           outputs = layer->kind == LAYER_CONV ? extent.first : extent.last;
     op->weight = all;
     if (layer->kind == LAYER_NORM) {
         op->weight = op->bias = all / 2;
         op->buffers = span_starts(layer->type, "BatchNorm") ? all : 0;
-    } else if ((layer->kind == LAYER_CONV || layer->kind == LAYER_LINEAR) && outputs > 0 && all > 2 * outputs) {
+    } else if ((layer->kind == LAYER_CONV || layer->kind == LAYER_LINEAR) && outputs > 0 &&
+               all > 2 * outputs) {
         double without = all - outputs;
         const double in = layer->in_size > 0 ? (double)layer->in_size : 0;
-        bool bias = in > 0 && layer->kind == LAYER_LINEAR ? without == in * outputs : (int64_t)(all / outputs) % 2 == 1;
+        bool bias = in > 0 && layer->kind == LAYER_LINEAR ? without == in * outputs
+                                                          : (int64_t)(all / outputs) % 2 == 1;
         op->weight = bias ? without : all;
         op->bias = bias ? outputs : 0;
     }
@@ -150,7 +159,8 @@ static int apply_autocast(const struct builder *builder, const struct keep *keep
     return bytes;
 }
 
-/* nn.MultiheadAttention: packed projections, their copy in another layout, and the result in two. */
+/* nn.MultiheadAttention: packed projections, their copy in another layout, and the result in two.
+ */
 static void add_packed_attention(const struct builder *builder, struct extent extent, struct op *op)
 {
     double bytes = builder->tape->autocast ? 2 : 4;
@@ -158,18 +168,20 @@ static void add_packed_attention(const struct builder *builder, struct extent ex
     op->macs += 2 * extent.elements * builder->extents.sequence;
 }
 
-/* Whether a function between layers is applied to its output: behind a normalisation of a map, where a token is
- * widened. */
-static bool is_activated(const struct builder *builder, const struct layer *layer, const struct op *op,
-                         struct extent extent)
+/* Whether a function between layers is applied to its output: behind a normalisation of a map,
+ * where a token is widened. */
+static bool is_activated(const struct builder *builder, const struct layer *layer,
+    const struct op *op, struct extent extent)
 {
     if (layer->kind == LAYER_NORM)
         return builder->tape->convolves;
-    bool widens = op->inputs[0] != TAPE_NONE && extent.last > builder->tape->tensors[op->inputs[0]].last;
+    bool widens = op->inputs[0] != TAPE_NONE &&
+                  extent.last > builder->tape->tensors[op->inputs[0]].last;
     return layer->kind == LAYER_LINEAR && !builder->tape->convolves && widens;
 }
 
-/* timm's normalisations activate what they made in place, where the gradient needs the result alone. */
+/* timm's normalisations activate what they made in place, where the gradient needs the result
+ * alone. */
 static struct keep keep_within(const struct builder *builder, size_t i)
 {
     const struct layer *layers = builder->extents.model->layers;
@@ -183,19 +195,24 @@ static struct keep keep_within(const struct builder *builder, size_t i)
     return within ? (struct keep){.output = true, .in_place = true} : keep;
 }
 
-/* Flat lists lack what nn.MultiheadAttention's functions use: the output's projection, and with torchsummary all. */
+/* Flat lists lack what nn.MultiheadAttention's functions use: the output's projection, and with
+ * torchsummary all. */
 static double unlisted_parameters(const struct builder *builder, size_t i, struct extent extent)
 {
     const struct model *model = builder->extents.model;
     bool inside = i + 1 < model->n_layers && model->layers[i + 1].depth > model->layers[i].depth;
-    double width = extent.last, missing = 4 * width * (width + 1) - (double)model->layers[i].parameters;
-    return !inside && !model->layers[i].shared && span_is(model->layers[i].type, "MultiheadAttention") && missing > 0
+    double width = extent.last,
+           missing = 4 * width * (width + 1) - (double)model->layers[i].parameters;
+    return !inside && !model->layers[i].shared &&
+                   span_is(model->layers[i].type, "MultiheadAttention") && missing > 0
                ? missing
                : 0;
 }
 
-/* A head without a weight of its own, from the width of an embedding to its rows, has the embedding's. */
-static void find_tie(const struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
+/* A head without a weight of its own, from the width of an embedding to its rows, has the
+ * embedding's. */
+static void find_tie(
+    const struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
 {
     const struct tape *tape = builder->tape;
     if (layer->kind != LAYER_LINEAR || layer->shared || op->inputs[0] == TAPE_NONE)
@@ -212,13 +229,14 @@ static void find_tie(const struct builder *builder, const struct layer *layer, s
 }
 
 /* cuDNN's reserve; where the stack is not to be seen, that of one layer in one direction. */
-static void add_recurrence(const struct builder *builder, const struct layer *layer, const struct keep *keep,
-                           struct extent extent, struct op *op)
+static void add_recurrence(const struct builder *builder, const struct layer *layer,
+    const struct keep *keep, struct extent extent, struct op *op)
 {
     struct recurrent recurrent;
     double bytes = builder->tape->autocast ? 2 : 4;
     double inputs = op->inputs[0] == TAPE_NONE ? 0 : builder->tape->tensors[op->inputs[0]].last;
-    if (!recurrent_of(layer, layer->in_size > 0 ? (double)layer->in_size : inputs, extent, bytes, &recurrent)) {
+    if (!recurrent_of(layer, layer->in_size > 0 ? (double)layer->in_size : inputs, extent, bytes,
+            &recurrent)) {
         op->kept_bytes += keep->maps * bytes * extent.elements;
         return;
     }
@@ -232,11 +250,11 @@ static int add_layer(struct builder *builder, size_t i, struct extent extent)
     const struct layer *layer = &builder->extents.model->layers[i];
     struct keep keep = keep_within(builder, i);
     struct op op = {.kind = layer->kind,
-                    .layer = (int)i,
-                    .inputs = {TAPE_NONE, TAPE_NONE, TAPE_NONE},
-                    .output = TAPE_NONE,
-                    .keeps_inputs = keep.input,
-                    .keeps_output = keep.output};
+        .layer = (int)i,
+        .inputs = {TAPE_NONE, TAPE_NONE, TAPE_NONE},
+        .output = TAPE_NONE,
+        .keeps_inputs = keep.input,
+        .keeps_output = keep.output};
     int r = source_find(builder, layer, extent, &op);
     if (r < 0)
         return r;
@@ -268,7 +286,8 @@ static int add_layer(struct builder *builder, size_t i, struct extent extent)
     return r == 0 && layer->kind == LAYER_LINEAR ? attention_leave(builder, layer, &op) : r;
 }
 
-/* A block's own numbers, one or two per channel, scale what its branches made: the branches' results are kept. */
+/* A block's own numbers, one or two per channel, scale what its branches made: the branches'
+ * results are kept. */
 static int scale_branches(struct builder *builder, const struct layer *block)
 {
     struct extent now = builder_extent(builder, builder->current);
@@ -279,10 +298,11 @@ static int scale_branches(struct builder *builder, const struct layer *block)
     if (scales == 0)
         return 0;
     struct op op = {.kind = LAYER_MERGE,
-                    .layer = TAPE_NONE,
-                    .inputs = {builder->current, TAPE_NONE, TAPE_NONE},
-                    .keeps_inputs = true};
-    op.kept_bytes = (scales - 1) * now.elements * builder->tape->tensors[builder->current].element_bytes;
+        .layer = TAPE_NONE,
+        .inputs = {builder->current, TAPE_NONE, TAPE_NONE},
+        .keeps_inputs = true};
+    op.kept_bytes = (scales - 1) * now.elements *
+                    builder->tape->tensors[builder->current].element_bytes;
     op.output = builder_tensor(builder, now, 4);
     return op.output < 0 ? op.output : builder_op(builder, &op);
 }
@@ -294,42 +314,48 @@ static bool ends(struct span s, const char *suffix)
 }
 
 /*
- * What a residual block adds to what it was given is a new map where the branch's result is kept by what made it. An
- * activation of the block's own follows the sum.
+ * What a residual block adds to what it was given is a new map where the branch's result is kept by
+ * what made it. An activation of the block's own follows the sum.
  */
-static bool sums(const struct builder *builder, const struct open_block *open, const struct layer *block)
+static bool sums(
+    const struct builder *builder, const struct open_block *open, const struct layer *block)
 {
     const struct op *last = &builder->tape->ops[builder->tape->n_ops - 1];
     bool residual = ends(block->type, "Block") || ends(block->type, "Bottleneck");
-    bool within = last->layer != TAPE_NONE && builder->extents.model->layers[last->layer].depth > block->depth + 1;
+    bool within = last->layer != TAPE_NONE &&
+                  builder->extents.model->layers[last->layer].depth > block->depth + 1;
     return residual && within && last->keeps_output && last->output == builder->current &&
            open->entry != builder->current;
 }
 
-static int close_equal_block(struct builder *builder, const struct open_block *open, const struct layer *block)
+static int close_equal_block(
+    struct builder *builder, const struct open_block *open, const struct layer *block)
 {
     if (ends(block->type, "GatingUnit")) {
-        int gated =
-            builder_merge(builder, builder->current, TAPE_NONE, true, builder_extent(builder, builder->current));
+        int gated = builder_merge(
+            builder, builder->current, TAPE_NONE, true, builder_extent(builder, builder->current));
         return gated < 0 ? gated : 0;
     }
     bool as_given = open->entry != TAPE_NONE &&
-                    builder_extent(builder, open->entry).elements == builder_extent(builder, builder->current).elements;
+                    builder_extent(builder, open->entry).elements ==
+                        builder_extent(builder, builder->current).elements;
     int r = block->parameters > 0 && as_given ? scale_branches(builder, block) : 0;
     if (r < 0 || !as_given || !sums(builder, open, block))
         return r;
-    r = builder_merge(builder, builder->current, open->entry, false, builder_extent(builder, builder->current));
+    r = builder_merge(
+        builder, builder->current, open->entry, false, builder_extent(builder, builder->current));
     return r < 0 ? r : 0;
 }
 
-/* As many channels on more places (not one, which is a gate): maps are enlarged by interpolation, which autocast leaves
- * in 32 bit. */
+/* As many channels on more places (not one, which is a gate): maps are enlarged by interpolation,
+ * which autocast leaves in 32 bit. */
 static bool is_resized(struct extent now, struct extent extent)
 {
     return extent.first == now.first && extent.elements > now.elements && now.elements > now.first;
 }
 
-/* A block that puts out another size than its last layer has put something together, or scaled what it was given. */
+/* A block that puts out another size than its last layer has put something together, or scaled what
+ * it was given. */
 static int close_block(struct builder *builder, const struct open_block *open)
 {
     const struct layer *block = &builder->extents.model->layers[open->layer];
@@ -343,7 +369,8 @@ static int close_block(struct builder *builder, const struct open_block *open)
         return close_equal_block(builder, open, block);
     if (block->rank < 3)
         return 0;
-    struct extent extent = {elements, (double)block->shape[0], (double)block->shape[block->rank - 1]};
+    struct extent extent = {
+        elements, (double)block->shape[0], (double)block->shape[block->rank - 1]};
     bool scales = open->entry != TAPE_NONE && is_scale_of(now, extent) &&
                   builder_extent(builder, open->entry).elements == elements;
     int r = scales ? builder_merge(builder, open->entry, builder->current, true, extent)
@@ -354,19 +381,21 @@ static int close_block(struct builder *builder, const struct open_block *open)
 }
 
 /*
- * Printed modules list an activation behind both layers around it ("fc1, fc2, act"). The index of one that belongs in
- * front of linear layer `i`; 0: none.
+ * Printed modules list an activation behind both layers around it ("fc1, fc2, act"). The index of
+ * one that belongs in front of linear layer `i`; 0: none.
  */
 static size_t activation_before(const struct builder *builder, size_t i)
 {
     const struct model *model = builder->extents.model;
     const struct layer *layer = &model->layers[i];
     const struct tape *tape = builder->tape;
-    if (!builder->extents.from_arguments || tape->n_ops == 0 || tape->ops[tape->n_ops - 1].kind != LAYER_LINEAR)
+    if (!builder->extents.from_arguments || tape->n_ops == 0 ||
+        tape->ops[tape->n_ops - 1].kind != LAYER_LINEAR)
         return 0;
     double width = builder_extent(builder, builder->current).last;
-    bool narrows = layer->in_size > 0 ? (double)layer->in_size == width && layer->out_size < layer->in_size
-                                      : (double)layer->parameters < width * width;
+    bool narrows = layer->in_size > 0
+                       ? (double)layer->in_size == width && layer->out_size < layer->in_size
+                       : (double)layer->parameters < width * width;
     for (size_t k = i + 1; narrows && k < model->n_layers && k < i + 4; k++) {
         if (model->layers[k].depth != layer->depth || !model->layers[k].leaf)
             return 0;
@@ -389,8 +418,9 @@ static bool within_attention(const struct builder *builder, size_t i)
 static int take_layer(struct builder *builder, size_t i)
 {
     const struct layer *layer = &builder->extents.model->layers[i];
-    struct extent before =
-        builder->current == TAPE_NONE ? (struct extent){0} : builder_extent(builder, builder->current);
+    struct extent before = builder->current == TAPE_NONE
+                               ? (struct extent){0}
+                               : builder_extent(builder, builder->current);
     struct extent extent = extent_of(&builder->extents, i, before);
     builder->done[i] = true;
     if (layer->kind == LAYER_NORM && layer->rank == 1 && before.elements > before.last &&
@@ -406,7 +436,9 @@ static int take_layer(struct builder *builder, size_t i)
 
 static int take_in_order(struct builder *builder, size_t i)
 {
-    size_t first = builder->extents.model->layers[i].kind == LAYER_LINEAR ? activation_before(builder, i) : 0;
+    size_t first = builder->extents.model->layers[i].kind == LAYER_LINEAR
+                       ? activation_before(builder, i)
+                       : 0;
     int r = first ? take_layer(builder, first) : 0;
     return r < 0 ? r : take_layer(builder, i);
 }
@@ -419,7 +451,8 @@ static void hide_insides(struct builder *builder, const struct open_block *open)
 }
 
 /* Blocks of a tree end where a layer stands no deeper than they. */
-static int close_blocks(struct builder *builder, struct open_block open[static MODEL_DEPTH_MAX], int *n, int depth)
+static int close_blocks(
+    struct builder *builder, struct open_block open[static MODEL_DEPTH_MAX], int *n, int depth)
 {
     const struct layer *layers = builder->extents.model->layers;
     int r = 0;
@@ -461,7 +494,8 @@ static int take_all(struct builder *builder)
         else if (layer->leaf)
             r = attention_scores(builder, layer);
         else if (!layer->leaf && tree && n < MODEL_DEPTH_MAX)
-            open[n++] = (struct open_block){(int)i, builder->current, (int)builder->tape->n_tensors};
+            open[n++] = (struct open_block){
+                (int)i, builder->current, (int)builder->tape->n_tensors};
         else if (!layer->leaf)
             r = close_block(builder, &(struct open_block){(int)i, TAPE_NONE, 0});
         if (!layer->leaf)
@@ -471,12 +505,14 @@ static int take_all(struct builder *builder)
 }
 
 /*
- * Hugging Face's generators compute their own loss from logits that they made 32 bit, or added something to that is;
- * their masked models, and networks of one's own, hand cross-entropy what they have. A flat list does not tell.
+ * Hugging Face's generators compute their own loss from logits that they made 32 bit, or added
+ * something to that is; their masked models, and networks of one's own, hand cross-entropy what
+ * they have. A flat list does not tell.
  */
 static bool raises_logits(const struct model *model)
 {
-    static const char *const generators[] = {"ForCausalLM", "LMHeadModel", "ForConditionalGeneration"};
+    static const char *const generators[] = {
+        "ForCausalLM", "LMHeadModel", "ForConditionalGeneration"};
     if (model->n_layers == 0 || model->layers[0].leaf)
         return true;
     for (size_t i = 0; i < sizeof generators / sizeof generators[0]; i++)
@@ -499,7 +535,8 @@ static void sum_up(struct builder *builder)
         tape->doubts.hidden_share = (double)model->parameters_hidden / (double)model->parameters;
 }
 
-/* A network without a layer for its activations calls them as functions, which keep their results. */
+/* A network without a layer for its activations calls them as functions, which keep their results.
+ */
 static bool calls_activations(const struct model *model)
 {
     bool deep = false;
@@ -512,8 +549,9 @@ static bool calls_activations(const struct model *model)
 }
 
 /*
- * Published networks over images that normalise tokens train without dropout between their layers (timm's and
- * torchvision's transformers: a probability of 0), those over words with it. Some of Hugging Face's have none either.
+ * Published networks over images that normalise tokens train without dropout between their layers
+ * (timm's and torchvision's transformers: a probability of 0), those over words with it. Some of
+ * Hugging Face's have none either.
  */
 static bool drops_within(const struct model *model)
 {
@@ -522,8 +560,8 @@ static bool drops_within(const struct model *model)
     for (size_t i = 0; i < model->n_layers; i++) {
         const struct layer *layer = &model->layers[i];
         image |= layer->kind == LAYER_CONV && layer->rank == 3;
-        tokens |= (layer->kind == LAYER_LINEAR && layer->rank >= 2) || span_starts(layer->type, "LayerNorm") ||
-                  span_starts(layer->type, "GroupNorm");
+        tokens |= (layer->kind == LAYER_LINEAR && layer->rank >= 2) ||
+                  span_starts(layer->type, "LayerNorm") || span_starts(layer->type, "GroupNorm");
     }
     for (size_t i = 0; i < sizeof without / sizeof without[0]; i++)
         if (model->n_layers > 0 && span_starts(model->layers[0].type, without[i]))
@@ -531,11 +569,13 @@ static bool drops_within(const struct model *model)
     return !(image && tokens);
 }
 
-int tape_build(const struct estimate_request *request, struct fault *fault, struct tape *ret_tape, const char **ret_why)
+int tape_build(const struct estimate_request *request, struct fault *fault, struct tape *ret_tape,
+    const char **ret_why)
 {
     bool autocast = request->precision && strcmp(request->precision, "amp") == 0;
-    struct tape tape = {
-        .batch = (double)estimate_batch(request).value, .autocast = autocast, .doubts = {.unknown_layer = TAPE_NONE}};
+    struct tape tape = {.batch = (double)estimate_batch(request).value,
+        .autocast = autocast,
+        .doubts = {.unknown_layer = TAPE_NONE}};
     struct builder builder = {.tape = &tape, .current = TAPE_NONE, .fault = fault};
     int r = extent_context_init(request, &builder.extents, ret_why);
     if (r != 0)

@@ -1,8 +1,9 @@
 /*
- * One training step of a model as operations over tensors: what each makes and from what, what autograd keeps of it
- * until its gradient is computed, what it multiplies. Derived from the layers of a summary; what the text leaves out
- * (where a layer's input comes from, additions and concatenations between layers, attention between its projections) is
- * inferred from shapes and parameter counts, and where that fails the operation is counted as doubtful.
+ * One training step of a model as operations over tensors: what each makes and from what, what
+ * autograd keeps of it until its gradient is computed, what it multiplies. Derived from the layers
+ * of a summary; what the text leaves out (where a layer's input comes from, additions and
+ * concatenations between layers, attention between its projections) is inferred from shapes and
+ * parameter counts, and where that fails the operation is counted as doubtful.
  *
  * Sizes are per sample, in elements; a tensor holds `element_bytes` for each.
  */
@@ -28,15 +29,17 @@ struct tensor {
 
 struct op {
     enum layer_kind kind;
-    int layer;                     /* index in the model; TAPE_NONE for what the text does not show */
+    int layer; /* index in the model; TAPE_NONE for what the text does not show */
     int inputs[OP_INPUTS], output; /* tensors; TAPE_NONE */
     bool keeps_inputs, keeps_output;
-    bool in_place;                  /* the output is the input's memory */
-    double kept_bytes;              /* per sample, beside tensors: masks, indices, statistics, casts */
-    double scratch, sample_scratch; /* of a recurrent layer's kernels, bytes, and bytes per sample */
-    double weight, bias;            /* elements of its parameters: the largest tensor, and the others */
-    double buffers;                 /* elements that are not trained: running statistics */
-    double tied;   /* elements of an embedding's weight that it multiplies by instead of one of its own */
+    bool in_place;     /* the output is the input's memory */
+    double kept_bytes; /* per sample, beside tensors: masks, indices, statistics, casts */
+    double scratch,
+        sample_scratch;  /* of a recurrent layer's kernels, bytes, and bytes per sample */
+    double weight, bias; /* elements of its parameters: the largest tensor, and the others */
+    double buffers;      /* elements that are not trained: running statistics */
+    double tied;   /* elements of an embedding's weight that it multiplies by instead of one of its
+                      own */
     int tied_to;   /* the operation that owns it; TAPE_NONE */
     double macs;   /* multiply-adds per sample */
     double window; /* of a convolution: taps of its kernel; 0 elsewhere */
@@ -68,11 +71,11 @@ struct tape {
 };
 
 /*
- * `request` names a model and a batch that was checked. 0, ESTIMATE_UNKNOWN with *ret_why, or a fault (-ENOMEM,
- * -ERANGE). tape_fini is needed after 0 only.
+ * `request` names a model and a batch that was checked. 0, ESTIMATE_UNKNOWN with *ret_why, or a
+ * fault (-ENOMEM, -ERANGE). tape_fini is needed after 0 only.
  */
 int tape_build(const struct estimate_request *request, struct fault *fault, struct tape *ret_tape,
-               const char **ret_why);
+    const char **ret_why);
 void tape_fini(struct tape *tape);
 
 #endif

@@ -8,6 +8,8 @@ double workspace_of(const struct convolution *convolution, const struct workspac
 {
     if (!convolution->dense)
         return 0;
-    const struct workspace_share *share = &shares->at[convolution->half][convolution->pointwise][convolution->pass];
-    return share->input * convolution->input + share->output * convolution->output + convolution->weight;
+    const struct workspace_share *share =
+        &shares->at[convolution->half][convolution->pointwise][convolution->pass];
+    return share->input * convolution->input + share->output * convolution->output +
+           convolution->weight;
 }

@@ -1,7 +1,8 @@
 /*
- * The scratch memory that a library's kernel takes through the caching allocator and gives back at once. cuDNN's fast
- * kernels for dense convolutions read and write channels last, and turn ordinary maps round: input and output once
- * more, or one of them, depending on the kernel, and the weight. No framework reports it.
+ * The scratch memory that a library's kernel takes through the caching allocator and gives back at
+ * once. cuDNN's fast kernels for dense convolutions read and write channels last, and turn ordinary
+ * maps round: input and output once more, or one of them, depending on the kernel, and the weight.
+ * No framework reports it.
  */
 #ifndef COLLOC_ESTIMATOR_WORKSPACE_H
 #define COLLOC_ESTIMATOR_WORKSPACE_H
@@ -19,7 +20,8 @@ struct convolution {
     enum conv_pass pass;
 };
 
-/* Of the input and of the output: workspace_shares.inc, from data/memory by scripts/fit-estimators. */
+/* Of the input and of the output: workspace_shares.inc, from data/memory by scripts/fit-estimators.
+ */
 struct workspace_share {
     double input, output;
 };

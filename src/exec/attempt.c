@@ -19,8 +19,8 @@
 
 #define MARK "COLLOC_ATTEMPT="
 
-static int write_new(const char *folder, const char *name, struct span data, mode_t mode, uid_t uid, gid_t gid,
-                     struct fault *fault)
+static int write_new(const char *folder, const char *name, struct span data, mode_t mode, uid_t uid,
+    gid_t gid, struct fault *fault)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -37,7 +37,8 @@ static int make_folder(const char *folder, struct fault *fault)
 {
     char parent[PATH_MAX];
     if (folder[0] != '/' || strlen(folder) >= PATH_MAX - 64)
-        return fault_set(fault, EINVAL, "%s: the attempt's folder must be an absolute path", folder);
+        return fault_set(
+            fault, EINVAL, "%s: the attempt's folder must be an absolute path", folder);
     snprintf(parent, sizeof parent, "%s", folder);
     *strrchr(parent, '/') = '\0';
     int r = *parent ? file_make_folders(parent, 0711) : 0;
@@ -56,8 +57,8 @@ static int write_script(const char *folder, const struct attempt_spec *spec, str
 }
 
 /* The daemon's variables and the mark that attempt_sweep looks for. */
-static int encode_marked(const char *folder, const struct attempt_spec *spec, struct fault *fault, char **ret_data,
-                         size_t *ret_size)
+static int encode_marked(const char *folder, const struct attempt_spec *spec, struct fault *fault,
+    char **ret_data, size_t *ret_size)
 {
     size_t count = 0;
     while (spec->env_added && spec->env_added[count])
@@ -107,7 +108,8 @@ int attempt_create(const char *folder, const struct attempt_spec *spec, struct f
     return r;
 }
 
-int attempt_has_variable(const char *folder, const char *variable, struct fault *fault, bool *ret_has)
+int attempt_has_variable(
+    const char *folder, const char *variable, struct fault *fault, bool *ret_has)
 {
     char path[PATH_MAX], *data;
     size_t size;
@@ -125,7 +127,8 @@ int attempt_has_variable(const char *folder, const char *variable, struct fault 
     return 0;
 }
 
-/* The shim starts with every signal blocked, so that no moment is left in which a signal could end it unrecorded. */
+/* The shim starts with every signal blocked, so that no moment is left in which a signal could end
+ * it unrecorded. */
 static int prepare_spawn(posix_spawnattr_t *how, posix_spawn_file_actions_t *files)
 {
     sigset_t all;
@@ -135,7 +138,8 @@ static int prepare_spawn(posix_spawnattr_t *how, posix_spawn_file_actions_t *fil
         return -errnum;
     posix_spawnattr_setsigmask(how, &all);
     posix_spawnattr_setsigdefault(how, &all);
-    posix_spawnattr_setflags(how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setflags(
+        how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     posix_spawn_file_actions_init(files);
     errnum = posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDWR, 0);
     if (!errnum)
@@ -154,20 +158,23 @@ static char *path_variable(void)
     return path && asprintf(&variable, "PATH=%s", path) >= 0 ? variable : NULL;
 }
 
-int attempt_spawn(const char *shim_path, const char *folder, struct fault *fault, struct attempt_watch *ret_watch)
+int attempt_spawn(
+    const char *shim_path, const char *folder, struct fault *fault, struct attempt_watch *ret_watch)
 {
     const char *const argv[] = {"colloc-shim", folder, NULL};
     char *env[] = {path_variable(), NULL}; /* on which the shim finds MPS's control program */
     posix_spawnattr_t how;
     posix_spawn_file_actions_t files;
-    int spare = open("/dev/null", O_RDONLY | O_CLOEXEC); /* so that the pidfd finds a free descriptor */
+    int spare = open(
+        "/dev/null", O_RDONLY | O_CLOEXEC); /* so that the pidfd finds a free descriptor */
     if (spare < 0) {
         free(env[0]);
         return fault_set(fault, errno, "cannot start %s: %s", shim_path, strerror(errno));
     }
     int r = prepare_spawn(&how, &files);
     if (r == 0) {
-        r = -posix_spawn(&ret_watch->shim, shim_path, &files, &how, (char *const *)(uintptr_t)argv, env);
+        r = -posix_spawn(
+            &ret_watch->shim, shim_path, &files, &how, (char *const *)(uintptr_t)argv, env);
         posix_spawn_file_actions_destroy(&files);
         posix_spawnattr_destroy(&how);
     }
@@ -175,16 +182,19 @@ int attempt_spawn(const char *shim_path, const char *folder, struct fault *fault
     free(env[0]);
     if (r < 0)
         return fault_set(fault, -r, "cannot start %s: %s", shim_path, strerror(-r));
-    ret_watch->pidfd = (int)syscall(SYS_pidfd_open, ret_watch->shim, 0); /* not reaped yet: the pid is still its own */
+    ret_watch->pidfd = (int)syscall(
+        SYS_pidfd_open, ret_watch->shim, 0); /* not reaped yet: the pid is still its own */
     if (ret_watch->pidfd < 0) {
         r = fault_set(fault, errno, "cannot watch the shim: %s", strerror(errno));
-        kill(ret_watch->shim, SIGKILL); /* what nobody watches must not run; its task dies with it */
+        kill(
+            ret_watch->shim, SIGKILL); /* what nobody watches must not run; its task dies with it */
         waitpid(ret_watch->shim, NULL, 0);
     }
     return r;
 }
 
-/* The record is written before the lock goes: a shim that is gone without one did not come to write it. */
+/* The record is written before the lock goes: a shim that is gone without one did not come to write
+ * it. */
 static int probe_result(const char *folder, struct fault *fault, struct attempt_exit *ret_exit)
 {
     int r = exit_record_read(folder, fault, ret_exit);
@@ -194,12 +204,12 @@ static int probe_result(const char *folder, struct fault *fault, struct attempt_
         return r;
     *ret_exit = (struct attempt_exit){.exit_code = -1, .failure.class = FAILURE_LOST};
     snprintf(ret_exit->failure.evidence, sizeof ret_exit->failure.evidence,
-             "the task's shim ended without a word: it was killed, or the machine went down");
+        "the task's shim ended without a word: it was killed, or the machine went down");
     return ATTEMPT_LOST;
 }
 
 int attempt_probe(const char *folder, struct fault *fault, struct attempt_watch *ret_watch,
-                  struct attempt_exit *ret_exit)
+    struct attempt_exit *ret_exit)
 {
     int r = claim_probe(folder, &ret_watch->shim, &ret_watch->pidfd);
     switch (r) {
@@ -235,7 +245,8 @@ void attempt_unwatch(struct attempt_watch *watch)
     watch->pidfd = -1;
 }
 
-/* Stopped first, until a look finds no more of them: what is stopped bears no children that could slip through. */
+/* Stopped first, until a look finds no more of them: what is stopped bears no children that could
+ * slip through. */
 int attempt_sweep(const char *folder, uid_t uid)
 {
     char mark[PATH_MAX + sizeof MARK];

@@ -51,7 +51,8 @@ static pid_t holder(int fd)
     return lock.l_type == F_UNLCK ? 0 : lock.l_pid;
 }
 
-/* The pid is the holder's for as long as it holds the lock: still the same after the open means the right process. */
+/* The pid is the holder's for as long as it holds the lock: still the same after the open means the
+ * right process. */
 static int open_holder(int fd, pid_t *ret_shim, int *ret_pidfd)
 {
     for (;;) {
@@ -88,7 +89,9 @@ int claim_probe(const char *folder, pid_t *ret_shim, int *ret_pidfd)
     if (fd < 0)
         return -errno;
     struct stat status;
-    int r = fstat(fd, &status) < 0 ? -errno : status.st_size ? open_holder(fd, ret_shim, ret_pidfd) : CLAIM_FENCED;
+    int r = fstat(fd, &status) < 0 ? -errno
+            : status.st_size       ? open_holder(fd, ret_shim, ret_pidfd)
+                                   : CLAIM_FENCED;
     close(fd);
     return r;
 }

@@ -15,17 +15,20 @@ static int ending_signal(const struct ending *ending)
 /* Signals that somebody sends, unlike those that a fault in the program raises. */
 static bool is_sent(int signal)
 {
-    return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
+    return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP ||
+           signal == SIGQUIT;
 }
 
-static void set(struct failure *failure, enum failure_class class, const char *framework, const char *evidence)
+static void set(
+    struct failure *failure, enum failure_class class, const char *framework, const char *evidence)
 {
     failure->class = class;
     snprintf(failure->framework, sizeof failure->framework, "%s", framework ? framework : "");
     snprintf(failure->evidence, sizeof failure->evidence, "%s", evidence);
 }
 
-static void set_found(struct failure *failure, enum failure_class class, const struct finding *finding)
+static void set_found(
+    struct failure *failure, enum failure_class class, const struct finding *finding)
 {
     set(failure, class, finding->framework, finding->evidence);
 }
@@ -41,7 +44,8 @@ static void set_kernel(struct failure *failure, const struct finding *cause)
 {
     bool told = cause->clue == CLUE_KILLED;
     set(failure, FAILURE_HOST_OOM, told ? cause->framework : "",
-        told ? cause->evidence : "killed, and the kernel counts a process killed for want of memory (oom_kill)");
+        told ? cause->evidence
+             : "killed, and the kernel counts a process killed for want of memory (oom_kill)");
 }
 
 static const struct finding *either(const struct finding *first, const struct finding *second)
@@ -49,7 +53,8 @@ static const struct finding *either(const struct finding *first, const struct fi
     return first->clue != CLUE_NOTHING ? first : second;
 }
 
-static void set_unproven(struct failure *failure, const struct logscan *out, const struct logscan *err)
+static void set_unproven(
+    struct failure *failure, const struct logscan *out, const struct logscan *err)
 {
     const struct finding *consequence = either(&err->consequence, &out->consequence);
     if (consequence->clue != CLUE_NOTHING)
@@ -59,7 +64,7 @@ static void set_unproven(struct failure *failure, const struct logscan *out, con
 }
 
 void classify(const struct ending *ending, const struct logscan *out, const struct logscan *err,
-              struct failure *ret_failure)
+    struct failure *ret_failure)
 {
     const struct finding *cause = either(&err->cause, &out->cause);
     int signal = ending_signal(ending);

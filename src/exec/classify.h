@@ -11,15 +11,17 @@ struct ending {
     int signal;         /* 0 when it exited */
     bool cancelled;     /* we ended it because somebody asked, */
     bool time_over;     /* or because its time was over */
-    bool kernel_killed; /* the kernel killed processes for want of memory while it ran (exec/oom_counter.h) */
+    bool kernel_killed; /* the kernel killed processes for want of memory while it ran
+                           (exec/oom_counter.h) */
 };
 
 /*
- * What was asked goes first, then success, then what the kernel and the logs prove. Logs are finished scans; stderr's
- * word goes before stdout's. A kill counts as the host's memory only when the kernel says that it killed; without proof
- * it is a signal. Codes 129..159 are a shell's way of telling a signal.
+ * What was asked goes first, then success, then what the kernel and the logs prove. Logs are
+ * finished scans; stderr's word goes before stdout's. A kill counts as the host's memory only when
+ * the kernel says that it killed; without proof it is a signal. Codes 129..159 are a shell's way of
+ * telling a signal.
  */
 void classify(const struct ending *ending, const struct logscan *out, const struct logscan *err,
-              struct failure *ret_failure);
+    struct failure *ret_failure);
 
 #endif

@@ -41,7 +41,8 @@ static void drop_clients(const char *pipe_dir, pid_t root, bool all)
     struct fault fault;
     int n = mps_list_clients(pipe_dir, clients, CLIENTS_MAX, &fault);
     for (int i = 0; i < n; i++)
-        if (tree_find_root(clients[i].pid, &root, 1) == 0 && (all || !handles_sigterm(clients[i].pid)))
+        if (tree_find_root(clients[i].pid, &root, 1) == 0 &&
+            (all || !handles_sigterm(clients[i].pid)))
             mps_terminate_client(pipe_dir, &clients[i], &fault);
 }
 
@@ -61,7 +62,8 @@ void drain(const char *const *env, uid_t uid, gid_t gid, pid_t root, bool all)
     pid_t child = fork();
     if (child == 0) {
         struct identity identity;
-        if (identity_init(&identity, uid, gid) == 0 && identity_become(&identity) == 0 && mps_find(pipe_dir, geteuid()))
+        if (identity_init(&identity, uid, gid) == 0 && identity_become(&identity) == 0 &&
+            mps_find(pipe_dir, geteuid()))
             drop_clients(pipe_dir, root, all);
         _exit(0);
     }

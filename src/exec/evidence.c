@@ -3,7 +3,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* The length of an escape sequence at the start of `s`: "ESC [ ... letter", "ESC ] ... BEL", or ESC and one byte. */
+/* The length of an escape sequence at the start of `s`: "ESC [ ... letter", "ESC ] ... BEL", or ESC
+ * and one byte. */
 static size_t escape_length(struct span s)
 {
     size_t i = 2;
@@ -56,7 +57,7 @@ static size_t character_length(const char *at)
     bool beyond = s[0] == 0xf4 && s[1] >= 0x90;
     bool control = s[0] == 0xc2 && s[1] < 0xa0;
     bool reordering = s[0] == 0xe2 && ((s[1] == 0x80 && s[2] >= 0xa8 && s[2] <= 0xae) ||
-                                       (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9));
+                                          (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9));
     return overlong || surrogate || beyond || control || reordering ? 0 : n;
 }
 

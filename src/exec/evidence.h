@@ -8,8 +8,8 @@
 #include "exec/failure.h"
 
 /*
- * Copies a line without escape sequences and NULs, tabs as blanks. Other bytes stay as they are; at most size - 1 fit.
- * Returns the length.
+ * Copies a line without escape sequences and NULs, tabs as blanks. Other bytes stay as they are; at
+ * most size - 1 fit. Returns the length.
  */
 size_t evidence_strip(struct span line, char *buffer, size_t size);
 

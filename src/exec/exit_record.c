@@ -103,5 +103,7 @@ int exit_record_read(const char *folder, struct fault *fault, struct attempt_exi
         return r;
     r = exit_record_decode(data, size, ret);
     free(data);
-    return r < 0 ? fault_set(fault, EBADMSG, "%s: not an exit record this version of colloc can read", path) : 0;
+    return r < 0 ? fault_set(fault, EBADMSG,
+                       "%s: not an exit record this version of colloc can read", path)
+                 : 0;
 }

@@ -8,8 +8,10 @@ enum { EVIDENCE_MAX = 320, FRAMEWORK_MAX = 16 };
 
 struct failure {
     enum failure_class class;
-    char framework[FRAMEWORK_MAX]; /* "pytorch", "tensorflow", "jax", "cuda" ...; "" when the log does not tell */
-    char evidence[EVIDENCE_MAX];   /* one line of valid UTF-8 without control characters; "" when there is none */
+    char framework[FRAMEWORK_MAX]; /* "pytorch", "tensorflow", "jax", "cuda" ...; "" when the log
+                                      does not tell */
+    char evidence[EVIDENCE_MAX];   /* one line of valid UTF-8 without control characters; "" when
+                                      there is none */
 };
 
 #endif

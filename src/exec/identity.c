@@ -47,8 +47,8 @@ int identity_assume(const struct identity *identity)
 {
     if (!identity->is_root)
         return 0;
-    if (setgroups((size_t)identity->group_count, identity->groups) < 0 || setegid(identity->gid) < 0 ||
-        seteuid(identity->uid) < 0)
+    if (setgroups((size_t)identity->group_count, identity->groups) < 0 ||
+        setegid(identity->gid) < 0 || seteuid(identity->uid) < 0)
         return -errno;
     return 0;
 }

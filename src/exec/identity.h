@@ -1,4 +1,5 @@
-/* Acting as the user whose task it is. Without root all of this does nothing: the daemon's user runs its own tasks. */
+/* Acting as the user whose task it is. Without root all of this does nothing: the daemon's user
+ * runs its own tasks. */
 #ifndef COLLOC_EXEC_IDENTITY_H
 #define COLLOC_EXEC_IDENTITY_H
 
@@ -18,8 +19,8 @@ int identity_init(struct identity *identity, uid_t uid, gid_t gid);
 void identity_fini(struct identity *identity);
 
 /*
- * Lets this (single-threaded) process touch files with exactly the user's rights, until identity_restore. Both: 0 or
- * -errno; a process that cannot restore itself must end.
+ * Lets this (single-threaded) process touch files with exactly the user's rights, until
+ * identity_restore. Both: 0 or -errno; a process that cannot restore itself must end.
  */
 int identity_assume(const struct identity *identity);
 int identity_restore(const struct identity *identity);

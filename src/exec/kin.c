@@ -27,6 +27,7 @@ int kin_find_root(struct kin *kin, pid_t pid, const pid_t *roots, size_t count, 
     if (entry->pid == pid && entry->roots == hash && now_us - entry->asked_us < SECOND_US)
         return index_of(entry->root, roots, count);
     int found = tree_find_root(pid, roots, count);
-    *entry = (struct kin_entry){.pid = pid, .root = found < 0 ? 0 : roots[found], .roots = hash, .asked_us = now_us};
+    *entry = (struct kin_entry){
+        .pid = pid, .root = found < 0 ? 0 : roots[found], .roots = hash, .asked_us = now_us};
     return found;
 }

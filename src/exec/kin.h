@@ -1,4 +1,5 @@
-/* Whose a process is, remembered for a moment: who asks ten times a second must not read /proc each time. */
+/* Whose a process is, remembered for a moment: who asks ten times a second must not read /proc each
+ * time. */
 #ifndef COLLOC_EXEC_KIN_H
 #define COLLOC_EXEC_KIN_H
 

@@ -41,7 +41,8 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Raised limits are the daemon's: programs that use select(), or walk all numbers up to the limit, do not bear them. */
+/* Raised limits are the daemon's: programs that use select(), or walk all numbers up to the limit,
+ * do not bear them. */
 static int limit_files(int64_t open_files)
 {
     struct rlimit limit;
@@ -61,8 +62,8 @@ static bool runs_by_itself(const char *script)
     int fd = open(script, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
-    bool itself =
-        read(fd, start, sizeof start) >= 2 && (memcmp(start, "#!", 2) == 0 || memcmp(start, "\177ELF", 4) == 0);
+    bool itself = read(fd, start, sizeof start) >= 2 &&
+                  (memcmp(start, "#!", 2) == 0 || memcmp(start, "\177ELF", 4) == 0);
     close(fd);
     return itself;
 }
@@ -124,7 +125,8 @@ static int become_task(const struct launch *launch, struct fault *fault)
         return fault_set(fault, -r, "cannot limit the number of open files: %s", strerror(-r));
     umask(spec->umask);
     if (chdir(spec->cwd) < 0)
-        return fault_set(fault, errno, "cannot change to folder %s: %s", spec->cwd, strerror(errno));
+        return fault_set(
+            fault, errno, "cannot change to folder %s: %s", spec->cwd, strerror(errno));
     reset_signals();
     r = execute(launch);
     if (launch->script && r == -ENOENT)
@@ -155,7 +157,7 @@ static int read_report(int report, struct fault *fault)
 }
 
 int launch(const struct attempt_spec *spec, const char *script, const struct identity *identity,
-           const struct output *output, struct fault *fault, pid_t *ret_pid)
+    const struct output *output, struct fault *fault, pid_t *ret_pid)
 {
     const struct launch todo = {spec, script, identity, output, getpid()};
     int report[2];

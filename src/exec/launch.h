@@ -10,11 +10,13 @@
 #include "exec/spec.h"
 
 /*
- * Starts the task in a session of its own, as the user, in the user's folder, with nothing of ours but its three
- * standard descriptors; it dies with this process. Returns when the user's program runs (0), or could not be made to
- * (-errno, with the step that failed in the fault; nothing is left then). `script` is the kept script's path, or NULL.
+ * Starts the task in a session of its own, as the user, in the user's folder, with nothing of ours
+ * but its three standard descriptors; it dies with this process. Returns when the user's program
+ * runs (0), or could not be made to
+ * (-errno, with the step that failed in the fault; nothing is left then). `script` is the kept
+ * script's path, or NULL.
  */
 int launch(const struct attempt_spec *spec, const char *script, const struct identity *identity,
-           const struct output *output, struct fault *fault, pid_t *ret_pid);
+    const struct output *output, struct fault *fault, pid_t *ret_pid);
 
 #endif

@@ -19,7 +19,8 @@ static void lower_copy(const char *text, char *lower)
     while (*text++);
 }
 
-/* "ValueError: ...", "torch.cuda.OutOfMemoryError", "RayTaskError(ValueError)": dotted names, the last in CamelCase. */
+/* "ValueError: ...", "torch.cuda.OutOfMemoryError", "RayTaskError(ValueError)": dotted names, the
+ * last in CamelCase. */
 static bool looks_thrown(const char *text)
 {
     const char *name = text, *end = text;
@@ -30,14 +31,17 @@ static bool looks_thrown(const char *text)
         has_lower |= islower((unsigned char)*end);
     }
     const char *initial = name + strspn(name, "_");
-    return isupper((unsigned char)*initial) && has_lower && (*end == '\0' || *end == ':' || *end == '(');
+    return isupper((unsigned char)*initial) && has_lower &&
+           (*end == '\0' || *end == ':' || *end == '(');
 }
 
 /* Long lines are shown from shortly before what they prove. */
 static struct span focus(const char *text, const char *lower, const struct pattern *pattern)
 {
     const char *found = strstr(lower, pattern->parts[0]);
-    size_t skip = found && found - lower > EVIDENCE_MAX / 2 ? (size_t)(found - lower) - EVIDENCE_MAX / 8 : 0;
+    size_t skip = found && found - lower > EVIDENCE_MAX / 2
+                      ? (size_t)(found - lower) - EVIDENCE_MAX / 8
+                      : 0;
     return span_of(text + skip);
 }
 
@@ -51,10 +55,12 @@ static bool replaces(const struct logscan *scan, const struct pattern *pattern, 
 {
     if (!is_oom(scan->cause.clue))
         return true;
-    return pattern->clue != CLUE_KILLED && !(pattern->clue == CLUE_PROGRAM && thrown && scan->chained);
+    return pattern->clue != CLUE_KILLED &&
+           !(pattern->clue == CLUE_PROGRAM && thrown && scan->chained);
 }
 
-static void note(struct logscan *scan, struct finding *finding, const struct pattern *pattern, struct span evidence)
+static void note(struct logscan *scan, struct finding *finding, const struct pattern *pattern,
+    struct span evidence)
 {
     finding->clue = pattern->clue;
     finding->framework = pattern->framework;
@@ -75,7 +81,8 @@ static void judge_library(struct logscan *scan, const struct pattern *pattern, s
     scan->cause.at = scan->offset;
 }
 
-static void judge_pattern(struct logscan *scan, const struct pattern *pattern, struct span text, bool thrown)
+static void judge_pattern(
+    struct logscan *scan, const struct pattern *pattern, struct span text, bool thrown)
 {
     switch (pattern->clue) {
     case CLUE_NOTHING:
@@ -121,7 +128,8 @@ static void begin_traceback(struct logscan *scan, const char *line, size_t prefi
     span_copy((struct span){line, prefix_size}, scan->prefix, sizeof scan->prefix);
 }
 
-/* Source lines shown in a traceback: they may hold any words. ("|" stands before the parts of an exception group.) */
+/* Source lines shown in a traceback: they may hold any words. ("|" stands before the parts of an
+ * exception group.) */
 static bool is_frame(const char *text)
 {
     return *text == ' ' && text[strspn(text, " ")] != '|';
@@ -190,8 +198,10 @@ static void drop_stale(struct finding *finding, int64_t offset)
 static void jump(struct logscan *scan, int64_t offset)
 {
     const struct logscan before = *scan;
-    *scan = (struct logscan){
-        .offset = offset, .shortage = before.shortage, .cause = before.cause, .consequence = before.consequence};
+    *scan = (struct logscan){.offset = offset,
+        .shortage = before.shortage,
+        .cause = before.cause,
+        .consequence = before.consequence};
 }
 
 void logscan_begin(struct logscan *scan, int fd)

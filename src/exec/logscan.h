@@ -1,8 +1,8 @@
 /*
- * Reading a task's log for the reason of its failure: any bytes, any size, a little at a time. Memory is constant; a
- * log that has not grown costs one fstat; of what was written since the last look at most the last LOGSCAN_WINDOW bytes
- * are read, and only what they hold counts: an error that the program lived through and wrote that much after did not
- * end it.
+ * Reading a task's log for the reason of its failure: any bytes, any size, a little at a time.
+ * Memory is constant; a log that has not grown costs one fstat; of what was written since the last
+ * look at most the last LOGSCAN_WINDOW bytes are read, and only what they hold counts: an error
+ * that the program lived through and wrote that much after did not end it.
  */
 #ifndef COLLOC_EXEC_LOGSCAN_H
 #define COLLOC_EXEC_LOGSCAN_H
@@ -28,12 +28,14 @@ struct finding {
 struct logscan {
     int64_t offset; /* how far the log was seen */
 
-    char piece[LOGSCAN_PIECE]; /* the line that is not complete yet, or the latest part of a very long one */
+    char piece[LOGSCAN_PIECE]; /* the line that is not complete yet, or the latest part of a very
+                                  long one */
     size_t piece_size;
 
     bool in_traceback;
-    bool chained;                /* the next exception was thrown while another was handled, or because of it */
-    char prefix[LOGSCAN_PREFIX]; /* what a launcher puts before each line of this traceback, such as "[rank0]: " */
+    bool chained; /* the next exception was thrown while another was handled, or because of it */
+    char prefix[LOGSCAN_PREFIX]; /* what a launcher puts before each line of this traceback, such as
+                                    "[rank0]: " */
 
     struct finding shortage;      /* the last time that GPU memory was short */
     struct finding cause;         /* the last that would be the reason */
@@ -41,12 +43,13 @@ struct logscan {
     char last_line[EVIDENCE_MAX]; /* that was not blank */
 };
 
-/* Starts behind what `fd` holds already, such as an earlier attempt's output. Another kind of file is empty. */
+/* Starts behind what `fd` holds already, such as an earlier attempt's output. Another kind of file
+ * is empty. */
 void logscan_begin(struct logscan *scan, int fd);
 
 /*
- * Looks at what was appended to the regular file `fd` since the last call (from the start when it has become shorter).
- * Other kinds of file have nothing to say. 0 or -errno.
+ * Looks at what was appended to the regular file `fd` since the last call (from the start when it
+ * has become shorter). Other kinds of file have nothing to say. 0 or -errno.
  */
 int logscan_update(struct logscan *scan, int fd);
 

@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-/* Of this process's cgroup (v2) where it has one that counts, else of the machine. -1 when the kernel does not tell. */
+/* Of this process's cgroup (v2) where it has one that counts, else of the machine. -1 when the
+ * kernel does not tell. */
 int64_t oom_counter_read(void);
 
 #endif

@@ -9,7 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int open_own(const char *folder, const char *name, const struct identity *identity, struct fault *fault)
+static int open_own(
+    const char *folder, const char *name, const struct identity *identity, struct fault *fault)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -24,8 +25,9 @@ static int open_own(const char *folder, const char *name, const struct identity 
 }
 
 /*
- * Readable where that is allowed, so that the log can be looked through; a user may name a write-only place. A FIFO
- * without a reader is not waited for: nobody could end a task that hangs there.
+ * Readable where that is allowed, so that the log can be looked through; a user may name a
+ * write-only place. A FIFO without a reader is not waited for: nobody could end a task that hangs
+ * there.
  */
 static int open_best(const char *path, bool append)
 {
@@ -38,8 +40,8 @@ static int open_best(const char *path, bool append)
     return fd < 0 ? -errno : fd;
 }
 
-static int open_named(const char *name, const struct attempt_spec *spec, const struct identity *identity,
-                      struct fault *fault)
+static int open_named(const char *name, const struct attempt_spec *spec,
+    const struct identity *identity, struct fault *fault)
 {
     char path[PATH_MAX];
     int r = spec_output_path(spec, name, path, sizeof path);
@@ -51,22 +53,25 @@ static int open_named(const char *name, const struct attempt_spec *spec, const s
     umask(mask);
     if (identity_restore(identity) < 0)
         abort();
-    return fd < 0 ? fault_set(fault, -fd, "cannot write output to %s: %s", path, strerror(-fd)) : fd;
+    return fd < 0 ? fault_set(fault, -fd, "cannot write output to %s: %s", path, strerror(-fd))
+                  : fd;
 }
 
-static int open_stream(const char *folder, const char *own, const char *named, const struct attempt_spec *spec,
-                       const struct identity *identity, struct fault *fault)
+static int open_stream(const char *folder, const char *own, const char *named,
+    const struct attempt_spec *spec, const struct identity *identity, struct fault *fault)
 {
-    return named ? open_named(named, spec, identity, fault) : open_own(folder, own, identity, fault);
+    return named ? open_named(named, spec, identity, fault)
+                 : open_own(folder, own, identity, fault);
 }
 
 static bool share_a_file(const struct attempt_spec *spec)
 {
-    return spec->stdout_path && (!spec->stderr_path || strcmp(spec->stdout_path, spec->stderr_path) == 0);
+    return spec->stdout_path &&
+           (!spec->stderr_path || strcmp(spec->stdout_path, spec->stderr_path) == 0);
 }
 
-int output_open(const char *folder, const struct attempt_spec *spec, const struct identity *identity,
-                struct fault *fault, struct output *ret)
+int output_open(const char *folder, const struct attempt_spec *spec,
+    const struct identity *identity, struct fault *fault, struct output *ret)
 {
     ret->out = open_stream(folder, "stdout", spec->stdout_path, spec, identity, fault);
     if (ret->out < 0)

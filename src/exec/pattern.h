@@ -7,24 +7,29 @@
 enum clue {
     CLUE_NOTHING,  /* looks like a failure and is none: the first row that matches a line decides */
     CLUE_SHORTAGE, /* GPU memory was short; the program may well do with less */
-    CLUE_LIBRARY,  /* a library could not set itself up: after a shortage, because of it; else for any reason */
+    CLUE_LIBRARY,  /* a library could not set itself up: after a shortage, because of it; else for
+                      any reason */
     CLUE_GPU_OOM,
     CLUE_HOST_OOM,
-    CLUE_GPU_FAULT, /* the GPU stopped the work of the process, which perhaps a neighbour's fault did */
+    CLUE_GPU_FAULT, /* the GPU stopped the work of the process, which perhaps a neighbour's fault
+                       did */
     CLUE_MPS,       /* the MPS server went away, or would not have it */
     CLUE_PROGRAM,
     CLUE_KILLED,      /* a part of it was killed: by whom, the kernel must tell */
-    CLUE_CONSEQUENCE, /* somebody else's failure, passed on: launchers, peers that lost their partner */
+    CLUE_CONSEQUENCE, /* somebody else's failure, passed on: launchers, peers that lost their
+                         partner */
 };
 
 struct pattern {
     enum clue clue;
     const char *framework;
-    bool thrown_only;     /* proves something only as an exception that ended a traceback, not in passing */
+    bool thrown_only;     /* proves something only as an exception that ended a traceback, not in
+                             passing */
     const char *parts[3]; /* in lower case; all must be in the line, each where a word starts */
 };
 
-/* The first row that matches `line`, which must be in lower case. `thrown`: it is a traceback's last line. */
+/* The first row that matches `line`, which must be in lower case. `thrown`: it is a traceback's
+ * last line. */
 const struct pattern *pattern_find(const char *line, bool thrown);
 
 #endif

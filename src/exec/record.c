@@ -79,8 +79,9 @@ int record_next(struct span *rest, struct span *ret_key, struct span *ret_value)
         return 0;
     struct span size_text;
     int64_t size;
-    if (!take_word(rest, ret_key) || !take_word(rest, &size_text) || record_int(size_text, 0, INT32_MAX, &size) < 0 ||
-        rest->size <= (size_t)size || rest->at[size] != '\n')
+    if (!take_word(rest, ret_key) || !take_word(rest, &size_text) ||
+        record_int(size_text, 0, INT32_MAX, &size) < 0 || rest->size <= (size_t)size ||
+        rest->at[size] != '\n')
         return -EBADMSG;
     *ret_value = (struct span){rest->at, (size_t)size};
     rest->at += size + 1;
@@ -91,7 +92,8 @@ int record_next(struct span *rest, struct span *ret_key, struct span *ret_value)
 int record_int(struct span value, int64_t min, int64_t max, int64_t *ret)
 {
     char text[24];
-    if (value.size == 0 || !span_copy(value, text, sizeof text) || parse_int64(text, min, max, ret) < 0)
+    if (value.size == 0 || !span_copy(value, text, sizeof text) ||
+        parse_int64(text, min, max, ret) < 0)
         return -EBADMSG;
     return 0;
 }

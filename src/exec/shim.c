@@ -1,6 +1,6 @@
 /*
- * colloc-shim FOLDER: runs one attempt from beginning to end and writes down how it went. It outlives the daemon, which
- * talks to it by files (exec/attempt.h) and by SIGTERM.
+ * colloc-shim FOLDER: runs one attempt from beginning to end and writes down how it went. It
+ * outlives the daemon, which talks to it by files (exec/attempt.h) and by SIGTERM.
  */
 #include <errno.h>
 #include <limits.h>
@@ -28,10 +28,12 @@
 #include "exec/oom_counter.h"
 #include "exec/tree.h"
 
-#define LEFTOVER_GRACE_US (2 * SECOND_US) /* for what still runs when the main process has ended */
-#define KILL_AGAIN_US     (50 * MS_US)    /* something may have been born between listing and killing */
-#define WRITE_AGAIN_US    (1 * SECOND_US) /* a full disk may be mended */
-#define NEVER             INT64_MAX
+#define LEFTOVER_GRACE_US                                                                          \
+    (2 * SECOND_US)                 /* for what still runs when the main process has ended   \
+                                           */
+#define KILL_AGAIN_US  (50 * MS_US) /* something may have been born between listing and killing */
+#define WRITE_AGAIN_US (1 * SECOND_US) /* a full disk may be mended */
+#define NEVER          INT64_MAX
 
 enum phase { PHASE_RUNNING, PHASE_ENDING, PHASE_KILLING };
 
@@ -43,8 +45,9 @@ struct shim {
     pid_t main_pid; /* 0 once it has ended */
     int main_status;
     enum phase phase;
-    enum attempt_ask asked; /* 0: nobody did; a stranger's SIGTERM, as at a shutdown, does not count */
-    int64_t deadline_us;    /* when the phase is over */
+    enum attempt_ask
+        asked;           /* 0: nobody did; a stranger's SIGTERM, as at a shutdown, does not count */
+    int64_t deadline_us; /* when the phase is over */
     int64_t oom_kills_before;
     struct attempt_exit result;
 };
@@ -100,13 +103,15 @@ static void wait_for_news(struct shim *shim)
     int64_t left_us = shim->deadline_us - clock_monotonic_us();
     if (left_us < 0)
         left_us = 0;
-    const struct timespec timeout = {.tv_sec = left_us / SECOND_US, .tv_nsec = left_us % SECOND_US * 1000};
+    const struct timespec timeout = {
+        .tv_sec = left_us / SECOND_US, .tv_nsec = left_us % SECOND_US * 1000};
     int signal = sigtimedwait(&news, &info, shim->deadline_us == NEVER ? NULL : &timeout);
     if (signal == SIGTERM)
         end_because(shim, info.si_code == SI_QUEUE ? (enum attempt_ask)info.si_value.sival_int : 0);
 }
 
-/* As a subreaper we inherit every orphan of the task: while we have children, something of it is left. */
+/* As a subreaper we inherit every orphan of the task: while we have children, something of it is
+ * left. */
 static bool reap(struct shim *shim)
 {
     pid_t pid, main_pid = shim->main_pid;
@@ -160,7 +165,8 @@ static int start(struct shim *shim, struct fault *fault)
         logscan_begin(&shim->err_scan, shim->output.err);
     }
     if (r == 0)
-        r = launch(spec, shim->file.has_script ? script : NULL, &identity, &shim->output, fault, &shim->main_pid);
+        r = launch(spec, shim->file.has_script ? script : NULL, &identity, &shim->output, fault,
+            &shim->main_pid);
     identity_fini(&identity);
     if (r == 0 && spec->time_limit_us)
         shim->deadline_us = clock_monotonic_us() + spec->time_limit_us;
@@ -172,8 +178,8 @@ static void measure(struct attempt_exit *result)
     struct rusage usage;
     getrusage(RUSAGE_CHILDREN, &usage);
     result->max_rss_bytes = usage.ru_maxrss * KIB;
-    result->cpu_us =
-        (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * SECOND_US + usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+    result->cpu_us = (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * SECOND_US +
+                     usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
 }
 
 /* A log that cannot be read says nothing. */
@@ -232,7 +238,8 @@ int main(int argc, char **argv)
     sigprocmask(SIG_SETMASK, &all, NULL);
     umask(077);
     if (argc != 2 || argv[1][0] != '/' || strlen(argv[1]) >= PATH_MAX - 64) {
-        fprintf(stderr, "usage: colloc-shim FOLDER (an absolute path; only collocd starts this program)\n");
+        fprintf(stderr,
+            "usage: colloc-shim FOLDER (an absolute path; only collocd starts this program)\n");
         return 2;
     }
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 || claim_take(argv[1]) != 0)
@@ -241,7 +248,8 @@ int main(int argc, char **argv)
     run(&shim);
     int r;
     while ((r = exit_record_write(shim.folder, &shim.result)) < 0 && r != -ENOENT)
-        usleep(WRITE_AGAIN_US); /* still claimed: the daemon sees it running until the disk takes the record */
+        usleep(WRITE_AGAIN_US); /* still claimed: the daemon sees it running until the disk takes
+                                   the record */
     spec_file_fini(&shim.file);
     return r < 0;
 }

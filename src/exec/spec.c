@@ -31,14 +31,16 @@ static int check(const struct attempt_spec *spec, struct fault *fault)
         return fault_set(fault, EINVAL, "the folder to run in must be an absolute path");
     if (spec->script.size == 0 && (!spec->argv || !spec->argv[0]))
         return fault_set(fault, EINVAL, "there is neither a script nor a command to run");
-    if (spec->uid == (uid_t)-1 || spec->gid == (gid_t)-1) /* to setresuid they mean: stay who you are */
+    if (spec->uid == (uid_t)-1 ||
+        spec->gid == (gid_t)-1) /* to setresuid they mean: stay who you are */
         return fault_set(fault, EINVAL, "it is not known whose task it is");
     if (spec->grace_us < 0 || spec->time_limit_us < 0)
         return fault_set(fault, EINVAL, "grace and time limit must not be negative");
     return 0;
 }
 
-int spec_encode(const struct attempt_spec *spec, struct fault *fault, char **ret_data, size_t *ret_size)
+int spec_encode(
+    const struct attempt_spec *spec, struct fault *fault, char **ret_data, size_t *ret_size)
 {
     int r = check(spec, fault);
     if (r < 0)
@@ -122,7 +124,8 @@ struct counts {
     size_t args, variables, fields;
 };
 
-static int take_field(struct spec_file *file, struct counts *seen, struct span key, struct span value)
+static int take_field(
+    struct spec_file *file, struct counts *seen, struct span key, struct span value)
 {
     if (seen->fields++ == 0)
         return span_is(key, MAGIC) && span_is(value, "1") ? 0 : -EBADMSG;

@@ -44,8 +44,9 @@ static bool read_process(pid_t pid, struct process *ret)
     const char *behind_name = strrchr(text, ')'); /* the name may hold anything, even ") R 1" */
     *ret = (struct process){.pid = pid};
     return behind_name &&
-           sscanf(behind_name, ") %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-                  &ret->parent, &ret->born) == 2;
+           sscanf(behind_name,
+               ") %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+               &ret->parent, &ret->born) == 2;
 }
 
 static int list_append(struct process_list *list, const struct process *process)
@@ -171,7 +172,8 @@ int tree_signal_marked(const char *variable, uid_t uid, int signal)
     int r = list_all(&list);
     if (r == 0) {
         for (size_t i = 0; i < list.count; i++)
-            list.at[i].below = belongs_to(list.at[i].pid, uid) && has_variable(list.at[i].pid, variable);
+            list.at[i].below = belongs_to(list.at[i].pid, uid) &&
+                               has_variable(list.at[i].pid, variable);
         mark_descendants(&list, NO_PROCESS);
         r = signal_marked(&list, signal);
     }

@@ -7,21 +7,22 @@
 #include <sys/types.h>
 
 /*
- * Sends a signal to every descendant of `root`, not to `root` itself. A pid that came to belong to somebody else since
- * it was listed is left alone. Returns how many there were, or -errno. Processes born meanwhile may be missed: who must
- * be sure calls again.
+ * Sends a signal to every descendant of `root`, not to `root` itself. A pid that came to belong to
+ * somebody else since it was listed is left alone. Returns how many there were, or -errno.
+ * Processes born meanwhile may be missed: who must be sure calls again.
  */
 int tree_signal(pid_t root, int signal);
 
 /*
- * Sends a signal to every process of user `uid` that has `variable` ("KEY=VALUE") in the environment it was started
- * with, and to all their descendants. Returns how many there were, or -errno.
+ * Sends a signal to every process of user `uid` that has `variable` ("KEY=VALUE") in the
+ * environment it was started with, and to all their descendants. Returns how many there were, or
+ * -errno.
  */
 int tree_signal_marked(const char *variable, uid_t uid, int signal);
 
 /*
- * Which of `roots` (shims, say) `pid` descends from or is: its index, or -1 when from none or no longer there. Reads
- * only the parents of `pid`, so that few pids cost little.
+ * Which of `roots` (shims, say) `pid` descends from or is: its index, or -1 when from none or no
+ * longer there. Reads only the parents of `pid`, so that few pids cost little.
  */
 int tree_find_root(pid_t pid, const pid_t *roots, size_t count);
 

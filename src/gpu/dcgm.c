@@ -12,7 +12,8 @@
 #include "base/clock.h"
 #include "gpu/run.h"
 
-/* Between two attempts: a period at first, doubled each time, and forgotten by a stream that lived that long. */
+/* Between two attempts: a period at first, doubled each time, and forgotten by a stream that lived
+ * that long. */
 #define REST_MAX_US   (60 * SECOND_US)
 #define SILENT_MAX_US (10 * SECOND_US)
 
@@ -96,7 +97,7 @@ static void rest(struct dcgm *dcgm, int64_t now_us, const char *why)
 
     end_program(dcgm);
     snprintf(dcgm->why_not, sizeof(dcgm->why_not), "%s%s%.*s", why, *dcgm->last_words ? ": " : "",
-             (int)sizeof(dcgm->last_words), dcgm->last_words);
+        (int)sizeof(dcgm->last_words), dcgm->last_words);
     dcgm->phase = RESTING;
     dcgm->began_us = now_us;
     dcgm->rest_us = longer_us < REST_MAX_US ? longer_us : REST_MAX_US;
@@ -148,7 +149,8 @@ static void start_stream(struct dcgm *dcgm, int64_t now_us)
         rest(dcgm, now_us, "dcgmi lists none of the GPUs that it is wanted for");
     else
         start(dcgm, now_us, STREAMING,
-              (const char *[]){"dcgmi", "dmon", "-e", DCGM_FIELD_IDS, "-d", period, "-i", gpus, NULL});
+            (const char *[]){
+                "dcgmi", "dmon", "-e", DCGM_FIELD_IDS, "-d", period, "-i", gpus, NULL});
 }
 
 static void on_end(struct dcgm *dcgm, int64_t now_us)
@@ -202,8 +204,8 @@ static bool take_row(struct dcgm *dcgm, struct span line, int64_t now_us)
 
 static bool is_prose(struct span line)
 {
-    return line.size > 0 && line.at[0] != '#' && line.at[0] != '|' && line.at[0] != '+' && !span_is(line, "ID") &&
-           !span_is(line, "Id");
+    return line.size > 0 && line.at[0] != '#' && line.at[0] != '|' && line.at[0] != '+' &&
+           !span_is(line, "ID") && !span_is(line, "Id");
 }
 
 static void take_line(struct dcgm *dcgm, struct span line, int64_t now_us)
@@ -219,7 +221,8 @@ static void take_line(struct dcgm *dcgm, struct span line, int64_t now_us)
 
 static void read_all(struct dcgm *dcgm, int64_t now_us)
 {
-    const int pieces_max = 64; /* more than a pipe holds: whoever writes without end is read on the next time */
+    const int pieces_max =
+        64; /* more than a pipe holds: whoever writes without end is read on the next time */
     char data[4096];
 
     for (int i = 0; i < pieces_max; i++) {
@@ -240,7 +243,8 @@ static void read_all(struct dcgm *dcgm, int64_t now_us)
 
 void dcgm_turn(struct dcgm *dcgm, int64_t now_us)
 {
-    int64_t silent_max_us = 10 * dcgm->period_us > SILENT_MAX_US ? 10 * dcgm->period_us : SILENT_MAX_US;
+    int64_t silent_max_us = 10 * dcgm->period_us > SILENT_MAX_US ? 10 * dcgm->period_us
+                                                                 : SILENT_MAX_US;
 
     if (dcgm->phase == RESTING && now_us - dcgm->began_us >= dcgm->rest_us)
         start_list(dcgm, now_us);
@@ -250,7 +254,8 @@ void dcgm_turn(struct dcgm *dcgm, int64_t now_us)
         rest(dcgm, now_us, "dcgmi was silent and is started anew");
 }
 
-const struct dcgm_row *dcgm_latest(const struct dcgm *dcgm, size_t gpu, int64_t now_us, int64_t *ret_at_us)
+const struct dcgm_row *dcgm_latest(
+    const struct dcgm *dcgm, size_t gpu, int64_t now_us, int64_t *ret_at_us)
 {
     const struct wanted *wanted = &dcgm->wanted[gpu];
 

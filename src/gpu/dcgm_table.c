@@ -12,13 +12,20 @@ static const struct {
     const char *name;
     enum unit unit;
 } fields[DCGM_FIELDS] = {
-    [DCGM_UTILISATION] = {"GPUTL", PER_CENT},  [DCGM_GRACT] = {"GRACT", FRACTION},
-    [DCGM_SMACT] = {"SMACT", FRACTION},        [DCGM_SMOCC] = {"SMOCC", FRACTION},
-    [DCGM_TENSOR] = {"TENSO", FRACTION},       [DCGM_DRAM] = {"DRAMA", FRACTION},
-    [DCGM_FP64] = {"FP64A", FRACTION},         [DCGM_FP32] = {"FP32A", FRACTION},
-    [DCGM_FP16] = {"FP16A", FRACTION},         [DCGM_PCIE_TX] = {"PCITX", BYTES_PER_S},
-    [DCGM_PCIE_RX] = {"PCIRX", BYTES_PER_S},   [DCGM_NVLINK_TX] = {"NVLTX", BYTES_PER_S},
-    [DCGM_NVLINK_RX] = {"NVLRX", BYTES_PER_S}, [DCGM_POWER] = {"POWER", WATT},
+    [DCGM_UTILISATION] = {"GPUTL", PER_CENT},
+    [DCGM_GRACT] = {"GRACT", FRACTION},
+    [DCGM_SMACT] = {"SMACT", FRACTION},
+    [DCGM_SMOCC] = {"SMOCC", FRACTION},
+    [DCGM_TENSOR] = {"TENSO", FRACTION},
+    [DCGM_DRAM] = {"DRAMA", FRACTION},
+    [DCGM_FP64] = {"FP64A", FRACTION},
+    [DCGM_FP32] = {"FP32A", FRACTION},
+    [DCGM_FP16] = {"FP16A", FRACTION},
+    [DCGM_PCIE_TX] = {"PCITX", BYTES_PER_S},
+    [DCGM_PCIE_RX] = {"PCIRX", BYTES_PER_S},
+    [DCGM_NVLINK_TX] = {"NVLTX", BYTES_PER_S},
+    [DCGM_NVLINK_RX] = {"NVLRX", BYTES_PER_S},
+    [DCGM_POWER] = {"POWER", WATT},
     [DCGM_ENERGY] = {"TOTEC", MILLIJOULE},
 };
 
@@ -79,7 +86,8 @@ static bool parse_gpu(struct span word, unsigned *ret_gpu)
     char text[8];
     int64_t number;
 
-    if (!span_copy(word, text, sizeof(text)) || parse_int64(text, 0, DCGM_GPUS_MAX - 1, &number) < 0)
+    if (!span_copy(word, text, sizeof(text)) ||
+        parse_int64(text, 0, DCGM_GPUS_MAX - 1, &number) < 0)
         return false;
     *ret_gpu = (unsigned)number;
     return true;
@@ -102,7 +110,8 @@ static bool starts_header(struct span *line)
 
     if (!next_word(line, &word))
         return false;
-    return span_is(word, "#Entity") || (span_is(word, "#") && next_word(line, &word) && span_is(word, "Entity"));
+    return span_is(word, "#Entity") ||
+           (span_is(word, "#") && next_word(line, &word) && span_is(word, "Entity"));
 }
 
 /* One with too many columns leaves none, and so no rows. */
@@ -176,6 +185,6 @@ bool dcgm_list_take(struct dcgm_list *list, struct span line, struct span *ret_u
         list->known = parse_gpu(word, &list->gpu);
         return false;
     }
-    return list->known && next_word(&line, &word) && span_is(word, "Device") && next_word(&line, &word) &&
-           span_is(word, "UUID:") && next_word(&line, ret_uuid);
+    return list->known && next_word(&line, &word) && span_is(word, "Device") &&
+           next_word(&line, &word) && span_is(word, "UUID:") && next_word(&line, ret_uuid);
 }

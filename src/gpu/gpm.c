@@ -28,11 +28,13 @@ static const struct {
     {NVML_GPM_NVLINK_RX_PER_SEC, MIB_PER_S, offsetof(struct gpu_sample, nvlink_rx_bytes_per_s)},
 };
 
-void gpm_init(struct gpm *gpm, const struct nvml *nvml, nvml_device device, bool is_mig, unsigned gpu_instance)
+void gpm_init(struct gpm *gpm, const struct nvml *nvml, nvml_device device, bool is_mig,
+    unsigned gpu_instance)
 {
     struct nvml_gpm_support support = {.version = NVML_GPM_SUPPORT_VERSION};
 
-    *gpm = (struct gpm){.is_mig = is_mig, .gpu_instance = gpu_instance, .interval_min_us = GPM_INTERVAL_MIN_US};
+    *gpm = (struct gpm){
+        .is_mig = is_mig, .gpu_instance = gpu_instance, .interval_min_us = GPM_INTERVAL_MIN_US};
     if (nvml_call(nvml, gpm_support, device, &support) != NVML_OK || !support.supported)
         return;
     for (int i = 0; i < 2; i++) {
@@ -61,7 +63,8 @@ static int take(struct gpm *gpm, const struct nvml *nvml, nvml_sample into)
     return nvml_call(nvml, gpm_sample_get, gpm->device, into);
 }
 
-/* Counters that went back come out as negative, beyond the possible or no number at all: no reading. */
+/* Counters that went back come out as negative, beyond the possible or no number at all: no
+ * reading. */
 static struct reading convert(const struct nvml_gpm_metric *metric, enum unit unit)
 {
     if (metric->result != NVML_OK || !isfinite(metric->value) || metric->value < 0)
@@ -98,7 +101,8 @@ static void tell_idle(struct gpm *gpm)
 }
 
 /* Nothing is lost by resting: a value is the mean since the one before. */
-static int compute_in_share(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch)
+static int compute_in_share(
+    struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch)
 {
     int64_t began_us = cost_processor_us();
     int r = compute(gpm, nvml, scratch);
@@ -108,8 +112,8 @@ static int compute_in_share(struct gpm *gpm, const struct nvml *nvml, struct nvm
     return r;
 }
 
-static int advance(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch, bool idle,
-                   int64_t now_us)
+static int advance(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch,
+    bool idle, int64_t now_us)
 {
     int next = !gpm->newest;
     bool was_primed = gpm->primed;
@@ -128,7 +132,7 @@ static int advance(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_met
 }
 
 int gpm_look(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch, bool idle,
-             struct gpu_sample *sample)
+    struct gpu_sample *sample)
 {
     int64_t now_us = sample->at_us;
     int r = NVML_OK;

@@ -1,5 +1,5 @@
-/* GPM: NVML's SM activity counters (Hopper and newer). A value is made of two samples and is a mean over the time
- * between. */
+/* GPM: NVML's SM activity counters (Hopper and newer). A value is made of two samples and is a mean
+ * over the time between. */
 #ifndef COLLOC_GPU_GPM_H
 #define COLLOC_GPU_GPM_H
 
@@ -22,23 +22,25 @@ struct gpm {
     int newest;
     bool primed; /* samples[newest] holds counters, taken at taken_us */
     int64_t taken_us;
-    int64_t interval_min_us;               /* a look sooner repeats the last */
-    double share;                          /* of a processor that working them out may take; 0: as it comes */
-    int64_t rest_us;                       /* a look sooner repeats the last: working that out took its time */
+    int64_t interval_min_us; /* a look sooner repeats the last */
+    double share;            /* of a processor that working them out may take; 0: as it comes */
+    int64_t rest_us;         /* a look sooner repeats the last: working that out took its time */
     struct reading last[GPM_METRIC_COUNT]; /* of the latest interval that was long enough */
 };
 
-/* Leaves `gpm` without a device where the driver or the GPU has no GPM. `gpu_instance` only counts when is_mig. */
-void gpm_init(struct gpm *gpm, const struct nvml *nvml, nvml_device device, bool is_mig, unsigned gpu_instance);
+/* Leaves `gpm` without a device where the driver or the GPU has no GPM. `gpu_instance` only counts
+ * when is_mig. */
+void gpm_init(struct gpm *gpm, const struct nvml *nvml, nvml_device device, bool is_mig,
+    unsigned gpu_instance);
 
 void gpm_fini(struct gpm *gpm, const struct nvml *nvml);
 
 /*
- * Fills the GPM readings of `sample`, which says when; those that cannot be had are not valid. `idle`: known to have no
- * activity, which is then told without asking. `scratch` is any memory. Returns NVML's result, NVML_NOT_SUPPORTED
- * without GPM.
+ * Fills the GPM readings of `sample`, which says when; those that cannot be had are not valid.
+ * `idle`: known to have no activity, which is then told without asking. `scratch` is any memory.
+ * Returns NVML's result, NVML_NOT_SUPPORTED without GPM.
  */
 int gpm_look(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch, bool idle,
-             struct gpu_sample *sample);
+    struct gpu_sample *sample);
 
 #endif

@@ -21,7 +21,7 @@ static int failed(const struct mig_gpu *gpu, const char *what, int result, struc
 {
     int errnum = result == NVML_NO_PERMISSION ? EPERM : EIO;
     return fault_set(fault, errnum, "GPU %s: %s: %s", gpu->set->gpu[gpu->gpu].index, what,
-                     nvml_words(nvml_of(gpu), result));
+        nvml_words(nvml_of(gpu), result));
 }
 
 /* ---- looking ---- */
@@ -37,9 +37,9 @@ static int find_card(struct gpu_set *set, const char *index, struct fault *fault
         if (set->gpu[i].mig_mode == GPU_MIG_UNSUPPORTED)
             return fault_set(fault, ENOTSUP, "GPU %s has no MIG", index);
         return fault_set(fault, ENOTSUP,
-                         "MIG is off on GPU %s; `nvidia-smi -i %s -mig 1` turns it on (the GPU must be idle, and some "
-                         "machines want a reset)",
-                         index, index);
+            "MIG is off on GPU %s; `nvidia-smi -i %s -mig 1` turns it on (the GPU must be idle, and some "
+            "machines want a reset)",
+            index, index);
     }
     return fault_set(fault, ENODEV, "there is no GPU %s here", index);
 }
@@ -56,7 +56,8 @@ static int read_profile(const struct mig_gpu *gpu, unsigned number, struct mig_p
     if (result != NVML_OK)
         return result;
     const char *name = strncmp(info.name, "MIG ", 4) == 0 ? info.name + 4 : info.name;
-    *profile = (struct mig_profile){.id = info.id, .slices = (int)info.slices, .n_placements = count};
+    *profile = (struct mig_profile){
+        .id = info.id, .slices = (int)info.slices, .n_placements = count};
     profile->mem_bytes = (int64_t)info.memory_mib * MIB;
     snprintf(profile->name, sizeof(profile->name), "%.31s", name);
     for (unsigned i = 0; i < count; i++)
@@ -76,7 +77,8 @@ static int read_profiles(struct mig_gpu *gpu, struct fault *fault)
             result = r;
     }
     if (gpu->n_profiles == 0)
-        return failed(gpu, "cannot list MIG profiles", result == NVML_OK ? NVML_NOT_SUPPORTED : result, fault);
+        return failed(gpu, "cannot list MIG profiles",
+            result == NVML_OK ? NVML_NOT_SUPPORTED : result, fault);
     return 0;
 }
 
@@ -97,8 +99,8 @@ static void read_present(struct mig_gpu *gpu)
         for (unsigned i = 0; i < count && gpu->present.count < MIG_INSTANCES_MAX; i++) {
             struct nvml_gpu_instance_info info = {0};
             if (nvml_call(nvml_of(gpu), gpu_instance_info, list[i], &info) == NVML_OK)
-                gpu->present.instances[gpu->present.count++] =
-                    (struct mig_instance){p, {info.placement.start, info.placement.size}};
+                gpu->present.instances[gpu->present.count++] = (struct mig_instance){
+                    p, {info.placement.start, info.placement.size}};
         }
     }
     mig_plan_sort(&gpu->present);
@@ -129,7 +131,7 @@ int mig_check_idle(const struct mig_gpu *gpu, struct fault *fault)
             r = fault_set(fault, EBUSY, "the driver does not tell who is on GPU %s", info->index);
         else if (sample.processes.count > 0)
             r = fault_set(fault, EBUSY, "process %d is on GPU %s: nothing is changed below it",
-                          (int)sample.processes.item[0].pid, info->index);
+                (int)sample.processes.item[0].pid, info->index);
     }
     gpu_sample_fini(&sample);
     return r;
@@ -145,7 +147,8 @@ static int destroy_computes(const struct mig_gpu *gpu, nvml_gpu_instance instanc
         struct nvml_compute_profile profile;
         nvml_compute_instance list[MIG_INSTANCES_MAX];
         unsigned count = MIG_INSTANCES_MAX;
-        if (nvml_call(nvml, compute_profile, instance, number, NVML_COMPUTE_ENGINES_SHARED, &profile) != NVML_OK ||
+        if (nvml_call(nvml, compute_profile, instance, number, NVML_COMPUTE_ENGINES_SHARED,
+                &profile) != NVML_OK ||
             nvml_call(nvml, compute_instances, instance, profile.id, list, &count) != NVML_OK)
             continue;
         for (unsigned i = 0; i < count; i++) {
@@ -179,7 +182,8 @@ static int create_compute(const struct mig_gpu *gpu, nvml_gpu_instance instance,
     for (unsigned number = 0; number < NVML_COMPUTE_PROFILES; number++) {
         struct nvml_compute_profile profile;
         nvml_compute_instance compute;
-        int result = nvml_call(nvml_of(gpu), compute_profile, instance, number, NVML_COMPUTE_ENGINES_SHARED, &profile);
+        int result = nvml_call(
+            nvml_of(gpu), compute_profile, instance, number, NVML_COMPUTE_ENGINES_SHARED, &profile);
         if (result == NVML_OK && (int)profile.slices == slices)
             return nvml_call(nvml_of(gpu), compute_instance_create, instance, profile.id, &compute);
     }
@@ -193,12 +197,14 @@ static int create(const struct mig_gpu *gpu, const struct mig_instance *wanted, 
     nvml_gpu_instance instance;
     char what[96];
 
-    int result = nvml_call(nvml_of(gpu), gpu_instance_create, card_of(gpu), profile->id, &at, &instance);
+    int result = nvml_call(
+        nvml_of(gpu), gpu_instance_create, card_of(gpu), profile->id, &at, &instance);
     if (result == NVML_OK)
         result = create_compute(gpu, instance, profile->slices);
     if (result == NVML_OK)
         return 0;
-    snprintf(what, sizeof(what), "%s at slice %u could not be made (those before it were)", profile->name, at.start);
+    snprintf(what, sizeof(what), "%s at slice %u could not be made (those before it were)",
+        profile->name, at.start);
     return failed(gpu, what, result, fault);
 }
 

@@ -1,4 +1,5 @@
-/* MIG by hand: what instances a GPU has and could have, making and destroying them. Changes want root. */
+/* MIG by hand: what instances a GPU has and could have, making and destroying them. Changes want
+ * root. */
 #ifndef COLLOC_GPU_MIG_H
 #define COLLOC_GPU_MIG_H
 
@@ -14,15 +15,17 @@ struct mig_gpu {
 };
 
 /*
- * Looks at the card `index` ("0") of the set. 0, or a fault in words: -ENODEV (no such GPU), -ENOTSUP (MIG is off, or
- * the GPU or driver does not know it), -EIO.
+ * Looks at the card `index` ("0") of the set. 0, or a fault in words: -ENODEV (no such GPU),
+ * -ENOTSUP (MIG is off, or the GPU or driver does not know it), -EIO.
  */
 int mig_look(struct gpu_set *set, const char *index, struct fault *fault, struct mig_gpu *ret_gpu);
 
-/* -EBUSY with words while any process is on the card or one of its instances, or the driver does not tell. Else 0. */
+/* -EBUSY with words while any process is on the card or one of its instances, or the driver does
+ * not tell. Else 0. */
 int mig_check_idle(const struct mig_gpu *gpu, struct fault *fault);
 
-/* Destroys every instance, then makes those of the plan (none: NULL). 0 or a fault that says how far it came. */
+/* Destroys every instance, then makes those of the plan (none: NULL). 0 or a fault that says how
+ * far it came. */
 int mig_apply(const struct mig_gpu *gpu, const struct mig_plan *plan, struct fault *fault);
 
 #endif

@@ -22,7 +22,8 @@ static bool is_better(const struct mig_profile *a, const struct mig_profile *tha
     return !than || a->mem_bytes < than->mem_bytes;
 }
 
-static const struct mig_profile *find_profile(const struct mig_profile *profiles, size_t count, const char *text)
+static const struct mig_profile *find_profile(
+    const struct mig_profile *profiles, size_t count, const char *text)
 {
     const struct mig_profile *best = NULL;
     int slices = slices_of(text);
@@ -35,12 +36,14 @@ static const struct mig_profile *find_profile(const struct mig_profile *profiles
     return best;
 }
 
-static int no_such_profile(const struct mig_profile *profiles, size_t count, const char *text, struct fault *fault)
+static int no_such_profile(
+    const struct mig_profile *profiles, size_t count, const char *text, struct fault *fault)
 {
     char all[256] = "";
     size_t used = 0;
     for (size_t i = 0; i < count && used < sizeof all; i++)
-        used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", profiles[i].name);
+        used += (size_t)snprintf(
+            all + used, sizeof all - used, "%s%s", i ? ", " : "", profiles[i].name);
     return fault_set(fault, EINVAL, "%.40s: no MIG profile of this GPU; it has %s", text, all);
 }
 
@@ -62,7 +65,8 @@ static bool place_rest(const struct mig_profile *profiles, struct mig_plan *plan
     const struct mig_profile *profile = &profiles[plan->instances[placed].profile];
     for (size_t i = 0; i < profile->n_placements; i++) {
         plan->instances[placed].at = profile->placements[i];
-        if (!overlaps(plan, placed, &profile->placements[i]) && place_rest(profiles, plan, placed + 1))
+        if (!overlaps(plan, placed, &profile->placements[i]) &&
+            place_rest(profiles, plan, placed + 1))
             return true;
     }
     return false;
@@ -70,32 +74,38 @@ static bool place_rest(const struct mig_profile *profiles, struct mig_plan *plan
 
 static int by_start(const void *a, const void *b)
 {
-    unsigned left = ((const struct mig_instance *)a)->at.start, right = ((const struct mig_instance *)b)->at.start;
+    unsigned left = ((const struct mig_instance *)a)->at.start,
+             right = ((const struct mig_instance *)b)->at.start;
     return (left > right) - (left < right);
 }
 
 static int by_size(const void *a, const void *b)
 {
-    unsigned left = ((const struct mig_instance *)a)->at.size, right = ((const struct mig_instance *)b)->at.size;
+    unsigned left = ((const struct mig_instance *)a)->at.size,
+             right = ((const struct mig_instance *)b)->at.size;
     return (left < right) - (left > right);
 }
 
-int mig_plan_make(const struct mig_profile *profiles, size_t count, const char *const *names, size_t n_names,
-                  struct fault *fault, struct mig_plan *ret_plan)
+int mig_plan_make(const struct mig_profile *profiles, size_t count, const char *const *names,
+    size_t n_names, struct fault *fault, struct mig_plan *ret_plan)
 {
     *ret_plan = (struct mig_plan){0};
     if (n_names > MIG_INSTANCES_MAX)
-        return fault_set(fault, EINVAL, "%zu instances: a GPU has no room for more than seven", n_names);
+        return fault_set(
+            fault, EINVAL, "%zu instances: a GPU has no room for more than seven", n_names);
     for (size_t i = 0; i < n_names; i++) {
         const struct mig_profile *profile = find_profile(profiles, count, names[i]);
         if (!profile)
             return no_such_profile(profiles, count, names[i], fault);
-        ret_plan->instances[ret_plan->count].at.size = profile->n_placements ? profile->placements[0].size : 0;
+        ret_plan->instances[ret_plan->count].at.size = profile->n_placements
+                                                           ? profile->placements[0].size
+                                                           : 0;
         ret_plan->instances[ret_plan->count++].profile = (size_t)(profile - profiles);
     }
     qsort(ret_plan->instances, ret_plan->count, sizeof *ret_plan->instances, by_size);
     if (!place_rest(profiles, ret_plan, 0))
-        return fault_set(fault, EINVAL, "these %zu instances do not fit on one GPU together", n_names);
+        return fault_set(
+            fault, EINVAL, "these %zu instances do not fit on one GPU together", n_names);
     mig_plan_sort(ret_plan);
     return 0;
 }

@@ -33,12 +33,12 @@ struct mig_plan {
 };
 
 /*
- * Places for one instance of each of `names` ("3g.40gb", or "3g" or "3" for the smallest profile of so many slices), in
- * the order of their starts. 0, or -EINVAL with words: no such profile (with those that there are), or no room
- * together.
+ * Places for one instance of each of `names` ("3g.40gb", or "3g" or "3" for the smallest profile of
+ * so many slices), in the order of their starts. 0, or -EINVAL with words: no such profile (with
+ * those that there are), or no room together.
  */
-int mig_plan_make(const struct mig_profile *profiles, size_t count, const char *const *names, size_t n_names,
-                  struct fault *fault, struct mig_plan *ret_plan);
+int mig_plan_make(const struct mig_profile *profiles, size_t count, const char *const *names,
+    size_t n_names, struct fault *fault, struct mig_plan *ret_plan);
 
 /* In the order of their starts. */
 void mig_plan_sort(struct mig_plan *plan);

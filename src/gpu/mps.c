@@ -40,7 +40,8 @@ static bool names_live_daemon(const char *stat_line)
     const char *name = strchr(stat_line, '(');
     const char *state = strrchr(stat_line, ')');
 
-    return name && state && strncmp(name + 1, PROGRAM, 15) == 0 && state[1] == ' ' && !strchr("ZX", state[2]);
+    return name && state && strncmp(name + 1, PROGRAM, 15) == 0 && state[1] == ' ' &&
+           !strchr("ZX", state[2]);
 }
 
 /* A pid that some other process took over since is not the daemon: its name and its owner tell. */
@@ -77,7 +78,8 @@ static pid_t read_pid(int fd, uid_t owner)
     return (pid_t)pid;
 }
 
-/* The directory is open to all, so a link or a FIFO somebody put there is not followed or waited for. */
+/* The directory is open to all, so a link or a FIFO somebody put there is not followed or waited
+ * for. */
 #define PID_FLAGS (O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
 
 pid_t mps_find(const char *pipe_dir, uid_t owner)
@@ -108,7 +110,8 @@ static int open_by_steps(int folder, char *path)
 
 pid_t mps_find_below(int folder, const char *pipe_dir, uid_t owner)
 {
-    struct open_how how = {.flags = PID_FLAGS, .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
+    struct open_how how = {
+        .flags = PID_FLAGS, .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
     char path[PATH_MAX];
 
     if (snprintf(path, sizeof(path), "%s/" PID_FILE, pipe_dir) >= (int)sizeof(path))
@@ -129,11 +132,13 @@ static int make_open_folder(const char *path, struct fault *fault)
     if (lstat(path, &status) < 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid())
         return fault_set(fault, EPERM, "the MPS directory %s is not a directory of our own", path);
     if (chmod(path, 01777) < 0)
-        return fault_set(fault, errno, "cannot open the MPS directory %s to users: %s", path, strerror(errno));
+        return fault_set(
+            fault, errno, "cannot open the MPS directory %s to users: %s", path, strerror(errno));
     return 0;
 }
 
-/* Only what a control daemon makes: should the directory be the wrong one, nothing of value goes. */
+/* Only what a control daemon makes: should the directory be the wrong one, nothing of value goes.
+ */
 static bool is_remains(int folder, const char *name)
 {
     struct stat status;
@@ -215,9 +220,11 @@ static int fill_environment(struct environment *environment)
     return 0;
 }
 
-/* Runs the control program with one word of argument, or with commands on its input. 0 when it succeeded. */
-static int control(const char *program, const char *argument, const char *commands, int64_t limit_us,
-                   struct environment *environment, char *output, size_t size, struct fault *fault)
+/* Runs the control program with one word of argument, or with commands on its input. 0 when it
+ * succeeded. */
+static int control(const char *program, const char *argument, const char *commands,
+    int64_t limit_us, struct environment *environment, char *output, size_t size,
+    struct fault *fault)
 {
     char *argv[] = {(char *)PROGRAM, (char *)argument, NULL};
     int status = 0;
@@ -243,17 +250,17 @@ static int check_length(const char *pipe_dir, struct fault *fault)
     const size_t room = sizeof(((struct sockaddr_un *)NULL)->sun_path) - sizeof("/" LONGEST_SOCKET);
 
     if (strlen(pipe_dir) > room)
-        return fault_set(fault, ENAMETOOLONG, "the MPS pipe directory %s is longer than the %zu bytes sockets allow",
-                         pipe_dir, room);
+        return fault_set(fault, ENAMETOOLONG,
+            "the MPS pipe directory %s is longer than the %zu bytes sockets allow", pipe_dir, room);
     return 0;
 }
 
-static int start(const char *program, const char *pipe_dir, const char *log_dir, const char *const *uuids, size_t count,
-                 struct fault *fault)
+static int start(const char *program, const char *pipe_dir, const char *log_dir,
+    const char *const *uuids, size_t count, struct fault *fault)
 {
     struct environment environment = {
-        .own = {assign("CUDA_MPS_PIPE_DIRECTORY", pipe_dir), assign("CUDA_MPS_LOG_DIRECTORY", log_dir),
-                join_uuids(uuids, count)},
+        .own = {assign("CUDA_MPS_PIPE_DIRECTORY", pipe_dir),
+            assign("CUDA_MPS_LOG_DIRECTORY", log_dir), join_uuids(uuids, count)},
     };
     char output[256];
     int r;
@@ -261,12 +268,14 @@ static int start(const char *program, const char *pipe_dir, const char *log_dir,
     if (!environment.own[0] || !environment.own[1] || !environment.own[2])
         r = fault_set(fault, ENOMEM, "no memory to start %s", program);
     else
-        r = control(program, "-d", NULL, MPS_START_LIMIT_US, &environment, output, sizeof(output), fault);
+        r = control(
+            program, "-d", NULL, MPS_START_LIMIT_US, &environment, output, sizeof(output), fault);
     environment_fini(&environment);
     return r;
 }
 
-int mps_start(const char *pipe_dir, const char *log_dir, const char *const *uuids, size_t count, struct fault *fault)
+int mps_start(const char *pipe_dir, const char *log_dir, const char *const *uuids, size_t count,
+    struct fault *fault)
 {
     char program[PATH_MAX];
     int r = find_program(program, sizeof(program), fault);
@@ -286,9 +295,10 @@ int mps_start(const char *pipe_dir, const char *log_dir, const char *const *uuid
     return start(program, pipe_dir, log_dir, uuids, count, fault);
 }
 
-/* Commands to the daemon that serves the pipe directory. 0 with its answer, MPS_NOT_INSTALLED, or a fault. */
-static int ask(const char *pipe_dir, const char *commands, int64_t limit_us, char *output, size_t size,
-               struct fault *fault)
+/* Commands to the daemon that serves the pipe directory. 0 with its answer, MPS_NOT_INSTALLED, or a
+ * fault. */
+static int ask(const char *pipe_dir, const char *commands, int64_t limit_us, char *output,
+    size_t size, struct fault *fault)
 {
     char program[PATH_MAX];
     int r = find_program(program, sizeof(program), fault);
@@ -313,7 +323,8 @@ int mps_stop(const char *pipe_dir, struct fault *fault)
     int r = ask(pipe_dir, "quit\n", MPS_STOP_LIMIT_US, output, sizeof(output), fault);
     if (r != 0 && r != -ETIMEDOUT)
         return r;
-    return run_wait_gone(daemon, r == -ETIMEDOUT ? 0 : MPS_STOP_LIMIT_US) < 0 ? MPS_STILL_ENDING : 0;
+    return run_wait_gone(daemon, r == -ETIMEDOUT ? 0 : MPS_STOP_LIMIT_US) < 0 ? MPS_STILL_ENDING
+                                                                              : 0;
 }
 
 /* The next line of an answer that is a process id alone; 0 behind the last. */
@@ -331,8 +342,8 @@ static pid_t next_pid(const char **at)
     return 0;
 }
 
-static int list_clients_of(const char *pipe_dir, pid_t server, struct mps_client *list, size_t room,
-                           struct fault *fault)
+static int list_clients_of(
+    const char *pipe_dir, pid_t server, struct mps_client *list, size_t room, struct fault *fault)
 {
     char command[64], clients[4096];
     size_t n = 0;
@@ -345,7 +356,8 @@ static int list_clients_of(const char *pipe_dir, pid_t server, struct mps_client
     return r == 0 ? (int)n : r < 0 ? r : -ENOENT;
 }
 
-int mps_list_clients(const char *pipe_dir, struct mps_client *list, size_t room, struct fault *fault)
+int mps_list_clients(
+    const char *pipe_dir, struct mps_client *list, size_t room, struct fault *fault)
 {
     char servers[1024];
     size_t n = 0;
@@ -368,9 +380,11 @@ int mps_terminate_client(const char *pipe_dir, const struct mps_client *client, 
 {
     char command[64], answer[256];
 
-    snprintf(command, sizeof(command), "terminate_client %d %d\n", (int)client->server, (int)client->pid);
+    snprintf(command, sizeof(command), "terminate_client %d %d\n", (int)client->server,
+        (int)client->pid);
     int r = ask(pipe_dir, command, MPS_ASK_LIMIT_US, answer, sizeof(answer), fault);
     if (r == 0 && strcmp(answer, "0") != 0)
-        r = fault_set(fault, EIO, "MPS does not terminate client %d: %.100s", (int)client->pid, answer);
+        r = fault_set(
+            fault, EIO, "MPS does not terminate client %d: %.100s", (int)client->pid, answer);
     return r > 0 ? -ENOENT : r;
 }

@@ -1,10 +1,11 @@
 /*
- * NVIDIA's Multi-Process Service: one control daemon for a group of GPUs, told by its pipe directory. After NVIDIA's
- * "Multi-Process Service" guide (docs.nvidia.com/deploy/mps).
+ * NVIDIA's Multi-Process Service: one control daemon for a group of GPUs, told by its pipe
+ * directory. After NVIDIA's "Multi-Process Service" guide (docs.nvidia.com/deploy/mps).
  *
- * A task shares through it with CUDA_MPS_PIPE_DIRECTORY set to the pipe directory and CUDA_VISIBLE_DEVICES by UUID. The
- * daemon outlives us; whoever comes back finds it by the same directory. A healthy start or stop takes some
- * milliseconds; the limits below are for sick ones (stop: twice, once to be heard and once to see it end).
+ * A task shares through it with CUDA_MPS_PIPE_DIRECTORY set to the pipe directory and
+ * CUDA_VISIBLE_DEVICES by UUID. The daemon outlives us; whoever comes back finds it by the same
+ * directory. A healthy start or stop takes some milliseconds; the limits below are for sick ones
+ * (stop: twice, once to be heard and once to see it end).
  */
 #ifndef COLLOC_GPU_MPS_H
 #define COLLOC_GPU_MPS_H
@@ -27,23 +28,26 @@ enum mps_answer {
 };
 
 /*
- * Starts the control daemon for the GPUs with these UUIDs. Makes both directories (open to all users, as clients and
- * their servers make files there, but nobody removes another's) and clears what a dead daemon left in the pipe
- * directory. 0, MPS_ALREADY_ALIVE, MPS_NOT_INSTALLED (the fault holds the sentence for people), or a fault:
- * -ENAMETOOLONG (its sockets would not fit), -EPERM (a directory is not ours), -ETIMEDOUT, -EIO (in its own words).
+ * Starts the control daemon for the GPUs with these UUIDs. Makes both directories (open to all
+ * users, as clients and their servers make files there, but nobody removes another's) and clears
+ * what a dead daemon left in the pipe directory. 0, MPS_ALREADY_ALIVE, MPS_NOT_INSTALLED (the fault
+ * holds the sentence for people), or a fault: -ENAMETOOLONG (its sockets would not fit), -EPERM (a
+ * directory is not ours), -ETIMEDOUT, -EIO (in its own words).
  */
-int mps_start(const char *pipe_dir, const char *log_dir, const char *const *uuids, size_t count, struct fault *fault);
+int mps_start(const char *pipe_dir, const char *log_dir, const char *const *uuids, size_t count,
+    struct fault *fault);
 
 /* The control daemon of `owner` that serves the pipe directory, or 0. Two small reads. */
 pid_t mps_find(const char *pipe_dir, uid_t owner);
 
 /*
- * The same for a pipe directory of another, given from an open folder that he cannot move: nothing is followed out of
- * it, neither a link nor a mount, which may lead to what never answers.
+ * The same for a pipe directory of another, given from an open folder that he cannot move: nothing
+ * is followed out of it, neither a link nor a mount, which may lead to what never answers.
  */
 pid_t mps_find_below(int folder, const char *pipe_dir, uid_t owner);
 
-/* Tells it to quit and waits for its end. 0 also when none was alive; MPS_STILL_ENDING, MPS_NOT_INSTALLED, or a fault.
+/* Tells it to quit and waits for its end. 0 also when none was alive; MPS_STILL_ENDING,
+ * MPS_NOT_INSTALLED, or a fault.
  */
 int mps_stop(const char *pipe_dir, struct fault *fault);
 
@@ -53,13 +57,15 @@ struct mps_client {
 };
 
 /* Fills in up to `room` clients of our own daemon's servers. How many, or -errno. */
-int mps_list_clients(const char *pipe_dir, struct mps_client *list, size_t room, struct fault *fault);
+int mps_list_clients(
+    const char *pipe_dir, struct mps_client *list, size_t room, struct fault *fault);
 
 /*
- * Has the server finish or drop the client's work and close it: from then on every CUDA call of the client fails, and
- * it can be killed without harm to the others. 0, or -errno: a driver that does not know how (before CUDA 12) or a
- * client that is gone.
+ * Has the server finish or drop the client's work and close it: from then on every CUDA call of the
+ * client fails, and it can be killed without harm to the others. 0, or -errno: a driver that does
+ * not know how (before CUDA 12) or a client that is gone.
  */
-int mps_terminate_client(const char *pipe_dir, const struct mps_client *client, struct fault *fault);
+int mps_terminate_client(
+    const char *pipe_dir, const struct mps_client *client, struct fault *fault);
 
 #endif

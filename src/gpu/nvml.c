@@ -13,9 +13,9 @@ struct symbol {
     const char *name;
 };
 
-#define SYMBOL(member, name)                                                                                           \
-    {                                                                                                                  \
-        offsetof(struct nvml, member), name                                                                            \
+#define SYMBOL(member, name)                                                                       \
+    {                                                                                              \
+        offsetof(struct nvml, member), name                                                        \
     }
 
 static const struct symbol required[] = {
@@ -95,13 +95,14 @@ static bool has(const struct nvml *nvml, const char *name)
 }
 
 /*
- * Drivers 535.43 to 535.86 appended a fourth field to the entries of _v3, later ones took it back. Those drivers are
- * the ones with the confidential-computing query but not yet the detail list that replaced the field.
+ * Drivers 535.43 to 535.86 appended a fourth field to the entries of _v3, later ones took it back.
+ * Those drivers are the ones with the confidential-computing query but not yet the detail list that
+ * replaced the field.
  */
 static size_t process_stride_v3(const struct nvml *nvml)
 {
-    bool appended =
-        has(nvml, "nvmlDeviceGetConfComputeMemSizeInfo") && !has(nvml, "nvmlDeviceGetRunningProcessDetailList");
+    bool appended = has(nvml, "nvmlDeviceGetConfComputeMemSizeInfo") &&
+                    !has(nvml, "nvmlDeviceGetRunningProcessDetailList");
     return appended ? NVML_PROCESS_PROTECTED_SIZE : NVML_PROCESS_V2_SIZE;
 }
 
@@ -127,15 +128,18 @@ static void find_process_lists(struct nvml *nvml)
 
 int nvml_load(struct nvml *nvml, const char *path, struct fault *fault)
 {
-    *nvml = (struct nvml){.library = dlopen(path ? path : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)};
+    *nvml = (struct nvml){
+        .library = dlopen(path ? path : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)};
     if (!nvml->library) {
-        fault_set(fault, ENOENT, "no NVIDIA management library: %s; it comes with the NVIDIA driver", dlerror());
+        fault_set(fault, ENOENT,
+            "no NVIDIA management library: %s; it comes with the NVIDIA driver", dlerror());
         return GPU_NO_LIBRARY;
     }
     for (size_t i = 0; i < COUNT(required); i++) {
         if (!find(nvml, required[i].offset, required[i].name)) {
-            fault_set(fault, ENOSYS, "%s has no %s: not the NVIDIA management library, or one too old",
-                      path ? path : "libnvidia-ml.so.1", required[i].name);
+            fault_set(fault, ENOSYS,
+                "%s has no %s: not the NVIDIA management library, or one too old",
+                path ? path : "libnvidia-ml.so.1", required[i].name);
             nvml_unload(nvml);
             return GPU_NO_LIBRARY;
         }

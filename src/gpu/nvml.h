@@ -1,4 +1,5 @@
-/* NVML as the driver installs it, opened at run time. Every function but the first five may be missing (NULL). */
+/* NVML as the driver installs it, opened at run time. Every function but the first five may be
+ * missing (NULL). */
 #ifndef COLLOC_GPU_NVML_H
 #define COLLOC_GPU_NVML_H
 
@@ -37,11 +38,14 @@ struct nvml {
     int (*gpu_profile)(nvml_device, unsigned number, struct nvml_gpu_profile *);
     int (*gpu_placements)(nvml_device, unsigned profile, struct nvml_placement *, unsigned *count);
     int (*gpu_instances)(nvml_device, unsigned profile, nvml_gpu_instance *, unsigned *count);
-    int (*gpu_instance_create)(nvml_device, unsigned profile, const struct nvml_placement *, nvml_gpu_instance *);
+    int (*gpu_instance_create)(
+        nvml_device, unsigned profile, const struct nvml_placement *, nvml_gpu_instance *);
     int (*gpu_instance_info)(nvml_gpu_instance, struct nvml_gpu_instance_info *);
     int (*gpu_instance_destroy)(nvml_gpu_instance);
-    int (*compute_profile)(nvml_gpu_instance, unsigned number, unsigned engines, struct nvml_compute_profile *);
-    int (*compute_instances)(nvml_gpu_instance, unsigned profile, nvml_compute_instance *, unsigned *count);
+    int (*compute_profile)(
+        nvml_gpu_instance, unsigned number, unsigned engines, struct nvml_compute_profile *);
+    int (*compute_instances)(
+        nvml_gpu_instance, unsigned profile, nvml_compute_instance *, unsigned *count);
     int (*compute_instance_create)(nvml_gpu_instance, unsigned profile, nvml_compute_instance *);
     int (*compute_instance_destroy)(nvml_compute_instance);
 
@@ -56,10 +60,11 @@ struct nvml {
     nvml_processes_function *graphics_processes;
     nvml_processes_function *mps_processes;
     int (*process_utilization)(nvml_device, struct nvml_process_utilization *, unsigned *count,
-                               unsigned long long since_us);
+        unsigned long long since_us);
 
     int (*ecc_errors)(nvml_device, int type, int counter, unsigned long long *count);
-    int (*remapped_rows)(nvml_device, unsigned *corrected, unsigned *uncorrected, unsigned *pending, unsigned *failed);
+    int (*remapped_rows)(nvml_device, unsigned *corrected, unsigned *uncorrected, unsigned *pending,
+        unsigned *failed);
     int (*retirement_pending)(nvml_device, int *pending);
     int (*clock_reasons)(nvml_device, unsigned long long *reasons);
     int (*event_set_create)(nvml_event_set *);
@@ -77,11 +82,13 @@ struct nvml {
 };
 
 /* Calls a function that this driver's NVML may lack. */
-#define nvml_call(nvml, function, ...) ((nvml)->function ? (nvml)->function(__VA_ARGS__) : (int)NVML_FUNCTION_NOT_FOUND)
+#define nvml_call(nvml, function, ...)                                                             \
+    ((nvml)->function ? (nvml)->function(__VA_ARGS__) : (int)NVML_FUNCTION_NOT_FOUND)
 
 /*
- * Opens `path` (NULL: libnvidia-ml.so.1, as the dynamic linker finds it) and finds its functions; calls none of them.
- * 0; GPU_NO_LIBRARY (gpu/gpu.h) when it cannot be loaded or is not NVML. The fault says why.
+ * Opens `path` (NULL: libnvidia-ml.so.1, as the dynamic linker finds it) and finds its functions;
+ * calls none of them. 0; GPU_NO_LIBRARY (gpu/gpu.h) when it cannot be loaded or is not NVML. The
+ * fault says why.
  */
 int nvml_load(struct nvml *nvml, const char *path, struct fault *fault);
 

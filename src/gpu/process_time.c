@@ -47,7 +47,7 @@ static bool room_grow(struct process_time_room *room, unsigned wanted)
 
 /* NVML says how many there are; more may have come by the next call. */
 static int fetch(const struct nvml *nvml, nvml_device device, struct process_time_room *room,
-                 unsigned long long since_us, unsigned *ret_count)
+    unsigned long long since_us, unsigned *ret_count)
 {
     const int tries = 4;
     int r = NVML_INSUFFICIENT_SIZE;
@@ -61,8 +61,8 @@ static int fetch(const struct nvml *nvml, nvml_device device, struct process_tim
     return r;
 }
 
-static struct reading mean_of(const struct nvml_process_utilization *items, unsigned count, pid_t pid,
-                              unsigned long long since_us)
+static struct reading mean_of(const struct nvml_process_utilization *items, unsigned count,
+    pid_t pid, unsigned long long since_us)
 {
     double sum = 0;
     unsigned n = 0;
@@ -77,8 +77,8 @@ static struct reading mean_of(const struct nvml_process_utilization *items, unsi
 }
 
 /* One of whom there is no sample had no kernel, when there are samples of others. */
-static void fill(const struct nvml_process_utilization *items, unsigned count, unsigned long long since_us,
-                 struct gpu_sample *sample)
+static void fill(const struct nvml_process_utilization *items, unsigned count,
+    unsigned long long since_us, struct gpu_sample *sample)
 {
     bool any = false;
 
@@ -98,8 +98,8 @@ static void forget(struct gpu_sample *sample)
         sample->processes.item[i].sm_utilisation = READING_NONE;
 }
 
-int process_time_look(const struct nvml *nvml, nvml_device device, struct process_time_room *room, double share,
-                      struct process_time *time, struct gpu_sample *sample)
+int process_time_look(const struct nvml *nvml, nvml_device device, struct process_time_room *room,
+    double share, struct process_time *time, struct gpu_sample *sample)
 {
     unsigned count = 0;
     int64_t began_us = cost_processor_us();
@@ -113,7 +113,8 @@ int process_time_look(const struct nvml *nvml, nvml_device device, struct proces
     forget(sample);
     int r = fetch(nvml, device, room, behind(time->newest_us), &count);
     if (share > 0)
-        time->ask_again_us = sample->at_us + (int64_t)((double)(cost_processor_us() - began_us) / share);
+        time->ask_again_us = sample->at_us +
+                             (int64_t)((double)(cost_processor_us() - began_us) / share);
     if (r != NVML_OK)
         return r;
     for (unsigned i = 0; i < count; i++)

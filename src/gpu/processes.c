@@ -42,9 +42,10 @@ static bool room_grow(struct process_room *room, size_t wanted, size_t stride)
     return true;
 }
 
-/* Processes come and go between two calls: ask for more room than the driver said, again and again. */
-static int fetch(const struct nvml *nvml, nvml_processes_function *list, nvml_device device, struct process_room *room,
-                 unsigned *ret_count)
+/* Processes come and go between two calls: ask for more room than the driver said, again and again.
+ */
+static int fetch(const struct nvml *nvml, nvml_processes_function *list, nvml_device device,
+    struct process_room *room, unsigned *ret_count)
 {
     if (!list)
         return NVML_FUNCTION_NOT_FOUND;
@@ -92,7 +93,8 @@ static struct gpu_process *entry_of(struct gpu_sample *sample, pid_t pid)
 }
 
 /* A process in two lists shows the same memory twice: the larger telling counts. */
-static int merge(struct gpu_sample *sample, const struct nvml_process *told, enum gpu_process_kind kind)
+static int merge(
+    struct gpu_sample *sample, const struct nvml_process *told, enum gpu_process_kind kind)
 {
     struct gpu_process *entry = entry_of(sample, (pid_t)told->pid);
 
@@ -100,12 +102,13 @@ static int merge(struct gpu_sample *sample, const struct nvml_process *told, enu
         return NVML_UNKNOWN;
     entry->kinds |= kind;
     if (told->used_bytes != NVML_MEMORY_NOT_AVAILABLE)
-        entry->used_bytes = reading_of(fmax((double)told->used_bytes, reading_or(entry->used_bytes, 0)));
+        entry->used_bytes = reading_of(
+            fmax((double)told->used_bytes, reading_or(entry->used_bytes, 0)));
     return NVML_OK;
 }
 
-static int look(const struct nvml *nvml, nvml_processes_function *list, nvml_device device, struct process_room *room,
-                enum gpu_process_kind kind, struct gpu_sample *sample)
+static int look(const struct nvml *nvml, nvml_processes_function *list, nvml_device device,
+    struct process_room *room, enum gpu_process_kind kind, struct gpu_sample *sample)
 {
     unsigned count = 0;
     int r = fetch(nvml, list, device, room, &count);
@@ -124,7 +127,8 @@ static bool is_absent(int r)
     return r == NVML_NOT_SUPPORTED || r == NVML_FUNCTION_NOT_FOUND || r == NVML_INVALID_ARGUMENT;
 }
 
-static int ask(const struct nvml *nvml, nvml_device device, struct process_room *room, struct gpu_sample *sample)
+static int ask(const struct nvml *nvml, nvml_device device, struct process_room *room,
+    struct gpu_sample *sample)
 {
     sample->processes.count = 0;
     int r = look(nvml, nvml->compute_processes, device, room, GPU_PROCESS_COMPUTE, sample);
@@ -172,13 +176,14 @@ static void keep_times(const struct processes_told *told, struct gpu_sample *sam
 /* In use is what it was when the lists were told. */
 static bool is_unmoved(const struct processes_told *told, const struct gpu_sample *sample)
 {
-    return sample->mem_used_bytes.valid &&
-           !(sample->mem_used_bytes.value < told->used_bytes || sample->mem_used_bytes.value > told->used_bytes);
+    return sample->mem_used_bytes.valid && !(sample->mem_used_bytes.value < told->used_bytes ||
+                                               sample->mem_used_bytes.value > told->used_bytes);
 }
 
 static bool still_holds(const struct processes_told *told, const struct gpu_sample *sample)
 {
-    return told->valid && told->at_rest && sample->at_us < told->ask_again_us && is_unmoved(told, sample);
+    return told->valid && told->at_rest && sample->at_us < told->ask_again_us &&
+           is_unmoved(told, sample);
 }
 
 static bool repeat(const struct processes_told *told, struct gpu_sample *sample)
@@ -192,8 +197,8 @@ static bool repeat(const struct processes_told *told, struct gpu_sample *sample)
     return true;
 }
 
-int processes_look(const struct nvml *nvml, nvml_device device, struct process_room *room, bool may_repeat,
-                   struct processes_told *told, struct gpu_sample *sample)
+int processes_look(const struct nvml *nvml, nvml_device device, struct process_room *room,
+    bool may_repeat, struct processes_told *told, struct gpu_sample *sample)
 {
     if (may_repeat && still_holds(told, sample) && repeat(told, sample))
         return NVML_OK;

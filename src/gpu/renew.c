@@ -1,4 +1,5 @@
-/* A set that goes on as another: what changes while the driver runs (struct roster) is looked at again. */
+/* A set that goes on as another: what changes while the driver runs (struct roster) is looked at
+ * again. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,8 @@ static bool is_same(const struct gpu_set *set, size_t card, const struct roster 
 {
     const struct gpu_info *info = &set->gpu[card];
     size_t n = next_card(set, card) - card - 1;
-    bool same = info->mig_mode == roster->mig_mode && info->compute_mode == roster->compute_mode && n == roster->count;
+    bool same = info->mig_mode == roster->mig_mode && info->compute_mode == roster->compute_mode &&
+                n == roster->count;
 
     for (size_t i = 0; same && i < n; i++)
         same = strcmp(info[1 + i].uuid, roster->instance[i].uuid) == 0;

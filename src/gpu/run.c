@@ -17,8 +17,9 @@
 #include "base/text.h"
 
 /*
- * Between fork and exec only what POSIX calls async-signal-safe: the caller may have threads. Hence _Fork, too: what
- * libraries do at a fork (libuv closes pipes of its own by their numbers) is not for a child that is about to exec.
+ * Between fork and exec only what POSIX calls async-signal-safe: the caller may have threads. Hence
+ * _Fork, too: what libraries do at a fork (libuv closes pipes of its own by their numbers) is not
+ * for a child that is about to exec.
  */
 static void become(const struct run *run, int input, int output)
 {
@@ -109,7 +110,8 @@ static void read_output(int fd, char *output, size_t size)
     output[text.size] = '\0';
 }
 
-static int run_between(const struct run *run, int input, int output, int *ret_status, struct fault *fault)
+static int run_between(
+    const struct run *run, int input, int output, int *ret_status, struct fault *fault)
 {
     pid_t pid = _Fork();
     if (pid < 0)
@@ -119,7 +121,7 @@ static int run_between(const struct run *run, int input, int output, int *ret_st
     int r = wait_child(pid, run->limit_us, ret_status);
     if (r == -ETIMEDOUT)
         return fault_set(fault, ETIMEDOUT, "%s did not end within %.1f s", run->path,
-                         (double)run->limit_us / (double)SECOND_US);
+            (double)run->limit_us / (double)SECOND_US);
     return r;
 }
 

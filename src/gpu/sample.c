@@ -44,7 +44,8 @@ static void set_memory(struct gpu_sample *sample, uint64_t total, uint64_t used,
     sample->mem_free_bytes = reading_of((double)free_);
 }
 
-/* Version 2 keeps the reserve out of `used`, as nvidia-smi does; older drivers only have version 1. */
+/* Version 2 keeps the reserve out of `used`, as nvidia-smi does; older drivers only have version 1.
+ */
 static void look_memory(struct look *look)
 {
     const struct nvml *nvml = &look->source->nvml;
@@ -68,7 +69,8 @@ static struct reading fraction(unsigned per_cent)
 static void ask_utilisation(struct look *look, struct slow *slow)
 {
     struct nvml_utilization utilization = {0};
-    bool told = answered(look, nvml_call(&look->source->nvml, utilization, look->device->handle, &utilization));
+    bool told = answered(
+        look, nvml_call(&look->source->nvml, utilization, look->device->handle, &utilization));
 
     slow->utilisation = told ? fraction(utilization.gpu) : READING_NONE;
     slow->mem_utilisation = told ? fraction(utilization.memory) : READING_NONE;
@@ -77,7 +79,8 @@ static void ask_utilisation(struct look *look, struct slow *slow)
 static void ask_power(struct look *look, struct slow *slow)
 {
     unsigned milliwatt = 0;
-    bool told = answered(look, nvml_call(&look->source->nvml, power, look->device->handle, &milliwatt));
+    bool told = answered(
+        look, nvml_call(&look->source->nvml, power, look->device->handle, &milliwatt));
 
     slow->power_w = told ? reading_of(milliwatt / 1e3) : READING_NONE;
 }
@@ -85,7 +88,8 @@ static void ask_power(struct look *look, struct slow *slow)
 static void look_activity(struct look *look)
 {
     struct slow *slow = &look->device->slow;
-    bool seldom = looks_all_day(look) && look->device->gpm.device && look->sample->mem_used_bytes.valid;
+    bool seldom = looks_all_day(look) && look->device->gpm.device &&
+                  look->sample->mem_used_bytes.valid;
 
     if (!seldom || look->sample->at_us >= slow->ask_activity_again_us) {
         ask_utilisation(look, slow);
@@ -97,7 +101,8 @@ static void look_activity(struct look *look)
     look->sample->power_w = slow->power_w;
 }
 
-/* False when the counter went back: the time of the restart is not known, so this look has no total. */
+/* False when the counter went back: the time of the restart is not known, so this look has no
+ * total. */
 static bool total_advance(struct total *total, uint64_t now)
 {
     bool back = total->seen && now < total->last;
@@ -140,7 +145,8 @@ static void look_energy(struct look *look)
     if (now_us >= energy->ask_again_us)
         ask_energy(look, energy);
     else if (look->sample->power_w.valid)
-        energy->total_j.value += look->sample->power_w.value * (double)(now_us - energy->told_us) / 1e6;
+        energy->total_j.value += look->sample->power_w.value * (double)(now_us - energy->told_us) /
+                                 1e6;
     energy->told_us = now_us;
     look->sample->energy_j = energy->total_j;
 }
@@ -183,7 +189,8 @@ static bool nobody_is_there(const struct look *look)
            sample->utilisation.value <= 0;
 }
 
-/* A MIG instance's activity is asked of its card, which may well answer when the instance does not. */
+/* A MIG instance's activity is asked of its card, which may well answer when the instance does not.
+ */
 static void look_gpm(struct look *look)
 {
     struct gpu_source *source = look->source;
@@ -194,7 +201,8 @@ static void look_gpm(struct look *look)
         answered(look, r);
         return;
     }
-    look->sample->activity.source = look->sample->smact.valid ? GPU_ACTIVITY_GPM : GPU_ACTIVITY_NONE;
+    look->sample->activity.source = look->sample->smact.valid ? GPU_ACTIVITY_GPM
+                                                              : GPU_ACTIVITY_NONE;
     look->sample->activity.at_us = gpm->taken_us;
 }
 
@@ -247,8 +255,8 @@ static void explain_no_activity(struct look *look)
     if (has_gpm || sample->smact.valid)
         return;
     snprintf(sample->activity.reason, sizeof(sample->activity.reason), "%s",
-             look->info->is_mig ? "only GPM tells the activity of MIG instances, and this GPU has none"
-                                : "this GPU has no GPM, and dcgmi is not asked");
+        look->info->is_mig ? "only GPM tells the activity of MIG instances, and this GPU has none"
+                           : "this GPU has no GPM, and dcgmi is not asked");
 }
 
 static void look_dcgm(struct look *look)
@@ -263,7 +271,8 @@ static void look_dcgm(struct look *look)
         return;
     }
     dcgm_turn(source->dcgm, sample->at_us);
-    const struct dcgm_row *row = dcgm_latest(source->dcgm, gpu, sample->at_us, &sample->activity.at_us);
+    const struct dcgm_row *row = dcgm_latest(
+        source->dcgm, gpu, sample->at_us, &sample->activity.at_us);
     if (row) {
         fill_from_dcgm(look, row);
         fill_energy_from_dcgm(look, row->field[DCGM_ENERGY]);
@@ -283,10 +292,10 @@ static void look_processes(struct look *look)
 {
     if (look->info->mig_mode == GPU_MIG_ON && !look->info->is_mig)
         return;
-    answered(look, processes_look(&look->source->nvml, look->device->handle, &look->source->room, looks_all_day(look),
-                                  &look->device->processes, look->sample));
+    answered(look, processes_look(&look->source->nvml, look->device->handle, &look->source->room,
+                       looks_all_day(look), &look->device->processes, look->sample));
     process_time_look(&look->source->nvml, look->device->handle, &look->source->time_room,
-                      looks_all_day(look) ? PROCESS_TIME_SHARE : 0, &look->device->process_time, look->sample);
+        looks_all_day(look) ? PROCESS_TIME_SHARE : 0, &look->device->process_time, look->sample);
     processes_told_note(&look->device->processes, look->sample);
 }
 
@@ -297,7 +306,8 @@ static void look_trouble(struct look *look)
     size_t card = look->info->is_mig ? look->info->parent : (size_t)(look->device - source->device);
 
     if (!look->info->is_mig)
-        trouble_look(&look->device->trouble, &source->nvml, look->device->handle, look->sample->at_us);
+        trouble_look(
+            &look->device->trouble, &source->nvml, look->device->handle, look->sample->at_us);
     trouble_tell(&source->device[card].trouble, look->sample);
 }
 
@@ -305,7 +315,14 @@ static void look_trouble(struct look *look)
 static void look_all(struct look *look)
 {
     static void (*const looks[])(struct look *) = {
-        look_memory, look_activity, look_energy, look_slow, look_processes, look_gpm, look_dcgm, look_trouble,
+        look_memory,
+        look_activity,
+        look_energy,
+        look_slow,
+        look_processes,
+        look_gpm,
+        look_dcgm,
+        look_trouble,
     };
 
     for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]) && !look->lost; i++)

@@ -5,7 +5,8 @@
 
 #include "gpu/source.h"
 
-/* Cores of one SM by compute capability: CUDA C++ Programming Guide, arithmetic throughput (FP32). 0: not known. */
+/* Cores of one SM by compute capability: CUDA C++ Programming Guide, arithmetic throughput (FP32).
+ * 0: not known. */
 static unsigned cores_per_sm(int major, int minor)
 {
     switch (major) {
@@ -90,7 +91,8 @@ static unsigned most_instances(const struct nvml *nvml, nvml_device card, struct
 }
 
 /* A number that has no instance is an answer, too. */
-static void read_instance(const struct nvml *nvml, nvml_device card, unsigned number, struct roster *roster)
+static void read_instance(
+    const struct nvml *nvml, nvml_device card, unsigned number, struct roster *roster)
 {
     struct roster_instance *next = &roster->instance[roster->count];
     int result = nvml_call(nvml, device_mig_by_index, card, number, &next->handle);
@@ -128,7 +130,8 @@ static void judge_place(struct gpu_info *info)
     snprintf(info->why_not, sizeof(info->why_not), "%s", why);
 }
 
-/* "NVIDIA A100-SXM4-40GB MIG 1c.3g.20gb" names the profile; a driver that does not say gets it from the slices. */
+/* "NVIDIA A100-SXM4-40GB MIG 1c.3g.20gb" names the profile; a driver that does not say gets it from
+ * the slices. */
 static void name_profile(struct gpu_info *info, const struct nvml_attributes *attributes)
 {
     const char *in_name = strstr(info->name, " MIG ");
@@ -138,14 +141,16 @@ static void name_profile(struct gpu_info *info, const struct nvml_attributes *at
     } else if (info->gpu_slices > 0) {
         size_t at = 0;
         if (info->compute_slices < info->gpu_slices)
-            at = (size_t)snprintf(info->profile, sizeof(info->profile), "%dc.", info->compute_slices);
+            at = (size_t)snprintf(
+                info->profile, sizeof(info->profile), "%dc.", info->compute_slices);
         unsigned gib = (unsigned)((attributes->memory_mib + 1023) / 1024);
         snprintf(info->profile + at, sizeof(info->profile) - at, "%dg.%ugb", info->gpu_slices, gib);
     }
 }
 
 /* Takes the next free place in the set: make_room made enough for the most there can be. */
-static struct gpu_device *append(struct gpu_source *source, nvml_device handle, struct gpu_info **ret_info)
+static struct gpu_device *append(
+    struct gpu_source *source, nvml_device handle, struct gpu_info **ret_info)
 {
     size_t i = source->set.count++;
     *ret_info = &source->info[i];
@@ -153,7 +158,8 @@ static struct gpu_device *append(struct gpu_source *source, nvml_device handle, 
     return &source->device[i];
 }
 
-static void add_instance(struct gpu_source *source, size_t parent, const char *index, nvml_device handle)
+static void add_instance(
+    struct gpu_source *source, size_t parent, const char *index, nvml_device handle)
 {
     const struct nvml *nvml = &source->nvml;
     const struct gpu_info *card = &source->info[parent];
@@ -179,7 +185,8 @@ static void add_instance(struct gpu_source *source, size_t parent, const char *i
         gpm_init(&device->gpm, nvml, source->device[parent].handle, true, info->gpu_instance);
 }
 
-void gpu_source_add_card(struct gpu_source *source, unsigned index, nvml_device handle, const struct roster *roster)
+void gpu_source_add_card(
+    struct gpu_source *source, unsigned index, nvml_device handle, const struct roster *roster)
 {
     const struct nvml *nvml = &source->nvml;
     struct nvml_pci pci = {0};
@@ -213,7 +220,7 @@ static void add_mute_card(struct gpu_source *source, unsigned index, int result)
     info->compute_mode = GPU_COMPUTE_UNKNOWN;
     snprintf(info->index, sizeof(info->index), "%u", index);
     snprintf(info->why_not, sizeof(info->why_not), "%.*s", (int)sizeof(info->why_not) - 1,
-             nvml_words(&source->nvml, result));
+        nvml_words(&source->nvml, result));
 }
 
 int gpu_source_make_room(struct gpu_source *source, size_t cards)
@@ -232,7 +239,8 @@ static int discover(struct gpu_source *source, struct fault *fault)
     int result = source->nvml.device_count(&cards);
 
     if (result != NVML_OK)
-        return fault_set(fault, EIO, "cannot count the GPUs: %s", nvml_words(&source->nvml, result));
+        return fault_set(
+            fault, EIO, "cannot count the GPUs: %s", nvml_words(&source->nvml, result));
     if (cards == 0) {
         fault_set(fault, ENODEV, "the NVIDIA driver sees no GPU");
         return GPU_NO_DEVICES;
@@ -265,8 +273,9 @@ static int explain_init(const struct nvml *nvml, int result, struct fault *fault
         fault_set(fault, ENODEV, "the NVIDIA driver is not loaded (%s)", words);
         return GPU_NO_DRIVER;
     case NVML_LIB_RM_VERSION_MISMATCH:
-        fault_set(fault, ENODEV, "the NVIDIA driver that runs is of another version than its library: reboot (%s)",
-                  words);
+        fault_set(fault, ENODEV,
+            "the NVIDIA driver that runs is of another version than its library: reboot (%s)",
+            words);
         return GPU_NO_DRIVER;
     case NVML_LIBRARY_NOT_FOUND:
         fault_set(fault, ENOENT, "NVML lacks a library of the driver (%s)", words);
@@ -275,7 +284,8 @@ static int explain_init(const struct nvml *nvml, int result, struct fault *fault
         fault_set(fault, ENODEV, "the NVIDIA driver sees no GPU (%s)", words);
         return GPU_NO_DEVICES;
     case NVML_NO_PERMISSION:
-        return fault_set(fault, EACCES, "may not use the NVIDIA driver: %s; look at the modes of /dev/nvidia*", words);
+        return fault_set(fault, EACCES,
+            "may not use the NVIDIA driver: %s; look at the modes of /dev/nvidia*", words);
     default:
         return fault_set(fault, EIO, "NVML does not start: %s", words);
     }
@@ -292,7 +302,8 @@ static int open_source(struct gpu_source *source, const char *library_path, stru
         return r;
     }
     char *version = source->set.driver_version;
-    if (nvml_call(&source->nvml, driver_version, version, sizeof(source->set.driver_version)) != NVML_OK)
+    if (nvml_call(&source->nvml, driver_version, version, sizeof(source->set.driver_version)) !=
+        NVML_OK)
         version[0] = '\0';
     return discover(source, fault);
 }
@@ -362,7 +373,8 @@ void gpu_set_ask_all(struct gpu_set *set)
 
 void gpu_set_forget_xids(struct gpu_set *set, size_t i)
 {
-    struct trouble *trouble = &set->source->device[set->gpu[i].is_mig ? set->gpu[i].parent : i].trouble;
+    struct trouble *trouble =
+        &set->source->device[set->gpu[i].is_mig ? set->gpu[i].parent : i].trouble;
 
     trouble->xid_of_gpu = 0;
     trouble->xid_last = 0;

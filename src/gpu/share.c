@@ -43,7 +43,8 @@ static void note_idle_power(struct gpu_meter *meter, const struct gpu_sample *sa
 
     if (!sample->power_w.valid || (meter->was_empty && !is_empty))
         return;
-    if (!meter->idle_w.valid || (is_empty && !meter->was_empty) || sample->power_w.value < meter->idle_w.value)
+    if (!meter->idle_w.valid || (is_empty && !meter->was_empty) ||
+        sample->power_w.value < meter->idle_w.value)
         meter->idle_w = sample->power_w;
     meter->was_empty = is_empty;
 }
@@ -57,10 +58,12 @@ static struct reading drawn(const struct gpu_meter *meter, const struct gpu_samp
     return READING_NONE;
 }
 
-/* Activity may be measured more seldom than it is looked at; of a time in which it was not known nothing is said. */
+/* Activity may be measured more seldom than it is looked at; of a time in which it was not known
+ * nothing is said. */
 static double activity_span_s(struct gpu_meter *meter, const struct gpu_sample *sample)
 {
-    int64_t at_us = sample->activity.at_us ? sample->activity.at_us : sample->at_us, before_us = meter->activity_at_us;
+    int64_t at_us = sample->activity.at_us ? sample->activity.at_us : sample->at_us,
+            before_us = meter->activity_at_us;
 
     if (sample->smact.valid && at_us <= before_us)
         return 0;

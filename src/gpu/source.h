@@ -1,4 +1,5 @@
-/* What a gpu_set keeps of each device beside what it tells: handles, and what the next look compares with. */
+/* What a gpu_set keeps of each device beside what it tells: handles, and what the next look
+ * compares with. */
 #ifndef COLLOC_GPU_SOURCE_H
 #define COLLOC_GPU_SOURCE_H
 
@@ -30,9 +31,9 @@ struct energy {
 };
 
 /*
- * What changes slowly: not asked at each of ten looks a second. Utilisation and power are not either by who looks all
- * day: the driver's power is the mean of a second (Ampere and later, but for GA100), and SMACT says more than
- * utilisation.
+ * What changes slowly: not asked at each of ten looks a second. Utilisation and power are not
+ * either by who looks all day: the driver's power is the mean of a second (Ampere and later, but
+ * for GA100), and SMACT says more than utilisation.
  */
 struct slow {
     struct reading temperature_c, sm_clock_mhz;
@@ -87,7 +88,8 @@ void roster_read(const struct nvml *nvml, nvml_device card, struct roster *ret_r
 int gpu_source_make_room(struct gpu_source *source, size_t cards);
 /* Parts gpm_share among the GPUs there are. */
 void gpu_source_share_gpm(struct gpu_source *source);
-void gpu_source_add_card(struct gpu_source *source, unsigned index, nvml_device handle, const struct roster *roster);
+void gpu_source_add_card(
+    struct gpu_source *source, unsigned index, nvml_device handle, const struct roster *roster);
 
 /* The GPU is there no more, or not until somebody resets it. */
 static inline bool nvml_says_lost(int result)

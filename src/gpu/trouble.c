@@ -22,16 +22,19 @@ void trouble_note_xid(struct trouble *trouble, unsigned xid, int64_t now_us)
 }
 
 /* A question that is not answered leaves what was known: no answer is no cure. */
-static void look_at_memory(struct trouble *trouble, const struct nvml *nvml, nvml_device card, int64_t now_us)
+static void look_at_memory(
+    struct trouble *trouble, const struct nvml *nvml, nvml_device card, int64_t now_us)
 {
     unsigned corrected, uncorrected, pending, failed;
     unsigned long long errors;
     int retired;
     int64_t began_us = cost_processor_us();
 
-    if (nvml_call(nvml, ecc_errors, card, NVML_UNCORRECTED, NVML_SINCE_DRIVER_LOAD, &errors) == NVML_OK)
+    if (nvml_call(nvml, ecc_errors, card, NVML_UNCORRECTED, NVML_SINCE_DRIVER_LOAD, &errors) ==
+        NVML_OK)
         trouble->ecc_uncorrected = errors;
-    if (nvml_call(nvml, remapped_rows, card, &corrected, &uncorrected, &pending, &failed) == NVML_OK) {
+    if (nvml_call(nvml, remapped_rows, card, &corrected, &uncorrected, &pending, &failed) ==
+        NVML_OK) {
         trouble->remap_pending = pending;
         trouble->remap_failed = failed;
     }
@@ -40,10 +43,11 @@ static void look_at_memory(struct trouble *trouble, const struct nvml *nvml, nvm
     trouble->ask_again_us = now_us + cost_rest_us(cost_processor_us() - began_us, MEMORY_LEAST_US);
 }
 
-static void look_at_clocks(struct trouble *trouble, const struct nvml *nvml, nvml_device card, int64_t now_us)
+static void look_at_clocks(
+    struct trouble *trouble, const struct nvml *nvml, nvml_device card, int64_t now_us)
 {
-    const unsigned long long count =
-        NVML_HELD_DOWN_HARDWARE | NVML_HELD_DOWN_HARDWARE_HEAT | NVML_HELD_DOWN_POWER_BRAKE;
+    const unsigned long long count = NVML_HELD_DOWN_HARDWARE | NVML_HELD_DOWN_HARDWARE_HEAT |
+                                     NVML_HELD_DOWN_POWER_BRAKE;
     unsigned long long reasons = 0;
 
     if (nvml_call(nvml, clock_reasons, card, &reasons) != NVML_OK)
@@ -54,7 +58,8 @@ static void look_at_clocks(struct trouble *trouble, const struct nvml *nvml, nvm
     trouble->held_down_ask_again_us = now_us + SLOW_LEAST_US;
 }
 
-void trouble_look(struct trouble *trouble, const struct nvml *nvml, nvml_device card, int64_t now_us)
+void trouble_look(
+    struct trouble *trouble, const struct nvml *nvml, nvml_device card, int64_t now_us)
 {
     if (now_us >= trouble->held_down_ask_again_us)
         look_at_clocks(trouble, nvml, card, now_us);
@@ -78,19 +83,21 @@ void trouble_tell(const struct trouble *trouble, struct gpu_sample *sample)
 
     sample->trouble.is_serious = true;
     if (trouble->xid_of_gpu)
-        snprintf(text, size, "Xid %u (%s): reset or replace it, then colloc gpus --clear", xid.number, xid.words);
+        snprintf(text, size, "Xid %u (%s): reset or replace it, then colloc gpus --clear",
+            xid.number, xid.words);
     else if (trouble->remap_failed)
         snprintf(text, size, "faulty memory that cannot be remapped: replace it");
     else if (trouble->ecc_uncorrected)
         snprintf(text, size, "%llu uncorrectable ECC error%s since the driver was loaded: reset it",
-                 trouble->ecc_uncorrected, trouble->ecc_uncorrected == 1 ? "" : "s");
+            trouble->ecc_uncorrected, trouble->ecc_uncorrected == 1 ? "" : "s");
     else if (trouble->remap_pending || trouble->retirement_pending)
         snprintf(text, size, "faulty memory is to be remapped: reset it");
-    else if (trouble->held_down && sample->at_us - trouble->held_down_since_us >= HELD_DOWN_LEAST_US)
+    else if (trouble->held_down &&
+             sample->at_us - trouble->held_down_since_us >= HELD_DOWN_LEAST_US)
         snprintf(text, size, "its clocks are held down by %s", held_down_words(trouble->held_down));
     else
         sample->trouble.is_serious = false;
     if (!sample->trouble.is_serious && was_lately)
         snprintf(text, size, "Xid %u (%s)%s", xid.number, xid.words,
-                 xid.blame == XID_OF_APPLICATION ? ", as faulty programs cause it" : "");
+            xid.blame == XID_OF_APPLICATION ? ", as faulty programs cause it" : "");
 }

@@ -1,6 +1,6 @@
 /*
- * Xids: the numbers under which NVIDIA's driver reports GPU errors. Meanings, and what is to be done, after
- * NVIDIA's "Xid Errors" (docs.nvidia.com/deploy/xid-errors).
+ * Xids: the numbers under which NVIDIA's driver reports GPU errors. Meanings, and what is to be
+ * done, after NVIDIA's "Xid Errors" (docs.nvidia.com/deploy/xid-errors).
  */
 #ifndef COLLOC_GPU_XID_H
 #define COLLOC_GPU_XID_H

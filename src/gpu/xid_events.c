@@ -5,7 +5,8 @@
 #include "base/clock.h"
 #include "gpu/source.h"
 
-#define ROUND_US (20 * MS_US) /* looks at all GPUs come one after the other: asking once is enough */
+#define ROUND_US                                                                                   \
+    (20 * MS_US) /* looks at all GPUs come one after the other: asking once is enough */
 
 static bool tells_xids(const struct gpu_source *source, size_t i)
 {
@@ -14,8 +15,10 @@ static bool tells_xids(const struct gpu_source *source, size_t i)
 
     if (!card || source->info[i].is_mig)
         return false;
-    return nvml_call(&source->nvml, device_event_types, card, &types) == NVML_OK && types & NVML_EVENT_XID &&
-           nvml_call(&source->nvml, device_register_events, card, NVML_EVENT_XID, source->events) == NVML_OK;
+    return nvml_call(&source->nvml, device_event_types, card, &types) == NVML_OK &&
+           types & NVML_EVENT_XID &&
+           nvml_call(&source->nvml, device_register_events, card, NVML_EVENT_XID, source->events) ==
+               NVML_OK;
 }
 
 void xid_events_open(struct gpu_source *source)
@@ -56,7 +59,8 @@ void xid_events_take(struct gpu_source *source, int64_t now_us)
     for (int i = 0; source->events && i < most; i++) {
         if (nvml_call(&source->nvml, event_set_wait, source->events, &event, 0) != NVML_OK)
             return;
-        struct trouble *trouble = event.type == NVML_EVENT_XID ? trouble_of(source, event.device) : NULL;
+        struct trouble *trouble = event.type == NVML_EVENT_XID ? trouble_of(source, event.device)
+                                                               : NULL;
         if (trouble)
             trouble_note_xid(trouble, (unsigned)event.data, now_us);
     }

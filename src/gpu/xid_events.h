@@ -1,4 +1,5 @@
-/* Xids as the driver reports them, to the troubles of the cards they are of. Where there are no events nothing comes.
+/* Xids as the driver reports them, to the troubles of the cards they are of. Where there are no
+ * events nothing comes.
  */
 #ifndef COLLOC_GPU_XID_EVENTS_H
 #define COLLOC_GPU_XID_EVENTS_H

@@ -8,7 +8,8 @@ static const float mean_share = 0.9f, square_share = 0.999f, epsilon = 1e-8f;
 
 int adam_init(struct adam *adam, size_t n)
 {
-    *adam = (struct adam){.mean = calloc(n, sizeof *adam->mean), .square = calloc(n, sizeof *adam->square), .n = n};
+    *adam = (struct adam){
+        .mean = calloc(n, sizeof *adam->mean), .square = calloc(n, sizeof *adam->square), .n = n};
     if (adam->mean && adam->square)
         return 0;
     adam_fini(adam);

@@ -13,7 +13,8 @@ struct adam {
 int adam_init(struct adam *adam, size_t n); /* 0 or -ENOMEM */
 void adam_fini(struct adam *adam);
 
-/* One step; the gradients are zero afterwards. A weight that never has a gradient stays as it is. */
+/* One step; the gradients are zero afterwards. A weight that never has a gradient stays as it is.
+ */
 void adam_step(struct adam *adam, double rate, float *weights, float *gradients);
 
 #endif

@@ -71,9 +71,9 @@ static int read_packed(const char *path, struct fault *fault, char **ret_text, s
     if (r < 0) {
         free(unpacked.text);
         return fault_set(fault, -r, "%s: %s", path,
-                         r == -EINVAL  ? "damaged or cut, or not made by xz"
-                         : r == -EFBIG ? "too large when unpacked"
-                                       : "out of memory");
+            r == -EINVAL  ? "damaged or cut, or not made by xz"
+            : r == -EFBIG ? "too large when unpacked"
+                          : "out of memory");
     }
     unpacked.text[unpacked.used] = '\0';
     *ret_text = unpacked.text;
@@ -81,7 +81,8 @@ static int read_packed(const char *path, struct fault *fault, char **ret_text, s
     return 0;
 }
 
-int archive_read(const char *folder, const char *name, struct fault *fault, char **ret_text, size_t *ret_size)
+int archive_read(
+    const char *folder, const char *name, struct fault *fault, char **ret_text, size_t *ret_size)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/%s", folder, name);

@@ -17,7 +17,8 @@ int blas_open(struct fault *fault, struct blas *ret_blas)
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     *ret_blas = (struct blas){.library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL)};
     if (!ret_blas->library)
-        return fault_set(fault, ENOENT, "training needs OpenBLAS (Debian's libopenblas0): %s", dlerror());
+        return fault_set(
+            fault, ENOENT, "training needs OpenBLAS (Debian's libopenblas0): %s", dlerror());
     find(ret_blas->library, "cblas_sgemm", &ret_blas->sgemm);
     find(ret_blas->library, "cblas_sdot", &ret_blas->sdot);
     if (ret_blas->sgemm && ret_blas->sdot)

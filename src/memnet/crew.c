@@ -47,10 +47,10 @@ static void train_one(struct crew *crew, const struct net_plan *plan)
 {
     const struct crew_settings *settings = crew->settings;
     const struct train_settings own = {.blas = settings->blas,
-                                       .seed = settings->seed,
-                                       .epochs_max = settings->epochs_max,
-                                       .on_epoch = on_epoch,
-                                       .context = crew};
+        .seed = settings->seed,
+        .epochs_max = settings->epochs_max,
+        .on_epoch = on_epoch,
+        .context = crew};
     struct gpumemnet_net net;
     struct fault fault = {""};
     int r = memnet_train(settings->dataset, plan, &own, &fault, &net);

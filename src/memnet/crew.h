@@ -1,4 +1,5 @@
-/* Several networks trained at once, a thread for each; what comes out does not depend on how many there are. */
+/* Several networks trained at once, a thread for each; what comes out does not depend on how many
+ * there are. */
 #ifndef COLLOC_MEMNET_CREW_H
 #define COLLOC_MEMNET_CREW_H
 
@@ -15,15 +16,16 @@ struct crew_settings {
     /* Called by one thread at a time. */
     void (*on_epoch)(void *context, const struct train_progress *progress);
     /* r and fault as memnet_train gives them; the network is the crew's. Negative ends the crew. */
-    int (*on_trained)(void *context, const struct net_plan *plan, int r, const struct gpumemnet_net *net,
-                      struct fault *fault);
+    int (*on_trained)(void *context, const struct net_plan *plan, int r,
+        const struct gpumemnet_net *net, struct fault *fault);
     void *context;
 };
 
 /* Whether `only` (of the settings) names the plan. */
 bool crew_wants(const struct crew_settings *settings, const struct net_plan *plan);
 
-/* 0, or the first negative value of on_trained with its fault, or -EAGAIN (no thread can be made). */
+/* 0, or the first negative value of on_trained with its fault, or -EAGAIN (no thread can be made).
+ */
 int crew_run(const struct crew_settings *settings, struct fault *fault);
 
 #endif

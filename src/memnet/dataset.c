@@ -24,8 +24,8 @@ enum column {
     COLUMNS
 };
 
-static const char *const names[COLUMNS] = {"id",    "kind",      "family",    "split",  "model",
-                                           "batch", "optimizer", "precision", "status", "driver_mib"};
+static const char *const names[COLUMNS] = {"id", "kind", "family", "split", "model", "batch",
+    "optimizer", "precision", "status", "driver_mib"};
 
 static int find_columns(const struct columns *table, struct fault *fault, int ret_at[COLUMNS])
 {
@@ -37,25 +37,27 @@ static int find_columns(const struct columns *table, struct fault *fault, int re
     return 0;
 }
 
-static int take_text(const struct columns *table, const int *at, enum column column, struct fault *fault, char *buffer,
-                     size_t size)
+static int take_text(const struct columns *table, const int *at, enum column column,
+    struct fault *fault, char *buffer, size_t size)
 {
     const char *text = columns_get(table, at[column]);
     if (!text)
         return columns_wrong(table, fault, "no %s", names[column]);
     return span_copy(span_of(text), buffer, size)
                ? 0
-               : columns_wrong(table, fault, "%s: longer than %zu characters", names[column], size - 1);
+               : columns_wrong(
+                     table, fault, "%s: longer than %zu characters", names[column], size - 1);
 }
 
-static int take_number(const struct columns *table, const int *at, enum column column, double max, struct fault *fault,
-                       double *ret)
+static int take_number(const struct columns *table, const int *at, enum column column, double max,
+    struct fault *fault, double *ret)
 {
     int r = columns_number(table, at[column], 1, max, fault, ret);
     return r < 0 ? r : r == 1 ? 0 : columns_wrong(table, fault, "no %s", names[column]);
 }
 
-static int take_part(const struct columns *table, const int *at, struct fault *fault, enum dataset_part *ret)
+static int take_part(
+    const struct columns *table, const int *at, struct fault *fault, enum dataset_part *ret)
 {
     static const char *const parts[PARTS] = {"train", "validation", "test"};
     char text[16];
@@ -66,10 +68,13 @@ static int take_part(const struct columns *table, const int *at, struct fault *f
         if (strcmp(parts[*ret], text) == 0)
             return 0;
     *ret = PART_TEST;
-    return strcmp(text, "held-out") == 0 ? 0 : columns_wrong(table, fault, "split: there is no \"%s\"", text);
+    return strcmp(text, "held-out") == 0
+               ? 0
+               : columns_wrong(table, fault, "split: there is no \"%s\"", text);
 }
 
-static int take_row(const struct columns *table, const int *at, struct fault *fault, struct task_row *row)
+static int take_row(
+    const struct columns *table, const int *at, struct fault *fault, struct task_row *row)
 {
     char kind[16];
     double batch = 0, mib = 0;
@@ -102,15 +107,15 @@ static int take_row(const struct columns *table, const int *at, struct fault *fa
 static int take_features(const struct networks *networks, struct task_row *row)
 {
     const struct estimate_request request = {.model = networks_find(networks, row->network),
-                                             .batch = row->batch,
-                                             .optimizer = row->optimizer,
-                                             .precision = row->precision};
+        .batch = row->batch,
+        .optimizer = row->optimizer,
+        .precision = row->precision};
     const char *why;
     return gpumemnet_features_init(&request, &row->features, &why);
 }
 
-static int add_row(struct dataset *dataset, const struct columns *table, const int *at, const struct networks *networks,
-                   struct fault *fault)
+static int add_row(struct dataset *dataset, const struct columns *table, const int *at,
+    const struct networks *networks, struct fault *fault)
 {
     const char *status = columns_get(table, at[COLUMN_STATUS]);
     if (!status || strcmp(status, "ok") != 0) {
@@ -132,7 +137,8 @@ static int add_row(struct dataset *dataset, const struct columns *table, const i
     return r < 0 ? fault_set(fault, ENOMEM, "out of memory") : 0;
 }
 
-static int read_runs(const char *text, const struct networks *networks, struct fault *fault, struct dataset *dataset)
+static int read_runs(
+    const char *text, const struct networks *networks, struct fault *fault, struct dataset *dataset)
 {
     struct columns table;
     int at[COLUMNS], r = columns_open_text(&table, text, "runs.csv", fault);
@@ -145,12 +151,13 @@ static int read_runs(const char *text, const struct networks *networks, struct f
 }
 
 int dataset_parse(const char *runs, const char *layers, size_t layers_size, struct fault *fault,
-                  struct dataset *ret_dataset)
+    struct dataset *ret_dataset)
 {
     struct networks networks;
     *ret_dataset = (struct dataset){0};
     int r = networks_parse(layers, layers_size, fault, &networks);
-    r = r < 0 ? fault_prefix(fault, r, "layers.jsonl") : read_runs(runs, &networks, fault, ret_dataset);
+    r = r < 0 ? fault_prefix(fault, r, "layers.jsonl")
+              : read_runs(runs, &networks, fault, ret_dataset);
     networks_fini(&networks);
     return r;
 }

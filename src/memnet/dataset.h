@@ -1,11 +1,14 @@
 /*
- * Training tasks whose memory was measured: what the networks learn from and are held against. A folder holds
+ * Training tasks whose memory was measured: what the networks learn from and are held against. A
+ * folder holds
  *
- *     runs.csv       a line per run: id, kind (mlp, cnn, transformer: drawn at random; real: somebody's network),
- * family, model_key, batch, optimizer, precision, status (ok, oom, ...), driver_mib (as nvidia-smi shows it for the
- * process); other columns are not looked at layers.jsonl   their networks (networks.h)
+ *     runs.csv       a line per run: id, kind (mlp, cnn, transformer: drawn at random; real:
+ * somebody's network), family, model_key, batch, optimizer, precision, status (ok, oom, ...),
+ * driver_mib (as nvidia-smi shows it for the process); other columns are not looked at layers.jsonl
+ * their networks (networks.h)
  *
- * either of them packed as .xz. A run that failed says nothing of what it would have taken and is left out.
+ * either of them packed as .xz. A run that failed says nothing of what it would have taken and is
+ * left out.
  */
 #ifndef COLLOC_MEMNET_DATASET_H
 #define COLLOC_MEMNET_DATASET_H
@@ -33,7 +36,8 @@ struct dataset {
     struct task_row *rows;
     size_t n;
     size_t n_failed;  /* left out: the run failed */
-    size_t n_strange; /* left out: nothing can be said of such a network, or its layers are not known */
+    size_t n_strange; /* left out: nothing can be said of such a network, or its layers are not
+                         known */
 };
 
 /* 0, or a fault that names the file and the line. Ended by dataset_fini either way. */
@@ -41,7 +45,7 @@ int dataset_read(const char *folder, struct fault *fault, struct dataset *ret_da
 
 /* The same from texts in memory (runs ends in NUL). */
 int dataset_parse(const char *runs, const char *layers, size_t layers_size, struct fault *fault,
-                  struct dataset *ret_dataset);
+    struct dataset *ret_dataset);
 void dataset_fini(struct dataset *dataset);
 
 #endif

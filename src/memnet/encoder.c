@@ -4,15 +4,16 @@
 
 size_t encoder_scratch(const struct encoder_layout *encoder, const struct batch *batch)
 {
-    size_t rows = 0, squares = 0, largest = 0, width = (size_t)encoder->width, layers = (size_t)encoder->n_layers;
+    size_t rows = 0, squares = 0, largest = 0, width = (size_t)encoder->width,
+           layers = (size_t)encoder->n_layers;
     for (size_t i = 0; i < batch->n; i++) {
         size_t n = batch->rows[i]->n_tokens;
         rows += n;
         squares += n * n;
         largest = n > largest ? n : largest;
     }
-    return rows * (4 * width + layers * (10 * width + GPUMEMNET_FEED_FORWARD + 2) + 7 * width) + layers * squares +
-           largest * largest + 2 * width;
+    return rows * (4 * width + layers * (10 * width + GPUMEMNET_FEED_FORWARD + 2) + 7 * width) +
+           layers * squares + largest * largest + 2 * width;
 }
 
 static void add(float *x, const float *y, size_t n)
@@ -30,7 +31,8 @@ static void add_positions(const struct batch *batch, int width, float *x)
             gpumemnet_position(t, width, x);
 }
 
-static void attend_all(const struct blas *blas, const struct batch *batch, int width, struct encoder_layer_tape *tape)
+static void attend_all(
+    const struct blas *blas, const struct batch *batch, int width, struct encoder_layer_tape *tape)
 {
     const float *qkv = tape->qkv;
     float *weights = tape->weights, *mixed = tape->mixed;
@@ -52,8 +54,9 @@ static size_t squares_of(const struct batch *batch)
 }
 
 /* Returns what comes out. */
-static float *layer_forward(const struct encoder_layer_layout *layer, float *weights, const float *x,
-                            const struct token_rows *tokens, struct scratch *scratch, struct encoder_layer_tape *tape)
+static float *layer_forward(const struct encoder_layer_layout *layer, float *weights,
+    const float *x, const struct token_rows *tokens, struct scratch *scratch,
+    struct encoder_layer_tape *tape)
 {
     int width = layer->projection.in;
     size_t n = tokens->n, size = n * (size_t)width;
@@ -68,24 +71,27 @@ static float *layer_forward(const struct encoder_layer_layout *layer, float *wei
     attend_all(scratch->blas, tokens->batch, width, tape);
     linear_forward(scratch->blas, &layer->projection, weights, tape->mixed, n, tape->between);
     add(tape->between, x, size);
-    layer_norm_forward(&layer->norm_attention, weights, tape->between, n, scratch, &tape->norm_attention,
-                       tape->between);
+    layer_norm_forward(&layer->norm_attention, weights, tape->between, n, scratch,
+        &tape->norm_attention, tape->between);
     linear_forward(scratch->blas, &layer->up, weights, tape->between, n, tape->hidden);
     relu_forward(tape->hidden, n * GPUMEMNET_FEED_FORWARD);
     linear_forward(scratch->blas, &layer->down, weights, tape->hidden, n, y);
     add(y, tape->between, size);
-    layer_norm_forward(&layer->norm_feed_forward, weights, y, n, scratch, &tape->norm_feed_forward, y);
+    layer_norm_forward(
+        &layer->norm_feed_forward, weights, y, n, scratch, &tape->norm_feed_forward, y);
     return y;
 }
 
-void encoder_forward(const struct encoder_layout *encoder, float *weights, const struct token_rows *tokens,
-                     struct scratch *scratch, struct encoder_tape *ret_tape, float *ret_sums, size_t stride)
+void encoder_forward(const struct encoder_layout *encoder, float *weights,
+    const struct token_rows *tokens, struct scratch *scratch, struct encoder_tape *ret_tape,
+    float *ret_sums, size_t stride)
 {
     const struct batch *batch = tokens->batch;
     size_t width = (size_t)encoder->width;
-    float *first =
-        block_forward(&encoder->embedding[0], weights, tokens->x, tokens->n, scratch, &ret_tape->embedding[0]);
-    float *second = block_forward(&encoder->embedding[1], weights, first, tokens->n, scratch, &ret_tape->embedding[1]);
+    float *first = block_forward(
+        &encoder->embedding[0], weights, tokens->x, tokens->n, scratch, &ret_tape->embedding[0]);
+    float *second = block_forward(
+        &encoder->embedding[1], weights, first, tokens->n, scratch, &ret_tape->embedding[1]);
     float *x = scratch_take(scratch, tokens->n * width);
     memcpy(x, second, tokens->n * width * sizeof *x);
     add_positions(batch, encoder->width, x);
@@ -100,8 +106,9 @@ void encoder_forward(const struct encoder_layout *encoder, float *weights, const
 
 /* ---- backward ---- */
 
-static void attend_all_backward(const struct batch *batch, int width, const struct encoder_layer_tape *tape,
-                                const float *dmixed, struct scratch *scratch, float *dqkv)
+static void attend_all_backward(const struct batch *batch, int width,
+    const struct encoder_layer_tape *tape, const float *dmixed, struct scratch *scratch,
+    float *dqkv)
 {
     const float *qkv = tape->qkv, *weights = tape->weights;
     for (size_t i = 0; i < batch->n; i++) {
@@ -116,38 +123,45 @@ static void attend_all_backward(const struct batch *batch, int width, const stru
 
 /* `d` holds the derivative of what came out, then of what went in. */
 static void layer_backward(const struct encoder_layer_layout *layer, const float *weights,
-                           const struct token_rows *tokens, const struct encoder_layer_tape *tape, float *d,
-                           struct scratch *scratch, float *gradients)
+    const struct token_rows *tokens, const struct encoder_layer_tape *tape, float *d,
+    struct scratch *scratch, float *gradients)
 {
     int width = layer->projection.in;
     size_t n = tokens->n, size = n * (size_t)width, mark = scratch->used;
     float *between = scratch_take(scratch, size), *dqkv = scratch_take(scratch, 3 * size);
     float *hidden = dqkv; /* done with before qkv's turn; its rows are narrower */
-    layer_norm_backward(&layer->norm_feed_forward, weights, &tape->norm_feed_forward, d, n, gradients, d);
+    layer_norm_backward(
+        &layer->norm_feed_forward, weights, &tape->norm_feed_forward, d, n, gradients, d);
     linear_backward(scratch->blas, &layer->down, weights, tape->hidden, d, n, gradients, hidden);
     relu_backward(tape->hidden, hidden, n * GPUMEMNET_FEED_FORWARD);
-    linear_backward(scratch->blas, &layer->up, weights, tape->between, hidden, n, gradients, between);
+    linear_backward(
+        scratch->blas, &layer->up, weights, tape->between, hidden, n, gradients, between);
     add(between, d, size);
-    layer_norm_backward(&layer->norm_attention, weights, &tape->norm_attention, between, n, gradients, between);
-    linear_backward(scratch->blas, &layer->projection, weights, tape->mixed, between, n, gradients, d);
+    layer_norm_backward(
+        &layer->norm_attention, weights, &tape->norm_attention, between, n, gradients, between);
+    linear_backward(
+        scratch->blas, &layer->projection, weights, tape->mixed, between, n, gradients, d);
     attend_all_backward(tokens->batch, width, tape, d, scratch, dqkv);
     linear_backward(scratch->blas, &layer->qkv, weights, tape->x, dqkv, n, gradients, d);
     add(d, between, size);
     scratch->used = mark;
 }
 
-void encoder_backward(const struct encoder_layout *encoder, const float *weights, const struct token_rows *tokens,
-                      const struct encoder_tape *tape, const float *dsums, size_t stride, struct scratch *scratch,
-                      float *gradients)
+void encoder_backward(const struct encoder_layout *encoder, const float *weights,
+    const struct token_rows *tokens, const struct encoder_tape *tape, const float *dsums,
+    size_t stride, struct scratch *scratch, float *gradients)
 {
     const struct batch *batch = tokens->batch;
     size_t width = (size_t)encoder->width, row = 0;
-    float *d = scratch_take(scratch, tokens->n * width), *dfirst = scratch_take(scratch, tokens->n * width);
+    float *d = scratch_take(scratch, tokens->n * width),
+          *dfirst = scratch_take(scratch, tokens->n * width);
     for (size_t i = 0; i < batch->n; i++)
         for (size_t t = 0; t < batch->rows[i]->n_tokens; t++, row++)
             memcpy(d + row * width, dsums + i * stride, width * sizeof *d);
     for (int i = encoder->n_layers; i-- > 0;)
         layer_backward(&encoder->layer[i], weights, tokens, &tape->layer[i], d, scratch, gradients);
-    block_backward(&encoder->embedding[1], weights, &tape->embedding[1], d, tokens->n, scratch, gradients, dfirst);
-    block_backward(&encoder->embedding[0], weights, &tape->embedding[0], dfirst, tokens->n, scratch, gradients, NULL);
+    block_backward(&encoder->embedding[1], weights, &tape->embedding[1], d, tokens->n, scratch,
+        gradients, dfirst);
+    block_backward(&encoder->embedding[0], weights, &tape->embedding[0], dfirst, tokens->n, scratch,
+        gradients, NULL);
 }

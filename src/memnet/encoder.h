@@ -28,10 +28,11 @@ struct encoder_tape {
 size_t encoder_scratch(const struct encoder_layout *encoder, const struct batch *batch);
 
 /* ret_sums: a row of the encoder's width for each sequence, `stride` apart. */
-void encoder_forward(const struct encoder_layout *encoder, float *weights, const struct token_rows *tokens,
-                     struct scratch *scratch, struct encoder_tape *ret_tape, float *ret_sums, size_t stride);
-void encoder_backward(const struct encoder_layout *encoder, const float *weights, const struct token_rows *tokens,
-                      const struct encoder_tape *tape, const float *dsums, size_t stride, struct scratch *scratch,
-                      float *gradients);
+void encoder_forward(const struct encoder_layout *encoder, float *weights,
+    const struct token_rows *tokens, struct scratch *scratch, struct encoder_tape *ret_tape,
+    float *ret_sums, size_t stride);
+void encoder_backward(const struct encoder_layout *encoder, const float *weights,
+    const struct token_rows *tokens, const struct encoder_tape *tape, const float *dsums,
+    size_t stride, struct scratch *scratch, float *gradients);
 
 #endif

@@ -74,8 +74,8 @@ static int fill(const struct gpumemnet_net *net, const struct task_row *row, str
     return 0;
 }
 
-int examples_init(const struct dataset *dataset, const struct gpumemnet_net *net, enum dataset_part part,
-                  struct examples *ret_examples)
+int examples_init(const struct dataset *dataset, const struct gpumemnet_net *net,
+    enum dataset_part part, struct examples *ret_examples)
 {
     int r = 0;
     *ret_examples = (struct examples){.rows = calloc(dataset->n + 1, sizeof *ret_examples->rows)};

@@ -21,8 +21,8 @@ int examples_class_of(const struct gpumemnet_net *net, double bytes);
 void examples_scaling(const struct dataset *dataset, struct gpumemnet_net *net);
 
 /* The rows of one part. 0 or -ENOMEM; ended by examples_fini either way. */
-int examples_init(const struct dataset *dataset, const struct gpumemnet_net *net, enum dataset_part part,
-                  struct examples *ret_examples);
+int examples_init(const struct dataset *dataset, const struct gpumemnet_net *net,
+    enum dataset_part part, struct examples *ret_examples);
 void examples_fini(struct examples *examples);
 
 #endif

@@ -7,29 +7,30 @@ static const float running_share = 0.1f;
 
 /* ---- linear ---- */
 
-void linear_forward(const struct blas *blas, const struct linear_layout *layout, const float *weights, const float *x,
-                    size_t n, float *ret_y)
+void linear_forward(const struct blas *blas, const struct linear_layout *layout,
+    const float *weights, const float *x, size_t n, float *ret_y)
 {
     int in = layout->in, out = layout->out;
     for (size_t i = 0; i < n; i++)
         memcpy(ret_y + i * (size_t)out, weights + layout->bias, (size_t)out * sizeof *ret_y);
-    blas->sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, out, in, 1, x, in, weights + layout->weight, in, 1,
-                ret_y, out);
+    blas->sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, out, in, 1, x, in,
+        weights + layout->weight, in, 1, ret_y, out);
 }
 
-void linear_backward(const struct blas *blas, const struct linear_layout *layout, const float *weights, const float *x,
-                     const float *dy, size_t n, float *gradients, float *ret_dx)
+void linear_backward(const struct blas *blas, const struct linear_layout *layout,
+    const float *weights, const float *x, const float *dy, size_t n, float *gradients,
+    float *ret_dx)
 {
     int in = layout->in, out = layout->out;
     float *db = gradients + layout->bias;
     blas->sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, out, in, (int)n, 1, dy, out, x, in, 1,
-                gradients + layout->weight, in);
+        gradients + layout->weight, in);
     for (size_t i = 0; i < n; i++)
         for (int o = 0; o < out; o++)
             db[o] += dy[i * (size_t)out + (size_t)o];
     if (ret_dx)
-        blas->sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, in, out, 1, dy, out, weights + layout->weight,
-                    in, 0, ret_dx, in);
+        blas->sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, in, out, 1, dy, out,
+            weights + layout->weight, in, 0, ret_dx, in);
 }
 
 void relu_forward(float *x, size_t n)
@@ -64,7 +65,7 @@ static void run_along(float *running, double now)
 }
 
 void batch_norm_forward(const struct norm_layout *layout, float *weights, const float *x, size_t n,
-                        struct scratch *scratch, struct norm_tape *ret_tape, float *ret_y)
+    struct scratch *scratch, struct norm_tape *ret_tape, float *ret_y)
 {
     size_t width = (size_t)layout->width;
     float *unit = scratch_take(scratch, n * width), *inverse = scratch_take(scratch, width);
@@ -83,8 +84,8 @@ void batch_norm_forward(const struct norm_layout *layout, float *weights, const 
     *ret_tape = (struct norm_tape){unit, inverse};
 }
 
-void batch_norm_backward(const struct norm_layout *layout, const float *weights, const struct norm_tape *tape,
-                         const float *dy, size_t n, float *gradients, float *ret_dx)
+void batch_norm_backward(const struct norm_layout *layout, const float *weights,
+    const struct norm_tape *tape, const float *dy, size_t n, float *gradients, float *ret_dx)
 {
     size_t width = (size_t)layout->width;
     for (size_t c = 0; c < width; c++) {
@@ -104,8 +105,8 @@ void batch_norm_backward(const struct norm_layout *layout, const float *weights,
 
 /* ---- layer norm ---- */
 
-void layer_norm_forward(const struct norm_layout *layout, const float *weights, const float *x, size_t n,
-                        struct scratch *scratch, struct norm_tape *ret_tape, float *ret_y)
+void layer_norm_forward(const struct norm_layout *layout, const float *weights, const float *x,
+    size_t n, struct scratch *scratch, struct norm_tape *ret_tape, float *ret_y)
 {
     const float *scale = weights + layout->scale, *shift = weights + layout->shift;
     size_t width = (size_t)layout->width;
@@ -122,8 +123,8 @@ void layer_norm_forward(const struct norm_layout *layout, const float *weights, 
     *ret_tape = (struct norm_tape){unit, inverse};
 }
 
-void layer_norm_backward(const struct norm_layout *layout, const float *weights, const struct norm_tape *tape,
-                         const float *dy, size_t n, float *gradients, float *ret_dx)
+void layer_norm_backward(const struct norm_layout *layout, const float *weights,
+    const struct norm_tape *tape, const float *dy, size_t n, float *gradients, float *ret_dx)
 {
     const float *scale = weights + layout->scale;
     size_t width = (size_t)layout->width;
@@ -137,14 +138,15 @@ void layer_norm_backward(const struct norm_layout *layout, const float *weights,
             along += d[c] * scale[c] * unit[c];
         }
         for (size_t c = 0; c < width; c++)
-            ret_dx[i * width + c] = tape->inverse[i] * (d[c] * scale[c] - (sum + unit[c] * along) / (float)width);
+            ret_dx[i * width + c] = tape->inverse[i] *
+                                    (d[c] * scale[c] - (sum + unit[c] * along) / (float)width);
     }
 }
 
 /* ---- block ---- */
 
 float *block_forward(const struct block_layout *layout, float *weights, const float *x, size_t n,
-                     struct scratch *scratch, struct block_tape *ret_tape)
+    struct scratch *scratch, struct block_tape *ret_tape)
 {
     float *y = scratch_take(scratch, n * (size_t)layout->linear.out);
     linear_forward(scratch->blas, &layout->linear, weights, x, n, y);
@@ -154,8 +156,9 @@ float *block_forward(const struct block_layout *layout, float *weights, const fl
     return y;
 }
 
-void block_backward(const struct block_layout *layout, const float *weights, const struct block_tape *tape, float *dy,
-                    size_t n, struct scratch *scratch, float *gradients, float *ret_dx)
+void block_backward(const struct block_layout *layout, const float *weights,
+    const struct block_tape *tape, float *dy, size_t n, struct scratch *scratch, float *gradients,
+    float *ret_dx)
 {
     size_t mark = scratch->used;
     float *dsum = scratch_take(scratch, n * (size_t)layout->linear.out);

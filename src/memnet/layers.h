@@ -11,12 +11,13 @@
 #include "memnet/blas.h"
 #include "memnet/scratch.h"
 
-void linear_forward(const struct blas *blas, const struct linear_layout *layout, const float *weights, const float *x,
-                    size_t n, float *ret_y);
+void linear_forward(const struct blas *blas, const struct linear_layout *layout,
+    const float *weights, const float *x, size_t n, float *ret_y);
 
 /* ret_dx NULL: not needed. */
-void linear_backward(const struct blas *blas, const struct linear_layout *layout, const float *weights, const float *x,
-                     const float *dy, size_t n, float *gradients, float *ret_dx);
+void linear_backward(const struct blas *blas, const struct linear_layout *layout,
+    const float *weights, const float *x, const float *dy, size_t n, float *gradients,
+    float *ret_dx);
 
 void relu_forward(float *x, size_t n);                   /* in place */
 void relu_backward(const float *y, float *dy, size_t n); /* in place; y is what came out */
@@ -27,19 +28,19 @@ struct norm_tape {
 };
 
 /*
- * Batch norm in training: over the rows, channel by channel. The running mean and variance in `weights` move a tenth
- * of the way to the batch's, as in PyTorch. n is at least 2.
+ * Batch norm in training: over the rows, channel by channel. The running mean and variance in
+ * `weights` move a tenth of the way to the batch's, as in PyTorch. n is at least 2.
  */
 void batch_norm_forward(const struct norm_layout *layout, float *weights, const float *x, size_t n,
-                        struct scratch *scratch, struct norm_tape *ret_tape, float *ret_y);
-void batch_norm_backward(const struct norm_layout *layout, const float *weights, const struct norm_tape *tape,
-                         const float *dy, size_t n, float *gradients, float *ret_dx);
+    struct scratch *scratch, struct norm_tape *ret_tape, float *ret_y);
+void batch_norm_backward(const struct norm_layout *layout, const float *weights,
+    const struct norm_tape *tape, const float *dy, size_t n, float *gradients, float *ret_dx);
 
 /* Layer norm: over the channels, row by row. */
-void layer_norm_forward(const struct norm_layout *layout, const float *weights, const float *x, size_t n,
-                        struct scratch *scratch, struct norm_tape *ret_tape, float *ret_y);
-void layer_norm_backward(const struct norm_layout *layout, const float *weights, const struct norm_tape *tape,
-                         const float *dy, size_t n, float *gradients, float *ret_dx);
+void layer_norm_forward(const struct norm_layout *layout, const float *weights, const float *x,
+    size_t n, struct scratch *scratch, struct norm_tape *ret_tape, float *ret_y);
+void layer_norm_backward(const struct norm_layout *layout, const float *weights,
+    const struct norm_tape *tape, const float *dy, size_t n, float *gradients, float *ret_dx);
 
 /* Linear, batch norm, ReLU. */
 struct block_tape {
@@ -50,19 +51,20 @@ struct block_tape {
 
 /* Returns y, on the scratch. */
 float *block_forward(const struct block_layout *layout, float *weights, const float *x, size_t n,
-                     struct scratch *scratch, struct block_tape *ret_tape);
+    struct scratch *scratch, struct block_tape *ret_tape);
 /* Changes dy. */
-void block_backward(const struct block_layout *layout, const float *weights, const struct block_tape *tape, float *dy,
-                    size_t n, struct scratch *scratch, float *gradients, float *ret_dx);
+void block_backward(const struct block_layout *layout, const float *weights,
+    const struct block_tape *tape, float *dy, size_t n, struct scratch *scratch, float *gradients,
+    float *ret_dx);
 
 /*
- * Scaled dot-product attention of one head within one sequence. Each row of qkv is a query, a key and a value of
- * `width`; `weights` (n x n) is what each place takes from each.
+ * Scaled dot-product attention of one head within one sequence. Each row of qkv is a query, a key
+ * and a value of `width`; `weights` (n x n) is what each place takes from each.
  */
-void attention_forward(const struct blas *blas, const float *qkv, size_t n, int width, float *ret_weights,
-                       float *ret_y);
+void attention_forward(const struct blas *blas, const float *qkv, size_t n, int width,
+    float *ret_weights, float *ret_y);
 /* `scratch` is for n x n numbers. */
-void attention_backward(const float *qkv, const float *weights, const float *dy, size_t n, int width,
-                        struct scratch *scratch, float *ret_dqkv);
+void attention_backward(const float *qkv, const float *weights, const float *dy, size_t n,
+    int width, struct scratch *scratch, float *ret_dqkv);
 
 #endif

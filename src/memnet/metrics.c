@@ -27,8 +27,8 @@ static int ask(const struct gpumemnet_net *net, const struct task_row *row, stru
     return 0;
 }
 
-int memnet_answers(const struct gpumemnet_net *net, const struct dataset *dataset, struct net_answer **ret_answers,
-                   size_t *ret_n)
+int memnet_answers(const struct gpumemnet_net *net, const struct dataset *dataset,
+    struct net_answer **ret_answers, size_t *ret_n)
 {
     struct net_answer *answers = calloc(dataset->n + 1, sizeof *answers);
     size_t n = 0;
@@ -49,7 +49,8 @@ int memnet_answers(const struct gpumemnet_net *net, const struct dataset *datase
 
 const char *metrics_group_name(enum metrics_of group)
 {
-    static const char *const names[METRICS_GROUPS] = {"test", "test, Adam and fp32", "real networks"};
+    static const char *const names[METRICS_GROUPS] = {
+        "test", "test, Adam and fp32", "real networks"};
     return names[group];
 }
 
@@ -111,8 +112,8 @@ static void count_bytes(const struct net_answer *answer, double n, struct metric
     ret->covered_p99 += (took <= answer->p99_bytes) / n;
 }
 
-static void count_group(const struct net_answer *const *group, size_t n, int classes, double *errors,
-                        struct metrics *ret)
+static void count_group(const struct net_answer *const *group, size_t n, int classes,
+    double *errors, struct metrics *ret)
 {
     struct tally tally = {{0}, {0}, {0}};
     for (size_t i = 0; i < n; i++) {
@@ -131,8 +132,8 @@ static void count_group(const struct net_answer *const *group, size_t n, int cla
     ret->error_most = errors[n - 1];
 }
 
-int metrics_count(const struct gpumemnet_net *net, const struct net_answer *answers, size_t n, enum metrics_of group,
-                  const char *family, struct metrics *ret_metrics)
+int metrics_count(const struct gpumemnet_net *net, const struct net_answer *answers, size_t n,
+    enum metrics_of group, const char *family, struct metrics *ret_metrics)
 {
     const struct net_answer **rows = calloc(n + 1, sizeof *rows);
     double *errors = calloc(n + 1, sizeof *errors);

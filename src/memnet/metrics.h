@@ -1,4 +1,5 @@
-/* How good a network's answers are: as the thesis counts (classes), and as a scheduler sees it (bytes). */
+/* How good a network's answers are: as the thesis counts (classes), and as a scheduler sees it
+ * (bytes). */
 #ifndef COLLOC_MEMNET_METRICS_H
 #define COLLOC_MEMNET_METRICS_H
 
@@ -15,18 +16,18 @@ struct net_answer {
 
 struct metrics {
     size_t n;
-    double accuracy, precision, recall, f1;     /* over the classes, weighted by their rows */
-    double commonest;                           /* accuracy of always answering the commonest class */
+    double accuracy, precision, recall, f1; /* over the classes, weighted by their rows */
+    double commonest;                       /* accuracy of always answering the commonest class */
     double error_median, error_p95, error_most; /* of the edge: |answer / measured - 1| */
     double under;                               /* share of answers below what was measured */
-    double over_mean;                           /* mean of what was reserved too much, as a share of the measured */
+    double over_mean; /* mean of what was reserved too much, as a share of the measured */
     double p50_error_median;
     double covered_p50, covered_p90, covered_p99; /* share of rows that took at most the quantile */
 };
 
 /* All rows of the net's family. On the heap, also empty; 0 or -ENOMEM. */
-int memnet_answers(const struct gpumemnet_net *net, const struct dataset *dataset, struct net_answer **ret_answers,
-                   size_t *ret_n);
+int memnet_answers(const struct gpumemnet_net *net, const struct dataset *dataset,
+    struct net_answer **ret_answers, size_t *ret_n);
 
 /* Which rows to count. */
 enum metrics_of {
@@ -38,7 +39,7 @@ enum metrics_of {
 const char *metrics_group_name(enum metrics_of group);
 
 /* `family` NULL: all. 0 (with n = 0 when there is no such row) or -ENOMEM. */
-int metrics_count(const struct gpumemnet_net *net, const struct net_answer *answers, size_t n, enum metrics_of group,
-                  const char *family, struct metrics *ret_metrics);
+int metrics_count(const struct gpumemnet_net *net, const struct net_answer *answers, size_t n,
+    enum metrics_of group, const char *family, struct metrics *ret_metrics);
 
 #endif

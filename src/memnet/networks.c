@@ -28,9 +28,11 @@ static void print_shape(FILE *out, const json_t *shape)
 static int print_row(FILE *out, const json_t *row, size_t i, struct fault *fault)
 {
     const char *type = json_string_value(json_array_get(row, CELL_TYPE));
-    const json_t *parameters = json_array_get(row, CELL_PARAMETERS), *reused = json_array_get(row, CELL_REUSED);
+    const json_t *parameters = json_array_get(row, CELL_PARAMETERS),
+                 *reused = json_array_get(row, CELL_REUSED);
     if (!type || !*type || strpbrk(type, " \n") || !json_is_integer(parameters) || !reused)
-        return fault_set(fault, EINVAL, "rows[%zu]: must have a type, parameters and whether it is reused", i);
+        return fault_set(
+            fault, EINVAL, "rows[%zu]: must have a type, parameters and whether it is reused", i);
     fprintf(out, "├─%s: 1-%zu   ", type, i + 1);
     print_shape(out, json_array_get(row, CELL_SHAPE));
     if (json_integer_value(reused))
@@ -44,10 +46,12 @@ static int print_row(FILE *out, const json_t *row, size_t i, struct fault *fault
 
 static int print_summary(const json_t *root, FILE *out, struct fault *fault)
 {
-    static const char rule[] = "==========================================================================\n";
+    static const char rule[] =
+        "==========================================================================\n";
     const json_t *rows = json_object_get(root, "rows");
     int r = json_array_size(rows) ? 0 : fault_set(fault, EINVAL, "no rows");
-    fprintf(out, "%sLayer (type:depth-idx)   Output Shape   Param #\n%sSequential: 0-1   --   --\n", rule, rule);
+    fprintf(out, "%sLayer (type:depth-idx)   Output Shape   Param #\n%sSequential: 0-1   --   --\n",
+        rule, rule);
     for (size_t i = 0; r == 0 && i < json_array_size(rows); i++)
         r = print_row(out, json_array_get(rows, i), i, fault);
     fputs(rule, out);
@@ -84,7 +88,8 @@ static int add(struct networks *networks, const json_t *root, struct fault *faul
     rows += networks->n;
     *rows = (struct named_network){.key = strdup(key)};
     networks->n++;
-    return rows->key ? model_of(root, fault, &rows->model) : fault_set(fault, ENOMEM, "out of memory");
+    return rows->key ? model_of(root, fault, &rows->model)
+                     : fault_set(fault, ENOMEM, "out of memory");
 }
 
 static int parse_line(struct networks *networks, struct span line, int number, struct fault *fault)
@@ -104,7 +109,8 @@ static int compare(const void *a, const void *b)
     return strcmp(left->key, right->key);
 }
 
-int networks_parse(const char *text, size_t size, struct fault *fault, struct networks *ret_networks)
+int networks_parse(
+    const char *text, size_t size, struct fault *fault, struct networks *ret_networks)
 {
     struct span rest = {text, size}, line;
     *ret_networks = (struct networks){0};
@@ -116,7 +122,8 @@ int networks_parse(const char *text, size_t size, struct fault *fault, struct ne
         qsort(ret_networks->rows, ret_networks->n, sizeof *ret_networks->rows, compare);
     for (size_t i = 1; r == 0 && i < ret_networks->n; i++)
         if (compare(&ret_networks->rows[i - 1], &ret_networks->rows[i]) == 0)
-            r = fault_set(fault, EINVAL, "two networks are called \"%.80s\"", ret_networks->rows[i].key);
+            r = fault_set(
+                fault, EINVAL, "two networks are called \"%.80s\"", ret_networks->rows[i].key);
     return r;
 }
 
@@ -133,7 +140,8 @@ void networks_fini(struct networks *networks)
 const struct model *networks_find(const struct networks *networks, const char *key)
 {
     struct named_network wanted = {.key = (char *)key};
-    const struct named_network *found =
-        networks->n ? bsearch(&wanted, networks->rows, networks->n, sizeof wanted, compare) : NULL;
+    const struct named_network *found = networks->n ? bsearch(&wanted, networks->rows, networks->n,
+                                                          sizeof wanted, compare)
+                                                    : NULL;
     return found ? found->model : NULL;
 }

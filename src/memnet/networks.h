@@ -1,10 +1,11 @@
 /*
  * The networks of a data set by their keys, from layers.jsonl: a line for each,
  *
- *     {"model": KEY, "rows": [[TYPE, ACTIVATIONS, PARAMETERS, ARGUMENTS, SHAPE, IN PLACE, REUSED], ...], ...}
+ *     {"model": KEY, "rows": [[TYPE, ACTIVATIONS, PARAMETERS, ARGUMENTS, SHAPE, IN PLACE, REUSED],
+ * ...], ...}
  *
- * with the shape of one sample, or null. Each becomes the summary that a user would hand in and is read as such, so
- * that training sees what estimating sees.
+ * with the shape of one sample, or null. Each becomes the summary that a user would hand in and is
+ * read as such, so that training sees what estimating sees.
  */
 #ifndef COLLOC_MEMNET_NETWORKS_H
 #define COLLOC_MEMNET_NETWORKS_H
@@ -23,7 +24,8 @@ struct networks {
 };
 
 /* 0, or a fault that names the line. Ended by networks_fini either way. */
-int networks_parse(const char *text, size_t size, struct fault *fault, struct networks *ret_networks);
+int networks_parse(
+    const char *text, size_t size, struct fault *fault, struct networks *ret_networks);
 void networks_fini(struct networks *networks);
 
 /* NULL: not there. */

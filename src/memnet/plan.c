@@ -7,8 +7,10 @@ static const struct net_plan plans[] = {
     {"mlp-transformer-2gib", GPUMEMNET_MLP, GPUMEMNET_ENCODER, 2048, .9804, .9707, .9804, .9755},
     {"cnn-mlp-8gib", GPUMEMNET_CNN, GPUMEMNET_ENSEMBLE, 8192, .8825, .8816, .8825, .8803},
     {"cnn-transformer-8gib", GPUMEMNET_CNN, GPUMEMNET_ENCODER, 8192, .8449, .8443, .8431, .8431},
-    {"transformer-mlp-8gib", GPUMEMNET_TRANSFORMER, GPUMEMNET_ENSEMBLE, 8192, .8552, .8524, .8552, .8494},
-    {"transformer-transformer-8gib", GPUMEMNET_TRANSFORMER, GPUMEMNET_ENCODER, 8192, .8650, .8650, .8650, .8596},
+    {"transformer-mlp-8gib", GPUMEMNET_TRANSFORMER, GPUMEMNET_ENSEMBLE, 8192, .8552, .8524, .8552,
+        .8494},
+    {"transformer-transformer-8gib", GPUMEMNET_TRANSFORMER, GPUMEMNET_ENCODER, 8192, .8650, .8650,
+        .8650, .8596},
 };
 
 const struct net_plan *net_plan_at(size_t i)

@@ -1,4 +1,5 @@
-/* The networks that there are: which set, method and bin, as in the thesis's tables 5.3, 5.5 and 5.7. */
+/* The networks that there are: which set, method and bin, as in the thesis's tables 5.3, 5.5
+ * and 5.7. */
 #ifndef COLLOC_MEMNET_PLAN_H
 #define COLLOC_MEMNET_PLAN_H
 

@@ -1,4 +1,5 @@
-/* Memory of one step of training: taken piece by piece, given back all at once or down to a mark. */
+/* Memory of one step of training: taken piece by piece, given back all at once or down to a mark.
+ */
 #ifndef COLLOC_MEMNET_SCRATCH_H
 #define COLLOC_MEMNET_SCRATCH_H
 

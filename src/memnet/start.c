@@ -31,12 +31,13 @@ static void start_block(const struct block_layout *block, struct random *random,
 }
 
 /* Query, key and value after Glorot, without bias; so is the projection's bias. */
-static void start_encoder_layer(const struct encoder_layer_layout *layer, struct random *random, float *weights)
+static void start_encoder_layer(
+    const struct encoder_layer_layout *layer, struct random *random, float *weights)
 {
     uniform(random, weights + layer->qkv.weight, layer->qkv.in * layer->qkv.out,
-            sqrt(6.0 / (layer->qkv.in + layer->qkv.out)));
-    uniform(random, weights + layer->projection.weight, layer->projection.in * layer->projection.out,
-            1 / sqrt(layer->projection.in));
+        sqrt(6.0 / (layer->qkv.in + layer->qkv.out)));
+    uniform(random, weights + layer->projection.weight,
+        layer->projection.in * layer->projection.out, 1 / sqrt(layer->projection.in));
     start_linear(&layer->up, random, weights);
     start_linear(&layer->down, random, weights);
     start_scale(&layer->norm_attention, weights);

@@ -5,6 +5,7 @@
 #include "estimator/gpumemnet_layout.h"
 #include "trace/random.h"
 
-void start_weights(const struct gpumemnet_layout *layout, struct random *random, float *ret_weights);
+void start_weights(
+    const struct gpumemnet_layout *layout, struct random *random, float *ret_weights);
 
 #endif

@@ -26,8 +26,10 @@ static size_t scratch_size(const struct gpumemnet_layout *layout, const struct b
     for (int i = 0; i < layout->n_encoders; i++)
         size += encoder_scratch(&layout->encoder[i], batch);
     for (int m = 0; m < layout->n_members; m++)
-        size += (size_t)layout->member[m].n_blocks * (2 * GPUMEMNET_WIDTH_MAX * batch->n + GPUMEMNET_WIDTH_MAX);
-    size_t row = 3 * (size_t)layout->n_inputs + 2 * (size_t)layout->n_classes + 3 * GPUMEMNET_WIDTH_MAX;
+        size += (size_t)layout->member[m].n_blocks *
+                (2 * GPUMEMNET_WIDTH_MAX * batch->n + GPUMEMNET_WIDTH_MAX);
+    size_t row = 3 * (size_t)layout->n_inputs + 2 * (size_t)layout->n_classes +
+                 3 * GPUMEMNET_WIDTH_MAX;
     return size + (layout->n_encoders ? tokens * TOKEN_SIZE : 0) + batch->n * row;
 }
 
@@ -55,12 +57,13 @@ static void fill_inputs(struct step *step)
     if (layout->n_encoders)
         gather_tokens(step);
     for (int i = 0; i < layout->n_encoders; i++) {
-        encoder_forward(&layout->encoder[i], step->weights, &step->tokens, step->scratch, &step->encoder[i], at,
-                        stride);
+        encoder_forward(&layout->encoder[i], step->weights, &step->tokens, step->scratch,
+            &step->encoder[i], at, stride);
         at += layout->encoder[i].width;
     }
     for (size_t i = 0; i < step->batch->n; i++)
-        memcpy(at + i * stride, step->batch->rows[i]->values, (size_t)layout->n_values * sizeof *at);
+        memcpy(
+            at + i * stride, step->batch->rows[i]->values, (size_t)layout->n_values * sizeof *at);
 }
 
 static void add_member(struct step *step, int m, float *own)
@@ -69,7 +72,8 @@ static void add_member(struct step *step, int m, float *own)
     const float *x = step->inputs;
     size_t n = step->batch->n, size = n * (size_t)step->layout->n_classes;
     for (int i = 0; i < member->n_blocks; i++)
-        x = block_forward(&member->block[i], step->weights, x, n, step->scratch, &step->member[m][i]);
+        x = block_forward(
+            &member->block[i], step->weights, x, n, step->scratch, &step->member[m][i]);
     linear_forward(step->scratch->blas, &member->logits, step->weights, x, n, own);
     for (size_t i = 0; i < size; i++)
         step->logits[i] += own[i] / (float)step->layout->n_members;
@@ -109,15 +113,16 @@ static double loss_of(struct step *step)
 static void member_backward(struct step *step, int m, const float *dlogits, float *dinputs)
 {
     const struct member_layout *member = &step->layout->member[m];
-    size_t n = step->batch->n, inputs = n * (size_t)step->layout->n_inputs, mark = step->scratch->used;
+    size_t n = step->batch->n, inputs = n * (size_t)step->layout->n_inputs,
+           mark = step->scratch->used;
     float *d = scratch_take(step->scratch, n * GPUMEMNET_WIDTH_MAX);
     float *next = scratch_take(step->scratch, n * GPUMEMNET_WIDTH_MAX);
     float *dx = scratch_take(step->scratch, inputs);
-    linear_backward(step->scratch->blas, &member->logits, step->weights, step->member[m][member->n_blocks - 1].y,
-                    dlogits, n, step->gradients, d);
+    linear_backward(step->scratch->blas, &member->logits, step->weights,
+        step->member[m][member->n_blocks - 1].y, dlogits, n, step->gradients, d);
     for (int i = member->n_blocks - 1; i >= 0; i--) {
-        block_backward(&member->block[i], step->weights, &step->member[m][i], d, n, step->scratch, step->gradients,
-                       i ? next : dx);
+        block_backward(&member->block[i], step->weights, &step->member[m][i], d, n, step->scratch,
+            step->gradients, i ? next : dx);
         float *swap = d;
         d = next;
         next = swap;
@@ -138,17 +143,20 @@ static void backward(struct step *step)
     for (int m = 0; m < layout->n_members; m++)
         member_backward(step, m, step->logits, dinputs);
     for (int i = 0; i < layout->n_encoders; i++) {
-        encoder_backward(&layout->encoder[i], step->weights, &step->tokens, &step->encoder[i], dinputs, stride,
-                         step->scratch, step->gradients);
+        encoder_backward(&layout->encoder[i], step->weights, &step->tokens, &step->encoder[i],
+            dinputs, stride, step->scratch, step->gradients);
         dinputs += layout->encoder[i].width;
     }
 }
 
 int memnet_step(const struct gpumemnet_layout *layout, float *weights, const struct batch *batch,
-                struct scratch *scratch, float *gradients, double *ret_loss)
+    struct scratch *scratch, float *gradients, double *ret_loss)
 {
-    struct step step = {
-        .layout = layout, .weights = weights, .gradients = gradients, .batch = batch, .scratch = scratch};
+    struct step step = {.layout = layout,
+        .weights = weights,
+        .gradients = gradients,
+        .batch = batch,
+        .scratch = scratch};
     int r = scratch_reserve(scratch, scratch_size(layout, batch));
     if (r < 0)
         return r;

@@ -1,6 +1,6 @@
 /*
- * One step of training: a batch through the network of a layout and back, cross-entropy at the end. Weights and
- * gradients are arrays of the layout.
+ * One step of training: a batch through the network of a layout and back, cross-entropy at the end.
+ * Weights and gradients are arrays of the layout.
  */
 #ifndef COLLOC_MEMNET_STEP_H
 #define COLLOC_MEMNET_STEP_H
@@ -24,10 +24,10 @@ struct batch {
 };
 
 /*
- * Fills the gradients (all zero before), moves the running sums of the batch norms in `weights`. 0 with the mean loss,
- * or -ENOMEM.
+ * Fills the gradients (all zero before), moves the running sums of the batch norms in `weights`. 0
+ * with the mean loss, or -ENOMEM.
  */
 int memnet_step(const struct gpumemnet_layout *layout, float *weights, const struct batch *batch,
-                struct scratch *scratch, float *gradients, double *ret_loss);
+    struct scratch *scratch, float *gradients, double *ret_loss);
 
 #endif

@@ -29,7 +29,8 @@ struct training {
 /* ---- preparing ---- */
 
 /* As many classes as the training rows fill. */
-static int count_classes(const struct dataset *dataset, struct gpumemnet_net *net, struct fault *fault)
+static int count_classes(
+    const struct dataset *dataset, struct gpumemnet_net *net, struct fault *fault)
 {
     size_t n = 0;
     double most = 0;
@@ -42,21 +43,23 @@ static int count_classes(const struct dataset *dataset, struct gpumemnet_net *ne
     }
     if (n < ROWS_LEAST)
         return fault_set(fault, ENODATA, "%zu training rows of kind %s: at least %d are needed", n,
-                         gpumemnet_family_name(net->family), ROWS_LEAST);
+            gpumemnet_family_name(net->family), ROWS_LEAST);
     double classes = floor(most / (double)(net->bin_mib * MIB)) + 1;
     if (classes > GPUMEMNET_CLASSES_MAX)
-        return fault_set(fault, ERANGE, "%g classes of %lld MiB: at most %d", classes, (long long)net->bin_mib,
-                         GPUMEMNET_CLASSES_MAX);
+        return fault_set(fault, ERANGE, "%g classes of %lld MiB: at most %d", classes,
+            (long long)net->bin_mib, GPUMEMNET_CLASSES_MAX);
     net->n_classes = (int)classes;
     return 0;
 }
 
 static int training_init(const struct dataset *dataset, const struct net_plan *plan,
-                         const struct train_settings *settings, struct fault *fault, struct training *t)
+    const struct train_settings *settings, struct fault *fault, struct training *t)
 {
     struct gpumemnet_net *net = t->net;
-    *net = (struct gpumemnet_net){
-        .family = plan->family, .method = plan->method, .bin_mib = plan->bin_mib, .seed = settings->seed};
+    *net = (struct gpumemnet_net){.family = plan->family,
+        .method = plan->method,
+        .bin_mib = plan->bin_mib,
+        .seed = settings->seed};
     int r = count_classes(dataset, net, fault);
     if (r < 0)
         return r;
@@ -72,7 +75,8 @@ static int training_init(const struct dataset *dataset, const struct net_plan *p
         !(t->order = calloc(t->training.n, sizeof *t->order)))
         return fault_set(fault, ENOMEM, "out of memory");
     if (t->validation.n == 0)
-        return fault_set(fault, ENODATA, "no validation rows of kind %s", gpumemnet_family_name(net->family));
+        return fault_set(
+            fault, ENODATA, "no validation rows of kind %s", gpumemnet_family_name(net->family));
     t->random.state = (uint64_t)settings->seed;
     start_weights(&net->layout, &t->random, net->weights);
     for (size_t i = 0; i < t->training.n; i++)
@@ -109,9 +113,11 @@ static int train_pass(struct training *t, double *sum, size_t *seen)
     shuffle(t);
     for (size_t from = 0; from + 2 <= t->training.n; from += TRAIN_BATCH) {
         size_t left = t->training.n - from;
-        struct batch batch = {.rows = t->order + from, .n = left < TRAIN_BATCH ? left : TRAIN_BATCH};
+        struct batch batch = {
+            .rows = t->order + from, .n = left < TRAIN_BATCH ? left : TRAIN_BATCH};
         double loss;
-        int r = memnet_step(&t->net->layout, t->net->weights, &batch, &t->scratch, t->gradients, &loss);
+        int r = memnet_step(
+            &t->net->layout, t->net->weights, &batch, &t->scratch, t->gradients, &loss);
         if (r < 0)
             return r;
         adam_step(&t->adam, learning_rate, t->net->weights, t->gradients);
@@ -121,7 +127,8 @@ static int train_pass(struct training *t, double *sum, size_t *seen)
     return 0;
 }
 
-/* A small set is gone through several times, so that the patience is as long as it was for the thesis's. */
+/* A small set is gone through several times, so that the patience is as long as it was for the
+ * thesis's. */
 static int train_epoch(struct training *t)
 {
     double sum = 0;
@@ -188,11 +195,13 @@ static int train_all(struct training *t)
     return r;
 }
 
-int memnet_train(const struct dataset *dataset, const struct net_plan *plan, const struct train_settings *settings,
-                 struct fault *fault, struct gpumemnet_net *ret_net)
+int memnet_train(const struct dataset *dataset, const struct net_plan *plan,
+    const struct train_settings *settings, struct fault *fault, struct gpumemnet_net *ret_net)
 {
-    struct training training = {
-        .net = ret_net, .settings = settings, .progress.plan = plan, .scratch.blas = settings->blas};
+    struct training training = {.net = ret_net,
+        .settings = settings,
+        .progress.plan = plan,
+        .scratch.blas = settings->blas};
     int r = training_init(dataset, plan, settings, fault, &training);
     if (r == 0 && train_all(&training) < 0)
         r = fault_set(fault, ENOMEM, "out of memory");

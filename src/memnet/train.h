@@ -1,7 +1,8 @@
 /*
- * Training a network: Adam at 1e-3, batches of 128, cross-entropy, at most 600 epochs, and the end when the loss on the
- * validation rows has not come down for 30 epochs; the weights of the best epoch are kept. The same data, plan and seed
- * give the same weights on the same machine and BLAS (run with one thread).
+ * Training a network: Adam at 1e-3, batches of 128, cross-entropy, at most 600 epochs, and the end
+ * when the loss on the validation rows has not come down for 30 epochs; the weights of the best
+ * epoch are kept. The same data, plan and seed give the same weights on the same machine and BLAS
+ * (run with one thread).
  */
 #ifndef COLLOC_MEMNET_TRAIN_H
 #define COLLOC_MEMNET_TRAIN_H
@@ -26,14 +27,15 @@ struct train_settings {
     const struct blas *blas;
     int64_t seed;
     int epochs_max; /* 0: TRAIN_EPOCHS_MAX */
-    /* After each epoch; NULL: nobody wants to know. False ends the training, with the weights of the best epoch. */
+    /* After each epoch; NULL: nobody wants to know. False ends the training, with the weights of
+     * the best epoch. */
     bool (*on_epoch)(void *context, const struct train_progress *progress);
     void *context;
 };
 
-/* 0, or with a fault -ENODATA (too few rows of the plan's set), -ERANGE (more classes than there is room for),
- * -ENOMEM. Ended by gpumemnet_net_fini after 0. */
-int memnet_train(const struct dataset *dataset, const struct net_plan *plan, const struct train_settings *settings,
-                 struct fault *fault, struct gpumemnet_net *ret_net);
+/* 0, or with a fault -ENODATA (too few rows of the plan's set), -ERANGE (more classes than there is
+ * room for), -ENOMEM. Ended by gpumemnet_net_fini after 0. */
+int memnet_train(const struct dataset *dataset, const struct net_plan *plan,
+    const struct train_settings *settings, struct fault *fault, struct gpumemnet_net *ret_net);
 
 #endif

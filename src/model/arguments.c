@@ -1,4 +1,5 @@
-/* Constructor arguments as PyTorch prints them, "3, 64, kernel_size=(7, 7), bias=False", and the parameters they make.
+/* Constructor arguments as PyTorch prints them, "3, 64, kernel_size=(7, 7), bias=False", and the
+ * parameters they make.
  */
 #include <errno.h>
 #include <string.h>
@@ -99,14 +100,17 @@ static bool number_or_tuple(struct span s, struct product *ret)
 }
 
 /* Argument number `i`, or by its name. */
-static bool size_argument(const struct arguments *arguments, int i, const char *key, struct product *ret)
+static bool size_argument(
+    const struct arguments *arguments, int i, const char *key, struct product *ret)
 {
     bool positional = i < arguments->n && arguments->at[i].key.size == 0;
     return number_or_tuple(positional ? arguments->at[i].value : keyword(arguments, key), ret);
 }
 
-/* in and out and, for convolutions, the window and groups: weight and bias of all layers that multiply. */
-static bool weight_and_bias(const struct arguments *arguments, struct layer *layer, struct product *ret)
+/* in and out and, for convolutions, the window and groups: weight and bias of all layers that
+ * multiply. */
+static bool weight_and_bias(
+    const struct arguments *arguments, struct layer *layer, struct product *ret)
 {
     bool conv = layer->kind == LAYER_CONV;
     struct product in, out, kernel = {.value = 1}, groups = {.value = 1};
@@ -131,10 +135,12 @@ static bool weight_and_bias(const struct arguments *arguments, struct layer *lay
 }
 
 /* Hugging Face's Conv1D is a linear layer that older versions print without its sizes. */
-static bool hugging_face_conv1d(const struct arguments *arguments, struct layer *layer, struct product *ret)
+static bool hugging_face_conv1d(
+    const struct arguments *arguments, struct layer *layer, struct product *ret)
 {
     struct product out, in;
-    if (!number_or_tuple(keyword(arguments, "nf"), &out) || !number_or_tuple(keyword(arguments, "nx"), &in))
+    if (!number_or_tuple(keyword(arguments, "nf"), &out) ||
+        !number_or_tuple(keyword(arguments, "nx"), &in))
         return false;
     layer->in_size = in.value;
     layer->out_size = out.value;
@@ -148,7 +154,8 @@ static bool hugging_face_conv1d(const struct arguments *arguments, struct layer 
 static bool embedding(const struct arguments *arguments, struct layer *layer, struct product *ret)
 {
     struct product rows, width;
-    if (!size_argument(arguments, 0, "num_embeddings", &rows) || !size_argument(arguments, 1, "embedding_dim", &width))
+    if (!size_argument(arguments, 0, "num_embeddings", &rows) ||
+        !size_argument(arguments, 1, "embedding_dim", &width))
         return false;
     layer->in_size = rows.value;
     layer->out_size = width.value;
@@ -176,7 +183,8 @@ static bool norm(const struct arguments *arguments, struct layer *layer, struct 
 static bool recurrent(const struct arguments *arguments, struct layer *layer, struct product *ret)
 {
     struct product in, hidden, layers;
-    if (!size_argument(arguments, 0, "input_size", &in) || !size_argument(arguments, 1, "hidden_size", &hidden))
+    if (!size_argument(arguments, 0, "input_size", &in) ||
+        !size_argument(arguments, 1, "hidden_size", &hidden))
         return false;
     if (!number_or_tuple(keyword(arguments, "num_layers"), &layers))
         layers = (struct product){.value = 1};
@@ -187,7 +195,8 @@ static bool recurrent(const struct arguments *arguments, struct layer *layer, st
     int64_t biases = is_true(arguments, "bias", true) ? 2 : 0;
     layer->in_size = in.value;
     layer->out_size = hidden.value;
-    /* The first layer sees the input, each later one what both directions of the one before put out. */
+    /* The first layer sees the input, each later one what both directions of the one before put
+     * out. */
     struct product first = in, later = hidden;
     multiply(&later, directions);
     struct product *stages[] = {&first, &later};
@@ -222,7 +231,8 @@ static bool count(const struct arguments *arguments, struct layer *layer, struct
     case LAYER_RECURRENT:
         return recurrent(arguments, layer, ret);
     case LAYER_ACTIVATION:
-        return !span_is(layer->type, "PReLU") || number_or_tuple(keyword(arguments, "num_parameters"), ret);
+        return !span_is(layer->type, "PReLU") ||
+               number_or_tuple(keyword(arguments, "num_parameters"), ret);
     case LAYER_OTHER:
     case LAYER_ATTENTION:
         return false;
@@ -244,8 +254,8 @@ int arguments_apply(struct parser *parser, struct layer *layer, struct count *re
     struct product parameters;
     bool told = count(&arguments, layer, &parameters);
     if (told && parameters.broken)
-        return parser_fault(parser, ERANGE, "the parameters of %.*s are beyond 64 bits", (int)layer->type.size,
-                            layer->type.at);
+        return parser_fault(parser, ERANGE, "the parameters of %.*s are beyond 64 bits",
+            (int)layer->type.size, layer->type.at);
     *ret_parameters = (struct count){.value = told ? parameters.value : 0, .known = told};
     return 0;
 }

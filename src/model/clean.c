@@ -5,7 +5,8 @@
 
 enum { ESCAPE = 0x1b, BELL = 0x07, DELETE = 0x7f };
 
-/* Length of the terminal sequence at `s`, which begins with ESC; never runs over the end of the line. */
+/* Length of the terminal sequence at `s`, which begins with ESC; never runs over the end of the
+ * line. */
 static size_t escape_size(struct span s)
 {
     size_t i = 1;
@@ -38,11 +39,13 @@ static char box_as_ascii(unsigned code)
     return '+';
 }
 
-/* How many bytes at `s` make one character with a stand-in, and which. 0: copy the byte as it is. */
+/* How many bytes at `s` make one character with a stand-in, and which. 0: copy the byte as it is.
+ */
 static size_t stand_in(struct span s, char *ret_char)
 {
     const unsigned char *at = (const unsigned char *)s.at;
-    if (s.size >= 3 && at[0] == 0xe2 && (at[1] == 0x94 || at[1] == 0x95) && (at[2] & 0xc0) == 0x80) {
+    if (s.size >= 3 && at[0] == 0xe2 && (at[1] == 0x94 || at[1] == 0x95) &&
+        (at[2] & 0xc0) == 0x80) {
         *ret_char = box_as_ascii(0x2500u + (at[1] - 0x94u) * 0x40u + (at[2] & 0x3fu));
         return 3;
     }
@@ -89,7 +92,8 @@ int text_clean(const char *text, size_t size, char *out, struct fault *fault, si
             line_start = n;
             line++;
         } else if (c == '\r') {
-            /* A lone one sends the cursor back: what follows overwrites the line, as progress bars do. */
+            /* A lone one sends the cursor back: what follows overwrites the line, as progress bars
+             * do. */
             while (used < s.size && s.at[used] == '\r')
                 used++;
             if (!ends_line(s))
@@ -104,8 +108,8 @@ int text_clean(const char *text, size_t size, char *out, struct fault *fault, si
             used = of_box ? of_box : 1;
             out[n++] = ascii;
         } else if (c != '\b' && c != BELL && c != DELETE) {
-            return fault_set(fault, EINVAL, "line %d: byte 0x%02x: this is a binary file, not a model summary", line,
-                             c);
+            return fault_set(fault, EINVAL,
+                "line %d: byte 0x%02x: this is a binary file, not a model summary", line, c);
         }
         s = span_skip(s, used);
     }

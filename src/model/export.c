@@ -40,7 +40,8 @@ static bool whole_number(const json_t *value, int64_t max, int64_t *ret)
 
 static bool size_pair(const json_t *value, struct linear_size *ret)
 {
-    return json_array_size(value) >= 2 && whole_number(json_array_get(value, 0), EXPORT_BYTES_MAX, &ret->fixed) &&
+    return json_array_size(value) >= 2 &&
+           whole_number(json_array_get(value, 0), EXPORT_BYTES_MAX, &ret->fixed) &&
            whole_number(json_array_get(value, 1), EXPORT_BYTES_MAX, &ret->per_sample);
 }
 
@@ -57,9 +58,12 @@ static int read_fake_peak(const json_t *root, struct export *export, struct faul
     struct fake_peak *peak = &export->fake_peak;
     if (!figure || json_is_null(figure))
         return 0;
-    if (!whole_number(json_object_get(figure, "batch"), EXPORT_BYTES_MAX, &peak->batch) || peak->batch == 0 ||
-        !whole_number(json_object_get(figure, "peak_bytes"), EXPORT_BYTES_MAX, &peak->bytes) || peak->bytes == 0)
-        return wrong(fault, "faketensor", "an object with batch and peak_bytes, positive whole numbers");
+    if (!whole_number(json_object_get(figure, "batch"), EXPORT_BYTES_MAX, &peak->batch) ||
+        peak->batch == 0 ||
+        !whole_number(json_object_get(figure, "peak_bytes"), EXPORT_BYTES_MAX, &peak->bytes) ||
+        peak->bytes == 0)
+        return wrong(
+            fault, "faketensor", "an object with batch and peak_bytes, positive whole numbers");
     peak->computed = method && strcmp(method, "fake") != 0;
     return 0;
 }
@@ -69,27 +73,31 @@ static int read_head(const json_t *root, struct export *export, struct fault *fa
     const json_t *version = json_object_get(root, "colloc_export");
     if (json_object_get(root, "colloc_faketensor"))
         return fault_set(fault, EINVAL,
-                         "made with --fake, which is one figure and no layers: make it with --with-fake");
+            "made with --fake, which is one figure and no layers: make it with --with-fake");
     if (!json_is_integer(version))
-        return fault_set(fault, EINVAL, "not a file of the exporter: it has no member colloc_export with its version");
+        return fault_set(fault, EINVAL,
+            "not a file of the exporter: it has no member colloc_export with its version");
     if (json_integer_value(version) != EXPORT_VERSION)
-        return fault_set(fault, EPROTO, "version %" PRId64 " of the exporter's format; this colloc reads version %d",
-                         (int64_t)json_integer_value(version), EXPORT_VERSION);
+        return fault_set(fault, EPROTO,
+            "version %" PRId64 " of the exporter's format; this colloc reads version %d",
+            (int64_t)json_integer_value(version), EXPORT_VERSION);
     if (!whole_number(json_object_get(root, "batch"), INT64_MAX, &export->model->batch.value) ||
         export->model->batch.value == 0)
         return wrong(fault, "batch", "a positive whole number");
     export->model->batch.known = true;
     export->every_batch = !json_is_false(json_object_get(root, "every_batch"));
-    if (!whole_number(json_object_get(root, "sequence_length"), INT32_MAX, &export->sequence_length))
+    if (!whole_number(
+            json_object_get(root, "sequence_length"), INT32_MAX, &export->sequence_length))
         export->sequence_length = 0;
-    copy_text(json_object_get(json_object_get(root, "optimizer"), "name"), export->optimizer, sizeof export->optimizer);
+    copy_text(json_object_get(json_object_get(root, "optimizer"), "name"), export->optimizer,
+        sizeof export->optimizer);
     copy_text(json_object_get(root, "precision"), export->precision, sizeof export->precision);
     copy_text(json_object_get(root, "method"), export->method, sizeof export->method);
     if (!size_pair(json_object_get(root, "multiply_adds"), &export->macs))
         export->macs = (struct linear_size){0};
     const json_t *flags = json_object_get(root, "flags");
-    export->not_modelled =
-        json_is_true(json_object_get(flags, "checkpointing")) || json_is_true(json_object_get(flags, "compiled"));
+    export->not_modelled = json_is_true(json_object_get(flags, "checkpointing")) ||
+                           json_is_true(json_object_get(flags, "compiled"));
     return read_fake_peak(root, export, fault);
 }
 
@@ -100,15 +108,17 @@ static int read_tensor(const json_t *row, size_t i, struct export *export, struc
     struct export_tensor *tensor = &export->tensors[i];
     const json_t *last = json_array_get(row, 3);
     tensor->last = json_integer_value(last);
-    if (!size_pair(row, &tensor->bytes) || !whole_number(json_array_get(row, 2), export->ticks - 1, &tensor->first) ||
+    if (!size_pair(row, &tensor->bytes) ||
+        !whole_number(json_array_get(row, 2), export->ticks - 1, &tensor->first) ||
         !json_is_integer(last))
         return fault_set(fault, EINVAL,
-                         "tensors[%zu]: must be [fixed, per sample, first, last, class], whole numbers, the sizes at "
-                         "most 2^52 bytes",
-                         i);
+            "tensors[%zu]: must be [fixed, per sample, first, last, class], whole numbers, the sizes at "
+            "most 2^52 bytes",
+            i);
     if (tensor->last != -1 && (tensor->last <= tensor->first || tensor->last >= export->ticks))
-        return fault_set(fault, EINVAL, "tensors[%zu]: goes at tick %" PRId64 " and comes at %" PRId64 " of %" PRId64,
-                         i, tensor->last, tensor->first, export->ticks);
+        return fault_set(fault, EINVAL,
+            "tensors[%zu]: goes at tick %" PRId64 " and comes at %" PRId64 " of %" PRId64, i,
+            tensor->last, tensor->first, export->ticks);
     return 0;
 }
 
@@ -146,7 +156,8 @@ static int64_t class_of(const json_t *root, const char *name)
 }
 
 /* The tick at which a phase of iteration `i` begins. */
-static bool phase_begin(const json_t *phases, size_t i, const char *phase, int64_t ticks, int64_t *ret)
+static bool phase_begin(
+    const json_t *phases, size_t i, const char *phase, int64_t ticks, int64_t *ret)
 {
     return whole_number(json_object_get(json_array_get(phases, i), phase), ticks, ret);
 }
@@ -154,28 +165,31 @@ static bool phase_begin(const json_t *phases, size_t i, const char *phase, int64
 static bool has_class(const json_t *rows, size_t i, int64_t class)
 {
     int64_t own;
-    return whole_number(json_array_get(json_array_get(rows, i), 4), INT32_MAX, &own) && own == class;
+    return whole_number(json_array_get(json_array_get(rows, i), 4), INT32_MAX, &own) &&
+           own == class;
 }
 
 /* The next tensor of the class from `i` on that comes at `from` or later; n_tensors: none. */
-static size_t next_of_class(const json_t *rows, const struct export *export, size_t i, int64_t class, int64_t from)
+static size_t next_of_class(
+    const json_t *rows, const struct export *export, size_t i, int64_t class, int64_t from)
 {
-    while (i < export->n_tensors && !(has_class(rows, i, class) && export->tensors[i].first >= from))
+    while (
+        i < export->n_tensors && !(has_class(rows, i, class) && export->tensors[i].first >= from))
         i++;
     return i;
 }
 
 /* Those of iteration `i` - 1 last until `until`, in iteration `i`. */
 static void hold_class(const json_t *rows, int64_t class, int64_t begin, int64_t end, int64_t until,
-                       struct export *export)
+    struct export *export)
 {
     size_t heir = 0;
     for (size_t k = next_of_class(rows, export, 0, class, begin);
          k < export->n_tensors && export->tensors[k].first < end;
          k = next_of_class(rows, export, k + 1, class, begin)) {
         heir = next_of_class(rows, export, heir, class, end);
-        export->holds[export->n_holds++] =
-            (struct export_hold){k, until, heir < export->n_tensors ? (int64_t)heir : -1};
+        export->holds[export->n_holds++] = (struct export_hold){
+            k, until, heir < export->n_tensors ? (int64_t)heir : -1};
         heir++;
     }
 }
@@ -184,8 +198,10 @@ enum { ITERATIONS_MOST = 16 }; /* an exporter writes two */
 
 static int read_holds(const json_t *root, struct export *export, struct fault *fault)
 {
-    const json_t *rows = json_object_get(root, "tensors"), *phases = json_object_get(root, "phases");
-    int64_t input = class_of(root, "input"), output = class_of(root, "output"), begin = 0, end, forward, loss;
+    const json_t *rows = json_object_get(root, "tensors"),
+                 *phases = json_object_get(root, "phases");
+    int64_t input = class_of(root, "input"), output = class_of(root, "output"), begin = 0, end,
+            forward, loss;
     export->last_iteration = -1;
     export->holds = calloc(2 * export->n_tensors, sizeof *export->holds);
     if (!export->holds)
@@ -193,7 +209,8 @@ static int read_holds(const json_t *root, struct export *export, struct fault *f
     for (size_t i = 1; i < json_array_size(phases) && i < ITERATIONS_MOST; i++, begin = end) {
         if (!phase_begin(phases, i, "input", export->ticks, &end) ||
             !phase_begin(phases, i, "forward", export->ticks, &forward) ||
-            !phase_begin(phases, i, "loss", export->ticks, &loss) || end < begin || forward < end || loss < forward)
+            !phase_begin(phases, i, "loss", export->ticks, &loss) || end < begin || forward < end ||
+            loss < forward)
             return 0;
         hold_class(rows, input, begin, end, forward, export);
         hold_class(rows, output, begin, end, loss, export);
@@ -204,21 +221,29 @@ static int read_holds(const json_t *root, struct export *export, struct fault *f
 
 /* ---- products ---- */
 
-/* cuBLAS takes its workspace at a thread's first product; the file lists those of the last iteration. */
+/* cuBLAS takes its workspace at a thread's first product; the file lists those of the last
+ * iteration. */
 static void read_products(const json_t *root, struct export *export)
 {
-    const json_t *rows = json_object_get(root, "matmuls"), *phases = json_object_get(root, "phases");
+    const json_t *rows = json_object_get(root, "matmuls"),
+                 *phases = json_object_get(root, "phases");
     static const char *const names[2] = {"forward", "backward"};
     export->multiplies = json_array_size(rows) > 0;
     for (size_t p = 0; p < 2; p++) {
         int64_t here, there, tick;
         export->multiplies_from[p] = -1;
-        bool known = json_array_size(phases) > 0 && phase_begin(phases, 0, names[p], export->ticks, &here) &&
-                     phase_begin(phases, json_array_size(phases) - 1, names[p], export->ticks, &there);
-        for (size_t i = 0; known && export->multiplies_from[p] < 0 && i < json_array_size(rows); i++) {
-            const char *phase = json_string_value(json_object_get(json_array_get(rows, i), "phase"));
+        bool known = json_array_size(phases) > 0 &&
+                     phase_begin(phases, 0, names[p], export->ticks, &here) &&
+                     phase_begin(
+                         phases, json_array_size(phases) - 1, names[p], export->ticks, &there);
+        for (size_t i = 0; known && export->multiplies_from[p] < 0 && i < json_array_size(rows);
+             i++) {
+            const char *phase = json_string_value(
+                json_object_get(json_array_get(rows, i), "phase"));
             if (phase && strcmp(phase, names[p]) == 0 &&
-                whole_number(json_object_get(json_array_get(rows, i), "tick"), export->ticks, &tick) && tick >= there)
+                whole_number(
+                    json_object_get(json_array_get(rows, i), "tick"), export->ticks, &tick) &&
+                tick >= there)
                 export->multiplies_from[p] = tick - there + here;
         }
     }
@@ -231,8 +256,8 @@ static bool product_of(const json_t *dims, int64_t *ret)
     int64_t dim;
     *ret = 1;
     for (size_t i = 0; i < json_array_size(dims); i++)
-        if (!whole_number(json_array_get(dims, i), EXPORT_BYTES_MAX, &dim) || __builtin_mul_overflow(*ret, dim, ret) ||
-            *ret > EXPORT_BYTES_MAX)
+        if (!whole_number(json_array_get(dims, i), EXPORT_BYTES_MAX, &dim) ||
+            __builtin_mul_overflow(*ret, dim, ret) || *ret > EXPORT_BYTES_MAX)
             return false;
     return json_array_size(dims) > 0;
 }
@@ -240,12 +265,12 @@ static bool product_of(const json_t *dims, int64_t *ret)
 static bool scale(struct linear_size batch, int64_t bytes, struct linear_size *ret)
 {
     return !__builtin_mul_overflow(batch.fixed, bytes, &ret->fixed) &&
-           !__builtin_mul_overflow(batch.per_sample, bytes, &ret->per_sample) && ret->fixed <= EXPORT_BYTES_MAX &&
-           ret->per_sample <= EXPORT_BYTES_MAX;
+           !__builtin_mul_overflow(batch.per_sample, bytes, &ret->per_sample) &&
+           ret->fixed <= EXPORT_BYTES_MAX && ret->per_sample <= EXPORT_BYTES_MAX;
 }
 
 static int read_conv(const json_t *row, size_t i, const struct export *export, struct fault *fault,
-                     struct export_conv *ret)
+    struct export_conv *ret)
 {
     const char *type = json_string_value(json_object_get(row, "dtype"));
     const char *phase = json_string_value(json_object_get(row, "phase"));
@@ -253,11 +278,13 @@ static int read_conv(const json_t *row, size_t i, const struct export *export, s
     int64_t element = type && strstr(type, "16") ? 2 : 4, input, output, groups, taps = 1, dim;
     struct linear_size batch;
     if (!whole_number(json_object_get(row, "tick"), export->ticks, &ret->tick) ||
-        !size_pair(json_object_get(row, "batch"), &batch) || !product_of(json_object_get(row, "input"), &input) ||
+        !size_pair(json_object_get(row, "batch"), &batch) ||
+        !product_of(json_object_get(row, "input"), &input) ||
         !product_of(json_object_get(row, "output"), &output) || !product_of(weight, &ret->weight) ||
-        !scale(batch, input * element, &ret->input) || !scale(batch, output * element, &ret->output))
-        return fault_set(fault, EINVAL, "convs[%zu]: tick, batch, input, output and weight must be there and in range",
-                         i);
+        !scale(batch, input * element, &ret->input) ||
+        !scale(batch, output * element, &ret->output))
+        return fault_set(fault, EINVAL,
+            "convs[%zu]: tick, batch, input, output and weight must be there and in range", i);
     for (size_t k = 2; k < json_array_size(weight); k++)
         taps *= whole_number(json_array_get(weight, k), EXPORT_BYTES_MAX, &dim) ? dim : 1;
     ret->weight *= element;
@@ -277,11 +304,15 @@ static int by_first(const void *key, const void *tensor)
     return tick < first ? -1 : tick > first;
 }
 
-/* The gradient of the input, where there is one, is made first, and by another kernel than that of the weight. */
-static size_t split_backward(const struct export *export, struct export_conv *conv, struct export_conv *ret_input)
+/* The gradient of the input, where there is one, is made first, and by another kernel than that of
+ * the weight. */
+static size_t split_backward(
+    const struct export *export, struct export_conv *conv, struct export_conv *ret_input)
 {
-    const struct export_tensor *made = bsearch(&conv->tick, export->tensors, export->n_tensors, sizeof *made, by_first);
-    bool has_input = conv->pass != EXPORT_FORWARD && made && made->bytes.fixed == conv->input.fixed &&
+    const struct export_tensor *made = bsearch(
+        &conv->tick, export->tensors, export->n_tensors, sizeof *made, by_first);
+    bool has_input = conv->pass != EXPORT_FORWARD && made &&
+                     made->bytes.fixed == conv->input.fixed &&
                      made->bytes.per_sample == conv->input.per_sample;
     if (!has_input)
         return 0;
@@ -291,7 +322,8 @@ static size_t split_backward(const struct export *export, struct export_conv *co
     return 1;
 }
 
-/* The file lists the last iteration's; the same kernels run at the same distance from their phase's begin in each. */
+/* The file lists the last iteration's; the same kernels run at the same distance from their phase's
+ * begin in each. */
 static void copy_to_iteration(const json_t *phases, size_t i, size_t n, struct export *export)
 {
     size_t last = json_array_size(phases) - 1;
@@ -319,9 +351,10 @@ static int64_t scratch_of(const json_t *answer, size_t i)
     return whole_number(json_array_get(answer, i), EXPORT_BYTES_MAX, &bytes) ? bytes : -1;
 }
 
-/* Kernels of the last iteration, to the front of the list. `answers`: of forward one number, else the input's and the
- * weight's. */
-static int read_kernels(const json_t *rows, const json_t *answers, struct export *export, struct fault *fault)
+/* Kernels of the last iteration, to the front of the list. `answers`: of forward one number, else
+ * the input's and the weight's. */
+static int read_kernels(
+    const json_t *rows, const json_t *answers, struct export *export, struct fault *fault)
 {
     int r = 0;
     for (size_t i = 0; r == 0 && i < json_array_size(rows); i++) {
@@ -342,17 +375,19 @@ static int read_kernels(const json_t *rows, const json_t *answers, struct export
 
 /* What the exporter heard from a GPU's library, one list for each of `convs`. */
 static int read_asked(const json_t *root, size_t n, struct export *export, struct fault *fault,
-                      const json_t **ret_answers)
+    const json_t **ret_answers)
 {
     const json_t *kernels = json_object_get(root, "kernels");
     *ret_answers = NULL;
     if (!json_is_object(kernels))
         return 0;
-    const json_t *answers = json_object_get(kernels, "scratch"), *gpu = json_object_get(kernels, "gpu");
+    const json_t *answers = json_object_get(kernels, "scratch"),
+                 *gpu = json_object_get(kernels, "gpu");
     if (!whole_number(json_object_get(kernels, "batch"), EXPORT_BYTES_MAX, &export->asked.batch) ||
         export->asked.batch == 0 || json_array_size(answers) != n || json_string_length(gpu) == 0 ||
         json_string_length(gpu) >= sizeof export->asked.gpu)
-        return wrong(fault, "kernels", "an object with a batch, the name of a gpu, and scratch for each of convs");
+        return wrong(fault, "kernels",
+            "an object with a batch, the name of a gpu, and scratch for each of convs");
     copy_text(gpu, export->asked.gpu, sizeof export->asked.gpu);
     *ret_answers = answers;
     return 0;
@@ -361,7 +396,8 @@ static int read_asked(const json_t *root, size_t n, struct export *export, struc
 static int read_convs(const json_t *root, struct export *export, struct fault *fault)
 {
     const json_t *rows = json_object_get(root, "convs"), *phases = json_object_get(root, "phases");
-    size_t n = json_array_size(rows), iterations = json_array_size(phases) ? json_array_size(phases) : 1;
+    size_t n = json_array_size(rows),
+           iterations = json_array_size(phases) ? json_array_size(phases) : 1;
     const json_t *answers;
     int r = read_asked(root, n, export, fault, &answers);
     if (r < 0 || n == 0)
@@ -407,7 +443,8 @@ static void read_shape(const json_t *row, struct layer *layer)
         layer->activations.value = activations.per_sample;
 }
 
-static int read_layer(const json_t *row, size_t i, struct model *model, size_t *used, struct fault *fault)
+static int read_layer(
+    const json_t *row, size_t i, struct model *model, size_t *used, struct fault *fault)
 {
     struct layer *layer = &model->layers[i];
     const json_t *calls = json_object_get(row, "calls");
@@ -415,7 +452,8 @@ static int read_layer(const json_t *row, size_t i, struct model *model, size_t *
     if (!json_is_object(row) || !json_is_string(json_object_get(row, "type")) ||
         !whole_number(json_object_get(row, "depth"), MODEL_DEPTH_MAX - 1, &depth) ||
         !whole_number(json_object_get(row, "parameters"), EXPORT_BYTES_MAX, &layer->parameters))
-        return fault_set(fault, EINVAL, "layers[%zu]: type, depth and parameters must be there and in range", i);
+        return fault_set(
+            fault, EINVAL, "layers[%zu]: type, depth and parameters must be there and in range", i);
     layer->type = keep_text(model, used, json_object_get(row, "type"));
     layer->name = keep_text(model, used, json_object_get(row, "name"));
     layer->args = keep_text(model, used, json_object_get(row, "args"));
@@ -423,7 +461,8 @@ static int read_layer(const json_t *row, size_t i, struct model *model, size_t *
     layer->depth = (int)depth;
     layer->line = (int)i + 1;
     bool runs = !calls || json_integer_value(calls) > 0;
-    layer->leaf = runs && json_is_true(json_object_get(row, "leaf")) && layer->kind != LAYER_CONTAINER;
+    layer->leaf = runs && json_is_true(json_object_get(row, "leaf")) &&
+                  layer->kind != LAYER_CONTAINER;
     layer->in_place = json_is_true(json_object_get(row, "in_place")) ? TOLD_YES : TOLD_NO;
     read_shape(row, layer);
     return 0;
@@ -434,7 +473,8 @@ static size_t text_size(const json_t *rows)
     size_t size = 1;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
-        size += json_string_length(json_object_get(row, "type")) + json_string_length(json_object_get(row, "name")) +
+        size += json_string_length(json_object_get(row, "type")) +
+                json_string_length(json_object_get(row, "name")) +
                 json_string_length(json_object_get(row, "args"));
     }
     return size;
@@ -460,9 +500,11 @@ static int read_layers(const json_t *root, struct export *export, struct fault *
         r = read_layer(json_array_get(rows, i), i, model, &used, fault);
     if (r == 0)
         r = model_sum_up(model, fault);
-    if (r == 0 && whole_number(json_object_get(root, "parameters"), INT64_MAX, &printed) && printed < model->parameters)
-        r = fault_set(fault, EINVAL, "its layers have %" PRId64 " parameters, more than the %" PRId64 " of the model",
-                      model->parameters, printed);
+    if (r == 0 && whole_number(json_object_get(root, "parameters"), INT64_MAX, &printed) &&
+        printed < model->parameters)
+        r = fault_set(fault, EINVAL,
+            "its layers have %" PRId64 " parameters, more than the %" PRId64 " of the model",
+            model->parameters, printed);
     return r;
 }
 

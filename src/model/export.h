@@ -1,6 +1,6 @@
 /*
- * The exporter's file (docs/export.md): the layers of a model, and every storage that a training of it allocates on the
- * device, with when it comes and goes.
+ * The exporter's file (docs/export.md): the layers of a model, and every storage that a training of
+ * it allocates on the device, with when it comes and goes.
  */
 #ifndef COLLOC_MODEL_EXPORT_H
 #define COLLOC_MODEL_EXPORT_H
@@ -34,13 +34,14 @@ struct export_tensor {
 struct fake_peak {
     int64_t batch; /* it holds for this one; 0: nobody ran it */
     int64_t bytes;
-    bool computed; /* the model does not run on fake tensors: a line through really computed passes */
+    bool computed; /* the model does not run on fake tensors: a line through really computed passes
+                    */
 };
 
 /*
- * A batch or an output: a name of the loop holds it until the next iteration's is there, so that two batches live at
- * once, and no output lives through the next iteration's backward pass. From the phases, whatever the file's ticks say
- * (early exporters wrote it otherwise).
+ * A batch or an output: a name of the loop holds it until the next iteration's is there, so that
+ * two batches live at once, and no output lives through the next iteration's backward pass. From
+ * the phases, whatever the file's ticks say (early exporters wrote it otherwise).
  */
 struct export_hold {
     size_t tensor;
@@ -59,7 +60,8 @@ struct export_conv {
     bool pointwise;                  /* a kernel of one tap */
     bool half;                       /* in 16 bit */
     enum export_pass pass;
-    int64_t scratch; /* bytes that it took when the exporter asked a GPU; -1: not asked, or it had no answer */
+    int64_t scratch; /* bytes that it took when the exporter asked a GPU; -1: not asked, or it had
+                        no answer */
 };
 
 /* The GPU whose library was asked for the convolutions' scratch memory. */
@@ -90,8 +92,8 @@ struct export
     bool not_modelled;          /* a flag says that it allocates in a way the file cannot show */
 };
 
-/* 0, or with a fault -EINVAL (no JSON, not the exporter's, members that contradict each other), -EPROTO (another
- * version), -ERANGE, -EFBIG, -ENOMEM. */
+/* 0, or with a fault -EINVAL (no JSON, not the exporter's, members that contradict each other),
+ * -EPROTO (another version), -ERANGE, -EFBIG, -ENOMEM. */
 int export_parse(const char *text, size_t size, struct fault *fault, struct export **ret_export);
 
 /* Whether the text looks like one, to tell it from a summary. */

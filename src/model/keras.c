@@ -1,7 +1,8 @@
 /*
- * Keras 2 and 3: "conv2d (Conv2D)   (None, 26, 26, 32)   320". Keras 2 places cells under the header's titles, Keras 3
- * between vertical bars. A cell that is too long continues on the next line, where the count's cell is empty. The rows
- * of an expanded nested model are indented by tree characters.
+ * Keras 2 and 3: "conv2d (Conv2D)   (None, 26, 26, 32)   320". Keras 2 places cells under the
+ * header's titles, Keras 3 between vertical bars. A cell that is too long continues on the next
+ * line, where the count's cell is empty. The rows of an expanded nested model are indented by tree
+ * characters.
  */
 #include <string.h>
 
@@ -51,7 +52,8 @@ static bool detect(struct span line, struct span rest)
 
 static enum cell cell_of(struct span title)
 {
-    static const char *const titles[CELLS] = {"Layer (type", "Output Shape", "Param #", "Trainable"};
+    static const char *const titles[CELLS] = {
+        "Layer (type", "Output Shape", "Param #", "Trainable"};
     for (int i = 0; i < CELLS; i++)
         if (span_starts(title, titles[i]))
             return (enum cell)i;
@@ -60,7 +62,8 @@ static enum cell cell_of(struct span title)
 
 static void read_header(struct span line, struct table *ret_table)
 {
-    static const char *const titles[] = {"Layer (type", "Output Shape", "Param #", "Connected to", "Trainable"};
+    static const char *const titles[] = {
+        "Layer (type", "Output Shape", "Param #", "Connected to", "Trainable"};
     struct table table = {.boxed = span_starts(span_trim(line), "|")};
     for (size_t i = 0; i < line.size && table.n < COLUMNS_MAX; i++) {
         struct span here = span_skip(line, i);
@@ -116,7 +119,8 @@ static struct span joined(const struct pending *pending, enum cell cell)
 }
 
 /* "conv2d (Conv2D)" into name and type, in memory that stays. */
-static void split_label(struct parser *parser, struct span label, struct span *ret_name, struct span *ret_type)
+static void split_label(
+    struct parser *parser, struct span label, struct span *ret_name, struct span *ret_type)
 {
     memcpy(parser->scratch, label.at, label.size);
     label.at = parser->scratch;
@@ -135,7 +139,8 @@ static void split_label(struct parser *parser, struct span label, struct span *r
 /* The row joined so far becomes a layer. */
 static int flush(struct parser *parser, struct pending *pending)
 {
-    struct span name, type, count = joined(pending, CELL_COUNT), trainable = joined(pending, CELL_TRAINABLE);
+    struct span name, type, count = joined(pending, CELL_COUNT),
+                            trainable = joined(pending, CELL_TRAINABLE);
     struct layer *layer;
     if (pending->line == 0)
         return 0;
@@ -148,10 +153,13 @@ static int flush(struct parser *parser, struct pending *pending)
     layer->name = name;
     if (span_is(type, "Conv1D"))
         layer->kind = LAYER_CONV; /* everywhere else it is Hugging Face's linear layer */
-    layer->trainable = span_is(trainable, "Y") ? TOLD_YES : span_is(trainable, "N") ? TOLD_NO : NOT_TOLD;
+    layer->trainable = span_is(trainable, "Y")   ? TOLD_YES
+                       : span_is(trainable, "N") ? TOLD_NO
+                                                 : NOT_TOLD;
     count = span_take_word(&count);
     if (span_is(count, "?"))
-        model_warn(parser->model, pending->line, "a layer that was not built: its parameters are not known");
+        model_warn(parser->model, pending->line,
+            "a layer that was not built: its parameters are not known");
     else
         r = parser_count(parser, count, &layer->parameters);
     if (r == 0)
@@ -162,7 +170,8 @@ static int flush(struct parser *parser, struct pending *pending)
     return r;
 }
 
-static int take_line(struct parser *parser, const struct table *table, struct pending *pending, struct span line)
+static int take_line(
+    struct parser *parser, const struct table *table, struct pending *pending, struct span line)
 {
     struct span cells[CELLS] = {{"", 0}, {"", 0}, {"", 0}, {"", 0}}, rest = line;
     if (table->boxed)

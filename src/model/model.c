@@ -71,7 +71,8 @@ bool parser_next(struct parser *parser, struct span *ret_line)
         parser->line++;
         if (ret_line->size <= MODEL_LINE_MAX)
             return true;
-        model_warn(parser->model, parser->line, "longer than %d characters, ignored", MODEL_LINE_MAX);
+        model_warn(
+            parser->model, parser->line, "longer than %d characters, ignored", MODEL_LINE_MAX);
     }
     return false;
 }
@@ -101,7 +102,8 @@ int parser_add(struct parser *parser, struct span type, int depth, struct layer 
     if (depth >= MODEL_DEPTH_MAX)
         return parser_fault(parser, EFBIG, "nested more than %d deep", MODEL_DEPTH_MAX);
     struct layer *layer = &model->layers[model->n_layers++];
-    *layer = (struct layer){.type = type, .kind = layer_kind_of(type), .depth = depth, .line = parser->line};
+    *layer = (struct layer){
+        .type = type, .kind = layer_kind_of(type), .depth = depth, .line = parser->line};
     *ret_layer = layer;
     return 0;
 }
@@ -151,7 +153,8 @@ static void read_tail(struct parser *parser)
         first_stray = stray++ ? first_stray : parser->line;
     }
     if (stray)
-        model_warn(model, first_stray, "%d line%s after the summary ignored", stray, stray > 1 ? "s" : "");
+        model_warn(
+            model, first_stray, "%d line%s after the summary ignored", stray, stray > 1 ? "s" : "");
 }
 
 bool layer_is_leaf(const struct layer *layer, bool childless)
@@ -176,7 +179,8 @@ void parser_mark_leaves(struct parser *parser)
     }
 }
 
-/* Some printers give a container's whole count in its row: then the leaves alone make up the printed total. */
+/* Some printers give a container's whole count in its row: then the leaves alone make up the
+ * printed total. */
 static void drop_repeated_counts(struct model *model)
 {
     int64_t all = 0, leaves = 0;
@@ -207,7 +211,8 @@ static bool add_up(struct model *model, const struct layer *layer)
     model->n_leaves_unknown += layer->kind == LAYER_OTHER;
     model->n_leaves_unshaped += !layer->activations.known;
     model->activations.known |= layer->activations.known;
-    return !__builtin_add_overflow(model->activations.value, layer->activations.value, &model->activations.value);
+    return !__builtin_add_overflow(
+        model->activations.value, layer->activations.value, &model->activations.value);
 }
 
 static void name_unknown(struct model *model)
@@ -217,8 +222,9 @@ static void name_unknown(struct model *model)
         if (!layer->leaf || layer->kind != LAYER_OTHER)
             continue;
         model_warn(model, layer->line,
-                   "%.*s is not a known layer type (%zu such layers in all); taken for a layer that keeps its output",
-                   (int)(layer->type.size < 60 ? layer->type.size : 60), layer->type.at, model->n_leaves_unknown);
+            "%.*s is not a known layer type (%zu such layers in all); taken for a layer that keeps its output",
+            (int)(layer->type.size < 60 ? layer->type.size : 60), layer->type.at,
+            model->n_leaves_unknown);
         return;
     }
 }
@@ -231,17 +237,20 @@ static void compare_totals(struct model *model, int64_t slack)
     const struct count *printed = &model->parameters_printed;
     if (!printed->known)
         return;
-    int64_t off =
-        printed->value > model->parameters ? printed->value - model->parameters : model->parameters - printed->value;
+    int64_t off = printed->value > model->parameters ? printed->value - model->parameters
+                                                     : model->parameters - printed->value;
     if (off > slack)
-        model_warn(model, 0, "the summary prints %" PRId64 " parameters in total, its layers add up to %" PRId64,
-                   printed->value, model->parameters);
+        model_warn(model, 0,
+            "the summary prints %" PRId64 " parameters in total, its layers add up to %" PRId64,
+            printed->value, model->parameters);
     /* Totals of printed modules count every level and are off in sound ones too. */
-    if ((double)off > suspect_share * (double)model->parameters && strcmp(model->format, "repr") != 0)
+    if ((double)off > suspect_share * (double)model->parameters &&
+        strcmp(model->format, "repr") != 0)
         model->is_suspect = true;
 }
 
-/* Position embeddings and the like have no batch; many shapes without it are a mix of two prints. */
+/* Position embeddings and the like have no batch; many shapes without it are a mix of two prints.
+ */
 static const double odd_share = 0.1;
 
 static void look_for_gaps(struct parser *parser)
@@ -254,11 +263,12 @@ static void look_for_gaps(struct parser *parser)
     if ((double)parser->n_odd_shapes <= odd_share * (double)parser->n_shapes)
         return;
     if (model->batch.known)
-        model_warn(model, 0, "%zu of %zu shapes are not of the batch of %" PRId64 " that the first one shows",
-                   parser->n_odd_shapes, parser->n_shapes, model->batch.value);
+        model_warn(model, 0,
+            "%zu of %zu shapes are not of the batch of %" PRId64 " that the first one shows",
+            parser->n_odd_shapes, parser->n_shapes, model->batch.value);
     else
-        model_warn(model, 0, "%zu of %zu shapes show a batch, the first one leaves it open", parser->n_odd_shapes,
-                   parser->n_shapes);
+        model_warn(model, 0, "%zu of %zu shapes show a batch, the first one leaves it open",
+            parser->n_odd_shapes, parser->n_shapes);
     model->is_suspect = true;
 }
 
@@ -267,7 +277,7 @@ int model_sum_up(struct model *model, struct fault *fault)
     for (size_t i = 0; i < model->n_layers; i++)
         if (!add_up(model, &model->layers[i]))
             return fault_set(fault, ERANGE, "line %d: the sums over the layers are beyond 64 bits",
-                             model->layers[i].line);
+                model->layers[i].line);
     if (!model->activations.known)
         model->activations.value = 0;
     return 0;
@@ -277,7 +287,8 @@ static int finish(struct parser *parser)
 {
     struct model *model = parser->model;
     if (model->n_layers == 0)
-        return fault_set(parser->fault, EINVAL, "line %d: a %s summary without layers", parser->line, model->format);
+        return fault_set(parser->fault, EINVAL, "line %d: a %s summary without layers",
+            parser->line, model->format);
     if (parser->may_repeat)
         drop_repeated_counts(model);
     int r = model_sum_up(model, parser->fault);
@@ -286,9 +297,9 @@ static int finish(struct parser *parser)
     model->parameters -= model->parameters_shared;
     if (model->parameters_hidden)
         model_warn(model, 0,
-                   "blocks with %" PRId64 " of %" PRId64
-                   " parameters hide their layers (print it with a greater depth)",
-                   model->parameters_hidden, model->parameters);
+            "blocks with %" PRId64 " of %" PRId64
+            " parameters hide their layers (print it with a greater depth)",
+            model->parameters_hidden, model->parameters);
     name_unknown(model);
     compare_totals(model, parser->total_slack);
     look_for_gaps(parser);
@@ -299,10 +310,10 @@ static int parse_text(struct parser *parser)
 {
     const struct model_format *format = find_summary(parser);
     if (!format && parser->head_line)
-        return fault_set(parser->fault, EINVAL, "line %d: a table without a layer that can be read", parser->head_line);
+        return fault_set(parser->fault, EINVAL, "line %d: a table without a layer that can be read",
+            parser->head_line);
     if (!format)
-        return fault_set(
-            parser->fault, EINVAL,
+        return fault_set(parser->fault, EINVAL,
             "no model summary in it: none of torchsummary, torchinfo, a printed module, Keras begins on any line");
     parser->model->format = format->name;
     int r = format->parse(parser);

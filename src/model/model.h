@@ -1,9 +1,10 @@
 /*
  * Model summaries: the text a user prints of a network, read into a list of layers.
  *
- * Five forms are known: torchsummary, torchinfo, a module's repr with and without counts, Keras 2 and Keras 3. The form
- * is told by the shape of the text, never by a file's name. Any bytes may be given: what is no summary comes back as a
- * fault with the line, what is odd but readable becomes a warning.
+ * Five forms are known: torchsummary, torchinfo, a module's repr with and without counts, Keras 2
+ * and Keras 3. The form is told by the shape of the text, never by a file's name. Any bytes may be
+ * given: what is no summary comes back as a fault with the line, what is odd but readable becomes a
+ * warning.
  */
 #ifndef COLLOC_MODEL_MODEL_H
 #define COLLOC_MODEL_MODEL_H
@@ -17,9 +18,10 @@
 #include "base/text.h"
 
 enum {
-    MODEL_RANK_MAX = 6,        /* a shape of more dimensions is "not known" */
-    MODEL_DEPTH_MAX = 256,     /* nesting beyond it is a fault */
-    MODEL_LAYERS_MAX = 50000,  /* repeats written out; more is a fault: estimates of many keep others waiting */
+    MODEL_RANK_MAX = 6,    /* a shape of more dimensions is "not known" */
+    MODEL_DEPTH_MAX = 256, /* nesting beyond it is a fault */
+    MODEL_LAYERS_MAX =
+        50000, /* repeats written out; more is a fault: estimates of many keep others waiting */
     MODEL_WARNINGS_MAX = 16,   /* later ones are only counted */
     MODEL_SIZE_MAX = 16 << 20, /* bytes of text */
     MODEL_LINE_MAX = 4096,     /* a longer line is skipped with a warning */
@@ -83,12 +85,13 @@ struct model {
     struct layer *layers;
     size_t n_layers;
 
-    struct count batch;              /* the batch the shapes were printed for; not known for -1 and None */
-    int64_t parameters;              /* rebuilt from the layers */
+    struct count batch; /* the batch the shapes were printed for; not known for -1 and None */
+    int64_t parameters; /* rebuilt from the layers */
     struct count parameters_printed; /* "Total params", as it stands there */
     struct count trainable_printed;
     struct printed_sizes printed;
-    struct count activations; /* sum of the leaves' outputs per sample; not known when no leaf has a shape */
+    struct count
+        activations; /* sum of the leaves' outputs per sample; not known when no leaf has a shape */
     size_t n_leaves;
     size_t n_leaves_unshaped;  /* leaves that `activations` had to leave out */
     size_t n_leaves_unknown;   /* leaves of a type this program does not know */
@@ -96,16 +99,18 @@ struct model {
     bool is_suspect;           /* cut off, of two prints, or its total is not that of its layers */
     int64_t parameters_shared; /* that stand in two places and are counted once in `parameters` */
 
-    char warnings[MODEL_WARNINGS_MAX][200]; /* "line 12: ...": what a person should know about the summary */
-    size_t n_warnings;                      /* all of them, also beyond MODEL_WARNINGS_MAX */
+    char warnings[MODEL_WARNINGS_MAX]
+                 [200]; /* "line 12: ...": what a person should know about the summary */
+    size_t n_warnings;  /* all of them, also beyond MODEL_WARNINGS_MAX */
 
     char *text; /* what the spans point into */
 };
 
 /*
- * Reads a summary of any form. `text` need not end in NUL and may be freed afterwards. 0, or with a fault -EINVAL (no
- * summary, binary, a broken number), -ERANGE (a product or sum beyond 64 bits), -EFBIG (beyond the limits above),
- * -ENOMEM. Time and memory are linear in the size of the text (for "12 x Layer" in the layers it stands for).
+ * Reads a summary of any form. `text` need not end in NUL and may be freed afterwards. 0, or with a
+ * fault -EINVAL (no summary, binary, a broken number), -ERANGE (a product or sum beyond 64 bits),
+ * -EFBIG (beyond the limits above), -ENOMEM. Time and memory are linear in the size of the text
+ * (for "12 x Layer" in the layers it stands for).
  */
 int model_parse(const char *text, size_t size, struct fault *fault, struct model **ret_model);
 

@@ -1,4 +1,5 @@
-/* A user's description of a network in either form: a summary, or the exporter's file. The content says which it is. */
+/* A user's description of a network in either form: a summary, or the exporter's file. The content
+ * says which it is. */
 #ifndef COLLOC_MODEL_NETWORK_H
 #define COLLOC_MODEL_NETWORK_H
 

@@ -1,9 +1,9 @@
 /*
- * A module as PyTorch prints it, `(conv1): Conv2d(3, 64, kernel_size=(7, 7))` nested by parentheses, and the same with
- * counts, `Linear(...), 590,592 params` and `), 2,954,496 params`. A container's count covers all that is in it, and
- * more when it holds raw parameters, so what is not its children's is its own. Without counts they follow from the
- * arguments. The printed total of the counted form sums every level and is wrong for deep models; the outermost count
- * is right.
+ * A module as PyTorch prints it, `(conv1): Conv2d(3, 64, kernel_size=(7, 7))` nested by
+ * parentheses, and the same with counts, `Linear(...), 590,592 params` and `), 2,954,496 params`. A
+ * container's count covers all that is in it, and more when it holds raw parameters, so what is not
+ * its children's is its own. Without counts they follow from the arguments. The printed total of
+ * the counted form sums every level and is wrong for deep models; the outermost count is right.
  */
 #include <errno.h>
 #include <string.h>
@@ -63,14 +63,15 @@ static int64_t take_repeat(struct span *s)
 {
     size_t end = span_find(*s, ' ');
     int64_t repeat;
-    if (number_parse(span_first(*s, end), &repeat) < 0 || repeat < 1 || !span_starts(span_skip(*s, end), " x "))
+    if (number_parse(span_first(*s, end), &repeat) < 0 || repeat < 1 ||
+        !span_starts(span_skip(*s, end), " x "))
         return 1;
     *s = span_skip(*s, end + 3);
     return repeat;
 }
 
-/* "(name): Type(args), N params" in pieces; *ret_behind is what follows the parenthesis. False when the line is no such
- * thing. */
+/* "(name): Type(args), N params" in pieces; *ret_behind is what follows the parenthesis. False when
+ * the line is no such thing. */
 static bool head_split(struct span line, struct head *ret_head, struct span *ret_behind)
 {
     struct head head = {.name = {line.at, 0}};
@@ -102,7 +103,8 @@ static bool detect(struct span line, struct span rest)
     if (span_starts(line, "(") || !head_split(line, &head, &behind))
         return false;
     if (head.open)
-        return head.args.size == 0 && span_next_line(&rest, &next) && next.size <= MODEL_LINE_MAX && is_member(next);
+        return head.args.size == 0 && span_next_line(&rest, &next) && next.size <= MODEL_LINE_MAX &&
+               is_member(next);
     enum layer_kind kind = layer_kind_of(head.type);
     bool alone = behind.size == 0 || span_ends(behind, " params");
     return alone && kind != LAYER_OTHER && kind != LAYER_CONTAINER && kind != LAYER_INPUT;
@@ -111,7 +113,8 @@ static bool detect(struct span line, struct span rest)
 /* 3 E x E weights and 3 E biases that attention holds beside its output layer, which is printed. */
 static struct count packed_attention(const struct model *model, size_t attention)
 {
-    const struct layer *out = attention + 1 < model->n_layers ? &model->layers[attention + 1] : NULL;
+    const struct layer *out = attention + 1 < model->n_layers ? &model->layers[attention + 1]
+                                                              : NULL;
     struct count count = {0};
     if (!out || out->kind != LAYER_LINEAR || out->in_size == 0)
         return count;
@@ -121,8 +124,8 @@ static struct count packed_attention(const struct model *model, size_t attention
 }
 
 /* A layer's own parameters: what was printed less its children's, or what its arguments say. */
-static int set_parameters(struct parser *parser, struct stack *stack, size_t index, struct count printed,
-                          int64_t children)
+static int set_parameters(struct parser *parser, struct stack *stack, size_t index,
+    struct count printed, int64_t children)
 {
     struct model *model = parser->model;
     struct layer *layer = &model->layers[index];
@@ -173,7 +176,7 @@ static int write_out(struct parser *parser, size_t first, int64_t repeat)
 
 /* A layer whose printed form is complete: leaf rows, and blocks at their closing parenthesis. */
 static int finish_layer(struct parser *parser, struct stack *stack, const struct open_block *block,
-                        struct count printed)
+    struct count printed)
 {
     struct model *model = parser->model;
     int r = set_parameters(parser, stack, block->layer, printed, block->children);
@@ -195,15 +198,17 @@ static void notice_tied(struct parser *parser, struct stack *stack, const struct
     if (layer->kind == LAYER_EMBEDDING && layer->in_size > stack->embedding_rows) {
         stack->embedding_rows = layer->in_size;
         stack->embedding_width = layer->out_size;
-    } else if (layer->kind == LAYER_LINEAR && layer->in_size > 0 && layer->in_size == stack->embedding_width &&
+    } else if (layer->kind == LAYER_LINEAR && layer->in_size > 0 &&
+               layer->in_size == stack->embedding_width &&
                layer->out_size == stack->embedding_rows) {
         model_warn(parser->model, layer->line,
-                   "%.*s has the embedding's size; where the two share weights they are counted twice",
-                   (int)(layer->name.size < 60 ? layer->name.size : 60), layer->name.at);
+            "%.*s has the embedding's size; where the two share weights they are counted twice",
+            (int)(layer->name.size < 60 ? layer->name.size : 60), layer->name.at);
     }
 }
 
-static int open_head(struct parser *parser, struct stack *stack, const struct head *head, struct span behind)
+static int open_head(
+    struct parser *parser, struct stack *stack, const struct head *head, struct span behind)
 {
     struct layer *layer;
     struct count printed;
@@ -235,7 +240,8 @@ static int close_block(struct parser *parser, struct stack *stack, struct span b
     return finish_layer(parser, stack, &block, printed);
 }
 
-/* A line in an open block that is neither a member nor its end: the block's own arguments come first. */
+/* A line in an open block that is neither a member nor its end: the block's own arguments come
+ * first. */
 static void take_arguments(struct parser *parser, struct stack *stack, struct span line)
 {
     struct layer *layer = &parser->model->layers[stack->at[stack->n - 1].layer];
@@ -258,7 +264,8 @@ static int parse_line(struct parser *parser, struct stack *stack, struct span li
     return 0;
 }
 
-/* A container whose printed count is less than its children's knows that some of them are one and the same. */
+/* A container whose printed count is less than its children's knows that some of them are one and
+ * the same. */
 static void take_out_shared(struct model *model, int64_t total)
 {
     int64_t sum = 0;
@@ -283,7 +290,8 @@ static int parse(struct parser *parser)
             return r;
     } while (stack.n);
     if (stack.n)
-        model_warn(parser->model, parser->line, "the summary is cut off: %d modules are still open", stack.n);
+        model_warn(parser->model, parser->line, "the summary is cut off: %d modules are still open",
+            stack.n);
     parser->model->is_suspect |= stack.n > 0;
     while (stack.n) {
         int r = close_block(parser, &stack, (struct span){"", 0});
@@ -291,8 +299,9 @@ static int parse(struct parser *parser)
             return r;
     }
     if (stack.n_uncounted)
-        model_warn(parser->model, 0, "the parameters of %zu layers do not follow from what is printed of them",
-                   stack.n_uncounted);
+        model_warn(parser->model, 0,
+            "the parameters of %zu layers do not follow from what is printed of them",
+            stack.n_uncounted);
     take_out_shared(parser->model, stack.total);
     return 0;
 }

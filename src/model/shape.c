@@ -25,7 +25,9 @@ static int take_dim(struct parser *parser, struct span *s, int64_t *ret_dim)
     if (n) {
         int r = number_parse(span_first(*s, n), ret_dim);
         *s = span_skip(*s, n);
-        return r < 0 ? parser_fault(parser, ERANGE, "a dimension of the output shape is beyond 64 bits") : 0;
+        return r < 0 ? parser_fault(
+                           parser, ERANGE, "a dimension of the output shape is beyond 64 bits")
+                     : 0;
     }
     static const char *const open[] = {"-1", "None", "?"};
     for (size_t i = 0; i < sizeof open / sizeof open[0]; i++) {
@@ -56,8 +58,8 @@ static bool has_open(const struct dims *dims)
 }
 
 /*
- * Takes the batch out of the dimensions. Where it stands in none of them as a factor the shape stays whole and
- * *ret_divide is the batch that its product has to be divided by.
+ * Takes the batch out of the dimensions. Where it stands in none of them as a factor the shape
+ * stays whole and *ret_divide is the batch that its product has to be divided by.
  */
 static void take_out_batch(struct parser *parser, struct dims *dims, int64_t *ret_divide)
 {
@@ -92,7 +94,8 @@ static void take_out_batch(struct parser *parser, struct dims *dims, int64_t *re
     *ret_divide = batch->value;
 }
 
-/* Adds one tensor to the layer's outputs. 0 or a fault; *ret_open says that a dimension is not known. */
+/* Adds one tensor to the layer's outputs. 0 or a fault; *ret_open says that a dimension is not
+ * known. */
 static int add_tensor(struct parser *parser, struct dims *dims, struct layer *layer, bool *ret_open)
 {
     int64_t product = 1, divide;
@@ -104,7 +107,8 @@ static int add_tensor(struct parser *parser, struct dims *dims, struct layer *la
         if (dims->at[i] == DIM_OPEN)
             *ret_open = true;
         else if (__builtin_mul_overflow(product, dims->at[i], &product))
-            return parser_fault(parser, ERANGE, "the product of the output shape is beyond 64 bits");
+            return parser_fault(
+                parser, ERANGE, "the product of the output shape is beyond 64 bits");
     }
     product = product / divide + (product % divide != 0);
     if (__builtin_add_overflow(layer->activations.value, product, &layer->activations.value))

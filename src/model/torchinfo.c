@@ -1,8 +1,9 @@
 /*
- * torchinfo: a tree, "├─Conv2d: 1-1   [1, 64, 112, 112]   9,408". Columns are chosen by the user, so the header says
- * which there are and in what order; every cell is filled ("--" when there is nothing to say), so cells are told apart
- * by blanks outside of brackets, not by position, which long cells shift. A row's count is its own except where the
- * depth limit hides its insides; "(1,234)" is frozen, "(recursive)" was counted before.
+ * torchinfo: a tree, "├─Conv2d: 1-1   [1, 64, 112, 112]   9,408". Columns are chosen by the user,
+ * so the header says which there are and in what order; every cell is filled ("--" when there is
+ * nothing to say), so cells are told apart by blanks outside of brackets, not by position, which
+ * long cells shift. A row's count is its own except where the depth limit hides its insides;
+ * "(1,234)" is frozen, "(recursive)" was counted before.
  */
 #include <string.h>
 
@@ -37,9 +38,14 @@ static struct columns read_header(struct span line)
         const char *title;
         enum column column;
     } titles[] = {
-        {"Input Shape", COLUMN_OTHER}, {"Output Shape", COLUMN_OUTPUT}, {"Param #", COLUMN_COUNT},
-        {"Param %", COLUMN_OTHER},     {"Kernel Shape", COLUMN_KERNEL}, {"Groups", COLUMN_OTHER},
-        {"Mult-Adds", COLUMN_OTHER},   {"Trainable", COLUMN_TRAINABLE},
+        {"Input Shape", COLUMN_OTHER},
+        {"Output Shape", COLUMN_OUTPUT},
+        {"Param #", COLUMN_COUNT},
+        {"Param %", COLUMN_OTHER},
+        {"Kernel Shape", COLUMN_KERNEL},
+        {"Groups", COLUMN_OTHER},
+        {"Mult-Adds", COLUMN_OTHER},
+        {"Trainable", COLUMN_TRAINABLE},
     };
     struct columns columns = {.numbered = span_find_text(line, "depth-idx") < line.size};
     while (line.size && columns.n < COLUMNS_MAX) {
@@ -74,7 +80,8 @@ static bool take_depth(struct span *s, int *ret_depth)
     return true;
 }
 
-/* Takes "|    +-Conv2d (conv1): 2-1" off the front. Each level of the tree is five characters wide. */
+/* Takes "|    +-Conv2d (conv1): 2-1" off the front. Each level of the tree is five characters wide.
+ */
 static bool take_label(struct span *line, struct label *ret_label)
 {
     struct label label = {.name = {line->at, 0}};
@@ -134,14 +141,16 @@ static void read_kernel(struct span cell, struct layer *layer)
     cell = (struct span){cell.at + 1, cell.size - 2};
     while (cell.size) {
         size_t end = span_find(cell, ',');
-        if (number_parse(span_trim(span_first(cell, end)), &side) < 0 || __builtin_mul_overflow(size, side, &size))
+        if (number_parse(span_trim(span_first(cell, end)), &side) < 0 ||
+            __builtin_mul_overflow(size, side, &size))
             return;
         cell = span_skip(cell, end + 1);
     }
     layer->kernel_size = size;
 }
 
-static int read_cell(struct parser *parser, enum column column, struct span cell, struct layer *layer)
+static int read_cell(
+    struct parser *parser, enum column column, struct span cell, struct layer *layer)
 {
     switch (column) {
     case COLUMN_OUTPUT:
@@ -152,14 +161,17 @@ static int read_cell(struct parser *parser, enum column column, struct span cell
         read_kernel(cell, layer);
         return 0;
     case COLUMN_TRAINABLE:
-        layer->trainable = span_is(cell, "True") ? TOLD_YES : span_is(cell, "False") ? TOLD_NO : layer->trainable;
+        layer->trainable = span_is(cell, "True")    ? TOLD_YES
+                           : span_is(cell, "False") ? TOLD_NO
+                                                    : layer->trainable;
         return 0;
     default:
         return 0;
     }
 }
 
-static int add_row(struct parser *parser, const struct columns *columns, const struct label *label, struct span cells)
+static int add_row(struct parser *parser, const struct columns *columns, const struct label *label,
+    struct span cells)
 {
     struct layer *layer;
     int r = parser_add(parser, label->type, label->depth, &layer);
@@ -180,7 +192,8 @@ static int add_row(struct parser *parser, const struct columns *columns, const s
 }
 
 /* Only the root goes without a number where the others have one. */
-static bool is_row(const struct parser *parser, const struct columns *columns, const struct label *label)
+static bool is_row(
+    const struct parser *parser, const struct columns *columns, const struct label *label)
 {
     return label->numbered || !columns->numbered || parser->model->n_layers == 0;
 }

@@ -1,7 +1,9 @@
 /*
- * torchsummary: one row per module in the order of execution, "Conv2d-1  [-1, 64, 112, 112]  9,408". Containers have
- * rows of their own behind their last child and repeat its output; only their type's name tells them from layers. Only
- * `.weight` and `.bias` are counted there, so the packed weights of attention and recurrent layers are missing.
+ * torchsummary: one row per module in the order of execution, "Conv2d-1  [-1, 64, 112, 112] 9,408".
+ * Containers have rows of their own behind their last child and repeat its output; only their
+ * type's name tells them from layers. Only
+ * `.weight` and `.bias` are counted there, so the packed weights of attention and recurrent layers
+ * are missing.
  */
 #include <string.h>
 
@@ -29,7 +31,8 @@ static bool row_split(struct span line, struct row *ret_row)
     size_t end = (size_t)(close - line.at) + 1;
     struct span label = span_trim(span_first(line, open));
     size_t digits = digits_at_end(label);
-    if (end < open || digits == 0 || label.size < digits + 2 || label.at[label.size - digits - 1] != '-')
+    if (end < open || digits == 0 || label.size < digits + 2 ||
+        label.at[label.size - digits - 1] != '-')
         return false;
     ret_row->type = span_first(label, label.size - digits - 1);
     ret_row->shape = (struct span){line.at + open, end - open};
@@ -56,9 +59,11 @@ static int add_row(struct parser *parser, const struct row *row)
         return r;
     bool known = layer->kind != LAYER_OTHER && layer->kind != LAYER_CONTAINER;
     layer->leaf = known || layer->parameters > 0;
-    if ((layer->kind == LAYER_ATTENTION || layer->kind == LAYER_RECURRENT) && layer->parameters == 0)
-        model_warn(parser->model, parser->line, "torchsummary does not count the parameters of %.*s",
-                   (int)row->type.size, row->type.at);
+    if ((layer->kind == LAYER_ATTENTION || layer->kind == LAYER_RECURRENT) &&
+        layer->parameters == 0)
+        model_warn(parser->model, parser->line,
+            "torchsummary does not count the parameters of %.*s", (int)row->type.size,
+            row->type.at);
     return parser_shape(parser, row->shape, layer);
 }
 

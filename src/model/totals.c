@@ -12,7 +12,8 @@ bool line_is_rule(struct span line)
     return line.size >= 3;
 }
 
-/* What a unit multiplies by: "M)", "Units.MEGABYTES)", "G". Units are decimal; what is no unit is 1. */
+/* What a unit multiplies by: "M)", "Units.MEGABYTES)", "G". Units are decimal; what is no unit
+ * is 1. */
 static double unit_factor(struct span s)
 {
     s = span_trim(s);
@@ -59,8 +60,8 @@ static double take_decimal(struct span *s, int *ret_decimals)
 }
 
 /*
- * A printed total, "25,557,032", "25.56 M" or, with the unit in its label, "25.56". *slack grows by what the rounding
- * of a decimal may hide.
+ * A printed total, "25,557,032", "25.56 M" or, with the unit in its label, "25.56". *slack grows by
+ * what the rounding of a decimal may hide.
  */
 static struct count total_value(struct span label, struct span text, int64_t *slack)
 {
@@ -88,8 +89,8 @@ static bool take_size(struct model *model, struct span label, struct span text)
         const char *label;
         struct reading *bytes;
     } sizes[] = {{"Input size", &model->printed.input_bytes},
-                 {"Forward/backward pass size", &model->printed.pass_bytes},
-                 {"Params size", &model->printed.params_bytes}};
+        {"Forward/backward pass size", &model->printed.pass_bytes},
+        {"Params size", &model->printed.params_bytes}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         if (!span_starts(label, sizes[i].label))
             continue;
@@ -114,8 +115,8 @@ bool totals_begin(struct span line)
 
 bool totals_take(struct parser *parser, struct span line)
 {
-    static const char *const others[] = {"Non-trainable params", "Total mult-adds", "Estimated Total Size",
-                                         "Estimated Size"};
+    static const char *const others[] = {
+        "Non-trainable params", "Total mult-adds", "Estimated Total Size", "Estimated Size"};
     struct model *model = parser->model;
     line = span_trim(line);
     size_t colon = span_find(line, ':');
@@ -131,9 +132,11 @@ bool totals_take(struct parser *parser, struct span line)
         model->trainable_printed = total_value(label, rest, &unused);
         return true;
     }
-    if (span_starts(label, "Optimizer params")) { /* Keras 3 counts the optimizer's state in the total */
+    if (span_starts(
+            label, "Optimizer params")) { /* Keras 3 counts the optimizer's state in the total */
         struct count optimizer = total_value(label, rest, &parser->total_slack);
-        if (optimizer.known && model->parameters_printed.known && optimizer.value <= model->parameters_printed.value)
+        if (optimizer.known && model->parameters_printed.known &&
+            optimizer.value <= model->parameters_printed.value)
             model->parameters_printed.value -= optimizer.value;
         return true;
     }

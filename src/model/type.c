@@ -7,7 +7,8 @@ struct type_row {
     enum layer_kind kind;
 };
 
-/* In the order of strcmp. Types of PyTorch, timm and Keras that do work of their own, and the plain containers. */
+/* In the order of strcmp. Types of PyTorch, timm and Keras that do work of their own, and the plain
+ * containers. */
 static const struct type_row types[] = {
     {"Activation", LAYER_ACTIVATION},
     {"AdaptiveAvgPool1d", LAYER_POOL_GLOBAL},
@@ -211,7 +212,8 @@ static const struct type_row types[] = {
     {"ZeroPadding3D", LAYER_MERGE},
 };
 
-/* Families whose members carry the maker's name in front: NewGELUActivation, LlamaRMSNorm, BertLayerNorm. */
+/* Families whose members carry the maker's name in front: NewGELUActivation, LlamaRMSNorm,
+ * BertLayerNorm. */
 static const struct type_row suffixes[] = {
     {"Activation", LAYER_ACTIVATION},
     {"RMSNorm", LAYER_NORM},
@@ -251,8 +253,8 @@ enum layer_kind layer_kind_of(struct span type)
     if (shortened)
         type.size -= sizeof cut - 1;
     const struct type_row *row = first_not_before(type);
-    if (row &&
-        (compare(type, row->type) == 0 || (shortened && type.size >= 4 && strncmp(row->type, type.at, type.size) == 0)))
+    if (row && (compare(type, row->type) == 0 ||
+                   (shortened && type.size >= 4 && strncmp(row->type, type.at, type.size) == 0)))
         return row->kind;
     for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
         if (span_ends(type, suffixes[i].type))

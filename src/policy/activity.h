@@ -5,8 +5,8 @@
 #include "core/policy.h"
 
 /*
- * 0..1: 0 when idle, mean SMACT over the window, or utilisation (its upper bound) where SMACT is not reported. 2 when
- * neither is known, so that such a GPU goes last where less is better.
+ * 0..1: 0 when idle, mean SMACT over the window, or utilisation (its upper bound) where SMACT is
+ * not reported. 2 when neither is known, so that such a GPU goes last where less is better.
  */
 double activity_of(const struct gpu_view *gpu);
 

@@ -1,6 +1,6 @@
 /*
- * Best fit: of the GPUs that meet the conditions the one with the least free memory, so that one is filled before the
- * next. With exact memory it is the thesis's OBF (6.3.3).
+ * Best fit: of the GPUs that meet the conditions the one with the least free memory, so that one is
+ * filled before the next. With exact memory it is the thesis's OBF (6.3.3).
  */
 #include <stddef.h>
 
@@ -10,10 +10,12 @@
 static bool less_free(const struct placement_query *query, int a, int b)
 {
     const struct gpu_view *gpus = query->view->gpus;
-    return reading_or(gpu_view_free_bytes(&gpus[a]), 0) < reading_or(gpu_view_free_bytes(&gpus[b]), 0);
+    return reading_or(gpu_view_free_bytes(&gpus[a]), 0) <
+           reading_or(gpu_view_free_bytes(&gpus[b]), 0);
 }
 
-static enum placement_answer choose(const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
+static enum placement_answer choose(
+    const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
 {
     return conditions_choose(query, less_free, NULL, ret_gpus, ret_verdicts);
 }

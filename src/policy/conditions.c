@@ -19,7 +19,8 @@ static struct verdict check_place(const struct placement_query *query, const str
         return verdict(VERDICT_LOST, 0, 0, 0);
     if (gpu->health == VIEW_FAULTY)
         return verdict(VERDICT_FAULTY, 0, 0, 0);
-    if (gpu->health == VIEW_UNSEEN || query->now_us - gpu->sampled_us > query->conditions->sample_valid_us)
+    if (gpu->health == VIEW_UNSEEN ||
+        query->now_us - gpu->sampled_us > query->conditions->sample_valid_us)
         return verdict(VERDICT_NO_SAMPLE, 0, 0, 0);
     if (gpu->id.is_mig_instance && query->task->request.gpus > 1)
         return verdict(VERDICT_MIG_ONE_ONLY, 0, 0, 0);
@@ -35,7 +36,8 @@ static struct verdict check_size(const struct placement_query *query, int i)
     const struct gpu_view *gpu = &query->view->gpus[i];
     if (cluster_view_suits(query->view, i, query->task))
         return fits;
-    return verdict(VERDICT_MEMORY_SHORT, 0, (double)gpu->id.mem_total_bytes, (double)query->task->request.need.bytes);
+    return verdict(VERDICT_MEMORY_SHORT, 0, (double)gpu->id.mem_total_bytes,
+        (double)query->task->request.need.bytes);
 }
 
 static struct verdict check_idle(const struct gpu_view *gpu)
@@ -64,7 +66,8 @@ static struct verdict check_memory(const struct placement_query *query, const st
     return fits;
 }
 
-struct verdict conditions_check_activity(const struct placement_query *query, const struct gpu_view *gpu)
+struct verdict conditions_check_activity(
+    const struct placement_query *query, const struct gpu_view *gpu)
 {
     double max = query->conditions->smact_max;
     bool has_smact = gpu->smact_level.valid;
@@ -72,25 +75,29 @@ struct verdict conditions_check_activity(const struct placement_query *query, co
     if (!activity.valid)
         return verdict(VERDICT_SMACT_UNKNOWN, 0, 0, max);
     if (activity.value > max + POLICY_ROUNDING)
-        return verdict(has_smact ? VERDICT_SMACT_HIGH : VERDICT_UTILISATION_HIGH, 0, activity.value, max);
+        return verdict(
+            has_smact ? VERDICT_SMACT_HIGH : VERDICT_UTILISATION_HIGH, 0, activity.value, max);
     return fits;
 }
 
-/* May the task join `resident` on a GPU? Not when MPS, which serves one user at a time, or the compute mode forbids. */
-static struct verdict check_resident(const struct placement_query *query, const struct gpu_view *gpu,
-                                     const struct resident *resident)
+/* May the task join `resident` on a GPU? Not when MPS, which serves one user at a time, or the
+ * compute mode forbids. */
+static struct verdict check_resident(const struct placement_query *query,
+    const struct gpu_view *gpu, const struct resident *resident)
 {
     const struct task *task = query->task;
     bool both_mps = task->request.sharing != SHARING_STREAMS && resident->sharing == SHARING_MPS;
     bool other_user = resident->uid != task->uid;
     if (gpu->id.one_process && (!both_mps || other_user))
         return verdict(VERDICT_ONE_PROCESS, resident->task, 0, 0);
-    if (task->request.sharing == SHARING_MPS && both_mps && other_user && !query->conditions->mps_users_together)
+    if (task->request.sharing == SHARING_MPS && both_mps && other_user &&
+        !query->conditions->mps_users_together)
         return verdict(VERDICT_OTHER_MPS_USER, resident->task, 0, 0);
     return fits;
 }
 
-struct verdict conditions_check_company(const struct placement_query *query, const struct gpu_view *gpu)
+struct verdict conditions_check_company(
+    const struct placement_query *query, const struct gpu_view *gpu)
 {
     if (gpu->id.one_process && reading_or(gpu->foreign_processes, 0) > 0)
         return verdict(VERDICT_ONE_PROCESS, 0, 0, 0);
@@ -106,8 +113,9 @@ struct verdict conditions_check_company(const struct placement_query *query, con
 }
 
 /*
- * Whoever leaves the choice to colloc is put beside others only where all together gain by it, as far as it is known
- * what everyone asks of the GPU: otherwise they are done sooner one after the other.
+ * Whoever leaves the choice to colloc is put beside others only where all together gain by it, as
+ * far as it is known what everyone asks of the GPU: otherwise they are done sooner one after the
+ * other.
  */
 static struct verdict check_gain(const struct placement_query *query, int i)
 {
@@ -129,7 +137,8 @@ static struct verdict check_sharing(const struct placement_query *query, int i)
     if (newest)
         return verdict(VERDICT_HOLD_OFF, newest->task, 0, 0);
     struct verdict memory = check_memory(query, gpu);
-    struct verdict activity = memory.kind == VERDICT_FITS ? conditions_check_activity(query, gpu) : memory;
+    struct verdict activity = memory.kind == VERDICT_FITS ? conditions_check_activity(query, gpu)
+                                                          : memory;
     return activity.kind == VERDICT_FITS ? check_gain(query, i) : activity;
 }
 
@@ -160,10 +169,12 @@ struct verdict conditions_check(const struct placement_query *query, int i)
 }
 
 /*
- * Keeps the best `most` so far in order: by insertion, since tasks take few GPUs. GPUs come by rising index, so that of
- * equal ones the lower index stays in front. Returns how many there are now.
+ * Keeps the best `most` so far in order: by insertion, since tasks take few GPUs. GPUs come by
+ * rising index, so that of equal ones the lower index stays in front. Returns how many there are
+ * now.
  */
-static int insert(const struct placement_query *query, conditions_before *before, int *best, int n, int most, int gpu)
+static int insert(const struct placement_query *query, conditions_before *before, int *best, int n,
+    int most, int gpu)
 {
     int at = n;
     while (at > 0 && before && before(query, gpu, best[at - 1]))
@@ -177,14 +188,15 @@ static int insert(const struct placement_query *query, conditions_before *before
 }
 
 /* The last of the best is: then all of them are. */
-static bool are_unbeaten(const struct placement_query *query, conditions_before *before, conditions_unbeaten *unbeaten,
-                         const int *best, int n)
+static bool are_unbeaten(const struct placement_query *query, conditions_before *before,
+    conditions_unbeaten *unbeaten, const int *best, int n)
 {
     return !before || (unbeaten && unbeaten(query, best[n - 1]));
 }
 
-enum placement_answer conditions_choose(const struct placement_query *query, conditions_before *before,
-                                        conditions_unbeaten *unbeaten, int *ret_gpus, struct verdict *ret_verdicts)
+enum placement_answer conditions_choose(const struct placement_query *query,
+    conditions_before *before, conditions_unbeaten *unbeaten, int *ret_gpus,
+    struct verdict *ret_verdicts)
 {
     int wanted = query->task->request.gpus, n = 0;
     int most = wanted < query->view->n_gpus ? wanted : query->view->n_gpus;

@@ -1,10 +1,12 @@
-/* The conventional baseline (thesis 6.2.2, "Exclusive"): each task gets idle GPUs to itself for its whole life. */
+/* The conventional baseline (thesis 6.2.2, "Exclusive"): each task gets idle GPUs to itself for its
+ * whole life. */
 #include <stddef.h>
 
 #include "policy/conditions.h"
 #include "policy/policy.h"
 
-static enum placement_answer choose(const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
+static enum placement_answer choose(
+    const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
 {
     return conditions_choose(query, NULL, NULL, ret_gpus, ret_verdicts);
 }

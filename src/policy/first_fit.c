@@ -1,10 +1,12 @@
-/* First fit: of the GPUs that meet the conditions the first one. With exact memory it is the thesis's OFF (6.3.3). */
+/* First fit: of the GPUs that meet the conditions the first one. With exact memory it is the
+ * thesis's OFF (6.3.3). */
 #include <stddef.h>
 
 #include "policy/conditions.h"
 #include "policy/policy.h"
 
-static enum placement_answer choose(const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
+static enum placement_answer choose(
+    const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
 {
     return conditions_choose(query, NULL, NULL, ret_gpus, ret_verdicts);
 }

@@ -1,16 +1,19 @@
 /*
  * Foresee, a policy of this project's own.
  *
- * Memory: what residents have been said to need is theirs from the moment they are placed, whether they have taken it
- * yet or not; a newcomer to others wants the margin more than it needs. Where that is known of all who still take
- * theirs, and how busy they will be, nobody has to be waited for.
+ * Memory: what residents have been said to need is theirs from the moment they are placed, whether
+ * they have taken it yet or not; a newcomer to others wants the margin more than it needs. Where
+ * that is known of all who still take theirs, and how busy they will be, nobody has to be waited
+ * for.
  *
- * Speed: where all who would share a GPU are known by their SM activity, the laws of sharing predict how fast everyone
- * then is (predict.h). A task goes where all together gain most by it; nowhere where somebody would take more than
- * slowdown_max times as long as alone; and nowhere where so little is gained that it had better wait. Where somebody is
- * not known, the thesis's limit on SM activity stands for that, and he is taken to want the whole GPU.
+ * Speed: where all who would share a GPU are known by their SM activity, the laws of sharing
+ * predict how fast everyone then is (predict.h). A task goes where all together gain most by it;
+ * nowhere where somebody would take more than slowdown_max times as long as alone; and nowhere
+ * where so little is gained that it had better wait. Where somebody is not known, the thesis's
+ * limit on SM activity stands for that, and he is taken to want the whole GPU.
  *
- * Overtaking: what is kept for the first of the queue, and who may pass it, is in policy/overtaking.h.
+ * Overtaking: what is kept for the first of the queue, and who may pass it, is in
+ * policy/overtaking.h.
  */
 #include "policy/foresee.h"
 
@@ -32,11 +35,13 @@ static double wanted_bytes(const struct placement_query *query)
 {
     const struct need *need = &query->task->request.need;
     const struct conditions *conditions = query->conditions;
-    int64_t wanted = need->kind >= NEED_ESTIMATED ? need->bytes + conditions->margin_bytes : conditions->min_free_bytes;
+    int64_t wanted = need->kind >= NEED_ESTIMATED ? need->bytes + conditions->margin_bytes
+                                                  : conditions->min_free_bytes;
     return fmax((double)wanted, query->recovery_free_bytes);
 }
 
-/* What of its need the resident has not taken yet. Where the driver does not say, it has once it has settled. */
+/* What of its need the resident has not taken yet. Where the driver does not say, it has once it
+ * has settled. */
 static double outstanding(const struct resident *resident)
 {
     double need = (double)resident->need_bytes;
@@ -56,7 +61,8 @@ static struct verdict check_memory(const struct placement_query *query, const st
     return fits;
 }
 
-/* It came to the GPU although that was kept for this task, and what it will take is known: it must not delay it. */
+/* It came to the GPU although that was kept for this task, and what it will take is known: it must
+ * not delay it. */
 static bool has_overtaken(const struct placement_query *query, const struct resident *resident)
 {
     return resident->overtook == query->task->id && resident->need_bytes;
@@ -67,11 +73,14 @@ static bool is_foreseen(const struct resident *resident)
     return resident->need_bytes && resident->expect.smact.valid;
 }
 
-/* Who still takes his memory holds others off, unless it is known how much that will be, and how busy he will be. */
-static const struct resident *find_rising(const struct placement_query *query, const struct gpu_view *gpu)
+/* Who still takes his memory holds others off, unless it is known how much that will be, and how
+ * busy he will be. */
+static const struct resident *find_rising(
+    const struct placement_query *query, const struct gpu_view *gpu)
 {
     for (int i = gpu->n_residents - 1; i >= 0; i--)
-        if (!gpu->residents[i].settled && !is_foreseen(&gpu->residents[i]) && !has_overtaken(query, &gpu->residents[i]))
+        if (!gpu->residents[i].settled && !is_foreseen(&gpu->residents[i]) &&
+            !has_overtaken(query, &gpu->residents[i]))
             return &gpu->residents[i];
     return NULL;
 }
@@ -80,13 +89,16 @@ static struct verdict judge(const struct placement_query *query, const struct ou
 {
     double slowdown_max = query->conditions->slowdown_max;
     if (outlook->slowdown > slowdown_max)
-        return (struct verdict){.kind = VERDICT_SLOWDOWN, .have = outlook->slowdown, .limit = slowdown_max};
+        return (struct verdict){
+            .kind = VERDICT_SLOWDOWN, .have = outlook->slowdown, .limit = slowdown_max};
     if (outlook->gain < PREDICT_GAIN_MIN)
-        return (struct verdict){.kind = VERDICT_NO_GAIN, .have = outlook->gain, .limit = PREDICT_GAIN_MIN};
+        return (struct verdict){
+            .kind = VERDICT_NO_GAIN, .have = outlook->gain, .limit = PREDICT_GAIN_MIN};
     return fits;
 }
 
-static struct verdict check_speed(const struct placement_query *query, struct prediction *prediction, int i)
+static struct verdict check_speed(
+    const struct placement_query *query, struct prediction *prediction, int i)
 {
     struct outlook outlook = predict_joining(prediction, &i, 1);
     if (!outlook.known)
@@ -95,7 +107,8 @@ static struct verdict check_speed(const struct placement_query *query, struct pr
     return counts_together ? fits : judge(query, &outlook);
 }
 
-struct verdict foresee_check_sharing(const struct placement_query *query, struct prediction *prediction, int i)
+struct verdict foresee_check_sharing(
+    const struct placement_query *query, struct prediction *prediction, int i)
 {
     const struct gpu_view *gpu = &prediction->view->gpus[i];
     struct verdict company = conditions_check_company(query, gpu);
@@ -109,7 +122,8 @@ struct verdict foresee_check_sharing(const struct placement_query *query, struct
 }
 
 /* Whom it would delay comes last: that is most to find out. */
-static struct verdict check(const struct placement_query *query, struct prediction *prediction, int i)
+static struct verdict check(
+    const struct placement_query *query, struct prediction *prediction, int i)
 {
     bool decided;
     struct verdict place = conditions_check_place(query, i, &decided);
@@ -119,12 +133,15 @@ static struct verdict check(const struct placement_query *query, struct predicti
     return delayed ? (struct verdict){.kind = VERDICT_KEPT, .task = delayed} : place;
 }
 
-/* Nowhere is more gained than on GPUs that nobody is on: the first of them, without a look at the others. */
-static bool pick_idle(const struct placement_query *query, struct prediction *prediction, int *ret_gpus)
+/* Nowhere is more gained than on GPUs that nobody is on: the first of them, without a look at the
+ * others. */
+static bool pick_idle(
+    const struct placement_query *query, struct prediction *prediction, int *ret_gpus)
 {
     int n = 0;
     for (int i = 0; i < query->view->n_gpus && n < query->task->request.gpus; i++)
-        if (gpu_view_is_idle(&query->view->gpus[i]) && check(query, prediction, i).kind == VERDICT_FITS)
+        if (gpu_view_is_idle(&query->view->gpus[i]) &&
+            check(query, prediction, i).kind == VERDICT_FITS)
             ret_gpus[n++] = i;
     return n == query->task->request.gpus;
 }
@@ -134,8 +151,10 @@ static double gain_of(struct prediction *prediction, const int *gpus, int n)
     return predict_joining(prediction, gpus, n).gain;
 }
 
-/* One more of those that fit: the one with which all those chosen gain most together. Of equal ones the first. */
-static bool add_best(struct prediction *prediction, const struct verdict *verdicts, int *chosen, int n)
+/* One more of those that fit: the one with which all those chosen gain most together. Of equal ones
+ * the first. */
+static bool add_best(
+    struct prediction *prediction, const struct verdict *verdicts, int *chosen, int n)
 {
     double best_gain = -INFINITY;
     int best = -1;
@@ -154,7 +173,8 @@ static bool add_best(struct prediction *prediction, const struct verdict *verdic
     return best >= 0;
 }
 
-static bool complete(struct prediction *prediction, const struct verdict *verdicts, int *chosen, int n)
+static bool complete(
+    struct prediction *prediction, const struct verdict *verdicts, int *chosen, int n)
 {
     for (; n < prediction->query->task->request.gpus; n++)
         if (!add_best(prediction, verdicts, chosen, n))
@@ -163,10 +183,12 @@ static bool complete(struct prediction *prediction, const struct verdict *verdic
 }
 
 /*
- * The best set of GPUs, nearly: one after the other the best one; for a pair, all pairs. Those of a pair are worth more
- * together than one by one where another pair is on both, which is slowed down once.
+ * The best set of GPUs, nearly: one after the other the best one; for a pair, all pairs. Those of a
+ * pair are worth more together than one by one where another pair is on both, which is slowed down
+ * once.
  */
-static bool pick_of_few(struct prediction *prediction, const struct verdict *verdicts, int *ret_gpus)
+static bool pick_of_few(
+    struct prediction *prediction, const struct verdict *verdicts, int *ret_gpus)
 {
     double best_gain;
     int wanted = prediction->query->task->request.gpus, n_gpus = prediction->view->n_gpus;
@@ -188,7 +210,8 @@ static bool pick_of_few(struct prediction *prediction, const struct verdict *ver
 }
 
 /* Of many those on which most is gained one by one, by insertion. */
-static bool pick_of_many(const struct placement_query *query, const struct verdict *verdicts, int *ret_gpus)
+static bool pick_of_many(
+    const struct placement_query *query, const struct verdict *verdicts, int *ret_gpus)
 {
     int n = 0, most = query->task->request.gpus;
     for (int i = 0; i < query->view->n_gpus; i++) {
@@ -207,8 +230,10 @@ static bool pick_of_many(const struct placement_query *query, const struct verdi
     return n == most;
 }
 
-/* What stands against each GPU; of one that fits `have` is what would be gained by that one alone. */
-static void check_all(const struct placement_query *query, struct prediction *prediction, struct verdict *ret_verdicts)
+/* What stands against each GPU; of one that fits `have` is what would be gained by that one alone.
+ */
+static void check_all(const struct placement_query *query, struct prediction *prediction,
+    struct verdict *ret_verdicts)
 {
     for (int i = 0; i < query->view->n_gpus; i++) {
         ret_verdicts[i] = check(query, prediction, i);
@@ -217,15 +242,17 @@ static void check_all(const struct placement_query *query, struct prediction *pr
     }
 }
 
-static bool pick(const struct placement_query *query, struct prediction *prediction, const struct verdict *verdicts,
-                 int *ret_gpus)
+static bool pick(const struct placement_query *query, struct prediction *prediction,
+    const struct verdict *verdicts, int *ret_gpus)
 {
     if (query->view->n_gpus > PREDICT_KEPT)
         return pick_of_many(query, verdicts, ret_gpus);
-    return query->task->request.gpus <= query->view->n_gpus && pick_of_few(prediction, verdicts, ret_gpus);
+    return query->task->request.gpus <= query->view->n_gpus &&
+           pick_of_few(prediction, verdicts, ret_gpus);
 }
 
-static enum placement_answer choose(const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
+static enum placement_answer choose(
+    const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
 {
     struct prediction prediction;
     int wanted = query->task->request.gpus;
@@ -244,7 +271,8 @@ static enum placement_answer choose(const struct placement_query *query, int *re
 
 const struct policy policy_foresee = {
     .name = "foresee",
-    .help = "where all tasks together are predicted to gain most; others may overtake a task that has to wait",
+    .help =
+        "where all tasks together are predicted to gain most; others may overtake a task that has to wait",
     .choose = choose,
     .keep = overtaking_keep,
 };

@@ -5,9 +5,10 @@
 #include "policy/predict.h"
 
 /*
- * May the task join those on the GPU, as far as memory and speed are concerned? Task and view are the prediction's; the
- * rest of the query holds.
+ * May the task join those on the GPU, as far as memory and speed are concerned? Task and view are
+ * the prediction's; the rest of the query holds.
  */
-struct verdict foresee_check_sharing(const struct placement_query *query, struct prediction *prediction, int gpu);
+struct verdict foresee_check_sharing(
+    const struct placement_query *query, struct prediction *prediction, int gpu);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Least utilised GPU (thesis 6.2.2, "LUG"): of the GPUs that meet the conditions the one with the lowest SMACT. Among
- * equally active GPUs the one with more free memory goes first: an idle one before one whose task is yet to compute.
+ * Least utilised GPU (thesis 6.2.2, "LUG"): of the GPUs that meet the conditions the one with the
+ * lowest SMACT. Among equally active GPUs the one with more free memory goes first: an idle one
+ * before one whose task is yet to compute.
  */
 #include "policy/activity.h"
 #include <stddef.h>
@@ -14,10 +15,12 @@ static bool less_active(const struct placement_query *query, int a, int b)
     double of_a = activity_of(&gpus[a]), of_b = activity_of(&gpus[b]);
     if (of_a < of_b || of_a > of_b)
         return of_a < of_b;
-    return reading_or(gpu_view_free_bytes(&gpus[a]), 0) > reading_or(gpu_view_free_bytes(&gpus[b]), 0);
+    return reading_or(gpu_view_free_bytes(&gpus[a]), 0) >
+           reading_or(gpu_view_free_bytes(&gpus[b]), 0);
 }
 
-static enum placement_answer choose(const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
+static enum placement_answer choose(
+    const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
 {
     return conditions_choose(query, less_active, NULL, ret_gpus, ret_verdicts);
 }

@@ -1,11 +1,13 @@
-/* Most available GPU memory (thesis 6.2.2, "MAGM"): of the GPUs that meet the conditions the one with most free. */
+/* Most available GPU memory (thesis 6.2.2, "MAGM"): of the GPUs that meet the conditions the one
+ * with most free. */
 #include "policy/conditions.h"
 #include "policy/policy.h"
 
 static bool more_free(const struct placement_query *query, int a, int b)
 {
     const struct gpu_view *gpus = query->view->gpus;
-    return reading_or(gpu_view_free_bytes(&gpus[a]), -1) > reading_or(gpu_view_free_bytes(&gpus[b]), -1);
+    return reading_or(gpu_view_free_bytes(&gpus[a]), -1) >
+           reading_or(gpu_view_free_bytes(&gpus[b]), -1);
 }
 
 static bool has_most_possible(const struct placement_query *query, int i)
@@ -14,7 +16,8 @@ static bool has_most_possible(const struct placement_query *query, int i)
     return most > 0 && reading_or(gpu_view_free_bytes(&query->view->gpus[i]), -1) >= most;
 }
 
-static enum placement_answer choose(const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
+static enum placement_answer choose(
+    const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
 {
     return conditions_choose(query, more_free, has_most_possible, ret_gpus, ret_verdicts);
 }

@@ -1,6 +1,6 @@
 /*
- * Most utilised GPU (thesis 6.2.2, "MUG"): fills the busy GPUs first, so that idle ones stay idle. Among equally
- * active GPUs the one with less free memory goes first, as in best fit.
+ * Most utilised GPU (thesis 6.2.2, "MUG"): fills the busy GPUs first, so that idle ones stay idle.
+ * Among equally active GPUs the one with less free memory goes first, as in best fit.
  */
 #include "policy/activity.h"
 #include <stddef.h>
@@ -14,16 +14,19 @@ static bool fuller(const struct placement_query *query, int a, int b)
     double of_a = activity_of(&gpus[a]), of_b = activity_of(&gpus[b]);
     if (of_a > of_b || of_a < of_b)
         return of_a > of_b;
-    return reading_or(gpu_view_free_bytes(&gpus[a]), 0) < reading_or(gpu_view_free_bytes(&gpus[b]), 0);
+    return reading_or(gpu_view_free_bytes(&gpus[a]), 0) <
+           reading_or(gpu_view_free_bytes(&gpus[b]), 0);
 }
 
-static enum placement_answer choose(const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
+static enum placement_answer choose(
+    const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
 {
     return conditions_choose(query, fuller, NULL, ret_gpus, ret_verdicts);
 }
 
 const struct policy policy_mug = {
     .name = "mug",
-    .help = "most utilised GPU among those that meet the conditions: consolidates, idle GPUs stay idle",
+    .help =
+        "most utilised GPU among those that meet the conditions: consolidates, idle GPUs stay idle",
     .choose = choose,
 };

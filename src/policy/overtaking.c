@@ -22,12 +22,14 @@ struct stage {
     struct gpu_view gpu;
     struct cluster_view view;
     struct resident residents[PREDICT_RESIDENTS_MAX + 1];
-    double left_s[PREDICT_RESIDENTS_MAX + 1]; /* of the time that each takes alone; INFINITY: not known */
-    double most[PREDICT_RESIDENTS_MAX + 1];   /* its speed on the slowest of its other GPUs */
+    double left_s[PREDICT_RESIDENTS_MAX +
+                  1]; /* of the time that each takes alone; INFINITY: not known */
+    double most[PREDICT_RESIDENTS_MAX + 1]; /* its speed on the slowest of its other GPUs */
     double passed_s;
 };
 
-/* As one who holds nobody off, on this GPU alone. Of what he needs, all is still to come where nothing was seen of it.
+/* As one who holds nobody off, on this GPU alone. Of what he needs, all is still to come where
+ * nothing was seen of it.
  */
 static struct resident by_itself(const struct resident *resident)
 {
@@ -58,7 +60,8 @@ static double left_s(const struct resident *resident, double speed, int64_t now_
     return fmax(0, time_s(resident->expect.time_us) - done_s);
 }
 
-/* A sample may be older than the last who left: what those use who are there is what counts, unless others are too. */
+/* A sample may be older than the last who left: what those use who are there is what counts, unless
+ * others are too. */
 static void set_up(struct stage *stage, const struct placement_query *query, int place)
 {
     const struct gpu_view *gpu = &query->view->gpus[place];
@@ -90,7 +93,8 @@ static void add(struct stage *stage, const struct task *task, int64_t now_us)
     const struct need *need = &task->request.need;
     int n = stage->gpu.n_residents++;
     stage->most[n] = 1;
-    stage->left_s[n] = fmin(time_s(task->request.expect.time_us), time_s(task->request.time_limit_us));
+    stage->left_s[n] = fmin(
+        time_s(task->request.expect.time_us), time_s(task->request.time_limit_us));
     stage->residents[n] = (struct resident){
         .task = task->id,
         .gpus = 1,
@@ -101,7 +105,8 @@ static void add(struct stage *stage, const struct task *task, int64_t now_us)
         .since_us = now_us,
         .need_bytes = need->kind >= NEED_ESTIMATED ? need->bytes : stage->gpu.id.mem_total_bytes,
         .mem_used_bytes = reading_of(0),
-        .expect = {task->request.expect.smact, task->request.expect.gract, task->request.expect.dram, .time_us = 0},
+        .expect = {task->request.expect.smact, task->request.expect.gract,
+            task->request.expect.dram, .time_us = 0},
     };
     forget_activity(&stage->gpu);
 }
@@ -113,9 +118,12 @@ static void send_away(struct stage *stage, int i)
     if (gpu->mem_used_bytes.valid)
         gpu->mem_used_bytes.value -= reading_or(leaver->mem_used_bytes, 0);
     gpu->n_residents--;
-    memmove(&stage->residents[i], &stage->residents[i + 1], (size_t)(gpu->n_residents - i) * sizeof *leaver);
-    memmove(&stage->left_s[i], &stage->left_s[i + 1], (size_t)(gpu->n_residents - i) * sizeof *stage->left_s);
-    memmove(&stage->most[i], &stage->most[i + 1], (size_t)(gpu->n_residents - i) * sizeof *stage->most);
+    memmove(&stage->residents[i], &stage->residents[i + 1],
+        (size_t)(gpu->n_residents - i) * sizeof *leaver);
+    memmove(&stage->left_s[i], &stage->left_s[i + 1],
+        (size_t)(gpu->n_residents - i) * sizeof *stage->left_s);
+    memmove(
+        &stage->most[i], &stage->most[i + 1], (size_t)(gpu->n_residents - i) * sizeof *stage->most);
     forget_activity(gpu);
 }
 
@@ -155,7 +163,8 @@ static bool is_open(const struct placement_query *query, const struct stage *sta
 }
 
 /* For query->task, with `newcomer` there too, unless NULL. */
-static struct opening opening_of(const struct placement_query *query, int i, const struct task *newcomer)
+static struct opening opening_of(
+    const struct placement_query *query, int i, const struct task *newcomer)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
     struct opening opening = {i, query->now_us, 0};
@@ -167,7 +176,9 @@ static struct opening opening_of(const struct placement_query *query, int i, con
         add(&stage, newcomer, query->now_us);
     for (; !is_open(query, &stage); opening.leavers++)
         go_on(&stage);
-    opening.at_us = isfinite(stage.passed_s) ? query->now_us + llround(stage.passed_s * (double)SECOND_US) : INT64_MAX;
+    opening.at_us = isfinite(stage.passed_s)
+                        ? query->now_us + llround(stage.passed_s * (double)SECOND_US)
+                        : INT64_MAX;
     return opening;
 }
 
@@ -179,7 +190,8 @@ static bool opens_before(const struct opening *a, const struct opening *b)
 static bool may_open(const struct placement_query *query, int i)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
-    return gpu->health == VIEW_OK && !gpu->drained_for && cluster_view_suits(query->view, i, query->task);
+    return gpu->health == VIEW_OK && !gpu->drained_for &&
+           cluster_view_suits(query->view, i, query->task);
 }
 
 /* Among the best `most` in order, by insertion. Returns how many there are now. */
@@ -232,7 +244,8 @@ static uint64_t awaiting(const struct placement_query *query, const struct resid
 }
 
 /* Somebody there would be slowed down on a kept GPU too. */
-static uint64_t delays_elsewhere(const struct placement_query *query, struct prediction *prediction, int i)
+static uint64_t delays_elsewhere(
+    const struct placement_query *query, struct prediction *prediction, int i)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
     for (int k = 0; k < gpu->n_residents; k++) {
@@ -257,7 +270,8 @@ static bool leaves_it_open(const struct placement_query *query, int i)
     return with.leavers == opening_of(&of_first, i, NULL).leavers;
 }
 
-uint64_t overtaking_delays(const struct placement_query *query, struct prediction *prediction, int i)
+uint64_t overtaking_delays(
+    const struct placement_query *query, struct prediction *prediction, int i)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
     if (query->before_all)

@@ -4,8 +4,15 @@
 #include <string.h>
 
 static const struct policy *const policies[] = {
-    &policy_exclusive, &policy_rr,       &policy_magm,    &policy_lug, &policy_mug,
-    &policy_first_fit, &policy_best_fit, &policy_foresee, NULL,
+    &policy_exclusive,
+    &policy_rr,
+    &policy_magm,
+    &policy_lug,
+    &policy_mug,
+    &policy_first_fit,
+    &policy_best_fit,
+    &policy_foresee,
+    NULL,
 };
 
 const struct policy *const *policy_all(void)

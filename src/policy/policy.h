@@ -1,4 +1,5 @@
-/* The placement policies. A new one is a file that exports one struct policy, and one line in policy.c's table. */
+/* The placement policies. A new one is a file that exports one struct policy, and one line in
+ * policy.c's table. */
 #ifndef COLLOC_POLICY_POLICY_H
 #define COLLOC_POLICY_POLICY_H
 
@@ -10,7 +11,7 @@ const struct policy *policy_find(const char *name);
 /* All policies, ended by NULL, in the order help lists them. */
 const struct policy *const *policy_all(void);
 
-extern const struct policy policy_exclusive, policy_rr, policy_magm, policy_lug, policy_mug, policy_first_fit,
-    policy_best_fit, policy_foresee;
+extern const struct policy policy_exclusive, policy_rr, policy_magm, policy_lug, policy_mug,
+    policy_first_fit, policy_best_fit, policy_foresee;
 
 #endif

@@ -10,16 +10,18 @@
 #define ROUNDING 1e-6
 
 /*
- * Progress of all, in GPUs: sum over tasks of speed x GPUs. A newcomer adds its own and takes from those beside it;
- * where sharing lets a GPU do more than one task can ask of it, the sum grows, and gain is by how much for each GPU
- * taken.
+ * Progress of all, in GPUs: sum over tasks of speed x GPUs. A newcomer adds its own and takes from
+ * those beside it; where sharing lets a GPU do more than one task can ask of it, the sum grows, and
+ * gain is by how much for each GPU taken.
  */
-static struct sharer sharer_of(const struct expectation *expect, enum sharing sharing, int thread_percent)
+static struct sharer sharer_of(
+    const struct expectation *expect, enum sharing sharing, int thread_percent)
 {
     struct demand demand = {reading_or(expect->gract, NAN), reading_or(expect->smact, 1), NAN,
-                            reading_or(expect->dram, NAN), 0};
+        reading_or(expect->dram, NAN), 0};
     demand_complete(&demand, 0);
-    return (struct sharer){.demand = demand, .mps = sharing != SHARING_STREAMS, .cap = thread_percent / 100.0};
+    return (struct sharer){
+        .demand = demand, .mps = sharing != SHARING_STREAMS, .cap = thread_percent / 100.0};
 }
 
 static void gather(const struct gpu_view *gpu, struct sharer *ret_sharers)
@@ -44,7 +46,8 @@ void predict_speeds(const struct gpu_view *gpu, double *ret_speeds)
     solve(sharers, gpu->n_residents, ret_speeds);
 }
 
-double predict_speed_elsewhere(const struct cluster_view *view, int gpu, const struct resident *resident)
+double predict_speed_elsewhere(
+    const struct cluster_view *view, int gpu, const struct resident *resident)
 {
     double speed = 1, speeds[PREDICT_RESIDENTS_MAX + 1];
     for (int i = 0; i < resident->gpus && resident->gpus > 1; i++) {
@@ -58,7 +61,8 @@ double predict_speed_elsewhere(const struct cluster_view *view, int gpu, const s
     return speed;
 }
 
-void predict_start(struct prediction *prediction, const struct placement_query *query, const struct cluster_view *view)
+void predict_start(struct prediction *prediction, const struct placement_query *query,
+    const struct cluster_view *view)
 {
     prediction->query = query;
     prediction->view = view;
@@ -73,17 +77,21 @@ static struct sharing_mode share_of(const struct prediction *prediction, const i
     const struct task_request *request = &query->task->request;
     if (request->sharing == SHARING_AUTO && query->settings)
         return share_choose(query->settings, prediction->view, query->task, gpus, n, false);
-    return (struct sharing_mode){.sharing = request->sharing, .thread_percent = request->thread_percent};
+    return (struct sharing_mode){
+        .sharing = request->sharing, .thread_percent = request->thread_percent};
 }
 
-/* Of a GPU with no more residents than are looked at. Good until that of another GPU is asked for. */
-static const struct mix *mix_at(struct prediction *prediction, int gpu, const struct sharing_mode *share)
+/* Of a GPU with no more residents than are looked at. Good until that of another GPU is asked for.
+ */
+static const struct mix *mix_at(
+    struct prediction *prediction, int gpu, const struct sharing_mode *share)
 {
     int slot = gpu % PREDICT_KEPT;
     const struct gpu_view *there = &prediction->view->gpus[gpu];
     struct mix *mix = &prediction->mixes[slot];
     bool is_known = prediction->of[slot] == gpu;
-    if (is_known && mix->share.sharing == share->sharing && mix->share.thread_percent == share->thread_percent)
+    if (is_known && mix->share.sharing == share->sharing &&
+        mix->share.thread_percent == share->thread_percent)
         return mix;
     const struct expectation *expect = &prediction->query->task->request.expect;
     struct sharer sharers[PREDICT_RESIDENTS_MAX + 1];
@@ -110,32 +118,36 @@ struct change {
 };
 
 static struct change change_at(struct prediction *prediction, const struct sharing_mode *share,
-                               const struct resident *resident, int gpu, bool joined)
+    const struct resident *resident, int gpu, bool joined)
 {
     const struct gpu_view *there = &prediction->view->gpus[gpu];
     const struct resident *here = gpu_view_resident(there, resident->task);
     if (!here || there->n_residents > PREDICT_RESIDENTS_MAX)
         return (struct change){INFINITY, INFINITY};
     const struct mix *mix = mix_at(prediction, gpu, share);
-    double before = mix->before[here - there->residents], after = mix->after[here - there->residents];
+    double before = mix->before[here - there->residents],
+           after = mix->after[here - there->residents];
     return (struct change){before, joined ? after : before};
 }
 
-/* Of a resident of the GPU `at`, which the task joins as it does gpus[], wherever else it is too. */
-static struct change change_of(struct prediction *prediction, const struct sharing_mode *share, const int *gpus, int n,
-                               int at, const struct resident *resident)
+/* Of a resident of the GPU `at`, which the task joins as it does gpus[], wherever else it is too.
+ */
+static struct change change_of(struct prediction *prediction, const struct sharing_mode *share,
+    const int *gpus, int n, int at, const struct resident *resident)
 {
     struct change change = change_at(prediction, share, resident, at, true);
     for (int i = 0; i < resident->gpus && resident->gpus > 1; i++) {
         int place = resident->places[i];
-        struct change there = change_at(prediction, share, resident, place, is_among(place, gpus, n));
+        struct change there = change_at(
+            prediction, share, resident, place, is_among(place, gpus, n));
         change.before = fmin(change.before, there.before);
         change.after = fmin(change.after, there.after);
     }
     return change;
 }
 
-static bool is_counted(const struct cluster_view *view, const struct resident *resident, const int *gpus, int n)
+static bool is_counted(
+    const struct cluster_view *view, const struct resident *resident, const int *gpus, int n)
 {
     for (int i = 0; i < n && resident->gpus > 1; i++)
         if (gpu_view_resident(&view->gpus[gpus[i]], resident->task))
@@ -179,7 +191,8 @@ struct outlook predict_joining_one(const struct placement_query *query, int gpu)
 bool predict_slows(struct prediction *prediction, int gpu, const struct resident *resident)
 {
     const struct gpu_view *there = &prediction->view->gpus[gpu];
-    bool known = prediction->query->task->request.expect.smact.valid && there->n_residents <= PREDICT_RESIDENTS_MAX;
+    bool known = prediction->query->task->request.expect.smact.valid &&
+                 there->n_residents <= PREDICT_RESIDENTS_MAX;
     for (int i = 0; i < there->n_residents; i++)
         known &= there->residents[i].expect.smact.valid;
     struct sharing_mode share = share_of(prediction, &gpu, 1);

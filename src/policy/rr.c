@@ -1,4 +1,5 @@
-/* Round-robin (thesis 6.2.2): the next GPU in a fixed circle, among those that meet the conditions. */
+/* Round-robin (thesis 6.2.2): the next GPU in a fixed circle, among those that meet the conditions.
+ */
 #include <stddef.h>
 
 #include "policy/conditions.h"
@@ -15,7 +16,8 @@ static bool nearer(const struct placement_query *query, int a, int b)
     return steps_to(query->view, a) < steps_to(query->view, b);
 }
 
-static enum placement_answer choose(const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
+static enum placement_answer choose(
+    const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
 {
     return conditions_choose(query, nearer, NULL, ret_gpus, ret_verdicts);
 }

@@ -7,7 +7,8 @@
 #include "base/clock.h"
 #include "base/units.h"
 
-static int choose(struct looker *looker, const char *list, struct recording *recording, struct fault *fault)
+static int choose(
+    struct looker *looker, const char *list, struct recording *recording, struct fault *fault)
 {
     size_t count = looker->set->count;
 
@@ -28,15 +29,16 @@ static int choose(struct looker *looker, const char *list, struct recording *rec
 
 static void print_header(FILE *csv)
 {
-    fputs("time_s,gpu,uuid,health,mem_used_mib,command_mem_mib,utilisation,smact,command_smact,smocc,gract,dram_active,"
-          "tensor_active,fp64_active,fp32_active,fp16_active,pcie_tx_mib_per_s,pcie_rx_mib_per_s,nvlink_tx_mib_per_s,"
-          "nvlink_rx_mib_per_s,power_w,energy_j,command_energy_j,temperature_c,sm_clock_mhz,command_processes,"
-          "other_processes\n",
-          csv);
+    fputs(
+        "time_s,gpu,uuid,health,mem_used_mib,command_mem_mib,utilisation,smact,command_smact,smocc,gract,dram_active,"
+        "tensor_active,fp64_active,fp32_active,fp16_active,pcie_tx_mib_per_s,pcie_rx_mib_per_s,nvlink_tx_mib_per_s,"
+        "nvlink_rx_mib_per_s,power_w,energy_j,command_energy_j,temperature_c,sm_clock_mhz,command_processes,"
+        "other_processes\n",
+        csv);
 }
 
-int looker_open(struct looker *looker, const struct recorder_settings *settings, struct recording *recording,
-                struct fault *fault)
+int looker_open(struct looker *looker, const struct recorder_settings *settings,
+    struct recording *recording, struct fault *fault)
 {
     struct fault why = {0};
     int r = gpu_set_open(settings->nvml_library, &why, &looker->set);
@@ -64,8 +66,9 @@ static void add_reading(struct reading *sum, struct reading value)
 
 static struct presence presence_of(struct kin *kin, const struct gpu_sample *sample, pid_t root)
 {
-    struct presence there = {
-        .our_memory_bytes = reading_of(0), .our_sm_utilisation = reading_of(0), .other_sm_utilisation = reading_of(0)};
+    struct presence there = {.our_memory_bytes = reading_of(0),
+        .our_sm_utilisation = reading_of(0),
+        .other_sm_utilisation = reading_of(0)};
 
     if (!sample->processes.valid)
         return (struct presence){0};
@@ -79,7 +82,8 @@ static struct presence presence_of(struct kin *kin, const struct gpu_sample *sam
             continue;
         there.is_mps |= (process->kinds & GPU_PROCESS_MPS) != 0;
         *(is_ours ? &there.ours : &there.others) += 1;
-        add_reading(is_ours ? &there.our_sm_utilisation : &there.other_sm_utilisation, process->sm_utilisation);
+        add_reading(is_ours ? &there.our_sm_utilisation : &there.other_sm_utilisation,
+            process->sm_utilisation);
     }
     return there;
 }
@@ -92,15 +96,14 @@ static void print_value(FILE *csv, struct reading value, double unit)
         fputc(',', csv);
 }
 
-static void print_line(FILE *csv, double time_s, const struct recorded_gpu *gpu, const struct gpu_sample *sample,
-                       const struct presence *there)
+static void print_line(FILE *csv, double time_s, const struct recorded_gpu *gpu,
+    const struct gpu_sample *sample, const struct presence *there)
 {
     static const char *const healths[] = {"ok", "lost", "gone", "silent"};
-    const struct reading fractions[] = {sample->smocc,         sample->gract,       sample->dram_active,
-                                        sample->tensor_active, sample->fp64_active, sample->fp32_active,
-                                        sample->fp16_active};
+    const struct reading fractions[] = {sample->smocc, sample->gract, sample->dram_active,
+        sample->tensor_active, sample->fp64_active, sample->fp32_active, sample->fp16_active};
     const struct reading rates[] = {sample->pcie_tx_bytes_per_s, sample->pcie_rx_bytes_per_s,
-                                    sample->nvlink_tx_bytes_per_s, sample->nvlink_rx_bytes_per_s};
+        sample->nvlink_tx_bytes_per_s, sample->nvlink_rx_bytes_per_s};
     struct reading our_smact = sample->smact;
 
     our_smact.value *= gpu->tally.weight;
@@ -133,8 +136,9 @@ void looker_look(struct looker *looker, pid_t root)
             looker->began_us = looker->sample.at_us;
         tally_take(&gpu->tally, &looker->sample, &there);
         if (looker->csv)
-            print_line(looker->csv, (double)(looker->sample.at_us - looker->began_us) / (double)SECOND_US, gpu,
-                       &looker->sample, &there);
+            print_line(looker->csv,
+                (double)(looker->sample.at_us - looker->began_us) / (double)SECOND_US, gpu,
+                &looker->sample, &there);
     }
     recording->looks++;
 }

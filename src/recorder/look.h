@@ -16,8 +16,8 @@ struct looker {
 };
 
 /* That there are no GPUs is told in the recording. 0 or a fault. */
-int looker_open(struct looker *looker, const struct recorder_settings *settings, struct recording *recording,
-                struct fault *fault);
+int looker_open(struct looker *looker, const struct recorder_settings *settings,
+    struct recording *recording, struct fault *fault);
 
 /* `root`: the command's processes descend from it. 0: there is no command yet. */
 void looker_look(struct looker *looker, pid_t root);

@@ -45,7 +45,8 @@ static void stop_watching(const struct child *child)
 {
     struct signalfd_siginfo signal;
 
-    while (child->signals >= 0 && read(child->signals, &signal, sizeof(signal)) == (ssize_t)sizeof(signal))
+    while (child->signals >= 0 &&
+           read(child->signals, &signal, sizeof(signal)) == (ssize_t)sizeof(signal))
         ;
     if (child->signals >= 0)
         close(child->signals);
@@ -67,13 +68,14 @@ static int spawn(struct child *child, char *const *words, struct fault *fault)
     return r < 0 ? fault_set(fault, -r, "%s: %s", words[0], strerror(-r)) : 0;
 }
 
-/* Not the command, whose end is told at the end; nor what we started ourselves to look, which leads a session. */
+/* Not the command, whose end is told at the end; nor what we started ourselves to look, which leads
+ * a session. */
 static void reap_orphans(const struct child *child)
 {
     siginfo_t ended = {0};
 
-    while (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid && ended.si_pid != child->pid &&
-           getsid(ended.si_pid) != ended.si_pid) {
+    while (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid &&
+           ended.si_pid != child->pid && getsid(ended.si_pid) != ended.si_pid) {
         waitpid(ended.si_pid, NULL, 0);
         ended.si_pid = 0;
     }
@@ -95,7 +97,8 @@ static void take_signals(const struct child *child)
 static bool wait_until(const struct child *child, int64_t until_us)
 {
     for (;;) {
-        struct pollfd fds[] = {{.fd = child->pidfd, .events = POLLIN}, {.fd = child->signals, .events = POLLIN}};
+        struct pollfd fds[] = {
+            {.fd = child->pidfd, .events = POLLIN}, {.fd = child->signals, .events = POLLIN}};
         int64_t left_us = until_us - clock_monotonic_us();
         if (left_us < 0)
             left_us = 0;
@@ -151,8 +154,8 @@ static void reap(const struct child *child, struct recording *recording)
     recording->host_peak_bytes = usage.ru_maxrss * KIB;
 }
 
-static int measure(const struct recorder_settings *settings, struct child *child, struct looker *looker,
-                   struct fault *fault)
+static int measure(const struct recorder_settings *settings, struct child *child,
+    struct looker *looker, struct fault *fault)
 {
     struct recording *recording = looker->recording;
 
@@ -171,7 +174,8 @@ static int measure(const struct recorder_settings *settings, struct child *child
     return 0;
 }
 
-static int record(const struct recorder_settings *settings, struct looker *looker, struct fault *fault)
+static int record(
+    const struct recorder_settings *settings, struct looker *looker, struct fault *fault)
 {
     struct child child = {.pidfd = -1, .signals = -1};
     int r = watch_signals(&child, fault);
@@ -182,7 +186,8 @@ static int record(const struct recorder_settings *settings, struct looker *looke
     return r;
 }
 
-int recorder_run(const struct recorder_settings *settings, struct fault *fault, struct recording *ret_recording)
+int recorder_run(
+    const struct recorder_settings *settings, struct fault *fault, struct recording *ret_recording)
 {
     struct looker looker = {0};
 

@@ -1,6 +1,6 @@
 /*
- * Runs a command and measures what it does on the GPUs, without a daemon: looks at the GPUs at a steady rate, tells the
- * command's processes (all that descend from it) from others, and adds up.
+ * Runs a command and measures what it does on the GPUs, without a daemon: looks at the GPUs at a
+ * steady rate, tells the command's processes (all that descend from it) from others, and adds up.
  */
 #ifndef COLLOC_RECORDER_RECORDER_H
 #define COLLOC_RECORDER_RECORDER_H
@@ -35,10 +35,12 @@ struct recording {
 };
 
 /*
- * Returns when the command has ended; its children may live on. Signals that ask a program to end go to the command.
- * 0 with the recording, which recording_fini ends; a fault when the command cannot be started: -ENOENT, -EACCES, ...
+ * Returns when the command has ended; its children may live on. Signals that ask a program to end
+ * go to the command. 0 with the recording, which recording_fini ends; a fault when the command
+ * cannot be started: -ENOENT, -EACCES, ...
  */
-int recorder_run(const struct recorder_settings *settings, struct fault *fault, struct recording *ret_recording);
+int recorder_run(
+    const struct recorder_settings *settings, struct fault *fault, struct recording *ret_recording);
 
 void recording_fini(struct recording *recording);
 

@@ -25,12 +25,17 @@ static void raise(struct reading *peak, struct reading now)
         *peak = reading_of(fmax(now.value, reading_or(*peak, 0)));
 }
 
-/* The command's part of what was done since the last look. One that has just gone has the part it had. */
+/* The command's part of what was done since the last look. One that has just gone has the part it
+ * had. */
 static void weigh(struct tally *tally, const struct presence *presence)
 {
     struct gpu_holder holders[2] = {
-        {.processes = presence->ours, .is_mps = presence->is_mps, .sm_utilisation = presence->our_sm_utilisation},
-        {.processes = presence->others, .is_mps = presence->is_mps, .sm_utilisation = presence->other_sm_utilisation},
+        {.processes = presence->ours,
+            .is_mps = presence->is_mps,
+            .sm_utilisation = presence->our_sm_utilisation},
+        {.processes = presence->others,
+            .is_mps = presence->is_mps,
+            .sm_utilisation = presence->other_sm_utilisation},
     };
     if (presence->ours == 0 && presence->others == 0)
         return;
@@ -54,16 +59,19 @@ static void add_span(struct tally *tally, const struct gpu_sample *sample)
         return;
     tally->energy_j += meter->drawn_j.value;
     if (tally->weight > 0)
-        tally->our_energy_j += meter->drawn_j.value * share_of_energy(tally->weight, tally->holders, meter->idle_part);
+        tally->our_energy_j += meter->drawn_j.value *
+                               share_of_energy(tally->weight, tally->holders, meter->idle_part);
 }
 
 static bool has_grown(const struct tally *tally, const struct gpu_sample *sample)
 {
     return sample->mem_used_bytes.valid && tally->first_used_bytes.valid &&
-           sample->mem_used_bytes.value - tally->first_used_bytes.value > (double)GROWTH_LEAST_BYTES;
+           sample->mem_used_bytes.value - tally->first_used_bytes.value >
+               (double)GROWTH_LEAST_BYTES;
 }
 
-void tally_take(struct tally *tally, const struct gpu_sample *sample, const struct presence *presence)
+void tally_take(
+    struct tally *tally, const struct gpu_sample *sample, const struct presence *presence)
 {
     if (!tally->meter.at_us)
         tally->first_used_bytes = sample->mem_used_bytes;

@@ -8,7 +8,8 @@
 struct presence {
     unsigned ours, others; /* processes that can compute */
     bool is_mps;
-    struct reading our_memory_bytes; /* of all our processes together; unknown when the driver does not tell of one */
+    struct reading our_memory_bytes; /* of all our processes together; unknown when the driver does
+                                        not tell of one */
     struct reading our_sm_utilisation, other_sm_utilisation;
 };
 
@@ -18,11 +19,11 @@ struct mean {
 };
 
 struct tally {
-    bool used;                                 /* the command had a process there */
-    bool with_others;                          /* and at some time others had, too */
-    bool is_estimated;                         /* parts of the activity: the driver did not tell whose it was */
-    bool has_grown;                            /* its memory in use went up by more than a bare CUDA context takes */
-    bool lists_nobody;                         /* the driver does not list processes */
+    bool used;         /* the command had a process there */
+    bool with_others;  /* and at some time others had, too */
+    bool is_estimated; /* parts of the activity: the driver did not tell whose it was */
+    bool has_grown;    /* its memory in use went up by more than a bare CUDA context takes */
+    bool lists_nobody; /* the driver does not list processes */
     struct reading our_peak_bytes, peak_bytes; /* the command's memory; the GPU's in use */
     struct mean smact, smocc, dram_active, power_w,
         our_smact; /* of the whole GPU, and the command's part of its SMACT */
@@ -34,7 +35,8 @@ struct tally {
 };
 
 /* The first look, just before the command starts, begins the times and counters. */
-void tally_take(struct tally *tally, const struct gpu_sample *sample, const struct presence *presence);
+void tally_take(
+    struct tally *tally, const struct gpu_sample *sample, const struct presence *presence);
 
 struct reading mean_value(const struct mean *mean);
 

@@ -50,9 +50,10 @@ static void write_reading(FILE *out, struct reading value)
 static int write_sample(FILE *out, int answer, const struct event *event)
 {
     const struct core_sample *sample = &event->sample;
-    const struct reading readings[] = {sample->mem_used_bytes, sample->smact, sample->utilisation,
-                                       sample->foreign_processes};
-    fprintf(out, "S %d %" PRId64 " %d %d", answer, event->time_us, sample->gpu, sample->lost | sample->faulty << 1);
+    const struct reading readings[] = {
+        sample->mem_used_bytes, sample->smact, sample->utilisation, sample->foreign_processes};
+    fprintf(out, "S %d %" PRId64 " %d %d", answer, event->time_us, sample->gpu,
+        sample->lost | sample->faulty << 1);
     for (size_t i = 0; i < sizeof readings / sizeof *readings; i++) {
         fputc(' ', out);
         write_reading(out, readings[i]);
@@ -65,7 +66,8 @@ static int write_sample(FILE *out, int answer, const struct event *event)
     return written(out);
 }
 
-int line_write_event(FILE *out, enum line_kind kind, int answer, const struct event *event, struct fault *fault)
+int line_write_event(
+    FILE *out, enum line_kind kind, int answer, const struct event *event, struct fault *fault)
 {
     json_t *body;
     if (event->kind == EVENT_SAMPLE)
@@ -81,7 +83,8 @@ int line_write_event(FILE *out, enum line_kind kind, int answer, const struct ev
         fprintf(out, "I %d", answer);
     else
         fputc(kind == LINE_APPLY ? 'A' : 'D', out);
-    fprintf(out, " %" PRId64 " %" PRIu64 " %s ", event->time_us, event->task, event_name(event->kind));
+    fprintf(
+        out, " %" PRId64 " %" PRIu64 " %s ", event->time_us, event->task, event_name(event->kind));
     return dump(out, body);
 }
 
@@ -104,14 +107,14 @@ static struct span take_word(struct span *text)
     return word;
 }
 
-static int take_integer(struct span *text, int64_t min, int64_t max, const char *what, struct fault *fault,
-                        int64_t *ret)
+static int take_integer(struct span *text, int64_t min, int64_t max, const char *what,
+    struct fault *fault, int64_t *ret)
 {
     char digits[32];
     struct span word = take_word(text);
     if (!span_copy(word, digits, sizeof digits) || parse_int64(digits, min, max, ret) < 0)
-        return fault_set(fault, EINVAL, "%s: '%.*s' is no number for it", what, word.size < 40 ? (int)word.size : 40,
-                         word.at);
+        return fault_set(fault, EINVAL, "%s: '%.*s' is no number for it", what,
+            word.size < 40 ? (int)word.size : 40, word.at);
     return 0;
 }
 
@@ -124,7 +127,8 @@ static int parse_reading(struct span word, struct fault *fault, struct reading *
     if (word.size == 0 || !span_copy(word, digits, sizeof digits))
         return fault_set(fault, EINVAL, "a reading is missing or too long");
     *ret = reading_of(strtod(digits, &end));
-    return *end || !isfinite(ret->value) ? fault_set(fault, EINVAL, "'%s' is no reading", digits) : 0;
+    return *end || !isfinite(ret->value) ? fault_set(fault, EINVAL, "'%s' is no reading", digits)
+                                         : 0;
 }
 
 static int read_sample_task(struct span word, struct fault *fault, struct task_memory *ret)
@@ -133,7 +137,8 @@ static int read_sample_task(struct span word, struct fault *fault, struct task_m
     const char *colon = memchr(word.at, ':', word.size);
     if (!colon)
         return fault_set(fault, EINVAL, "a task's memory is TASK:BYTES");
-    struct span id = {word.at, (size_t)(colon - word.at)}, value = {colon + 1, word.size - id.size - 1};
+    struct span id = {word.at, (size_t)(colon - word.at)},
+                value = {colon + 1, word.size - id.size - 1};
     int r = take_integer(&id, 1, INT64_MAX, "task", fault, &task);
     ret->task = (uint64_t)task;
     return r < 0 ? r : parse_reading(value, fault, &ret->mem_used_bytes);
@@ -161,8 +166,8 @@ static int read_sample_tasks(struct span text, struct fault *fault, struct core_
 static int read_sample(struct span text, struct fault *fault, struct event *event)
 {
     struct core_sample *sample = &event->sample;
-    struct reading *readings[] = {&sample->mem_used_bytes, &sample->smact, &sample->utilisation,
-                                  &sample->foreign_processes};
+    struct reading *readings[] = {
+        &sample->mem_used_bytes, &sample->smact, &sample->utilisation, &sample->foreign_processes};
     int64_t gpu, health;
     event->kind = EVENT_SAMPLE;
     *sample = (struct core_sample){0};
@@ -186,7 +191,8 @@ static int read_json(struct span text, struct fault *fault, json_t **ret)
     return *ret ? 0 : fault_set(fault, EINVAL, "no JSON: %.100s", error.text);
 }
 
-static int read_logged(struct span text, store_find_policy *find_policy, struct fault *fault, struct event *event)
+static int read_logged(
+    struct span text, store_find_policy *find_policy, struct fault *fault, struct event *event)
 {
     char name[16];
     int64_t task;
@@ -204,7 +210,8 @@ static int read_logged(struct span text, store_find_policy *find_policy, struct 
     return r;
 }
 
-static int read_begin(struct span text, store_find_policy *find_policy, struct fault *fault, struct line *line)
+static int read_begin(
+    struct span text, store_find_policy *find_policy, struct fault *fault, struct line *line)
 {
     json_t *body;
     line->kind = LINE_BEGIN;
@@ -216,8 +223,8 @@ static int read_begin(struct span text, store_find_policy *find_policy, struct f
     return r;
 }
 
-static int read_event(char letter, struct span text, store_find_policy *find_policy, struct fault *fault,
-                      struct line *line)
+static int read_event(char letter, struct span text, store_find_policy *find_policy,
+    struct fault *fault, struct line *line)
 {
     int64_t answer = 0;
     int r = 0;
@@ -237,7 +244,8 @@ static int read_event(char letter, struct span text, store_find_policy *find_pol
     return text.size ? fault_set(fault, EINVAL, "more than a tick") : 0;
 }
 
-int line_read(struct span text, store_find_policy *find_policy, struct fault *fault, struct line *ret_line)
+int line_read(
+    struct span text, store_find_policy *find_policy, struct fault *fault, struct line *ret_line)
 {
     int64_t task;
     *ret_line = (struct line){0};

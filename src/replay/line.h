@@ -1,6 +1,7 @@
 /*
- * What a core was fed and what it decided, as lines of text: enough to feed a fresh core the same and to compare. The
- * form is docs/replay.md's. Numbers are written so that they are read back bit for bit.
+ * What a core was fed and what it decided, as lines of text: enough to feed a fresh core the same
+ * and to compare. The form is docs/replay.md's. Numbers are written so that they are read back bit
+ * for bit.
  */
 #ifndef COLLOC_REPLAY_LINE_H
 #define COLLOC_REPLAY_LINE_H
@@ -29,11 +30,14 @@ struct line {
 
 /* 0; -EINVAL with the words in the fault, -ENOMEM, or -EIO. */
 int line_write_begin(FILE *out, const struct core_settings *settings, struct fault *fault);
-int line_write_event(FILE *out, enum line_kind kind, int answer, const struct event *event, struct fault *fault);
+int line_write_event(
+    FILE *out, enum line_kind kind, int answer, const struct event *event, struct fault *fault);
 int line_write_forget(FILE *out, uint64_t task);
 
-/* Any text, without its line end. 0 or -EINVAL, -ENOMEM. After 0 line_release frees what it points to. */
-int line_read(struct span text, store_find_policy *find_policy, struct fault *fault, struct line *ret_line);
+/* Any text, without its line end. 0 or -EINVAL, -ENOMEM. After 0 line_release frees what it points
+ * to. */
+int line_read(
+    struct span text, store_find_policy *find_policy, struct fault *fault, struct line *ret_line);
 void line_release(struct line *line);
 
 #endif

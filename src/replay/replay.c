@@ -9,8 +9,8 @@ struct replay {
     struct core *core; /* NULL before the first start */
     int64_t number;    /* of the line */
     bool is_in_doubt;  /* the last line was not understood */
-    char *expected;    /* the lines of decisions that the core made and the record has not shown yet */
-    size_t at, size;   /* in `expected` */
+    char *expected; /* the lines of decisions that the core made and the record has not shown yet */
+    size_t at, size; /* in `expected` */
     struct replay_result *result;
 };
 
@@ -46,8 +46,8 @@ static int differs(const struct replay *replay, const char *recorded, struct spa
     char text[480];
     span_copy(decided, text, sizeof text);
     snprintf(replay->result->difference, sizeof replay->result->difference,
-             "line %lld: recorded: %.480s; decided now: %s", (long long)replay->number, recorded,
-             decided.size ? text : "nothing");
+        "line %lld: recorded: %.480s; decided now: %s", (long long)replay->number, recorded,
+        decided.size ? text : "nothing");
     return REPLAY_DIFFERS;
 }
 
@@ -91,7 +91,8 @@ static int step(struct replay *replay, const struct line *line, struct fault *fa
     return answer == 0 ? keep_decisions(replay, fault) : 0;
 }
 
-static int take(struct replay *replay, const struct line *line, struct span text, struct fault *fault)
+static int take(
+    struct replay *replay, const struct line *line, struct span text, struct fault *fault)
 {
     if (line->kind == LINE_BEGIN)
         return begin(replay, line, fault);
@@ -127,8 +128,8 @@ static bool is_begin(struct span text)
 }
 
 /*
- * A line that is not understood counts as cut when the daemon's next start follows, or nothing, not even its line end:
- * its writer was killed. Anywhere else it is a fault.
+ * A line that is not understood counts as cut when the daemon's next start follows, or nothing, not
+ * even its line end: its writer was killed. Anywhere else it is a fault.
  */
 static int take_all(struct replay *replay, FILE *in, struct fault *fault)
 {
@@ -158,7 +159,8 @@ static int take_all(struct replay *replay, FILE *in, struct fault *fault)
     return r == 0 && replay->is_in_doubt && is_whole ? -EINVAL : r;
 }
 
-int replay_run(FILE *in, store_find_policy *find_policy, struct fault *fault, struct replay_result *ret_result)
+int replay_run(
+    FILE *in, store_find_policy *find_policy, struct fault *fault, struct replay_result *ret_result)
 {
     struct replay replay = {.find_policy = find_policy, .result = ret_result};
     *ret_result = (struct replay_result){0};

@@ -31,8 +31,10 @@ static const struct {
     {"mps_mem_limit", FLAG, SETTING(mps_mem_limit)},
 };
 
-static_assert(sizeof(enum window_statistic) == sizeof(int), "a statistic is read and written as a number");
-static_assert(sizeof(struct core_settings) == 120, "a setting that is not in the table would be lost to the replay");
+static_assert(
+    sizeof(enum window_statistic) == sizeof(int), "a statistic is read and written as a number");
+static_assert(sizeof(struct core_settings) == 120,
+    "a setting that is not in the table would be lost to the replay");
 
 static json_int_t read_integer(const void *at, size_t i)
 {
@@ -67,7 +69,8 @@ json_t *settings_encode(const struct core_settings *settings)
 static const int64_t greatest[] = {
     [INT64] = EVENT_NUMBER_MAX, [INT] = INT_MAX, [STATISTIC] = WINDOW_STATISTICS - 1, [FLAG] = 1};
 
-static int decode_field(const json_t *value, size_t i, struct fault *fault, struct core_settings *settings)
+static int decode_field(
+    const json_t *value, size_t i, struct fault *fault, struct core_settings *settings)
 {
     void *at = (char *)settings + fields[i].offset;
     json_int_t integer = json_integer_value(value);
@@ -89,7 +92,7 @@ static int decode_field(const json_t *value, size_t i, struct fault *fault, stru
 }
 
 int settings_decode(const json_t *object, store_find_policy *find_policy, struct fault *fault,
-                    struct core_settings *ret_settings)
+    struct core_settings *ret_settings)
 {
     const char *name = json_string_value(json_object_get(object, "policy"));
     int r = 0;

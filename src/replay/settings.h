@@ -12,6 +12,6 @@ json_t *settings_encode(const struct core_settings *settings);
 
 /* 0 or -EINVAL. */
 int settings_decode(const json_t *object, store_find_policy *find_policy, struct fault *fault,
-                    struct core_settings *ret_settings);
+    struct core_settings *ret_settings);
 
 #endif

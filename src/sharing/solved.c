@@ -23,7 +23,8 @@ static _Thread_local struct slot slots[SLOTS];
 static struct part part_of(const struct sharer *sharer)
 {
     const struct demand *demand = &sharer->demand;
-    return (struct part){demand->gract, demand->smact, demand->dram, sharer->mps ? sharer->cap : -1};
+    return (struct part){
+        demand->gract, demand->smact, demand->dram, sharer->mps ? sharer->cap : -1};
 }
 
 static uint64_t hash_of(const struct part *parts, int n)

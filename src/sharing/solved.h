@@ -1,6 +1,7 @@
 /*
- * The laws of sharing for who asks the same again and again: a scheduler, about the mixes on its GPUs with each task
- * that waits. What was solved lately is kept, for each thread by itself; the answers are those of sharing_solve.
+ * The laws of sharing for who asks the same again and again: a scheduler, about the mixes on its
+ * GPUs with each task that waits. What was solved lately is kept, for each thread by itself; the
+ * answers are those of sharing_solve.
  */
 #ifndef COLLOC_SHARING_SOLVED_H
 #define COLLOC_SHARING_SOLVED_H

@@ -9,9 +9,11 @@
 
 #define ARRIVAL_S_MAX 1e10
 
-int arrivals_open(struct arrivals *arrivals, const char *path, const struct catalogue *catalogue, struct fault *fault)
+int arrivals_open(struct arrivals *arrivals, const char *path, const struct catalogue *catalogue,
+    struct fault *fault)
 {
-    static const char *const times[] = {"submit_s", "arrival_s", NULL}, *const tasks[] = {"task", NULL};
+    static const char *const times[] = {"submit_s", "arrival_s", NULL}, *const tasks[] = {
+                                                                            "task", NULL};
     *arrivals = (struct arrivals){.catalogue = catalogue};
     int r = columns_open(&arrivals->columns, path, fault);
     if (r < 0)
@@ -20,7 +22,7 @@ int arrivals_open(struct arrivals *arrivals, const char *path, const struct cata
     arrivals->task_column = columns_find(&arrivals->columns, tasks);
     if (arrivals->time_column < 0 || arrivals->task_column < 0)
         return columns_wrong(&arrivals->columns, fault,
-                             "the first line must name the columns \"submit_s\" and \"task\"");
+            "the first line must name the columns \"submit_s\" and \"task\"");
     return 0;
 }
 
@@ -42,12 +44,14 @@ static int read_next(struct arrivals *arrivals, struct fault *fault, struct arri
     const char *name = columns_get(&arrivals->columns, arrivals->task_column);
     if (r == 0 || !name)
         return columns_wrong(&arrivals->columns, fault, "an arrival has a time and a task");
-    *ret_arrival = (struct arrival){llround(time_s * (double)SECOND_US), catalogue_find(arrivals->catalogue, name)};
+    *ret_arrival = (struct arrival){
+        llround(time_s * (double)SECOND_US), catalogue_find(arrivals->catalogue, name)};
     if (!ret_arrival->task)
-        return columns_wrong(&arrivals->columns, fault, "the catalogue of tasks (--tasks) has no \"%.80s\"", name);
+        return columns_wrong(
+            &arrivals->columns, fault, "the catalogue of tasks (--tasks) has no \"%.80s\"", name);
     if (ret_arrival->time_us < arrivals->last_us)
-        return columns_wrong(&arrivals->columns, fault, "out of order: %g s comes after %g s", time_s,
-                             (double)arrivals->last_us / (double)SECOND_US);
+        return columns_wrong(&arrivals->columns, fault, "out of order: %g s comes after %g s",
+            time_s, (double)arrivals->last_us / (double)SECOND_US);
     arrivals->last_us = ret_arrival->time_us;
     return 1;
 }
@@ -80,7 +84,8 @@ int arrivals_resample(struct arrivals *arrivals, uint64_t seed, struct fault *fa
         return fault_set(fault, ENOMEM, "out of memory");
     for (size_t i = 0; i < n; i++) {
         size_t gap = i ? 1 + chance_below(seed, 2 * i, n - 1) : 0;
-        drawn[i].time_us = i ? drawn[i - 1].time_us + read[gap].time_us - read[gap - 1].time_us : read[0].time_us;
+        drawn[i].time_us = i ? drawn[i - 1].time_us + read[gap].time_us - read[gap - 1].time_us
+                             : read[0].time_us;
         drawn[i].task = read[chance_below(seed, 2 * i + 1, n)].task;
     }
     arrivals->drawn = drawn;

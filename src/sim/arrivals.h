@@ -1,4 +1,5 @@
-/* A trace of arrivals, read a task at a time: columns "submit_s" or "arrival_s", and "task"; in order of time. */
+/* A trace of arrivals, read a task at a time: columns "submit_s" or "arrival_s", and "task"; in
+ * order of time. */
 #ifndef COLLOC_SIM_ARRIVALS_H
 #define COLLOC_SIM_ARRIVALS_H
 
@@ -18,13 +19,14 @@ struct arrivals {
 };
 
 /* 0 or -errno with a fault. Ended by arrivals_close either way. The catalogue is borrowed. */
-int arrivals_open(struct arrivals *arrivals, const char *path, const struct catalogue *catalogue, struct fault *fault);
+int arrivals_open(struct arrivals *arrivals, const char *path, const struct catalogue *catalogue,
+    struct fault *fault);
 void arrivals_close(struct arrivals *arrivals);
 
 /*
- * Another trace like the one that is open, not begun yet: as many tasks, each drawn anew (with replacement) from its
- * tasks, after gaps drawn anew from the gaps between them: a bootstrap. The same seed draws the same. 0 or -errno with
- * a fault.
+ * Another trace like the one that is open, not begun yet: as many tasks, each drawn anew (with
+ * replacement) from its tasks, after gaps drawn anew from the gaps between them: a bootstrap. The
+ * same seed draws the same. 0 or -errno with a fault.
  */
 int arrivals_resample(struct arrivals *arrivals, uint64_t seed, struct fault *fault);
 

@@ -1,4 +1,5 @@
-/* A lower bound of the makespan: no policy can be through sooner, under the laws of src/sharing and gpu_model.c. */
+/* A lower bound of the makespan: no policy can be through sooner, under the laws of src/sharing and
+ * gpu_model.c. */
 #ifndef COLLOC_SIM_BOUND_H
 #define COLLOC_SIM_BOUND_H
 

@@ -18,11 +18,13 @@ static const char *const
     *const names_model[] = {"model", NULL}, *const names_dataset[] = {"dataset", NULL},
     *const names_batch[] = {"batch_size", "batch", NULL}, *const names_gpus[] = {"gpus", NULL},
     *const names_epochs[] = {"epochs", NULL}, *const names_solo_s[] = {"solo_s", NULL},
-    *const names_minutes[] = {"epoch_minutes", NULL}, *const names_minutes_newer[] = {"epoch_minutes_2025", NULL},
+    *const names_minutes[] = {"epoch_minutes", NULL},
+    *const names_minutes_newer[] = {"epoch_minutes_2025", NULL},
     *const names_memory[] = {"memory_mb_2025", "memory_mib", NULL},
-    *const names_memory_otherwise[] = {"memory_mb_thesis", "rerun_mib", NULL}, *const names_smact[] = {"smact", NULL},
-    *const names_smocc[] = {"smocc", NULL}, *const names_gract[] = {"gract", NULL},
-    *const names_dram[] = {"dram", NULL}, *const names_power[] = {"power_w", NULL};
+    *const names_memory_otherwise[] = {"memory_mb_thesis", "rerun_mib", NULL},
+    *const names_smact[] = {"smact", NULL}, *const names_smocc[] = {"smocc", NULL},
+    *const names_gract[] = {"gract", NULL}, *const names_dram[] = {"dram", NULL},
+    *const names_power[] = {"power_w", NULL};
 
 /* What tells of a task's kind, for looking it up in another catalogue. */
 struct traits {
@@ -53,9 +55,12 @@ static void keep_letters(const char *text, char *buffer, size_t size)
 static struct traits traits_of(const struct columns *columns)
 {
     struct traits traits;
-    keep_letters(columns_get(columns, columns_find(columns, names_model)), traits.model, sizeof traits.model);
-    keep_letters(columns_get(columns, columns_find(columns, names_dataset)), traits.dataset, sizeof traits.dataset);
-    keep_letters(columns_get(columns, columns_find(columns, names_batch)), traits.batch, sizeof traits.batch);
+    keep_letters(columns_get(columns, columns_find(columns, names_model)), traits.model,
+        sizeof traits.model);
+    keep_letters(columns_get(columns, columns_find(columns, names_dataset)), traits.dataset,
+        sizeof traits.dataset);
+    keep_letters(columns_get(columns, columns_find(columns, names_batch)), traits.batch,
+        sizeof traits.batch);
     char *dataset = *traits.dataset ? strstr(traits.model, traits.dataset) : NULL;
     if (dataset)
         *dataset = '\0';
@@ -68,7 +73,8 @@ static bool begins_as(const char *a, const char *b)
     return *a && *b && strncmp(a, b, a_size < b_size ? a_size : b_size) == 0;
 }
 
-/* The task with the same dataset and batch and a model whose name begins alike, or else the only one of the dataset. */
+/* The task with the same dataset and batch and a model whose name begins alike, or else the only
+ * one of the dataset. */
 static const struct sim_task *find_alike(const struct reader *reader, const struct traits *traits)
 {
     const struct sim_task *of_dataset = NULL;
@@ -96,14 +102,15 @@ static const struct sim_task *find_known(const struct reader *reader, const char
 
 /* ---- a row ---- */
 
-static int number(const struct reader *reader, const char *const *names, double min, double max, struct fault *fault,
-                  double *ret_value)
+static int number(const struct reader *reader, const char *const *names, double min, double max,
+    struct fault *fault, double *ret_value)
 {
-    return columns_number(&reader->columns, columns_find(&reader->columns, names), min, max, fault, ret_value);
+    return columns_number(
+        &reader->columns, columns_find(&reader->columns, names), min, max, fault, ret_value);
 }
 
 static int read_time(const struct reader *reader, const struct sim_task *known, struct fault *fault,
-                     struct sim_task *task)
+    struct sim_task *task)
 {
     double epochs = 1, minutes = NAN;
     int r = number(reader, names_solo_s, 0, SOLO_S_MAX, fault, &task->solo_s);
@@ -118,15 +125,15 @@ static int read_time(const struct reader *reader, const struct sim_task *known, 
         return r;
     if (isnan(minutes) && !known)
         return columns_wrong(&reader->columns, fault,
-                             "nothing says how long \"%.60s\" takes: solo_s, or epochs and "
-                             "epoch_minutes",
-                             task->name);
+            "nothing says how long \"%.60s\" takes: solo_s, or epochs and "
+            "epoch_minutes",
+            task->name);
     task->solo_s = isnan(minutes) ? known->solo_s : fmin(SOLO_S_MAX, epochs * minutes * 60);
     return 0;
 }
 
-static int read_memory(const struct reader *reader, const struct sim_task *known, struct fault *fault,
-                       struct sim_task *task)
+static int read_memory(const struct reader *reader, const struct sim_task *known,
+    struct fault *fault, struct sim_task *task)
 {
     double mib = 0;
     int r = number(reader, names_memory, 0, MEMORY_MIB_MAX, fault, &mib);
@@ -135,7 +142,8 @@ static int read_memory(const struct reader *reader, const struct sim_task *known
     if (r < 0)
         return r;
     if (r == 0 && !known)
-        return columns_wrong(&reader->columns, fault, "nothing says how much memory \"%.60s\" takes", task->name);
+        return columns_wrong(
+            &reader->columns, fault, "nothing says how much memory \"%.60s\" takes", task->name);
     task->memory_bytes = r == 0 ? known->memory_bytes : (int64_t)(mib * (double)MIB);
     return 0;
 }
@@ -152,17 +160,17 @@ static int read_need(const struct reader *reader, struct fault *fault, struct si
     return r < 0 ? r : 0;
 }
 
-static int read_demand(struct reader *reader, const struct sim_task *known, struct fault *fault, struct sim_task *task)
+static int read_demand(
+    struct reader *reader, const struct sim_task *known, struct fault *fault, struct sim_task *task)
 {
     const struct {
         const char *const *names;
         double max, *value;
-    } numbers[] = {{names_smact, 1, &task->demand.smact},
-                   {names_gract, 1, &task->demand.gract},
-                   {names_smocc, 1, &task->demand.smocc},
-                   {names_dram, 1, &task->demand.dram},
-                   {names_power, 1e5, &task->demand.power_w}};
-    bool says_smact = columns_get(&reader->columns, columns_find(&reader->columns, names_smact)) != NULL;
+    } numbers[] = {{names_smact, 1, &task->demand.smact}, {names_gract, 1, &task->demand.gract},
+        {names_smocc, 1, &task->demand.smocc}, {names_dram, 1, &task->demand.dram},
+        {names_power, 1e5, &task->demand.power_w}};
+    bool says_smact = columns_get(&reader->columns, columns_find(&reader->columns, names_smact)) !=
+                      NULL;
     struct demand unsaid = {NAN, reader->settings->smact, NAN, NAN, NAN};
     task->demand = known && !says_smact ? known->demand : unsaid;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
@@ -228,9 +236,9 @@ static int find_estimate(struct reader *reader, struct fault *fault)
     if (reader->estimate >= 0)
         return 0;
     return fault_set(fault, EINVAL,
-                     "estimator \"%.40s\": the tasks have no column %s or %s; without such columns there are none "
-                     "and declared",
-                     name, reported, own);
+        "estimator \"%.40s\": the tasks have no column %s or %s; without such columns there are none "
+        "and declared",
+        name, reported, own);
 }
 
 static int read_rows(struct reader *reader, struct fault *fault, struct catalogue *catalogue)
@@ -246,10 +254,11 @@ static int read_known(struct reader *reader, struct fault *fault)
 {
     static const struct catalogue_settings plain = {"none", 0.5};
     struct reader known = {.settings = &plain, .estimate = -1};
-    int r = columns_open_text(&known.columns, built_in_tasks, "data/traces/tasks.txt", fault), more = 0;
+    int r = columns_open_text(&known.columns, built_in_tasks, "data/traces/tasks.txt", fault),
+        more = 0;
     while (r == 0 && (more = columns_next(&known.columns, fault)) == 1) {
-        struct traits *traits =
-            realloc(reader->known_traits, (size_t)(reader->known.n + 1) * sizeof *reader->known_traits);
+        struct traits *traits = realloc(
+            reader->known_traits, (size_t)(reader->known.n + 1) * sizeof *reader->known_traits);
         if (!traits) {
             r = fault_set(fault, ENOMEM, "out of memory");
             break;
@@ -271,12 +280,13 @@ static int check_names(const struct catalogue *catalogue, const char *path, stru
 {
     for (int i = 1; i < catalogue->n; i++)
         if (strcmp(catalogue->tasks[i - 1].name, catalogue->tasks[i].name) == 0)
-            return fault_set(fault, EINVAL, "%s: \"%.80s\" stands there twice", path, catalogue->tasks[i].name);
+            return fault_set(
+                fault, EINVAL, "%s: \"%.80s\" stands there twice", path, catalogue->tasks[i].name);
     return catalogue->n ? 0 : fault_set(fault, EINVAL, "%s: no tasks", path);
 }
 
 int catalogue_read(const char *path, const struct catalogue_settings *settings, struct fault *fault,
-                   struct catalogue *ret_catalogue)
+    struct catalogue *ret_catalogue)
 {
     static const char built_in_name[] = "data/traces/tasks.txt";
     struct reader reader = {.settings = settings};
@@ -290,7 +300,8 @@ int catalogue_read(const char *path, const struct catalogue_settings *settings, 
     if (r == 0)
         r = read_rows(&reader, fault, ret_catalogue);
     if (r == 0 && ret_catalogue->n)
-        qsort(ret_catalogue->tasks, (size_t)ret_catalogue->n, sizeof *ret_catalogue->tasks, compare);
+        qsort(
+            ret_catalogue->tasks, (size_t)ret_catalogue->n, sizeof *ret_catalogue->tasks, compare);
     if (r == 0)
         r = check_names(ret_catalogue, path ? path : built_in_name, fault);
     columns_close(&reader.columns);

@@ -1,4 +1,5 @@
-/* Numbers that look drawn at random, and that a seed and an index alone decide: in whatever order they are asked for.
+/* Numbers that look drawn at random, and that a seed and an index alone decide: in whatever order
+ * they are asked for.
  */
 #ifndef COLLOC_SIM_CHANCE_H
 #define COLLOC_SIM_CHANCE_H

@@ -54,11 +54,9 @@ static int read_constant(struct gpu_laws *laws, const struct words *words, struc
     const struct {
         const char *name;
         double max, *value;
-    } numbers[] = {{"startup_s", 3600, &laws->startup_s},
-                   {"ramp_s", 3600, &laws->ramp_s},
-                   {"spread", 1, &laws->spread},
-                   {"linear_memory", 1, &laws->linear_memory},
-                   {words->word[1], 1, sharing_law(&laws->sharing, words->word[1])}};
+    } numbers[] = {{"startup_s", 3600, &laws->startup_s}, {"ramp_s", 3600, &laws->ramp_s},
+        {"spread", 1, &laws->spread}, {"linear_memory", 1, &laws->linear_memory},
+        {words->word[1], 1, sharing_law(&laws->sharing, words->word[1])}};
     if (strcmp(words->word[1], "context_mib") == 0)
         return read_mib(words->word[1], words->word[2], fault, &laws->context_bytes);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -81,8 +79,10 @@ static int read_kind_words(const struct words *words, struct fault *fault, struc
 {
     double *watts[] = {&kind->limit_w, &kind->idle_w, &kind->awake_w, &kind->work_w};
     int64_t sms;
-    if (words->n != 9 || strlen(words->word[1]) >= sizeof kind->name || strpbrk(words->word[1], ",:+"))
-        return fault_set(fault, EINVAL, "kind NAME TOTAL_MIB RESERVED_MIB SMS LIMIT_W IDLE_W AWAKE_W WORK_W");
+    if (words->n != 9 || strlen(words->word[1]) >= sizeof kind->name ||
+        strpbrk(words->word[1], ",:+"))
+        return fault_set(
+            fault, EINVAL, "kind NAME TOTAL_MIB RESERVED_MIB SMS LIMIT_W IDLE_W AWAKE_W WORK_W");
     strcpy(kind->name, words->word[1]);
     int r = read_mib("total_mib", words->word[2], fault, &kind->total_bytes);
     if (r == 0)
@@ -102,7 +102,8 @@ static int read_kind_words(const struct words *words, struct fault *fault, struc
     return 0;
 }
 
-static int read_kind(struct gpu_kinds *kinds, const struct words *words, struct fault *fault, struct gpu_kind **ret)
+static int read_kind(
+    struct gpu_kinds *kinds, const struct words *words, struct fault *fault, struct gpu_kind **ret)
 {
     struct gpu_kind kind = {0}, *known;
     int r = read_kind_words(words, fault, &kind);
@@ -121,7 +122,8 @@ static int read_profile(struct gpu_kind *kind, const struct words *words, struct
     struct mig_profile profile = {0};
     int64_t sms, slices;
     if (!kind || kind->n_profiles == PROFILES_MAX)
-        return fault_set(fault, EINVAL, "a profile stands behind its kind, at most %d", PROFILES_MAX);
+        return fault_set(
+            fault, EINVAL, "a profile stands behind its kind, at most %d", PROFILES_MAX);
     if (words->n != 5 || strlen(words->word[1]) >= sizeof profile.name)
         return fault_set(fault, EINVAL, "mig NAME TOTAL_MIB SMS MEMORY_SLICES");
     strcpy(profile.name, words->word[1]);
@@ -154,7 +156,8 @@ int gpu_kinds_read(struct gpu_kinds *kinds, struct span text, const char *name, 
         else if (r == 0 && strcmp(words.word[0], "mig") == 0)
             r = read_profile(kind, &words, fault);
         else if (r == 0)
-            r = fault_set(fault, EINVAL, "a line begins with constant, kind or mig, not with \"%.40s\"", words.word[0]);
+            r = fault_set(fault, EINVAL,
+                "a line begins with constant, kind or mig, not with \"%.40s\"", words.word[0]);
         if (r < 0)
             return fault_prefix(fault, r, "%s:%d", name, number);
     }
@@ -164,20 +167,22 @@ int gpu_kinds_read(struct gpu_kinds *kinds, struct span text, const char *name, 
 int gpu_kinds_init(struct gpu_kinds *kinds, struct fault *fault)
 {
     *kinds = (struct gpu_kinds){.laws.sharing = sharing_laws_measured};
-    return gpu_kinds_read(kinds, (struct span){built_in_gpu_kinds, sizeof built_in_gpu_kinds - 1}, "data/gpu-kinds.txt",
-                          fault);
+    return gpu_kinds_read(kinds, (struct span){built_in_gpu_kinds, sizeof built_in_gpu_kinds - 1},
+        "data/gpu-kinds.txt", fault);
 }
 
 /* ---- reading machines ---- */
 
-static int add_place(struct cluster *cluster, int gpu, const struct mig_profile *profile, int instance)
+static int add_place(
+    struct cluster *cluster, int gpu, const struct mig_profile *profile, int instance)
 {
     const struct gpu_kind *kind = cluster->gpus[gpu];
-    struct place_shape *places = realloc(cluster->places, (size_t)(cluster->n_places + 1) * sizeof *places);
+    struct place_shape *places = realloc(
+        cluster->places, (size_t)(cluster->n_places + 1) * sizeof *places);
     if (places)
         cluster->places = places;
-    struct gpu_identity *identities =
-        realloc(cluster->identities, (size_t)(cluster->n_places + 1) * sizeof *identities);
+    struct gpu_identity *identities = realloc(
+        cluster->identities, (size_t)(cluster->n_places + 1) * sizeof *identities);
     if (identities)
         cluster->identities = identities;
     if (!places || !identities)
@@ -187,8 +192,9 @@ static int add_place(struct cluster *cluster, int gpu, const struct mig_profile 
     *place = (struct place_shape){gpu, 1, 1, kind->total_bytes - kind->reserved_bytes};
     *identity = (struct gpu_identity){.mem_total_bytes = kind->total_bytes, .is_place = true};
     snprintf(identity->name, sizeof identity->name, "%s%s%s", kind->name, profile ? " " : "",
-             profile ? profile->name : "");
-    snprintf(identity->uuid, sizeof identity->uuid, "%s-%d-%d", profile ? "MIG" : "GPU", gpu, instance);
+        profile ? profile->name : "");
+    snprintf(
+        identity->uuid, sizeof identity->uuid, "%s-%d-%d", profile ? "MIG" : "GPU", gpu, instance);
     snprintf(identity->label, sizeof identity->label, "%d", gpu);
     if (profile) {
         snprintf(identity->label, sizeof identity->label, "%d:%d", gpu, instance);
@@ -224,10 +230,12 @@ static int add_instances(struct cluster *cluster, int gpu, char *profiles, struc
     return r;
 }
 
-static int add_gpu(struct cluster *cluster, const struct gpu_kind *kind, const char *profiles, struct fault *fault)
+static int add_gpu(
+    struct cluster *cluster, const struct gpu_kind *kind, const char *profiles, struct fault *fault)
 {
     char copy[128];
-    const struct gpu_kind **gpus = realloc(cluster->gpus, (size_t)(cluster->n_gpus + 1) * sizeof *gpus);
+    const struct gpu_kind **gpus = realloc(
+        cluster->gpus, (size_t)(cluster->n_gpus + 1) * sizeof *gpus);
     if (!gpus)
         return -ENOMEM;
     cluster->gpus = gpus;
@@ -242,15 +250,17 @@ static int no_such_kind(const struct gpu_kinds *kinds, const char *name, struct 
 {
     char names[300] = "";
     if (*name && name[strspn(name, "0123456789")] == '\0')
-        return fault_set(fault, EINVAL, "\"%.20s\" says how many GPUs, or none, but not which: as in 4xA100-40GB",
-                         name);
+        return fault_set(fault, EINVAL,
+            "\"%.20s\" says how many GPUs, or none, but not which: as in 4xA100-40GB", name);
     for (int i = 0, n = 0; i < kinds->n && n < (int)sizeof names; i++)
-        n += snprintf(names + n, sizeof names - (size_t)n, "%s%s", i ? ", " : "", kinds->kinds[i].name);
+        n += snprintf(
+            names + n, sizeof names - (size_t)n, "%s%s", i ? ", " : "", kinds->kinds[i].name);
     return fault_set(fault, EINVAL, "no GPU is called \"%.40s\"; there are: %s", name, names);
 }
 
 /* "4xA100-40GB" or "A100-40GB:3g.20gb+2g.10gb" */
-static int add_group(const struct gpu_kinds *kinds, char *group, struct fault *fault, struct cluster *cluster)
+static int add_group(
+    const struct gpu_kinds *kinds, char *group, struct fault *fault, struct cluster *cluster)
 {
     int64_t count = 1;
     char *times = strchr(group, 'x'), *name = group, *profiles;
@@ -258,7 +268,8 @@ static int add_group(const struct gpu_kinds *kinds, char *group, struct fault *f
         *times = '\0';
         name = times + 1;
         if (parse_int64(group, 1, CLUSTER_GPUS_MAX - cluster->n_gpus, &count) < 0)
-            return fault_set(fault, EINVAL, "\"%.20s\" GPUs: there must be 1 to %d", group, CLUSTER_GPUS_MAX);
+            return fault_set(
+                fault, EINVAL, "\"%.20s\" GPUs: there must be 1 to %d", group, CLUSTER_GPUS_MAX);
     }
     if ((profiles = strchr(name, ':')))
         *profiles++ = '\0';
@@ -269,7 +280,8 @@ static int add_group(const struct gpu_kinds *kinds, char *group, struct fault *f
     return r == -ENOMEM ? fault_set(fault, ENOMEM, "out of memory") : r;
 }
 
-int cluster_parse(const struct gpu_kinds *kinds, const char *text, struct fault *fault, struct cluster *ret_cluster)
+int cluster_parse(const struct gpu_kinds *kinds, const char *text, struct fault *fault,
+    struct cluster *ret_cluster)
 {
     *ret_cluster = (struct cluster){0};
     char *copy = strdup(text), *rest = copy, *group;

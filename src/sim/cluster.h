@@ -1,4 +1,5 @@
-/* Which GPUs there are: kinds from a text (data/gpu-kinds.txt has the form), and machines in the words of --gpus. */
+/* Which GPUs there are: kinds from a text (data/gpu-kinds.txt has the form), and machines in the
+ * words of --gpus. */
 #ifndef COLLOC_SIM_CLUSTER_H
 #define COLLOC_SIM_CLUSTER_H
 
@@ -28,10 +29,13 @@ struct gpu_kinds {
     int n;
 };
 
-/* Adds the kinds and constants of the text; what it names again replaces what was there. 0 or -EINVAL with the line. */
-int gpu_kinds_read(struct gpu_kinds *kinds, struct span text, const char *name, struct fault *fault);
+/* Adds the kinds and constants of the text; what it names again replaces what was there. 0 or
+ * -EINVAL with the line. */
+int gpu_kinds_read(
+    struct gpu_kinds *kinds, struct span text, const char *name, struct fault *fault);
 
-/* Those of data/gpu-kinds.txt, which is built in, and the measured laws of sharing. 0 or -errno with a fault. */
+/* Those of data/gpu-kinds.txt, which is built in, and the measured laws of sharing. 0 or -errno
+ * with a fault. */
 int gpu_kinds_init(struct gpu_kinds *kinds, struct fault *fault);
 
 /* A place is a whole GPU, or one of the MIG instances that a GPU is parted into. */
@@ -48,10 +52,11 @@ struct cluster {
 };
 
 /*
- * "4xA100-40GB", "2xA100-80GB,H100", "A100-40GB:3g.20gb+2g.10gb". The kinds are borrowed. 0 or -errno with a fault.
- * Ended by cluster_fini either way.
+ * "4xA100-40GB", "2xA100-80GB,H100", "A100-40GB:3g.20gb+2g.10gb". The kinds are borrowed. 0 or
+ * -errno with a fault. Ended by cluster_fini either way.
  */
-int cluster_parse(const struct gpu_kinds *kinds, const char *text, struct fault *fault, struct cluster *ret_cluster);
+int cluster_parse(const struct gpu_kinds *kinds, const char *text, struct fault *fault,
+    struct cluster *ret_cluster);
 void cluster_fini(struct cluster *cluster);
 
 #endif

@@ -24,8 +24,8 @@ struct sim {
     uint64_t next_order;
 };
 
-struct sim *sim_create(const struct core_settings *settings, const struct sim_world *world, sim_listener *listener,
-                       void *listener_context)
+struct sim *sim_create(const struct core_settings *settings, const struct sim_world *world,
+    sim_listener *listener, void *listener_context)
 {
     struct sim *sim = calloc(1, sizeof *sim);
     if (!sim)

@@ -15,8 +15,8 @@ int farm_init(struct farm *farm, const struct cluster *cluster, const struct gpu
     if (!farm->places || !farm->gpus)
         return -ENOMEM;
     for (int i = 0; i < cluster->n_places; i++)
-        farm->places[i].memory =
-            (struct gpu_memory){.capacity_bytes = cluster->places[i].capacity_bytes, .linear = laws->linear_memory > 0};
+        farm->places[i].memory = (struct gpu_memory){
+            .capacity_bytes = cluster->places[i].capacity_bytes, .linear = laws->linear_memory > 0};
     for (int i = 0; i < cluster->n_gpus; i++)
         farm->gpus[i].power_w = cluster->gpus[i]->idle_w;
     return 0;
@@ -55,7 +55,8 @@ static void solve(struct farm *farm, int i)
     const struct place_shape *shape = &farm->cluster->places[i];
     for (int k = 0; k < place->n_seats; k++)
         farm->sharers[k] = sharer_of(place->seats[k].job);
-    sharing_solve(&farm->laws->sharing, shape->sms, shape->bandwidth, farm->sharers, place->n_seats);
+    sharing_solve(
+        &farm->laws->sharing, shape->sms, shape->bandwidth, farm->sharers, place->n_seats);
     for (int k = 0; k < place->n_seats; k++)
         place->seats[k].speed = farm->sharers[k].speed;
     place->stale = true;
@@ -101,8 +102,8 @@ static void rate(struct farm *farm, int i, int64_t now_us)
         farm->sharers[k] = sharer_of(job);
         farm->sharers[k].speed = job->speed;
     }
-    struct demand now =
-        sharing_activity(&farm->laws->sharing, shape->sms, shape->bandwidth, farm->sharers, place->n_seats);
+    struct demand now = sharing_activity(
+        &farm->laws->sharing, shape->sms, shape->bandwidth, farm->sharers, place->n_seats);
     farm_account(farm, shape->gpu, now_us);
     gpu->smact += now.smact - place->smact;
     place->smact = now.smact;
@@ -118,7 +119,8 @@ static void rate(struct farm *farm, int i, int64_t now_us)
         gpu->smact = 0; /* what rounding left */
 }
 
-/* After who is where has changed on the job's places: everyone's speed there, and what the GPUs then do. */
+/* After who is where has changed on the job's places: everyone's speed there, and what the GPUs
+ * then do. */
 static void settle(struct farm *farm, const struct job *job, int64_t now_us)
 {
     farm->stamp++;
@@ -184,7 +186,8 @@ static bool stand_up(struct place *place, const struct job *job)
         if (place->seats[k].job != job)
             continue;
         place->n_seats--;
-        memmove(&place->seats[k], &place->seats[k + 1], (size_t)(place->n_seats - k) * sizeof *place->seats);
+        memmove(&place->seats[k], &place->seats[k + 1],
+            (size_t)(place->n_seats - k) * sizeof *place->seats);
         return true;
     }
     return false;

@@ -1,13 +1,14 @@
 /*
- * GPUs at work: who is on which place, how fast everyone is now, what every GPU has done and drawn so far. Between two
- * changes all rates are constant, so that nothing runs in between.
+ * GPUs at work: who is on which place, how fast everyone is now, what every GPU has done and drawn
+ * so far. Between two changes all rates are constant, so that nothing runs in between.
  */
 #ifndef COLLOC_SIM_FARM_H
 #define COLLOC_SIM_FARM_H
 
 #include "sim/cluster.h"
 
-/* A task at work. `places` and the fields before it are its owner's to fill; the others are the farm's. */
+/* A task at work. `places` and the fields before it are its owner's to fill; the others are the
+ * farm's. */
 struct job {
     uint64_t id;
     bool mps;

@@ -8,14 +8,14 @@
 #include "base/units.h"
 
 /*
- * Memory. The driver hands out multiples of 2 MiB, from anywhere: who asks for more than is free crashes, whoever else
- * is there. With the constant linear_memory it does so from a line, first fit, as the thesis has it (section 6.2.3):
- * free memory in pieces can be too little then. On an H200 it never was (docs/measured/memory-pieces.md). A catalogue's
- * memory is what the driver shows of a process: what the framework rounds up (PyTorch's segments of 2 and 20 MiB) is in
- * it.
+ * Memory. The driver hands out multiples of 2 MiB, from anywhere: who asks for more than is free
+ * crashes, whoever else is there. With the constant linear_memory it does so from a line, first
+ * fit, as the thesis has it (section 6.2.3): free memory in pieces can be too little then. On an
+ * H200 it never was (docs/measured/memory-pieces.md). A catalogue's memory is what the driver shows
+ * of a process: what the framework rounds up (PyTorch's segments of 2 and 20 MiB) is in it.
  *
- * A caching allocator asks for ever larger segments until the first step of training is through; here, for these parts
- * of what the context leaves. Assumed.
+ * A caching allocator asks for ever larger segments until the first step of training is through;
+ * here, for these parts of what the context leaves. Assumed.
  */
 #define GRAIN_BYTES (2 * MIB)
 static const double parts[MEMORY_PARTS] = {0, 1. / 16, 1. / 16, 1. / 8, 1. / 4, 1. / 4, 1. / 4};
@@ -26,7 +26,8 @@ void gpu_memory_fini(struct gpu_memory *memory)
     *memory = (struct gpu_memory){0};
 }
 
-/* The place in the list of the first hole of that size, and where it begins. Where pages come from anywhere, the end.
+/* The place in the list of the first hole of that size, and where it begins. Where pages come from
+ * anywhere, the end.
  */
 static int find_hole(const struct gpu_memory *memory, int64_t size, int64_t *ret_at)
 {
@@ -53,7 +54,8 @@ int gpu_memory_take(struct gpu_memory *memory, uint64_t owner, int64_t bytes)
         memory->segments = segments;
         memory->room = room;
     }
-    memmove(&memory->segments[i + 1], &memory->segments[i], (size_t)(memory->n - i) * sizeof *memory->segments);
+    memmove(&memory->segments[i + 1], &memory->segments[i],
+        (size_t)(memory->n - i) * sizeof *memory->segments);
     memory->segments[i] = (struct segment){at, size, owner};
     memory->n++;
     memory->used_bytes += size;

@@ -1,6 +1,6 @@
 /*
- * The memory of a GPU that tasks share, and the constants of the simulation. Pure; formulae and sources are in
- * gpu_model.c. Speed and power are laws of src/sharing.
+ * The memory of a GPU that tasks share, and the constants of the simulation. Pure; formulae and
+ * sources are in gpu_model.c. Speed and power are laws of src/sharing.
  */
 #ifndef COLLOC_SIM_GPU_MODEL_H
 #define COLLOC_SIM_GPU_MODEL_H
@@ -14,7 +14,8 @@ struct gpu_laws {
     int64_t context_bytes;
     double startup_s, ramp_s;
     double spread;
-    double linear_memory; /* not 0: memory is a line in which free holes may be too small; 0: pages from anywhere */
+    double linear_memory; /* not 0: memory is a line in which free holes may be too small; 0: pages
+                             from anywhere */
     struct sharing_laws sharing;
 };
 
@@ -42,7 +43,8 @@ enum { MEMORY_PARTS = 7 };
 /* The size of part `i` of a task that takes `bytes` in all. The parts add up to `bytes`. */
 int64_t gpu_memory_part(const struct gpu_laws *laws, int64_t bytes, int i);
 
-/* When part `i` is asked for, in seconds from the start of an attempt that would take `solo_s` alone. */
+/* When part `i` is asked for, in seconds from the start of an attempt that would take `solo_s`
+ * alone. */
 double gpu_memory_due_s(const struct gpu_laws *laws, double solo_s, int i);
 
 #endif

@@ -15,8 +15,8 @@ static const struct {
     {"olug", &policy_lug},
 };
 
-const char *const sim_policy_names[] = {"exclusive", "rr",  "magm", "lug", "mug",  "first-fit", "best-fit",
-                                        "foresee",   "off", "obf",  "owf", "olug", NULL};
+const char *const sim_policy_names[] = {"exclusive", "rr", "magm", "lug", "mug", "first-fit",
+    "best-fit", "foresee", "off", "obf", "owf", "olug", NULL};
 
 bool sim_policy_find(const char *name, struct sim_policy *ret_policy)
 {

@@ -1,4 +1,5 @@
-/* The policies of a simulation: the daemon's by their names, and the thesis's oracles (section 6.3.3). */
+/* The policies of a simulation: the daemon's by their names, and the thesis's oracles
+ * (section 6.3.3). */
 #ifndef COLLOC_SIM_ORACLE_H
 #define COLLOC_SIM_ORACLE_H
 
@@ -15,8 +16,8 @@ struct sim_policy {
 };
 
 /*
- * "magm", "lug", ...; or, in small or large letters, "OFF" (first-fit), "OBF" (best-fit), "OWF" (magm) and "OLUG" (lug)
- * with exact memory. False when there is none of this name.
+ * "magm", "lug", ...; or, in small or large letters, "OFF" (first-fit), "OBF" (best-fit), "OWF"
+ * (magm) and "OLUG" (lug) with exact memory. False when there is none of this name.
  */
 bool sim_policy_find(const char *name, struct sim_policy *ret_policy);
 

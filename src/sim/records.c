@@ -23,14 +23,14 @@ static struct gpu_moment moment_of(const struct farm *farm, int gpu)
 
 static bool same(const struct gpu_moment *a, const struct gpu_moment *b)
 {
-    return a->mem_used_bytes == b->mem_used_bytes && a->smact == b->smact && a->power_w == b->power_w &&
-           a->tasks == b->tasks;
+    return a->mem_used_bytes == b->mem_used_bytes && a->smact == b->smact &&
+           a->power_w == b->power_w && a->tasks == b->tasks;
 }
 
 static void write_moment(FILE *out, int64_t time_us, int gpu, const struct gpu_moment *moment)
 {
-    fprintf(out, "%.6f,%d,%" PRId64 ",%.4f,%.1f,%d\n", seconds(time_us), gpu, moment->mem_used_bytes / MIB,
-            moment->smact, moment->power_w, moment->tasks);
+    fprintf(out, "%.6f,%d,%" PRId64 ",%.4f,%.1f,%d\n", seconds(time_us), gpu,
+        moment->mem_used_bytes / MIB, moment->smact, moment->power_w, moment->tasks);
 }
 
 /* The places of a GPU follow each other. */
@@ -81,8 +81,9 @@ void task_rows_begin(FILE *out)
 
 void task_rows_add(FILE *out, const struct task *ended, const char *name)
 {
-    fprintf(out, "%" PRIu64 ",%s,%d,%s,%.6f,%.6f,%.6f,%.6f,%.6f,%.6f,%d,%d\n", ended->id, name, ended->request.gpus,
-            task_state_name(ended->state), seconds(ended->submitted_us), seconds(ended->started_us),
-            seconds(ended->ended_us), seconds(ended->waited_us), seconds(ended->executed_us),
-            seconds(ended->ended_us - ended->submitted_us), ended->attempts, ended->oom_count);
+    fprintf(out, "%" PRIu64 ",%s,%d,%s,%.6f,%.6f,%.6f,%.6f,%.6f,%.6f,%d,%d\n", ended->id, name,
+        ended->request.gpus, task_state_name(ended->state), seconds(ended->submitted_us),
+        seconds(ended->started_us), seconds(ended->ended_us), seconds(ended->waited_us),
+        seconds(ended->executed_us), seconds(ended->ended_us - ended->submitted_us),
+        ended->attempts, ended->oom_count);
 }

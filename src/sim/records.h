@@ -1,6 +1,6 @@
 /*
- * What a run tells as it goes, besides its result, as CSV: a row per task that ended, and a row whenever a GPU changes.
- * docs/simulate.md lists the columns.
+ * What a run tells as it goes, besides its result, as CSV: a row per task that ended, and a row
+ * whenever a GPU changes. docs/simulate.md lists the columns.
  */
 #ifndef COLLOC_SIM_RECORDS_H
 #define COLLOC_SIM_RECORDS_H
@@ -21,12 +21,14 @@ struct timeline {
     int64_t now_us;
 };
 
-/* Writes the head and how every GPU begins. Out and farm are borrowed. 0 or -ENOMEM. Ended by timeline_fini either way.
+/* Writes the head and how every GPU begins. Out and farm are borrowed. 0 or -ENOMEM. Ended by
+ * timeline_fini either way.
  */
 int timeline_init(struct timeline *timeline, FILE *out, const struct farm *farm);
 void timeline_fini(struct timeline *timeline);
 
-/* To be told before anything changes at `now_us`, and after all: writes how the GPUs were from the moment before on. */
+/* To be told before anything changes at `now_us`, and after all: writes how the GPUs were from the
+ * moment before on. */
 void timeline_advance(struct timeline *timeline, int64_t now_us);
 
 void task_rows_begin(FILE *out);

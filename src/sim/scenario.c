@@ -76,9 +76,11 @@ static int schedule(struct sim *sim, int kind, int64_t time_us, uint64_t task)
     return sim_at(sim, &event);
 }
 
-static void finish(struct sim *sim, struct pretend_task *pretend, uint64_t id, struct task_exit exit)
+static void finish(
+    struct sim *sim, struct pretend_task *pretend, uint64_t id, struct task_exit exit)
 {
-    struct event event = {.kind = EVENT_EXITED, .time_us = sim_now_us(sim), .task = id, .exited = exit};
+    struct event event = {
+        .kind = EVENT_EXITED, .time_us = sim_now_us(sim), .task = id, .exited = exit};
     pretend->attempt = 0;
     sim_at(sim, &event);
 }
@@ -95,7 +97,8 @@ static void on_start(void *context, struct sim *sim, const struct task *task)
     pretend->attempt = task->attempts;
     schedule(sim, EVENT_STARTED, sim_now_us(sim), task->id);
     if (pretend->runs_us) {
-        struct event event = {.kind = (enum event_kind)WAKE_FINISH, .time_us = sim_now_us(sim) + pretend->runs_us};
+        struct event event = {
+            .kind = (enum event_kind)WAKE_FINISH, .time_us = sim_now_us(sim) + pretend->runs_us};
         event.task = task->id;
         event.exited.code = task->attempts; /* of which attempt: a later one must not end of it */
         sim_at(sim, &event);
@@ -108,7 +111,8 @@ static void on_kill(void *context, struct sim *sim, const struct task *task)
     struct pretend_task *pretend = &scenario->tasks[task->id];
     bool deaf = pretend->deaf;
     struct task_exit exit = {.failure = task->ending, .code = -1, .signal = deaf ? 9 : 15};
-    struct event event = {.kind = EVENT_EXITED, .time_us = sim_now_us(sim) + (deaf ? DEAF_US : 0), .task = task->id};
+    struct event event = {
+        .kind = EVENT_EXITED, .time_us = sim_now_us(sim) + (deaf ? DEAF_US : 0), .task = task->id};
     event.exited = exit;
     if (!deaf)
         pretend->attempt = 0; /* a deaf one keeps its memory until it goes */
@@ -123,14 +127,16 @@ static bool is_on(const struct task *task, int gpu)
     return false;
 }
 
-/* Who asks last crashes: the youngest task on a GPU that is over-full, while it is still taking memory. */
+/* Who asks last crashes: the youngest task on a GPU that is over-full, while it is still taking
+ * memory. */
 static bool crash_youngest(struct scenario *scenario, int gpu, double used)
 {
     struct core *core = sim_core(scenario->sim);
     const struct task *youngest = NULL;
     if (used <= (double)scenario->gpus[gpu].id.mem_total_bytes)
         return false;
-    for (const struct task *task = core_next_task(core, 0); task; task = core_next_task(core, task->id))
+    for (const struct task *task = core_next_task(core, 0); task;
+         task = core_next_task(core, task->id))
         if (is_on(task, gpu) && scenario->tasks[task->id].attempt &&
             (!youngest || task->started_us >= youngest->started_us))
             youngest = task;
@@ -141,13 +147,15 @@ static bool crash_youngest(struct scenario *scenario, int gpu, double used)
     return true;
 }
 
-static double measure(struct scenario *scenario, int gpu, struct core_sample *sample, double *ret_smact)
+static double measure(
+    struct scenario *scenario, int gpu, struct core_sample *sample, double *ret_smact)
 {
     struct core *core = sim_core(scenario->sim);
     double used = (double)scenario->gpus[gpu].foreign_bytes;
     *ret_smact = 0;
     sample->n_tasks = 0;
-    for (const struct task *task = core_next_task(core, 0); task; task = core_next_task(core, task->id)) {
+    for (const struct task *task = core_next_task(core, 0); task;
+         task = core_next_task(core, task->id)) {
         const struct pretend_task *pretend = &scenario->tasks[task->id];
         double taken = taken_by(pretend, sim_now_us(scenario->sim));
         if (!is_on(task, gpu) || !pretend->attempt)
@@ -164,7 +172,8 @@ static void sample_gpu(struct scenario *scenario, int i)
     struct pretend_gpu *gpu = &scenario->gpus[i];
     struct event event = {.kind = EVENT_SAMPLE, .time_us = sim_now_us(scenario->sim)};
     struct core_sample *sample = &event.sample;
-    *sample = (struct core_sample){.gpu = i, .lost = gpu->lost, .faulty = gpu->faulty, .tasks = scenario->sampled};
+    *sample = (struct core_sample){
+        .gpu = i, .lost = gpu->lost, .faulty = gpu->faulty, .tasks = scenario->sampled};
     double smact, used = measure(scenario, i, sample, &smact);
     if (crash_youngest(scenario, i, used))
         used = measure(scenario, i, sample, &smact);
@@ -174,7 +183,8 @@ static void sample_gpu(struct scenario *scenario, int i)
     sample->mem_used_bytes = reading_of(used);
     sample->smact = gpu->blind || gpu->has_no_smact ? READING_NONE : reading_of(smact);
     sample->utilisation = gpu->blind ? READING_NONE : reading_of(smact > 0 ? 0.5 + smact / 2 : 0);
-    sample->foreign_processes = gpu->lists_no_processes ? READING_NONE : reading_of(gpu->foreign_bytes ? 1 : 0);
+    sample->foreign_processes = gpu->lists_no_processes ? READING_NONE
+                                                        : reading_of(gpu->foreign_bytes ? 1 : 0);
     if (gpu->lists_no_processes || gpu->hides_processes)
         sample->n_tasks = 0;
 
@@ -201,8 +211,8 @@ static void carry_out(struct scenario *scenario, const struct command *command)
     else if (strcmp(verb, "faulty") == 0)
         gpu->faulty = true;
     else if (strcmp(verb, "found") == 0)
-        gpu->lost = gpu->faulty = gpu->silent = gpu->blind = gpu->lists_no_processes = gpu->hides_processes =
-            gpu->has_no_smact = false;
+        gpu->lost = gpu->faulty = gpu->silent = gpu->blind = gpu->lists_no_processes =
+            gpu->hides_processes = gpu->has_no_smact = false;
     else if (strcmp(verb, "silent") == 0)
         gpu->silent = true;
     else if (strcmp(verb, "blind") == 0)
@@ -218,7 +228,8 @@ static void carry_out(struct scenario *scenario, const struct command *command)
 static void print_line(struct scenario *scenario, const struct event *event)
 {
     char line[2048];
-    if (trace_format(sim_core(scenario->sim), event, scenario->tasks[event->task].name, line, sizeof line))
+    if (trace_format(
+            sim_core(scenario->sim), event, scenario->tasks[event->task].name, line, sizeof line))
         fprintf(scenario->out, "%s\n", line);
 }
 
@@ -228,9 +239,10 @@ static void print_why(struct scenario *scenario, const struct event *why)
     const struct task *task = core_task(core, why->task);
     char text[1024], time[32];
     core_explain(core, why->task, why->time_us, text, sizeof text);
-    fprintf(scenario->out, "t=%s why %s: %s %s%s%s\n", trace_format_time(why->time_us, time, sizeof time),
-            scenario->tasks[why->task].name, task ? task_state_word(task->state) : "unknown",
-            core_reason_word(core, why->task), text[0] ? ": " : "", text);
+    fprintf(scenario->out, "t=%s why %s: %s %s%s%s\n",
+        trace_format_time(why->time_us, time, sizeof time), scenario->tasks[why->task].name,
+        task ? task_state_word(task->state) : "unknown", core_reason_word(core, why->task),
+        text[0] ? ": " : "", text);
 }
 
 /* What a user does: as the daemon does, a request that can never be met is refused. */
@@ -243,7 +255,8 @@ static void feed_input(struct scenario *scenario, const struct event *input)
     trace_format_time(input->time_us, time, sizeof time);
     if ((int)input->kind == WAKE_WHY)
         print_why(scenario, input);
-    else if (input->kind == EVENT_SUBMIT && core_check_request(core, &input->submit.request, &fault) < 0)
+    else if (input->kind == EVENT_SUBMIT &&
+             core_check_request(core, &input->submit.request, &fault) < 0)
         fprintf(scenario->out, "t=%s refused %s: %s\n", time, name, fault.text);
     else if (sim_feed(scenario->sim, input) > 0)
         fprintf(scenario->out, "t=%s refused %s %s\n", time, event_name(input->kind), name);
@@ -263,11 +276,14 @@ static void on_wake(void *context, struct sim *sim, const struct event *event)
         break;
     case WAKE_FINISH:
         if (pretend->attempt == event->exited.code) {
-            struct task_exit exit = {.failure = pretend->exit_code ? FAILURE_PROGRAM : FAILURE_NONE};
+            struct task_exit exit = {
+                .failure = pretend->exit_code ? FAILURE_PROGRAM : FAILURE_NONE};
             exit.code = pretend->exit_code;
             pretend->attempt = 0;
-            sim_feed(sim, &(struct event){
-                              .kind = EVENT_EXITED, .time_us = event->time_us, .task = event->task, .exited = exit});
+            sim_feed(sim, &(struct event){.kind = EVENT_EXITED,
+                              .time_us = event->time_us,
+                              .task = event->task,
+                              .exited = exit});
         }
         break;
     case WAKE_COMMAND:
@@ -298,7 +314,8 @@ static int split(struct span line, struct words *words, struct fault *fault)
         return fault_set(fault, EINVAL, "line too long");
     words->n = 0;
     char *save = NULL;
-    for (char *word = strtok_r(words->text, " \t", &save); word; word = strtok_r(NULL, " \t", &save)) {
+    for (char *word = strtok_r(words->text, " \t", &save); word;
+         word = strtok_r(NULL, " \t", &save)) {
         if (word[0] == '#')
             return 0;
         if (words->n == COMMAND_MAX)
@@ -314,7 +331,8 @@ static int bad(struct fault *fault, const char *word)
 }
 
 /* "2x40GiB" */
-static int read_gpus(struct scenario *scenario, const char *word, bool instances, struct fault *fault)
+static int read_gpus(
+    struct scenario *scenario, const char *word, bool instances, struct fault *fault)
 {
     char count_text[16] = "";
     const char *x = strchr(word, 'x');
@@ -322,7 +340,8 @@ static int read_gpus(struct scenario *scenario, const char *word, bool instances
     if (!x || x - word >= (int)sizeof count_text)
         return bad(fault, word);
     memcpy(count_text, word, (size_t)(x - word));
-    if (parse_int64(count_text, 1, GPUS_MAX - scenario->n_gpus, &count) < 0 || parse_size(x + 1, &bytes) < 0)
+    if (parse_int64(count_text, 1, GPUS_MAX - scenario->n_gpus, &count) < 0 ||
+        parse_size(x + 1, &bytes) < 0)
         return bad(fault, word);
     for (int64_t i = 0; i < count; i++) {
         struct gpu_identity *id = &scenario->gpus[scenario->n_gpus].id;
@@ -336,7 +355,8 @@ static int read_gpus(struct scenario *scenario, const char *word, bool instances
     return 0;
 }
 
-static int read_setting(struct core_settings *settings, const char *name, const char *value, struct fault *fault)
+static int read_setting(
+    struct core_settings *settings, const char *name, const char *value, struct fault *fault)
 {
     struct {
         const char *name;
@@ -351,14 +371,18 @@ static int read_setting(struct core_settings *settings, const char *name, const 
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp(name, table[i].name) == 0)
-            return (table[i].us ? parse_duration(value, table[i].us) : parse_size(value, table[i].bytes)) < 0
+            return (table[i].us ? parse_duration(value, table[i].us)
+                                : parse_size(value, table[i].bytes)) < 0
                        ? bad(fault, value)
                        : 0;
     int64_t number;
     if (strcmp(name, "slowdown-max") == 0)
-        return parse_double(value, 1, 1000, &settings->conditions.slowdown_max) < 0 ? bad(fault, value) : 0;
+        return parse_double(value, 1, 1000, &settings->conditions.slowdown_max) < 0
+                   ? bad(fault, value)
+                   : 0;
     if (strcmp(name, "smact-max") == 0)
-        return parse_double(value, 0, 1, &settings->conditions.smact_max) < 0 ? bad(fault, value) : 0;
+        return parse_double(value, 0, 1, &settings->conditions.smact_max) < 0 ? bad(fault, value)
+                                                                              : 0;
     if (parse_int64(value, 0, 1000, &number) < 0)
         return bad(fault, value);
     if (strcmp(name, "recoveries") == 0)
@@ -376,7 +400,8 @@ static int read_need(struct need *need, enum need_kind kind, const char *value)
     return parse_size(value, &need->bytes);
 }
 
-static int read_task_flag(struct pretend_task *pretend, struct event *event, const char *word, struct fault *fault)
+static int read_task_flag(
+    struct pretend_task *pretend, struct event *event, const char *word, struct fault *fault)
 {
     if (strcmp(word, "exclusive") == 0)
         event->submit.request.exclusive = true;
@@ -397,7 +422,8 @@ static int read_task_flag(struct pretend_task *pretend, struct event *event, con
     return 0;
 }
 
-static int read_task_word(struct pretend_task *pretend, struct event *event, char *word, struct fault *fault)
+static int read_task_word(
+    struct pretend_task *pretend, struct event *event, char *word, struct fault *fault)
 {
     struct task_request *request = &event->submit.request;
     char *value = strchr(word, '=');
@@ -438,12 +464,15 @@ static int read_task_word(struct pretend_task *pretend, struct event *event, cha
     return r < 0 ? bad(fault, value) : 0;
 }
 
-static int read_submit(struct scenario *scenario, int64_t time_us, const struct words *words, struct fault *fault)
+static int read_submit(
+    struct scenario *scenario, int64_t time_us, const struct words *words, struct fault *fault)
 {
     if (scenario->n_tasks == TASKS_MAX || words->n < 3)
-        return fault_set(fault, EINVAL, "submit wants a name, and there may be %d tasks", TASKS_MAX);
+        return fault_set(
+            fault, EINVAL, "submit wants a name, and there may be %d tasks", TASKS_MAX);
     struct pretend_task *pretend = &scenario->tasks[++scenario->n_tasks];
-    struct event event = {.kind = EVENT_SUBMIT, .time_us = time_us, .task = (uint64_t)scenario->n_tasks};
+    struct event event = {
+        .kind = EVENT_SUBMIT, .time_us = time_us, .task = (uint64_t)scenario->n_tasks};
     event.submit.request.gpus = 1;
     pretend->rise_us = 5 * SECOND_US;
     snprintf(pretend->name, sizeof pretend->name, "%s", words->word[2]);
@@ -465,10 +494,11 @@ static uint64_t task_named(const struct scenario *scenario, const char *name)
 }
 
 /* "cancel a", "estimate a 6GiB": events of one task. */
-static int read_task_event(struct scenario *scenario, int64_t time_us, enum event_kind kind, const struct words *words,
-                           struct fault *fault)
+static int read_task_event(struct scenario *scenario, int64_t time_us, enum event_kind kind,
+    const struct words *words, struct fault *fault)
 {
-    struct event event = {.kind = kind, .time_us = time_us, .task = task_named(scenario, words->word[2])};
+    struct event event = {
+        .kind = kind, .time_us = time_us, .task = task_named(scenario, words->word[2])};
     if (!event.task)
         return bad(fault, words->word[2]);
     if (kind == EVENT_ESTIMATE) {
@@ -480,10 +510,11 @@ static int read_task_event(struct scenario *scenario, int64_t time_us, enum even
     return 0;
 }
 
-static int read_gpu_command(struct scenario *scenario, int64_t time_us, const struct words *words, struct fault *fault)
+static int read_gpu_command(
+    struct scenario *scenario, int64_t time_us, const struct words *words, struct fault *fault)
 {
-    static const char *const verbs[] = {"foreign", "lost",    "faulty",  "found", "silent",
-                                        "blind",   "nosmact", "noprocs", "hides"};
+    static const char *const verbs[] = {
+        "foreign", "lost", "faulty", "found", "silent", "blind", "nosmact", "noprocs", "hides"};
     struct command *command = &scenario->commands[scenario->n_commands];
     bool known = false;
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
@@ -505,11 +536,8 @@ static int read_timed(struct scenario *scenario, const struct words *words, stru
     static const struct {
         const char *verb;
         enum event_kind kind;
-    } task_events[] = {{"cancel", EVENT_CANCEL},
-                       {"hold", EVENT_HOLD},
-                       {"release", EVENT_RELEASE},
-                       {"estimate", EVENT_ESTIMATE},
-                       {"why", (enum event_kind)WAKE_WHY}};
+    } task_events[] = {{"cancel", EVENT_CANCEL}, {"hold", EVENT_HOLD}, {"release", EVENT_RELEASE},
+        {"estimate", EVENT_ESTIMATE}, {"why", (enum event_kind)WAKE_WHY}};
     double seconds;
     if (parse_double(words->word[0] + 2, 0, 1e6, &seconds) < 0 || words->n < 3)
         return bad(fault, words->word[0]);
@@ -538,7 +566,8 @@ static int read_line(struct scenario *scenario, struct span line, struct fault *
     if (strcmp(first, "gpus") == 0 || strcmp(first, "mig") == 0)
         return read_gpus(scenario, words.word[1], first[0] == 'm', fault);
     if (strcmp(first, "policy") == 0)
-        return (scenario->settings.policy = policy_find(words.word[1])) ? 0 : bad(fault, words.word[1]);
+        return (scenario->settings.policy = policy_find(words.word[1])) ? 0
+                                                                        : bad(fault, words.word[1]);
     if (strcmp(first, "run") == 0)
         return parse_duration(words.word[1], &scenario->run_us) < 0 ? bad(fault, words.word[1]) : 0;
     if (strcmp(first, "set") == 0 && words.n == 3)
@@ -546,7 +575,8 @@ static int read_line(struct scenario *scenario, struct span line, struct fault *
     return bad(fault, first);
 }
 
-static int read_story(struct scenario *scenario, struct span story, const char *file_name, struct fault *fault)
+static int read_story(
+    struct scenario *scenario, struct span story, const char *file_name, struct fault *fault)
 {
     struct span line;
     for (int number = 1; span_next_line(&story, &line); number++) {
@@ -567,7 +597,8 @@ static bool is_over(const struct scenario *scenario)
     for (int i = 0; i < scenario->n_submissions; i++)
         if (scenario->submissions[i].time_us >= sim_now_us(scenario->sim))
             return false;
-    for (const struct task *task = core_next_task(core, 0); task; task = core_next_task(core, task->id))
+    for (const struct task *task = core_next_task(core, 0); task;
+         task = core_next_task(core, task->id))
         if (!task_state_is_done(task->state))
             return false;
     return true;
@@ -595,7 +626,8 @@ static int play(struct scenario *scenario)
     for (int i = 0; i < scenario->n_submissions && r == 0; i++)
         r = schedule_input(scenario, i);
     int64_t until_us = scenario->run_us ? scenario->run_us : RUN_MAX_US;
-    for (int64_t now_us = 0; r == 0 && now_us <= until_us && (scenario->run_us || !is_over(scenario));)
+    for (int64_t now_us = 0;
+         r == 0 && now_us <= until_us && (scenario->run_us || !is_over(scenario));)
         r = sim_run(scenario->sim, now_us += SAMPLE_US);
     return r;
 }

@@ -19,9 +19,11 @@
 #define SAMPLE_US SECOND_US
 /* The core trusts the mean over a mix of tasks alone from so many samples of it on. */
 #define MIX_SAMPLES 3
-/* How far apart samples are that are made up for, or are there for the mean over the window alone. */
+/* How far apart samples are that are made up for, or are there for the mean over the window alone.
+ */
 #define MEAN_US (3 * SAMPLE_US)
-/* A mean that near to the present activity tells as much, unless the limit of the conditions is between them. */
+/* A mean that near to the present activity tells as much, unless the limit of the conditions is
+ * between them. */
 #define MEAN_NEAR   0.1
 #define REMARKS_MAX 20
 
@@ -73,7 +75,8 @@ static void breaks(struct run *run, int r)
 
 static void wake(struct run *run, int kind, int64_t time_us, uint64_t subject, int of)
 {
-    struct event event = {.kind = (enum event_kind)kind, .time_us = time_us, .task = subject, .exited.code = of};
+    struct event event = {
+        .kind = (enum event_kind)kind, .time_us = time_us, .task = subject, .exited.code = of};
     breaks(run, sim_at(run->sim, &event));
 }
 
@@ -94,8 +97,8 @@ static void look_at(struct run *run, int place, int64_t time_us)
 }
 
 /*
- * Something has happened there: the next look tells of it, which may be now. Places are looked at in order: what
- * follows from a look at one comes too late for those before it.
+ * Something has happened there: the next look tells of it, which may be now. Places are looked at
+ * in order: what follows from a look at one comes too late for those before it.
  */
 static void touch(struct run *run, int place)
 {
@@ -114,7 +117,8 @@ static bool list_memory(struct run *run, const struct place *place, struct core_
     }
     for (int i = 0; i < place->n_seats; i++) {
         uint64_t id = place->seats[i].job->id;
-        run->seen[i] = (struct task_memory){id, reading_of((double)gpu_memory_of(&place->memory, id))};
+        run->seen[i] = (struct task_memory){
+            id, reading_of((double)gpu_memory_of(&place->memory, id))};
     }
     sample->tasks = run->seen;
     sample->n_tasks = place->n_seats;
@@ -127,9 +131,9 @@ static struct event sample_of(struct run *run, int i)
     double smact = place->smact / run->simulation->cluster->places[i].sms;
     struct event event = {.kind = EVENT_SAMPLE, .time_us = sim_now_us(run->sim)};
     event.sample = (struct core_sample){.gpu = i,
-                                        .mem_used_bytes = reading_of((double)place->memory.used_bytes),
-                                        .smact = reading_of(smact),
-                                        .foreign_processes = reading_of(0)};
+        .mem_used_bytes = reading_of((double)place->memory.used_bytes),
+        .smact = reading_of(smact),
+        .foreign_processes = reading_of(0)};
     if (!list_memory(run, place, &event.sample))
         breaks(run, -ENOMEM);
     return event;
@@ -144,7 +148,8 @@ static void feed_sample(struct run *run, int i)
     run->looking = -1;
 }
 
-/* The looks that were not worth it while all stayed as it was: the mean over the window needs them now that it changes.
+/* The looks that were not worth it while all stayed as it was: the mean over the window needs them
+ * now that it changes.
  */
 static void make_up_for(struct run *run, int i)
 {
@@ -243,7 +248,8 @@ static void on_speed(void *context, struct job *job)
     struct run *run = context;
     struct run_task *task = (struct run_task *)job;
     double seconds = fmax(0, job->left_s) / job->speed;
-    wake(run, WAKE_FINISH, sim_now_us(run->sim) + llround(seconds * (double)SECOND_US), job->id, ++task->finishes);
+    wake(run, WAKE_FINISH, sim_now_us(run->sim) + llround(seconds * (double)SECOND_US), job->id,
+        ++task->finishes);
     for (int i = 0; i < job->n_places; i++)
         if (!is_on(run->changing, job->places[i]))
             disturb(run, job->places[i]);
@@ -275,7 +281,8 @@ static void forget(struct run *run, struct run_task *task)
 /* The attempt is over. */
 static void end_attempt(struct run *run, struct run_task *task, enum failure_class failure)
 {
-    struct event event = {.kind = EVENT_EXITED, .time_us = sim_now_us(run->sim), .task = task->job.id};
+    struct event event = {
+        .kind = EVENT_EXITED, .time_us = sim_now_us(run->sim), .task = task->job.id};
     event.exited = (struct task_exit){.failure = failure, .code = failure != FAILURE_NONE};
     task->attempt = 0;
     task->finishes++;
@@ -300,7 +307,8 @@ static int take_part(struct run *run, struct run_task *task)
 static void schedule_part(struct run *run, struct run_task *task)
 {
     double due_s = gpu_memory_due_s(run->simulation->laws, task->solo_s, task->parts);
-    wake(run, WAKE_PART, task->start_us + llround(due_s * (double)SECOND_US), task->job.id, task->attempt);
+    wake(run, WAKE_PART, task->start_us + llround(due_s * (double)SECOND_US), task->job.id,
+        task->attempt);
 }
 
 /* It asks for more memory; with the first of it, it begins to compute. */
@@ -375,7 +383,9 @@ static struct run_task *new_task(struct run *run, const struct sim_task *of)
     uint64_t seed = run->simulation->seed;
     task->job.id = ++run->n_tasks;
     task->task = of;
-    task->solo_s = of->solo_s * (seed ? exp(run->simulation->laws->spread * chance_normal(seed, task->job.id)) : 1);
+    task->solo_s = of->solo_s *
+                   (seed ? exp(run->simulation->laws->spread * chance_normal(seed, task->job.id))
+                         : 1);
     return run->tasks[task->job.id] = task;
 }
 
@@ -384,10 +394,12 @@ static struct reading maybe(double value)
     return isnan(value) ? READING_NONE : reading_of(value);
 }
 
-/* As an estimator would say it that errs: by another factor for every task, the same for the same seed. */
+/* As an estimator would say it that errs: by another factor for every task, the same for the same
+ * seed. */
 static struct need misjudged(const struct run *run, const struct need *need)
 {
-    double factor = exp(run->simulation->need_error * chance_normal(~run->simulation->resample, run->result.submitted));
+    double factor = exp(run->simulation->need_error *
+                        chance_normal(~run->simulation->resample, run->result.submitted));
     return (struct need){NEED_ESTIMATED, (int64_t)((double)need->bytes * factor)};
 }
 
@@ -395,13 +407,15 @@ static struct task_request request_for(const struct run *run, const struct sim_t
 {
     const struct simulation *simulation = run->simulation;
     bool shares = simulation->settings.policy != &policy_exclusive;
-    struct task_request request = {
-        .gpus = task->gpus, .sharing = shares ? simulation->sharing : SHARING_STREAMS, .need = task->need};
+    struct task_request request = {.gpus = task->gpus,
+        .sharing = shares ? simulation->sharing : SHARING_STREAMS,
+        .need = task->need};
     if (simulation->need_error > 0 && task->need.kind >= NEED_ESTIMATED)
         request.need = misjudged(run, &task->need);
     if (simulation->knows_activity)
-        request.expect = (struct expectation){
-            .smact = maybe(task->demand.smact), .gract = maybe(task->demand.gract), .dram = maybe(task->demand.dram)};
+        request.expect = (struct expectation){.smact = maybe(task->demand.smact),
+            .gract = maybe(task->demand.gract),
+            .dram = maybe(task->demand.dram)};
     if (simulation->knows_time)
         request.expect.time_us = llround(task->solo_s * (double)SECOND_US);
     return request;
@@ -412,8 +426,8 @@ static void leave_out(struct run *run, const struct fault *why)
     if (++run->result.left_out > REMARKS_MAX + 1 || !run->simulation->remarks)
         return;
     if (run->result.left_out <= REMARKS_MAX)
-        fprintf(run->simulation->remarks, "%s:%" PRId64 ": left out: %s: %s\n", run->simulation->trace,
-                run->arrivals.columns.number, run->next.task->name, why->text);
+        fprintf(run->simulation->remarks, "%s:%" PRId64 ": left out: %s: %s\n",
+            run->simulation->trace, run->arrivals.columns.number, run->next.task->name, why->text);
     else
         fprintf(run->simulation->remarks, "%s: more tasks are left out\n", run->simulation->trace);
 }
@@ -505,7 +519,9 @@ static void on_event(void *context, struct sim *sim, const struct event *event)
 {
     const struct run *run = context;
     char name[160], line[2048];
-    const struct run_task *task = event->task && event->task <= run->n_tasks ? run->tasks[event->task] : NULL;
+    const struct run_task *task = event->task && event->task <= run->n_tasks
+                                      ? run->tasks[event->task]
+                                      : NULL;
     snprintf(name, sizeof name, "%.120s#%" PRIu64, task ? task->task->name : "", event->task);
     if (trace_format(sim_core(sim), event, name, line, sizeof line))
         fprintf(run->simulation->trace_out, "%s\n", line);
@@ -545,7 +561,8 @@ static int play(struct run *run)
 {
     struct core_settings settings = run->simulation->settings;
     const struct sim_world world = {run, on_start, on_kill, on_wake};
-    settings.conditions.sample_valid_us = INT64_MAX / 2; /* what was seen holds until the next look */
+    settings.conditions.sample_valid_us = INT64_MAX /
+                                          2; /* what was seen holds until the next look */
     run->sim = sim_create(&settings, &world, run->simulation->trace_out ? on_event : NULL, run);
     if (!run->sim)
         return -ENOMEM;
@@ -566,7 +583,8 @@ static void sum_up(struct run *run)
     for (int i = 0; i < cluster->n_gpus; i++) {
         farm_account(&run->farm, i, run->last_us);
         smact_s += run->farm.gpus[i].smact_s;
-        energy_j += run->farm.gpus[i].energy_j - cluster->gpus[i]->idle_w * (double)run->first_us / (double)SECOND_US;
+        energy_j += run->farm.gpus[i].energy_j -
+                    cluster->gpus[i]->idle_w * (double)run->first_us / (double)SECOND_US;
     }
     result->total_s = (double)(run->last_us - run->first_us) / (double)SECOND_US;
     result->avg_wait_s = (double)run->wait_us / ended / (double)SECOND_US;
@@ -582,12 +600,13 @@ static int explain(const struct run *run, int r, struct fault *fault)
     if (r == -ENOMEM)
         return fault_set(fault, ENOMEM, "out of memory");
     if (r == 0 && run->living)
-        return fault_set(fault, EDEADLK, "%" PRIu64 " tasks never started: the settings let no GPU take them",
-                         run->living);
+        return fault_set(fault, EDEADLK,
+            "%" PRIu64 " tasks never started: the settings let no GPU take them", run->living);
     return r;
 }
 
-int simulate(const struct simulation *simulation, struct fault *fault, struct simulation_result *ret_result)
+int simulate(
+    const struct simulation *simulation, struct fault *fault, struct simulation_result *ret_result)
 {
     struct run run = {.simulation = simulation, .looking = -1, .fault = fault};
     int r = arrivals_open(&run.arrivals, simulation->trace, simulation->catalogue, fault);

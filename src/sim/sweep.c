@@ -93,7 +93,8 @@ const struct sweep_outcome *sweep_wait(struct sweep *sweep, int64_t i, int64_t t
     int r = 0;
     clock_gettime(CLOCK_MONOTONIC, &until);
     int64_t until_us = (int64_t)until.tv_sec * SECOND_US + until.tv_nsec / 1000 + timeout_us;
-    until = (struct timespec){.tv_sec = until_us / SECOND_US, .tv_nsec = until_us % SECOND_US * 1000};
+    until = (struct timespec){
+        .tv_sec = until_us / SECOND_US, .tv_nsec = until_us % SECOND_US * 1000};
     pthread_mutex_lock(&sweep->lock);
     while (!sweep->slots[i].ended && r == 0)
         r = pthread_cond_timedwait(&sweep->one_ended, &sweep->lock, &until);

@@ -1,6 +1,6 @@
 /*
- * Many simulations side by side, on several threads. Two runs share only what both of them read, so that each gives
- * what it gives alone, whatever the number of threads.
+ * Many simulations side by side, on several threads. Two runs share only what both of them read, so
+ * that each gives what it gives alone, whatever the number of threads.
  */
 #ifndef COLLOC_SIM_SWEEP_H
 #define COLLOC_SIM_SWEEP_H
@@ -15,8 +15,8 @@ struct sweep_outcome {
     char *fault; /* its words when r is negative */
 };
 
-/* The simulations are borrowed; they begin in their order. `threads` is at least 1. NULL when threads or memory are
- * out. */
+/* The simulations are borrowed; they begin in their order. `threads` is at least 1. NULL when
+ * threads or memory are out. */
 struct sweep *sweep_start(const struct simulation *simulations, int64_t n, int threads);
 
 /* Waits until run `i` has ended, but no longer than that. NULL when it has not. */

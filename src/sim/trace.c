@@ -25,8 +25,8 @@ static void describe_submit(const struct event *event, char *text, size_t size)
         strcpy(need, "pending");
     else if (request->need.kind >= NEED_ESTIMATED)
         format_size(request->need.bytes, need, sizeof need);
-    snprintf(text, size, " gpus=%d need=%s%s%s", request->gpus, need, request->exclusive ? " exclusive" : "",
-             event->submit.held ? " held" : "");
+    snprintf(text, size, " gpus=%d need=%s%s%s", request->gpus, need,
+        request->exclusive ? " exclusive" : "", event->submit.held ? " held" : "");
 }
 
 static void describe_place(const struct event *event, char *text, size_t size)
@@ -36,30 +36,43 @@ static void describe_place(const struct event *event, char *text, size_t size)
         used += (size_t)snprintf(text + used, size - used, " gpu%d", event->place.gpus[i]);
     if (used < size)
         snprintf(text + used, size - used, " %s%s", sharing_name(event->place.share.sharing),
-                 event->place.whole ? " whole" : "");
+            event->place.whole ? " whole" : "");
 }
 
 static void describe_exit(const struct event *event, char *text, size_t size)
 {
     if (event->exited.signal)
-        snprintf(text, size, " %s signal=%d", failure_name(event->exited.failure), event->exited.signal);
+        snprintf(
+            text, size, " %s signal=%d", failure_name(event->exited.failure), event->exited.signal);
     else
-        snprintf(text, size, " %s code=%d", failure_name(event->exited.failure), event->exited.code);
+        snprintf(
+            text, size, " %s code=%d", failure_name(event->exited.failure), event->exited.code);
 }
 
 static const char *verb(enum event_kind kind)
 {
     static const char *const verbs[EVENT_KINDS] = {
-        [EVENT_SUBMIT] = "submit",       [EVENT_ESTIMATE] = "estimate", [EVENT_STARTED] = "started",
-        [EVENT_UNSTARTED] = "unstarted", [EVENT_EXITED] = "exit",       [EVENT_CANCEL] = "cancel",
-        [EVENT_HOLD] = "hold",           [EVENT_RELEASE] = "release",   [EVENT_PLACE] = "place",
-        [EVENT_EXPIRE] = "expire",       [EVENT_EVICT] = "evict",       [EVENT_COMPANY] = "company",
-        [EVENT_RECOVER] = "recover",     [EVENT_REQUEUE] = "requeue",   [EVENT_END] = "end",
+        [EVENT_SUBMIT] = "submit",
+        [EVENT_ESTIMATE] = "estimate",
+        [EVENT_STARTED] = "started",
+        [EVENT_UNSTARTED] = "unstarted",
+        [EVENT_EXITED] = "exit",
+        [EVENT_CANCEL] = "cancel",
+        [EVENT_HOLD] = "hold",
+        [EVENT_RELEASE] = "release",
+        [EVENT_PLACE] = "place",
+        [EVENT_EXPIRE] = "expire",
+        [EVENT_EVICT] = "evict",
+        [EVENT_COMPANY] = "company",
+        [EVENT_RECOVER] = "recover",
+        [EVENT_REQUEUE] = "requeue",
+        [EVENT_END] = "end",
     };
     return kind < EVENT_KINDS ? verbs[kind] : "wait";
 }
 
-bool trace_format(const struct core *core, const struct event *event, const char *name, char *buffer, size_t size)
+bool trace_format(
+    const struct core *core, const struct event *event, const char *name, char *buffer, size_t size)
 {
     char time[32], more[1024] = "";
     if (!verb(event->kind))
@@ -88,7 +101,7 @@ bool trace_format(const struct core *core, const struct event *event, const char
     default:
         break;
     }
-    snprintf(buffer, size, "t=%s %s %s%s", trace_format_time(event->time_us, time, sizeof time), verb(event->kind),
-             name, more);
+    snprintf(buffer, size, "t=%s %s %s%s", trace_format_time(event->time_us, time, sizeof time),
+        verb(event->kind), name, more);
     return true;
 }

@@ -6,16 +6,16 @@
 #include "store/sha256.h"
 #include "store/store_private.h"
 
-int store_put_blob(struct store *store, uint64_t task, const void *data, size_t size, struct fault *fault,
-                   char ret_key[static 65])
+int store_put_blob(struct store *store, uint64_t task, const void *data, size_t size,
+    struct fault *fault, char ret_key[static 65])
 {
     sha256_hex(data, size, ret_key);
     int r = statement_write(store, ADD_BLOB, fault, "tb", ret_key, data, size);
     return r < 0 ? r : statement_write(store, ADD_BLOB_USE, fault, "it", (int64_t)task, ret_key);
 }
 
-static int copy_blob(const struct store *store, sqlite3_stmt *row, const char *key, struct fault *fault,
-                     char **ret_data, size_t *ret_size)
+static int copy_blob(const struct store *store, sqlite3_stmt *row, const char *key,
+    struct fault *fault, char **ret_data, size_t *ret_size)
 {
     const void *data = sqlite3_column_blob(row, 0);
     size_t size = (size_t)sqlite3_column_bytes(row, 0);
@@ -37,7 +37,8 @@ static int copy_blob(const struct store *store, sqlite3_stmt *row, const char *k
     return 0;
 }
 
-int store_get_blob(struct store *store, const char *key, struct fault *fault, char **ret_data, size_t *ret_size)
+int store_get_blob(
+    struct store *store, const char *key, struct fault *fault, char **ret_data, size_t *ret_size)
 {
     sqlite3_stmt *row = store->statements[GET_BLOB];
     statement_bind(row, "t", key);

@@ -5,29 +5,33 @@
 
 #include "store/store_private.h"
 
-int store_put_ended(struct store *store, const struct store_ended *ended, const json_t *record, struct fault *fault)
+int store_put_ended(
+    struct store *store, const struct store_ended *ended, const json_t *record, struct fault *fault)
 {
     char *text = json_is_object(record) ? store_dump_json(record) : NULL;
     if (!text || !task_state_is_done(ended->state)) {
         free(text);
-        return fault_set(fault, EINVAL, "task %llu: its record is no JSON object, or it has not ended",
-                         (unsigned long long)ended->task);
+        return fault_set(fault, EINVAL,
+            "task %llu: its record is no JSON object, or it has not ended",
+            (unsigned long long)ended->task);
     }
-    int r = statement_write(store, ADD_ENDED, fault, "iitiiiiii", (int64_t)ended->task, (int64_t)ended->uid,
-                            task_state_name(ended->state), ended->submitted_wall_us, ended->ended_wall_us,
-                            ended->wait_us, ended->exec_us, ended->jct_us, (int64_t)ended->oom_count);
+    int r = statement_write(store, ADD_ENDED, fault, "iitiiiiii", (int64_t)ended->task,
+        (int64_t)ended->uid, task_state_name(ended->state), ended->submitted_wall_us,
+        ended->ended_wall_us, ended->wait_us, ended->exec_us, ended->jct_us,
+        (int64_t)ended->oom_count);
     if (r == 0)
         r = statement_write(store, ADD_RECORD, fault, "it", (int64_t)ended->task, text);
     free(text);
     return r;
 }
 
-static int load_record(const struct store *store, sqlite3_stmt *row, int column, uint64_t task, struct fault *fault,
-                       json_t **ret_record)
+static int load_record(const struct store *store, sqlite3_stmt *row, int column, uint64_t task,
+    struct fault *fault, json_t **ret_record)
 {
     *ret_record = store_load_json(row, column);
     return *ret_record ? 0
-                       : store_damaged(store, fault, "the record of task %llu is no JSON", (unsigned long long)task);
+                       : store_damaged(store, fault, "the record of task %llu is no JSON",
+                             (unsigned long long)task);
 }
 
 int store_get_ended(struct store *store, uint64_t task, struct fault *fault, json_t **ret_record)
@@ -41,25 +45,26 @@ int store_get_ended(struct store *store, uint64_t task, struct fault *fault, jso
 }
 
 /* Only the conditions that are asked for are in the text, so that their index serves. */
-static int prepare_list(struct store *store, const struct store_ended_filter *filter, struct fault *fault,
-                        sqlite3_stmt **ret_rows)
+static int prepare_list(struct store *store, const struct store_ended_filter *filter,
+    struct fault *fault, sqlite3_stmt **ret_rows)
 {
     bool of_state = task_state_is_done(filter->state);
     char sql[512];
     sqlite3_snprintf(sizeof sql, sql,
-                     "SELECT task, record FROM ended JOIN records USING(task) WHERE true"
-                     "%s%s%s ORDER BY seq DESC LIMIT ?4",
-                     filter->of_uid ? " AND uid = ?1" : "", of_state ? " AND state = ?2" : "",
-                     filter->before ? " AND seq < (SELECT seq FROM ended WHERE task = ?3)" : "");
+        "SELECT task, record FROM ended JOIN records USING(task) WHERE true"
+        "%s%s%s ORDER BY seq DESC LIMIT ?4",
+        filter->of_uid ? " AND uid = ?1" : "", of_state ? " AND state = ?2" : "",
+        filter->before ? " AND seq < (SELECT seq FROM ended WHERE task = ?3)" : "");
     if (sqlite3_prepare_v2(store->db, sql, -1, ret_rows, NULL) != SQLITE_OK)
         return statement_fault(store, fault);
-    statement_bind(*ret_rows, "itii", (int64_t)filter->uid, of_state ? task_state_name(filter->state) : NULL,
-                   (int64_t)filter->before, filter->limit > 0 ? filter->limit : -1);
+    statement_bind(*ret_rows, "itii", (int64_t)filter->uid,
+        of_state ? task_state_name(filter->state) : NULL, (int64_t)filter->before,
+        filter->limit > 0 ? filter->limit : -1);
     return 0;
 }
 
-int store_list_ended(struct store *store, const struct store_ended_filter *filter, store_on_ended *on_ended,
-                     void *context, struct fault *fault)
+int store_list_ended(struct store *store, const struct store_ended_filter *filter,
+    store_on_ended *on_ended, void *context, struct fault *fault)
 {
     sqlite3_stmt *rows;
     int r = prepare_list(store, filter, fault, &rows);
@@ -108,7 +113,8 @@ int store_get_totals(struct store *store, struct fault *fault, struct store_tota
 }
 
 /* 1 and the task, 0 when there is none. */
-static int find_oldest(struct store *store, int64_t before_wall_us, struct fault *fault, int64_t *ret_task)
+static int find_oldest(
+    struct store *store, int64_t before_wall_us, struct fault *fault, int64_t *ret_task)
 {
     sqlite3_stmt *row = store->statements[OLDEST_ENDED];
     statement_bind(row, "i", before_wall_us);
@@ -121,14 +127,16 @@ static int find_oldest(struct store *store, int64_t before_wall_us, struct fault
 
 static int forget(struct store *store, int64_t task, struct fault *fault)
 {
-    static const enum statement parts[] = {DELETE_EVENTS, DELETE_BLOBS, DELETE_BLOB_USES, DELETE_RECORD, DELETE_ENDED};
+    static const enum statement parts[] = {
+        DELETE_EVENTS, DELETE_BLOBS, DELETE_BLOB_USES, DELETE_RECORD, DELETE_ENDED};
     int r = 0;
     for (size_t i = 0; r == 0 && i < sizeof parts / sizeof *parts; i++)
         r = statement_write(store, parts[i], fault, "i", task);
     return r;
 }
 
-int store_forget_before(struct store *store, int64_t wall_us, int limit, struct fault *fault, int *ret_forgotten)
+int store_forget_before(
+    struct store *store, int64_t wall_us, int limit, struct fault *fault, int *ret_forgotten)
 {
     int64_t task;
     int r = 0;

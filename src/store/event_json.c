@@ -20,11 +20,12 @@ static json_t *encode_gpus(const struct event *event)
     json_t *list = json_array();
     for (int i = 0; i < event->gpus.n; i++) {
         const struct gpu_identity *gpu = &event->gpus.list[i];
-        json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s, s:I, s:b, s:b, s:o*, s:o*}", "uuid", gpu->uuid, "label", gpu->label,
-                            "name", gpu->name, "mem_total_bytes", (json_int_t)gpu->mem_total_bytes, "is_place",
-                            gpu->is_place, "is_mig_instance", gpu->is_mig_instance, "one_process",
-                            gpu->one_process ? json_true() : NULL, "is_gone", gpu->is_gone ? json_true() : NULL));
+        json_array_append_new(list,
+            json_pack("{s:s, s:s, s:s, s:I, s:b, s:b, s:o*, s:o*}", "uuid", gpu->uuid, "label",
+                gpu->label, "name", gpu->name, "mem_total_bytes", (json_int_t)gpu->mem_total_bytes,
+                "is_place", gpu->is_place, "is_mig_instance", gpu->is_mig_instance, "one_process",
+                gpu->one_process ? json_true() : NULL, "is_gone",
+                gpu->is_gone ? json_true() : NULL));
     }
     bool whole = json_array_size(list) == (size_t)event->gpus.n;
     json_t *body = whole ? json_pack("{s:O}", "gpus", list) : NULL;
@@ -48,14 +49,14 @@ static json_t *encode_submit(const struct event *event)
 {
     const struct task_request *request = &event->submit.request;
     const struct expectation *expect = &request->expect;
-    return json_pack("{s:I, s:b, s:i, s:s*, s:b, s:s, s:s, s:I, s:I, s:o*, s:o*, s:o*, s:o*, s:o*}", "uid",
-                     (json_int_t)event->submit.uid, "held", event->submit.held, "gpus", request->gpus, "policy",
-                     request->policy ? request->policy->name : NULL, "exclusive", request->exclusive, "sharing",
-                     sharing_name(request->sharing), "need", needs[request->need.kind], "need_bytes",
-                     (json_int_t)request->need.bytes, "time_limit_us", (json_int_t)request->time_limit_us, "smact",
-                     encode_reading(expect->smact), "gract", encode_reading(expect->gract), "dram",
-                     encode_reading(expect->dram), "expected_us", positive(expect->time_us), "thread_percent",
-                     positive(request->thread_percent));
+    return json_pack("{s:I, s:b, s:i, s:s*, s:b, s:s, s:s, s:I, s:I, s:o*, s:o*, s:o*, s:o*, s:o*}",
+        "uid", (json_int_t)event->submit.uid, "held", event->submit.held, "gpus", request->gpus,
+        "policy", request->policy ? request->policy->name : NULL, "exclusive", request->exclusive,
+        "sharing", sharing_name(request->sharing), "need", needs[request->need.kind], "need_bytes",
+        (json_int_t)request->need.bytes, "time_limit_us", (json_int_t)request->time_limit_us,
+        "smact", encode_reading(expect->smact), "gract", encode_reading(expect->gract), "dram",
+        encode_reading(expect->dram), "expected_us", positive(expect->time_us), "thread_percent",
+        positive(request->thread_percent));
 }
 
 static json_t *encode_place(const struct event *event)
@@ -65,12 +66,13 @@ static json_t *encode_place(const struct event *event)
         json_array_append_new(list, json_integer(event->place.gpus[i]));
     bool whole = json_array_size(list) == (size_t)event->place.n;
     const struct sharing_mode *share = &event->place.share;
-    json_t *body =
-        whole ? json_pack("{s:O, s:b, s:s, s:s*, s:o*, s:o*}", "gpus", list, "whole", event->place.whole, "sharing",
-                          sharing_name(share->sharing), "why",
-                          share->reason == SHARE_AS_ASKED ? NULL : share_reason_name(share->reason), "thread_percent",
-                          positive(share->thread_percent), "mem_limit_bytes", positive(share->mem_limit_bytes))
-              : NULL;
+    json_t *body = whole ? json_pack("{s:O, s:b, s:s, s:s*, s:o*, s:o*}", "gpus", list, "whole",
+                               event->place.whole, "sharing", sharing_name(share->sharing), "why",
+                               share->reason == SHARE_AS_ASKED ? NULL
+                                                               : share_reason_name(share->reason),
+                               "thread_percent", positive(share->thread_percent), "mem_limit_bytes",
+                               positive(share->mem_limit_bytes))
+                         : NULL;
     json_decref(list);
     return body;
 }
@@ -84,12 +86,13 @@ static json_t *encode_body(const struct event *event)
         return encode_submit(event);
     case EVENT_ESTIMATE:
         return json_pack("{s:s, s:I}", "need", needs[event->estimate.kind], "need_bytes",
-                         (json_int_t)event->estimate.bytes);
+            (json_int_t)event->estimate.bytes);
     case EVENT_EXITED:
-        return json_pack("{s:s, s:i, s:i}", "failure", failure_name(event->exited.failure), "code", event->exited.code,
-                         "signal", event->exited.signal);
+        return json_pack("{s:s, s:i, s:i}", "failure", failure_name(event->exited.failure), "code",
+            event->exited.code, "signal", event->exited.signal);
     case EVENT_STARTED:
-        return json_pack("{s:s*}", "sharing", event->started.by_streams ? sharing_name(SHARING_STREAMS) : NULL);
+        return json_pack(
+            "{s:s*}", "sharing", event->started.by_streams ? sharing_name(SHARING_STREAMS) : NULL);
     case EVENT_PLACE:
         return encode_place(event);
     case EVENT_END:
@@ -105,13 +108,14 @@ int event_encode(const struct event *event, struct fault *fault, json_t **ret_bo
         return fault_set(fault, EINVAL, "%s is no event for the log", event_name(event->kind));
     *ret_body = encode_body(event);
     if (!*ret_body)
-        return fault_set(fault, EINVAL, "%s cannot be written as JSON: a text in it is not UTF-8, or memory is out",
-                         event_name(event->kind));
+        return fault_set(fault, EINVAL,
+            "%s cannot be written as JSON: a text in it is not UTF-8, or memory is out",
+            event_name(event->kind));
     return 0;
 }
 
-static int get_integer(const json_t *object, const char *key, int64_t min, int64_t max, struct fault *fault,
-                       int64_t *ret_value)
+static int get_integer(const json_t *object, const char *key, int64_t min, int64_t max,
+    struct fault *fault, int64_t *ret_value)
 {
     const json_t *value = json_object_get(object, key);
     if (!json_is_integer(value))
@@ -122,7 +126,8 @@ static int get_integer(const json_t *object, const char *key, int64_t min, int64
     return 0;
 }
 
-static int get_int(const json_t *object, const char *key, int min, int max, struct fault *fault, int *ret_value)
+static int get_int(
+    const json_t *object, const char *key, int min, int max, struct fault *fault, int *ret_value)
 {
     int64_t value = 0;
     int r = get_integer(object, key, min, max, fault, &value);
@@ -140,13 +145,15 @@ static int get_flag(const json_t *object, const char *key, struct fault *fault, 
     return 0;
 }
 
-static int get_text(const json_t *object, const char *key, struct fault *fault, const char **ret_text)
+static int get_text(
+    const json_t *object, const char *key, struct fault *fault, const char **ret_text)
 {
     *ret_text = json_string_value(json_object_get(object, key));
     return *ret_text ? 0 : fault_set(fault, EINVAL, "%s: not there, or no text", key);
 }
 
-static int copy_text(const json_t *object, const char *key, char *buffer, size_t size, struct fault *fault)
+static int copy_text(
+    const json_t *object, const char *key, char *buffer, size_t size, struct fault *fault)
 {
     const char *text;
     int r = get_text(object, key, fault, &text);
@@ -191,7 +198,7 @@ static int get_sharing(const json_t *object, struct fault *fault, enum sharing *
 }
 
 static int get_policy(const json_t *object, store_find_policy *find_policy, struct fault *fault,
-                      const struct policy **ret_policy)
+    const struct policy **ret_policy)
 {
     const char *name;
     *ret_policy = NULL;
@@ -205,7 +212,7 @@ static int get_policy(const json_t *object, store_find_policy *find_policy, stru
 
 /* Fresh room for the entries of the list; *ret_n is their number. */
 static int get_list(const json_t *object, const char *key, size_t entry_size, struct fault *fault,
-                    const json_t **ret_list, void **ret_room, int *ret_n)
+    const json_t **ret_list, void **ret_room, int *ret_n)
 {
     const json_t *list = json_object_get(object, key);
     size_t n = json_array_size(list);
@@ -228,7 +235,8 @@ static int decode_gpu(const json_t *object, struct fault *fault, struct gpu_iden
     if (r == 0)
         r = copy_text(object, "name", gpu->name, sizeof gpu->name, fault);
     if (r == 0)
-        r = get_integer(object, "mem_total_bytes", 0, EVENT_NUMBER_MAX, fault, &gpu->mem_total_bytes);
+        r = get_integer(
+            object, "mem_total_bytes", 0, EVENT_NUMBER_MAX, fault, &gpu->mem_total_bytes);
     if (r == 0)
         r = get_flag(object, "is_place", fault, &gpu->is_place);
     if (r == 0)
@@ -260,7 +268,8 @@ static int decode_gpus(const json_t *body, struct fault *fault, struct event *ev
     return 0;
 }
 
-static int get_share(const json_t *object, const char *key, struct fault *fault, struct reading *ret_reading)
+static int get_share(
+    const json_t *object, const char *key, struct fault *fault, struct reading *ret_reading)
 {
     const json_t *value = json_object_get(object, key);
     *ret_reading = READING_NONE;
@@ -272,7 +281,8 @@ static int get_share(const json_t *object, const char *key, struct fault *fault,
     return 0;
 }
 
-static int get_expectation(const json_t *object, struct fault *fault, struct expectation *ret_expect)
+static int get_expectation(
+    const json_t *object, struct fault *fault, struct expectation *ret_expect)
 {
     int r = get_share(object, "smact", fault, &ret_expect->smact);
     if (r == 0)
@@ -284,7 +294,8 @@ static int get_expectation(const json_t *object, struct fault *fault, struct exp
     return r;
 }
 
-static int decode_submit(const json_t *body, store_find_policy *find_policy, struct fault *fault, struct event *event)
+static int decode_submit(
+    const json_t *body, store_find_policy *find_policy, struct fault *fault, struct event *event)
 {
     struct task_request *request = &event->submit.request;
     int64_t uid = 0;
@@ -335,7 +346,8 @@ static int decode_started(const json_t *body, struct fault *fault, struct event 
 }
 
 /* How an attempt shares: what stands in the log is one of the two ways. */
-static int get_attempt_share(const json_t *object, struct fault *fault, struct sharing_mode *ret_share)
+static int get_attempt_share(
+    const json_t *object, struct fault *fault, struct sharing_mode *ret_share)
 {
     const char *why;
     int r = get_sharing(object, fault, &ret_share->sharing);
@@ -349,7 +361,8 @@ static int get_attempt_share(const json_t *object, struct fault *fault, struct s
     if (r == 0 && json_object_get(object, "thread_percent"))
         r = get_int(object, "thread_percent", 1, 100, fault, &ret_share->thread_percent);
     if (r == 0 && json_object_get(object, "mem_limit_bytes"))
-        r = get_integer(object, "mem_limit_bytes", 1, EVENT_NUMBER_MAX, fault, &ret_share->mem_limit_bytes);
+        r = get_integer(
+            object, "mem_limit_bytes", 1, EVENT_NUMBER_MAX, fault, &ret_share->mem_limit_bytes);
     return r;
 }
 
@@ -367,7 +380,8 @@ static int decode_place(const json_t *body, struct fault *fault, struct event *e
     int *gpus = room;
     for (int i = 0; i < n; i++) {
         const json_t *index = json_array_get(list, (size_t)i);
-        if (!json_is_integer(index) || json_integer_value(index) < 0 || json_integer_value(index) > INT_MAX) {
+        if (!json_is_integer(index) || json_integer_value(index) < 0 ||
+            json_integer_value(index) > INT_MAX) {
             free(gpus);
             return fault_set(fault, EINVAL, "gpus, entry %d: not the index of a GPU", i);
         }
@@ -385,7 +399,8 @@ static int decode_end(const json_t *body, struct fault *fault, struct event *eve
     if (r < 0)
         return r;
     for (int i = 0; i < TASK_STATES; i++) {
-        if (task_state_is_done((enum task_state)i) && strcmp(task_state_name((enum task_state)i), name) == 0) {
+        if (task_state_is_done((enum task_state)i) &&
+            strcmp(task_state_name((enum task_state)i), name) == 0) {
             event->end = (enum task_state)i;
             return 0;
         }
@@ -393,7 +408,8 @@ static int decode_end(const json_t *body, struct fault *fault, struct event *eve
     return no_such_name("state", name, fault);
 }
 
-int event_decode(const json_t *body, store_find_policy *find_policy, struct fault *fault, struct event *event)
+int event_decode(
+    const json_t *body, store_find_policy *find_policy, struct fault *fault, struct event *event)
 {
     if (!json_is_object(body))
         return fault_set(fault, EINVAL, "no object");

@@ -5,7 +5,8 @@
 #include "store/event_json.h"
 #include "store/store_private.h"
 
-static int note_live(struct store *store, const struct event *event, int64_t seq, struct fault *fault)
+static int note_live(
+    struct store *store, const struct event *event, int64_t seq, struct fault *fault)
 {
     int64_t task = (int64_t)event->task;
     switch (event->kind) {
@@ -23,26 +24,27 @@ static int note_live(struct store *store, const struct event *event, int64_t seq
     }
 }
 
-static int append(struct store *store, const struct event *event, int64_t wall_us, const char *body, const char *detail,
-                  struct fault *fault)
+static int append(struct store *store, const struct event *event, int64_t wall_us, const char *body,
+    const char *detail, struct fault *fault)
 {
     if (!body)
         return fault_set(fault, ENOMEM, "out of memory");
-    int r = statement_write(store, ADD_EVENT, fault, "itiitt", (int64_t)event->task, event_name(event->kind),
-                            event->time_us, wall_us, body, detail);
+    int r = statement_write(store, ADD_EVENT, fault, "itiitt", (int64_t)event->task,
+        event_name(event->kind), event->time_us, wall_us, body, detail);
     return r < 0 ? r : note_live(store, event, sqlite3_last_insert_rowid(store->db), fault);
 }
 
-int store_append(struct store *store, const struct event *event, int64_t wall_us, const json_t *detail,
-                 struct fault *fault)
+int store_append(struct store *store, const struct event *event, int64_t wall_us,
+    const json_t *detail, struct fault *fault)
 {
     json_t *object;
     char *detail_text = NULL;
     if (event->task > INT64_MAX || (event->task == 0) != (event->kind == EVENT_GPUS))
         return fault_set(fault, EINVAL, "%s of task %llu: no such event", event_name(event->kind),
-                         (unsigned long long)event->task);
+            (unsigned long long)event->task);
     if (detail && (!json_is_object(detail) || !(detail_text = store_dump_json(detail))))
-        return fault_set(fault, EINVAL, "the detail of %s is no JSON object", event_name(event->kind));
+        return fault_set(
+            fault, EINVAL, "the detail of %s is no JSON object", event_name(event->kind));
     int r = event_encode(event, fault, &object);
     if (r == 0) {
         char *body = store_dump_json(object);
@@ -55,11 +57,12 @@ int store_append(struct store *store, const struct event *event, int64_t wall_us
 }
 
 /* Decodes the row that GET_EVENT stands on. */
-static int hand_over(sqlite3_stmt *row, store_find_policy *find_policy, store_on_event *on_event, void *context,
-                     struct fault *fault, bool *ret_understood)
+static int hand_over(sqlite3_stmt *row, store_find_policy *find_policy, store_on_event *on_event,
+    void *context, struct fault *fault, bool *ret_understood)
 {
     const char *kind = (const char *)sqlite3_column_text(row, 1);
-    struct event event = {.task = (uint64_t)sqlite3_column_int64(row, 0), .time_us = sqlite3_column_int64(row, 2)};
+    struct event event = {
+        .task = (uint64_t)sqlite3_column_int64(row, 0), .time_us = sqlite3_column_int64(row, 2)};
     if (!kind || event_parse_name(kind, &event.kind) < 0)
         return fault_set(fault, EINVAL, "'%.40s' is no kind of event", kind ? kind : "");
     json_t *body = store_load_json(row, 4);
@@ -76,8 +79,8 @@ static int hand_over(sqlite3_stmt *row, store_find_policy *find_policy, store_on
     return r;
 }
 
-static int read_event(struct store *store, int64_t seq, store_find_policy *find_policy, store_on_event *on_event,
-                      void *context, struct fault *fault)
+static int read_event(struct store *store, int64_t seq, store_find_policy *find_policy,
+    store_on_event *on_event, void *context, struct fault *fault)
 {
     sqlite3_stmt *row = store->statements[GET_EVENT];
     statement_bind(row, "i", seq);
@@ -88,20 +91,21 @@ static int read_event(struct store *store, int64_t seq, store_find_policy *find_
         r = hand_over(row, find_policy, on_event, context, &why, &understood);
         if (!understood)
             r = store_damaged(store, fault, "event %lld (%s of task %lld): %s", (long long)seq,
-                              (const char *)sqlite3_column_text(row, 1), (long long)sqlite3_column_int64(row, 0),
-                              why.text);
+                (const char *)sqlite3_column_text(row, 1), (long long)sqlite3_column_int64(row, 0),
+                why.text);
     }
     statement_reset(row);
     return r;
 }
 
 /* Walks the events whose numbers the statement yields. */
-static int walk(struct store *store, sqlite3_stmt *numbers, store_find_policy *find_policy, store_on_event *on_event,
-                void *context, struct fault *fault)
+static int walk(struct store *store, sqlite3_stmt *numbers, store_find_policy *find_policy,
+    store_on_event *on_event, void *context, struct fault *fault)
 {
     int r;
     while ((r = statement_step(store, numbers, fault)) > 0) {
-        r = read_event(store, sqlite3_column_int64(numbers, 0), find_policy, on_event, context, fault);
+        r = read_event(
+            store, sqlite3_column_int64(numbers, 0), find_policy, on_event, context, fault);
         if (r != 0)
             break;
     }
@@ -109,20 +113,21 @@ static int walk(struct store *store, sqlite3_stmt *numbers, store_find_policy *f
     return r;
 }
 
-int store_replay(struct store *store, store_find_policy *find_policy, store_on_event *on_event, void *context,
-                 struct fault *fault)
+int store_replay(struct store *store, store_find_policy *find_policy, store_on_event *on_event,
+    void *context, struct fault *fault)
 {
     return walk(store, store->statements[REPLAY], find_policy, on_event, context, fault);
 }
 
-int store_task_events(struct store *store, uint64_t task, store_find_policy *find_policy, store_on_event *on_event,
-                      void *context, struct fault *fault)
+int store_task_events(struct store *store, uint64_t task, store_find_policy *find_policy,
+    store_on_event *on_event, void *context, struct fault *fault)
 {
     statement_bind(store->statements[TASK_EVENTS], "i", (int64_t)task);
     return walk(store, store->statements[TASK_EVENTS], find_policy, on_event, context, fault);
 }
 
-int store_get_last(struct store *store, struct fault *fault, uint64_t *ret_task, int64_t *ret_time_us)
+int store_get_last(
+    struct store *store, struct fault *fault, uint64_t *ret_task, int64_t *ret_time_us)
 {
     sqlite3_stmt *row = store->statements[LAST];
     int r = statement_step(store, row, fault);

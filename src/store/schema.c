@@ -7,8 +7,8 @@
 /*
  * changes[v] makes version v + 1 out of version v; never edited once released.
  *
- * live: the tasks that have not ended, and the event that gave a task the GPUs it holds now. It follows from the
- * events; it is there so that a restart does not read all of history.
+ * live: the tasks that have not ended, and the event that gave a task the GPUs it holds now. It
+ * follows from the events; it is there so that a restart does not read all of history.
  */
 static const char *const changes[] = {
     "CREATE TABLE events(seq INTEGER PRIMARY KEY, task INTEGER NOT NULL, kind TEXT NOT NULL, time_us INTEGER NOT NULL,"
@@ -29,7 +29,8 @@ static const char *const changes[] = {
 
 enum { VERSION = sizeof changes / sizeof *changes };
 
-static int get_number(const struct store *store, const char *query, struct fault *fault, int *ret_number)
+static int get_number(
+    const struct store *store, const char *query, struct fault *fault, int *ret_number)
 {
     sqlite3_stmt *statement;
     if (sqlite3_prepare_v2(store->db, query, -1, &statement, NULL) != SQLITE_OK)
@@ -43,7 +44,9 @@ static int get_number(const struct store *store, const char *query, struct fault
 
 static int execute(const struct store *store, const char *sql, struct fault *fault)
 {
-    return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : statement_fault(store, fault);
+    return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK
+               ? 0
+               : statement_fault(store, fault);
 }
 
 static int change_from(const struct store *store, int version, struct fault *fault)
@@ -73,8 +76,7 @@ int schema_bring_up_to_date(struct store *store, struct fault *fault)
     if (version < 0 || (version == 0 && tables > 0))
         return store_damaged(store, fault, "a database of something else, not colloc's event log");
     if (version > (int)VERSION)
-        return fault_set(
-            fault, EPROTO,
+        return fault_set(fault, EPROTO,
             "%s: written by a newer colloc (version %d of the log; this one knows up to %d): install that colloc "
             "again, or begin a new log in another folder",
             store->path, version, (int)VERSION);

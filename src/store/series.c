@@ -62,7 +62,8 @@ static off_t ring_offset(const struct series *series, size_t ring)
 static uint32_t check_of(const struct series *series, const struct record *record)
 {
     uint32_t hash = 2166136261u;
-    const unsigned char *parts[] = {(const unsigned char *)&record->start_us, (const unsigned char *)record->value};
+    const unsigned char *parts[] = {
+        (const unsigned char *)&record->start_us, (const unsigned char *)record->value};
     const size_t sizes[] = {sizeof record->start_us, series->head.n_values * sizeof(float)};
     for (size_t p = 0; p < 2; p++)
         for (size_t i = 0; i < sizes[p]; i++)
@@ -74,8 +75,8 @@ static bool is_ours(const struct series *series)
 {
     struct head found;
     struct stat status;
-    return pread(series->fd, &found, sizeof found, 0) == (ssize_t)sizeof found && fstat(series->fd, &status) == 0 &&
-           memcmp(&found, &series->head, sizeof found) == 0 &&
+    return pread(series->fd, &found, sizeof found, 0) == (ssize_t)sizeof found &&
+           fstat(series->fd, &status) == 0 && memcmp(&found, &series->head, sizeof found) == 0 &&
            status.st_size == ring_offset(series, series->head.n_rings);
 }
 
@@ -83,7 +84,8 @@ static bool is_ours(const struct series *series)
 static int make_anew(struct series *series)
 {
     const struct head head = series->head;
-    if (ftruncate(series->fd, 0) < 0 || ftruncate(series->fd, ring_offset(series, head.n_rings)) < 0 ||
+    if (ftruncate(series->fd, 0) < 0 ||
+        ftruncate(series->fd, ring_offset(series, head.n_rings)) < 0 ||
         pwrite(series->fd, &head, sizeof head, 0) != (ssize_t)sizeof head)
         return -errno;
     return 0;
@@ -98,7 +100,8 @@ static int open_file(struct series *series, const char *path, struct fault *faul
     return r < 0 ? fault_set(fault, -r, "%s: %s", path, strerror(-r)) : 0;
 }
 
-int series_open(const char *path, const struct series_form *form, struct fault *fault, struct series **ret_series)
+int series_open(const char *path, const struct series_form *form, struct fault *fault,
+    struct series **ret_series)
 {
     struct series *series = calloc(1, sizeof *series);
     *ret_series = NULL;
@@ -190,7 +193,8 @@ static size_t ring_for(const struct series *series, int64_t since_us, int64_t no
 }
 
 /* True with the record when the slot holds that step's. */
-static bool take(const struct series *series, const char *slot, int64_t start_us, struct reading *values)
+static bool take(
+    const struct series *series, const char *slot, int64_t start_us, struct reading *values)
 {
     struct record record = {0};
     memcpy(&record, slot, record_size(series));
@@ -201,8 +205,8 @@ static bool take(const struct series *series, const char *slot, int64_t start_us
     return true;
 }
 
-int series_read(struct series *series, int64_t since_us, int64_t now_us, series_on_record *on_record, void *context,
-                int64_t *ret_step_us)
+int series_read(struct series *series, int64_t since_us, int64_t now_us,
+    series_on_record *on_record, void *context, int64_t *ret_step_us)
 {
     size_t ring = ring_for(series, since_us, now_us), size = record_size(series);
     const struct series_ring *form = &series->head.rings[ring];

@@ -1,7 +1,8 @@
 /*
- * A time series in one file of fixed size: rings of records, each ring coarser and longer than the one before (1 s for
- * an hour, 10 s for a day, ...). Cheap: a small write per step of each ring. Not synced to disk: a power cut costs the
- * last moments, and a record that is half written is left out when it is read.
+ * A time series in one file of fixed size: rings of records, each ring coarser and longer than the
+ * one before (1 s for an hour, 10 s for a day, ...). Cheap: a small write per step of each ring.
+ * Not synced to disk: a power cut costs the last moments, and a record that is half written is left
+ * out when it is read.
  */
 #ifndef COLLOC_STORE_SERIES_H
 #define COLLOC_STORE_SERIES_H
@@ -30,8 +31,10 @@ struct series_form {
 
 struct series;
 
-/* The form is copied. What is there in another form (or is none of ours) is begun anew. 0 or -errno. */
-int series_open(const char *path, const struct series_form *form, struct fault *fault, struct series **ret_series);
+/* The form is copied. What is there in another form (or is none of ours) is begun anew. 0 or
+ * -errno. */
+int series_open(const char *path, const struct series_form *form, struct fault *fault,
+    struct series **ret_series);
 void series_close(struct series *series); /* writes what is under way; NULL is fine */
 
 /* One value each, as of now (wall clock). 0, or -errno of what could not be written. */
@@ -40,10 +43,10 @@ int series_add(struct series *series, int64_t wall_us, const struct reading *val
 typedef void series_on_record(void *context, int64_t wall_us, const struct reading *values);
 
 /*
- * Hands over, in order, the records since then of the finest ring that goes back so far (else of the one that goes back
- * furthest), each with the start of its step. 0 with the step, or -errno.
+ * Hands over, in order, the records since then of the finest ring that goes back so far (else of
+ * the one that goes back furthest), each with the start of its step. 0 with the step, or -errno.
  */
-int series_read(struct series *series, int64_t since_us, int64_t now_us, series_on_record *on_record, void *context,
-                int64_t *ret_step_us);
+int series_read(struct series *series, int64_t since_us, int64_t now_us,
+    series_on_record *on_record, void *context, int64_t *ret_step_us);
 
 #endif

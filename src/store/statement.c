@@ -8,30 +8,37 @@
 static const char *const texts[STATEMENTS] = {
     [BEGIN] = "BEGIN IMMEDIATE",
     [COMMIT] = "COMMIT",
-    [ADD_EVENT] = "INSERT INTO events(task, kind, time_us, wall_us, body, detail) VALUES(?, ?, ?, ?, ?, ?)",
+    [ADD_EVENT] =
+        "INSERT INTO events(task, kind, time_us, wall_us, body, detail) VALUES(?, ?, ?, ?, ?, ?)",
     [ADD_LIVE] = "INSERT INTO live(task) VALUES(?)",
     [SET_PLACED] = "UPDATE live SET placed_seq = ? WHERE task = ?",
     [DELETE_LIVE] = "DELETE FROM live WHERE task = ?",
     [GET_EVENT] = "SELECT task, kind, time_us, wall_us, body, detail FROM events WHERE seq = ?",
-    [REPLAY] = "SELECT seq FROM events WHERE task IN (SELECT 0 UNION SELECT task FROM live UNION"
-               "  SELECT task FROM events WHERE seq >= (SELECT min(placed_seq) FROM live)) ORDER BY seq",
+    [REPLAY] =
+        "SELECT seq FROM events WHERE task IN (SELECT 0 UNION SELECT task FROM live UNION"
+        "  SELECT task FROM events WHERE seq >= (SELECT min(placed_seq) FROM live)) ORDER BY seq",
     [TASK_EVENTS] = "SELECT seq FROM events WHERE task = ? ORDER BY seq",
-    [LAST] = "SELECT (SELECT max(task) FROM events), (SELECT time_us FROM events ORDER BY seq DESC LIMIT 1)",
+    [LAST] =
+        "SELECT (SELECT max(task) FROM events), (SELECT time_us FROM events ORDER BY seq DESC LIMIT 1)",
     [ADD_BLOB] = "INSERT INTO blobs(key, data) VALUES(?, ?) ON CONFLICT DO NOTHING",
-    [ADD_BLOB_USE] = "INSERT INTO blob_uses(task, blob) SELECT ?, id FROM blobs WHERE key = ? ON CONFLICT DO NOTHING",
+    [ADD_BLOB_USE] =
+        "INSERT INTO blob_uses(task, blob) SELECT ?, id FROM blobs WHERE key = ? ON CONFLICT DO NOTHING",
     [GET_BLOB] = "SELECT data FROM blobs WHERE key = ?",
     [ADD_ENDED] =
         "INSERT INTO ended(task, uid, state, submitted_wall_us, ended_wall_us, wait_us, exec_us, jct_us, oom_count)"
         " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)",
     [ADD_RECORD] = "INSERT INTO records(task, record) VALUES(?, ?)",
     [GET_RECORD] = "SELECT record FROM records WHERE task = ?",
-    [TOTALS] = "SELECT state, count(*), sum(wait_us), sum(exec_us), sum(jct_us), sum(oom_count), sum(oom_count > 0),"
-               "  min(submitted_wall_us), max(ended_wall_us) FROM ended GROUP BY state",
-    [OLDEST_ENDED] = "SELECT task FROM ended WHERE ended_wall_us < ? AND task < (SELECT max(task) FROM events)"
-                     " ORDER BY ended_wall_us LIMIT 1",
+    [TOTALS] =
+        "SELECT state, count(*), sum(wait_us), sum(exec_us), sum(jct_us), sum(oom_count), sum(oom_count > 0),"
+        "  min(submitted_wall_us), max(ended_wall_us) FROM ended GROUP BY state",
+    [OLDEST_ENDED] =
+        "SELECT task FROM ended WHERE ended_wall_us < ? AND task < (SELECT max(task) FROM events)"
+        " ORDER BY ended_wall_us LIMIT 1",
     [DELETE_EVENTS] = "DELETE FROM events WHERE task = ?",
-    [DELETE_BLOBS] = "DELETE FROM blobs WHERE id IN (SELECT blob FROM blob_uses WHERE task = ?1) AND NOT EXISTS"
-                     "  (SELECT 1 FROM blob_uses WHERE blob = blobs.id AND task <> ?1)",
+    [DELETE_BLOBS] =
+        "DELETE FROM blobs WHERE id IN (SELECT blob FROM blob_uses WHERE task = ?1) AND NOT EXISTS"
+        "  (SELECT 1 FROM blob_uses WHERE blob = blobs.id AND task <> ?1)",
     [DELETE_BLOB_USES] = "DELETE FROM blob_uses WHERE task = ?",
     [DELETE_RECORD] = "DELETE FROM records WHERE task = ?",
     [DELETE_ENDED] = "DELETE FROM ended WHERE task = ?",
@@ -40,8 +47,8 @@ static const char *const texts[STATEMENTS] = {
 int statements_prepare(struct store *store, struct fault *fault)
 {
     for (int i = 0; i < STATEMENTS; i++)
-        if (sqlite3_prepare_v3(store->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &store->statements[i], NULL) !=
-            SQLITE_OK)
+        if (sqlite3_prepare_v3(store->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT,
+                &store->statements[i], NULL) != SQLITE_OK)
             return statement_fault(store, fault);
     return 0;
 }
@@ -85,7 +92,8 @@ int statement_fault(const struct store *store, struct fault *fault)
     if (errnum == EUCLEAN)
         return store_damaged(store, fault, "%s", message);
     if (errnum == ENOSPC)
-        return fault_set(fault, ENOSPC, "%s: the disk is full (or a quota is): nothing was recorded", store->path);
+        return fault_set(fault, ENOSPC,
+            "%s: the disk is full (or a quota is): nothing was recorded", store->path);
     if (sqlite3_errcode(store->db) == SQLITE_IOERR || sqlite3_errcode(store->db) == SQLITE_CANTOPEN)
         return fault_set(fault, errnum, "%s: %s: %s", store->path, message, strerror(errnum));
     return fault_set(fault, errnum, "%s: %s", store->path, message);
@@ -126,10 +134,12 @@ void statement_reset(sqlite3_stmt *statement)
     sqlite3_clear_bindings(statement);
 }
 
-int statement_write(struct store *store, enum statement which, struct fault *fault, const char *types, ...)
+int statement_write(
+    struct store *store, enum statement which, struct fault *fault, const char *types, ...)
 {
     if (sqlite3_get_autocommit(store->db))
-        return fault_set(fault, EINVAL, "%s: no transaction is open (or it has been rolled back)", store->path);
+        return fault_set(
+            fault, EINVAL, "%s: no transaction is open (or it has been rolled back)", store->path);
     sqlite3_stmt *statement = store->statements[which];
     va_list args;
     va_start(args, types);

@@ -21,10 +21,10 @@ int store_damaged(const struct store *store, struct fault *fault, const char *fo
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
     return fault_set(fault, EUCLEAN,
-                     "%s: %s. Restore it from a backup, or move it away (with its -wal, if there is one) to begin with "
-                     "an empty log; "
-                     "sqlite3's .recover may save what is in it",
-                     store->path, what);
+        "%s: %s. Restore it from a backup, or move it away (with its -wal, if there is one) to begin with "
+        "an empty log; "
+        "sqlite3's .recover may save what is in it",
+        store->path, what);
 }
 
 char *store_dump_json(const json_t *object)
@@ -35,7 +35,9 @@ char *store_dump_json(const json_t *object)
 json_t *store_load_json(sqlite3_stmt *statement, int column)
 {
     const char *text = (const char *)sqlite3_column_text(statement, column);
-    return text ? json_loadb(text, (size_t)sqlite3_column_bytes(statement, column), JSON_ALLOW_NUL, NULL) : NULL;
+    return text ? json_loadb(
+                      text, (size_t)sqlite3_column_bytes(statement, column), JSON_ALLOW_NUL, NULL)
+                : NULL;
 }
 
 /* Somebody who may write to the folder could put another log, or a link, in the log's place. */
@@ -49,11 +51,12 @@ static int check_folder(const char *folder, struct fault *fault)
         return fault_set(fault, -r, "%s: %s", folder, strerror(-r));
     if (status.st_uid != geteuid())
         return fault_set(fault, EPERM,
-                         "%s: belongs to user %u, not to %u who runs this: name another folder for the event log",
-                         folder, (unsigned)status.st_uid, (unsigned)geteuid());
+            "%s: belongs to user %u, not to %u who runs this: name another folder for the event log",
+            folder, (unsigned)status.st_uid, (unsigned)geteuid());
     if (status.st_mode & S_IWOTH)
-        return fault_set(fault, EPERM, "%s: everybody may write to it: `chmod o-w %s`, or name another folder", folder,
-                         folder);
+        return fault_set(fault, EPERM,
+            "%s: everybody may write to it: `chmod o-w %s`, or name another folder", folder,
+            folder);
     return 0;
 }
 
@@ -74,14 +77,14 @@ static int open_lock(const char *path, struct fault *fault, int *ret_fd)
         return fault_set(fault, errnum, "%s: %s", path, strerror(errnum));
     pid[n > 0 ? strcspn(pid, "\n") : 0] = '\0';
     return fault_set(fault, EBUSY,
-                     "%s: another collocd (process %s) has this event log open: stop it first, or name another "
-                     "folder",
-                     path, *pid ? pid : "unknown");
+        "%s: another collocd (process %s) has this event log open: stop it first, or name another "
+        "folder",
+        path, *pid ? pid : "unknown");
 }
 
 /*
- * A log that is empty though somebody has had it open was cut off: SQLite would quietly begin anew. A log that is not
- * there at all was moved away on purpose.
+ * A log that is empty though somebody has had it open was cut off: SQLite would quietly begin anew.
+ * A log that is not there at all was moved away on purpose.
  */
 static int check_not_cut_off(const struct store *store, struct fault *fault)
 {
@@ -94,7 +97,8 @@ static int check_not_cut_off(const struct store *store, struct fault *fault)
     return 0;
 }
 
-/* Takes the lock and makes a file for SQLite that nobody else can read: environments may hold secrets. */
+/* Takes the lock and makes a file for SQLite that nobody else can read: environments may hold
+ * secrets. */
 static int claim(struct store *store, const char *folder, struct fault *fault)
 {
     char lock_path[PATH_MAX];
@@ -130,22 +134,25 @@ static int check_integrity(struct store *store, struct fault *fault)
     int r = statement_step(store, statement, fault);
     const char *found = r > 0 ? (const char *)sqlite3_column_text(statement, 0) : NULL;
     if (r >= 0)
-        r = found && strcmp(found, "ok") == 0 ? 0
-                                              : store_damaged(store, fault, "damaged: %s", found ? found : "no answer");
+        r = found && strcmp(found, "ok") == 0
+                ? 0
+                : store_damaged(store, fault, "damaged: %s", found ? found : "no answer");
     sqlite3_finalize(statement);
     return r;
 }
 
 static int open_database(struct store *store, struct fault *fault)
 {
-    if (sqlite3_open_v2(store->path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+    if (sqlite3_open_v2(store->path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+            NULL) != SQLITE_OK)
         return statement_fault(store, fault);
     sqlite3_busy_timeout(store->db, 1000);
     int r = check_integrity(store, fault);
-    if (r == 0 && sqlite3_exec(store->db,
-                               "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -2048;"
-                               "PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 8388608",
-                               NULL, NULL, NULL) != SQLITE_OK)
+    if (r == 0 &&
+        sqlite3_exec(store->db,
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -2048;"
+            "PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 8388608",
+            NULL, NULL, NULL) != SQLITE_OK)
         r = statement_fault(store, fault);
     if (r == 0)
         r = schema_bring_up_to_date(store, fault);

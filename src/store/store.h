@@ -1,10 +1,11 @@
 /*
- * The event log: everything that happened, in one SQLite file. The log is the truth: an event is appended, then
- * applied, then acted on; a restart replays what is needed to know every task that has not ended.
+ * The event log: everything that happened, in one SQLite file. The log is the truth: an event is
+ * appended, then applied, then acted on; a restart replays what is needed to know every task that
+ * has not ended.
  *
- * All writing happens in a transaction of the caller's, and is durable (it survives a power cut) once store_commit has
- * returned 0. When the database fails (any fault but -EINVAL) the whole transaction has been rolled back, and what is
- * still written to it is refused.
+ * All writing happens in a transaction of the caller's, and is durable (it survives a power cut)
+ * once store_commit has returned 0. When the database fails (any fault but -EINVAL) the whole
+ * transaction has been rolled back, and what is still written to it is refused.
  *
  * Not thread-safe. Callbacks must not call the store. Task ids are 1 to INT64_MAX.
  */
@@ -23,10 +24,11 @@ struct store;
 enum { STORE_NONE = 1 }; /* the answer of the getters: there is no such thing */
 
 /*
- * Opens the log in `folder` (colloc.db), and creates both as needed. Locks it for as long as it is open. An older
- * version's log is brought up to date, in one transaction. Refused in words: another process has it open (-EBUSY), a
- * newer version wrote it (-EPROTO), it is damaged or not ours (-EUCLEAN), the folder belongs to somebody else or
- * anybody may write to it (-EPERM), and what the system refuses (-EACCES, -EROFS, -ENOSPC, ...).
+ * Opens the log in `folder` (colloc.db), and creates both as needed. Locks it for as long as it is
+ * open. An older version's log is brought up to date, in one transaction. Refused in words: another
+ * process has it open (-EBUSY), a newer version wrote it (-EPROTO), it is damaged or not ours
+ * (-EUCLEAN), the folder belongs to somebody else or anybody may write to it (-EPERM), and what the
+ * system refuses (-EACCES, -EROFS, -ENOSPC, ...).
  */
 int store_open(const char *folder, struct fault *fault, struct store **ret_store);
 void store_close(struct store *store); /* rolls an open transaction back; takes NULL */
@@ -36,45 +38,51 @@ int store_commit(struct store *store, struct fault *fault); /* -ENOSPC: the disk
 void store_rollback(struct store *store);
 
 /*
- * Appends one event; samples and ticks are refused (-EINVAL). `wall_us` is the wall clock then; `detail` an object of
- * what the core need not know, for the callers of store_replay and store_task_events; may be NULL, stays the caller's.
+ * Appends one event; samples and ticks are refused (-EINVAL). `wall_us` is the wall clock then;
+ * `detail` an object of what the core need not know, for the callers of store_replay and
+ * store_task_events; may be NULL, stays the caller's.
  */
-int store_append(struct store *store, const struct event *event, int64_t wall_us, const json_t *detail,
-                 struct fault *fault);
+int store_append(struct store *store, const struct event *event, int64_t wall_us,
+    const json_t *detail, struct fault *fault);
 
 /* How a name in the log becomes a policy again: policy_find. NULL for no such policy. */
 typedef const struct policy *store_find_policy(const char *name);
 
 /*
- * One event of the log. The pointers are valid during the call; `detail` may be NULL. Anything but 0 ends the walk,
- * which returns it.
+ * One event of the log. The pointers are valid during the call; `detail` may be NULL. Anything but
+ * 0 ends the walk, which returns it.
  */
-typedef int store_on_event(void *context, const struct event *event, int64_t wall_us, const json_t *detail);
+typedef int store_on_event(
+    void *context, const struct event *event, int64_t wall_us, const json_t *detail);
 
 /*
- * Hands over, in order, the GPUS events and the events of every task that has not ended; of those that have ended, the
- * ones that were not gone yet when a task that now holds GPUs got them (whether that one had company depends on them).
- * An event that cannot be understood is a fault that names it (-EUCLEAN).
+ * Hands over, in order, the GPUS events and the events of every task that has not ended; of those
+ * that have ended, the ones that were not gone yet when a task that now holds GPUs got them
+ * (whether that one had company depends on them). An event that cannot be understood is a fault
+ * that names it (-EUCLEAN).
  */
-int store_replay(struct store *store, store_find_policy *find_policy, store_on_event *on_event, void *context,
-                 struct fault *fault);
+int store_replay(struct store *store, store_find_policy *find_policy, store_on_event *on_event,
+    void *context, struct fault *fault);
 
 /* The events of one task, in order: its story. None when there is no such task. */
-int store_task_events(struct store *store, uint64_t task, store_find_policy *find_policy, store_on_event *on_event,
-                      void *context, struct fault *fault);
+int store_task_events(struct store *store, uint64_t task, store_find_policy *find_policy,
+    store_on_event *on_event, void *context, struct fault *fault);
 
-/* The highest task id ever used (0: none) and the time of the last event (0: none): where a restart goes on. */
-int store_get_last(struct store *store, struct fault *fault, uint64_t *ret_task, int64_t *ret_time_us);
+/* The highest task id ever used (0: none) and the time of the last event (0: none): where a restart
+ * goes on. */
+int store_get_last(
+    struct store *store, struct fault *fault, uint64_t *ret_task, int64_t *ret_time_us);
 
 /*
- * Keeps a text as long as `task` is kept; one copy, however many tasks use it. Its key is the SHA-256 of the content in
- * hex.
+ * Keeps a text as long as `task` is kept; one copy, however many tasks use it. Its key is the
+ * SHA-256 of the content in hex.
  */
-int store_put_blob(struct store *store, uint64_t task, const void *data, size_t size, struct fault *fault,
-                   char ret_key[static 65]);
+int store_put_blob(struct store *store, uint64_t task, const void *data, size_t size,
+    struct fault *fault, char ret_key[static 65]);
 
 /* The caller frees *ret_data, which has a NUL behind its end. 0 or STORE_NONE. */
-int store_get_blob(struct store *store, const char *key, struct fault *fault, char **ret_data, size_t *ret_size);
+int store_get_blob(
+    struct store *store, const char *key, struct fault *fault, char **ret_data, size_t *ret_size);
 
 /* What a task came to. */
 struct store_ended {
@@ -86,8 +94,10 @@ struct store_ended {
     int oom_count; /* GPU memory crashes */
 };
 
-/* Keeps the record of a task that has ended (an object, stays the caller's), in the transaction of its END event. */
-int store_put_ended(struct store *store, const struct store_ended *ended, const json_t *record, struct fault *fault);
+/* Keeps the record of a task that has ended (an object, stays the caller's), in the transaction of
+ * its END event. */
+int store_put_ended(struct store *store, const struct store_ended *ended, const json_t *record,
+    struct fault *fault);
 
 /* 0 and the record, which the caller releases, or STORE_NONE. */
 int store_get_ended(struct store *store, uint64_t task, struct fault *fault, json_t **ret_record);
@@ -100,10 +110,11 @@ struct store_ended_filter {
     int64_t limit;         /* at most so many; 0: all */
 };
 
-/* Ended tasks, the last to end first. Anything but 0 from the callback ends the walk, which returns it. */
+/* Ended tasks, the last to end first. Anything but 0 from the callback ends the walk, which returns
+ * it. */
 typedef int store_on_ended(void *context, uint64_t task, const json_t *record);
-int store_list_ended(struct store *store, const struct store_ended_filter *filter, store_on_ended *on_ended,
-                     void *context, struct fault *fault);
+int store_list_ended(struct store *store, const struct store_ended_filter *filter,
+    store_on_ended *on_ended, void *context, struct fault *fault);
 
 /* Over all ended tasks that are still kept. */
 struct store_totals {
@@ -116,10 +127,11 @@ struct store_totals {
 int store_get_totals(struct store *store, struct fault *fault, struct store_totals *ret_totals);
 
 /*
- * Forgets at most `limit` of the tasks that ended before `wall_us`: events, records, texts that no other task uses. The
- * task with the highest id stays, so that no id is used twice. In a transaction, as every writer; to be repeated until
- * it forgets none.
+ * Forgets at most `limit` of the tasks that ended before `wall_us`: events, records, texts that no
+ * other task uses. The task with the highest id stays, so that no id is used twice. In a
+ * transaction, as every writer; to be repeated until it forgets none.
  */
-int store_forget_before(struct store *store, int64_t wall_us, int limit, struct fault *fault, int *ret_forgotten);
+int store_forget_before(
+    struct store *store, int64_t wall_us, int limit, struct fault *fault, int *ret_forgotten);
 
 #endif

@@ -52,8 +52,8 @@ void statements_finalize(struct store *store);
 int statement_fault(const struct store *store, struct fault *fault);
 
 /*
- * Binds all parameters, one argument for each letter of `types`: 'i' int64_t, 't' const char * (may be NULL), 'b' const
- * void * and size_t. Texts and blobs must live until the statement is reset.
+ * Binds all parameters, one argument for each letter of `types`: 'i' int64_t, 't' const char * (may
+ * be NULL), 'b' const void * and size_t. Texts and blobs must live until the statement is reset.
  */
 void statement_bind(sqlite3_stmt *statement, const char *types, ...);
 
@@ -61,10 +61,13 @@ void statement_bind(sqlite3_stmt *statement, const char *types, ...);
 int statement_step(const struct store *store, sqlite3_stmt *statement, struct fault *fault);
 void statement_reset(sqlite3_stmt *statement);
 
-/* Binds as above and carries out a statement that writes. Refuses without a transaction; rolls it back on a fault. */
-int statement_write(struct store *store, enum statement which, struct fault *fault, const char *types, ...);
+/* Binds as above and carries out a statement that writes. Refuses without a transaction; rolls it
+ * back on a fault. */
+int statement_write(
+    struct store *store, enum statement which, struct fault *fault, const char *types, ...);
 
-/* A fault about something in the database that cannot be right: prefixed with its path, -EUCLEAN. */
+/* A fault about something in the database that cannot be right: prefixed with its path, -EUCLEAN.
+ */
 int store_damaged(const struct store *store, struct fault *fault, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

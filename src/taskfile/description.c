@@ -7,8 +7,8 @@
 
 #define DAY_US (86400 * SECOND_US)
 
-static const char *const policies[] = {"exclusive", "rr",       "magm",    "lug", "mug",
-                                       "first-fit", "best-fit", "foresee", NULL};
+static const char *const policies[] = {
+    "exclusive", "rr", "magm", "lug", "mug", "first-fit", "best-fit", "foresee", NULL};
 static const char *const sharings[] = {"streams", "mps", "auto", "default", NULL};
 static const char *const optimizers[] = {"sgd", "momentum", "adam", "adamw", NULL};
 static const char *const precisions[] = {"fp32", "amp", NULL};

@@ -36,7 +36,7 @@ extern const struct option_spec task_options[TASK_OPTIONS];
 struct task_description {
     struct option_value values[TASK_OPTIONS]; /* by enum task_option */
     char *script;                             /* whole text to run; valid UTF-8 without NUL */
-    char *summary;                            /* whole text of the file TASK_SUMMARY names, once read; or NULL */
+    char *summary; /* whole text of the file TASK_SUMMARY names, once read; or NULL */
 };
 
 void task_description_fini(struct task_description *description);

@@ -1,4 +1,5 @@
-/* The forms of task files, for taskfile.c alone. Each reads `text` (plain text) into the description. */
+/* The forms of task files, for taskfile.c alone. Each reads `text` (plain text) into the
+ * description. */
 #ifndef COLLOC_TASKFILE_FORMS_H
 #define COLLOC_TASKFILE_FORMS_H
 
@@ -9,15 +10,18 @@ enum { LINE_MAX_BYTES = 64 << 10 };
 
 /* A script whose leading comments may hold `#COLLOC` lines. */
 bool script_has_directive(struct span text);
-int script_parse(const char *name, struct span text, struct task_description *description, struct fault *fault);
+int script_parse(
+    const char *name, struct span text, struct task_description *description, struct fault *fault);
 
 /* Thesis, listing 6.1: command lines, and `key: value` lines for colloc. */
 bool rad_keys_detect(struct span text);
-int rad_keys_parse(const char *name, struct span text, struct task_description *description, struct fault *fault);
+int rad_keys_parse(
+    const char *name, struct span text, struct task_description *description, struct fault *fault);
 
-/* The positional form: comment, conda line, command, summary, dataset, batch size, policy, GPUs, measured MiB,
- * estimates. */
+/* The positional form: comment, conda line, command, summary, dataset, batch size, policy, GPUs,
+ * measured MiB, estimates. */
 bool rad_lines_detect(struct span text);
-int rad_lines_parse(const char *name, struct span text, struct task_description *description, struct fault *fault);
+int rad_lines_parse(
+    const char *name, struct span text, struct task_description *description, struct fault *fault);
 
 #endif

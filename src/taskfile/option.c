@@ -14,10 +14,12 @@
 
 enum { VALUE_MAX_SIZE = 4096 };
 
-const struct option_spec *option_find(const struct option_spec *specs, size_t count, const char *name)
+const struct option_spec *option_find(
+    const struct option_spec *specs, size_t count, const char *name)
 {
     for (size_t i = 0; i < count; i++)
-        if (strcmp(specs[i].name, name) == 0 || (specs[i].alias && strcmp(specs[i].alias, name) == 0))
+        if (strcmp(specs[i].name, name) == 0 ||
+            (specs[i].alias && strcmp(specs[i].alias, name) == 0))
             return &specs[i];
     return NULL;
 }
@@ -73,29 +75,32 @@ static const char *format_limit(int64_t us, char *buffer, size_t size)
     return buffer;
 }
 
-static int number_fault(const struct option_spec *spec, const char *shown, const char *text, int r, struct fault *fault)
+static int number_fault(
+    const struct option_spec *spec, const char *shown, const char *text, int r, struct fault *fault)
 {
     static const char *const forms[] = {
         [OPTION_FLAG] = "not yes or no",
         [OPTION_INTEGER] = "not a whole number",
         [OPTION_SIZE] = "not a size; write 512M, 12G or a number of MiB",
-        [OPTION_DURATION] = "not a duration; write 90s, 30m, 2h, HH:MM:SS, D-HH:MM:SS or a number of minutes",
+        [OPTION_DURATION] =
+            "not a duration; write 90s, 30m, 2h, HH:MM:SS, D-HH:MM:SS or a number of minutes",
         [OPTION_SHARE] = "not a number from 0 to 1",
     };
     char low[32], high[32];
     if (r != -ERANGE || spec->kind == OPTION_SHARE)
         return fault_set(fault, EINVAL, "%s=%.80s: %s", shown, text, forms[spec->kind]);
     if (spec->kind == OPTION_INTEGER)
-        return fault_set(fault, ERANGE, "%s=%.80s: must be from %" PRId64 " to %" PRId64, shown, text, spec->min,
-                         spec->max);
+        return fault_set(fault, ERANGE, "%s=%.80s: must be from %" PRId64 " to %" PRId64, shown,
+            text, spec->min, spec->max);
     if (spec->kind == OPTION_SIZE)
         return fault_set(fault, ERANGE, "%s=%.80s: must be from %s to %s", shown, text,
-                         format_size(spec->min, low, sizeof low), format_size(spec->max, high, sizeof high));
+            format_size(spec->min, low, sizeof low), format_size(spec->max, high, sizeof high));
     return fault_set(fault, ERANGE, "%s=%.80s: must be from %s to %s", shown, text,
-                     format_limit(spec->min, low, sizeof low), format_limit(spec->max, high, sizeof high));
+        format_limit(spec->min, low, sizeof low), format_limit(spec->max, high, sizeof high));
 }
 
-static int check_choice(const struct option_spec *spec, const char *shown, const char *text, struct fault *fault)
+static int check_choice(
+    const struct option_spec *spec, const char *shown, const char *text, struct fault *fault)
 {
     char all[256] = "";
     for (const char *const *choice = spec->choices; *choice; choice++) {
@@ -107,13 +112,15 @@ static int check_choice(const struct option_spec *spec, const char *shown, const
     return fault_set(fault, EINVAL, "%s=%.80s: must be one of %s", shown, text, all);
 }
 
-static int check_text(const struct option_spec *spec, const char *shown, const char *text, struct fault *fault)
+static int check_text(
+    const struct option_spec *spec, const char *shown, const char *text, struct fault *fault)
 {
     size_t size = strlen(text);
     if (size == 0)
         return fault_set(fault, EINVAL, "%s: needs a value", shown);
     if (size > VALUE_MAX_SIZE)
-        return fault_set(fault, E2BIG, "%s: value of %zu bytes; at most %d", shown, size, VALUE_MAX_SIZE);
+        return fault_set(
+            fault, E2BIG, "%s: value of %zu bytes; at most %d", shown, size, VALUE_MAX_SIZE);
     for (const char *c = text; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
             return fault_set(fault, EINVAL, "%s: has a control character in its value", shown);
@@ -127,8 +134,8 @@ static bool is_textual(enum option_kind kind)
     return kind == OPTION_TEXT || kind == OPTION_CHOICE || kind == OPTION_FILE;
 }
 
-int option_set_text(const struct option_spec *spec, const char *shown, const char *text, struct option_value *value,
-                    struct fault *fault)
+int option_set_text(const struct option_spec *spec, const char *shown, const char *text,
+    struct option_value *value, struct fault *fault)
 {
     if (!is_textual(spec->kind)) {
         int64_t number;
@@ -149,7 +156,8 @@ int option_set_text(const struct option_spec *spec, const char *shown, const cha
     return 0;
 }
 
-static int unknown_option(const struct option_set *sets, size_t n_sets, const char *name, struct fault *fault)
+static int unknown_option(
+    const struct option_set *sets, size_t n_sets, const char *name, struct fault *fault)
 {
     struct near_name near = {0};
     for (size_t s = 0; s < n_sets; s++)
@@ -159,7 +167,8 @@ static int unknown_option(const struct option_set *sets, size_t n_sets, const ch
                 near_name_try(&near, name, sets[s].specs[i].alias);
         }
     if (near.best)
-        return fault_set(fault, EINVAL, "--%.80s: no such option; did you mean --%s?", name, near.best);
+        return fault_set(
+            fault, EINVAL, "--%.80s: no such option; did you mean --%s?", name, near.best);
     return fault_set(fault, EINVAL, "--%.80s: no such option", name);
 }
 
@@ -171,8 +180,8 @@ struct option_word {
     char shown[48];
 };
 
-static int find_long(const struct option_set *sets, size_t n_sets, const char *word, struct option_word *ret,
-                     struct fault *fault)
+static int find_long(const struct option_set *sets, size_t n_sets, const char *word,
+    struct option_word *ret, struct fault *fault)
 {
     char name[96];
     size_t n = strcspn(word + 2, "=");
@@ -180,7 +189,8 @@ static int find_long(const struct option_set *sets, size_t n_sets, const char *w
     for (size_t s = 0; s < n_sets; s++) {
         const struct option_spec *spec = option_find(sets[s].specs, sets[s].count, name);
         if (spec) {
-            *ret = (struct option_word){.spec = spec, .target = &sets[s].values[spec - sets[s].specs]};
+            *ret = (struct option_word){
+                .spec = spec, .target = &sets[s].values[spec - sets[s].specs]};
             ret->value = word[2 + n] == '=' ? word + 2 + n + 1 : NULL;
             snprintf(ret->shown, sizeof ret->shown, "--%.40s", name);
             return 0;
@@ -189,13 +199,14 @@ static int find_long(const struct option_set *sets, size_t n_sets, const char *w
     return unknown_option(sets, n_sets, name, fault);
 }
 
-static int find_short(const struct option_set *sets, size_t n_sets, const char *word, struct option_word *ret,
-                      struct fault *fault)
+static int find_short(const struct option_set *sets, size_t n_sets, const char *word,
+    struct option_word *ret, struct fault *fault)
 {
     for (size_t s = 0; s < n_sets; s++)
         for (size_t i = 0; i < sets[s].count; i++)
             if (sets[s].specs[i].letter == word[1]) {
-                *ret = (struct option_word){.spec = &sets[s].specs[i], .target = &sets[s].values[i]};
+                *ret = (struct option_word){
+                    .spec = &sets[s].specs[i], .target = &sets[s].values[i]};
                 ret->value = word[2] ? word + 2 : NULL;
                 snprintf(ret->shown, sizeof ret->shown, "-%c", word[1]);
                 return 0;
@@ -203,7 +214,8 @@ static int find_short(const struct option_set *sets, size_t n_sets, const char *
     return fault_set(fault, EINVAL, "%.80s: no such option", word);
 }
 
-int options_take(const struct option_set *sets, size_t n_sets, const char *const *words, int count, struct fault *fault)
+int options_take(const struct option_set *sets, size_t n_sets, const char *const *words, int count,
+    struct fault *fault)
 {
     int i = 0;
     while (i < count && words[i][0] == '-' && words[i][1] && strcmp(words[i], "--") != 0) {
@@ -216,15 +228,18 @@ int options_take(const struct option_set *sets, size_t n_sets, const char *const
         if (!word.value && word.spec->kind == OPTION_FLAG)
             word.value = "yes";
         if (!word.value && i == count)
-            return fault_set(fault, EINVAL, "%s: needs a value (%s)", word.shown, word.spec->argument);
-        r = option_set_text(word.spec, word.shown, word.value ? word.value : words[i++], word.target, fault);
+            return fault_set(
+                fault, EINVAL, "%s: needs a value (%s)", word.shown, word.spec->argument);
+        r = option_set_text(
+            word.spec, word.shown, word.value ? word.value : words[i++], word.target, fault);
         if (r < 0)
             return r;
     }
     return i;
 }
 
-int option_values_overlay(struct option_value *values, const struct option_value *winners, size_t count)
+int option_values_overlay(
+    struct option_value *values, const struct option_value *winners, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (!winners[i].set)

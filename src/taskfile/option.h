@@ -1,6 +1,6 @@
 /*
- * Options by table. One table serves a command line, `#COLLOC` lines in a script, help text, the man page and shell
- * completion.
+ * Options by table. One table serves a command line, `#COLLOC` lines in a script, help text, the
+ * man page and shell completion.
  */
 #ifndef COLLOC_TASKFILE_OPTION_H
 #define COLLOC_TASKFILE_OPTION_H
@@ -50,21 +50,25 @@ struct option_set {
 };
 
 /*
- * Reads the options at the front of words[0..count): "--name=value", "--name value", "-J value", "-Jvalue", flags
- * alone. Stops before the first word that is none, and before "--". A later option overrides an earlier one. Returns
- * how many words were read, or -errno with the option, what is wrong with it and a near name in the fault.
+ * Reads the options at the front of words[0..count): "--name=value", "--name value", "-J value",
+ * "-Jvalue", flags alone. Stops before the first word that is none, and before "--". A later option
+ * overrides an earlier one. Returns how many words were read, or -errno with the option, what is
+ * wrong with it and a near name in the fault.
  */
 int options_take(const struct option_set *sets, size_t n_sets, const char *const *words, int count,
-                 struct fault *fault);
+    struct fault *fault);
 
-/* Sets one value from text, checked as its spec says. `shown` names it in faults: "--batch" or "batch_size". */
-int option_set_text(const struct option_spec *spec, const char *shown, const char *text, struct option_value *value,
-                    struct fault *fault);
+/* Sets one value from text, checked as its spec says. `shown` names it in faults: "--batch" or
+ * "batch_size". */
+int option_set_text(const struct option_spec *spec, const char *shown, const char *text,
+    struct option_value *value, struct fault *fault);
 
 /* By name or alias; NULL when there is none. */
-const struct option_spec *option_find(const struct option_spec *specs, size_t count, const char *name);
+const struct option_spec *option_find(
+    const struct option_spec *specs, size_t count, const char *name);
 
-/* Of two names the near one: keeps in *best the candidate with the fewest typing mistakes from `name`, if they are few.
+/* Of two names the near one: keeps in *best the candidate with the fewest typing mistakes from
+ * `name`, if they are few.
  */
 struct near_name {
     const char *best;
@@ -73,7 +77,8 @@ struct near_name {
 void near_name_try(struct near_name *near, const char *name, const char *candidate);
 
 /* Copies into `values` those that are set in `winners`, both over the same table. 0 or -ENOMEM. */
-int option_values_overlay(struct option_value *values, const struct option_value *winners, size_t count);
+int option_values_overlay(
+    struct option_value *values, const struct option_value *winners, size_t count);
 
 void option_values_fini(struct option_value *values, size_t count);
 

@@ -10,7 +10,10 @@ static size_t character_size(const unsigned char *at, size_t size)
     unsigned char c = at[0];
     if (c < 0x80)
         return c != 0;
-    size_t n = c >= 0xc2 && c <= 0xdf ? 2 : c >= 0xe0 && c <= 0xef ? 3 : c >= 0xf0 && c <= 0xf4 ? 4 : 0;
+    size_t n = c >= 0xc2 && c <= 0xdf   ? 2
+               : c >= 0xe0 && c <= 0xef ? 3
+               : c >= 0xf0 && c <= 0xf4 ? 4
+                                        : 0;
     if (n == 0 || n > size)
         return 0;
     unsigned char low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
@@ -27,7 +30,8 @@ static size_t character_size(const unsigned char *at, size_t size)
 static size_t text_length(struct span text)
 {
     size_t i = 0, n;
-    while (i < text.size && (n = character_size((const unsigned char *)text.at + i, text.size - i)) > 0)
+    while (i < text.size &&
+           (n = character_size((const unsigned char *)text.at + i, text.size - i)) > 0)
         i += n;
     return i;
 }
@@ -46,7 +50,8 @@ int plain_text_check(const char *name, struct span text, struct fault *fault)
     for (size_t i = 0; i < end; i++)
         line += text.at[i] == '\n';
     if (text.at[end] == '\0')
-        return fault_set(fault, EILSEQ, "%s:%zu: has a NUL byte; this is binary, not text", name, line);
-    return fault_set(fault, EILSEQ, "%s:%zu: is not UTF-8 text (byte 0x%02x); save it as UTF-8", name, line,
-                     (unsigned)(unsigned char)text.at[end]);
+        return fault_set(
+            fault, EILSEQ, "%s:%zu: has a NUL byte; this is binary, not text", name, line);
+    return fault_set(fault, EILSEQ, "%s:%zu: is not UTF-8 text (byte 0x%02x); save it as UTF-8",
+        name, line, (unsigned)(unsigned char)text.at[end]);
 }

@@ -8,7 +8,8 @@
 enum { KEY_SIZE = 32 };
 
 /* Keys of .rad files that mean nothing to colloc. */
-static const char *const ignored[] = {"dataset", "epochs", "horus", "faketensor", "gpumemnet", NULL};
+static const char *const ignored[] = {
+    "dataset", "epochs", "horus", "faketensor", "gpumemnet", NULL};
 
 struct rad_line {
     char key[KEY_SIZE]; /* as an option is called: lower case, dashes */
@@ -37,12 +38,15 @@ static struct span without_comment(struct span value)
     return span_trim(value);
 }
 
-/* "key: value". Blanks before the colon are for known keys only, since `time : x` is a command as well. */
+/* "key: value". Blanks before the colon are for known keys only, since `time : x` is a command as
+ * well. */
 static bool split_key(struct span line, struct rad_line *ret)
 {
     size_t n = 0;
     line = span_trim(line);
-    for (; n < line.size && n < KEY_SIZE - 1 && (isalnum((unsigned char)line.at[n]) || strchr("_-", line.at[n])); n++)
+    for (; n < line.size && n < KEY_SIZE - 1 &&
+           (isalnum((unsigned char)line.at[n]) || strchr("_-", line.at[n]));
+         n++)
         ret->key[n] = line.at[n] == '_' ? '-' : (char)tolower((unsigned char)line.at[n]);
     ret->key[n] = '\0';
     size_t colon = n;
@@ -83,7 +87,8 @@ static int unknown_key(const char *key, struct fault *fault)
     return fault_set(fault, EINVAL, "%s: no such key", key);
 }
 
-static int take_key(const struct rad_line *rad, struct task_description *description, struct fault *fault)
+static int take_key(
+    const struct rad_line *rad, struct task_description *description, struct fault *fault)
 {
     if (is_ignored(rad->key))
         return 0;
@@ -96,7 +101,8 @@ static int take_key(const struct rad_line *rad, struct task_description *descrip
     return rad_set(description, option, rad->key, rad->value, fault);
 }
 
-int rad_keys_parse(const char *name, struct span text, struct task_description *description, struct fault *fault)
+int rad_keys_parse(
+    const char *name, struct span text, struct task_description *description, struct fault *fault)
 {
     struct rad_script script;
     int r = rad_script_begin(&script, fault);
@@ -107,7 +113,8 @@ int rad_keys_parse(const char *name, struct span text, struct task_description *
     int bad = 0;
     for (size_t number = 1; bad == 0 && span_next_line(&text, &line); number++) {
         if (line.size > LINE_MAX_BYTES)
-            bad = fault_set(fault, E2BIG, "line of %zu bytes; at most %d", line.size, LINE_MAX_BYTES);
+            bad = fault_set(
+                fault, E2BIG, "line of %zu bytes; at most %d", line.size, LINE_MAX_BYTES);
         else if (split_key(line, &rad))
             bad = take_key(&rad, description, fault);
         else

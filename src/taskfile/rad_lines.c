@@ -25,7 +25,8 @@ enum {
 /* The form's word for "no estimate". */
 static const double no_estimate_mib = 40000;
 
-/* The trimmed lines without empty ones at the end. Returns how many, LINES + 1 when there are more than the form has.
+/* The trimmed lines without empty ones at the end. Returns how many, LINES + 1 when there are more
+ * than the form has.
  */
 static int split_lines(struct span text, struct span lines[LINES])
 {
@@ -44,8 +45,8 @@ static int split_lines(struct span text, struct span lines[LINES])
 
 static bool looks_numeric(struct span s)
 {
-    return s.size &&
-           (isdigit((unsigned char)s.at[0]) || (s.size > 1 && s.at[0] == '-' && isdigit((unsigned char)s.at[1])));
+    return s.size && (isdigit((unsigned char)s.at[0]) ||
+                         (s.size > 1 && s.at[0] == '-' && isdigit((unsigned char)s.at[1])));
 }
 
 static bool is_one_word(struct span s)
@@ -64,7 +65,8 @@ bool rad_lines_detect(struct span text)
            (looks_numeric(lines[LINE_BATCH]) || looks_numeric(lines[LINE_GPUS]));
 }
 
-static int take_measured(struct span line, struct task_description *description, struct fault *fault)
+static int take_measured(
+    struct span line, struct task_description *description, struct fault *fault)
 {
     char text[32];
     double mib;
@@ -84,7 +86,8 @@ static int check_estimate(struct span line, struct fault *fault)
     return 0;
 }
 
-static int take_line(int i, struct span line, struct task_description *description, struct fault *fault)
+static int take_line(
+    int i, struct span line, struct task_description *description, struct fault *fault)
 {
     switch (i) {
     case LINE_SUMMARY:
@@ -102,7 +105,8 @@ static int take_line(int i, struct span line, struct task_description *descripti
     }
 }
 
-int rad_lines_parse(const char *name, struct span text, struct task_description *description, struct fault *fault)
+int rad_lines_parse(
+    const char *name, struct span text, struct task_description *description, struct fault *fault)
 {
     struct span lines[LINES];
     int count = split_lines(text, lines);

@@ -25,7 +25,8 @@ void rad_script_line(struct rad_script *script, struct span line)
 {
     struct span trimmed = span_trim(line);
     if (is_conda(trimmed))
-        fputs("hook=$(\"${CONDA_EXE:-conda}\" shell.bash hook 2>/dev/null) && eval \"$hook\"\n", script->stream);
+        fputs("hook=$(\"${CONDA_EXE:-conda}\" shell.bash hook 2>/dev/null) && eval \"$hook\"\n",
+            script->stream);
     else if (trimmed.size && trimmed.at[0] != '#')
         script->has_command = true;
     fwrite(line.at, 1, line.size, script->stream);
@@ -34,7 +35,8 @@ void rad_script_line(struct rad_script *script, struct span line)
         fputs("[ $? -eq 0 ] || exit\n", script->stream);
 }
 
-int rad_script_end(struct rad_script *script, struct task_description *description, struct fault *fault)
+int rad_script_end(
+    struct rad_script *script, struct task_description *description, struct fault *fault)
 {
     bool failed = ferror(script->stream);
     failed |= fclose(script->stream) != 0;
@@ -47,23 +49,26 @@ int rad_script_end(struct rad_script *script, struct task_description *descripti
     return 0;
 }
 
-int rad_set(struct task_description *description, enum task_option option, const char *shown, struct span value,
-            struct fault *fault)
+int rad_set(struct task_description *description, enum task_option option, const char *shown,
+    struct span value, struct fault *fault)
 {
     char text[VALUE_SIZE];
     if (!span_copy(span_trim(value), text, sizeof text))
-        return fault_set(fault, E2BIG, "%s: value of %zu bytes; at most %d", shown, value.size, VALUE_SIZE - 1);
+        return fault_set(
+            fault, E2BIG, "%s: value of %zu bytes; at most %d", shown, value.size, VALUE_SIZE - 1);
     if (!text[0])
         return fault_set(fault, EINVAL, "%s: needs a value", shown);
     return option_set_text(&task_options[option], shown, text, &description->values[option], fault);
 }
 
-int rad_set_policy(struct task_description *description, const char *shown, struct span value, struct fault *fault)
+int rad_set_policy(
+    struct task_description *description, const char *shown, struct span value, struct fault *fault)
 {
     struct span policy = span_trim(value);
     if (span_is(policy, "exclusive"))
         return rad_set(description, TASK_EXCLUSIVE, shown, span_of("yes"), fault);
-    if (span_is(policy, "collocation") || (span_starts(policy, "exclusive") && memchr(policy.at, '/', policy.size)))
+    if (span_is(policy, "collocation") ||
+        (span_starts(policy, "exclusive") && memchr(policy.at, '/', policy.size)))
         return 0;
     return rad_set(description, TASK_POLICY, shown, policy, fault);
 }

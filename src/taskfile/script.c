@@ -9,7 +9,8 @@ static const char marker[] = "#COLLOC";
 
 static bool is_directive(struct span line)
 {
-    return span_starts(line, marker) && (line.size == strlen(marker) || strchr(" \t", line.at[strlen(marker)]));
+    return span_starts(line, marker) &&
+           (line.size == strlen(marker) || strchr(" \t", line.at[strlen(marker)]));
 }
 
 bool script_has_directive(struct span text)
@@ -21,7 +22,8 @@ bool script_has_directive(struct span text)
     return false;
 }
 
-static int take_directive(struct span line, struct task_description *description, struct fault *fault)
+static int take_directive(
+    struct span line, struct task_description *description, struct fault *fault)
 {
     if (line.size > LINE_MAX_BYTES)
         return fault_set(fault, E2BIG, "line of %zu bytes; at most %d", line.size, LINE_MAX_BYTES);
@@ -38,24 +40,27 @@ static int take_directive(struct span line, struct task_description *description
     return r < 0 ? r : 0;
 }
 
-/* Windows line ends: the kernel would look for an interpreter called "bash\r", and bash for commands that end so. */
+/* Windows line ends: the kernel would look for an interpreter called "bash\r", and bash for
+ * commands that end so. */
 static bool has_windows_line_ends(struct span text)
 {
     const char *end = memchr(text.at, '\n', text.size);
     return end && end > text.at && end[-1] == '\r';
 }
 
-int script_parse(const char *name, struct span text, struct task_description *description, struct fault *fault)
+int script_parse(
+    const char *name, struct span text, struct task_description *description, struct fault *fault)
 {
     struct span rest = text, line;
     if (has_windows_line_ends(text))
-        return fault_set(fault, EINVAL, "%s:1: has Windows line ends (CR LF); take them out: sed -i 's/\\r$//' %s",
-                         name, name);
+        return fault_set(fault, EINVAL,
+            "%s:1: has Windows line ends (CR LF); take them out: sed -i 's/\\r$//' %s", name, name);
     bool commands_began = false;
     for (size_t number = 1; span_next_line(&rest, &line); number++) {
         struct span trimmed = span_trim(line);
         if (is_directive(line)) {
-            int r = commands_began ? fault_set(fault, EINVAL, "#COLLOC lines must stand before the first command")
+            int r = commands_began ? fault_set(fault, EINVAL,
+                                         "#COLLOC lines must stand before the first command")
                                    : take_directive(line, description, fault);
             if (r < 0)
                 return fault_prefix(fault, r, "%s:%zu", name, number);

@@ -17,12 +17,13 @@ static bool ends_with(const char *text, const char *end)
 }
 
 int taskfile_parse(const char *name, const char *text, size_t size, struct fault *fault,
-                   struct task_description *ret_description)
+    struct task_description *ret_description)
 {
     struct span all = {text, size};
     if (span_starts(all, "\x7f"
                          "ELF"))
-        return fault_set(fault, EILSEQ, "%s: is a program, not a script; run it with: colloc submit -- %s", name, name);
+        return fault_set(fault, EILSEQ,
+            "%s: is a program, not a script; run it with: colloc submit -- %s", name, name);
     int r = plain_text_check(name, all, fault);
     if (r < 0)
         return r;
@@ -36,9 +37,9 @@ int taskfile_parse(const char *name, const char *text, size_t size, struct fault
         return rad_lines_parse(name, all, ret_description, fault);
     if (ends_with(name, ".rad"))
         return fault_set(fault, EINVAL,
-                         "%s: is no .rad file: it has neither `key: value` lines nor the 8 to 12 lines "
-                         "of the positional form",
-                         name);
+            "%s: is no .rad file: it has neither `key: value` lines nor the 8 to 12 lines "
+            "of the positional form",
+            name);
     return script_parse(name, all, ret_description, fault);
 }
 
@@ -89,7 +90,8 @@ int taskfile_read(const char *path, struct fault *fault, struct task_description
     return r < 0 ? r : look_beside(path, ret_description, fault);
 }
 
-int taskfile_of_command(const char *command, struct fault *fault, struct task_description *ret_description)
+int taskfile_of_command(
+    const char *command, struct fault *fault, struct task_description *ret_description)
 {
     ret_description->script = strdup("#!/bin/sh\nexec \"$@\"\n");
     if (!ret_description->script)

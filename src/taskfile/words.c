@@ -15,7 +15,8 @@ static bool is_escapable(char c)
     return c == '"' || c == '\\' || c == '$' || c == '`';
 }
 
-/* Copies one word to `out` without its quoting and ends it with NUL. Returns where the next word goes, or NULL. */
+/* Copies one word to `out` without its quoting and ends it with NUL. Returns where the next word
+ * goes, or NULL. */
 static char *take_word(struct span *line, char *out, struct fault *fault)
 {
     char quote = 0;
@@ -26,7 +27,8 @@ static char *take_word(struct span *line, char *out, struct fault *fault)
             quote = 0;
         } else if (!quote && (c == '\'' || c == '"')) {
             quote = c;
-        } else if (c == '\\' && quote != '\'' && (!quote || (line->size && is_escapable(line->at[0])))) {
+        } else if (c == '\\' && quote != '\'' &&
+                   (!quote || (line->size && is_escapable(line->at[0])))) {
             if (line->size == 0) {
                 fault_set(fault, EINVAL, "a backslash ends the line; lines cannot be continued");
                 return NULL;

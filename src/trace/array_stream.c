@@ -22,11 +22,13 @@ static int get_solid(struct array_stream *stream)
 static int broken(const struct array_stream *stream, struct fault *fault, const char *what)
 {
     if (ferror(stream->file))
-        return fault_set(fault, EIO, "%s:%lld: the file cannot be read further", stream->name, (long long)stream->line);
+        return fault_set(fault, EIO, "%s:%lld: the file cannot be read further", stream->name,
+            (long long)stream->line);
     return fault_set(fault, EBADMSG, "%s:%lld: %s", stream->name, (long long)stream->line, what);
 }
 
-int array_stream_open(struct array_stream *stream, FILE *file, const char *name, struct fault *fault)
+int array_stream_open(
+    struct array_stream *stream, FILE *file, const char *name, struct fault *fault)
 {
     *stream = (struct array_stream){.file = file, .name = name, .line = 1};
     int c = get_solid(stream);
@@ -60,13 +62,14 @@ static int read_object(struct array_stream *stream, struct fault *fault, json_t 
         return 1;
     }
     if (error.text[0] == '\0') /* the parser's one way of saying so */
-        return fault_set(fault, ENOMEM, "%s:%lld: out of memory", stream->name, (long long)stream->line);
+        return fault_set(
+            fault, ENOMEM, "%s:%lld: out of memory", stream->name, (long long)stream->line);
     if (stream->taken > ARRAY_OBJECT_MAX)
-        snprintf(what, sizeof what, "one job of more than %d MiB, from line %lld on", ARRAY_OBJECT_MAX >> 20,
-                 (long long)stream->begins);
+        snprintf(what, sizeof what, "one job of more than %d MiB, from line %lld on",
+            ARRAY_OBJECT_MAX >> 20, (long long)stream->begins);
     else if (feof(stream->file))
         snprintf(what, sizeof what, "the log breaks off within job %lld, which begins in line %lld",
-                 (long long)stream->n + 1, (long long)stream->begins);
+            (long long)stream->n + 1, (long long)stream->begins);
     else
         snprintf(what, sizeof what, "no JSON: %s", error.text);
     return broken(stream, fault, what);
@@ -85,5 +88,6 @@ int array_stream_next(struct array_stream *stream, struct fault *fault, json_t *
         return get_solid(stream) == EOF && !ferror(stream->file)
                    ? 0
                    : broken(stream, fault, "there is something behind the list of jobs");
-    return broken(stream, fault, c == EOF ? "the log breaks off: the list has no end" : "a job must begin with \"{\"");
+    return broken(stream, fault,
+        c == EOF ? "the log breaks off: the list has no end" : "a job must begin with \"{\"");
 }

@@ -22,9 +22,11 @@ struct array_stream {
 };
 
 /* Reads up to the first object. 0 or -EBADMSG with the line in the fault. */
-int array_stream_open(struct array_stream *stream, FILE *file, const char *name, struct fault *fault);
+int array_stream_open(
+    struct array_stream *stream, FILE *file, const char *name, struct fault *fault);
 
-/* 1: an object, for the caller to release; 0: the list has ended; -EBADMSG, -EIO or -ENOMEM with the line in the fault.
+/* 1: an object, for the caller to release; 0: the list has ended; -EBADMSG, -EIO or -ENOMEM with
+ * the line in the fault.
  */
 int array_stream_next(struct array_stream *stream, struct fault *fault, json_t **ret_object);
 

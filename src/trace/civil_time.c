@@ -19,7 +19,8 @@ static int days_of_month(int year, int month)
     return month == 2 && is_leap(year) ? 29 : days[month - 1];
 }
 
-/* Takes so many digits off the front of `*text`, then `mark` when it stands there; -1 without the digits. */
+/* Takes so many digits off the front of `*text`, then `mark` when it stands there; -1 without the
+ * digits. */
 static int take(const char **text, int digits, char mark)
 {
     int value = 0;
@@ -37,7 +38,8 @@ int civil_time_parse(const char *text, int64_t *ret_us)
 {
     int year = take(&text, 4, '-'), month = take(&text, 2, '-'), day = take(&text, 2, '\0');
     int hour = 0, minute = 0, second = 0;
-    if (year < YEAR_FIRST || year > YEAR_LAST || month < 1 || month > 12 || day < 1 || day > days_of_month(year, month))
+    if (year < YEAR_FIRST || year > YEAR_LAST || month < 1 || month > 12 || day < 1 ||
+        day > days_of_month(year, month))
         return -EINVAL;
     if (*text == ' ' || *text == 'T') {
         text++;
@@ -64,7 +66,7 @@ const char *civil_time_format(int64_t us, char *buffer, size_t size)
         days -= 365 + is_leap(year);
     for (; days >= days_of_month(year, month); month++)
         days -= days_of_month(year, month);
-    snprintf(buffer, size, "%04d-%02d-%02d %02d:%02d:%02d", year, month, (int)days + 1, rest / 3600, rest / 60 % 60,
-             rest % 60);
+    snprintf(buffer, size, "%04d-%02d-%02d %02d:%02d:%02d", year, month, (int)days + 1, rest / 3600,
+        rest / 60 % 60, rest % 60);
     return buffer;
 }

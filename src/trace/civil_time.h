@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* "2017-10-07 01:11:39", "2017-10-07T01:11", "2017-10-07", of the years 1970 to 2199: 0, or -EINVAL. */
+/* "2017-10-07 01:11:39", "2017-10-07T01:11", "2017-10-07", of the years 1970 to 2199: 0, or
+ * -EINVAL. */
 int civil_time_parse(const char *text, int64_t *ret_us);
 
 /* "2017-10-07 01:11:39". Returns `buffer`. */

@@ -13,7 +13,8 @@ struct range {
 
 static int compare(const void *a, const void *b)
 {
-    const struct sim_task *x = *(const struct sim_task *const *)a, *y = *(const struct sim_task *const *)b;
+    const struct sim_task *x = *(const struct sim_task *const *)a,
+                          *y = *(const struct sim_task *const *)b;
     if (x->gpus != y->gpus)
         return x->gpus < y->gpus ? -1 : 1;
     return (x->solo_s > y->solo_s) - (x->solo_s < y->solo_s);
@@ -38,7 +39,8 @@ void mapping_fini(struct mapping *mapping)
 }
 
 /* The first task of the range that is not before (gpus, solo_s). */
-static size_t lower_bound(const struct mapping *mapping, struct range range, int gpus, double solo_s)
+static size_t lower_bound(
+    const struct mapping *mapping, struct range range, int gpus, double solo_s)
 {
     const struct sim_task key = {.gpus = gpus, .solo_s = solo_s}, *at = &key;
     while (range.begin < range.end) {
@@ -57,9 +59,11 @@ static struct range of_gpus(const struct mapping *mapping, int gpus)
     size_t more = lower_bound(mapping, all, gpus, -1);
     int nearest = more < mapping->n ? mapping->tasks[more]->gpus : 0;
     int fewer = more > 0 ? mapping->tasks[more - 1]->gpus : 0;
-    if (nearest == 0 || (nearest != gpus && fewer && (double)gpus / fewer <= (double)nearest / gpus))
+    if (nearest == 0 ||
+        (nearest != gpus && fewer && (double)gpus / fewer <= (double)nearest / gpus))
         nearest = fewer;
-    return (struct range){lower_bound(mapping, all, nearest, -1), lower_bound(mapping, all, nearest + 1, -1)};
+    return (struct range){
+        lower_bound(mapping, all, nearest, -1), lower_bound(mapping, all, nearest + 1, -1)};
 }
 
 static double ratio(double a, double b)

@@ -6,7 +6,8 @@
 #include "trace/job.h"
 #include "trace/random.h"
 
-/* Tasks whose length differs from the job's by up to 5 % more than the nearest one's are as near; chance decides. */
+/* Tasks whose length differs from the job's by up to 5 % more than the nearest one's are as near;
+ * chance decides. */
 #define MAPPING_TIE 1.05
 
 struct mapping {
@@ -19,7 +20,8 @@ struct mapping {
 int mapping_init(struct mapping *mapping, const struct catalogue *catalogue, uint64_t seed);
 void mapping_fini(struct mapping *mapping);
 
-/* Among the tasks of as many GPUs (or the nearest number of them that there is), the nearest by the ratio of lengths.
+/* Among the tasks of as many GPUs (or the nearest number of them that there is), the nearest by the
+ * ratio of lengths.
  */
 const struct sim_task *mapping_nearest(struct mapping *mapping, const struct log_job *job);
 

@@ -22,20 +22,23 @@ static FILE *open_output(const char *path, struct fault *fault)
 static int close_output(FILE *file, const char *path, struct fault *fault)
 {
     int failed = ferror(file) | (file == stdout ? fflush(file) : fclose(file));
-    return failed ? fault_set(fault, EIO, "%s: could not all be written: %s", path, strerror(errno)) : 0;
+    return failed ? fault_set(fault, EIO, "%s: could not all be written: %s", path, strerror(errno))
+                  : 0;
 }
 
-static int check_names(const struct job_list *jobs, const struct sim_task *const *tasks, struct fault *fault)
+static int check_names(
+    const struct job_list *jobs, const struct sim_task *const *tasks, struct fault *fault)
 {
     for (size_t i = 0; i < jobs->n; i++)
         if (strchr(tasks[i]->name, ','))
-            return fault_set(fault, EINVAL, "the task \"%.80s\" has a comma in its name: a trace cannot name it",
-                             tasks[i]->name);
+            return fault_set(fault, EINVAL,
+                "the task \"%.80s\" has a comma in its name: a trace cannot name it",
+                tasks[i]->name);
     return 0;
 }
 
-int own_trace_write(const char *path, const struct job_list *jobs, const struct sim_task *const *tasks, bool own,
-                    struct fault *fault)
+int own_trace_write(const char *path, const struct job_list *jobs,
+    const struct sim_task *const *tasks, bool own, struct fault *fault)
 {
     char time[32];
     int r = own ? 0 : check_names(jobs, tasks, fault);
@@ -64,8 +67,8 @@ static void write_figure(FILE *file, double value)
         fprintf(file, ",%g", value);
 }
 
-int own_tasks_write(const char *path, const struct job_list *jobs, const struct sim_task *const *tasks,
-                    struct fault *fault)
+int own_tasks_write(const char *path, const struct job_list *jobs,
+    const struct sim_task *const *tasks, struct fault *fault)
 {
     FILE *file = open_output(path, fault);
     if (!file)
@@ -75,8 +78,8 @@ int own_tasks_write(const char *path, const struct job_list *jobs, const struct 
         const struct log_job *job = &jobs->jobs[i];
         const struct demand *demand = &tasks[i]->demand;
         char length[32];
-        fprintf(file, "j%zu,%d,%s,%" PRId64, i + 1, job->gpus, trace_format_time(job->length_us, length, sizeof length),
-                tasks[i]->memory_bytes / MIB);
+        fprintf(file, "j%zu,%d,%s,%" PRId64, i + 1, job->gpus,
+            trace_format_time(job->length_us, length, sizeof length), tasks[i]->memory_bytes / MIB);
         write_figure(file, demand->smact);
         write_figure(file, demand->gract);
         write_figure(file, demand->smocc);
@@ -87,13 +90,15 @@ int own_tasks_write(const char *path, const struct job_list *jobs, const struct 
     return close_output(file, path, fault);
 }
 
-int own_trace_read(const char *path, const struct catalogue *catalogue, struct job_list *list, struct fault *fault)
+int own_trace_read(
+    const char *path, const struct catalogue *catalogue, struct job_list *list, struct fault *fault)
 {
     struct arrivals arrivals;
     struct arrival arrival;
     int r = arrivals_open(&arrivals, path, catalogue, fault), more = 0;
     while (r == 0 && (more = arrivals_next(&arrivals, fault, &arrival)) == 1) {
-        struct log_job job = {arrival.time_us, llround(arrival.task->solo_s * (double)SECOND_US), arrival.task->gpus};
+        struct log_job job = {
+            arrival.time_us, llround(arrival.task->solo_s * (double)SECOND_US), arrival.task->gpus};
         if (job_list_add(list, &job) < 0)
             r = fault_set(fault, ENOMEM, "out of memory");
     }

@@ -1,8 +1,8 @@
 /*
- * The cluster_job_log of Microsoft's Philly traces (https://github.com/msr-fiddle/philly-traces, README.md): a list of
- * jobs, each with its submitted_time and its attempts, which have start_time, end_time ("None" or null if unknown) and,
- * for every machine, the GPUs. A job's length is that of its attempts together; its GPUs are those of the first attempt
- * that names any.
+ * The cluster_job_log of Microsoft's Philly traces (https://github.com/msr-fiddle/philly-traces,
+ * README.md): a list of jobs, each with its submitted_time and its attempts, which have start_time,
+ * end_time ("None" or null if unknown) and, for every machine, the GPUs. A job's length is that of
+ * its attempts together; its GPUs are those of the first attempt that names any.
  */
 #include <errno.h>
 #include <string.h>
@@ -26,18 +26,19 @@ static size_t count_gpus(const json_t *attempt)
 {
     size_t n = 0, i;
     json_t *machine, *detail = json_object_get(attempt, "detail");
-    json_array_foreach(detail, i, machine)
-    {
+    json_array_foreach(detail, i, machine) {
         n += json_array_size(json_object_get(machine, "gpus"));
     }
     return n < JOB_GPUS_MAX ? n : JOB_GPUS_MAX;
 }
 
-/* 1: it ran for some time; 0: it has no times; -EINVAL. `*ret_ended` tells whether it has an end. */
+/* 1: it ran for some time; 0: it has no times; -EINVAL. `*ret_ended` tells whether it has an end.
+ */
 static int read_attempt(const json_t *attempt, int64_t *ret_length_us, bool *ret_ended)
 {
     int64_t start_us, end_us;
-    int start = read_time(attempt, "start_time", &start_us), end = read_time(attempt, "end_time", &end_us);
+    int start = read_time(attempt, "start_time", &start_us),
+        end = read_time(attempt, "end_time", &end_us);
     *ret_ended = end == 1;
     if (start < 0 || end < 0)
         return -EINVAL;
@@ -55,8 +56,7 @@ static int read_job(const json_t *object, struct log_job *job)
     json_t *attempt, *attempts = json_object_get(object, "attempts");
     if (read_time(object, "submitted_time", &job->submit_us) != 1 || !json_is_array(attempts))
         return -EINVAL;
-    json_array_foreach(attempts, i, attempt)
-    {
+    json_array_foreach(attempts, i, attempt) {
         int64_t length_us;
         int r = read_attempt(attempt, &length_us, &ended);
         if (r < 0)
@@ -69,7 +69,8 @@ static int read_job(const json_t *object, struct log_job *job)
     return ended ? 0 : -EBUSY;
 }
 
-static int take_job(const struct array_stream *stream, const json_t *object, struct job_log *log, struct fault *fault)
+static int take_job(const struct array_stream *stream, const json_t *object, struct job_log *log,
+    struct fault *fault)
 {
     struct log_job job = {0};
     struct fault mistake;
@@ -83,9 +84,9 @@ static int take_job(const struct array_stream *stream, const json_t *object, str
         return 0;
     }
     fault_set(&mistake, EINVAL,
-              "%s: the job must have a submitted_time \"YYYY-MM-DD HH:MM:SS\" and attempts, each with "
-              "an end_time not before its start_time, all of them together no longer than can be",
-              where);
+        "%s: the job must have a submitted_time \"YYYY-MM-DD HH:MM:SS\" and attempts, each with "
+        "an end_time not before its start_time, all of them together no longer than can be",
+        where);
     job_log_not_understood(log, &mistake);
     return 0;
 }

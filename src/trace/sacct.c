@@ -1,7 +1,8 @@
 /*
- * What `sacct --parsable2` prints (https://slurm.schedmd.com/sacct.html): a line of names, then one of each job and job
- * step. Steps (ids with a dot) are passed over; the components of a heterogeneous job (123+0, 123+1) are one job. GPUs
- * are those of AllocTRES, or where that has none, of ReqTRES.
+ * What `sacct --parsable2` prints (https://slurm.schedmd.com/sacct.html): a line of names, then one
+ * of each job and job step. Steps (ids with a dot) are passed over; the components of a
+ * heterogeneous job (123+0, 123+1) are one job. GPUs are those of AllocTRES, or where that has
+ * none, of ReqTRES.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,22 +31,28 @@ static const char *get(const struct sacct *sacct, int column)
 static int find_columns(struct sacct *sacct, struct fault *fault)
 {
     static const char *const names[SACCT_COLUMNS][3] = {
-        [ID] = {"JobID", "JobIDRaw"},         [SUBMIT] = {"Submit"}, [ELAPSED] = {"Elapsed"},
-        [ELAPSED_RAW] = {"ElapsedRaw"},       [STATE] = {"State"},   [ALLOCATED] = {"AllocTRES", "AllocGRES"},
+        [ID] = {"JobID", "JobIDRaw"},
+        [SUBMIT] = {"Submit"},
+        [ELAPSED] = {"Elapsed"},
+        [ELAPSED_RAW] = {"ElapsedRaw"},
+        [STATE] = {"State"},
+        [ALLOCATED] = {"AllocTRES", "AllocGRES"},
         [REQUESTED] = {"ReqTRES", "ReqGRES"},
     };
     for (int i = 0; i < SACCT_COLUMNS; i++)
         sacct->column[i] = columns_find(&sacct->columns, names[i]);
     const int *column = sacct->column;
-    if (column[ID] >= 0 && column[SUBMIT] >= 0 && (column[ELAPSED] >= 0 || column[ELAPSED_RAW] >= 0) &&
+    if (column[ID] >= 0 && column[SUBMIT] >= 0 &&
+        (column[ELAPSED] >= 0 || column[ELAPSED_RAW] >= 0) &&
         (column[ALLOCATED] >= 0 || column[REQUESTED] >= 0))
         return 0;
     return columns_wrong(&sacct->columns, fault,
-                         "the first line must name JobID, Submit, Elapsed and AllocTRES or ReqTRES: sacct --allusers "
-                         "--parsable2 --format=JobID,Submit,Elapsed,State,AllocTRES,ReqTRES --starttime=...");
+        "the first line must name JobID, Submit, Elapsed and AllocTRES or ReqTRES: sacct --allusers "
+        "--parsable2 --format=JobID,Submit,Elapsed,State,AllocTRES,ReqTRES --starttime=...");
 }
 
-/* The number behind the last '=' or ':' of "gres/gpu=2", "gres/gpu:a100=2", "gpu:2", "gpu:a100:2"; 1 without one. */
+/* The number behind the last '=' or ':' of "gres/gpu=2", "gres/gpu:a100=2", "gpu:2", "gpu:a100:2";
+ * 1 without one. */
 static int number_of(const char *word)
 {
     int64_t n = 1;
@@ -55,7 +62,8 @@ static int number_of(const char *word)
     return (int)n;
 }
 
-/* The GPUs of "billing=8,gres/gpu:a100=2,gres/gpu=2": all of them where that is said, or the sum over their kinds. */
+/* The GPUs of "billing=8,gres/gpu:a100=2,gres/gpu=2": all of them where that is said, or the sum
+ * over their kinds. */
 static int count_gpus(const char *list)
 {
     int kinds = 0;
@@ -76,8 +84,8 @@ static int count_gpus(const char *list)
 
 static bool has_ended(const char *state)
 {
-    static const char *const ends[] = {"COMPLETED", "FAILED",    "CANCELLED", "TIMEOUT",  "OUT_OF_MEMORY",
-                                       "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "REVOKED"};
+    static const char *const ends[] = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT",
+        "OUT_OF_MEMORY", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "REVOKED"};
     size_t size = state ? strcspn(state, " ") : 0; /* "CANCELLED by 1000" */
     if (!state)
         return true;
@@ -102,11 +110,13 @@ static int read_length(const struct sacct *sacct, int64_t *ret_us)
 }
 
 /* A further component of the job that was kept last: its GPUs are used together. */
-static bool joins_last(struct sacct *sacct, const char *id, const struct log_job *job, struct job_list *jobs)
+static bool joins_last(
+    struct sacct *sacct, const char *id, const struct log_job *job, struct job_list *jobs)
 {
     const char *plus = strchr(id, '+');
     size_t size = plus ? (size_t)(plus - id) : 0;
-    bool same = size && strlen(sacct->component_of) == size && strncmp(sacct->component_of, id, size) == 0;
+    bool same = size && strlen(sacct->component_of) == size &&
+                strncmp(sacct->component_of, id, size) == 0;
     snprintf(sacct->component_of, sizeof sacct->component_of, "%.*s", (int)size, id);
     if (!same || !jobs->n)
         return false;
@@ -125,13 +135,14 @@ static int take_job(struct sacct *sacct, const char *id, struct job_log *log, st
     char where[320];
     const char *submit = get(sacct, SUBMIT);
     if (!submit || civil_time_parse(submit, &job.submit_us) < 0) {
-        columns_wrong(&sacct->columns, &mistake, "Submit is \"%.40s\": YYYY-MM-DDTHH:MM:SS is needed",
-                      submit ? submit : "");
+        columns_wrong(&sacct->columns, &mistake,
+            "Submit is \"%.40s\": YYYY-MM-DDTHH:MM:SS is needed", submit ? submit : "");
         job_log_not_understood(log, &mistake);
         return 0;
     }
     if (read_length(sacct, &job.length_us) < 0) {
-        columns_wrong(&sacct->columns, &mistake, "job %.40s has no elapsed time [DAYS-]HH:MM:SS", id);
+        columns_wrong(
+            &sacct->columns, &mistake, "job %.40s has no elapsed time [DAYS-]HH:MM:SS", id);
         job_log_not_understood(log, &mistake);
         return 0;
     }
@@ -141,7 +152,8 @@ static int take_job(struct sacct *sacct, const char *id, struct job_log *log, st
     if (job.length_us > 0 && joins_last(sacct, id, &job, &log->jobs))
         return 0;
     size_t before = log->jobs.n;
-    snprintf(where, sizeof where, "%.280s:%lld", sacct->columns.name, (long long)sacct->columns.number);
+    snprintf(
+        where, sizeof where, "%.280s:%lld", sacct->columns.name, (long long)sacct->columns.number);
     int r = job_log_add(log, &job, where, fault);
     if (log->jobs.n == before)
         sacct->component_of[0] = '\0';

@@ -5,10 +5,11 @@
 #include "trace/random.h"
 
 /* The reason to leave the job out, or LEFT_OUT_REASONS. */
-static enum left_out judge(const struct selection *selection, const struct log_job *job, int64_t from_us, size_t kept,
-                           struct random *random)
+static enum left_out judge(const struct selection *selection, const struct log_job *job,
+    int64_t from_us, size_t kept, struct random *random)
 {
-    if (job->submit_us < from_us || (selection->window_us && job->submit_us - from_us >= selection->window_us))
+    if (job->submit_us < from_us ||
+        (selection->window_us && job->submit_us - from_us >= selection->window_us))
         return LEFT_OUT_OUTSIDE_WINDOW;
     if (selection->gpus_max && job->gpus > selection->gpus_max)
         return LEFT_OUT_TOO_LARGE;
@@ -26,7 +27,8 @@ int jobs_select(struct job_list *list, const struct selection *selection, struct
     int r = job_list_sort(list);
     if (r < 0 || list->n == 0)
         return r;
-    int64_t from_us = selection->from_us + (selection->from_is_date ? 0 : list->jobs[0].submit_us), first_us = 0;
+    int64_t from_us = selection->from_us + (selection->from_is_date ? 0 : list->jobs[0].submit_us),
+            first_us = 0;
     for (size_t i = 0; i < list->n; i++) {
         struct log_job job = list->jobs[i];
         enum left_out reason = judge(selection, &job, from_us, kept, &random);

@@ -18,7 +18,8 @@ struct selection {
 };
 
 /*
- * Leaves the selected jobs in `list`, in order, with times from the first of them on; counts the others. 0 or -ENOMEM.
+ * Leaves the selected jobs in `list`, in order, with times from the first of them on; counts the
+ * others. 0 or -ENOMEM.
  */
 int jobs_select(struct job_list *list, const struct selection *selection, struct tally *tally);
 

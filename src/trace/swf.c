@@ -1,6 +1,7 @@
 /*
- * The Standard Workload Format, version 2.2 (https://www.cs.huji.ac.il/labs/parallel/workload/swf.html): 18 numbers a
- * line, -1 where a figure is unknown, ";" before comments, among them "; UnixStartTime: N". Processors are taken to be
+ * The Standard Workload Format, version 2.2
+ * (https://www.cs.huji.ac.il/labs/parallel/workload/swf.html): 18 numbers a line, -1 where a figure
+ * is unknown, ";" before comments, among them "; UnixStartTime: N". Processors are taken to be
  * GPUs, or so many to a GPU (job_log.processors_per_gpu).
  */
 #include <errno.h>
@@ -37,7 +38,8 @@ static void read_comment(struct swf *swf, const char *line)
     double start_s;
     const char *at = strstr(line, key);
     char word[32] = "";
-    if (at && sscanf(at + sizeof key - 1, "%31s", word) == 1 && parse_double(word, 0, SECONDS_MAX, &start_s) == 0)
+    if (at && sscanf(at + sizeof key - 1, "%31s", word) == 1 &&
+        parse_double(word, 0, SECONDS_MAX, &start_s) == 0)
         swf->start_s = start_s;
 }
 
@@ -55,7 +57,8 @@ static int read_fields(const struct swf *swf, char *line, struct fault *fault, d
     return n == FIELDS ? 0 : wrong(swf, fault, "a job must have 18 fields");
 }
 
-static int take_job(const struct swf *swf, const double *fields, struct job_log *log, struct fault *fault)
+static int take_job(
+    const struct swf *swf, const double *fields, struct job_log *log, struct fault *fault)
 {
     char where[320];
     struct fault mistake;
@@ -63,7 +66,8 @@ static int take_job(const struct swf *swf, const double *fields, struct job_log 
     if (fields[STATUS] >= STATUS_PART && fields[STATUS] <= STATUS_LAST_PART_FAILED)
         return 0;
     snprintf(where, sizeof where, "%.280s:%lld", swf->name, (long long)swf->line);
-    if (fields[SUBMIT] < 0 || fields[SUBMIT] > SECONDS_MAX || fields[RUN_TIME] > 1e9 || processors > JOB_GPUS_MAX) {
+    if (fields[SUBMIT] < 0 || fields[SUBMIT] > SECONDS_MAX || fields[RUN_TIME] > 1e9 ||
+        processors > JOB_GPUS_MAX) {
         wrong(swf, &mistake, "the submit time, the run time or the number of processors cannot be");
         job_log_not_understood(log, &mistake);
         return 0;
@@ -76,7 +80,8 @@ static int take_job(const struct swf *swf, const double *fields, struct job_log 
     return job_log_add(log, &job, where, fault);
 }
 
-static int take_line(struct swf *swf, char *line, bool whole, struct job_log *log, struct fault *fault)
+static int take_line(
+    struct swf *swf, char *line, bool whole, struct job_log *log, struct fault *fault)
 {
     double fields[FIELDS + 1];
     const char *first = line + strspn(line, " \t\r\n");
@@ -103,7 +108,8 @@ static int read_swf(FILE *file, const char *name, struct job_log *log, struct fa
         bool whole = strchr(line, '\n') != NULL;
         swf.line++;
         if (!whole && !feof(file))
-            r = fault_set(fault, EBADMSG, "%s:%lld: the line is too long, or binary", name, (long long)swf.line);
+            r = fault_set(fault, EBADMSG, "%s:%lld: the line is too long, or binary", name,
+                (long long)swf.line);
         else
             r = take_line(&swf, line, whole, log, fault);
     }

@@ -14,24 +14,26 @@
 enum { BISECTIONS = 60 };
 
 /*
- * helios: SenseTime's Venus cluster (Hu et al., "Characterization and Prediction of Deep Learning Workloads in
- * Large-Scale GPU Datacenters", SC 2021): 52.5 % of the jobs take one GPU, 22.6 % eight, 10.3 % more, here sixteen; the
- * other 14.6 % are parted evenly between two and four. Half take less than ten minutes, the mean is 6,652 s, the
- * longest 50 days. One-GPU jobs take 4.7 % of the GPU time, those with eight or more 85.7 %, from which the means
- * follow, which are taken to be the same for two and four, and for eight and sixteen: of 41,424 GPU-seconds a job, 4.7
- * % / 0.525 jobs; 9.6 % / (0.073 x 2 + 0.073 x 4); 85.7 % / (0.226 x 8 + 0.103 x 16).
+ * helios: SenseTime's Venus cluster (Hu et al., "Characterization and Prediction of Deep Learning
+ * Workloads in Large-Scale GPU Datacenters", SC 2021): 52.5 % of the jobs take one GPU, 22.6 %
+ * eight, 10.3 % more, here sixteen; the other 14.6 % are parted evenly between two and four. Half
+ * take less than ten minutes, the mean is 6,652 s, the longest 50 days. One-GPU jobs take 4.7 % of
+ * the GPU time, those with eight or more 85.7 %, from which the means follow, which are taken to be
+ * the same for two and four, and for eight and sixteen: of 41,424 GPU-seconds a job, 4.7 % / 0.525
+ * jobs; 9.6 % / (0.073 x 2 + 0.073 x 4); 85.7 % / (0.226 x 8 + 0.103 x 16).
  *
- * philly: Microsoft's Philly. The same paper's table 2 has a mean of 28,329 s, and a longest job of 60 days; 70 % with
- * one GPU, 10 % with two, 15 % with four and 5 % with eight are what Gavel's generator draws for Philly (Narayanan et
- * al., "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads", OSDI 2020). Half under ten
- * minutes, and one mean for all sizes, are assumed.
+ * philly: Microsoft's Philly. The same paper's table 2 has a mean of 28,329 s, and a longest job of
+ * 60 days; 70 % with one GPU, 10 % with two, 15 % with four and 5 % with eight are what Gavel's
+ * generator draws for Philly (Narayanan et al., "Heterogeneity-Aware Cluster Scheduling Policies
+ * for Deep Learning Workloads", OSDI 2020). Half under ten minutes, and one mean for all sizes, are
+ * assumed.
  */
 static const struct synth_profile profiles[] = {
-    {"helios",
-     600,
-     50 * DAY_S,
-     {{1, 0.525, 3708}, {2, 0.073, 9079}, {4, 0.073, 9079}, {8, 0.226, 10272}, {16, 0.103, 10272}}},
-    {"philly", 600, 60 * DAY_S, {{1, 0.70, 28329}, {2, 0.10, 28329}, {4, 0.15, 28329}, {8, 0.05, 28329}}},
+    {"helios", 600, 50 * DAY_S,
+        {{1, 0.525, 3708}, {2, 0.073, 9079}, {4, 0.073, 9079}, {8, 0.226, 10272},
+            {16, 0.103, 10272}}},
+    {"philly", 600, 60 * DAY_S,
+        {{1, 0.70, 28329}, {2, 0.10, 28329}, {4, 0.15, 28329}, {8, 0.05, 28329}}},
 };
 
 const struct synth_profile *synth_profile_find(const char *name)
@@ -81,15 +83,18 @@ static double share_below_median(const struct synth_profile *profile, struct syn
 {
     double below = 0;
     for (int i = 0; profile->sizes[i].gpus; i++) {
-        lengths->median_s[i] = median_for(profile->sizes[i].mean_s, lengths->sigma, profile->longest_s);
-        below += profile->sizes[i].share * normal_below(log(profile->median_s / lengths->median_s[i]) / lengths->sigma);
+        lengths->median_s[i] = median_for(
+            profile->sizes[i].mean_s, lengths->sigma, profile->longest_s);
+        below += profile->sizes[i].share *
+                 normal_below(log(profile->median_s / lengths->median_s[i]) / lengths->sigma);
     }
     return below;
 }
 
 void synth_fit(const struct synth_profile *profile, struct synth_lengths *ret_lengths)
 {
-    double low = 0.1, high = 6; /* the wider they are spread, the more are short while the mean stays */
+    double low = 0.1,
+           high = 6; /* the wider they are spread, the more are short while the mean stays */
     for (int i = 0; i < BISECTIONS; i++) {
         ret_lengths->sigma = (low + high) / 2;
         if (share_below_median(profile, ret_lengths) < 0.5)

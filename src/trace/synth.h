@@ -1,7 +1,7 @@
 /*
- * Jobs as those of a published cluster: number of GPUs by stated shares; length lognormal with one shape for all and a
- * mean for each number of GPUs, cut at a longest; arrivals independent, half as many at four in the morning, half as
- * many again at four in the afternoon (assumed).
+ * Jobs as those of a published cluster: number of GPUs by stated shares; length lognormal with one
+ * shape for all and a mean for each number of GPUs, cut at a longest; arrivals independent, half as
+ * many at four in the morning, half as many again at four in the afternoon (assumed).
  */
 #ifndef COLLOC_TRACE_SYNTH_H
 #define COLLOC_TRACE_SYNTH_H

@@ -1,6 +1,7 @@
 /*
- * What the benchmarks share. A measured figure is a line on stdout, tabs between: what, unit, target, median, p99. Each
- * program is run several times; scripts/bench makes the table and says what was reached.
+ * What the benchmarks share. A measured figure is a line on stdout, tabs between: what, unit,
+ * target, median, p99. Each program is run several times; scripts/bench makes the table and says
+ * what was reached.
  */
 #ifndef COLLOC_TESTS_BENCH_H
 #define COLLOC_TESTS_BENCH_H
@@ -35,10 +36,12 @@ static inline double bench_quantile(const double *took, size_t n, double fractio
 }
 
 /* Sorts `took`. `target` is "median < 200" or "p99 < 1000"; "" when there is none. */
-static inline void bench_row(const char *what, const char *unit, const char *target, double *took, size_t n)
+static inline void bench_row(
+    const char *what, const char *unit, const char *target, double *took, size_t n)
 {
     bench_sort(took, n);
-    printf("%s\t%s\t%s\t%.4g\t%.4g\n", what, unit, target, bench_quantile(took, n, 0.5), bench_quantile(took, n, 0.99));
+    printf("%s\t%s\t%s\t%.4g\t%.4g\n", what, unit, target, bench_quantile(took, n, 0.5),
+        bench_quantile(took, n, 0.99));
     fflush(stdout);
 }
 

@@ -1,6 +1,6 @@
 /*
- * What single steps of the core cost over 10,000 tasks and 64 GPUs, in the worst cases that we can think of. Every GPU
- * has a full window of 90 samples first.
+ * What single steps of the core cost over 10,000 tasks and 64 GPUs, in the worst cases that we can
+ * think of. Every GPU has a full window of 90 samples first.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -86,8 +86,12 @@ static void fill_gpus(struct core *core)
     for (int i = 0; i < GPUS * SHARING; i++) {
         int gpu = i % GPUS;
         uint64_t id = 1000000 + (uint64_t)i;
-        struct event submit = {.kind = EVENT_SUBMIT, .time_us = now_us, .task = id, .submit = {.request = {.gpus = 1}}};
-        struct event place = {.kind = EVENT_PLACE, .time_us = now_us, .task = id, .place = {.gpus = &gpu, .n = 1}};
+        struct event submit = {.kind = EVENT_SUBMIT,
+            .time_us = now_us,
+            .task = id,
+            .submit = {.request = {.gpus = 1}}};
+        struct event place = {
+            .kind = EVENT_PLACE, .time_us = now_us, .task = id, .place = {.gpus = &gpu, .n = 1}};
         require(core_apply(core, &submit));
         require(core_apply(core, &place));
         input(core, EVENT_STARTED, id);
@@ -179,8 +183,12 @@ static void all_recovering(const char *what, int gpus, double used_gib, bool one
     struct core *core = make_core("magm");
     for (int i = one_idle; i < GPUS; i++) {
         uint64_t id = 1000000 + (uint64_t)i;
-        struct event begin = {.kind = EVENT_SUBMIT, .time_us = now_us, .task = id, .submit = {.request = {.gpus = 1}}};
-        struct event place = {.kind = EVENT_PLACE, .time_us = now_us, .task = id, .place = {.gpus = &i, .n = 1}};
+        struct event begin = {.kind = EVENT_SUBMIT,
+            .time_us = now_us,
+            .task = id,
+            .submit = {.request = {.gpus = 1}}};
+        struct event place = {
+            .kind = EVENT_PLACE, .time_us = now_us, .task = id, .place = {.gpus = &i, .n = 1}};
         require(core_apply(core, &begin));
         require(core_apply(core, &place));
     }
@@ -203,7 +211,8 @@ static void middle_of_the_queue(void)
     }
     report("a hold and a release in the middle of the queue", "magm", STEPS);
     double before = bench_now_us();
-    for (const struct task *task = core_next_task(core, 0); task; task = core_next_task(core, task->id))
+    for (const struct task *task = core_next_task(core, 0); task;
+         task = core_next_task(core, task->id))
         core_explain(core, task->id, now_us, text, sizeof text);
     took[0] = bench_now_us() - before;
     bench_row("why each of 10,000 tasks waits, all of them", "us", "", took, 1);

@@ -1,7 +1,7 @@
 /*
- * What it costs to read a summary and ask for an estimate, in time and in memory. Of the files named on the command
- * line, or of two networks made up here; and of the worst of the summaries below COLLOC_EVAL_DATA, if that is
- * set.
+ * What it costs to read a summary and ask for an estimate, in time and in memory. Of the files
+ * named on the command line, or of two networks made up here; and of the worst of the summaries
+ * below COLLOC_EVAL_DATA, if that is set.
  */
 #include <glob.h>
 #include <stdlib.h>
@@ -42,7 +42,8 @@ static void estimate(const char *estimator, const char *text, size_t size)
 }
 
 /* Times in *ret_took, sorted; the answer is the most memory of them, in KiB. */
-static double repeat(const char *estimator, const char *text, size_t size, double *ret_took, size_t n)
+static double repeat(
+    const char *estimator, const char *text, size_t size, double *ret_took, size_t n)
 {
     double most = 0;
     for (size_t i = 0; i < n; i++) {
@@ -62,7 +63,8 @@ static void measure(const char *name, const char *text, size_t size)
     char what[512];
     for (size_t m = 0; m < MEASURED; m++) {
         double most = repeat(measured[m].estimator, text, size, took, REPEATS);
-        snprintf(what, sizeof what, "parse and %s: %s, %zu bytes", measured[m].estimator, name, size);
+        snprintf(
+            what, sizeof what, "parse and %s: %s, %zu bytes", measured[m].estimator, name, size);
         bench_row(what, "us", measured[m].goal, took, REPEATS);
         snprintf(what, sizeof what, "memory for %s: %s", measured[m].estimator, name);
         bench_row(what, "KiB", "median < 1024", &most, 1);
@@ -100,7 +102,8 @@ static void measure_made_up(void)
     size_t n = 0;
     for (int i = 1; i <= ROWS; i++) {
         const char *type = i % 3 == 0 ? "ReLU" : i % 3 == 1 ? "Conv2d" : "BatchNorm2d";
-        n += (size_t)snprintf(text + n, sizeof text - n, "%20s-%-4d [32, 256, 14, 14] %15s\n", type, i, "590,080");
+        n += (size_t)snprintf(
+            text + n, sizeof text - n, "%20s-%-4d [32, 256, 14, 14] %15s\n", type, i, "590,080");
     }
     measure("torchsummary of 600 rows", text, n);
 }
@@ -109,8 +112,8 @@ static void measure_made_up(void)
 static void measure_transformer(void)
 {
     static char text[TRANSFORMER_ROWS * 80];
-    static const char *const rows[] = {"LayerNorm-%d [-1, 128, 64] 128\n", "Linear-%d [-1, 128, 256] 16,640\n",
-                                       "Linear-%d [-1, 128, 64] 16,448\n"};
+    static const char *const rows[] = {"LayerNorm-%d [-1, 128, 64] 128\n",
+        "Linear-%d [-1, 128, 256] 16,640\n", "Linear-%d [-1, 128, 64] 16,448\n"};
     size_t n = (size_t)snprintf(text, sizeof text, "Embedding-1 [-1, 128, 64] 640,000\n");
     for (int i = 2; i <= TRANSFORMER_ROWS; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, rows[i % 3], i);

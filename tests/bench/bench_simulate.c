@@ -1,7 +1,8 @@
 /*
- * The simulator on a trace of 90 tasks over four GPUs, and on traces of the size of Philly's: 117,325 tasks in 75 days
- * on 2,490 GPUs, which are busy for 57 % of the time. Half of the tasks take less than 45 minutes, three quarters take
- * one GPU. And on one of a cluster that gets more than it can do, so that tasks queue up and crash.
+ * The simulator on a trace of 90 tasks over four GPUs, and on traces of the size of Philly's:
+ * 117,325 tasks in 75 days on 2,490 GPUs, which are busy for 57 % of the time. Half of the tasks
+ * take less than 45 minutes, three quarters take one GPU. And on one of a cluster that gets more
+ * than it can do, so that tasks queue up and crash.
  *
  * Times are of the processor: one core does it all, whatever else the machine does.
  */
@@ -15,7 +16,14 @@
 #include "policy/policy.h"
 #include "sim/simulate.h"
 
-enum { RUNS_SMALL = 50, RUNS_LARGE = 1, KINDS = 1000, PHILLY = 117325, PHILLY_DAYS = 75, SATURATED = 5000 };
+enum {
+    RUNS_SMALL = 50,
+    RUNS_LARGE = 1,
+    KINDS = 1000,
+    PHILLY = 117325,
+    PHILLY_DAYS = 75,
+    SATURATED = 5000
+};
 
 static struct gpu_kinds kinds;
 
@@ -49,7 +57,7 @@ static void write_tasks(char *path, double mean_s, int gpus_max)
         double gauss = sqrt(-2 * log(1 - random_part())) * cos(2 * M_PI * random_part());
         double solo_s = fmin(600 * exp(2.2 * gauss) * mean_s / 6800, 10 * 86400);
         fprintf(file, "t%d,%d,%.1f,%d,%.2f\n", i, sizes[rand() % 12], solo_s, 1000 + rand() % 30000,
-                0.05 + 0.95 * random_part());
+            0.05 + 0.95 * random_part());
     }
     fclose(file);
 }
@@ -63,7 +71,8 @@ static void write_trace(char *path, int tasks, double seconds)
     fclose(file);
 }
 
-static double run_ms(const char *trace, const char *tasks, const char *gpus, const struct policy *policy)
+static double run_ms(
+    const char *trace, const char *tasks, const char *gpus, const struct policy *policy)
 {
     struct fault fault = {0};
     struct cluster cluster;
@@ -74,15 +83,16 @@ static double run_ms(const char *trace, const char *tasks, const char *gpus, con
     double before = processor_ms();
     int r = cluster_parse(&kinds, gpus, &fault, &cluster);
     if (r == 0)
-        r = catalogue_read(tasks, &(struct catalogue_settings){"declared", 0.5}, &fault, &catalogue);
+        r = catalogue_read(
+            tasks, &(struct catalogue_settings){"declared", 0.5}, &fault, &catalogue);
     struct simulation simulation = {.trace = trace,
-                                    .catalogue = &catalogue,
-                                    .cluster = &cluster,
-                                    .laws = &kinds.laws,
-                                    .settings = settings,
-                                    .sharing = SHARING_MPS,
-                                    .knows_activity = true,
-                                    .remarks = stderr};
+        .catalogue = &catalogue,
+        .cluster = &cluster,
+        .laws = &kinds.laws,
+        .settings = settings,
+        .sharing = SHARING_MPS,
+        .knows_activity = true,
+        .remarks = stderr};
     if (r == 0)
         r = simulate(&simulation, &fault, &result);
     if (r < 0 || result.failed) {
@@ -95,7 +105,7 @@ static double run_ms(const char *trace, const char *tasks, const char *gpus, con
 }
 
 static double measure(const char *what, const char *target, int runs, int tasks, const char *gpus,
-                      const struct policy *policy, double mean_s, double seconds, int gpus_max)
+    const struct policy *policy, double mean_s, double seconds, int gpus_max)
 {
     char trace[] = "/tmp/colloc-bench-XXXXXX", catalogue[] = "/tmp/colloc-bench-XXXXXX";
     double took[RUNS_SMALL];
@@ -121,19 +131,21 @@ int main(void)
     struct rusage usage;
     if (gpu_kinds_init(&kinds, NULL) < 0)
         return 1;
-    measure("simulate 90 tasks on 4 GPUs, magm", "median < 10", RUNS_SMALL, 90, "4xA100-40GB", &policy_magm, 1500,
-            12500, 4);
-    measure("simulate 90 tasks on 4 GPUs, foresee", "median < 10", RUNS_SMALL, 90, "4xA100-40GB", &policy_foresee, 1500,
-            12500, 4);
-    philly("simulate Philly (117,325 tasks, 2,490 GPUs), exclusive", "median < 5000", PHILLY, &policy_exclusive);
+    measure("simulate 90 tasks on 4 GPUs, magm", "median < 10", RUNS_SMALL, 90, "4xA100-40GB",
+        &policy_magm, 1500, 12500, 4);
+    measure("simulate 90 tasks on 4 GPUs, foresee", "median < 10", RUNS_SMALL, 90, "4xA100-40GB",
+        &policy_foresee, 1500, 12500, 4);
+    philly("simulate Philly (117,325 tasks, 2,490 GPUs), exclusive", "median < 5000", PHILLY,
+        &policy_exclusive);
     double whole = philly("simulate Philly, magm", "median < 5000", PHILLY, &policy_magm);
     philly("simulate Philly, foresee", "median < 5000", PHILLY, &policy_foresee);
     double twice = philly("simulate Philly twice over, magm", "", 2 * PHILLY, &policy_magm);
     double ratio = twice / whole;
     bench_row("simulate: twice the tasks takes", "times", "median <= 2.2", &ratio, 1);
-    measure("simulate 5,000 tasks on 200 GPUs with work for over twice the time, magm", "", RUNS_LARGE, SATURATED,
-            "200xA100-40GB", &policy_magm, 30000, 86400.0 * 10, 16);
-    measure("the same, foresee", "", RUNS_LARGE, SATURATED, "200xA100-40GB", &policy_foresee, 30000, 86400.0 * 10, 16);
+    measure("simulate 5,000 tasks on 200 GPUs with work for over twice the time, magm", "",
+        RUNS_LARGE, SATURATED, "200xA100-40GB", &policy_magm, 30000, 86400.0 * 10, 16);
+    measure("the same, foresee", "", RUNS_LARGE, SATURATED, "200xA100-40GB", &policy_foresee, 30000,
+        86400.0 * 10, 16);
     getrusage(RUSAGE_SELF, &usage);
     double mib = (double)usage.ru_maxrss / 1024;
     bench_row("simulate: memory", "MiB", "median < 500", &mib, 1);

@@ -1,4 +1,5 @@
-/* How much memory the program has had at once from malloc and its kin, since it was last asked to forget. */
+/* How much memory the program has had at once from malloc and its kin, since it was last asked to
+ * forget. */
 #ifndef COLLOC_TESTS_HEAP_H
 #define COLLOC_TESTS_HEAP_H
 

@@ -1,6 +1,6 @@
 /*
- * A load on a collocd: clients that submit as fast as they are answered, or a single one that waits for each task's
- * first instruction. bench_daemon.py runs it; lines on stdout are its answers.
+ * A load on a collocd: clients that submit as fast as they are answered, or a single one that waits
+ * for each task's first instruction. bench_daemon.py runs it; lines on stdout are its answers.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -12,7 +12,12 @@
 #include "base/units.h"
 #include "bench.h"
 
-enum { SCRIPT_BYTES = 1024, ENVIRONMENT_BYTES = 3072, SUMMARY_BYTES = 20 * 1024, SUMMARY_EVERY = 5 };
+enum {
+    SCRIPT_BYTES = 1024,
+    ENVIRONMENT_BYTES = 3072,
+    SUMMARY_BYTES = 20 * 1024,
+    SUMMARY_EVERY = 5
+};
 
 static _Noreturn void give_up(const char *what)
 {
@@ -30,7 +35,8 @@ static struct client *connect_to(const char *socket)
 }
 
 /* The reply, of this status. */
-static json_t *ask(struct client *client, const char *method, const char *path, const json_t *body, int wanted)
+static json_t *ask(
+    struct client *client, const char *method, const char *path, const json_t *body, int wanted)
 {
     struct fault fault = {""};
     int status;
@@ -61,7 +67,8 @@ static json_t *made_up_environment(int client)
     json_t *environment = json_object();
     for (int i = 0; i < variables; i++) {
         snprintf(name, sizeof name, "VARIABLE_%02d", i);
-        snprintf(value, sizeof value, "/home/user%d/%0*d", client, ENVIRONMENT_BYTES / variables - 28, i);
+        snprintf(value, sizeof value, "/home/user%d/%0*d", client,
+            ENVIRONMENT_BYTES / variables - 28, i);
         json_object_set_new(environment, name, json_string(value));
     }
     return environment;
@@ -74,19 +81,21 @@ static json_t *made_up_summary(void)
     static const char *const types[] = {"Conv2d", "BatchNorm2d", "ReLU"};
     size_t n = 0;
     for (int i = 1; n < SUMMARY_BYTES; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "%20s-%-4d [32, 256, 14, 14] %15s\n", types[i % 3], i,
-                              "590,080");
+        n += (size_t)snprintf(text + n, sizeof text - n, "%20s-%-4d [32, 256, 14, 14] %15s\n",
+            types[i % 3], i, "590,080");
     return json_pack("{s:s, s:s}", "name", "model.txt", "text", text);
 }
 
-static json_t *made_up_task(const struct submitter *self, const json_t *environment, const json_t *summary, size_t i)
+static json_t *made_up_task(
+    const struct submitter *self, const json_t *environment, const json_t *summary, size_t i)
 {
     char script[SCRIPT_BYTES + 1];
-    int n = snprintf(script, sizeof script, "#!/bin/bash\npython train.py --seed=%d-%zu\n", self->number, i);
+    int n = snprintf(
+        script, sizeof script, "#!/bin/bash\npython train.py --seed=%d-%zu\n", self->number, i);
     memset(script + n, '#', sizeof script - (size_t)n - 1);
     script[SCRIPT_BYTES] = '\0';
-    json_t *task = json_pack("{s:s, s:s, s:s, s:i, s:O}", "script", script, "name", "train.sh", "cwd", "/tmp", "gpus",
-                             1, "environment", environment);
+    json_t *task = json_pack("{s:s, s:s, s:s, s:i, s:O}", "script", script, "name", "train.sh",
+        "cwd", "/tmp", "gpus", 1, "environment", environment);
     if (i % SUMMARY_EVERY == 0) {
         json_object_set(task, "summary", (json_t *)(uintptr_t)summary);
         json_object_set_new(task, "batch", json_integer(32));
@@ -120,8 +129,10 @@ static int submit_many(const char *socket, size_t clients, size_t tasks)
         give_up("out of memory");
     size_t each = tasks / clients, n = each * clients;
     for (size_t i = 0; i < clients; i++)
-        submitters[i] = (struct submitter){
-            .client = connect_to(socket), .number = (int)i, .count = each, .took_us = took_us + i * each};
+        submitters[i] = (struct submitter){.client = connect_to(socket),
+            .number = (int)i,
+            .count = each,
+            .took_us = took_us + i * each};
     double before = bench_now_us();
     for (size_t i = 0; i < clients; i++)
         if (pthread_create(&submitters[i].thread, NULL, submit_all, &submitters[i]) != 0)
@@ -130,7 +141,8 @@ static int submit_many(const char *socket, size_t clients, size_t tasks)
         pthread_join(submitters[i].thread, NULL);
     double seconds = (bench_now_us() - before) / 1e6;
     bench_sort(took_us, n);
-    printf("%.6g %.6g %.6g\n", (double)n / seconds, bench_quantile(took_us, n, 0.5), bench_quantile(took_us, n, 0.99));
+    printf("%.6g %.6g %.6g\n", (double)n / seconds, bench_quantile(took_us, n, 0.5),
+        bench_quantile(took_us, n, 0.99));
     free(took_us);
     free(submitters);
     return 0;
@@ -166,13 +178,15 @@ static void await_end(struct client *client, int64_t id)
     json_decref(ask(client, "GET", path, NULL, 200));
 }
 
-/* One line per task: milliseconds from the reply to the task's first instruction, below zero when that came first. */
+/* One line per task: milliseconds from the reply to the task's first instruction, below zero when
+ * that came first. */
 static int start_each(const char *socket, const char *stamp, int tasks)
 {
     char script[4200];
     snprintf(script, sizeof script, "#!%s\n", stamp);
     struct client *client = connect_to(socket);
-    json_t *body = json_pack("{s:s, s:s, s:{s:s}}", "script", script, "cwd", "/tmp", "environment", "PATH", "/bin");
+    json_t *body = json_pack(
+        "{s:s, s:s, s:{s:s}}", "script", script, "cwd", "/tmp", "environment", "PATH", "/bin");
     for (int i = 0; i < tasks; i++) {
         json_t *reply = ask(client, "POST", "/v1/tasks", body, 201);
         int64_t returned_ns = wall_ns();
@@ -194,6 +208,7 @@ int main(int argc, char **argv)
         return submit_many(argv[2], (size_t)first, (size_t)second);
     if (argc == 5 && strcmp(argv[1], "start") == 0 && parse_int64(argv[4], 1, 1000000, &first) == 0)
         return start_each(argv[2], argv[3], (int)first);
-    fprintf(stderr, "usage: load submit SOCKET CLIENTS TASKS\n       load start SOCKET STAMP TASKS\n");
+    fprintf(
+        stderr, "usage: load submit SOCKET CLIENTS TASKS\n       load start SOCKET STAMP TASKS\n");
     return 2;
 }

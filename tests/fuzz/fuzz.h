@@ -1,4 +1,5 @@
-/* What libFuzzer (or replay.c) calls with every input. A target returns 0; it reports a find by dying. */
+/* What libFuzzer (or replay.c) calls with every input. A target returns 0; it reports a find by
+ * dying. */
 #ifndef COLLOC_TESTS_FUZZ_H
 #define COLLOC_TESTS_FUZZ_H
 

@@ -1,4 +1,5 @@
-/* Sizes, durations, numbers and lines: any bytes are answered, and an answer keeps to its contract. */
+/* Sizes, durations, numbers and lines: any bytes are answered, and an answer keeps to its contract.
+ */
 #include <stdlib.h>
 #include <string.h>
 

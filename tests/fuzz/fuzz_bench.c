@@ -1,4 +1,5 @@
-/* Tables of experiments and what trainings print: any bytes are read or refused, in whatever pieces they come. */
+/* Tables of experiments and what trainings print: any bytes are read or refused, in whatever pieces
+ * they come. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,8 +40,11 @@ static void check_told(const uint8_t *data, size_t size)
 
 static void check_table(const uint8_t *data, size_t size)
 {
-    const struct experiment_defaults defaults = {
-        .python = "python3", .workloads = "w", .base = size & 1 ? "b" : NULL, .epochs = 2, .steps = 10};
+    const struct experiment_defaults defaults = {.python = "python3",
+        .workloads = "w",
+        .base = size & 1 ? "b" : NULL,
+        .epochs = 2,
+        .steps = 10};
     struct experiment experiment;
     struct fault fault = {0};
     char path[64];
@@ -50,10 +54,12 @@ static void check_table(const uint8_t *data, size_t size)
     if (experiment_read(path, &defaults, &fault, &experiment) == 0)
         for (size_t i = 0; i < experiment.n_groups; i++) {
             const struct bench_group *group = &experiment.groups[i];
-            require(group->n_tasks >= 1 && group->n_tasks <= BENCH_TASKS_MAX && *group->name && *group->mix);
+            require(group->n_tasks >= 1 && group->n_tasks <= BENCH_TASKS_MAX && *group->name &&
+                    *group->mix);
             require(!strpbrk(group->name, ",\"\r\n") && *group->name != '#');
             for (int n = 0; n < group->n_tasks; n++)
-                require(group->tasks[n].words[0] && group->tasks[n].threads >= 1 && group->tasks[n].threads <= 100);
+                require(group->tasks[n].words[0] && group->tasks[n].threads >= 1 &&
+                        group->tasks[n].threads <= 100);
         }
     else
         require(*fault.text);

@@ -1,6 +1,6 @@
 /*
- * Logs of any bytes: an answer whose evidence is one harmless line, the same in one portion as byte by byte; and the
- * records that stand between daemon and shim.
+ * Logs of any bytes: an answer whose evidence is one harmless line, the same in one portion as byte
+ * by byte; and the records that stand between daemon and shim.
  */
 #include <stdlib.h>
 #include <string.h>

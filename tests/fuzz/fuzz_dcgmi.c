@@ -1,4 +1,5 @@
-/* What dcgmi prints: however the bytes are cut into pieces, the same rows come out, and none says what cannot be. */
+/* What dcgmi prints: however the bytes are cut into pieces, the same rows come out, and none says
+ * what cannot be. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* An event of the log, as "KIND\n" and any JSON: understood and written back to the same, or a fault with words. */
+/* An event of the log, as "KIND\n" and any JSON: understood and written back to the same, or a
+ * fault with words. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +48,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct event event = {0};
     struct fault fault = {""};
     char kind[32];
-    if (!span_next_line(&rest, &line) || !span_copy(line, kind, sizeof kind) || event_parse_name(kind, &event.kind) < 0)
+    if (!span_next_line(&rest, &line) || !span_copy(line, kind, sizeof kind) ||
+        event_parse_name(kind, &event.kind) < 0)
         return 0;
     json_t *body = json_loadb(rest.at, rest.size, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     if (event_decode(body, find_policy, &fault, &event) == 0) {

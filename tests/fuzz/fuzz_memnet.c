@@ -1,5 +1,6 @@
 /*
- * Any bytes as weights, as layers.jsonl and as runs.csv: an answer, or a fault with words. The first byte says which.
+ * Any bytes as weights, as layers.jsonl and as runs.csv: an answer, or a fault with words. The
+ * first byte says which.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,8 @@
 #include "fuzz.h"
 #include "memnet/dataset.h"
 
-static const char names[] = "id,kind,family,split,model,batch,optimizer,precision,status,driver_mib\n";
+static const char names[] =
+    "id,kind,family,split,model,batch,optimizer,precision,status,driver_mib\n";
 static const char run[] = "a,mlp,mlp,train,m1,64,sgd,amp,ok,808\n";
 
 static void require(int holds)

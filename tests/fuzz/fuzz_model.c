@@ -1,4 +1,5 @@
-/* Summaries of any bytes: a model whose layers add up, or a fault with words; and an estimate of it, or why not. */
+/* Summaries of any bytes: a model whose layers add up, or a fault with words; and an estimate of
+ * it, or why not. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,10 +48,12 @@ static void check_model(const struct model *model)
     require(model->parameters_hidden >= 0 && model->parameters_hidden <= parameters);
     require(!model->batch.known || model->batch.value > 0);
     for (size_t i = 0; i < model_warnings(model); i++)
-        require(model->warnings[i][0] != '\0' && memchr(model->warnings[i], '\0', sizeof model->warnings[i]) != NULL);
+        require(model->warnings[i][0] != '\0' &&
+                memchr(model->warnings[i], '\0', sizeof model->warnings[i]) != NULL);
 }
 
-static void check_estimate(const char *estimator, const struct model *model, int64_t batch, int64_t sequence)
+static void check_estimate(
+    const char *estimator, const struct model *model, int64_t batch, int64_t sequence)
 {
     struct estimate_request request = {.model = model, .batch = batch, .sequence_length = sequence};
     struct estimate estimate;
@@ -59,7 +62,8 @@ static void check_estimate(const char *estimator, const struct model *model, int
     if (r < 0)
         require(fault.text[0] != '\0');
     else
-        require(r == ESTIMATE_UNKNOWN ? estimate.note[0] != '\0' : estimate.bytes.valid && estimate.bytes.value >= 0);
+        require(r == ESTIMATE_UNKNOWN ? estimate.note[0] != '\0'
+                                      : estimate.bytes.valid && estimate.bytes.value >= 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,4 +1,5 @@
-/* Recorded inputs: any text is replayed or refused in words, and a line that is understood is written back to itself.
+/* Recorded inputs: any text is replayed or refused in words, and a line that is understood is
+ * written back to itself.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,8 @@ static void write_back(FILE *out, const struct line *line)
         require(line_write_event(out, line->kind, line->answer, &line->event, NULL) == 0);
 }
 
-/* Written, read and written again it is the same: what was first there may be written in other ways. */
+/* Written, read and written again it is the same: what was first there may be written in other
+ * ways. */
 static char *as_text(const struct line *line)
 {
     char *text = NULL;

@@ -1,4 +1,5 @@
-/* What the simulator is told: kinds of GPUs, machines, tasks and arrivals. Any bytes are read or refused in words. */
+/* What the simulator is told: kinds of GPUs, machines, tasks and arrivals. Any bytes are read or
+ * refused in words. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,11 +28,14 @@ static void check_kinds(struct span text)
     require(gpu_kinds_init(&kinds, &fault) == 0);
     if (gpu_kinds_read(&kinds, text, "kinds", &fault) < 0)
         require(*fault.text != '\0');
-    require(kinds.n > 0 && kinds.n <= KINDS_MAX && kinds.laws.startup_s >= 0 && kinds.laws.context_bytes >= 0);
+    require(kinds.n > 0 && kinds.n <= KINDS_MAX && kinds.laws.startup_s >= 0 &&
+            kinds.laws.context_bytes >= 0);
     for (int i = 0; i < kinds.n; i++) {
         const struct gpu_kind *kind = &kinds.kinds[i];
-        require(kind->total_bytes > kind->reserved_bytes && kind->reserved_bytes >= 0 && kind->sms > 0);
-        require(kind->idle_w <= kind->awake_w && kind->awake_w <= kind->limit_w && isfinite(kind->work_w));
+        require(
+            kind->total_bytes > kind->reserved_bytes && kind->reserved_bytes >= 0 && kind->sms > 0);
+        require(kind->idle_w <= kind->awake_w && kind->awake_w <= kind->limit_w &&
+                isfinite(kind->work_w));
         require(kind->n_profiles >= 0 && kind->n_profiles <= PROFILES_MAX);
     }
 }
@@ -49,7 +53,8 @@ static void check_machine(struct span text)
     if (cluster_parse(&kinds, words, &fault, &cluster) < 0)
         require(*fault.text != '\0');
     else
-        require(cluster.n_gpus > 0 && cluster.n_gpus <= CLUSTER_GPUS_MAX && cluster.n_places >= cluster.n_gpus);
+        require(cluster.n_gpus > 0 && cluster.n_gpus <= CLUSTER_GPUS_MAX &&
+                cluster.n_places >= cluster.n_gpus);
     for (int i = 0; i < cluster.n_places; i++) {
         const struct place_shape *place = &cluster.places[i];
         require(place->gpu >= 0 && place->gpu < cluster.n_gpus && place->capacity_bytes > 0);

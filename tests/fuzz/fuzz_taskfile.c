@@ -27,7 +27,8 @@ static void parse_as(const char *name, const char *text, size_t size)
     struct task_description task = {0};
     struct fault fault = {0};
     int r = taskfile_parse(name, text, size, &fault, &task);
-    require(r < 0 ? strstr(fault.text, name) != NULL : task.script && is_plain_text(span_of(task.script)));
+    require(r < 0 ? strstr(fault.text, name) != NULL
+                  : task.script && is_plain_text(span_of(task.script)));
     for (size_t i = 0; i < TASK_OPTIONS; i++)
         if (task.values[i].set)
             check_value(&task_options[i], &task.values[i]);

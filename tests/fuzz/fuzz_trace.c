@@ -1,6 +1,6 @@
 /*
- * Logs of other clusters, and our own traces and catalogues: any bytes are answered; what is kept of a log has a length
- * and GPUs; what a catalogue says is a number within its bounds.
+ * Logs of other clusters, and our own traces and catalogues: any bytes are answered; what is kept
+ * of a log has a length and GPUs; what a catalogue says is a number within its bounds.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -19,7 +19,8 @@ static void require(int holds)
 
 static void check_selection(struct job_log *log)
 {
-    const struct selection selection = {.window_us = INT64_C(86400000000), .sample = 1, .arrival_scale = 0.5};
+    const struct selection selection = {
+        .window_us = INT64_C(86400000000), .sample = 1, .arrival_scale = 0.5};
     struct job_statistics statistics;
     size_t n = log->jobs.n;
     require(jobs_select(&log->jobs, &selection, &log->tally) == 0);

@@ -1,4 +1,5 @@
-/* Gives every file of the folders (or the files) named on the command line to the fuzz target, without libFuzzer. */
+/* Gives every file of the folders (or the files) named on the command line to the fuzz target,
+ * without libFuzzer. */
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * Runs one scenario file and compares its trace with the lines below its "---", or with --update puts the new
- * trace there. Exit status 0: the same.
+ * Runs one scenario file and compares its trace with the lines below its "---", or with --update
+ * puts the new trace there. Exit status 0: the same.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,15 +28,19 @@ static int compare(const char *name, struct span expected, struct span actual)
     int differences = 0;
     struct span left, right;
     for (int number = 1;; number++) {
-        bool has_left = span_next_line(&expected, &left), has_right = span_next_line(&actual, &right);
+        bool has_left = span_next_line(&expected, &left),
+             has_right = span_next_line(&actual, &right);
         if (!has_left && !has_right)
             return differences;
-        if (has_left && has_right && left.size == right.size && memcmp(left.at, right.at, left.size) == 0)
+        if (has_left && has_right && left.size == right.size &&
+            memcmp(left.at, right.at, left.size) == 0)
             continue;
         differences++;
         printf("%s, line %d of the trace:\n", name, number);
-        printf("  expected: %.*s\n", has_left ? (int)left.size : 11, has_left ? left.at : "(no line)\n");
-        printf("  happened: %.*s\n", has_right ? (int)right.size : 11, has_right ? right.at : "(no line)\n");
+        printf("  expected: %.*s\n", has_left ? (int)left.size : 11,
+            has_left ? left.at : "(no line)\n");
+        printf("  happened: %.*s\n", has_right ? (int)right.size : 11,
+            has_right ? right.at : "(no line)\n");
     }
 }
 

@@ -1,10 +1,12 @@
 /*
- * What colloc sees of this machine's GPUs, as text: the set, then three samples a second apart with what a look costs.
+ * What colloc sees of this machine's GPUs, as text: the set, then three samples a second apart with
+ * what a look costs.
  *
  *     gpu-probe [--library PATH] [--samples N] [--mps FOLDER]
  *
- * With --mps it also starts an MPS control daemon for all GPUs under FOLDER, finds it again and stops it. Exit status 0
- * when there are GPUs and all went well, 3 when there are none to be had, 1 on a fault.
+ * With --mps it also starts an MPS control daemon for all GPUs under FOLDER, finds it again and
+ * stops it. Exit status 0 when there are GPUs and all went well, 3 when there are none to be had, 1
+ * on a fault.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -32,11 +34,14 @@ static void print_gpu(const struct gpu_info *gpu)
 
     printf("GPU %s  %s  %s  %s\n", gpu->index, gpu->uuid, gpu->name, gpu->pci_bus_id);
     printf("  memory %s  SMs %d  MIG mode %d  compute mode %d  place %s%s\n",
-           gpu->mem_total_bytes.valid ? format_size((int64_t)gpu->mem_total_bytes.value, total, sizeof(total)) : "?",
-           gpu->sm_count, (int)gpu->mig_mode, (int)gpu->compute_mode, gpu->is_place ? "yes" : "no: ", gpu->why_not);
+        gpu->mem_total_bytes.valid
+            ? format_size((int64_t)gpu->mem_total_bytes.value, total, sizeof(total))
+            : "?",
+        gpu->sm_count, (int)gpu->mig_mode, (int)gpu->compute_mode,
+        gpu->is_place ? "yes" : "no: ", gpu->why_not);
     if (gpu->is_mig)
-        printf("  MIG profile %s  slices %d/%d  GPU instance %u  on GPU #%zu\n", gpu->profile, gpu->gpu_slices,
-               gpu->compute_slices, gpu->gpu_instance, gpu->parent);
+        printf("  MIG profile %s  slices %d/%d  GPU instance %u  on GPU #%zu\n", gpu->profile,
+            gpu->gpu_slices, gpu->compute_slices, gpu->gpu_instance, gpu->parent);
 }
 
 static void print_reading(const char *name, struct reading r, double unit)
@@ -54,14 +59,14 @@ static void print_processes(const struct gpu_sample *s)
     for (size_t i = 0; s->processes.valid && i < s->processes.count; i++) {
         const struct gpu_process *process = &s->processes.item[i];
         printf("  process %d  %.1f MiB  kinds %u\n", (int)process->pid,
-               reading_or(process->used_bytes, -1.0 * (double)MIB) / (double)MIB, process->kinds);
+            reading_or(process->used_bytes, -1.0 * (double)MIB) / (double)MIB, process->kinds);
     }
 }
 
 static void print_sample(const struct gpu_info *gpu, const struct gpu_sample *s, int64_t cost_us)
 {
-    printf("GPU %s  health %d %s  (looked in %.3f ms)\n ", gpu->index, (int)s->health, s->health_reason,
-           (double)cost_us / (double)MS_US);
+    printf("GPU %s  health %d %s  (looked in %.3f ms)\n ", gpu->index, (int)s->health,
+        s->health_reason, (double)cost_us / (double)MS_US);
     print_reading("total_mib", s->mem_total_bytes, (double)MIB);
     print_reading("used_mib", s->mem_used_bytes, (double)MIB);
     print_reading("free_mib", s->mem_free_bytes, (double)MIB);
@@ -122,7 +127,8 @@ static void print_folder(const char *path)
 
 static int step(const char *what, int r, int64_t since_us, const struct fault *fault)
 {
-    printf("%s: %d in %.1f ms %s\n", what, r, (double)(clock_monotonic_us() - since_us) / (double)MS_US, fault->text);
+    printf("%s: %d in %.1f ms %s\n", what, r,
+        (double)(clock_monotonic_us() - since_us) / (double)MS_US, fault->text);
     return r;
 }
 
@@ -148,7 +154,8 @@ static int try_mps(const struct gpu_set *set, const char *folder)
     print_folder(pipe_dir);
     print_folder(log_dir);
     now_us = clock_monotonic_us();
-    int again = step("start again", mps_start(pipe_dir, log_dir, uuids, count, &fault), now_us, &fault);
+    int again = step(
+        "start again", mps_start(pipe_dir, log_dir, uuids, count, &fault), now_us, &fault);
     now_us = clock_monotonic_us();
     int stopped = step("stop", mps_stop(pipe_dir, &fault), now_us, &fault);
     printf("alive: %d\n", mps_find(pipe_dir, geteuid()) != 0);
@@ -193,7 +200,7 @@ int main(int argc, char **argv)
         return r > 0 ? 3 : 1;
     }
     printf("driver %s, %zu GPUs and instances, found in %.1f ms\n", set->driver_version, set->count,
-           (double)(clock_monotonic_us() - before_us) / (double)MS_US);
+        (double)(clock_monotonic_us() - before_us) / (double)MS_US);
     for (size_t i = 0; i < set->count; i++)
         print_gpu(&set->gpu[i]);
     print_samples(set, options.samples);

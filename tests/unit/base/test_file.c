@@ -110,7 +110,8 @@ static void test_read_of_a_file_without_a_size(void **state)
     free(data);
 }
 
-/* More than a pipe holds at once would block, so this stays under 64 KiB yet over the first buffer. */
+/* More than a pipe holds at once would block, so this stays under 64 KiB yet over the first buffer.
+ */
 static void test_read_fd_grows_with_what_comes(void **state)
 {
     int ends[2];

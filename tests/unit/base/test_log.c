@@ -44,7 +44,9 @@ static void test_line_with_time_and_level(void **state)
     log_warning("GPU %d is lost", 2);
     capture_end();
     int ms, end = 0;
-    assert_int_equal(sscanf(written, "%*4d-%*2d-%*2d %*2d:%*2d:%*2d.%3d warning: GPU 2 is lost%n", &ms, &end), 1);
+    assert_int_equal(
+        sscanf(written, "%*4d-%*2d-%*2d %*2d:%*2d:%*2d.%3d warning: GPU 2 is lost%n", &ms, &end),
+        1);
     assert_string_equal(written + end, "\n");
 }
 

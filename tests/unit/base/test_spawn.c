@@ -26,7 +26,8 @@ static void test_a_program_that_is_there(void **state)
 {
     pid_t pid;
     int pidfd, status;
-    assert_int_equal(run_words((const char *const[]){"sh", "-c", "exit $CODE", NULL}, &pid, &pidfd), 0);
+    assert_int_equal(
+        run_words((const char *const[]){"sh", "-c", "exit $CODE", NULL}, &pid, &pidfd), 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
     assert_int_equal(close(pidfd), 0);

@@ -88,7 +88,8 @@ static void check_mended(const char *text, const char *expected)
 static void test_mended_text_is_of_whole_characters(void **state)
 {
     check_mended("", "");
-    check_mended("a \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "a \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
+    check_mended(
+        "a \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "a \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
     check_mended("a\xc3", "a?");
     check_mended("a\xf0\x9f\x98", "a???");
     check_mended("\xc3; more", "?; more");

@@ -23,7 +23,8 @@ static void test_int64(void **state)
 
 static void test_int64_refuses(void **state)
 {
-    static const char *const not_numbers[] = {"", "-", " 1", "1 ", "+1", "1.0", "0x10", "1e3", "--1", "ten"};
+    static const char *const not_numbers[] = {
+        "", "-", " 1", "1 ", "+1", "1.0", "0x10", "1e3", "--1", "ten"};
     int64_t value = 7;
     for (size_t i = 0; i < sizeof not_numbers / sizeof *not_numbers; i++)
         assert_int_equal(parse_int64(not_numbers[i], INT64_MIN, INT64_MAX, &value), -EINVAL);
@@ -38,7 +39,8 @@ static void test_double(void **state)
     static const struct {
         const char *text;
         double value;
-    } good[] = {{"0.80", 0.80}, {"1", 1}, {".5", 0.5}, {"-.5", -0.5}, {"-2.5", -2.5}, {"1e-3", 1e-3}, {"5.", 5}};
+    } good[] = {{"0.80", 0.80}, {"1", 1}, {".5", 0.5}, {"-.5", -0.5}, {"-2.5", -2.5},
+        {"1e-3", 1e-3}, {"5.", 5}};
     double value;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         assert_int_equal(parse_double(good[i].text, -10, 10, &value), 0);
@@ -48,8 +50,8 @@ static void test_double(void **state)
 
 static void test_double_refuses(void **state)
 {
-    static const char *const not_numbers[] = {"",      ".",    "-",  "-.", "nan", "inf",  "-inf", "0x10",
-                                              "0x1p3", "-0x1", "1 ", " 1", "+1",  "1..2", "1e",   "80%"};
+    static const char *const not_numbers[] = {"", ".", "-", "-.", "nan", "inf", "-inf", "0x10",
+        "0x1p3", "-0x1", "1 ", " 1", "+1", "1..2", "1e", "80%"};
     double value = 7;
     for (size_t i = 0; i < sizeof not_numbers / sizeof *not_numbers; i++)
         assert_int_equal(parse_double(not_numbers[i], -100, 100, &value), -EINVAL);
@@ -88,8 +90,8 @@ static void test_size(void **state)
 
 static void test_size_refuses(void **state)
 {
-    static const char *const bad[] = {"",     "GiB",  "-5G", "+5G",  " 5G",  "5G ",  "5GX", "5 G iB", "1.2.3G",
-                                      "infG", "0x5G", ".",   "..5G", "1e3M", "five", "5%",  "5,5G"};
+    static const char *const bad[] = {"", "GiB", "-5G", "+5G", " 5G", "5G ", "5GX", "5 G iB",
+        "1.2.3G", "infG", "0x5G", ".", "..5G", "1e3M", "five", "5%", "5,5G"};
     int64_t bytes = 7;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(parse_size(bad[i], &bytes), -EINVAL);
@@ -129,9 +131,9 @@ static void test_duration(void **state)
 
 static void test_duration_refuses(void **state)
 {
-    static const char *const bad[] = {"",          "s",     "-5s",   "-5",   "1.5",   "5 s",    "5S",    "1:2:3:4",
-                                      ":30",       "30:",   "1::2",  "5-",   "-5-10", "+5-10",  " 5-10", "5-1-1",
-                                      "5-1:2:3:4", "5--10", "5- 10", "1:-5", "never", "1.2.3s", "1:2s"};
+    static const char *const bad[] = {"", "s", "-5s", "-5", "1.5", "5 s", "5S", "1:2:3:4", ":30",
+        "30:", "1::2", "5-", "-5-10", "+5-10", " 5-10", "5-1-1", "5-1:2:3:4", "5--10", "5- 10",
+        "1:-5", "never", "1.2.3s", "1:2s"};
     int64_t us = 7;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(parse_duration(bad[i], &us), -EINVAL);
@@ -166,11 +168,16 @@ static void test_format_elapsed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_int64),       cmocka_unit_test(test_int64_refuses),
-        cmocka_unit_test(test_double),      cmocka_unit_test(test_double_refuses),
-        cmocka_unit_test(test_size),        cmocka_unit_test(test_size_refuses),
-        cmocka_unit_test(test_duration),    cmocka_unit_test(test_duration_refuses),
-        cmocka_unit_test(test_format_size), cmocka_unit_test(test_format_elapsed),
+        cmocka_unit_test(test_int64),
+        cmocka_unit_test(test_int64_refuses),
+        cmocka_unit_test(test_double),
+        cmocka_unit_test(test_double_refuses),
+        cmocka_unit_test(test_size),
+        cmocka_unit_test(test_size_refuses),
+        cmocka_unit_test(test_duration),
+        cmocka_unit_test(test_duration_refuses),
+        cmocka_unit_test(test_format_size),
+        cmocka_unit_test(test_format_elapsed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

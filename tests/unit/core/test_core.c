@@ -222,7 +222,10 @@ static void a_replay_decides_what_the_log_left_open(void **state)
     const struct event log[] = {
         {.kind = EVENT_SUBMIT, .time_us = 2, .task = 1, .submit = {.request = {.gpus = 1}}},
         {.kind = EVENT_SUBMIT, .time_us = 2, .task = 2, .submit = {.request = {.gpus = 1}}},
-        {.kind = EVENT_SUBMIT, .time_us = 2, .task = 3, .submit = {.request = {.gpus = 1}, .held = true}},
+        {.kind = EVENT_SUBMIT,
+            .time_us = 2,
+            .task = 3,
+            .submit = {.request = {.gpus = 1}, .held = true}},
         {.kind = EVENT_PLACE, .time_us = 2, .task = 1, .place = {.gpus = (int[]){0}, .n = 1}},
         {.kind = EVENT_STARTED, .time_us = 3, .task = 1},
         {.kind = EVENT_CANCEL, .time_us = 4, .task = 2},
@@ -245,7 +248,8 @@ static void done_tasks_can_be_forgotten_and_no_others(void **state)
     for (uint64_t id = 10; id > 0; id -= 2)
         world_submit(core, 2, id, plain);
     uint64_t expected = 2;
-    for (const struct task *task = core_next_task(core, 0); task; task = core_next_task(core, task->id), expected += 2)
+    for (const struct task *task = core_next_task(core, 0); task;
+         task = core_next_task(core, task->id), expected += 2)
         assert_int_equal(task->id, expected);
     assert_int_equal(expected, 12);
     world_input(core, 3, EVENT_CANCEL, 4);
@@ -262,7 +266,8 @@ static void done_tasks_can_be_forgotten_and_no_others(void **state)
 static void gpus_come_and_go_under_the_same_index(void **state)
 {
     struct core *core = start(2);
-    struct gpu_identity list[] = {{.uuid = "GPU-new", .is_place = true}, {.uuid = "GPU-1", .is_place = true}};
+    struct gpu_identity list[] = {
+        {.uuid = "GPU-new", .is_place = true}, {.uuid = "GPU-1", .is_place = true}};
     struct event event = {.kind = EVENT_GPUS, .time_us = 2, .gpus = {list, 2}};
     assert_int_equal(core_step(core, &event), 0);
     const struct cluster_view *view = core_view(core);
@@ -277,7 +282,7 @@ static void gpus_come_and_go_under_the_same_index(void **state)
 static int list_instances(struct core *core, int64_t time_us, bool gone)
 {
     struct gpu_identity list[] = {{.uuid = "MIG-a", .is_place = true, .is_mig_instance = true},
-                                  {.uuid = "MIG-b", .is_place = !gone, .is_mig_instance = true, .is_gone = gone}};
+        {.uuid = "MIG-b", .is_place = !gone, .is_mig_instance = true, .is_gone = gone}};
     list[0].mem_total_bytes = list[1].mem_total_bytes = 20 * GIB;
     struct event event = {.kind = EVENT_GPUS, .time_us = time_us, .gpus = {list, 2}};
     return core_step(core, &event);
@@ -367,7 +372,8 @@ static void what_is_only_not_listed_goes_on(void **state)
     core_destroy(core);
 }
 
-/* When is task 1 known to have taken its memory, by samples that say so little? In seconds, or 0. */
+/* When is task 1 known to have taken its memory, by samples that say so little? In seconds, or 0.
+ */
 static int settles_after(double foreign, bool lists_processes, bool lists_task, bool knows_memory)
 {
     struct core *core = start(1);
@@ -407,7 +413,8 @@ static void a_task_alone_shows_what_it_asks_for(void **state)
     world_submit(core, 2, 1, said);
     for (int t = 1; t <= 10; t++)
         world_sample(core, t * S, 0, 8, 0.3, 0);
-    assert_float_equal(gpu->residents[0].expect.smact.value, 0.9, 1e-9); /* it may not have begun yet */
+    assert_float_equal(
+        gpu->residents[0].expect.smact.value, 0.9, 1e-9); /* it may not have begun yet */
     world_sample(core, 11 * S, 0, 8, 0.3, 0);
     assert_float_equal(gpu->residents[0].expect.smact.value, 0.3, 1e-9);
     world_sample(core, 12 * S, 0, 8, 0.6, 1); /* a stranger's, too */
@@ -471,9 +478,11 @@ struct makes_room {
     struct looks before, after;
 };
 
-#define KNOWN(gib, activity)                                                                                           \
-    {                                                                                                                  \
-        .gpus = 1, .sharing = SHARING_MPS, .need = {NEED_DECLARED, (gib)*GIB}, .expect = {.smact = {activity, true} }  \
+#define KNOWN(gib, activity)                                                                       \
+    {                                                                                              \
+        .gpus = 1, .sharing = SHARING_MPS, .need = {NEED_DECLARED, (gib)*GIB}, .expect = {         \
+            .smact = {activity, true}                                                              \
+        }                                                                                          \
     }
 
 static void the_sample_that_makes_room_places(void **state)
@@ -482,13 +491,12 @@ static void the_sample_that_makes_room_places(void **state)
         {&policy_magm, plain, plain, {38, 38, {0.1, true}, 0.1, 0}, {10, 10, {0.1, true}, 0.1, 0}},
         {&policy_magm, plain, plain, {10, 10, {0.9, true}, 0.9, 1}, {10, 10, {0.1, true}, 0.9, 1}},
         {&policy_magm, plain, plain, {10, 10, {0, false}, 0.9, 0}, {10, 10, {0, false}, 0.1, 0}},
-        {&policy_magm,
-         {0},
-         {.gpus = 1, .exclusive = true},
-         {0.5, 0, {0.1, true}, 0.1, 1},
-         {0.5, 0, {0.1, true}, 0.1, 0}},
-        {&policy_foresee, KNOWN(5, 0.95), KNOWN(5, 0.9), {5, 5, {0.95, true}, 1, 0}, {5, 5, {0.2, true}, 1, 0}},
-        {&policy_foresee, KNOWN(20, 0.2), KNOWN(10, 0.2), {25, 5, {0.2, true}, 1, 1}, {25, 20, {0.2, true}, 1, 1}},
+        {&policy_magm, {0}, {.gpus = 1, .exclusive = true}, {0.5, 0, {0.1, true}, 0.1, 1},
+            {0.5, 0, {0.1, true}, 0.1, 0}},
+        {&policy_foresee, KNOWN(5, 0.95), KNOWN(5, 0.9), {5, 5, {0.95, true}, 1, 0},
+            {5, 5, {0.2, true}, 1, 0}},
+        {&policy_foresee, KNOWN(20, 0.2), KNOWN(10, 0.2), {25, 5, {0.2, true}, 1, 1},
+            {25, 20, {0.2, true}, 1, 1}},
     };
     for (size_t i = 0; i < sizeof stories / sizeof *stories; i++) {
         const struct makes_room *story = &stories[i];
@@ -514,7 +522,8 @@ static void the_sample_that_makes_room_places(void **state)
 static void see_two(struct core *core, int64_t time_us, double first_gib, double second_gib)
 {
     struct event event = {.kind = EVENT_SAMPLE, .time_us = time_us};
-    struct task_memory memory[] = {{1, reading_of(first_gib * (double)GIB)}, {2, reading_of(second_gib * (double)GIB)}};
+    struct task_memory memory[] = {
+        {1, reading_of(first_gib * (double)GIB)}, {2, reading_of(second_gib * (double)GIB)}};
     event.sample.mem_used_bytes = reading_of((first_gib + second_gib) * (double)GIB);
     event.sample.smact = event.sample.utilisation = reading_of(0.2);
     event.sample.foreign_processes = reading_of(0);
@@ -526,7 +535,8 @@ static void see_two(struct core *core, int64_t time_us, double first_gib, double
 /* One who took more than he needs gives it back, while another takes what was his anyway. */
 static void room_that_moves_within_a_gpu_is_seen(void **state)
 {
-    const struct task_request first = KNOWN(10, 0.1), second = KNOWN(15, 0.1), third = KNOWN(8, 0.1);
+    const struct task_request first = KNOWN(10, 0.1), second = KNOWN(15, 0.1),
+                              third = KNOWN(8, 0.1);
     struct core *core = world_core(&policy_foresee, 1);
     int64_t t = 1;
     world_sample(core, t, 0, 0, 0, 0);

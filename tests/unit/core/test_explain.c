@@ -11,7 +11,8 @@
 /* A policy that says what the test wants said. */
 static struct verdict said;
 
-static enum placement_answer say(const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
+static enum placement_answer say(
+    const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
 {
     for (int i = 0; i < query->view->n_gpus; i++)
         ret_verdicts[i] = said;
@@ -42,20 +43,26 @@ static void every_verdict_has_words_to_act_on(void **state)
         {{.kind = VERDICT_HOLD_OFF, .task = 7}, "GPU 0: task 7 is still taking its memory"},
         {{.kind = VERDICT_NOT_IDLE, .have = 1}, "GPU 0: 1 task there, has to be idle"},
         {{.kind = VERDICT_NOT_IDLE, .have = 2, .limit = 1}, "GPU 0: 2 tasks there, has to be idle"},
-        {{.kind = VERDICT_NOT_IDLE, .limit = 2}, "GPU 0: in use by others (2 processes), has to be idle"},
-        {{.kind = VERDICT_NOT_IDLE}, "GPU 0: not known to be idle (memory in use, or no list of processes)"},
+        {{.kind = VERDICT_NOT_IDLE, .limit = 2},
+            "GPU 0: in use by others (2 processes), has to be idle"},
+        {{.kind = VERDICT_NOT_IDLE},
+            "GPU 0: not known to be idle (memory in use, or no list of processes)"},
         {{.kind = VERDICT_FULL, .have = 3}, "GPU 0: 3 tasks there already"},
         {{.kind = VERDICT_MEMORY_UNKNOWN}, "GPU 0: free memory not known"},
-        {{.kind = VERDICT_MEMORY_SHORT, .have = 5.0 * (double)GIB, .limit = 6.2 * (double)GIB}, "GPU 0: 1.2 GiB short"},
+        {{.kind = VERDICT_MEMORY_SHORT, .have = 5.0 * (double)GIB, .limit = 6.2 * (double)GIB},
+            "GPU 0: 1.2 GiB short"},
         {{.kind = VERDICT_SMACT_UNKNOWN}, "GPU 0: activity not known"},
         {{.kind = VERDICT_SMACT_HIGH, .have = 0.83, .limit = 0.8}, "GPU 0: SMACT 0.83 over 0.80"},
-        {{.kind = VERDICT_SMACT_HIGH, .have = 0.8012, .limit = 0.8}, "GPU 0: SMACT 0.8012 over 0.80"},
+        {{.kind = VERDICT_SMACT_HIGH, .have = 0.8012, .limit = 0.8},
+            "GPU 0: SMACT 0.8012 over 0.80"},
         {{.kind = VERDICT_UTILISATION_HIGH, .have = 0.9, .limit = 0.8},
-         "GPU 0: utilisation 0.90 over 0.80 (SMACT not reported)"},
+            "GPU 0: utilisation 0.90 over 0.80 (SMACT not reported)"},
         {{.kind = VERDICT_OTHER_MPS_USER, .task = 7},
-         "GPU 0: task 7 of another user shares it by MPS, which serves one user at a time"},
-        {{.kind = VERDICT_ONE_PROCESS, .task = 7}, "GPU 0: its compute mode lets one process in, which is task 7"},
-        {{.kind = VERDICT_ONE_PROCESS}, "GPU 0: its compute mode lets one process in, which is somebody else's"},
+            "GPU 0: task 7 of another user shares it by MPS, which serves one user at a time"},
+        {{.kind = VERDICT_ONE_PROCESS, .task = 7},
+            "GPU 0: its compute mode lets one process in, which is task 7"},
+        {{.kind = VERDICT_ONE_PROCESS},
+            "GPU 0: its compute mode lets one process in, which is somebody else's"},
     };
     struct core *core = world_core(&saying, 1);
     world_submit(core, 1, 1, (struct task_request){.gpus = 1});
@@ -133,10 +140,12 @@ static void requests_that_can_never_be_met_are_refused(void **state)
     assert_int_equal(core_check_request(core, &estimated, &fault), 0);
     assert_refused(core, (struct task_request){.gpus = 0}, "gpus=0");
     assert_refused(core, (struct task_request){.gpus = -1}, "gpus=-1");
-    assert_refused(core, (struct task_request){.gpus = 65}, "gpus=65: a task can have at most 4 here");
-    assert_refused(core, (struct task_request){.gpus = 1, .need = {NEED_DECLARED, 40 * GIB + 1}}, "memory=40.0 GiB");
+    assert_refused(
+        core, (struct task_request){.gpus = 65}, "gpus=65: a task can have at most 4 here");
+    assert_refused(core, (struct task_request){.gpus = 1, .need = {NEED_DECLARED, 40 * GIB + 1}},
+        "memory=40.0 GiB");
     assert_refused(core, (struct task_request){.gpus = 1, .need = {NEED_DECLARED, 50 * GIB}},
-                   "(the largest: 40.0 GiB)");
+        "(the largest: 40.0 GiB)");
     core_destroy(core);
 }
 
@@ -155,9 +164,11 @@ static void gpus_of_other_sizes_and_kinds_count_for_what_they_are(void **state)
     assert_int_equal(core_step(core, &event), 0);
     assert_int_equal(core_check_request(core, &(struct task_request){.gpus = 2}, &fault), 0);
     assert_refused(core, (struct task_request){.gpus = 3}, "at most 2 here (MIG");
-    assert_int_equal(core_check_request(core, &(struct task_request){1, .need = {NEED_DECLARED, 80 * GIB}}, &fault), 0);
+    assert_int_equal(core_check_request(core,
+                         &(struct task_request){1, .need = {NEED_DECLARED, 80 * GIB}}, &fault),
+        0);
     assert_refused(core, (struct task_request){.gpus = 2, .need = {NEED_DECLARED, 41 * GIB}},
-                   "too few GPUs that large");
+        "too few GPUs that large");
     core_destroy(core);
 }
 

@@ -20,7 +20,9 @@ static struct core *three_running(enum sharing sharing)
     for (uint64_t task = 1; task <= 3; task++) {
         int64_t at_us = SECONDS(100) * (int64_t)task;
         world_sample(core, at_us, 0, 2.0 * (double)(task - 1), 0.1, 0);
-        assert_int_equal(world_submit(core, at_us, task, (struct task_request){.gpus = 1, .sharing = sharing}), 0);
+        assert_int_equal(
+            world_submit(core, at_us, task, (struct task_request){.gpus = 1, .sharing = sharing}),
+            0);
         assert_int_equal(world_state(core, task), TASK_STARTING);
         world_input(core, at_us, EVENT_STARTED, task);
         world_sample(core, at_us + SECONDS(70), 0, 2.0 * (double)task, 0.1, 0);
@@ -36,7 +38,8 @@ static void fall(struct core *core, int64_t time_us, uint64_t task, enum failure
 static bool is_back(const struct core *core, uint64_t task)
 {
     const struct task *found = core_task(core, task);
-    return (found->state == TASK_QUEUED || found->state == TASK_STARTING) && found->requeue_count == 1;
+    return (found->state == TASK_QUEUED || found->state == TASK_STARTING) &&
+           found->requeue_count == 1;
 }
 
 static void start_again(struct core *core, int64_t time_us, uint64_t task)
@@ -121,7 +124,8 @@ static void not_for_ever(void **state)
             world_input(core, at_us, EVENT_STARTED, 1);
     }
     assert_int_equal(world_state(core, 1), TASK_FAILED);
-    assert_int_equal(core_task(core, 1)->requeue_count, 2); /* the third attempt was by streams: its own fault */
+    assert_int_equal(
+        core_task(core, 1)->requeue_count, 2); /* the third attempt was by streams: its own fault */
     core_destroy(core);
 }
 
@@ -137,7 +141,8 @@ static void a_cancelled_one_is_not_started_again(void **state)
 static void its_own_limit_counts_as_a_reason_to_recover(void **state)
 {
     struct core *core = world_core(&policy_magm, 1);
-    struct task_request request = {.gpus = 1, .sharing = SHARING_MPS, .need = {NEED_ESTIMATED, 4 * GIB}};
+    struct task_request request = {
+        .gpus = 1, .sharing = SHARING_MPS, .need = {NEED_ESTIMATED, 4 * GIB}};
     world_sample(core, SECONDS(1), 0, 0, 0, 0);
     world_submit(core, SECONDS(1), 1, request);
     world_input(core, SECONDS(1), EVENT_STARTED, 1);

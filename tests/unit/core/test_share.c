@@ -30,8 +30,8 @@ static struct case_ nobody_there(enum sharing asked)
 
 static void add_resident(struct case_ *c, uint32_t uid, enum sharing sharing, double smact)
 {
-    c->residents[c->n_residents++] =
-        (struct resident){.task = 7, .uid = uid, .sharing = sharing, .expect.smact = reading_of(smact)};
+    c->residents[c->n_residents++] = (struct resident){
+        .task = 7, .uid = uid, .sharing = sharing, .expect.smact = reading_of(smact)};
 }
 
 static struct sharing_mode choose(struct case_ *c)
@@ -61,7 +61,8 @@ static void what_is_asked_for_is_done(void **state)
 
 static void auto_on_an_idle_gpu(void **state)
 {
-    struct case_ unknown = nobody_there(SHARING_AUTO), large = unknown, alone = unknown, instance = unknown;
+    struct case_ unknown = nobody_there(SHARING_AUTO), large = unknown, alone = unknown,
+                 instance = unknown;
     large.task.request.expect.smact = reading_of(0.9);
     alone.whole = true;
     instance.id.is_mig_instance = true;
@@ -75,7 +76,8 @@ static void auto_on_an_idle_gpu(void **state)
 
 static void auto_beside_others(void **state)
 {
-    struct case_ turns = nobody_there(SHARING_AUTO), stranger = turns, mate = turns, small = turns, large = turns;
+    struct case_ turns = nobody_there(SHARING_AUTO), stranger = turns, mate = turns, small = turns,
+                 large = turns;
     add_resident(&turns, 1, SHARING_STREAMS, 0.3);
     add_resident(&stranger, 2, SHARING_MPS, 0.3);
     add_resident(&mate, 1, SHARING_MPS, 0.5);
@@ -108,7 +110,8 @@ static void clients_of_mps_are_kept_to_their_need(void **state)
     c.task.oom_count = 0;
     c.task.request.need.bytes = 39 * GIB;
     assert_int_equal(choose(&c).mem_limit_bytes, 0);
-    c.task.request = (struct task_request){.gpus = 1, .need = {NEED_DECLARED, GIB}, .thread_percent = 30};
+    c.task.request = (struct task_request){
+        .gpus = 1, .need = {NEED_DECLARED, GIB}, .thread_percent = 30};
     assert_int_equal(choose(&c).mem_limit_bytes, 0);
     assert_int_equal(choose(&c).thread_percent, 0);
 }

@@ -1,6 +1,7 @@
 /*
- * Random walks: thousands of events, sensible and senseless, over random machines. After every step the whole state
- * fits together, and a second core that is given only what a log would hold is in the same state.
+ * Random walks: thousands of events, sensible and senseless, over random machines. After every step
+ * the whole state fits together, and a second core that is given only what a log would hold is in
+ * the same state.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -100,14 +101,16 @@ static void repeat_sample(struct walk *walk, struct core_sample *sample)
     if (chance(walk, 20))
         sample->smact = any_reading(walk, 0.9);
     if (chance(walk, 20) && sample->n_tasks)
-        walk->memory[draw(walk, (uint64_t)sample->n_tasks)].mem_used_bytes = any_reading(walk, 10.0 * (double)GIB);
+        walk->memory[draw(walk, (uint64_t)sample->n_tasks)].mem_used_bytes = any_reading(
+            walk, 10.0 * (double)GIB);
 }
 
 static void make_sample(struct walk *walk, struct event *event)
 {
     struct core_sample *sample = &event->sample;
     const struct cluster_view *view = core_view(walk->core);
-    sample->gpu = chance(walk, 3) ? (int)draw(walk, 100) - 50 : (int)draw(walk, (uint64_t)walk->n_gpus);
+    sample->gpu = chance(walk, 3) ? (int)draw(walk, 100) - 50
+                                  : (int)draw(walk, (uint64_t)walk->n_gpus);
     if (sample->gpu >= 0 && sample->gpu < walk->n_gpus && chance(walk, 60)) {
         repeat_sample(walk, sample);
         return;
@@ -116,14 +119,15 @@ static void make_sample(struct walk *walk, struct event *event)
     sample->tasks = walk->memory;
     bool known = sample->gpu >= 0 && sample->gpu < view->n_gpus;
     bool empty = known && view->gpus[sample->gpu].n_residents == 0;
-    sample->mem_used_bytes = empty && chance(walk, 80) ? reading_of(0) : any_reading(walk, 40.0 * (double)GIB);
+    sample->mem_used_bytes = empty && chance(walk, 80) ? reading_of(0)
+                                                       : any_reading(walk, 40.0 * (double)GIB);
     sample->smact = any_reading(walk, 0.9);
     sample->utilisation = any_reading(walk, 1);
     sample->foreign_processes = chance(walk, 90) ? reading_of(0) : any_reading(walk, 2);
     for (int i = 0; known && i < view->gpus[sample->gpu].n_residents; i++)
         if (chance(walk, 80))
-            walk->memory[sample->n_tasks++] =
-                (struct task_memory){view->gpus[sample->gpu].residents[i].task, any_reading(walk, 10.0 * (double)GIB)};
+            walk->memory[sample->n_tasks++] = (struct task_memory){
+                view->gpus[sample->gpu].residents[i].task, any_reading(walk, 10.0 * (double)GIB)};
     if (chance(walk, 5))
         walk->memory[sample->n_tasks++] = (struct task_memory){draw(walk, 1000), reading_of(1)};
     if (sample->gpu >= 0 && sample->gpu < walk->n_gpus) {
@@ -150,10 +154,11 @@ static void make_gpus(struct walk *walk, struct event *event)
 
 static struct event make_input(struct walk *walk)
 {
-    static const enum event_kind often[] = {EVENT_SAMPLE,   EVENT_SAMPLE,  EVENT_SAMPLE,  EVENT_SAMPLE, EVENT_SAMPLE,
-                                            EVENT_SUBMIT,   EVENT_STARTED, EVENT_STARTED, EVENT_EXITED, EVENT_EXITED,
-                                            EVENT_ESTIMATE, EVENT_TICK,    EVENT_RELEASE};
-    static const enum event_kind seldom[] = {EVENT_UNSTARTED, EVENT_CANCEL, EVENT_HOLD, EVENT_GPUS, EVENT_TICK};
+    static const enum event_kind often[] = {EVENT_SAMPLE, EVENT_SAMPLE, EVENT_SAMPLE, EVENT_SAMPLE,
+        EVENT_SAMPLE, EVENT_SUBMIT, EVENT_STARTED, EVENT_STARTED, EVENT_EXITED, EVENT_EXITED,
+        EVENT_ESTIMATE, EVENT_TICK, EVENT_RELEASE};
+    static const enum event_kind seldom[] = {
+        EVENT_UNSTARTED, EVENT_CANCEL, EVENT_HOLD, EVENT_GPUS, EVENT_TICK};
     struct event event = {.time_us = walk->now_us};
     event.kind = chance(walk, 85) ? often[draw(walk, 13)] : seldom[draw(walk, 5)];
     event.task = chance(walk, 5) ? draw(walk, UINT64_MAX) : draw(walk, walk->next_task + 1);
@@ -197,7 +202,8 @@ static void replay_step(struct walk *walk, const struct event *input)
         }
 }
 
-/* A sample that the core did not look for placements after gave no cause to: another event at once finds none. */
+/* A sample that the core did not look for placements after gave no cause to: another event at once
+ * finds none. */
 static void check_nobody_was_overlooked(struct walk *walk)
 {
     int n;
@@ -232,17 +238,20 @@ static void step(struct walk *walk)
 static void explain_all(const struct walk *walk)
 {
     char text[512];
-    for (const struct task *task = core_next_task(walk->core, 0); task; task = core_next_task(walk->core, task->id)) {
+    for (const struct task *task = core_next_task(walk->core, 0); task;
+         task = core_next_task(walk->core, task->id)) {
         core_explain(walk->core, task->id, walk->now_us, text, sizeof text);
         assert_int_equal(text[0] != '\0', task->queue || task->state == TASK_HELD);
-        assert_int_equal(strcmp(core_reason_word(walk->core, task->id), "None") != 0, text[0] != '\0');
+        assert_int_equal(
+            strcmp(core_reason_word(walk->core, task->id), "None") != 0, text[0] != '\0');
     }
 }
 
 static void check_no_task_lost(const struct walk *walk, uint64_t submitted)
 {
     uint64_t n = 0;
-    for (const struct task *task = core_next_task(walk->core, 0); task; task = core_next_task(walk->core, task->id))
+    for (const struct task *task = core_next_task(walk->core, 0); task;
+         task = core_next_task(walk->core, task->id))
         n++;
     assert_int_equal(n, submitted);
 }
@@ -284,7 +293,8 @@ static void walks_keep_the_state_sound_and_replayable(void **state)
             accepted[i] += walk.accepted[i];
             refused[i] += walk.refused[i];
         }
-        for (const struct task *task = core_next_task(walk.core, 0); task; task = core_next_task(walk.core, task->id))
+        for (const struct task *task = core_next_task(walk.core, 0); task;
+             task = core_next_task(walk.core, task->id))
             ends[task->state]++;
         end_walk(&walk);
     }
@@ -300,17 +310,20 @@ static void walks_keep_the_state_sound_and_replayable(void **state)
 
 /* ---- nobody waits for ever ---- */
 
-/* What nobody can wait out: requests beyond the machine are cancelled, held tasks released, estimates made. */
+/* What nobody can wait out: requests beyond the machine are cancelled, held tasks released,
+ * estimates made. */
 static void unblock(struct walk *walk)
 {
     struct fault fault;
-    struct event event = {.kind = EVENT_GPUS, .time_us = walk->now_us, .gpus = {walk->gpus, walk->n_gpus}};
+    struct event event = {
+        .kind = EVENT_GPUS, .time_us = walk->now_us, .gpus = {walk->gpus, walk->n_gpus}};
     for (int i = 0; i < walk->n_gpus; i++) {
         walk->gpus[i].is_place = true;
         walk->gpus[i].is_gone = false;
     }
     assert_int_equal(core_step(walk->core, &event), 0);
-    for (const struct task *task = core_next_task(walk->core, 0); task; task = core_next_task(walk->core, task->id)) {
+    for (const struct task *task = core_next_task(walk->core, 0); task;
+         task = core_next_task(walk->core, task->id)) {
         event = (struct event){.kind = EVENT_ESTIMATE, .time_us = walk->now_us, .task = task->id};
         core_step(walk->core, &event);
         if (core_check_request(walk->core, &task->request, &fault) < 0)
@@ -320,14 +333,17 @@ static void unblock(struct walk *walk)
     }
 }
 
-/* Who has GPUs ends, half of them for want of memory: so the recovery queue and the main queue compete. */
+/* Who has GPUs ends, half of them for want of memory: so the recovery queue and the main queue
+ * compete. */
 static int end_running(struct walk *walk)
 {
     int unfinished = 0;
-    for (const struct task *task = core_next_task(walk->core, 0); task; task = core_next_task(walk->core, task->id)) {
+    for (const struct task *task = core_next_task(walk->core, 0); task;
+         task = core_next_task(walk->core, task->id)) {
         unfinished += !task_state_is_done(task->state);
         if (task_state_holds_gpus(task->state) && chance(walk, 30))
-            world_exit(walk->core, walk->now_us, task->id, chance(walk, 50) ? FAILURE_GPU_OOM : FAILURE_NONE);
+            world_exit(walk->core, walk->now_us, task->id,
+                chance(walk, 50) ? FAILURE_GPU_OOM : FAILURE_NONE);
     }
     return unfinished;
 }
@@ -353,7 +369,8 @@ static void every_task_comes_to_an_end(void **state)
     }
 }
 
-/* A crash may cut the log anywhere. Whatever is there must lead on: no task stays where nothing ever moves it. */
+/* A crash may cut the log anywhere. Whatever is there must lead on: no task stays where nothing
+ * ever moves it. */
 static void a_log_cut_anywhere_leads_on(void **state)
 {
     for (uint64_t seed = 1; seed <= WALKS; seed++) {
@@ -375,7 +392,8 @@ static void a_log_cut_anywhere_leads_on(void **state)
             if (!task_state_holds_gpus(task->state))
                 continue;
             assert_int_equal(world_input(walk.replayed, walk.now_us, EVENT_STARTED, task->id), 0);
-            assert_int_equal(world_count(walk.replayed, EFFECT_KILL, task->id), task->ending != FAILURE_NONE);
+            assert_int_equal(
+                world_count(walk.replayed, EFFECT_KILL, task->id), task->ending != FAILURE_NONE);
         }
         world_check(walk.replayed);
         end_walk(&walk);

@@ -44,7 +44,8 @@ static void entries_survive_growing_round_the_corner(void **state)
     for (int i = 40; i < 200; i++)
         window_add(&window, i, 1000, reading_of(i));
     assert_mean(&window, 0, 1, (20.0 + 199.0) / 2);
-    window_add(&window, 1045, 1000, reading_of(0)); /* the oldest are still in front: up to 45 they go */
+    window_add(
+        &window, 1045, 1000, reading_of(0)); /* the oldest are still in front: up to 45 they go */
     assert_int_equal(window.count, 155);
     window_fini(&window);
 }
@@ -100,7 +101,8 @@ static void ewma_halves_with_each_sixth_of_the_window(void **state)
     window_add(&window, 300, 600, READING_NONE);
     assert_false(window_level(&window, WINDOW_EWMA, 0, 1).valid);
     window_add(&window, 300, 600, reading_of(0));
-    assert_float_equal(window_level(&window, WINDOW_EWMA, 0, 1).value, 0.125 / (0.125 + 0.25 + 1), 1e-12);
+    assert_float_equal(
+        window_level(&window, WINDOW_EWMA, 0, 1).value, 0.125 / (0.125 + 0.25 + 1), 1e-12);
     window_fini(&window);
 }
 
@@ -122,7 +124,8 @@ static void statistics_have_names(void **state)
 {
     enum window_statistic how;
     for (int i = 0; i < WINDOW_STATISTICS; i++) {
-        assert_int_equal(window_statistic_parse(window_statistic_name((enum window_statistic)i), &how), 0);
+        assert_int_equal(
+            window_statistic_parse(window_statistic_name((enum window_statistic)i), &how), 0);
         assert_int_equal(how, i);
     }
     assert_true(window_statistic_parse("median", &how) < 0);

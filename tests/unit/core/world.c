@@ -30,11 +30,13 @@ struct core *world_core(const struct policy *policy, int n_gpus)
 
 int world_submit(struct core *core, int64_t time_us, uint64_t task, struct task_request request)
 {
-    struct event event = {.kind = EVENT_SUBMIT, .time_us = time_us, .task = task, .submit = {.request = request}};
+    struct event event = {
+        .kind = EVENT_SUBMIT, .time_us = time_us, .task = task, .submit = {.request = request}};
     return core_step(core, &event);
 }
 
-int world_sample(struct core *core, int64_t time_us, int gpu, double used_gib, double smact, double foreign)
+int world_sample(
+    struct core *core, int64_t time_us, int gpu, double used_gib, double smact, double foreign)
 {
     struct event event = {.kind = EVENT_SAMPLE, .time_us = time_us};
     event.sample.gpu = gpu;
@@ -47,8 +49,8 @@ int world_sample(struct core *core, int64_t time_us, int gpu, double used_gib, d
     const struct cluster_view *view = core_view(core);
     int n = gpu >= 0 && gpu < view->n_gpus ? view->gpus[gpu].n_residents : 0;
     for (int i = 0; i < n && i < 16; i++)
-        tasks[event.sample.n_tasks++] =
-            (struct task_memory){view->gpus[gpu].residents[i].task, reading_of(used_gib * (double)GIB / n)};
+        tasks[event.sample.n_tasks++] = (struct task_memory){
+            view->gpus[gpu].residents[i].task, reading_of(used_gib * (double)GIB / n)};
     return core_step(core, &event);
 }
 
@@ -105,7 +107,8 @@ static void check_task(const struct core *core, const struct task *task)
     const struct cluster_view *view = core_view(core);
     assert_true(task_is_sound(task));
     assert_int_not_equal(task->state, TASK_EXITED);
-    assert_true(!task->ending || task_state_is_done(task->state) || task_state_holds_gpus(task->state));
+    assert_true(
+        !task->ending || task_state_is_done(task->state) || task_state_holds_gpus(task->state));
     assert_true(task->waited_us >= 0 && task->executed_us >= 0);
     for (int i = 0; i < task->n_gpus; i++) {
         const struct gpu_view *gpu = &view->gpus[task->gpus[i]];
@@ -129,7 +132,8 @@ static void check_gpu(const struct core *core, int i)
             times += task->gpus[j] == i;
         assert_int_equal(times, 1);
     }
-    assert_true(gpu->whole_for == 0 || (gpu->n_residents == 1 && gpu->residents[0].task == gpu->whole_for));
+    assert_true(
+        gpu->whole_for == 0 || (gpu->n_residents == 1 && gpu->residents[0].task == gpu->whole_for));
     assert_true(gpu->drained_for == 0 || (recovering && recovering->id == gpu->drained_for));
 }
 
@@ -138,7 +142,8 @@ void world_check(const struct core *core)
     int queued = check_queue(core_main_queue(core), TASK_QUEUED);
     int recovering = check_queue(core_recovery_queue(core), TASK_RECOVERING);
     int waiting = 0, reserved = 0, residents = 0;
-    for (const struct task *task = core_next_task(core, 0); task; task = core_next_task(core, task->id)) {
+    for (const struct task *task = core_next_task(core, 0); task;
+         task = core_next_task(core, task->id)) {
         check_task(core, task);
         waiting += task->queue != NULL;
         reserved += task->n_gpus;
@@ -156,17 +161,22 @@ void world_check(const struct core *core)
 static void print_task(FILE *out, const struct task *task)
 {
     const struct task_request *request = &task->request;
-    fprintf(out, "task %" PRIu64 " uid=%u %s ending=%d whole=%d company=%d process=%d sharing=%d attempts=%d ooms=%d",
-            task->id, task->uid, task_state_name(task->state), (int)task->ending, task->whole, task->had_company,
-            task->has_process, (int)task->share.sharing, task->attempts, task->oom_count);
+    fprintf(out,
+        "task %" PRIu64
+        " uid=%u %s ending=%d whole=%d company=%d process=%d sharing=%d attempts=%d ooms=%d",
+        task->id, task->uid, task_state_name(task->state), (int)task->ending, task->whole,
+        task->had_company, task->has_process, (int)task->share.sharing, task->attempts,
+        task->oom_count);
     fprintf(out, " exit=%d,%d,%d", (int)task->exit.failure, task->exit.code, task->exit.signal);
-    fprintf(out, " share=%d,%d,%" PRId64 " blameless=%d,%d,%d,%d", (int)task->share.reason, task->share.thread_percent,
-            task->share.mem_limit_bytes, task->blameless, task->suspect, task->requeue_count, task->mps_failures);
-    fprintf(out, " times=%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, task->submitted_us,
-            task->queued_us, task->started_us, task->ended_us, task->waited_us, task->executed_us);
+    fprintf(out, " share=%d,%d,%" PRId64 " blameless=%d,%d,%d,%d", (int)task->share.reason,
+        task->share.thread_percent, task->share.mem_limit_bytes, task->blameless, task->suspect,
+        task->requeue_count, task->mps_failures);
+    fprintf(out, " times=%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64,
+        task->submitted_us, task->queued_us, task->started_us, task->ended_us, task->waited_us,
+        task->executed_us);
     fprintf(out, " wants=%d,%s,%d,%d,%d,%" PRId64 ",%" PRId64, request->gpus,
-            request->policy ? request->policy->name : "-", request->exclusive, (int)request->sharing,
-            (int)request->need.kind, request->need.bytes, request->time_limit_us);
+        request->policy ? request->policy->name : "-", request->exclusive, (int)request->sharing,
+        (int)request->need.kind, request->need.bytes, request->time_limit_us);
     for (int i = 0; i < task->n_gpus; i++)
         fprintf(out, " gpu%d", task->gpus[i]);
     fputc('\n', out);
@@ -182,11 +192,11 @@ static void print_queue(FILE *out, const char *name, const struct task_queue *qu
 
 static void print_gpu(FILE *out, const struct gpu_view *gpu)
 {
-    fprintf(out, "%s total=%" PRId64 " place=%d,%d whole=%" PRIu64, gpu->id.uuid, gpu->id.mem_total_bytes,
-            gpu->id.is_place, gpu->id.is_gone, gpu->whole_for);
+    fprintf(out, "%s total=%" PRId64 " place=%d,%d whole=%" PRIu64, gpu->id.uuid,
+        gpu->id.mem_total_bytes, gpu->id.is_place, gpu->id.is_gone, gpu->whole_for);
     for (int i = 0; i < gpu->n_residents; i++)
-        fprintf(out, " %" PRIu64 "(%u,%" PRId64 ",%" PRId64 ")", gpu->residents[i].task, gpu->residents[i].uid,
-                gpu->residents[i].since_us, gpu->residents[i].need_bytes);
+        fprintf(out, " %" PRIu64 "(%u,%" PRId64 ",%" PRId64 ")", gpu->residents[i].task,
+            gpu->residents[i].uid, gpu->residents[i].since_us, gpu->residents[i].need_bytes);
     fputc('\n', out);
 }
 
@@ -196,7 +206,8 @@ char *world_digest(const struct core *core)
     size_t size;
     FILE *out = open_memstream(&text, &size);
     assert_non_null(out);
-    for (const struct task *task = core_next_task(core, 0); task; task = core_next_task(core, task->id))
+    for (const struct task *task = core_next_task(core, 0); task;
+         task = core_next_task(core, task->id))
         print_task(out, task);
     print_queue(out, "main", core_main_queue(core));
     print_queue(out, "recovery", core_recovery_queue(core));
@@ -220,8 +231,8 @@ char *world_digest_view(const struct core *core)
     assert_non_null(out);
     for (int i = 0; i < core_view(core)->n_gpus; i++) {
         const struct gpu_view *gpu = &core_view(core)->gpus[i];
-        fprintf(out, "%d %" PRId64 " %" PRIu64 " %" PRId64, (int)gpu->health, gpu->sampled_us, gpu->drained_for,
-                gpu->mix_since_us);
+        fprintf(out, "%d %" PRId64 " %" PRIu64 " %" PRId64, (int)gpu->health, gpu->sampled_us,
+            gpu->drained_for, gpu->mix_since_us);
         print_reading(out, gpu->mem_used_bytes);
         print_reading(out, gpu->foreign_processes);
         print_reading(out, gpu->smact_level);

@@ -7,14 +7,16 @@
 
 static json_t *record_of(int64_t batch)
 {
-    return json_pack("{s:s, s:i, s:i, s:{s:s, s:I}}", "state", "COMPLETED", "mem_peak_mib", 1000, "gpus_requested", 1,
-                     "subject", "fingerprint", "00000000000000ff", "batch", (json_int_t)batch);
+    return json_pack("{s:s, s:i, s:i, s:{s:s, s:I}}", "state", "COMPLETED", "mem_peak_mib", 1000,
+        "gpus_requested", 1, "subject", "fingerprint", "00000000000000ff", "batch",
+        (json_int_t)batch);
 }
 
 static void put(struct store *store, uint64_t task)
 {
     struct fault fault = {""};
-    struct store_ended ended = {.task = task, .state = TASK_COMPLETED, .ended_wall_us = (int64_t)task};
+    struct store_ended ended = {
+        .task = task, .state = TASK_COMPLETED, .ended_wall_us = (int64_t)task};
     json_t *record = record_of((int64_t)task);
     if (store_put_ended(store, &ended, record, &fault) < 0)
         fail_msg("%s", fault.text);

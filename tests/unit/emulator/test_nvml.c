@@ -1,7 +1,7 @@
 /*
- * An NVML client that knows nothing of the emulator: it links libnvidia-ml and declares what it calls by itself, from
- * NVIDIA's NVML API Reference Guide (docs.nvidia.com/deploy/nvml-api). The machine and its tasks are made by the
- * programs in $EMULATOR_FOLDER.
+ * An NVML client that knows nothing of the emulator: it links libnvidia-ml and declares what it
+ * calls by itself, from NVIDIA's NVML API Reference Guide (docs.nvidia.com/deploy/nvml-api). The
+ * machine and its tasks are made by the programs in $EMULATOR_FOLDER.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -148,7 +148,8 @@ int nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t, unsigned *, struct pr
 int nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t, unsigned *, struct process_v1 *);
 int nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t, unsigned *, struct process *);
 int nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t, unsigned *, struct process *);
-int nvmlDeviceGetProcessUtilization(nvmlDevice_t, struct process_sample *, unsigned *, unsigned long long);
+int nvmlDeviceGetProcessUtilization(
+    nvmlDevice_t, struct process_sample *, unsigned *, unsigned long long);
 int nvmlDeviceGetMigMode(nvmlDevice_t, unsigned *, unsigned *);
 int nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t, unsigned *);
 int nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t, unsigned, nvmlDevice_t *);
@@ -209,7 +210,8 @@ static void end(pid_t pid)
 
 static void set(const char *gpu, const char *assignment)
 {
-    char *argv[] = {(char *)"colloc-emulator", (char *)"set", (char *)gpu, (char *)assignment, NULL};
+    char *argv[] = {
+        (char *)"colloc-emulator", (char *)"set", (char *)gpu, (char *)assignment, NULL};
     assert_int_equal(finish(start("colloc-emulator", argv)), 0);
 }
 
@@ -235,10 +237,9 @@ static void wait_for_memory(nvmlDevice_t device, unsigned long long mib)
 static pid_t train(const char *visible, nvmlDevice_t device, unsigned long long mib)
 {
     char memory[64];
-    char *argv[] = {(char *)"colloc-pretend-train", memory,
-                    (char *)"--seconds=1e8",        (char *)"--smact=0.5",
-                    (char *)"--gract=0.7",          (char *)"--dram=0.25",
-                    (char *)"--power-w=200",        NULL};
+    char *argv[] = {(char *)"colloc-pretend-train", memory, (char *)"--seconds=1e8",
+        (char *)"--smact=0.5", (char *)"--gract=0.7", (char *)"--dram=0.25",
+        (char *)"--power-w=200", NULL};
     unsigned long long before = used_mib(device);
 
     snprintf(memory, sizeof(memory), "--memory-mib=%llu", mib);
@@ -262,12 +263,8 @@ static void make_group(void)
 static int make_machine(void **state)
 {
     char gpus_file[128];
-    char *argv[] = {(char *)"colloc-emulator",
-                    (char *)"create",
-                    (char *)"--speed=1000",
-                    (char *)"--gpus=2xA100-40GB,H200,A100-40GB:3g.20gb+2g.10gb",
-                    gpus_file,
-                    NULL};
+    char *argv[] = {(char *)"colloc-emulator", (char *)"create", (char *)"--speed=1000",
+        (char *)"--gpus=2xA100-40GB,H200,A100-40GB:3g.20gb+2g.10gb", gpus_file, NULL};
 
     make_group();
     strcpy(folder, "/tmp/colloc-nvml-XXXXXX");
@@ -288,7 +285,8 @@ static int make_machine(void **state)
 
 static int end_machine(void **state)
 {
-    static const char *const names[] = {"gpus", "control.log", "server.log", "control", "nvidia-cuda-mps-control.pid"};
+    static const char *const names[] = {
+        "gpus", "control.log", "server.log", "control", "nvidia-cuda-mps-control.pid"};
     char path[128];
 
     nvmlShutdown();
@@ -460,10 +458,12 @@ static void who_is_there_is_listed(void **state)
     unsigned count = 0;
 
     pid_t a = train("0", gpus[0], 3000), b = train("0", gpus[0], 2000);
-    assert_int_equal(nvmlDeviceGetComputeRunningProcesses_v3(gpus[0], &count, NULL), INSUFFICIENT_SIZE);
+    assert_int_equal(
+        nvmlDeviceGetComputeRunningProcesses_v3(gpus[0], &count, NULL), INSUFFICIENT_SIZE);
     assert_int_equal(count, 2);
     count = 1;
-    assert_int_equal(nvmlDeviceGetComputeRunningProcesses_v2(gpus[0], &count, list), INSUFFICIENT_SIZE);
+    assert_int_equal(
+        nvmlDeviceGetComputeRunningProcesses_v2(gpus[0], &count, list), INSUFFICIENT_SIZE);
     count = 4;
     assert_int_equal(nvmlDeviceGetComputeRunningProcesses_v3(gpus[0], &count, list), SUCCESS);
     assert_int_equal(count, 2);
@@ -507,8 +507,8 @@ static void mps_clients_and_their_server_are_told_apart(void **state)
     while (access(path, F_OK) < 0)
         assert_true(time(NULL) < limit);
     setenv("CUDA_VISIBLE_DEVICES", "0", 1);
-    char *argv[] = {(char *)"colloc-pretend-train", (char *)"--memory-mib=2000", (char *)"--seconds=1e8",
-                    (char *)"--smact=0.3", NULL};
+    char *argv[] = {(char *)"colloc-pretend-train", (char *)"--memory-mib=2000",
+        (char *)"--seconds=1e8", (char *)"--smact=0.3", NULL};
     pid_t a = start("colloc-pretend-train", argv);
     wait_for_memory(gpus[0], 2030);
     pid_t b = start("colloc-pretend-train", argv);

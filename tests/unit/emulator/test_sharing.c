@@ -11,7 +11,9 @@
 static struct member member_of(double smact, bool mps)
 {
     struct member m = {
-        .demand = {.gract = -1, .smact = smact, .smocc = -1, .dram = -1, .power_w = -1}, .mps = mps, .share = 1};
+        .demand = {.gract = -1, .smact = smact, .smocc = -1, .dram = -1, .power_w = -1},
+        .mps = mps,
+        .share = 1};
 
     sharing_complete(&m.demand, 350);
     return m;
@@ -55,7 +57,8 @@ static void more_neighbours_never_help_one(void **state)
     for (int mps = 0; mps < 2; mps++)
         for (int n = 1; n < 8; n++)
             for (double smact = 0.05; smact <= 1; smact += 0.05)
-                assert_true(throughput(smact, mps, n + 1) / (n + 1) <= throughput(smact, mps, n) / n + 1e-12);
+                assert_true(throughput(smact, mps, n + 1) / (n + 1) <=
+                            throughput(smact, mps, n) / n + 1e-12);
 }
 
 static void a_slice_limits_and_a_small_task_fits_it(void **state)

@@ -16,7 +16,8 @@ static void sees(const char *list, const char *expected)
     for (int i = 0, n = visible_seats(m.world, list, seats); i < n; i++) {
         const char *gap = i ? " " : "";
         if (seats[i].unit)
-            size += (size_t)snprintf(text + size, sizeof(text) - size, "%s%d/%d", gap, seats[i].gpu, seats[i].unit);
+            size += (size_t)snprintf(
+                text + size, sizeof(text) - size, "%s%d/%d", gap, seats[i].gpu, seats[i].unit);
         else
             size += (size_t)snprintf(text + size, sizeof(text) - size, "%s%d", gap, seats[i].gpu);
     }
@@ -39,7 +40,8 @@ static void reads_lists_as_cuda_does(void **state)
     sees("3,2,1", "3 2/1");
     sees(m.world->gpus[1].units[0].uuid, "1");
     sees(m.world->gpus[2].units[2].uuid, "2/2");
-    snprintf(both, sizeof(both), "%s,%s", m.world->gpus[3].units[0].uuid, m.world->gpus[0].units[0].uuid);
+    snprintf(both, sizeof(both), "%s,%s", m.world->gpus[3].units[0].uuid,
+        m.world->gpus[0].units[0].uuid);
     sees(both, "3 0");
     machine_end(&m);
 }

@@ -33,7 +33,8 @@ static void a_wrong_list_is_refused_in_words(void **state)
 
 static void a_list_is_read(void **state)
 {
-    struct machine m = machine_make("2xA100-40GB,1xH200, A100-40GB:3g.20gb+2g.10gb+1g.5gb+1g.5gb", 1);
+    struct machine m = machine_make(
+        "2xA100-40GB,1xH200, A100-40GB:3g.20gb+2g.10gb+1g.5gb+1g.5gb", 1);
 
     assert_int_equal(m.world->gpu_count, 4);
     assert_int_equal(m.world->gpus[1].units[0].total_bytes, 40960 * MIB);
@@ -146,7 +147,8 @@ static void energy_is_of_emulated_time(void **state)
     assert_true(span_s >= 20);
     assert_float_equal(world_sum(m.world, gpu0)->power_w - from_j, (85 + 150) * span_s, 1e-3);
     assert_float_equal(process_done_s(m.world, p), span_s, 1e-6);
-    assert_float_equal(world_sum(m.world, (struct seat){1, 0})->power_w, 50 * world_now_s(m.world), 1e-3);
+    assert_float_equal(
+        world_sum(m.world, (struct seat){1, 0})->power_w, 50 * world_now_s(m.world), 1e-3);
     world_part(m.world, p);
     world_leave(m.world);
     machine_end(&m);

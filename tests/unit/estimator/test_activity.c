@@ -13,27 +13,33 @@
 #include "estimator/residual.h"
 
 static const char tiny[] = "Linear-1 [-1, 32] 1056\nReLU-2 [-1, 32] 0\nLinear-3 [-1, 10] 330\n";
-static const char large[] = "Conv2d-1 [-1, 256, 112, 112] 6912\nBatchNorm2d-2 [-1, 256, 112, 112] 512\n"
-                            "Conv2d-3 [-1, 256, 112, 112] 589824\nLinear-4 [-1, 10] 2570\n";
+static const char large[] =
+    "Conv2d-1 [-1, 256, 112, 112] 6912\nBatchNorm2d-2 [-1, 256, 112, 112] 512\n"
+    "Conv2d-3 [-1, 256, 112, 112] 589824\nLinear-4 [-1, 10] 2570\n";
 
-static struct physics ask(const char *text, int64_t batch, const char *optimizer, const char *precision,
-                          const char *gpu)
+static struct physics ask(
+    const char *text, int64_t batch, const char *optimizer, const char *precision, const char *gpu)
 {
     struct model *model;
     struct physics physics;
     struct fault fault;
     struct estimate estimate = {.note = ""};
     assert_int_equal(model_parse(text, strlen(text), NULL, &model), 0);
-    struct estimate_request request = {
-        .model = model, .batch = batch, .optimizer = optimizer, .precision = precision, .gpu_kind = gpu};
+    struct estimate_request request = {.model = model,
+        .batch = batch,
+        .optimizer = optimizer,
+        .precision = precision,
+        .gpu_kind = gpu};
     struct physics_constants constants = physics_constants_of(gpu);
-    constants.rates = (struct activity_rates){.launch_us = 10, .matrix_share = 0.4, .bandwidth_share = 0.7};
+    constants.rates = (struct activity_rates){
+        .launch_us = 10, .matrix_share = 0.4, .bandwidth_share = 0.7};
     assert_int_equal(physics_run_with(&constants, &request, &fault, &estimate, &physics), 0);
     model_destroy(model);
     return physics;
 }
 
-static struct activity activity(const char *text, int64_t batch, const char *precision, const char *gpu)
+static struct activity activity(
+    const char *text, int64_t batch, const char *precision, const char *gpu)
 {
     struct activity a = ask(text, batch, "adam", precision, gpu).activity;
     assert_true(a.step_us > 0 && a.smact > 0 && a.smact <= 1 && a.dram > 0 && a.dram <= 1);
@@ -42,7 +48,8 @@ static struct activity activity(const char *text, int64_t batch, const char *pre
 
 static void test_ranks(void **state)
 {
-    struct activity small = activity(tiny, 8, "fp32", "NVIDIA H200"), big = activity(large, 64, "fp32", "NVIDIA H200");
+    struct activity small = activity(tiny, 8, "fp32", "NVIDIA H200"),
+                    big = activity(large, 64, "fp32", "NVIDIA H200");
     assert_true(small.smact < 0.1 && big.smact > 0.8);
     assert_true(small.step_us < 2000 && big.step_us > 10 * small.step_us);
 }
@@ -59,7 +66,8 @@ static void test_grows_with_work(void **state)
 
 static void test_faster_hardware_and_formats(void **state)
 {
-    assert_true(activity(large, 64, "amp", "NVIDIA H200").step_us < activity(large, 64, "fp32", "NVIDIA H200").step_us);
+    assert_true(activity(large, 64, "amp", "NVIDIA H200").step_us <
+                activity(large, 64, "fp32", "NVIDIA H200").step_us);
     assert_true(activity(large, 64, "fp32", "NVIDIA H200").step_us <
                 activity(large, 64, "fp32", "Tesla V100-SXM2-16GB").step_us);
 }
@@ -88,9 +96,10 @@ static void test_quantiles_are_in_order(void **state)
         struct physics physics = ask(large, 64, "sgd", kind % 2 ? "fp32" : "amp", NULL);
         physics.context_bytes = 5e8;
         quantiles_set(&e, &physics);
-        assert_true(e.p50_bytes.valid == e.p99_bytes.valid && e.p90_bytes.valid == e.p99_bytes.valid);
-        assert_true(!e.p50_bytes.valid ||
-                    (e.p50_bytes.value <= e.p90_bytes.value && e.p90_bytes.value <= e.p99_bytes.value));
+        assert_true(
+            e.p50_bytes.valid == e.p99_bytes.valid && e.p90_bytes.valid == e.p99_bytes.valid);
+        assert_true(!e.p50_bytes.valid || (e.p50_bytes.value <= e.p90_bytes.value &&
+                                              e.p90_bytes.value <= e.p99_bytes.value));
         assert_true(!e.p50_bytes.valid || e.p50_bytes.value > 5e8);
     }
     struct estimate none = {.evidence = EVIDENCE_SUMMARY};

@@ -24,8 +24,13 @@ static void test_segments_by_size(void **state)
     static const struct {
         int64_t request, reserved;
     } cases[] = {
-        {1, 2 * MIB},         {MIB, 2 * MIB},       {MIB + 1, 20 * MIB},        {10 * MIB - 1024, 20 * MIB},
-        {10 * MIB, 10 * MIB}, {11 * MIB, 12 * MIB}, {101 * MIB + 1, 102 * MIB},
+        {1, 2 * MIB},
+        {MIB, 2 * MIB},
+        {MIB + 1, 20 * MIB},
+        {10 * MIB - 1024, 20 * MIB},
+        {10 * MIB, 10 * MIB},
+        {11 * MIB, 12 * MIB},
+        {101 * MIB + 1, 102 * MIB},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct allocator a;
@@ -101,7 +106,8 @@ static void test_merging_stays_in_the_segment(void **state)
     allocator_fini(&a);
 }
 
-/* Of two free blocks of equal size the one in the younger segment serves, which the driver puts below the older. */
+/* Of two free blocks of equal size the one in the younger segment serves, which the driver puts
+ * below the older. */
 static void test_equal_blocks(void **state)
 {
     struct allocator a;
@@ -114,7 +120,8 @@ static void test_equal_blocks(void **state)
     allocator_fini(&a);
 }
 
-/* What PyTorch's allocator was asked in five steps of real trainings on an H200, and what it took for it. */
+/* What PyTorch's allocator was asked in five steps of real trainings on an H200, and what it took
+ * for it. */
 static void test_real_trainings(void **state)
 {
     static const char *const names[] = {"autoencoder-amp-128", "resnet18-fp32-128", "vgg19-amp-32"};
@@ -143,7 +150,8 @@ static void test_real_trainings(void **state)
     }
 }
 
-/* Segments fill the rests of reservations, the lowest first, before the driver reserves more below them. */
+/* Segments fill the rests of reservations, the lowest first, before the driver reserves more below
+ * them. */
 static void test_addresses(void **state)
 {
     struct address_space space = {0};

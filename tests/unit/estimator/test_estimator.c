@@ -12,7 +12,8 @@
 #include "base/units.h"
 #include "estimator/estimator.h"
 
-static const char two_layers[] = "Conv2d-1 [-1, 16, 8, 8] 448\nMaxPool2d-2 [-1, 16, 4, 4] 0\nLinear-3 [-1, 10] 2,570\n";
+static const char two_layers[] =
+    "Conv2d-1 [-1, 16, 8, 8] 448\nMaxPool2d-2 [-1, 16, 4, 4] 0\nLinear-3 [-1, 10] 2,570\n";
 static const char fixed_batch[] =
     "Conv2d-1 [32, 16, 8, 8] 448\nMaxPool2d-2 [32, 16, 4, 4] 0\nLinear-3 [32, 10] 2,570\n";
 
@@ -33,7 +34,8 @@ static double horus_bytes(double batch, double a, double p)
 }
 
 /* Runs `name` over a summary; the model does not outlive the call. */
-static int run(const char *name, const char *text, int64_t batch, struct fault *fault, struct estimate *ret)
+static int run(
+    const char *name, const char *text, int64_t batch, struct fault *fault, struct estimate *ret)
 {
     struct model *model = text ? parse(text) : NULL;
     struct estimate_request request = {.model = model, .batch = batch};
@@ -58,8 +60,9 @@ static void test_unknown_name_lists_the_known(void **state)
     struct fault fault;
     struct estimate e;
     assert_int_equal(run("oracle", NULL, 1, &fault, &e), -ENOENT);
-    assert_string_equal(fault.text, "no estimator is called \"oracle\"; there are: none, declared, summary, horus, "
-                                    "faketensor, graph, history, gpumemnet-mlp, gpumemnet-transformer");
+    assert_string_equal(fault.text,
+        "no estimator is called \"oracle\"; there are: none, declared, summary, horus, "
+        "faketensor, graph, history, gpumemnet-mlp, gpumemnet-transformer");
 }
 
 static void test_none_knows_nothing(void **state)
@@ -122,15 +125,17 @@ static void test_sums_beyond_64_bits(void **state)
 {
     struct fault fault = {""};
     struct estimate e;
-    assert_int_equal(run("horus", "Linear-1 [-1, 9000000000000] 30\n", ESTIMATE_BATCH_MAX, &fault, &e), -ERANGE);
+    assert_int_equal(
+        run("horus", "Linear-1 [-1, 9000000000000] 30\n", ESTIMATE_BATCH_MAX, &fault, &e), -ERANGE);
     assert_non_null(strstr(fault.text, "beyond 64 bits"));
 }
 
 static void test_no_shapes_is_no_zero(void **state)
 {
     struct estimate e;
-    assert_int_equal(run("horus", "Linear(in_features=10, out_features=3, bias=True)\n", 8, NULL, &e),
-                     ESTIMATE_UNKNOWN);
+    assert_int_equal(
+        run("horus", "Linear(in_features=10, out_features=3, bias=True)\n", 8, NULL, &e),
+        ESTIMATE_UNKNOWN);
     assert_false(e.bytes.valid);
     assert_non_null(strstr(e.note, "no output shapes"));
     assert_int_equal(run("horus", NULL, 8, NULL, &e), ESTIMATE_UNKNOWN);

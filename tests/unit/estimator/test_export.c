@@ -14,16 +14,20 @@
 
 static const struct gpu_traits bare = {.match = ""};
 static const struct workspace_shares shares = {
-    .at = {{{{1, 1}, {1, 1}, {1, 1}}, {{1, 1}, {1, 1}, {1, 1}}}, {{{1, 1}, {1, 1}, {1, 1}}, {{1, 1}, {1, 1}, {1, 1}}}}};
+    .at = {{{{1, 1}, {1, 1}, {1, 1}}, {{1, 1}, {1, 1}, {1, 1}}},
+        {{{1, 1}, {1, 1}, {1, 1}}, {{1, 1}, {1, 1}, {1, 1}}}}};
 
 /* 64 MiB that stay, then 32 MiB per sample twice: together, and one after the other. */
 static struct export_tensor together[] = {
     {{64 << 20, 0}, 0, -1}, {{0, 32 << 20}, 1, 3}, {{0, 32 << 20}, 2, 4}, {{0, 0}, 5, -1}};
-static struct export_tensor in_turn[] = {{{64 << 20, 0}, 0, -1}, {{0, 32 << 20}, 1, 2}, {{0, 32 << 20}, 3, 4}};
+static struct export_tensor in_turn[] = {
+    {{64 << 20, 0}, 0, -1}, {{0, 32 << 20}, 1, 2}, {{0, 32 << 20}, 3, 4}};
 
-static struct footprint play(struct export_tensor *tensors, size_t n, double batch, struct export_conv *conv)
+static struct footprint play(
+    struct export_tensor *tensors, size_t n, double batch, struct export_conv *conv)
 {
-    struct export export = {.every_batch = true, .tensors = tensors, .n_tensors = n, .ticks = 6, .convs = conv};
+    struct export export = {
+        .every_batch = true, .tensors = tensors, .n_tensors = n, .ticks = 6, .convs = conv};
     struct footprint footprint;
     struct fault fault = {""};
     export.n_convs = conv != NULL;
@@ -43,30 +47,34 @@ static void test_lives(void **state)
 /* A workspace is taken, but a task that is short of memory can do without. */
 static void test_workspace(void **state)
 {
-    struct export_conv conv = {
-        .tick = 1, .input = {0, 24 << 20}, .output = {0, 40 << 20}, .weight = 4 << 20, .dense = true};
+    struct export_conv conv = {.tick = 1,
+        .input = {0, 24 << 20},
+        .output = {0, 40 << 20},
+        .weight = 4 << 20,
+        .dense = true};
     struct footprint with = play(in_turn, 3, 1, &conv), without = play(in_turn, 3, 1, NULL);
     assert_true(with.reserved > without.reserved);
     assert_true(with.live == without.live);
 }
 
-/* What a GPU's library said holds for its batch and its kind of GPU, and only if it said all; else the rule does. */
+/* What a GPU's library said holds for its batch and its kind of GPU, and only if it said all; else
+ * the rule does. */
 static void test_kernels(void **state)
 {
     struct export_conv convs[2] = {{.tick = 1,
-                                    .input = {0, 24 << 20},
-                                    .output = {0, 40 << 20},
-                                    .weight = 4 << 20,
-                                    .dense = true,
-                                    .scratch = 200 << 20},
-                                   {.tick = 2, .scratch = 0}};
+                                       .input = {0, 24 << 20},
+                                       .output = {0, 40 << 20},
+                                       .weight = 4 << 20,
+                                       .dense = true,
+                                       .scratch = 200 << 20},
+        {.tick = 2, .scratch = 0}};
     struct export export = {.every_batch = true,
-                            .tensors = in_turn,
-                            .n_tensors = 3,
-                            .ticks = 6,
-                            .convs = convs,
-                            .n_convs = 2,
-                            .asked = {1, "NVIDIA H200"}};
+        .tensors = in_turn,
+        .n_tensors = 3,
+        .ticks = 6,
+        .convs = convs,
+        .n_convs = 2,
+        .asked = {1, "NVIDIA H200"}};
     struct footprint footprint;
     struct fault fault = {""};
     assert_int_equal(replay_export(&export, 1, true, &bare, &shares, &fault, &footprint), 0);
@@ -84,13 +92,19 @@ static void test_kernels(void **state)
     assert_false(replay_knows_kernels(&export, 1, "NVIDIA H200"));
 }
 
-/* The loop's names: an output makes room before backward, a batch only once the next one is there. */
+/* The loop's names: an output makes room before backward, a batch only once the next one is there.
+ */
 static void test_names_hold(void **state)
 {
-    static struct export_tensor tensors[] = {{{0, 32 << 20}, 0, -1}, {{0, 32 << 20}, 1, 5}, {{0, 32 << 20}, 3, -1}};
+    static struct export_tensor tensors[] = {
+        {{0, 32 << 20}, 0, -1}, {{0, 32 << 20}, 1, 5}, {{0, 32 << 20}, 3, -1}};
     static struct export_hold early = {1, 2, -1}, late = {1, 4, -1};
-    struct export export = {
-        .every_batch = true, .tensors = tensors, .n_tensors = 3, .ticks = 6, .n_holds = 1, .last_iteration = -1};
+    struct export export = {.every_batch = true,
+        .tensors = tensors,
+        .n_tensors = 3,
+        .ticks = 6,
+        .n_holds = 1,
+        .last_iteration = -1};
     struct footprint footprint;
     struct fault fault = {""};
     export.holds = &early;
@@ -101,19 +115,20 @@ static void test_names_hold(void **state)
     assert_true(footprint.reserved == 96.0 * MIB);
 }
 
-/* An iteration that leaves what it found: 40 MiB go where 32 were, which only the next round shows. */
+/* An iteration that leaves what it found: 40 MiB go where 32 were, which only the next round shows.
+ */
 static void test_loop_goes_on(void **state)
 {
-    static struct export_tensor tensors[] = {
-        {{32 << 20, 0}, 0, -1}, {{32 << 20, 0}, 1, -1}, {{40 << 20, 0}, 2, 3}, {{40 << 20, 0}, 4, 5}};
+    static struct export_tensor tensors[] = {{{32 << 20, 0}, 0, -1}, {{32 << 20, 0}, 1, -1},
+        {{40 << 20, 0}, 2, 3}, {{40 << 20, 0}, 4, 5}};
     static struct export_hold hold = {0, 1, 1};
     struct export export = {.every_batch = true,
-                            .tensors = tensors,
-                            .n_tensors = 4,
-                            .ticks = 6,
-                            .holds = &hold,
-                            .n_holds = 1,
-                            .last_iteration = 1};
+        .tensors = tensors,
+        .n_tensors = 4,
+        .ticks = 6,
+        .holds = &hold,
+        .n_holds = 1,
+        .last_iteration = 1};
     struct footprint footprint;
     struct fault fault = {""};
     assert_int_equal(replay_export(&export, 1, false, &bare, &shares, &fault, &footprint), 0);
@@ -127,8 +142,12 @@ static struct estimate ask(struct estimate_request request, int expected)
 {
     struct export_tensor tensors[] = {{{64 << 20, 0}, 0, -1}, {{0, 32 << 20}, 1, 3}};
     struct model model = {.format = "export", .batch = {8, true}};
-    struct export export = {
-        .model = &model, .tensors = tensors, .n_tensors = 2, .ticks = 4, .optimizer = "adam", .precision = "fp32"};
+    struct export export = {.model = &model,
+        .tensors = tensors,
+        .n_tensors = 2,
+        .ticks = 4,
+        .optimizer = "adam",
+        .precision = "fp32"};
     struct estimate estimate;
     struct fault fault = {""};
     request.model = &model;
@@ -141,17 +160,23 @@ static void test_contradictions_are_told(void **state)
 {
     struct estimate e = ask((struct estimate_request){.batch = 8}, 0);
     assert_string_equal(e.note, "");
-    assert_non_null(strstr(ask((struct estimate_request){.batch = 4}, ESTIMATE_UNKNOWN).note, "batch of 8 alone"));
-    assert_non_null(strstr(ask((struct estimate_request){.batch = 8, .optimizer = "sgd"}, 0).note, "made with adam"));
-    assert_non_null(strstr(ask((struct estimate_request){.batch = 8, .precision = "amp"}, 0).note, "made in fp32"));
+    assert_non_null(strstr(
+        ask((struct estimate_request){.batch = 4}, ESTIMATE_UNKNOWN).note, "batch of 8 alone"));
+    assert_non_null(strstr(
+        ask((struct estimate_request){.batch = 8, .optimizer = "sgd"}, 0).note, "made with adam"));
+    assert_non_null(strstr(
+        ask((struct estimate_request){.batch = 8, .precision = "amp"}, 0).note, "made in fp32"));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lives),        cmocka_unit_test(test_workspace),
-        cmocka_unit_test(test_kernels),      cmocka_unit_test(test_names_hold),
-        cmocka_unit_test(test_loop_goes_on), cmocka_unit_test(test_contradictions_are_told),
+        cmocka_unit_test(test_lives),
+        cmocka_unit_test(test_workspace),
+        cmocka_unit_test(test_kernels),
+        cmocka_unit_test(test_names_hold),
+        cmocka_unit_test(test_loop_goes_on),
+        cmocka_unit_test(test_contradictions_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,12 +19,14 @@
 
 static const char mlp[] = "Linear-1 [-1, 64] 4,160\nBatchNorm1d-2 [-1, 64] 128\nTanh-3 [-1, 64] 0\n"
                           "Dropout-4 [-1, 64] 0\nLinear-5 [-1, 10] 650\n";
-static const char cnn[] = "Conv2d-1 [-1, 16, 8, 8] 448\nReLU-2 [-1, 16, 8, 8] 0\nMaxPool2d-3 [-1, 16, 4, 4] 0\n"
-                          "Linear-4 [-1, 10] 2,570\n";
+static const char cnn[] =
+    "Conv2d-1 [-1, 16, 8, 8] 448\nReLU-2 [-1, 16, 8, 8] 0\nMaxPool2d-3 [-1, 16, 4, 4] 0\n"
+    "Linear-4 [-1, 10] 2,570\n";
 static const char transformer[] =
     "Embedding-1 [-1, 128, 64] 640,000\nLinear-2 [-1, 128, 64] 4,160\n"
     "Linear-3 [-1, 128, 64] 4,160\nLayerNorm-4 [-1, 128, 64] 128\nLinear-5 [-1, 10] 650\n";
-static const char norm_without_places[] = "Linear-1 [-1, 64] 4,160\nLayerNorm-2 [-1, 64] 128\nLinear-3 [-1, 10] 650\n";
+static const char norm_without_places[] =
+    "Linear-1 [-1, 64] 4,160\nLayerNorm-2 [-1, 64] 128\nLinear-3 [-1, 10] 650\n";
 static const char recurrent[] =
     "Embedding-1 [-1, 128, 64] 640,000\nLSTM-2 [-1, 128, 64] 33,280\nLinear-3 [-1, 10] 650\n";
 
@@ -39,11 +41,13 @@ static struct model *parse(const char *text)
 
 /* ---- features ---- */
 
-static int features_of(const char *text, const char *optimizer, const char *precision, struct gpumemnet_features *ret)
+static int features_of(
+    const char *text, const char *optimizer, const char *precision, struct gpumemnet_features *ret)
 {
     struct model *model = parse(text);
     const char *why;
-    struct estimate_request request = {.model = model, .batch = 32, .optimizer = optimizer, .precision = precision};
+    struct estimate_request request = {
+        .model = model, .batch = 32, .optimizer = optimizer, .precision = precision};
     int r = gpumemnet_features_init(&request, ret, &why);
     model_destroy(model);
     return r;
@@ -54,10 +58,15 @@ static void test_features(void **state)
     (void)state;
     struct gpumemnet_features f;
     assert_int_equal(features_of(mlp, NULL, NULL, &f), 0);
-    static const double counts[] = {
-        [VALUE_DEPTH] = 5,         [VALUE_LINEARS] = 2,       [VALUE_CONVS] = 0,
-        [VALUE_NORMS] = 1,         [VALUE_DROPOUTS] = 1,      [VALUE_BATCH] = 32,
-        [VALUE_PARAMETERS] = 4938, [VALUE_ACTIVATIONS] = 266, [VALUE_BATCH_ACTIVATIONS] = 32 * 266};
+    static const double counts[] = {[VALUE_DEPTH] = 5,
+        [VALUE_LINEARS] = 2,
+        [VALUE_CONVS] = 0,
+        [VALUE_NORMS] = 1,
+        [VALUE_DROPOUTS] = 1,
+        [VALUE_BATCH] = 32,
+        [VALUE_PARAMETERS] = 4938,
+        [VALUE_ACTIVATIONS] = 266,
+        [VALUE_BATCH_ACTIVATIONS] = 32 * 266};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         assert_float_equal(f.value[i], log1p(counts[i]), 1e-5);
     assert_float_equal(f.value[VALUE_STATES], 2, 0);
@@ -81,10 +90,8 @@ static void test_families(void **state)
     static const struct {
         const char *text;
         enum gpumemnet_family family;
-    } cases[] = {{mlp, GPUMEMNET_MLP},
-                 {cnn, GPUMEMNET_CNN},
-                 {transformer, GPUMEMNET_TRANSFORMER},
-                 {norm_without_places, GPUMEMNET_MLP}};
+    } cases[] = {{mlp, GPUMEMNET_MLP}, {cnn, GPUMEMNET_CNN}, {transformer, GPUMEMNET_TRANSFORMER},
+        {norm_without_places, GPUMEMNET_MLP}};
     struct gpumemnet_features f;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(features_of(cases[i].text, NULL, NULL, &f), 0);
@@ -129,8 +136,8 @@ static void test_edge_and_quantiles(void **state)
 enum { PLACES_MOST = 37 };
 
 /* What place `t` takes from all others, said as plainly as can be. */
-static void attend_plainly(const float *q, const float *k, const float *v, size_t n, size_t rows, int width, size_t t,
-                           double *ret_mixed)
+static void attend_plainly(const float *q, const float *k, const float *v, size_t n, size_t rows,
+    int width, size_t t, double *ret_mixed)
 {
     double score[PLACES_MOST], sum = 0;
     for (size_t i = 0; i < n; i++) {
@@ -148,14 +155,21 @@ static void attend_plainly(const float *q, const float *k, const float *v, size_
 
 static void check_attention(size_t n, int width)
 {
-    float q[3 * GPUMEMNET_WIDTH_MAX * (PLACES_MOST + ATTENTION_LANES)], scores[PLACES_MOST * ATTENTION_LANES];
+    float q[3 * GPUMEMNET_WIDTH_MAX * (PLACES_MOST + ATTENTION_LANES)],
+        scores[PLACES_MOST * ATTENTION_LANES];
     float mixed[GPUMEMNET_WIDTH_MAX * ATTENTION_LANES];
     double plain[GPUMEMNET_WIDTH_MAX];
-    size_t rows = (n + ATTENTION_LANES - 1) / ATTENTION_LANES * ATTENTION_LANES, part = (size_t)width * rows;
+    size_t rows = (n + ATTENTION_LANES - 1) / ATTENTION_LANES * ATTENTION_LANES,
+           part = (size_t)width * rows;
     for (size_t i = 0; i < 3 * part; i++)
         q[i] = 3 * sinf((float)i * 1.3f);
-    const struct attention attention = {
-        .n = n, .rows = rows, .width = width, .q = q, .k = q + part, .v = q + 2 * part, .scores = scores};
+    const struct attention attention = {.n = n,
+        .rows = rows,
+        .width = width,
+        .q = q,
+        .k = q + part,
+        .v = q + 2 * part,
+        .scores = scores};
     for (size_t t = 0; t < n; t++) {
         if (t % ATTENTION_LANES == 0)
             attention_take(&attention, t, mixed);
@@ -177,7 +191,8 @@ static void test_attention(void **state)
 
 static struct gpumemnet_net make_net(enum gpumemnet_family family, enum gpumemnet_method method)
 {
-    struct gpumemnet_net net = {.family = family, .method = method, .bin_mib = 8192, .n_classes = 4, .longest = 30};
+    struct gpumemnet_net net = {
+        .family = family, .method = method, .bin_mib = 8192, .n_classes = 4, .longest = 30};
     gpumemnet_layout_init(family, method, net.n_classes, &net.layout);
     net.weights = calloc(net.layout.size, sizeof *net.weights);
     assert_non_null(net.weights);
@@ -229,7 +244,8 @@ static void refuse(const char *from, const char *to, int error, const char *word
 static void test_weights_that_do_not_match(void **state)
 {
     (void)state;
-    refuse("colloc-gpumemnet 1", "colloc-gpumemnet 2", -EPROTO, "version 2; this colloc reads version 1");
+    refuse("colloc-gpumemnet 1", "colloc-gpumemnet 2", -EPROTO,
+        "version 2; this colloc reads version 1");
     refuse("colloc-gpumemnet", "something", -EINVAL, "not a file of colloc's memory networks");
     refuse("family mlp", "family rnn", -EINVAL, "there is no family \"rnn\"");
     refuse("family mlp", "family cnn", -EINVAL, "numbers; the cnn mlp with 4 classes has");
@@ -318,7 +334,8 @@ static void test_what_is_not_in_the_summary(void **state)
     (void)state;
     unknown(NULL, 32, "needs a model summary");
     unknown(mlp, ESTIMATE_NOT_SAID, "says the batch size");
-    unknown("Net(\n  (fc): Linear(in_features=8, out_features=4, bias=True)\n)\n", 32, "no output shapes");
+    unknown("Net(\n  (fc): Linear(in_features=8, out_features=4, bias=True)\n)\n", 32,
+        "no output shapes");
     unknown(recurrent, 32, "no MLP, CNN or Transformer");
 }
 

@@ -25,9 +25,11 @@ struct built {
 
 static const struct gpu_traits bare = {.match = ""};
 static const struct workspace_shares shares = {
-    .at = {{{{1, 1}, {1, 1}, {1, 1}}, {{1, 1}, {1, 1}, {1, 1}}}, {{{1, 1}, {1, 1}, {1, 1}}, {{1, 1}, {1, 1}, {1, 1}}}}};
+    .at = {{{{1, 1}, {1, 1}, {1, 1}}, {{1, 1}, {1, 1}, {1, 1}}},
+        {{{1, 1}, {1, 1}, {1, 1}}, {{1, 1}, {1, 1}, {1, 1}}}}};
 
-static void build(const char *text, struct estimate_request request, const char *optimizer, struct built *ret)
+static void build(
+    const char *text, struct estimate_request request, const char *optimizer, struct built *ret)
 {
     struct fault fault = {""};
     const char *why = "";
@@ -36,7 +38,9 @@ static void build(const char *text, struct estimate_request request, const char 
     int r = tape_build(&request, &fault, &ret->tape, &why);
     if (r != 0)
         fail_msg("%s%s", fault.text, why);
-    assert_int_equal(replay_tape(&ret->tape, optimizer_find(optimizer), &bare, &shares, &fault, &ret->footprint), 0);
+    assert_int_equal(
+        replay_tape(&ret->tape, optimizer_find(optimizer), &bare, &shares, &fault, &ret->footprint),
+        0);
 }
 
 static void drop(struct built *built)
@@ -53,7 +57,8 @@ static int count_kind(const struct tape *tape, enum layer_kind kind)
     return n;
 }
 
-/* One linear layer of 4096 x 4096: 64 MiB. Weight, gradient, two states, and one temporary of Adam. */
+/* One linear layer of 4096 x 4096: 64 MiB. Weight, gradient, two states, and one temporary of Adam.
+ */
 static void test_optimizers(void **state)
 {
     static const struct {
@@ -62,27 +67,31 @@ static void test_optimizers(void **state)
     } cases[] = {{"sgd", 2}, {"momentum", 3}, {"adam", 5}, {"adamw", 5}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct built b;
-        build("Linear-1 [-1, 4096] 16777216\n", (struct estimate_request){.batch = 1}, cases[i].optimizer, &b);
+        build("Linear-1 [-1, 4096] 16777216\n", (struct estimate_request){.batch = 1},
+            cases[i].optimizer, &b);
         double sets = b.footprint.reserved / (64.0 * MIB);
         assert_true(sets >= cases[i].sets && sets < cases[i].sets + 0.1);
         drop(&b);
     }
 }
 
-/* Convolution, normalisation, activation: the convolution's output and the normalisation's are kept, nothing else. */
+/* Convolution, normalisation, activation: the convolution's output and the normalisation's are
+ * kept, nothing else. */
 static void test_saved_maps(void **state)
 {
     struct built b;
     const double map = 64.0 * 32 * 32 * 4 * 16;
-    build("Conv2d-1 [-1, 64, 32, 32] 1728\nBatchNorm2d-2 [-1, 64, 32, 32] 128\nReLU-3 [-1, 64, 32, 32] 0\n"
-          "Conv2d-4 [-1, 64, 32, 32] 36864\n",
-          (struct estimate_request){.batch = 16}, "sgd", &b);
+    build(
+        "Conv2d-1 [-1, 64, 32, 32] 1728\nBatchNorm2d-2 [-1, 64, 32, 32] 128\nReLU-3 [-1, 64, 32, 32] 0\n"
+        "Conv2d-4 [-1, 64, 32, 32] 36864\n",
+        (struct estimate_request){.batch = 16}, "sgd", &b);
     assert_true(b.footprint.saved == 2 * map);
     assert_true(b.footprint.largest_map == map);
     drop(&b);
-    build("Conv2d-1 [-1, 64, 32, 32] 1728\nBatchNorm2d-2 [-1, 64, 32, 32] 128\nReLU6-3 [-1, 64, 32, 32] 0\n"
-          "Conv2d-4 [-1, 64, 32, 32] 36864\n",
-          (struct estimate_request){.batch = 16}, "sgd", &b);
+    build(
+        "Conv2d-1 [-1, 64, 32, 32] 1728\nBatchNorm2d-2 [-1, 64, 32, 32] 128\nReLU6-3 [-1, 64, 32, 32] 0\n"
+        "Conv2d-4 [-1, 64, 32, 32] 36864\n",
+        (struct estimate_request){.batch = 16}, "sgd", &b);
     assert_true(b.footprint.saved == 3 * map);
     drop(&b);
 }
@@ -90,43 +99,49 @@ static void test_saved_maps(void **state)
 static void test_hidden_concatenation(void **state)
 {
     struct built b;
-    build("Conv2d-1 [-1, 16, 8, 8] 448\nConv2d-2 [-1, 16, 8, 8] 2320\nBatchNorm2d-3 [-1, 32, 8, 8] 64\n",
-          (struct estimate_request){.batch = 4}, "sgd", &b);
+    build(
+        "Conv2d-1 [-1, 16, 8, 8] 448\nConv2d-2 [-1, 16, 8, 8] 2320\nBatchNorm2d-3 [-1, 32, 8, 8] 64\n",
+        (struct estimate_request){.batch = 4}, "sgd", &b);
     assert_int_equal(count_kind(&b.tape, LAYER_MERGE), 1);
     assert_int_equal(b.tape.doubts.n_merges, 1);
     drop(&b);
 }
 
-/* The short cut of a residual block is applied to the block's input, not to what stands above it. */
+/* The short cut of a residual block is applied to the block's input, not to what stands above it.
+ */
 static void test_short_cut(void **state)
 {
     struct built b;
-    build("Conv2d-1 [-1, 64, 8, 8] 1728\nConv2d-2 [-1, 256, 8, 8] 147456\nConv2d-3 [-1, 256, 8, 8] 16384\n",
-          (struct estimate_request){.batch = 4}, "sgd", &b);
+    build(
+        "Conv2d-1 [-1, 64, 8, 8] 1728\nConv2d-2 [-1, 256, 8, 8] 147456\nConv2d-3 [-1, 256, 8, 8] 16384\n",
+        (struct estimate_request){.batch = 4}, "sgd", &b);
     assert_int_equal(b.tape.ops[2].inputs[0], 1);
     assert_int_equal(b.tape.ops[3].inputs[0], 1);
     assert_true(b.tape.ops[2].window == 9 && b.tape.ops[3].window == 1);
     drop(&b);
 }
 
-/* 9 weights per channel are a window of 3 x 3 over grey images, not one of 3 x 1 over coloured ones. */
+/* 9 weights per channel are a window of 3 x 3 over grey images, not one of 3 x 1 over coloured
+ * ones. */
 static void test_grey_images(void **state)
 {
     struct built b;
-    build("Conv2d-1 [-1, 64, 8, 8] 576\nConv2d-2 [-1, 64, 8, 8] 37440\n", (struct estimate_request){.batch = 4}, "sgd",
-          &b);
+    build("Conv2d-1 [-1, 64, 8, 8] 576\nConv2d-2 [-1, 64, 8, 8] 37440\n",
+        (struct estimate_request){.batch = 4}, "sgd", &b);
     assert_true(b.tape.tensors[0].first == 1);
-    assert_int_equal(b.tape.doubts.n_merges, 1); /* 65 channels: the first layer's output and the image */
+    assert_int_equal(
+        b.tape.doubts.n_merges, 1); /* 65 channels: the first layer's output and the image */
     drop(&b);
 }
 
 static void test_depthwise(void **state)
 {
     struct built b;
-    build("Conv2d-1 [-1, 32, 8, 8] 864\nConv2d-2 [-1, 32, 8, 8] 288\n", (struct estimate_request){.batch = 4}, "sgd",
-          &b);
+    build("Conv2d-1 [-1, 32, 8, 8] 864\nConv2d-2 [-1, 32, 8, 8] 288\n",
+        (struct estimate_request){.batch = 4}, "sgd", &b);
     assert_true(b.tape.ops[2].depthwise && b.tape.ops[2].window == 9);
-    assert_true(b.tape.ops[0].kind == LAYER_INPUT && b.tape.tensors[0].first == 3 && b.tape.ops[1].window == 9);
+    assert_true(b.tape.ops[0].kind == LAYER_INPUT && b.tape.tensors[0].first == 3 &&
+                b.tape.ops[1].window == 9);
     drop(&b);
 }
 
@@ -142,15 +157,16 @@ static const struct op *last_of(const struct built *built, enum layer_kind kind)
     return found;
 }
 
-/* The image behind a first convolution: patches do not overlap, 112 pixels are half of 224, 64 are all. */
+/* The image behind a first convolution: patches do not overlap, 112 pixels are half of 224, 64 are
+ * all. */
 static void test_image_sizes(void **state)
 {
     static const struct {
         const char *text;
         double pixels;
     } cases[] = {{"Conv2d-1 [-1, 64, 112, 112] 9408\n", 224 * 224},
-                 {"Conv2d-1 [-1, 64, 64, 64] 1728\n", 64 * 64},
-                 {"Conv2d-1 [-1, 384, 14, 14] 295296\n", 224 * 224}};
+        {"Conv2d-1 [-1, 64, 64, 64] 1728\n", 64 * 64},
+        {"Conv2d-1 [-1, 384, 14, 14] 295296\n", 224 * 224}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct built b;
         build(cases[i].text, (struct estimate_request){.batch = 1}, "sgd", &b);
@@ -163,21 +179,24 @@ static void test_image_sizes(void **state)
 static void test_scaled_block(void **state)
 {
     struct built b;
-    build(TREE "Net: 0-1  [-1, 8, 4, 4]  --\n├─Conv2d: 1-1  [-1, 8, 4, 4]  216\n├─Excite: 1-2  [-1, 8, 4, 4]  --\n"
-               "│    ├─AdaptiveAvgPool2d: 2-1  [-1, 8, 1, 1]  --\n│    ├─Conv2d: 2-2  [-1, 8, 1, 1]  64\n"
-               "│    ├─Sigmoid: 2-3  [-1, 8, 1, 1]  --\n====\n",
-          (struct estimate_request){.batch = 1}, "sgd", &b);
+    build(TREE
+        "Net: 0-1  [-1, 8, 4, 4]  --\n├─Conv2d: 1-1  [-1, 8, 4, 4]  216\n├─Excite: 1-2  [-1, 8, 4, 4]  --\n"
+        "│    ├─AdaptiveAvgPool2d: 2-1  [-1, 8, 1, 1]  --\n│    ├─Conv2d: 2-2  [-1, 8, 1, 1]  64\n"
+        "│    ├─Sigmoid: 2-3  [-1, 8, 1, 1]  --\n====\n",
+        (struct estimate_request){.batch = 1}, "sgd", &b);
     const struct op *scale = last_of(&b, LAYER_MERGE);
     assert_true(scale->keeps_inputs && b.tape.tensors[scale->output].elements == 8 * 4 * 4);
     assert_int_equal(scale->inputs[0], b.tape.ops[1].output);
     drop(&b);
 }
 
-/* A head without parameters, from the embedding's width to its rows, multiplies by the embedding. */
+/* A head without parameters, from the embedding's width to its rows, multiplies by the embedding.
+ */
 static void test_tied_head(void **state)
 {
-    static const char head[] = TREE "Net: 0-1  [-1, 4, 1000]  --\n├─Embedding: 1-1  [-1, 4, 64]  64,000\n"
-                                    "├─LayerNorm: 1-2  [-1, 4, 64]  128\n├─Linear: 1-3  [-1, 4, 1000]  %s\n====\n";
+    static const char head[] = TREE
+        "Net: 0-1  [-1, 4, 1000]  --\n├─Embedding: 1-1  [-1, 4, 64]  64,000\n"
+        "├─LayerNorm: 1-2  [-1, 4, 64]  128\n├─Linear: 1-3  [-1, 4, 1000]  %s\n====\n";
     struct built tied, own;
     char text[512];
     snprintf(text, sizeof text, head, "--");
@@ -188,51 +207,59 @@ static void test_tied_head(void **state)
     build(text, (struct estimate_request){.batch = 1}, "sgd", &own);
     assert_int_equal(last_of(&own, LAYER_LINEAR)->tied_to, TAPE_NONE);
     /* One weight less, but two gradients of it and their sum at once: as much at the peak. */
-    assert_true(tied.footprint.live > 4 * 4 * 64000 && tied.footprint.live < own.footprint.live + 4 * 64000);
+    assert_true(tied.footprint.live > 4 * 4 * 64000 &&
+                tied.footprint.live < own.footprint.live + 4 * 64000);
     drop(&tied);
     drop(&own);
 }
 
-/* Over images transformers train without dropout, over words with it; what the text says goes before. */
+/* Over images transformers train without dropout, over words with it; what the text says goes
+ * before. */
 static void test_dropout(void **state)
 {
     struct built b;
-    build(TREE "Net: 0-1  [-1, 4, 8]  --\n├─Conv2d: 1-1  [-1, 8, 2, 2]  6,144\n├─LayerNorm: 1-2  [-1, 4, 8]  16\n"
-               "├─Linear: 1-3  [-1, 4, 8]  72\n├─Dropout: 1-4  [-1, 4, 8]  --\n====\n",
-          (struct estimate_request){.batch = 1}, "sgd", &b);
+    build(TREE
+        "Net: 0-1  [-1, 4, 8]  --\n├─Conv2d: 1-1  [-1, 8, 2, 2]  6,144\n├─LayerNorm: 1-2  [-1, 4, 8]  16\n"
+        "├─Linear: 1-3  [-1, 4, 8]  72\n├─Dropout: 1-4  [-1, 4, 8]  --\n====\n",
+        (struct estimate_request){.batch = 1}, "sgd", &b);
     assert_int_equal(count_kind(&b.tape, LAYER_DROPOUT), 0);
     drop(&b);
-    build("Net(\n  (a): Linear(in_features=8, out_features=8, bias=True)\n  (b): Dropout(p=0.1, inplace=False)\n"
-          "  (c): Linear(in_features=8, out_features=8, bias=True)\n)\n",
-          (struct estimate_request){.batch = 1}, "sgd", &b);
+    build(
+        "Net(\n  (a): Linear(in_features=8, out_features=8, bias=True)\n  (b): Dropout(p=0.1, inplace=False)\n"
+        "  (c): Linear(in_features=8, out_features=8, bias=True)\n)\n",
+        (struct estimate_request){.batch = 1}, "sgd", &b);
     assert_int_equal(count_kind(&b.tape, LAYER_DROPOUT), 1);
     drop(&b);
 }
 
-/* A block's own numbers, one per channel, scale its branch, whose result is kept; a concatenation goes before a window
- * of 2 x 2 that does not halve the map. */
+/* A block's own numbers, one per channel, scale its branch, whose result is kept; a concatenation
+ * goes before a window of 2 x 2 that does not halve the map. */
 static void test_branches(void **state)
 {
     struct built b;
-    build(TREE "Net: 0-1  [-1, 8, 4, 4]  --\n├─Conv2d: 1-1  [-1, 8, 4, 4]  216\n├─CNBlock: 1-2  [-1, 8, 4, 4]  8\n"
-               "│    ├─Conv2d: 2-1  [-1, 8, 4, 4]  576\n====\n",
-          (struct estimate_request){.batch = 1}, "sgd", &b);
+    build(TREE
+        "Net: 0-1  [-1, 8, 4, 4]  --\n├─Conv2d: 1-1  [-1, 8, 4, 4]  216\n├─CNBlock: 1-2  [-1, 8, 4, 4]  8\n"
+        "│    ├─Conv2d: 2-1  [-1, 8, 4, 4]  576\n====\n",
+        (struct estimate_request){.batch = 1}, "sgd", &b);
     const struct op *scale = last_of(&b, LAYER_MERGE);
     assert_true(scale->keeps_inputs && scale->inputs[0] == b.tape.ops[2].output);
     drop(&b);
-    build("Conv2d-1 [-1, 32, 8, 8] 864\nConv2d-2 [-1, 64, 8, 8] 18432\nConv2d-3 [-1, 64, 8, 8] 36864\n"
-          "Conv2d-4 [-1, 64, 8, 8] 8192\n",
-          (struct estimate_request){.batch = 1}, "sgd", &b);
+    build(
+        "Conv2d-1 [-1, 32, 8, 8] 864\nConv2d-2 [-1, 64, 8, 8] 18432\nConv2d-3 [-1, 64, 8, 8] 36864\n"
+        "Conv2d-4 [-1, 64, 8, 8] 8192\n",
+        (struct estimate_request){.batch = 1}, "sgd", &b);
     assert_int_equal(count_kind(&b.tape, LAYER_MERGE), 1);
     assert_true(last_of(&b, LAYER_CONV)->window == 1);
     drop(&b);
 }
 
-/* Under autocast: who raises logits to 32 bit holds them so twice more, before the loss and as its gradient. */
+/* Under autocast: who raises logits to 32 bit holds them so twice more, before the loss and as its
+ * gradient. */
 static void test_raised_logits(void **state)
 {
-    static const char form[] = TREE "%s: 0-1  [-1, 64, 50000]  --\n├─Embedding: 1-1  [-1, 64, 64]  3,200,000\n"
-                                    "├─Linear: 1-2  [-1, 64, 50000]  3,200,000\n====\n";
+    static const char form[] = TREE
+        "%s: 0-1  [-1, 64, 50000]  --\n├─Embedding: 1-1  [-1, 64, 64]  3,200,000\n"
+        "├─Linear: 1-2  [-1, 64, 50000]  3,200,000\n====\n";
     static const char *const names[] = {"Net", "NetForCausalLM"};
     double live[2];
     for (int i = 0; i < 2; i++) {
@@ -249,19 +276,23 @@ static void test_raised_logits(void **state)
 static double attention_keeps(const char *text, const char *precision)
 {
     struct built b;
-    build(text, (struct estimate_request){.batch = 1, .sequence_length = 100, .precision = precision}, "sgd", &b);
+    build(text,
+        (struct estimate_request){.batch = 1, .sequence_length = 100, .precision = precision},
+        "sgd", &b);
     double kept = last_of(&b, LAYER_ATTENTION)->kept_bytes;
     drop(&b);
     return kept;
 }
 
-/* Keys for several queries each: no fused kernel in 32 bit, so that a softmax of every pair is kept. */
+/* Keys for several queries each: no fused kernel in 32 bit, so that a softmax of every pair is
+ * kept. */
 static void test_grouped_queries(void **state)
 {
-    static const char form[] = "Net(\n  (embedding): Embedding(100, 128)\n  (attention): SelfAttention(\n"
-                               "    (query): Linear(in_features=128, out_features=128, bias=True)\n"
-                               "    (key): Linear(in_features=128, out_features=%d, bias=True)\n"
-                               "    (value): Linear(in_features=128, out_features=%d, bias=True)\n  )\n)\n";
+    static const char form[] =
+        "Net(\n  (embedding): Embedding(100, 128)\n  (attention): SelfAttention(\n"
+        "    (query): Linear(in_features=128, out_features=128, bias=True)\n"
+        "    (key): Linear(in_features=128, out_features=%d, bias=True)\n"
+        "    (value): Linear(in_features=128, out_features=%d, bias=True)\n  )\n)\n";
     char grouped[512], plain[512];
     const double heads = 128 / 64, pairs = heads * 100 * 100, sums = heads * 100 * 4;
     snprintf(grouped, sizeof grouped, form, 64, 64);
@@ -328,11 +359,13 @@ static void test_sequence_from_shapes(void **state)
 static void test_autocast(void **state)
 {
     struct built full, half;
-    const char *text = "Conv2d-1 [-1, 64, 64, 64] 1728\nBatchNorm2d-2 [-1, 64, 64, 64] 128\nReLU-3 [-1, 64, 64, 64] 0\n"
-                       "Conv2d-4 [-1, 64, 64, 64] 36864\n";
+    const char *text =
+        "Conv2d-1 [-1, 64, 64, 64] 1728\nBatchNorm2d-2 [-1, 64, 64, 64] 128\nReLU-3 [-1, 64, 64, 64] 0\n"
+        "Conv2d-4 [-1, 64, 64, 64] 36864\n";
     build(text, (struct estimate_request){.batch = 16, .precision = "fp32"}, "sgd", &full);
     build(text, (struct estimate_request){.batch = 16, .precision = "amp"}, "sgd", &half);
-    double ratio = half.footprint.saved / full.footprint.saved; /* and the 16-bit copy of the images */
+    double ratio = half.footprint.saved /
+                   full.footprint.saved; /* and the 16-bit copy of the images */
     assert_true(ratio >= 0.5 && ratio < 0.52);
     drop(&full);
     drop(&half);
@@ -346,14 +379,15 @@ static void test_recurrent_layers(void **state)
         double parameters, inputs, steps, width, batch;
         double reserve, scratch;
     } cases[] = {
-        {"LSTM", 9633792, 300, 128, 1024, 128, 738197504, 574031104}, /* two layers, both directions */
-        {"LSTM", 6770400, 650, 35, 650, 64, 64064000, 87913984},      /* without dropout's bits */
+        {"LSTM", 9633792, 300, 128, 1024, 128, 738197504,
+            574031104},                                          /* two layers, both directions */
+        {"LSTM", 6770400, 650, 35, 650, 64, 64064000, 87913984}, /* without dropout's bits */
         {"GRU", 5077800, 650, 70, 650, 32, 75712000, 72833728},
     };
     struct recurrent got;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct layer layer = {.type = {cases[i].type, strlen(cases[i].type)},
-                              .parameters = (int64_t)cases[i].parameters};
+            .parameters = (int64_t)cases[i].parameters};
         struct extent output = {cases[i].steps * cases[i].width, cases[i].steps, cases[i].width};
         assert_true(recurrent_of(&layer, cases[i].inputs, output, 4, &got));
         assert_true(got.reserve * cases[i].batch == cases[i].reserve);
@@ -363,7 +397,8 @@ static void test_recurrent_layers(void **state)
     }
 }
 
-/* Its reserve is kept until backward, its workspace comes and goes; under autocast all of it is in 16 bit. */
+/* Its reserve is kept until backward, its workspace comes and goes; under autocast all of it is in
+ * 16 bit. */
 static void test_recurrence_in_a_network(void **state)
 {
     static const char text[] =
@@ -373,22 +408,25 @@ static void test_recurrence_in_a_network(void **state)
     build(text, (struct estimate_request){.batch = 128, .precision = "amp"}, "sgd", &half);
     assert_true(full.footprint.largest_workspace == 574031104);
     assert_true(full.footprint.active > 738197504.0 + 574031104);
-    assert_true(half.footprint.largest_workspace == 574031104.0 / 2 + (32.0 * MIB + 256 + 8 * 128) / 2);
+    assert_true(
+        half.footprint.largest_workspace == 574031104.0 / 2 + (32.0 * MIB + 256 + 8 * 128) / 2);
     drop(&full);
     drop(&half);
 }
 
-/* A network that enlarges its maps does so in 32 bit also under autocast; a gate on each channel is no enlargement. */
+/* A network that enlarges its maps does so in 32 bit also under autocast; a gate on each channel is
+ * no enlargement. */
 static void test_enlarged_maps(void **state)
 {
     static const struct {
         const char *text;
         int element_bytes;
     } cases[] = {
-        {TREE "Segmentation: 0-1  [-1, 21, 64, 64]  --\n├─Conv2d: 1-1  [-1, 21, 8, 8]  588\n====\n", 4},
+        {TREE "Segmentation: 0-1  [-1, 21, 64, 64]  --\n├─Conv2d: 1-1  [-1, 21, 8, 8]  588\n====\n",
+            4},
         {TREE "Net: 0-1  [-1, 21, 64, 64]  --\n├─Conv2d: 1-1  [-1, 21, 64, 64]  588\n"
               "├─AdaptiveAvgPool2d: 1-2  [-1, 21, 1, 1]  --\n====\n",
-         2},
+            2},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct built b;
@@ -400,15 +438,17 @@ static void test_enlarged_maps(void **state)
     }
 }
 
-/* What a block that has ended made within is not what a later layer takes: here it takes two maps side by side. */
+/* What a block that has ended made within is not what a later layer takes: here it takes two maps
+ * side by side. */
 static void test_blocks_hide_their_insides(void **state)
 {
     struct built b;
-    build(TREE "Net: 0-1  [-1, 8, 16, 16]  --\n├─Conv2d (first): 1-1  [-1, 8, 16, 16]  216\n"
-               "├─Conv2d (down): 1-2  [-1, 16, 8, 8]  1,152\n├─Sequential (up): 1-3  [-1, 8, 16, 16]  --\n"
-               "│    ├─Upsample (0): 2-1  [-1, 16, 16, 16]  --\n│    ├─Conv2d (1): 2-2  [-1, 8, 16, 16]  128\n"
-               "├─Conv2d (merge): 1-4  [-1, 8, 16, 16]  1,152\n====\n",
-          (struct estimate_request){.batch = 1}, "sgd", &b);
+    build(TREE
+        "Net: 0-1  [-1, 8, 16, 16]  --\n├─Conv2d (first): 1-1  [-1, 8, 16, 16]  216\n"
+        "├─Conv2d (down): 1-2  [-1, 16, 8, 8]  1,152\n├─Sequential (up): 1-3  [-1, 8, 16, 16]  --\n"
+        "│    ├─Upsample (0): 2-1  [-1, 16, 16, 16]  --\n│    ├─Conv2d (1): 2-2  [-1, 8, 16, 16]  128\n"
+        "├─Conv2d (merge): 1-4  [-1, 8, 16, 16]  1,152\n====\n",
+        (struct estimate_request){.batch = 1}, "sgd", &b);
     const struct op *side_by_side = last_of(&b, LAYER_MERGE), *conv = last_of(&b, LAYER_CONV);
     assert_int_equal(count_kind(&b.tape, LAYER_MERGE), 2); /* with the enlargement */
     assert_int_equal(conv->inputs[0], side_by_side->output);
@@ -416,18 +456,20 @@ static void test_blocks_hide_their_insides(void **state)
     drop(&b);
 }
 
-/* 512 parameters are 16 channels from two times 16, and no 2 x 2 patches of the 8 of an earlier map. */
+/* 512 parameters are 16 channels from two times 16, and no 2 x 2 patches of the 8 of an earlier
+ * map. */
 static void test_patches_are_of_the_last_map(void **state)
 {
     struct built b;
-    build("Conv2d-1 [-1, 8, 16, 16] 216\nConv2d-2 [-1, 16, 8, 8] 1152\nConv2d-3 [-1, 16, 8, 8] 2304\n"
-          "Conv2d-4 [-1, 16, 8, 8] 512\n",
-          (struct estimate_request){.batch = 1}, "sgd", &b);
+    build(
+        "Conv2d-1 [-1, 8, 16, 16] 216\nConv2d-2 [-1, 16, 8, 8] 1152\nConv2d-3 [-1, 16, 8, 8] 2304\n"
+        "Conv2d-4 [-1, 16, 8, 8] 512\n",
+        (struct estimate_request){.batch = 1}, "sgd", &b);
     assert_int_equal(count_kind(&b.tape, LAYER_MERGE), 1);
     assert_true(last_of(&b, LAYER_CONV)->window == 1);
     drop(&b);
-    build("Conv2d-1 [-1, 8, 16, 16] 216\nConv2d-2 [-1, 16, 8, 8] 512\n", (struct estimate_request){.batch = 1}, "sgd",
-          &b);
+    build("Conv2d-1 [-1, 8, 16, 16] 216\nConv2d-2 [-1, 16, 8, 8] 512\n",
+        (struct estimate_request){.batch = 1}, "sgd", &b);
     assert_true(last_of(&b, LAYER_CONV)->window == 4);
     drop(&b);
 }
@@ -435,8 +477,9 @@ static void test_patches_are_of_the_last_map(void **state)
 /* More samples never take less. */
 static void test_grows_with_the_batch(void **state)
 {
-    const char *text = "Conv2d-1 [-1, 64, 32, 32] 1728\nBatchNorm2d-2 [-1, 64, 32, 32] 128\nReLU-3 [-1, 64, 32, 32] 0\n"
-                       "MaxPool2d-4 [-1, 64, 16, 16] 0\nLinear-5 [-1, 10] 163850\n";
+    const char *text =
+        "Conv2d-1 [-1, 64, 32, 32] 1728\nBatchNorm2d-2 [-1, 64, 32, 32] 128\nReLU-3 [-1, 64, 32, 32] 0\n"
+        "MaxPool2d-4 [-1, 64, 16, 16] 0\nLinear-5 [-1, 10] 163850\n";
     double last = 0;
     for (int64_t batch = 1; batch <= 4096; batch *= 2) {
         struct built b;
@@ -482,14 +525,17 @@ static void test_suspect_summaries(void **state)
     } cases[] = {
         {"Linear-1 [-1, 10] 110\nTotal params: 110\n", "", 8, EVIDENCE_SUMMARY},
         {"Linear-1 [-1, 10] 110\nTotal params: 990\n", "contradicts itself", 8, EVIDENCE_DOUBTFUL},
-        {"Linear-1 [-1, 10] 110\nTotal params: 110\nLinear-1 [-1, 20] 220\nTotal params: 220\n", "contradicts itself",
-         8, EVIDENCE_DOUBTFUL},
-        {"Layer (type) Output Shape Param #\nLinear-1 [-1, 10] 110\n", "is cut off", 8, EVIDENCE_DOUBTFUL},
-        {"Linear-1 [32, 10] 110\nLinear-2 [64, 10] 110\nLinear-3 [7, 10] 110\n", "contradicts itself", 8,
-         EVIDENCE_DOUBTFUL},
-        {"Net(\n  (a): Linear(in_features=4, out_features=4, bias=True)\n", "contradicts itself", 8, EVIDENCE_DOUBTFUL},
+        {"Linear-1 [-1, 10] 110\nTotal params: 110\nLinear-1 [-1, 20] 220\nTotal params: 220\n",
+            "contradicts itself", 8, EVIDENCE_DOUBTFUL},
+        {"Layer (type) Output Shape Param #\nLinear-1 [-1, 10] 110\n", "is cut off", 8,
+            EVIDENCE_DOUBTFUL},
+        {"Linear-1 [32, 10] 110\nLinear-2 [64, 10] 110\nLinear-3 [7, 10] 110\n",
+            "contradicts itself", 8, EVIDENCE_DOUBTFUL},
+        {"Net(\n  (a): Linear(in_features=4, out_features=4, bias=True)\n", "contradicts itself", 8,
+            EVIDENCE_DOUBTFUL},
         {"Linear-1 [32, 10] 110\n", "printed for a batch of 32, scaled to 8", 8, EVIDENCE_SUMMARY},
-        {"Linear-1 [-1, 10] 110\nNovelty-2 [-1, 640] 0\nNovelty-3 [-1, 640] 50\n", "Novelty", 8, EVIDENCE_DOUBTFUL},
+        {"Linear-1 [-1, 10] 110\nNovelty-2 [-1, 640] 0\nNovelty-3 [-1, 640] 50\n", "Novelty", 8,
+            EVIDENCE_DOUBTFUL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct estimate e = estimate(cases[i].text, cases[i].batch, 0);

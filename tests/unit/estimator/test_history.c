@@ -15,8 +15,9 @@
 #include "base/units.h"
 #include "estimator/estimator.h"
 
-static const char text[] = "Conv2d-1 [-1, 64, 112, 112] 9408\nBatchNorm2d-2 [-1, 64, 112, 112] 128\n"
-                           "ReLU-3 [-1, 64, 112, 112] 0\nConv2d-4 [-1, 64, 56, 56] 36864\nLinear-5 [-1, 10] 2007050\n";
+static const char text[] =
+    "Conv2d-1 [-1, 64, 112, 112] 9408\nBatchNorm2d-2 [-1, 64, 112, 112] 128\n"
+    "ReLU-3 [-1, 64, 112, 112] 0\nConv2d-4 [-1, 64, 56, 56] 36864\nLinear-5 [-1, 10] 2007050\n";
 
 static struct model *parse(const char *summary)
 {
@@ -35,14 +36,17 @@ static uint64_t fingerprint(const char *summary)
 
 static struct past_run run_of(int64_t batch, double mib)
 {
-    return (struct past_run){
-        .fingerprint = fingerprint(text), .batch = batch, .peak_bytes = (int64_t)(mib * (double)MIB)};
+    return (struct past_run){.fingerprint = fingerprint(text),
+        .batch = batch,
+        .peak_bytes = (int64_t)(mib * (double)MIB)};
 }
 
-static struct estimate ask(const char *estimator, const struct past_run *runs, size_t n, int64_t batch, int expected)
+static struct estimate ask(
+    const char *estimator, const struct past_run *runs, size_t n, int64_t batch, int expected)
 {
     struct model *model = parse(text);
-    struct estimate_request request = {.model = model, .batch = batch, .history = runs, .n_history = n};
+    struct estimate_request request = {
+        .model = model, .batch = batch, .history = runs, .n_history = n};
     struct estimate e;
     assert_int_equal(estimate_run(estimator, &request, NULL, &e), expected);
     model_destroy(model);
@@ -56,9 +60,10 @@ static double mib(struct estimate e)
 
 static void test_fingerprint(void **state)
 {
-    assert_true(fingerprint(text) == fingerprint("Conv2d-1 [-1, 64, 112, 112] 9408\nBatchNorm2d-2 [-1, 64, 112, 112] "
-                                                 "128\nReLU-3 [-1, 64, 112, 112] 0\nBlock-4 [-1, 64, 112, 112] 0\n"
-                                                 "Conv2d-5 [-1, 64, 56, 56] 36864\nLinear-6 [-1, 10] 2007050\n"));
+    assert_true(fingerprint(text) ==
+                fingerprint("Conv2d-1 [-1, 64, 112, 112] 9408\nBatchNorm2d-2 [-1, 64, 112, 112] "
+                            "128\nReLU-3 [-1, 64, 112, 112] 0\nBlock-4 [-1, 64, 112, 112] 0\n"
+                            "Conv2d-5 [-1, 64, 56, 56] 36864\nLinear-6 [-1, 10] 2007050\n"));
     assert_true(fingerprint("Linear-1 [-1, 10] 110\n") != fingerprint("Linear-1 [-1, 11] 110\n"));
     assert_true(fingerprint("Linear-1 [-1, 10] 110\n") != fingerprint("Linear-1 [-1, 10] 100\n"));
     assert_true(fingerprint("Tanh-1 [-1, 10] 0\n") != fingerprint("ReLU-1 [-1, 10] 0\n"));
@@ -74,7 +79,8 @@ static void test_same_batch_gives_the_highest_peak(void **state)
 
 static void test_one_other_batch_scales_physics(void **state)
 {
-    double physics_64 = mib(ask("graph", NULL, 0, 64, 0)), physics_32 = mib(ask("graph", NULL, 0, 32, 0));
+    double physics_64 = mib(ask("graph", NULL, 0, 64, 0)),
+           physics_32 = mib(ask("graph", NULL, 0, 32, 0));
     struct past_run as_said = run_of(32, physics_32), twice = run_of(32, 2 * physics_32);
     assert_true(fabs(mib(ask("history", &as_said, 1, 64, 0)) / physics_64 - 1) < 1e-6);
     struct estimate e = ask("history", &twice, 1, 64, 0);
@@ -146,7 +152,8 @@ static void test_csv(void **state)
     struct past_run *runs;
     size_t n;
     struct fault fault = {""};
-    snprintf(csv, sizeof csv, "%sff,32,,adam,fp32,NVIDIA H200,4096.5,completed\n\n10,64,512,,,,8000,oom\n", header);
+    snprintf(csv, sizeof csv,
+        "%sff,32,,adam,fp32,NVIDIA H200,4096.5,completed\n\n10,64,512,,,,8000,oom\n", header);
     assert_int_equal(past_runs_parse(csv, strlen(csv), &fault, &runs, &n), 0);
     assert_int_equal(n, 2);
     assert_int_equal(runs[0].fingerprint, 0xff);
@@ -154,8 +161,8 @@ static void test_csv(void **state)
     assert_string_equal(runs[0].gpu_kind, "NVIDIA H200");
     assert_true(!runs[0].lower_bound && runs[1].lower_bound && runs[1].sequence_length == 512);
     free(runs);
-    static const char *const wrong[] = {"zz,32,,,,,1,completed", "ff,0,,,,,1,completed", "ff,32,,,,,1,perhaps",
-                                        "ff,32,,,,,completed",   "ff,32,,,,,-1,oom",     ",32,,,,,1,oom"};
+    static const char *const wrong[] = {"zz,32,,,,,1,completed", "ff,0,,,,,1,completed",
+        "ff,32,,,,,1,perhaps", "ff,32,,,,,completed", "ff,32,,,,,-1,oom", ",32,,,,,1,oom"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         snprintf(csv, sizeof csv, "%s%s\n", header, wrong[i]);
         assert_int_equal(past_runs_parse(csv, strlen(csv), &fault, &runs, &n), -EINVAL);
@@ -165,7 +172,8 @@ static void test_csv(void **state)
     assert_int_equal(past_runs_parse("", 0, &fault, &runs, &n), -EINVAL);
 }
 
-/* Two runs so far apart that their line leads below what the task needs: the nearest one and physics say more. */
+/* Two runs so far apart that their line leads below what the task needs: the nearest one and
+ * physics say more. */
 static void test_a_steep_line_does_not_lead_below_the_floor(void **state)
 {
     struct past_run runs[] = {run_of(100, 4000), run_of(101, 9000)};

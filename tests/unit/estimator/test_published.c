@@ -1,4 +1,5 @@
-/* Horus against what was published for real models, where COLLOC_EVAL_DATA says their summaries are. */
+/* Horus against what was published for real models, where COLLOC_EVAL_DATA says their summaries
+ * are. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,11 +21,16 @@ struct published {
 };
 
 static const struct published figures[] = {
-    {"resnet50_32", 32, 7903.9316, 1e-6},       {"resnet50_64", 64, 14910.3711, 1e-6},
-    {"resnet50_32", 128, 28923.25, 1e-6},       {"resnet18_cifar100", 128, 6397.9595, 1e-6},
-    {"resnet34_cifar100", 32, 3513.4539, 1e-6}, {"Xception_32", 128, 31465.3574, 1e-6},
-    {"mobilenet_32", 64, 6420.7646, 1e-6},      {"Inception_32", 128, 21288.6953, 5e-4},
-    {"efficientnet_32", 128, 12999.0977, 5e-4}, {"vgg_32", 128, 82119.9297, 5e-4},
+    {"resnet50_32", 32, 7903.9316, 1e-6},
+    {"resnet50_64", 64, 14910.3711, 1e-6},
+    {"resnet50_32", 128, 28923.25, 1e-6},
+    {"resnet18_cifar100", 128, 6397.9595, 1e-6},
+    {"resnet34_cifar100", 32, 3513.4539, 1e-6},
+    {"Xception_32", 128, 31465.3574, 1e-6},
+    {"mobilenet_32", 64, 6420.7646, 1e-6},
+    {"Inception_32", 128, 21288.6953, 5e-4},
+    {"efficientnet_32", 128, 12999.0977, 5e-4},
+    {"vgg_32", 128, 82119.9297, 5e-4},
 };
 
 static double horus_mib(const char *data, const struct published *p)
@@ -35,7 +41,8 @@ static double horus_mib(const char *data, const struct published *p)
     struct model *model = NULL;
     struct estimate e;
     snprintf(path, sizeof path, "%s/carma/models/%s.model", data, p->file);
-    if (file_read(path, MODEL_SIZE_MAX, &fault, &text, &size) < 0 || model_parse(text, size, &fault, &model) < 0)
+    if (file_read(path, MODEL_SIZE_MAX, &fault, &text, &size) < 0 ||
+        model_parse(text, size, &fault, &model) < 0)
         fail_msg("%s: %s", path, fault.text);
     struct estimate_request request = {.model = model, .batch = p->batch};
     assert_int_equal(estimate_run("horus", &request, NULL, &e), 0);
@@ -52,8 +59,8 @@ static void test_figures(void **state)
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
         double mib = horus_mib(data, &figures[i]), off = mib / figures[i].mib - 1;
         if (off > figures[i].tolerance || off < -figures[i].tolerance)
-            fail_msg("%s at %lld: %.4f MiB, published %.4f", figures[i].file, (long long)figures[i].batch, mib,
-                     figures[i].mib);
+            fail_msg("%s at %lld: %.4f MiB, published %.4f", figures[i].file,
+                (long long)figures[i].batch, mib, figures[i].mib);
     }
 }
 

@@ -131,7 +131,8 @@ static struct running run(const char *script)
     return run_spec(&spec);
 }
 
-/* A FIFO in the user's folder: the task opens it for writing, and whoever reads it knows that the task got there. */
+/* A FIFO in the user's folder: the task opens it for writing, and whoever reads it knows that the
+ * task got there. */
 static const char *make_fifo(void)
 {
     static char path[PATH_MAX];
@@ -148,7 +149,8 @@ static const char *read_fifo(const char *path)
     size_t size = 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0);
-    for (ssize_t n; size < sizeof text - 1 && (n = read(fd, text + size, sizeof text - 1 - size)) > 0;)
+    for (ssize_t n;
+         size < sizeof text - 1 && (n = read(fd, text + size, sizeof text - 1 - size)) > 0;)
         size += (size_t)n;
     text[size] = '\0';
     close(fd);
@@ -162,14 +164,15 @@ static bool is_alive(pid_t pid)
 
 static void test_success(void **state)
 {
-    struct running done =
-        run("#COLLOC --gpus=1\necho hello; echo oh >&2; echo CUDA out of memory. Tried to allocate >&2\n");
+    struct running done = run(
+        "#COLLOC --gpus=1\necho hello; echo oh >&2; echo CUDA out of memory. Tried to allocate >&2\n");
     assert_int_equal(done.result.exit_code, 0);
     assert_int_equal(done.result.signal, 0);
     assert_string_equal(failure_name(done.result.failure.class), "none");
     assert_string_equal(read_text(done.folder, "stdout"), "hello\n");
     assert_non_null(strstr(read_text(done.folder, "stderr"), "oh\n"));
-    assert_true(done.result.end_wall_us >= done.result.start_wall_us && done.result.start_wall_us > 0);
+    assert_true(
+        done.result.end_wall_us >= done.result.start_wall_us && done.result.start_wall_us > 0);
     assert_true(done.result.max_rss_bytes > 0);
 }
 
@@ -191,10 +194,12 @@ static void test_signal(void **state)
 
 static void test_gpu_oom(void **state)
 {
-    struct running done = run("echo 'Traceback (most recent call last):\n  File \"t.py\", line 3\n"
-                              "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB' >&2; exit 1\n");
+    struct running done = run(
+        "echo 'Traceback (most recent call last):\n  File \"t.py\", line 3\n"
+        "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB' >&2; exit 1\n");
     assert_string_equal(failure_name(done.result.failure.class), "gpu-oom");
-    assert_string_equal(done.result.failure.evidence, "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB");
+    assert_string_equal(done.result.failure.evidence,
+        "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB");
 }
 
 static void test_command_without_script(void **state)
@@ -212,10 +217,10 @@ static void test_surroundings(void **state)
     const char *const argv[] = {"one", "two words", NULL};
     const char *const env[] = {"PATH=/usr/bin:/bin", "CUDA_VISIBLE_DEVICES=0", "ODD=a=b\nc", NULL};
     const char *const added[] = {"CUDA_VISIBLE_DEVICES=GPU-1", NULL};
-    struct attempt_spec spec =
-        spec_of("pwd; id -u; id -g; id -G; umask; echo \"$1|$2|$#\"; echo \"$CUDA_VISIBLE_DEVICES\"\n"
-                "echo \"$ODD\"; env | grep -c .; ls /proc/self/fd | tr '\\n' ' '; cat\n"
-                "grep -E 'Sig(Blk|Ign)' /proc/self/status\n");
+    struct attempt_spec spec = spec_of(
+        "pwd; id -u; id -g; id -G; umask; echo \"$1|$2|$#\"; echo \"$CUDA_VISIBLE_DEVICES\"\n"
+        "echo \"$ODD\"; env | grep -c .; ls /proc/self/fd | tr '\\n' ' '; cat\n"
+        "grep -E 'Sig(Blk|Ign)' /proc/self/status\n");
     spec.argv = argv;
     spec.env = env;
     spec.env_added = added;
@@ -267,16 +272,16 @@ static void test_needs_something_to_run(void **state)
 }
 
 /*
- * The main process ends; what it left in a session of its own holds the FIFO, whose end comes only when that is dead,
- * too.
+ * The main process ends; what it left in a session of its own holds the FIFO, whose end comes only
+ * when that is dead, too.
  */
 static void test_leftovers_end(void **state)
 {
     const char *fifo = make_fifo();
     char script[PATH_MAX + 256];
     snprintf(script, sizeof script,
-             "(setsid sh -c '(trap \"\" HUP; echo x; exec sleep 1000) & echo $! >&3' >/dev/null 3>%s) \nexit 0\n",
-             fifo);
+        "(setsid sh -c '(trap \"\" HUP; echo x; exec sleep 1000) & echo $! >&3' >/dev/null 3>%s) \nexit 0\n",
+        fifo);
     struct attempt_spec spec = spec_of(script);
     struct running running;
     create(&running, &spec);
@@ -287,12 +292,12 @@ static void test_leftovers_end(void **state)
     assert_string_equal(failure_name(running.result.failure.class), "none");
 }
 
-static void cancel_story(const char *trap, int64_t grace_us, enum attempt_ask ask, const char *class)
+static void cancel_story(
+    const char *trap, int64_t grace_us, enum attempt_ask ask, const char *class)
 {
     const char *fifo = make_fifo();
     char script[PATH_MAX + 256];
-    snprintf(
-        script, sizeof script,
+    snprintf(script, sizeof script,
         "%s\nsetsid sh -c '%s; while :; do sleep 1000; done' &\necho $$ $! >%s\nwhile :; do sleep 1000 & wait; done\n",
         trap, trap, fifo);
     struct attempt_spec spec = spec_of(script);
@@ -339,8 +344,8 @@ static void test_politeness(void **state)
 {
     const char *fifo = make_fifo();
     char script[PATH_MAX + 128];
-    snprintf(script, sizeof script, "trap 'echo saved; exit 0' TERM\necho >%s\nwhile :; do sleep 1000 & wait; done\n",
-             fifo);
+    snprintf(script, sizeof script,
+        "trap 'echo saved; exit 0' TERM\necho >%s\nwhile :; do sleep 1000 & wait; done\n", fifo);
     struct attempt_spec spec = spec_of(script);
     struct running running;
     create(&running, &spec);
@@ -372,8 +377,8 @@ static void test_lost_and_swept(void **state)
 {
     const char *fifo = make_fifo();
     char script[PATH_MAX + 128];
-    snprintf(script, sizeof script, "setsid sh -c 'echo >%s; while :; do sleep 1000 & wait; done' &\nexec sleep 1000\n",
-             fifo);
+    snprintf(script, sizeof script,
+        "setsid sh -c 'echo >%s; while :; do sleep 1000 & wait; done' &\nexec sleep 1000\n", fifo);
     struct attempt_spec spec = spec_of(script);
     struct running running;
     create(&running, &spec);
@@ -403,7 +408,8 @@ static void test_adopted(void **state)
     waitpid(daemon, NULL, 0);
     read_fifo(fifo);
     struct fault fault;
-    assert_int_equal(attempt_probe(running.folder, &fault, &running.watch, &running.result), ATTEMPT_RUNNING);
+    assert_int_equal(
+        attempt_probe(running.folder, &fault, &running.watch, &running.result), ATTEMPT_RUNNING);
     int fd = open(fifo, O_WRONLY | O_CLOEXEC); /* lets it go on */
     close(fd);
     assert_int_equal(finish(&running), ATTEMPT_ENDED);
@@ -416,7 +422,8 @@ static void test_fenced(void **state)
     struct running running;
     struct fault fault;
     create(&running, &spec);
-    assert_int_equal(attempt_probe(running.folder, &fault, &running.watch, &running.result), ATTEMPT_NEVER_STARTED);
+    assert_int_equal(attempt_probe(running.folder, &fault, &running.watch, &running.result),
+        ATTEMPT_NEVER_STARTED);
     spawn(&running);
     assert_int_equal(finish(&running), ATTEMPT_NEVER_STARTED);
     assert_false(exists(running.folder, "stdout"));
@@ -436,7 +443,8 @@ static void test_second_shim_gives_up(void **state)
     assert_string_equal(read_text(work, "once"), "ran\n");
 }
 
-static void name_mark(struct attempt_spec *spec, char *variable, size_t size, const char *env[2], int number)
+static void name_mark(
+    struct attempt_spec *spec, char *variable, size_t size, const char *env[2], int number)
 {
     snprintf(variable, size, "COLLOC_ATTEMPT_NUMBER=%d", number);
     env[0] = variable;
@@ -444,7 +452,8 @@ static void name_mark(struct attempt_spec *spec, char *variable, size_t size, co
     spec->env_added = env;
 }
 
-/* Shims against a fencing daemon: each attempt runs exactly once or never, and the daemon knows which. */
+/* Shims against a fencing daemon: each attempt runs exactly once or never, and the daemon knows
+ * which. */
 static void test_race(void **state)
 {
     enum { COUNT = 100 };

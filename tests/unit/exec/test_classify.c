@@ -15,16 +15,18 @@
 #include "exec/classify.h"
 #include "exec/evidence.h"
 
-#define FRAMES "Traceback (most recent call last):\n  File \"train.py\", line 80, in <module>\n    main()\n"
+#define FRAMES                                                                                     \
+    "Traceback (most recent call last):\n  File \"train.py\", line 80, in <module>\n    main()\n"
 #define ALSO   "\nDuring handling of the above exception, another exception occurred:\n\n"
 #define DUE_TO "\nThe above exception was the direct cause of the following exception:\n\n"
-#define TORCH_OOM                                                                                                      \
-    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of "      \
+#define TORCH_OOM                                                                                                 \
+    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of " \
     "39.39 GiB of which 1.13 GiB is free."
-#define BFC "W tensorflow/core/common_runtime/bfc_allocator.cc:479] Allocator (GPU_0_bfc) ran out of memory trying "
+#define BFC                                                                                        \
+    "W tensorflow/core/common_runtime/bfc_allocator.cc:479] Allocator (GPU_0_bfc) ran out of memory trying "
 
-#define SHORTAGE                                                                                                       \
-    "E tensorflow/stream_executor/cuda/cuda_driver.cc:828] failed to allocate 32.00M (33554432 bytes) "                \
+#define SHORTAGE                                                                                        \
+    "E tensorflow/stream_executor/cuda/cuda_driver.cc:828] failed to allocate 32.00M (33554432 bytes) " \
     "from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory\n"
 
 struct sample {
@@ -36,255 +38,285 @@ struct sample {
     const char *evidence;  /* is in the evidence */
 };
 
-#define EXIT(code)                                                                                                     \
-    {                                                                                                                  \
-        .exit_code = (code)                                                                                            \
+#define EXIT(code)                                                                                 \
+    {                                                                                              \
+        .exit_code = (code)                                                                        \
     }
-#define SIGNALED(no)                                                                                                   \
-    {                                                                                                                  \
-        .exit_code = -1, .signal = (no)                                                                                \
+#define SIGNALED(no)                                                                               \
+    {                                                                                              \
+        .exit_code = -1, .signal = (no)                                                            \
     }
 
 static const struct sample samples[] = {
     {"success with an old OOM", EXIT(0), FRAMES TORCH_OOM "\nretrying\ndone\n", "none", "", ""},
 
     {"PyTorch", EXIT(1), "epoch 1\n" FRAMES TORCH_OOM "\n", "gpu-oom", "pytorch",
-     "OutOfMemoryError: CUDA out of memory"},
-    {"PyTorch, new name", EXIT(1), FRAMES "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB.\n",
-     "gpu-oom", "pytorch", "torch.OutOfMemoryError"},
+        "OutOfMemoryError: CUDA out of memory"},
+    {"PyTorch, new name", EXIT(1),
+        FRAMES "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB.\n",
+        "gpu-oom", "pytorch", "torch.OutOfMemoryError"},
     {"PyTorch 1.x", EXIT(1),
-     FRAMES "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 39.59 GiB total)", "gpu-oom",
-     "pytorch", "RuntimeError: CUDA out of memory"},
+        FRAMES
+        "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 39.59 GiB total)",
+        "gpu-oom", "pytorch", "RuntimeError: CUDA out of memory"},
     {"PyTorch, CUDA call", EXIT(1),
-     FRAMES "RuntimeError: CUDA error: out of memory\nCUDA kernel errors might be asynchronous\n", "gpu-oom", "cuda",
-     "CUDA error: out of memory"},
+        FRAMES
+        "RuntimeError: CUDA error: out of memory\nCUDA kernel errors might be asynchronous\n",
+        "gpu-oom", "cuda", "CUDA error: out of memory"},
     {"cuBLAS handle", EXIT(1),
-     FRAMES "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`\n", "gpu-oom",
-     "cuda", "CUBLAS_STATUS_ALLOC_FAILED"},
-    {"cuDNN", EXIT(1), FRAMES "RuntimeError: cuDNN error: CUDNN_STATUS_ALLOC_FAILED\n", "gpu-oom", "cuda",
-     "CUDNN_STATUS_ALLOC"},
-    {"ROCm", EXIT(1), FRAMES "RuntimeError: HIP out of memory. Tried to allocate 1.00 GiB\n", "gpu-oom", "pytorch",
-     "HIP out"},
+        FRAMES
+        "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`\n",
+        "gpu-oom", "cuda", "CUBLAS_STATUS_ALLOC_FAILED"},
+    {"cuDNN", EXIT(1), FRAMES "RuntimeError: cuDNN error: CUDNN_STATUS_ALLOC_FAILED\n", "gpu-oom",
+        "cuda", "CUDNN_STATUS_ALLOC"},
+    {"ROCm", EXIT(1), FRAMES "RuntimeError: HIP out of memory. Tried to allocate 1.00 GiB\n",
+        "gpu-oom", "pytorch", "HIP out"},
     {"C++ PyTorch", SIGNALED(SIGABRT),
-     "terminate called after throwing an instance of 'c10::OutOfMemoryError'\n  what():  CUDA out of memory. Tried to "
-     "allocate 512.00 MiB.\n",
-     "gpu-oom", "pytorch", "what(): "},
+        "terminate called after throwing an instance of 'c10::OutOfMemoryError'\n  what():  CUDA out of memory. Tried to "
+        "allocate 512.00 MiB.\n",
+        "gpu-oom", "pytorch", "what(): "},
 
     {"TensorFlow", EXIT(1),
-     BFC "to allocate 2.20GiB (rounded to 2362232064)requested by op Conv2D\n" FRAMES
-         "tensorflow.python.framework.errors_impl.ResourceExhaustedError: Graph execution error:\n\nDetected at node "
-         "'conv'\n"
-         "OOM when allocating tensor with shape[128,256,56,56] and type float on "
-         "/job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc\n",
-     "gpu-oom", "tensorflow", "OOM when allocating tensor"},
+        BFC
+        "to allocate 2.20GiB (rounded to 2362232064)requested by op Conv2D\n" FRAMES
+        "tensorflow.python.framework.errors_impl.ResourceExhaustedError: Graph execution error:\n\nDetected at node "
+        "'conv'\n"
+        "OOM when allocating tensor with shape[128,256,56,56] and type float on "
+        "/job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc\n",
+        "gpu-oom", "tensorflow", "OOM when allocating tensor"},
     {"TensorFlow eager copy", EXIT(1),
-     FRAMES
-     "tensorflow.python.framework.errors_impl.InternalError: Failed copying input tensor from /job:localhost/"
-     "replica:0/task:0/device:CPU:0 to /job:localhost/replica:0/task:0/device:GPU:0 in order to run _EagerConst: Dst "
-     "tensor is not copied from host.\n",
-     "gpu-oom", "tensorflow", "Dst tensor is not copied"},
+        FRAMES
+        "tensorflow.python.framework.errors_impl.InternalError: Failed copying input tensor from /job:localhost/"
+        "replica:0/task:0/device:CPU:0 to /job:localhost/replica:0/task:0/device:GPU:0 in order to run _EagerConst: Dst "
+        "tensor is not copied from host.\n",
+        "gpu-oom", "tensorflow", "Dst tensor is not copied"},
     {"TensorFlow warning that is none", EXIT(1),
-     BFC
-     "to allocate 2.57GiB with freed_by_count=0. The caller indicates that this is not a failure, but this may mean "
-     "that there could be performance gains if more memory were available.\n" FRAMES "KeyError: 'label'\n",
-     "program", "python", "KeyError: 'label'"},
+        BFC
+        "to allocate 2.57GiB with freed_by_count=0. The caller indicates that this is not a failure, but this may mean "
+        "that there could be performance gains if more memory were available.\n" FRAMES
+        "KeyError: 'label'\n",
+        "program", "python", "KeyError: 'label'"},
     {"TensorFlow warning, silent end", EXIT(2),
-     BFC
-     "to allocate 2.57GiB with freed_by_count=0. The caller indicates that this is not a failure, but this may mean "
-     "that there could be performance gains if more memory were available.\nstopped\n",
-     "program", "", "stopped"},
+        BFC
+        "to allocate 2.57GiB with freed_by_count=0. The caller indicates that this is not a failure, but this may mean "
+        "that there could be performance gains if more memory were available.\nstopped\n",
+        "program", "", "stopped"},
     {"TensorFlow on the CPU", EXIT(1),
-     FRAMES "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating tensor with "
-            "shape[9,9] and type float on /job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu [Op:Mul]\n",
-     "host-oom", "tensorflow", "allocator cpu"},
+        FRAMES
+        "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating tensor with "
+        "shape[9,9] and type float on /job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu [Op:Mul]\n",
+        "host-oom", "tensorflow", "allocator cpu"},
 
     {"JAX", EXIT(1),
-     FRAMES
-     "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 4294967296 "
-     "bytes." DUE_TO FRAMES "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to "
-     "allocate 4294967296 bytes.\n",
-     "gpu-oom", "jax", "RESOURCE_EXHAUSTED: Out of memory"},
+        FRAMES
+        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 4294967296 "
+        "bytes." DUE_TO FRAMES
+        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to "
+        "allocate 4294967296 bytes.\n",
+        "gpu-oom", "jax", "RESOURCE_EXHAUSTED: Out of memory"},
     {"JAX, short", EXIT(1),
-     FRAMES "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Failed to allocate request for 2.0GiB\n", "gpu-oom", "jax",
-     "Failed to allocate request"},
+        FRAMES
+        "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Failed to allocate request for 2.0GiB\n",
+        "gpu-oom", "jax", "Failed to allocate request"},
     {"gRPC is not memory", EXIT(1),
-     FRAMES "grpc._channel._InactiveRpcError: RESOURCE_EXHAUSTED: Received message larger than max\n", "program",
-     "python", "larger than max"},
+        FRAMES
+        "grpc._channel._InactiveRpcError: RESOURCE_EXHAUSTED: Received message larger than max\n",
+        "program", "python", "larger than max"},
 
-    {"bare CUDA", EXIT(1), "CUDA error at main.cu:42 code=2(cudaErrorMemoryAllocation) \"cudaMalloc(&d, n)\"\n",
-     "gpu-oom", "cuda", "cudaErrorMemoryAllocation"},
-    {"bare CUDA, macro", EXIT(2), "GPUassert: out of memory kernel.cu 17\n", "gpu-oom", "cuda", "GPUassert"},
-    {"bare CUDA, driver", EXIT(1), "cuMemAlloc failed: CUDA_ERROR_OUT_OF_MEMORY\n", "gpu-oom", "cuda",
-     "CUDA_ERROR_OUT_OF"},
-    {"bare CUDA, lower case", EXIT(1), "Cuda error in file 'x.cu' in line 12 : out of memory.\n", "gpu-oom", "cuda",
-     "x.cu"},
-    {"CuPy", EXIT(1), FRAMES "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 8,000,000,000 bytes\n",
-     "gpu-oom", "cupy", "cupy.cuda.memory"},
-    {"RMM", EXIT(1), FRAMES "MemoryError: std::bad_alloc: out_of_memory: CUDA error at: cuda_memory_resource.hpp:70\n",
-     "gpu-oom", "rmm", "MemoryError"},
+    {"bare CUDA", EXIT(1),
+        "CUDA error at main.cu:42 code=2(cudaErrorMemoryAllocation) \"cudaMalloc(&d, n)\"\n",
+        "gpu-oom", "cuda", "cudaErrorMemoryAllocation"},
+    {"bare CUDA, macro", EXIT(2), "GPUassert: out of memory kernel.cu 17\n", "gpu-oom", "cuda",
+        "GPUassert"},
+    {"bare CUDA, driver", EXIT(1), "cuMemAlloc failed: CUDA_ERROR_OUT_OF_MEMORY\n", "gpu-oom",
+        "cuda", "CUDA_ERROR_OUT_OF"},
+    {"bare CUDA, lower case", EXIT(1), "Cuda error in file 'x.cu' in line 12 : out of memory.\n",
+        "gpu-oom", "cuda", "x.cu"},
+    {"CuPy", EXIT(1),
+        FRAMES "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 8,000,000,000 bytes\n",
+        "gpu-oom", "cupy", "cupy.cuda.memory"},
+    {"RMM", EXIT(1),
+        FRAMES
+        "MemoryError: std::bad_alloc: out_of_memory: CUDA error at: cuda_memory_resource.hpp:70\n",
+        "gpu-oom", "rmm", "MemoryError"},
     {"MXNet", EXIT(1),
-     FRAMES "mxnet.base.MXNetError: [10:00:00] pooled_storage_manager.h:161: cudaMalloc retry failed: out of memory\n",
-     "gpu-oom", "mxnet", "cudaMalloc retry failed"},
-    {"NCCL", EXIT(1), "n1:70:90 [0] init.cc:1 NCCL WARN Cuda failure 'out of memory'\n", "gpu-oom", "nccl",
-     "Cuda failure"},
+        FRAMES
+        "mxnet.base.MXNetError: [10:00:00] pooled_storage_manager.h:161: cudaMalloc retry failed: out of memory\n",
+        "gpu-oom", "mxnet", "cudaMalloc retry failed"},
+    {"NCCL", EXIT(1), "n1:70:90 [0] init.cc:1 NCCL WARN Cuda failure 'out of memory'\n", "gpu-oom",
+        "nccl", "Cuda failure"},
 
     {"caught, then another error", EXIT(1),
-     FRAMES TORCH_OOM "\nhalving the batch to 32\nepoch 1 loss 2.3\n" FRAMES
-                      "ValueError: Expected input batch_size (32)\n",
-     "program", "python", "ValueError: Expected"},
+        FRAMES TORCH_OOM "\nhalving the batch to 32\nepoch 1 loss 2.3\n" FRAMES
+                         "ValueError: Expected input batch_size (32)\n",
+        "program", "python", "ValueError: Expected"},
     {"warned, then another error", EXIT(1),
-     "WARNING: CUDA out of memory. Tried to allocate 1 GiB; skipping batch\n" FRAMES
-     "ZeroDivisionError: division by zero\n",
-     "program", "python", "ZeroDivisionError"},
-    {"an error that talks of OOM", EXIT(1), FRAMES "ValueError: CUDA out of memory is not what happened\n", "program",
-     "python", "ValueError: CUDA out of memory"},
-    {"another error, then OOM", EXIT(1), FRAMES "ValueError: ignored\ngoing on\n" FRAMES TORCH_OOM "\n", "gpu-oom",
-     "pytorch", "OutOf"},
+        "WARNING: CUDA out of memory. Tried to allocate 1 GiB; skipping batch\n" FRAMES
+        "ZeroDivisionError: division by zero\n",
+        "program", "python", "ZeroDivisionError"},
+    {"an error that talks of OOM", EXIT(1),
+        FRAMES "ValueError: CUDA out of memory is not what happened\n", "program", "python",
+        "ValueError: CUDA out of memory"},
+    {"another error, then OOM", EXIT(1),
+        FRAMES "ValueError: ignored\ngoing on\n" FRAMES TORCH_OOM "\n", "gpu-oom", "pytorch",
+        "OutOf"},
     {"raised again under another name", EXIT(1),
-     FRAMES TORCH_OOM "\n" DUE_TO FRAMES "RuntimeError: training step failed\n", "gpu-oom", "pytorch",
-     "CUDA out of memory"},
-    {"failed while cleaning up", EXIT(1), FRAMES TORCH_OOM "\n" ALSO FRAMES "AttributeError: 'NoneType'\n", "gpu-oom",
-     "pytorch", "CUDA out of memory"},
+        FRAMES TORCH_OOM "\n" DUE_TO FRAMES "RuntimeError: training step failed\n", "gpu-oom",
+        "pytorch", "CUDA out of memory"},
+    {"failed while cleaning up", EXIT(1),
+        FRAMES TORCH_OOM "\n" ALSO FRAMES "AttributeError: 'NoneType'\n", "gpu-oom", "pytorch",
+        "CUDA out of memory"},
     {"named in the source a traceback shows", EXIT(1),
-     "Traceback (most recent call last):\n  File \"t.py\", line 3, in f\n    except torch.cuda.OutOfMemoryError: raise "
-     "RuntimeError('CUDA out of memory. Tried to allocate')\nTypeError: exceptions must derive from BaseException\n",
-     "program", "python", "TypeError"},
+        "Traceback (most recent call last):\n  File \"t.py\", line 3, in f\n    except torch.cuda.OutOfMemoryError: raise "
+        "RuntimeError('CUDA out of memory. Tried to allocate')\nTypeError: exceptions must derive from BaseException\n",
+        "program", "python", "TypeError"},
     {"torchrun", EXIT(1),
-     "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"t.py\", line 9, in <module>\n[rank1]:     "
-     "loss.backward()\n"
-     "[rank1]: " TORCH_OOM
-     "\nW0101 torch/distributed/elastic/multiprocessing/api.py:900] Sending process 71 closing signal "
-     "SIGTERM\n" FRAMES "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n===\ntrain.py FAILED\n"
-     "Root Cause (first observed failure):\n  exitcode  : 1 (pid: 72)\n",
-     "gpu-oom", "pytorch", "torch.cuda.OutOfMemoryError"},
+        "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"t.py\", line 9, in <module>\n[rank1]:     "
+        "loss.backward()\n"
+        "[rank1]: " TORCH_OOM
+        "\nW0101 torch/distributed/elastic/multiprocessing/api.py:900] Sending process 71 closing signal "
+        "SIGTERM\n" FRAMES
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n===\ntrain.py FAILED\n"
+        "Root Cause (first observed failure):\n  exitcode  : 1 (pid: 72)\n",
+        "gpu-oom", "pytorch", "torch.cuda.OutOfMemoryError"},
     {"a peer notices later", EXIT(1),
-     "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"t.py\", line 9\n[rank0]: " TORCH_OOM "\n"
-     "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"t.py\", line 9\n[rank1]: "
-     "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1, remote process exited\n",
-     "gpu-oom", "pytorch", "CUDA out of memory"},
+        "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"t.py\", line 9\n[rank0]: " TORCH_OOM
+        "\n"
+        "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"t.py\", line 9\n[rank1]: "
+        "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1, remote process exited\n",
+        "gpu-oom", "pytorch", "CUDA out of memory"},
     {"spawned", EXIT(1),
-     FRAMES "torch.multiprocessing.spawn.ProcessRaisedException: \n\n-- Process 0 terminated with the following "
-            "error:\n" FRAMES TORCH_OOM "\n",
-     "gpu-oom", "pytorch", "CUDA out of memory"},
+        FRAMES
+        "torch.multiprocessing.spawn.ProcessRaisedException: \n\n-- Process 0 terminated with the following "
+        "error:\n" FRAMES TORCH_OOM "\n",
+        "gpu-oom", "pytorch", "CUDA out of memory"},
     {"accelerate", EXIT(1),
-     FRAMES TORCH_OOM "\n" FRAMES
-                      "subprocess.CalledProcessError: Command '['python', 't.py']' returned non-zero exit status 1.\n",
-     "gpu-oom", "pytorch", "CUDA out of memory"},
+        FRAMES TORCH_OOM
+        "\n" FRAMES
+        "subprocess.CalledProcessError: Command '['python', 't.py']' returned non-zero exit status 1.\n",
+        "gpu-oom", "pytorch", "CUDA out of memory"},
     {"launcher alone", EXIT(1),
-     FRAMES "subprocess.CalledProcessError: Command 'x' returned non-zero exit status 1.\nbye\n", "program", "",
-     "CalledProcessError"},
+        FRAMES "subprocess.CalledProcessError: Command 'x' returned non-zero exit status 1.\nbye\n",
+        "program", "", "CalledProcessError"},
     {"ray's own memory monitor", EXIT(1),
-     FRAMES "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.\n", "host-oom",
-     "ray", "node running low"},
+        FRAMES
+        "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.\n",
+        "host-oom", "ray", "node running low"},
 
-    {"innocent words", EXIT(1), "BOOM! the ROOM is full of bloom filters, memory: 3 GiB\n", "program", "", "BOOM!"},
-    {"advice", EXIT(1), "Note: if you see a CUDA error: out of memory, lower --batch\nusage: train.py [-h]\n",
-     "program", "", "usage: train.py"},
+    {"innocent words", EXIT(1), "BOOM! the ROOM is full of bloom filters, memory: 3 GiB\n",
+        "program", "", "BOOM!"},
+    {"advice", EXIT(1),
+        "Note: if you see a CUDA error: out of memory, lower --batch\nusage: train.py [-h]\n",
+        "program", "", "usage: train.py"},
     {"Triton's shared memory", EXIT(1),
-     FRAMES "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 1\n", "program", "triton",
-     "shared memory"},
-    {"illegal access", EXIT(1), FRAMES "RuntimeError: CUDA error: an illegal memory access was encountered\n",
-     "gpu-fault", "cuda", "illegal memory access"},
-    {"device assert", SIGNALED(SIGABRT), "CUDA error: device-side assert triggered\nterminate called\n", "program",
-     "cuda", "device-side"},
+        FRAMES
+        "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 1\n",
+        "program", "triton", "shared memory"},
+    {"illegal access", EXIT(1),
+        FRAMES "RuntimeError: CUDA error: an illegal memory access was encountered\n", "gpu-fault",
+        "cuda", "illegal memory access"},
+    {"device assert", SIGNALED(SIGABRT),
+        "CUDA error: device-side assert triggered\nterminate called\n", "program", "cuda",
+        "device-side"},
     {"MPS server killed", EXIT(1),
-     FRAMES "torch.AcceleratorError: CUDA error: the remote procedural call between the MPS server and the MPS client "
-            "failed\nSearch for `cudaErrorMpsRpcFailure' in https://docs.nvidia.com/cuda/ for more information.\n",
-     "mps", "cuda", "remote procedural call"},
+        FRAMES
+        "torch.AcceleratorError: CUDA error: the remote procedural call between the MPS server and the MPS client "
+        "failed\nSearch for `cudaErrorMpsRpcFailure' in https://docs.nvidia.com/cuda/ for more information.\n",
+        "mps", "cuda", "remote procedural call"},
     {"MPS client terminated", EXIT(1),
-     FRAMES "torch.AcceleratorError: CUDA error: the MPS client has been terminated by the server\n", "mps", "cuda",
-     "terminated by the server"},
+        FRAMES
+        "torch.AcceleratorError: CUDA error: the MPS client has been terminated by the server\n",
+        "mps", "cuda", "terminated by the server"},
     {"MPS recovers from a fault", EXIT(1),
-     FRAMES "RuntimeError: CUDA error: the MPS server is not ready to accept new MPS client requests\n", "mps", "cuda",
-     "not ready"},
-    {"syntax error", EXIT(1), "  File \"t.py\", line 3\n    def f(:\n          ^\nSyntaxError: invalid syntax\n",
-     "program", "python", "SyntaxError: invalid syntax"},
-    {"own exception", EXIT(1), FRAMES "mylab.data.BadShard: shard 7 is empty\nAborting.\n", "program", "python",
-     "BadShard"},
+        FRAMES
+        "RuntimeError: CUDA error: the MPS server is not ready to accept new MPS client requests\n",
+        "mps", "cuda", "not ready"},
+    {"syntax error", EXIT(1),
+        "  File \"t.py\", line 3\n    def f(:\n          ^\nSyntaxError: invalid syntax\n",
+        "program", "python", "SyntaxError: invalid syntax"},
+    {"own exception", EXIT(1), FRAMES "mylab.data.BadShard: shard 7 is empty\nAborting.\n",
+        "program", "python", "BadShard"},
 
-    {"numpy", EXIT(1), FRAMES "numpy.core._exceptions._ArrayMemoryError: Unable to allocate 74.5 GiB for an array\n",
-     "host-oom", "numpy", "74.5 GiB"},
+    {"numpy", EXIT(1),
+        FRAMES
+        "numpy.core._exceptions._ArrayMemoryError: Unable to allocate 74.5 GiB for an array\n",
+        "host-oom", "numpy", "74.5 GiB"},
     {"Python", EXIT(1), FRAMES "MemoryError\n", "host-oom", "python", "MemoryError"},
     {"PyTorch on the CPU", EXIT(1),
-     FRAMES "RuntimeError: [enforce fail at alloc_cpu.cpp:75] err == 0. DefaultCPUAllocator: can't allocate memory: "
-            "you tried to\n",
-     "host-oom", "pytorch", "DefaultCPUAllocator"},
+        FRAMES
+        "RuntimeError: [enforce fail at alloc_cpu.cpp:75] err == 0. DefaultCPUAllocator: can't allocate memory: "
+        "you tried to\n",
+        "host-oom", "pytorch", "DefaultCPUAllocator"},
     {"C++", SIGNALED(SIGABRT),
-     "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\n", "host-oom", "",
-     "bad_alloc"},
-    {"killed, proven",
-     {.exit_code = 137, .kernel_killed = true},
-     "run.sh: line 3:  4242 Killed                  python t.py\n",
-     "host-oom",
-     "",
-     "4242 Killed"},
-    {"killed, not proven", EXIT(137), "run.sh: line 3:  4242 Killed                  python t.py\n", "signal", "",
-     "signal 9"},
-    {"killed itself, proven",
-     {.exit_code = -1, .signal = SIGKILL, .kernel_killed = true},
-     "step 1\n",
-     "host-oom",
-     "",
-     "oom_kill"},
+        "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\n",
+        "host-oom", "", "bad_alloc"},
+    {"killed, proven", {.exit_code = 137, .kernel_killed = true},
+        "run.sh: line 3:  4242 Killed                  python t.py\n", "host-oom", "",
+        "4242 Killed"},
+    {"killed, not proven", EXIT(137), "run.sh: line 3:  4242 Killed                  python t.py\n",
+        "signal", "", "signal 9"},
+    {"killed itself, proven", {.exit_code = -1, .signal = SIGKILL, .kernel_killed = true},
+        "step 1\n", "host-oom", "", "oom_kill"},
     {"killed itself, not proven", SIGNALED(SIGKILL), "step 1\n", "signal", "", "signal 9"},
-    {"data loader killed, proven",
-     {.exit_code = 1, .kernel_killed = true},
-     FRAMES "RuntimeError: DataLoader worker (pid 77) is killed by signal: Killed. \n",
-     "host-oom",
-     "pytorch",
-     "DataLoader worker"},
-    {"data loader killed", EXIT(1), FRAMES "RuntimeError: DataLoader worker (pid 77) is killed by signal: Killed. \n",
-     "signal", "pytorch", "DataLoader worker"},
-    {"the kernel killed somebody else",
-     {.exit_code = 1, .kernel_killed = true},
-     FRAMES "KeyError: 3\n",
-     "program",
-     "python",
-     "KeyError"},
-    {"segmentation fault below a shell", EXIT(139), "run.sh: line 2: 12 Segmentation fault (core dumped) ./a.out\n",
-     "signal", "", "signal 11"},
+    {"data loader killed, proven", {.exit_code = 1, .kernel_killed = true},
+        FRAMES "RuntimeError: DataLoader worker (pid 77) is killed by signal: Killed. \n",
+        "host-oom", "pytorch", "DataLoader worker"},
+    {"data loader killed", EXIT(1),
+        FRAMES "RuntimeError: DataLoader worker (pid 77) is killed by signal: Killed. \n", "signal",
+        "pytorch", "DataLoader worker"},
+    {"the kernel killed somebody else", {.exit_code = 1, .kernel_killed = true},
+        FRAMES "KeyError: 3\n", "program", "python", "KeyError"},
+    {"segmentation fault below a shell", EXIT(139),
+        "run.sh: line 2: 12 Segmentation fault (core dumped) ./a.out\n", "signal", "", "signal 11"},
 
-    {"cancelled", {.exit_code = -1, .signal = SIGTERM, .cancelled = true}, FRAMES TORCH_OOM "\n", "cancelled", "", ""},
+    {"cancelled", {.exit_code = -1, .signal = SIGTERM, .cancelled = true}, FRAMES TORCH_OOM "\n",
+        "cancelled", "", ""},
     {"time over", {.exit_code = 0, .time_over = true}, "", "time-limit", "", ""},
 
     {"colours and a progress bar", EXIT(1),
-     " 10%|#  | 1/10\r 20%|## | 2/10\r" FRAMES
-     "\033[1;31mRuntimeError\033[0m: CUDA out of \033[1mmemory\033[0m. Tried to allocate 1 GiB\n",
-     "gpu-oom", "pytorch", "RuntimeError: CUDA out of memory. Tried to allocate 1 GiB"},
-    {"TensorFlow takes what is left", EXIT(1), SHORTAGE "step 1\n" FRAMES "KeyError: 'label'\n", "program", "python",
-     "KeyError"},
-    {"TensorFlow takes what is left, silent end", EXIT(1), SHORTAGE "step 1\nstopped\n", "program", "", "stopped"},
+        " 10%|#  | 1/10\r 20%|## | 2/10\r" FRAMES
+        "\033[1;31mRuntimeError\033[0m: CUDA out of \033[1mmemory\033[0m. Tried to allocate 1 GiB\n",
+        "gpu-oom", "pytorch", "RuntimeError: CUDA out of memory. Tried to allocate 1 GiB"},
+    {"TensorFlow takes what is left", EXIT(1), SHORTAGE "step 1\n" FRAMES "KeyError: 'label'\n",
+        "program", "python", "KeyError"},
+    {"TensorFlow takes what is left, silent end", EXIT(1), SHORTAGE "step 1\nstopped\n", "program",
+        "", "stopped"},
     {"too little left for cuBLAS", EXIT(1),
-     SHORTAGE FRAMES
-     "tensorflow.python.framework.errors_impl.InternalError: Blas GEMM launch failed : a.shape=(1, 2)\n",
-     "gpu-oom", "tensorflow", "CUDA_ERROR_OUT_OF_MEMORY"},
+        SHORTAGE FRAMES
+        "tensorflow.python.framework.errors_impl.InternalError: Blas GEMM launch failed : a.shape=(1, 2)\n",
+        "gpu-oom", "tensorflow", "CUDA_ERROR_OUT_OF_MEMORY"},
     {"cuBLAS for another reason", EXIT(1),
-     FRAMES "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`\n", "program",
-     "cuda", "CUBLAS_STATUS_NOT_INITIALIZED"},
+        FRAMES
+        "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`\n",
+        "program", "cuda", "CUBLAS_STATUS_NOT_INITIALIZED"},
     {"old PyTorch", EXIT(1),
-     "THCudaCheck FAIL file=THCStorage.cu line=66 error=2 : out of memory\n" FRAMES
-     "RuntimeError: cuda runtime error (2) : out of memory at THCStorage.cu:66\n",
-     "gpu-oom", "cuda", "cuda runtime error (2)"},
-    {"new PyTorch", EXIT(1), FRAMES "torch.AcceleratorError: CUDA error: out of memory\n", "gpu-oom", "cuda",
-     "AcceleratorError"},
+        "THCudaCheck FAIL file=THCStorage.cu line=66 error=2 : out of memory\n" FRAMES
+        "RuntimeError: cuda runtime error (2) : out of memory at THCStorage.cu:66\n",
+        "gpu-oom", "cuda", "cuda runtime error (2)"},
+    {"new PyTorch", EXIT(1), FRAMES "torch.AcceleratorError: CUDA error: out of memory\n",
+        "gpu-oom", "cuda", "AcceleratorError"},
     {"old JAX", EXIT(1),
-     FRAMES "RuntimeError: Resource exhausted: Out of memory while trying to allocate 5520758552 bytes.\n", "gpu-oom",
-     "jax", "5520758552"},
+        FRAMES
+        "RuntimeError: Resource exhausted: Out of memory while trying to allocate 5520758552 bytes.\n",
+        "gpu-oom", "jax", "5520758552"},
     {"JAX, a kernel's shared memory", EXIT(1),
-     FRAMES
-     "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Shared memory size limit exceeded: requested 180224\n",
-     "program", "jax", "Shared memory size"},
+        FRAMES
+        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Shared memory size limit exceeded: requested 180224\n",
+        "program", "jax", "Shared memory size"},
     {"a bar before the traceback", EXIT(1),
-     FRAMES TORCH_OOM "\nsmaller batch\n  3%|###                                                 | 31/1000 "
-                      "[00:07<03:39,  4.41it/s, loss=2.31]" FRAMES "ValueError: bad shape\n",
-     "program", "python", "ValueError: bad shape"},
+        FRAMES TORCH_OOM
+        "\nsmaller batch\n  3%|###                                                 | 31/1000 "
+        "[00:07<03:39,  4.41it/s, loss=2.31]" FRAMES "ValueError: bad shape\n",
+        "program", "python", "ValueError: bad shape"},
     {"exception group", EXIT(1),
-     "  + Exception Group Traceback (most recent call last):\n  |   File \"t.py\", line 1\n  | ExceptionGroup: two "
-     "(2)\n  +-+---\n"
-     "    | Traceback (most recent call last):\n    |   File \"t.py\", line 2\n    | " TORCH_OOM "\n    +---\n",
-     "gpu-oom", "pytorch", "CUDA out of memory"},
-    {"logged at length", EXIT(1), "2024-01-01 ERROR: step failed\n" FRAMES TORCH_OOM "\n2024-01-01 INFO: exiting\n",
-     "gpu-oom", "pytorch", "CUDA out"},
+        "  + Exception Group Traceback (most recent call last):\n  |   File \"t.py\", line 1\n  | ExceptionGroup: two "
+        "(2)\n  +-+---\n"
+        "    | Traceback (most recent call last):\n    |   File \"t.py\", line 2\n    | " TORCH_OOM
+        "\n    +---\n",
+        "gpu-oom", "pytorch", "CUDA out of memory"},
+    {"logged at length", EXIT(1),
+        "2024-01-01 ERROR: step failed\n" FRAMES TORCH_OOM "\n2024-01-01 INFO: exiting\n",
+        "gpu-oom", "pytorch", "CUDA out"},
     {"nothing at all", EXIT(1), "", "program", "", ""},
 };
 
@@ -307,8 +339,8 @@ static void test_samples(void **state)
                      (!sample->framework || strcmp(failure.framework, sample->framework) == 0) &&
                      strstr(failure.evidence, sample->evidence);
         if (!right)
-            fail_msg("%s: %s (%s) \"%s\"", sample->name, failure_name(failure.class), failure.framework,
-                     failure.evidence);
+            fail_msg("%s: %s (%s) \"%s\"", sample->name, failure_name(failure.class),
+                failure.framework, failure.evidence);
     }
 }
 

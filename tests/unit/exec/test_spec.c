@@ -22,19 +22,19 @@ static struct attempt_spec full_spec(void)
     static const char *const env[] = {"A=1", "AB=2", "B=\n", NULL};
     static const char *const added[] = {"A=new", NULL};
     return (struct attempt_spec){.task_id = INT64_MAX,
-                                 .uid = 4294967294,
-                                 .gid = 5,
-                                 .cwd = "/home/x y",
-                                 .umask = 0777,
-                                 .open_files = 1024,
-                                 .script = span_of("#!/bin/sh\n"),
-                                 .argv = argv,
-                                 .env = env,
-                                 .env_added = added,
-                                 .stdout_path = "o",
-                                 .append = true,
-                                 .grace_us = 1,
-                                 .time_limit_us = 2};
+        .uid = 4294967294,
+        .gid = 5,
+        .cwd = "/home/x y",
+        .umask = 0777,
+        .open_files = 1024,
+        .script = span_of("#!/bin/sh\n"),
+        .argv = argv,
+        .env = env,
+        .env_added = added,
+        .stdout_path = "o",
+        .append = true,
+        .grace_us = 1,
+        .time_limit_us = 2};
 }
 
 static char *encode(const struct attempt_spec *spec, size_t *ret_size)
@@ -84,7 +84,8 @@ static void test_every_cut_is_refused(void **state)
         char *part = malloc(cut + 1);
         memcpy(part, data, cut);
         int r = spec_decode(part, cut, &fault, &file);
-        bool whole_fields = cut && data[cut - 1] == '\n' && r == 0; /* a shorter list is a spec, too */
+        bool whole_fields = cut && data[cut - 1] == '\n' &&
+                            r == 0; /* a shorter list is a spec, too */
         if (!whole_fields)
             assert_true(r == -EBADMSG && fault.text[0]);
         spec_file_fini(&file);
@@ -142,12 +143,12 @@ static void test_exit_record(void **state)
 {
     char folder[] = "/tmp/colloc-exit-XXXXXX", path[64];
     struct attempt_exit wrote = {.exit_code = -1,
-                                 .signal = 9,
-                                 .failure = {FAILURE_GPU_OOM, "jax", "line"},
-                                 .start_wall_us = -1,
-                                 .end_wall_us = INT64_MAX,
-                                 .max_rss_bytes = 3,
-                                 .cpu_us = 4};
+        .signal = 9,
+        .failure = {FAILURE_GPU_OOM, "jax", "line"},
+        .start_wall_us = -1,
+        .end_wall_us = INT64_MAX,
+        .max_rss_bytes = 3,
+        .cpu_us = 4};
     struct attempt_exit got;
     assert_non_null(mkdtemp(folder));
     assert_int_equal(exit_record_read(folder, NULL, &got), -ENOENT);
@@ -165,9 +166,12 @@ static void test_exit_record(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),         cmocka_unit_test(test_every_cut_is_refused),
-        cmocka_unit_test(test_bad_specs),          cmocka_unit_test(test_output_path),
-        cmocka_unit_test(test_nobody_is_not_root), cmocka_unit_test(test_exit_record),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_every_cut_is_refused),
+        cmocka_unit_test(test_bad_specs),
+        cmocka_unit_test(test_output_path),
+        cmocka_unit_test(test_nobody_is_not_root),
+        cmocka_unit_test(test_exit_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

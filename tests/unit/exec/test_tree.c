@@ -62,7 +62,8 @@ static void test_signal_marked(void **state)
     pid_t child = fork();
     if (child == 0) {
         char *const argv[] = {(char *)(uintptr_t) "sleep", (char *)(uintptr_t) "1000", NULL};
-        char *const env[] = {(char *)(uintptr_t) "A=1", (char *)(uintptr_t) "MARK_OF_TEST=/x/1", NULL};
+        char *const env[] = {
+            (char *)(uintptr_t) "A=1", (char *)(uintptr_t) "MARK_OF_TEST=/x/1", NULL};
         execve("/bin/sleep", argv, env);
         _exit(1);
     }
@@ -93,7 +94,7 @@ static void test_kin_are_remembered_for_a_second(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_find_root),
-                                       cmocka_unit_test(test_kin_are_remembered_for_a_second),
-                                       cmocka_unit_test(test_signal_marked)};
+        cmocka_unit_test(test_kin_are_remembered_for_a_second),
+        cmocka_unit_test(test_signal_marked)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

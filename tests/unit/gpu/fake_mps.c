@@ -1,7 +1,8 @@
 /*
- * Stands in for nvidia-cuda-mps-control. With -d it leaves a daemon behind that serves its pipe directory and writes
- * the settings it was given to "settings" in its log directory; without, it passes its input on to that daemon.
- * FAKE_MPS=fail makes the start fail, FAKE_MPS=deaf makes a daemon that does not quit.
+ * Stands in for nvidia-cuda-mps-control. With -d it leaves a daemon behind that serves its pipe
+ * directory and writes the settings it was given to "settings" in its log directory; without, it
+ * passes its input on to that daemon. FAKE_MPS=fail makes the start fail, FAKE_MPS=deaf makes a
+ * daemon that does not quit.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -81,7 +82,8 @@ static int pass_on(void)
     int control = open_control(&address);
     ssize_t n = read(0, command, sizeof(command));
 
-    if (connect(control, (struct sockaddr *)&address, sizeof(address)) < 0 || write(control, command, (size_t)n) != n)
+    if (connect(control, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+        write(control, command, (size_t)n) != n)
         return 2;
     return 0;
 }

@@ -1,5 +1,6 @@
 /*
- * FAKE_OLD leaves out what drivers before 2021 lack; FAKE_535 has the longer process entries of drivers 535.43 to .86.
+ * FAKE_OLD leaves out what drivers before 2021 lack; FAKE_535 has the longer process entries of
+ * drivers 535.43 to .86.
  */
 #include "fake_nvml.h"
 
@@ -76,7 +77,8 @@ int nvmlDeviceGetName(device gpu, char *text, unsigned size)
 
 int nvmlDeviceGetPciInfo_v3(device gpu, struct nvml_pci *pci)
 {
-    snprintf(pci->bus_id, sizeof(pci->bus_id), "00000000:%02X:00.0", (unsigned)(gpu - fake_nvml.gpu) + 7);
+    snprintf(pci->bus_id, sizeof(pci->bus_id), "00000000:%02X:00.0",
+        (unsigned)(gpu - fake_nvml.gpu) + 7);
     return gpu->result;
 }
 
@@ -153,7 +155,8 @@ int nvmlDeviceGetClockInfo(device gpu, int domain, unsigned *mhz)
     return gpu->result;
 }
 
-static int list(device gpu, struct fake_processes *from, size_t stride, unsigned *count, char *infos)
+static int list(
+    device gpu, struct fake_processes *from, size_t stride, unsigned *count, char *infos)
 {
     unsigned room = *count;
 
@@ -162,7 +165,8 @@ static int list(device gpu, struct fake_processes *from, size_t stride, unsigned
         return first(from->result, gpu->result);
     *count = from->count;
     if (room < from->count) {
-        for (unsigned i = 0; i < fake_nvml.grow_between && from->count < FAKE_PROCESSES_MAX; i++, from->count++) {
+        for (unsigned i = 0; i < fake_nvml.grow_between && from->count < FAKE_PROCESSES_MAX;
+             i++, from->count++) {
             from->item[from->count].pid = 1000 + from->count;
             from->item[from->count].used_bytes = 1 << 20;
         }
@@ -210,8 +214,8 @@ int nvmlDeviceGetMPSComputeRunningProcesses_v3(device gpu, unsigned *count, void
     return list(gpu, &gpu->mps, STRIDE, count, infos);
 }
 
-int nvmlDeviceGetProcessUtilization(device gpu, struct nvml_process_utilization *samples, unsigned *count,
-                                    unsigned long long since_us)
+int nvmlDeviceGetProcessUtilization(device gpu, struct nvml_process_utilization *samples,
+    unsigned *count, unsigned long long since_us)
 {
     unsigned room = samples ? *count : 0;
 
@@ -313,7 +317,8 @@ int nvmlGpmMigSampleGet(device card, unsigned gpu_instance, nvml_sample sample)
 {
     for (unsigned i = fake_nvml.cards; i < FAKE_GPUS_MAX; i++) {
         device gpu = &fake_nvml.gpu[i];
-        if (gpu->is_instance && gpu->gpu_instance == gpu_instance && &fake_nvml.gpu[gpu->parent] == card)
+        if (gpu->is_instance && gpu->gpu_instance == gpu_instance &&
+            &fake_nvml.gpu[gpu->parent] == card)
             return nvmlGpmSampleGet(gpu, sample);
     }
     return NVML_NOT_FOUND;

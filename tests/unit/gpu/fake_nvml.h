@@ -1,4 +1,5 @@
-/* A small NVML for unit tests: the test writes what the GPUs shall say and reads back what was asked. */
+/* A small NVML for unit tests: the test writes what the GPUs shall say and reads back what was
+ * asked. */
 #ifndef FAKE_NVML_H
 #define FAKE_NVML_H
 
@@ -51,7 +52,8 @@ struct fake_nvml {
     unsigned cards; /* gpu[0..cards): cards; behind them instances */
     struct fake_gpu gpu[FAKE_GPUS_MAX];
     double time_us;        /* clock of the GPM counters */
-    unsigned grow_between; /* processes that appear between two calls for a list, up to FAKE_PROCESSES_MAX */
+    unsigned grow_between; /* processes that appear between two calls for a list, up to
+                              FAKE_PROCESSES_MAX */
     unsigned gpm_samples_alive;
     unsigned gpm_computed;
     unsigned gpm_cost_us; /* processor time that working out takes */

@@ -1,4 +1,5 @@
-/* dcgmi: its table from any pieces, and a stream that dies, falls silent, is refused or is not there. */
+/* dcgmi: its table from any pieces, and a stream that dies, falls silent, is refused or is not
+ * there. */
 #include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
@@ -67,8 +68,8 @@ static void test_all_columns(void **state)
     read_rows_of(getenv("DCGMI_DATA"), "dmon.txt", 1 << 20, &rows);
     assert_int_equal(rows.count, 4);
     const struct reading *first = rows.row[0].field;
-    const double expected[DCGM_FIELDS] = {0.97,  0.912,     0.634,   0.281, 0.118, 0.402,  0,         0.203,
-                                          0.051, 104857600, 2097152, 0,     0,     251.25, 123456.789};
+    const double expected[DCGM_FIELDS] = {0.97, 0.912, 0.634, 0.281, 0.118, 0.402, 0, 0.203, 0.051,
+        104857600, 2097152, 0, 0, 251.25, 123456.789};
     for (int i = 0; i < DCGM_FIELDS; i++)
         assert_near(first[i], expected[i]);
     assert_int_equal(rows.row[1].gpu, 1);
@@ -86,7 +87,8 @@ static void test_not_available_is_not_idle(void **state)
     assert_near(rows.row[3].field[DCGM_POWER], 51);
 }
 
-/* Half lines, other entities and other GPUs are no rows; what DCGM prints for "unknown" is no reading. */
+/* Half lines, other entities and other GPUs are no rows; what DCGM prints for "unknown" is no
+ * reading. */
 static void test_other_order_and_torn_lines(void **state)
 {
     static struct rows rows;
@@ -207,9 +209,9 @@ static struct house house_of(const char *dmon)
     assert_non_null(mkdtemp(h.folder));
     snprintf(h.program, sizeof h.program, "%s/dcgmi", h.folder);
     snprintf(script, sizeof script,
-             "#!/bin/sh\ncd %s\nif [ $1 = discovery ]; then exec cat %s/discovery.txt; fi\n"
-             "echo \"$@\" >> arguments\n%s\n",
-             h.folder, getenv("DCGMI_DATA"), dmon);
+        "#!/bin/sh\ncd %s\nif [ $1 = discovery ]; then exec cat %s/discovery.txt; fi\n"
+        "echo \"$@\" >> arguments\n%s\n",
+        h.folder, getenv("DCGMI_DATA"), dmon);
     write_text(h.program, script, 0700);
     h.dcgm = dcgm_create(h.program, PERIOD_US);
     assert_non_null(h.dcgm);
@@ -227,7 +229,8 @@ static void house_end(struct house *h)
     assert_int_equal(system(command), 0);
 }
 
-/* Real time passes until the program has done its part; the clock that dcgm sees does so only between tests' steps. */
+/* Real time passes until the program has done its part; the clock that dcgm sees does so only
+ * between tests' steps. */
 static bool turn_until(struct house *h, bool (*holds)(struct house *h))
 {
     int64_t end_us = clock_monotonic_us() + 20 * SECOND_US;
@@ -364,7 +367,8 @@ static void test_its_words_when_it_cannot(void **state)
 {
     struct house h = house_of("");
 
-    write_text(h.program, "#!/bin/sh\necho 'Error: no connection to localhost' >&2\nexit 1\n", 0700);
+    write_text(
+        h.program, "#!/bin/sh\necho 'Error: no connection to localhost' >&2\nexit 1\n", 0700);
     assert_true(turn_until(&h, says_refused));
     assert_null(latest(&h, 0));
     house_end(&h);

@@ -49,8 +49,9 @@ static int setup(void **state)
     struct fault fault = {0};
 
     snprintf(w->file, sizeof(w->file), "/tmp/colloc-gpu-test-%d", (int)getpid());
-    tool((char *[]){(char *)"tool", (char *)"create", (char *)"--gpus=1xA100-40GB,1xA100-40GB:3g.20gb+2g.10gb",
-                    (char *)"--speed=50", w->file, NULL});
+    tool((char *[]){(char *)"tool", (char *)"create",
+        (char *)"--gpus=1xA100-40GB,1xA100-40GB:3g.20gb+2g.10gb", (char *)"--speed=50", w->file,
+        NULL});
     setenv("COLLOC_EMULATOR", w->file, 1);
     assert_int_equal(gpu_set_open(getenv("EMULATOR_NVML"), &fault, &w->set), 0);
     *state = w;
@@ -92,8 +93,8 @@ static void test_identity(void **state)
 
 static pid_t start_training(const struct gpu_info *gpu)
 {
-    char *argv[] = {(char *)"train", (char *)"--memory-mib=6000", (char *)"--seconds=10000", (char *)"--smact=0.5",
-                    NULL};
+    char *argv[] = {(char *)"train", (char *)"--memory-mib=6000", (char *)"--seconds=10000",
+        (char *)"--smact=0.5", NULL};
     pid_t pid;
 
     setenv("CUDA_VISIBLE_DEVICES", gpu->uuid, 1);

@@ -13,29 +13,46 @@
 
 static const struct mig_profile profiles[] = {
     {.id = 19,
-     .name = "1g.5gb",
-     .slices = 1,
-     .mem_bytes = 5 * GIB,
-     .n_placements = 7,
-     .placements = {{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}, {6, 1}}},
+        .name = "1g.5gb",
+        .slices = 1,
+        .mem_bytes = 5 * GIB,
+        .n_placements = 7,
+        .placements = {{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}, {6, 1}}},
     {.id = 15,
-     .name = "1g.10gb",
-     .slices = 1,
-     .mem_bytes = 10 * GIB,
-     .n_placements = 4,
-     .placements = {{0, 2}, {2, 2}, {4, 2}, {6, 2}}},
+        .name = "1g.10gb",
+        .slices = 1,
+        .mem_bytes = 10 * GIB,
+        .n_placements = 4,
+        .placements = {{0, 2}, {2, 2}, {4, 2}, {6, 2}}},
     {.id = 14,
-     .name = "2g.10gb",
-     .slices = 2,
-     .mem_bytes = 10 * GIB,
-     .n_placements = 3,
-     .placements = {{0, 2}, {2, 2}, {4, 2}}},
-    {.id = 9, .name = "3g.20gb", .slices = 3, .mem_bytes = 20 * GIB, .n_placements = 2, .placements = {{0, 4}, {4, 4}}},
-    {.id = 5, .name = "4g.20gb", .slices = 4, .mem_bytes = 20 * GIB, .n_placements = 1, .placements = {{0, 4}}},
-    {.id = 0, .name = "7g.40gb", .slices = 7, .mem_bytes = 40 * GIB, .n_placements = 1, .placements = {{0, 8}}},
+        .name = "2g.10gb",
+        .slices = 2,
+        .mem_bytes = 10 * GIB,
+        .n_placements = 3,
+        .placements = {{0, 2}, {2, 2}, {4, 2}}},
+    {.id = 9,
+        .name = "3g.20gb",
+        .slices = 3,
+        .mem_bytes = 20 * GIB,
+        .n_placements = 2,
+        .placements = {{0, 4}, {4, 4}}},
+    {.id = 5,
+        .name = "4g.20gb",
+        .slices = 4,
+        .mem_bytes = 20 * GIB,
+        .n_placements = 1,
+        .placements = {{0, 4}}},
+    {.id = 0,
+        .name = "7g.40gb",
+        .slices = 7,
+        .mem_bytes = 40 * GIB,
+        .n_placements = 1,
+        .placements = {{0, 8}}},
 };
 
-#define NAMES(...) ((const char *const[]){__VA_ARGS__}), sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)
+#define NAMES(...)                                                                                 \
+    ((const char *const[]){__VA_ARGS__}),                                                          \
+        sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)
 
 static int make(const char *const *names, size_t n, struct fault *fault, struct mig_plan *plan)
 {
@@ -82,7 +99,8 @@ static void what_cannot_be_is_said(void **state)
     struct fault fault;
     assert_int_equal(make(NAMES("4g.20gb", "4g.20gb"), &fault, &plan), -EINVAL);
     assert_string_equal(fault.text, "these 2 instances do not fit on one GPU together");
-    static const char *const wrong[] = {"5g", "", "g", "3gb", "-1", "3g.20gbx", "99999999999999999999"};
+    static const char *const wrong[] = {
+        "5g", "", "g", "3gb", "-1", "3g.20gbx", "99999999999999999999"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(make(&wrong[i], 1, &fault, &plan), -EINVAL);
         assert_non_null(strstr(fault.text, "1g.5gb, 1g.10gb, 2g.10gb, 3g.20gb, 4g.20gb, 7g.40gb"));

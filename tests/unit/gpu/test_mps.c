@@ -1,4 +1,5 @@
-/* MPS through a control program that stands in for NVIDIA's; PATH_WITH_MPS is the folder it is in. */
+/* MPS through a control program that stands in for NVIDIA's; PATH_WITH_MPS is the folder it is in.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -243,11 +244,13 @@ static void test_a_program_that_hangs_is_killed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_found_below_a_folder_but_not_behind_a_link, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            test_found_below_a_folder_but_not_behind_a_link, setup, teardown),
         cmocka_unit_test_setup_teardown(test_start_and_stop, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_living_one_is_used_again, setup, teardown),
         cmocka_unit_test_setup_teardown(test_remains_of_a_killed_one_are_cleared, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_pid_of_somebody_else_is_not_the_daemon, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            test_a_pid_of_somebody_else_is_not_the_daemon, setup, teardown),
         cmocka_unit_test_setup_teardown(test_not_installed_is_an_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(test_its_own_words_come_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_deaf_one_is_still_ending, setup, teardown),

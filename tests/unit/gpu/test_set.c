@@ -130,7 +130,8 @@ static void test_time_of_processes(void **state)
     struct fake_gpu *gpu = &w.nvml->gpu[0];
     const uint64_t t = 1000 * SECOND_US;
 
-    gpu->compute = (struct fake_processes){.count = 1, .item = {{100, GIB}, {200, GIB}, {300, GIB}}};
+    gpu->compute = (struct fake_processes){
+        .count = 1, .item = {{100, GIB}, {200, GIB}, {300, GIB}}};
     gpu->time[0] = (__typeof__(gpu->time[0])){100, t - 5 * SECOND_US, 99};
     gpu->time[1] = (__typeof__(gpu->time[0])){100, t, 60};
     gpu->time[2] = (__typeof__(gpu->time[0])){100, t - SECOND_US / 2, 20};
@@ -218,7 +219,8 @@ static void test_processes_are_listed_again_when_memory_moves(void **state)
     struct world w = world_of("FAKE_NVML_NEW");
     struct fake_gpu *gpu = &w.nvml->gpu[0];
 
-    gpu->compute = (struct fake_processes){.count = 2, .item = {{100, GIB}, {200, 2 * (uint64_t)GIB}}};
+    gpu->compute = (struct fake_processes){
+        .count = 2, .item = {{100, GIB}, {200, 2 * (uint64_t)GIB}}};
     world_open(&w);
     look_after(&w, 0);
     look_after(&w, 10 * MS_US);
@@ -260,7 +262,8 @@ static void test_a_list_that_failed_is_not_repeated(void **state)
     struct world w = world_of("FAKE_NVML_NEW");
     struct fake_gpu *gpu = &w.nvml->gpu[0];
 
-    gpu->compute = (struct fake_processes){.result = NVML_UNKNOWN, .count = 1, .item = {{100, GIB}}};
+    gpu->compute = (struct fake_processes){
+        .result = NVML_UNKNOWN, .count = 1, .item = {{100, GIB}}};
     world_open(&w);
     gpu_set_looks_all_day(w.set, 0.003);
     look_after(&w, 0);
@@ -319,7 +322,8 @@ static void test_dear_time_of_processes_is_asked_seldom(void **state)
         look_after(&w, SECOND_US / 2);
         assert_int_equal(gpu->time_asked, asked);
         assert_reading(w.sample.processes.item[1].sm_utilisation, 0.3);
-        assert_int_equal(w.sample.processes.item[0].sm_utilisation.valid, w.sample.processes.item[0].pid == 100);
+        assert_int_equal(
+            w.sample.processes.item[0].sm_utilisation.valid, w.sample.processes.item[0].pid == 100);
     }
     look_after(&w, 60 * SECOND_US);
     assert_true(gpu->time_asked > asked);
@@ -465,7 +469,8 @@ static void test_an_old_driver_lacks_functions(void **state)
 static void test_long_process_entries_of_driver_535(void **state)
 {
     struct world w = world_of("FAKE_NVML_535");
-    w.nvml->gpu[0].compute = (struct fake_processes){.count = 3, .item = {{7, 100}, {8, 200}, {9, 300}}};
+    w.nvml->gpu[0].compute = (struct fake_processes){
+        .count = 3, .item = {{7, 100}, {8, 200}, {9, 300}}};
     world_open(&w);
     look(&w, 0);
 
@@ -591,7 +596,8 @@ static void test_gpm_is_not_worked_out_where_nobody_is(void **state)
 static void test_process_memory_not_available(void **state)
 {
     struct world w = world_of("FAKE_NVML_NEW");
-    w.nvml->gpu[0].compute = (struct fake_processes){.count = 1, .item = {{7, NVML_MEMORY_NOT_AVAILABLE}}};
+    w.nvml->gpu[0].compute = (struct fake_processes){
+        .count = 1, .item = {{7, NVML_MEMORY_NOT_AVAILABLE}}};
     world_open(&w);
     look(&w, 0);
     assert_true(w.sample.processes.valid);
@@ -603,7 +609,8 @@ static void test_process_memory_not_available(void **state)
 static void test_processes_in_several_lists_count_once(void **state)
 {
     struct world w = world_of("FAKE_NVML_NEW");
-    w.nvml->gpu[0].compute = (struct fake_processes){.count = 2, .item = {{7, 100}, {8, NVML_MEMORY_NOT_AVAILABLE}}};
+    w.nvml->gpu[0].compute = (struct fake_processes){
+        .count = 2, .item = {{7, 100}, {8, NVML_MEMORY_NOT_AVAILABLE}}};
     w.nvml->gpu[0].graphics = (struct fake_processes){.count = 1, .item = {{9, 50}}};
     w.nvml->gpu[0].mps = (struct fake_processes){.count = 2, .item = {{7, 100}, {8, 200}}};
     world_open(&w);
@@ -743,7 +750,8 @@ static struct world world_with_mig(void)
     w.nvml->gpu[0].mig_capable = w.nvml->gpu[0].mig_on = w.nvml->gpu[0].gpm = true;
     for (unsigned i = 1; i < 3; i++) {
         w.nvml->gpu[i] = a_gpu(i == 1 ? "MIG-a" : "MIG-b");
-        w.nvml->gpu[i].name = i == 1 ? "NVIDIA A100-SXM4-40GB MIG 3g.20gb" : "NVIDIA A100-SXM4-40GB";
+        w.nvml->gpu[i].name = i == 1 ? "NVIDIA A100-SXM4-40GB MIG 3g.20gb"
+                                     : "NVIDIA A100-SXM4-40GB";
         w.nvml->gpu[i].mem_total = 20096 * (uint64_t)MIB;
         w.nvml->gpu[i].power_result = NVML_NOT_SUPPORTED;
         w.nvml->gpu[i].is_instance = true;

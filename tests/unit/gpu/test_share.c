@@ -49,7 +49,8 @@ static void test_by_the_time_they_had_kernels(void **state)
 
 static void test_evenly_when_the_driver_does_not_tell(void **state)
 {
-    struct gpu_holder holders[] = {{.processes = 1, .sm_utilisation = reading_of(0.6)}, {.processes = 3}};
+    struct gpu_holder holders[] = {
+        {.processes = 1, .sm_utilisation = reading_of(0.6)}, {.processes = 3}};
 
     assert_true(share_weigh(holders, 2));
     assert_near(holders[0].weight, 0.25);
@@ -59,7 +60,7 @@ static void test_evenly_when_the_driver_does_not_tell(void **state)
 static void test_evenly_when_it_tells_of_no_kernels(void **state)
 {
     struct gpu_holder holders[] = {{.processes = 1, .sm_utilisation = reading_of(0)},
-                                   {.processes = 1, .sm_utilisation = reading_of(0)}};
+        {.processes = 1, .sm_utilisation = reading_of(0)}};
 
     assert_true(share_weigh(holders, 2));
     assert_near(holders[0].weight, 0.5);
@@ -67,8 +68,9 @@ static void test_evenly_when_it_tells_of_no_kernels(void **state)
 
 static void test_evenly_under_mps(void **state)
 {
-    struct gpu_holder holders[] = {{.processes = 1, .is_mps = true, .sm_utilisation = reading_of(0.9)},
-                                   {.processes = 1, .is_mps = true, .sm_utilisation = reading_of(0.1)}};
+    struct gpu_holder holders[] = {
+        {.processes = 1, .is_mps = true, .sm_utilisation = reading_of(0.9)},
+        {.processes = 1, .is_mps = true, .sm_utilisation = reading_of(0.1)}};
 
     assert_true(share_weigh(holders, 2));
     assert_near(holders[0].weight, 0.5);
@@ -98,8 +100,8 @@ static struct gpu_sample drawing(double second, double power_w, double energy_j,
 static void test_a_meter(void **state)
 {
     struct gpu_meter meter = {0};
-    struct gpu_sample looks[] = {drawing(1, 110, 1000, 1), drawing(3, 50, 1200, 0), drawing(4, 200, 1400, 1),
-                                 drawing(5, 40, 1440, 1)};
+    struct gpu_sample looks[] = {drawing(1, 110, 1000, 1), drawing(3, 50, 1200, 0),
+        drawing(4, 200, 1400, 1), drawing(5, 40, 1440, 1)};
 
     gpu_meter_take(&meter, &looks[0]);
     assert_false(meter.drawn_j.valid);

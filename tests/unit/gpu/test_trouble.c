@@ -14,7 +14,8 @@
 
 #define NOW_US (1000 * SECOND_US)
 
-static void assert_told(const struct trouble *trouble, int64_t now_us, bool is_serious, const char *words)
+static void assert_told(
+    const struct trouble *trouble, int64_t now_us, bool is_serious, const char *words)
 {
     struct gpu_sample sample = {.at_us = now_us};
 
@@ -46,7 +47,8 @@ static void test_a_programs_xid_is_told_for_a_while(void **state)
     struct trouble trouble = {0};
 
     trouble_note_xid(&trouble, 31, NOW_US);
-    assert_told(&trouble, NOW_US + SECOND_US, false, "Xid 31 (memory page fault), as faulty programs cause it");
+    assert_told(&trouble, NOW_US + SECOND_US, false,
+        "Xid 31 (memory page fault), as faulty programs cause it");
     assert_told(&trouble, NOW_US + 601 * SECOND_US, false, "");
     trouble_note_xid(&trouble, 9999, NOW_US);
     assert_told(&trouble, NOW_US + SECOND_US, false, "Xid 9999");
@@ -54,10 +56,13 @@ static void test_a_programs_xid_is_told_for_a_while(void **state)
 
 static void test_memory(void **state)
 {
-    assert_told(&(struct trouble){.ecc_uncorrected = 1}, NOW_US, true, "1 uncorrectable ECC error since");
-    assert_told(&(struct trouble){.ecc_uncorrected = 3}, NOW_US, true, "3 uncorrectable ECC errors since");
+    assert_told(
+        &(struct trouble){.ecc_uncorrected = 1}, NOW_US, true, "1 uncorrectable ECC error since");
+    assert_told(
+        &(struct trouble){.ecc_uncorrected = 3}, NOW_US, true, "3 uncorrectable ECC errors since");
     assert_told(&(struct trouble){.remap_pending = true}, NOW_US, true, "reset it");
-    assert_told(&(struct trouble){.remap_failed = true, .ecc_uncorrected = 3}, NOW_US, true, "replace it");
+    assert_told(
+        &(struct trouble){.remap_failed = true, .ecc_uncorrected = 3}, NOW_US, true, "replace it");
 }
 
 static int result_of_questions;
@@ -68,7 +73,8 @@ static int ask_ecc(nvml_device card, int kind, int since, unsigned long long *re
     return result_of_questions;
 }
 
-static int ask_rows(nvml_device card, unsigned *corrected, unsigned *uncorrected, unsigned *pending, unsigned *failed)
+static int ask_rows(nvml_device card, unsigned *corrected, unsigned *uncorrected, unsigned *pending,
+    unsigned *failed)
 {
     *corrected = *uncorrected = *failed = 0;
     *pending = 1;
@@ -94,7 +100,7 @@ static void test_no_answer_is_no_cure(void **state)
 static void test_clocks_held_down_only_count_when_it_lasts(void **state)
 {
     struct trouble trouble = {.held_down = NVML_HELD_DOWN_HARDWARE | NVML_HELD_DOWN_HARDWARE_HEAT,
-                              .held_down_since_us = NOW_US};
+        .held_down_since_us = NOW_US};
 
     assert_told(&trouble, NOW_US + SECOND_US, false, "");
     assert_told(&trouble, NOW_US + 4 * SECOND_US, true, "held down by heat");

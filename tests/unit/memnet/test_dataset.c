@@ -10,7 +10,8 @@ static const char layers[] =
     "[\"Linear\",7.0,140,\"\",[7],0,1]]}\n"
     "{\"model\":\"lstm\",\"rows\":[[\"LSTM\",35.0,100,\"\",[5,7],0,0]]}\n";
 
-static const char names[] = "id,seconds,kind,family,split,model,batch,optimizer,precision,status,driver_mib\n";
+static const char names[] =
+    "id,seconds,kind,family,split,model,batch,optimizer,precision,status,driver_mib\n";
 
 static int parse(const char *rows, struct fault *fault, struct dataset *ret)
 {
@@ -29,7 +30,7 @@ static void test_rows(void **state)
                   "c,1.5,real,rnn,held-out,lstm,8,adam,fp32,ok,900\n"
                   "d,1.5,real,mlp,test,m1,8,adam,fp32,ok,900.5\n"
                   "e,1.5,real,mlp,train,gone,8,adam,fp32,ok,900\n",
-                  &fault, &dataset);
+        &fault, &dataset);
     if (r < 0)
         fail_msg("%s", fault.text);
     assert_int_equal(dataset.n, 2);
@@ -69,7 +70,8 @@ static void test_mistakes_are_named_by_line(void **state)
     snprintf(text, sizeof text, "%sb,1.5,mlp,mlp-uni", good);
     refuse(text, "runs.csv:3: 4 fields");
     refuse("a,1.5,mlp,mlp-uniform,train,m1,0,sgd,amp,ok,808\n", "runs.csv:2:");
-    refuse("a,1.5,mlp,mlp-uniform,train,m1,64.5,sgd,amp,ok,808\n", "runs.csv:2: batch: 64.5 is no whole number");
+    refuse("a,1.5,mlp,mlp-uniform,train,m1,64.5,sgd,amp,ok,808\n",
+        "runs.csv:2: batch: 64.5 is no whole number");
     refuse("a,1.5,mlp,mlp-uniform,train,m1,64,sgd,amp,ok,\n", "runs.csv:2: no driver_mib");
     refuse("a,1.5,mlp,mlp-uniform,train,m1,64,sgd,amp,ok,x\n", "runs.csv:2:");
     refuse("a,1.5,mlp,mlp-uniform,often,m1,64,sgd,amp,ok,808\n", "runs.csv:2: split");
@@ -101,7 +103,8 @@ static void test_broken_layers_are_named_by_line(void **state)
     char cut[sizeof layers];
     snprintf(cut, sizeof cut, "%.*s", (int)sizeof layers - 40, layers);
     refuse_layers(cut, "layers.jsonl: line 2: no JSON");
-    static const char row[] = "{\"model\":\"x\",\"rows\":[[\"Linear\",5,30,\"\",[5],false,false]]}\n";
+    static const char row[] =
+        "{\"model\":\"x\",\"rows\":[[\"Linear\",5,30,\"\",[5],false,false]]}\n";
     char twice[2 * sizeof row];
     snprintf(twice, sizeof twice, "%s%s", row, row);
     refuse_layers(twice, "two networks are called \"x\"");
@@ -133,8 +136,9 @@ static void test_packed_files(void **state)
 {
     (void)state;
     char folder[] = "/tmp/colloc-memnet-XXXXXX";
-    static const char runs[] = "id,kind,family,split,model,batch,optimizer,precision,status,driver_mib\n"
-                               "a,mlp,mlp-uniform,train,m1,64,sgd,amp,ok,808\n";
+    static const char runs[] =
+        "id,kind,family,split,model,batch,optimizer,precision,status,driver_mib\n"
+        "a,mlp,mlp-uniform,train,m1,64,sgd,amp,ok,808\n";
     unsigned char packed[4096];
     size_t half = strchr(layers, '\n') + 1 - layers, size = 0;
     struct dataset dataset;
@@ -143,9 +147,10 @@ static void test_packed_files(void **state)
     write_file(folder, "runs.csv", runs, sizeof runs - 1);
     assert_int_equal(dataset_read(folder, &fault, &dataset), -ENOENT);
     dataset_fini(&dataset);
-    lzma_easy_buffer_encode(1, LZMA_CHECK_CRC64, NULL, (const uint8_t *)layers, half, packed, &size, sizeof packed);
-    lzma_easy_buffer_encode(1, LZMA_CHECK_CRC64, NULL, (const uint8_t *)layers + half, sizeof layers - 1 - half, packed,
-                            &size, sizeof packed);
+    lzma_easy_buffer_encode(
+        1, LZMA_CHECK_CRC64, NULL, (const uint8_t *)layers, half, packed, &size, sizeof packed);
+    lzma_easy_buffer_encode(1, LZMA_CHECK_CRC64, NULL, (const uint8_t *)layers + half,
+        sizeof layers - 1 - half, packed, &size, sizeof packed);
     write_file(folder, "layers.jsonl.xz", packed, size);
     assert_int_equal(dataset_read(folder, &fault, &dataset), 0);
     assert_int_equal(dataset.n, 1);
@@ -162,8 +167,10 @@ static void test_packed_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),           cmocka_unit_test(test_mistakes_are_named_by_line),
-        cmocka_unit_test(test_missing_column), cmocka_unit_test(test_broken_layers_are_named_by_line),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_mistakes_are_named_by_line),
+        cmocka_unit_test(test_missing_column),
+        cmocka_unit_test(test_broken_layers_are_named_by_line),
         cmocka_unit_test(test_packed_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

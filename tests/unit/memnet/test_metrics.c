@@ -12,7 +12,8 @@ static void make_answers(struct task_row rows[N], struct net_answer answers[N])
         rows[i] = (struct task_row){.part = PART_TEST, .bytes = (class[i] + 0.5) * GIB};
         snprintf(rows[i].optimizer, sizeof rows[i].optimizer, "%s", i % 2 ? "sgd" : "adamw");
         snprintf(rows[i].precision, sizeof rows[i].precision, "fp32");
-        snprintf(rows[i].family, sizeof rows[i].family, "%s", i < 3 ? "mlp-uniform" : "mlp-pyramid");
+        snprintf(
+            rows[i].family, sizeof rows[i].family, "%s", i < 3 ? "mlp-uniform" : "mlp-pyramid");
         answers[i] = (struct net_answer){
             .row = &rows[i],
             .class = class[i],
@@ -72,6 +73,7 @@ static void test_groups(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_by_hand), cmocka_unit_test(test_groups)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_by_hand), cmocka_unit_test(test_groups)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

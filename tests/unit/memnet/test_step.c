@@ -1,4 +1,5 @@
-/* The derivatives, tensor by tensor, against differences of the loss; and training against what estimators run. */
+/* The derivatives, tensor by tensor, against differences of the loss; and training against what
+ * estimators run. */
 #include "unit.h"
 
 #include "estimator/gpumemnet_net.h"
@@ -129,11 +130,14 @@ static double loss_at(struct bench *bench, float *weights)
 {
     double loss;
     memset(bench->gradients, 0, bench->layout.size * sizeof(float));
-    assert_int_equal(memnet_step(&bench->layout, weights, &bench->batch, &bench->scratch, bench->gradients, &loss), 0);
+    assert_int_equal(memnet_step(&bench->layout, weights, &bench->batch, &bench->scratch,
+                         bench->gradients, &loss),
+        0);
     return loss;
 }
 
-/* Along one random direction within the tensor; the smaller step takes over where a ReLU bends in between. */
+/* Along one random direction within the tensor; the smaller step takes over where a ReLU bends in
+ * between. */
 static void check_tensor(struct bench *bench, const struct tensor *tensor, const float *exact)
 {
     const double share = 0.02, least = 2e-4;
@@ -248,23 +252,24 @@ static void check_agreement(enum gpumemnet_family family, enum gpumemnet_method 
     for (int m = 0; m < bench->layout.n_members; m++)
         for (int i = 0; i < bench->layout.member[m].n_blocks; i++)
             for (int c = 0; c < bench->layout.member[m].block[i].norm.width; c++)
-                bench->weights[bench->layout.member[m].block[i].norm.variance + (size_t)c] *= (float)bias;
+                bench->weights[bench->layout.member[m].block[i].norm.variance + (size_t)c] *=
+                    (float)bias;
     for (int e = 0; e < bench->layout.n_encoders; e++)
         for (int i = 0; i < 2; i++)
             for (int c = 0; c < bench->layout.encoder[e].width; c++)
                 bench->weights[bench->layout.encoder[e].embedding[i].norm.variance + (size_t)c] *=
                     (float)((double)(tokens - 1) / (double)tokens);
     struct gpumemnet_net net = {.family = family,
-                                .method = method,
-                                .n_classes = CLASSES,
-                                .layout = bench->layout,
-                                .weights = bench->weights,
-                                .longest = 100};
+        .method = method,
+        .n_classes = CLASSES,
+        .layout = bench->layout,
+        .weights = bench->weights,
+        .longest = 100};
     for (int i = 0; i < ROWS; i++) {
         float logits[GPUMEMNET_CLASSES_MAX];
         double powers = 0;
-        assert_int_equal(
-            gpumemnet_net_logits(&net, bench->rows[i].values, bench->rows[i].tokens, bench->rows[i].n_tokens, logits),
+        assert_int_equal(gpumemnet_net_logits(&net, bench->rows[i].values, bench->rows[i].tokens,
+                             bench->rows[i].n_tokens, logits),
             0);
         for (int k = 0; k < CLASSES; k++)
             powers += exp((double)logits[k]);

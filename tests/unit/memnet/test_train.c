@@ -46,12 +46,16 @@ static bool on_epoch(void *context, const struct train_progress *progress)
     return true;
 }
 
-static char *train(const struct dataset *dataset, const char *name, int64_t seed, int epochs, struct seen *seen)
+static char *train(
+    const struct dataset *dataset, const char *name, int64_t seed, int epochs, struct seen *seen)
 {
     struct gpumemnet_net net;
     struct fault fault = {""};
-    struct train_settings settings = {
-        .blas = &blas, .seed = seed, .epochs_max = epochs, .on_epoch = seen ? on_epoch : NULL, .context = seen};
+    struct train_settings settings = {.blas = &blas,
+        .seed = seed,
+        .epochs_max = epochs,
+        .on_epoch = seen ? on_epoch : NULL,
+        .context = seen};
     if (memnet_train(dataset, plan_named(name), &settings, &fault, &net) < 0)
         fail_msg("%s", fault.text);
     char *text = gpumemnet_net_format(&net);
@@ -84,7 +88,8 @@ static void learns(const char *name, size_t rows, int epochs, double accuracy)
     char *text = train(&dataset, name, 1, epochs, &seen);
     struct metrics metrics = count(&dataset, text, METRICS_TEST);
     assert_true(seen.last_loss < 0.5 * seen.first_loss);
-    assert_true(metrics.n > 0 && metrics.accuracy >= accuracy && metrics.accuracy > metrics.commonest);
+    assert_true(
+        metrics.n > 0 && metrics.accuracy >= accuracy && metrics.accuracy > metrics.commonest);
     free(text);
     dataset_fini(&dataset);
 }
@@ -115,7 +120,8 @@ static void test_same_seed_same_weights(void **state)
     struct dataset dataset = make_dataset(200);
     static const char *const names[] = {"mlp-mlp-1gib", "mlp-transformer-2gib"};
     for (size_t i = 0; i < 2; i++) {
-        char *once = train(&dataset, names[i], 5, 4, NULL), *again = train(&dataset, names[i], 5, 4, NULL);
+        char *once = train(&dataset, names[i], 5, 4, NULL),
+             *again = train(&dataset, names[i], 5, 4, NULL);
         char *other = train(&dataset, names[i], 6, 4, NULL);
         assert_string_equal(once, again);
         assert_string_not_equal(once, other);
@@ -146,8 +152,8 @@ static void test_patience(void **state)
 
 /* ---- the crew ---- */
 
-static int on_trained(void *context, const struct net_plan *plan, int r, const struct gpumemnet_net *net,
-                      struct fault *fault)
+static int on_trained(void *context, const struct net_plan *plan, int r,
+    const struct gpumemnet_net *net, struct fault *fault)
 {
     char **texts = context;
     (void)fault;
@@ -167,12 +173,12 @@ static void test_threads_do_not_matter(void **state)
     char *texts[2][16] = {{NULL}};
     for (int jobs = 1; jobs <= 2; jobs++) {
         const struct crew_settings settings = {.blas = &blas,
-                                               .dataset = &dataset,
-                                               .seed = 1,
-                                               .jobs = 2 * jobs - 1,
-                                               .epochs_max = 3,
-                                               .on_trained = on_trained,
-                                               .context = texts[jobs - 1]};
+            .dataset = &dataset,
+            .seed = 1,
+            .jobs = 2 * jobs - 1,
+            .epochs_max = 3,
+            .on_trained = on_trained,
+            .context = texts[jobs - 1]};
         struct fault fault = {""};
         assert_int_equal(crew_run(&settings, &fault), 0);
     }
@@ -193,7 +199,8 @@ static void test_too_few_rows(void **state)
     struct gpumemnet_net net;
     struct fault fault = {""};
     const struct train_settings settings = {.blas = &blas, .seed = 1};
-    assert_int_equal(memnet_train(&dataset, plan_named("cnn-mlp-8gib"), &settings, &fault, &net), -ENODATA);
+    assert_int_equal(
+        memnet_train(&dataset, plan_named("cnn-mlp-8gib"), &settings, &fault, &net), -ENODATA);
     assert_string_equal(fault.text, "0 training rows of kind cnn: at least 20 are needed");
     dataset_fini(&dataset);
 }
@@ -201,9 +208,12 @@ static void test_too_few_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_learns_a_formula),       cmocka_unit_test(test_fits_a_tiny_set),
-        cmocka_unit_test(test_same_seed_same_weights), cmocka_unit_test(test_patience),
-        cmocka_unit_test(test_threads_do_not_matter),  cmocka_unit_test(test_too_few_rows),
+        cmocka_unit_test(test_learns_a_formula),
+        cmocka_unit_test(test_fits_a_tiny_set),
+        cmocka_unit_test(test_same_seed_same_weights),
+        cmocka_unit_test(test_patience),
+        cmocka_unit_test(test_threads_do_not_matter),
+        cmocka_unit_test(test_too_few_rows),
     };
     return cmocka_run_group_tests(tests, open_blas, close_blas);
 }

@@ -18,11 +18,13 @@
 #include "memnet/dataset.h"
 #include "trace/random.h"
 
-/* A perceptron of `depth` linear layers as wide as `width`, whose memory is what such a training takes, about. */
+/* A perceptron of `depth` linear layers as wide as `width`, whose memory is what such a training
+ * takes, about. */
 static inline void make_row(struct task_row *row, size_t id, int depth, double width, int64_t batch)
 {
     double parameters = depth * width * (width + 1), activations = depth * width;
-    *row = (struct task_row){.batch = batch, .bytes = 700.0 * MIB + 20 * parameters + 8 * (double)batch * activations};
+    *row = (struct task_row){
+        .batch = batch, .bytes = 700.0 * MIB + 20 * parameters + 8 * (double)batch * activations};
     row->part = id % 10 < 7 ? PART_TRAINING : id % 10 < 9 ? PART_VALIDATION : PART_TEST;
     snprintf(row->id, sizeof row->id, "row%zu", id);
     snprintf(row->family, sizeof row->family, "mlp-%s", depth % 2 ? "odd" : "even");

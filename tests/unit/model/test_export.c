@@ -13,10 +13,10 @@
 
 #define HEAD    "{\"colloc_export\":1,\"batch\":8,"
 #define TENSORS "\"ticks\":4,\"tensors\":[[4096,0,0,-1,0],[0,1024,1,3,1]],"
-#define CONV                                                                                                           \
-    "\"convs\":[{\"tick\":1,\"phase\":\"forward\",\"batch\":[0,1],\"input\":[3,8,8],\"weight\":[16,3,3,3],"            \
+#define CONV                                                                                                \
+    "\"convs\":[{\"tick\":1,\"phase\":\"forward\",\"batch\":[0,1],\"input\":[3,8,8],\"weight\":[16,3,3,3]," \
     "\"output\":[16,8,8],\"groups\":1,\"dtype\":\"float32\"}],"
-#define LAYERS                                                                                                         \
+#define LAYERS                                                                                     \
     "\"layers\":[{\"type\":\"Linear\",\"depth\":0,\"leaf\":true,\"parameters\":1024,\"shape\":[256],\"calls\":1}]}"
 
 static int parse(const char *text, struct fault *fault, struct network *ret)
@@ -28,11 +28,11 @@ static void test_reads_all(void **state)
 {
     struct fault fault = {""};
     struct network network;
-    const char *text =
-        HEAD "\"every_batch\":true,\"sequence_length\":null,\"optimizer\":{\"name\":\"adam\"},"
-             "\"precision\":\"amp\",\"multiply_adds\":[7,1024],\"flags\":{\"compiled\":true,\"x\":1}," TENSORS
-             "\"convs\":[{\"tick\":1,\"phase\":\"backward\",\"batch\":[0,1],\"input\":[3,8,8],"
-             "\"weight\":[16,3,3,3],\"output\":[16,8,8],\"groups\":1,\"dtype\":\"bfloat16\"}]," LAYERS;
+    const char *text = HEAD
+        "\"every_batch\":true,\"sequence_length\":null,\"optimizer\":{\"name\":\"adam\"},"
+        "\"precision\":\"amp\",\"multiply_adds\":[7,1024],\"flags\":{\"compiled\":true,\"x\":1}," TENSORS
+        "\"convs\":[{\"tick\":1,\"phase\":\"backward\",\"batch\":[0,1],\"input\":[3,8,8],"
+        "\"weight\":[16,3,3,3],\"output\":[16,8,8],\"groups\":1,\"dtype\":\"bfloat16\"}]," LAYERS;
     if (parse(text, &fault, &network) < 0)
         fail_msg("%s", fault.text);
     const struct export *export = network.export;
@@ -57,22 +57,22 @@ static void test_reads_all(void **state)
     network_fini(&network);
 }
 
-/* Two iterations: a batch, an output, a convolution's two gradients; the output of the first lives too long in the
- * file. */
+/* Two iterations: a batch, an output, a convolution's two gradients; the output of the first lives
+ * too long in the file. */
 static void test_loop(void **state)
 {
     struct network network = {0};
     struct fault fault = {""};
-    const char *text =
-        HEAD "\"classes\":[\"param\",\"input\",\"output\",\"temp\"],\"ticks\":20,"
-             "\"phases\":[{\"input\":0,\"forward\":1,\"loss\":3,\"backward\":3,\"optimizer\":8},"
-             "{\"input\":9,\"forward\":11,\"loss\":13,\"backward\":13,\"optimizer\":18}],"
-             "\"tensors\":[[0,768,0,9,1],[0,64,2,19,2],[0,384,4,6,3],[864,0,5,7,3],[0,768,10,-1,1],[0,64,12,-1,2],"
-             "[0,384,14,16,3],[864,0,15,17,3]],"
-             "\"matmuls\":[{\"tick\":14,\"phase\":\"backward\"}],"
-             "\"convs\":[{\"tick\":14,\"phase\":\"backward\",\"batch\":[0,1],\"input\":[3,8,8],"
-             "\"weight\":[16,3,3,3],\"output\":[16,8,8],\"groups\":1,\"dtype\":\"bfloat16\"}],"
-             "\"kernels\":{\"batch\":16,\"gpu\":\"NVIDIA H200\",\"scratch\":[[100,200]]}," LAYERS;
+    const char *text = HEAD
+        "\"classes\":[\"param\",\"input\",\"output\",\"temp\"],\"ticks\":20,"
+        "\"phases\":[{\"input\":0,\"forward\":1,\"loss\":3,\"backward\":3,\"optimizer\":8},"
+        "{\"input\":9,\"forward\":11,\"loss\":13,\"backward\":13,\"optimizer\":18}],"
+        "\"tensors\":[[0,768,0,9,1],[0,64,2,19,2],[0,384,4,6,3],[864,0,5,7,3],[0,768,10,-1,1],[0,64,12,-1,2],"
+        "[0,384,14,16,3],[864,0,15,17,3]],"
+        "\"matmuls\":[{\"tick\":14,\"phase\":\"backward\"}],"
+        "\"convs\":[{\"tick\":14,\"phase\":\"backward\",\"batch\":[0,1],\"input\":[3,8,8],"
+        "\"weight\":[16,3,3,3],\"output\":[16,8,8],\"groups\":1,\"dtype\":\"bfloat16\"}],"
+        "\"kernels\":{\"batch\":16,\"gpu\":\"NVIDIA H200\",\"scratch\":[[100,200]]}," LAYERS;
     if (parse(text, &fault, &network) < 0)
         fail_msg("%s", fault.text);
     const struct export *export = network.export;
@@ -116,15 +116,21 @@ static void test_mistakes(void **state)
         {HEAD "\"ticks\":4,\"tensors\":[[1,0,4,-1,0]]," LAYERS, -EINVAL, "tensors[0]"},
         {HEAD "\"ticks\":4,\"tensors\":[[1,0,2,1,0]]," LAYERS, -EINVAL, "goes at tick 1"},
         {HEAD "\"ticks\":4,\"tensors\":[[1,0,1,1,0]]," LAYERS, -EINVAL, "goes at tick 1"},
-        {HEAD "\"ticks\":4,\"tensors\":[[9000000000000000000,0,0,-1,0]]," LAYERS, -EINVAL, "tensors[0]"},
+        {HEAD "\"ticks\":4,\"tensors\":[[9000000000000000000,0,0,-1,0]]," LAYERS, -EINVAL,
+            "tensors[0]"},
         {HEAD TENSORS "\"layers\":[]}", -EINVAL, "layers"},
         {HEAD TENSORS "\"layers\":[7]}", -EINVAL, "layers[0]"},
         {HEAD TENSORS "\"convs\":[{\"tick\":1}]," LAYERS, -EINVAL, "convs[0]"},
-        {HEAD TENSORS CONV "\"kernels\":{\"batch\":8,\"gpu\":\"A\",\"scratch\":[]}," LAYERS, -EINVAL, "kernels"},
-        {HEAD TENSORS CONV "\"kernels\":{\"batch\":8,\"scratch\":[[1]]}," LAYERS, -EINVAL, "kernels"},
-        {HEAD TENSORS "\"kernels\":{\"batch\":8,\"gpu\":\"A\",\"scratch\":[[1]]}," LAYERS, -EINVAL, "kernels"},
-        {HEAD TENSORS CONV "\"kernels\":{\"batch\":0,\"gpu\":\"A\",\"scratch\":[[1]]}," LAYERS, -EINVAL, "kernels"},
-        {HEAD TENSORS "\"layers\":[{\"type\":\"A\",\"depth\":999,\"parameters\":0}]}", -EINVAL, "layers[0]"},
+        {HEAD TENSORS CONV "\"kernels\":{\"batch\":8,\"gpu\":\"A\",\"scratch\":[]}," LAYERS,
+            -EINVAL, "kernels"},
+        {HEAD TENSORS CONV "\"kernels\":{\"batch\":8,\"scratch\":[[1]]}," LAYERS, -EINVAL,
+            "kernels"},
+        {HEAD TENSORS "\"kernels\":{\"batch\":8,\"gpu\":\"A\",\"scratch\":[[1]]}," LAYERS, -EINVAL,
+            "kernels"},
+        {HEAD TENSORS CONV "\"kernels\":{\"batch\":0,\"gpu\":\"A\",\"scratch\":[[1]]}," LAYERS,
+            -EINVAL, "kernels"},
+        {HEAD TENSORS "\"layers\":[{\"type\":\"A\",\"depth\":999,\"parameters\":0}]}", -EINVAL,
+            "layers[0]"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct fault fault = {""};
@@ -144,8 +150,9 @@ static void test_kernels_without_an_answer(void **state)
         char text[2048];
         struct fault fault = {""};
         struct network network;
-        snprintf(text, sizeof text, HEAD TENSORS CONV "\"kernels\":{\"batch\":8,\"gpu\":\"A\",\"scratch\":%s}," LAYERS,
-                 answers[i]);
+        snprintf(text, sizeof text,
+            HEAD TENSORS CONV "\"kernels\":{\"batch\":8,\"gpu\":\"A\",\"scratch\":%s}," LAYERS,
+            answers[i]);
         assert_int_equal(parse(text, &fault, &network), 0);
         assert_int_equal(network.export->convs[0].scratch, -1);
         network_fini(&network);

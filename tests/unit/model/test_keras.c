@@ -64,12 +64,13 @@ static void test_nested_rows_and_trainable(void **state)
 
 static void test_several_outputs_and_none_known(void **state)
 {
-    struct model *model = parse_text(" Layer (type)         Output Shape                Param #   Connected to\n"
-                                     "=======================================================================\n"
-                                     " rnn (LSTM)           [(None, 64), (None, 64)]    99        ['x[0][0]',\n"
-                                     "                                                            'y[0][0]']\n"
-                                     " odd (Dense)          multiple                    10        ['rnn[0][0]']\n"
-                                     " raw (Dense)          ?                           ?         []\n");
+    struct model *model = parse_text(
+        " Layer (type)         Output Shape                Param #   Connected to\n"
+        "=======================================================================\n"
+        " rnn (LSTM)           [(None, 64), (None, 64)]    99        ['x[0][0]',\n"
+        "                                                            'y[0][0]']\n"
+        " odd (Dense)          multiple                    10        ['rnn[0][0]']\n"
+        " raw (Dense)          ?                           ?         []\n");
     assert_int_equal(model->n_layers, 3);
     assert_int_equal(model->layers[0].activations.value, 128);
     assert_false(model->layers[1].activations.known);

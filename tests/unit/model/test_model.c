@@ -19,8 +19,9 @@ static void test_what_terminals_add_is_skipped(void **state)
 
 static void test_text_around_a_summary(void **state)
 {
-    struct model *model = parse_text("loading weights\nTraceback (most recent call last):\n\nLinear-1 [-1, 5] 30\n"
-                                     "Total params: 30\n-----\na note by hand\nand another\n");
+    struct model *model = parse_text(
+        "loading weights\nTraceback (most recent call last):\n\nLinear-1 [-1, 5] 30\n"
+        "Total params: 30\n-----\na note by hand\nand another\n");
     assert_int_equal(model->n_layers, 1);
     assert_int_equal(model->layers[0].line, 4);
     assert_int_equal(model->n_warnings, 1);
@@ -30,7 +31,8 @@ static void test_text_around_a_summary(void **state)
 
 static void test_stray_line_in_the_table(void **state)
 {
-    struct model *model = parse_text("Linear-1 [-1, 5] 30\nUserWarning: beware\nLinear-2 [-1, 5] 30\n");
+    struct model *model = parse_text(
+        "Linear-1 [-1, 5] 30\nUserWarning: beware\nLinear-2 [-1, 5] 30\n");
     assert_int_equal(model->n_layers, 2);
     assert_warning(model, "line 2: not a row of the table");
     model_destroy(model);
@@ -38,8 +40,8 @@ static void test_stray_line_in_the_table(void **state)
 
 static void test_two_summaries_in_one_file(void **state)
 {
-    struct model *model =
-        parse_text("Linear-1 [-1, 5] 30\nTotal params: 30\n\nLinear-1 [-1, 7] 50\nTotal params: 50\n");
+    struct model *model = parse_text(
+        "Linear-1 [-1, 5] 30\nTotal params: 30\n\nLinear-1 [-1, 7] 50\nTotal params: 50\n");
     assert_int_equal(model->parameters, 30);
     assert_int_equal(model->parameters_printed.value, 30);
     assert_warning(model, "line 4: a second summary begins");
@@ -66,7 +68,8 @@ static void test_cut_off(void **state)
 static void test_cut_and_another(void **state)
 {
     char text[256];
-    snprintf(text, sizeof text, "%sLinear-1 [-1, 5] 30\n%sLinear-1 [-1, 7] 50\nTotal params: 50\n", head, head);
+    snprintf(text, sizeof text, "%sLinear-1 [-1, 5] 30\n%sLinear-1 [-1, 7] 50\nTotal params: 50\n",
+        head, head);
     struct model *model = parse_text(text);
     assert_int_equal(model->n_layers, 1);
     assert_true(model->is_suspect);
@@ -85,11 +88,14 @@ static void check_batches(const char *text, bool is_suspect, const char *words)
 
 static void test_batches_that_differ(void **state)
 {
-    check_batches("Linear-1 [64, 5] 30\nLinear-2 [32, 5] 30\n", true, "1 of 2 shapes are not of the batch of 64");
-    check_batches("Linear-1 [64, 5] 30\nLinear-2 [-1, 5] 30\n", true, "1 of 2 shapes are not of the batch of 64");
+    check_batches("Linear-1 [64, 5] 30\nLinear-2 [32, 5] 30\n", true,
+        "1 of 2 shapes are not of the batch of 64");
+    check_batches("Linear-1 [64, 5] 30\nLinear-2 [-1, 5] 30\n", true,
+        "1 of 2 shapes are not of the batch of 64");
     check_batches("Linear-1 [-1, 5] 30\nLinear-2 [32, 5] 30\n", true, "1 of 2 shapes show a batch");
-    check_batches("Embedding-1 [64, 9, 5] 30\nEmbedding-2 [1, 9, 5] 30\nLinear-3 [576, 5] 30\nLinear-4 [9, 64, 5] 0\n",
-                  false, NULL);
+    check_batches(
+        "Embedding-1 [64, 9, 5] 30\nEmbedding-2 [1, 9, 5] 30\nLinear-3 [576, 5] 30\nLinear-4 [9, 64, 5] 0\n",
+        false, NULL);
     check_batches("LSTM-1 [[9, -1, 5], [-1, 5]] 30\nLinear-2 [-1, 5] 30\n", false, NULL);
 }
 
@@ -105,7 +111,8 @@ static void test_no_summary(void **state)
 
 static void test_binary(void **state)
 {
-    assert_fault("Linear-1 [-1, 5] 30\n\x7f\x45LF\x02\x01\0", 27, EINVAL, "line 2: byte 0x02: this is a binary file");
+    assert_fault("Linear-1 [-1, 5] 30\n\x7f\x45LF\x02\x01\0", 27, EINVAL,
+        "line 2: byte 0x02: this is a binary file");
     assert_fault("P\0K\0", 4, EINVAL, "line 1: byte 0x00");
 }
 

@@ -1,4 +1,5 @@
-/* Real summaries that other people made, where COLLOC_EVAL_DATA says they are: each parses, with the right total. */
+/* Real summaries that other people made, where COLLOC_EVAL_DATA says they are: each parses, with
+ * the right total. */
 #include "unit.h"
 
 #include <dirent.h>
@@ -9,12 +10,23 @@ struct expected {
 };
 
 static const struct expected models[] = {
-    {"BERT_base", 130638728},     {"BERT_large", 363331208},       {"gpt2_large", 838359040},
-    {"inceptionv3", 23834568},    {"Inception", 23834568},         {"Xception", 22855952},
-    {"efficientnet", 5288548},    {"efficientNet_cifar", 4135648}, {"mnist_cnn", 1199882},
-    {"mobilenet_cifar", 4135648}, {"mobilenet_", 3504872},         {"resnet18", 11227812},
-    {"resnet34", 21335972},       {"resnet50", 25557032},          {"vgg", 138357544},
-    {"xlnet_base", 117310466},    {"xlnet_large", 361320450},
+    {"BERT_base", 130638728},
+    {"BERT_large", 363331208},
+    {"gpt2_large", 838359040},
+    {"inceptionv3", 23834568},
+    {"Inception", 23834568},
+    {"Xception", 22855952},
+    {"efficientnet", 5288548},
+    {"efficientNet_cifar", 4135648},
+    {"mnist_cnn", 1199882},
+    {"mobilenet_cifar", 4135648},
+    {"mobilenet_", 3504872},
+    {"resnet18", 11227812},
+    {"resnet34", 21335972},
+    {"resnet50", 25557032},
+    {"vgg", 138357544},
+    {"xlnet_base", 117310466},
+    {"xlnet_large", 361320450},
 };
 
 static int64_t expected_parameters(const char *file)

@@ -72,8 +72,9 @@ static void test_constructor_arguments(void **state)
 static void test_raw_parameters_count_whatever_the_printed_total(void **state)
 {
     /* XLNet's printed total leaves raw parameters out, and so agrees with the leaves alone. */
-    struct model *model = parse_text("Net(\n  (a): Linear(in_features=2, out_features=2, bias=True), 6 params\n"
-                                     "), 10 params\nTotal params: 6\n");
+    struct model *model = parse_text(
+        "Net(\n  (a): Linear(in_features=2, out_features=2, bias=True), 6 params\n"
+        "), 10 params\nTotal params: 6\n");
     assert_int_equal(model->parameters, 10);
     assert_warning(model, "prints 6 parameters in total, its layers add up to 10");
     model_destroy(model);
@@ -81,9 +82,9 @@ static void test_raw_parameters_count_whatever_the_printed_total(void **state)
 
 static void test_shared_modules_count_once(void **state)
 {
-    struct model *model =
-        parse_text("Net(\n  (a): Linear(in_features=2, out_features=2, bias=True), 6 params\n"
-                   "  (b): Linear(in_features=2, out_features=2, bias=True), 6 params\n), 6 params\n");
+    struct model *model = parse_text(
+        "Net(\n  (a): Linear(in_features=2, out_features=2, bias=True), 6 params\n"
+        "  (b): Linear(in_features=2, out_features=2, bias=True), 6 params\n), 6 params\n");
     assert_int_equal(model->parameters, 6);
     assert_warning(model, "stand in several places");
     model_destroy(model);
@@ -91,10 +92,11 @@ static void test_shared_modules_count_once(void **state)
 
 static void test_repeated_blocks_with_counts(void **state)
 {
-    struct model *model = parse_text("Net(\n  (0-1): 2 x Block(\n"
-                                     "    (a): Linear(in_features=2, out_features=2, bias=True), 6 params\n"
-                                     "    (b): Linear(in_features=2, out_features=2, bias=True), 6 params\n"
-                                     "  ), 6 params\n), 12 params\n");
+    struct model *model = parse_text(
+        "Net(\n  (0-1): 2 x Block(\n"
+        "    (a): Linear(in_features=2, out_features=2, bias=True), 6 params\n"
+        "    (b): Linear(in_features=2, out_features=2, bias=True), 6 params\n"
+        "  ), 6 params\n), 12 params\n");
     assert_int_equal(model->n_layers, 7);
     assert_int_equal(model->parameters, 12);
     assert_int_equal(model->parameters_shared, 12);
@@ -103,7 +105,8 @@ static void test_repeated_blocks_with_counts(void **state)
 
 static void test_hugging_face_conv1d_is_linear(void **state)
 {
-    struct model *model = parse_text("Net(\n  (a): Conv1D(nf=12, nx=4)\n  (b): Conv1D(), 60 params\n)\n");
+    struct model *model = parse_text(
+        "Net(\n  (a): Conv1D(nf=12, nx=4)\n  (b): Conv1D(), 60 params\n)\n");
     assert_int_equal(model->layers[1].kind, LAYER_LINEAR);
     assert_int_equal(model->layers[1].parameters, 4 * 12 + 12);
     assert_int_equal(model->parameters, 120);
@@ -128,7 +131,8 @@ static void test_uncounted_layers_are_told(void **state)
 
 static void test_cut_off(void **state)
 {
-    struct model *model = parse_text("Net(\n  (a): Sequential(\n    (0): Linear(in_features=10, out_features=3)\n");
+    struct model *model = parse_text(
+        "Net(\n  (a): Sequential(\n    (0): Linear(in_features=10, out_features=3)\n");
     assert_int_equal(model->parameters, 33);
     assert_warning(model, "cut off: 2 modules are still open");
     model_destroy(model);
@@ -136,13 +140,17 @@ static void test_cut_off(void **state)
 
 static void test_bombs(void **state)
 {
-    const char *repeats = "Net(\n  (0-9): 9999999999 x Block(\n    (0-9): 9999999999 x ReLU()\n  )\n)\n";
+    const char *repeats =
+        "Net(\n  (0-9): 9999999999 x Block(\n    (0-9): 9999999999 x ReLU()\n  )\n)\n";
     assert_fault(repeats, strlen(repeats), EFBIG, "line 3: more than 50000 layers");
-    const char *sums = "Net(\n  (a): A(\n    (b): ReLU(), 9000000000000000000 params\n  ), 0 params\n"
-                       "  (c): A(\n    (d): ReLU(), 9000000000000000000 params\n  ), 0 params\n), 0 params\n";
+    const char *sums =
+        "Net(\n  (a): A(\n    (b): ReLU(), 9000000000000000000 params\n  ), 0 params\n"
+        "  (c): A(\n    (d): ReLU(), 9000000000000000000 params\n  ), 0 params\n), 0 params\n";
     assert_fault(sums, strlen(sums), ERANGE, "the sums over the layers are beyond 64 bits");
-    const char *product = "Net(\n  (a): Linear(in_features=9000000000, out_features=9000000000)\n)\n";
-    assert_fault(product, strlen(product), ERANGE, "line 2: the parameters of Linear are beyond 64 bits");
+    const char *product =
+        "Net(\n  (a): Linear(in_features=9000000000, out_features=9000000000)\n)\n";
+    assert_fault(
+        product, strlen(product), ERANGE, "line 2: the parameters of Linear are beyond 64 bits");
     char deep[300 * 9 + 8] = "Net(\n";
     for (int i = 0; i < 300; i++)
         strcat(deep, " (a): B(\n");

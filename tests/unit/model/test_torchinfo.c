@@ -67,8 +67,9 @@ static void test_ascii_tree_with_hidden_leaves_and_units(void **state)
 
 static void test_long_cells_do_not_shift_the_others(void **state)
 {
-    struct model *model = parse_text("Layer (type:depth-idx)   Output Shape              Param #\n"
-                                     "├─Linear: 1-1            [[2, 100000, 100000], [2, 100000, 100000]] 17\n");
+    struct model *model = parse_text(
+        "Layer (type:depth-idx)   Output Shape              Param #\n"
+        "├─Linear: 1-1            [[2, 100000, 100000], [2, 100000, 100000]] 17\n");
     assert_int_equal(model->layers[0].activations.value, 20000000000);
     assert_int_equal(model->parameters, 17);
     model_destroy(model);

@@ -29,7 +29,8 @@ static void test_fixed_batch_gives_the_same_per_sample(void **state)
     assert_int_equal(fixed->activations.value, free_batch->activations.value);
     for (size_t i = 0; i < fixed->n_layers; i++) {
         assert_int_equal(fixed->layers[i].rank, free_batch->layers[i].rank);
-        assert_memory_equal(fixed->layers[i].shape, free_batch->layers[i].shape, sizeof fixed->layers[i].shape);
+        assert_memory_equal(
+            fixed->layers[i].shape, free_batch->layers[i].shape, sizeof fixed->layers[i].shape);
     }
     model_destroy(fixed);
     model_destroy(free_batch);
@@ -40,7 +41,8 @@ static void test_containers_repeat_their_last_child(void **state)
     struct model *model = parse_sample("torchsummary_free_batch");
     assert_false(layer_called(model, "TinyBlock")->leaf);
     assert_int_equal(model->n_leaves, 10);
-    assert_int_equal(model->activations.value, 3 * 16 * 32 * 32 + 16 * 16 * 16 + 2 * 32 * 16 * 16 + 32 + 32 + 32 + 10);
+    assert_int_equal(model->activations.value,
+        3 * 16 * 32 * 32 + 16 * 16 * 16 + 2 * 32 * 16 * 16 + 32 + 32 + 32 + 10);
     model_destroy(model);
 }
 
@@ -56,7 +58,8 @@ static void test_unknown_type_with_parameters_is_a_leaf(void **state)
 
 static void test_tuple_outputs_sum_up(void **state)
 {
-    struct model *model = parse_text("LSTM-1  [[-1, 10, 32], [-1, 2, 32]]  0\nLinear-2  [16, 10]  330\n");
+    struct model *model = parse_text(
+        "LSTM-1  [[-1, 10, 32], [-1, 2, 32]]  0\nLinear-2  [16, 10]  330\n");
     assert_int_equal(model->layers[0].activations.value, 10 * 32 + 2 * 32);
     assert_int_equal(model->layers[0].rank, 2);
     assert_warning(model, "torchsummary does not count the parameters of LSTM");
@@ -74,8 +77,8 @@ static void test_long_name_overflows_its_column(void **state)
 static void test_batch_elsewhere_in_the_shape(void **state)
 {
     /* flattened with another dimension, sequence first, and in no dimension as a factor */
-    struct model *model =
-        parse_text("Linear-1 [8, 5] 1\nLinear-2 [80, 3] 1\nLinear-3 [7, 8, 2] 1\nLinear-4 [7, 3] 1\n");
+    struct model *model = parse_text(
+        "Linear-1 [8, 5] 1\nLinear-2 [80, 3] 1\nLinear-3 [7, 8, 2] 1\nLinear-4 [7, 3] 1\n");
     assert_int_equal(model->batch.value, 8);
     assert_int_equal(model->layers[1].activations.value, 30);
     assert_int_equal(model->layers[2].activations.value, 14);
@@ -93,13 +96,16 @@ static void test_disagreement_names_both_totals(void **state)
 
 static void test_faults_say_what_and_where(void **state)
 {
-    const char *overflow = "Linear-1 [-1, 5] 30\nConv2d-2 [-1, 4000000000, 4000000000, 4000000000] 1\n";
-    assert_fault(overflow, strlen(overflow), ERANGE, "line 2: the product of the output shape is beyond 64 bits");
+    const char *overflow =
+        "Linear-1 [-1, 5] 30\nConv2d-2 [-1, 4000000000, 4000000000, 4000000000] 1\n";
+    assert_fault(overflow, strlen(overflow), ERANGE,
+        "line 2: the product of the output shape is beyond 64 bits");
     const char *digits = "Linear-1 [-1, 99999999999999999999] 30\n";
     assert_fault(digits, strlen(digits), ERANGE, "line 1: a dimension");
     const char *count = "Linear-1 [-1, 5] 99999999999999999999\n";
     assert_fault(count, strlen(count), ERANGE, "line 1: a parameter count beyond 64 bits");
-    const char *sum = "Linear-1 [-1, 5] 9000000000000000000\nLinear-2 [-1, 5] 9000000000000000000\n";
+    const char *sum =
+        "Linear-1 [-1, 5] 9000000000000000000\nLinear-2 [-1, 5] 9000000000000000000\n";
     assert_fault(sum, strlen(sum), ERANGE, "line 2: the sums over the layers");
     const char *zero = "Linear-1 [0, 5] 30\n";
     assert_fault(zero, strlen(zero), EINVAL, "line 1: a dimension of 0");

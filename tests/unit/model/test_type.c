@@ -40,7 +40,8 @@ static void test_families_by_their_end(void **state)
 
 static void test_others(void **state)
 {
-    static const char *const types[] = {"", "C", "Conv", "Conv2", "Conv2dd", "linear", "ResNet", "zzz", "AAA"};
+    static const char *const types[] = {
+        "", "C", "Conv", "Conv2", "Conv2dd", "linear", "ResNet", "zzz", "AAA"};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         assert_int_equal(layer_kind_of(span_of(types[i])), LAYER_OTHER);
 }

@@ -1,4 +1,5 @@
-/* What the tests of this room share: reading a summary of tests/data/summaries, or a text given here. */
+/* What the tests of this room share: reading a summary of tests/data/summaries, or a text given
+ * here. */
 #ifndef COLLOC_TESTS_MODEL_UNIT_H
 #define COLLOC_TESTS_MODEL_UNIT_H
 

@@ -45,10 +45,10 @@ static int idle_machine(void **state)
     }
     view = (struct cluster_view){.gpus = gpus, .n_gpus = N, .last_placed = -1};
     conditions = (struct conditions){.smact_max = 0.8,
-                                     .slowdown_max = 2,
-                                     .min_free_bytes = 5 * GIB,
-                                     .margin_bytes = 2 * GIB,
-                                     .sample_valid_us = 3 * SECOND_US};
+        .slowdown_max = 2,
+        .min_free_bytes = 5 * GIB,
+        .margin_bytes = 2 * GIB,
+        .sample_valid_us = 3 * SECOND_US};
     settings = core_settings_default();
     task = (struct task){.id = 50, .state = TASK_QUEUED, .request = {.gpus = 1}};
     return 0;
@@ -56,7 +56,8 @@ static int idle_machine(void **state)
 
 static void settle_in(int gpu, double used_gib, double smact)
 {
-    gpus[gpu].residents[gpus[gpu].n_residents++] = (struct resident){.task = 60 + (uint64_t)gpu, .settled = true};
+    gpus[gpu].residents[gpus[gpu].n_residents++] = (struct resident){
+        .task = 60 + (uint64_t)gpu, .settled = true};
     gpus[gpu].mem_used_bytes = reading_of(used_gib * (double)GIB);
     gpus[gpu].smact_level = reading_of(smact);
     gpus[gpu].utilisation_level = reading_of(smact);
@@ -64,7 +65,8 @@ static void settle_in(int gpu, double used_gib, double smact)
 
 static enum placement_answer ask(const struct policy *policy)
 {
-    struct placement_query query = {&view, &conditions, &settings, &task, first, NOW, policy->whole_gpus, 0, false};
+    struct placement_query query = {
+        &view, &conditions, &settings, &task, first, NOW, policy->whole_gpus, 0, false};
     return policy->choose(&query, chosen, verdicts);
 }
 
@@ -76,7 +78,8 @@ static void assert_chooses(const struct policy *policy, int gpu)
 
 static struct verdict check(int gpu, bool idle_only)
 {
-    struct placement_query query = {&view, &conditions, &settings, &task, first, NOW, idle_only, 0, false};
+    struct placement_query query = {
+        &view, &conditions, &settings, &task, first, NOW, idle_only, 0, false};
     return conditions_check(&query, gpu);
 }
 
@@ -325,7 +328,8 @@ static void move_in(int gpu, uint64_t id, double gib, double smact, int n_gpus)
         .expect = {.smact = reading_of(smact)},
     };
     gpus[gpu].mem_used_bytes.value += gib * (double)GIB;
-    gpus[gpu].smact_level = gpus[gpu].utilisation_level = reading_of(fmin(1, gpus[gpu].smact_level.value + smact));
+    gpus[gpu].smact_level = gpus[gpu].utilisation_level = reading_of(
+        fmin(1, gpus[gpu].smact_level.value + smact));
 }
 
 /* The task of that id, who is on both, is one of two GPUs. */
@@ -341,15 +345,16 @@ static void spans(uint64_t id, int a, int b)
 static void come(double gib, double smact, int n_gpus)
 {
     task.request = (struct task_request){.gpus = n_gpus,
-                                         .sharing = SHARING_STREAMS,
-                                         .need = {NEED_DECLARED, (int64_t)(gib * (double)GIB)},
-                                         .expect = {.smact = reading_of(smact)}};
+        .sharing = SHARING_STREAMS,
+        .need = {NEED_DECLARED, (int64_t)(gib * (double)GIB)},
+        .expect = {.smact = reading_of(smact)}};
 }
 
 static struct outlook outlook_at(int gpu)
 {
     static struct prediction prediction;
-    struct placement_query query = {&view, &conditions, &settings, &task, first, NOW, false, 0, false};
+    struct placement_query query = {
+        &view, &conditions, &settings, &task, first, NOW, false, 0, false};
     predict_start(&prediction, &query, &view);
     return predict_joining(&prediction, &gpu, 1);
 }
@@ -378,7 +383,8 @@ static enum verdict_kind verdict_beside(enum sharing there, double smact, enum s
     return check(1, false).kind;
 }
 
-/* Trainings of 0.75 that take turns fill the GPU; side by side they gain. A wish is granted all the same. */
+/* Trainings of 0.75 that take turns fill the GPU; side by side they gain. A wish is granted all the
+ * same. */
 static void who_leaves_it_to_colloc_waits_where_nothing_is_gained(void **state)
 {
     assert_int_equal(verdict_beside(SHARING_STREAMS, 0.75, SHARING_AUTO), VERDICT_NO_GAIN);
@@ -390,7 +396,8 @@ static void who_leaves_it_to_colloc_waits_where_nothing_is_gained(void **state)
     assert_int_equal(check(1, false).kind, VERDICT_FITS); /* what is not known says nothing */
 }
 
-/* docs/measured/mps.md: a decoder (0.9) held to 70 % leaves a small one (0.48) 0.65 of its speed, instead of 0.33. */
+/* docs/measured/mps.md: a decoder (0.9) held to 70 % leaves a small one (0.48) 0.65 of its speed,
+ * instead of 0.33. */
 static void a_client_held_to_some_sms_leaves_the_rest(void **state)
 {
     come(5, 0.48, 1);
@@ -404,7 +411,8 @@ static void a_client_held_to_some_sms_leaves_the_rest(void **state)
     assert_float_equal(1 / outlook_at(1).slowdown, 0.64, 0.06);
 }
 
-/* Who is slowed down on one of his GPUs already loses less by company on the other one, and all that he loses counts.
+/* Who is slowed down on one of his GPUs already loses less by company on the other one, and all
+ * that he loses counts.
  */
 static void a_task_of_two_gpus_is_as_fast_as_its_slower_one(void **state)
 {
@@ -447,7 +455,8 @@ static void of_many_gpus_those_are_taken_where_most_is_gained(void **state)
         there[i].task = 100 + (uint64_t)i;
         there[i].expect.smact = reading_of(i == 70 ? 0.2 : i == 90 ? 0.1 : 0.8);
     }
-    struct placement_query query = {&view, &conditions, &settings, &task, NULL, NOW, false, 0, false};
+    struct placement_query query = {
+        &view, &conditions, &settings, &task, NULL, NOW, false, 0, false};
     assert_int_equal(policy_foresee.choose(&query, chosen, said), PLACE_NOW);
     assert_int_equal(chosen[0], 90);
     assert_int_equal(chosen[1], 70);

@@ -27,8 +27,10 @@ static int count_files(void)
 static int run_words(const char *const *words, struct recording *recording)
 {
     struct fault fault = {0};
-    const struct recorder_settings settings = {
-        .words = (char *const *)(uintptr_t)words, .gpus = "", .period_us = SECOND_US, .nvml_library = "/nowhere/nvml"};
+    const struct recorder_settings settings = {.words = (char *const *)(uintptr_t)words,
+        .gpus = "",
+        .period_us = SECOND_US,
+        .nvml_library = "/nowhere/nvml"};
     int r = recorder_run(&settings, &fault, recording);
     assert_int_equal(r < 0, fault.text[0] != '\0');
     return r;

@@ -66,10 +66,10 @@ static void test_two_who_take_turns(void **state)
 {
     struct tally tally = {0};
     const struct presence both = {.ours = 1,
-                                  .others = 1,
-                                  .our_memory_bytes = {GIB, true},
-                                  .our_sm_utilisation = {0.3, true},
-                                  .other_sm_utilisation = {0.1, true}};
+        .others = 1,
+        .our_memory_bytes = {GIB, true},
+        .our_sm_utilisation = {0.3, true},
+        .other_sm_utilisation = {0.1, true}};
     struct gpu_sample looks[] = {at(1, 0, 50, 0), at(2, 0.8, 250, 250)};
 
     tally_take(&tally, &looks[0], &nobody);

@@ -9,8 +9,12 @@
 
 #include "sharing/solved.h"
 
-static const struct sharing_laws laws = {
-    .switch_cost = 0.08, .cold_cost = 0.02, .launch_cost = 0.4, .grip = 1, .cache_cost = 0.1, .traffic_cost = 0.5};
+static const struct sharing_laws laws = {.switch_cost = 0.08,
+    .cold_cost = 0.02,
+    .launch_cost = 0.4,
+    .grip = 1,
+    .cache_cost = 0.1,
+    .traffic_cost = 0.5};
 
 static void assert_near(double value, double expected)
 {
@@ -89,7 +93,8 @@ static void test_grip(void **state)
     struct sharer two[] = {sharer(1, 0.9, 0.2, true), sharer(0.6, 0.3, 0.1, true)};
     sharing_solve(&laws, 1, 1, two, 2);
     double heavy = 0.9 * 1.025, light = 0.3 * 1.075, ratio = 9 / (0.3 / 0.7);
-    assert_close(two[0].speed, 1 / (0.1 + heavy * (1 + light / 1.16 / ratio))); /* floor: 1 + 0.4 * 0.4 */
+    assert_close(
+        two[0].speed, 1 / (0.1 + heavy * (1 + light / 1.16 / ratio))); /* floor: 1 + 0.4 * 0.4 */
     assert_close(two[1].speed, 1 / (0.7 + light * (1 + ratio * heavy / (0.1 + heavy))));
     two[0].mps = two[1].mps = false;
     sharing_solve(&laws, 1, 1, two, 2);
@@ -98,7 +103,9 @@ static void test_grip(void **state)
 
 static void test_clients_among_processes(void **state)
 {
-    struct sharer three[] = {sharer(1, 0.1, 0, true), sharer(1, 0.9, 0, false), sharer(1, 0.1, 0, true)}, pair[2];
+    struct sharer three[] = {sharer(1, 0.1, 0, true), sharer(1, 0.9, 0, false),
+        sharer(1, 0.1, 0, true)},
+                  pair[2];
     sharing_solve(&laws, 1, 1, three, 3);
     pair[0] = three[0];
     pair[1] = three[2];
@@ -113,7 +120,8 @@ static double random_part(unsigned *seed)
     return (double)(*seed >> 8) / (1 << 24);
 }
 
-/* Whoever is there: no more is served than there is, nobody is faster than alone, the order does not matter. */
+/* Whoever is there: no more is served than there is, nobody is faster than alone, the order does
+ * not matter. */
 static void test_always(void **state)
 {
     unsigned seed = 1;
@@ -122,7 +130,8 @@ static void test_always(void **state)
         int n = 1 + (int)(random_part(&seed) * 8);
         double part = round % 3 ? 1 : 0.125 + 0.875 * random_part(&seed), smact = 0, dram = 0;
         for (int i = 0; i < n; i++)
-            some[i] = sharer(random_part(&seed), random_part(&seed), random_part(&seed), random_part(&seed) < 0.5);
+            some[i] = sharer(random_part(&seed), random_part(&seed), random_part(&seed),
+                random_part(&seed) < 0.5);
         for (int i = 0; i < n; i++)
             turned[i] = some[n - 1 - i];
         sharing_solve(&sharing_laws_measured, part, part, some, n);
@@ -152,7 +161,7 @@ static void test_completion(void **state)
 static void test_activity(void **state)
 {
     struct sharer two[] = {{.demand = {1, 0.6, 0.2, 0.4, 100}, .speed = 0.5},
-                           {.demand = {0.8, 0.4, 0.3, 0.2, 200}, .speed = 0.5}};
+        {.demand = {0.8, 0.4, 0.3, 0.2, 200}, .speed = 0.5}};
     struct demand now = sharing_activity(&laws, 1, 1, two, 2);
     assert_near(now.gract, 0.918);
     assert_near(now.smact, 0.51);

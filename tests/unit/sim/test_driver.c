@@ -73,8 +73,9 @@ static void events_come_by_time_then_by_order_of_scheduling(void **state)
     assert_int_equal(sim_run(sim, 1000), 0);
     assert_int_equal(order->n, N);
     for (int i = 1; i < N; i++)
-        assert_true(order->at_us[i - 1] < order->at_us[i] ||
-                    (order->at_us[i - 1] == order->at_us[i] && order->seen[i - 1] < order->seen[i]));
+        assert_true(
+            order->at_us[i - 1] < order->at_us[i] ||
+            (order->at_us[i - 1] == order->at_us[i] && order->seen[i - 1] < order->seen[i]));
     sim_destroy(sim);
     free(order);
 }

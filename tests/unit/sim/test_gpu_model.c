@@ -56,7 +56,8 @@ static void test_holes_of_linear_memory(void **state)
     assert_int_equal(gpu_memory_take(&memory, 3, 30 * MIB), 0);
     assert_int_equal(memory.used_bytes, 80 * MIB);
     gpu_memory_release(&memory, 2);
-    assert_int_equal(gpu_memory_take(&memory, 4, 30 * MIB), GPU_MEMORY_FULL); /* 40 are free, in two holes */
+    assert_int_equal(
+        gpu_memory_take(&memory, 4, 30 * MIB), GPU_MEMORY_FULL); /* 40 are free, in two holes */
     assert_int_equal(gpu_memory_take(&memory, 4, 20 * MIB), 0);
     assert_int_equal(memory.segments[1].owner, 4); /* first fit */
     assert_int_equal(gpu_memory_take(&memory, 4, 20 * MIB), 0);

@@ -29,7 +29,8 @@ static void test_the_list_and_the_policies_agree(void **state)
 static void test_oracles_know_and_others_do_not(void **state)
 {
     struct sim_policy policy;
-    assert_true(sim_policy_find("OWF", &policy) && policy.knows_memory && policy.policy == &policy_magm);
+    assert_true(
+        sim_policy_find("OWF", &policy) && policy.knows_memory && policy.policy == &policy_magm);
     assert_true(sim_policy_find("magm", &policy) && !policy.knows_memory);
     assert_false(sim_policy_find("owl", &policy));
 }

@@ -1,9 +1,10 @@
 /*
- * The promise of policy/overtaking.h, held against runs without overtaking: machines, tasks and times are drawn at
- * random; whenever a task comes to be the first of the queue and has to wait, the run goes on twice from there, once as
- * it is and once with nobody overtaking any more. Where times are known and right, and sharing slows nobody, it must
- * not start later in the first, but for the second until the next look at memory that is free again. Tasks come with
- * falling times: the first of the queue takes longest, and stays first.
+ * The promise of policy/overtaking.h, held against runs without overtaking: machines, tasks and
+ * times are drawn at random; whenever a task comes to be the first of the queue and has to wait,
+ * the run goes on twice from there, once as it is and once with nobody overtaking any more. Where
+ * times are known and right, and sharing slows nobody, it must not start later in the first, but
+ * for the second until the next look at memory that is free again. Tasks come with falling times:
+ * the first of the queue takes longest, and stays first.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +38,7 @@ struct world {
     struct gpu_identity gpus[GPUS_MAX];
     int n_tasks;
     struct pretend tasks[TASKS_MAX + 1]; /* by id */
-    uint64_t frozen;                     /* from when this task is the first that waits nobody overtakes; 0: always */
+    uint64_t frozen; /* from when this task is the first that waits nobody overtakes; 0: always */
     bool is_frozen;
     uint64_t waited[TASKS_MAX + 1]; /* who has been first and waited, in order */
     int n_waited;
@@ -58,7 +59,8 @@ static void on_start(void *context, struct sim *sim, const struct task *task)
     pretend->started_us = sim_now_us(sim);
     pretend->runs = true;
     struct event started = {.kind = EVENT_STARTED, .time_us = sim_now_us(sim), .task = task->id};
-    struct event exited = {.kind = EVENT_EXITED, .time_us = sim_now_us(sim) + pretend->runs_us, .task = task->id};
+    struct event exited = {
+        .kind = EVENT_EXITED, .time_us = sim_now_us(sim) + pretend->runs_us, .task = task->id};
     assert_int_equal(sim_at(sim, &started), 0);
     assert_int_equal(sim_at(sim, &exited), 0);
 }
@@ -72,12 +74,14 @@ static void on_kill(void *context, struct sim *sim, const struct task *task)
 static void sample(struct world *world, int gpu)
 {
     struct task_memory seen[TASKS_MAX];
-    struct event event = {.kind = EVENT_SAMPLE, .time_us = sim_now_us(world->sim), .sample = {.gpu = gpu}};
+    struct event event = {
+        .kind = EVENT_SAMPLE, .time_us = sim_now_us(world->sim), .sample = {.gpu = gpu}};
     const struct gpu_view *view = &core_view(sim_core(world->sim))->gpus[gpu];
     double used = 0;
     for (int i = 0; i < view->n_residents; i++) {
         double bytes = (double)world->tasks[view->residents[i].task].memory_bytes;
-        seen[event.sample.n_tasks++] = (struct task_memory){view->residents[i].task, reading_of(bytes)};
+        seen[event.sample.n_tasks++] = (struct task_memory){
+            view->residents[i].task, reading_of(bytes)};
         used += bytes;
     }
     event.sample.tasks = seen;
@@ -92,7 +96,8 @@ static void on_wake(void *context, struct sim *sim, const struct event *event)
     struct world *world = context;
     for (int i = 0; i < world->n_gpus; i++)
         sample(world, i);
-    struct event next = {.kind = (enum event_kind)WAKE_SAMPLES, .time_us = event->time_us + SECOND_US};
+    struct event next = {
+        .kind = (enum event_kind)WAKE_SAMPLES, .time_us = event->time_us + SECOND_US};
     for (const struct task *task = core_next_task(sim_core(sim), 0); task;
          task = core_next_task(sim_core(sim), task->id))
         if (!task_state_is_done(task->state)) {
@@ -126,7 +131,8 @@ static int shorter(const void *a, const void *b)
 static void make(struct world *world, uint64_t seed)
 {
     int64_t times_us[TASKS];
-    *world = (struct world){.seed = seed, .patient = policy_foresee, .settings = core_settings_default()};
+    *world = (struct world){
+        .seed = seed, .patient = policy_foresee, .settings = core_settings_default()};
     world->patient.keep = NULL;
     world->settings.policy = &policy_foresee;
     world->settings.settle_us = 0;
@@ -141,7 +147,8 @@ static void make(struct world *world, uint64_t seed)
     qsort(times_us, TASKS, sizeof *times_us, shorter);
     for (uint64_t id = 1; id <= TASKS; id++) {
         struct pretend *task = &world->tasks[id];
-        task->arrives_us = world->tasks[id - 1].arrives_us + (int64_t)draw(world, 10 * id, 30) * SECOND_US;
+        task->arrives_us = world->tasks[id - 1].arrives_us +
+                           (int64_t)draw(world, 10 * id, 30) * SECOND_US;
         task->runs_us = times_us[id - 1];
         task->memory_bytes = (int64_t)(1 + draw(world, 10 * id + 2, 36)) * GIB;
     }
@@ -197,8 +204,8 @@ static void who_is_overtaken_starts_no_later(void **state)
             run(&patient_run, seed, first);
             if (free_run.tasks[first].started_us > patient_run.tasks[first].started_us + SECOND_US)
                 fail_msg("seed %d: task %d starts at %.0f s, not at %.0f s", (int)seed, (int)first,
-                         (double)free_run.tasks[first].started_us / 1e6,
-                         (double)patient_run.tasks[first].started_us / 1e6);
+                    (double)free_run.tasks[first].started_us / 1e6,
+                    (double)patient_run.tasks[first].started_us / 1e6);
             for (uint64_t id = first + 1; id <= TASKS; id++)
                 sooner += free_run.tasks[id].started_us < patient_run.tasks[id].started_us;
             compared++;
@@ -216,8 +223,9 @@ static void whom_a_hundred_have_overtaken_is_first(void **state)
     world.n_gpus = 1;
     world.n_tasks = TASKS_MAX;
     for (int id = 1; id <= TASKS_MAX; id++)
-        world.tasks[id] = (struct pretend){
-            .arrives_us = SECOND_US, .runs_us = (id == 2 ? 5 : 6) * SECOND_US, .memory_bytes = 36 * GIB};
+        world.tasks[id] = (struct pretend){.arrives_us = SECOND_US,
+            .runs_us = (id == 2 ? 5 : 6) * SECOND_US,
+            .memory_bytes = 36 * GIB};
     play(&world);
     int before = 0;
     for (int id = 3; id <= TASKS_MAX; id++)
@@ -228,6 +236,6 @@ static void whom_a_hundred_have_overtaken_is_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(who_is_overtaken_starts_no_later),
-                                       cmocka_unit_test(whom_a_hundred_have_overtaken_is_first)};
+        cmocka_unit_test(whom_a_hundred_have_overtaken_is_first)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

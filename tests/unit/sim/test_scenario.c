@@ -29,10 +29,12 @@ static char *busy_story(void)
     FILE *out = open_memstream(&text, &size);
     fprintf(out, "gpus 3x40GiB\nmig 2x10GiB\nset settle 3s\n");
     for (int i = 0; i < 120; i++)
-        fprintf(out, "t=%d submit n%d takes=%dGiB smact=0.%d runs=%ds gpus=%d limit=%ds policy=%s\n", 1 + i * 5, i,
-                1 + i * 7 % 30, i % 7, 20 + i % 90, 1 + (i % 9 == 0), 60 + i % 40,
-                (const char *[]){"magm", "lug", "mug", "rr", "exclusive"}[i % 5]);
-    fprintf(out, "t=100 lost gpu1\nt=200 found gpu1\nt=300 foreign gpu0 9GiB\nt=400 foreign gpu0 0GiB\n");
+        fprintf(out,
+            "t=%d submit n%d takes=%dGiB smact=0.%d runs=%ds gpus=%d limit=%ds policy=%s\n",
+            1 + i * 5, i, 1 + i * 7 % 30, i % 7, 20 + i % 90, 1 + (i % 9 == 0), 60 + i % 40,
+            (const char *[]){"magm", "lug", "mug", "rr", "exclusive"}[i % 5]);
+    fprintf(out,
+        "t=100 lost gpu1\nt=200 found gpu1\nt=300 foreign gpu0 9GiB\nt=400 foreign gpu0 0GiB\n");
     fclose(out);
     return text;
 }

@@ -50,12 +50,12 @@ static void make_world(struct world *world, int tasks)
         struct core_settings core = core_settings_default();
         core.policy = i % 2 ? &policy_magm : &policy_rr;
         world->simulations[i] = (struct simulation){.trace = world->trace,
-                                                    .catalogue = &world->catalogue,
-                                                    .cluster = &world->cluster,
-                                                    .laws = &world->kinds.laws,
-                                                    .settings = core,
-                                                    .sharing = SHARING_MPS,
-                                                    .seed = (uint64_t)i};
+            .catalogue = &world->catalogue,
+            .cluster = &world->cluster,
+            .laws = &world->kinds.laws,
+            .settings = core,
+            .sharing = SHARING_MPS,
+            .seed = (uint64_t)i};
     }
 }
 
@@ -94,7 +94,8 @@ static void test_a_run_that_fails_says_why(void **state)
     make_world(&world, TASKS);
     world.simulations[3].trace = "/nowhere/trace";
     struct sweep *sweep = sweep_start(world.simulations, 5, 2);
-    assert_string_equal(sweep_wait(sweep, 3, PATIENCE_US)->fault, "/nowhere/trace: No such file or directory");
+    assert_string_equal(
+        sweep_wait(sweep, 3, PATIENCE_US)->fault, "/nowhere/trace: No such file or directory");
     assert_true(sweep_wait(sweep, 3, 0)->r < 0);
     assert_int_equal(sweep_wait(sweep, 4, PATIENCE_US)->r, 0);
     sweep_destroy(sweep);

@@ -1,4 +1,5 @@
-/* What was committed is there: after kill -9 at any moment, and after any system call of SQLite's has failed. */
+/* What was committed is there: after kill -9 at any moment, and after any system call of SQLite's
+ * has failed. */
 #include <errno.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -14,14 +15,16 @@ enum { ROUNDS = 25, EVENTS = 3, TASKS_MAX = 100000 };
 /* Three events for one task, in one transaction. */
 static int write_task(struct store *store, uint64_t task, struct fault *fault)
 {
-    struct event events[EVENTS] = {submit_event(task, 1), place_event(task, 2), plain_event(EVENT_STARTED, task, 3)};
+    struct event events[EVENTS] = {
+        submit_event(task, 1), place_event(task, 2), plain_event(EVENT_STARTED, task, 3)};
     int r = store_begin(store, fault);
     for (int i = 0; r == 0 && i < EVENTS; i++)
         r = store_append(store, &events[i], 1, NULL, fault);
     return r < 0 ? r : store_commit(store, fault);
 }
 
-static int count_events(void *context, const struct event *event, int64_t wall_us, const json_t *detail)
+static int count_events(
+    void *context, const struct event *event, int64_t wall_us, const json_t *detail)
 {
     uint64_t *whole = context;
     static const enum event_kind order[EVENTS] = {EVENT_SUBMIT, EVENT_PLACE, EVENT_STARTED};
@@ -42,7 +45,8 @@ static uint64_t count_tasks(struct store *store)
     return events / EVENTS;
 }
 
-/* Writes tasks on from `task`, tells of each through the pipe when it is durable, until it is killed. */
+/* Writes tasks on from `task`, tells of each through the pipe when it is durable, until it is
+ * killed. */
 static _Noreturn void write_for_ever(const char *folder, uint64_t task, int pipe_fd)
 {
     struct store *store;
@@ -84,7 +88,8 @@ static void nothing_committed_is_lost_by_kill_9(void **state)
     }
 }
 
-/* The system calls below SQLite fail from the one on that `calls_left` counts down to; -1: they work. */
+/* The system calls below SQLite fail from the one on that `calls_left` counts down to; -1: they
+ * work. */
 static int calls_left = -1, errno_then, syncs;
 static bool has_failed, sync_failed;
 
@@ -154,7 +159,8 @@ static void assert_words(int r, int errnum, const struct fault *fault)
         assert_non_null(strstr(fault->text, "the disk is full"));
 }
 
-/* Every call of a transaction fails once: it is refused in words, and may be written again when the trouble is over. */
+/* Every call of a transaction fails once: it is refused in words, and may be written again when the
+ * trouble is over. */
 static void a_transaction_that_cannot_be_written_never_was(const char *folder, int errnum)
 {
     struct store *store = open_log(folder);
@@ -245,11 +251,15 @@ static void a_log_that_cannot_be_made_is_refused_in_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(nothing_committed_is_lost_by_kill_9, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(a_full_disk_and_a_broken_one_lose_nothing, put_seam, remove_seam),
-        cmocka_unit_test_setup_teardown(a_disk_that_fills_up_within_a_transaction_ends_it, put_seam, remove_seam),
+        cmocka_unit_test_setup_teardown(
+            nothing_committed_is_lost_by_kill_9, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(
+            a_full_disk_and_a_broken_one_lose_nothing, put_seam, remove_seam),
+        cmocka_unit_test_setup_teardown(
+            a_disk_that_fills_up_within_a_transaction_ends_it, put_seam, remove_seam),
         cmocka_unit_test_setup_teardown(a_commit_waits_for_the_disk, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(a_log_that_cannot_be_made_is_refused_in_words, put_seam, remove_seam),
+        cmocka_unit_test_setup_teardown(
+            a_log_that_cannot_be_made_is_refused_in_words, put_seam, remove_seam),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

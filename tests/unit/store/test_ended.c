@@ -7,8 +7,8 @@
 #include "unit.h"
 
 /* A task that waits 1 s and runs 2 s, from `ended_wall_us` - 3 s. */
-static struct store_ended ended(uint64_t task, uint32_t uid, enum task_state state, int oom_count,
-                                int64_t ended_wall_us)
+static struct store_ended ended(
+    uint64_t task, uint32_t uid, enum task_state state, int oom_count, int64_t ended_wall_us)
 {
     return (struct store_ended){
         .task = task,
@@ -119,7 +119,8 @@ static void totals_of_nothing_are_zero(void **state)
 static void what_has_not_ended_gets_no_record(void **state)
 {
     struct store *store = open_log(*state);
-    struct store_ended running = ended(1, 0, TASK_RUNNING, 0, 1), done = ended(1, 0, TASK_FAILED, 0, 1);
+    struct store_ended running = ended(1, 0, TASK_RUNNING, 0, 1),
+                       done = ended(1, 0, TASK_FAILED, 0, 1);
     json_t *record = json_object(), *text = json_string("done");
     assert_int_equal(store_put_ended(store, &done, record, NULL), -EINVAL);
     begin(store);

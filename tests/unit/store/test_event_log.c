@@ -12,7 +12,8 @@ static struct store *reopen(struct store *store, const char *folder)
     return open_log(folder);
 }
 
-static int check_events(void *context, const struct event *event, int64_t wall_us, const json_t *detail)
+static int check_events(
+    void *context, const struct event *event, int64_t wall_us, const json_t *detail)
 {
     int *seen = context;
     assert_int_equal(wall_us, event->time_us + 1000);
@@ -33,8 +34,10 @@ static int check_events(void *context, const struct event *event, int64_t wall_u
         assert_int_equal(event->submit.request.need.kind, NEED_ESTIMATED);
         assert_int_equal(event->submit.request.need.bytes, 5 * GIB);
         assert_int_equal(event->submit.request.time_limit_us, 60000000);
-        assert_true(event->submit.request.expect.smact.valid && event->submit.request.expect.smact.value == 0.5);
-        assert_false(event->submit.request.expect.gract.valid || event->submit.request.expect.dram.valid);
+        assert_true(event->submit.request.expect.smact.valid &&
+                    event->submit.request.expect.smact.value == 0.5);
+        assert_false(
+            event->submit.request.expect.gract.valid || event->submit.request.expect.dram.valid);
         assert_int_equal(event->submit.request.expect.time_us, 30000000);
         assert_string_equal(json_string_value(json_object_get(detail, "name")), "resnet");
         break;
@@ -82,7 +85,8 @@ static void events_come_back_as_they_were(void **state)
     store_close(store);
 }
 
-static int check_gone(void *context, const struct event *event, int64_t wall_us, const json_t *detail)
+static int check_gone(
+    void *context, const struct event *event, int64_t wall_us, const json_t *detail)
 {
     int *gone = context;
     for (int i = 0; event->kind == EVENT_GPUS && i < event->gpus.n; i++)
@@ -93,7 +97,8 @@ static int check_gone(void *context, const struct event *event, int64_t wall_us,
 static void what_is_gone_is_kept(void **state)
 {
     struct store *store = open_log(*state);
-    struct gpu_identity list[] = {{.uuid = "MIG-a", .is_mig_instance = true, .is_gone = true}, {.uuid = "MIG-b"}};
+    struct gpu_identity list[] = {
+        {.uuid = "MIG-a", .is_mig_instance = true, .is_gone = true}, {.uuid = "MIG-b"}};
     struct event gpus = plain_event(EVENT_GPUS, 0, 10);
     struct fault fault;
     int gone = 0;
@@ -230,7 +235,8 @@ static void a_task_is_submitted_once_only(void **state)
     store_close(store);
 }
 
-static int stop_at_second(void *context, const struct event *event, int64_t wall_us, const json_t *detail)
+static int stop_at_second(
+    void *context, const struct event *event, int64_t wall_us, const json_t *detail)
 {
     return ++*(int *)context == 2 ? 42 : 0;
 }
@@ -269,7 +275,8 @@ static void an_event_that_is_not_understood_is_named(void **state)
     append(store, submit_event(5, 1));
     commit(store);
     assert_int_equal(store_replay(store, find_no_policy, stop_at_second, &calls, &fault), -EUCLEAN);
-    assert_non_null(strstr(fault.text, "event 2 (SUBMIT of task 5): policy: 'magm' is not known here"));
+    assert_non_null(
+        strstr(fault.text, "event 2 (SUBMIT of task 5): policy: 'magm' is not known here"));
     store_close(store);
 }
 

@@ -144,7 +144,8 @@ static void a_log_that_was_moved_away_makes_room_for_a_new_one(void **state)
     store_close(store);
 }
 
-static int ignore_event(void *context, const struct event *event, int64_t wall_us, const json_t *detail)
+static int ignore_event(
+    void *context, const struct event *event, int64_t wall_us, const json_t *detail)
 {
     return 0;
 }

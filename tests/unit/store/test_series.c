@@ -17,7 +17,8 @@
 
 #define T0 (1000000 * SECOND_US)
 
-static const struct series_ring rings[] = {{SECOND_US, 10 * SECOND_US}, {5 * SECOND_US, 100 * SECOND_US}};
+static const struct series_ring rings[] = {
+    {SECOND_US, 10 * SECOND_US}, {5 * SECOND_US, 100 * SECOND_US}};
 static const enum series_figure figures[] = {SERIES_MEAN, SERIES_MAX};
 static const struct series_form form = {rings, 2, figures, 2};
 
@@ -67,9 +68,9 @@ static int64_t read_since(struct place *place, double since_s, double now_s)
 {
     int64_t step_us = 0;
     place->n = 0;
-    assert_int_equal(series_read(place->series, T0 + (int64_t)(since_s * SECOND_US), T0 + (int64_t)(now_s * SECOND_US),
-                                 keep, place, &step_us),
-                     0);
+    assert_int_equal(series_read(place->series, T0 + (int64_t)(since_s * SECOND_US),
+                         T0 + (int64_t)(now_s * SECOND_US), keep, place, &step_us),
+        0);
     return step_us;
 }
 
@@ -189,7 +190,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_step_has_its_mean_and_its_most, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(old_records_make_room_and_the_coarse_ones_stay, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            old_records_make_room_and_the_coarse_ones_stay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_gap_has_no_records_of_old, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_goes_on_where_it_was, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_half_written_is_left_out, set_up, tear_down),

@@ -10,8 +10,16 @@
 
 static const struct policy magm = {.name = "magm"};
 static const struct gpu_identity two_gpus[] = {
-    {.uuid = "GPU-a", .label = "0", .name = "Pretend A100", .mem_total_bytes = 40 * GIB, .is_place = true},
-    {.uuid = "GPU-b", .label = "1", .name = "Pretend A100", .mem_total_bytes = 40 * GIB, .is_place = true},
+    {.uuid = "GPU-a",
+        .label = "0",
+        .name = "Pretend A100",
+        .mem_total_bytes = 40 * GIB,
+        .is_place = true},
+    {.uuid = "GPU-b",
+        .label = "1",
+        .name = "Pretend A100",
+        .mem_total_bytes = 40 * GIB,
+        .is_place = true},
 };
 static const int second_gpu[] = {1};
 
@@ -75,11 +83,11 @@ struct event submit_event(uint64_t task, int64_t time_us)
     struct event event = plain_event(EVENT_SUBMIT, task, time_us);
     event.submit.uid = 1000;
     event.submit.request = (struct task_request){.gpus = 1,
-                                                 .policy = &magm,
-                                                 .sharing = SHARING_MPS,
-                                                 .need = {NEED_ESTIMATED, 5 * GIB},
-                                                 .time_limit_us = 60000000,
-                                                 .expect = {.smact = reading_of(0.5), .time_us = 30000000}};
+        .policy = &magm,
+        .sharing = SHARING_MPS,
+        .need = {NEED_ESTIMATED, 5 * GIB},
+        .time_limit_us = 60000000,
+        .expect = {.smact = reading_of(0.5), .time_us = 30000000}};
     return event;
 }
 
@@ -120,11 +128,13 @@ void commit(struct store *store)
         fail_msg("%s", fault.text);
 }
 
-static int note_event(void *context, const struct event *event, int64_t wall_us, const json_t *detail)
+static int note_event(
+    void *context, const struct event *event, int64_t wall_us, const json_t *detail)
 {
     char *story = context;
     size_t used = strlen(story);
-    snprintf(story + used, 1024 - used, "%s%llu ", event_name(event->kind), (unsigned long long)event->task);
+    snprintf(story + used, 1024 - used, "%s%llu ", event_name(event->kind),
+        (unsigned long long)event->task);
     return 0;
 }
 

@@ -1,4 +1,5 @@
-/* What the tests of the store share: a fresh folder, a policy to find, events, and what a replay handed over. */
+/* What the tests of the store share: a fresh folder, a policy to find, events, and what a replay
+ * handed over. */
 #ifndef COLLOC_TESTS_UNIT_STORE_UNIT_H
 #define COLLOC_TESTS_UNIT_STORE_UNIT_H
 
@@ -11,7 +12,8 @@
 
 #include "store/store.h"
 
-/* A folder of its own for each test, removed with all that is in it. cmocka's setup and teardown; *state is its path.
+/* A folder of its own for each test, removed with all that is in it. cmocka's setup and teardown;
+ * *state is its path.
  */
 int make_folder(void **state);
 int remove_folder(void **state);
@@ -25,10 +27,11 @@ void assert_refused(const char *folder, int errnum, const char *words);
 /* Knows "magm" only. */
 const struct policy *find_policy(const char *name);
 
-struct event gpus_event(int64_t time_us);                  /* two GPUs */
-struct event submit_event(uint64_t task, int64_t time_us); /* one GPU, policy magm, 5 GiB estimated */
-struct event place_event(uint64_t task, int64_t time_us);  /* GPU 1 */
-struct event end_event(uint64_t task, int64_t time_us);    /* completed */
+struct event gpus_event(int64_t time_us); /* two GPUs */
+struct event submit_event(
+    uint64_t task, int64_t time_us); /* one GPU, policy magm, 5 GiB estimated */
+struct event place_event(uint64_t task, int64_t time_us); /* GPU 1 */
+struct event end_event(uint64_t task, int64_t time_us);   /* completed */
 struct event plain_event(enum event_kind kind, uint64_t task, int64_t time_us);
 
 /* Appends, or fails the test with the fault. Wall time is time_us + 1000. */
@@ -38,7 +41,8 @@ void append(struct store *store, struct event event);
 void begin(struct store *store);
 void commit(struct store *store);
 
-/* "GPUS0 SUBMIT1 PLACE1 ": what a replay hands over. In a buffer of its own that the next call overwrites. */
+/* "GPUS0 SUBMIT1 PLACE1 ": what a replay hands over. In a buffer of its own that the next call
+ * overwrites. */
 const char *replayed(struct store *store);
 
 #endif

@@ -69,7 +69,8 @@ static void test_lines(void **state)
 
 static void test_keys_in_any_order(void **state)
 {
-    assert_int_equal(parse("Batch-Size : 8\npolicy: magm\nmemory: 2G\n\npython x.py\nmodel:\tm.txt#1\n"), 0);
+    assert_int_equal(
+        parse("Batch-Size : 8\npolicy: magm\nmemory: 2G\n\npython x.py\nmodel:\tm.txt#1\n"), 0);
     assert_number(TASK_BATCH, 8);
     assert_number(TASK_MEMORY, 2 * GIB);
     assert_string_equal(task.values[TASK_POLICY].text, "magm");
@@ -99,7 +100,8 @@ static void assert_refused(const char *text, const char *message)
 
 static void test_faults(void **state)
 {
-    assert_refused("true\nmodle: x\nbatch: 1\n", "a.rad:2: modle: no such key; did you mean model?");
+    assert_refused(
+        "true\nmodle: x\nbatch: 1\n", "a.rad:2: modle: no such key; did you mean model?");
     assert_refused("true\nbatch_size: 0 # none\n", "a.rad:2: batch-size=0: must be from 1");
     assert_refused("true\nbatch_size: many\n", "a.rad:2: batch-size=many: not a whole number");
     assert_refused("true\ngpus: 65536\n", "a.rad:2: gpus=65536: must be from 1 to 1024");
@@ -108,9 +110,12 @@ static void test_faults(void **state)
     assert_refused("python train.py\n", "a.rad: is no .rad file");
     assert_refused("#\n\ntrue\nm\nd\n-5\nexclusive\n1\n", "a.rad:6: batch size=-5: must be from 1");
     assert_refused("#\n\ntrue\nm\nd\n1\nexclusive\nall\n", "a.rad:8: GPUs=all: not a whole number");
-    assert_refused("#\n\ntrue\nm\nd\n1\nexclusive\n1\nmuch\n", "a.rad:9: measured memory: not a number");
-    assert_refused("#\n\ntrue\nm\nd\n1\nexclusive\n1\n1\n1\nx\n", "a.rad:11: estimate: not a number");
-    assert_refused("#\n\n# no command\nm\nd\n1\nexclusive\n1\n", "a.rad: has no command line to run");
+    assert_refused(
+        "#\n\ntrue\nm\nd\n1\nexclusive\n1\nmuch\n", "a.rad:9: measured memory: not a number");
+    assert_refused(
+        "#\n\ntrue\nm\nd\n1\nexclusive\n1\n1\n1\nx\n", "a.rad:11: estimate: not a number");
+    assert_refused(
+        "#\n\n# no command\nm\nd\n1\nexclusive\n1\n", "a.rad: has no command line to run");
     assert_refused("#\n\ntrue\n\nd\n1\nexclusive\n1\n", "a.rad:4: summary: needs a value");
 }
 
@@ -126,7 +131,8 @@ static void test_here_document_is_no_rad(void **state)
 static int run_script(const char *hook, char *ret_output, size_t size)
 {
     char command[512];
-    snprintf(command, sizeof command, "CONDA_EXE=%s bash -s 2>&1 <<'SCRIPT'\n%s\nSCRIPT\n", hook, task.script);
+    snprintf(command, sizeof command, "CONDA_EXE=%s bash -s 2>&1 <<'SCRIPT'\n%s\nSCRIPT\n", hook,
+        task.script);
     FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
     size_t n = fread(ret_output, 1, size - 1, pipe);
@@ -173,7 +179,8 @@ static void test_published_files(void **state)
             continue;
         if (read_file(folder, entry->d_name) < 0)
             fail_msg("%s", fault.text);
-        assert_true(task.values[TASK_SUMMARY].set && task.values[TASK_BATCH].set && task.values[TASK_GPUS].set);
+        assert_true(task.values[TASK_SUMMARY].set && task.values[TASK_BATCH].set &&
+                    task.values[TASK_GPUS].set);
         assert_true(task.values[TASK_EXCLUSIVE].set && task.values[TASK_MEMORY].set);
         assert_has(task.script, "\nconda activate tf\n");
         assert_has(task.script, "\npython ");

@@ -71,7 +71,8 @@ static void test_without_directives(void **state)
 
 static void test_what_is_no_directive(void **state)
 {
-    assert_int_equal(parse("a.sh", "# COLLOC --gpus=2\n#COLLOCATE --gpus=2\n #COLLOC --gpus=2\ntrue\n"), 0);
+    assert_int_equal(
+        parse("a.sh", "# COLLOC --gpus=2\n#COLLOCATE --gpus=2\n #COLLOC --gpus=2\ntrue\n"), 0);
     assert_false(task.values[TASK_GPUS].set);
 }
 
@@ -90,12 +91,14 @@ static void assert_refused(const char *text, const char *message)
 
 static void test_faults_name_file_and_line(void **state)
 {
-    assert_refused("#!/bin/sh\n\n#COLLOC --gpsu=1\n", "a.sh:3: --gpsu: no such option; did you mean --gpus?");
+    assert_refused(
+        "#!/bin/sh\n\n#COLLOC --gpsu=1\n", "a.sh:3: --gpsu: no such option; did you mean --gpus?");
     assert_refused("#COLLOC --batch=0\n", "a.sh:1: --batch=0: must be from 1");
     assert_refused("#COLLOC --name='x\n", "a.sh:1: the quote ' is not closed");
     assert_refused("#COLLOC gpus=1\n", "a.sh:1: 'gpus=1' is not an option; write --name=value");
     assert_refused("#COLLOC -- --gpus=1\n", "a.sh:1: '--' is not an option");
-    assert_refused("true\n#COLLOC --gpus=4\n", "a.sh:2: #COLLOC lines must stand before the first command");
+    assert_refused(
+        "true\n#COLLOC --gpus=4\n", "a.sh:2: #COLLOC lines must stand before the first command");
     assert_refused(" \n\n", "a.sh: is empty");
     assert_refused("echo ok\necho \xff\n", "a.sh:2: is not UTF-8 text (byte 0xff)");
 }

@@ -11,10 +11,10 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#define assert_has(text, part)                                                                                         \
-    do {                                                                                                               \
-        if (!strstr((text), (part)))                                                                                   \
-            fail_msg("\"%s\" does not have \"%s\"", (text), (part));                                                   \
+#define assert_has(text, part)                                                                     \
+    do {                                                                                           \
+        if (!strstr((text), (part)))                                                               \
+            fail_msg("\"%s\" does not have \"%s\"", (text), (part));                               \
     } while (0)
 
 #endif

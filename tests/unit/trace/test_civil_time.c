@@ -32,23 +32,10 @@ static void test_parse(void **state)
 
 static void test_no_dates(void **state)
 {
-    const char *const texts[] = {"",
-                                 "None",
-                                 "Unknown",
-                                 "2017",
-                                 "2017-13-01",
-                                 "2017-00-01",
-                                 "2017-02-29",
-                                 "2100-02-29",
-                                 "1969-12-31",
-                                 "2200-01-01",
-                                 "2017-10-07 24:00:00",
-                                 "2017-10-07 01:60:00",
-                                 "2017-10-07 01:11:39 PDT",
-                                 "2017-10-07 01",
-                                 "2017/10/07",
-                                 "2017-10-7",
-                                 "-017-10-07"};
+    const char *const texts[] = {"", "None", "Unknown", "2017", "2017-13-01", "2017-00-01",
+        "2017-02-29", "2100-02-29", "1969-12-31", "2200-01-01", "2017-10-07 24:00:00",
+        "2017-10-07 01:60:00", "2017-10-07 01:11:39 PDT", "2017-10-07 01", "2017/10/07",
+        "2017-10-7", "-017-10-07"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         int64_t us;
         if (civil_time_parse(texts[i], &us) != -EINVAL)
@@ -61,7 +48,8 @@ static void test_there_and_back(void **state)
     char text[40];
     for (int64_t s = 0; s < INT64_C(7258118400); s += 86400 * 7 + 12345) {
         int64_t us;
-        assert_int_equal(civil_time_parse(civil_time_format(s * SECOND_US, text, sizeof text), &us), 0);
+        assert_int_equal(
+            civil_time_parse(civil_time_format(s * SECOND_US, text, sizeof text), &us), 0);
         assert_int_equal(us, s * SECOND_US);
     }
 }

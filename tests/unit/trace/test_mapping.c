@@ -12,9 +12,12 @@
 #include "trace/mapping.h"
 
 static struct sim_task tasks[] = {
-    {.name = (char *)"none", .gpus = 1, .solo_s = 0},     {.name = (char *)"short", .gpus = 1, .solo_s = 100},
-    {.name = (char *)"long", .gpus = 1, .solo_s = 10000}, {.name = (char *)"twin", .gpus = 1, .solo_s = 10100},
-    {.name = (char *)"pair", .gpus = 2, .solo_s = 500},   {.name = (char *)"eight", .gpus = 8, .solo_s = 500},
+    {.name = (char *)"none", .gpus = 1, .solo_s = 0},
+    {.name = (char *)"short", .gpus = 1, .solo_s = 100},
+    {.name = (char *)"long", .gpus = 1, .solo_s = 10000},
+    {.name = (char *)"twin", .gpus = 1, .solo_s = 10100},
+    {.name = (char *)"pair", .gpus = 2, .solo_s = 500},
+    {.name = (char *)"eight", .gpus = 8, .solo_s = 500},
 };
 static const struct catalogue catalogue = {.tasks = tasks, .n = sizeof tasks / sizeof *tasks};
 

@@ -19,7 +19,8 @@ static struct job_list some_jobs(void)
     const int64_t times[] = {100, 50, 200, 50, 300};
     struct job_list list = {0};
     for (int i = 0; i < 5; i++)
-        assert_int_equal(job_list_add(&list, &(struct log_job){times[i] * SECOND_US, SECOND_US, i + 1}), 0);
+        assert_int_equal(
+            job_list_add(&list, &(struct log_job){times[i] * SECOND_US, SECOND_US, i + 1}), 0);
     return list;
 }
 
@@ -34,7 +35,7 @@ static const char *select_from(const struct selection *selection, struct tally *
     text[0] = '\0';
     for (size_t i = 0; i < list.n; i++)
         used += snprintf(text + used, sizeof text - (size_t)used, "%s%g/%d", i ? " " : "",
-                         (double)list.jobs[i].submit_us / 1e6, list.jobs[i].gpus);
+            (double)list.jobs[i].submit_us / 1e6, list.jobs[i].gpus);
     job_list_fini(&list);
     return text;
 }

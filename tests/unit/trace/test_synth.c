@@ -97,7 +97,8 @@ static void test_nights_are_quiet(void **state)
         night += hour >= 2 && hour < 6;
         day += hour >= 14 && hour < 18;
     }
-    near((double)day / (double)night, 2.8, 0.15); /* 1 + 0.478 to 1 - 0.478: the mean of a cosine over four hours */
+    near((double)day / (double)night, 2.8,
+        0.15); /* 1 + 0.478 to 1 - 0.478: the mean of a cosine over four hours */
     job_list_fini(&list);
 }
 
@@ -122,8 +123,12 @@ static void test_unknown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_helios),           cmocka_unit_test(test_philly), cmocka_unit_test(test_what_fits),
-        cmocka_unit_test(test_nights_are_quiet), cmocka_unit_test(test_seeds),  cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_helios),
+        cmocka_unit_test(test_philly),
+        cmocka_unit_test(test_what_fits),
+        cmocka_unit_test(test_nights_are_quiet),
+        cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_unknown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
