@@ -144,6 +144,12 @@ const struct command command_submit = {
         "behind it goes to the script. Behind -- stands a command that needs no script.\n\n"
         "Options here win over those in the file. The script and the model summary are kept as they are now: later "
         "edits do not change the task. It runs in the current folder with the current environment.\n\n"
+        "The task finds in its environment: CUDA_VISIBLE_DEVICES, its GPUs by index as nvidia-smi counts "
+        "(CUDA_DEVICE_ORDER=PCI_BUS_ID), or by UUID where GPUs are divided by MIG; COLLOC_GPUS, the same as `colloc "
+        "gpus` shows them; COLLOC_TASK_ID; COLLOC_ATTEMPT, a mark of this attempt that must stay as it is. Where it "
+        "shares by MPS, CUDA_MPS_PIPE_DIRECTORY and its limits. Unless it has a value of its own: PYTHONUNBUFFERED=1 "
+        "and, if it may share its GPUs, TF_FORCE_GPU_ALLOW_GROWTH=true and XLA_PYTHON_CLIENT_PREALLOCATE=false, so "
+        "that TensorFlow and JAX take memory as they need it.\n\n"
         "Prints \"Submitted task 12\" once the task is safe in the daemon's log.",
     COMMAND_OPTIONS(options),
     .task_options = TASK_OPTION_BIT(TASK_OPTIONS) - 1,

@@ -1,3 +1,8 @@
+/*
+ * What the daemon adds to a task's environment. Two kinds of variables: those that the placement
+ * decides (GPUs, MPS), which replace what the user set, and defaults, which never do. Each is in
+ * the table of `colloc help submit` and of docs/collocation.md.
+ */
 #include "daemon/environment.h"
 
 #include <errno.h>
@@ -29,6 +34,45 @@ void environment_fini(struct environment *environment)
         free(environment->text[i]);
 }
 
+static const char *find(const char *const *submitted, const char *name)
+{
+    size_t length = strlen(name);
+    for (; submitted && *submitted; submitted++)
+        if (strncmp(*submitted, name, length) == 0 && (*submitted)[length] == '=')
+            return *submitted + length + 1;
+    return NULL;
+}
+
+/* Sets a variable unless the user did, be it to nothing. */
+static int add_default(struct environment *environment, const char *const *submitted,
+    const char *name, const char *value)
+{
+    return find(submitted, name) ? 0 : environment_add(environment, "%s=%s", name, value);
+}
+
+/*
+ * Whether the index of NVML is also the index of CUDA for every GPU. Both count cards in PCI order
+ * (CUDA_DEVICE_ORDER=PCI_BUS_ID), whichever of them this daemon manages. They differ where a card
+ * is in MIG mode or lost: CUDA then counts fewer. A client of MPS counts the cards of its server,
+ * which has those that the daemon manages: NVML's index holds there if these are all.
+ */
+static bool cuda_index_is_nvmls(const struct daemon *daemon, bool by_mps)
+{
+    const struct gpu_set *set = daemon->gpus;
+    const struct cluster_view *view = core_view(daemon->core);
+    for (size_t i = 0; set && i < set->count; i++) {
+        const struct gpu_info *gpu = &set->gpu[i];
+        if (gpu->is_mig || gpu->mig_mode == GPU_MIG_ON || !*gpu->uuid)
+            return false;
+        int place = daemon->gpu_states[i].view; /* -1: not managed */
+        if (place >= 0 && view->gpus[place].health == VIEW_LOST)
+            return false;
+        if (by_mps && (place < 0 || !gpu->is_place))
+            return false;
+    }
+    return set != NULL;
+}
+
 /* "A,B,C" of something of each GPU of the task. */
 static char *join(const struct daemon *daemon, const struct task *task,
     const char *(*of)(const struct gpu_identity *))
@@ -54,21 +98,34 @@ static const char *label_of(const struct gpu_identity *gpu)
     return gpu->label;
 }
 
-int environment_name_gpus(
-    struct environment *environment, const struct daemon *daemon, const struct task *task)
+int environment_name_gpus(struct environment *environment, const struct daemon *daemon,
+    const struct task *task, bool by_mps)
 {
-    char *uuids = join(daemon, task, uuid_of), *labels = join(daemon, task, label_of);
-    int r = uuids && labels ? 0 : -ENOMEM;
+    bool by_index = cuda_index_is_nvmls(daemon, by_mps);
+    char *devices = join(daemon, task, by_index ? label_of : uuid_of),
+         *labels = join(daemon, task, label_of);
+    int r = devices && labels ? 0 : -ENOMEM;
     if (r == 0)
         r = environment_add(environment, "COLLOC_TASK_ID=%llu", (unsigned long long)task->id);
     if (r == 0)
         r = environment_add(environment, "CUDA_DEVICE_ORDER=PCI_BUS_ID");
     if (r == 0)
-        r = environment_add(environment, "CUDA_VISIBLE_DEVICES=%s", uuids);
+        r = environment_add(environment, "CUDA_VISIBLE_DEVICES=%s", devices);
     if (r == 0)
         r = environment_add(environment, "COLLOC_GPUS=%s", labels);
-    free(uuids);
+    free(devices);
     free(labels);
+    return r;
+}
+
+int environment_set_defaults(
+    struct environment *environment, const struct task *task, const char *const *submitted)
+{
+    int r = add_default(environment, submitted, "PYTHONUNBUFFERED", "1");
+    if (r == 0 && !task->whole)
+        r = add_default(environment, submitted, "TF_FORCE_GPU_ALLOW_GROWTH", "true");
+    if (r == 0 && !task->whole)
+        r = add_default(environment, submitted, "XLA_PYTHON_CLIENT_PREALLOCATE", "false");
     return r;
 }
 
@@ -95,15 +152,6 @@ int environment_join_mps(
     if (r == 0 && task->share.mem_limit_bytes)
         r = limit_memory(environment, task);
     return r;
-}
-
-static const char *find(const char *const *submitted, const char *name)
-{
-    size_t length = strlen(name);
-    for (; submitted && *submitted; submitted++)
-        if (strncmp(*submitted, name, length) == 0 && (*submitted)[length] == '=')
-            return *submitted + length + 1;
-    return NULL;
 }
 
 /* Of the smallest of its GPUs, as one setting serves for all. */
@@ -135,7 +183,7 @@ int environment_limit_frameworks(struct environment *environment, const struct d
     bool has_own = own && *own;
     int r = environment_add(environment, "%s=%s%sper_process_memory_fraction:%.4f", name,
         has_own ? own : "", has_own ? "," : "", fraction);
-    if (r == 0 && !find(submitted, "XLA_PYTHON_CLIENT_MEM_FRACTION"))
-        r = environment_add(environment, "XLA_PYTHON_CLIENT_MEM_FRACTION=%.4f", fraction);
-    return r;
+    if (r < 0 || find(submitted, "XLA_PYTHON_CLIENT_MEM_FRACTION"))
+        return r;
+    return environment_add(environment, "XLA_PYTHON_CLIENT_MEM_FRACTION=%.4f", fraction);
 }

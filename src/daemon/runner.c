@@ -320,9 +320,12 @@ static int fill_environment(
     struct daemon *daemon, const struct task *task, struct launch *launch, struct fault *fault)
 {
     int r = join_mps(daemon, task, launch);
+    bool by_mps = task->share.sharing == SHARING_MPS && !launch->by_streams;
     if (r == 0)
-        r = environment_name_gpus(&launch->added, daemon, task);
-    if (r == 0 && (launch->by_streams || task->share.sharing == SHARING_STREAMS))
+        r = environment_name_gpus(&launch->added, daemon, task, by_mps);
+    if (r == 0)
+        r = environment_set_defaults(&launch->added, task, launch->env);
+    if (r == 0 && !by_mps)
         r = environment_limit_frameworks(&launch->added, daemon, task, launch->env);
     return r < 0 ? fault_set(fault, -r, "its environment: %s", strerror(-r)) : r;
 }

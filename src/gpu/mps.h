@@ -3,8 +3,8 @@
  * directory. After NVIDIA's "Multi-Process Service" guide (docs.nvidia.com/deploy/mps).
  *
  * A task shares through it with CUDA_MPS_PIPE_DIRECTORY set to the pipe directory and
- * CUDA_VISIBLE_DEVICES by UUID. The daemon outlives us; whoever comes back finds it by the same
- * directory. A healthy start or stop takes some milliseconds; the limits below are for sick ones
+ * CUDA_VISIBLE_DEVICES by UUID, or by index where the server has all cards. The daemon outlives us;
+ * whoever comes back finds it by the same directory. A healthy start or stop takes some milliseconds; the limits below are for sick ones
  * (stop: twice, once to be heard and once to see it end).
  */
 #ifndef COLLOC_GPU_MPS_H

@@ -61,8 +61,8 @@ class Life(House):
         self.wait(task, "COMPLETED")
         lines = self.output(task).splitlines()
         self.assertEqual(lines[:4], [self.work + "/there", "0027", "h\u00e9 'o'", "b"])
-        uuids = [gpu["uuid"] for gpu in self.get("/v1/gpus")["gpus"]]
-        self.assertEqual(len(set(lines[4].split(",")) & set(uuids)), 2)
+        indices = [gpu["index"] for gpu in self.get("/v1/gpus")["gpus"]]
+        self.assertEqual(len(set(lines[4].split(",")) & set(indices)), 2)
         self.assertEqual(lines[5], str(task))
 
     def test_output_files(self):

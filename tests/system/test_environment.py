@@ -1,0 +1,101 @@
+"""What stands in a task's environment: its GPUs as programs read them, and defaults that the user's own values beat."""
+
+import unittest
+
+from house import House, until
+from test_history import SUMMARY
+
+SHOW = 'echo "$CUDA_DEVICE_ORDER $CUDA_VISIBLE_DEVICES"; '
+EXCLUSIVE = {"exclusive": True, "gpus": 1}
+
+
+class Environment(House):
+    def variables(self, task):
+        """Those that the script printed with `env`."""
+        self.wait(task, "COMPLETED")
+        return dict(line.partition("=")[::2] for line in self.output(task).splitlines() if "=" in line)
+
+    def seen(self, **members):
+        task = self.submit(SHOW, **members)
+        self.wait(task, "COMPLETED")
+        order, visible = self.output(task).split()
+        self.assertEqual(order, "PCI_BUS_ID")
+        return visible
+
+
+class WholeGpus(Environment):
+    def test_whole_gpus_have_indices(self):
+        task = self.submit("env", gpus=2)
+        found = self.variables(task)
+        self.assertRegex(found["CUDA_VISIBLE_DEVICES"], r"^[0-3],[0-3]$")
+        self.assertEqual(found["COLLOC_GPUS"], found["CUDA_VISIBLE_DEVICES"])
+        self.assertEqual((found["COLLOC_TASK_ID"], found["CUDA_DEVICE_ORDER"]), (str(task), "PCI_BUS_ID"))
+
+    def test_the_index_is_the_drivers_where_the_daemon_has_some_of_the_gpus(self):
+        self.restart(gpus="2,3", sharing="streams")
+        self.assertEqual(sorted(self.seen(gpus=2).split(",")), ["2", "3"])
+        task = self.train(mib=3000, seconds=1e6, **EXCLUSIVE)
+        place = self.wait_state(task, "RUNNING")["gpus"][0]
+        until(lambda: any(gpu["index"] == place and (gpu["mem_used_mib"] or 0) >= 3000 for gpu in self.get("/v1/gpus")["gpus"]),
+              f"its memory on GPU {place}")
+        self.act("cancel", task)
+        self.wait(task)
+
+    def test_clients_of_mps_count_the_gpus_of_their_server(self):
+        self.restart(sharing="mps")
+        self.assertRegex(self.seen(), r"^[0-3]$")
+        self.restart(sharing="mps", gpus="2,3")
+        self.assertRegex(self.seen(), r"^GPU-")
+
+    def test_a_lost_gpu_makes_indices_unsure(self):
+        self.emulator("set", "0", "lost=on")
+        self.wait_gpu(lambda gpu: gpu["health"] == "lost", index=0)
+        self.assertRegex(self.seen(), r"^GPU-")
+
+    def test_defaults_give_way_to_the_user(self):
+        found = self.variables(self.submit("env"))
+        self.assertEqual((found["PYTHONUNBUFFERED"], found["TF_FORCE_GPU_ALLOW_GROWTH"],
+                          found["XLA_PYTHON_CLIENT_PREALLOCATE"]), ("1", "true", "false"))
+        own = {"PYTHONUNBUFFERED": "", "TF_FORCE_GPU_ALLOW_GROWTH": "false", "XLA_PYTHON_CLIENT_PREALLOCATE": "true"}
+        found = self.variables(self.submit("env", environment=own))
+        self.assertEqual({name: found[name] for name in own}, own)
+
+    def test_a_task_alone_on_its_gpus_keeps_its_frameworks_way(self):
+        found = self.variables(self.submit("env", **EXCLUSIVE))
+        self.assertEqual(found["PYTHONUNBUFFERED"], "1")
+        self.assertFalse({"TF_FORCE_GPU_ALLOW_GROWTH", "XLA_PYTHON_CLIENT_PREALLOCATE"} & set(found))
+
+
+class Instances(Environment):
+    gpus = "1xA100-40GB:3g.20gb+2g.10gb,1xA100-40GB"
+
+    def test_where_a_gpu_is_divided_all_have_uuids(self):
+        self.assertRegex(self.seen(memory_mib=30000), r"^GPU-")
+        first = self.train(mib=30000, seconds=1e6, memory_mib=30000)
+        self.wait_state(first, "RUNNING")
+        self.assertRegex(self.seen(memory_mib=3000), r"^MIG-")
+        self.act("cancel", first)
+        self.wait(first)
+
+
+class Preallocation(Environment):
+    gpus = "1xA100-40GB"
+
+    def learned(self, mib, **members):
+        """Whether the next run of the network is estimated from this one, which took so much."""
+        network = {"summary": {"name": "net.txt", "text": SUMMARY}, "batch": 32, "optimizer": "adam"}
+        ended = self.wait(self.train(mib, 100, **network, **members), "COMPLETED")
+        self.assertEqual(ended["mem_peak_mib"], mib)
+        after = self.task(self.submit("true", **network))["estimate_mib"]
+        self.assertEqual(after >= 0.9 * mib, not ended["preallocated"])
+        return not ended["preallocated"]
+
+    def test_what_was_preallocated_is_not_learned(self):
+        self.assertFalse(self.learned(31000, **EXCLUSIVE))
+        self.assertFalse(self.learned(20000, environment={"XLA_PYTHON_CLIENT_PREALLOCATE": "true"}))
+        self.assertTrue(self.learned(9000, **EXCLUSIVE))
+        self.assertTrue(self.learned(31000))
+
+
+if __name__ == "__main__":
+    unittest.main()
