@@ -29,6 +29,7 @@
 #include "core/core.h"
 #include "daemon/config.h"
 #include "daemon/past.h"
+#include "daemon/preallocation.h"
 #include "exec/attempt.h"
 #include "exec/kin.h"
 #include "gpu/share.h"
@@ -50,11 +51,13 @@ struct job {
     char *user;
     char *estimator; /* "" when nothing was estimated */
     struct reading estimate_bytes;
-    json_t *subject;            /* what the next run of this network is known by, or NULL */
-    char *evidence;             /* of the last failure, or NULL */
-    enum failure_class failure; /* the last */
+    enum preallocation preallocation; /* as its environment says it */
+    json_t *subject;                  /* what the next run of this network is known by, or NULL */
+    char *evidence;                   /* of the last failure, or NULL */
+    enum failure_class failure;       /* the last */
     struct reading mem_used_bytes, mem_peak_bytes; /* on all its GPUs together */
-    int peak_gpu; /* of the view, where that peak was seen; -1: not known */
+    int peak_gpu;    /* of the view, where that peak was seen; -1: not known */
+    bool peak_whole; /* it had its GPUs to itself then */
     struct usage usage;
     struct attempt_watch watch; /* while it runs; pidfd -1 otherwise */
     uv_poll_t *poll;

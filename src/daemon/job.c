@@ -98,6 +98,8 @@ struct job *job_add(struct daemon *daemon, uint64_t id, uid_t uid, const json_t 
     job->user = text_of(detail, "user");
     job->estimator = text_of(detail, "estimator");
     job->subject = json_incref(json_object_get(detail, "subject"));
+    job->preallocation = preallocation_parse(
+        json_string_value(json_object_get(detail, "preallocation")));
     const json_t *estimate = json_object_get(detail, "estimate_bytes");
     if (json_is_integer(estimate))
         job->estimate_bytes = reading_of((double)json_integer_value(estimate));

@@ -26,13 +26,14 @@ static void copy_text(const json_t *object, const char *key, char *buffer, size_
     snprintf(buffer, size, "%s", text ? text : "");
 }
 
-/* Completed: a peak. Out of GPU memory: a bound. Everything else may have ended before its peak. */
+/* A peak that a framework may have taken at its start is no requirement. Completed: a peak. Out of GPU memory: a bound. Everything else may have ended before its peak. */
 static bool read_outcome(const json_t *record, struct past_run *run)
 {
     const char *state = json_string_value(json_object_get(record, "state"));
     const json_t *peak = json_object_get(record, "mem_peak_mib");
     json_int_t gpus = json_integer_value(json_object_get(record, "gpus_requested"));
-    if (!state || !json_is_number(peak) || gpus < 1)
+    bool preallocated = json_is_true(json_object_get(record, "preallocated"));
+    if (!state || !json_is_number(peak) || gpus < 1 || preallocated)
         return false;
     run->lower_bound = strcmp(state, "OUT_OF_MEMORY") == 0;
     run->peak_bytes = (int64_t)(json_number_value(peak) * (double)MIB / (double)gpus);

@@ -156,11 +156,21 @@ static void add_request(
         object, "estimate_mib", job ? reading(job->estimate_bytes, (double)MIB) : json_null());
 }
 
+/* The peak may be what a framework took at its start. Its GPUs are taken to have had equal parts. */
+static bool is_preallocated(
+    const struct daemon *daemon, const struct task *task, const struct job *job)
+{
+    const struct gpu_identity *gpu = &core_view(daemon->core)->gpus[job->peak_gpu].id;
+    return preallocation_explains(job->preallocation, job->peak_whole,
+        job->mem_peak_bytes.value / task->request.gpus, (double)gpu->mem_total_bytes);
+}
+
 static void add_outcome(
     struct daemon *daemon, json_t *object, const struct task *task, const struct job *job)
 {
     bool seen = job && job->mem_peak_bytes.valid && job->peak_gpu >= 0;
     const char *kind = seen ? core_view(daemon->core)->gpus[job->peak_gpu].id.name : NULL;
+    bool preallocated = seen && is_preallocated(daemon, task, job);
     bool exited = task->attempts > 0 && !task_state_holds_gpus(task->state);
     bool failed = job && job->failure != FAILURE_NONE;
     json_object_set_new(object, "attempts", json_integer(task->attempts));
@@ -179,6 +189,7 @@ static void add_outcome(
     json_object_set_new(object, "gpu_kind", kind ? json_string(kind) : json_null());
     json_object_set_new(
         object, "mem_peak_mib", job ? reading(job->mem_peak_bytes, (double)MIB) : json_null());
+    json_object_set_new(object, "preallocated", json_boolean(preallocated));
     json_object_set_new(
         object, "smact_mean", job ? reading(usage_smact(&job->usage), 1) : json_null());
     json_object_set_new(object, "energy_j", job ? reading(job->usage.energy_j, 1) : json_null());

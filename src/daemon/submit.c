@@ -178,6 +178,18 @@ static void user_name(uid_t uid, char *buffer, size_t size)
         snprintf(buffer, size, "%u", (unsigned)uid);
 }
 
+/* NULL: the environment does not say it. */
+static json_t *preallocation_json(const json_t *environment)
+{
+    static const char *const names[] = {"TF_FORCE_GPU_ALLOW_GROWTH",
+        "XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_MEM_FRACTION"};
+    const char *values[3];
+    for (size_t i = 0; i < 3; i++)
+        values[i] = json_string_value(json_object_get(environment, names[i]));
+    const char *name = preallocation_name(preallocation_of(values[0], values[1], values[2]));
+    return name ? json_string(name) : NULL;
+}
+
 /* What the log keeps of it beside the core's event. */
 static int make_detail(const json_t *body, struct submission *submission, struct fault *fault)
 {
@@ -214,6 +226,9 @@ static int make_detail(const json_t *body, struct submission *submission, struct
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (json_object_get(body, kept[i]))
             json_object_set(detail, kept[i], json_object_get(body, kept[i]));
+    json_t *preallocation = preallocation_json(json_object_get(body, "environment"));
+    if (preallocation)
+        json_object_set_new(detail, "preallocation", preallocation);
     if (output)
         json_object_set_new(detail, "output", json_string(output));
     if (error)

@@ -34,10 +34,10 @@ static struct reading reading_from(const json_t *value)
 static json_t *entry_of(const struct job *job)
 {
     const struct usage *usage = &job->usage;
-    return json_pack("{s:I, s:o, s:i, s:o, s:f, s:f, s:b}", "task", (json_int_t)job->id,
-        "mem_peak_bytes", json_of(job->mem_peak_bytes), "peak_gpu", job->peak_gpu, "energy_j",
-        json_of(usage->energy_j), "smact_s", usage->smact_s, "span_s", usage->span_s, "estimated",
-        usage->is_estimated);
+    return json_pack("{s:I, s:o, s:i, s:b, s:o, s:f, s:f, s:b}", "task", (json_int_t)job->id,
+        "mem_peak_bytes", json_of(job->mem_peak_bytes), "peak_gpu", job->peak_gpu, "peak_whole",
+        job->peak_whole, "energy_j", json_of(usage->energy_j), "smact_s", usage->smact_s, "span_s",
+        usage->span_s, "estimated", usage->is_estimated);
 }
 
 void usage_save(struct daemon *daemon)
@@ -83,6 +83,7 @@ static void take(struct daemon *daemon, const json_t *entry)
         return;
     job->mem_peak_bytes = reading_from(json_object_get(entry, "mem_peak_bytes"));
     job->peak_gpu = gpu_from(daemon, json_object_get(entry, "peak_gpu"));
+    job->peak_whole = json_is_true(json_object_get(entry, "peak_whole"));
     job->usage = (struct usage){
         .energy_j = reading_from(json_object_get(entry, "energy_j")),
         .smact_s = json_number_value(json_object_get(entry, "smact_s")),

@@ -1,0 +1,53 @@
+/*
+ * Whether a task's peak may be what its framework took at its start (preallocation.h has the rule).
+ * Pure functions: submit.c asks the first of the environment, record.c the second of the peak.
+ */
+#include "daemon/preallocation.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <strings.h>
+
+/* JAX takes 75 % of a GPU by default, TensorFlow more (docs.jax.dev, "GPU memory allocation"). 5 %
+ * less, as the driver keeps a part of the total to itself. */
+static const double share_min = 0.70;
+
+static bool is_one_of(const char *text, const char *word, const char *digit)
+{
+    return text && (strcasecmp(text, word) == 0 || strcmp(text, digit) == 0);
+}
+
+enum preallocation preallocation_of(
+    const char *growth, const char *preallocate, const char *fraction)
+{
+    bool jax_is_off = is_one_of(preallocate, "false", "0");
+    if (is_one_of(growth, "false", "0") || is_one_of(preallocate, "true", "1") ||
+        (fraction && !jax_is_off))
+        return PREALLOCATION_ASKED;
+    return is_one_of(growth, "true", "1") && jax_is_off ? PREALLOCATION_OFF : PREALLOCATION_UNSAID;
+}
+
+bool preallocation_explains(
+    enum preallocation preallocation, bool whole, double peak_bytes, double total_bytes)
+{
+    if (preallocation == PREALLOCATION_ASKED)
+        return true;
+    return preallocation == PREALLOCATION_UNSAID && whole && total_bytes > 0 &&
+           peak_bytes >= share_min * total_bytes;
+}
+
+const char *preallocation_name(enum preallocation preallocation)
+{
+    static const char *const names[] = {
+        [PREALLOCATION_OFF] = "off", [PREALLOCATION_ASKED] = "asked"};
+    return preallocation == PREALLOCATION_UNSAID ? NULL : names[preallocation];
+}
+
+enum preallocation preallocation_parse(const char *name)
+{
+    if (!name)
+        return PREALLOCATION_UNSAID;
+    if (strcmp(name, "off") == 0)
+        return PREALLOCATION_OFF;
+    return strcmp(name, "asked") == 0 ? PREALLOCATION_ASKED : PREALLOCATION_UNSAID;
+}

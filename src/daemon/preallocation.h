@@ -1,0 +1,44 @@
+/*
+ * Preallocation: TensorFlow takes nearly all memory of its GPUs when it starts, JAX three quarters.
+ * What such a process took says nothing of what it needs, so it must not be learned as the memory
+ * requirement of its network.
+ *
+ * The rule: a peak is not learned where the task's environment asks for preallocation, or where it
+ * leaves it on and the task took 70 % of a GPU that it had to itself.
+ */
+#ifndef COLLOC_DAEMON_PREALLOCATION_H
+#define COLLOC_DAEMON_PREALLOCATION_H
+
+#include <stdbool.h>
+
+enum preallocation {
+    PREALLOCATION_UNSAID, /* the environment does not say it for both frameworks */
+    PREALLOCATION_OFF,
+    PREALLOCATION_ASKED,
+};
+
+/*
+ * What the submitted environment says.
+ *   growth       value of TF_FORCE_GPU_ALLOW_GROWTH, or NULL
+ *   preallocate  value of XLA_PYTHON_CLIENT_PREALLOCATE, or NULL
+ *   fraction     value of XLA_PYTHON_CLIENT_MEM_FRACTION, or NULL; JAX takes that share at once
+ *                unless `preallocate` turns it off
+ */
+enum preallocation preallocation_of(
+    const char *growth, const char *preallocate, const char *fraction);
+
+/*
+ * Whether a peak may be a preallocated share.
+ *   whole        the task had its GPUs to itself: colloc did not turn preallocation off then
+ *   peak_bytes   on one GPU
+ *   total_bytes  of that GPU; 0: not known
+ * Returns true when the peak must not be learned.
+ */
+bool preallocation_explains(
+    enum preallocation preallocation, bool whole, double peak_bytes, double total_bytes);
+
+/* For the log: "off", "asked"; NULL for PREALLOCATION_UNSAID. And back; NULL is UNSAID. */
+const char *preallocation_name(enum preallocation preallocation);
+enum preallocation preallocation_parse(const char *name);
+
+#endif
