@@ -78,12 +78,16 @@ int parse_size(const char *text, int64_t *ret_bytes)
         {"", 0x1p20},
         {"B", 1},
         {"K", 0x1p10},
+        {"kB", 1e3},
         {"KiB", 0x1p10},
         {"M", 0x1p20},
+        {"MB", 1e6},
         {"MiB", 0x1p20},
         {"G", 0x1p30},
+        {"GB", 1e9},
         {"GiB", 0x1p30},
         {"T", 0x1p40},
+        {"TB", 1e12},
         {"TiB", 0x1p40},
     };
     double value;

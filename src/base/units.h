@@ -17,8 +17,9 @@ int parse_double(const char *text, double min, double max, double *ret_value);
 
 /*
  * "5GiB", "5G", "512M", "512MiB", "1.5GiB", "4096KiB", "2T", "100B": binary multiples, as
- * nvidia-smi and Slurm count. A bare number is MiB, as in Slurm's --mem. Not negative. 0, -EINVAL
- * or -ERANGE.
+ * nvidia-smi and Slurm count. "12GB", "500MB", "2TB" and "64kB" are decimal multiples, as SI and
+ * data sheets count: 12GB is 12 * 10^9 bytes, 7 % less than 12GiB. A bare number is MiB, as in
+ * Slurm's --mem. Not negative. 0, -EINVAL or -ERANGE.
  */
 int parse_size(const char *text, int64_t *ret_bytes);
 

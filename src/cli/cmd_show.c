@@ -72,6 +72,7 @@ static const struct field fields[] = {
     {"Evidence", "evidence", plain},
     {"Summary", "summary_name", plain},
     {"Batch", "batch", plain},
+    {"Host memory", "host_memory_mib", mib_text},
     {"Folder", "cwd", plain},
     {"Output", "output", plain},
     {"Error", "error", plain},

@@ -11,13 +11,6 @@
 
 #define SUMMARY_MAX (4u << 20)
 
-static void warn(struct submission *submission, const char *text)
-{
-    json_t *line = json_string(text);
-    if (line)
-        json_array_append_new(submission->warnings, line);
-}
-
 static int read_estimate_request(
     const json_t *body, struct estimate_request *request, struct fault *fault)
 {
@@ -57,11 +50,8 @@ static int parse_summary(const json_t *body, struct submission *submission, stru
     if (r < 0)
         return fault_prefix(fault, r, "%s", name);
     const struct model *model = ret_network->model;
-    for (size_t i = 0; i < model_warnings(model); i++) {
-        char line[SUBMISSION_TEXT_MAX + 256];
-        snprintf(line, sizeof line, "%s: %s", name, model->warnings[i]);
-        warn(submission, line);
-    }
+    for (size_t i = 0; i < model_warnings(model); i++)
+        submission_warn(submission, "%s: %s", name, model->warnings[i]);
     return 0;
 }
 
@@ -114,7 +104,7 @@ static int estimate(const struct daemon *daemon, const json_t *body, struct subm
     if (r < 0)
         return r;
     if (*estimate.note && strcmp(name, "none") != 0)
-        warn(submission, estimate.note);
+        submission_warn(submission, "%s", estimate.note);
     struct reading *smact = &submission->event.submit.request.expect.smact;
     *smact = smact->valid ? *smact : estimate.smact;
     return r == 0 ? set_need(name, estimate_reserved(&estimate, daemon->config.reserve_quantile),

@@ -119,7 +119,7 @@ static void add_script(struct daemon *daemon, json_t *record, const json_t *deta
 static void add_private(struct daemon *daemon, json_t *record, uint64_t id)
 {
     static const char *const kept[] = {"arguments", "cwd", "summary_name", "batch", "optimizer",
-        "precision", "seq", "output", "error"};
+        "precision", "seq", "host_memory_mib", "output", "error"};
     struct story story = {.daemon = daemon, .events = json_array()};
     store_task_events(daemon->store, id, policy_find, on_story, &story, NULL);
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {

@@ -23,6 +23,10 @@ int submission_read(
     const struct daemon *daemon, struct submission *submission, struct fault *fault);
 void submission_free(struct submission *submission);
 
+/* Adds a line to the reply's warnings. */
+void submission_warn(struct submission *submission, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* What the task will need, from the user's word or a model summary: into the event, the detail and
  * the warnings. (need.c) */
 int submission_estimate_need(const struct daemon *daemon, const json_t *body,

@@ -1,6 +1,8 @@
 /* From the body of POST /v1/tasks to a submission. (intake.c queues it.) */
 #include <errno.h>
 #include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,6 +27,18 @@ void submission_free(struct submission *submission)
     free(submission);
 }
 
+void submission_warn(struct submission *submission, const char *format, ...)
+{
+    char text[SUBMISSION_TEXT_MAX + 256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    json_t *line = json_string(text);
+    if (line)
+        json_array_append_new(submission->warnings, line);
+}
+
 /* ---- the parts of a submission ---- */
 
 static int check_keys(const json_t *body, struct fault *fault)
@@ -42,6 +56,7 @@ static int check_keys(const json_t *body, struct fault *fault)
         "sharing",
         "time_limit_s",
         "memory_mib",
+        "host_memory_mib",
         "estimator",
         "summary",
         "batch",
@@ -190,6 +205,20 @@ static json_t *preallocation_json(const json_t *environment)
     return name ? json_string(name) : NULL;
 }
 
+/* Recorded, and said to be no limit. */
+static int read_host_memory(const json_t *body, struct submission *submission, struct fault *fault)
+{
+    char size[32];
+    double mib;
+    bool given;
+    int r = field_number(body, "host_memory_mib", 1, 1e9, fault, &given, &mib);
+    if (r == 0 && given)
+        submission_warn(submission,
+            "host memory of %s is recorded, not enforced: colloc does not limit host memory yet",
+            format_size((int64_t)(mib * (double)MIB), size, sizeof size));
+    return r;
+}
+
 /* What the log keeps of it beside the core's event. */
 static int make_detail(const json_t *body, struct submission *submission, struct fault *fault)
 {
@@ -209,6 +238,8 @@ static int make_detail(const json_t *body, struct submission *submission, struct
         r = field_number(body, "grace_s", 0, 86400, fault, &given, &grace_s);
     if (r == 0)
         r = field_integer(body, "umask", 0, 0777, fault, &given, &mask);
+    if (r == 0)
+        r = read_host_memory(body, submission, fault);
     if (r < 0)
         return r;
     if (!cwd || cwd[0] != '/')
@@ -222,7 +253,8 @@ static int make_detail(const json_t *body, struct submission *submission, struct
     if (!detail)
         return fault_set(fault, ENOMEM, "out of memory");
     submission->detail = detail;
-    static const char *const kept[] = {"arguments", "batch", "optimizer", "precision", "seq"};
+    static const char *const kept[] = {
+        "arguments", "batch", "optimizer", "precision", "seq", "host_memory_mib"};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (json_object_get(body, kept[i]))
             json_object_set(detail, kept[i], json_object_get(body, kept[i]));

@@ -1,7 +1,12 @@
 /* The user's word. */
 #include <stdio.h>
 
+#include "base/units.h"
 #include "estimator/table.h"
+
+/* A CUDA context with PyTorch's kernels: 376 MiB on an A100, 614 MiB on an H200 (gpu_traits.c). A
+ * lean program may take less. */
+static const int64_t context_least_bytes = 300 * MIB;
 
 static int run(
     const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
@@ -11,6 +16,10 @@ static int run(
         return ESTIMATE_UNKNOWN;
     }
     ret_estimate->bytes = reading_of((double)request->declared_bytes);
+    if (request->declared_bytes < context_least_bytes)
+        estimate_note(ret_estimate, 0,
+            "%lld MiB of GPU memory is less than a CUDA context takes: is the unit right?",
+            (long long)(request->declared_bytes / MIB));
     return 0;
 }
 

@@ -16,6 +16,7 @@ enum task_option {
     TASK_TIME,
     TASK_EXPECT,
     TASK_MEMORY,
+    TASK_HOST_MEMORY,
     TASK_SMACT,
     TASK_ESTIMATOR,
     TASK_SUMMARY,

@@ -81,7 +81,7 @@ static int number_fault(
     static const char *const forms[] = {
         [OPTION_FLAG] = "not yes or no",
         [OPTION_INTEGER] = "not a whole number",
-        [OPTION_SIZE] = "not a size; write 512M, 12G or a number of MiB",
+        [OPTION_SIZE] = "not a size; write 512MiB, 12GiB or 12GB",
         [OPTION_DURATION] =
             "not a duration; write 90s, 30m, 2h, HH:MM:SS, D-HH:MM:SS or a number of minutes",
         [OPTION_SHARE] = "not a number from 0 to 1",
@@ -156,10 +156,18 @@ int option_set_text(const struct option_spec *spec, const char *shown, const cha
     return 0;
 }
 
+/* Slurm's, which people will look for. */
+static bool is_planned(const char *name)
+{
+    return strcmp(name, "array") == 0 || strcmp(name, "dependency") == 0;
+}
+
 static int unknown_option(
     const struct option_set *sets, size_t n_sets, const char *name, struct fault *fault)
 {
     struct near_name near = {0};
+    if (is_planned(name))
+        return fault_set(fault, EINVAL, "--%s: is not supported yet", name);
     for (size_t s = 0; s < n_sets; s++)
         for (size_t i = 0; i < sets[s].count; i++) {
             near_name_try(&near, name, sets[s].specs[i].name);
@@ -214,6 +222,17 @@ static int find_short(const struct option_set *sets, size_t n_sets, const char *
     return fault_set(fault, EINVAL, "%.80s: no such option", word);
 }
 
+/* A number alone is MiB for Slurm and GB for most people: 12 MiB is not what anybody means. */
+static int check_unit(
+    const struct option_spec *spec, const char *shown, const char *text, struct fault *fault)
+{
+    if (!spec->needs_unit || !*text || text[strspn(text, "0123456789.")])
+        return 0;
+    return fault_set(fault, EINVAL,
+        "%s=%.40s: has no unit; write %s=%.40sGiB, or %.40sMiB if you mean that", shown, text,
+        shown, text, text);
+}
+
 int options_take(const struct option_set *sets, size_t n_sets, const char *const *words, int count,
     struct fault *fault)
 {
@@ -230,8 +249,10 @@ int options_take(const struct option_set *sets, size_t n_sets, const char *const
         if (!word.value && i == count)
             return fault_set(
                 fault, EINVAL, "%s: needs a value (%s)", word.shown, word.spec->argument);
-        r = option_set_text(
-            word.spec, word.shown, word.value ? word.value : words[i++], word.target, fault);
+        const char *value = word.value ? word.value : words[i++];
+        r = check_unit(word.spec, word.shown, value, fault);
+        if (r == 0)
+            r = option_set_text(word.spec, word.shown, value, word.target, fault);
         if (r < 0)
             return r;
     }

@@ -19,7 +19,7 @@ enum option_kind {
     OPTION_CHOICE,   /* one of `choices` */
     OPTION_FILE,     /* a path */
     OPTION_INTEGER,  /* min..max */
-    OPTION_SIZE,     /* base/units.h parse_size; bytes, min..max */
+    OPTION_SIZE,     /* base/units.h parse_size; bytes, min..max; `needs_unit` */
     OPTION_DURATION, /* base/units.h parse_duration; microseconds, min..max */
     OPTION_SHARE,    /* 0 to 1, in `number` as millionths */
 };
@@ -33,6 +33,7 @@ struct option_spec {
     const char *help;     /* one sentence without a full stop */
     const char *field;    /* key in the daemon's request (docs/protocol.md), or NULL */
     int64_t min, max;
+    bool needs_unit;            /* of a size in an option word: "12" alone is refused */
     const char *const *choices; /* NULL-terminated, or NULL */
 };
 

@@ -66,7 +66,7 @@ class Estimate(CliCase):
 
     def test_options_of_a_task_file(self):
         self.write("train.sh", "#COLLOC --summary=net.txt --batch=8 --memory=6G\ntrue\n")
-        self.assertEqual(self.estimate("train.sh"), self.estimate("--summary=net.txt", "--batch=8", "--memory=6144"))
+        self.assertEqual(self.estimate("train.sh"), self.estimate("--summary=net.txt", "--batch=8", "--memory=6144MiB"))
 
     def test_warnings(self):
         self.write("net.txt", SUMMARY.replace("Total params: 1,001,000", "Total params: 7"))

@@ -31,7 +31,7 @@ class Submit(CliCase):
 
     def test_script(self):
         self.write("net.txt", "Linear(in_features=1, out_features=1)\n")
-        script = "#!/bin/bash\n#COLLOC --gpus=2 --summary=net.txt --batch=64 --mem=6G -t 90s\npython train.py \"$@\"\n"
+        script = "#!/bin/bash\n#COLLOC --gpus=2 --summary=net.txt --batch=64 --memory=6G --mem=32000 -t 90s\npython train.py \"$@\"\n"
         self.write("train.sh", script)
         self.assertEqual(self.colloc("submit", "--batch=32", "train.sh", "--lr", "0.1", FLAVOUR="é"), "Submitted task 12\n")
         body = self.submitted()
@@ -40,7 +40,7 @@ class Submit(CliCase):
         self.assertEqual(body, {
             "script": script, "arguments": ["--lr", "0.1"], "cwd": self.folder, "name": "train.sh", "gpus": 2,
             "summary": {"name": "net.txt", "text": "Linear(in_features=1, out_features=1)\n"}, "batch": 32,
-            "memory_mib": 6144, "time_limit_s": 90})
+            "memory_mib": 6144, "host_memory_mib": 32000, "time_limit_s": 90})
 
     def test_command(self):
         self.colloc("submit", "--name=x", "--hold", "--", "echo", "a  b", "$HOME", "--gpus=9")
@@ -72,6 +72,55 @@ class Submit(CliCase):
         self.write("job.sh", "#COLLOC --gpus=2\n# colloc is what runs this\ntrue\n")
         self.assertEqual(self.run_colloc("submit", "--dry-run", "job.sh").stderr, "")
 
+    def warnings(self, *words):
+        """Of a submission that is made all the same."""
+        done = self.run_colloc("submit", "--dry-run", *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [line.removeprefix("colloc: warning: ") for line in done.stderr.splitlines()]
+
+    def test_options_behind_the_file_go_to_the_script(self):
+        self.write("train.sh", "true\n")
+        self.assertEqual(self.warnings("train.sh", "--gpus=2", "--lr", "--hold", "--", "--gpus=3"),
+                         ["--gpus=2 goes to train.sh; options of submit stand before FILE",
+                          "--hold goes to train.sh; options of submit stand before FILE"])
+        self.assertEqual(self.warnings("--gpus=2", "train.sh", "--learning-rate=2"), [])
+
+    def test_what_was_meant_is_said(self):
+        for words, text in [
+            (["python3", "x.py"], "python3: there is no such script here; did you mean `colloc submit -- python3 x.py`?"),
+            (["--", "python3 x.py --lr 0.1"], "'python3 x.py --lr 0.1': no program has that name; did you mean "
+                                              "`colloc submit -- python3 x.py --lr 0.1`?"),
+            (["--", "pyhton3", "x.py"], "pyhton3: no such program on PATH"),
+            (["--output=.", "--", "true"], "--output=.: is a folder; name a file in it"),
+        ]:
+            self.assertEqual(self.complaint("submit", *words, code=2), text)
+        self.write("x.py", "print()\n")
+        self.assertEqual(self.warnings("x.py", "a"), ["bash will run x.py, as its first line names no interpreter; did you mean "
+                                                      "`colloc submit -- python3 x.py a`?"])
+        self.write("y.py", "#!/usr/bin/env python3\n")
+        self.assertEqual(self.warnings("y.py", "a"), [])
+
+    def test_what_is_not_there_yet_is_a_warning(self):
+        missing = "No such file or directory"
+        self.write("plain", "")
+        self.write("x.py", "")
+        self.assertEqual(self.warnings("--", "./nowhere", "x"), [f"./nowhere: {missing}"])
+        self.assertEqual(self.warnings("--", "./plain"), ["./plain: is not executable (chmod +x)"])
+        self.assertEqual(self.warnings("--", "python3", "-u", "nosuch.py", "later.py"), [f"nosuch.py: {missing}"])
+        self.assertEqual(self.warnings("--", "python3", "x.py", "later.py"), [])
+        self.assertEqual(self.warnings("--error=there/%j.log", "--", "true"), [f"--error=there/%j.log: the folder: {missing}"])
+        self.assertEqual(self.warnings("--output=%j/x.log", "--error=x.log", "--", "true"), [])
+
+    def test_arrays_and_dependencies_are_refused_until_they_work(self):
+        for line, text in [("--array=1-4", "#SBATCH --array=1-4: job arrays"), ("-J x -a 1-4", "#SBATCH -a: job arrays"),
+                           ("--dependency afterok:12", "#SBATCH --dependency: dependencies"), ("-d12", "#SBATCH -d12: dep")]:
+            self.write("job.sh", f"#!/bin/sh\n#SBATCH {line}\ntrue\n")
+            self.assertTrue(self.complaint("submit", "job.sh", code=2).startswith("job.sh:2: " + text), line)
+        for line in ("--array-like=1", "-D /tmp", "--comment='--array"):
+            self.write("job.sh", f"#!/bin/sh\n#SBATCH {line}\ntrue\n")
+            self.assertEqual(len(self.warnings("job.sh")), 1)
+        self.assertEqual(self.complaint("submit", "--dependency=12", "--", "true", code=2), "--dependency: is not supported yet")
+
     def test_an_interrupted_wait_says_that_the_task_goes_on(self):
         self.daemon.tasks = [make_task(12, state="RUNNING")]
         process = self.start_colloc("wait", "12")
@@ -100,6 +149,7 @@ class Submit(CliCase):
             (["lost.rad"], "model summary: nowhere.txt: No such file or directory"),
             (["--gpus=65536", "bad.sh"], "--gpus=65536: must be from 1 to 1024"),
             (["--gpsu=1", "bad.sh"], "--gpsu: no such option; did you mean --gpus?"),
+            (["--memory=12", "bad.sh"], "--memory=12: has no unit; write --memory=12GiB, or 12MiB if you mean that"),
             (["--", "echo", "\udcff"], "argument 2 of the task is not UTF-8 text"),
         ]:
             self.assertEqual(self.complaint("submit", *words, code=2), text)

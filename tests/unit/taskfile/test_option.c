@@ -51,16 +51,38 @@ static void test_stops_before_operands(void **state)
 
 static void test_units(void **state)
 {
-    assert_int_equal(TAKE("--mem=6G", "--time=1-02:03:04", "--grace=0"), 3);
+    assert_int_equal(TAKE("--memory=6G", "--time=1-02:03:04", "--grace=0"), 3);
     assert_int_equal(values[TASK_MEMORY].number, 6 * GIB);
     assert_int_equal(values[TASK_TIME].number, (((24 + 2) * 60 + 3) * 60 + 4) * SECOND_US);
     assert_int_equal(values[TASK_GRACE].number, 0);
     assert_int_equal(TAKE("--smact=0.65", "--expect=2h"), 2);
     assert_int_equal(values[TASK_SMACT].number, 650000);
     assert_int_equal(values[TASK_EXPECT].number, 7200 * SECOND_US);
-    assert_int_equal(TAKE("--memory=9000", "-t90"), 2);
+    assert_int_equal(TAKE("--memory=9000MiB", "-t90"), 2);
     assert_int_equal(values[TASK_MEMORY].number, 9000 * MIB);
     assert_int_equal(values[TASK_TIME].number, 5400 * SECOND_US);
+}
+
+static void test_sizes_keep_their_units(void **state)
+{
+    assert_int_equal(TAKE("--memory=12GB"), 1);
+    assert_int_equal(values[TASK_MEMORY].number, 12000000000);
+    assert_int_equal(TAKE("--memory=12GiB"), 1);
+    assert_int_equal(values[TASK_MEMORY].number, 12 * GIB);
+    assert_int_equal(TAKE("--memory", "12"), -EINVAL);
+    assert_string_equal(
+        fault.text, "--memory=12: has no unit; write --memory=12GiB, or 12MiB if you mean that");
+    assert_int_equal(TAKE("--memory=1.5"), -EINVAL);
+    assert_has(fault.text, "1.5GiB");
+}
+
+static void test_mem_is_host_memory_as_in_slurm(void **state)
+{
+    assert_int_equal(TAKE("--mem=32000"), 1);
+    assert_int_equal(values[TASK_HOST_MEMORY].number, 32000 * MIB);
+    assert_false(values[TASK_MEMORY].set);
+    assert_int_equal(TAKE("--host-memory=64G"), 1);
+    assert_int_equal(values[TASK_HOST_MEMORY].number, 64 * GIB);
 }
 
 static void test_flags(void **state)
@@ -85,7 +107,7 @@ static void test_bad_numbers(void **state)
     assert_int_equal(TAKE("--batch="), -EINVAL);
     assert_int_equal(TAKE("--gpus=0"), -ERANGE);
     assert_int_equal(TAKE("--gpus=65536"), -ERANGE);
-    assert_int_equal(TAKE("--memory=0"), -ERANGE);
+    assert_int_equal(TAKE("--memory=0G"), -ERANGE);
     assert_int_equal(TAKE("--memory=lots"), -EINVAL);
     assert_has(fault.text, "not a size");
     assert_int_equal(TAKE("--smact=65"), -EINVAL);
@@ -107,6 +129,8 @@ static void test_bad_texts(void **state)
     assert_int_equal(TAKE("--name=\xff\xfe"), -EILSEQ);
     assert_int_equal(TAKE("--sharing=mpz"), -EINVAL);
     assert_has(fault.text, "must be one of streams, mps, auto, default");
+    assert_int_equal(TAKE("--array=1-4"), -EINVAL);
+    assert_string_equal(fault.text, "--array: is not supported yet");
     assert_int_equal(TAKE("--summary"), -EINVAL);
     assert_string_equal(fault.text, "--summary: needs a value (FILE)");
 }
@@ -160,6 +184,8 @@ int main(void)
         cmocka_unit_test_teardown(test_spellings, clear),
         cmocka_unit_test_teardown(test_stops_before_operands, clear),
         cmocka_unit_test_teardown(test_units, clear),
+        cmocka_unit_test_teardown(test_sizes_keep_their_units, clear),
+        cmocka_unit_test_teardown(test_mem_is_host_memory_as_in_slurm, clear),
         cmocka_unit_test_teardown(test_flags, clear),
         cmocka_unit_test_teardown(test_bad_numbers, clear),
         cmocka_unit_test_teardown(test_bad_texts, clear),

@@ -43,7 +43,7 @@ static void test_directives(void **state)
     assert_int_equal(task.values[TASK_MEMORY].number, 6 * GIB);
     assert_string_equal(task.values[TASK_SHARING].text, "mps");
     assert_int_equal(task.values[TASK_EXCLUSIVE].number, 1);
-    assert_has(task.script, "#COLLOC --mem 6G");
+    assert_has(task.script, "#COLLOC --memory 6G");
     assert_has(task.script, "\npython train.py\n");
 }
 
