@@ -1,12 +1,11 @@
 #include <errno.h>
 #include <stdio.h>
-#include <strings.h>
 
-#include "base/text.h"
 #include "cli/ending.h"
 #include "cli/output.h"
 #include "cli/request.h"
 #include "cli/session.h"
+#include "cli/submit_check.h"
 #include "taskfile/taskfile.h"
 
 enum { SUBMIT_WAIT, SUBMIT_DRY_RUN };
@@ -29,31 +28,22 @@ static int describe(
     int r = invocation->after_dashes ? taskfile_of_command(first, fault, task)
                                      : taskfile_read(first, fault, task);
     if (r < 0)
-        return r;
+        return submit_explain_unread(invocation->operands, r, fault);
     if (option_values_overlay(task->values, invocation->task_values, TASK_OPTIONS) < 0)
         return fault_set(fault, ENOMEM, "out of memory");
     return taskfile_read_summary(task, fault);
 }
 
-/* What another queue would read, or nearly one of ours, is a comment here: better said than found
- * out. */
-static void warn_of_other_directives(const char *script)
+/* What can be seen to be wrong before the task starts. */
+static int check_words(
+    const struct invocation *invocation, const struct task_description *task, struct fault *fault)
 {
-    struct span text = span_of(script), line;
-    for (int number = 1; span_next_line(&text, &line); number++) {
-        struct span words = span_trim(line);
-        bool is_slurm = span_starts(words, "#SBATCH "), is_pbs = span_starts(words, "#PBS ");
-        bool is_nearly = words.size > 8 && strncasecmp(words.at, "#colloc ", 8) == 0 &&
-                         !span_starts(line, "#COLLOC");
-        if (is_slurm || is_pbs)
-            complain(
-                "warning: line %d: lines of %s are not read; what colloc is to know stands in #COLLOC lines",
-                number, is_slurm ? "#SBATCH" : "#PBS");
-        else if (is_nearly)
-            complain("warning: line %d: not read: a #COLLOC line begins with just that", number);
-        if (is_slurm || is_pbs || is_nearly)
-            return;
-    }
+    const char *const *words = invocation->operands;
+    int r = invocation->after_dashes ? submit_check_command(words, fault)
+                                     : submit_check_directives(words[0], task->script, fault);
+    if (r == 0 && !invocation->after_dashes)
+        submit_warn_of_words(invocation->command, words, task->script);
+    return r == 0 ? submit_check_outputs(task, fault) : r;
 }
 
 static int make_request(const struct invocation *invocation, json_t **ret_request)
@@ -63,8 +53,8 @@ static int make_request(const struct invocation *invocation, json_t **ret_reques
     /* A script's name is in its description; a command's is its first argument. */
     const char *const *arguments = invocation->operands + (invocation->after_dashes ? 0 : 1);
     int r = describe(invocation, &fault, &task);
-    if (r == 0 && !invocation->after_dashes)
-        warn_of_other_directives(task.script);
+    if (r == 0)
+        r = check_words(invocation, &task, &fault);
     if (r == 0)
         r = request_create(&task, arguments, &fault, ret_request);
     task_description_fini(&task);
@@ -142,6 +132,9 @@ const struct command command_submit = {
     .description =
         "FILE is a script with #COLLOC lines, or a .rad file (see TASK FILES), or - for standard input. What stands "
         "behind it goes to the script. Behind -- stands a command that needs no script.\n\n"
+        "Refused are what cannot become right by the time the task starts: a program that is not on PATH, a command "
+        "line in one word, an output file that is a folder, a script with #SBATCH --array or --dependency, which are "
+        "not supported yet. A path, a script or an output folder that is not there yet is a warning.\n\n"
         "Options here win over those in the file. The script and the model summary are kept as they are now: later "
         "edits do not change the task. It runs in the current folder with the current environment.\n\n"
         "The task finds in its environment: CUDA_VISIBLE_DEVICES, its GPUs by index as nvidia-smi counts "

@@ -1,0 +1,239 @@
+/*
+ * Slips in the words of `colloc submit`.
+ *
+ * A task may start hours after its submission: what is wrong already then should be said at once.
+ * The client looks, as the user; the daemon never opens what a user names. What cannot become right
+ * is an error: a command line in one word, a name that is no program on PATH, an output file that is
+ * a folder, a job array. What may be there by the time the task starts is a warning: a path, a
+ * folder, a script that another task writes.
+ */
+#include "cli/submit_check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/output.h"
+#include "taskfile/words.h"
+
+/* ---- programs ---- */
+
+static bool is_program(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode) &&
+           faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0;
+}
+
+/* As execvp looks for a name without a slash; an empty part of PATH is the current folder. */
+static bool is_on_path(const char *name)
+{
+    const char *path = getenv("PATH");
+    for (const char *at = path ? path : "/usr/local/bin:/usr/bin:/bin"; *name;) {
+        char candidate[4096];
+        size_t n = strcspn(at, ":");
+        int length = snprintf(
+            candidate, sizeof candidate, "%.*s/%s", n ? (int)n : 1, n ? at : ".", name);
+        if (length > 0 && (size_t)length < sizeof candidate && is_program(candidate))
+            return true;
+        if (!at[n])
+            return false;
+        at += n + 1;
+    }
+    return false;
+}
+
+static bool ends_in(const char *word, const char *end)
+{
+    size_t n = strlen(word), m = strlen(end);
+    return n > m && strcmp(word + n - m, end) == 0;
+}
+
+/* The first argument that looks like a script: what an interpreter will open. */
+static void warn_of_missing_script(const char *const *arguments)
+{
+    for (; *arguments; arguments++) {
+        if (**arguments == '-' || !(ends_in(*arguments, ".py") || ends_in(*arguments, ".sh")))
+            continue;
+        if (access(*arguments, F_OK) < 0)
+            complain("warning: %s: %s", *arguments, strerror(errno));
+        return;
+    }
+}
+
+int submit_check_command(const char *const *words, struct fault *fault)
+{
+    const char *program = words[0];
+    if (strchr(program, '/')) {
+        if (!is_program(program))
+            complain("warning: %s: %s", program,
+                access(program, F_OK) < 0 ? strerror(errno) : "is not executable (chmod +x)");
+    } else if (!is_on_path(program)) {
+        if (strpbrk(program, " \t"))
+            return fault_set(fault, ENOENT,
+                "'%.80s': no program has that name; did you mean `colloc submit -- %.160s`?",
+                program, program);
+        return fault_set(fault, ENOENT, "%.80s: no such program on PATH", program);
+    }
+    warn_of_missing_script(words + 1);
+    return 0;
+}
+
+/* ---- the file, and what stands behind it ---- */
+
+/* Adds words to `buffer`, parted by blanks, as far as they go. */
+static void join_words(const char *const *words, char *buffer, size_t size)
+{
+    size_t used = 0;
+    for (; *words && used < size; words++)
+        used += (size_t)snprintf(buffer + used, size - used, "%s%s", used ? " " : "", *words);
+}
+
+int submit_explain_unread(const char *const *words, int r, struct fault *fault)
+{
+    char line[160] = "";
+    if (r != -ENOENT || strchr(words[0], '/') || !is_on_path(words[0]))
+        return r;
+    join_words(words, line, sizeof line);
+    return fault_set(fault, ENOENT,
+        "%.80s: there is no such script here; did you mean `colloc submit -- %s`?", words[0], line);
+}
+
+static bool is_option_of(const struct option_spec *specs, size_t count, const char *word)
+{
+    char name[64];
+    size_t n = strcspn(word, "=");
+    if (strncmp(word, "--", 2) != 0 || n < 3 || n >= sizeof name)
+        return false;
+    snprintf(name, sizeof name, "%.*s", (int)(n - 2), word + 2);
+    return option_find(specs, count, name) != NULL;
+}
+
+void submit_warn_of_words(
+    const struct command *submit, const char *const *words, const char *script)
+{
+    for (const char *const *word = words + 1; *word && strcmp(*word, "--") != 0; word++)
+        if (is_option_of(task_options, TASK_OPTIONS, *word) ||
+            is_option_of(submit->options, submit->option_count, *word))
+            complain(
+                "warning: %s goes to %s; options of submit stand before FILE", *word, words[0]);
+    if (ends_in(words[0], ".py") && strncmp(script, "#!", 2) != 0) {
+        char line[160] = "";
+        join_words(words, line, sizeof line);
+        complain("warning: bash will run %s, as its first line names no interpreter; did you mean "
+                 "`colloc submit -- python3 %s`?",
+            words[0], line);
+    }
+}
+
+/* ---- lines for another queue ---- */
+
+/* NULL, or what an option of sbatch does that colloc cannot do yet. */
+static const char *unsupported(const char *word)
+{
+    static const struct {
+        const char *name;
+        char letter;
+        const char *what;
+    } options[] = {
+        {"--array", 'a', "job arrays are not supported yet; the script would run once"},
+        {"--dependency", 'd', "dependencies are not supported yet; the task would not wait"},
+    };
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        size_t n = strlen(options[i].name);
+        bool is_long = strncmp(word, options[i].name, n) == 0 && (!word[n] || word[n] == '=');
+        if (is_long || (word[0] == '-' && word[1] == options[i].letter))
+            return options[i].what;
+    }
+    return NULL;
+}
+
+static int check_slurm_line(struct span options, struct fault *fault)
+{
+    const char **words;
+    int r = 0, count = words_split(options, NULL, &words);
+    for (int i = 0; i < count && r == 0; i++) {
+        const char *what = unsupported(words[i]);
+        if (what)
+            r = fault_set(fault, ENOTSUP, "#SBATCH %.60s: %s", words[i], what);
+    }
+    if (count >= 0)
+        free(words);
+    return r;
+}
+
+/* A line that nearly is one of ours. */
+static bool is_nearly_ours(struct span line)
+{
+    struct span words = span_trim(line);
+    return words.size > 8 && strncasecmp(words.at, "#colloc ", 8) == 0 &&
+           !span_starts(line, "#COLLOC");
+}
+
+static bool warn_of_line(struct span line, int number)
+{
+    struct span words = span_trim(line);
+    bool is_slurm = span_starts(words, "#SBATCH ");
+    if (is_slurm || span_starts(words, "#PBS "))
+        complain("warning: line %d: lines of %s are not read; what colloc is to know stands in "
+                 "#COLLOC lines",
+            number, is_slurm ? "#SBATCH" : "#PBS");
+    else if (is_nearly_ours(line))
+        complain("warning: line %d: not read: a #COLLOC line begins with just that", number);
+    else
+        return false;
+    return true;
+}
+
+int submit_check_directives(const char *name, const char *script, struct fault *fault)
+{
+    static const char slurm[] = "#SBATCH ";
+    struct span text = span_of(script), line;
+    bool warned = false;
+    for (int number = 1; span_next_line(&text, &line); number++) {
+        struct span words = span_trim(line);
+        if (span_starts(words, slurm)) {
+            struct span options = {words.at + strlen(slurm), words.size - strlen(slurm)};
+            int r = check_slurm_line(options, fault);
+            if (r < 0)
+                return fault_prefix(fault, r, "%s:%d", name, number);
+        }
+        warned = warned || warn_of_line(line, number);
+    }
+    return 0;
+}
+
+/* ---- output files ---- */
+
+static int check_output(const char *option, const char *path, struct fault *fault)
+{
+    struct stat status;
+    char folder[4096];
+    const char *slash = strrchr(path, '/');
+    int n = snprintf(
+        folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+        return fault_set(
+            fault, EISDIR, "--%s=%.200s: is a folder; name a file in it", option, path);
+    if (n < 0 || (size_t)n >= sizeof folder || strchr(folder, '%'))
+        return 0;
+    if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) < 0)
+        complain("warning: --%s=%s: the folder: %s", option, path, strerror(errno));
+    return 0;
+}
+
+int submit_check_outputs(const struct task_description *task, struct fault *fault)
+{
+    static const enum task_option outputs[] = {TASK_OUTPUT, TASK_ERROR};
+    int r = 0;
+    for (size_t i = 0; i < 2 && r == 0; i++)
+        if (task->values[outputs[i]].set)
+            r = check_output(task_options[outputs[i]].name, task->values[outputs[i]].text, fault);
+    return r;
+}
