@@ -17,6 +17,7 @@ class Fields(House):
         "umask": ["022", -1, 0o1000, 1.5, 1e18], "gpus": [0, -1, 5, 65, 10**9, 10**15, 1.5, "2", []],
         "policy": ["best", 5, "x" * 100], "exclusive": ["yes", 1], "sharing": ["mig", 5],
         "time_limit_s": [0, -5, "60", 1e300], "memory_mib": [0, -1, 1e18, "8G", 10**7, 50000],
+        "host_memory_mib": [0, -1, "32G", []],
         "estimator": ["oracle", 5], "summary": ["text", 5, {}, {"name": "x"}, {"name": "x", "text": 5},
                                                {"name": "x", "text": "no summary at all"}, {"name": 5, "text": "x"}],
         "optimizer": [5], "precision": [5], "seq": [0, -1, "x"], "hold": ["no", 0], "output": [5, "x" * 5000],
@@ -46,6 +47,16 @@ class Fields(House):
                 self.assertEqual(reply.status, 400)
             self.assertIn("batch", reply.data.decode())
         self.refused(400, "model.txt", summary={"name": "model.txt", "text": "\x01\x02\x7fELF\x02"})
+
+    def test_doubts_about_memory_are_warnings(self):
+        done = self.colloc("submit", "--mem=32G", "--memory=200MiB", "--hold", "--", "true")
+        self.assertIn("200 MiB of GPU memory is less than a CUDA context takes", done.stderr)
+        self.assertIn("host memory of 32.0 GiB is recorded, not enforced", done.stderr)
+        self.assertEqual(self.task(1)["host_memory_mib"], 32768)
+        self.assertEqual(self.task(1)["need_mib"], 200)
+        self.assertRegex(self.colloc("show", "1").stdout, r"Host memory +32\.0 GiB")
+        self.assertEqual(self.colloc("submit", "--memory=300MiB", "--hold", "--", "true").stderr, "")
+        self.refused(400, "host_memory_mib", host_memory_mib="32G")
 
     def test_a_summary_of_very_many_layers_keeps_nobody_waiting(self):
         rows = "".join(f"  (l{i}): Linear(in_features={64 + i * 37 % 1900}, out_features={64 + i * 61 % 1900}, bias=True)\n"
