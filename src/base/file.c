@@ -85,7 +85,7 @@ int file_write_fd(int fd, const void *data, size_t size)
     return 0;
 }
 
-static int sync_folder_of(const char *path)
+int file_sync_folder_of(const char *path)
 {
     char copy[PATH_MAX];
     snprintf(copy, sizeof copy, "%s", path);
@@ -115,7 +115,7 @@ int file_write_atomic(const char *path, const void *data, size_t size, mode_t mo
         unlink(temporary);
         return r;
     }
-    return sync_folder_of(path);
+    return file_sync_folder_of(path);
 }
 
 static int make_folder(const char *path, mode_t mode)

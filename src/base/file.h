@@ -29,6 +29,9 @@ int file_write_fd(int fd, const void *data, size_t size);
  */
 int file_write_atomic(const char *path, const void *data, size_t size, mode_t mode);
 
+/* Makes the entry of `path` in its folder durable. 0 or -errno. */
+int file_sync_folder_of(const char *path);
+
 /* mkdir -p. Existing folders are left as they are. 0 or -errno. */
 int file_make_folders(const char *path, mode_t mode);
 

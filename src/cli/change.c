@@ -18,6 +18,9 @@ static int change_one(struct client *client, const char *verb, int64_t id, json_
     if (code != EXIT_OK)
         return code;
     json_array_append(changed, json_object_get(reply, "task"));
+    const char *note = member_text(reply, "note", NULL);
+    if (note)
+        complain("%s", note);
     json_decref(reply);
     return EXIT_OK;
 }

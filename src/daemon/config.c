@@ -221,6 +221,9 @@ static const struct option {
         "indices or UUIDs, separated by commas: manage no others"},
     {"samples", FIELD(samples), set_samples, "STEP:TIME,...", SAMPLES_USUAL,
         "how finely samples of the GPUs are kept, for how long; none: not at all"},
+    {"log-reserve", FIELD(log_reserve_bytes), set_size, "SIZE", "16MiB",
+        "disk space kept allocated so that ends and cancels can be recorded when the disk is full; 0: "
+        "none"},
     {"history", FIELD(history_us), set_duration, "TIME", "90d",
         "how long ended tasks are remembered"},
     {"record-inputs", FIELD(record_inputs), set_text, "FILE", "",
@@ -260,6 +263,7 @@ void config_defaults(struct config *config)
         .unused_after_us = 600 * SECOND_US,
         .history_us = 90 * 86400 * SECOND_US,
         .tasks_per_user = 20000,
+        .log_reserve_bytes = 16 * MIB, /* chosen: some 10,000 ends at 1 KiB each */
         .record_inputs_max = GIB,
         .log_level = LOG_LEVEL_INFO,
         .reserve_quantile = ESTIMATE_RESERVED_QUANTILE,

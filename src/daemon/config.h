@@ -34,8 +34,9 @@ struct config {
     int64_t sample_period_us, gpm_interval_us;
     int64_t unused_after_us; /* a task that leaves a GPU unused for so long is pointed out */
     struct samples_kept samples;
-    int64_t history_us;      /* how long ended tasks are remembered */
-    char record_inputs[512]; /* "": not wanted */
+    int64_t log_reserve_bytes; /* allocated for the log's last words on a full disk */
+    int64_t history_us;        /* how long ended tasks are remembered */
+    char record_inputs[512];   /* "": not wanted */
     int64_t record_inputs_max;
     int tasks_per_user; /* that have not ended; root is not counted */
     int log_level;

@@ -15,6 +15,7 @@
  *     metrics.c   the same for Prometheus
  *     mps_care.c  one MPS control daemon per user; errand.c, route_mps.c
  *     history.c   forgetting old tasks
+ *     disk.c      space in the state folder, the log's reserve and checkpoints
  *     past.c      what ended tasks took, for the estimators
  *     samples.c   the GPUs' recent past, and its route
  *     inputs.c    what the core is fed, to a file
@@ -64,7 +65,7 @@ struct job {
     bool awaits_mps; /* its start waits for its user's MPS control daemon */
     bool to_adopt; /* an attempt, of an earlier daemon or ended, that has not been looked at yet */
     bool has_folder;       /* of an attempt whose shim could not be spawned yet */
-    bool is_put_off;       /* until the machine has what it is short of */
+    char *put_off_why;     /* what the machine is short of, until it has that; or NULL */
     int64_t look_awaited;  /* its end is judged after that look at the GPUs; 0: it is not awaited */
     int64_t look_limit_us; /* but no later */
     struct daemon *daemon;
@@ -100,7 +101,6 @@ struct gpu_state {
     struct gpu_process *foreign; /* the last sample's processes that are not ours */
     size_t n_foreign, foreign_room;
     struct series *series; /* NULL: not kept */
-    bool series_failed;    /* and said so */
     struct gpu_meter meter;
     struct drawn {
         struct reading energy_j, power_w;
@@ -138,6 +138,9 @@ struct daemon {
 
     struct entry *log_first, *log_last; /* decided, not yet durable */
     bool log_broken;                    /* the last flush failed: nothing new is accepted */
+    bool reserve_in_use;              /* the log's reserve was released: nothing new is accepted */
+    bool disk_full, disk_nearly_full; /* and the log said so */
+    int64_t checkpointed_us;
     struct pending_effect {
         enum effect_kind kind;
         uint64_t task;
@@ -152,7 +155,8 @@ struct daemon {
     struct waiter *waiters;
 
     uv_poll_t server_poll;
-    uv_timer_t server_timer, sample_timer, tick_timer, retry_timer, history_timer, mps_timer;
+    uv_timer_t server_timer, sample_timer, tick_timer, retry_timer, history_timer, mps_timer,
+        disk_timer;
     uv_idle_t server_soon;
     uv_signal_t term_signal, int_signal;
     uv_work_t sample_work;
@@ -207,6 +211,7 @@ void runner_mps_ready(
     struct daemon *daemon, uid_t uid);     /* or is not to be had: who waits for it starts */
 void runner_looked(struct daemon *daemon); /* at the GPUs: what waited for that goes on */
 void runner_unwatch(struct job *job);
+void runner_clean(struct daemon *daemon, const struct task *task); /* once its end is durable */
 void attempt_folder(
     const struct daemon *daemon, uint64_t task, int attempt, char *buffer, size_t size);
 
@@ -293,6 +298,9 @@ void waiters_tell(struct daemon *daemon, uint64_t task, const json_t *record);
 
 /* ---- record.c ---- */
 
+/* The state as the protocol has it: a task whose start is put off is PENDING. */
+const char *record_state(struct daemon *daemon, const struct task *task);
+
 /* The public TASK object of docs/protocol.md. */
 json_t *record_task(struct daemon *daemon, const struct task *task);
 json_t *record_gpus(struct daemon *daemon);
@@ -319,6 +327,13 @@ bool unused_for_long(const struct daemon *daemon, struct reading unused);
 
 /* GPUs and tasks in Prometheus' text format; the caller frees. NULL: no memory. */
 char *metrics_text(struct daemon *daemon);
+
+/* ---- disk.c ---- */
+
+void disk_start(struct daemon *daemon); /* after the log was opened */
+
+/* A file of the state folder could not be written: said once until the disk has room again. */
+void disk_failed(struct daemon *daemon, const char *what);
 
 /* ---- history.c ---- */
 

@@ -1,4 +1,7 @@
-/* Events into the core, decisions into the log, and only then effects into the world. */
+/*
+ * Events into the core, decisions into the log, and only then effects into the world; but a running
+ * task is ended also while the log cannot be written (carry_out_kills).
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,12 +136,27 @@ static int write_log(struct daemon *daemon, struct fault *fault)
     return store_commit(daemon->store, fault);
 }
 
+/* The reserve is for what the log must not miss: ends, cancels and what they entail. */
+static int write_log_or_use_reserve(struct daemon *daemon, struct fault *fault)
+{
+    int r = write_log(daemon, fault);
+    if (r != -ENOSPC || !store_release_reserve(daemon->store))
+        return r;
+    daemon->reserve_in_use = true;
+    log_error(
+        "the disk of %s is full: collocd now uses its reserve to record ends and cancels, and "
+        "accepts no tasks until there is space",
+        daemon->config.state_dir);
+    return write_log(daemon, fault);
+}
+
 /* The tasks that ended are history now. */
 static void retire(struct daemon *daemon, const struct entry *entry)
 {
     uint64_t id = entry->event.task;
     waiters_tell(daemon, id, entry->record);
     past_take(&daemon->past, entry->record);
+    runner_clean(daemon, core_task(daemon->core, id));
     job_remove(daemon, job_find(daemon, id));
     core_forget(daemon->core, id);
     inputs_note_forgotten(daemon, id);
@@ -149,7 +167,7 @@ static bool flush_log(struct daemon *daemon)
     struct fault fault = {0};
     if (!daemon->log_first)
         return !daemon->log_broken;
-    if (write_log(daemon, &fault) < 0) {
+    if (write_log_or_use_reserve(daemon, &fault) < 0) {
         if (!daemon->log_broken)
             log_error(
                 "the event log cannot be written (%s): nothing new is accepted or started until it can",
@@ -194,6 +212,25 @@ static void carry_out(struct daemon *daemon, struct pending_effect effect)
 }
 
 /*
+ * The one exception to "append, then act": a running task is ended though its CANCEL or EXPIRE is
+ * not in the log yet. It is safe, because the shim's exit record says why the task ended: when this
+ * daemon dies before the log can be written, the next one reads CANCELLED or TIMEOUT there. Nothing
+ * else follows from the signal, so nothing is lost and nothing runs twice.
+ */
+static void carry_out_kills(struct daemon *daemon)
+{
+    int kept = 0;
+    for (int i = 0; i < daemon->n_pending; i++) {
+        struct pending_effect effect = daemon->pending[i];
+        if (effect.kind == EFFECT_KILL)
+            runner_kill(daemon, effect.task);
+        else
+            daemon->pending[kept++] = effect;
+    }
+    daemon->n_pending = kept;
+}
+
+/*
  * Makes durable and carries out, until nothing is left: starting a task feeds the next event, which
  * comes back here and is left to the loop that is under way.
  */
@@ -209,6 +246,8 @@ static void settle(struct daemon *daemon)
             (size_t)daemon->n_pending * sizeof *daemon->pending);
         carry_out(daemon, effect);
     }
+    if (daemon->log_broken)
+        carry_out_kills(daemon);
     daemon->carrying_out = false;
     schedule_tick(daemon);
 }

@@ -157,6 +157,8 @@ static int write_all(struct daemon *daemon, struct submission *first, struct fau
     if (daemon->log_broken)
         return fault_set(fault, ENOSPC,
             "the event log cannot be written at the moment (collocd's own log says why)");
+    if (daemon->reserve_in_use)
+        return fault_set(fault, ENOSPC, "the disk of the event log is full");
     int r = store_begin(daemon->store, fault);
     for (struct submission *at = first; at && r == 0; at = at->next)
         r = write_submission(daemon, at, fault);

@@ -26,6 +26,7 @@ static void job_free(struct job *job)
     free(job->user);
     free(job->estimator);
     free(job->evidence);
+    free(job->put_off_why);
     json_decref(job->subject);
     free(job);
 }

@@ -261,8 +261,8 @@ static void stop(struct daemon *daemon)
         (uv_handle_t *)&daemon->server_timer, (uv_handle_t *)&daemon->server_soon,
         (uv_handle_t *)&daemon->sample_timer, (uv_handle_t *)&daemon->tick_timer,
         (uv_handle_t *)&daemon->retry_timer, (uv_handle_t *)&daemon->history_timer,
-        (uv_handle_t *)&daemon->mps_timer, (uv_handle_t *)&daemon->term_signal,
-        (uv_handle_t *)&daemon->int_signal};
+        (uv_handle_t *)&daemon->mps_timer, (uv_handle_t *)&daemon->disk_timer,
+        (uv_handle_t *)&daemon->term_signal, (uv_handle_t *)&daemon->int_signal};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         close_handle(ours[i], NULL);
 }
@@ -277,7 +277,7 @@ static void on_signal(uv_signal_t *signal, int number)
 static void init_loop(struct daemon *daemon)
 {
     uv_timer_t *timers[] = {&daemon->server_timer, &daemon->sample_timer, &daemon->tick_timer,
-        &daemon->retry_timer, &daemon->history_timer, &daemon->mps_timer};
+        &daemon->retry_timer, &daemon->history_timer, &daemon->mps_timer, &daemon->disk_timer};
     uv_loop_init(&daemon->loop);
     for (size_t i = 0; i < sizeof timers / sizeof *timers; i++) {
         uv_timer_init(&daemon->loop, timers[i]);
@@ -327,6 +327,7 @@ static int start(struct daemon *daemon, struct fault *fault)
     uv_signal_start(&daemon->term_signal, on_signal, SIGTERM);
     uv_signal_start(&daemon->int_signal, on_signal, SIGINT);
     history_start(daemon);
+    disk_start(daemon);
     log_info("listening on %s, state in %s, %zu GPUs, policy %s, sharing %s",
         daemon->config.socket_path, daemon->config.state_dir,
         daemon->gpus ? daemon->gpus->count : 0, daemon->config.core.policy->name,

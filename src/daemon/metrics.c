@@ -201,7 +201,7 @@ static void put_task_counts(FILE *out, struct daemon *daemon)
     int counts[sizeof words / sizeof *words] = {0};
     for (const struct task *task = NULL; (task = next_task(daemon, task));)
         for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-            counts[i] += strcmp(task_state_word(task->state), words[i]) == 0;
+            counts[i] += strcmp(record_state(daemon, task), words[i]) == 0;
     begin(out, &task_count);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         fprintf(out, "%s{state=\"%s\"} %d\n", task_count.name, words[i], counts[i]);

@@ -67,6 +67,18 @@ static void explain_end(const struct job *job, const struct task *task, char *te
         snprintf(text, size, "%s", job->evidence);
 }
 
+/* Its GPUs are taken for it, but it has not started: the machine is short of something else. */
+static bool is_put_off(const struct task *task, const struct job *job)
+{
+    return task->state == TASK_STARTING && job && job->put_off_why;
+}
+
+const char *record_state(struct daemon *daemon, const struct task *task)
+{
+    return is_put_off(task, job_find(daemon, task->id)) ? task_state_word(TASK_QUEUED)
+                                                        : task_state_word(task->state);
+}
+
 static void add_reason(struct daemon *daemon, json_t *object, const struct task *task,
     const struct job *job, int position)
 {
@@ -75,6 +87,9 @@ static void add_reason(struct daemon *daemon, json_t *object, const struct task 
     if (task_state_is_done(task->state) || task->state == TASK_EXITED) {
         word = end_reason(task);
         explain_end(job, task, text, sizeof text);
+    } else if (is_put_off(task, job)) {
+        word = "Resources";
+        snprintf(text, sizeof text, "its start is retried every second: %s", job->put_off_why);
     } else if (position > 1) {
         word = "Priority";
         snprintf(text, sizeof text, "%d task%s before it in the queue", position - 1,
@@ -87,17 +102,21 @@ static void add_reason(struct daemon *daemon, json_t *object, const struct task 
     json_object_set_new(object, "reason_text", json_string(text));
 }
 
-static void add_times(struct daemon *daemon, json_t *object, const struct task *task)
+static void add_times(
+    struct daemon *daemon, json_t *object, const struct task *task, const struct job *job)
 {
     int64_t now_us = daemon_now_us(daemon);
-    bool done = task_state_is_done(task->state), waits = task->queue || task->state == TASK_HELD;
-    bool runs = task_state_holds_gpus(task->state);
+    bool put_off = is_put_off(task, job), done = task_state_is_done(task->state);
+    bool waits = task->queue || task->state == TASK_HELD || put_off;
+    bool runs = task_state_holds_gpus(task->state) && !put_off;
     int64_t end_us = done ? task->ended_us : now_us;
+    int64_t waits_since_us = put_off ? task->started_us : task->queued_us;
     json_object_set_new(object, "submitted_at", moment(task->submitted_us, true));
-    json_object_set_new(object, "started_at", moment(task->started_us, task->attempts > 0));
+    json_object_set_new(
+        object, "started_at", moment(task->started_us, task->attempts > 0 && !put_off));
     json_object_set_new(object, "ended_at", moment(task->ended_us, done));
     json_object_set_new(
-        object, "wait_s", seconds(task->waited_us + (waits ? now_us - task->queued_us : 0)));
+        object, "wait_s", seconds(task->waited_us + (waits ? now_us - waits_since_us : 0)));
     json_object_set_new(
         object, "exec_s", seconds(task->executed_us + (runs ? now_us - task->started_us : 0)));
     json_object_set_new(object, "jct_s", seconds(end_us - task->submitted_us));
@@ -207,9 +226,9 @@ json_t *record_task(struct daemon *daemon, const struct task *task)
     json_object_set_new(object, "name", json_string(job ? job->name : ""));
     json_object_set_new(object, "user", json_string(job ? job->user : ""));
     json_object_set_new(object, "uid", json_integer(task->uid));
-    json_object_set_new(object, "state", json_string(task_state_word(task->state)));
+    json_object_set_new(object, "state", json_string(record_state(daemon, task)));
     add_reason(daemon, object, task, job, task->state == TASK_QUEUED ? position : 0);
-    add_times(daemon, object, task);
+    add_times(daemon, object, task, job);
     add_gpus(daemon, object, task);
     add_request(daemon, object, task, job);
     add_outcome(daemon, object, task, job);

@@ -69,7 +69,7 @@ static void list_live(struct daemon *daemon, struct list *list, const char *stat
         for (const struct task *task = core_next_task(daemon->core, 0); task;
              task = core_next_task(daemon->core, task->id)) {
             int of_round = is_in_main_queue(task) ? 2 : task->state == TASK_RECOVERING;
-            if (of_round != round || (state && strcmp(task_state_word(task->state), state) != 0))
+            if (of_round != round || (state && strcmp(record_state(daemon, task), state) != 0))
                 continue;
             json_t *record = record_task(daemon, task);
             list_add(list, record);

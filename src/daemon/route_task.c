@@ -145,6 +145,25 @@ void route_show(void *context, struct api_request *request)
 
 /* ---- changes ---- */
 
+/* A task that runs can be ended also while the log cannot be written (driver.c). */
+static bool is_ended_at_once(struct daemon *daemon, enum event_kind kind, const struct task *task)
+{
+    const struct job *job = task ? job_find(daemon, task->id) : NULL;
+    return kind == EVENT_CANCEL && job && (job->watch.pidfd >= 0 || task_was_ended(task));
+}
+
+static void reply_unrecorded(struct api_request *request, uint64_t id, json_t *record)
+{
+    char note[160];
+    if (!record)
+        return;
+    snprintf(note, sizeof note,
+        "task %llu is being ended; that will be recorded once the disk of the event log has space",
+        (unsigned long long)id);
+    json_t *shown = for_asker(request, record);
+    api_reply(request, 202, shown ? json_pack("{s:o, s:s}", "task", shown, "note", note) : NULL);
+}
+
 static void change(
     struct daemon *daemon, struct api_request *request, enum event_kind kind, const char *verb)
 {
@@ -157,15 +176,20 @@ static void change(
     const struct task *task = core_task(daemon->core, id);
     struct event event = daemon_event(daemon, kind, id);
     json_t *detail = json_pack("{s:I}", "by_uid", (json_int_t)api_request_peer(request).uid);
+    bool at_once = is_ended_at_once(daemon, kind, task);
     if (!may_touch(request, owner))
         api_reply_error(request, 403, "task %llu is not yours", (unsigned long long)id);
-    else if (daemon->log_broken)
+    else if (daemon->log_broken && !at_once)
         api_reply_error(request, 507, "the event log cannot be written at the moment");
+    else if (kind == EVENT_CANCEL && task && task_was_ended(task) && daemon->log_broken)
+        reply_unrecorded(request, id, json_incref(record));
     else if (kind == EVENT_CANCEL && task && task_was_ended(task))
         reply_task(request, json_incref(record));
     else if (!task || daemon_feed(daemon, &event, detail) != 0)
         api_reply_error(
             request, 409, "task %llu is %s: it cannot be %s", (unsigned long long)id, state, verb);
+    else if (daemon->log_broken && at_once)
+        reply_unrecorded(request, id, find_record(daemon, request, id));
     else if (daemon->log_broken)
         api_reply_error(request, 507,
             "task %llu will be %s, but the event log cannot be written at the moment",

@@ -20,6 +20,20 @@ void attempt_folder(
         attempt);
 }
 
+/* What is left of an ended task is its output, if that is kept here: inodes are scarce, too. */
+void runner_clean(struct daemon *daemon, const struct task *task)
+{
+    char folder[600];
+    for (int attempt = 1; attempt <= task->attempts; attempt++) {
+        attempt_folder(daemon, task->id, attempt, folder, sizeof folder);
+        attempt_clean(folder);
+    }
+    if (task->attempts > 0) {
+        *strrchr(folder, '/') = '\0';
+        rmdir(folder);
+    }
+}
+
 /* ---- its end ---- */
 
 static void on_handle_closed(uv_handle_t *handle)
@@ -163,9 +177,11 @@ static bool will_pass(int fault)
 
 static void put_off(struct daemon *daemon, struct job *job, const char *why)
 {
-    if (!job->is_put_off)
-        log_warning("task %llu has to wait for better times: %s", (unsigned long long)job->id, why);
-    job->is_put_off = true;
+    if (!job->put_off_why) {
+        log_warning("task %llu: start deferred, retrying every second: %s",
+            (unsigned long long)job->id, why);
+        job->put_off_why = strdup(why);
+    }
     daemon_try_again(daemon);
 }
 
@@ -217,7 +233,8 @@ static void watch(struct daemon *daemon, struct job *job)
     }
     job->poll->data = job;
     uv_poll_start(job->poll, UV_READABLE, on_shim_gone);
-    job->is_put_off = false;
+    free(job->put_off_why);
+    job->put_off_why = NULL;
 }
 
 /* ---- its start ---- */
@@ -453,6 +470,21 @@ static void adopt_running(struct daemon *daemon, struct job *job, bool by_stream
     report_started(daemon, job, by_streams);
 }
 
+/*
+ * A start that was put off before the restart has no folder, so no shim can have started it: it is
+ * still the same attempt. On a GPU that is gone it would be none.
+ */
+static bool is_still_put_off(
+    const struct daemon *daemon, const struct task *task, const char *folder)
+{
+    if (task->state != TASK_STARTING || access(folder, F_OK) == 0 || errno != ENOENT)
+        return false;
+    for (int i = 0; i < task->n_gpus; i++)
+        if (core_view(daemon->core)->gpus[task->gpus[i]].health == VIEW_LOST)
+            return false;
+    return true;
+}
+
 static void adopt(struct daemon *daemon, const struct task *task)
 {
     struct job *job = job_find(daemon, task->id);
@@ -460,6 +492,11 @@ static void adopt(struct daemon *daemon, const struct task *task)
     struct fault fault = {0};
     char folder[600];
     attempt_folder(daemon, task->id, task->attempts, folder, sizeof folder);
+    if (is_still_put_off(daemon, task, folder)) {
+        job->to_adopt = false;
+        runner_start(daemon, task->id);
+        return;
+    }
     int state = attempt_probe(folder, &fault, &job->watch, &exit);
     if (will_pass(state)) {
         put_off(daemon, job, fault.text);

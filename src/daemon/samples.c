@@ -87,10 +87,12 @@ void samples_take(struct daemon *daemon, size_t i)
                                                 : READING_NONE,
     };
     int r = series_add(state->series, clock_wall_us(), values);
-    if (r < 0 && !state->series_failed)
-        log_warning(
-            "samples of GPU %s cannot be written: %s", daemon->gpus->gpu[i].index, strerror(-r));
-    state->series_failed = r < 0;
+    if (r < 0) {
+        char what[160];
+        snprintf(
+            what, sizeof what, "samples of GPU %s: %s", daemon->gpus->gpu[i].index, strerror(-r));
+        disk_failed(daemon, what);
+    }
 }
 
 /* ---- files ---- */

@@ -55,8 +55,7 @@ void usage_save(struct daemon *daemon)
     file_path(daemon, path, sizeof path);
     int r = text ? file_write_atomic(path, text, strlen(text), 0600) : -ENOMEM;
     if (r < 0)
-        log_warning("%s: %s: what tasks have used so far would be lost with this daemon", path,
-            strerror(-r));
+        disk_failed(daemon, "what running tasks have used so far is not kept");
     free(text);
     json_decref(list);
     daemon->usage_saved_us = clock_monotonic_us();

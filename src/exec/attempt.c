@@ -78,15 +78,22 @@ static int encode_marked(const char *folder, const struct attempt_spec *spec, st
     return r;
 }
 
-/* What attempt_create made so far. */
-static void remove_folder(const char *folder)
+void attempt_clean(const char *folder)
 {
-    static const char *const names[] = {"script", "spec", ""};
+    static const char *const names[] = {"script", "spec", "claim", "exit", "exit.reserved", ""};
     char path[PATH_MAX];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);
         remove(path);
     }
+}
+
+static int reserve_exit(const char *folder, struct fault *fault)
+{
+    int r = exit_record_reserve(folder);
+    return r < 0 ? fault_set(fault, -r, "cannot reserve space for the exit record in %s: %s",
+                       folder, strerror(-r))
+                 : 0;
 }
 
 int attempt_create(const char *folder, const struct attempt_spec *spec, struct fault *fault)
@@ -102,8 +109,10 @@ int attempt_create(const char *folder, const struct attempt_spec *spec, struct f
         r = write_new(folder, "spec", text, 0600, (uid_t)-1, (gid_t)-1, fault);
     if (r == 0 && spec->script.size)
         r = write_script(folder, spec, fault);
+    if (r == 0)
+        r = reserve_exit(folder, fault);
     if (r < 0 && r != -EEXIST)
-        remove_folder(folder);
+        attempt_clean(folder);
     free(data);
     return r;
 }

@@ -1,9 +1,12 @@
 /*
  * Attempts: one start of a task, in a folder of its own, under a shim that outlives the daemon.
  *
- *     <state>/tasks/<ID>/<ATTEMPT>/  spec    what to run              script  the submitted script
- * as it was claim   was it started, by whom  exit    how it ended stdout, stderr unless the user
- * named others
+ *     <state>/tasks/<ID>/<ATTEMPT>/
+ *         spec            what to run
+ *         script          the submitted script as it was
+ *         claim           was it started, and by which shim
+ *         exit            how it ended; until then exit.reserved keeps its space on the disk
+ *         stdout, stderr  unless the output goes elsewhere
  *
  * The daemon: attempt_create, attempt_spawn, poll the pidfd, and when it is readable attempt_probe
  * for the result. After a restart: attempt_probe for each attempt that was not known to have ended;
@@ -73,6 +76,12 @@ int attempt_terminate(const struct attempt_watch *watch, enum attempt_ask ask);
 /* Was the attempt given this variable ("KEY=VALUE")? 0 or -errno when its spec cannot be read. */
 int attempt_has_variable(
     const char *folder, const char *variable, struct fault *fault, bool *ret_has);
+
+/*
+ * Removes what an attempt needs only until its end is durable elsewhere: spec, script, claim, exit
+ * record, and the folder unless it holds output.
+ */
+void attempt_clean(const char *folder);
 
 /* Ends watching, reaping the shim if it was our child and is gone. Harmless when done twice. */
 void attempt_unwatch(struct attempt_watch *watch);

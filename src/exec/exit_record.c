@@ -1,17 +1,53 @@
 #include "exec/exit_record.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/units.h"
 #include "exec/record.h"
 
-#define MAGIC     "colloc-exit"
-#define VERSION   1
-#define EXIT_NAME "exit"
+#define MAGIC         "colloc-exit"
+#define VERSION       1
+#define EXIT_NAME     "exit"
+#define RESERVED_NAME "exit.reserved"
+
+/* A record is smaller: its longest field is the evidence. */
+#define RESERVED_BYTES ((int64_t)4 * KIB)
+
+int exit_record_reserve(const char *folder)
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/" RESERVED_NAME, folder) >= (int)sizeof path)
+        return -ENAMETOOLONG;
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    int errnum = posix_fallocate(fd, 0, RESERVED_BYTES);
+    close(fd);
+    return errnum == EOPNOTSUPP ? 0 : -errnum;
+}
+
+/* Into the reserved space, and under its name once it is durable. */
+static int write_reserved(const char *folder, const char *path, const struct record *record)
+{
+    char reserved[PATH_MAX];
+    snprintf(reserved, sizeof reserved, "%s/" RESERVED_NAME, folder);
+    int fd = open(reserved, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int r = file_write_fd(fd, record->data, record->size);
+    if (r == 0 && (ftruncate(fd, (off_t)record->size) < 0 || fsync(fd) < 0))
+        r = -errno;
+    close(fd);
+    if (r == 0 && rename(reserved, path) < 0)
+        r = -errno;
+    return r == 0 ? file_sync_folder_of(path) : r;
+}
 
 int exit_record_write(const char *folder, const struct attempt_exit *attempt)
 {
@@ -30,7 +66,7 @@ int exit_record_write(const char *folder, const struct attempt_exit *attempt)
     record_put_int(&record, "max_rss_bytes", attempt->max_rss_bytes);
     record_put_int(&record, "cpu_us", attempt->cpu_us);
     int r = record_finish(&record);
-    if (r == 0)
+    if (r == 0 && write_reserved(folder, path, &record) < 0)
         r = file_write_atomic(path, record.data, record.size, 0600);
     record_fini(&record);
     return r;

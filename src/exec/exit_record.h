@@ -17,6 +17,12 @@ struct attempt_exit {
     int64_t cpu_us;                     /* of all its processes, user and system */
 };
 
+/*
+ * Allocates the space that exit_record_write will need, so that an end can be recorded on a disk
+ * that has become full. Returns 0 or -errno (-ENOSPC, -EDQUOT: it is full now).
+ */
+int exit_record_reserve(const char *folder);
+
 /* Replaces the attempt's `exit` file whole and durably. 0 or -errno. */
 int exit_record_write(const char *folder, const struct attempt_exit *attempt);
 

@@ -55,8 +55,10 @@ int statements_prepare(struct store *store, struct fault *fault)
 
 void statements_finalize(struct store *store)
 {
-    for (int i = 0; i < STATEMENTS; i++)
+    for (int i = 0; i < STATEMENTS; i++) {
         sqlite3_finalize(store->statements[i]);
+        store->statements[i] = NULL;
+    }
 }
 
 /* A full disk shows as SQLITE_FULL or, below a failed write, in errno. */

@@ -114,6 +114,7 @@ static int claim(struct store *store, const char *folder, struct fault *fault)
     if (fd < 0)
         return fault_set(fault, errno, "%s: %s", store->path, strerror(errno));
     close(fd);
+    store->reserve_bytes = reserve_find(store);
     return 0;
 }
 
@@ -159,6 +160,13 @@ static int open_database(struct store *store, struct fault *fault)
     return r == 0 ? statements_prepare(store, fault) : r;
 }
 
+static void close_database(struct store *store)
+{
+    statements_finalize(store);
+    sqlite3_close(store->db);
+    store->db = NULL;
+}
+
 int store_open(const char *folder, struct fault *fault, struct store **ret_store)
 {
     int r = check_folder(folder, fault);
@@ -171,6 +179,10 @@ int store_open(const char *folder, struct fault *fault, struct store **ret_store
     r = claim(store, folder, fault);
     if (r == 0)
         r = open_database(store, fault);
+    if (r == -ENOSPC && store_release_reserve(store)) {
+        close_database(store);
+        r = open_database(store, fault);
+    }
     if (r < 0) {
         store_close(store);
         return r;
@@ -184,8 +196,7 @@ void store_close(struct store *store)
 {
     if (!store)
         return;
-    statements_finalize(store);
-    sqlite3_close(store->db);
+    close_database(store);
     if (store->lock_fd >= 0)
         close(store->lock_fd);
     free(store);
@@ -201,6 +212,12 @@ int store_begin(struct store *store, struct fault *fault)
 int store_commit(struct store *store, struct fault *fault)
 {
     return statement_write(store, COMMIT, fault, "");
+}
+
+int store_checkpoint(struct store *store, struct fault *fault)
+{
+    int r = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    return r == SQLITE_OK || r == SQLITE_BUSY ? 0 : statement_fault(store, fault);
 }
 
 void store_rollback(struct store *store)

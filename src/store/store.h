@@ -38,6 +38,22 @@ int store_commit(struct store *store, struct fault *fault); /* -ENOSPC: the disk
 void store_rollback(struct store *store);
 
 /*
+ * Allocates a file of `bytes` beside the log (0: removes it), to be released when the disk is full.
+ * Returns 0, or -errno (-ENOSPC: no room for it; there is none then).
+ */
+int store_make_reserve(struct store *store, int64_t bytes, struct fault *fault);
+
+/* Gives the reserve's space to the log. Returns false when there is none. */
+bool store_release_reserve(struct store *store);
+bool store_has_reserve(const struct store *store);
+
+/*
+ * Copies what is in the write-ahead log into the database, so that damage to the former costs
+ * little. Waits for no reader. Returns 0 or -errno.
+ */
+int store_checkpoint(struct store *store, struct fault *fault);
+
+/*
  * Appends one event; samples and ticks are refused (-EINVAL). `wall_us` is the wall clock then;
  * `detail` an object of what the core need not know, for the callers of store_replay and
  * store_task_events; may be NULL, stays the caller's.

@@ -39,8 +39,12 @@ struct store {
     sqlite3 *db;
     sqlite3_stmt *statements[STATEMENTS];
     int lock_fd;
+    int64_t reserve_bytes; /* allocated beside the log; 0: none */
     char path[PATH_MAX];
 };
+
+/* The size of the reserve that an earlier owner of the log left; 0: none. */
+int64_t reserve_find(const struct store *store);
 
 /* Creates the tables of this version, or changes those of an older one into them. */
 int schema_bring_up_to_date(struct store *store, struct fault *fault);

@@ -110,6 +110,7 @@ class Log(House):
 @unittest.skipIf(os.geteuid() != 0, "mounting a small disk needs root")
 class SmallDisk(House):
     mounted = ""  # the small disk, below the state folder
+    options = "size=3m"
 
     def start(self, **settings):
         if not self.log:
@@ -118,7 +119,7 @@ class SmallDisk(House):
 
     def mount(self, folder):
         os.makedirs(folder, 0o711)
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m,mode=711", "colloc-test", folder],
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", self.options + ",mode=711", "colloc-test", folder],
                                  capture_output=True, text=True, check=False)
         if mounted.returncode:
             self.skipTest("cannot mount: " + mounted.stderr)
@@ -149,15 +150,138 @@ class FullTasks(SmallDisk):
     def test_a_start_waits_for_room(self):
         ballast = self.fill()
         tasks = [self.submit(f"echo $COLLOC_TASK_ID >> ran # {'x' * 5000}") for _ in range(3)]
-        self.wait_log("task 1 has to wait for better times: .*No space left")
+        self.wait_log("task 1: start deferred.*No space left")
         self.assertEqual(self.act("cancel", tasks[1]).status, 200)
+        since = len(self.log)
         self.restart(9)
-        self.wait_log("has to wait for better times")
+        self.assertTrue([line for line in self.log[since:] if "start deferred" in line], self.log[since:])
         os.unlink(ballast)
         self.wait(tasks[0], "COMPLETED")
         self.wait(tasks[1], "CANCELLED")
         self.wait(tasks[2], "COMPLETED")
         self.assertEqual(sorted(map(int, self.read("ran").split())), [tasks[0], tasks[2]])
+
+
+class FullInodes(SmallDisk):
+    """There is space, but no file can be made."""
+    mounted = "/tasks"
+    options = "size=3m,nr_inodes=40"
+
+    def test_a_start_waits_as_pending(self):
+        ballast = os.path.join(self.state, "tasks", "ballast")
+        os.mkdir(ballast)
+        with self.assertRaises(OSError):
+            for i in range(1000):
+                os.mkdir(f"{ballast}/{i}")
+        task = self.submit("echo ran >> ran")
+        self.wait_log(f"task {task}: start deferred.*No space left")
+        for _ in range(3):
+            found = self.task(task)
+            self.assertEqual((found["state"], found["reason"], found["started_at"]), ("PENDING", "Resources", None), found)
+            self.assertIn("No space left", found["reason_text"])
+            self.assertEqual([found["id"] for found in self.tasks("state=PENDING")], [task])
+            since = len(self.log)
+            self.restart(9)
+            self.assertTrue([line for line in self.log[since:] if "start deferred" in line], self.log[since:])
+        shutil.rmtree(ballast)
+        self.assertEqual(self.wait(task, "COMPLETED")["attempts"], 1)
+        self.assertEqual(self.read("ran"), "ran\n")
+
+    def test_ended_tasks_leave_only_their_output(self):
+        for _ in range(60):
+            self.wait(self.submit("true", output="/dev/null"), "COMPLETED")
+        self.assertEqual(os.listdir(self.state + "/tasks"), [])
+
+
+class Ending(SmallDisk):
+    """Running tasks end on a full disk: by themselves, by cancel, by their time limit."""
+    def running(self, script, **members):
+        task = self.submit(f"echo $$ >> pid; {script}", output=self.work + "/out", **members)
+        pid = until(lambda: self.read_if("pid"), "the task's start").split()[-1]
+        os.unlink(self.work + "/pid")
+        self.wait_state(task, "RUNNING")
+        return task, int(pid)
+
+    def fill_log(self):
+        ballast = self.fill()
+        for _ in range(1000):
+            if self.request("POST", "/v1/tasks", self.body(f"# {os.urandom(3000).hex()}", hold=True)).status == 507:
+                return ballast
+        return self.fail("the disk is never full")
+
+    def cases(self):
+        os.mkfifo(self.work + "/go")
+        return (self.running("sleep 1000"), self.running("sleep 1000", time_limit_s=4),
+                self.running("read line < go; exit 7"))
+
+    def check(self, cases):
+        (cancelled, _), (timed_out, _), (ended, _) = cases
+        self.wait(cancelled, "CANCELLED")
+        self.wait(timed_out, "TIMEOUT")
+        self.assertEqual(self.wait(ended, "FAILED")["exit_code"], 7)
+        for task in (cancelled, timed_out, ended):
+            self.assertEqual(self.task(task)["attempts"], 1)
+
+    def end_all(self, cases, status):
+        reply = self.act("cancel", cases[0][0])
+        self.assertEqual(reply.status, status, reply.data)
+        self.write("go", "\n")
+        for _, pid in cases:
+            self.wait_gone(pid)
+        return reply
+
+
+class EndingWithoutReserve(Ending):
+    settings = {"log-reserve": "0"}
+
+    def test_they_end_and_it_is_recorded_later(self):
+        cases = self.cases()
+        ballast = self.fill_log()
+        reply = self.end_all(cases, 202)
+        self.assertIn("will be recorded once the disk", reply.json["note"])
+        self.assertIn("will be recorded", self.colloc("cancel", str(cases[0][0])).stderr)
+        for task, _ in cases:
+            until(lambda task=task: self.task(task)["state"] not in ("RUNNING", "COMPLETING"), "the end of the task")
+        os.unlink(ballast)
+        self.check(cases)
+
+    def test_what_ended_is_known_after_a_kill(self):
+        cases = self.cases()
+        ballast = self.fill_log()
+        self.end_all(cases, 202)
+        self.stop(9)
+        os.unlink(ballast)
+        self.start()
+        self.check(cases)
+
+    def test_one_word_of_a_full_disk(self):
+        self.running("sleep 1000")
+        self.fill_log()
+        since = len(self.log)
+        self.wait_log("cannot be written", since=0)
+        sampled = self.get("/v1/gpus")["sampled_at"]
+        until(lambda: self.get("/v1/gpus")["sampled_at"] > sampled + 3, "3 s of samples")
+        self.assertLess(len(self.log) - since, 4, self.log[since:])
+
+
+class EndingWithReserve(Ending):
+    settings = {"log-reserve": "512KiB"}
+
+    def test_they_end_and_it_is_recorded(self):
+        cases = self.cases()
+        ballast = self.fill_log()
+        self.wait_log("nearly full|9[0-9] % full|100 % full")
+        self.end_all(cases, 200)
+        self.check(cases)
+        self.wait_log("now uses its reserve")
+        self.stop(9)
+        self.start()
+        self.check(cases)
+        self.assertEqual(self.request("POST", "/v1/tasks", self.body()).status, 507)
+        os.unlink(ballast)
+        until(lambda: self.request("POST", "/v1/tasks", self.body()).status == 201, "room for a task")
+        until(lambda: os.path.exists(self.state + "/colloc.reserve"), "the reserve")
+        self.assertEqual(os.stat(self.state + "/colloc.reserve").st_size, 512 << 10)
 
 
 class FullDisk(SmallDisk):
