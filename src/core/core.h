@@ -101,7 +101,7 @@ const struct cluster_view *core_view(const struct core *core);
 const struct core_settings *core_get_settings(const struct core *core);
 
 /*
- * What stands against starting a waiting task now, in one line: "GPU 2: SMACT 0.83 over 0.80; GPU
+ * What stands against starting a waiting task now, in one line: "GPU 2: SMACT 83 % over 80 %; GPU
  * 3: 1.2 GiB short", or "3 tasks are before it in the queue", or which one goes first and what
  * stands against overtaking it. Returns `buffer`.
  */

@@ -39,12 +39,13 @@ static void add_memory_short(struct line *line, const struct verdict *verdict)
         format_size((int64_t)(verdict->limit - verdict->have), text, sizeof text));
 }
 
-/* Two decimals, or as many as it takes to tell the value from its limit. */
+/* In per cent; with decimals where it takes them to tell the value from its limit. */
 static void add_activity(
     struct line *line, const char *what, const struct verdict *verdict, const char *remark)
 {
-    int decimals = verdict->have - verdict->limit < 0.005 ? 4 : 2;
-    line_add(line, "%s %.*f over %.2f%s", what, decimals, verdict->have, verdict->limit, remark);
+    int decimals = verdict->have - verdict->limit < 0.005 ? 2 : 0;
+    line_add(line, "%s %.*f %% over %.4g %%%s", what, decimals, 100 * verdict->have,
+        100 * verdict->limit, remark);
 }
 
 static void add_not_idle(struct line *line, const struct verdict *verdict)

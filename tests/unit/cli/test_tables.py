@@ -7,7 +7,7 @@ import unittest
 from cli_case import CliCase
 from fake_collocd import make_task
 
-WHY = "GPU 2: SMACT 0.83 over 0.80; GPU 3: 1.2 GiB short"
+WHY = "GPU 2: SMACT 83 % over 80 %; GPU 3: 1.2 GiB short"
 LONG = "a-training-with-a-very-long-name-that-nobody-can-read"
 
 
@@ -91,7 +91,7 @@ class Show(CliCase):
         lines = self.screen_lines(80, "show", "7")
         first = next(i for i, line in enumerate(lines) if "GPU 2" in line)
         self.assertEqual(" ".join(line.strip() for line in lines[first:first + 2]), self.task["reason_text"])
-        self.assertTrue(lines[first + 1].startswith(" " * 13 + "0.83"), lines[first + 1])
+        self.assertTrue(lines[first + 1].startswith(" " * 13 + "% over 80 %"), lines[first + 1])
 
     def test_json_is_the_task(self):
         self.assertEqual(json.loads(self.colloc("show", "7", "--json")), self.task)
