@@ -165,11 +165,20 @@ static bool wants_fake_peak(const struct task_description *task)
     return named && (strcmp(named, "all") == 0 || strcmp(named, "faketensor") == 0);
 }
 
+/* The option's parser has checked it. */
+static enum precision precision_of(const struct option_value *values)
+{
+    enum precision precision;
+    precision_parse("precision", values[TASK_PRECISION].text, NULL, &precision);
+    return precision;
+}
+
 /* What the user's model exports stands where a file would. */
 static int run_pytorch(
     const struct invocation *invocation, struct task_description *task, struct fault *fault)
 {
     const struct option_value *own = invocation->values, *values = task->values;
+    enum precision precision = precision_of(values);
     const struct pytorch_model model = {
         .source = own[ESTIMATE_PYTORCH].text,
         .inputs = own[ESTIMATE_INPUT].text,
@@ -178,7 +187,9 @@ static int run_pytorch(
         .kernels = own[ESTIMATE_KERNELS].number,
         .batch = values[TASK_BATCH].number,
         .optimizer = values[TASK_OPTIMIZER].text,
-        .precision = values[TASK_PRECISION].text,
+        .precision = precision == PRECISION_UNSAID      ? NULL
+                     : precision_is_autocast(precision) ? "amp"
+                                                        : "fp32",
         .sequence_length = values[TASK_SEQ].number,
         .with_fake = wants_fake_peak(task),
         .interpreter = own[ESTIMATE_PYTHON].text,
@@ -248,8 +259,9 @@ static void fill_request(const struct invocation *invocation, struct asking *ask
         .batch = values[TASK_BATCH].set ? values[TASK_BATCH].number : ESTIMATE_NOT_SAID,
         .declared_bytes = values[TASK_MEMORY].number,
         .sequence_length = values[TASK_SEQ].number,
-        .optimizer = values[TASK_OPTIMIZER].text,
-        .precision = values[TASK_PRECISION].text,
+        .optimizer = optimizer_parse(values[TASK_OPTIMIZER].text),
+        .optimizer_text = values[TASK_OPTIMIZER].text,
+        .precision = precision_of(values),
         .gpu_kind = gpu_kind_of(invocation, asking->network.export),
         .history = asking->history,
         .n_history = asking->n_history,
@@ -320,8 +332,8 @@ static json_t *model_json(const struct model *model)
     char fingerprint[17];
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, model_fingerprint(model));
     return json_pack("{ss,ss,sI,so,so,so,so,sI}", "fingerprint", fingerprint, "format",
-        model->format, "parameters", (json_int_t)model->parameters, "parameters_printed",
-        count_json(model->parameters_printed), "trainable_printed",
+        summary_format_name(model->format), "parameters", (json_int_t)model->parameters,
+        "parameters_printed", count_json(model->parameters_printed), "trainable_printed",
         count_json(model->trainable_printed), "batch", count_json(model->batch),
         "activations_per_sample", count_json(model->activations), "layers",
         (json_int_t)model->n_layers);
@@ -386,7 +398,7 @@ static void print_all(const struct invocation *invocation, const struct asking *
             complain("warning: %s: %s", source_of(invocation, &asking->task), model->warnings[i]);
         if (model)
             printf("%lld parameters in %zu layers (%s)\n\n", (long long)model->parameters,
-                model->n_layers, model->format);
+                model->n_layers, summary_format_name(model->format));
         print_answers(asking);
     }
 }

@@ -121,10 +121,10 @@ static void write_answers(
         const struct task_row *row = answers[i].row;
         fprintf(out, "%s,%s,%s,%s,%s,%" PRId64 ",%s,%s,%.1f,%d,%d,%.1f,%.1f,%.1f,%.1f\n",
             plan->name, row->id, part_of(row), row->family, row->network, row->batch,
-            row->optimizer, row->precision, row->bytes / (double)MIB, answers[i].class,
-            answers[i].answered, answers[i].edge_bytes / (double)MIB,
-            answers[i].p50_bytes / (double)MIB, answers[i].p90_bytes / (double)MIB,
-            answers[i].p99_bytes / (double)MIB);
+            optimizer_name(row->optimizer), precision_name(row->precision),
+            row->bytes / (double)MIB, answers[i].class, answers[i].answered,
+            answers[i].edge_bytes / (double)MIB, answers[i].p50_bytes / (double)MIB,
+            answers[i].p90_bytes / (double)MIB, answers[i].p99_bytes / (double)MIB);
     }
 }
 
@@ -138,7 +138,8 @@ static void write_features(FILE *out, const struct dataset *dataset)
         const struct task_row *row = &dataset->rows[i];
         fprintf(out, "%s,%s,%d,%s,%s,%" PRId64 ",%s,%s,%.1f", row->id,
             gpumemnet_family_name(row->features.family), row->real, row->family, row->network,
-            row->batch, row->optimizer, row->precision, row->bytes / (double)MIB);
+            row->batch, optimizer_name(row->optimizer), precision_name(row->precision),
+            row->bytes / (double)MIB);
         for (int v = 0; v < GPUMEMNET_VALUES; v++)
             fprintf(out, ",%.7g", (double)row->features.value[v]);
         fputc('\n', out);

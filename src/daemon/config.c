@@ -54,9 +54,7 @@ static int set_fraction(void *field, size_t size, const char *value)
 
 static int set_quantile(void *field, size_t size, const char *value)
 {
-    int r = parse_double(value, 0, 1, field);
-    double q = r == 0 ? *(double *)field : 0.99;
-    return q == 0.5 || q == 0.9 || q == 0.99 ? r : -EINVAL;
+    return quantile_parse(value, field);
 }
 
 static int set_slowdown(void *field, size_t size, const char *value)

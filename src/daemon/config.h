@@ -9,6 +9,7 @@
 
 #include "base/fault.h"
 #include "core/core.h"
+#include "estimator/estimator.h"
 #include "store/series.h"
 
 /* How long samples of the GPUs are kept, and how finely: n 0: not at all. */
@@ -20,14 +21,14 @@ struct samples_kept {
 struct config {
     char socket_path[108];
     char state_dir[512];
-    char nvml_library[512];  /* "": the driver's */
-    char dcgmi[512];         /* "none": do without */
-    char shim[512];          /* path of colloc-shim */
-    char gpus[256];          /* "": all; or indices and UUIDs, separated by commas */
-    char estimator[32];      /* of tasks that name none */
-    double reserve_quantile; /* of an estimate that knows its error: 0.5, 0.9 or 0.99 */
-    enum sharing sharing;    /* of tasks that name none */
-    int64_t mps_linger_us;   /* an MPS control daemon that nobody has used for so long is stopped */
+    char nvml_library[512];         /* "": the driver's */
+    char dcgmi[512];                /* "none": do without */
+    char shim[512];                 /* path of colloc-shim */
+    char gpus[256];                 /* "": all; or indices and UUIDs, separated by commas */
+    char estimator[32];             /* of tasks that name none */
+    enum quantile reserve_quantile; /* of an estimate that knows its error */
+    enum sharing sharing;           /* of tasks that name none */
+    int64_t mps_linger_us; /* an MPS control daemon that nobody has used for so long is stopped */
     bool
         framework_mem_limit; /* by streams: the frameworks' own settings keep tasks to their need */
     struct core_settings core;

@@ -16,14 +16,18 @@ static int read_estimate_request(
 {
     bool given;
     double memory_mib;
+    const char *precision = NULL;
     request->batch = ESTIMATE_NOT_SAID;
     int r = field_integer(body, "batch", -9.2e18, 9.2e18, fault, &given, &request->batch);
     if (r == 0)
         r = field_integer(body, "seq", 1, 1e9, fault, &given, &request->sequence_length);
     if (r == 0)
-        r = field_text(body, "optimizer", 64, fault, &request->optimizer);
+        r = field_text(body, "optimizer", 64, fault, &request->optimizer_text);
+    request->optimizer = optimizer_parse(request->optimizer_text);
     if (r == 0)
-        r = field_text(body, "precision", 64, fault, &request->precision);
+        r = field_text(body, "precision", 64, fault, &precision);
+    if (r == 0)
+        r = precision_parse("precision", precision, fault, &request->precision);
     if (r == 0)
         r = field_number(body, "memory_mib", 1, 1e9, fault, &given, &memory_mib);
     if (r == 0 && given)

@@ -16,8 +16,7 @@ json_t *past_subject(const struct estimate_request *request)
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, model_fingerprint(request->model));
     return json_pack("{s:s, s:I, s:I, s:s, s:s}", "fingerprint", fingerprint, "batch",
         (json_int_t)batch.value, "seq", (json_int_t)request->sequence_length, "optimizer",
-        request->optimizer ? request->optimizer : "", "precision",
-        request->precision ? request->precision : "");
+        optimizer_name(request->optimizer), "precision", precision_name(request->precision));
 }
 
 static void copy_text(const json_t *object, const char *key, char *buffer, size_t size)
@@ -49,8 +48,10 @@ static bool read_run(const json_t *record, struct past_run *run)
     if (!fingerprint || run->batch < 1)
         return false;
     run->fingerprint = strtoull(fingerprint, NULL, 16);
-    copy_text(subject, "optimizer", run->optimizer, sizeof run->optimizer);
-    copy_text(subject, "precision", run->precision, sizeof run->precision);
+    run->optimizer = optimizer_parse(json_string_value(json_object_get(subject, "optimizer")));
+    if (precision_parse("precision", json_string_value(json_object_get(subject, "precision")), NULL,
+            &run->precision) < 0)
+        return false;
     copy_text(record, "gpu_kind", run->gpu_kind, sizeof run->gpu_kind);
     return read_outcome(record, run);
 }

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "core/share.h"
 #include "daemon/daemon.h"
+#include "estimator/gpu_traits.h"
 
 static json_t *number(double value)
 {
@@ -433,6 +434,20 @@ static json_t *record_settings(const struct config *config)
         config->core.recoveries_max, "tasks_per_gpu", conditions->tasks_per_gpu_max);
 }
 
+/* Kinds of GPUs of which the estimators know nothing: what they assume is in the note of each
+ * estimate. */
+static json_t *kinds_not_known(const struct daemon *daemon)
+{
+    json_t *kinds = json_object();
+    for (size_t i = 0; daemon->gpus && i < daemon->gpus->count; i++) {
+        const char *name = daemon->gpus->gpu[i].name;
+        if (*name && !gpu_traits_find(name))
+            json_object_set_new(
+                kinds, name, json_sprintf("estimated as an %s", gpu_traits_assumed()->match));
+    }
+    return kinds;
+}
+
 json_t *record_info(struct daemon *daemon)
 {
     int queued = core_main_queue(daemon->core)->count + core_recovery_queue(daemon->core)->count,
@@ -440,9 +455,9 @@ json_t *record_info(struct daemon *daemon)
     for (const struct task *task = core_next_task(daemon->core, 0); task;
          task = core_next_task(daemon->core, task->id))
         running += task_state_holds_gpus(task->state);
-    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:i, s:i}", "version",
+    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i}", "version",
         COLLOC_VERSION, "api", 1, "pid", (int)getpid(), "policy", daemon->config.core.policy->name,
         "sharing", sharing_name(daemon->config.sharing), "estimator", daemon->config.estimator,
         "state_dir", daemon->config.state_dir, "settings", record_settings(&daemon->config),
-        "queued", queued, "running", running);
+        "gpu_kinds_not_known", kinds_not_known(daemon), "queued", queued, "running", running);
 }

@@ -60,7 +60,7 @@ static void add_op(
 /* A gradient read, a weight and each state read and written, in a few launches for all parameters
  * together. */
 static void add_optimizer(struct load *load, const struct tape *tape,
-    const struct optimizer *optimizer, const struct gpu_traits *gpu)
+    const struct optimizer_traits *optimizer, const struct gpu_traits *gpu)
 {
     double bytes = tape->parameters * WEIGHT_BYTES *
                    (3 + 2 * optimizer->states + 2 * optimizer->temporaries);
@@ -68,7 +68,7 @@ static void add_optimizer(struct load *load, const struct tape *tape,
     load->launches += OPTIMIZER_LAUNCHES;
 }
 
-struct activity activity_estimate(const struct tape *tape, const struct optimizer *optimizer,
+struct activity activity_estimate(const struct tape *tape, const struct optimizer_traits *optimizer,
     const struct gpu_traits *gpu, const struct activity_rates *rates)
 {
     struct load load = {.rates = rates};

@@ -8,8 +8,8 @@
 #define COLLOC_ESTIMATOR_ACTIVITY_H
 
 #include "estimator/gpu_traits.h"
-#include "estimator/optimizer.h"
 #include "estimator/tape.h"
+#include "training/optimizer.h"
 
 /*
  * What a launch costs a PyTorch program on the host, and how much of the data sheet's rates its
@@ -27,7 +27,7 @@ struct activity {
     double smact, dram; /* 0..1, over a step */
 };
 
-struct activity activity_estimate(const struct tape *tape, const struct optimizer *optimizer,
+struct activity activity_estimate(const struct tape *tape, const struct optimizer_traits *optimizer,
     const struct gpu_traits *gpu, const struct activity_rates *rates);
 
 #endif

@@ -219,7 +219,7 @@ int attention_take_whole(struct builder *builder, size_t i)
     const struct layer *layer = &builder->extents.model->layers[i];
     bool candidate = !layer->leaf && names_attention(layer->type) &&
                      builder->current != TAPE_NONE &&
-                     strcmp(builder->extents.model->format, "torchsummary") != 0;
+                     builder->extents.model->format != SUMMARY_TORCHSUMMARY;
     if (!candidate || shows_projections(builder, i))
         return 0;
     struct extent now = builder_extent(builder, builder->current);

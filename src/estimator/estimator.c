@@ -5,8 +5,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "estimator/table.h"
 
 static const struct estimator *const table[] = {
@@ -68,15 +70,44 @@ const char *evidence_name(enum evidence evidence)
     return names[evidence];
 }
 
-struct reading estimate_quantile(const struct estimate *estimate, double q)
+static const struct {
+    const char *name;
+    int percent;
+} quantiles[QUANTILES] = {
+    [QUANTILE_P50] = {"p50", 50},
+    [QUANTILE_P90] = {"p90", 90},
+    [QUANTILE_P99] = {"p99", 99},
+};
+
+int quantile_parse(const char *text, enum quantile *ret_quantile)
 {
-    return q == 0.5 ? estimate->p50_bytes : q == 0.9 ? estimate->p90_bytes : estimate->p99_bytes;
+    double part = -1;
+    if (parse_double(text, 0, 1, &part) < 0)
+        part = -1;
+    for (enum quantile q = QUANTILE_P50; q < QUANTILES; q++)
+        if (strcasecmp(text, quantiles[q].name) == 0 || part == quantiles[q].percent / 100.0) {
+            *ret_quantile = q;
+            return 0;
+        }
+    return -EINVAL;
 }
 
-struct reading estimate_reserved(const struct estimate *estimate, double q)
+int quantile_percent(enum quantile quantile)
 {
-    struct reading quantile = estimate_quantile(estimate, q);
-    return quantile.valid ? quantile : estimate->bytes;
+    return quantiles[quantile].percent;
+}
+
+struct reading estimate_quantile(const struct estimate *estimate, enum quantile quantile)
+{
+    const struct reading all[QUANTILES] = {
+        estimate->p50_bytes, estimate->p90_bytes, estimate->p99_bytes};
+    return all[quantile];
+}
+
+struct reading estimate_reserved(const struct estimate *estimate, enum quantile quantile)
+{
+    struct reading bytes = estimate_quantile(estimate, quantile);
+    return bytes.valid ? bytes : estimate->bytes;
 }
 
 int estimate_note(struct estimate *estimate, int r, const char *format, ...)

@@ -15,6 +15,8 @@
 #include "estimator/past_run.h"
 #include "model/export.h"
 #include "model/model.h"
+#include "training/optimizer.h"
+#include "training/precision.h"
 
 enum { ESTIMATE_UNKNOWN = 1 }; /* an answer: this estimator cannot say, and its note says why */
 
@@ -31,9 +33,10 @@ struct estimate_request {
         batch; /* samples in one step on one GPU; ESTIMATE_NOT_SAID: as printed in the summary */
     int64_t declared_bytes; /* what the user says the task takes on one GPU */
     int64_t sequence_length;
-    const char *optimizer; /* "sgd", "momentum", "adam", "adamw" */
-    const char *precision; /* "fp32", "amp" */
-    const char *gpu_kind;  /* "NVIDIA A100-SXM4-40GB" */
+    enum optimizer optimizer;
+    const char *optimizer_text; /* OPTIMIZER_OTHER as the user calls it, for notes; or NULL */
+    enum precision precision;
+    const char *gpu_kind; /* "NVIDIA A100-SXM4-40GB" */
     const struct past_run *history;
     size_t n_history;
 };
@@ -97,17 +100,26 @@ const char *estimator_choose(
 /* Batch of the request or else of the summary; not known when neither says. */
 struct count estimate_batch(const struct estimate_request *request);
 
-/* The calibrated quantile (0.5, 0.9 or 0.99) of an estimate; not valid when it has none. */
-struct reading estimate_quantile(const struct estimate *estimate, double q);
+/* The quantiles of an estimate: enough memory for 50, 90 and 99 of 100 such trainings. */
+enum quantile { QUANTILE_P50, QUANTILE_P90, QUANTILE_P99, QUANTILES };
+
+/* Parses "0.9" or "p90". 0 or -EINVAL. */
+int quantile_parse(const char *text, enum quantile *ret_quantile);
+
+/* In per cent: 50, 90 or 99. */
+int quantile_percent(enum quantile quantile);
+
+/* The calibrated quantile of an estimate; not valid when it has none. */
+struct reading estimate_quantile(const struct estimate *estimate, enum quantile quantile);
 
 /* The quantile that is kept free for a task where nobody says another: what is left to chance is
  * what recovery is for.
  */
-#define ESTIMATE_RESERVED_QUANTILE 0.9
+#define ESTIMATE_RESERVED_QUANTILE QUANTILE_P90
 
 /* What is kept free for the task: that quantile, or the estimate where it does not know its own
  * error. */
-struct reading estimate_reserved(const struct estimate *estimate, double q);
+struct reading estimate_reserved(const struct estimate *estimate, enum quantile quantile);
 
 /*
  * Checks the request and asks the estimator of this name. 0 (ret_estimate->bytes is valid),

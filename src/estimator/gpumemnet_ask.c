@@ -39,6 +39,11 @@ static int answer(const struct gpumemnet_net *net, const struct gpumemnet_featur
     return 0;
 }
 
+static bool is_declared(const struct estimate_request *request)
+{
+    return request->optimizer != OPTIMIZER_UNSAID && request->precision != PRECISION_UNSAID;
+}
+
 static int ask(const struct estimate_request *request, enum gpumemnet_method method,
     struct fault *fault, struct estimate *estimate)
 {
@@ -55,9 +60,9 @@ static int ask(const struct estimate_request *request, enum gpumemnet_method met
     if (r == 0)
         r = answer(&net, &features, fault, estimate);
     if (r == 0)
-        estimate->evidence = request->model->is_suspect                 ? EVIDENCE_DOUBTFUL
-                             : request->optimizer && request->precision ? EVIDENCE_DECLARED
-                                                                        : EVIDENCE_SUMMARY;
+        estimate->evidence = request->model->is_suspect ? EVIDENCE_DOUBTFUL
+                             : is_declared(request)     ? EVIDENCE_DECLARED
+                                                        : EVIDENCE_SUMMARY;
     gpumemnet_net_fini(&net);
     gpumemnet_features_fini(&features);
     return r;

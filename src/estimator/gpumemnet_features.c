@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "estimator/optimizer.h"
+#include "training/optimizer.h"
 
 /* A block may hide some of its layers; beyond this share of the parameters the counts say too
  * little. */
@@ -125,15 +125,13 @@ static void set_counts(const struct model *model, float value[GPUMEMNET_VALUES])
 static void set_sizes(
     const struct estimate_request *request, double batch, float value[GPUMEMNET_VALUES])
 {
-    const struct optimizer *optimizer = request->optimizer ? optimizer_find(request->optimizer)
-                                                           : NULL;
     double activations = (double)request->model->activations.value;
     value[VALUE_BATCH] = (float)log1p(batch);
     value[VALUE_PARAMETERS] = (float)log1p((double)request->model->parameters);
     value[VALUE_ACTIVATIONS] = (float)log1p(activations);
     value[VALUE_BATCH_ACTIVATIONS] = (float)log1p(batch * activations);
-    value[VALUE_STATES] = (float)(optimizer ? optimizer : optimizer_usual())->states;
-    value[VALUE_HALF] = request->precision && strcmp(request->precision, "fp32") != 0;
+    value[VALUE_STATES] = (float)optimizer_traits(request->optimizer)->states;
+    value[VALUE_HALF] = precision_is_autocast(request->precision);
 }
 
 static int set_tokens(const struct model *model, struct gpumemnet_features *features)

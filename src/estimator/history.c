@@ -34,7 +34,12 @@ struct points {
     double at_least; /* from runs that ended for want of memory at this batch or a smaller one */
 };
 
-static bool agrees(const char *asked, const char *ran)
+static bool agrees(int asked, int ran, int unsaid)
+{
+    return asked == unsaid || ran == unsaid || asked == ran;
+}
+
+static bool is_same_kind(const char *asked, const char *ran)
 {
     return !asked || !*ran || strcmp(asked, ran) == 0;
 }
@@ -42,8 +47,10 @@ static bool agrees(const char *asked, const char *ran)
 static bool matches(
     const struct past_run *run, uint64_t fingerprint, const struct estimate_request *request)
 {
-    return run->fingerprint == fingerprint && agrees(request->optimizer, run->optimizer) &&
-           agrees(request->precision, run->precision) && agrees(request->gpu_kind, run->gpu_kind) &&
+    return run->fingerprint == fingerprint &&
+           agrees(request->optimizer, run->optimizer, OPTIMIZER_UNSAID) &&
+           agrees(request->precision, run->precision, PRECISION_UNSAID) &&
+           is_same_kind(request->gpu_kind, run->gpu_kind) &&
            (request->sequence_length == 0 || run->sequence_length == 0 ||
                request->sequence_length == run->sequence_length);
 }

@@ -55,6 +55,16 @@ static bool whole_number(struct span cell, int64_t min, int64_t max, int64_t *re
     return span_copy(cell, text, sizeof text) && parse_int64(text, min, max, ret) == 0;
 }
 
+static bool take_training(const struct span *cells, struct past_run *run)
+{
+    char optimizer[32], precision[16];
+    if (!span_copy(cells[OPTIMIZER], optimizer, sizeof optimizer) ||
+        !span_copy(cells[PRECISION], precision, sizeof precision))
+        return false;
+    run->optimizer = optimizer_parse(optimizer);
+    return precision_parse("precision", precision, NULL, &run->precision) == 0;
+}
+
 static bool take_run(struct span line, struct past_run *run)
 {
     struct span cells[CELLS];
@@ -65,9 +75,7 @@ static bool take_run(struct span line, struct past_run *run)
     run->fingerprint = strtoull(text, &end, 16);
     if (*end || !whole_number(cells[BATCH], 1, INT32_MAX, &run->batch) ||
         (cells[SEQ].size && !whole_number(cells[SEQ], 1, INT32_MAX, &run->sequence_length)) ||
-        !span_copy(cells[OPTIMIZER], run->optimizer, sizeof run->optimizer) ||
-        !span_copy(cells[PRECISION], run->precision, sizeof run->precision) ||
-        !span_copy(cells[GPU], run->gpu_kind, sizeof run->gpu_kind) ||
+        !take_training(cells, run) || !span_copy(cells[GPU], run->gpu_kind, sizeof run->gpu_kind) ||
         !span_copy(cells[PEAK], text, sizeof text) || parse_double(text, 1, 1e9, &peak_mib) < 0)
         return false;
     run->peak_bytes = (int64_t)(peak_mib * (double)MIB);

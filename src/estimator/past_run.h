@@ -11,15 +11,18 @@
 
 #include "base/fault.h"
 #include "model/model.h"
+#include "training/optimizer.h"
+#include "training/precision.h"
 
 struct past_run {
     uint64_t fingerprint;
     int64_t batch;
-    int64_t sequence_length;          /* 0: not said */
-    char optimizer[16], precision[8]; /* "": not said */
-    char gpu_kind[64];                /* "": not known */
-    int64_t peak_bytes;               /* of the process on one GPU, context included */
-    bool lower_bound; /* it ran out of memory, or was stopped early: it needs at least that */
+    int64_t sequence_length; /* 0: not said */
+    enum optimizer optimizer;
+    enum precision precision;
+    char gpu_kind[64];  /* "": not known */
+    int64_t peak_bytes; /* of the process on one GPU, context included */
+    bool lower_bound;   /* it ran out of memory, or was stopped early: it needs at least that */
 };
 
 /* Of leaf types, shapes and parameters: equal for the same network whatever its text's form of

@@ -5,6 +5,21 @@
 #include <string.h>
 
 #include "estimator/table.h"
+#include "training/names.h"
+
+static void describe_optimizer(
+    const struct estimate_request *request, struct estimate *ret_estimate)
+{
+    char all[NAMES_MAX_SIZE];
+    const char *assumed = optimizer_name(optimizer_assumed(request->optimizer));
+    if (request->optimizer == OPTIMIZER_UNSAID)
+        estimate_note(ret_estimate, 0, "taken for %s; --optimizer sharpens it", assumed);
+    else if (request->optimizer == OPTIMIZER_OTHER)
+        estimate_note(ret_estimate, 0,
+            "the optimizer %.40s is not known (known are %s), taken for %s",
+            request->optimizer_text ? request->optimizer_text : "",
+            names_join(optimizer_names, all), assumed);
+}
 
 /* What a person should know of how sure this is. */
 static void describe(
@@ -29,13 +44,10 @@ static void describe(
     if (request->model->is_suspect)
         estimate_note(
             ret_estimate, 0, "the summary contradicts itself or is cut off (see its warnings)");
-    if (!request->optimizer)
-        estimate_note(
-            ret_estimate, 0, "taken for %s; --optimizer sharpens it", optimizer_usual()->name);
-    else if (!optimizer_find(request->optimizer))
-        estimate_note(ret_estimate, 0, "the optimizer %.40s is not known, taken for %s",
-            request->optimizer, optimizer_usual()->name);
-    if (!request->precision)
+    describe_optimizer(request, ret_estimate);
+    if (precision_note(request->precision))
+        estimate_note(ret_estimate, 0, "%s", precision_note(request->precision));
+    if (request->precision == PRECISION_UNSAID)
         estimate_note(
             ret_estimate, 0, "taken for fp32; amp takes about half: --precision sharpens it");
     if (request->model->batch.known && request->model->batch.value > 1 &&
@@ -50,12 +62,14 @@ static void describe_export(const struct estimate_request *request, const struct
     struct estimate *ret_estimate)
 {
     const struct export *export = request->export;
-    if (request->optimizer && strcmp(request->optimizer, export->optimizer) != 0)
+    if (request->optimizer != OPTIMIZER_UNSAID && request->optimizer != export->optimizer)
         estimate_note(ret_estimate, 0, "the export was made with %s: export again for %.40s",
-            export->optimizer, request->optimizer);
-    if (request->precision && strcmp(request->precision, export->precision) != 0)
-        estimate_note(ret_estimate, 0, "the export was made in %s: export again for %.40s",
-            export->precision, request->precision);
+            optimizer_name(export->optimizer),
+            request->optimizer_text ? request->optimizer_text : optimizer_name(request->optimizer));
+    if (request->precision != PRECISION_UNSAID &&
+        precision_is_autocast(request->precision) != precision_is_autocast(export->precision))
+        estimate_note(ret_estimate, 0, "the export was made in %s: export again for %s",
+            precision_name(export->precision), precision_name(request->precision));
     if (request->sequence_length > 0 && request->sequence_length != export->sequence_length)
         estimate_note(ret_estimate, 0, "the export was made for sequences of %lld",
             (long long)export->sequence_length);
@@ -66,12 +80,6 @@ static void describe_export(const struct estimate_request *request, const struct
     if (export->not_modelled)
         estimate_note(
             ret_estimate, 0, "checkpointing or compilation changes what the export shows");
-}
-
-static const struct optimizer *optimizer_of(const char *name)
-{
-    const struct optimizer *optimizer = name ? optimizer_find(name) : NULL;
-    return optimizer ? optimizer : optimizer_usual();
 }
 
 static bool is_aligned(const struct tensor *in, const struct tensor *out, double step)
@@ -112,7 +120,7 @@ static void look_at_alignment(const struct tape *tape, struct physics *physics)
 }
 
 /* Shape of the tape, for the residual. */
-static void look_at(const struct tape *tape, const char *optimizer,
+static void look_at(const struct tape *tape, enum optimizer optimizer,
     const struct physics_constants *constants, struct physics *physics)
 {
     double convs = 0;
@@ -128,7 +136,7 @@ static void look_at(const struct tape *tape, const char *optimizer,
     look_at_alignment(tape, physics);
     physics->conv_share = physics->macs > 0 ? convs / physics->macs : 0;
     physics->activity = activity_estimate(
-        tape, optimizer_of(optimizer), constants->gpu, &constants->rates);
+        tape, optimizer_traits(optimizer), constants->gpu, &constants->rates);
 }
 
 static int play_export(const struct physics_constants *constants,
@@ -154,7 +162,7 @@ static int play_export(const struct physics_constants *constants,
         look_at(&tape, export->optimizer, constants, physics);
         tape_fini(&tape);
     }
-    bool half = strcmp(export->precision, "amp") == 0;
+    bool half = precision_is_autocast(export->precision);
     physics->context_bytes = gpu_traits_context(
         constants->gpu, export->multiplies, export->n_convs > 0 || half);
     r = replay_export(export, (double)batch, physics->knows_kernels, constants->gpu,
@@ -162,7 +170,7 @@ static int play_export(const struct physics_constants *constants,
     physics->footprint.weights = physics->footprint.gradients = 4.0 *
                                                                 (double)export->model->parameters;
     physics->footprint.states = physics->footprint.weights *
-                                optimizer_of(export->optimizer)->states;
+                                optimizer_traits(export->optimizer)->states;
     return r;
 }
 
@@ -177,7 +185,7 @@ static int play_summary(const struct physics_constants *constants,
         return r < 0 ? r : estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "%s", why);
     physics->context_bytes = gpu_traits_context(
         constants->gpu, tape.multiplies, tape.convolves || tape.autocast);
-    r = replay_tape(&tape, optimizer_of(request->optimizer), constants->gpu, &constants->shares,
+    r = replay_tape(&tape, optimizer_traits(request->optimizer), constants->gpu, &constants->shares,
         fault, &physics->footprint);
     if (r == 0) {
         look_at(&tape, request->optimizer, constants, physics);
@@ -197,7 +205,8 @@ static enum evidence evidence_of(
     if (request->model->is_suspect || doubts->hidden_share > 0.05 || doubts->unknown_share > 0.05 ||
         doubts->unshaped_share > 0.05)
         return EVIDENCE_DOUBTFUL;
-    return request->optimizer && optimizer_find(request->optimizer) && request->precision
+    return request->optimizer != OPTIMIZER_UNSAID && request->optimizer != OPTIMIZER_OTHER &&
+                   request->precision != PRECISION_UNSAID
                ? EVIDENCE_DECLARED
                : EVIDENCE_SUMMARY;
 }
@@ -222,12 +231,19 @@ int physics_run_with(const struct physics_constants *constants,
 
 struct physics_constants physics_constants_of(const char *gpu_kind)
 {
-    return (struct physics_constants){gpu_traits_find(gpu_kind), activity_rates, workspace_shares};
+    const struct gpu_traits *gpu = gpu_traits_find(gpu_kind);
+    return (struct physics_constants){
+        gpu ? gpu : gpu_traits_assumed(), activity_rates, workspace_shares};
 }
 
 int physics_run(const struct estimate_request *request, struct fault *fault,
     struct estimate *estimate, struct physics *ret_physics)
 {
     struct physics_constants constants = physics_constants_of(request->gpu_kind);
-    return physics_run_with(&constants, request, fault, estimate, ret_physics);
+    int r = physics_run_with(&constants, request, fault, estimate, ret_physics);
+    char all[NAMES_MAX_SIZE];
+    if (r == 0 && request->gpu_kind && !gpu_traits_find(request->gpu_kind))
+        estimate_note(estimate, 0, "the GPU %.60s is not known (known are %s), taken for an %s",
+            request->gpu_kind, names_join(gpu_traits_kinds, all), constants.gpu->match);
+    return r;
 }

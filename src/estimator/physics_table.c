@@ -69,8 +69,7 @@ static void answer(struct task *task, const char *constants_line)
     struct estimate_request request = {.model = task->network.model,
         .export = task->network.export,
         .batch = strtoll(task->fields[1], NULL, 10),
-        .optimizer = said(task->fields[2]),
-        .precision = said(task->fields[3]),
+        .optimizer = optimizer_parse(said(task->fields[2])),
         .sequence_length = strtoll(task->fields[4], NULL, 10),
         .gpu_kind = said(task->fields[5])};
     struct physics_constants constants = physics_constants_of(request.gpu_kind);
@@ -81,6 +80,8 @@ static void answer(struct task *task, const char *constants_line)
         exit(1);
     }
     int r = task->error;
+    if (r == 0)
+        r = precision_parse("precision", said(task->fields[3]), &task->fault, &request.precision);
     if (r == 0)
         r = physics_run_with(&constants, &request, &task->fault, &estimate, &physics);
     if (r == 0)

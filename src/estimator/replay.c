@@ -28,7 +28,7 @@ struct tensor_life {
 
 struct replay {
     const struct tape *tape;
-    const struct optimizer *optimizer;
+    const struct optimizer_traits *optimizer;
     const struct workspace_shares *shares;
     struct allocator allocator;
     struct parameter_blocks *parameters; /* by operation */
@@ -421,7 +421,7 @@ static void run(struct replay *replay, int *temporaries)
     }
 }
 
-int replay_tape(const struct tape *tape, const struct optimizer *optimizer,
+int replay_tape(const struct tape *tape, const struct optimizer_traits *optimizer,
     const struct gpu_traits *gpu, const struct workspace_shares *shares, struct fault *fault,
     struct footprint *ret_footprint)
 {

@@ -7,10 +7,10 @@
 
 #include "base/fault.h"
 #include "estimator/gpu_traits.h"
-#include "estimator/optimizer.h"
 #include "estimator/tape.h"
 #include "estimator/workspace.h"
 #include "model/export.h"
+#include "training/optimizer.h"
 
 /* Bytes. The parts are of one step and do not add up to the peak: they do not all live at once. */
 struct footprint {
@@ -21,7 +21,7 @@ struct footprint {
 };
 
 /* 0 or a fault: -ERANGE (beyond any device), -ENOMEM. */
-int replay_tape(const struct tape *tape, const struct optimizer *optimizer,
+int replay_tape(const struct tape *tape, const struct optimizer_traits *optimizer,
     const struct gpu_traits *gpu, const struct workspace_shares *shares, struct fault *fault,
     struct footprint *ret_footprint);
 

@@ -473,7 +473,7 @@ static bool skips(const struct builder *builder, const struct layer *layer)
 static int take_all(struct builder *builder)
 {
     const struct model *model = builder->extents.model;
-    bool tree = strcmp(model->format, "torchsummary") != 0;
+    bool tree = model->format != SUMMARY_TORCHSUMMARY;
     struct open_block open[MODEL_DEPTH_MAX];
     int n = 0, r = 0;
     for (size_t i = 0; r == 0 && i < model->n_layers; i++) {
@@ -572,7 +572,7 @@ static bool drops_within(const struct model *model)
 int tape_build(const struct estimate_request *request, struct fault *fault, struct tape *ret_tape,
     const char **ret_why)
 {
-    bool autocast = request->precision && strcmp(request->precision, "amp") == 0;
+    bool autocast = precision_is_autocast(request->precision);
     struct tape tape = {.batch = (double)estimate_batch(request).value,
         .autocast = autocast,
         .doubts = {.unknown_layer = TAPE_NONE}};

@@ -73,6 +73,20 @@ static int take_part(
                : columns_wrong(table, fault, "split: there is no \"%s\"", text);
 }
 
+static int take_training(
+    const struct columns *table, const int *at, struct fault *fault, struct task_row *row)
+{
+    char optimizer[32] = "", precision[16] = "";
+    struct fault wrong;
+    int r = take_text(table, at, COLUMN_OPTIMIZER, fault, optimizer, sizeof optimizer);
+    row->optimizer = optimizer_parse(optimizer);
+    if (r == 0)
+        r = take_text(table, at, COLUMN_PRECISION, fault, precision, sizeof precision);
+    if (r == 0 && precision_parse("precision", precision, &wrong, &row->precision) < 0)
+        r = columns_wrong(table, fault, "%s", wrong.text);
+    return r;
+}
+
 static int take_row(
     const struct columns *table, const int *at, struct fault *fault, struct task_row *row)
 {
@@ -88,9 +102,7 @@ static int take_row(
     if (r == 0)
         r = take_text(table, at, COLUMN_NETWORK, fault, row->network, sizeof row->network);
     if (r == 0)
-        r = take_text(table, at, COLUMN_OPTIMIZER, fault, row->optimizer, sizeof row->optimizer);
-    if (r == 0)
-        r = take_text(table, at, COLUMN_PRECISION, fault, row->precision, sizeof row->precision);
+        r = take_training(table, at, fault, row);
     if (r == 0)
         r = take_number(table, at, COLUMN_BATCH, (double)ESTIMATE_BATCH_MAX, fault, &batch);
     if (r == 0)

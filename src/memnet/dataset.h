@@ -24,7 +24,9 @@
 enum dataset_part { PART_TRAINING, PART_VALIDATION, PART_TEST, PARTS };
 
 struct task_row {
-    char id[48], family[48], network[64], optimizer[16], precision[16];
+    char id[48], family[48], network[64];
+    enum optimizer optimizer;
+    enum precision precision;
     bool real;
     enum dataset_part part;
     int64_t batch;

@@ -57,7 +57,8 @@ const char *metrics_group_name(enum metrics_of group)
 static bool belongs(const struct net_answer *answer, enum metrics_of group, const char *family)
 {
     const struct task_row *row = answer->row;
-    bool thesis = strncmp(row->optimizer, "adam", 4) == 0 && strcmp(row->precision, "fp32") == 0;
+    bool thesis = (row->optimizer == OPTIMIZER_ADAM || row->optimizer == OPTIMIZER_ADAMW) &&
+                  row->precision == PRECISION_FP32;
     if (family && strcmp(row->family, family) != 0)
         return false;
     if (group == METRICS_REAL)

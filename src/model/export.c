@@ -89,9 +89,12 @@ static int read_head(const json_t *root, struct export *export, struct fault *fa
     if (!whole_number(
             json_object_get(root, "sequence_length"), INT32_MAX, &export->sequence_length))
         export->sequence_length = 0;
-    copy_text(json_object_get(json_object_get(root, "optimizer"), "name"), export->optimizer,
-        sizeof export->optimizer);
-    copy_text(json_object_get(root, "precision"), export->precision, sizeof export->precision);
+    export->optimizer = optimizer_parse(
+        json_string_value(json_object_get(json_object_get(root, "optimizer"), "name")));
+    int r = precision_parse("precision", json_string_value(json_object_get(root, "precision")),
+        fault, &export->precision);
+    if (r < 0)
+        return r;
     copy_text(json_object_get(root, "method"), export->method, sizeof export->method);
     if (!size_pair(json_object_get(root, "multiply_adds"), &export->macs))
         export->macs = (struct linear_size){0};
@@ -546,7 +549,7 @@ int export_parse(const char *text, size_t size, struct fault *fault, struct expo
         export->model = calloc(1, sizeof *export->model);
     int r = export && export->model ? 0 : fault_set(fault, ENOMEM, "out of memory");
     if (r == 0) {
-        export->model->format = "export";
+        export->model->format = SUMMARY_EXPORT;
         r = read_all(root, export, fault);
     }
     json_decref(root);

@@ -11,6 +11,8 @@
 
 #include "base/fault.h"
 #include "model/model.h"
+#include "training/optimizer.h"
+#include "training/precision.h"
 
 enum {
     EXPORT_VERSION = 1,
@@ -75,7 +77,9 @@ struct export
     struct model *model;     /* its layers, format "export"; batch is what the user asked for */
     bool every_batch;        /* false: the sizes hold for the model's batch alone */
     int64_t sequence_length; /* 0: none */
-    char optimizer[32], precision[16], method[16];
+    enum optimizer optimizer;
+    enum precision precision;
+    char method[16];
     struct fake_peak fake_peak;
     struct export_tensor *tensors;
     size_t n_tensors;

@@ -21,7 +21,7 @@ struct parser {
 
 /* A summary form: one file that exports one of these, and one line in the table in model.c. */
 struct model_format {
-    const char *name;
+    enum summary_format format;
 
     /* Whether a summary of this form begins with `line`; `rest` is the text behind it. Looks only
      * at a line or two. */

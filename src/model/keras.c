@@ -220,4 +220,4 @@ static int parse(struct parser *parser)
     return r;
 }
 
-const struct model_format format_keras = {"keras", detect, parse};
+const struct model_format format_keras = {SUMMARY_KERAS, detect, parse};

@@ -16,6 +16,18 @@ static const struct model_format *const formats[] = {
     &format_repr,
 };
 
+const char *summary_format_name(enum summary_format format)
+{
+    static const char *const names[SUMMARY_FORMATS] = {
+        [SUMMARY_TORCHINFO] = "torchinfo",
+        [SUMMARY_TORCHSUMMARY] = "torchsummary",
+        [SUMMARY_KERAS] = "keras",
+        [SUMMARY_REPR] = "repr",
+        [SUMMARY_EXPORT] = "export",
+    };
+    return names[format];
+}
+
 void model_destroy(struct model *model)
 {
     if (!model)
@@ -244,8 +256,7 @@ static void compare_totals(struct model *model, int64_t slack)
             "the summary prints %" PRId64 " parameters in total, its layers add up to %" PRId64,
             printed->value, model->parameters);
     /* Totals of printed modules count every level and are off in sound ones too. */
-    if ((double)off > suspect_share * (double)model->parameters &&
-        strcmp(model->format, "repr") != 0)
+    if ((double)off > suspect_share * (double)model->parameters && model->format != SUMMARY_REPR)
         model->is_suspect = true;
 }
 
@@ -288,7 +299,7 @@ static int finish(struct parser *parser)
     struct model *model = parser->model;
     if (model->n_layers == 0)
         return fault_set(parser->fault, EINVAL, "line %d: a %s summary without layers",
-            parser->line, model->format);
+            parser->line, summary_format_name(model->format));
     if (parser->may_repeat)
         drop_repeated_counts(model);
     int r = model_sum_up(model, parser->fault);
@@ -315,12 +326,22 @@ static int parse_text(struct parser *parser)
     if (!format)
         return fault_set(parser->fault, EINVAL,
             "no model summary in it: none of torchsummary, torchinfo, a printed module, Keras begins on any line");
-    parser->model->format = format->name;
+    parser->model->format = format->format;
     int r = format->parse(parser);
     if (r < 0)
         return r;
     read_tail(parser);
     return finish(parser);
+}
+
+bool model_detect(const char *text, size_t size)
+{
+    char *clean = size > 0 && size <= MODEL_SIZE_MAX ? malloc(size) : NULL;
+    struct parser parser = {.rest = {.at = clean}};
+    bool found = clean && text_clean(text, size, clean, NULL, &parser.rest.size) == 0 &&
+                 (find_summary(&parser) || parser.head_line);
+    free(clean);
+    return found;
 }
 
 int model_parse(const char *text, size_t size, struct fault *fault, struct model **ret_model)

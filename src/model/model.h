@@ -80,8 +80,21 @@ struct printed_sizes {
     struct reading input_bytes, pass_bytes, params_bytes;
 };
 
+/* The program that wrote the summary. Of these, torchsummary alone prints no tree. */
+enum summary_format {
+    SUMMARY_TORCHINFO,
+    SUMMARY_TORCHSUMMARY,
+    SUMMARY_KERAS,
+    SUMMARY_REPR,
+    SUMMARY_EXPORT,
+    SUMMARY_FORMATS
+};
+
+/* "torchinfo", "torchsummary", "keras", "repr", "export" */
+const char *summary_format_name(enum summary_format format);
+
 struct model {
-    const char *format; /* "torchsummary", "torchinfo", "repr", "keras" or "export" */
+    enum summary_format format;
     struct layer *layers;
     size_t n_layers;
 
@@ -113,6 +126,9 @@ struct model {
  * (for "12 x Layer" in the layers it stands for).
  */
 int model_parse(const char *text, size_t size, struct fault *fault, struct model **ret_model);
+
+/* Whether a summary begins on a line of the text; it may be a broken one. */
+bool model_detect(const char *text, size_t size);
 
 void model_destroy(struct model *model);
 

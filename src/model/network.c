@@ -1,5 +1,10 @@
 #include "model/network.h"
 
+bool network_detect(const char *text, size_t size)
+{
+    return export_detect(text, size) || model_detect(text, size);
+}
+
 int network_parse(const char *text, size_t size, struct fault *fault, struct network *ret_network)
 {
     *ret_network = (struct network){0};

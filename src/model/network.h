@@ -11,6 +11,9 @@ struct network {
     struct export *export; /* NULL for a summary; else it owns the model */
 };
 
+/* Whether the text is a summary or an export, be it a broken one. */
+bool network_detect(const char *text, size_t size);
+
 /* As model_parse or export_parse. After a fault *ret_network is empty. */
 int network_parse(const char *text, size_t size, struct fault *fault, struct network *ret_network);
 void network_fini(struct network *network);

@@ -306,4 +306,4 @@ static int parse(struct parser *parser)
     return 0;
 }
 
-const struct model_format format_repr = {"repr", detect, parse};
+const struct model_format format_repr = {SUMMARY_REPR, detect, parse};

@@ -220,4 +220,4 @@ static int parse(struct parser *parser)
     return 0;
 }
 
-const struct model_format format_torchinfo = {"torchinfo", detect, parse};
+const struct model_format format_torchinfo = {SUMMARY_TORCHINFO, detect, parse};

@@ -83,4 +83,4 @@ static int parse(struct parser *parser)
     return 0;
 }
 
-const struct model_format format_torchsummary = {"torchsummary", detect, parse};
+const struct model_format format_torchsummary = {SUMMARY_TORCHSUMMARY, detect, parse};

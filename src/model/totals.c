@@ -99,7 +99,7 @@ static bool take_size(struct model *model, struct span label, struct span text)
         double factor = unit_factor(span_skip(label, bracket + 1));
         text = span_trim(text);
         double value = take_decimal(&text, &decimals) * factor;
-        if (factor == 1e6 && strcmp(model->format, "torchsummary") == 0)
+        if (factor == 1e6 && model->format == SUMMARY_TORCHSUMMARY)
             value *= 0x1p20 / 1e6;
         if (value >= 0 && value < 1e18)
             *sizes[i].bytes = reading_of(value);

@@ -4,14 +4,14 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "training/optimizer.h"
+#include "training/precision.h"
 
 #define DAY_US (86400 * SECOND_US)
 
 static const char *const policies[] = {
     "exclusive", "rr", "magm", "lug", "mug", "first-fit", "best-fit", "foresee", NULL};
 static const char *const sharings[] = {"streams", "mps", "auto", "default", NULL};
-static const char *const optimizers[] = {"sgd", "momentum", "adam", "adamw", NULL};
-static const char *const precisions[] = {"fp32", "amp", NULL};
 
 /* clang-format off */
 const struct option_spec task_options[TASK_OPTIONS] = {
@@ -47,10 +47,11 @@ const struct option_spec task_options[TASK_OPTIONS] = {
     [TASK_BATCH] = {.name = "batch", .alias = "batch-size", .kind = OPTION_INTEGER, .argument = "N",
         .min = 1, .max = 10000000,
         .field = "batch", .help = "batch size on each GPU"},
-    [TASK_OPTIMIZER] = {.name = "optimizer", .kind = OPTION_TEXT, .argument = "NAME", .choices = optimizers,
-        .field = "optimizer", .help = "optimizer of the training: sgd, momentum, adam or adamw"},
-    [TASK_PRECISION] = {.name = "precision", .kind = OPTION_TEXT, .argument = "NAME", .choices = precisions,
-        .field = "precision", .help = "numeric precision of the training: fp32 or amp"},
+    [TASK_OPTIMIZER] = {.name = "optimizer", .kind = OPTION_TEXT, .argument = "NAME", .choices = optimizer_names,
+        .field = "optimizer", .help = "optimizer of the training: sgd, momentum, adam, adamw, rmsprop or adagrad; another is taken for adam"},
+    [TASK_PRECISION] = {.name = "precision", .kind = OPTION_CHOICE, .argument = "NAME", .choices = precision_names,
+        .canonical = precision_canonical, .field = "precision",
+        .help = "numeric precision of the training: fp32, tf32, bf16, fp16, amp or fp8; bf16, fp16 and fp8 are taken as autocast over weights in fp32"},
     [TASK_SEQ] = {.name = "seq", .alias = "seq-len", .kind = OPTION_INTEGER, .argument = "N", .min = 1, .max = 10000000,
         .field = "seq", .help = "sequence length"},
     [TASK_HOLD] = {.name = "hold", .letter = 'H', .kind = OPTION_FLAG,

@@ -103,6 +103,8 @@ static int check_choice(
     const struct option_spec *spec, const char *shown, const char *text, struct fault *fault)
 {
     char all[256] = "";
+    if (spec->canonical && spec->canonical(text))
+        return 0;
     for (const char *const *choice = spec->choices; *choice; choice++) {
         if (strcmp(text, *choice) == 0)
             return 0;
@@ -148,7 +150,8 @@ int option_set_text(const struct option_spec *spec, const char *shown, const cha
     int r = check_text(spec, shown, text, fault);
     if (r < 0)
         return r;
-    char *copy = strdup(text);
+    const char *name = spec->canonical ? spec->canonical(text) : NULL;
+    char *copy = strdup(name ? name : text);
     if (!copy)
         return fault_set(fault, ENOMEM, "%s: out of memory", shown);
     free(value->text);

@@ -35,6 +35,8 @@ struct option_spec {
     int64_t min, max;
     bool needs_unit;            /* of a size in an option word: "12" alone is refused */
     const char *const *choices; /* NULL-terminated, or NULL */
+    const char *(*canonical)(const char *text); /* of a choice: the name in `choices` for an alias,
+                                                   NULL for none; may be NULL */
 };
 
 struct option_value {

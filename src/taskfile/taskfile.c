@@ -16,6 +16,12 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
+bool taskfile_is_script(const char *text, size_t size)
+{
+    struct span all = {text, size};
+    return span_starts(all, "#!") || script_has_directive(all);
+}
+
 int taskfile_parse(const char *name, const char *text, size_t size, struct fault *fault,
     struct task_description *ret_description)
 {
@@ -29,7 +35,7 @@ int taskfile_parse(const char *name, const char *text, size_t size, struct fault
         return r;
     if (span_trim(all).size == 0)
         return fault_set(fault, EINVAL, "%s: is empty", name);
-    if (span_starts(all, "#!") || script_has_directive(all))
+    if (taskfile_is_script(text, size))
         return script_parse(name, all, ret_description, fault);
     if (rad_keys_detect(all))
         return rad_keys_parse(name, all, ret_description, fault);

@@ -6,6 +6,7 @@
 #ifndef COLLOC_TASKFILE_TASKFILE_H
 #define COLLOC_TASKFILE_TASKFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "taskfile/description.h"
@@ -22,6 +23,10 @@ enum {
  */
 int taskfile_parse(const char *name, const char *text, size_t size, struct fault *fault,
     struct task_description *ret_description);
+
+/* Whether the text says of itself that it is a script for colloc or the kernel: a first line "#!",
+ * or a #COLLOC line. */
+bool taskfile_is_script(const char *text, size_t size);
 
 /*
  * The same from a file ("-" is standard input). The name of the task defaults to the file's. A

@@ -36,7 +36,8 @@ static void check_layer(const struct layer *layer)
 static void check_model(const struct model *model)
 {
     int64_t parameters = 0, activations = 0;
-    require(model->format && model->n_layers > 0 && model->n_layers <= MODEL_LAYERS_MAX);
+    require(model->format < SUMMARY_FORMATS && model->n_layers > 0 &&
+            model->n_layers <= MODEL_LAYERS_MAX);
     for (size_t i = 0; i < model->n_layers; i++) {
         const struct layer *layer = &model->layers[i];
         check_layer(layer);

@@ -20,7 +20,7 @@ class Fields(House):
         "host_memory_mib": [0, -1, "32G", []],
         "estimator": ["oracle", 5], "summary": ["text", 5, {}, {"name": "x"}, {"name": "x", "text": 5},
                                                {"name": "x", "text": "no summary at all"}, {"name": 5, "text": "x"}],
-        "optimizer": [5], "precision": [5], "seq": [0, -1, "x"], "hold": ["no", 0], "output": [5, "x" * 5000],
+        "optimizer": [5], "precision": [5, "foo", "fp31"], "seq": [0, -1, "x"], "hold": ["no", 0], "output": [5, "x" * 5000],
         "error": [5], "grace_s": [-1, "x", 1e9], "smact": [-0.1, 1.1, "x"],
         "expected_s": [0, -1, "x"],
     }

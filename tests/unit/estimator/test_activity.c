@@ -25,11 +25,9 @@ static struct physics ask(
     struct fault fault;
     struct estimate estimate = {.note = ""};
     assert_int_equal(model_parse(text, strlen(text), NULL, &model), 0);
-    struct estimate_request request = {.model = model,
-        .batch = batch,
-        .optimizer = optimizer,
-        .precision = precision,
-        .gpu_kind = gpu};
+    struct estimate_request request = {
+        .model = model, .batch = batch, .optimizer = optimizer_parse(optimizer), .gpu_kind = gpu};
+    assert_int_equal(precision_parse("precision", precision, NULL, &request.precision), 0);
     struct physics_constants constants = physics_constants_of(gpu);
     constants.rates = (struct activity_rates){
         .launch_us = 10, .matrix_share = 0.4, .bandwidth_share = 0.7};

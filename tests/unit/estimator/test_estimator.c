@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 #include "estimator/estimator.h"
+#include "estimator/gpu_traits.h"
 
 static const char two_layers[] =
     "Conv2d-1 [-1, 16, 8, 8] 448\nMaxPool2d-2 [-1, 16, 4, 4] 0\nLinear-3 [-1, 10] 2,570\n";
@@ -162,12 +163,71 @@ static void test_left_out_layers_are_told(void **state)
     assert_non_null(strstr(e.note, "1 layers have no output shape"));
 }
 
+static void test_little_memory_is_doubted(void **state)
+{
+    struct estimate e;
+    struct estimate_request request = {.batch = ESTIMATE_NOT_SAID, .declared_bytes = 12 * MIB};
+    assert_int_equal(estimate_run("declared", &request, NULL, &e), 0);
+    assert_non_null(strstr(e.note, "12 MiB of GPU memory is less than a CUDA context takes"));
+    request.declared_bytes = 300 * MIB;
+    assert_int_equal(estimate_run("declared", &request, NULL, &e), 0);
+    assert_string_equal(e.note, "");
+}
+
+static void test_quantiles(void **state)
+{
+    struct estimate e = {.bytes = reading_of(1), .p99_bytes = reading_of(3)};
+    enum quantile quantile;
+    assert_int_equal(quantile_parse("0.5", &quantile), 0);
+    assert_int_equal(quantile, QUANTILE_P50);
+    assert_int_equal(quantile_parse("P99", &quantile), 0);
+    assert_int_equal(quantile_percent(quantile), 99);
+    assert_int_equal(quantile_parse("0.95", &quantile), -EINVAL);
+    assert_int_equal(quantile_parse("", &quantile), -EINVAL);
+    assert_true(estimate_reserved(&e, QUANTILE_P99).value == 3);
+    assert_true(estimate_reserved(&e, QUANTILE_P90).value == 1);
+}
+
+static void test_kinds_of_gpus(void **state)
+{
+    assert_string_equal(gpu_traits_find("NVIDIA A100-SXM4-40GB")->match, "A100");
+    assert_string_equal(gpu_traits_find("h200")->match, "H200");
+    assert_null(gpu_traits_find("NVIDIA RTX A1000"));
+    assert_null(gpu_traits_find("NVIDIA L40S"));
+    assert_null(gpu_traits_find(""));
+    assert_null(gpu_traits_find(NULL));
+    for (size_t i = 0; gpu_traits_kinds[i]; i++)
+        assert_string_equal(gpu_traits_find(gpu_traits_kinds[i])->match, gpu_traits_kinds[i]);
+}
+
+static void test_an_unknown_gpu_is_said_in_the_note(void **state)
+{
+    static const char *const kinds[] = {NULL, "NVIDIA A100-SXM4-40GB", "NVIDIA L40S"};
+    struct estimate answers[3];
+    struct model *model = NULL;
+    assert_int_equal(model_parse(two_layers, strlen(two_layers), NULL, &model), 0);
+    for (size_t i = 0; i < 3; i++) {
+        struct estimate_request request = {.model = model, .batch = 8, .gpu_kind = kinds[i]};
+        assert_int_equal(estimate_run("graph", &request, NULL, &answers[i]), 0);
+        assert_true(answers[i].bytes.value == answers[0].bytes.value);
+    }
+    assert_null(strstr(answers[0].note, "A100"));
+    assert_null(strstr(answers[1].note, "A100"));
+    assert_non_null(strstr(answers[2].note,
+        "the GPU NVIDIA L40S is not known (known are H200, H100, A100, V100), taken for an A100"));
+    model_destroy(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table_can_be_walked),
         cmocka_unit_test(test_unknown_name_lists_the_known),
         cmocka_unit_test(test_none_knows_nothing),
+        cmocka_unit_test(test_little_memory_is_doubted),
+        cmocka_unit_test(test_quantiles),
+        cmocka_unit_test(test_kinds_of_gpus),
+        cmocka_unit_test(test_an_unknown_gpu_is_said_in_the_note),
         cmocka_unit_test(test_declared_is_the_users_word),
         cmocka_unit_test(test_horus_formula),
         cmocka_unit_test(test_requested_batch_wins_over_the_printed),

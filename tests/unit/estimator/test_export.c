@@ -141,13 +141,13 @@ static void test_loop_goes_on(void **state)
 static struct estimate ask(struct estimate_request request, int expected)
 {
     struct export_tensor tensors[] = {{{64 << 20, 0}, 0, -1}, {{0, 32 << 20}, 1, 3}};
-    struct model model = {.format = "export", .batch = {8, true}};
+    struct model model = {.format = SUMMARY_EXPORT, .batch = {8, true}};
     struct export export = {.model = &model,
         .tensors = tensors,
         .n_tensors = 2,
         .ticks = 4,
-        .optimizer = "adam",
-        .precision = "fp32"};
+        .optimizer = OPTIMIZER_ADAM,
+        .precision = PRECISION_FP32};
     struct estimate estimate;
     struct fault fault = {""};
     request.model = &model;
@@ -162,10 +162,12 @@ static void test_contradictions_are_told(void **state)
     assert_string_equal(e.note, "");
     assert_non_null(strstr(
         ask((struct estimate_request){.batch = 4}, ESTIMATE_UNKNOWN).note, "batch of 8 alone"));
-    assert_non_null(strstr(
-        ask((struct estimate_request){.batch = 8, .optimizer = "sgd"}, 0).note, "made with adam"));
-    assert_non_null(strstr(
-        ask((struct estimate_request){.batch = 8, .precision = "amp"}, 0).note, "made in fp32"));
+    assert_non_null(
+        strstr(ask((struct estimate_request){.batch = 8, .optimizer = OPTIMIZER_SGD}, 0).note,
+            "made with adam"));
+    assert_non_null(
+        strstr(ask((struct estimate_request){.batch = 8, .precision = PRECISION_AMP}, 0).note,
+            "made in fp32"));
 }
 
 int main(void)

@@ -47,7 +47,8 @@ static int features_of(
     struct model *model = parse(text);
     const char *why;
     struct estimate_request request = {
-        .model = model, .batch = 32, .optimizer = optimizer, .precision = precision};
+        .model = model, .batch = 32, .optimizer = optimizer_parse(optimizer)};
+    assert_int_equal(precision_parse("precision", precision, NULL, &request.precision), 0);
     int r = gpumemnet_features_init(&request, ret, &why);
     model_destroy(model);
     return r;

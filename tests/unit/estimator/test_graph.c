@@ -38,8 +38,8 @@ static void build(
     int r = tape_build(&request, &fault, &ret->tape, &why);
     if (r != 0)
         fail_msg("%s%s", fault.text, why);
-    assert_int_equal(
-        replay_tape(&ret->tape, optimizer_find(optimizer), &bare, &shares, &fault, &ret->footprint),
+    assert_int_equal(replay_tape(&ret->tape, optimizer_traits(optimizer_parse(optimizer)), &bare,
+                         &shares, &fault, &ret->footprint),
         0);
 }
 
@@ -266,14 +266,14 @@ static void test_raised_logits(void **state)
         struct built b;
         char text[512];
         snprintf(text, sizeof text, form, names[i]);
-        build(text, (struct estimate_request){.batch = 8, .precision = "amp"}, "sgd", &b);
+        build(text, (struct estimate_request){.batch = 8, .precision = PRECISION_AMP}, "sgd", &b);
         live[i] = b.footprint.live;
         drop(&b);
     }
     assert_true(fabs(live[1] - live[0] - 8.0 * 64 * 50000 * 4) < MIB);
 }
 
-static double attention_keeps(const char *text, const char *precision)
+static double attention_keeps(const char *text, enum precision precision)
 {
     struct built b;
     build(text,
@@ -297,9 +297,9 @@ static void test_grouped_queries(void **state)
     const double heads = 128 / 64, pairs = heads * 100 * 100, sums = heads * 100 * 4;
     snprintf(grouped, sizeof grouped, form, 64, 64);
     snprintf(plain, sizeof plain, form, 128, 128);
-    assert_true(attention_keeps(plain, "fp32") == sums);
-    assert_true(attention_keeps(grouped, "amp") == sums);
-    assert_true(attention_keeps(grouped, "fp32") == sums + 4 * pairs);
+    assert_true(attention_keeps(plain, PRECISION_FP32) == sums);
+    assert_true(attention_keeps(grouped, PRECISION_AMP) == sums);
+    assert_true(attention_keeps(grouped, PRECISION_FP32) == sums + 4 * pairs);
 }
 
 static const char encoder[] = "Encoder(\n"
@@ -362,8 +362,8 @@ static void test_autocast(void **state)
     const char *text =
         "Conv2d-1 [-1, 64, 64, 64] 1728\nBatchNorm2d-2 [-1, 64, 64, 64] 128\nReLU-3 [-1, 64, 64, 64] 0\n"
         "Conv2d-4 [-1, 64, 64, 64] 36864\n";
-    build(text, (struct estimate_request){.batch = 16, .precision = "fp32"}, "sgd", &full);
-    build(text, (struct estimate_request){.batch = 16, .precision = "amp"}, "sgd", &half);
+    build(text, (struct estimate_request){.batch = 16, .precision = PRECISION_FP32}, "sgd", &full);
+    build(text, (struct estimate_request){.batch = 16, .precision = PRECISION_AMP}, "sgd", &half);
     double ratio = half.footprint.saved /
                    full.footprint.saved; /* and the 16-bit copy of the images */
     assert_true(ratio >= 0.5 && ratio < 0.52);
@@ -405,7 +405,7 @@ static void test_recurrence_in_a_network(void **state)
         "Embedding-1 [-1, 128, 300] 3000\nLSTM-2 [-1, 128, 1024] 9633792\nLinear-3 [-1, 128, 10] 10250\n";
     struct built full, half;
     build(text, (struct estimate_request){.batch = 128}, "sgd", &full);
-    build(text, (struct estimate_request){.batch = 128, .precision = "amp"}, "sgd", &half);
+    build(text, (struct estimate_request){.batch = 128, .precision = PRECISION_AMP}, "sgd", &half);
     assert_true(full.footprint.largest_workspace == 574031104);
     assert_true(full.footprint.active > 738197504.0 + 574031104);
     assert_true(
@@ -430,7 +430,8 @@ static void test_enlarged_maps(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct built b;
-        build(cases[i].text, (struct estimate_request){.batch = 1, .precision = "amp"}, "sgd", &b);
+        build(cases[i].text, (struct estimate_request){.batch = 1, .precision = PRECISION_AMP},
+            "sgd", &b);
         const struct tensor *last = &b.tape.tensors[b.tape.n_tensors - 1];
         assert_true(last->elements == 21.0 * 64 * 64);
         assert_int_equal(last->element_bytes, cases[i].element_bytes);

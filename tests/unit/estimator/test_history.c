@@ -120,10 +120,10 @@ static void test_other_tasks_say_nothing(void **state)
     ask("history", &other, 1, 32, ESTIMATE_UNKNOWN);
     ask("history", NULL, 0, 32, ESTIMATE_UNKNOWN);
     struct past_run sgd = run_of(32, 4000);
-    snprintf(sgd.optimizer, sizeof sgd.optimizer, "sgd");
+    sgd.optimizer = OPTIMIZER_SGD;
     struct model *model = parse(text);
     struct estimate_request request = {
-        .model = model, .batch = 32, .optimizer = "adam", .history = &sgd, .n_history = 1};
+        .model = model, .batch = 32, .optimizer = OPTIMIZER_ADAM, .history = &sgd, .n_history = 1};
     struct estimate e;
     assert_int_equal(estimate_run("history", &request, NULL, &e), ESTIMATE_UNKNOWN);
     model_destroy(model);

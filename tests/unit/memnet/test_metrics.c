@@ -10,8 +10,8 @@ static void make_answers(struct task_row rows[N], struct net_answer answers[N])
     static const int class[N] = {0, 0, 0, 1, 1, 2}, answered[N] = {0, 0, 1, 1, 1, 0};
     for (int i = 0; i < N; i++) {
         rows[i] = (struct task_row){.part = PART_TEST, .bytes = (class[i] + 0.5) * GIB};
-        snprintf(rows[i].optimizer, sizeof rows[i].optimizer, "%s", i % 2 ? "sgd" : "adamw");
-        snprintf(rows[i].precision, sizeof rows[i].precision, "fp32");
+        rows[i].optimizer = i % 2 ? OPTIMIZER_SGD : OPTIMIZER_ADAMW;
+        rows[i].precision = PRECISION_FP32;
         snprintf(
             rows[i].family, sizeof rows[i].family, "%s", i < 3 ? "mlp-uniform" : "mlp-pyramid");
         answers[i] = (struct net_answer){

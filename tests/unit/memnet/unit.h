@@ -28,8 +28,8 @@ static inline void make_row(struct task_row *row, size_t id, int depth, double w
     row->part = id % 10 < 7 ? PART_TRAINING : id % 10 < 9 ? PART_VALIDATION : PART_TEST;
     snprintf(row->id, sizeof row->id, "row%zu", id);
     snprintf(row->family, sizeof row->family, "mlp-%s", depth % 2 ? "odd" : "even");
-    snprintf(row->optimizer, sizeof row->optimizer, "adam");
-    snprintf(row->precision, sizeof row->precision, "fp32");
+    row->optimizer = OPTIMIZER_ADAM;
+    row->precision = PRECISION_FP32;
     struct gpumemnet_features *features = &row->features;
     features->value[VALUE_DEPTH] = features->value[VALUE_LINEARS] = log1pf((float)depth);
     features->value[VALUE_BATCH] = (float)log1p((double)batch);

@@ -37,13 +37,13 @@ static void test_reads_all(void **state)
         fail_msg("%s", fault.text);
     const struct export *export = network.export;
     assert_ptr_equal(network.model, export->model);
-    assert_string_equal(network.model->format, "export");
+    assert_int_equal(network.model->format, SUMMARY_EXPORT);
     assert_int_equal(network.model->parameters, 1024);
     assert_int_equal(network.model->activations.value, 256);
     assert_int_equal(network.model->layers[0].kind, LAYER_LINEAR);
     assert_int_equal(network.model->batch.value, 8);
-    assert_string_equal(export->optimizer, "adam");
-    assert_string_equal(export->precision, "amp");
+    assert_int_equal(export->optimizer, OPTIMIZER_ADAM);
+    assert_int_equal(export->precision, PRECISION_AMP);
     assert_true(export->every_batch && export->not_modelled);
     assert_int_equal(export->macs.per_sample, 1024);
     assert_int_equal(export->n_tensors, 2);
@@ -165,7 +165,7 @@ static void test_a_summary_is_a_summary(void **state)
     struct network network;
     assert_int_equal(parse("Linear-1 [-1, 10] 110\n", &fault, &network), 0);
     assert_null(network.export);
-    assert_string_equal(network.model->format, "torchsummary");
+    assert_int_equal(network.model->format, SUMMARY_TORCHSUMMARY);
     network_fini(&network);
 }
 

@@ -3,7 +3,7 @@
 static void test_keras2_joins_wrapped_cells(void **state)
 {
     struct model *model = parse_sample("keras2_wrapped");
-    assert_string_equal(model->format, "keras");
+    assert_int_equal(model->format, SUMMARY_KERAS);
     assert_int_equal(model->n_layers, 3);
     assert_true(span_is(model->layers[1].name, "max_pooling2d"));
     assert_true(span_is(model->layers[1].type, "MaxPooling2D"));

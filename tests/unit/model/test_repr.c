@@ -5,7 +5,7 @@
 static void test_counts_come_from_the_tree(void **state)
 {
     struct model *model = parse_sample("repr_counts");
-    assert_string_equal(model->format, "repr");
+    assert_int_equal(model->format, SUMMARY_REPR);
     assert_int_equal(model->parameters, 76512);
     assert_int_equal(model->parameters_printed.value, 250624);
     assert_warning(model, "prints 250624 parameters in total, its layers add up to 76512");

@@ -3,7 +3,7 @@
 static void test_columns_in_any_order(void **state)
 {
     struct model *model = parse_sample("torchinfo_columns");
-    assert_string_equal(model->format, "torchinfo");
+    assert_int_equal(model->format, SUMMARY_TORCHINFO);
     assert_int_equal(model->n_layers, 8);
     assert_int_equal(model->parameters, 2938);
     assert_int_equal(model->batch.value, 8);

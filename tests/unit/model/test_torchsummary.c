@@ -5,7 +5,7 @@
 static void test_free_batch(void **state)
 {
     struct model *model = parse_sample("torchsummary_free_batch");
-    assert_string_equal(model->format, "torchsummary");
+    assert_int_equal(model->format, SUMMARY_TORCHSUMMARY);
     assert_int_equal(model->n_layers, 11);
     assert_int_equal(model->parameters, 5450);
     assert_true(model->parameters_printed.known);

@@ -1,0 +1,83 @@
+/*
+ * The numeric precisions of a training: a table, and one parser over it. What each takes is the
+ * estimators' business; here is only whether autocast is on.
+ */
+#include "training/precision.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <strings.h>
+
+#include "training/names.h"
+
+const char *const precision_names[PRECISIONS] = {
+    "fp32", "tf32", "bf16", "fp16", "amp", "fp8", NULL};
+
+static const struct {
+    const char *aliases[3];
+    bool is_autocast;
+    const char *note;
+} table[PRECISIONS] = {
+    [PRECISION_FP32] = {.aliases = {"float32", "32"}},
+    [PRECISION_TF32] = {.aliases = {"tensorfloat32"}},
+    [PRECISION_BF16] = {.aliases = {"bfloat16", "bf16-mixed"},
+        .is_autocast = true,
+        .note = "bf16: taken as autocast (weights in fp32)"},
+    [PRECISION_FP16] = {.aliases = {"float16", "half", "16-mixed"},
+        .is_autocast = true,
+        .note = "fp16: taken as autocast (weights in fp32)"},
+    [PRECISION_AMP] = {.aliases = {"mixed", "autocast"}, .is_autocast = true},
+    [PRECISION_FP8] = {.aliases = {"float8"},
+        .is_autocast = true,
+        .note =
+            "fp8: taken as autocast in 16 bit (weights in fp32); its scales and copies are not known"},
+};
+
+static bool is_called(enum precision precision, const char *text)
+{
+    if (strcasecmp(text, precision_name(precision)) == 0)
+        return true;
+    for (size_t i = 0; i < 3 && table[precision].aliases[i]; i++)
+        if (strcasecmp(text, table[precision].aliases[i]) == 0)
+            return true;
+    return false;
+}
+
+int precision_parse(
+    const char *field, const char *text, struct fault *fault, enum precision *ret_precision)
+{
+    char all[NAMES_MAX_SIZE];
+    *ret_precision = PRECISION_UNSAID;
+    if (!text || !*text)
+        return 0;
+    for (enum precision p = PRECISION_FP32; p < PRECISIONS; p++)
+        if (is_called(p, text)) {
+            *ret_precision = p;
+            return 0;
+        }
+    return fault_set(fault, EINVAL, "%s=%.40s: must be one of %s", field, text,
+        names_join(precision_names, all));
+}
+
+const char *precision_name(enum precision precision)
+{
+    return precision == PRECISION_UNSAID ? "" : precision_names[precision - 1];
+}
+
+const char *precision_canonical(const char *text)
+{
+    enum precision precision;
+    return precision_parse("", text, NULL, &precision) == 0 && precision != PRECISION_UNSAID
+               ? precision_name(precision)
+               : NULL;
+}
+
+bool precision_is_autocast(enum precision precision)
+{
+    return table[precision].is_autocast;
+}
+
+const char *precision_note(enum precision precision)
+{
+    return table[precision].note;
+}

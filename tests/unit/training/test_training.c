@@ -1,0 +1,79 @@
+/* Precisions and optimizers: names, aliases, and what is none of them. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "training/optimizer.h"
+#include "training/precision.h"
+
+static enum precision precision_of(const char *text)
+{
+    enum precision precision;
+    assert_int_equal(precision_parse("precision", text, NULL, &precision), 0);
+    return precision;
+}
+
+static void test_every_precision_has_its_name(void **state)
+{
+    for (enum precision p = PRECISION_UNSAID; p < PRECISIONS; p++)
+        assert_int_equal(precision_of(precision_name(p)), p);
+    assert_int_equal(precision_of(NULL), PRECISION_UNSAID);
+    assert_int_equal(precision_of("BFloat16"), PRECISION_BF16);
+    assert_int_equal(precision_of("half"), PRECISION_FP16);
+    assert_string_equal(precision_canonical("float32"), "fp32");
+    assert_null(precision_canonical("fp31"));
+    assert_null(precision_names[PRECISIONS - 1]);
+}
+
+static void test_what_is_no_precision_is_an_error_with_the_list(void **state)
+{
+    struct fault fault;
+    enum precision precision;
+    assert_int_equal(precision_parse("precision", "foo", &fault, &precision), -EINVAL);
+    assert_string_equal(
+        fault.text, "precision=foo: must be one of fp32, tf32, bf16, fp16, amp, fp8");
+}
+
+static void test_mixed_precisions_are_autocast_and_say_so(void **state)
+{
+    for (enum precision p = PRECISION_UNSAID; p < PRECISIONS; p++)
+        assert_int_equal(precision_is_autocast(p), p >= PRECISION_BF16);
+    assert_non_null(strstr(precision_note(PRECISION_BF16), "weights in fp32"));
+    assert_non_null(strstr(precision_note(PRECISION_FP8), "not known"));
+    assert_null(precision_note(PRECISION_FP32));
+}
+
+static void test_every_optimizer_has_its_name(void **state)
+{
+    for (enum optimizer o = OPTIMIZER_UNSAID; o < OPTIMIZERS; o++)
+        assert_int_equal(optimizer_parse(optimizer_name(o)), o);
+    assert_int_equal(optimizer_parse("AdamW"), OPTIMIZER_ADAMW);
+    assert_int_equal(optimizer_parse("sgdm"), OPTIMIZER_MOMENTUM);
+    assert_int_equal(optimizer_parse("lion"), OPTIMIZER_OTHER);
+    assert_int_equal(optimizer_parse(NULL), OPTIMIZER_UNSAID);
+    assert_null(optimizer_names[OPTIMIZER_OTHER - 1]);
+}
+
+static void test_adam_is_assumed(void **state)
+{
+    assert_int_equal(optimizer_assumed(OPTIMIZER_OTHER), OPTIMIZER_ADAM);
+    assert_int_equal(optimizer_assumed(OPTIMIZER_SGD), OPTIMIZER_SGD);
+    assert_int_equal(optimizer_traits(OPTIMIZER_UNSAID)->states, 2);
+    assert_int_equal(optimizer_traits(OPTIMIZER_MOMENTUM)->states, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_precision_has_its_name),
+        cmocka_unit_test(test_what_is_no_precision_is_an_error_with_the_list),
+        cmocka_unit_test(test_mixed_precisions_are_autocast_and_say_so),
+        cmocka_unit_test(test_every_optimizer_has_its_name),
+        cmocka_unit_test(test_adam_is_assumed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
