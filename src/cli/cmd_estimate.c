@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,10 @@
 #include "cli/table.h"
 #include "cli/task_view.h"
 #include "estimator/estimator.h"
+#include "estimator/gpu_traits.h"
 #include "model/network.h"
 #include "taskfile/taskfile.h"
+#include "training/names.h"
 
 enum {
     ESTIMATE_EXPORT,
@@ -76,8 +79,8 @@ static const struct option_spec options[] = {
         .kind = OPTION_TEXT,
         .argument = "NAME",
         .help =
-            "kind of GPU, as nvidia-smi names it; default: the one that an export asked for its kernels, else, "
-            "and for kinds not known: A100"},
+            "kind of GPU, as nvidia-smi names it: H200, H100, A100 or V100; default: the one that an export "
+            "asked for its kernels, else A100"},
     [ESTIMATE_HISTORY] = {.name = "history",
         .kind = OPTION_FILE,
         .argument = "FILE",
@@ -141,15 +144,56 @@ static int check_source(
         return fault_set(fault, EINVAL, "estimate: --pytorch needs --batch=N");
     if (!runs && !task->values[TASK_SUMMARY].set && !task->values[TASK_MEMORY].set)
         return fault_set(fault, EINVAL,
-            "estimate: nothing is known of the task; give --summary=FILE, --export=FILE, "
+            "estimate: nothing is known of the task; give a model summary, an export, "
             "--pytorch=SOURCE or --memory=SIZE");
     return 0;
+}
+
+/* Whether FILE is a summary or an export, by its content. What cannot be read is no such file: the
+ * reader of task files then says why. */
+static bool is_network(const char *path)
+{
+    char *text;
+    size_t size;
+    if (strcmp(path, "-") == 0 || file_read(path, SUMMARY_MAX_BYTES, NULL, &text, &size) < 0)
+        return false;
+    bool found = !taskfile_is_script(text, size) && network_detect(text, size);
+    free(text);
+    return found;
+}
+
+/* FILE is a task file, or what --summary or --export would name. */
+static int read_operand(
+    const struct invocation *invocation, struct task_description *task, struct fault *fault)
+{
+    const char *path = invocation->operands[0];
+    if (!is_network(path))
+        return taskfile_read(path, fault, task);
+    if (invocation->task_values[TASK_SUMMARY].set || invocation->values[ESTIMATE_EXPORT].set)
+        return fault_set(fault, EINVAL,
+            "estimate: %.200s describes a model itself; leave out --summary and --export", path);
+    return option_set_text(
+        &task_options[TASK_SUMMARY], "FILE", path, &task->values[TASK_SUMMARY], fault);
+}
+
+static int check_gpu(const struct invocation *invocation, struct fault *fault)
+{
+    char all[NAMES_MAX_SIZE];
+    const struct option_value *gpu = &invocation->values[ESTIMATE_GPU];
+    if (!gpu->set || gpu_traits_find(gpu->text))
+        return 0;
+    return fault_set(fault, EINVAL,
+        "--gpu=%.60s: not known; must be one of %s, or a name with one "
+        "of them in it",
+        gpu->text, names_join(gpu_traits_kinds, all));
 }
 
 static int gather_task(
     const struct invocation *invocation, struct task_description *task, struct fault *fault)
 {
-    int r = invocation->operand_count ? taskfile_read(invocation->operands[0], fault, task) : 0;
+    int r = check_gpu(invocation, fault);
+    if (r == 0 && invocation->operand_count)
+        r = read_operand(invocation, task, fault);
     if (r == 0 && option_values_overlay(task->values, invocation->task_values, TASK_OPTIONS) < 0)
         r = fault_set(fault, ENOMEM, "out of memory");
     if (r == 0)
@@ -365,7 +409,7 @@ static void print_answer(struct table *table, const struct estimate *answer)
     bytes_cell(table, answer->p99_bytes, "");
     bytes_cell(table, answer->floor_bytes, "");
     if (answer->smact.valid)
-        table_cell(table, NULL, "%.2f", answer->smact.value);
+        table_cell(table, NULL, "%.0f %%", 100 * answer->smact.value);
     else
         table_cell(table, NULL, "-");
     table_cell(table, NULL, "%s", answer->note);
@@ -382,20 +426,56 @@ static void print_answers(const struct asking *asking)
     table_print(table, "No estimators.");
     table_destroy(table);
     if (has_star)
-        puts("\n* what the daemon keeps free by default, and its margin beyond that");
+        puts(
+            "\n* what the daemon keeps free by default, and its margin beyond that, when no --memory is given");
+}
+
+/* The answer that the first line is about: of the only estimator, or of the one that would have
+ * answered had not all been asked. */
+static const struct estimate *main_answer(const struct asking *asking)
+{
+    const char *usual = estimator_choose(NULL, &asking->request, ESTIMATOR_USUAL);
+    for (size_t i = 0; i < asking->count; i++)
+        if (strcmp(asking->answers[i].estimator, usual) == 0)
+            return &asking->answers[i];
+    return &asking->answers[0];
+}
+
+/* What to write behind --memory, in whole MiB: P99, or the estimate where it does not know its own
+ * error. */
+static struct reading reserve_mib(const struct estimate *answer)
+{
+    struct reading bytes = estimate_reserved(answer, QUANTILE_P99);
+    return bytes.valid ? reading_of(ceil(bytes.value / (double)MIB)) : bytes;
+}
+
+static void print_reserve(const struct asking *asking)
+{
+    const struct estimate *answer = main_answer(asking);
+    struct reading mib = reserve_mib(answer);
+    if (!mib.valid)
+        printf("Reserve: not known\n\n");
+    else if (estimate_quantile(answer, QUANTILE_P99).valid)
+        printf("Reserve %.0f MiB: enough for %d of 100 such trainings\n\n", mib.value,
+            quantile_percent(QUANTILE_P99));
+    else
+        printf("Reserve %.0f MiB: the estimate of %s, which does not know its own error\n\n",
+            mib.value, answer->estimator);
 }
 
 static void print_all(const struct invocation *invocation, const struct asking *asking)
 {
     const struct model *model = asking->network.model;
     if (invocation->common[COMMON_JSON].number) {
-        json_t *object = json_pack("{so,so,so}", "estimates", estimates_json(asking), "model",
-            model_json(model), "warnings", warnings_json(model));
+        json_t *object = json_pack("{so,so,so,so}", "reserve_mib",
+            scaled_json(reserve_mib(main_answer(asking)), 1), "estimates", estimates_json(asking),
+            "model", model_json(model), "warnings", warnings_json(model));
         print_json(object);
         json_decref(object);
     } else {
         for (size_t i = 0; model && i < model_warnings(model); i++)
             complain("warning: %s: %s", source_of(invocation, &asking->task), model->warnings[i]);
+        print_reserve(asking);
         if (model)
             printf("%lld parameters in %zu layers (%s)\n\n", (long long)model->parameters,
                 model->n_layers, summary_format_name(model->format));
@@ -432,15 +512,15 @@ const struct command command_estimate = {
     .usage = "[OPTION...] [FILE]",
     .summary = "say how much GPU memory a task will take, without a daemon",
     .description =
-        "From the options, which are those of submit, or from a task file and the options over it. The estimator is "
-        "the one that --estimator names: graph, history, summary, horus, faketensor, gpumemnet-mlp, "
-        "gpumemnet-transformer, declared, none, or all of them; otherwise declared with --memory, else graph. That an "
-        "estimator cannot say is an answer, with a note why.\n\n"
-        "Memory is per GPU as nvidia-smi shows it. P50, P90 and P99 suffice for so many in a hundred of its like, "
-        "where "
-        "the estimator knows its own error. The daemon keeps the one with the star free, and its margin beyond that; "
-        "its setting reserve-quantile picks another. FLOOR is the least that the task can run with, SMACT its SM "
-        "activity alone on the GPU; both, and P50, are left out on a narrow terminal.",
+        "FILE is a model summary, an export or a task file; its content shows which. The options are those of submit, "
+        "over those in a task file. The estimator is the one that --estimator names: graph, history, summary, horus, "
+        "faketensor, gpumemnet-mlp, gpumemnet-transformer, declared, none, or all of them; otherwise declared with "
+        "--memory, else graph. An estimator without an answer prints a note; that is not an error.\n\n"
+        "The first line is the memory to write behind --memory: P99, rounded up to whole MiB. Memory is per GPU as "
+        "nvidia-smi shows it. P50, P90 and P99 were enough memory for 50, 90 and 99 % of comparable training runs, "
+        "where the estimator knows its own error. Without --memory the daemon reserves the value with the star, and "
+        "its margin beyond that; its setting reserve-quantile picks another. FLOOR is the least that the task can run "
+        "with, SMACT its SM activity alone on the GPU; both, and P50, are left out on a narrow terminal.",
     COMMAND_OPTIONS(options),
     .task_options = TASK_OPTION_BIT(TASK_SUMMARY) | TASK_OPTION_BIT(TASK_BATCH) |
                     TASK_OPTION_BIT(TASK_ESTIMATOR) | TASK_OPTION_BIT(TASK_MEMORY) |

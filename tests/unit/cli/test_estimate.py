@@ -2,6 +2,7 @@
 """colloc estimate: needs no daemon; its JSON is a contract others rely on."""
 
 import json
+import math
 import os
 import unittest
 
@@ -55,7 +56,7 @@ class Estimate(CliCase):
         self.assertEqual(rows["horus"]["reserved_mib"], rows["horus"]["mib"])
         self.assertIsNone(rows["none"]["reserved_mib"])
         lines = self.colloc("estimate", *words).splitlines()
-        head, table = lines[2], {line.split()[0]: line for line in lines[3:-2]}
+        head, table = lines[4], {line.split()[0]: line for line in lines[5:-2]}
         self.assertEqual(head.split(), ["ESTIMATOR", "MEMORY", "P50", "P90", "P99", "FLOOR", "SMACT", "NOTE"])
         self.assertEqual([table[name].count("*") for name in ("graph", "horus", "none")], [1, 1, 0])
         self.assertGreater(table["graph"].index("*"), head.index("P50") + len("P50"))
@@ -67,6 +68,50 @@ class Estimate(CliCase):
     def test_options_of_a_task_file(self):
         self.write("train.sh", "#COLLOC --summary=net.txt --batch=8 --memory=6G\ntrue\n")
         self.assertEqual(self.estimate("train.sh"), self.estimate("--summary=net.txt", "--batch=8", "--memory=6144MiB"))
+
+    def test_a_file_is_what_its_content_shows(self):
+        by_option = self.estimate("--summary=net.txt", "--batch=8")
+        self.assertEqual(self.estimate("net.txt", "--batch=8"), by_option)
+        with open(EXPORT, encoding="utf-8") as file:
+            self.write("net.json", file.read())
+        self.assertEqual(self.estimate("net.json", "--batch=8"), self.estimate("--export=net.json", "--batch=8"))
+        self.write("keras.txt", 'Model: "net"\n' + SUMMARY)
+        self.assertEqual(self.estimate("keras.txt", "--batch=8")["model"]["parameters"], 1001000)
+        quoted = "".join(f"# {line}\n" for line in SUMMARY.splitlines())
+        self.write("train.sh", f"#!/bin/sh\n#COLLOC --memory=6G\n{quoted}cat <<END\n{SUMMARY}END\n")
+        self.assertEqual(self.estimate("train.sh")["reserve_mib"], 6144)
+        self.write("broken.txt", SUMMARY.replace("1,001,000", "-5", 1))
+        self.assertIn("is no parameter count", self.complaint("estimate", "broken.txt", "--batch=8", code=2))
+
+    def test_the_answer_comes_first(self):
+        reply = self.estimate("net.txt", "--batch=8")
+        reserve = reply["reserve_mib"]
+        self.assertEqual(reserve, math.ceil(reply["estimates"][0]["p99_mib"]))
+        first = f"Reserve {reserve:.0f} MiB: enough for 99 of 100 such trainings"
+        self.assertEqual(self.colloc("estimate", "net.txt", "--batch=8").splitlines()[0], first)
+        self.assertEqual(self.colloc("estimate", "net.txt", "--batch=8", "--estimator=all").splitlines()[0], first)
+        self.assertEqual(self.colloc("estimate", "net.txt", "--batch=8", "--estimator=horus").splitlines()[0],
+                         f"Reserve {math.ceil(self.estimate('net.txt', '--batch=8', '--estimator=horus')['estimates'][0]['mib'])} "
+                         "MiB: the estimate of horus, which does not know its own error")
+        self.assertEqual(self.colloc("estimate", "--memory=1G", "--estimator=none").splitlines()[0], "Reserve: not known")
+        self.assertIsNone(self.estimate("--memory=1G", "--estimator=none")["reserve_mib"])
+        self.assertRegex(self.colloc("estimate", "net.txt", "--batch=8"), r" \d+ % taken")
+
+    def test_precisions(self):
+        def at(name):
+            answer = self.estimate("net.txt", "--batch=5000", "--optimizer=adam", f"--precision={name}")["estimates"][0]
+            return answer["mib"], answer["note"]
+        self.assertEqual(at("tf32"), at("fp32"))
+        for name in ("bf16", "fp16", "fp8"):
+            self.assertEqual(at(name)[0], at("amp")[0])
+            self.assertIn(f"{name}: taken as autocast", at(name)[1])
+        self.assertNotEqual(at("amp")[0], at("fp32")[0])
+        self.assertEqual(at("BFloat16"), at("bf16"))
+
+    def test_an_unknown_optimizer_is_named_with_the_list(self):
+        answer = self.estimate("net.txt", "--batch=8", "--optimizer=lion")["estimates"][0]
+        self.assertIn("the optimizer lion is not known (known are sgd, momentum, adam, adamw, rmsprop, adagrad), taken for adam",
+                      answer["note"])
 
     def test_warnings(self):
         self.write("net.txt", SUMMARY.replace("Total params: 1,001,000", "Total params: 7"))
@@ -168,7 +213,11 @@ class Estimate(CliCase):
         with open(os.path.join(self.folder, "binary"), "wb") as file:
             file.write(b"\x7fELF\0\0")
         for words, text in [
-            ([], "nothing is known of the task; give --summary=FILE, --export=FILE, --pytorch=SOURCE or --memory=SIZE"),
+            ([], "nothing is known of the task; give a model summary, an export, --pytorch=SOURCE or --memory=SIZE"),
+            (["net.txt", "--summary=net.txt"], "net.txt describes a model itself; leave out --summary"),
+            (["net.txt", "--batch=8", "--gpu=RTX4090"], "--gpu=RTX4090: not known; must be one of H200, H100, A100, V100"),
+            (["net.txt", "--batch=8", "--gpu=NVIDIA RTX A1000"], "not known"),
+            (["net.txt", "--batch=8", "--precision=foo"], "--precision=foo: must be one of fp32, tf32, bf16, fp16, amp, fp8"),
             (["--export=net.txt", "--batch=8"], "net.txt: no export"),
             (["--summary=net.txt", "--export=net.txt"], "--summary and --export: give one of them"),
             (["--summary=none.txt"], "model summary: none.txt: No such file or directory"),
