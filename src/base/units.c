@@ -152,20 +152,38 @@ static int parse_clock(const char *text, int64_t *ret_us)
     return 0;
 }
 
-int parse_duration(const char *text, int64_t *ret_us)
+/* The microseconds of the unit at the front of `*text`, which is taken off; 0: there is none. */
+static double take_unit(const char **text)
 {
     static const struct {
         const char *name;
         double us;
     } units[] = {{"us", 1}, {"ms", 1e3}, {"s", 1e6}, {"m", 60e6}, {"min", 60e6}, {"h", 3600e6},
         {"d", 86400e6}};
-    double value;
-    const char *unit;
-    if (parse_number(text, &value, &unit) == 0)
-        for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-            if (strcmp(unit, units[i].name) == 0)
-                return scaled(value, units[i].us, ret_us);
-    return parse_clock(text, ret_us);
+    size_t n = strspn(*text, "abcdefghijklmnopqrstuvwxyz");
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strlen(units[i].name) == n && strncmp(*text, units[i].name, n) == 0) {
+            *text += n;
+            return units[i].us;
+        }
+    return 0;
+}
+
+int parse_duration(const char *text, int64_t *ret_us)
+{
+    const char *rest = text;
+    double sum_us = 0, last_unit = INFINITY;
+    do { /* "1d", "8h30m": each unit smaller than the one before */
+        double value;
+        if (parse_number(rest, &value, &rest) < 0)
+            return parse_clock(text, ret_us);
+        double unit = take_unit(&rest);
+        if (unit == 0 || unit >= last_unit)
+            return parse_clock(text, ret_us);
+        sum_us += value * unit;
+        last_unit = unit;
+    } while (*rest);
+    return scaled(sum_us, 1, ret_us);
 }
 
 const char *format_size(int64_t bytes, char *buffer, size_t size)

@@ -24,7 +24,7 @@ int parse_double(const char *text, double min, double max, double *ret_value);
 int parse_size(const char *text, int64_t *ret_bytes);
 
 /*
- * "90s", "20ms", "5m", "2h", "7d", "1.5s"; and Slurm's forms "MINUTES", "MM:SS", "HH:MM:SS",
+ * "90s", "20ms", "5m", "2h", "7d", "1.5s", "8h30m", "1d12h"; and Slurm's forms "MINUTES", "MM:SS", "HH:MM:SS",
  * "D-HH", "D-HH:MM", "D-HH:MM:SS". A bare number is minutes, as in Slurm's --time. Not negative. 0,
  * -EINVAL or -ERANGE.
  */

@@ -83,7 +83,7 @@ static int number_fault(
         [OPTION_INTEGER] = "not a whole number",
         [OPTION_SIZE] = "not a size; write 512MiB, 12GiB or 12GB",
         [OPTION_DURATION] =
-            "not a duration; write 90s, 30m, 2h, HH:MM:SS, D-HH:MM:SS or a number of minutes",
+            "not a duration; write 90s, 30m, 8h30m, HH:MM:SS, D-HH:MM:SS or a number of minutes",
         [OPTION_SHARE] = "not a number from 0 to 1",
     };
     char low[32], high[32];

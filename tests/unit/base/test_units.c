@@ -119,6 +119,8 @@ static void test_duration(void **state)
         {"2h", 7200 * SECOND_US},
         {"7d", 7 * 86400 * SECOND_US},
         {"1.5s", 1500 * MS_US},
+        {"8h30m", 30600 * SECOND_US},
+        {"1d2h3m4s5ms", 93784 * SECOND_US + 5 * MS_US},
         {"0", 0},
         {"90", 5400 * SECOND_US},
         {"12:34", (12 * 60 + 34) * SECOND_US},
@@ -138,7 +140,7 @@ static void test_duration_refuses(void **state)
 {
     static const char *const bad[] = {"", "s", "-5s", "-5", "1.5", "5 s", "5S", "1:2:3:4", ":30",
         "30:", "1::2", "5-", "-5-10", "+5-10", " 5-10", "5-1-1", "5-1:2:3:4", "5--10", "5- 10",
-        "1:-5", "never", "1.2.3s", "1:2s"};
+        "1:-5", "never", "1.2.3s", "1:2s", "8h30", "30m8h", "5m5m", "5min2m", "8h 30m", "8h30x"};
     int64_t us = 7;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(parse_duration(bad[i], &us), -EINVAL);
