@@ -38,7 +38,10 @@ static void exit_text(const struct event *event, const json_t *detail, FILE *out
     const char *evidence = json_string_value(json_object_get(detail, "evidence"));
     double limit = json_number_value(json_object_get(detail, "mem_limit_bytes"));
     char size[32];
-    fputs(failure_name(event->exited.failure), out);
+    if (event->exited.failure == FAILURE_NONE)
+        fprintf(out, "exit code %d", event->exited.code);
+    else
+        fputs(failure_name(event->exited.failure), out);
     if (limit > 0)
         fprintf(out, " under its own limit of %s", format_size((int64_t)limit, size, sizeof size));
     if (evidence && *evidence)

@@ -61,12 +61,24 @@ static size_t character_length(const char *at)
     return overlong || surrogate || beyond || control || reordering ? 0 : n;
 }
 
+/* A line that goes on: ends it in " ..." behind its last whole word. */
+static void mark_cut(char *evidence, size_t n)
+{
+    static const char mark[] = " ...";
+    size_t end = n < EVIDENCE_MAX - sizeof mark ? n : EVIDENCE_MAX - sizeof mark;
+    while (end > 0 && evidence[end] != ' ')
+        end--;
+    if (end > EVIDENCE_MAX / 2)
+        memcpy(evidence + end, mark, sizeof mark);
+}
+
 void evidence_clean(struct span line, char evidence[EVIDENCE_MAX])
 {
     char plain[EVIDENCE_MAX * 2];
     evidence_strip(span_trim(line), plain, sizeof plain);
     size_t n = 0;
-    for (const char *at = plain; *at;) {
+    const char *at = plain;
+    while (*at) {
         size_t used = character_length(at);
         if (n + (used ? used : 1) >= EVIDENCE_MAX)
             break;
@@ -78,4 +90,6 @@ void evidence_clean(struct span line, char evidence[EVIDENCE_MAX])
         at += used ? used : 1;
     }
     evidence[n] = '\0';
+    if (*at)
+        mark_cut(evidence, n);
 }

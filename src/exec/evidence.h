@@ -13,7 +13,8 @@
  */
 size_t evidence_strip(struct span line, char *buffer, size_t size);
 
-/* The same, and made valid UTF-8 without any control character, cut between characters. */
+/* The same, and made valid UTF-8 without any control character, cut behind a word,
+ * with " ..." behind it, or between characters where there is none. */
 void evidence_clean(struct span line, char evidence[EVIDENCE_MAX]);
 
 #endif

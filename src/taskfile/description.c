@@ -29,7 +29,7 @@ const struct option_spec task_options[TASK_OPTIONS] = {
         .field = "thread_percentage", .help = "by MPS: how much of the GPU's SMs it may use; default: all, or as colloc sees fit"},
     [TASK_TIME] = {.name = "time", .letter = 't', .kind = OPTION_DURATION, .argument = "TIME",
         .min = SECOND_US, .max = 3650 * DAY_US,
-        .field = "time_limit_s", .help = "end it after this long in execution: 90s, 2h, MINUTES, HH:MM:SS, D-HH:MM:SS"},
+        .field = "time_limit_s", .help = "end it after this long in execution: 90s, 8h30m, MINUTES, HH:MM:SS, D-HH:MM:SS"},
     [TASK_EXPECT] = {.name = "expect", .kind = OPTION_DURATION, .argument = "TIME", .min = SECOND_US, .max = 3650 * DAY_US,
         .field = "expected_s", .help = "how long it takes on GPUs of its own, as you know it: lets short ones overtake"},
     [TASK_MEMORY] = {.name = "memory", .kind = OPTION_SIZE, .argument = "SIZE",

@@ -22,6 +22,7 @@ class Life(House):
         self.assertIn("COMPLETED", self.colloc("history").stdout)
         self.assertEqual([event["event"] for event in task["events"]],
                          ["SUBMIT", "PLACE", "STARTED", "EXITED", "END"])
+        self.assertEqual(task["events"][3]["text"], "exit code 0")
 
     def test_exit_codes_and_signals(self):
         failed, killed = self.submit("exit 7"), self.submit("kill -SEGV $$")

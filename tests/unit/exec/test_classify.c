@@ -402,6 +402,18 @@ static void test_evidence_is_harmless(void **state)
     assert_null(strchr(evidence, '?'));
 }
 
+static void test_evidence_is_cut_behind_a_word(void **state)
+{
+    char evidence[EVIDENCE_MAX], longer[1000];
+    for (size_t i = 0; i < sizeof longer; i++)
+        longer[i] = "memory "[i % 7];
+    evidence_clean((struct span){longer, sizeof longer}, evidence);
+    assert_true(strlen(evidence) < EVIDENCE_MAX);
+    assert_string_equal(evidence + strlen(evidence) - 10, "memory ...");
+    evidence_clean((struct span){longer, 300}, evidence);
+    assert_null(strstr(evidence, "..."));
+}
+
 static FILE *new_log(void)
 {
     FILE *file = tmpfile();
@@ -472,6 +484,7 @@ int main(void)
         cmocka_unit_test(test_stdout_counts_too),
         cmocka_unit_test(test_huge_line),
         cmocka_unit_test(test_evidence_is_harmless),
+        cmocka_unit_test(test_evidence_is_cut_behind_a_word),
         cmocka_unit_test(test_reads_only_what_is_new),
         cmocka_unit_test(test_only_the_end_counts),
         cmocka_unit_test(test_names),
