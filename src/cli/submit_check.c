@@ -35,7 +35,7 @@ static bool is_program(const char *path)
 static bool is_on_path(const char *name)
 {
     const char *path = getenv("PATH");
-    for (const char *at = path ? path : "/usr/local/bin:/usr/bin:/bin"; *name;) {
+    for (const char *at = path ? path : "/usr/local/bin:/usr/bin:/bin"; *name;) { /* "": none */
         char candidate[4096];
         size_t n = strcspn(at, ":");
         int length = snprintf(
