@@ -63,7 +63,7 @@ static const struct field fields[] = {
     {"Memory peak", "mem_peak_mib", mib_text},
     {"SMACT mean", "smact_mean", fraction_text},
     {"Energy", "energy_j", joules_text},
-    {"Attempts", "attempts", plain},
+    {"Attempts", "attempt_count", plain},
     {"GPU OOMs", "oom_count", plain},
     {"Requeued", "requeue_count", plain},
     {"Exit code", "exit_code", plain},
@@ -97,6 +97,26 @@ static void print_field(const struct field *field, const json_t *value)
         return;
     printf("%-12s ", field->label);
     print_from(text, LABEL_WIDTH);
+}
+
+/* "Attempt 1    GPU 2, 2026-11-20 16:02:11 to 2026-11-20 16:07:45: OutOfMemory" */
+static void print_attempts(const json_t *task)
+{
+    size_t i;
+    json_t *attempt;
+    json_array_foreach(json_object_get(task, "attempts"), i, attempt) {
+        char gpus[CELL_SIZE], begin[CELL_SIZE], end[CELL_SIZE], label[32], line[512];
+        const char *reason = member_text(attempt, "reason", NULL);
+        bool ended = json_is_number(json_object_get(attempt, "ended_at"));
+        snprintf(line, sizeof line, "GPU %s, %s to %s%s%s",
+            list_text(json_object_get(attempt, "gpus"), gpus),
+            moment_text(json_object_get(attempt, "started_at"), begin),
+            ended ? moment_text(json_object_get(attempt, "ended_at"), end) : "now",
+            reason ? ": " : "", reason ? reason : "");
+        snprintf(label, sizeof label, "Attempt %zu", i + 1);
+        printf("%-12s ", label);
+        print_from(line, LABEL_WIDTH);
+    }
 }
 
 static void print_events(const json_t *events)
@@ -149,6 +169,7 @@ static void print_task(const json_t *task)
     printf("%-12s %.0f\n", "Task", member_number(task, "id", 0));
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         print_field(&fields[i], json_object_get(task, fields[i].key));
+    print_attempts(task);
     print_events(json_object_get(task, "events"));
     print_script(task);
     print_arguments(task);

@@ -8,6 +8,7 @@
  *     attribute.c processes to tasks
  *     usage.c     activity and energy of GPUs to tasks; usage_file.c: over a restart
  *     job.c       what the daemon knows of a task beyond the core
+ *     attempts.c  where and when each attempt of a task ran
  *     intake.c    submissions, each user in turn; group commit
  *     submit.c    a request's body to a submission (fields.c, need.c)
  *     routes.c    the other routes of docs/protocol.md; route_list.c, route_task.c, route_wait.c,
@@ -56,6 +57,7 @@ struct job {
     json_t *subject;                  /* what the next run of this network is known by, or NULL */
     char *evidence;                   /* of the last failure, or NULL */
     enum failure_class failure;       /* the last */
+    json_t *attempts;                 /* as docs/protocol.md shows them; never NULL */
     struct reading mem_used_bytes, mem_peak_bytes; /* on all its GPUs together */
     int peak_gpu;    /* of the view, where that peak was seen; -1: not known */
     bool peak_whole; /* it had its GPUs to itself then */
@@ -283,6 +285,19 @@ struct job *job_find(struct daemon *daemon, uint64_t id);
 void job_remove(struct daemon *daemon, struct job *job);
 void job_note_exit(struct job *job, enum failure_class failure, const char *evidence);
 
+/* ---- attempts.c ---- */
+
+/* Notes in the task's job what an event, once it is applied, says of an attempt: its begin or its
+ * end. Events of other kinds and of tasks without a job are ignored. */
+void attempts_note(struct daemon *daemon, const struct event *event);
+
+/* A copy of the job's list, which the caller releases; an empty one for NULL. */
+json_t *attempts_snapshot(const struct job *job);
+
+/* Gives a record that an older daemon stored, where `attempts` is a number, the keys of today:
+ * `attempt_count`, and an empty list. */
+void attempts_upgrade(json_t *record);
+
 /* ---- intake.c ---- */
 
 void route_submit(void *context, struct api_request *request);
@@ -300,6 +315,8 @@ void waiters_tell(struct daemon *daemon, uint64_t task, const json_t *record);
 
 /* The state as the protocol has it: a task whose start is put off is PENDING. */
 const char *record_state(struct daemon *daemon, const struct task *task);
+/* "None", "OutOfMemory", ...: how an attempt ended, in one word, as docs/protocol.md has them. */
+const char *record_failure_word(enum failure_class failure);
 
 /* The public TASK object of docs/protocol.md. */
 json_t *record_task(struct daemon *daemon, const struct task *task);

@@ -85,6 +85,7 @@ static void queue_entry(struct daemon *daemon, const struct event *event, const 
     entry->event = *event;
     entry->wall_us = clock_wall_us();
     entry->detail = json_incref((json_t *)(uintptr_t)detail);
+    attempts_note(daemon, event);
     int r = 0;
     if (event->kind == EVENT_PLACE) {
         r = own(entry, event->place.gpus, (size_t)event->place.n * sizeof *event->place.gpus);

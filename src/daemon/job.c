@@ -27,6 +27,7 @@ static void job_free(struct job *job)
     free(job->estimator);
     free(job->evidence);
     free(job->put_off_why);
+    json_decref(job->attempts);
     json_decref(job->subject);
     free(job);
 }
@@ -101,11 +102,12 @@ struct job *job_add(struct daemon *daemon, uint64_t id, uid_t uid, const json_t 
     job->subject = json_incref(json_object_get(detail, "subject"));
     job->preallocation = preallocation_parse(
         json_string_value(json_object_get(detail, "preallocation")));
+    job->attempts = json_array();
     const json_t *estimate = json_object_get(detail, "estimate_bytes");
     if (json_is_integer(estimate))
         job->estimate_bytes = reading_of((double)json_integer_value(estimate));
-    if (!job->name || !job->user || !job->estimator || !owner_add_job(daemon, uid) ||
-        !tsearch(job, &daemon->jobs, compare)) {
+    if (!job->name || !job->user || !job->estimator || !job->attempts ||
+        !owner_add_job(daemon, uid) || !tsearch(job, &daemon->jobs, compare)) {
         job_free(job);
         return NULL;
     }

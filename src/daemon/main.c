@@ -172,6 +172,7 @@ static int on_replayed(
     if (job && event->kind == EVENT_EXITED)
         job_note_exit(
             job, event->exited.failure, json_string_value(json_object_get(detail, "evidence")));
+    attempts_note(daemon, event);
     return 0;
 }
 

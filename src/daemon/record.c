@@ -31,7 +31,7 @@ static json_t *seconds(int64_t us)
 
 /* ---- a task ---- */
 
-static const char *end_reason(const struct task *task)
+const char *record_failure_word(enum failure_class failure)
 {
     static const char *const words[FAILURE_CLASSES] = {
         [FAILURE_NONE] = "None",
@@ -47,7 +47,12 @@ static const char *end_reason(const struct task *task)
         [FAILURE_MPS] = "MpsServer",
         [FAILURE_GPU_GONE] = "GpuGone",
     };
-    return words[task->ending ? task->ending : task->exit.failure];
+    return words[failure];
+}
+
+static const char *end_reason(const struct task *task)
+{
+    return record_failure_word(task->ending ? task->ending : task->exit.failure);
 }
 
 static void explain_end(const struct job *job, const struct task *task, char *text, size_t size)
@@ -193,7 +198,8 @@ static void add_outcome(
     bool preallocated = seen && is_preallocated(daemon, task, job);
     bool exited = task->attempts > 0 && !task_state_holds_gpus(task->state);
     bool failed = job && job->failure != FAILURE_NONE;
-    json_object_set_new(object, "attempts", json_integer(task->attempts));
+    json_object_set_new(object, "attempt_count", json_integer(task->attempts));
+    json_object_set_new(object, "attempts", attempts_snapshot(job));
     json_object_set_new(object, "oom_count", json_integer(task->oom_count));
     json_object_set_new(object, "requeue_count", json_integer(task->requeue_count));
     json_object_set_new(object, "exit_code",

@@ -52,6 +52,7 @@ static char *list_end(struct list *list)
 
 static int on_ended(void *context, uint64_t id, const json_t *record)
 {
+    attempts_upgrade((json_t *)(uintptr_t)record);
     list_add(context, (json_t *)(uintptr_t)record);
     return 0;
 }

@@ -82,7 +82,7 @@ static void serve_log(struct daemon *daemon, struct api_request *request, const 
 {
     char path[5000];
     bool named;
-    int64_t attempts = json_integer_value(json_object_get(record, "attempts"));
+    int64_t attempts = json_integer_value(json_object_get(record, "attempt_count"));
     bool last = attempt == attempts;
     log_path(daemon, record, detail, stream, attempt, path, sizeof path, &named);
     gid_t gid = (gid_t)json_integer_value(json_object_get(detail, "gid"));
@@ -110,7 +110,7 @@ void route_log(void *context, struct api_request *request)
     json_t *record = find_record(daemon, request, id);
     if (!record)
         return;
-    attempt = json_integer_value(json_object_get(record, "attempts"));
+    attempt = json_integer_value(json_object_get(record, "attempt_count"));
     int64_t attempts = attempt;
     if (!stream)
         stream = "stdout";

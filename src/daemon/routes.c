@@ -59,7 +59,10 @@ json_t *find_record(struct daemon *daemon, struct api_request *request, uint64_t
         reply_no_task(request, id);
     else if (r < 0)
         api_reply_error(request, 500, "%s", fault.text);
-    return r == 0 ? record : NULL;
+    if (r != 0)
+        return NULL;
+    attempts_upgrade(record);
+    return record;
 }
 
 /* ---- short ones ---- */

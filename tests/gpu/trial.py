@@ -74,7 +74,7 @@ class House:
 
 
 def brief(task):
-    keys = ("state", "reason", "failure", "evidence", "wait_s", "exec_s", "attempts", "oom_count", "exit_code", "signal", "mem_peak_mib")
+    keys = ("state", "reason", "failure", "evidence", "wait_s", "exec_s", "attempt_count", "oom_count", "exit_code", "signal", "mem_peak_mib")
     return {key: task[key] for key in keys}
 
 

@@ -12,7 +12,7 @@ TASK = {
     "submitted_at": 1700000000, "started_at": None, "ended_at": None, "wait_s": 75.5, "exec_s": 0, "jct_s": 75.5,
     "gpus_requested": 1, "gpus": [], "gpu_uuids": [], "policy": "magm", "sharing": "mps", "exclusive": False,
     "time_limit_s": None, "need_mib": None, "estimator": "none", "estimate_mib": None, "mem_used_mib": None,
-    "mem_peak_mib": None, "attempts": 0, "oom_count": 0, "exit_code": None, "signal": None, "failure": None,
+    "mem_peak_mib": None, "attempt_count": 0, "attempts": [], "oom_count": 0, "exit_code": None, "signal": None, "failure": None,
     "evidence": None, "position": 1,
 }
 

@@ -109,7 +109,7 @@ class Restart(House):
             self.wait_gone(pid)
             self.start()
             ended = self.wait(task, "FAILED")
-            self.assertEqual((ended["exit_code"], ended["attempts"]), (5, 1))
+            self.assertEqual((ended["exit_code"], ended["attempt_count"]), (5, 1))
             os.unlink(f"{self.work}/pid-{task}")
 
     def test_an_end_that_cannot_be_read_at_once_is_read_later(self):

@@ -41,7 +41,7 @@ class Gpus(House):
         self.write("again", "")
         self.emulator("set", gpu, "lost=on")
         ended = self.wait(task, "COMPLETED")
-        self.assertEqual((ended["requeue_count"], ended["attempts"]), (1, 2))
+        self.assertEqual((ended["requeue_count"], ended["attempt_count"]), (1, 2))
         self.assertEqual(self.output(task).splitlines()[0], "1" if gpu == "0" else "0")
         exits = [event["text"] for event in self.task(task)["events"] if event["event"] == "EXITED"]
         self.assertRegex(exits[0], f"^gpu-gone: GPU {gpu}: ")

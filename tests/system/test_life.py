@@ -162,7 +162,7 @@ class Ending(House):
         for task in (waiting, held):
             self.assertEqual(self.act("cancel", task).json["task"]["state"], "CANCELLED")
             self.assertEqual(self.act("cancel", task).status, 409)
-            self.assertEqual(self.task(task)["attempts"], 0)
+            self.assertEqual(self.task(task)["attempt_count"], 0)
         self.assertEqual(self.act("cancel", 99).status, 404)
         self.assertEqual(self.act("hold", blockers[0]).status, 409)
 

@@ -17,7 +17,7 @@ class OneGpu(House):
         self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) > 27000 and not gpu["hold_off"])
         second = self.train(20000, 100)
         ended = self.wait(second, "COMPLETED")
-        self.assertEqual((ended["oom_count"], ended["attempts"], ended["exit_code"]), (1, 2, 0))
+        self.assertEqual((ended["oom_count"], ended["attempt_count"], ended["exit_code"]), (1, 2, 0))
         self.assertEqual(self.wait(first, "COMPLETED")["oom_count"], 0)
         words = self.output(second, "stderr", attempt=1)
         self.assertIn("CUDA out of memory. Tried to allocate", words)
@@ -25,6 +25,13 @@ class OneGpu(House):
         events = [event["event"] for event in self.task(second)["events"]]
         self.assertEqual(events, ["SUBMIT", "PLACE", "STARTED", "EXITED", "RECOVER", "PLACE", "STARTED", "EXITED", "END"])
         self.assertGreaterEqual(ended["started_at"], self.task(first)["ended_at"])
+        crash, retry = ended["attempts"]
+        self.assertEqual((crash["gpus"], crash["reason"], crash["exit_code"]), (["0"], "OutOfMemory", 1))
+        self.assertEqual((retry["gpus"], retry["reason"], retry["exit_code"]), (["0"], "None", 0))
+        self.assertEqual((retry["started_at"], retry["ended_at"]), (ended["started_at"], ended["ended_at"]))
+        self.assertLess(crash["started_at"], crash["ended_at"])
+        self.assertEqual(crash["gpu_uuids"], [self.gpu()["uuid"]])
+        self.assertRegex(self.colloc("show", str(second)).stdout, r"(?m)^Attempt 1    GPU 0, .* to .*: OutOfMemory$")
 
     def test_recovery_survives_the_daemon(self):
         first = self.train(28000, 300)
@@ -32,21 +39,24 @@ class OneGpu(House):
         second = self.train(20000, 100)
         until(lambda: self.task(second)["oom_count"] == 1)
         self.assertEqual(self.task(second)["reason"], "Recovering")
+        before = self.task(second)["attempts"]
         self.restart(9)
         self.assertEqual(self.task(second)["reason"], "Recovering")
-        self.assertEqual(self.wait(first, "COMPLETED")["attempts"], 1)
-        self.assertEqual(self.wait(second, "COMPLETED")["attempts"], 2)
+        self.assertEqual(self.task(second)["attempts"], before)
+        self.assertEqual([attempt["reason"] for attempt in before], ["OutOfMemory"])
+        self.assertEqual(self.wait(first, "COMPLETED")["attempt_count"], 1)
+        self.assertEqual(self.wait(second, "COMPLETED")["attempt_count"], 2)
 
     def test_alone_is_the_end(self):
         ended = self.wait(self.train(60000, 100), "OUT_OF_MEMORY")
-        self.assertEqual((ended["attempts"], ended["reason"], ended["failure"]), (1, "OutOfMemory", "gpu-oom"))
+        self.assertEqual((ended["attempt_count"], ended["reason"], ended["failure"]), (1, "OutOfMemory", "gpu-oom"))
         self.assertIn("CUDA out of memory", ended["evidence"])
         self.assertIn("to itself", ended["reason_text"])
 
     def test_a_program_that_speaks_of_memory_is_not_recovered(self):
         ended = self.wait(self.submit('echo "please note: a CUDA out of memory can happen here"; '
                                       'echo "ValueError: bad label" >&2; exit 1'), "FAILED")
-        self.assertEqual((ended["attempts"], ended["failure"], ended["reason"]), (1, "program", "NonZeroExitCode"))
+        self.assertEqual((ended["attempt_count"], ended["failure"], ended["reason"]), (1, "program", "NonZeroExitCode"))
 
     def test_declared_memory_is_kept_free(self):
         first = self.train(20000, 150, memory_mib=21000)

@@ -149,7 +149,7 @@ class Limits(Care):
         leaking = self.small(1e6, "--leak-mib=200", memory_mib=4000)
         self.wait(neighbour, "COMPLETED")
         ended = self.wait(leaking, "OUT_OF_MEMORY")
-        self.assertEqual((ended["attempts"], ended["oom_count"], ended["failure"]), (2, 2, "gpu-oom"))
+        self.assertEqual((ended["attempt_count"], ended["oom_count"], ended["failure"]), (2, 2, "gpu-oom"))
         self.assertIn("with its GPU to itself", ended["reason_text"])
 
     def test_not_wanted(self):
@@ -217,7 +217,7 @@ class Faults(Care):
         before = self.server()
         os.kill(before, signal.SIGKILL)
         ended = [self.wait(task, "COMPLETED") for task in tasks]
-        self.assertEqual([(task["attempts"], task["requeue_count"]) for task in ended], [(2, 1)] * 4)
+        self.assertEqual([(task["attempt_count"], task["requeue_count"]) for task in ended], [(2, 1)] * 4)
         self.assertEqual([self.story(task, "EXITED")[0].partition(":")[0] for task in tasks], ["mps"] * 4)
         self.assertTrue(is_alive(self.process.pid))
 
@@ -225,12 +225,12 @@ class Faults(Care):
         innocent = self.running(3, seconds=200)
         guilty = self.small(options="--fault-after=20")
         ended = self.wait(guilty, "FAILED")
-        self.assertEqual((ended["failure"], ended["reason"], ended["attempts"]), ("gpu-fault", "GpuFault", 2))
+        self.assertEqual((ended["failure"], ended["reason"], ended["attempt_count"]), ("gpu-fault", "GpuFault", 2))
         self.assertIn("the fault that stopped its neighbours was its own", ended["reason_text"])
         self.assertIn("illegal memory access", ended["evidence"])
         for task in innocent:
             ended = self.wait(task, "COMPLETED")
-            self.assertEqual((ended["attempts"], ended["requeue_count"], ended["sharing"]), (2, 1, "streams"))
+            self.assertEqual((ended["attempt_count"], ended["requeue_count"], ended["sharing"]), (2, 1, "streams"))
             self.assertIn("a fault, its own or a neighbour's", self.story(task, "PLACE")[1])
 
     def test_a_foreign_process_takes_60_gib_meanwhile(self):
@@ -266,20 +266,20 @@ class FaultsByStreams(Care):
         leaking = self.small(1e6, "--leak-mib=400", memory_mib=4000)
         until(lambda: self.task(leaking)["oom_count"] == 1, "a memory crash")
         self.assertEqual(self.task(leaking)["reason"], "Recovering")
-        self.assertEqual((self.task(neighbour)["state"], self.task(neighbour)["attempts"]), ("RUNNING", 1))
+        self.assertEqual((self.task(neighbour)["state"], self.task(neighbour)["attempt_count"]), ("RUNNING", 1))
         self.cancel(neighbour)
         ended = self.wait(leaking, "OUT_OF_MEMORY")
-        self.assertEqual((ended["attempts"], ended["oom_count"], ended["failure"]), (2, 2, "gpu-oom"))
+        self.assertEqual((ended["attempt_count"], ended["oom_count"], ended["failure"]), (2, 2, "gpu-oom"))
 
     def test_one_that_faults_among_innocents(self):
         innocent = [self.small(200) for _ in range(2)]
         guilty = self.small(options="--fault-after=20")
         ended = self.wait(guilty, "FAILED")
-        self.assertEqual((ended["failure"], ended["attempts"]), ("gpu-fault", 1))
+        self.assertEqual((ended["failure"], ended["attempt_count"]), ("gpu-fault", 1))
         self.assertIn("illegal memory access", ended["evidence"])
         for task in innocent:
             ended = self.wait(task, "COMPLETED")
-            self.assertEqual((ended["attempts"], ended["requeue_count"]), (1, 0))
+            self.assertEqual((ended["attempt_count"], ended["requeue_count"]), (1, 0))
 
 
 class ExclusiveProcess(Care):

@@ -72,7 +72,7 @@ class Show(CliCase):
     def setUp(self):
         super().setUp()
         self.task = make_task(7, name="bert\x1b[1m\x9b", state="FAILED", reason="NonZeroExitCode", exit_code=3, need_mib=2048,
-                              started_at=1700000060, script="#!/bin/sh\nexit 3\n", arguments=["a  b\x07"], attempts=1,
+                              started_at=1700000060, script="#!/bin/sh\nexit 3\n", arguments=["a  b\x07"], attempt_count=1,
                               events=[{"at": 1700000000, "event": "SUBMIT", "text": "by ada"}])
         self.daemon.tasks = [self.task]
 

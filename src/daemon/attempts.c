@@ -1,0 +1,79 @@
+/*
+ * The attempts of a task: on which GPUs each ran, from when to when, and how it ended.
+ *
+ * The core forgets where a task ran as soon as its GPUs are free again. The events of the log say
+ * it: PLACE names the GPUs, EXITED the end. Each event of a living task passes by here once, when it
+ * is decided or, after a restart, when the log is replayed. So the list survives the daemon, and the
+ * record of an ended task holds it:
+ *
+ *     PLACE task 7 on GPU 2         [{"gpus": ["2"], "ended_at": null, ...}]
+ *     EXITED, out of GPU memory     [{"gpus": ["2"], "ended_at": 1700000060, "reason": "OutOfMemory"}]
+ *     PLACE task 7 on GPU 0         a second element follows
+ */
+#include "daemon/daemon.h"
+
+static double seconds_of(int64_t us)
+{
+    return (double)us / 1e6;
+}
+
+static json_t *begun_attempt(const struct cluster_view *view, const struct event *event)
+{
+    json_t *labels = json_array(), *uuids = json_array();
+    for (int i = 0; i < event->place.n; i++) {
+        int gpu = event->place.gpus[i];
+        if (gpu < 0 || gpu >= view->n_gpus)
+            continue;
+        json_array_append_new(labels, json_string(view->gpus[gpu].id.label));
+        json_array_append_new(uuids, json_string(view->gpus[gpu].id.uuid));
+    }
+    return json_pack("{s:o, s:o, s:f, s:n, s:n, s:n, s:n}", "gpus", labels, "gpu_uuids", uuids,
+        "started_at", seconds_of(event->time_us), "ended_at", "reason", "exit_code", "signal");
+}
+
+static void end_attempt(json_t *attempt, int64_t time_us, const char *reason)
+{
+    json_object_set_new(attempt, "ended_at", json_real(seconds_of(time_us)));
+    json_object_set_new(attempt, "reason", json_string(reason));
+}
+
+static void note_exit(json_t *attempt, const struct task *task, const struct event *event)
+{
+    const struct task_exit *exit = &event->exited;
+    end_attempt(attempt, event->time_us,
+        record_failure_word(task && task->ending ? task->ending : exit->failure));
+    if (exit->code >= 0)
+        json_object_set_new(attempt, "exit_code", json_integer(exit->code));
+    if (exit->signal)
+        json_object_set_new(attempt, "signal", json_integer(exit->signal));
+}
+
+void attempts_note(struct daemon *daemon, const struct event *event)
+{
+    struct job *job = job_find(daemon, event->task);
+    if (!job)
+        return;
+    size_t count = json_array_size(job->attempts);
+    json_t *last = count ? json_array_get(job->attempts, count - 1) : NULL;
+    if (event->kind == EVENT_PLACE)
+        json_array_append_new(job->attempts, begun_attempt(core_view(daemon->core), event));
+    else if (event->kind == EVENT_UNSTARTED && last)
+        end_attempt(last, event->time_us, "NotStarted");
+    else if (event->kind == EVENT_EXITED && last)
+        note_exit(last, core_task(daemon->core, event->task), event);
+}
+
+json_t *attempts_snapshot(const struct job *job)
+{
+    json_t *copy = job ? json_deep_copy(job->attempts) : NULL;
+    return copy ? copy : json_array();
+}
+
+void attempts_upgrade(json_t *record)
+{
+    json_t *count = json_object_get(record, "attempts");
+    if (!json_is_integer(count))
+        return;
+    json_object_set(record, "attempt_count", count);
+    json_object_set_new(record, "attempts", json_array());
+}
