@@ -122,7 +122,7 @@ struct hand_in {
 static int describe(
     const struct bench_group *group, int i, struct fault *fault, struct task_description *task)
 {
-    int r = taskfile_of_command(group->tasks[i].words[0], fault, task);
+    int r = taskfile_of_command((const char *const *)group->tasks[i].words, fault, task);
     if (r == 0 && group->sharing != BENCH_MIG)
         r = option_set_text(&task_options[TASK_SHARING], "--sharing",
             group->sharing == BENCH_MPS ? "mps" : "streams", &task->values[TASK_SHARING], fault);

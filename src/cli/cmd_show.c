@@ -38,6 +38,7 @@ static const char *percent_text(const json_t *value, char cell[CELL_SIZE])
 static const struct field fields[] = {
     {"Name", "name", plain},
     {"User", "user", plain},
+    {"Command", "command", plain},
     {"State", "state", plain},
     {"Reason", "reason", plain},
     {"", "reason_text", plain},

@@ -25,7 +25,7 @@ static int describe(
     const struct invocation *invocation, struct fault *fault, struct task_description *task)
 {
     const char *first = invocation->operands[0];
-    int r = invocation->after_dashes ? taskfile_of_command(first, fault, task)
+    int r = invocation->after_dashes ? taskfile_of_command(invocation->operands, fault, task)
                                      : taskfile_read(first, fault, task);
     if (r < 0)
         return submit_explain_unread(invocation->operands, r, fault);
@@ -57,6 +57,8 @@ static int make_request(const struct invocation *invocation, json_t **ret_reques
         r = check_words(invocation, &task, &fault);
     if (r == 0)
         r = request_create(&task, arguments, &fault, ret_request);
+    if (r == 0)
+        request_name_command(*ret_request, invocation->operands);
     task_description_fini(&task);
     if (r == 0)
         return EXIT_OK;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/output.h"
+#include "taskfile/command_line.h"
 
 static json_t *value_json(const struct option_spec *spec, const struct option_value *value)
 {
@@ -77,6 +79,14 @@ static mode_t current_umask(void)
     mode_t mask = umask(0);
     umask(mask);
     return mask;
+}
+
+void request_name_command(json_t *request, const char *const *words)
+{
+    char *text = command_line_text(words);
+    if (text)
+        json_object_set_new(request, "command", json_string(text));
+    free(text);
 }
 
 int request_create(const struct task_description *task, const char *const *arguments,

@@ -14,4 +14,7 @@
 int request_create(const struct task_description *task, const char *const *arguments,
     struct fault *fault, json_t **ret_request);
 
+/* Adds the command line `words` (NULL-terminated, at least one) to a request, for people to read. */
+void request_name_command(json_t *request, const char *const *words);
+
 #endif

@@ -51,6 +51,7 @@ struct job {
     uid_t uid;
     char *name;
     char *user;
+    char *command;   /* the command line as people read it; "": not known */
     char *estimator; /* "" when nothing was estimated */
     struct reading estimate_bytes;
     enum preallocation preallocation; /* as its environment says it */

@@ -24,6 +24,7 @@ static void job_free(struct job *job)
     runner_unwatch(job);
     free(job->name);
     free(job->user);
+    free(job->command);
     free(job->estimator);
     free(job->evidence);
     free(job->put_off_why);
@@ -98,6 +99,7 @@ struct job *job_add(struct daemon *daemon, uint64_t id, uid_t uid, const json_t 
     job->watch.pidfd = -1;
     job->name = text_of(detail, "name");
     job->user = text_of(detail, "user");
+    job->command = text_of(detail, "command");
     job->estimator = text_of(detail, "estimator");
     job->subject = json_incref(json_object_get(detail, "subject"));
     job->preallocation = preallocation_parse(
@@ -106,7 +108,7 @@ struct job *job_add(struct daemon *daemon, uint64_t id, uid_t uid, const json_t 
     const json_t *estimate = json_object_get(detail, "estimate_bytes");
     if (json_is_integer(estimate))
         job->estimate_bytes = reading_of((double)json_integer_value(estimate));
-    if (!job->name || !job->user || !job->estimator || !job->attempts ||
+    if (!job->name || !job->user || !job->command || !job->estimator || !job->attempts ||
         !owner_add_job(daemon, uid) || !tsearch(job, &daemon->jobs, compare)) {
         job_free(job);
         return NULL;

@@ -231,6 +231,8 @@ json_t *record_task(struct daemon *daemon, const struct task *task)
         return NULL;
     json_object_set_new(object, "id", json_integer((json_int_t)task->id));
     json_object_set_new(object, "name", json_string(job ? job->name : ""));
+    json_object_set_new(
+        object, "command", job && *job->command ? json_string(job->command) : json_null());
     json_object_set_new(object, "user", json_string(job ? job->user : ""));
     json_object_set_new(object, "uid", json_integer(task->uid));
     json_object_set_new(object, "state", json_string(record_state(daemon, task)));

@@ -22,11 +22,12 @@ json_t *for_asker(const struct api_request *request, json_t *record)
 {
     const char *evidence = json_string_value(json_object_get(record, "evidence"));
     const char *text = json_string_value(json_object_get(record, "reason_text"));
-    if (!evidence || may_touch(request, owner_of(record)))
+    if (may_touch(request, owner_of(record)))
         return record;
     json_t *shown = json_copy(record);
     json_object_set_new(shown, "evidence", json_null());
-    if (text && strstr(text, evidence))
+    json_object_set_new(shown, "command", json_null());
+    if (text && evidence && strstr(text, evidence))
         json_object_set_new(shown, "reason_text", json_string(""));
     json_decref(record);
     return shown;

@@ -9,7 +9,8 @@ bool may_touch(const struct api_request *request, uint32_t owner);
 
 uint32_t owner_of(const json_t *record);
 
-/* Takes a record and gives what the asker may see of it: a line of a task's log is its owner's.
+/* Takes a record and gives what the asker may see of it: the command line and a line of a task's
+ * log are its owner's.
  * NULL without memory. */
 json_t *for_asker(const struct api_request *request, json_t *record);
 

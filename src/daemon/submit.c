@@ -15,6 +15,7 @@
 #include "policy/policy.h"
 
 #define GRACE_DEFAULT 30.0
+#define COMMAND_MAX   1024 /* bytes; chosen: enough to recognise a command, for thousands of tasks */
 #define SECONDS_MAX   (10 * 365 * 86400.0)
 
 void submission_free(struct submission *submission)
@@ -46,6 +47,7 @@ static int check_keys(const json_t *body, struct fault *fault)
     static const char *const known[] = {
         "script",
         "arguments",
+        "command",
         "name",
         "cwd",
         "environment",
@@ -222,7 +224,7 @@ static int read_host_memory(const json_t *body, struct submission *submission, s
 /* What the log keeps of it beside the core's event. */
 static int make_detail(const json_t *body, struct submission *submission, struct fault *fault)
 {
-    const char *name = "task", *cwd = NULL, *output = NULL, *error = NULL;
+    const char *name = "task", *cwd = NULL, *output = NULL, *error = NULL, *command = NULL;
     double grace_s = GRACE_DEFAULT;
     int64_t mask = 022;
     bool given;
@@ -234,6 +236,8 @@ static int make_detail(const json_t *body, struct submission *submission, struct
         r = field_text(body, "output", SUBMISSION_TEXT_MAX, fault, &output);
     if (r == 0)
         r = field_text(body, "error", SUBMISSION_TEXT_MAX, fault, &error);
+    if (r == 0)
+        r = field_text(body, "command", COMMAND_MAX, fault, &command);
     if (r == 0)
         r = field_number(body, "grace_s", 0, 86400, fault, &given, &grace_s);
     if (r == 0)
@@ -263,6 +267,8 @@ static int make_detail(const json_t *body, struct submission *submission, struct
         json_object_set_new(detail, "preallocation", preallocation);
     if (output)
         json_object_set_new(detail, "output", json_string(output));
+    if (command && *command)
+        json_object_set_new(detail, "command", json_string(command));
     if (error)
         json_object_set_new(detail, "error", json_string(error));
     return 0;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "taskfile/command_line.h"
 #include "taskfile/forms.h"
 #include "taskfile/plain_text.h"
 
@@ -97,12 +98,13 @@ int taskfile_read(const char *path, struct fault *fault, struct task_description
 }
 
 int taskfile_of_command(
-    const char *command, struct fault *fault, struct task_description *ret_description)
+    const char *const *words, struct fault *fault, struct task_description *ret_description)
 {
+    char name[COMMAND_NAME_SIZE];
     ret_description->script = strdup("#!/bin/sh\nexec \"$@\"\n");
     if (!ret_description->script)
         return fault_set(fault, ENOMEM, "out of memory");
-    return default_name(ret_description, base_name(command), fault);
+    return default_name(ret_description, command_line_name(words, name), fault);
 }
 
 int taskfile_read_summary(struct task_description *description, struct fault *fault)

@@ -34,10 +34,13 @@ bool taskfile_is_script(const char *text, size_t size);
  */
 int taskfile_read(const char *path, struct fault *fault, struct task_description *ret_description);
 
-/* A description whose script runs its arguments as a command, for `colloc submit -- command
- * arguments`. */
+/*
+ * A description whose script runs its arguments as a command, for `colloc submit -- command
+ * arguments`. `words` is that command, NULL-terminated; the name of the task defaults to what it
+ * runs (taskfile/command_line.h).
+ */
 int taskfile_of_command(
-    const char *command, struct fault *fault, struct task_description *ret_description);
+    const char *const *words, struct fault *fault, struct task_description *ret_description);
 
 /* Reads the file that TASK_SUMMARY names, if it is set, into description->summary. */
 int taskfile_read_summary(struct task_description *description, struct fault *fault);

@@ -8,7 +8,7 @@ import threading
 import urllib.parse
 
 TASK = {
-    "id": 1, "name": "task", "user": "ada", "uid": 1000, "state": "PENDING", "reason": "Priority", "reason_text": "",
+    "id": 1, "name": "task", "command": None, "user": "ada", "uid": 1000, "state": "PENDING", "reason": "Priority", "reason_text": "",
     "submitted_at": 1700000000, "started_at": None, "ended_at": None, "wait_s": 75.5, "exec_s": 0, "jct_s": 75.5,
     "gpus_requested": 1, "gpus": [], "gpu_uuids": [], "policy": "magm", "sharing": "mps", "exclusive": False,
     "time_limit_s": None, "need_mib": None, "estimator": "none", "estimate_mib": None, "mem_used_mib": None,

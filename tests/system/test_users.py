@@ -54,6 +54,16 @@ class Several(House):
 
 
 class Users(Several):
+    def test_command_lines_are_their_owners(self):
+        task = self.submit_as(ADA, command="train --token=secret")
+        self.wait(task, "COMPLETED")
+        for uid, shown in [(ADA, "train --token=secret"), (BOB, None), (0, "train --token=secret")]:
+            self.assertEqual(self.request_as(uid, "GET", f"/v1/tasks/{task}").json["task"]["command"], shown)
+            listed = self.request_as(uid, "GET", "/v1/tasks?state=ended").json["tasks"]
+            self.assertEqual([one["command"] for one in listed], [shown])
+        self.refused(400, "command", command=7)
+        self.refused(400, "command", command="x" * 1025)
+
     def test_tasks_run_as_their_submitter(self):
         task = self.submit_as(ADA, "id -u; id -g; id -G; touch made; cat $0 > copy", output="out")
         self.wait(task, "COMPLETED")

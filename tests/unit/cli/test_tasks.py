@@ -40,7 +40,8 @@ class Submit(CliCase):
         self.assertEqual(body, {
             "script": script, "arguments": ["--lr", "0.1"], "cwd": self.folder, "name": "train.sh", "gpus": 2,
             "summary": {"name": "net.txt", "text": "Linear(in_features=1, out_features=1)\n"}, "batch": 32,
-            "memory_mib": 6144, "host_memory_mib": 32000, "time_limit_s": 90})
+            "memory_mib": 6144, "host_memory_mib": 32000, "time_limit_s": 90,
+            "command": "train.sh --lr 0.1"})
 
     def test_command(self):
         self.colloc("submit", "--name=x", "--hold", "--", "echo", "a  b", "$HOME", "--gpus=9")
@@ -48,7 +49,13 @@ class Submit(CliCase):
         self.assertEqual(body["script"], '#!/bin/sh\nexec "$@"\n')
         self.assertEqual(body["arguments"], ["echo", "a  b", "$HOME", "--gpus=9"])
         self.assertEqual((body["name"], body["hold"]), ("x", True))
+        self.assertEqual(body["command"], "echo 'a  b' '$HOME' --gpus=9")
         self.assertNotIn("gpus", body)
+
+    def test_a_command_is_named_by_what_it_runs(self):
+        for command, name in [("torchrun --nproc-per-node 2 train.py", "train.py"), ("python -m pkg.mod", "pkg.mod"),
+                              ("/bin/true", "true")]:
+            self.assertEqual(json.loads(self.colloc("submit", "--dry-run", "--", *command.split()))["name"], name)
 
     def test_standard_input(self):
         done = self.run_colloc("submit", "-", "a", stdin="#COLLOC --exclusive\ntrue\n")

@@ -140,8 +140,11 @@ static void test_too_large_a_file(void **state)
 
 static void test_command_without_a_file(void **state)
 {
-    assert_int_equal(taskfile_of_command("/usr/bin/python3", &fault, &task), 0);
-    assert_string_equal(task.values[TASK_NAME].text, "python3");
+    assert_int_equal(
+        taskfile_of_command(
+            (const char *const[]){"/usr/bin/python3", "-u", "train.py", NULL}, &fault, &task),
+        0);
+    assert_string_equal(task.values[TASK_NAME].text, "train.py");
     assert_string_equal(task.script, "#!/bin/sh\nexec \"$@\"\n");
 }
 
