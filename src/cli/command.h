@@ -64,6 +64,9 @@ extern const struct command *const commands[];
 /* NULL when there is none. */
 const struct command *command_find(const char *name);
 
+/* For a word that is a command of another tool: what does that here, as a sentence; or NULL. */
+const char *command_hint(const char *word);
+
 /* The nearest name, or NULL. */
 const char *command_near(const char *name);
 

@@ -53,6 +53,44 @@ const struct command *command_find(const char *name)
     return NULL;
 }
 
+/* What people type who know other tools, and what does that here. */
+static const struct {
+    const char *word, *hint;
+} hints[] = {
+    {"kill", "`colloc cancel ID` ends a task"},
+    {"scancel", "`colloc cancel ID` ends a task"},
+    {"stop", "`colloc cancel ID` ends a task"},
+    {"rm", "`colloc cancel ID` ends a task"},
+    {"delete", "`colloc cancel ID` ends a task"},
+    {"ls", "`colloc queue` lists the tasks, `colloc history` those that have ended"},
+    {"list", "`colloc queue` lists the tasks, `colloc history` those that have ended"},
+    {"ps", "`colloc queue` lists the tasks, `colloc gpus` the processes on the GPUs"},
+    {"status", "`colloc queue` lists the tasks, `colloc show ID` is about one"},
+    {"jobs", "`colloc queue` lists the tasks"},
+    {"squeue", "`colloc queue` lists the tasks"},
+    {"run", "`colloc submit -- COMMAND` hands in a task (--wait: and waits for its end)"},
+    {"start", "`colloc submit -- COMMAND` hands in a task"},
+    {"sbatch", "`colloc submit FILE` hands in a script"},
+    {"srun", "`colloc submit --wait -- COMMAND` runs a command and waits for its end"},
+    {"stats", "`colloc history` shows what ended tasks took, `colloc gpus` what the GPUs do"},
+    {"report", "`colloc history` shows what ended tasks took (--since, --csv)"},
+    {"sacct", "`colloc history` shows what ended tasks took (--since, --csv)"},
+    {"reserve", "`colloc submit --exclusive` gives a task its GPUs to itself"},
+    {"log", "`colloc logs ID` prints what a task has written"},
+    {"tail", "`colloc logs -f ID` follows what a task writes"},
+    {"sinfo", "`colloc gpus` shows the GPUs"},
+    {"nodes", "`colloc gpus` shows the GPUs"},
+    {"watch", "`colloc top` watches GPUs and tasks"},
+};
+
+const char *command_hint(const char *word)
+{
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+        if (strcmp(hints[i].word, word) == 0)
+            return hints[i].hint;
+    return NULL;
+}
+
 const char *command_near(const char *name)
 {
     struct near_name near = {0};

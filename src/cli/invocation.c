@@ -103,7 +103,9 @@ static int find_command(const char *name, struct fault *fault, const struct comm
     *ret = command_find(name);
     if (*ret)
         return 0;
-    const char *near = command_near(name);
+    const char *hint = command_hint(name), *near = command_near(name);
+    if (hint)
+        return fault_set(fault, EINVAL, "%.80s: no such command; %s", name, hint);
     if (near)
         return fault_set(
             fault, EINVAL, "%.80s: no such command; did you mean `colloc %s`?", name, near);
