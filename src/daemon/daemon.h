@@ -316,6 +316,7 @@ void waiters_tell(struct daemon *daemon, uint64_t task, const json_t *record);
 
 /* The state as the protocol has it: a task whose start is put off is PENDING. */
 const char *record_state(struct daemon *daemon, const struct task *task);
+
 /* "None", "OutOfMemory", ...: how an attempt ended, in one word, as docs/protocol.md has them. */
 const char *record_failure_word(enum failure_class failure);
 

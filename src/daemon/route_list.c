@@ -8,6 +8,8 @@
 #include "base/units.h"
 #include "daemon/routes.h"
 
+#define MOMENT_MAX_S 1e12
+
 /* Written as it grows: a long queue takes five times the memory as JSON objects. */
 struct list {
     FILE *out;
@@ -70,7 +72,7 @@ static void list_live(struct daemon *daemon, struct list *list, const char *stat
         for (const struct task *task = core_next_task(daemon->core, 0); task;
              task = core_next_task(daemon->core, task->id)) {
             int of_round = is_in_main_queue(task) ? 2 : task->state == TASK_RECOVERING;
-            if (of_round != round || (state && strcmp(record_state(daemon, task), state) != 0))
+            if (of_round != round || (state && strcasecmp(record_state(daemon, task), state) != 0))
                 continue;
             json_t *record = record_task(daemon, task);
             list_add(list, record);
@@ -82,7 +84,7 @@ static void list_live(struct daemon *daemon, struct list *list, const char *stat
 static int find_done_state(const char *word, enum task_state *ret_state)
 {
     for (int state = TASK_COMPLETED; state < TASK_STATES; state++) {
-        if (strcmp(task_state_word((enum task_state)state), word) == 0) {
+        if (strcasecmp(task_state_word((enum task_state)state), word) == 0) {
             *ret_state = (enum task_state)state;
             return 0;
         }
@@ -92,8 +94,8 @@ static int find_done_state(const char *word, enum task_state *ret_state)
 
 static bool is_live_word(const char *word)
 {
-    return strcmp(word, "PENDING") == 0 || strcmp(word, "RUNNING") == 0 ||
-           strcmp(word, "COMPLETING") == 0;
+    return strcasecmp(word, "PENDING") == 0 || strcasecmp(word, "RUNNING") == 0 ||
+           strcasecmp(word, "COMPLETING") == 0;
 }
 
 /* So that a limit counts this user's tasks; a name that the system no longer knows still finds its
@@ -111,6 +113,21 @@ static void filter_by_user(const char *name, struct store_ended_filter *filter)
     filter->uid = (uint32_t)uid;
 }
 
+/* Query parameter `name`, seconds since 1970, into microseconds; as it was where there is none. */
+static int read_moment(struct api_request *request, const char *name, int64_t *ret_us)
+{
+    const char *text = api_request_query(request, name);
+    double seconds;
+    if (!text)
+        return 0;
+    if (parse_double(text, 0, MOMENT_MAX_S, &seconds) < 0) {
+        api_reply_error(request, 400, "%s=%.40s: must be seconds since 1970", name, text);
+        return -EINVAL;
+    }
+    *ret_us = (int64_t)(seconds * 1e6);
+    return 0;
+}
+
 void route_list(void *context, struct api_request *request)
 {
     struct daemon *daemon = context;
@@ -121,8 +138,8 @@ void route_list(void *context, struct api_request *request)
     struct fault fault = {0};
     if (!state)
         state = "live";
-    bool all = strcmp(state, "all") == 0, ended = strcmp(state, "ended") == 0,
-         live = strcmp(state, "live") == 0;
+    bool all = strcasecmp(state, "all") == 0, ended = strcasecmp(state, "ended") == 0,
+         live = strcasecmp(state, "live") == 0;
     bool one_done = find_done_state(state, &filter.state) == 0;
     if (!(all || live || ended || one_done || is_live_word(state))) {
         api_reply_error(request, 400,
@@ -133,6 +150,9 @@ void route_list(void *context, struct api_request *request)
         api_reply_error(request, 400, "limit=%.20s: must be from 1 to 1000000", limit);
         return;
     }
+    if (read_moment(request, "since", &filter.since_wall_us) < 0 ||
+        read_moment(request, "until", &filter.until_wall_us) < 0)
+        return;
     if (!list_begin(&list)) {
         api_reply(request, 500, NULL);
         return;

@@ -52,14 +52,16 @@ static int prepare_list(struct store *store, const struct store_ended_filter *fi
     char sql[512];
     sqlite3_snprintf(sizeof sql, sql,
         "SELECT task, record FROM ended JOIN records USING(task) WHERE true"
-        "%s%s%s ORDER BY seq DESC LIMIT ?4",
+        "%s%s%s%s%s ORDER BY seq DESC LIMIT ?6",
         filter->of_uid ? " AND uid = ?1" : "", of_state ? " AND state = ?2" : "",
-        filter->before ? " AND seq < (SELECT seq FROM ended WHERE task = ?3)" : "");
+        filter->before ? " AND seq < (SELECT seq FROM ended WHERE task = ?3)" : "",
+        filter->since_wall_us ? " AND ended_wall_us >= ?4" : "",
+        filter->until_wall_us ? " AND ended_wall_us < ?5" : "");
     if (sqlite3_prepare_v2(store->db, sql, -1, ret_rows, NULL) != SQLITE_OK)
         return statement_fault(store, fault);
-    statement_bind(*ret_rows, "itii", (int64_t)filter->uid,
+    statement_bind(*ret_rows, "itiiii", (int64_t)filter->uid,
         of_state ? task_state_name(filter->state) : NULL, (int64_t)filter->before,
-        filter->limit > 0 ? filter->limit : -1);
+        filter->since_wall_us, filter->until_wall_us, filter->limit > 0 ? filter->limit : -1);
     return 0;
 }
 

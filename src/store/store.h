@@ -124,6 +124,8 @@ struct store_ended_filter {
     enum task_state state; /* only those in this state; one that is not done (0): all */
     uint64_t before;       /* only those that ended before this ended task did; 0: all */
     int64_t limit;         /* at most so many; 0: all */
+    int64_t since_wall_us; /* only those that ended then or later; 0: all */
+    int64_t until_wall_us; /* only those that ended before; 0: all */
 };
 
 /* Ended tasks, the last to end first. Anything but 0 from the callback ends the walk, which returns
