@@ -136,25 +136,6 @@ static void add_gpu(struct table *table, const json_t *gpu)
 
 /* ---- CSV ---- */
 
-/* As RFC 4180 has it, but for the ends of lines. What is not known is empty. */
-static void print_csv_cell(const json_t *value)
-{
-    const char *text = json_string_value(value);
-    if (json_is_number(value)) {
-        printf("%.15g", json_number_value(value));
-    } else if (text && strpbrk(text, ",\"\r\n")) {
-        putchar('"');
-        for (; *text; text++) {
-            if (*text == '"')
-                putchar('"');
-            putchar(*text);
-        }
-        putchar('"');
-    } else if (text) {
-        fputs(text, stdout);
-    }
-}
-
 /* One line for each GPU, with the moment first: lines of many calls make a record. */
 static void print_csv(const json_t *reply)
 {

@@ -1,12 +1,28 @@
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <time.h>
 
+#include "cli/moment.h"
 #include "cli/output.h"
 #include "cli/session.h"
 #include "cli/table.h"
-#include "cli/task_view.h"
+#include "cli/task_fields.h"
 
-enum { HISTORY_USER, HISTORY_LIMIT };
+enum {
+    HISTORY_USER,
+    HISTORY_STATE,
+    HISTORY_SINCE,
+    HISTORY_UNTIL,
+    HISTORY_LIMIT,
+    HISTORY_OUTPUT,
+    HISTORY_CSV
+};
+
+enum { LIMIT_DEFAULT = 20, LIMIT_OF_PERIOD = 10000 };
+
+static const char *const states[] = {
+    "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", NULL};
 
 static const struct option_spec options[] = {
     [HISTORY_USER] = {.name = "user",
@@ -14,100 +30,176 @@ static const struct option_spec options[] = {
         .kind = OPTION_TEXT,
         .argument = "NAME",
         .help = "tasks of one user"},
+    [HISTORY_STATE] = {.name = "state",
+        .letter = 's',
+        .kind = OPTION_TEXT,
+        .argument = "STATE",
+        .choices = states,
+        .help = "tasks that ended in one state, in capitals or not"},
+    [HISTORY_SINCE] = {.name = "since",
+        .kind = OPTION_TEXT,
+        .argument = "WHEN",
+        .help = "tasks that ended since then: a date (2026-11-20, \"2026-11-20 16:00\"), a time of "
+                "today (16:00), how long ago (2h, 7d), today or yesterday"},
+    [HISTORY_UNTIL] = {.name = "until",
+        .kind = OPTION_TEXT,
+        .argument = "WHEN",
+        .help = "tasks that ended before then"},
     [HISTORY_LIMIT] = {.name = "limit",
         .letter = 'n',
         .kind = OPTION_INTEGER,
         .argument = "N",
         .min = 1,
         .max = 1000000,
-        .help = "at most this many, newest ended first; default: 20"},
+        .help =
+            "at most this many, newest ended first; default: 20, with --since or --until 10000"},
+    [HISTORY_OUTPUT] = {.name = "output",
+        .letter = 'o',
+        .kind = OPTION_TEXT,
+        .argument = "FIELDS",
+        .help = "the columns, comma-separated: id, name, user, state, submitted, started, ended, "
+                "wait, run, total, gpus, gpu, attempts, oom, memory, peak, smact, energy, policy, "
+                "sharing, estimator, exit, reason, command"},
+    [HISTORY_CSV] = {.name = "csv",
+        .kind = OPTION_FLAG,
+        .help = "print comma-separated values: a line of names, then one line for each task"},
 };
 
-static const struct table_column columns[] = {
-    {"ID", TABLE_RIGHT},
-    {"NAME", TABLE_CUT},
-    {"USER", 0},
-    {"STATE", 0},
-    {"WAIT", TABLE_RIGHT},
-    {"RUN", TABLE_RIGHT},
-    {"PEAK", TABLE_RIGHT},
-    {"SMACT", TABLE_RIGHT | TABLE_WIDE},
-    {"ENERGY", TABLE_RIGHT | TABLE_WIDE},
-    {"EXIT", 0},
-    {"REASON", TABLE_REST},
-};
+#define FIELDS_OF_TABLE                                                                            \
+    "id,name,user,state,started,ended,wait,run,gpu,peak,smact,energy,exit,reason"
+#define FIELDS_OF_CSV                                                                              \
+    "id,name,user,state,submitted,started,ended,wait,run,total,gpus,gpu,attempts,oom,memory,peak," \
+    "smact,energy,policy,sharing,exit,reason,command"
 
-/* Exit status as Slurm writes it: code:signal. */
-static void exit_cell(struct table *table, const json_t *task)
-{
-    if (json_is_number(json_object_get(task, "exit_code")) ||
-        json_is_number(json_object_get(task, "signal")))
-        table_cell(table, NULL, "%.0f:%.0f", member_number(task, "exit_code", 0),
-            member_number(task, "signal", 0));
-    else
-        table_cell(table, NULL, "-");
-}
+/* ---- the table ---- */
 
-static void add_task(struct table *table, const json_t *task)
+static void add_task(
+    struct table *table, const struct task_field *const *fields, int count, const json_t *task)
 {
-    char cell[CELL_SIZE];
-    const char *reason = member_text(task, "reason", "-"),
-               *words = member_text(task, "reason_text", "");
     table_row(table);
-    table_cell(table, NULL, "%.0f", member_number(task, "id", 0));
-    table_cell(table, NULL, "%s", member_text(task, "name", "-"));
-    table_cell(table, NULL, "%s", member_text(task, "user", "-"));
-    table_cell(table, task_colour(task), "%s", member_text(task, "state", "?"));
-    table_cell(table, NULL, "%s", seconds_text(json_object_get(task, "wait_s"), cell));
-    table_cell(table, NULL, "%s", seconds_text(json_object_get(task, "exec_s"), cell));
-    table_cell(table, NULL, "%s", mib_text(json_object_get(task, "mem_peak_mib"), cell));
-    table_cell(table, NULL, "%s", fraction_text(json_object_get(task, "smact_mean"), cell));
-    table_cell(table, NULL, "%s", joules_text(json_object_get(task, "energy_j"), cell));
-    exit_cell(table, task);
-    table_cell(table, NULL, "%s", *words ? words : strcmp(reason, "None") == 0 ? "" : reason);
+    for (int i = 0; i < count; i++) {
+        char *text = NULL;
+        size_t size;
+        FILE *out = open_memstream(&text, &size);
+        if (!out)
+            return;
+        task_field_write(fields[i], task, out);
+        fclose(out);
+        bool is_state = strcmp(fields[i]->name, "state") == 0;
+        table_cell(table, is_state ? task_colour(task) : NULL, "%s", text ? text : "");
+        free(text);
+    }
 }
 
-static int print_tasks(const struct invocation *invocation, const json_t *tasks)
+/* Columns that were asked for are shown on any terminal. */
+static void print_table(
+    const struct task_field *const *fields, int count, bool were_chosen, const json_t *tasks)
 {
-    if (invocation->common[COMMON_JSON].number) {
-        json_t *object = json_pack("{sO}", "tasks", tasks);
-        int code = print_json(object);
-        json_decref(object);
-        return code;
+    struct table_column columns[TASK_FIELDS_MAX];
+    for (int i = 0; i < count; i++) {
+        columns[i] = (struct table_column){fields[i]->header, fields[i]->flags};
+        if (were_chosen)
+            columns[i].flags &= ~(TABLE_WIDE | TABLE_WIDEST);
+        if (i + 1 < count && columns[i].flags & TABLE_REST)
+            columns[i].flags = TABLE_CUT;
     }
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
-    size_t i;
+    struct table *table = table_create(columns, (size_t)count);
+    size_t k;
     json_t *task;
-    json_array_foreach(tasks, i, task) {
-        add_task(table, task);
+    json_array_foreach(tasks, k, task) {
+        add_task(table, fields, count, task);
     }
-    table_print(table, "No task has ended yet.");
+    table_print(table, "No such task has ended.");
     table_destroy(table);
+}
+
+/* ---- the query ---- */
+
+static int add_moment(
+    char *path, size_t size, const char *name, const struct option_value *value, int64_t now_s)
+{
+    char text[32];
+    int64_t moment;
+    if (!value->set)
+        return EXIT_OK;
+    if (moment_parse(value->text, now_s, &moment) < 0) {
+        complain(
+            "--%s=%.60s: not a moment; write 2026-11-20, \"2026-11-20 16:00\", 16:00, 2h (ago), "
+            "today or yesterday",
+            name, value->text);
+        return EXIT_USAGE;
+    }
+    snprintf(text, sizeof text, "%lld", (long long)moment);
+    query_add(path, size, name, text);
     return EXIT_OK;
+}
+
+static int check_state(const char *state)
+{
+    char all[128] = "";
+    for (const char *const *one = states; *one; one++) {
+        if (strcasecmp(*one, state) == 0)
+            return EXIT_OK;
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", *all ? ", " : "", *one);
+    }
+    complain("--state=%.40s: tasks end in one of %s; `colloc queue` shows the others", state, all);
+    return EXIT_USAGE;
+}
+
+static int make_path(const struct option_value *values, char *path, size_t size)
+{
+    char limit[32];
+    bool of_period = values[HISTORY_SINCE].set || values[HISTORY_UNTIL].set;
+    const char *state = values[HISTORY_STATE].set ? values[HISTORY_STATE].text : NULL;
+    int64_t now_s = time(NULL);
+    if (state && check_state(state) != EXIT_OK)
+        return EXIT_USAGE;
+    query_add(path, size, "state", state ? state : "ended");
+    int64_t most = of_period ? LIMIT_OF_PERIOD : LIMIT_DEFAULT;
+    snprintf(limit, sizeof limit, "%lld",
+        (long long)(values[HISTORY_LIMIT].set ? values[HISTORY_LIMIT].number : most));
+    query_add(path, size, "limit", limit);
+    if (values[HISTORY_USER].set)
+        query_add(path, size, "user", values[HISTORY_USER].text);
+    int code = add_moment(path, size, "since", &values[HISTORY_SINCE], now_s);
+    return code == EXIT_OK ? add_moment(path, size, "until", &values[HISTORY_UNTIL], now_s) : code;
 }
 
 static int run(const struct invocation *invocation)
 {
-    char path[1024] = "/v1/tasks?state=all", limit[32];
+    char path[1024] = "/v1/tasks";
     const struct option_value *values = invocation->values;
-    json_t *reply, *task, *ended = json_array();
-    size_t i;
-    snprintf(limit, sizeof limit, "%lld",
-        values[HISTORY_LIMIT].set ? (long long)values[HISTORY_LIMIT].number : 20LL);
-    query_add(path, sizeof path, "limit", limit);
-    if (values[HISTORY_USER].set)
-        query_add(path, sizeof path, "user", values[HISTORY_USER].text);
-    int code = session_get(invocation, path, &reply);
-    if (code == EXIT_OK) {
-        json_array_foreach(json_object_get(reply, "tasks"), i, task) {
-            if (task_has_ended(task))
-                json_array_append(ended, task);
-        }
-        code = print_tasks(invocation, ended);
-        json_decref(reply);
+    const struct task_field *fields[TASK_FIELDS_MAX];
+    struct fault fault = {0};
+    bool is_csv = values[HISTORY_CSV].number, is_json = invocation->common[COMMON_JSON].number,
+         were_chosen = values[HISTORY_OUTPUT].set;
+    json_t *reply;
+    if (is_json && (is_csv || were_chosen)) {
+        complain("--json has all fields: leave out --csv and --output");
+        return EXIT_USAGE;
     }
-    json_decref(ended);
-    return code;
+    int count = task_fields_parse(were_chosen ? values[HISTORY_OUTPUT].text
+                                  : is_csv    ? FIELDS_OF_CSV
+                                              : FIELDS_OF_TABLE,
+        &fault, fields);
+    if (count < 0) {
+        complain("--output: %s", fault.text);
+        return EXIT_USAGE;
+    }
+    int code = make_path(values, path, sizeof path);
+    if (code == EXIT_OK)
+        code = session_get(invocation, path, &reply);
+    if (code != EXIT_OK)
+        return code;
+    const json_t *tasks = json_object_get(reply, "tasks");
+    if (is_json)
+        print_json(reply);
+    else if (is_csv)
+        task_fields_print_csv(fields, count, tasks);
+    else
+        print_table(fields, count, were_chosen, tasks);
+    json_decref(reply);
+    return EXIT_OK;
 }
 
 const struct command command_history = {
@@ -115,10 +207,12 @@ const struct command command_history = {
     .usage = "[OPTION...]",
     .summary = "show the tasks that have ended",
     .description =
-        "Newest first. WAIT is the time in queues, RUN the time in execution over all attempts, PEAK the most "
-        "GPU memory it held, SMACT its mean part of its GPUs' SM activity, ENERGY its part of what they drew (both "
-        "left out on a narrow terminal). EXIT is "
-        "the exit code and the signal of the last attempt, as Slurm writes them.",
+        "Newest first. STARTED is the begin of the last attempt, WAIT the time in queues, RUN the time in execution "
+        "over all attempts, GPU where the last attempt ran, PEAK the most GPU memory it held, SMACT its mean part of "
+        "its GPUs' SM activity, ENERGY its part of what they drew, EXIT the exit code and the signal of the last "
+        "attempt, as Slurm writes them. REASON says why it ended; 2xOOM there: two attempts ran out of GPU memory. A "
+        "narrow terminal shows fewer columns; --output chooses them.\n\n"
+        "With --csv memory is in MiB, times in seconds, moments in seconds since 1970, energy in joules.",
     COMMAND_OPTIONS(options),
     .run = run,
 };

@@ -5,7 +5,7 @@
 #include "cli/table.h"
 #include "cli/task_view.h"
 
-enum { QUEUE_USER, QUEUE_STATE, QUEUE_LIMIT };
+enum { QUEUE_USER, QUEUE_STATE, QUEUE_LIMIT, QUEUE_LONG };
 
 static const char *const states[] = {"live", "all", "PENDING", "RUNNING", "COMPLETING", NULL};
 
@@ -20,7 +20,7 @@ static const struct option_spec options[] = {
         .kind = OPTION_TEXT,
         .argument = "STATE",
         .choices = states,
-        .help = "tasks in one state, or live (the default), or all"},
+        .help = "tasks in one state, in capitals or not; or live (the default), or all"},
     [QUEUE_LIMIT] = {.name = "limit",
         .letter = 'n',
         .kind = OPTION_INTEGER,
@@ -28,6 +28,11 @@ static const struct option_spec options[] = {
         .min = 1,
         .max = 1000000,
         .help = "at most this many"},
+    [QUEUE_LONG] = {.name = "long",
+        .letter = 'l',
+        .kind = OPTION_FLAG,
+        .help =
+            "show the command line instead of the reason in words (of your tasks; root: of all)"},
 };
 
 static const struct table_column columns[] = {
@@ -38,13 +43,25 @@ static const struct table_column columns[] = {
     {"TIME", TABLE_RIGHT},
     {"GPUS", TABLE_RIGHT},
     {"MEMORY", TABLE_RIGHT},
-    {"GPU(REASON)", TABLE_WRAP},
+    {"GPU(REASON)", TABLE_REST},
 };
 
-static void add_task(struct table *table, const json_t *task)
+static const struct table_column long_columns[] = {
+    {"ID", TABLE_RIGHT},
+    {"NAME", TABLE_CUT},
+    {"USER", 0},
+    {"STATE", 0},
+    {"TIME", TABLE_RIGHT},
+    {"GPUS", TABLE_RIGHT | TABLE_WIDE},
+    {"MEMORY", TABLE_RIGHT | TABLE_WIDE},
+    {"GPU(REASON)", 0},
+    {"COMMAND", TABLE_REST},
+};
+
+static void add_task(struct table *table, const json_t *task, bool is_long)
 {
     char time[CELL_SIZE], need[CELL_SIZE];
-    char *place = task_place_text(task);
+    char *place = task_place_text(task, !is_long);
     const char *pending_or_running = json_is_null(json_object_get(task, "started_at")) ? "wait_s"
                                                                                        : "exec_s";
     table_row(table);
@@ -56,16 +73,20 @@ static void add_task(struct table *table, const json_t *task)
     table_cell(table, NULL, "%.0f", member_number(task, "gpus_requested", 1));
     table_cell(table, NULL, "%s", mib_text(json_object_get(task, "need_mib"), need));
     table_cell(table, NULL, "%s", place ? place : "");
+    if (is_long)
+        table_cell(table, NULL, "%s", member_text(task, "command", "-"));
     free(place);
 }
 
-static void print_tasks(const json_t *tasks)
+static void print_tasks(const json_t *tasks, bool is_long)
 {
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    struct table *table = is_long ? table_create(
+                                        long_columns, sizeof long_columns / sizeof *long_columns)
+                                  : table_create(columns, sizeof columns / sizeof *columns);
     size_t i;
     json_t *task;
     json_array_foreach(tasks, i, task) {
-        add_task(table, task);
+        add_task(table, task, is_long);
     }
     table_print(table, "No tasks.");
     table_destroy(table);
@@ -90,7 +111,7 @@ static int run(const struct invocation *invocation)
     if (invocation->common[COMMON_JSON].number)
         print_json(reply);
     else
-        print_tasks(json_object_get(reply, "tasks"));
+        print_tasks(json_object_get(reply, "tasks"), values[QUEUE_LONG].number);
     json_decref(reply);
     return EXIT_OK;
 }
@@ -103,7 +124,7 @@ const struct command command_queue = {
         "One line for each task, in the order in which they will be looked at. TIME is how long it has waited, or has "
         "run. MEMORY is the GPU memory kept free for it on each GPU. The last column is the GPUs it has, or in "
         "brackets "
-        "why it waits: JobHeldUser (release it), Priority (others are before it), Resources (with what every GPU "
+        "why it waits, cut to the terminal; `colloc show ID` has all of it: JobHeldUser (release it), Priority (others are before it), Resources (with what every GPU "
         "lacks), "
         "Recovering (it ran out of GPU memory and waits for a GPU to itself).",
     COMMAND_OPTIONS(options),

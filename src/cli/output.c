@@ -89,3 +89,21 @@ int print_json(const json_t *json)
     putchar('\n');
     return EXIT_OK;
 }
+
+void print_csv_cell(const json_t *value)
+{
+    const char *text = json_string_value(value);
+    if (json_is_number(value)) {
+        printf("%.15g", json_number_value(value));
+    } else if (text && strpbrk(text, ",\"\r\n")) {
+        putchar('"');
+        for (; *text; text++) {
+            if (*text == '"')
+                putchar('"');
+            putchar(*text);
+        }
+        putchar('"');
+    } else if (text) {
+        fputs(text, stdout);
+    }
+}

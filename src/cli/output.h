@@ -28,6 +28,10 @@ bool output_has_colours(void);
 /* Columns of the terminal on stdout; 0 when it is none. */
 int output_width(void);
 
+/* A number or text as a cell of RFC 4180, without the end of a line; nothing for anything else: what
+ * is not known is empty. */
+void print_csv_cell(const json_t *value);
+
 /* The JSON and a newline. Returns EXIT_OK. */
 int print_json(const json_t *json);
 

@@ -10,7 +10,9 @@
 
 #include "cli/output.h"
 
-enum { LAST_LEAST = 24, CUT_WIDEST = 16, WIDE = 100 };
+enum { LAST_LEAST = 20, CUT_LEAST = 12, CUT_SHORT = 24, WIDE = 100, WIDEST = 150 };
+
+static const char CUT_MARK[] = "...";
 
 struct table {
     struct libscols_table *scols;
@@ -21,7 +23,8 @@ struct table {
 
 static bool is_left_out(const struct table_column *column)
 {
-    return column->flags & TABLE_WIDE && output_width() && output_width() < WIDE;
+    int least = column->flags & TABLE_WIDEST ? WIDEST : column->flags & TABLE_WIDE ? WIDE : 0;
+    return output_width() && output_width() < least;
 }
 
 static void add_column(struct table *table, const struct table_column *column)
@@ -78,21 +81,14 @@ void table_cell(struct table *table, const char *colour, const char *format, ...
     scols_line_refer_data(table->line, table->next++, text);
 }
 
-/* Columns a cell takes at most; what gives way on a narrow terminal counts up to CUT_WIDEST. */
-static size_t cell_width(const char *text, int flags)
-{
-    size_t width = text ? strlen(text) : 0;
-    return flags & TABLE_CUT && width > CUT_WIDEST ? CUT_WIDEST : width;
-}
-
 static size_t column_width(struct table *table, size_t i)
 {
     struct libscols_iter *lines = scols_new_iter(SCOLS_ITER_FORWARD);
     struct libscols_line *line;
     size_t widest = strlen(table->columns[i].header);
     while (scols_table_next_line(table->scols, lines, &line) == 0) {
-        size_t width = cell_width(
-            scols_cell_get_data(scols_line_get_cell(line, i)), table->columns[i].flags);
+        const char *text = scols_cell_get_data(scols_line_get_cell(line, i));
+        size_t width = text ? strlen(text) : 0;
         widest = width > widest ? width : widest;
     }
     scols_free_iter(lines);
@@ -116,37 +112,83 @@ static void wrap_text(char *text, size_t width)
     }
 }
 
-/* Ends the text after at most `width` bytes, not inside a character. */
+/* Cuts the text to at most `width` bytes, the mark included, not inside a character. */
 static void cut_text(char *text, size_t width)
 {
-    if (strlen(text) <= width)
+    size_t mark = sizeof CUT_MARK - 1;
+    if (strlen(text) <= width || width < mark)
         return;
-    while (width && ((unsigned char)text[width] & 0xc0) == 0x80)
-        width--;
-    text[width] = '\0';
+    size_t end = width - mark;
+    while (end && ((unsigned char)text[end] & 0xc0) == 0x80)
+        end--;
+    strcpy(text + end, CUT_MARK);
 }
 
-static void fit_last_column(struct table *table, size_t last)
+/* Rewrites each cell of column `i` for `width` bytes. */
+static void fit_column(struct table *table, size_t i, size_t width)
 {
-    size_t others = 0, width = (size_t)output_width();
-    for (size_t i = 0; i < last; i++)
-        others += is_left_out(&table->columns[i]) ? 0 : column_width(table, i) + 1;
-    size_t left = width > others + LAST_LEAST ? width - others : LAST_LEAST;
-
     struct libscols_iter *lines = scols_new_iter(SCOLS_ITER_FORWARD);
     struct libscols_line *line;
     while (scols_table_next_line(table->scols, lines, &line) == 0) {
-        struct libscols_cell *cell = scols_line_get_cell(line, last);
+        struct libscols_cell *cell = scols_line_get_cell(line, i);
         char *text = strdup(scols_cell_get_data(cell) ? scols_cell_get_data(cell) : "");
         if (!text)
             continue;
-        if (table->columns[last].flags & TABLE_WRAP)
-            wrap_text(text, width ? left : SIZE_MAX);
-        else if (width)
-            cut_text(text, left);
+        if (table->columns[i].flags & TABLE_WRAP)
+            wrap_text(text, width);
+        else
+            cut_text(text, width);
         scols_cell_refer_data(cell, text);
     }
     scols_free_iter(lines);
+}
+
+/* What the columns before `last`, but for `without`, take with the blanks between. */
+static size_t width_of_others(struct table *table, size_t last, size_t without)
+{
+    size_t others = 0;
+    for (size_t i = 0; i < last; i++)
+        if (i != without && !is_left_out(&table->columns[i]))
+            others += column_width(table, i) + 1;
+    return others;
+}
+
+/* a - b, and 0 where that is less. */
+static size_t difference(size_t a, size_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/*
+ * The width of the column that gives way, where `left` is what it and the last column have together:
+ * all that the last does not need; but a short name's, as far as the last keeps LAST_LEAST.
+ */
+static size_t cut_width(size_t left, size_t last_width)
+{
+    size_t short_name = smaller(CUT_SHORT, difference(left, smaller(last_width, LAST_LEAST)));
+    return larger(CUT_LEAST, larger(difference(left, last_width), short_name));
+}
+
+static void fit_to_terminal(struct table *table, size_t last)
+{
+    size_t width = (size_t)output_width(), last_width = column_width(table, last);
+    for (size_t i = 0; i < last; i++)
+        if (table->columns[i].flags & TABLE_CUT)
+            fit_column(table, i,
+                cut_width(difference(width, width_of_others(table, last, i) + 1), last_width));
+    size_t others = width_of_others(table, last, last);
+    if (table->columns[last].flags & (TABLE_WRAP | TABLE_REST))
+        fit_column(table, last, larger(difference(width, others), LAST_LEAST));
 }
 
 void table_print(struct table *table, const char *none)
@@ -156,7 +198,9 @@ void table_print(struct table *table, const char *none)
         return;
     }
     size_t last = scols_table_get_ncols(table->scols) - 1;
-    if (table->columns[last].flags & (TABLE_WRAP | TABLE_REST))
-        fit_last_column(table, last);
+    if (output_width())
+        fit_to_terminal(table, last);
+    else if (table->columns[last].flags & TABLE_WRAP)
+        fit_column(table, last, SIZE_MAX);
     scols_print_table(table->scols);
 }

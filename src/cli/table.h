@@ -5,11 +5,12 @@
 #include <stddef.h>
 
 enum table_flags {
-    TABLE_RIGHT = 1, /* numbers */
-    TABLE_CUT = 2,   /* gives way when the terminal is narrow */
-    TABLE_WRAP = 4,  /* the last column: at blanks, to the width that the others leave */
-    TABLE_REST = 8,  /* the last column: cut to the width that the others leave */
-    TABLE_WIDE = 16, /* left out on a terminal of less than 100 columns */
+    TABLE_RIGHT = 1,   /* numbers */
+    TABLE_CUT = 2,     /* gives way when the terminal is narrow: cut, with "..." */
+    TABLE_WRAP = 4,    /* the last column: at blanks, to the width that the others leave */
+    TABLE_REST = 8,    /* the last column: cut, with "...", to the width that the others leave */
+    TABLE_WIDE = 16,   /* left out on a terminal of less than 100 columns */
+    TABLE_WIDEST = 32, /* of less than 150 */
 };
 
 struct table_column {

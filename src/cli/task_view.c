@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "base/units.h"
 
+#define JOULES_PER_WH 3600.0
+
 const char *member_text(const json_t *object, const char *key, const char *otherwise)
 {
     const char *text = json_string_value(json_object_get(object, key));
@@ -57,10 +59,12 @@ const char *joules_text(const json_t *joules, char cell[CELL_SIZE])
     double value = json_number_value(joules);
     if (!json_is_number(joules))
         return "-";
-    if (value < 1e6)
-        snprintf(cell, CELL_SIZE, "%.1f kJ", value / 1e3);
+    if (value < 10 * JOULES_PER_WH)
+        snprintf(cell, CELL_SIZE, "%.2f Wh", value / JOULES_PER_WH);
+    else if (value < 1000 * JOULES_PER_WH)
+        snprintf(cell, CELL_SIZE, "%.1f Wh", value / JOULES_PER_WH);
     else
-        snprintf(cell, CELL_SIZE, "%.1f MJ", value / 1e6);
+        snprintf(cell, CELL_SIZE, "%.2f kWh", value / (1000 * JOULES_PER_WH));
     return cell;
 }
 
@@ -91,6 +95,16 @@ const char *list_text(const json_t *array, char cell[CELL_SIZE])
     return cell[0] ? cell : "-";
 }
 
+const json_t *task_gpus(const json_t *task)
+{
+    const json_t *gpus = json_object_get(task, "gpus"),
+                 *attempts = json_object_get(task, "attempts");
+    size_t count = json_array_size(attempts);
+    if (json_array_size(gpus) || count == 0)
+        return gpus;
+    return json_object_get(json_array_get(attempts, count - 1), "gpus");
+}
+
 bool task_has_ended(const json_t *task)
 {
     static const char *const live[] = {"PENDING", "RUNNING", "COMPLETING"};
@@ -110,7 +124,7 @@ const char *task_colour(const json_t *task)
     return strcmp(state, "CANCELLED") == 0 ? NULL : "red";
 }
 
-char *task_place_text(const json_t *task)
+char *task_place_text(const json_t *task, bool with_words)
 {
     char *text, cell[CELL_SIZE];
     const char *reason = member_text(task, "reason", "None"),
@@ -118,7 +132,7 @@ char *task_place_text(const json_t *task)
     int n;
     if (strcmp(member_text(task, "state", ""), "PENDING") != 0)
         n = asprintf(&text, "%s", list_text(json_object_get(task, "gpus"), cell));
-    else if (*words)
+    else if (with_words && *words)
         n = asprintf(&text, "(%s) %s", reason, words);
     else
         n = asprintf(&text, "(%s)", reason);

@@ -211,7 +211,7 @@ static void draw_task(const struct top *top, const json_t *task, bool is_selecte
     enum screen_style plain = is_selected ? STYLE_REVERSE : STYLE_PLAIN;
     char id[32], cell[CELL_SIZE];
     bool waits = json_is_null(json_object_get(task, "started_at"));
-    char *place = task_place_text(task);
+    char *place = task_place_text(task, true);
     snprintf(id, sizeof id, "%.0f", member_number(task, "id", 0));
     screen_put(screen, plain, -6, id);
     screen_put(screen, plain, 1, "");

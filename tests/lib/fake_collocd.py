@@ -143,7 +143,8 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
     def answer_list(self, query):
         state = query.get("state", "live")
         tasks = [task for task in self.daemon.tasks
-                 if state == "all" or task["state"] == state or (state == "live" and task["state"] in LIVE)]
+                 if state == "all" or task["state"] == state.upper() or (state == "live" and task["state"] in LIVE)
+                 or (state == "ended" and task["state"] not in LIVE)]
         self.answer(200, {"tasks": tasks})
 
     def answer_log(self, task, query):

@@ -2,6 +2,7 @@
 """What colloc shows: tables on narrow and wide terminals and in pipes, JSON, colours."""
 
 import json
+import time
 import unittest
 
 from cli_case import CliCase
@@ -25,10 +26,25 @@ class Queue(CliCase):
         lines = self.screen_lines(80, "queue")
         self.assertEqual(lines[0].split(), ["ID", "NAME", "USER", "STATE", "TIME", "GPUS", "MEMORY", "GPU(REASON)"])
         self.assertEqual(lines[1].split(), ["11", "resnet50", "ada", "RUNNING", "1:02:05", "2", "11.8", "GiB", "0,2"])
-        column = lines[0].index("GPU(REASON)")
-        reason = " ".join(line[column:] for line in lines[2:-1])
-        self.assertEqual(reason, f"(Resources) {WHY}")
+        self.assertEqual(len(lines), 4, "one line a task")
+        self.assertIn(f" {LONG[:9]}... ghopper ", lines[2])
+        self.assertRegex(lines[2], r" \(Resources\) GPU 2: .*\.\.\.$")
+        self.assertEqual(len(lines[2]), 80)
         self.assertTrue(lines[-1].endswith(" (JobHeldUser)"))
+
+    def test_reasons_do_not_grow_with_the_gpus(self):
+        why = "; ".join(f"GPU {i}: task 328 is still taking its memory" for i in range(64))
+        self.daemon.tasks = [make_task(11, reason="Resources", reason_text=why, command="python 'a b.py'")]
+        self.assertEqual(len(self.screen_lines(80, "queue")), 2)
+        self.assertIn("GPU 63: task 328", self.colloc("queue"))
+
+    def test_long_has_the_command(self):
+        self.daemon.tasks[1]["command"] = "python 'a b.py' --epochs 100 --a-long-option=with-a-value-that-is-long"
+        lines = self.screen_lines(80, "queue", "-l")
+        self.assertEqual(lines[0].split()[-2:], ["GPU(REASON)", "COMMAND"])
+        self.assertRegex(lines[2], r" \(Resources\) +python 'a .*\.\.\.$")
+        self.assertTrue(lines[1].endswith(" -"))
+        self.assertTrue(self.colloc("queue", "--long").splitlines()[2].endswith("-that-is-long"))
 
     def test_wide(self):
         lines = self.screen_lines(160, "queue")
@@ -106,22 +122,53 @@ class Show(CliCase):
 class History(CliCase):
     def test_ended_tasks(self):
         self.daemon.tasks = [make_task(1), make_task(2, state="COMPLETED", reason="None", exit_code=0, mem_peak_mib=900,
-                                       smact_mean=0.614, energy_j=1234567),
-                             make_task(3, state="OUT_OF_MEMORY", reason="OutOfMemory", exit_code=1, exec_s=61,
-                                       reason_text="alone on GPU 1 and still out of memory")]
+                                       smact_mean=0.614, energy_j=1234567, oom_count=1, attempt_count=2, started_at=1700000100,
+                                       ended_at=1700003600.5, attempts=[{"gpus": ["0"]}, {"gpus": ["1", "2"]}]),
+                             make_task(3, name=LONG, state="OUT_OF_MEMORY", reason="OutOfMemory", exit_code=1, exec_s=61,
+                                       reason_text="alone on GPU 1 and still out of memory", oom_count=2)]
         narrow = self.screen_lines(80, "history")
         self.assertEqual(len(narrow), 3)
-        self.assertIn(" task ", narrow[2])
-        self.assertTrue(narrow[2].endswith(" alone on GPU 1 and still out"), narrow[2])
-        self.assertNotIn("ENERGY", narrow[0])
-        lines = self.screen_lines(120, "history", "-n3")
+        self.assertEqual(narrow[0].split(), ["ID", "NAME", "USER", "STATE", "ENDED", "RUN", "GPU", "REASON"])
+        self.assertEqual(narrow[1].split(), ["2", "task", "ada", "COMPLETED", "2023-11-14", "0:00", "1,2", "1xOOM"])
+        self.assertIn(f" {LONG[:5]}", narrow[2])
+        self.assertRegex(narrow[2], r" 2xOOM: alone on .*\.\.\.$")
+        lines = self.screen_lines(160, "history", "-n3")
         self.assertEqual(len(lines), 3)
-        self.assertEqual(lines[1].split()[:8], ["2", "task", "ada", "COMPLETED", "1:15", "0:00", "900.0", "MiB"])
-        self.assertEqual(lines[1].split()[8:], ["61", "%", "1.2", "MJ", "0:0"])
-        self.assertIn("OUT_OF_MEMORY", lines[2])
-        self.assertTrue(lines[2].endswith("1:0  alone on GPU 1 and still out of memory"), lines[2])
-        self.assertEqual(self.daemon.requests[-1][1], "/v1/tasks?state=all&limit=3")
+        self.assertEqual(lines[1].split(), ["2", "task", "ada", "COMPLETED", "2023-11-14", "2023-11-14", "1:15", "0:00", "1,2",
+                                            "900.0", "MiB", "61", "%", "342.9", "Wh", "0:0", "1xOOM"])
+        self.assertTrue(lines[2].endswith("1:0  2xOOM: alone on GPU 1 and still out of memory"), lines[2])
+        self.assertEqual(self.daemon.requests[-1][1], "/v1/tasks?state=ended&limit=3")
         self.assertEqual([task["id"] for task in json.loads(self.colloc("history", "--json"))["tasks"]], [2, 3])
+        self.assertEqual(self.colloc("history", "-o", "reason,name,energy").splitlines()[1].split(), ["1xOOM", "task", "342.9", "Wh"])
+        self.assertEqual(self.colloc("history", "--csv", "-o", "id,ended,gpu,reason,energy"),
+                         'id,ended_at,gpu,reason,energy_j\n2,1700003600.5,"1,2",1xOOM,1234567\n'
+                         "3,,,2xOOM: alone on GPU 1 and still out of memory,\n")
+        self.assertEqual(len(self.colloc("history", "--csv").splitlines()[0].split(",")), 23)
+
+    def test_energy_is_what_people_pay_for(self):
+        for joules, shown in [(50, "0.01 Wh"), (68700, "19.1 Wh"), (3599999, "1000.0 Wh"), (4500000, "1.25 kWh")]:
+            self.daemon.tasks = [make_task(2, state="COMPLETED", energy_j=joules)]
+            self.assertEqual(self.colloc("history", "-o", "energy").splitlines()[1].strip(), shown)
+
+    def test_query(self):
+        def asked(*words):
+            self.colloc("history", *words)
+            return self.daemon.requests[-1][1].removeprefix("/v1/tasks?")
+        self.assertEqual(asked("-s", "failed", "-u", "ada"), "state=failed&limit=20&user=ada")
+        self.assertEqual(asked("--since=1970-01-02 01:00", "--until", "@90001"),
+                         "state=ended&limit=10000&since=90000&until=90001")
+        before = time.time()
+        since = int(asked("--since=2h", "-n5").removeprefix("state=ended&limit=5&since="))
+        self.assertTrue(int(before) - 7200 <= since <= time.time() - 7200)
+
+    def test_mistakes_reach_no_daemon(self):
+        for words, text in [(["--since=soon"], "--since=soon: not a moment; write 2026-11-20"),
+                            (["--state=running"], "--state=running: tasks end in one of COMPLETED, FAILED"),
+                            (["-o", "id,colour"], "--output: 'colour': no such field; there are id, name"),
+                            (["-o", "id,"], "--output: '': no such field"),
+                            (["--json", "--csv"], "--json has all fields")]:
+            self.assertIn(text, self.complaint("history", *words, code=2))
+        self.assertEqual(self.daemon.requests, [])
 
 
 class Gpus(CliCase):

@@ -1,0 +1,40 @@
+/* The fields of a task that `colloc history` can show, in tables and as CSV. */
+#ifndef COLLOC_CLI_TASK_FIELDS_H
+#define COLLOC_CLI_TASK_FIELDS_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "base/fault.h"
+#include "cli/task_view.h"
+
+struct task_field {
+    const char *name;   /* for --output */
+    const char *header; /* of the table's column */
+    int flags;          /* enum table_flags, in the default table */
+    const char *key;    /* of the TASK object: CSV has its value; NULL: CSV has the table's text */
+    const char *(*format)(const json_t *value, char cell[CELL_SIZE]);
+    void (*write)(const json_t *task, FILE *out); /* instead of `format`; may be NULL */
+};
+
+enum { TASK_FIELDS_MAX = 32 };
+
+/*
+ * The fields that `text` names, comma-separated, in that order.
+ *
+ * ret_fields: TASK_FIELDS_MAX of them.
+ *
+ * Returns how many, or -EINVAL with the name that is unknown, the list of all, or that there are
+ * too many, in the fault.
+ */
+int task_fields_parse(
+    const char *text, struct fault *fault, const struct task_field *ret_fields[TASK_FIELDS_MAX]);
+
+/* Writes the field as a table shows it: "-" for what is not known. */
+void task_field_write(const struct task_field *field, const json_t *task, FILE *out);
+
+/* A line of names, then a line for each task. Moments are seconds since 1970, memory MiB, energy
+ * joules, as in JSON; what is not known is empty. */
+void task_fields_print_csv(const struct task_field *const *fields, int count, const json_t *tasks);
+
+#endif
