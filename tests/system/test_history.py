@@ -25,6 +25,26 @@ class History(House):
         self.restart()
         self.assertEqual(self.task(self.train_network(32, 4000))["estimate_mib"], known)
 
+    def test_ended_tasks_of_a_period_and_state(self):
+        good, bad = self.submit("true"), self.submit("exit 3")
+        self.wait(good, "COMPLETED")
+        ended = self.wait(bad, "FAILED")["ended_at"] - 0.001  # JSON has it to 10 us
+        until(lambda: len(self.tasks("state=ended")) == 2)
+
+        def ids(*words):
+            return [int(line) for line in self.colloc("history", "--csv", "-o", "id", *words).stdout.split()[1:]]
+        self.assertEqual(sorted(ids("--since=1h")), [good, bad])
+        self.assertEqual(ids("--until=1h"), [])
+        self.assertEqual(ids("--since=1h", "-s", "completed"), [good])
+        self.assertEqual([task["id"] for task in self.tasks(f"state=failed&since={ended}")], [bad])
+        self.assertEqual(self.tasks(f"state=Failed&until={ended}"), [])
+        self.assertEqual(self.colloc("queue", "-s", "running").stdout, "No tasks.\n")
+        shown = self.colloc("history", "-o", "id,gpu,exit").stdout.splitlines()[1:]
+        self.assertIn([str(bad), "0", "3:0"], [line.split() for line in shown])
+        self.refused(400, "since=x", path="/v1/tasks?state=ended&since=x", method="GET", body="")
+        story = self.task(bad)["events"]
+        self.assertIn(("EXITED", "ended with exit code 3"), [(event["event"], event["text"]) for event in story])
+
     def test_the_kind_of_gpu_survives_a_restart(self):
         self.emulator("create", "--gpus", "1xA100-40GB,1xH200", "--speed", "100", self.env["COLLOC_EMULATOR"])
         self.restart(policy="best-fit", sample_period="100ms")

@@ -83,7 +83,7 @@ static void lists_are_filtered_and_the_last_to_end_is_first(void **state)
     assert_list(store, (struct store_ended_filter){.of_uid = true, .uid = 1000}, "3 4 1 ");
     assert_list(store, (struct store_ended_filter){.of_uid = true, .uid = 0}, "");
     assert_list(store, (struct store_ended_filter){.state = TASK_COMPLETED}, "4 1 ");
-    assert_list(store, (struct store_ended_filter){true, 1000, TASK_COMPLETED, 3, 1}, "4 ");
+    assert_list(store, (struct store_ended_filter){true, 1000, TASK_COMPLETED, 3, 1, 0, 0}, "4 ");
     assert_list(store, (struct store_ended_filter){.since_wall_us = 20000000}, "3 4 2 ");
     assert_list(store, (struct store_ended_filter){.until_wall_us = 30000000}, "2 1 ");
     assert_list(store,
