@@ -133,7 +133,8 @@ const struct command command_submit = {
     .summary = "hand in a task",
     .description =
         "FILE is a script with #COLLOC lines, or a .rad file (see TASK FILES), or - for standard input. What stands "
-        "behind it goes to the script. Behind -- stands a command that needs no script.\n\n"
+        "behind it goes to the script. Behind -- stands a command that needs no script; the "
+        "task is named by what it runs, such as train.py, unless --name says otherwise.\n\n"
         "Refused is what cannot become right by the time the task starts: a program that is not on PATH, a command "
         "line in one word, an output file that is a folder, a script with #SBATCH --array or --dependency, which are "
         "not supported yet. A path, a script or an output folder that is not there yet is a warning.\n\n"

@@ -53,7 +53,7 @@ class Submit(CliCase):
         self.assertNotIn("gpus", body)
 
     def test_a_command_is_named_by_what_it_runs(self):
-        for command, name in [("torchrun --nproc-per-node 2 train.py", "train.py"), ("python -m pkg.mod", "pkg.mod"),
+        for command, name in [("timeout 2h sh train.sh", "train.sh"), ("env A=b python3 -m pkg.mod", "pkg.mod"),
                               ("/bin/true", "true")]:
             self.assertEqual(json.loads(self.colloc("submit", "--dry-run", "--", *command.split()))["name"], name)
 
