@@ -126,6 +126,8 @@ static size_t on_header(char *line, size_t size, size_t count, void *context)
         parse_int64(value, 0, INT64_MAX, &log->next_offset);
     else if (header_value(line, n, "Colloc-Ended", value, sizeof value))
         log->ended = strcmp(value, "true") == 0;
+    else if (header_value(line, n, "Colloc-Merged", value, sizeof value))
+        log->merged = strcmp(value, "true") == 0;
     else if (header_value(line, n, "Colloc-Attempt", value, sizeof value) &&
              parse_int64(value, 0, INT32_MAX, &number) == 0)
         log->attempt = (int)number;

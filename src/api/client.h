@@ -52,7 +52,8 @@ struct client_log {
     char *data; /* owned */
     size_t size;
     int64_t next_offset;
-    bool ended; /* nothing more will come */
+    bool ended;  /* nothing more will come */
+    bool merged; /* the task's other stream goes to the same file */
     int attempt;
 };
 

@@ -36,9 +36,12 @@ static void print_changed(const struct invocation *invocation, const json_t *cha
         return;
     }
     json_array_foreach(changed, i, task) {
-        bool is_held = strcmp(member_text(task, "reason", ""), "JobHeldUser") == 0;
-        printf("Task %.0f %s%s\n", member_number(task, "id", 0), member_text(task, "state", "?"),
-            is_held ? " (JobHeldUser)" : "");
+        const char *state = member_text(task, "state", "?"), *note = "";
+        if (strcmp(member_text(task, "reason", ""), "JobHeldUser") == 0)
+            note = " (JobHeldUser)";
+        else if (strcmp(state, "COMPLETING") == 0)
+            note = " (its processes are being ended)";
+        printf("Task %.0f %s%s\n", member_number(task, "id", 0), state, note);
     }
 }
 

@@ -1,23 +1,38 @@
+/*
+ * `colloc logs`: what tasks have written. A task whose streams go to one file has them in the order
+ * of arrival there. Streams in files of their own hold no times: of what is there already, standard
+ * output comes first and standard error after it, under a line that says so; what is written from
+ * then on (-f) comes as it arrives, to a fifth of a second.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "cli/log_reader.h"
 #include "cli/output.h"
 #include "cli/session.h"
+#include "cli/task_view.h"
 
-enum { LOGS_FOLLOW, LOGS_STDERR, LOGS_ATTEMPT };
+enum { LOGS_FOLLOW, LOGS_LINES, LOGS_STDOUT, LOGS_STDERR, LOGS_ATTEMPT };
 
 static const struct option_spec options[] = {
     [LOGS_FOLLOW] = {.name = "follow",
         .letter = 'f',
         .kind = OPTION_FLAG,
-        .help = "go on with what is being written, until the task has ended"},
-    [LOGS_STDERR] = {.name = "stderr",
-        .kind = OPTION_FLAG,
-        .help = "standard error instead of standard output"},
+        .help = "go on with what is being written, until the tasks have ended"},
+    [LOGS_LINES] = {.name = "lines",
+        .letter = 'n',
+        .kind = OPTION_INTEGER,
+        .argument = "N",
+        .min = 0,
+        .max = 1000000000,
+        .help = "begin with the last N lines of each file"},
+    [LOGS_STDOUT] = {.name = "stdout", .kind = OPTION_FLAG, .help = "standard output only"},
+    [LOGS_STDERR] = {.name = "stderr", .kind = OPTION_FLAG, .help = "standard error only"},
     [LOGS_ATTEMPT] = {.name = "attempt",
         .kind = OPTION_INTEGER,
         .argument = "K",
@@ -26,121 +41,254 @@ static const struct option_spec options[] = {
         .help = "of the K-th start of the task; default: the last"},
 };
 
-/* Where reading is: what is asked for, and how far it got. */
-struct reading_place {
-    struct client *client;
-    const char *stream;
-    int64_t id, offset;
-    int attempt; /* 0: the last one */
+enum { STREAMS = 2, FOLLOW_PAUSE_MS = 200 };
+
+/* One stream of a task. */
+struct stream {
+    struct log_reader reader;
+    int attempt;      /* that the last piece was of; 0: none yet */
+    bool is_over;     /* nothing more will come */
+    const char *name; /* in the line above its text; "": it has none */
 };
 
-/* Reads one piece and writes it out. */
-static int take_piece(struct reading_place *place, struct client_log *ret_log)
+struct task_log {
+    int64_t id;
+    struct stream stream[STREAMS];
+    int n_streams;
+    int attempt_said; /* the newest attempt that the user was told of */
+    int code;         /* EXIT_OK, or the exit code of what went wrong */
+};
+
+/* What was printed last. */
+struct printer {
+    bool has_titles; /* logs of several tasks */
+    char title[64];
+    bool any, ends_line;
+};
+
+/* ---- printing ---- */
+
+/* A title, as tail has it, before text of another file than the last. */
+static void print_title(struct printer *printer, const struct stream *stream)
 {
-    char path[192];
-    struct fault fault = {0};
-    int64_t give_up_us = 0;
-    int r, status,
-        n = snprintf(path, sizeof path, "/v1/tasks/%" PRId64 "/log?stream=%s&offset=%" PRId64,
-            place->id, place->stream, place->offset);
-    if (place->attempt)
-        snprintf(path + n, sizeof path - (size_t)n, "&attempt=%d", place->attempt);
-    do
-        r = client_read_log(place->client, path, &fault, &status, ret_log);
-    while (
-        (r < 0 || status == HTTP_UNAVAILABLE) && session_may_come_back(place->client, &give_up_us));
-    if (r < 0 || status != 200) {
-        complain("%s", fault.text);
-        return r < 0 ? EXIT_UNREACHABLE : EXIT_REFUSED;
-    }
-    return EXIT_OK;
+    char title[64];
+    if (printer->has_titles)
+        snprintf(title, sizeof title, "task %" PRId64 "%s%s", stream->reader.id,
+            *stream->name ? ": " : "", stream->name);
+    else
+        snprintf(title, sizeof title, "%s", stream->name);
+    if (strcmp(title, printer->title) == 0)
+        return;
+    memcpy(printer->title, title, sizeof title);
+    if (!printer->has_titles && !printer->any)
+        return; /* of one task that has written to standard error only */
+    printf("%s%s==> %s <==\n", printer->any && !printer->ends_line ? "\n" : "",
+        printer->any ? "\n" : "", title);
+    fflush(stdout);
 }
 
-static int write_piece(struct reading_place *place, struct client_log *log)
+static int print_piece(struct printer *printer, struct stream *stream, struct client_log *log)
 {
-    int r = file_write_fd(STDOUT_FILENO, log->data, log->size);
-    place->offset = log->next_offset > place->offset ? log->next_offset
-                                                     : place->offset + (int64_t)log->size;
+    int r = 0;
+    if (log->size) {
+        print_title(printer, stream);
+        r = file_write_fd(STDOUT_FILENO, log->data, log->size);
+        printer->any = true;
+        printer->ends_line = log->data[log->size - 1] == '\n';
+    }
     free(log->data);
     log->data = NULL;
     return r < 0 ? EXIT_REFUSED : EXIT_OK;
 }
 
 /* Everything that is there now. */
-static int drain(struct reading_place *place)
+static int print_rest(struct printer *printer, struct stream *stream)
 {
     struct client_log log;
     size_t size;
     do {
-        int code = take_piece(place, &log);
+        int code = log_reader_read(&stream->reader, &log);
         if (code != EXIT_OK)
             return code;
         size = log.size;
-        code = write_piece(place, &log);
+        stream->attempt = log.attempt;
+        code = print_piece(printer, stream, &log);
         if (code != EXIT_OK)
             return code;
     } while (size);
     return EXIT_OK;
 }
 
+/* ---- following ---- */
+
 /* A task that is started again begins a new log: finishes the old one and goes to the front of the
  * new. */
-static int next_attempt(struct reading_place *place, int old, int new)
+static int begin_attempt(
+    struct printer *printer, struct task_log *task, struct stream *stream, int attempt)
 {
-    place->attempt = old;
-    int code = drain(place);
-    complain("task %" PRId64 " was started again: attempt %d", place->id, new);
-    place->attempt = 0;
-    place->offset = 0;
+    stream->reader.attempt = stream->attempt;
+    int code = print_rest(printer, stream);
+    stream->reader.attempt = 0;
+    stream->reader.offset = 0;
+    stream->attempt = attempt;
+    if (task->attempt_said < attempt)
+        complain("task %" PRId64 " was started again: attempt %d", task->id, attempt);
+    task->attempt_said = attempt;
     return code;
 }
 
-static int follow(struct reading_place *place)
+/* One look at a stream. *ret_any: something was printed, or more may be there at once. */
+static int follow_stream(
+    struct printer *printer, struct task_log *task, struct stream *stream, bool *ret_any)
 {
     struct client_log log;
-    int code, attempt = 0;
-    while ((code = take_piece(place, &log)) == EXIT_OK) {
-        bool is_idle = log.size == 0, is_new = attempt && log.attempt != attempt;
-        if (is_new) {
-            free(log.data);
-            code = next_attempt(place, attempt, log.attempt);
-        } else {
-            code = write_piece(place, &log);
-        }
-        attempt = log.attempt;
-        if (code != EXIT_OK || (is_idle && !is_new && log.ended))
-            break;
-        if (is_idle && !is_new)
-            nanosleep(&(struct timespec){.tv_nsec = 200 * 1000 * 1000}, NULL);
+    int64_t before = stream->reader.offset;
+    int code = log_reader_read(&stream->reader, &log);
+    if (code != EXIT_OK)
+        return code;
+    if (stream->attempt && log.attempt != stream->attempt) {
+        free(log.data);
+        stream->reader.offset = before;
+        *ret_any = true;
+        return begin_attempt(printer, task, stream, log.attempt);
     }
+    *ret_any |= log.size > 0;
+    stream->is_over = log.ended && log.size == 0;
+    stream->attempt = log.attempt;
+    return print_piece(printer, stream, &log);
+}
+
+static void follow(struct printer *printer, struct task_log *tasks, int count)
+{
+    for (;;) {
+        bool any = false, is_over = true;
+        for (int i = 0; i < count; i++)
+            for (int k = 0; k < tasks[i].n_streams && tasks[i].code == EXIT_OK; k++) {
+                struct stream *stream = &tasks[i].stream[k];
+                if (!stream->is_over)
+                    tasks[i].code = follow_stream(printer, &tasks[i], stream, &any);
+                is_over &= stream->is_over || tasks[i].code != EXIT_OK;
+            }
+        if (is_over)
+            return;
+        if (!any)
+            nanosleep(&(struct timespec){.tv_nsec = FOLLOW_PAUSE_MS * 1000000L}, NULL);
+    }
+}
+
+/* ---- a task's end ---- */
+
+/* How a task that did not complete ended, with the line that shows it. */
+static void print_ending(struct client *client, int64_t id)
+{
+    char path[64];
+    struct fault fault = {0};
+    json_t *reply = NULL;
+    int status = 0;
+    snprintf(path, sizeof path, "/v1/tasks/%" PRId64, id);
+    int r = client_request(client, "GET", path, NULL, &fault, &status, &reply);
+    const json_t *task = json_object_get(reply, "task");
+    const char *state = member_text(task, "state", "COMPLETED"),
+               *words = member_text(task, "reason_text", "");
+    if (r == 0 && status == 200 && task_has_ended(task) && strcmp(state, "COMPLETED") != 0)
+        complain("task %" PRId64 " %s (%s)%s%s", id, state, member_text(task, "reason", "-"),
+            *words ? ": " : "", words);
+    json_decref(reply);
+}
+
+/* ---- the command ---- */
+
+static void add_stream(
+    struct client *client, struct task_log *task, const char *stream, const char *name, int attempt)
+{
+    task->stream[task->n_streams++] = (struct stream){.name = name,
+        .reader = {.client = client, .stream = stream, .id = task->id, .attempt = attempt}};
+}
+
+/* Which streams there are to show: one, when both go to one file or one was asked for. */
+static int choose_streams(
+    const struct option_value *values, struct client *client, struct task_log *task)
+{
+    bool out = values[LOGS_STDOUT].number, err = values[LOGS_STDERR].number;
+    bool both = out == err, is_apart = !values[LOGS_FOLLOW].number;
+    int attempt = (int)values[LOGS_ATTEMPT].number;
+    struct client_log log = {0};
+    add_stream(client, task, both || out ? "stdout" : "stderr", "", attempt);
+    if (!both)
+        return EXIT_OK;
+    struct log_reader probe = task->stream[0].reader;
+    int code = log_reader_read(&probe, &log);
+    free(log.data);
+    if (code == EXIT_OK && !log.merged)
+        add_stream(client, task, "stderr", is_apart ? "stderr" : "", attempt);
     return code;
+}
+
+static int prepare(const struct option_value *values, struct client *client, struct task_log *task)
+{
+    int code = choose_streams(values, client, task);
+    for (int k = 0; k < task->n_streams && code == EXIT_OK && values[LOGS_LINES].set; k++)
+        code = log_reader_seek_lines(&task->stream[k].reader, values[LOGS_LINES].number);
+    return code;
+}
+
+static int print_all(
+    const struct invocation *invocation, struct client *client, struct task_log *tasks, int count)
+{
+    const struct option_value *values = invocation->values;
+    struct printer printer = {.has_titles = count > 1};
+    bool follows = values[LOGS_FOLLOW].number && !values[LOGS_ATTEMPT].number;
+    int first = EXIT_OK;
+    for (int i = 0; i < count && first != EXIT_UNREACHABLE; i++) {
+        tasks[i].code = prepare(values, client, &tasks[i]);
+        for (int k = 0; !follows && k < tasks[i].n_streams && tasks[i].code == EXIT_OK; k++)
+            tasks[i].code = print_rest(&printer, &tasks[i].stream[k]);
+        first = tasks[i].code == EXIT_UNREACHABLE ? tasks[i].code : EXIT_OK;
+    }
+    if (follows && first == EXIT_OK)
+        follow(&printer, tasks, count);
+    for (int i = 0; i < count; i++) {
+        first = first == EXIT_OK ? tasks[i].code : first;
+        if (tasks[i].code == EXIT_OK && !values[LOGS_ATTEMPT].number)
+            print_ending(client, tasks[i].id);
+    }
+    return first;
 }
 
 static int run(const struct invocation *invocation)
 {
-    const struct option_value *values = invocation->values;
-    struct reading_place place = {.stream = values[LOGS_STDERR].number ? "stderr" : "stdout",
-        .attempt = (int)values[LOGS_ATTEMPT].number};
-    int code = parse_task_id(invocation->operands[0], &place.id);
+    int count = invocation->operand_count, code = EXIT_OK;
+    struct client *client;
+    struct task_log *tasks = calloc((size_t)count, sizeof *tasks);
+    if (!tasks) {
+        complain("out of memory");
+        return EXIT_REFUSED;
+    }
+    for (int i = 0; i < count && code == EXIT_OK; i++)
+        code = parse_task_id(invocation->operands[i], &tasks[i].id);
     if (code == EXIT_OK)
-        code = session_open(invocation, &place.client);
-    if (code != EXIT_OK)
-        return code;
-    code = values[LOGS_FOLLOW].number && !place.attempt ? follow(&place) : drain(&place);
-    client_close(place.client);
+        code = session_open(invocation, &client);
+    if (code == EXIT_OK) {
+        code = print_all(invocation, client, tasks, count);
+        client_close(client);
+    }
+    free(tasks);
     return code;
 }
 
 const struct command command_logs = {
     .name = "logs",
-    .usage = "[OPTION...] ID",
-    .summary = "print what a task has written",
+    .usage = "[OPTION...] ID...",
+    .summary = "print what tasks have written",
     .description =
-        "Its standard output, as it stands. With -f goes on until the task has ended; when a task that ran out "
-        "of GPU memory is started again, the new attempt's output follows.",
+        "Both streams, in the order of arrival where they go to one file. Where they are kept in two files, standard "
+        "output comes first and standard error after it, below a line \"==> stderr <==\"; with -f what is written from "
+        "then on comes as it arrives. Of several tasks each has a title line.\n\n"
+        "With -f goes on until the tasks have ended; when a task that ran out of GPU memory is started again, the new "
+        "attempt's output follows. For a task that failed, the last line, on standard error, says why.",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_TASK,
     .min_operands = 1,
-    .max_operands = 1,
+    .max_operands = -1,
     .run = run,
 };

@@ -50,10 +50,26 @@ static void log_path(struct daemon *daemon, const json_t *record, const json_t *
     snprintf(path, size, "%s/%s", folder, stream);
 }
 
-/* `size`: of the log; 0 without one. */
-static void reply_log(
-    struct api_request *request, int fd, int64_t size, int64_t offset, int64_t attempt, bool ended)
+/* Both streams go to one file. */
+static bool is_merged(const json_t *detail)
 {
+    const char *output = json_string_value(json_object_get(detail, "output"));
+    const char *error = json_string_value(json_object_get(detail, "error"));
+    return output && (!error || strcmp(output, error) == 0);
+}
+
+/* What the reply's headers say beside the piece. */
+struct log_state {
+    int64_t attempt;
+    bool ended, merged;
+};
+
+/* `size`: of the log; 0 without one. A negative offset counts from the end. */
+static void reply_log(struct api_request *request, int fd, int64_t size, int64_t offset,
+    const struct log_state *state)
+{
+    if (offset < 0)
+        offset = size + offset > 0 ? size + offset : 0;
     char *data = malloc(LOG_CHUNK);
     ssize_t n = data && offset < size ? pread(fd, data, LOG_CHUNK, offset) : 0;
     if (!data || n < 0) {
@@ -64,10 +80,11 @@ static void reply_log(
     }
     char next_text[24], attempt_text[24];
     snprintf(next_text, sizeof next_text, "%lld", (long long)offset + n);
-    snprintf(attempt_text, sizeof attempt_text, "%lld", (long long)attempt);
+    snprintf(attempt_text, sizeof attempt_text, "%lld", (long long)state->attempt);
     const struct api_header headers[] = {{"Colloc-Next-Offset", next_text},
-        {"Colloc-Attempt", attempt_text}, {"Colloc-Ended", ended && n == 0 ? "true" : "false"},
-        {NULL, NULL}};
+        {"Colloc-Attempt", attempt_text},
+        {"Colloc-Ended", state->ended && n == 0 ? "true" : "false"},
+        {"Colloc-Merged", state->merged ? "true" : "false"}, {NULL, NULL}};
     api_reply_bytes(request, "application/octet-stream", data, (size_t)n, headers);
     free(data);
 }
@@ -93,35 +110,52 @@ static void serve_log(struct daemon *daemon, struct api_request *request, const 
     } else if (fd >= 0 && (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))) {
         api_reply_error(request, 409, "%s: is no regular file", path);
     } else {
-        reply_log(request, fd, status.st_size, offset, attempt, !last || is_done(record));
+        struct log_state state = {attempt, !last || is_done(record), is_merged(detail)};
+        reply_log(request, fd, status.st_size, offset, &state);
     }
     if (fd >= 0)
         close(fd);
 }
 
+/* The stream, offset and attempt that the query names, over those in place. False after having
+ * answered what is wrong with them. */
+static bool read_query(struct api_request *request, uint64_t id, const char **ret_stream,
+    int64_t *ret_offset, int64_t *attempt)
+{
+    const char *offset = api_request_query(request, "offset"),
+               *which = api_request_query(request, "attempt");
+    int64_t attempts = *attempt;
+    *ret_stream = api_request_query(request, "stream");
+    if (!*ret_stream)
+        *ret_stream = "stdout";
+    if (strcmp(*ret_stream, "stdout") != 0 && strcmp(*ret_stream, "stderr") != 0)
+        api_reply_error(request, 400, "stream=%.40s: must be stdout or stderr", *ret_stream);
+    else if (offset && parse_int64(offset, -INT64_MAX, INT64_MAX, ret_offset) < 0)
+        api_reply_error(request, 400, "offset=%.40s: must be a whole number", offset);
+    else if (which && attempts == 0)
+        api_reply_error(request, 400, "attempt %.20s: task %llu has not been started yet", which,
+            (unsigned long long)id);
+    else if (which && parse_int64(which, 1, attempts, attempt) < 0)
+        api_reply_error(request, 400, "attempt %.20s: task %llu was started %lld time%s", which,
+            (unsigned long long)id, (long long)attempts, attempts == 1 ? "" : "s");
+    else
+        return true;
+    return false;
+}
+
 void route_log(void *context, struct api_request *request)
 {
     struct daemon *daemon = context;
-    const char *stream = api_request_query(request, "stream"),
-               *offset_text = api_request_query(request, "offset");
-    const char *attempt_text = api_request_query(request, "attempt");
+    const char *stream;
     int64_t offset = 0, attempt;
     uint64_t id = api_request_id(request);
     json_t *record = find_record(daemon, request, id);
     if (!record)
         return;
     attempt = json_integer_value(json_object_get(record, "attempt_count"));
-    int64_t attempts = attempt;
-    if (!stream)
-        stream = "stdout";
     if (!may_touch(request, owner_of(record)))
         api_reply_error(request, 403, "task %llu is not yours", (unsigned long long)id);
-    else if ((strcmp(stream, "stdout") != 0 && strcmp(stream, "stderr") != 0) ||
-             (offset_text && parse_int64(offset_text, 0, INT64_MAX, &offset) < 0) ||
-             (attempt_text && parse_int64(attempt_text, 1, attempts, &attempt) < 0))
-        api_reply_error(request, 400,
-            "stream is stdout or stderr, offset a number, attempt 1 to %lld", (long long)attempts);
-    else {
+    else if (read_query(request, id, &stream, &offset, &attempt)) {
         json_t *detail = NULL;
         job_read_detail(daemon, id, NULL, &detail);
         serve_log(daemon, request, record, detail, stream, offset, attempt);

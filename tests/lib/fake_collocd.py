@@ -36,6 +36,8 @@ class FakeDaemon:
         self.tasks = []
         self.gpus = []
         self.logs = {}  # (task id, stream): [attempt 1, attempt 2, ...]
+        self.piece = 7  # bytes of a log in one answer
+        self.merged = []  # ids of tasks whose streams go to one file, which is their "stdout"
         self.requests = []
         self.connections = 0
         self.submit_reply = (201, {"id": 12, "warnings": []})
@@ -148,11 +150,14 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
         self.answer(200, {"tasks": tasks})
 
     def answer_log(self, task, query):
-        attempts = self.daemon.logs[task["id"], query["stream"]]
+        attempts = self.daemon.logs.get((task["id"], query["stream"]), [b""])
         attempt = int(query.get("attempt", len(attempts)))
-        text = attempts[attempt - 1][int(query["offset"]):][:7]
-        offset = int(query["offset"]) + len(text)
+        offset = int(query["offset"])
+        if offset < 0:
+            offset = max(0, len(attempts[attempt - 1]) + offset)
+        text = attempts[attempt - 1][offset:][:self.daemon.piece]
+        offset += len(text)
         ended = task["state"] not in LIVE and offset >= len(attempts[attempt - 1])
         self.answer(200, text, [("Colloc-Next-Offset", str(offset)), ("Colloc-Ended", "true" if ended else "false"),
-                                ("Colloc-Attempt", str(attempt))])
+                                ("Colloc-Attempt", str(attempt)), ("Colloc-Merged", "true" if task["id"] in self.daemon.merged else "false")])
         self.daemon.on_log(task)

@@ -9,6 +9,26 @@ from house import Connection, House, is_alive, read, until
 
 
 class Life(House):
+    def test_logs_show_both_streams_and_why_it_failed(self):
+        script = "echo out; echo ValueError: no such label >&2; exit 3"
+        both = self.submit(script, output="both.log")
+        apart = self.submit(script, output="out.log", error="err.log")
+        for task in (both, apart):
+            self.wait(task, "FAILED")
+        done = self.colloc("logs", str(both))
+        self.assertEqual(done.stdout, "out\nValueError: no such label\n")
+        self.assertEqual(done.stderr, f"colloc: task {both} FAILED (NonZeroExitCode): ValueError: no such label\n")
+        self.assertEqual(self.colloc("logs", str(apart)).stdout, "out\n\n==> stderr <==\nValueError: no such label\n")
+        self.assertEqual(self.colloc("logs", str(apart), "--stdout").stdout, "out\n")
+        self.assertEqual(self.colloc("logs", "-n1", str(both), str(apart), "--stderr").stdout.count("ValueError"), 2)
+        self.assertIn(f"attempt 3: task {both} was started 1 time", self.colloc("logs", "--attempt=3", str(both), code=1).stderr)
+        held = self.submit(hold=True)
+        self.assertIn("has not been started", self.colloc("logs", "--attempt=1", str(held), code=1).stderr)
+        self.act("cancel", held)
+        self.refused(400, "stream", method="GET", body="", path=f"/v1/tasks/{both}/log?stream=x")
+        self.refused(400, "offset", method="GET", body="", path=f"/v1/tasks/{both}/log?offset=x")
+        self.assertEqual(self.output(both, offset=-5), "abel\n")
+
     def test_submit_run_complete(self):
         script = self.write("job.sh", "#!/bin/bash\n#COLLOC --name=first --gpus=2\necho out $1 $2\necho err >&2\nexit 0\n")
         done = self.colloc("submit", "--wait", script, "a b", "c")
@@ -18,11 +38,20 @@ class Life(House):
                          ("COMPLETED", 0, "first", 2))
         self.assertEqual(self.output(1), "out a b c\n")
         self.assertEqual(self.output(1, "stderr"), "err\n")
-        self.assertEqual(self.colloc("logs", "1").stdout, "out a b c\n")
+        self.assertEqual(self.colloc("logs", "1", "--stdout").stdout, "out a b c\n")
         self.assertIn("COMPLETED", self.colloc("history").stdout)
         self.assertEqual([event["event"] for event in task["events"]],
                          ["SUBMIT", "PLACE", "STARTED", "EXITED", "END"])
         self.assertEqual(task["events"][3]["text"], "exit code 0")
+
+    def test_cancel_of_several_says_what_becomes_of_each(self):
+        running, held, ended = self.submit("exec sleep 1000"), self.submit(hold=True), self.submit("true")
+        self.wait_state(running, "RUNNING")
+        self.wait(ended, "COMPLETED")
+        done = self.colloc("cancel", str(running), str(held), str(ended), code=1)
+        self.assertEqual(done.stdout, f"Task {running} COMPLETING (its processes are being ended)\nTask {held} CANCELLED\n")
+        self.assertEqual(done.stderr, f"colloc: task {ended} is COMPLETED: it cannot be cancelled\n")
+        self.wait(running, "CANCELLED")
 
     def test_exit_codes_and_signals(self):
         failed, killed = self.submit("exit 7"), self.submit("kill -SEGV $$")

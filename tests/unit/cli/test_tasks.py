@@ -263,9 +263,58 @@ class Logs(CliCase):
     def test_streams_and_attempts(self):
         self.daemon.tasks = [make_task(1, state="RUNNING")]
         self.daemon.logs = {(1, "stdout"): [b"first attempt\n", b"second attempt\n"], (1, "stderr"): [b"", b"oh\n"]}
-        self.assertEqual(self.colloc("logs", "1"), "second attempt\n")
+        self.assertEqual(self.colloc("logs", "1"), "second attempt\n\n==> stderr <==\noh\n")
+        self.assertEqual(self.colloc("logs", "1", "--stdout"), "second attempt\n")
         self.assertEqual(self.colloc("logs", "--attempt=1", "1"), "first attempt\n")
         self.assertEqual(self.colloc("logs", "1", "--stderr"), "oh\n")
+        self.daemon.logs[1, "stdout"][1] = b""
+        self.assertEqual(self.colloc("logs", "1"), "oh\n")
+        self.daemon.logs[1, "stdout"][1] = b"no end"
+        self.assertEqual(self.colloc("logs", "1"), "no end\n\n==> stderr <==\noh\n")
+
+    def test_streams_in_one_file_are_printed_once(self):
+        self.daemon.tasks = [make_task(1, state="COMPLETED")]
+        self.daemon.logs = {(1, "stdout"): [b"out\nerr\n"], (1, "stderr"): [b"out\nerr\n"]}
+        self.daemon.merged = [1]
+        for words in ([], ["-f"], ["--stdout", "--stderr"]):
+            self.assertEqual(self.colloc("logs", "1", *words), "out\nerr\n")
+
+    def test_several_tasks_have_titles(self):
+        self.daemon.tasks = [make_task(1, state="COMPLETED"), make_task(2, state="COMPLETED"), make_task(3, state="COMPLETED")]
+        self.daemon.logs = {(1, "stdout"): [b"one\n"], (2, "stdout"): [b"two"], (2, "stderr"): [b"oh\n"], (3, "stdout"): [b""]}
+        self.assertEqual(self.colloc("logs", "1", "2", "3"),
+                         "==> task 1 <==\none\n\n==> task 2 <==\ntwo\n\n==> task 2: stderr <==\noh\n")
+        followed = self.colloc("logs", "-f", "1", "2", "3")
+        self.assertTrue(followed.startswith("==> task 1 <==\none\n\n==> task 2 <==\ntwo"), followed)
+        self.assertTrue(followed.endswith("oh\n"), followed)
+        done = self.run_colloc("logs", "1", "9", "2")
+        self.assertEqual((done.returncode, done.stderr), (1, "colloc: task 9: no such task\n"))
+        self.assertTrue(done.stdout.endswith("oh\n"), done.stdout)
+
+    def test_last_lines(self):
+        self.daemon.tasks = [make_task(1, state="COMPLETED")]
+        self.daemon.piece = 256 << 10
+        whole = b"".join(b"line %d\n" % i for i in range(100))
+        for text, lines, shown in [(b"a\nb\nc\n", 2, "b\nc\n"), (b"a\nb\nc", 2, "b\nc"), (b"a\nb\nc\n", 5, "a\nb\nc\n"),
+                                   (b"a\nb\nc\n", 3, "a\nb\nc\n"), (b"a\n", 0, ""), (b"b\na", 0, ""), (b"a", 1, "a"), (b"", 3, ""),
+                                   (b"\n\n\n", 2, "\n\n"), (whole, 1, "line 99\n")]:
+            self.daemon.logs = {(1, "stdout"): [text]}
+            self.assertEqual(self.colloc("logs", "1", f"-n{lines}"), shown, (text, lines))
+        big = b"".join(b"%09d\n" % i for i in range(60000))  # more than two pieces of 256 KiB
+        self.daemon.logs = {(1, "stdout"): [big]}
+        self.assertEqual(self.colloc("logs", "1", "-n", "55000"), big[50000:].decode())
+        self.assertEqual(self.colloc("logs", "1", "-n", "60001"), big.decode())
+
+    def test_why_it_failed_comes_last(self):
+        line = "ValueError: bad label"
+        self.daemon.tasks = [make_task(1, state="FAILED", reason="NonZeroExitCode", reason_text=line), make_task(2, state="COMPLETED"),
+                             make_task(3, state="RUNNING"), make_task(4, state="CANCELLED", reason="Cancelled")]
+        self.daemon.logs = {(1, "stdout"): [b"epoch 1\n"]}
+        for words, said in [(["1"], f"colloc: task 1 FAILED (NonZeroExitCode): {line}\n"), (["2"], ""), (["3"], ""),
+                            (["1", "-f"], f"colloc: task 1 FAILED (NonZeroExitCode): {line}\n"),
+                            (["4"], "colloc: task 4 CANCELLED (Cancelled)\n"), (["1", "--attempt=1"], "")]:
+            done = self.run_colloc("logs", *words)
+            self.assertEqual((done.returncode, done.stderr), (0, said), words)
 
     def test_follow_over_a_new_attempt(self):
         """Grows while it is read, is started again, ends."""

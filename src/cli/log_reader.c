@@ -1,0 +1,83 @@
+/*
+ * Reading logs over the daemon's route. The daemon hands out pieces of at most 256 KiB from an
+ * offset on; a negative offset counts from the end. So the last lines of a log of any size are found
+ * by walking back from its end, one piece at a time, and counting line ends.
+ */
+#include "cli/log_reader.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/output.h"
+#include "cli/session.h"
+
+#define PIECE ((int64_t)256 << 10) /* what the daemon hands out at most (daemon/route_log.c) */
+
+static int read_from(const struct log_reader *reader, int64_t offset, struct client_log *ret_log)
+{
+    char path[192];
+    struct fault fault = {0};
+    int64_t give_up_us = 0;
+    int r, status,
+        n = snprintf(path, sizeof path, "/v1/tasks/%" PRId64 "/log?stream=%s&offset=%" PRId64,
+            reader->id, reader->stream, offset);
+    if (reader->attempt)
+        snprintf(path + n, sizeof path - (size_t)n, "&attempt=%d", reader->attempt);
+    do
+        r = client_read_log(reader->client, path, &fault, &status, ret_log);
+    while ((r < 0 || status == HTTP_UNAVAILABLE) &&
+           session_may_come_back(reader->client, &give_up_us));
+    if (r == 0 && status == 200)
+        return EXIT_OK;
+    complain("%s", fault.text);
+    return r < 0 ? EXIT_UNREACHABLE : EXIT_REFUSED;
+}
+
+int log_reader_read(struct log_reader *reader, struct client_log *ret_log)
+{
+    int code = read_from(reader, reader->offset, ret_log);
+    if (code == EXIT_OK)
+        reader->offset = ret_log->next_offset > reader->offset
+                             ? ret_log->next_offset
+                             : reader->offset + (int64_t)ret_log->size;
+    return code;
+}
+
+/* Looks backwards for the line end before the last *lines lines of text[0..size), and counts those
+ * found off *lines. Where the lines begin in it, or -1. */
+static int64_t find_begin(const char *text, int64_t size, int64_t *lines)
+{
+    for (int64_t i = size - 1; i >= 0; i--)
+        if (text[i] == '\n' && (*lines)-- == 0)
+            return i + 1;
+    return -1;
+}
+
+int log_reader_seek_lines(struct log_reader *reader, int64_t lines)
+{
+    struct client_log log;
+    int code = read_from(reader, -PIECE, &log);
+    int64_t begin = code == EXIT_OK ? log.next_offset - (int64_t)log.size : 0;
+    int64_t size = code == EXIT_OK ? (int64_t)log.size : 0;
+    if (code == EXIT_OK && lines == 0) {
+        reader->offset = log.next_offset;
+        free(log.data);
+        return EXIT_OK;
+    }
+    if (size && log.data[size - 1] != '\n')
+        lines--; /* the last line, which has no end yet */
+    while (code == EXIT_OK) {
+        int64_t found = find_begin(log.data, size, &lines);
+        free(log.data);
+        if (found >= 0 || begin == 0) {
+            reader->offset = found >= 0 ? begin + found : 0;
+            break;
+        }
+        int64_t before = begin > PIECE ? begin - PIECE : 0;
+        code = read_from(reader, before, &log);
+        size = begin - before < (int64_t)log.size ? begin - before : (int64_t)log.size;
+        begin = before;
+    }
+    return code;
+}
