@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cli/external.h"
 #include "cli/output.h"
 #include "cli/session.h"
 #include "cli/table.h"
@@ -76,21 +77,32 @@ static void add_unused_notes(char *notes, size_t size, const json_t *gpu)
     }
 }
 
+static void add_external_notes(char *notes, size_t size, const json_t *gpu)
+{
+    enum { SHOWN_MAX = 4 };
+    const json_t *processes = json_object_get(gpu, "foreign_processes");
+    size_t count = json_array_size(processes);
+    for (size_t i = 0; i < count && i < SHOWN_MAX; i++) {
+        char text[EXTERNAL_TEXT_SIZE];
+        add_note(notes, size, "external %s", external_text(json_array_get(processes, i), text));
+    }
+    if (count > SHOWN_MAX)
+        add_note(notes, size, "and %zu more external processes", count - SHOWN_MAX);
+}
+
 /* What is wrong with it, why it takes no task now, who holds it for nothing, and who else is there.
  */
 static void notes_cell(struct table *table, const json_t *gpu)
 {
-    char notes[1024] = "";
+    char notes[2048] = "";
     const char *hold_off = member_text(gpu, "hold_off", ""),
                *health = member_text(gpu, "health_text", "");
-    size_t others = json_array_size(json_object_get(gpu, "foreign_processes"));
     if (*health)
         add_note(notes, sizeof notes, "%s", health);
     if (*hold_off)
         add_note(notes, sizeof notes, "%s", hold_off);
     add_unused_notes(notes, sizeof notes, gpu);
-    if (others)
-        add_note(notes, sizeof notes, "%zu other process%s", others, others == 1 ? "" : "es");
+    add_external_notes(notes, sizeof notes, gpu);
     table_cell(table, NULL, "%s", notes);
 }
 
@@ -254,6 +266,7 @@ static int run(const struct invocation *invocation)
     int code = session_get(invocation, "/v1/gpus", &reply);
     if (code != EXIT_OK)
         return code;
+    external_name(reply);
     if (invocation->common[COMMON_JSON].number)
         print_json(reply);
     else if (invocation->values[GPUS_CSV].number)
@@ -270,8 +283,8 @@ const struct command command_gpus = {
     .summary = "show the GPUs and who is on them",
     .description =
         "SMACT is the share of streaming multiprocessors that were active, over the window that placement "
-        "looks at. NOTES says why a GPU takes no further task now, and which task holds it without using "
-        "it. A value that is not known is \"-\" (with --csv: empty).",
+        "looks at. NOTES says why a GPU takes no further task now, which task holds it without using "
+        "it, and which processes from outside colloc are on it: their user, command, memory and age. A value that is not known is \"-\" (with --csv: empty).",
     COMMAND_OPTIONS(options),
     .run = run,
 };

@@ -58,6 +58,7 @@ static const struct field fields[] = {
     {"Memory limit", "mem_limit_mib", mib_text},
     {"Exclusive", "exclusive", plain},
     {"Memory need", "need_mib", mib_text},
+    {"Memory note", "mem_text", plain},
     {"Estimate", "estimate_mib", mib_text},
     {"Estimator", "estimator", plain},
     {"Memory now", "mem_used_mib", mib_text},

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cli/external.h"
 #include "cli/output.h"
 #include "cli/session.h"
 #include "cli/task_view.h"
@@ -52,7 +53,20 @@ static void look(struct top *top, struct client *client)
     }
     if (was_cut_off)
         top->message[0] = '\0';
+    external_name(gpus);
     top_take(top, gpus, tasks);
+}
+
+/* What the daemon has of the time before this start; without it RECENTLY begins empty. */
+static void look_back(struct top *top, struct client *client, int64_t interval_us)
+{
+    char path[64];
+    struct fault fault = {0};
+    snprintf(path, sizeof path, "/v1/samples?since_s=%.3f",
+        (double)(interval_us * (GAUGE_WIDTH_MAX + 1)) / 1e6);
+    json_t *samples = fetch(client, path, &fault);
+    top_recall(top, samples, (double)clock_wall_us() / 1e6, (double)interval_us / 1e6);
+    json_decref(samples);
 }
 
 static void cancel(struct top *top, struct client *client)
@@ -203,6 +217,7 @@ static void show(struct top *top, struct client *client, int64_t interval_us)
 static int start(struct top *top, struct client *client, int64_t interval_us)
 {
     struct fault fault = {0};
+    look_back(top, client, interval_us);
     look(top, client);
     if (top->is_cut_off) {
         complain("%s", top->message);

@@ -38,6 +38,12 @@ struct top {
 /* Takes over new replies: the picture from now on. */
 void top_take(struct top *top, json_t *gpus, json_t *tasks);
 
+/*
+ * Fills the GPUs' histories from a reply of GET /v1/samples, one value for each interval up to
+ * `now_s` (since 1970), "not known" where there is none. `samples` may be NULL.
+ */
+void top_recall(struct top *top, const json_t *samples, double now_s, double interval_s);
+
 /* Fills `shown` from the last reply, and keeps the selection within it. */
 void top_choose(struct top *top);
 

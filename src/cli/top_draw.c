@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/external.h"
 #include "cli/task_view.h"
 #include "cli/top.h"
 
@@ -21,6 +22,7 @@ enum {
     POWER_WIDTH = 7,
     HEAT_WIDTH = 6,
     SHARE_WIDTH = 6,
+    EXTERNAL_MAX = 4, /* lines */
     NARROW = 72,
     WIDE = 120
 };
@@ -129,6 +131,23 @@ static void draw_gpu_titles(struct screen *screen, const struct layout *layout)
     screen_end_line(screen, STYLE_DIM);
 }
 
+/* Processes on the GPUs that belong to no task, one line each, as many as `room`. */
+static void draw_external(struct top *top, int room)
+{
+    size_t i, k;
+    json_t *gpu, *process;
+    json_array_foreach(json_object_get(top->gpus, "gpus"), i, gpu) {
+        json_array_foreach(json_object_get(gpu, "foreign_processes"), k, process) {
+            char text[EXTERNAL_TEXT_SIZE];
+            if (room-- <= 0)
+                return;
+            screen_put(top->screen, STYLE_DIM, INDEX_WIDTH - 1, member_text(gpu, "index", "?"));
+            screen_print(top->screen, STYLE_DIM, " external %s", external_text(process, text));
+            screen_end_line(top->screen, STYLE_PLAIN);
+        }
+    }
+}
+
 /* GPUs have at most half of the screen. */
 static void draw_gpus(struct top *top)
 {
@@ -150,6 +169,8 @@ static void draw_gpus(struct top *top)
         screen_print(screen, STYLE_DIM, "and %zu more", count - shown);
         screen_end_line(screen, STYLE_PLAIN);
     }
+    int left = (int)(room - (shown < count ? room : count));
+    draw_external(top, left < EXTERNAL_MAX ? left : EXTERNAL_MAX);
 }
 
 /* ---- tasks ---- */

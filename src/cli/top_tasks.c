@@ -1,4 +1,5 @@
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,52 @@ static void remember(struct top *top)
         struct history *history = history_of(top, member_text(gpu, "uuid", ""));
         if (history)
             history_add(history, member_number(gpu, "smact", NAN));
+    }
+}
+
+static size_t column_of(const json_t *samples, const char *name)
+{
+    size_t i;
+    json_t *column;
+    json_array_foreach(json_object_get(samples, "columns"), i, column) {
+        if (json_is_string(column) && strcmp(json_string_value(column), name) == 0)
+            return i;
+    }
+    return SIZE_MAX;
+}
+
+/* A row's value says something of the times from its own on, for a step or an interval. */
+static void recall_gpu(
+    struct history *history, const json_t *gpu, size_t smact, double now_s, double interval_s)
+{
+    const json_t *rows = json_object_get(gpu, "rows");
+    double holds_s = fmax(member_number(gpu, "step_s", 0), interval_s);
+    size_t row = 0, count = json_array_size(rows);
+    for (int k = GAUGE_WIDTH_MAX; k > 0; k--) {
+        double at_s = now_s - k * interval_s, value = NAN, row_s = NAN;
+        for (; row < count; row++) {
+            double next_s = json_number_value(json_array_get(json_array_get(rows, row), 0));
+            if (next_s > at_s)
+                break;
+        }
+        if (row == 0)
+            continue; /* before the first */
+        const json_t *last = json_array_get(rows, row - 1);
+        row_s = json_number_value(json_array_get(last, 0));
+        if (at_s - row_s < 2 * holds_s && json_is_number(json_array_get(last, smact)))
+            value = json_number_value(json_array_get(last, smact));
+        history_add(history, value);
+    }
+}
+
+void top_recall(struct top *top, const json_t *samples, double now_s, double interval_s)
+{
+    size_t i, smact = column_of(samples, "smact");
+    json_t *gpu;
+    json_array_foreach(json_object_get(samples, "gpus"), i, gpu) {
+        struct history *history = history_of(top, member_text(gpu, "uuid", ""));
+        if (history && smact != SIZE_MAX)
+            recall_gpu(history, gpu, smact, now_s, interval_s);
     }
 }
 

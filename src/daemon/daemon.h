@@ -8,6 +8,7 @@
  *     attribute.c processes to tasks
  *     usage.c     activity and energy of GPUs to tasks; usage_file.c: over a restart
  *     job.c       what the daemon knows of a task beyond the core
+ *     overrun.c   tasks that take more memory than was set aside for them
  *     attempts.c  where and when each attempt of a task ran
  *     intake.c    submissions, each user in turn; group commit
  *     submit.c    a request's body to a submission (fields.c, need.c)
@@ -58,6 +59,7 @@ struct job {
     json_t *subject;                  /* what the next run of this network is known by, or NULL */
     char *evidence;                   /* of the last failure, or NULL */
     enum failure_class failure;       /* the last */
+    json_t *overruns;                 /* overruns_beside at the last GPU OOM; or NULL */
     json_t *attempts;                 /* as docs/protocol.md shows them; never NULL */
     struct reading mem_used_bytes, mem_peak_bytes; /* on all its GPUs together */
     int peak_gpu;    /* of the view, where that peak was seen; -1: not known */
@@ -284,7 +286,25 @@ int job_read_detail(struct daemon *daemon, uint64_t id, struct fault *fault, jso
 
 struct job *job_find(struct daemon *daemon, uint64_t id);
 void job_remove(struct daemon *daemon, struct job *job);
-void job_note_exit(struct job *job, enum failure_class failure, const char *evidence);
+/* How an attempt ended; `detail` is that of its EXITED. */
+void job_note_exit(struct job *job, enum failure_class failure, const json_t *detail);
+
+/* ---- overrun.c ---- */
+
+/* Memory that the task took on each of its GPUs beyond what it declared or what was estimated, in
+ * bytes; 0: none; not known without either or without a peak. `job` may be NULL. */
+struct reading overrun_bytes(const struct task *task, const struct job *job);
+
+/* The tasks that share a GPU with this one and overran, as {"task", "over_mib", "declared"}; the
+ * caller releases the list. */
+json_t *overruns_beside(struct daemon *daemon, const struct task *task);
+
+/* "task 19 took 11.4 GiB more than it declared; ...": such a list (may be NULL) as text. */
+void overruns_write(const json_t *list, FILE *out);
+
+/* What there is to say of the task's own memory and, after a crash, of its neighbours'; "" when that
+ * is nothing. The caller releases it. */
+json_t *overrun_text(const struct task *task, const struct job *job);
 
 /* ---- attempts.c ---- */
 

@@ -29,6 +29,7 @@ static void job_free(struct job *job)
     free(job->evidence);
     free(job->put_off_why);
     json_decref(job->attempts);
+    json_decref(job->overruns);
     json_decref(job->subject);
     free(job);
 }
@@ -147,9 +148,15 @@ void job_remove(struct daemon *daemon, struct job *job)
     job_free(job);
 }
 
-void job_note_exit(struct job *job, enum failure_class failure, const char *evidence)
+void job_note_exit(struct job *job, enum failure_class failure, const json_t *detail)
 {
+    const char *evidence = json_string_value(json_object_get(detail, "evidence"));
+    json_t *overruns = json_object_get(detail, "overruns");
     job->failure = failure;
+    if (overruns) { /* otherwise those of an earlier crash stay */
+        json_decref(job->overruns);
+        job->overruns = json_incref(overruns);
+    }
     free(job->evidence);
     job->evidence = evidence && *evidence ? strdup(evidence) : NULL;
     job->mem_used_bytes = READING_NONE;

@@ -170,8 +170,7 @@ static int on_replayed(
         return -ENOMEM;
     struct job *job = job_find(daemon, event->task);
     if (job && event->kind == EVENT_EXITED)
-        job_note_exit(
-            job, event->exited.failure, json_string_value(json_object_get(detail, "evidence")));
+        job_note_exit(job, event->exited.failure, detail);
     attempts_note(daemon, event);
     return 0;
 }

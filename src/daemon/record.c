@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "base/units.h"
 #include "core/share.h"
 #include "daemon/daemon.h"
@@ -212,6 +213,7 @@ static void add_outcome(
         object, "evidence", job && job->evidence ? json_string(job->evidence) : json_null());
     json_object_set_new(
         object, "mem_used_mib", job ? reading(job->mem_used_bytes, (double)MIB) : json_null());
+    json_object_set_new(object, "mem_text", overrun_text(task, job));
     json_object_set_new(object, "gpu_kind", kind ? json_string(kind) : json_null());
     json_object_set_new(
         object, "mem_peak_mib", job ? reading(job->mem_peak_bytes, (double)MIB) : json_null());
@@ -310,15 +312,28 @@ static void add_foreign_shares(json_t *object, const struct gpu_state *state)
     json_object_set_new(object, "shares_estimated", json_boolean(state->shares_estimated));
 }
 
+/* The pid may be another process's by now: one that is younger than the sample. */
+static json_t *foreign_process(const struct gpu_state *state, const struct gpu_process *process)
+{
+    struct process_facts facts;
+    int64_t since_sample_us = clock_monotonic_us() - state->sample.at_us;
+    json_t *object = json_pack("{s:i, s:o, s:n, s:n, s:n}", "pid", (int)process->pid,
+        "mem_used_mib", reading(process->used_bytes, (double)MIB), "uid", "name", "started_at");
+    if (process_read(process->pid, &facts) < 0 || facts.age_us < since_sample_us)
+        return object;
+    json_object_set_new(object, "uid", json_integer((json_int_t)facts.uid));
+    json_object_set_new(object, "name", json_string(facts.name));
+    json_object_set_new(object, "started_at", moment(clock_wall_us() - facts.age_us, true));
+    return object;
+}
+
 static json_t *foreign_processes(const struct gpu_state *state)
 {
     if (!state->sample.processes.valid)
         return json_null();
     json_t *list = json_array();
     for (size_t i = 0; i < state->n_foreign; i++)
-        json_array_append_new(
-            list, json_pack("{s:i, s:o}", "pid", (int)state->foreign[i].pid, "mem_used_mib",
-                      reading(state->foreign[i].used_bytes, (double)MIB)));
+        json_array_append_new(list, foreign_process(state, &state->foreign[i]));
     return list;
 }
 

@@ -46,6 +46,11 @@ static void exit_text(const struct event *event, const json_t *detail, FILE *out
         fprintf(out, " under its own limit of %s", format_size((int64_t)limit, size, sizeof size));
     if (evidence && *evidence)
         fprintf(out, ": %s", evidence);
+    const json_t *overruns = json_object_get(detail, "overruns");
+    if (json_array_size(overruns)) {
+        fputs("; ", out);
+        overruns_write(overruns, out);
+    }
 }
 
 static void write_event(

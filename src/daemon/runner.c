@@ -94,7 +94,6 @@ static void report_exit(struct daemon *daemon, struct job *job, const struct att
     const struct failure judged = judge_failure(daemon, task, &exit->failure), *failure = &judged;
     daemon->exits_awaiting_look -= job->look_awaited > 0;
     job->look_awaited = 0;
-    job_note_exit(job, failure->class, failure->evidence);
     struct event event = {.kind = EVENT_EXITED, .time_us = end_time(daemon, exit), .task = job->id};
     event.exited = (struct task_exit){
         .failure = failure->class, .code = exit->exit_code, .signal = exit->signal};
@@ -105,6 +104,9 @@ static void report_exit(struct daemon *daemon, struct job *job, const struct att
     bool by_mps = task->share.sharing == SHARING_MPS;
     if (failure->class == FAILURE_GPU_OOM && task->share.mem_limit_bytes > 0)
         json_object_set_new(detail, "mem_limit_bytes", json_integer(task->share.mem_limit_bytes));
+    if (failure->class == FAILURE_GPU_OOM)
+        json_object_set_new(detail, "overruns", overruns_beside(daemon, task));
+    job_note_exit(job, failure->class, detail);
     daemon_feed(daemon, &event, detail);
     json_decref(detail);
     if (by_mps)

@@ -2,9 +2,12 @@
 
 import csv
 import io
+import json
 import os
+import pwd
 import signal
 import subprocess
+import time
 import unittest
 
 from house import LIMIT_S, House, processes_with, program, read, until
@@ -417,6 +420,15 @@ class Foreign(House):
             seen = self.wait_gpu(lambda g: g["foreign_processes"] and (g["mem_used_mib"] or 0) > 8900)
             self.assertEqual([p["pid"] for p in seen["foreign_processes"]], [other.pid])
             self.assertEqual(seen["tasks"], [])
+            named = seen["foreign_processes"][0]
+            self.assertEqual((named["name"], named["uid"]), ("colloc-pretend-train"[:15], os.getuid()))
+            self.assertAlmostEqual(named["started_at"], time.time(), delta=60)
+            row = self.colloc("gpus").stdout.splitlines()[1]
+            user = pwd.getpwuid(os.getuid()).pw_name
+            self.assertRegex(row, rf"external {user}: \S+colloc-pretend-train.* \(pid {other.pid}\) 8\.\d GiB, \d+:\d\d old$")
+            named = json.loads(self.colloc("gpus", "--json").stdout)["gpus"][0]["foreign_processes"][0]
+            self.assertEqual(named["user"], user)
+            self.assertIn("--memory-mib=9000", named["command"])
             alone = self.submit(policy="exclusive")
             until(lambda: "process" in self.task(alone)["reason_text"])
             self.act("hold", alone)

@@ -47,6 +47,33 @@ class OneGpu(House):
         self.assertEqual(self.wait(first, "COMPLETED")["attempt_count"], 1)
         self.assertEqual(self.wait(second, "COMPLETED")["attempt_count"], 2)
 
+    def test_who_took_more_than_was_declared_is_named(self):
+        culprit = self.train(23000, 1e6, memory_mib=12288)
+        self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) > 22900 and not gpu["hold_off"])
+        self.assertRegex(self.task(culprit)["mem_text"], r"^took 10\.\d GiB more than declared \(12\.0 GiB\)$")
+        victim = self.train(20000, 100, memory_mib=15000)
+        until(lambda: self.task(victim)["oom_count"] == 1)
+        said = rf"task {culprit} took 10\.\d GiB more than it declared"
+        self.assertRegex(self.task(victim)["mem_text"], said)
+        self.restart(9)
+        self.assertRegex(self.task(victim)["mem_text"], said)
+        self.act("cancel", culprit)
+        self.wait(victim, "COMPLETED")
+        shown = self.colloc("show", str(victim)).stdout
+        self.assertRegex(shown, rf"(?m)^Memory note  .*{said}")
+        self.assertRegex(shown, rf"EXITED +ran out of GPU memory: .*{said}")
+        self.assertIn("10.", self.wait(culprit, "CANCELLED")["mem_text"])
+
+    def test_a_task_within_its_word_is_not_blamed(self):
+        first = self.train(20000, 1e6, memory_mib=20400)
+        self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) > 19900 and not gpu["hold_off"])
+        second = self.train(23000, 50, memory_mib=15000)
+        until(lambda: self.task(second)["oom_count"] == 1)
+        self.assertNotIn(f"task {first}", self.task(second)["mem_text"])
+        self.assertEqual(self.task(first)["mem_text"], "")
+        self.act("cancel", first)
+        self.wait(second, "COMPLETED")
+
     def test_alone_is_the_end(self):
         ended = self.wait(self.train(60000, 100), "OUT_OF_MEMORY")
         self.assertEqual((ended["attempt_count"], ended["reason"], ended["failure"]), (1, "OutOfMemory", "gpu-oom"))

@@ -119,6 +119,35 @@ class Top(House):
         self.keys("q")
         self.assert_restored()
 
+    def test_recently_begins_with_what_the_daemon_has(self):
+        self.restart(samples="200ms:1m")
+        task = self.train(20000, 1e6, "--smact=0.6")
+        gpu = int(self.wait_state(task, "RUNNING")["gpus"][0])
+
+        def known():
+            rows = self.get("/v1/samples?since_s=60")["gpus"][gpu]["rows"]
+            return len([row for row in rows if row[0]]) >= 15 and self.gpu(gpu)["smact"]
+        until(known)
+        self.open(command="colloc top --interval=1h")  # one look at once, and then none
+        self.wait_text("q quit")
+        self.assertRegex(self.wait_line(f"{gpu}   "), r"% +\S")
+        self.keys("q")
+        self.open(command="colloc top --interval=200ms")
+        self.wait_line(f"{gpu}   ", r"% [^%]*[▄▅▆]{5,}")
+        self.keys("q")
+
+    def test_external_processes_are_named(self):
+        other = subprocess.Popen([program("pretend-train"), "--memory-mib=9000", "--seconds=1e6"], env=self.env,
+                                 stdout=subprocess.DEVNULL)
+        try:
+            self.open(columns=120)
+            self.wait_line("", rf"external \S+: .*pretend-train.*\(pid {other.pid}\)")
+        finally:
+            other.kill()
+            other.wait()
+        self.keys("q")
+        self.assert_restored()
+
     # ---- keys ----
 
     def test_sort_filter_and_cancel(self):

@@ -176,7 +176,10 @@ class Gpus(CliCase):
         super().setUp()
         known = {"index": "0", "uuid": "GPU-0", "name": "NVIDIA A100-SXM4-40GB", "health": "ok", "health_text": "",
                  "mem_total_mib": 40960, "mem_used_mib": 512.5, "smact": 0.5, "smact_window": 0.826, "power_w": 251.4,
-                 "temperature_c": 61, "tasks": [{"id": 4}, {"id": 9}], "foreign_processes": [{"pid": 1}],
+                 "temperature_c": 61, "tasks": [{"id": 4}, {"id": 9}], "foreign_processes": [{"pid": 4194304, "mem_used_mib": 33000, "uid": 4242424, "name": "python3",
+                                                                             "started_at": int(time.time()) - 3725},
+                                                                            {"pid": 4194305, "mem_used_mib": None, "uid": None,
+                                                                             "name": None, "started_at": None}],
                  "hold_off": "task 9 is still taking its memory"}
         lost = {**dict.fromkeys(known), "index": "1", "health": "lost", "health_text": "fell off the bus", "tasks": []}
         self.daemon.gpus = [known, lost]
@@ -185,13 +188,17 @@ class Gpus(CliCase):
         lines = self.screen_lines(160, "gpus")
         self.assertIn("83 %", lines[1])
         self.assertIn(" 4,9 ", lines[1])
-        self.assertTrue(lines[1].endswith("task 9 is still taking its memory; 1 other process"))
-        self.assertEqual(lines[2].split(), ["1", "-", "lost", "-", "-", "-", "-", "-", "fell", "off", "the", "bus"])
+        self.assertIn("task 9 is still taking its memory; external 4242424: python3 (pid 4194304) 32.2 GiB, 1:02:0",
+                      self.colloc("gpus").splitlines()[1])
+        self.assertTrue(self.colloc("gpus").splitlines()[1].endswith(" old; external pid 4194305 (ended)"))
+        self.assertEqual(lines[-1].split(), ["1", "-", "lost", "-", "-", "-", "-", "-", "fell", "off", "the", "bus"])
 
     def test_narrow(self):
         self.assertIn("0.5/40.0 GiB", self.screen_lines(80, "gpus")[1])
 
     def test_json(self):
+        for process in self.daemon.gpus[0]["foreign_processes"]:
+            process["user"], process["command"] = None if process["uid"] is None else "4242424", None
         self.assertEqual(json.loads(self.colloc("gpus", "--json"))["gpus"], self.daemon.gpus)
 
 

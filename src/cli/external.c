@@ -1,0 +1,111 @@
+/*
+ * Who holds a GPU beside the tasks. The daemon reports what the kernel tells everybody of a process
+ * without waiting for it: its program's name, its user's number and when it was started. Two things
+ * are added here, in the user's own process: the user's name, since a name service may be slow, and
+ * the command line, since whether it may be read is between the user and the kernel (hidepid), and
+ * reading it may wait for a process that hangs. A process that has the pid now but is not as old as
+ * the daemon says is another one.
+ */
+#include "cli/external.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "cli/task_view.h"
+
+/* Rounding of the kernel's start times, and of the time between the daemon's look and ours. */
+#define AGE_TOLERANCE_S 3.0
+
+static bool is_same_process(pid_t pid, double started_at)
+{
+    struct process_facts facts;
+    if (process_read(pid, &facts) < 0)
+        return false;
+    double start = (double)(clock_wall_us() - facts.age_us) / (double)SECOND_US;
+    return fabs(start - started_at) < AGE_TOLERANCE_S;
+}
+
+/* The words with blanks between; NULL when there are none to be seen. */
+static json_t *read_command(pid_t pid)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    while (n > 0 && text[n - 1] == '\0')
+        n--;
+    if (n <= 0)
+        return NULL;
+    for (ssize_t i = 0; i < n; i++)
+        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+            text[i] = ' ';
+    text[n] = '\0';
+    text_mend(text);
+    return json_string(text);
+}
+
+static json_t *user_name(double uid)
+{
+    const struct passwd *user = uid >= 0 ? getpwuid((uid_t)uid) : NULL;
+    char number[32];
+    if (user)
+        return json_string(user->pw_name);
+    snprintf(number, sizeof number, "%.0f", uid);
+    return uid >= 0 ? json_string(number) : NULL;
+}
+
+static void name_process(json_t *process)
+{
+    pid_t pid = (pid_t)member_number(process, "pid", 0);
+    json_t *user = user_name(member_number(process, "uid", -1)), *command = NULL;
+    if (pid > 0 && is_same_process(pid, member_number(process, "started_at", -1e9)))
+        command = read_command(pid);
+    json_object_set_new(process, "user", user ? user : json_null());
+    json_object_set_new(process, "command", command ? command : json_null());
+}
+
+void external_name(json_t *reply)
+{
+    size_t i, k;
+    json_t *gpu, *process;
+    json_array_foreach(json_object_get(reply, "gpus"), i, gpu) {
+        json_array_foreach(json_object_get(gpu, "foreign_processes"), k, process) {
+            name_process(process);
+        }
+    }
+}
+
+const char *external_text(const json_t *process, char text[EXTERNAL_TEXT_SIZE])
+{
+    enum { COMMAND_SHOWN = 60 };
+    char memory[CELL_SIZE], age[CELL_SIZE], command[COMMAND_SHOWN + 4];
+    const char *name = member_text(process, "name", NULL);
+    double pid = member_number(process, "pid", 0),
+           started_at = member_number(process, "started_at", NAN);
+    if (!name) {
+        snprintf(text, EXTERNAL_TEXT_SIZE, "pid %.0f (ended)", pid);
+        return text;
+    }
+    const char *line = member_text(process, "command", name);
+    if (!span_copy(span_of(line), command, COMMAND_SHOWN)) {
+        text_mend(command);
+        strcat(command, "...");
+    }
+    json_t *age_s = json_real(fmax(0, (double)time(NULL) - started_at));
+    snprintf(text, EXTERNAL_TEXT_SIZE, "%s: %s (pid %.0f) %s, %s old",
+        member_text(process, "user", "?"), command, pid,
+        mib_text(json_object_get(process, "mem_used_mib"), memory), seconds_text(age_s, age));
+    json_decref(age_s);
+    return text;
+}

@@ -1,0 +1,18 @@
+/* Processes on GPUs that belong to no task, for people. */
+#ifndef COLLOC_CLI_EXTERNAL_H
+#define COLLOC_CLI_EXTERNAL_H
+
+#include <jansson.h>
+
+enum { EXTERNAL_TEXT_SIZE = 256 };
+
+/*
+ * Adds to each external process in the reply of GET /v1/gpus `user`, the name of its user, and
+ * `command`, its command line as far as /proc shows it to this user; null where it is not known.
+ */
+void external_name(json_t *reply);
+
+/* "ada: python3 train.py (pid 1515) 32.2 GiB, 3:12:34 old", or "pid 1515 (ended)". Returns `text`. */
+const char *external_text(const json_t *process, char text[EXTERNAL_TEXT_SIZE]);
+
+#endif

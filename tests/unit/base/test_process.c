@@ -1,0 +1,77 @@
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/process.h"
+
+#define REST " S 1 1 1 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2 3\n"
+
+static void test_stat(void **state)
+{
+    static const struct {
+        const char *stat, *name;
+    } good[] = {
+        {"7 (python3)" REST, "python3"},
+        {"7 (a) b (c)" REST, "a) b (c"},
+        {"7 (a\nb\033)" REST, "a?b?"},
+        {"7 (\xff\xc3\xa9)" REST, "?\xc3\xa9"},
+        {"7 ()" REST, ""},
+    };
+    char name[PROCESS_NAME_SIZE];
+    unsigned long long ticks;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(process_parse_stat(good[i].stat, name, &ticks), 0);
+        assert_string_equal(name, good[i].name);
+        assert_int_equal(ticks, 98765);
+    }
+    static const char *const bad[] = {"", "7", "7 (x", "7 x)", ")(", "7 (x)", "7 (x) S 1 1"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(process_parse_stat(bad[i], name, &ticks), -EPROTO);
+}
+
+static void test_uid(void **state)
+{
+    uid_t uid;
+    assert_int_equal(process_parse_uid("Name:\tx\nUid:\t1000\t0\t0\t0\n", &uid), 0);
+    assert_int_equal(uid, 1000);
+    assert_int_equal(process_parse_uid("Name:\tUid: 7\n", &uid), -EPROTO);
+    assert_int_equal(process_parse_uid("Name:\tx\nUid:\n", &uid), -EPROTO);
+    assert_int_equal(process_parse_uid("", &uid), -EPROTO);
+}
+
+static void test_this_process(void **state)
+{
+    struct process_facts facts;
+    assert_int_equal(process_read(getpid(), &facts), 0);
+    assert_int_equal(facts.uid, getuid());
+    assert_memory_equal(facts.name, "test_base_proce", 15); /* as the kernel cuts it */
+    assert_in_range(facts.age_us, 0, 600 * SECOND_US);
+}
+
+static void test_a_process_that_is_gone(void **state)
+{
+    struct process_facts facts;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(process_read(pid, &facts), -ESRCH);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stat),
+        cmocka_unit_test(test_uid),
+        cmocka_unit_test(test_this_process),
+        cmocka_unit_test(test_a_process_that_is_gone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
