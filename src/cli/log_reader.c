@@ -1,6 +1,6 @@
 /*
- * Reading logs over the daemon's route. The daemon hands out pieces of at most 256 KiB from an
- * offset on; a negative offset counts from the end. So the last lines of a log of any size are found
+ * Reading logs over the daemon's route. The daemon hands out pieces of at most 256 KiB, from an
+ * offset on or so many bytes from the end. So the last lines of a log of any size are found
  * by walking back from its end, one piece at a time, and counting line ends.
  */
 #include "cli/log_reader.h"
@@ -14,14 +14,16 @@
 
 #define PIECE ((int64_t)256 << 10) /* what the daemon hands out at most (daemon/route_log.c) */
 
+/* A negative offset counts from the end. */
 static int read_from(const struct log_reader *reader, int64_t offset, struct client_log *ret_log)
 {
     char path[192];
     struct fault fault = {0};
     int64_t give_up_us = 0;
     int r, status,
-        n = snprintf(path, sizeof path, "/v1/tasks/%" PRId64 "/log?stream=%s&offset=%" PRId64,
-            reader->id, reader->stream, offset);
+        n = snprintf(path, sizeof path, "/v1/tasks/%" PRId64 "/log?stream=%s&%s=%" PRId64,
+            reader->id, reader->stream, offset < 0 ? "tail" : "offset",
+            offset < 0 ? -offset : offset);
     if (reader->attempt)
         snprintf(path + n, sizeof path - (size_t)n, "&attempt=%d", reader->attempt);
     do

@@ -117,12 +117,14 @@ static void serve_log(struct daemon *daemon, struct api_request *request, const 
         close(fd);
 }
 
-/* The stream, offset and attempt that the query names, over those in place. False after having
+/* The stream, offset (from the end where it is negative) and attempt that the query names, over
+ * those in place. False after having
  * answered what is wrong with them. */
 static bool read_query(struct api_request *request, uint64_t id, const char **ret_stream,
     int64_t *ret_offset, int64_t *attempt)
 {
     const char *offset = api_request_query(request, "offset"),
+               *tail = api_request_query(request, "tail"),
                *which = api_request_query(request, "attempt");
     int64_t attempts = *attempt;
     *ret_stream = api_request_query(request, "stream");
@@ -130,16 +132,21 @@ static bool read_query(struct api_request *request, uint64_t id, const char **re
         *ret_stream = "stdout";
     if (strcmp(*ret_stream, "stdout") != 0 && strcmp(*ret_stream, "stderr") != 0)
         api_reply_error(request, 400, "stream=%.40s: must be stdout or stderr", *ret_stream);
-    else if (offset && parse_int64(offset, -INT64_MAX, INT64_MAX, ret_offset) < 0)
-        api_reply_error(request, 400, "offset=%.40s: must be a whole number", offset);
+    else if (offset && parse_int64(offset, 0, INT64_MAX, ret_offset) < 0)
+        api_reply_error(request, 400, "offset=%.40s: must be a number of bytes", offset);
+    else if (tail && (offset || parse_int64(tail, 0, INT64_MAX, ret_offset) < 0))
+        api_reply_error(
+            request, 400, "tail=%.40s: must be a number of bytes, without an offset", tail);
     else if (which && attempts == 0)
         api_reply_error(request, 400, "attempt %.20s: task %llu has not been started yet", which,
             (unsigned long long)id);
     else if (which && parse_int64(which, 1, attempts, attempt) < 0)
         api_reply_error(request, 400, "attempt %.20s: task %llu was started %lld time%s", which,
             (unsigned long long)id, (long long)attempts, attempts == 1 ? "" : "s");
-    else
+    else {
+        *ret_offset = tail ? -*ret_offset : *ret_offset;
         return true;
+    }
     return false;
 }
 

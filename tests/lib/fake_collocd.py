@@ -152,9 +152,7 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
     def answer_log(self, task, query):
         attempts = self.daemon.logs.get((task["id"], query["stream"]), [b""])
         attempt = int(query.get("attempt", len(attempts)))
-        offset = int(query["offset"])
-        if offset < 0:
-            offset = max(0, len(attempts[attempt - 1]) + offset)
+        offset = int(query["offset"]) if "offset" in query else max(0, len(attempts[attempt - 1]) - int(query["tail"]))
         text = attempts[attempt - 1][offset:][:self.daemon.piece]
         offset += len(text)
         ended = task["state"] not in LIVE and offset >= len(attempts[attempt - 1])

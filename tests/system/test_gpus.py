@@ -47,7 +47,7 @@ class Gpus(House):
         self.assertEqual((ended["requeue_count"], ended["attempt_count"]), (1, 2))
         self.assertEqual(self.output(task).splitlines()[0], "1" if gpu == "0" else "0")
         exits = [event["text"] for event in self.task(task)["events"] if event["event"] == "EXITED"]
-        self.assertRegex(exits[0], f"^gpu-gone: GPU {gpu}: ")
+        self.assertRegex(exits[0], f"^lost its GPU: GPU {gpu}: ")
 
     def test_utilisation_stands_in_for_smact(self):
         for gpu in "01":
@@ -338,8 +338,8 @@ class Shares(House):
         self.assertFalse(ended["shares_estimated"])
         self.restart()
         self.assertEqual(self.task(task)["energy_j"], ended["energy_j"])
-        self.assertRegex(self.colloc("show", str(task)).stdout, r"Energy +[0-9.]+ kJ")
-        self.assertIn(" kJ", self.colloc("history").stdout)
+        self.assertRegex(self.colloc("show", str(task)).stdout, r"Energy +[0-9.]+ Wh")
+        self.assertIn(" Wh", self.colloc("history").stdout)
 
     def test_a_restart_does_not_forget_what_was_used(self):
         task = self.train(3000, 1e6, "--smact=0.6")

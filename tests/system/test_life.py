@@ -27,7 +27,8 @@ class Life(House):
         self.act("cancel", held)
         self.refused(400, "stream", method="GET", body="", path=f"/v1/tasks/{both}/log?stream=x")
         self.refused(400, "offset", method="GET", body="", path=f"/v1/tasks/{both}/log?offset=x")
-        self.assertEqual(self.output(both, offset=-5), "abel\n")
+        self.refused(400, "tail", method="GET", body="", path=f"/v1/tasks/{both}/log?tail=1&offset=1")
+        self.assertEqual(self.output(both, tail=5), "abel\n")
 
     def test_submit_run_complete(self):
         script = self.write("job.sh", "#!/bin/bash\n#COLLOC --name=first --gpus=2\necho out $1 $2\necho err >&2\nexit 0\n")
