@@ -47,7 +47,7 @@ class Gpus(House):
         self.assertEqual((ended["requeue_count"], ended["attempt_count"]), (1, 2))
         self.assertEqual(self.output(task).splitlines()[0], "1" if gpu == "0" else "0")
         exits = [event["text"] for event in self.task(task)["events"] if event["event"] == "EXITED"]
-        self.assertRegex(exits[0], f"^lost its GPU: GPU {gpu}: ")
+        self.assertRegex(exits[0], f"^gpu-gone: GPU {gpu}: ")
 
     def test_utilisation_stands_in_for_smact(self):
         for gpu in "01":

@@ -61,7 +61,7 @@ class OneGpu(House):
         self.wait(victim, "COMPLETED")
         shown = self.colloc("show", str(victim)).stdout
         self.assertRegex(shown, rf"(?m)^Memory note  .*{said}")
-        self.assertRegex(shown, rf"EXITED +ran out of GPU memory: .*{said}")
+        self.assertRegex(shown, rf"EXITED +gpu-oom: .*{said}")
         self.assertIn("10.", self.wait(culprit, "CANCELLED")["mem_text"])
 
     def test_a_task_within_its_word_is_not_blamed(self):
