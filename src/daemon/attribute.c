@@ -70,10 +70,22 @@ static struct share *add_share(struct gpu_state *state, uint64_t task, unsigned 
     return share;
 }
 
+static void keep_shares_before(struct gpu_state *state)
+{
+    struct share *room = state->shares_before;
+    size_t capacity = state->share_room_before;
+    state->shares_before = state->shares;
+    state->n_shares_before = state->n_shares;
+    state->share_room_before = state->share_room;
+    state->shares = room;
+    state->n_shares = 0;
+    state->share_room = capacity;
+}
+
 /* Where the driver lists no processes, each task counts as one. */
 static void begin_shares(struct gpu_state *state, const struct gpu_view *gpu)
 {
-    state->n_shares = 0;
+    keep_shares_before(state);
     for (int i = 0; i < gpu->n_residents; i++)
         add_share(state, gpu->residents[i].task, state->sample.processes.valid ? 0 : 1);
 }

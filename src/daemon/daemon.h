@@ -113,6 +113,8 @@ struct gpu_state {
     } drawn;              /* since the look before */
     struct share *shares; /* our tasks there, then each foreign process that can compute */
     size_t n_shares, share_room;
+    struct share *shares_before; /* the same at the sample before */
+    size_t n_shares_before, share_room_before;
     bool shares_estimated;
 };
 
@@ -262,6 +264,9 @@ void usage_measure(struct daemon *daemon, size_t i);
 
 /* Divides what the GPU did since the look before among its shares, and books it to their tasks. */
 void usage_take(struct daemon *daemon, struct gpu_state *state);
+
+/* Books what the task did from the last sample to its end, which is now: its share there goes on. */
+void usage_end(struct daemon *daemon, struct job *job);
 
 /* The task's mean part of SMACT on each of its GPUs. */
 struct reading usage_smact(const struct usage *usage);

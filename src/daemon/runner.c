@@ -102,6 +102,7 @@ static void report_exit(struct daemon *daemon, struct job *job, const struct att
         (double)exit->max_rss_bytes / 1048576.0);
     uid_t uid = job->uid;
     bool by_mps = task->share.sharing == SHARING_MPS;
+    usage_end(daemon, job);
     if (failure->class == FAILURE_GPU_OOM && task->share.mem_limit_bytes > 0)
         json_object_set_new(detail, "mem_limit_bytes", json_integer(task->share.mem_limit_bytes));
     if (failure->class == FAILURE_GPU_OOM)

@@ -141,6 +141,7 @@ static void gpu_state_fini(struct gpu_state *state)
     gpu_sample_fini(&state->incoming);
     free(state->foreign);
     free(state->shares);
+    free(state->shares_before);
     series_close(state->series);
     *state = (struct gpu_state){0};
 }

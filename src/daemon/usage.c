@@ -1,15 +1,63 @@
 /*
- * What of a GPU's activity and energy is whose (gpu/share.h has the rules), and each task's sums.
- * All shares and what nobody had add up to the GPU's own figures.
+ * Divides each GPU's activity and energy among the tasks on it (gpu/share.h has the rules) and sums
+ * them up per task. All shares, and what no task had, add up to the GPU's own figures.
+ *
+ * A sample describes the interval since the sample before, and tasks begin and end within such
+ * intervals. The sums count the task's own time there:
+ *
+ *     sample        sample        sample        sample
+ *       |-------------|-------------|-------------|
+ *              start ^-----------------------^ end
+ *               first    whole interval    last
+ *
+ * - First: the time since its start. The GPU's mean is of the whole interval, so a task that has
+ *   the GPU to itself, which was unused before, did all the work of it in that time.
+ * - Last: the task ends before the sample is taken. Its share of the sample before goes on to its
+ *   end. Where a sample is taken between the end of its processes and its own, it has the weight
+ *   that it had before.
  */
+#include <math.h>
+
+#include "base/clock.h"
 #include "daemon/daemon.h"
 
 enum { SHARES_MAX = 256 };
+
+static const struct share *share_before(const struct gpu_state *state, uint64_t task)
+{
+    for (size_t i = 0; i < state->n_shares_before; i++)
+        if (state->shares_before[i].task == task)
+            return &state->shares_before[i];
+    return NULL;
+}
+
+static bool has_processes(const struct gpu_state *state)
+{
+    for (size_t i = 0; i < state->n_shares; i++)
+        if (state->shares[i].holder.processes > 0)
+            return true;
+    return false;
+}
+
+/* All processes ended in this interval: the work was theirs. */
+static void take_weights_before(struct gpu_state *state)
+{
+    for (size_t i = 0; i < state->n_shares; i++) {
+        const struct share *before = share_before(state, state->shares[i].task);
+        state->shares[i].holder.weight = before && before->holder.processes > 0
+                                             ? before->holder.weight
+                                             : 0;
+    }
+}
 
 static void weigh(struct gpu_state *state)
 {
     struct gpu_holder holders[SHARES_MAX];
     size_t n = state->n_shares < SHARES_MAX ? state->n_shares : SHARES_MAX;
+    if (!has_processes(state)) {
+        take_weights_before(state);
+        return;
+    }
     for (size_t i = 0; i < n; i++)
         holders[i] = state->shares[i].holder;
     state->shares_estimated = share_weigh(holders, n) || (n > 0 && !state->sample.processes.valid);
@@ -66,17 +114,43 @@ static struct reading part_of(struct reading whole, double part)
     return whole.valid ? reading_of(whole.value * part) : READING_NONE;
 }
 
-static void book(struct usage *usage, const struct gpu_state *state, const struct share *share,
-    double energy_part)
+static void add_activity(struct usage *usage, double smact, double work_s, double own_s)
+{
+    usage->smact_s += smact * work_s;
+    usage->span_s += own_s;
+}
+
+static void add_energy(struct usage *usage, double energy_j)
+{
+    usage->energy_j = reading_of(reading_or(usage->energy_j, 0) + energy_j);
+}
+
+/* How long the task has been running at the time of a sample; its start is known by the wall clock. */
+static double running_s(struct daemon *daemon, uint64_t task, int64_t at_us)
+{
+    int64_t age_us = clock_monotonic_us() - at_us;
+    int64_t started_us = core_task(daemon->core, task)->started_us;
+    return fmax(0, (double)(daemon_now_us(daemon) - age_us - started_us) / (double)SECOND_US);
+}
+
+/* No other task was on the GPU, now or at the sample before. */
+static bool was_alone(const struct gpu_state *state, uint64_t task)
+{
+    return state->n_shares == 1 &&
+           (state->n_shares_before == 0 ||
+               (state->n_shares_before == 1 && state->shares_before[0].task == task));
+}
+
+static void book(struct daemon *daemon, struct usage *usage, const struct gpu_state *state,
+    const struct share *share, double energy_part)
 {
     double span_s = state->meter.activity_span_s;
-    if (share->smact.valid) {
-        usage->smact_s += share->smact.value * span_s;
-        usage->span_s += span_s;
-    }
+    double own_s = fmin(span_s, running_s(daemon, share->task, state->meter.activity_at_us));
+    double work_s = was_alone(state, share->task) ? span_s : own_s;
+    if (share->smact.valid)
+        add_activity(usage, share->smact.value, work_s, own_s);
     if (state->drawn.energy_j.valid)
-        usage->energy_j = reading_of(
-            reading_or(usage->energy_j, 0) + state->drawn.energy_j.value * energy_part);
+        add_energy(usage, state->drawn.energy_j.value * energy_part);
     usage->is_estimated |= state->shares_estimated;
 }
 
@@ -91,11 +165,42 @@ void usage_take(struct daemon *daemon, struct gpu_state *state)
         share->power_w = part_of(state->drawn.power_w, energy_part);
         struct job *job = share->task ? job_find(daemon, share->task) : NULL;
         if (job)
-            book(&job->usage, state, share, energy_part);
+            book(daemon, &job->usage, state, share, energy_part);
+    }
+}
+
+/* A GPU that has not been sampled for longer is not known to have gone on as before. */
+enum { PERIODS_MAX = 3 };
+
+static void book_rest(struct daemon *daemon, struct job *job, const struct gpu_state *state,
+    const struct share *share)
+{
+    int64_t now_us = clock_monotonic_us();
+    int64_t rest_us = now_us - state->meter.at_us;
+    bool goes_on = share->holder.processes > 0 && rest_us >= 0 &&
+                   rest_us <= PERIODS_MAX * daemon->config.sample_period_us;
+    if (!goes_on)
+        return;
+    /* Activity may have been measured before the last sample, but must be of this task's time. */
+    if (share->smact.valid && running_s(daemon, job->id, state->meter.activity_at_us) > 0) {
+        double s = (double)(now_us - state->meter.activity_at_us) / (double)SECOND_US;
+        add_activity(&job->usage, share->smact.value, s, s);
+    }
+    if (share->power_w.valid)
+        add_energy(&job->usage, share->power_w.value * (double)rest_us / (double)SECOND_US);
+}
+
+void usage_end(struct daemon *daemon, struct job *job)
+{
+    for (size_t i = 0; daemon->gpus && i < daemon->gpus->count; i++) {
+        const struct gpu_state *state = &daemon->gpu_states[i];
+        for (size_t k = 0; state->view >= 0 && k < state->n_shares; k++)
+            if (state->shares[k].task == job->id)
+                book_rest(daemon, job, state, &state->shares[k]);
     }
 }
 
 struct reading usage_smact(const struct usage *usage)
 {
-    return usage->span_s > 0 ? reading_of(usage->smact_s / usage->span_s) : READING_NONE;
+    return usage->span_s > 0 ? reading_of(fmin(1, usage->smact_s / usage->span_s)) : READING_NONE;
 }

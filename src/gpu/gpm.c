@@ -113,10 +113,11 @@ static int compute_in_share(
 }
 
 static int advance(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch,
-    bool idle, int64_t now_us)
+    bool in_use, int64_t now_us)
 {
     int next = !gpm->newest;
     bool was_primed = gpm->primed;
+    bool idle = gpm->share > 0 && !gpm->was_in_use && !in_use;
     int r = take(gpm, nvml, gpm->samples[next]);
 
     memset(gpm->last, 0, sizeof(gpm->last));
@@ -125,14 +126,21 @@ static int advance(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_met
         return r;
     gpm->newest = next;
     gpm->taken_us = now_us;
+    gpm->was_in_use = in_use;
     if (was_primed && idle)
         tell_idle(gpm);
     gpm->rest_us = 0;
     return was_primed && !idle ? compute_in_share(gpm, nvml, scratch) : NVML_OK;
 }
 
-int gpm_look(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch, bool idle,
-    struct gpu_sample *sample)
+void gpm_compute_next(struct gpm *gpm)
+{
+    gpm->rest_us = 0;
+    gpm->was_in_use = true;
+}
+
+int gpm_look(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch,
+    bool in_use, struct gpu_sample *sample)
 {
     int64_t now_us = sample->at_us;
     int r = NVML_OK;
@@ -141,7 +149,9 @@ int gpm_look(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *
         return NVML_NOT_SUPPORTED;
     int64_t interval_us = gpm->rest_us > gpm->interval_min_us ? gpm->rest_us : gpm->interval_min_us;
     if (!gpm->primed || now_us - gpm->taken_us > interval_us)
-        r = advance(gpm, nvml, scratch, idle, now_us);
+        r = advance(gpm, nvml, scratch, in_use, now_us);
+    else
+        gpm->was_in_use |= in_use;
     for (int i = 0; i < GPM_METRIC_COUNT; i++)
         *(struct reading *)((char *)sample + metrics[i].offset) = gpm->last[i];
     return r;

@@ -20,7 +20,8 @@ struct gpm {
     unsigned gpu_instance;
     nvml_sample samples[2];
     int newest;
-    bool primed; /* samples[newest] holds counters, taken at taken_us */
+    bool primed;     /* samples[newest] holds counters, taken at taken_us */
+    bool was_in_use; /* processes were there when they were taken, or have been seen there since */
     int64_t taken_us;
     int64_t interval_min_us; /* a look sooner repeats the last */
     double share;            /* of a processor that working them out may take; 0: as it comes */
@@ -36,11 +37,21 @@ void gpm_init(struct gpm *gpm, const struct nvml *nvml, nvml_device device, bool
 void gpm_fini(struct gpm *gpm, const struct nvml *nvml);
 
 /*
- * Fills the GPM readings of `sample`, which says when; those that cannot be had are not valid.
- * `idle`: known to have no activity, which is then told without asking. `scratch` is any memory.
+ * Fills the GPM readings of `sample`; those that cannot be had are not valid.
+ *
+ * `in_use`: false when the GPU is known to have no process and no activity now. An interval that
+ *           begins and ends so, with no process seen in between, is reported as idle without
+ *           computing it, where `gpm->share` limits the cost. A process that ended within the
+ *           interval did its work there, so then it is computed.
+ * `scratch`: any memory.
+ * `sample`: holds the time on entry.
+ *
  * Returns NVML's result, NVML_NOT_SUPPORTED without GPM.
  */
-int gpm_look(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch, bool idle,
-    struct gpu_sample *sample);
+int gpm_look(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch,
+    bool in_use, struct gpu_sample *sample);
+
+/* The next gpm_look computes its values, whatever they cost and whoever is there. */
+void gpm_compute_next(struct gpm *gpm);
 
 #endif

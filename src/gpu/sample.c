@@ -181,12 +181,12 @@ static void look_slow(struct look *look)
     look->sample->sm_clock_mhz = slow->sm_clock_mhz;
 }
 
-/* Then there is no activity, and no need for GPM to work it out: a millisecond on an H200. */
-static bool nobody_is_there(const struct look *look)
+/* Not known to be unused is in use. */
+static bool is_in_use(const struct look *look)
 {
     const struct gpu_sample *sample = look->sample;
-    return sample->processes.valid && sample->processes.count == 0 && sample->utilisation.valid &&
-           sample->utilisation.value <= 0;
+    return !sample->processes.valid || sample->processes.count > 0 || !sample->utilisation.valid ||
+           sample->utilisation.value > 0;
 }
 
 /* A MIG instance's activity is asked of its card, which may well answer when the instance does not.
@@ -195,7 +195,7 @@ static void look_gpm(struct look *look)
 {
     struct gpu_source *source = look->source;
     struct gpm *gpm = &look->device->gpm;
-    int r = gpm_look(gpm, &source->nvml, &source->gpm_scratch, nobody_is_there(look), look->sample);
+    int r = gpm_look(gpm, &source->nvml, &source->gpm_scratch, is_in_use(look), look->sample);
 
     if (r != NVML_OK) {
         answered(look, r);

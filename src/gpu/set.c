@@ -364,7 +364,7 @@ void gpu_set_ask_all(struct gpu_set *set)
 {
     for (size_t i = 0; i < set->count; i++) {
         set->source->device[i].energy.ask_again_us = 0;
-        set->source->device[i].gpm.rest_us = 0;
+        gpm_compute_next(&set->source->device[i].gpm);
         set->source->device[i].slow.ask_activity_again_us = 0;
         set->source->device[i].processes.ask_again_us = 0;
         set->source->device[i].process_time.ask_again_us = 0;

@@ -49,13 +49,30 @@ static void note_idle_power(struct gpu_meter *meter, const struct gpu_sample *sa
     meter->was_empty = is_empty;
 }
 
-static struct reading drawn(const struct gpu_meter *meter, const struct gpu_sample *sample)
+/* Where the counter is missing for a while, power fills in, and the counter's next reading does not
+ * count that part again. */
+static void measure_energy(struct gpu_meter *meter, const struct gpu_sample *sample)
 {
-    if (sample->energy_j.valid && meter->energy_j.valid)
-        return reading_of(sample->energy_j.value - meter->energy_j.value);
-    if (!sample->energy_j.valid && sample->power_w.valid && meter->span_s > 0)
-        return reading_of(sample->power_w.value * meter->span_s);
-    return READING_NONE;
+    bool by_counter = sample->energy_j.valid && meter->energy_j.valid;
+    bool by_power = !sample->energy_j.valid && sample->power_w.valid && meter->span_s > 0;
+
+    meter->drawn_j = READING_NONE;
+    meter->drawn_span_s = 0;
+    if (by_counter) {
+        double counted_j = sample->energy_j.value - meter->energy_j.value;
+        meter->drawn_j = reading_of(fmax(0, counted_j - meter->by_power_j));
+        meter->drawn_span_s = (double)(sample->at_us - meter->accounted_us) / (double)SECOND_US;
+    } else if (by_power) {
+        meter->drawn_j = reading_of(sample->power_w.value * meter->span_s);
+        meter->drawn_span_s = meter->span_s;
+        meter->by_power_j += meter->drawn_j.value;
+    }
+    if (sample->energy_j.valid) {
+        meter->energy_j = sample->energy_j;
+        meter->by_power_j = 0;
+    }
+    if (meter->drawn_j.valid || sample->energy_j.valid)
+        meter->accounted_us = sample->at_us;
 }
 
 /* Activity may be measured more seldom than it is looked at; of a time in which it was not known
@@ -77,12 +94,10 @@ void gpu_meter_take(struct gpu_meter *meter, const struct gpu_sample *sample)
 {
     meter->span_s = meter->at_us ? (double)(sample->at_us - meter->at_us) / (double)SECOND_US : 0;
     meter->activity_span_s = activity_span_s(meter, sample);
-    meter->drawn_j = drawn(meter, sample);
+    measure_energy(meter, sample);
     note_idle_power(meter, sample);
     meter->idle_part = 0;
     if (meter->idle_w.valid && sample->power_w.valid && sample->power_w.value > 0)
         meter->idle_part = fmin(1, meter->idle_w.value / sample->power_w.value);
-    if (sample->energy_j.valid)
-        meter->energy_j = sample->energy_j;
     meter->at_us = sample->at_us;
 }

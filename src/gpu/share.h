@@ -39,7 +39,9 @@ double share_of_energy(double weight, size_t count, double idle_part);
 struct gpu_meter {
     int64_t at_us; /* of the last look; 0: none yet */
     int64_t activity_at_us;
-    struct reading energy_j;
+    struct reading energy_j; /* the energy counter when it was last known */
+    int64_t accounted_us;    /* the time up to which energy has been accounted for */
+    double by_power_j;       /* accounted for by power since energy_j */
     struct reading idle_w; /* the least power seen with nobody there; until then the least at all */
     bool was_empty;        /* idle_w is of such a time */
 
@@ -48,6 +50,8 @@ struct gpu_meter {
     double activity_span_s; /* that the SM activity is a mean of; 0 when it is that of the look
                                before */
     struct reading drawn_j; /* by the energy counter, else by power */
+    double drawn_span_s;    /* in which drawn_j was drawn: longer than span_s after looks that did
+                               not know; 0 unless drawn_j is valid */
     double idle_part;       /* of drawn_j */
 };
 

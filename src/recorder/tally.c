@@ -54,9 +54,10 @@ static void add_span(struct tally *tally, const struct gpu_sample *sample)
     mean_add(&tally->our_smact, sample->smact, tally->weight, active_s);
     mean_add(&tally->smocc, sample->smocc, 1, active_s);
     mean_add(&tally->dram_active, sample->dram_active, 1, active_s);
-    mean_add(&tally->power_w, sample->power_w, 1, meter->span_s);
     if (!meter->drawn_j.valid)
         return;
+    tally->power_w.sum += meter->drawn_j.value;
+    tally->power_w.span_s += meter->drawn_span_s;
     tally->energy_j += meter->drawn_j.value;
     if (tally->weight > 0)
         tally->our_energy_j += meter->drawn_j.value *

@@ -25,8 +25,9 @@ struct tally {
     bool has_grown;    /* its memory in use went up by more than a bare CUDA context takes */
     bool lists_nobody; /* the driver does not list processes */
     struct reading our_peak_bytes, peak_bytes; /* the command's memory; the GPU's in use */
-    struct mean smact, smocc, dram_active, power_w,
-        our_smact; /* of the whole GPU, and the command's part of its SMACT */
+    struct mean smact, smocc, dram_active;
+    struct mean our_smact; /* the command's part of the GPU's SMACT */
+    struct mean power_w;   /* energy over the time of which it is known */
     double energy_j, our_energy_j;
     struct gpu_meter meter;
     struct reading first_used_bytes;

@@ -442,5 +442,27 @@ class Foreign(House):
         self.wait(beside, "COMPLETED")
 
 
+class ShortTasks(House):
+    """In real time: a task of a few samples has what it did between its first and last sample, and its ends beyond."""
+
+    gpus = "H200"
+    speed = 1
+    settings = {"sample-period": "300ms"}
+
+    def test_the_first_and_the_last_interval_count(self):
+        seconds = 1.4
+        ended = self.wait(self.train(1000, seconds, "--smact=0.6 --ramp-seconds=0.1"), "COMPLETED")
+        self.assertAlmostEqual(ended["smact_mean"], 0.6 * seconds / ended["exec_s"], delta=0.05)
+        busy_w = self.colloc("record", "--interval=100ms", "--json", "--", "colloc-pretend-train", "--memory-mib=1000",
+                             f"--seconds={seconds}", "--ramp-seconds=0.1", "--smact=0.6").stderr
+        command_j = json.loads(busy_w)["gpus"][0]["command_energy_j"]
+        self.assertAlmostEqual(ended["energy_j"] / command_j, 1, delta=0.15)
+
+    def test_a_task_whose_process_ended_before_the_sample_has_its_work(self):
+        task = self.submit("colloc-pretend-train --memory-mib=1000 --seconds=1 --ramp-seconds=0.1 --smact=0.6; exit 3")
+        ended = self.wait(task, "FAILED")
+        self.assertAlmostEqual(ended["smact_mean"], 0.6 / ended["exec_s"], delta=0.06)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -131,5 +131,27 @@ class Record(House):
         self.assertEqual(summary["exit_code"], 0)
 
 
+class ShortRuns(House):
+    """Real time, a fifth of runs of 2, 5 and 10 s that are sampled each second: what the emulator did is known."""
+
+    gpus = "H200"
+    speed = 1
+
+    def start(self, **settings):
+        """No daemon here."""
+
+    def test_the_last_interval_counts(self):
+        for seconds in (0.4, 1, 2.1):
+            with self.subTest(seconds=seconds):
+                path = os.path.join(self.work, "summary")
+                self.colloc("record", "--interval=200ms", "--json", f"--summary={path}", "--", "colloc-pretend-train",
+                            "--memory-mib=1000", f"--seconds={seconds}", "--ramp-seconds=0.1", "--smact=0.6")
+                summary = json.loads(read(path))
+                gpu, elapsed = summary["gpus"][0], summary["elapsed_s"]
+                self.assertAlmostEqual(gpu["smact"], 0.6 * seconds / elapsed, delta=0.02)
+                self.assertAlmostEqual(gpu["command_smact"], 0.6 * seconds / elapsed, delta=0.02)
+                self.assertAlmostEqual(gpu["power_w"] / (gpu["energy_j"] / elapsed), 1, delta=0.02)
+
+
 if __name__ == "__main__":
     unittest.main()

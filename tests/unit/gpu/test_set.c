@@ -579,6 +579,7 @@ static void test_gpm_is_not_worked_out_where_nobody_is(void **state)
     gpu->gpm = true;
     gpu->utilisation = 0;
     world_open(&w);
+    gpu_set_looks_all_day(w.set, 1);
     look(&w, 0);
     look(&w, 0);
     assert_reading(w.sample.smact, 0);
@@ -590,6 +591,50 @@ static void test_gpm_is_not_worked_out_where_nobody_is(void **state)
     look(&w, 0);
     assert_int_equal(w.nvml->gpm_computed, 1);
     assert_reading(w.sample.smact, 0.5);
+    world_end(&w);
+}
+
+static void test_a_process_that_ended_since_the_last_look_has_worked(void **state)
+{
+    struct world w = world_of("FAKE_NVML_NEW");
+    struct fake_gpu *gpu = &w.nvml->gpu[0];
+    gpu->gpm = true;
+    gpu->utilisation = 0;
+    gpu->compute = (struct fake_processes){.count = 1, .item = {{7, 100}}};
+    world_open(&w);
+    gpu_set_looks_all_day(w.set, 1);
+    look(&w, 0);
+    look(&w, 0);
+    gpu->compute.count = 0;
+    w.now_us += SECOND_US; /* the list of processes is read again */
+    w.nvml->time_us += (double)SECOND_US;
+    gpu->busy_us += 1.2 * (double)SECOND_US;
+    look(&w, 0);
+    assert_int_equal(w.sample.processes.count, 0);
+    assert_reading(w.sample.smact, 0.6);
+    look(&w, 0);
+    assert_reading(w.sample.smact, 0);
+    assert_int_equal(w.nvml->gpm_computed, 2);
+    world_end(&w);
+}
+
+static void test_a_measurement_sees_what_came_and_went_between_two_looks(void **state)
+{
+    struct world w = world_of("FAKE_NVML_NEW");
+    struct fake_gpu *gpu = &w.nvml->gpu[0];
+    gpu->gpm = true;
+    gpu->utilisation = 0;
+    world_open(&w);
+    look(&w, 0);
+    gpu->busy_us += 0.5 * (double)SECOND_US;
+    look(&w, 0);
+    assert_reading(w.sample.smact, 0.5);
+
+    gpu_set_looks_all_day(w.set, 1);
+    gpu->busy_us += 0.25 * (double)SECOND_US;
+    gpu_set_ask_all(w.set);
+    look(&w, 0);
+    assert_reading(w.sample.smact, 0.25);
     world_end(&w);
 }
 
@@ -909,6 +954,8 @@ int main(void)
         cmocka_unit_test(test_energy_never_falls),
         cmocka_unit_test(test_a_dear_energy_counter_is_asked_seldom),
         cmocka_unit_test(test_gpm_is_not_worked_out_where_nobody_is),
+        cmocka_unit_test(test_a_process_that_ended_since_the_last_look_has_worked),
+        cmocka_unit_test(test_a_measurement_sees_what_came_and_went_between_two_looks),
         cmocka_unit_test(test_process_memory_not_available),
         cmocka_unit_test(test_processes_in_several_lists_count_once),
         cmocka_unit_test(test_process_list_grows_while_asking),

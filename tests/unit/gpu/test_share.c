@@ -117,6 +117,27 @@ static void test_a_meter(void **state)
     assert_near(meter.idle_part, 1);
 }
 
+static void test_power_fills_in_for_the_counter_and_is_not_counted_twice(void **state)
+{
+    struct gpu_meter meter = {0};
+    struct gpu_sample looks[] = {drawing(1, 100, 1000, 1), drawing(2, 100, 0, 1),
+        drawing(4, 100, 1330, 1), drawing(5, 100, 0, 1), drawing(6, 100, 1530, 1)};
+
+    looks[1].energy_j = looks[3].energy_j = looks[3].power_w = READING_NONE;
+    gpu_meter_take(&meter, &looks[0]);
+    gpu_meter_take(&meter, &looks[1]);
+    assert_near(meter.drawn_j.value, 100);
+    assert_near(meter.drawn_span_s, 1);
+    gpu_meter_take(&meter, &looks[2]);
+    assert_near(meter.drawn_j.value, 230);
+    assert_near(meter.drawn_span_s, 2);
+    gpu_meter_take(&meter, &looks[3]);
+    assert_false(meter.drawn_j.valid);
+    gpu_meter_take(&meter, &looks[4]);
+    assert_near(meter.drawn_j.value, 200);
+    assert_near(meter.drawn_span_s, 2);
+}
+
 static void test_activity_may_be_older_than_the_look(void **state)
 {
     struct gpu_meter meter = {0};
@@ -155,6 +176,7 @@ int main(void)
         cmocka_unit_test(test_evenly_under_mps),
         cmocka_unit_test(test_energy_adds_up),
         cmocka_unit_test(test_a_meter),
+        cmocka_unit_test(test_power_fills_in_for_the_counter_and_is_not_counted_twice),
         cmocka_unit_test(test_activity_may_be_older_than_the_look),
         cmocka_unit_test(test_a_meter_without_a_counter),
     };

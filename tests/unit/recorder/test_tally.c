@@ -62,6 +62,19 @@ static void test_who_has_just_gone_has_what_was_done(void **state)
     assert_near(mean_value(&tally.our_smact).value, 0.5);
 }
 
+/* The last look finds the power of a GPU that is idle again. */
+static void test_power_is_energy_over_time(void **state)
+{
+    struct tally tally = {0};
+    struct gpu_sample looks[] = {at(1, 0, 50, 0), at(2, 0.6, 229, 229), at(3, 0.6, 50, 458)};
+
+    tally_take(&tally, &looks[0], &nobody);
+    tally_take(&tally, &looks[1], &we);
+    tally_take(&tally, &looks[2], &nobody);
+    assert_near(mean_value(&tally.power_w).value, 229);
+    assert_near(mean_value(&tally.smact).value, 0.6);
+}
+
 static void test_two_who_take_turns(void **state)
 {
     struct tally tally = {0};
@@ -98,6 +111,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_means_are_over_time),
         cmocka_unit_test(test_who_has_just_gone_has_what_was_done),
+        cmocka_unit_test(test_power_is_energy_over_time),
         cmocka_unit_test(test_two_who_take_turns),
         cmocka_unit_test(test_a_look_that_tells_nothing),
     };
