@@ -1,5 +1,19 @@
+/*
+ * Tables in text files, a row at a time.
+ *
+ * Comma-separated tables are RFC 4180's, read by libcsv: a field in quotation marks may hold commas,
+ * line breaks and doubled quotation marks. It is strict, so that a quotation mark out of place is an
+ * error on its line and does not swallow the rows that follow. The other two kinds know no quotation
+ * marks: "|" is what Slurm's `sacct -P` and our own tables are separated by, blanks are what people
+ * type.
+ *
+ * Lines are read into `raw`; the fields of a row are copied to `row`, one behind the other, each
+ * ended by a NUL that takes the place of its separator. So a row's text is never longer than its
+ * lines, and COLUMNS_LINE_MAX bounds both.
+ */
 #include "base/columns.h"
 
+#include <csv.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -17,24 +31,37 @@ int columns_wrong(const struct columns *columns, struct fault *fault, const char
     return fault_set(fault, EINVAL, "%s:%lld: %s", columns->name, (long long)columns->number, text);
 }
 
-/* The next line that says something, without its end. 1, 0 at the end, or a fault. */
+/* The next line, with its end. 1, 0 at the end of the file, or a fault. */
 static int read_line(struct columns *columns, struct fault *fault)
 {
-    while (fgets(columns->line, COLUMNS_LINE_MAX, columns->file)) {
-        size_t size = strlen(columns->line);
-        columns->number++;
-        if ((size == 0 || columns->line[size - 1] != '\n') && !feof(columns->file))
+    if (fgets(columns->raw, COLUMNS_LINE_MAX, columns->file)) {
+        size_t size = strlen(columns->raw);
+        columns->lines++;
+        if ((size == 0 || columns->raw[size - 1] != '\n') && !feof(columns->file)) {
+            columns->number = columns->lines;
             return columns_wrong(columns, fault, "the line is longer than %d bytes, or binary",
                 COLUMNS_LINE_MAX - 2);
-        columns->line[strcspn(columns->line, "\r\n")] = '\0';
-        if (columns->line[0] != '#' && columns->line[strspn(columns->line, " \t")])
-            return 1;
+        }
+        return 1;
     }
     if (ferror(columns->file))
         return fault_set(fault, EIO, "%s: cannot be read after line %lld", columns->name,
-            (long long)columns->number);
+            (long long)columns->lines);
     return 0;
 }
+
+/* The first line of the next row: blank lines and comments are skipped. */
+static int read_first_line(struct columns *columns, struct fault *fault)
+{
+    int r;
+    while ((r = read_line(columns, fault)) == 1)
+        if (columns->raw[0] != '#' && columns->raw[strspn(columns->raw, " \t\r\n")])
+            break;
+    columns->number = columns->lines;
+    return r;
+}
+
+/* ---- separated by "|" or by blanks ---- */
 
 static char *trim(char *field)
 {
@@ -44,7 +71,7 @@ static char *trim(char *field)
     return field;
 }
 
-/* How many fields there are: more than COLUMNS_MAX are counted, not kept. */
+/* Returns how many fields there are: more than COLUMNS_MAX are counted, not kept. */
 static int cut(const struct columns *columns, char *line, char **fields)
 {
     const char separator[] = {columns->separator, columns->separator == ' ' ? '\t' : '\0', '\0'};
@@ -62,12 +89,106 @@ static int cut(const struct columns *columns, char *line, char **fields)
     return n;
 }
 
+/* ---- separated by commas ---- */
+
+/* A row while libcsv reads it. */
+struct row {
+    char *text; /* room for COLUMNS_LINE_MAX */
+    size_t used;
+    char **fields;
+    int n;
+    bool has_ended;
+};
+
+static void on_field(void *bytes, size_t size, void *context)
+{
+    struct row *row = context;
+    char *field = row->text + row->used;
+    if (size)
+        memcpy(field, bytes, size);
+    field[size] = '\0';
+    row->used += size + 1;
+    if (row->n < COLUMNS_MAX)
+        row->fields[row->n] = field;
+    row->n++;
+}
+
+static void on_row(int end, void *context)
+{
+    ((struct row *)context)->has_ended = true;
+}
+
+/* One more line of the row. The last line of a file may lack its end, which libcsv wants to see. */
+static int parse_line(
+    struct columns *columns, const char *line, struct row *row, struct fault *fault)
+{
+    size_t size = strlen(line);
+    bool has_end = size && line[size - 1] == '\n';
+    if (csv_parse(columns->parser, line, size, on_field, on_row, row) == size &&
+        (has_end || csv_parse(columns->parser, "\n", 1, on_field, on_row, row) == 1))
+        return 0;
+    if (csv_error(columns->parser) != CSV_EPARSE)
+        return fault_set(fault, ENOMEM, "out of memory");
+    return columns_wrong(columns, fault,
+        "a quotation mark within a field: put the whole field in quotation marks and double it");
+}
+
+/* Reads on while a quoted field holds line breaks. Returns the number of fields, or a fault. */
+static int parse_row(
+    struct columns *columns, const char *line, char *text, char **fields, struct fault *fault)
+{
+    struct row row = {.text = text, .fields = fields};
+    size_t size = 0;
+    int r = 1;
+    while (r == 1) {
+        size += strlen(line) + 1;
+        if (size > COLUMNS_LINE_MAX)
+            return columns_wrong(
+                columns, fault, "the row is longer than %d bytes", COLUMNS_LINE_MAX - 2);
+        r = parse_line(columns, line, &row, fault);
+        if (r < 0)
+            return r;
+        if (row.has_ended)
+            return row.n;
+        r = read_line(columns, fault);
+        line = columns->raw;
+    }
+    return r < 0 ? r
+                 : columns_wrong(
+                       columns, fault, "a quoted field begins in this row and does not end");
+}
+
+/* ---- rows ---- */
+
+/* Cuts the row that begins with `line` into fields, which point into `text`. */
+static int read_fields(
+    struct columns *columns, const char *line, char *text, char **fields, struct fault *fault)
+{
+    if (columns->separator == ',')
+        return parse_row(columns, line, text, fields, fault);
+    strcpy(text, line);
+    text[strcspn(text, "\r\n")] = '\0';
+    return cut(columns, text, fields);
+}
+
+static int make_room(struct columns *columns, struct fault *fault)
+{
+    columns->raw = malloc(COLUMNS_LINE_MAX);
+    columns->names = malloc(COLUMNS_LINE_MAX);
+    columns->row = malloc(COLUMNS_LINE_MAX);
+    columns->parser = calloc(1, sizeof *columns->parser);
+    if (!columns->raw || !columns->names || !columns->row || !columns->parser)
+        return fault_set(fault, ENOMEM, "out of memory");
+    csv_init(columns->parser, CSV_STRICT);
+    return 0;
+}
+
 static int read_names(struct columns *columns, struct fault *fault)
 {
-    columns->line = malloc(COLUMNS_LINE_MAX);
-    if (!columns->line)
-        return fault_set(fault, ENOMEM, "out of memory");
-    int r = read_line(columns, fault);
+    int r = make_room(columns, fault);
+    if (r < 0)
+        return r;
+    r = read_first_line(columns, fault);
     if (r == 0)
         return fault_set(fault, EINVAL,
             "%s: the file is empty: a line with the names of the columns is missing",
@@ -75,16 +196,12 @@ static int read_names(struct columns *columns, struct fault *fault)
     if (r < 0)
         return r;
     const char *mark = "\xef\xbb\xbf"; /* of UTF-8, by spreadsheets */
-    columns->names = strdup(columns->line + (strncmp(columns->line, mark, 3) == 0 ? 3 : 0));
-    if (!columns->names)
-        return fault_set(fault, ENOMEM, "out of memory");
-    columns->separator = strchr(columns->names, '|')   ? '|'
-                         : strchr(columns->names, ',') ? ','
-                                                       : ' ';
-    columns->n = cut(columns, columns->names, columns->name_at);
+    const char *line = columns->raw + (strncmp(columns->raw, mark, 3) == 0 ? 3 : 0);
+    columns->separator = strchr(line, '|') ? '|' : strchr(line, ',') ? ',' : ' ';
+    columns->n = read_fields(columns, line, columns->names, columns->name_at, fault);
     if (columns->n > COLUMNS_MAX)
         return columns_wrong(columns, fault, "more than %d columns", COLUMNS_MAX);
-    return 0;
+    return columns->n < 0 ? columns->n : 0;
 }
 
 int columns_open(struct columns *columns, const char *path, struct fault *fault)
@@ -117,21 +234,25 @@ void columns_close(struct columns *columns)
 {
     if (columns->file && columns->owned)
         fclose(columns->file);
+    if (columns->parser)
+        csv_free(columns->parser);
+    free(columns->parser);
     free(columns->names);
-    free(columns->line);
+    free(columns->row);
+    free(columns->raw);
     *columns = (struct columns){0};
 }
 
 int columns_next(struct columns *columns, struct fault *fault)
 {
-    int r = read_line(columns, fault);
+    int r = read_first_line(columns, fault);
     if (r <= 0)
         return r;
-    int n = cut(columns, columns->line, columns->field);
-    if (n != columns->n)
+    int n = read_fields(columns, columns->raw, columns->row, columns->field, fault);
+    if (n >= 0 && n != columns->n)
         return columns_wrong(
             columns, fault, "%d fields, where the first line names %d columns", n, columns->n);
-    return 1;
+    return n < 0 ? n : 1;
 }
 
 int columns_find(const struct columns *columns, const char *const *names)
@@ -162,4 +283,14 @@ int columns_number(const struct columns *columns, int column, double min, double
     return r < 0 ? columns_wrong(columns, fault, "%s is \"%.60s\", which is no number",
                        columns->name_at[column], text)
                  : 1;
+}
+
+void columns_print(FILE *out, const char *text)
+{
+    size_t size = strlen(text);
+    bool has_blank_end = size && (strchr(" \t", text[0]) || strchr(" \t", text[size - 1]));
+    if (has_blank_end || text[0] == '#' || strpbrk(text, ",|\"\r\n"))
+        csv_fwrite(out, text, size);
+    else
+        fputs(text, out);
 }

@@ -1,7 +1,8 @@
 /*
- * Tables in text files, a row at a time, whatever the size of the file: parted by "|", by commas
- * where the line with the names has no "|", or by blanks where it has neither. The first line names
- * the columns; "#" begins a line that is skipped. An empty field and "-" are no value.
+ * Tables in text files, a row at a time, whatever the size of the file. The first line names the
+ * columns and says what separates them: "|", else commas, else blanks. Comma-separated tables are
+ * RFC 4180's, with quoted fields. Blank lines and lines that begin with "#" are skipped. An empty
+ * field and "-" are no value.
  */
 #ifndef COLLOC_BASE_COLUMNS_H
 #define COLLOC_BASE_COLUMNS_H
@@ -16,11 +17,14 @@ enum { COLUMNS_MAX = 256, COLUMNS_LINE_MAX = 1 << 16 };
 
 struct columns {
     FILE *file;
-    bool owned;         /* the file is closed by columns_close */
-    const char *name;   /* of the file, for faults; borrowed */
-    int64_t number;     /* of the line */
-    char separator;     /* ' ' is any blanks */
-    char *names, *line; /* the text of the first line and of the present row, cut into fields */
+    bool owned;       /* the file is closed by columns_close */
+    const char *name; /* of the file, for faults; borrowed */
+    int64_t lines;    /* read so far */
+    int64_t number;   /* of the line in which the present row begins */
+    char separator;   /* ' ' is any blanks */
+    struct csv_parser *parser;
+    char *raw;         /* the last line that was read */
+    char *names, *row; /* the text of the first row and of the present one, cut into fields */
     char *name_at[COLUMNS_MAX], *field[COLUMNS_MAX];
     int n;
 };
@@ -51,6 +55,12 @@ const char *columns_get(const struct columns *columns, int column);
  */
 int columns_number(const struct columns *columns, int column, double min, double max,
     struct fault *fault, double *ret_value);
+
+/*
+ * Writes one field so that a comma-separated table gives it back: in quotation marks where it needs
+ * them.
+ */
+void columns_print(FILE *out, const char *text);
 
 /* A fault of the present row. Returns -EINVAL. */
 int columns_wrong(const struct columns *columns, struct fault *fault, const char *format, ...)

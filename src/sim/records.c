@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/columns.h"
 #include "base/units.h"
 
 static double seconds(int64_t us)
@@ -81,9 +82,10 @@ void task_rows_begin(FILE *out)
 
 void task_rows_add(FILE *out, const struct task *ended, const char *name)
 {
-    fprintf(out, "%" PRIu64 ",%s,%d,%s,%.6f,%.6f,%.6f,%.6f,%.6f,%.6f,%d,%d\n", ended->id, name,
-        ended->request.gpus, task_state_name(ended->state), seconds(ended->submitted_us),
-        seconds(ended->started_us), seconds(ended->ended_us), seconds(ended->waited_us),
-        seconds(ended->executed_us), seconds(ended->ended_us - ended->submitted_us),
-        ended->attempts, ended->oom_count);
+    fprintf(out, "%" PRIu64 ",", ended->id);
+    columns_print(out, name);
+    fprintf(out, ",%d,%s,%.6f,%.6f,%.6f,%.6f,%.6f,%.6f,%d,%d\n", ended->request.gpus,
+        task_state_name(ended->state), seconds(ended->submitted_us), seconds(ended->started_us),
+        seconds(ended->ended_us), seconds(ended->waited_us), seconds(ended->executed_us),
+        seconds(ended->ended_us - ended->submitted_us), ended->attempts, ended->oom_count);
 }

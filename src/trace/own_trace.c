@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/columns.h"
 #include "base/units.h"
 #include "sim/arrivals.h"
 #include "sim/trace.h"
@@ -26,24 +27,17 @@ static int close_output(FILE *file, const char *path, struct fault *fault)
                   : 0;
 }
 
-static int check_names(
-    const struct job_list *jobs, const struct sim_task *const *tasks, struct fault *fault)
+static void print_arrival(FILE *file, const char *time, const char *task)
 {
-    for (size_t i = 0; i < jobs->n; i++)
-        if (strchr(tasks[i]->name, ','))
-            return fault_set(fault, EINVAL,
-                "the task \"%.80s\" has a comma in its name: a trace cannot name it",
-                tasks[i]->name);
-    return 0;
+    fprintf(file, "%s,", time);
+    columns_print(file, task);
+    fputc('\n', file);
 }
 
 int own_trace_write(const char *path, const struct job_list *jobs,
     const struct sim_task *const *tasks, bool own, struct fault *fault)
 {
     char time[32];
-    int r = own ? 0 : check_names(jobs, tasks, fault);
-    if (r < 0)
-        return r;
     FILE *file = open_output(path, fault);
     if (!file)
         return -EIO;
@@ -53,7 +47,7 @@ int own_trace_write(const char *path, const struct job_list *jobs,
         if (own)
             fprintf(file, "%s,j%zu\n", time, i + 1);
         else
-            fprintf(file, "%s,%s\n", time, tasks[i]->name);
+            print_arrival(file, time, tasks[i]->name);
     }
     return close_output(file, path, fault);
 }
