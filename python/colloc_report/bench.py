@@ -1,9 +1,9 @@
 """The report of `colloc bench`: the collocation paper's figures from a folder of results.
 
-    python3 -m colloc_report.bench FOLDER      writes FOLDER/report/index.html with its figures, and FOLDER/summary.csv
+    python3 -m colloc_report.bench FOLDER      writes FOLDER/report/index.html with its figures
 
-The first epoch of a training warms up; its second one is what is timed; later ones keep its neighbours company. What is said of all together
-(throughput, activity) is of the time in which all trained.
+Throughput, activity and energy come from FOLDER/summary.csv, which `colloc bench` writes (src/bench/summary.c says how). The first epoch of a
+training warms up; its second one is what is timed.
 """
 
 import collections
@@ -16,8 +16,6 @@ from colloc_report import Page, figure
 
 TIMED = 2
 ORDER = ("serial", "streams", "mps")
-ACTIVITY = ("smact", "smocc", "dram_active", "gract", "power_w", "mem_used_mib", "pcie_rx_mib_per_s", "pcie_tx_mib_per_s")
-SUMMARY = ("group", "repeat", "mix", "sharing", "tasks", "failed", "total_s", "epoch_s", "samples_per_s", *ACTIVITY, "energy_j", "joule_per_sample")
 
 
 def read(path):
@@ -29,22 +27,14 @@ def number(text):
     return float(text) if text else None
 
 
-def mean(values):
-    values = [value for value in values if value is not None]
-    return statistics.fmean(values) if values else None
-
-
 class Group:
     """One group in one repeat."""
 
-    def __init__(self, row, tasks, looks):
+    def __init__(self, row, tasks, looks, summary):
         self.name, self.mix, self.sharing, self.repeat = row["group"], row["mix"], row["sharing"], int(row["repeat"])
-        self.n_tasks, self.failed = int(row["tasks"]), int(row["failed"])
-        self.total_s, self.energy_j, self.began = float(row["total_s"]), float(row["energy_j"]), float(row["began_unix_s"])
-        self.tasks, self.looks = tasks, looks
+        self.n_tasks, self.failed, self.total_s = int(row["tasks"]), int(row["failed"]), float(row["total_s"])
+        self.tasks, self.looks, self.summary = tasks, looks, summary
         self.timed = [epoch for epoch in tasks if epoch["epoch"] == str(TIMED)]
-        self.epochs = [epoch for epoch in tasks if epoch["epoch"]]  # a training that failed before its first is a row without
-        self.counted = [epoch for epoch in self.epochs if int(epoch["epoch"]) >= TIMED]
         self.label = f"{self.mix}{row['group'][len(f'{self.mix} {self.sharing}'):]}"
 
     def uniform(self):
@@ -53,50 +43,16 @@ class Group:
         return (names.pop(), self.n_tasks) if len(names) == 1 else None
 
     def epoch_s(self):
-        return mean(float(epoch["epoch_s"]) for epoch in self.timed)
-
-    def span(self, epoch):
-        """Its beginning and end in seconds from the group's start."""
-        return float(epoch["epoch_from_unix_s"]) - self.began, float(epoch["epoch_to_unix_s"]) - self.began
-
-    def all_busy(self, epochs):
-        """Seconds from the start in which each was in some of `epochs`; None where there were none."""
-        spans = collections.defaultdict(list)
-        for epoch in epochs:
-            spans[epoch["task"]].append(self.span(epoch))
-        if self.sharing == "serial" or len(spans) < self.n_tasks:
-            return None
-        start, end = max(min(one)[0] for one in spans.values()), min(max(one)[1] for one in spans.values())
-        return (start, end) if start < end else None
-
-    def together(self):
-        return self.all_busy(self.counted)
-
-    def timed_among_all(self):
-        """Did each make its whole timed epoch while all the others were busy?"""
-        busy = self.all_busy(self.epochs)
-        return busy and len(self.timed) == self.n_tasks and all(busy[0] <= self.span(epoch)[0] and self.span(epoch)[1] <= busy[1] for epoch in self.timed)
+        return number(self.summary["epoch_s"])
 
     def samples_per_s(self):
-        """Of all trainings together, while they were: of their timed epochs if these saw all the others, else of the time together."""
-        if self.timed_among_all():
-            return sum(float(epoch["samples"]) / float(epoch["epoch_s"]) for epoch in self.timed)
-        span = self.together()
-        if not span:
-            return None
-        done = 0
-        for epoch in self.counted:
-            start, end = self.span(epoch)
-            done += float(epoch["samples"]) * max(0, min(end, span[1]) - max(start, span[0])) / (end - start)
-        return done / (span[1] - span[0])
+        return number(self.summary["samples_per_s"])
 
     def activity(self, key):
-        """The mean over the time together; where there was none, over that in which any was in a timed epoch."""
-        spans = [self.together()] if self.together() else [self.span(epoch) for epoch in self.timed]
-        if not spans:
-            return None
-        start, end = min(span[0] for span in spans), max(span[1] for span in spans)
-        return mean(number(look[key]) for look in self.looks if start <= float(look["time_s"]) <= end)
+        return number(self.summary[key])
+
+    def joule_per_sample(self):
+        return number(self.summary["joule_per_sample"])
 
     def training_s(self):
         """What was trained, without what each needs before it can: one after the other, the sum. Not known unless each said when it was ready."""
@@ -107,24 +63,18 @@ class Group:
             return sum(end - start for start, end in spans.values())
         return max(end for _, end in spans.values()) - min(start for start, _ in spans.values())
 
-    def joule_per_sample(self):
-        power, rate = self.activity("power_w"), self.samples_per_s()
-        return power / rate if power and rate else None
-
-    def summary(self):
-        return [self.name, self.repeat, self.mix, self.sharing, self.n_tasks, self.failed, self.total_s, self.epoch_s(), self.samples_per_s(),
-                *(self.activity(key) for key in ACTIVITY), self.energy_j, self.joule_per_sample()]
-
 
 def load(folder):
     """Every group that was measured; a training that was written down twice, after a crash, counts once."""
     tasks = collections.defaultdict(dict)
     for row in read(os.path.join(folder, "tasks.csv")):
         tasks[row["group"], row["repeat"]][row["task"], row["epoch"]] = row
+    summaries = {(row["group"], row["repeat"]): row for row in read(os.path.join(folder, "summary.csv"))}
     groups = []
     for row in read(os.path.join(folder, "groups.csv")):
         looks = os.path.join(folder, "looks", f"{row['number']}-{row['repeat']}.csv")
-        groups.append(Group(row, list(tasks[row["group"], row["repeat"]].values()), read(looks) if os.path.exists(looks) else []))
+        run = row["group"], row["repeat"]
+        groups.append(Group(row, list(tasks[run].values()), read(looks) if os.path.exists(looks) else [], summaries[run]))
     return groups
 
 
@@ -256,14 +206,6 @@ def over_time(group, key, scale):
     return [at for at, _ in points], [value for _, value in points]
 
 
-def write_summary(path, groups):
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(SUMMARY)
-        for group in groups:
-            table.writerow(["" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else cell for cell in group.summary()])
-
-
 def draw(folder, report):
     groups = load(folder)
     gpus = sorted({row["gpu_name"] for row in read(os.path.join(folder, "groups.csv"))})
@@ -272,7 +214,6 @@ def draw(folder, report):
     failed = [group for group in groups if group.failed]
     if failed:
         page.text("Not every training ended well: " + ", ".join(f"{group.name} ({group.failed} of {group.n_tasks})" for group in failed) + ".")
-    write_summary(os.path.join(folder, "summary.csv"), groups)
     draw_uniform(page, groups)
     draw_mixed(page, groups)
     draw_over_time(page, groups)

@@ -14,6 +14,8 @@
 #include "gpu/mps.h"
 #include "recorder/look.h"
 
+enum { GPUS_MAX = 64 };
+
 struct bench {
     const struct bench_settings *settings;
     struct journal *journal;
@@ -34,7 +36,8 @@ struct session {
     int repeat;
     struct looker looker;
     struct recording recording;
-    const char *places[BENCH_TASKS_MAX];
+    char places[BENCH_TASKS_MAX][PLACE_SIZE];
+    const char *place_list[BENCH_TASKS_MAX]; /* the same, as a crew takes them */
     char mps_pipe[64];
     struct crew_result results[BENCH_TASKS_MAX];
 };
@@ -65,17 +68,29 @@ static int open_looks(struct session *session, FILE **ret_csv)
 
 /* ---- MPS for one group ---- */
 
+/* The GPUs of the group. */
+static size_t list_gpus(const struct session *session, const char **ret_uuids)
+{
+    const struct gpu_set *set = session->bench->set;
+    size_t n = 0;
+    for (size_t i = 0; set && i < set->count && n < GPUS_MAX; i++)
+        if (gpu_info_is_listed(&set->gpu[i], session->group->gpu))
+            ret_uuids[n++] = set->gpu[i].uuid;
+    return n;
+}
+
 /* A fresh one for each group: what one leaves behind must not touch the next. Its sockets want a
  * short path. */
 static int start_mps(struct session *session)
 {
     char folder[] = "/tmp/colloc-bench-XXXXXX", log[64];
-    const char *uuid = session->places[0];
+    const char *uuids[GPUS_MAX];
+    size_t count = list_gpus(session, uuids);
     if (!mkdtemp(folder))
         return fault_set(session->bench->fault, errno, "%s: %s", folder, strerror(errno));
     snprintf(session->mps_pipe, sizeof session->mps_pipe, "%s/pipe", folder);
     snprintf(log, sizeof log, "%s/log", folder);
-    int r = mps_start(session->mps_pipe, log, &uuid, 1, session->bench->fault);
+    int r = mps_start(session->mps_pipe, log, uuids, count, session->bench->fault);
     return r > 0 && r != MPS_ALREADY_ALIVE ? -ENOENT : r < 0 ? r : 0;
 }
 
@@ -115,7 +130,7 @@ static int work(struct session *session)
         sizeof log_path);
     const struct crew crew = {
         .group = session->group,
-        .places = session->bench->set ? session->places : NULL,
+        .places = session->bench->set ? session->place_list : NULL,
         .mps_pipe = *session->mps_pipe ? session->mps_pipe : NULL,
         .log_path = log_path,
         .period_us = settings->period_us,
@@ -129,30 +144,48 @@ static int work(struct session *session)
                             : crew_of_processes(&crew, session->bench->fault, session->results);
 }
 
-static void note_failure(struct bench_progress *progress, const char *failure)
+/* A training that ended well or ran out of GPU memory has shown something; any other failure has
+ * not. */
+static void note_failure(struct bench_progress *progress, const struct crew_result *result)
 {
-    if (*failure && progress->failed++ == 0)
-        progress->failure = failure;
+    bool first = progress->failed == 0;
+    if (!*result->failure)
+        return;
+    if (first || (progress->has_result && !result->out_of_gpu_memory))
+        snprintf(progress->failure, sizeof progress->failure, "%s", result->failure);
+    progress->failed++;
+    progress->has_result &= result->out_of_gpu_memory;
 }
 
+static double energy_j(const struct recording *recording)
+{
+    double sum = 0;
+    for (size_t i = 0; i < recording->n_gpus; i++)
+        sum += recording->gpu[i].tally.energy_j;
+    return sum;
+}
+
+/* Only a group that has a result goes into the journal: any other is run again by the next bench. */
 static int write_down(struct session *session)
 {
     const struct bench_group *group = session->group;
     const struct recording *recording = &session->recording;
     double first = session->results[0].started_unix_s, last = 0;
     for (int i = 0; i < group->n_tasks; i++) {
-        note_failure(&session->bench->progress, session->results[i].failure);
+        note_failure(&session->bench->progress, &session->results[i]);
         last = session->results[i].ended_unix_s > last ? session->results[i].ended_unix_s : last;
     }
     const struct group_result result = {
         .began_unix_s = first,
         .total_s = last - first,
-        .energy_j = recording->n_gpus ? recording->gpu[0].tally.energy_j : 0,
+        .energy_j = energy_j(recording),
         .gpu_name = recording->n_gpus ? recording->gpu[0].info.name : "",
         .way = session->bench->settings->client ? "daemon" : "processes",
         .tasks = session->results,
     };
     session->bench->progress.total_s = result.total_s;
+    if (!session->bench->progress.has_result)
+        return 0;
     return journal_add(session->bench->journal, group, session->number, session->repeat, &result,
         session->bench->fault);
 }
@@ -187,6 +220,8 @@ static int find_places(struct session *session, char *why, size_t size)
     const struct bench *bench = session->bench;
     if (bench->settings->client || !bench->set)
         return 0;
+    for (int i = 0; i < session->group->n_tasks; i++)
+        session->place_list[i] = session->places[i];
     return places_find(bench->set, session->group, session->places, why, size);
 }
 
@@ -214,6 +249,7 @@ static int run_group(struct bench *bench, size_t i, int repeat)
     progress->group = session->group;
     progress->repeat = repeat;
     progress->failed = 0;
+    progress->has_result = true;
     progress->skip = find_places(session, why, sizeof why) ? why : NULL;
     settings->on_begin(settings->context, progress);
     int r = progress->skip ? 0 : run_session(session);
@@ -221,7 +257,7 @@ static int run_group(struct bench *bench, size_t i, int repeat)
         progress->skip = "it took longer than --limit and was ended";
     bench->incomplete |= progress->skip != NULL;
     progress->done++;
-    bench->failed |= progress->failed > 0;
+    bench->failed |= !progress->has_result;
     bench->measured += progress->skip == NULL;
     guess_time_left(bench);
     if (r == 0 || r == CREW_TOO_LONG)

@@ -16,11 +16,12 @@ struct bench_progress {
         all; /* groups times repeats; `done` counts those that were in the journal already */
     const struct bench_group *group;
     int repeat, repeats;
-    double total_s;      /* the group took; not valid before it has ended */
-    double left_s;       /* a guess; negative when nothing can be said yet */
-    int failed;          /* tasks of it that did not end well */
-    const char *failure; /* of the first of these */
-    const char *skip;    /* why the group was left out, or NULL */
+    double total_s;    /* the group took; not valid before it has ended */
+    double left_s;     /* a guess; negative when nothing can be said yet */
+    int failed;        /* tasks of it that did not end well */
+    bool has_result;   /* all of them ended well, or ran out of GPU memory */
+    char failure[400]; /* of the first that did not end well; rather of one without a result */
+    const char *skip;  /* why the group was left out, or NULL */
 };
 
 struct bench_settings {
@@ -38,7 +39,7 @@ struct bench_settings {
 enum bench_answer {
     BENCH_INTERRUPTED = 1, /* by a signal: what was measured is kept */
     BENCH_INCOMPLETE,      /* groups were left out, or took too long */
-    BENCH_FAILED, /* every group is in the journal, but not all of its trainings ended well */
+    BENCH_FAILED, /* a training of a group failed for another reason than GPU memory: not done */
 };
 
 /* 0 when every group is in the journal, an answer, or a fault. SIGINT, SIGTERM and SIGHUP end it.

@@ -5,6 +5,7 @@
 #ifndef COLLOC_BENCH_CREW_H
 #define COLLOC_BENCH_CREW_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/fault.h"
@@ -15,9 +16,10 @@ struct client;
 
 struct crew_result {
     double started_unix_s,
-        ended_unix_s;  /* of the process, or from submission to the end of the task */
-    int exit_code;     /* 128 and the signal when one ended it; -1: never started */
-    char failure[160]; /* "" when it ended well */
+        ended_unix_s;       /* of the process, or from submission to the end of the task */
+    int exit_code;          /* 128 and the signal when one ended it; -1: never started */
+    char failure[400];      /* "" when it ended well; else how it ended, and what it said last */
+    bool out_of_gpu_memory; /* its failure is what was to be found out: a result */
     struct told told;
 };
 

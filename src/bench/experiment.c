@@ -37,7 +37,7 @@ static void task_fini(struct bench_task *task)
     words_free(task->words);
 }
 
-static void group_fini(struct bench_group *group)
+void bench_group_fini(struct bench_group *group)
 {
     for (int i = 0; i < group->n_tasks; i++)
         task_fini(&group->tasks[i]);
@@ -49,7 +49,7 @@ static void group_fini(struct bench_group *group)
 void experiment_fini(struct experiment *experiment)
 {
     for (size_t i = 0; i < experiment->n_groups; i++)
-        group_fini(&experiment->groups[i]);
+        bench_group_fini(&experiment->groups[i]);
     free(experiment->groups);
     *experiment = (struct experiment){0};
 }

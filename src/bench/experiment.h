@@ -9,8 +9,10 @@
  * task: "30/70").
  *
  * radT's (github.com/Resource-Aware-Data-systems-RAD/radt), a line per task: `Experiment`,
- * `Workload` (the lines of one workload start together), `Devices`, `Collocation` ("-", "MPS" or a
- * MIG profile), `File`, `Params`.
+ * `Workload` (the lines of one workload start together), `Devices` ("0", or "0+1" for a task on two
+ * GPUs), `Collocation` ("-", "MPS" or a MIG profile; one for all lines of a workload), `File`,
+ * `Params`, and optionally `Status` (a workload whose lines are all FINISHED is left out) and
+ * `Listeners` (only those whose figures colloc records itself).
  */
 #ifndef COLLOC_BENCH_EXPERIMENT_H
 #define COLLOC_BENCH_EXPERIMENT_H
@@ -21,20 +23,21 @@
 
 enum bench_sharing { BENCH_SERIAL, BENCH_STREAMS, BENCH_MPS, BENCH_MIG };
 
-enum { BENCH_TASKS_MAX = 64, BENCH_THREADS_ALL = 100 };
+enum { BENCH_TASKS_MAX = 64, BENCH_THREADS_ALL = 100, BENCH_GPUS_SIZE = 64 };
 
 struct bench_task {
-    char *name;   /* of the training, for people */
-    char **words; /* the command, NULL-terminated; the first is a program on PATH */
-    int threads;  /* per cent of the SMs under MPS */
+    char *name;                 /* of the training, for people */
+    char **words;               /* the command, NULL-terminated; the first is a program on PATH */
+    int threads;                /* per cent of the SMs under MPS */
+    char gpus[BENCH_GPUS_SIZE]; /* indices, comma-separated; "": the group's */
 };
 
 struct bench_group {
     char *name; /* "resnet26*4 mps": one of a kind in its experiment, without commas */
     char *mix;  /* "resnet26*4" */
     enum bench_sharing sharing;
-    char profile[32]; /* of BENCH_MIG */
-    char gpu[24];     /* the index as people know it */
+    char profile[32];          /* of BENCH_MIG */
+    char gpu[BENCH_GPUS_SIZE]; /* indices of all its GPUs as people know them, comma-separated */
     struct bench_task *tasks;
     int n_tasks;
     int line; /* in the table */

@@ -127,13 +127,6 @@ static int append(const struct journal *journal, const char *name, const char *h
     return r < 0 ? fault_set(fault, -r, "%s: %s", path, strerror(-r)) : 0;
 }
 
-/* A comma would be a column's end. */
-static void print_text(FILE *out, const char *text)
-{
-    for (; *text; text++)
-        fputc(strchr(",\r\n#", *text) ? ';' : *text, out);
-}
-
 static void print_reading(FILE *out, struct reading value)
 {
     if (value.valid)
@@ -145,9 +138,11 @@ static void print_reading(FILE *out, struct reading value)
 static void print_task(FILE *out, const struct bench_group *group, int repeat, int i,
     const struct crew_result *task, const struct told_epoch *epoch)
 {
-    fprintf(out, "%s,%d,%d,%s,%d,%d,", group->name, repeat, i, group->tasks[i].name,
-        group->tasks[i].threads, task->exit_code);
-    print_text(out, task->failure);
+    columns_print(out, group->name);
+    fprintf(out, ",%d,%d,", repeat, i);
+    columns_print(out, group->tasks[i].name);
+    fprintf(out, ",%d,%d,", group->tasks[i].threads, task->exit_code);
+    columns_print(out, task->failure);
     fprintf(out, ",%.6f,%.6f", task->started_unix_s, task->ended_unix_s);
     print_reading(out, task->told.ready_unix_s);
     print_reading(out, task->told.reserved_mib);
@@ -176,11 +171,13 @@ static void print_group(FILE *out, const struct bench_group *group, size_t numbe
     int failed = 0;
     for (int i = 0; i < group->n_tasks; i++)
         failed += *result->tasks[i].failure != '\0';
-    fprintf(out, "%s,%zu,%d,%s,%s,", group->name, number, repeat, group->mix,
-        bench_sharing_name(group));
-    print_text(out, group->gpu);
+    columns_print(out, group->name);
+    fprintf(out, ",%zu,%d,", number, repeat);
+    columns_print(out, group->mix);
+    fprintf(out, ",%s,", bench_sharing_name(group));
+    columns_print(out, group->gpu);
     fputc(',', out);
-    print_text(out, result->gpu_name);
+    columns_print(out, result->gpu_name);
     fprintf(out, ",%s,%d,%d,%.6f,%.6f,%.3f\n", result->way, group->n_tasks, failed,
         result->began_unix_s, result->total_s, result->energy_j);
 }

@@ -2,7 +2,7 @@
  * What a bench has measured so far, in a folder: groups.csv (a line per group and repeat, written
  * last: it says that the rest is there), tasks.csv (a line per training), looks/N-R.csv (the GPU
  * over time, as `colloc record` has it), logs/N-R.I (what trainings said on stderr). Taken up again
- * where it was broken off.
+ * where it was broken off. Only groups that have a result are in it: see enum bench_answer.
  */
 #ifndef COLLOC_BENCH_JOURNAL_H
 #define COLLOC_BENCH_JOURNAL_H

@@ -3,47 +3,102 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct gpu_info *find_gpu(const struct gpu_set *set, const char *index)
+/* A search for the places of one group. */
+struct search {
+    const struct gpu_set *set;
+    const struct bench_group *group;
+    bool taken[BENCH_TASKS_MAX * 16]; /* instances, by their position in the set */
+    char *why;
+    size_t size;
+};
+
+static const char *gpus_of(const struct bench_group *group, int task)
+{
+    return *group->tasks[task].gpus ? group->tasks[task].gpus : group->gpu;
+}
+
+static const struct gpu_info *find_gpu(const struct gpu_set *set, const char *index, size_t size)
 {
     for (size_t i = 0; i < set->count; i++)
-        if (strcmp(set->gpu[i].index, index) == 0)
+        if (strlen(set->gpu[i].index) == size && memcmp(set->gpu[i].index, index, size) == 0)
             return &set->gpu[i];
     return NULL;
 }
 
-static int find_instances(const struct gpu_set *set, const struct bench_group *group, size_t card,
-    const char **ret_uuids, char *why, size_t size)
+static bool has_room(const char *place, const char *uuid)
 {
-    int n = 0;
-    for (size_t i = 0; i < set->count && n < group->n_tasks; i++) {
-        const struct gpu_info *gpu = &set->gpu[i];
-        if (gpu->is_mig && gpu->is_place && gpu->parent == card &&
-            strcmp(gpu->profile, group->profile) == 0)
-            ret_uuids[n++] = gpu->uuid;
+    return strlen(place) + 1 + strlen(uuid) < PLACE_SIZE;
+}
+
+/* The UUIDs of whole GPUs. */
+static int find_gpus(struct search *search, const char *indices, char *place)
+{
+    *place = '\0';
+    for (const char *at = indices; *at;) {
+        size_t n = strcspn(at, ",");
+        const struct gpu_info *gpu = find_gpu(search->set, at, n);
+        if (!gpu)
+            snprintf(search->why, search->size, "there is no GPU %.*s", (int)n, at);
+        else if (!gpu->is_place)
+            snprintf(search->why, search->size, "GPU %s: %s", gpu->index, gpu->why_not);
+        else if (!has_room(place, gpu->uuid))
+            snprintf(search->why, search->size, "too many GPUs for one task: %s", indices);
+        if (!gpu || !gpu->is_place || !has_room(place, gpu->uuid))
+            return PLACES_LACKING;
+        if (*place)
+            strcat(place, ",");
+        strcat(place, gpu->uuid);
+        at += n + (at[n] == ',');
     }
-    if (n == group->n_tasks)
-        return 0;
-    snprintf(why, size,
-        "GPU %s has %d instance%s of %s, the group needs %d (`colloc mig` makes them)", group->gpu,
-        n, n == 1 ? "" : "s", group->profile, group->n_tasks);
+    return 0;
+}
+
+static bool suits(const struct search *search, size_t i, size_t card)
+{
+    const struct gpu_info *gpu = &search->set->gpu[i];
+    return gpu->is_mig && gpu->is_place && gpu->parent == card &&
+           strcmp(gpu->profile, search->group->profile) == 0;
+}
+
+static int say_too_few(struct search *search, const char *index, size_t card)
+{
+    int there = 0, needed = 0;
+    for (size_t i = 0; i < search->set->count; i++)
+        there += suits(search, i, card);
+    for (int i = 0; i < search->group->n_tasks; i++)
+        needed += strcmp(gpus_of(search->group, i), index) == 0;
+    snprintf(search->why, search->size,
+        "GPU %s has %d instance%s of %s, the group needs %d (`colloc mig` makes them)", index,
+        there, there == 1 ? "" : "s", search->group->profile, needed);
     return PLACES_LACKING;
 }
 
-int places_find(const struct gpu_set *set, const struct bench_group *group, const char **ret_uuids,
-    char *why, size_t size)
+/* An instance that no task of the group has yet. */
+static int find_instance(struct search *search, const char *index, char *place)
 {
-    const struct gpu_info *gpu = find_gpu(set, group->gpu);
+    const struct gpu_info *gpu = find_gpu(search->set, index, strlen(index));
     if (!gpu) {
-        snprintf(why, size, "there is no GPU %s", group->gpu);
+        snprintf(search->why, search->size, "there is no GPU %s", index);
         return PLACES_LACKING;
     }
-    if (group->sharing == BENCH_MIG)
-        return find_instances(set, group, (size_t)(gpu - set->gpu), ret_uuids, why, size);
-    if (!gpu->is_place) {
-        snprintf(why, size, "GPU %s: %s", group->gpu, gpu->why_not);
-        return PLACES_LACKING;
-    }
-    for (int i = 0; i < group->n_tasks; i++)
-        ret_uuids[i] = gpu->uuid;
-    return 0;
+    size_t card = (size_t)(gpu - search->set->gpu);
+    size_t most = sizeof search->taken / sizeof *search->taken;
+    for (size_t i = 0; i < search->set->count && i < most; i++)
+        if (suits(search, i, card) && !search->taken[i]) {
+            search->taken[i] = true;
+            snprintf(place, PLACE_SIZE, "%s", search->set->gpu[i].uuid);
+            return 0;
+        }
+    return say_too_few(search, index, card);
+}
+
+int places_find(const struct gpu_set *set, const struct bench_group *group,
+    char (*ret_places)[PLACE_SIZE], char *why, size_t size)
+{
+    struct search search = {.set = set, .group = group, .why = why, .size = size};
+    int r = 0;
+    for (int i = 0; r == 0 && i < group->n_tasks; i++)
+        r = (group->sharing == BENCH_MIG ? find_instance : find_gpus)(
+            &search, gpus_of(group, i), ret_places[i]);
+    return r;
 }

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/spawn.h"
 #include "bench/crew.h"
+#include "bench/failure.h"
 
 #define PATIENCE_US (5 * SECOND_US) /* from SIGTERM to SIGKILL */
 enum { READS_LEFT_MAX = 1024 };     /* more than a pipe holds */
@@ -38,6 +39,11 @@ static double unix_s(void)
 
 /* ---- starting ---- */
 
+static void make_log_path(const struct crew *crew, int i, char *path, size_t size)
+{
+    snprintf(path, size, "%s.%d", crew->log_path, i);
+}
+
 static void set_environment(const struct crew *crew, int i)
 {
     char share[8];
@@ -63,7 +69,7 @@ static void become(void *context)
     const struct birth *birth = context;
     char path[4096];
     sigset_t none;
-    snprintf(path, sizeof path, "%s.%d", birth->crew->log_path, birth->i);
+    make_log_path(birth->crew, birth->i, path, sizeof path);
     int errors = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     int empty = open("/dev/null", O_RDONLY | O_CLOEXEC);
     sigemptyset(&none);
@@ -125,18 +131,10 @@ static void listen_to_the_end(struct shift *shift, int i)
     shift->workers[i].output = -1;
 }
 
-static void tell_end(struct crew_result *result, int status)
-{
-    result->exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    if (WIFSIGNALED(status))
-        snprintf(result->failure, sizeof result->failure, "ended by signal %d", WTERMSIG(status));
-    else if (WEXITSTATUS(status))
-        snprintf(result->failure, sizeof result->failure, "exit status %d", WEXITSTATUS(status));
-}
-
 static void bury(struct shift *shift, int i)
 {
     struct worker *worker = &shift->workers[i];
+    char path[4096];
     int status = 0;
     shift->results[i].ended_unix_s = unix_s();
     kill(-worker->pid,
@@ -144,7 +142,8 @@ static void bury(struct shift *shift, int i)
     listen_to_the_end(shift, i);
     while (waitpid(worker->pid, &status, 0) < 0 && errno == EINTR)
         ;
-    tell_end(&shift->results[i], status);
+    make_log_path(shift->crew, i, path, sizeof path);
+    failure_explain(status, path, &shift->results[i]);
     close(worker->pidfd);
     worker->pidfd = -1;
     shift->alive--;

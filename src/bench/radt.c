@@ -8,16 +8,31 @@
 #include "base/units.h"
 #include "bench/words.h"
 
-enum column { EXPERIMENT, WORKLOAD, DEVICES, COLLOCATION, SCRIPT, PARAMS, COLUMNS };
+enum column {
+    EXPERIMENT,
+    WORKLOAD,
+    DEVICES,
+    COLLOCATION,
+    SCRIPT,
+    PARAMS,
+    REQUIRED,
+    STATUS = REQUIRED,
+    LISTENERS,
+    COLUMNS
+};
 static const char *const names[COLUMNS] = {
-    "Experiment", "Workload", "Devices", "Collocation", "File", "Params"};
+    "Experiment", "Workload", "Devices", "Collocation", "File", "Params", "Status", "Listeners"};
+
+/* What these would record is in the samples that `colloc bench` takes of the GPU. */
+static const char *const listeners[] = {"smi", "dcgmi"};
 
 struct reader {
     struct columns *columns;
     int column[COLUMNS];
     const struct experiment_defaults *defaults;
     struct fault *fault;
-    char key[64]; /* of the workload that is being read */
+    char key[64];     /* of the workload that is being read */
+    bool is_finished; /* so are all its lines so far */
 };
 
 /* What our train.py calls the models of timm's script, and the images that a data set has. */
@@ -98,13 +113,97 @@ static char **words_of(
     return words_of_text(defaults->python, path, params->text);
 }
 
-/* "resnet26 cifar10 b128": model, data and batch tell the trainings of a table apart. */
-static char *name_of(const struct params *params)
+/* "examples/train.py" is "train". */
+static char *name_of_script(const char *script)
 {
+    const char *slash = strrchr(script, '/');
+    char *name = strdup(slash ? slash + 1 : script);
+    if (!name)
+        return NULL;
+    char *dot = strrchr(name, '.');
+    if (dot && dot > name)
+        *dot = '\0';
+    for (char *at = name; *at; at++)
+        if (!strchr(WORKLOAD_NAME, *at))
+            *at = '_';
+    return name;
+}
+
+/* "resnet26 cifar10 b128": model, data and batch tell the trainings of a table apart; a script
+ * that has no --model is called by its file. */
+static char *name_of(const struct params *params, const char *script)
+{
+    if (!*params->model)
+        return name_of_script(script);
     char *name;
     int r = asprintf(&name, "%s%s%s%s%s", our_name(params->model), *params->data_set ? " " : "",
         params->data_set, *params->batch ? " b" : "", params->batch);
     return r < 0 ? NULL : name;
+}
+
+/* Our trainings need a --model; a script of the user's own is run as it is. */
+static int read_task(
+    const struct reader *reader, const char *script, const char *text, struct params *ret_params)
+{
+    bool own = reader->defaults->base != NULL;
+    if (!script || (!text && !own))
+        return columns_wrong(reader->columns, reader->fault, "no %s", script ? "Params" : "File");
+    if (script[strlen(script) - 1] == '/')
+        return columns_wrong(reader->columns, reader->fault, "File is a folder: '%.60s'", script);
+    read_params(text ? text : "", ret_params);
+    bool is_name = *ret_params->model &&
+                   ret_params->model[strspn(ret_params->model, WORKLOAD_NAME)] == '\0';
+    if (!own && !is_name)
+        return columns_wrong(reader->columns, reader->fault,
+            "no --model in Params: --base=FOLDER runs the script that File names");
+    if (!is_name)
+        *ret_params->model = '\0';
+    bool is_number = ret_params->batch[strspn(ret_params->batch, "0123456789")] == '\0';
+    if (!own && !is_number)
+        return columns_wrong(
+            reader->columns, reader->fault, "--batch-size in Params is no whole number");
+    if (!is_number)
+        *ret_params->batch = '\0';
+    return 0;
+}
+
+/* One more GPU in a comma-separated list, once. False: there is no room. */
+static bool add_gpu(char *list, const char *index, size_t size)
+{
+    for (const char *at = list; *at;) {
+        size_t n = strcspn(at, ",");
+        if (n == size && memcmp(at, index, n) == 0)
+            return true;
+        at += n + (at[n] == ',');
+    }
+    size_t used = strlen(list);
+    if (used + 1 + size >= BENCH_GPUS_SIZE)
+        return false;
+    sprintf(list + used, "%s%.*s", used ? "," : "", (int)size, index);
+    return true;
+}
+
+/* "0+1" is both GPUs for this task. --gpu takes the place of all. */
+static int read_devices(
+    const struct reader *reader, struct bench_group *group, struct bench_task *task)
+{
+    const char *text = columns_get(reader->columns, reader->column[DEVICES]);
+    const char *given = reader->defaults->gpu ? reader->defaults->gpu : text ? text : "0";
+    for (const char *at = given;; at++) {
+        size_t n = strcspn(at, "+");
+        if (n == 0 || strspn(at, "0123456789") != n)
+            return columns_wrong(reader->columns, reader->fault,
+                "Devices is the index of a GPU, or several as in 0+1, not '%.40s'", given);
+        if (!add_gpu(task->gpus, at, n) || !add_gpu(group->gpu, at, n))
+            return columns_wrong(reader->columns, reader->fault, "too many GPUs");
+        at += n;
+        if (*at == '\0')
+            break;
+    }
+    if (group->sharing == BENCH_MIG && strchr(task->gpus, ','))
+        return columns_wrong(reader->columns, reader->fault,
+            "Devices is '%.40s': a task on MIG instances of several GPUs is not supported", given);
+    return 0;
 }
 
 static int add_task(const struct reader *reader, struct bench_group *group)
@@ -112,41 +211,79 @@ static int add_task(const struct reader *reader, struct bench_group *group)
     const char *script = columns_get(reader->columns, reader->column[SCRIPT]);
     const char *text = columns_get(reader->columns, reader->column[PARAMS]);
     struct params params;
-    if (!script || !text)
-        return columns_wrong(reader->columns, reader->fault, "no %s", script ? "Params" : "File");
-    read_params(text, &params);
-    if (!*params.model || params.model[strspn(params.model, WORKLOAD_NAME)] != '\0')
-        return columns_wrong(reader->columns, reader->fault, "no --model in Params");
-    if (params.batch[strspn(params.batch, "0123456789")] != '\0')
-        return columns_wrong(
-            reader->columns, reader->fault, "--batch-size in Params is no whole number");
+    int r = read_task(reader, script, text, &params);
+    if (r < 0)
+        return r;
     if (group->n_tasks == BENCH_TASKS_MAX)
         return columns_wrong(
             reader->columns, reader->fault, "more than %d tasks together", BENCH_TASKS_MAX);
     struct bench_task *task = bench_group_add(group);
-    if (!task || !(task->name = name_of(&params)) ||
+    if (!task || !(task->name = name_of(&params, script)) ||
         !(task->words = words_of(reader->defaults, script, &params)))
         return fault_set(reader->fault, ENOMEM, "out of memory");
-    return 0;
+    return read_devices(reader, group, task);
 }
-
 static int begin_group(struct reader *reader, struct experiment *experiment)
 {
-    const char *how = columns_get(reader->columns, reader->column[COLLOCATION]);
-    const char *gpu = columns_get(reader->columns, reader->column[DEVICES]);
     struct bench_group *group = experiment_add(experiment);
     if (!group)
         return fault_set(reader->fault, ENOMEM, "out of memory");
     group->line = (int)reader->columns->number;
-    group->sharing = BENCH_STREAMS;
-    if (how && bench_sharing_parse(how, group) < 0)
+    reader->is_finished = true;
+    return 0;
+}
+
+static int read_collocation(const struct reader *reader, struct bench_group *group)
+{
+    const char *how = columns_get(reader->columns, reader->column[COLLOCATION]);
+    struct bench_group row = {.sharing = BENCH_STREAMS};
+    if (how && bench_sharing_parse(how, &row) < 0)
         return columns_wrong(reader->columns, reader->fault,
             "Collocation is -, MPS or a MIG profile, not '%s'", how);
-    snprintf(group->gpu, sizeof group->gpu, "%s",
-        reader->defaults->gpu ? reader->defaults->gpu
-        : gpu                 ? gpu
-                              : "0");
+    if (group->n_tasks > 0 &&
+        (row.sharing != group->sharing || strcmp(row.profile, group->profile) != 0))
+        return columns_wrong(reader->columns, reader->fault,
+            "Collocation '%s' is not that of the rows above: several ways of sharing in one "
+            "workload are not supported",
+            how ? how : "-");
+    group->sharing = row.sharing;
+    strcpy(group->profile, row.profile);
     return 0;
+}
+
+static bool is_listener(const char *name, size_t size)
+{
+    for (size_t i = 0; i < sizeof listeners / sizeof *listeners; i++)
+        if (strlen(listeners[i]) == size && memcmp(listeners[i], name, size) == 0)
+            return true;
+    return false;
+}
+
+static int check_listeners(const struct reader *reader)
+{
+    const char *text = columns_get(reader->columns, reader->column[LISTENERS]);
+    for (const char *at = text; at && *at;) {
+        size_t n = strcspn(at, "+");
+        if (!is_listener(at, n))
+            return columns_wrong(reader->columns, reader->fault,
+                "the listener '%.*s' is not supported: what smi and dcgmi record is in the samples",
+                (int)n, at);
+        at += n + (at[n] == '+');
+    }
+    return 0;
+}
+
+static void note_status(struct reader *reader)
+{
+    const char *status = columns_get(reader->columns, reader->column[STATUS]);
+    reader->is_finished &= status && strcmp(status, "FINISHED") == 0;
+}
+
+/* The workload that was read last, when all of it is done already. */
+static void drop_finished(const struct reader *reader, struct experiment *experiment)
+{
+    if (experiment->n_groups > 0 && reader->is_finished)
+        bench_group_fini(&experiment->groups[--experiment->n_groups]);
 }
 
 static int read_row(struct reader *reader, struct experiment *experiment)
@@ -158,10 +295,19 @@ static int read_row(struct reader *reader, struct experiment *experiment)
     if (!second)
         return columns_wrong(reader->columns, reader->fault, "no Workload");
     snprintf(key, sizeof key, "%.24s/%.24s", first ? first : "", second);
-    if (strcmp(key, reader->key) != 0)
+    if (strcmp(key, reader->key) != 0) {
+        drop_finished(reader, experiment);
         r = begin_group(reader, experiment);
+    }
     strcpy(reader->key, key);
-    return r < 0 ? r : add_task(reader, &experiment->groups[experiment->n_groups - 1]);
+    if (r < 0)
+        return r;
+    struct bench_group *group = &experiment->groups[experiment->n_groups - 1];
+    note_status(reader);
+    r = read_collocation(reader, group);
+    if (r == 0)
+        r = check_listeners(reader);
+    return r < 0 ? r : add_task(reader, group);
 }
 
 /* "resnet26*2+resnet50" */
@@ -186,13 +332,20 @@ int radt_read(struct columns *columns, const struct experiment_defaults *default
     struct fault *fault, struct experiment *experiment)
 {
     struct reader reader = {.columns = columns, .defaults = defaults, .fault = fault};
+    bool has_rows = false;
     int r;
-    for (int i = 0; i < COLUMNS; i++)
-        if ((reader.column[i] = columns_find(columns, (const char *const[]){names[i], NULL})) < 0)
+    for (int i = 0; i < COLUMNS; i++) {
+        reader.column[i] = columns_find(columns, (const char *const[]){names[i], NULL});
+        if (reader.column[i] < 0 && i < REQUIRED)
             return fault_set(fault, EINVAL, "%s: no column '%s'", columns->name, names[i]);
-    while ((r = columns_next(columns, fault)) > 0)
+    }
+    for (; (r = columns_next(columns, fault)) > 0; has_rows = true)
         if ((r = read_row(&reader, experiment)) < 0)
             return r;
+    drop_finished(&reader, experiment);
+    if (r == 0 && has_rows && experiment->n_groups == 0)
+        return fault_set(
+            fault, EINVAL, "%s: the Status of every workload is FINISHED", columns->name);
     for (size_t i = 0; r == 0 && i < experiment->n_groups; i++)
         if (!(experiment->groups[i].mix = mix_of(&experiment->groups[i])))
             r = fault_set(fault, ENOMEM, "out of memory");

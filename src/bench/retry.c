@@ -1,4 +1,7 @@
-/* Groups of a journal whose trainings failed, taken out of it. */
+/*
+ * Takes groups whose trainings failed out of a journal, so that they are run again: groups.csv and
+ * tasks.csv are read as tables and written anew without the lines of these groups.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -6,129 +9,143 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/columns.h"
 #include "base/file.h"
-#include "base/text.h"
 #include "bench/journal.h"
 
-#define FILE_LIMIT ((size_t)1 << 30)
-
-/* Takes what stands before `end` off the front. */
-static struct span take(struct span *text, char end)
-{
-    const char *at = text->size ? memchr(text->at, end, text->size) : NULL;
-    struct span part = {text->at, at ? (size_t)(at - text->at) : text->size};
-    size_t used = part.size + (at != NULL);
-    *text = (struct span){text->at + used, text->size - used};
-    return part;
-}
-
-static struct span field(struct span line, int number)
-{
-    while (number-- > 0)
-        take(&line, ',');
-    return take(&line, ',');
-}
-
-/* -1: there is no such column. */
-static int find_column(struct span header, const char *name)
-{
-    for (int i = 0; header.size; i++)
-        if (span_is(take(&header, ','), name))
-            return i;
-    return -1;
-}
-
-static bool is_same(struct span a, struct span b)
-{
-    return a.size == b.size && memcmp(a.at, b.at, a.size) == 0;
-}
-
-struct table {
-    char path[PATH_MAX];
-    char *text;
-    struct span header, rows;
-    int group, repeat, failed;
+/* Runs of groups: the name and the repeat of each. */
+struct runs {
+    struct run {
+        char *group, *repeat;
+    } * item;
+    size_t n;
 };
 
-static int table_read(
-    struct table *table, const char *folder, const char *name, struct fault *fault)
+/* Where a table of the journal has what tells a run. */
+struct place {
+    int group, repeat;
+};
+
+static const char *field(const struct columns *columns, int column)
 {
-    size_t size;
-    snprintf(table->path, sizeof table->path, "%s/%s", folder, name);
-    int r = file_read(table->path, FILE_LIMIT, fault, &table->text, &size);
-    if (r < 0)
-        return r;
-    table->rows = (struct span){table->text, size};
-    table->header = take(&table->rows, '\n');
-    table->group = find_column(table->header, "group");
-    table->repeat = find_column(table->header, "repeat");
-    table->failed = find_column(table->header, "failed");
-    if (table->group < 0 || table->repeat < 0)
-        return fault_set(fault, EINVAL, "%s is not of the journal of a bench", table->path);
+    const char *value = columns_get(columns, column);
+    return value ? value : "";
+}
+
+static int find_place(const struct columns *columns, struct fault *fault, struct place *ret_place)
+{
+    ret_place->group = columns_find(columns, (const char *const[]){"group", NULL});
+    ret_place->repeat = columns_find(columns, (const char *const[]){"repeat", NULL});
+    if (ret_place->group < 0 || ret_place->repeat < 0)
+        return fault_set(fault, EINVAL, "%s is not of the journal of a bench", columns->name);
     return 0;
 }
 
-static bool has_failed(const struct table *groups, struct span row)
+static bool has(const struct runs *runs, const struct columns *columns, const struct place *place)
 {
-    struct span failed = field(row, groups->failed);
-    return row.size && !span_is(failed, "0");
-}
-
-/* The row is of a group, that is of one time it was run, whose trainings failed. */
-static bool is_of_failed(const struct table *groups, const struct table *table, struct span row)
-{
-    struct span rest = groups->rows;
-    while (rest.size) {
-        struct span line = take(&rest, '\n');
-        if (has_failed(groups, line) &&
-            is_same(field(line, groups->group), field(row, table->group)) &&
-            is_same(field(line, groups->repeat), field(row, table->repeat)))
+    for (size_t i = 0; i < runs->n; i++)
+        if (strcmp(runs->item[i].group, field(columns, place->group)) == 0 &&
+            strcmp(runs->item[i].repeat, field(columns, place->repeat)) == 0)
             return true;
-    }
     return false;
 }
 
-static int table_write_others(
-    const struct table *groups, const struct table *table, struct fault *fault)
+static int add(struct runs *runs, const struct columns *columns, const struct place *place)
+{
+    struct run *item = reallocarray(runs->item, runs->n + 1, sizeof *item);
+    if (!item)
+        return -ENOMEM;
+    runs->item = item;
+    item[runs->n] = (struct run){
+        strdup(field(columns, place->group)), strdup(field(columns, place->repeat))};
+    runs->n++;
+    return item[runs->n - 1].group && item[runs->n - 1].repeat ? 0 : -ENOMEM;
+}
+
+static void runs_fini(struct runs *runs)
+{
+    for (size_t i = 0; i < runs->n; i++) {
+        free(runs->item[i].group);
+        free(runs->item[i].repeat);
+    }
+    free(runs->item);
+}
+
+static int read_failed(const char *path, struct fault *fault, struct runs *ret_runs)
+{
+    struct columns columns;
+    struct place place;
+    int r = columns_open(&columns, path, fault);
+    if (r == 0)
+        r = find_place(&columns, fault, &place);
+    int failed = r == 0 ? columns_find(&columns, (const char *const[]){"failed", NULL}) : 0;
+    if (failed < 0)
+        r = fault_set(fault, EINVAL, "%s is not the journal of a bench", path);
+    while (r == 0 && (r = columns_next(&columns, fault)) == 1)
+        r = strcmp(field(&columns, failed), "0") != 0 && add(ret_runs, &columns, &place) < 0
+                ? fault_set(fault, ENOMEM, "out of memory")
+                : 0;
+    columns_close(&columns);
+    return r;
+}
+
+static void print_row(FILE *out, char *const *fields, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (i)
+            fputc(',', out);
+        columns_print(out, fields[i]);
+    }
+    fputc('\n', out);
+}
+
+static int print_others(
+    struct columns *columns, const struct runs *runs, FILE *out, struct fault *fault)
+{
+    struct place place;
+    int r = find_place(columns, fault, &place);
+    if (r < 0)
+        return r;
+    print_row(out, columns->name_at, columns->n);
+    while ((r = columns_next(columns, fault)) == 1)
+        if (!has(runs, columns, &place))
+            print_row(out, columns->field, columns->n);
+    return r;
+}
+
+static int write_others(const char *path, const struct runs *runs, struct fault *fault)
 {
     char *text = NULL;
     size_t size;
-    struct span rest = table->rows;
+    struct columns columns;
     FILE *out = open_memstream(&text, &size);
     if (!out)
         return fault_set(fault, ENOMEM, "out of memory");
-    fprintf(out, "%.*s\n", (int)table->header.size, table->header.at);
-    while (rest.size) {
-        struct span row = take(&rest, '\n');
-        if (!is_of_failed(groups, table, row))
-            fprintf(out, "%.*s\n", (int)row.size, row.at);
-    }
-    int r = fclose(out) == 0 ? file_write_atomic(table->path, text, size, 0644) : -ENOMEM;
+    int r = columns_open(&columns, path, fault);
+    if (r == 0)
+        r = print_others(&columns, runs, out, fault);
+    columns_close(&columns);
+    if (fclose(out) != 0 && r == 0)
+        r = fault_set(fault, ENOMEM, "out of memory");
+    int written = r == 0 ? file_write_atomic(path, text, size, 0644) : 0;
     free(text);
-    return r < 0 ? fault_set(fault, -r, "%s: %s", table->path, strerror(-r)) : 0;
+    return written < 0 ? fault_set(fault, -written, "%s: %s", path, strerror(-written)) : r;
 }
 
 /* Groups last: until they are gone, another try takes out what an interrupted one left. */
 int journal_drop_failed(const char *folder, struct fault *fault)
 {
-    struct table *groups = calloc(1, sizeof *groups), *tasks = calloc(1, sizeof *tasks);
-    char path[PATH_MAX];
-    int r = groups && tasks ? 0 : fault_set(fault, ENOMEM, "out of memory");
-    snprintf(path, sizeof path, "%s/groups.csv", folder);
-    bool is_there = access(path, F_OK) == 0;
-    if (r == 0 && is_there)
-        r = table_read(groups, folder, "groups.csv", fault);
-    if (r == 0 && is_there && groups->failed < 0)
-        r = fault_set(fault, EINVAL, "%s is not the journal of a bench", groups->path);
-    if (r == 0 && is_there)
-        r = table_read(tasks, folder, "tasks.csv", fault);
-    if (r == 0 && is_there)
-        r = table_write_others(groups, tasks, fault);
-    if (r == 0 && is_there)
-        r = table_write_others(groups, groups, fault);
-    free(groups ? groups->text : NULL);
-    free(tasks ? tasks->text : NULL);
-    free(groups);
-    free(tasks);
+    char groups[PATH_MAX], tasks[PATH_MAX];
+    struct runs failed = {0};
+    snprintf(groups, sizeof groups, "%s/groups.csv", folder);
+    snprintf(tasks, sizeof tasks, "%s/tasks.csv", folder);
+    if (access(groups, F_OK) != 0)
+        return 0;
+    int r = read_failed(groups, fault, &failed);
+    if (r == 0)
+        r = write_others(tasks, &failed, fault);
+    if (r == 0)
+        r = write_others(groups, &failed, fault);
+    runs_fini(&failed);
     return r;
 }

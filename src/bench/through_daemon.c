@@ -75,6 +75,8 @@ static int tell_end(struct shift *shift, int i, const json_t *task)
     result->exit_code = json_is_integer(code) ? (int)json_integer_value(code) : -1;
     if (state && strcmp(state, "COMPLETED") != 0)
         snprintf(result->failure, sizeof result->failure, "%s: %s", state, reason ? reason : "");
+    const char *failure = json_string_value(json_object_get(task, "failure"));
+    result->out_of_gpu_memory = failure && strcmp(failure, "gpu-oom") == 0;
     shift->jobs[i].done = true;
     shift->alive--;
     return read_output(shift, i);

@@ -24,6 +24,8 @@ void words_free(char **words);
 /* Fills in sharing and profile. 0 or -EINVAL. */
 int bench_sharing_parse(const char *text, struct bench_group *group);
 
+void bench_group_fini(struct bench_group *group);
+
 /* One more; NULL when out of memory. What was returned before may have moved. */
 struct bench_group *experiment_add(struct experiment *experiment);
 struct bench_task *bench_group_add(struct bench_group *group);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "bench/bench.h"
+#include "bench/summary.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/python.h"
@@ -92,7 +93,8 @@ static const struct option_spec options[] = {
             "run the files that a radT table names, from here; default: our trainings stand for them"},
     [BENCH_RETRY_FAILED] = {.name = "retry-failed",
         .kind = OPTION_FLAG,
-        .help = "run groups of which a training failed again; default: they count as measured"},
+        .help = "also run groups again in which a training ran out of GPU memory; default: that "
+                "is a result"},
     [BENCH_DRY_RUN] = {.name = "dry-run",
         .kind = OPTION_FLAG,
         .help = "print the groups and their commands only"},
@@ -119,6 +121,14 @@ struct hand_in {
     struct client *client;
 };
 
+static int count_gpus(const char *list)
+{
+    int n = 1;
+    for (; *list; list++)
+        n += *list == ',';
+    return n;
+}
+
 static int describe(
     const struct bench_group *group, int i, struct fault *fault, struct task_description *task)
 {
@@ -129,6 +139,12 @@ static int describe(
     if (r == 0)
         r = option_set_text(&task_options[TASK_NAME], "--name", group->tasks[i].name,
             &task->values[TASK_NAME], fault);
+    if (r == 0 && strchr(group->tasks[i].gpus, ',')) {
+        char count[16];
+        snprintf(count, sizeof count, "%d", count_gpus(group->tasks[i].gpus));
+        r = option_set_text(
+            &task_options[TASK_GPUS], "--gpus", count, &task->values[TASK_GPUS], fault);
+    }
     return r;
 }
 
@@ -177,8 +193,8 @@ static void on_end(void *context, const struct bench_progress *progress)
     }
     fprintf(stderr, "%.1f s", progress->total_s);
     if (progress->failed)
-        fprintf(stderr, ", %d of %d failed (%s)", progress->failed, progress->group->n_tasks,
-            progress->failure);
+        fprintf(stderr, ", %d of %d failed (%s)%s", progress->failed, progress->group->n_tasks,
+            progress->failure, progress->has_result ? "" : ": not done");
     if (progress->left_s >= 1)
         fprintf(stderr, "; %s left",
             format_elapsed((int64_t)(progress->left_s * 1e6), left, sizeof left));
@@ -193,6 +209,8 @@ static void print_groups(const struct experiment *experiment)
         for (int n = 0; n < group->n_tasks; n++) {
             const struct bench_task *task = &group->tasks[n];
             fputs("   ", stdout);
+            if (*task->gpus && strcmp(task->gpus, group->gpu) != 0)
+                printf(" (GPU %s)", task->gpus);
             if (task->threads != BENCH_THREADS_ALL)
                 printf(" (%d %% of the SMs)", task->threads);
             for (char **word = task->words; *word; word++)
@@ -238,11 +256,24 @@ static int ending(int r, const struct fault *fault, const char *folder)
     else if (r == BENCH_INCOMPLETE)
         complain("some groups were left out (see above); the rest is in %s", folder);
     else if (r == BENCH_FAILED)
-        complain(
-            "trainings failed: %s/logs has what they said; they count as measured, --retry-failed tries them "
-            "again",
+        complain("trainings failed: %s/logs has what they said; their groups are not done, and the "
+                 "same command runs them again",
             folder);
     return r == 0 ? EXIT_OK : EXIT_REFUSED;
+}
+
+/* colloc's own trainings need PyTorch: that is said once, before anything runs. */
+static bool can_train(const struct invocation *invocation)
+{
+    const char *python = text_or(invocation, BENCH_PYTHON, "python3");
+    struct fault fault = {0};
+    if (invocation->values[BENCH_WORKLOADS].set || invocation->values[BENCH_BASE].set ||
+        python_imports(python, "torch", &fault) == 0)
+        return true;
+    complain("%s cannot import torch (%s): colloc's own trainings need PyTorch; --python=PROGRAM "
+             "names another interpreter, --workloads=FOLDER other trainings",
+        python, fault.text);
+    return false;
 }
 
 static int measure(const struct invocation *invocation, const struct experiment *experiment)
@@ -266,13 +297,20 @@ static int measure(const struct invocation *invocation, const struct experiment 
         .on_end = on_end,
         .context = &hand_in,
     };
+    if (!can_train(invocation))
+        return EXIT_REFUSED;
     int r = invocation->values[BENCH_RETRY_FAILED].number ? journal_drop_failed(folder, &fault) : 0;
     if (r == 0)
         r = journal_open(&journal, folder, &fault);
     if (r == 0)
         r = bench_run(&settings, &journal, &fault);
     code = ending(r, &fault, folder);
-    if (r >= 0 && journal.n_done > 0 && !invocation->values[BENCH_NO_REPORT].number)
+    bool is_summed = r >= 0 && journal.n_done > 0 && summary_write(folder, &fault) == 0;
+    if (r >= 0 && journal.n_done > 0 && !is_summed) {
+        complain("%s", fault.text);
+        code = EXIT_REFUSED;
+    }
+    if (is_summed && !invocation->values[BENCH_NO_REPORT].number)
         python_report(text_or(invocation, BENCH_PYTHON, NULL), "colloc_report.bench", folder);
     journal_fini(&journal);
     client_close(hand_in.client);
@@ -307,10 +345,11 @@ const struct command command_bench = {
         "`small:400+medium:150*2`, that is one small training with epochs of 400 steps and two medium ones. More "
         "columns: gpu, epochs, steps, batch, threads (per cent of the SMs for each client of MPS). A table of "
         "experiments as radT has them is read as well.\n\n"
-        "Each group runs alone on the GPU while it is looked at. The first epoch warms up. Results are CSV files in a "
-        "folder, with a page of figures, report/index.html; a bench that was broken off goes on where it was. Exit "
-        "status 1 "
-        "when groups were left out or trainings failed.",
+        "Each group runs alone on the GPU, which is sampled meanwhile. The first epoch warms up. Results are CSV files "
+        "in a folder, summary.csv among them, with a page of figures, report/index.html, where Python has matplotlib; a "
+        "bench that was broken off goes on where it was. A group is done when all its trainings completed or ran out "
+        "of GPU memory; one in which a training failed for another reason is run again by the next bench. Exit status "
+        "1 when groups were left out or are not done.",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_FILE,
     .min_operands = 1,

@@ -272,3 +272,26 @@ int python_ask(
     child_fini(&child);
     return r;
 }
+
+/* ---- importing ---- */
+
+#define IMPORT_LIMIT_US (300 * SECOND_US) /* PyTorch from a cold network disk takes minutes */
+
+int python_imports(const char *interpreter, const char *module, struct fault *fault)
+{
+    char path[PATH_MAX], statement[64], said[COMPLAINT_MOST];
+    int status;
+    if (!run_find(interpreter, path, sizeof path))
+        return fault_set(fault, ENOENT, "there is no such program");
+    snprintf(statement, sizeof statement, "import %s", module);
+    const char *const argv[] = {interpreter, "-c", statement, NULL};
+    const struct run run = {.path = path,
+        .argv = (char *const *)(uintptr_t)argv,
+        .envp = environ,
+        .limit_us = IMPORT_LIMIT_US};
+    int r = run_wait(&run, said, sizeof said, &status, fault);
+    if (r < 0)
+        return r;
+    const char *last = strrchr(said, '\n');
+    return status == 0 ? 0 : fault_set(fault, EIO, "%.200s", last ? last + 1 : said);
+}

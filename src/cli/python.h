@@ -33,4 +33,12 @@ void python_report(const char *interpreter, const char *module, const char *fold
 int python_ask(
     const struct python_program *program, struct fault *fault, char **ret_output, size_t *ret_size);
 
+/*
+ * Whether this interpreter (a path or a name on PATH) can import the module.
+ *
+ * Returns 0, or with a fault -ENOENT (no such interpreter), -EIO (it cannot: the last line of what
+ * it says), -ETIMEDOUT, -errno.
+ */
+int python_imports(const char *interpreter, const char *module, struct fault *fault);
+
 #endif

@@ -16,7 +16,9 @@ def say(**what): print(json.dumps(what), flush=True)
 print("not json")
 say(event="begin", at=time.time())
 if name == "broken":
-    sys.exit(3)
+    sys.exit("ModuleNotFoundError: No module named 'torch'")
+if name == "large":
+    sys.exit("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")
 say(event="ready", at=time.time())
 if name == "files":
     sys.stderr.write("files " + " ".join(os.listdir("/proc/self/fd")) + "\\n")
@@ -92,10 +94,36 @@ class Bench(House):
 
     def test_a_failure_is_told_and_does_not_stop_the_others(self):
         done = self.bench("mix,sharing,gpu\nbroken+one,streams,1\none,streams,1\n", code=1)
-        self.assertIn("1 of 2 failed (exit status 3)", done.stderr)
+        self.assertIn("1 of 2 failed (exit status 1: ModuleNotFoundError: No module named 'torch'): not done", done.stderr)
         self.assertIn("out/logs has what they said", done.stderr)
-        broken = [row for row in self.rows("tasks.csv") if row["name"] == "broken"]
-        self.assertEqual([(row["exit_code"], row["failure"], row["epoch"]) for row in broken], [("3", "exit status 3", "")])
+        self.assertEqual([row["group"] for row in self.rows("groups.csv")], ["one streams"])
+
+    def test_a_group_that_could_not_run_is_run_again_each_time(self):
+        for _ in range(3):
+            done = self.bench("mix,sharing,gpu\nbroken,streams,1\n", code=1)
+            self.assertIn("[1/1] broken streams", done.stderr)
+            self.assertIn("No module named 'torch'", done.stderr)
+            self.assertFalse(os.path.exists(f"{self.work}/out/groups.csv"))
+
+    def test_running_out_of_gpu_memory_is_a_result(self):
+        done = self.bench("mix,sharing,gpu\nlarge+one,streams,1\n")
+        self.assertIn("1 of 2 failed (out of GPU memory: torch.cuda.OutOfMemoryError: CUDA out of memory", done.stderr)
+        row = next(row for row in self.rows("tasks.csv") if row["name"] == "large")
+        self.assertEqual((row["exit_code"], row["epoch"]), ("1", ""))
+        self.assertIn("out of GPU memory", row["failure"])
+        self.assertNotIn("[", self.bench("mix,sharing,gpu\nlarge+one,streams,1\n").stderr)
+        summary, = self.rows("summary.csv")
+        self.assertEqual((summary["group"], summary["tasks"], summary["failed"], summary["samples_per_s"]), ("large+one streams", "2", "1", ""))
+        self.assertGreater(float(summary["smact"]), 0.2)
+
+    def test_without_pytorch_that_is_said_once(self):
+        table = self.write("table.csv", "mix,sharing\nsmall,streams\nsmall*2,mps\n")
+        python = self.write("no-torch", "#!/bin/sh\necho \"ModuleNotFoundError: No module named 'torch'\" >&2\nexit 1\n")
+        os.chmod(python, 0o755)
+        for _ in range(2):
+            done = self.colloc("bench", "--output=new", f"--python={python}", table, code=1)
+            self.assertEqual(done.stderr.count("No module named 'torch'"), 1)
+            self.assertNotIn("[1/2]", done.stderr)
 
     def test_a_training_inherits_three_files(self):
         self.bench("mix,sharing,gpu\nfiles,streams,1\n")
@@ -138,18 +166,18 @@ class Bench(House):
         self.assertEqual(self.rows("groups.csv")[0], before[0])
 
     def test_what_failed_is_run_again_when_asked(self):
-        table = "mix,sharing,gpu\none,streams,1\nbroken+one,streams,1\ntwo,streams,1\n"
-        self.bench(table, code=1)
+        table = "mix,sharing,gpu\none,streams,1\nlarge+one,streams,1\ntwo,streams,1\n"
+        self.bench(table)
         groups, tasks = self.rows("groups.csv"), self.rows("tasks.csv")
         self.bench(table)
         self.assertEqual(self.rows("groups.csv"), groups)
-        again = self.bench(table, "--retry-failed", code=1)
-        self.assertIn("[3/3] broken+one streams", again.stderr)
-        self.assertEqual([row["group"] for row in self.rows("groups.csv")], ["one streams", "two streams", "broken+one streams"])
+        again = self.bench(table, "--retry-failed")
+        self.assertIn("[3/3] large+one streams", again.stderr)
+        self.assertEqual([row["group"] for row in self.rows("groups.csv")], ["one streams", "two streams", "large+one streams"])
         self.assertEqual(self.rows("groups.csv")[:2], [groups[0], groups[2]])
         self.assertEqual(len(self.rows("tasks.csv")), len(tasks))
         with open(os.path.join(self.work, "workloads", "train.py"), "w", encoding="utf-8") as file:
-            file.write(TRAIN.replace('name == "broken"', "False"))
+            file.write(TRAIN.replace('name == "large"', "False"))
         self.bench(table, "--retry-failed")
         self.assertEqual([row["failed"] for row in self.rows("groups.csv")], ["0"] * 3)
         self.assertEqual({row["failure"] for row in self.rows("tasks.csv")}, {""})
@@ -173,8 +201,48 @@ class Bench(House):
         self.assertIn("1 resnet26 b64 streams", done.stdout)
         done = self.bench((head + row.format(1, 1, "-", "resnet26")).replace(",", "|").replace("cifar10", "a,b"), "--dry-run")
         self.assertIn("1 resnet26 a_b b32 streams", done.stdout)
-        done = self.bench(head + row.format(1, 1, "-", "resnet26").replace("32", '"fr8'), "--dry-run", code=2)
+        done = self.bench(head + row.format(1, 1, "-", "resnet26").replace("32", "fr8"), "--dry-run", code=2)
         self.assertIn("--batch-size in Params is no whole number", done.stderr)
+        quoted = '1,1,,,1,-,timm/train.py,smi,"--model resnet26 --data-dir /a,b/ --batch-size 32"\n'
+        self.assertIn("1 resnet26 a_b b32 streams", self.bench(head + quoted, "--dry-run").stdout)
+
+    def test_scripts_of_the_users_own_in_tables_of_radt(self):
+        head = "Experiment,Workload,Status,Run,Devices,Collocation,File,Listeners,Params\n"
+        os.mkdir(os.path.join(self.work, "mine"))
+        self.write("mine/fit.py", TRAIN.replace("name = sys.argv[1]", "name = 'one'"))
+        table = head + '1,1,,,1,-,mine/fit.py,smi+dcgmi,"--lr 0.1 --name a,b"\n1,2,,,0+1,-,./mine/fit.py,,\n'
+        done = self.bench(table, "--dry-run", f"--base={self.work}")
+        self.assertIn("1 fit streams, GPU 1\n", done.stdout)
+        self.assertIn("mine/fit.py --lr 0.1 --name a,b\n", done.stdout)
+        self.assertIn("2 fit streams (line 3), GPU 0,1\n", done.stdout)
+        self.assertIn("--base=FOLDER runs the script that File names", self.bench(table, "--dry-run", code=2).stderr)
+        done = self.bench(table, f"--base={self.work}", code=1)
+        self.assertIn("GPU 0: MIG is on", done.stderr)
+        self.assertEqual([row["group"] for row in self.rows("groups.csv")], ["fit streams"])
+
+    def test_what_radt_finished_is_not_run_again(self):
+        head = "Experiment,Workload,Status,Run,Devices,Collocation,File,Listeners,Params\n"
+        row = "1,{},{},abc,1,MPS,timm/train.py,smi,--model resnet26\n"
+        table = head + 2 * row.format(1, "FINISHED") + row.format(2, "FINISHED") + row.format(2, "FAILED")
+        self.assertEqual(self.bench(table, "--dry-run").stdout.count("GPU 1"), 1)
+        self.assertIn("Status of every workload is FINISHED", self.bench(head + row.format(1, "FINISHED"), code=2).stderr)
+
+    def test_what_is_not_supported_of_radts_tables_is_named(self):
+        head = "Experiment,Workload,Status,Run,Devices,Collocation,File,Listeners,Params\n"
+        row = "1,1,,,{},{},timm/train.py,{},--model resnet26\n"
+        for rows, words in ((row.format("0", "-", "smi+nsys"), "table.csv:2: the listener 'nsys'"),
+                            (row.format("0", "1g.5gb", "") + row.format("0", "3g.20gb", ""), "table.csv:3: Collocation '3g.20gb'"),
+                            (row.format("0", "-", "").replace("train.py", ""), "table.csv:2: File is a folder"),
+                            (row.format("0+", "-", ""), "table.csv:2: Devices"), (row.format("a", "-", ""), "not 'a'"),
+                            (row.format("0+1", "3g.20gb", ""), "several GPUs is not supported")):
+            self.assertIn(words, self.bench(head + rows, "--dry-run", code=2).stderr)
+
+    def test_tasks_of_one_workload_on_different_gpus(self):
+        head = "Experiment,Workload,Status,Run,Devices,Collocation,File,Listeners,Params\n"
+        row = "1,1,,,{},-,timm/train.py,,--model resnet26\n"
+        done = self.bench(head + row.format(0) + row.format(1), "--dry-run")
+        self.assertIn("resnet26*2 streams, GPU 0,1\n", done.stdout)
+        self.assertIn(" (GPU 1) ", done.stdout)
 
     def test_mistakes_are_named_with_their_line(self):
         for line, words in (("one*0,streams", "1 to 64"), ("one,stream", "not 'stream'"), ("o;e,mps", "no name"), ("one,", "no sharing"),

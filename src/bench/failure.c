@@ -1,0 +1,56 @@
+/*
+ * Why a training of a bench failed: what `collocd` would find in its log (exec/classify.h). Running
+ * out of GPU memory is a result of the experiment. Everything else, such as a module that is not
+ * installed, says nothing about sharing a GPU, and its cause is what the log says last.
+ */
+#include "bench/failure.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "exec/classify.h"
+
+static void read_log(const char *path, struct logscan *scan)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    logscan_update(scan, fd);
+    logscan_finish(scan);
+    close(fd);
+}
+
+static void describe(const struct crew_result *ended, int signal, char *text, size_t size)
+{
+    if (signal)
+        snprintf(text, size, "ended by signal %d", signal);
+    else
+        snprintf(text, size, "exit status %d", ended->exit_code);
+}
+
+void failure_explain(int status, const char *log_path, struct crew_result *result)
+{
+    int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    result->exit_code = signal ? 128 + signal : WEXITSTATUS(status);
+    if (!result->exit_code)
+        return;
+    char how[32];
+    describe(result, signal, how, sizeof how);
+    struct logscan *scans = calloc(2, sizeof *scans), *out = scans, *err = scans + 1;
+    if (!scans) {
+        snprintf(result->failure, sizeof result->failure, "%s", how);
+        return;
+    }
+    const struct ending ending = {.exit_code = signal ? -1 : result->exit_code, .signal = signal};
+    struct failure failure = {0};
+    read_log(log_path, err);
+    classify(&ending, out, err, &failure);
+    result->out_of_gpu_memory = failure.class == FAILURE_GPU_OOM;
+    const char *cause = result->out_of_gpu_memory ? failure.evidence : err->last_line;
+    snprintf(result->failure, sizeof result->failure, "%s%s%s",
+        result->out_of_gpu_memory ? "out of GPU memory" : how, *cause ? ": " : "", cause);
+    free(scans);
+}

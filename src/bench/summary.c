@@ -1,0 +1,369 @@
+/*
+ * The summary of a bench. The first epoch of a training warms up, and the second is the one that is
+ * timed; later ones keep its neighbours company. Throughput and activity of all together are of the
+ * time in which all trained:
+ *
+ *     task 0   | 1: warms up |  2: timed   |  3  |
+ *     task 1       | 1: warms up    |  2: timed     |
+ *                                   |-- together -|
+ *
+ * Where each task made its whole second epoch while all others were busy, throughput is that of the
+ * second epochs. A mean over samples of the GPU counts those within the time together, or, where
+ * there was none, within the timed epochs. What is not known is empty.
+ */
+#include "bench/summary.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/columns.h"
+#include "base/file.h"
+#include "base/reading.h"
+#include "bench/experiment.h"
+
+#define NUMBER_MAX 1e15
+enum { TIMED = 2 };
+
+static const char *const activities[] = {"smact", "smocc", "dram_active", "gract", "power_w",
+    "mem_used_mib", "pcie_rx_mib_per_s", "pcie_tx_mib_per_s"};
+enum { POWER = 4, ACTIVITIES = sizeof activities / sizeof *activities };
+
+/* A line of tasks.csv with an epoch. Seconds are of the wall clock. */
+struct epoch {
+    char *group;
+    int repeat, task, number;
+    double took_s, from_s, to_s, samples;
+};
+
+struct epochs {
+    struct epoch *item;
+    size_t n;
+};
+
+/* A line of groups.csv, and its epochs. */
+struct group {
+    const char *name, *mix, *sharing;
+    int number, repeat, n_tasks, failed;
+    double began_s, total_s, energy_j;
+    struct epochs epochs;
+};
+
+struct span {
+    double from_s, to_s;
+};
+
+/* ---- one group ---- */
+
+/* In what each task was within its epochs from `first` on, at once. False: there was no such time. */
+static bool all_busy(const struct group *group, int first, struct span *ret_span)
+{
+    bool is_serial = strcmp(group->sharing, "serial") == 0;
+    *ret_span = (struct span){-INFINITY, INFINITY};
+    for (int task = 0; task < group->n_tasks; task++) {
+        struct span own = {INFINITY, -INFINITY};
+        for (size_t i = 0; i < group->epochs.n; i++) {
+            const struct epoch *epoch = &group->epochs.item[i];
+            if (epoch->task != task || epoch->number < first)
+                continue;
+            own.from_s = fmin(own.from_s, epoch->from_s);
+            own.to_s = fmax(own.to_s, epoch->to_s);
+        }
+        ret_span->from_s = fmax(ret_span->from_s, own.from_s);
+        ret_span->to_s = fmin(ret_span->to_s, own.to_s);
+    }
+    return !is_serial && ret_span->from_s < ret_span->to_s;
+}
+
+/* The mean length of the second epochs, and how many there are. */
+static struct reading timed_s(const struct group *group, int *ret_count)
+{
+    double sum = 0;
+    *ret_count = 0;
+    for (size_t i = 0; i < group->epochs.n; i++)
+        if (group->epochs.item[i].number == TIMED) {
+            sum += group->epochs.item[i].took_s;
+            ++*ret_count;
+        }
+    return *ret_count ? reading_of(sum / *ret_count) : READING_NONE;
+}
+
+/* From the first beginning to the last end of the second epochs. */
+static struct span timed_span(const struct group *group)
+{
+    struct span span = {INFINITY, -INFINITY};
+    for (size_t i = 0; i < group->epochs.n; i++) {
+        const struct epoch *epoch = &group->epochs.item[i];
+        if (epoch->number == TIMED)
+            span = (struct span){fmin(span.from_s, epoch->from_s), fmax(span.to_s, epoch->to_s)};
+    }
+    return span;
+}
+
+static bool timed_among_all(const struct group *group)
+{
+    struct span busy, timed = timed_span(group);
+    int count;
+    timed_s(group, &count);
+    return all_busy(group, 1, &busy) && count == group->n_tasks && busy.from_s <= timed.from_s &&
+           timed.to_s <= busy.to_s;
+}
+
+static double samples_within(const struct epoch *epoch, const struct span *span)
+{
+    double overlap_s = fmin(epoch->to_s, span->to_s) - fmax(epoch->from_s, span->from_s);
+    double whole_s = epoch->to_s - epoch->from_s;
+    return whole_s > 0 ? epoch->samples * fmax(0, overlap_s) / whole_s : 0;
+}
+
+static struct reading samples_per_s(const struct group *group)
+{
+    bool by_epochs = timed_among_all(group);
+    struct span together;
+    double rate = 0, samples = 0;
+    if (!by_epochs && !all_busy(group, TIMED, &together))
+        return READING_NONE;
+    for (size_t i = 0; i < group->epochs.n; i++) {
+        const struct epoch *epoch = &group->epochs.item[i];
+        if (by_epochs && epoch->number == TIMED)
+            rate += epoch->samples / epoch->took_s;
+        else if (!by_epochs && epoch->number >= TIMED)
+            samples += samples_within(epoch, &together);
+    }
+    return reading_of(by_epochs ? rate : samples / (together.to_s - together.from_s));
+}
+
+/* ---- the GPU meanwhile ---- */
+
+static void take_sample(struct columns *columns, const int *at, double *sums, int *counts)
+{
+    for (int i = 0; i < ACTIVITIES; i++) {
+        double value;
+        if (columns_number(columns, at[i], -NUMBER_MAX, NUMBER_MAX, NULL, &value) != 1)
+            continue;
+        sums[i] += value;
+        counts[i]++;
+    }
+}
+
+/* The samples in the time that counts. A file that cannot be read to its end has what it has. */
+static void read_samples(const char *path, const struct group *group, struct reading *ret_means)
+{
+    struct columns columns;
+    struct span span;
+    double sums[ACTIVITIES] = {0}, time_s;
+    int at[ACTIVITIES], counts[ACTIVITIES] = {0};
+    if (!all_busy(group, TIMED, &span))
+        span = timed_span(group);
+    if (columns_open(&columns, path, NULL) == 0) {
+        int time = columns_find(&columns, (const char *const[]){"time_s", NULL});
+        for (int i = 0; i < ACTIVITIES; i++)
+            at[i] = columns_find(&columns, (const char *const[]){activities[i], NULL});
+        while (columns_next(&columns, NULL) == 1)
+            if (columns_number(&columns, time, 0, NUMBER_MAX, NULL, &time_s) == 1 &&
+                span.from_s <= group->began_s + time_s && group->began_s + time_s <= span.to_s)
+                take_sample(&columns, at, sums, counts);
+    }
+    columns_close(&columns);
+    for (int i = 0; i < ACTIVITIES; i++)
+        ret_means[i] = counts[i] ? reading_of(sums[i] / counts[i]) : READING_NONE;
+}
+
+/* ---- one line ---- */
+
+static void print_reading(FILE *out, struct reading value)
+{
+    if (value.valid)
+        fprintf(out, ",%.6g", value.value);
+    else
+        fputc(',', out);
+}
+
+static void print_header(FILE *out)
+{
+    fputs("group,repeat,mix,sharing,tasks,failed,total_s,epoch_s,samples_per_s", out);
+    for (int i = 0; i < ACTIVITIES; i++)
+        fprintf(out, ",%s", activities[i]);
+    fputs(",energy_j,joule_per_sample\n", out);
+}
+
+static void print_group(FILE *out, const char *folder, const struct group *group)
+{
+    char path[PATH_MAX];
+    struct reading means[ACTIVITIES], rate = samples_per_s(group), joule = READING_NONE;
+    int count;
+    snprintf(path, sizeof path, "%s/looks/%d-%d.csv", folder, group->number, group->repeat);
+    read_samples(path, group, means);
+    if (means[POWER].valid && rate.valid && rate.value > 0)
+        joule = reading_of(means[POWER].value / rate.value);
+    columns_print(out, group->name);
+    fprintf(out, ",%d,", group->repeat);
+    columns_print(out, group->mix);
+    fprintf(out, ",%s,%d,%d,%.6g", group->sharing, group->n_tasks, group->failed, group->total_s);
+    print_reading(out, timed_s(group, &count));
+    print_reading(out, rate);
+    for (int i = 0; i < ACTIVITIES; i++)
+        print_reading(out, means[i]);
+    fprintf(out, ",%.6g", group->energy_j);
+    print_reading(out, joule);
+    fputc('\n', out);
+}
+
+/* ---- the journal ---- */
+
+/* The column of that name as a number; a journal has it in each line where it `must`. */
+static int number(
+    struct columns *columns, const char *name, bool must, struct fault *fault, double *ret_value)
+{
+    int r = columns_number(columns, columns_find(columns, (const char *const[]){name, NULL}),
+        -NUMBER_MAX, NUMBER_MAX, fault, ret_value);
+    return r == 0 && must ? columns_wrong(columns, fault, "no %s", name) : r;
+}
+
+static const char *text(const struct columns *columns, const char *name)
+{
+    const char *value = columns_get(
+        columns, columns_find(columns, (const char *const[]){name, NULL}));
+    return value ? value : "";
+}
+
+/* A line that was written twice, after a crash, counts once. */
+static struct epoch *place_of(struct epochs *epochs, const struct epoch *epoch)
+{
+    for (size_t i = 0; i < epochs->n; i++) {
+        struct epoch *other = &epochs->item[i];
+        if (other->repeat == epoch->repeat && other->task == epoch->task &&
+            other->number == epoch->number && strcmp(other->group, epoch->group) == 0)
+            return other;
+    }
+    struct epoch *item = reallocarray(epochs->item, epochs->n + 1, sizeof *item);
+    if (!item)
+        return NULL;
+    epochs->item = item;
+    item[epochs->n].group = strdup(epoch->group);
+    return item[epochs->n].group ? &item[epochs->n++] : NULL;
+}
+
+static int read_epoch(struct columns *columns, struct epochs *epochs, struct fault *fault)
+{
+    double repeat, task, epoch, took_s, from_s, to_s, samples;
+    int r = number(columns, "epoch", false, fault, &epoch);
+    if (r <= 0)
+        return r;
+    if ((r = number(columns, "repeat", true, fault, &repeat)) < 0 ||
+        (r = number(columns, "task", true, fault, &task)) < 0 ||
+        (r = number(columns, "epoch_s", true, fault, &took_s)) < 0 ||
+        (r = number(columns, "epoch_from_unix_s", true, fault, &from_s)) < 0 ||
+        (r = number(columns, "epoch_to_unix_s", true, fault, &to_s)) < 0 ||
+        (r = number(columns, "samples", true, fault, &samples)) < 0)
+        return r;
+    struct epoch read = {(char *)text(columns, "group"), (int)repeat, (int)task, (int)epoch, took_s,
+        from_s, to_s, samples};
+    struct epoch *place = place_of(epochs, &read);
+    if (!place)
+        return fault_set(fault, ENOMEM, "out of memory");
+    read.group = place->group;
+    *place = read;
+    return 0;
+}
+
+static int read_epochs(const char *folder, struct epochs *epochs, struct fault *fault)
+{
+    char path[PATH_MAX];
+    struct columns columns;
+    snprintf(path, sizeof path, "%s/tasks.csv", folder);
+    int r = columns_open(&columns, path, fault), more = 1;
+    while (r == 0 && (more = columns_next(&columns, fault)) > 0)
+        r = read_epoch(&columns, epochs, fault);
+    columns_close(&columns);
+    return r < 0 ? r : more < 0 ? more : 0;
+}
+
+/* The epochs of one group, borrowed from all. */
+static int find_epochs(const struct epochs *all, struct group *group)
+{
+    group->epochs.item = calloc(all->n + 1, sizeof *group->epochs.item);
+    if (!group->epochs.item)
+        return -ENOMEM;
+    for (size_t i = 0; i < all->n; i++)
+        if (all->item[i].repeat == group->repeat && strcmp(all->item[i].group, group->name) == 0)
+            group->epochs.item[group->epochs.n++] = all->item[i];
+    return 0;
+}
+
+static int add_group(struct columns *columns, const char *folder, const struct epochs *epochs,
+    FILE *out, struct fault *fault)
+{
+    struct group group = {.name = text(columns, "group"),
+        .mix = text(columns, "mix"),
+        .sharing = text(columns, "sharing")};
+    double number_, repeat, tasks, failed;
+    int r;
+    if ((r = number(columns, "number", true, fault, &number_)) < 0 ||
+        (r = number(columns, "repeat", true, fault, &repeat)) < 0 ||
+        (r = number(columns, "tasks", true, fault, &tasks)) < 0 ||
+        (r = number(columns, "failed", true, fault, &failed)) < 0 ||
+        (r = number(columns, "began_unix_s", true, fault, &group.began_s)) < 0 ||
+        (r = number(columns, "total_s", true, fault, &group.total_s)) < 0 ||
+        (r = number(columns, "energy_j", true, fault, &group.energy_j)) < 0)
+        return r;
+    if (tasks < 1 || tasks > BENCH_TASKS_MAX)
+        return columns_wrong(columns, fault, "tasks is %g: 1 to %d", tasks, BENCH_TASKS_MAX);
+    group.number = (int)number_;
+    group.repeat = (int)repeat;
+    group.n_tasks = (int)tasks;
+    group.failed = (int)failed;
+    if (find_epochs(epochs, &group) < 0)
+        return fault_set(fault, ENOMEM, "out of memory");
+    print_group(out, folder, &group);
+    free(group.epochs.item);
+    return 0;
+}
+
+static int print_groups(
+    const char *folder, const struct epochs *epochs, FILE *out, struct fault *fault)
+{
+    char path[PATH_MAX];
+    struct columns columns;
+    snprintf(path, sizeof path, "%s/groups.csv", folder);
+    int r = columns_open(&columns, path, fault), more = 1;
+    print_header(out);
+    while (r == 0 && (more = columns_next(&columns, fault)) > 0)
+        r = add_group(&columns, folder, epochs, out, fault);
+    columns_close(&columns);
+    return r < 0 ? r : more < 0 ? more : 0;
+}
+
+static int write_file(const char *folder, const char *lines, size_t size, struct fault *fault)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/summary.csv", folder);
+    int r = file_write_atomic(path, lines, size, 0644);
+    return r < 0 ? fault_set(fault, -r, "%s: %s", path, strerror(-r)) : 0;
+}
+
+int summary_write(const char *folder, struct fault *fault)
+{
+    struct epochs epochs = {0};
+    char *lines = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&lines, &size);
+    if (!out)
+        return fault_set(fault, ENOMEM, "out of memory");
+    int r = read_epochs(folder, &epochs, fault);
+    if (r == 0)
+        r = print_groups(folder, &epochs, out, fault);
+    if (fclose(out) != 0 && r == 0)
+        r = fault_set(fault, ENOMEM, "out of memory");
+    if (r == 0)
+        r = write_file(folder, lines, size, fault);
+    for (size_t i = 0; i < epochs.n; i++)
+        free(epochs.item[i].group);
+    free(epochs.item);
+    free(lines);
+    return r;
+}
