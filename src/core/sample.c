@@ -50,7 +50,7 @@ static void watch_settling(const struct core_settings *settings, struct gpu_view
 {
     struct reading used = resident->mem_used_bytes;
     resident->absent |= used.valid && used.value <= 0;
-    if (!resident->shown && reading_or(used, 0) > 0) {
+    if (!resident->shown && used.valid && used.value > 0) {
         resident->shown = true;
         resident->held_us = resident->absent ? now_us : resident->held_us;
         resident->settled &= !resident->absent;
@@ -125,7 +125,7 @@ static struct standing standing_of(const struct core *core, const struct gpu_vie
         .of_others_bytes = gpu->mem_used_bytes,
     };
     for (int i = 0; i < gpu->n_residents; i++)
-        standing.of_others_bytes.value -= reading_or(gpu->residents[i].mem_used_bytes, 0);
+        standing.of_others_bytes.value -= reading_assume(gpu->residents[i].mem_used_bytes, 0);
     return standing;
 }
 

@@ -128,7 +128,7 @@ static bool drains_sooner(const struct gpu_view *a, const struct gpu_view *b, bo
         return a->drained_for;
     if (a->n_residents != b->n_residents)
         return a->n_residents < b->n_residents;
-    return reading_or(a->mem_used_bytes, 1e18) < reading_or(b->mem_used_bytes, 1e18);
+    return reading_assume(a->mem_used_bytes, 1e18) < reading_assume(b->mem_used_bytes, 1e18);
 }
 
 /* Among the best `most` in order, by insertion. Returns how many there are now. */

@@ -44,7 +44,8 @@ static struct verdict check_idle(const struct gpu_view *gpu)
 {
     if (gpu_view_is_idle(gpu))
         return fits;
-    return verdict(VERDICT_NOT_IDLE, 0, gpu->n_residents, reading_or(gpu->foreign_processes, 0));
+    double foreign = gpu->foreign_processes.valid ? gpu->foreign_processes.value : 0;
+    return verdict(VERDICT_NOT_IDLE, 0, gpu->n_residents, foreign);
 }
 
 static struct verdict check_memory(const struct placement_query *query, const struct gpu_view *gpu)
@@ -99,7 +100,8 @@ static struct verdict check_resident(const struct placement_query *query,
 struct verdict conditions_check_company(
     const struct placement_query *query, const struct gpu_view *gpu)
 {
-    if (gpu->id.one_process && reading_or(gpu->foreign_processes, 0) > 0)
+    bool has_foreign = gpu->foreign_processes.valid && gpu->foreign_processes.value > 0;
+    if (gpu->id.one_process && has_foreign)
         return verdict(VERDICT_ONE_PROCESS, 0, 0, 0);
     for (int i = 0; i < gpu->n_residents; i++) {
         struct verdict company = check_resident(query, gpu, &gpu->residents[i]);

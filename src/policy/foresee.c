@@ -45,7 +45,7 @@ static double wanted_bytes(const struct placement_query *query)
 static double outstanding(const struct resident *resident)
 {
     double need = (double)resident->need_bytes;
-    return fmax(0, need - reading_or(resident->mem_used_bytes, resident->settled ? need : 0));
+    return fmax(0, need - reading_assume(resident->mem_used_bytes, resident->settled ? need : 0));
 }
 
 static struct verdict check_memory(const struct placement_query *query, const struct gpu_view *gpu)

@@ -15,8 +15,8 @@ static bool less_active(const struct placement_query *query, int a, int b)
     double of_a = activity_of(&gpus[a]), of_b = activity_of(&gpus[b]);
     if (of_a < of_b || of_a > of_b)
         return of_a < of_b;
-    return reading_or(gpu_view_free_bytes(&gpus[a]), 0) >
-           reading_or(gpu_view_free_bytes(&gpus[b]), 0);
+    return reading_assume(gpu_view_free_bytes(&gpus[a]), 0) >
+           reading_assume(gpu_view_free_bytes(&gpus[b]), 0);
 }
 
 static enum placement_answer choose(

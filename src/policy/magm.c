@@ -6,14 +6,14 @@
 static bool more_free(const struct placement_query *query, int a, int b)
 {
     const struct gpu_view *gpus = query->view->gpus;
-    return reading_or(gpu_view_free_bytes(&gpus[a]), -1) >
-           reading_or(gpu_view_free_bytes(&gpus[b]), -1);
+    return reading_assume(gpu_view_free_bytes(&gpus[a]), -1) >
+           reading_assume(gpu_view_free_bytes(&gpus[b]), -1);
 }
 
 static bool has_most_possible(const struct placement_query *query, int i)
 {
     double most = (double)query->view->mem_total_max_bytes;
-    return most > 0 && reading_or(gpu_view_free_bytes(&query->view->gpus[i]), -1) >= most;
+    return most > 0 && reading_assume(gpu_view_free_bytes(&query->view->gpus[i]), -1) >= most;
 }
 
 static enum placement_answer choose(

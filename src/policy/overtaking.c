@@ -35,7 +35,7 @@ static struct resident by_itself(const struct resident *resident)
 {
     struct resident copy = *resident;
     double taken = resident->settled ? (double)resident->need_bytes : 0;
-    copy.mem_used_bytes = reading_of(reading_or(resident->mem_used_bytes, taken));
+    copy.mem_used_bytes = reading_of(reading_assume(resident->mem_used_bytes, taken));
     copy.settled = true;
     copy.gpus = 1;
     return copy;
@@ -78,7 +78,7 @@ static void set_up(struct stage *stage, const struct placement_query *query, int
     solve(stage, speeds);
     for (int i = 0; i < gpu->n_residents; i++)
         stage->left_s[i] = left_s(&gpu->residents[i], speeds[i], query->now_us);
-    if (reading_or(gpu->foreign_processes, 1) == 0)
+    if (reading_assume(gpu->foreign_processes, 1) == 0)
         stage->gpu.mem_used_bytes = reading_of(used);
 }
 
@@ -116,7 +116,7 @@ static void send_away(struct stage *stage, int i)
     struct gpu_view *gpu = &stage->gpu;
     const struct resident *leaver = &stage->residents[i];
     if (gpu->mem_used_bytes.valid)
-        gpu->mem_used_bytes.value -= reading_or(leaver->mem_used_bytes, 0);
+        gpu->mem_used_bytes.value -= reading_assume(leaver->mem_used_bytes, 0);
     gpu->n_residents--;
     memmove(&stage->residents[i], &stage->residents[i + 1],
         (size_t)(gpu->n_residents - i) * sizeof *leaver);

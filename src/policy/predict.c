@@ -17,8 +17,8 @@
 static struct sharer sharer_of(
     const struct expectation *expect, enum sharing sharing, int thread_percent)
 {
-    struct demand demand = {reading_or(expect->gract, NAN), reading_or(expect->smact, 1), NAN,
-        reading_or(expect->dram, NAN), 0};
+    struct demand demand = {reading_assume(expect->gract, NAN), reading_assume(expect->smact, 1),
+        NAN, reading_assume(expect->dram, NAN), 0};
     demand_complete(&demand, 0);
     return (struct sharer){
         .demand = demand, .mps = sharing != SHARING_STREAMS, .cap = thread_percent / 100.0};
