@@ -14,14 +14,7 @@
 #include "emulator/mps.h"
 #include "emulator/pretend_options.h"
 #include "emulator/visible.h"
-
-/*
- * A caching allocator asks the driver for ever larger segments until the first step is through;
- * here, for these parts of what the context leaves. The largest being a quarter, free memory in
- * pieces can be too little.
- */
-static const double PARTS[] = {1. / 16, 1. / 16, 1. / 8, 1. / 4, 1. / 4, 1. / 4};
-enum { PART_COUNT = sizeof(PARTS) / sizeof(PARTS[0]) };
+#include "sharing/memory_steps.h"
 
 static const int64_t CONTEXT_BYTES = 500 * MIB;
 
@@ -35,7 +28,7 @@ struct run {
     pid_t mps_server; /* 0: it takes turns with others */
     double share;
     double started_s;
-    int parts_taken;
+    int steps_taken; /* of its memory, sharing/memory_steps.h */
     int64_t leaked_bytes;
     int epochs_done;
     char *words; /* what it dies with */
@@ -57,23 +50,18 @@ static void catch_sigterm(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
-static double part_due_s(const struct run *run)
+static double step_due_s(const struct run *run)
 {
-    return run->started_s + run->options->ramp_s * run->parts_taken / (PART_COUNT - 1);
+    return run->started_s + memory_step_due_s(run->options->ramp_s, run->steps_taken);
 }
 
-static int64_t context_bytes(const struct pretend_options *options)
-{
-    return options->memory_bytes < CONTEXT_BYTES ? options->memory_bytes : CONTEXT_BYTES;
-}
-
-/* Never more than is left, since each part is rounded up; the last is what is left. */
-static int64_t part_bytes(const struct run *run, int part)
+/* Never more than is left, since each step is rounded up; the last is what is left. */
+static int64_t step_bytes(const struct run *run, int step)
 {
     int64_t left = run->options->memory_bytes - memory_of(run->self, run->self->seats[0]);
-    double share = (double)(run->options->memory_bytes - context_bytes(run->options)) * PARTS[part];
+    int64_t bytes = memory_step_bytes(run->options->memory_bytes, CONTEXT_BYTES, step);
 
-    return part == PART_COUNT - 1 || share > (double)left ? left : (int64_t)share;
+    return step == MEMORY_STEPS - 1 || bytes > left ? left : bytes;
 }
 
 static int take_everywhere(struct run *run, int64_t bytes)
@@ -93,13 +81,14 @@ static int take_everywhere(struct run *run, int64_t bytes)
     return 0;
 }
 
-static int take_due_parts(struct run *run)
+static int take_due_steps(struct run *run)
 {
     int r = 0;
 
-    while (r == 0 && run->parts_taken < PART_COUNT && world_now_s(run->world) >= part_due_s(run)) {
-        r = take_everywhere(run, part_bytes(run, run->parts_taken));
-        run->parts_taken++;
+    while (
+        r == 0 && run->steps_taken < MEMORY_STEPS && world_now_s(run->world) >= step_due_s(run)) {
+        r = take_everywhere(run, step_bytes(run, run->steps_taken));
+        run->steps_taken++;
     }
     return r;
 }
@@ -178,8 +167,9 @@ static int begin(struct run *run, const struct seat *seats)
     if (!run->self)
         return -EMFILE;
     run->self->limit_bytes = run->mps_server ? mps_memory_limit() : 0;
-    if (take_everywhere(run, context_bytes(run->options)) < 0)
+    if (take_everywhere(run, memory_step_bytes(run->options->memory_bytes, CONTEXT_BYTES, 0)) < 0)
         return -ENOMEM;
+    run->steps_taken = 1;
     run->started_s = world_now_s(run->world);
     run->self->demand = complete_demand(run);
     run->self->mps_server = run->mps_server;
@@ -198,8 +188,8 @@ static double next_s(const struct run *run)
 {
     double due = (epoch_end_s(run) - process_done_s(run->world, run->self)) / run->self->speed;
 
-    if (run->parts_taken < PART_COUNT)
-        due = fmin(due, part_due_s(run) - world_now_s(run->world));
+    if (run->steps_taken < MEMORY_STEPS)
+        due = fmin(due, step_due_s(run) - world_now_s(run->world));
     return fmin(LOOK_S, fmax(0, due) / run->world->speedup + 1e-6);
 }
 
@@ -249,7 +239,7 @@ static int look(struct run *run)
         do_fault(run);
     int r = check(run);
     if (r == 0)
-        r = take_due_parts(run);
+        r = take_due_steps(run);
     if (r == 0)
         r = leak(run);
     count_epochs(run);

@@ -14,11 +14,9 @@
  * H200 it never was (docs/measured/memory-pieces.md). A catalogue's memory is what the driver shows
  * of a process: what the framework rounds up (PyTorch's segments of 2 and 20 MiB) is in it.
  *
- * A caching allocator asks for ever larger segments until the first step of training is through;
- * here, for these parts of what the context leaves. Assumed.
+ * What a task asks for, and when, is src/sharing/memory_steps.h's model.
  */
 #define GRAIN_BYTES (2 * MIB)
-static const double parts[MEMORY_PARTS] = {0, 1. / 16, 1. / 16, 1. / 8, 1. / 4, 1. / 4, 1. / 4};
 
 void gpu_memory_fini(struct gpu_memory *memory)
 {
@@ -47,7 +45,7 @@ int gpu_memory_take(struct gpu_memory *memory, uint64_t owner, int64_t bytes)
     if (size > memory->capacity_bytes - at)
         return GPU_MEMORY_FULL;
     if (memory->n == memory->room) {
-        int room = memory->room ? memory->room * 2 : MEMORY_PARTS;
+        int room = memory->room ? memory->room * 2 : MEMORY_STEPS;
         struct segment *segments = realloc(memory->segments, (size_t)room * sizeof *segments);
         if (!segments)
             return -ENOMEM;
@@ -82,14 +80,7 @@ int64_t gpu_memory_of(const struct gpu_memory *memory, uint64_t owner)
     return sum;
 }
 
-int64_t gpu_memory_part(const struct gpu_laws *laws, int64_t bytes, int i)
-{
-    int64_t context = bytes < laws->context_bytes ? bytes : laws->context_bytes;
-    return i == 0 ? context : (int64_t)((double)(bytes - context) * parts[i]);
-}
-
 double gpu_memory_due_s(const struct gpu_laws *laws, double solo_s, int i)
 {
-    double ramp_s = fmin(laws->ramp_s, solo_s / 2);
-    return laws->startup_s + (i == 0 ? 0 : ramp_s * (i - 1) / (MEMORY_PARTS - 2));
+    return laws->startup_s + memory_step_due_s(fmin(laws->ramp_s, solo_s / 2), i);
 }

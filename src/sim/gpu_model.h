@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "sharing/memory_steps.h"
 #include "sharing/sharing.h"
 
 /* See data/gpu-kinds.txt. */
@@ -37,14 +38,8 @@ int gpu_memory_take(struct gpu_memory *memory, uint64_t owner, int64_t bytes);
 void gpu_memory_release(struct gpu_memory *memory, uint64_t owner);
 int64_t gpu_memory_of(const struct gpu_memory *memory, uint64_t owner);
 
-/* A task takes its memory in so many parts, the context first. */
-enum { MEMORY_PARTS = 7 };
-
-/* The size of part `i` of a task that takes `bytes` in all. The parts add up to `bytes`. */
-int64_t gpu_memory_part(const struct gpu_laws *laws, int64_t bytes, int i);
-
-/* When part `i` is asked for, in seconds from the start of an attempt that would take `solo_s`
- * alone. */
+/* When step `i` of a task's memory is asked for, in seconds from the start of an attempt that would
+ * take `solo_s` alone. */
 double gpu_memory_due_s(const struct gpu_laws *laws, double solo_s, int i);
 
 #endif

@@ -297,7 +297,8 @@ static void end_attempt(struct run *run, struct run_task *task, enum failure_cla
 
 static int take_part(struct run *run, struct run_task *task)
 {
-    int64_t bytes = gpu_memory_part(run->simulation->laws, task->task->memory_bytes, task->parts);
+    int64_t bytes = memory_step_bytes(
+        task->task->memory_bytes, run->simulation->laws->context_bytes, task->parts);
     int r = 0;
     for (int i = 0; i < task->job.n_places && r == 0 && bytes > 0; i++)
         r = gpu_memory_take(&run->farm.places[task->job.places[i]].memory, task->job.id, bytes);
@@ -325,7 +326,7 @@ static void ask_for_memory(struct run *run, struct run_task *task)
         breaks(run, farm_join(&run->farm, &task->job, sim_now_us(run->sim)));
     }
     touch_all(run, &task->job);
-    if (++task->parts < MEMORY_PARTS)
+    if (++task->parts < MEMORY_STEPS)
         schedule_part(run, task);
 }
 

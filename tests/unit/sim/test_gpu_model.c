@@ -19,17 +19,10 @@ static void assert_near(double value, double expected)
         fail_msg("%.12f is not %.12f", value, expected);
 }
 
-static void test_parts(void **state)
+static void test_a_short_task_has_a_short_ramp(void **state)
 {
-    int64_t sum = 0;
-    for (int i = 0; i < MEMORY_PARTS; i++)
-        sum += gpu_memory_part(&laws, 8500 * MIB, i);
-    assert_int_equal(sum, 8500 * MIB);
-    assert_int_equal(gpu_memory_part(&laws, 8500 * MIB, 0), 500 * MIB);
-    assert_int_equal(gpu_memory_part(&laws, 8500 * MIB, 6), 2000 * MIB);
-    assert_int_equal(gpu_memory_part(&laws, 100 * MIB, 0), 100 * MIB);
-    assert_near(gpu_memory_due_s(&laws, 1000, MEMORY_PARTS - 1), 20);
-    assert_near(gpu_memory_due_s(&laws, 10, MEMORY_PARTS - 1), 5);
+    assert_near(gpu_memory_due_s(&laws, 1000, MEMORY_STEPS - 1), 20);
+    assert_near(gpu_memory_due_s(&laws, 10, MEMORY_STEPS - 1), 5);
     assert_near(gpu_memory_due_s(&laws, 10, 0), 0);
 }
 
@@ -69,7 +62,7 @@ static void test_holes_of_linear_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_a_short_task_has_a_short_ramp),
         cmocka_unit_test(test_pages_from_anywhere),
         cmocka_unit_test(test_holes_of_linear_memory),
     };
