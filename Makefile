@@ -2,7 +2,7 @@
 BUILD  ?= build
 PREFIX ?= /usr/local
 
-.PHONY: all demo test test-gpu bench evaluate fuzz lint format install deps clean
+.PHONY: all demo test check test-gpu bench evaluate fuzz lint format install deps clean
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -19,13 +19,19 @@ test:
 	scripts/install-deps build test report
 	scripts/test
 
+# The same tests with what is installed, once; warnings are warnings here.
+check: all
+	meson configure $(BUILD) -Dtests=enabled
+	ninja -C $(BUILD) || { echo "The tests cannot be built: 'make deps' installs what they need" >&2; exit 1; }
+	meson test -C $(BUILD) --no-rebuild --print-errorlogs
+
 # For an owner of a GPU.
 test-gpu:
 	scripts/bundle build-bundle/programs
 	scripts/test-gpu build-bundle/programs
 
 bench: all
-	scripts/bench
+	scripts/bench $(BUILD)
 
 evaluate: all
 	scripts/install-deps report
