@@ -1,12 +1,14 @@
 #include "daemon/config.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <yaml.h>
 
+#include "base/beside.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -19,6 +21,7 @@
 #define DEFAULT_FILE  "/etc/colloc/collocd.yaml"
 enum { FILE_MAX_BYTES = 1 << 20 };
 enum { SAMPLES_MOST = 1000000 }; /* of one ring */
+enum { VALUE_TEXT_MAX = 640 };   /* of any value: paths are the longest */
 
 static int set_text(void *field, size_t size, const char *value)
 {
@@ -132,26 +135,134 @@ static int set_samples(void *field, size_t size, const char *value)
     return 0;
 }
 
+static const struct {
+    const char *name;
+    int level;
+} log_levels[] = {{"error", LOG_LEVEL_ERROR}, {"warning", LOG_LEVEL_WARNING},
+    {"info", LOG_LEVEL_INFO}, {"debug", LOG_LEVEL_DEBUG}};
+
 static int set_log_level(void *field, size_t size, const char *value)
 {
-    static const struct {
-        const char *name;
-        int level;
-    } levels[] = {{"error", LOG_LEVEL_ERROR}, {"warning", LOG_LEVEL_WARNING},
-        {"info", LOG_LEVEL_INFO}, {"debug", LOG_LEVEL_DEBUG}};
-    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
-        if (strcmp(levels[i].name, value) == 0) {
-            *(int *)field = levels[i].level;
+    for (size_t i = 0; i < sizeof log_levels / sizeof *log_levels; i++)
+        if (strcmp(log_levels[i].name, value) == 0) {
+            *(int *)field = log_levels[i].level;
             return 0;
         }
     return -EINVAL;
 }
 
-#define FIELD(name) offsetof(struct config, name), sizeof(((struct config *)0)->name)
+/* ---- values as text: as exact as they are read ---- */
+
+static void format_text(const void *field, char *text, size_t size)
+{
+    snprintf(text, size, "%s", (const char *)field);
+}
+
+static void format_exact_size(const void *field, char *text, size_t size)
+{
+    int64_t bytes = *(const int64_t *)field;
+    if (bytes % GIB == 0)
+        snprintf(text, size, "%" PRId64 "GiB", bytes / GIB);
+    else if (bytes % MIB == 0)
+        snprintf(text, size, "%" PRId64 "MiB", bytes / MIB);
+    else
+        snprintf(text, size, "%" PRId64 " bytes", bytes);
+}
+
+static void format_duration(const void *field, char *text, size_t size)
+{
+    int64_t us = *(const int64_t *)field;
+    if (us % SECOND_US == 0)
+        snprintf(text, size, "%" PRId64 "s", us / SECOND_US);
+    else if (us % MS_US == 0)
+        snprintf(text, size, "%" PRId64 "ms", us / MS_US);
+    else
+        snprintf(text, size, "%" PRId64 "us", us);
+}
+
+static void format_number(const void *field, char *text, size_t size)
+{
+    snprintf(text, size, "%.12g", *(const double *)field);
+}
+
+static void format_count(const void *field, char *text, size_t size)
+{
+    snprintf(text, size, "%d", *(const int *)field);
+}
+
+static void format_flag(const void *field, char *text, size_t size)
+{
+    snprintf(text, size, "%s", *(const bool *)field ? "yes" : "no");
+}
+
+static void format_policy(const void *field, char *text, size_t size)
+{
+    const struct policy *policy;
+    memcpy(&policy, field, sizeof policy);
+    snprintf(text, size, "%s", policy->name);
+}
+
+static void format_sharing(const void *field, char *text, size_t size)
+{
+    snprintf(text, size, "%s", sharing_name(*(const enum sharing *)field));
+}
+
+static void format_statistic(const void *field, char *text, size_t size)
+{
+    snprintf(text, size, "%s", window_statistic_name(*(const enum window_statistic *)field));
+}
+
+static void format_samples(const void *field, char *text, size_t size)
+{
+    const struct samples_kept *kept = field;
+    char step[32], keep[32];
+    size_t used = (size_t)snprintf(text, size, "%s", kept->n ? "" : "none");
+    for (size_t i = 0; i < kept->n && used < size; i++) {
+        format_duration(&kept->rings[i].step_us, step, sizeof step);
+        format_duration(&kept->rings[i].keep_us, keep, sizeof keep);
+        used += (size_t)snprintf(text + used, size - used, "%s%s:%s", i ? "," : "", step, keep);
+    }
+}
+
+static void format_log_level(const void *field, char *text, size_t size)
+{
+    int level = *(const int *)field;
+    for (size_t i = 0; i < sizeof log_levels / sizeof *log_levels; i++)
+        if (log_levels[i].level == level)
+            snprintf(text, size, "%s", log_levels[i].name);
+}
+
+/* How a value that `set` reads is written. */
+static const struct {
+    int (*set)(void *field, size_t size, const char *value);
+    void (*format)(const void *field, char *text, size_t size);
+} formats[] = {
+    {set_text, format_text},
+    {set_size, format_exact_size},
+    {set_duration, format_duration},
+    {set_period, format_duration},
+    {set_fraction, format_number},
+    {set_quantile, format_number},
+    {set_slowdown, format_number},
+    {set_count, format_count},
+    {set_percentage, format_count},
+    {set_flag, format_flag},
+    {set_policy, format_policy},
+    {set_sharing, format_sharing},
+    {set_statistic, format_statistic},
+    {set_samples, format_samples},
+    {set_log_level, format_log_level},
+};
+
+/* LIVE: the setting can change while the daemon runs. FIELD: it is read at the start only. */
+#define FIELD_AT(name) offsetof(struct config, name), sizeof(((struct config *)0)->name)
+#define FIELD(name)    FIELD_AT(name), false
+#define LIVE(name)     FIELD_AT(name), true
 
 static const struct option {
     const char *name;
     size_t offset, size;
+    bool is_live; /* can change while the daemon runs */
     int (*set)(void *field, size_t size, const char *value);
     const char *takes;
     const char *default_text;
@@ -160,60 +271,60 @@ static const struct option {
     {"socket", FIELD(socket_path), set_text, "PATH", "/run/colloc/collocd.sock", "where to listen"},
     {"state-dir", FIELD(state_dir), set_text, "FOLDER", "/var/lib/colloc",
         "the event log and the tasks' logs"},
-    {"policy", FIELD(core.policy), set_policy, "NAME", "magm",
+    {"policy", LIVE(core.policy), set_policy, "NAME", "magm",
         "exclusive, rr, magm, lug, mug, first-fit, best-fit or foresee, for tasks that name none"},
-    {"sharing", FIELD(sharing), set_sharing, "HOW", "streams",
+    {"sharing", LIVE(sharing), set_sharing, "HOW", "streams",
         "streams, mps or auto, for tasks that name none"},
-    {"estimator", FIELD(estimator), set_text, "NAME", ESTIMATOR_USUAL,
+    {"estimator", LIVE(estimator), set_text, "NAME", ESTIMATOR_USUAL,
         "for tasks that name none and declare no memory"},
-    {"reserve-quantile", FIELD(reserve_quantile), set_quantile, "Q", "0.9",
+    {"reserve-quantile", LIVE(reserve_quantile), set_quantile, "Q", "0.9",
         "0.5, 0.9 or 0.99: a task is given what suffices for so many of its like, where the estimator knows its error"},
-    {"smact-max", FIELD(core.conditions.smact_max), set_fraction, "FRACTION", "0.80",
+    {"smact-max", LIVE(core.conditions.smact_max), set_fraction, "FRACTION", "0.80",
         "a GPU more active than that takes no further task"},
-    {"min-free", FIELD(core.conditions.min_free_bytes), set_size, "SIZE", "5GiB",
+    {"min-free", LIVE(core.conditions.min_free_bytes), set_size, "SIZE", "5GiB",
         "free memory wanted when nothing is known of a task"},
-    {"margin", FIELD(core.conditions.margin_bytes), set_size, "SIZE", "2GiB",
+    {"margin", LIVE(core.conditions.margin_bytes), set_size, "SIZE", "2GiB",
         "free memory wanted beyond an estimate"},
-    {"slowdown-max", FIELD(core.conditions.slowdown_max), set_slowdown, "TIMES", "3",
+    {"slowdown-max", LIVE(core.conditions.slowdown_max), set_slowdown, "TIMES", "3",
         "policy foresee: sharing may make nobody take more than so many times as long, as predicted"},
-    {"window", FIELD(core.window_us), set_period, "TIME", "90s",
+    {"window", LIVE(core.window_us), set_period, "TIME", "90s",
         "activity is averaged over that long"},
-    {"smact-statistic", FIELD(core.statistic), set_statistic, "HOW", "mean",
+    {"smact-statistic", LIVE(core.statistic), set_statistic, "HOW", "mean",
         "what the activity over the window is told by: mean, p95 or ewma (exponentially weighted)"},
-    {"sample-period", FIELD(sample_period_us), set_period, "TIME", "1s",
+    {"sample-period", LIVE(sample_period_us), set_period, "TIME", "1s",
         "between two looks at the GPUs"},
     {"gpm-interval", FIELD(gpm_interval_us), set_period, "TIME", "100ms",
         "SM activity is taken over at least that long; real GPUs want no less than the default, emulated ones do not "
         "mind"},
-    {"unused-after", FIELD(unused_after_us), set_period, "TIME", "10m",
+    {"unused-after", LIVE(unused_after_us), set_period, "TIME", "10m",
         "a task that holds a GPU and does not use it for so long is pointed out"},
-    {"settle", FIELD(core.settle_us), set_period, "TIME", "10s",
+    {"settle", LIVE(core.settle_us), set_period, "TIME", "10s",
         "a task's memory that has not grown for so long has settled; until then its GPU takes nobody else"},
-    {"settle-max", FIELD(core.settle_max_us), set_period, "TIME", "60s", "but no longer than that"},
-    {"recovery-step", FIELD(core.recovery_step_bytes), set_size, "SIZE", "0",
+    {"settle-max", LIVE(core.settle_max_us), set_period, "TIME", "60s", "but no longer than that"},
+    {"recovery-step", LIVE(core.recovery_step_bytes), set_size, "SIZE", "0",
         "a task that ran out of GPU memory beside others is tried again where so much more is free, and more after every "
         "crash, and on GPUs to itself last; 0: on GPUs to itself at once"},
-    {"recoveries", FIELD(core.recoveries_max), set_count, "N", "3",
+    {"recoveries", LIVE(core.recoveries_max), set_count, "N", "3",
         "starts after a GPU memory crash beside others"},
-    {"requeues", FIELD(core.requeues_max), set_count, "N", "3",
+    {"requeues", LIVE(core.requeues_max), set_count, "N", "3",
         "starts after ends that were another task's fault, or its MPS server's"},
-    {"filler-smact", FIELD(core.filler_smact), set_fraction, "FRACTION", "0.80",
+    {"filler-smact", LIVE(core.filler_smact), set_fraction, "FRACTION", "0.80",
         "with sharing auto: a task that is expected to be more active than that nearly fills a GPU, and takes turns"},
-    {"filler-percentage", FIELD(core.filler_percent), set_percentage, "N", "70",
+    {"filler-percentage", LIVE(core.filler_percent), set_percentage, "N", "70",
         "with sharing auto: or is held to so much of the SMs where it joins others by MPS; 0: it is not"},
-    {"mps-memory-limit", FIELD(core.mps_mem_limit), set_flag, "yes|no", "yes",
+    {"mps-memory-limit", LIVE(core.mps_mem_limit), set_flag, "yes|no", "yes",
         "a client of MPS whose need is known may take that and the margin, no more"},
-    {"mps-linger", FIELD(mps_linger_us), set_duration, "TIME", "60s",
+    {"mps-linger", LIVE(mps_linger_us), set_duration, "TIME", "60s",
         "a user's MPS control daemon that no task of his has used for so long is stopped"},
-    {"framework-memory-limit", FIELD(framework_mem_limit), set_flag, "yes|no", "no",
+    {"framework-memory-limit", LIVE(framework_mem_limit), set_flag, "yes|no", "no",
         "tasks that share by streams are told through PyTorch's and JAX's own settings to take no more than their need "
         "and "
         "the margin (JAX then takes it at once)"},
-    {"mps-users-together", FIELD(core.conditions.mps_users_together), set_flag, "yes|no", "no",
+    {"mps-users-together", LIVE(core.conditions.mps_users_together), set_flag, "yes|no", "no",
         "tasks of several users may share a GPU by MPS: each user's server then takes turns with the others'"},
-    {"tasks-per-gpu", FIELD(core.conditions.tasks_per_gpu_max), set_count, "N", "0",
+    {"tasks-per-gpu", LIVE(core.conditions.tasks_per_gpu_max), set_count, "N", "0",
         "at most; 0: no limit"},
-    {"tasks-per-user", FIELD(tasks_per_user), set_count, "N", "20000",
+    {"tasks-per-user", LIVE(tasks_per_user), set_count, "N", "20000",
         "that have not ended; a user's further ones are refused (root's are not)"},
     {"gpus", FIELD(gpus), set_text, "LIST", "all",
         "indices or UUIDs, separated by commas: manage no others"},
@@ -222,21 +333,54 @@ static const struct option {
     {"log-reserve", FIELD(log_reserve_bytes), set_size, "SIZE", "16MiB",
         "disk space kept allocated so that ends and cancels can be recorded when the disk is full; 0: "
         "none"},
-    {"history", FIELD(history_us), set_duration, "TIME", "90d",
+    {"history", LIVE(history_us), set_duration, "TIME", "90d",
         "how long ended tasks are remembered"},
     {"record-inputs", FIELD(record_inputs), set_text, "FILE", "",
         "every event, sample and decision of the scheduler goes there, for colloc replay"},
-    {"record-inputs-max", FIELD(record_inputs_max), set_size, "SIZE", "1GiB",
-        "and then no further"},
+    {"record-inputs-max", LIVE(record_inputs_max), set_size, "SIZE", "1GiB", "and then no further"},
     {"nvml-library", FIELD(nvml_library), set_text, "PATH", "libnvidia-ml.so.1",
         "the NVML library"},
     {"dcgmi", FIELD(dcgmi), set_text, "PROGRAM", "dcgmi",
         "tells the SM activity of GPUs before Hopper, when it is there (NVIDIA DCGM); none: do without"},
     {"shim", FIELD(shim), set_text, "PATH", "(as installed)", "the colloc-shim program"},
-    {"log-level", FIELD(log_level), set_log_level, "LEVEL", "info",
-        "error, warning, info or debug"},
+    {"log-level", LIVE(log_level), set_log_level, "LEVEL", "info", "error, warning, info or debug"},
 };
 #define OPTIONS (sizeof options / sizeof *options)
+
+static void format_value(
+    const struct option *option, const struct config *config, char *text, size_t size)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (formats[i].set == option->set)
+            formats[i].format((const char *)config + option->offset, text, size);
+    if (!*text)
+        snprintf(text, size, "%s", *option->default_text ? option->default_text : "none");
+}
+
+void config_change(
+    struct config *config, const struct config *wanted, config_on_change *on_change, void *context)
+{
+    for (const struct option *option = options; option < options + OPTIONS; option++) {
+        char from[VALUE_TEXT_MAX] = "?", to[VALUE_TEXT_MAX] = "?";
+        format_value(option, config, from, sizeof from);
+        format_value(option, wanted, to, sizeof to);
+        if (strcmp(from, to) == 0)
+            continue;
+        if (option->is_live)
+            memcpy((char *)config + option->offset, (const char *)wanted + option->offset,
+                option->size);
+        on_change(context, option->name, from, to, option->is_live);
+    }
+}
+
+/* A source that stalls is noticed within three periods; but a look at a busy driver may take a
+ * while, too. */
+void config_complete(struct config *config)
+{
+    const int64_t least_us = SECOND_US;
+    int64_t periods_us = 3 * config->sample_period_us;
+    config->core.conditions.sample_valid_us = periods_us > least_us ? periods_us : least_us;
+}
 
 static void default_folder(
     char *field, size_t size, const char *variable, const char *below_home, const char *name)
@@ -252,6 +396,8 @@ static void default_folder(
 
 void config_defaults(struct config *config)
 {
+    static const char *const shim_places[] = {
+        "../" COLLOC_LIBEXEC_DIR "/colloc", "../exec", "."}; /* installed, in the build, bundled */
     *config = (struct config){
         .sharing = SHARING_STREAMS,
         .core = core_settings_default(),
@@ -271,6 +417,8 @@ void config_defaults(struct config *config)
     set_samples(&config->samples, 0, SAMPLES_USUAL);
     set_text(config->dcgmi, sizeof config->dcgmi, "dcgmi");
     set_text(config->shim, sizeof config->shim, COLLOC_SHIM_PATH);
+    beside_find(shim_places, sizeof shim_places / sizeof *shim_places, "colloc-shim", config->shim,
+        sizeof config->shim);
     if (geteuid() == 0) {
         set_text(config->socket_path, sizeof config->socket_path, "/run/colloc/collocd.sock");
         set_text(config->state_dir, sizeof config->state_dir, "/var/lib/colloc");
@@ -409,18 +557,26 @@ int config_read_arguments(struct config *config, int argc, char **argv, struct f
         if (strcmp(argv[i], "--version") == 0)
             return CONFIG_VERSION;
     }
+    bool only_check = false;
     int r = read_config_file_named(config, argc, argv, fault);
     for (int i = 1; i < argc && r == 0; i++) {
         char name[64];
         const char *value = "";
+        if (strcmp(argv[i], "--check") == 0) {
+            only_check = true;
+            continue;
+        }
         r = next_argument(argc, argv, &i, name, sizeof name, &value, fault);
         if (r == 0 && strcmp(name, "config") != 0)
             r = set_option(config, name, value, fault);
         else if (r == 0 && !value)
             r = fault_set(fault, EINVAL, "--config: wants a file");
     }
-    return r;
+    return r == 0 && only_check ? CONFIG_CHECK : r;
 }
+
+/* Behind the default of a setting that a reload does not change. */
+#define AT_START "; read at the start only"
 
 /* In roff a hyphen that is to be typed is written so. */
 static void print_roff_name(FILE *out, const char *name)
@@ -433,15 +589,15 @@ static void print_option(FILE *out, const struct option *option, enum config_for
 {
     switch (form) {
     case CONFIG_AS_HELP:
-        fprintf(out, "  --%s=%s\n        %s (default: %s)\n", option->name, option->takes,
-            option->help, option->default_text);
+        fprintf(out, "  --%s=%s\n        %s (default: %s%s)\n", option->name, option->takes,
+            option->help, option->default_text, option->is_live ? "" : AT_START);
         break;
     case CONFIG_AS_ROFF:
         fputs(".TP\n.BI \\-\\-", out);
         print_roff_name(out, option->name);
         fprintf(out, "= %s\n%s (default:\n.BR \"", option->takes, option->help);
         print_roff_name(out, option->default_text);
-        fputs("\" ).\n", out);
+        fprintf(out, "\"%s).\n", option->is_live ? " " : AT_START);
         break;
     case CONFIG_AS_YAML:
         fprintf(out, "\n# %s\n#%s: %s\n", option->help, option->name, option->default_text);

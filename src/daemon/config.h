@@ -52,10 +52,25 @@ int config_read_file(struct config *config, const char *path, struct fault *faul
 
 /*
  * Reads "--key=value" and "--key value". `--config=FILE` is read where it stands first. Positive
- * answers: 1 help and 2 version were asked for. Negative: a fault that names the argument.
+ * answers: help, version, or only a check of the configuration (which is fine) were asked for.
+ * Negative: a fault that names the argument, or the file and line.
  */
-enum { CONFIG_HELP = 1, CONFIG_VERSION = 2 };
+enum { CONFIG_HELP = 1, CONFIG_VERSION = 2, CONFIG_CHECK = 3 };
 int config_read_arguments(struct config *config, int argc, char **argv, struct fault *fault);
+
+/* Derives what is no setting of its own: how long a sample is valid. */
+void config_complete(struct config *config);
+
+/*
+ * Takes the settings that differ and can change while the daemon runs over from `wanted`.
+ *
+ * on_change: is called for each setting that differs, with its values as text; is_taken: whether it
+ *            was taken over.
+ */
+typedef void config_on_change(
+    void *context, const char *setting, const char *from, const char *to, bool is_taken);
+void config_change(
+    struct config *config, const struct config *wanted, config_on_change *on_change, void *context);
 
 /* The settings with their defaults: for --help, as a man page's list, or as a commented
  * configuration file. */

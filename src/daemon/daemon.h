@@ -19,6 +19,9 @@
  *     history.c   forgetting old tasks
  *     disk.c      space in the state folder, the log's reserve and checkpoints
  *     past.c      what ended tasks took, for the estimators
+ *     reload.c    the configuration read again
+ *     audit.c     one line of the log for each thing that happens to a task
+ *     notify.c    what systemd is told
  *     samples.c   the GPUs' recent past, and its route
  *     inputs.c    what the core is fed, to a file
  */
@@ -31,6 +34,7 @@
 #include "api/server.h"
 #include "core/core.h"
 #include "daemon/config.h"
+#include "daemon/notify.h"
 #include "daemon/past.h"
 #include "daemon/preallocation.h"
 #include "exec/attempt.h"
@@ -69,6 +73,7 @@ struct job {
     uv_poll_t *poll;
     bool awaits_mps; /* its start waits for its user's MPS control daemon */
     bool to_adopt; /* an attempt, of an earlier daemon or ended, that has not been looked at yet */
+    int started_attempt;   /* the last whose start is in the log; 0: none */
     bool has_folder;       /* of an attempt whose shim could not be spawned yet */
     char *put_off_why;     /* what the machine is short of, until it has that; or NULL */
     int64_t look_awaited;  /* its end is judged after that look at the GPUs; 0: it is not awaited */
@@ -120,6 +125,10 @@ struct gpu_state {
 
 struct daemon {
     struct config config;
+    int argc; /* the command line: it wins over the file also when that is read again */
+    char **argv;
+    bool ends_with_terminal; /* which it was started in */
+    struct notify notify;
     uv_loop_t loop;
     struct core *core;
     struct store *store;
@@ -165,7 +174,7 @@ struct daemon {
     uv_timer_t server_timer, sample_timer, tick_timer, retry_timer, history_timer, mps_timer,
         disk_timer;
     uv_idle_t server_soon;
-    uv_signal_t term_signal, int_signal;
+    uv_signal_t term_signal, int_signal, hangup_signal;
     uv_work_t sample_work;
     bool sampling, sample_again, stopping;
     bool look_closely; /* the look under way also asks what there is */
@@ -207,6 +216,17 @@ int daemon_feed_logged(struct daemon *daemon, const struct event *event);
 
 void daemon_drop_log(
     struct daemon *daemon); /* at the end: what could not be written is lost, and said so */
+
+/* ---- reload.c ---- */
+
+/* Reads the configuration again, takes over what can change, and says in the log what did. */
+void configuration_reload(struct daemon *daemon);
+
+/* ---- audit.c ---- */
+
+/* A line in the daemon's log. The event is durable, and the core has its task (but for SUBMIT). `detail`: what is
+ * in the event log beside it, borrowed, may be NULL. */
+void audit_event(struct daemon *daemon, const struct event *event, const json_t *detail);
 
 /* ---- runner.c ---- */
 
@@ -388,6 +408,7 @@ void history_start(struct daemon *daemon);
 /* Before anything is fed to the core; does nothing unless it is wanted. */
 int inputs_open(struct daemon *daemon, struct fault *fault);
 void inputs_note_applied(struct daemon *daemon, const struct event *event);
+void inputs_note_settings(struct daemon *daemon); /* the core's, which have changed */
 void inputs_note_forgotten(struct daemon *daemon, uint64_t task);
 void inputs_note_step(struct daemon *daemon, const struct event *event, int answer);
 void inputs_close(struct daemon *daemon);
@@ -407,6 +428,9 @@ int mps_prepare(
 void mps_pipe_dir(const struct daemon *daemon, uid_t uid, char *path, size_t size);
 
 void mps_task_ended(struct daemon *daemon, uid_t uid); /* that shared by it */
+
+/* The setting mps-linger may have changed. */
+void mps_linger_changed(struct daemon *daemon);
 
 void mps_care_start(struct daemon *daemon);
 void mps_care_stop(struct daemon *daemon);

@@ -183,6 +183,7 @@ static bool flush_log(struct daemon *daemon)
     while (daemon->log_first) {
         struct entry *entry = daemon->log_first;
         daemon->log_first = entry->next;
+        audit_event(daemon, &entry->event, entry->detail);
         if (entry->record)
             retire(daemon, entry);
         entry_free(entry);

@@ -129,6 +129,12 @@ int environment_set_defaults(
     return r;
 }
 
+int environment_pass_emulator(struct environment *environment)
+{
+    const char *file = getenv("COLLOC_EMULATOR");
+    return file ? environment_add(environment, "COLLOC_EMULATOR=%s", file) : 0;
+}
+
 /* "0=2048M,1=2048M": devices as the task counts those that it sees. */
 static int limit_memory(struct environment *environment, const struct task *task)
 {

@@ -33,6 +33,9 @@ int environment_name_gpus(struct environment *environment, const struct daemon *
 int environment_set_defaults(
     struct environment *environment, const struct task *task, const char *const *submitted);
 
+/* What tasks of a daemon over pretend GPUs (COLLOC_EMULATOR) find those by. 0 or -ENOMEM. */
+int environment_pass_emulator(struct environment *environment);
+
 /* An MPS client's server and limits, as its placement has them. */
 int environment_join_mps(
     struct environment *environment, const struct task *task, const char *pipe_dir);

@@ -69,6 +69,12 @@ void inputs_note_applied(struct daemon *daemon, const struct event *event)
         end_recording(daemon, "an event cannot be written");
 }
 
+void inputs_note_settings(struct daemon *daemon)
+{
+    if (daemon->inputs)
+        flush(daemon, line_write_settings(daemon->inputs, &daemon->config.core));
+}
+
 void inputs_note_forgotten(struct daemon *daemon, uint64_t task)
 {
     if (daemon->inputs && line_write_forget(daemon->inputs, task) < 0)

@@ -178,6 +178,7 @@ static void accept_submission(struct daemon *daemon, struct submission *submissi
     }
     api_reply(submission->request, 201,
         json_pack("{s:I, s:O}", "id", (json_int_t)id, "warnings", submission->warnings));
+    audit_event(daemon, &submission->event, submission->detail);
     daemon_feed_logged(daemon, &submission->event);
 }
 

@@ -1,6 +1,7 @@
 /* collocd: options, signals, the loop's life. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
 #include <signal.h>
@@ -169,6 +170,8 @@ static int on_replayed(
     if (event->kind == EVENT_SUBMIT && !job_add(daemon, event->task, event->submit.uid, detail))
         return -ENOMEM;
     struct job *job = job_find(daemon, event->task);
+    if (job && event->kind == EVENT_STARTED)
+        job->started_attempt = core_task(daemon->core, event->task)->attempts;
     if (job && event->kind == EVENT_EXITED)
         job_note_exit(job, event->exited.failure, detail);
     attempts_note(daemon, event);
@@ -242,6 +245,7 @@ static void close_handle(uv_handle_t *handle, void *context)
  */
 static void stop(struct daemon *daemon)
 {
+    notify_stopping(&daemon->notify);
     usage_save(daemon);
     submissions_flush(daemon);
     submissions_refuse(daemon);
@@ -262,9 +266,11 @@ static void stop(struct daemon *daemon)
         (uv_handle_t *)&daemon->sample_timer, (uv_handle_t *)&daemon->tick_timer,
         (uv_handle_t *)&daemon->retry_timer, (uv_handle_t *)&daemon->history_timer,
         (uv_handle_t *)&daemon->mps_timer, (uv_handle_t *)&daemon->disk_timer,
-        (uv_handle_t *)&daemon->term_signal, (uv_handle_t *)&daemon->int_signal};
+        (uv_handle_t *)&daemon->term_signal, (uv_handle_t *)&daemon->int_signal,
+        (uv_handle_t *)&daemon->hangup_signal};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         close_handle(ours[i], NULL);
+    signal(SIGHUP, SIG_IGN); /* a reload now comes too late */
 }
 
 static void on_signal(uv_signal_t *signal, int number)
@@ -272,6 +278,45 @@ static void on_signal(uv_signal_t *signal, int number)
     struct daemon *daemon = signal->data;
     log_info("signal %d: going down; running tasks go on and are found again", number);
     stop(daemon);
+}
+
+/* Whether the process has a controlling terminal. */
+static bool has_terminal(void)
+{
+    int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/*
+ * SIGHUP has two senders. An administrator (or systemd, or logrotate) wants the configuration to be
+ * read again. A terminal that was closed takes the daemon that was started in it along, as every
+ * program there, unless nohup said otherwise: it ends as by SIGTERM, and tasks go on.
+ */
+static void on_hangup(uv_signal_t *signal, int number)
+{
+    struct daemon *daemon = signal->data;
+    if (daemon->ends_with_terminal && !has_terminal()) {
+        log_info("the terminal was closed: going down; running tasks go on and are found again");
+        stop(daemon);
+        return;
+    }
+    notify_reloading(&daemon->notify);
+    configuration_reload(daemon);
+    notify_ready(&daemon->notify);
+}
+
+/* From now on SIGHUP waits for the loop, also one that comes during the start. */
+static void watch_hangups(struct daemon *daemon)
+{
+    struct sigaction action;
+    bool is_ignored = sigaction(SIGHUP, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+    daemon->ends_with_terminal = !is_ignored && has_terminal();
+    uv_signal_init(&daemon->loop, &daemon->hangup_signal);
+    daemon->hangup_signal.data = daemon;
+    uv_signal_start(&daemon->hangup_signal, on_hangup, SIGHUP);
+    uv_unref((uv_handle_t *)&daemon->hangup_signal); /* a start that failed does not wait for one */
 }
 
 static void init_loop(struct daemon *daemon)
@@ -288,20 +333,12 @@ static void init_loop(struct daemon *daemon)
     uv_signal_init(&daemon->loop, &daemon->term_signal);
     uv_signal_init(&daemon->loop, &daemon->int_signal);
     daemon->term_signal.data = daemon->int_signal.data = daemon;
-}
-
-/* A source that stalls is noticed within three periods; but a look at a busy driver may take a
- * while, too. */
-static int64_t sample_valid_us(const struct config *config)
-{
-    const int64_t least_us = SECOND_US;
-    int64_t periods_us = 3 * config->sample_period_us;
-    return periods_us > least_us ? periods_us : least_us;
+    watch_hangups(daemon);
 }
 
 static int start(struct daemon *daemon, struct fault *fault)
 {
-    daemon->config.core.conditions.sample_valid_us = sample_valid_us(&daemon->config);
+    config_complete(&daemon->config);
     if (access(daemon->config.shim, X_OK) < 0)
         return fault_set(fault, errno,
             "%s: %s: no task could start; the setting shim says where colloc-shim is",
@@ -328,6 +365,7 @@ static int start(struct daemon *daemon, struct fault *fault)
     uv_signal_start(&daemon->int_signal, on_signal, SIGINT);
     history_start(daemon);
     disk_start(daemon);
+    notify_ready(&daemon->notify);
     log_info("listening on %s, state in %s, %zu GPUs, policy %s, sharing %s",
         daemon->config.socket_path, daemon->config.state_dir,
         daemon->gpus ? daemon->gpus->count : 0, daemon->config.core.policy->name,
@@ -358,9 +396,10 @@ static void fini(struct daemon *daemon)
 static int usage(FILE *out, int status)
 {
     fprintf(out,
-        "usage: collocd [--config=FILE] [--SETTING=VALUE ...]\n\n"
+        "usage: collocd [--check] [--config=FILE] [--SETTING=VALUE ...]\n\n"
         "The daemon of colloc: queues training tasks and collocates them on this server's GPUs.\n\n"
-        "  --config=FILE\n        YAML, the settings below as 'setting: value' lines\n");
+        "  --config=FILE\n        YAML, the settings below as 'setting: value' lines\n"
+        "  --check\n        only read the configuration and say whether it is fine (exit status 0 or 1)\n");
     config_print(out, CONFIG_AS_HELP);
     return status;
 }
@@ -392,6 +431,16 @@ static bool print_form(const char *argument)
     return roff || yaml;
 }
 
+/* A check that found a mistake is an answer, with its own exit status. */
+static int say_mistake(int argc, char **argv, const struct fault *fault)
+{
+    fprintf(stderr, "collocd: %s\n", fault->text);
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--check") == 0)
+            return 1;
+    return 2;
+}
+
 int main(int argc, char **argv)
 {
     static struct daemon daemon;
@@ -407,10 +456,15 @@ int main(int argc, char **argv)
     case CONFIG_VERSION:
         printf("collocd %s\n", COLLOC_VERSION);
         return 0;
+    case CONFIG_CHECK:
+        puts("configuration is fine");
+        return 0;
     default:
-        fprintf(stderr, "collocd: %s\n", fault.text);
-        return 2;
+        return say_mistake(argc, argv, &fault);
     }
+    daemon.argc = argc;
+    daemon.argv = argv;
+    notify_open(&daemon.notify);
     log_set_level((enum log_level)daemon.config.log_level);
     prepare_process(&daemon);
     init_loop(&daemon);

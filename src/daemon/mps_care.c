@@ -275,6 +275,11 @@ static void look_after(uv_timer_t *timer)
     look_again(daemon);
 }
 
+void mps_linger_changed(struct daemon *daemon)
+{
+    look_again(daemon);
+}
+
 void mps_task_ended(struct daemon *daemon, uid_t uid)
 {
     struct mps_user *user = find_user(daemon, uid);

@@ -344,6 +344,8 @@ static int fill_environment(
     if (r == 0)
         r = environment_name_gpus(&launch->added, daemon, task, by_mps);
     if (r == 0)
+        r = environment_pass_emulator(&launch->added);
+    if (r == 0)
         r = environment_set_defaults(&launch->added, task, launch->env);
     if (r == 0 && !by_mps)
         r = environment_limit_frameworks(&launch->added, daemon, task, launch->env);

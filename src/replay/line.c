@@ -38,6 +38,15 @@ int line_write_begin(FILE *out, const struct core_settings *settings, struct fau
     return dump(out, body);
 }
 
+int line_write_settings(FILE *out, const struct core_settings *settings)
+{
+    json_t *body = settings_encode(settings);
+    if (!body)
+        return -ENOMEM;
+    fputs("C ", out);
+    return dump(out, body);
+}
+
 static void write_reading(FILE *out, struct reading value)
 {
     if (value.valid)
@@ -210,11 +219,10 @@ static int read_logged(
     return r;
 }
 
-static int read_begin(
+static int read_settings(
     struct span text, store_find_policy *find_policy, struct fault *fault, struct line *line)
 {
     json_t *body;
-    line->kind = LINE_BEGIN;
     int r = read_json(text, fault, &body);
     if (r < 0)
         return r;
@@ -251,11 +259,17 @@ int line_read(
     *ret_line = (struct line){0};
     if (span_starts(text, BEGIN_WORDS)) {
         size_t n = strlen(BEGIN_WORDS);
-        return read_begin((struct span){text.at + n, text.size - n}, find_policy, fault, ret_line);
+        ret_line->kind = LINE_BEGIN;
+        return read_settings(
+            (struct span){text.at + n, text.size - n}, find_policy, fault, ret_line);
     }
     struct span word = take_word(&text);
-    if (word.size != 1 || !strchr("AIDSTF", *word.at))
+    if (word.size != 1 || !strchr("AIDSTFC", *word.at))
         return fault_set(fault, EINVAL, "no line of recorded inputs");
+    if (*word.at == 'C') {
+        ret_line->kind = LINE_SETTINGS;
+        return read_settings(text, find_policy, fault, ret_line);
+    }
     if (*word.at != 'F')
         return read_event(*word.at, text, find_policy, fault, ret_line);
     ret_line->kind = LINE_FORGET;
@@ -266,7 +280,7 @@ int line_read(
 
 void line_release(struct line *line)
 {
-    if (line->kind == LINE_BEGIN || line->kind == LINE_FORGET)
+    if (line->kind == LINE_BEGIN || line->kind == LINE_SETTINGS || line->kind == LINE_FORGET)
         return;
     if (line->event.kind == EVENT_SAMPLE)
         free(line->event.sample.tasks);

@@ -14,6 +14,7 @@
 
 enum line_kind {
     LINE_BEGIN,    /* a fresh core with these settings: the daemon started */
+    LINE_SETTINGS, /* the core goes on with these settings */
     LINE_APPLY,    /* core_apply of an event: the event log was replayed */
     LINE_STEP,     /* core_step of an input, and what it answered */
     LINE_DECISION, /* what the core decided in the step before */
@@ -25,11 +26,12 @@ struct line {
     int answer;                    /* of LINE_STEP */
     uint64_t task;                 /* of LINE_FORGET */
     struct event event;            /* of LINE_APPLY, LINE_STEP and LINE_DECISION */
-    struct core_settings settings; /* of LINE_BEGIN */
+    struct core_settings settings; /* of LINE_BEGIN and LINE_SETTINGS */
 };
 
 /* 0; -EINVAL with the words in the fault, -ENOMEM, or -EIO. */
 int line_write_begin(FILE *out, const struct core_settings *settings, struct fault *fault);
+int line_write_settings(FILE *out, const struct core_settings *settings); /* 0, -ENOMEM, -EIO */
 int line_write_event(
     FILE *out, enum line_kind kind, int answer, const struct event *event, struct fault *fault);
 int line_write_forget(FILE *out, uint64_t task);

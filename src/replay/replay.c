@@ -104,7 +104,9 @@ static int take(
         return differs(replay, "nothing", next_expected(replay));
     if (line->kind == LINE_STEP)
         return step(replay, line, fault);
-    if (line->kind == LINE_FORGET)
+    if (line->kind == LINE_SETTINGS)
+        core_configure(replay->core, &line->settings);
+    else if (line->kind == LINE_FORGET)
         core_forget(replay->core, line->task);
     else if (core_apply(replay->core, &line->event) < 0)
         return fault_set(fault, ENOMEM, "out of memory");

@@ -1,0 +1,166 @@
+/*
+ * The audit trail: the daemon's log has one line for each thing that happens to a task, by which
+ * user. Lines are words of the form key=value, the first of them always the same:
+ *
+ *     audit event=submit task=12 user=ada uid=1000 name=resnet50 gpus=1
+ *     audit event=start task=12 user=ada uid=1000 gpus=0 sharing=mps attempt=1
+ *     audit event=cancel task=12 user=ada uid=1000 by=root by_uid=0
+ *     audit event=crash task=12 user=ada uid=1000 class=gpu-oom exit=1 signal=0
+ *     audit event=end task=12 user=ada uid=1000 state=COMPLETED
+ *
+ * A value with other characters than letters, digits and _.,:/+-@ is put in double quotes, in which
+ * a backslash stands before " and \. Control characters become '?', and long values are cut, so a
+ * user's text can neither end its line nor look like another key. Scripts, environments and output
+ * are never in it.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/failure_class.h"
+#include "base/log.h"
+#include "core/share.h"
+#include "daemon/daemon.h"
+
+enum { VALUE_MAX = 128 }; /* bytes of a user's text in a line; chosen: names are cut there, too */
+
+static bool is_plain(const char *text)
+{
+    if (!*text)
+        return false;
+    for (; *text; text++)
+        if (!isalnum((unsigned char)*text) && !strchr("_.,:/+-@", *text))
+            return false;
+    return true;
+}
+
+/* How many bytes a control character takes at `text`, in UTF-8; 0: there is none. */
+static size_t control_size(const char *text)
+{
+    unsigned char first = (unsigned char)text[0], second = first ? (unsigned char)text[1] : 0;
+    if (first < ' ' || first == 0x7f)
+        return 1;
+    return first == 0xc2 && second >= 0x80 && second < 0xa0 ? 2 : 0; /* U+0080 to U+009F */
+}
+
+static void put_value(FILE *out, const char *text)
+{
+    if (is_plain(text) && strlen(text) <= VALUE_MAX) {
+        fputs(text, out);
+        return;
+    }
+    size_t n = strnlen(text, VALUE_MAX);
+    while (n > 0 && text[n] && ((unsigned char)text[n] & 0xc0) == 0x80)
+        n--; /* not within a character */
+    fputc('"', out);
+    for (size_t i = 0, size; i < n; i += size) {
+        bool is_control = (size = control_size(text + i)) > 0;
+        size = is_control ? size : 1;
+        if (text[i] == '"' || text[i] == '\\')
+            fputc('\\', out);
+        fputc(is_control ? '?' : text[i], out);
+    }
+    fputc('"', out);
+}
+
+static void put(FILE *out, const char *key, const char *value)
+{
+    fprintf(out, " %s=", key);
+    put_value(out, value ? value : "");
+}
+
+/* Only root and the owner may change a task: no other name has to be looked up. */
+static void put_author(FILE *out, const struct job *job, const json_t *detail)
+{
+    const json_t *by = json_object_get(detail, "by_uid");
+    uid_t uid = (uid_t)json_integer_value(by);
+    if (!by)
+        return;
+    put(out, "by", uid == job->uid ? job->user : uid == 0 ? "root" : "?");
+    fprintf(out, " by_uid=%u", (unsigned)uid);
+}
+
+static void put_gpus(FILE *out, const struct daemon *daemon, const struct task *task)
+{
+    const struct cluster_view *view = core_view(daemon->core);
+    fputs(" gpus=", out);
+    for (int i = 0; i < task->n_gpus; i++)
+        fprintf(out, "%s%s", i ? "," : "", view->gpus[task->gpus[i]].id.label);
+}
+
+static const char *audit_word(const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_SUBMIT:
+        return "submit";
+    case EVENT_STARTED:
+        return "start";
+    case EVENT_EXITED:
+        return event->exited.failure == FAILURE_NONE || event->exited.failure == FAILURE_CANCELLED
+                   ? NULL
+                   : "crash";
+    case EVENT_CANCEL:
+        return "cancel";
+    case EVENT_HOLD:
+        return "hold";
+    case EVENT_RELEASE:
+        return "release";
+    case EVENT_RECOVER:
+    case EVENT_REQUEUE:
+        return "requeue";
+    case EVENT_END:
+        return "end";
+    default:
+        return NULL;
+    }
+}
+
+static void put_details(FILE *out, const struct daemon *daemon, const struct job *job,
+    const struct task *task, const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_SUBMIT:
+        put(out, "name", job->name);
+        fprintf(out, " gpus=%d", event->submit.request.gpus);
+        break;
+    case EVENT_STARTED:
+        put_gpus(out, daemon, task);
+        put(out, "sharing", sharing_name(task->share.sharing));
+        fprintf(out, " attempt=%d", task->attempts);
+        break;
+    case EVENT_EXITED:
+        put(out, "class", failure_name(event->exited.failure));
+        fprintf(out, " exit=%d signal=%d", event->exited.code, event->exited.signal);
+        break;
+    case EVENT_END:
+        put(out, "state", task_state_word(event->end));
+        break;
+    default:
+        break;
+    }
+}
+
+void audit_event(struct daemon *daemon, const struct event *event, const json_t *detail)
+{
+    const char *word = audit_word(event);
+    struct job *job = word ? job_find(daemon, event->task) : NULL;
+    const struct task *task = word ? core_task(daemon->core, event->task) : NULL;
+    char line[1000] = "";
+    if (!job || (!task && event->kind != EVENT_SUBMIT))
+        return;
+    if (event->kind == EVENT_STARTED) { /* said again after a restart */
+        if (job->started_attempt == task->attempts)
+            return;
+        job->started_attempt = task->attempts;
+    }
+    FILE *out = fmemopen(line, sizeof line - 1, "w");
+    if (!out)
+        return;
+    fprintf(out, "audit event=%s task=%llu", word, (unsigned long long)event->task);
+    put(out, "user", job->user);
+    fprintf(out, " uid=%u", (unsigned)job->uid);
+    put_author(out, job, detail);
+    put_details(out, daemon, job, task, event);
+    fclose(out);
+    log_info("%s", line);
+}

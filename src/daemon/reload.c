@@ -1,0 +1,64 @@
+/*
+ * The configuration is read again while the daemon runs (SIGHUP, `systemctl reload`).
+ *
+ * It is read as at the start: defaults, then the file, then the command line. A mistake changes
+ * nothing. Otherwise the log says of each setting that differs what it was and what it is; a
+ * setting that cannot change while the daemon runs keeps its value, and the log says so.
+ *
+ * Contract: the scheduler's settings change between two of its steps, and a recording (inputs.c)
+ * has them at that place, so that `colloc replay` decides as the daemon did.
+ */
+#include "base/log.h"
+#include "daemon/daemon.h"
+
+struct changes {
+    int taken, refused;
+};
+
+static void on_change(
+    void *context, const char *setting, const char *from, const char *to, bool is_taken)
+{
+    struct changes *changes = context;
+    if (is_taken) {
+        changes->taken++;
+        log_info("configuration: %s changed from %s to %s", setting, from, to);
+    } else {
+        changes->refused++;
+        log_warning("configuration: %s stays %s; %s takes effect when collocd is restarted",
+            setting, from, to);
+    }
+}
+
+/* The scheduler looks at its queue again at once: a task may be allowed to start now. */
+static void apply(struct daemon *daemon, int64_t old_period_us)
+{
+    struct event tick = daemon_event(daemon, EVENT_TICK, 0);
+    config_complete(&daemon->config);
+    core_configure(daemon->core, &daemon->config.core);
+    inputs_note_settings(daemon);
+    if (daemon->config.sample_period_us != old_period_us)
+        sampler_start(daemon);
+    mps_linger_changed(daemon);
+    daemon_feed_logged(daemon, &tick);
+}
+
+void configuration_reload(struct daemon *daemon)
+{
+    struct config wanted;
+    struct fault fault = {0};
+    struct changes changes = {0};
+    int64_t old_period_us = daemon->config.sample_period_us;
+    config_defaults(&wanted);
+    if (config_read_arguments(&wanted, daemon->argc, daemon->argv, &fault) < 0) {
+        log_error("configuration: nothing is changed: %s", fault.text);
+        return;
+    }
+    if (wanted.log_level > daemon->config.log_level) /* what changes is said at either level */
+        log_set_level((enum log_level)wanted.log_level);
+    config_change(&daemon->config, &wanted, on_change, &changes);
+    if (changes.taken)
+        apply(daemon, old_period_us);
+    else if (!changes.refused)
+        log_info("configuration: read again, nothing has changed");
+    log_set_level((enum log_level)daemon->config.log_level);
+}
