@@ -2,7 +2,7 @@
 BUILD  ?= build
 PREFIX ?= /usr/local
 
-.PHONY: all demo test check test-gpu bench evaluate fuzz lint format install deps clean
+.PHONY: all demo try test check test-gpu bench evaluate fuzz lint format install deps clean
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -14,6 +14,10 @@ demo:
 	scripts/install-deps build
 	$(MAKE) all
 	scripts/demo
+
+# A shell with four pretend GPUs.
+try: all
+	@BUILD=$(BUILD) scripts/try
 
 test:
 	scripts/install-deps build test report

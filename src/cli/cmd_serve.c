@@ -5,48 +5,110 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/beside.h"
 #include "cli/command.h"
+#include "cli/emulate.h"
 #include "cli/output.h"
 
-/* collocd beside this very program. */
-static void exec_beside(char **words)
+enum { OWN_WORDS_MAX = 4 }; /* collocd's name, --socket, --nvml-library, the NULL at the end */
+
+/* collocd's command line. The options made here come first: those of the user win. */
+struct serving {
+    char **words;
+    char socket_option[PATH_MAX], library_option[PATH_MAX];
+};
+
+/* Returns only when no collocd can be run. */
+static void become_collocd(void *context)
 {
+    static const char *const places[] = {
+        ".", "../" COLLOC_SBIN_DIR, "../daemon"}; /* bundled, installed, in the build */
+    const struct serving *serving = context;
     char path[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - sizeof "collocd");
-    if (n <= 0)
-        return;
-    path[n] = '\0';
-    char *slash = strrchr(path, '/');
-    strcpy(slash ? slash + 1 : path, "collocd");
-    execv(path, words);
+    if (beside_find(places, sizeof places / sizeof *places, "collocd", path, sizeof path) == 0)
+        execv(path, serving->words);
+    execv(COLLOCD_PATH, serving->words);
+    execvp("collocd", serving->words);
+    complain("cannot run collocd (%s): it is not beside colloc, not at %s and not on PATH",
+        strerror(errno), COLLOCD_PATH);
+}
+
+/* The value of --emulate, or NULL. Its words are taken out of `words`. */
+static const char *take_emulate(char **words, int *count)
+{
+    const char *gpus = NULL;
+    int n = 0;
+    for (int i = 0; i < *count; i++) {
+        if (strncmp(words[i], "--emulate=", 10) == 0)
+            gpus = words[i] + 10;
+        else if (strcmp(words[i], "--emulate") == 0)
+            gpus = i + 1 < *count ? words[++i] : "";
+        else
+            words[n++] = words[i];
+    }
+    *count = n;
+    words[n] = NULL;
+    return gpus;
+}
+
+static int serve(const struct invocation *invocation, struct serving *serving, char **given)
+{
+    char library[PATH_MAX - 32];
+    const struct option_value *socket = &invocation->common[COMMON_SOCKET];
+    int count = invocation->operand_count, own = 0;
+    memcpy(given, invocation->operands, (size_t)count * sizeof *given);
+    const char *gpus = take_emulate(given, &count);
+    serving->words[own++] = (char[]){"collocd"};
+    if (socket->set) {
+        snprintf(
+            serving->socket_option, sizeof serving->socket_option, "--socket=%s", socket->text);
+        serving->words[own++] = serving->socket_option;
+    }
+    if (gpus && emulate_library(library, sizeof library)) {
+        snprintf(
+            serving->library_option, sizeof serving->library_option, "--nvml-library=%s", library);
+        serving->words[own++] = serving->library_option;
+    }
+    memcpy(serving->words + own, given, ((size_t)count + 1) * sizeof *given);
+    if (gpus)
+        return emulate_run(gpus, become_collocd, serving);
+    become_collocd(serving);
+    return EXIT_REFUSED;
 }
 
 static int run(const struct invocation *invocation)
 {
-    char **words = calloc((size_t)invocation->operand_count + 2, sizeof *words);
-    if (!words)
-        return EXIT_REFUSED;
-    if (invocation->common[COMMON_SOCKET].set)
-        setenv("COLLOC_SOCKET", invocation->common[COMMON_SOCKET].text, 1);
-    words[0] = strdup("collocd");
-    memcpy(words + 1, invocation->operands, (size_t)invocation->operand_count * sizeof *words);
-    exec_beside(words);
-    execv(COLLOCD_PATH, words);
-    execvp("collocd", words);
-    complain("cannot run collocd (%s): it is not beside colloc, not at %s and not on PATH",
-        strerror(errno), COLLOCD_PATH);
-    free(words[0]);
-    free(words);
-    return EXIT_REFUSED;
+    struct serving serving = {.words = NULL};
+    size_t room = (size_t)invocation->operand_count + OWN_WORDS_MAX;
+    char **given = calloc(room, sizeof *given);
+    serving.words = calloc(room, sizeof *serving.words);
+    int status = given && serving.words ? serve(invocation, &serving, given) : EXIT_REFUSED;
+    free(serving.words);
+    free(given);
+    return status;
 }
+
+static const struct option_spec options[] = {
+    {.name = "emulate",
+        .kind = OPTION_TEXT,
+        .argument = "GPUS",
+        .help =
+            "pretend GPUs, such as 4xA100-40GB or 2xH200,1xA100-80GB; known are A100-40GB, A100-80GB, "
+            "H100-80GB and H200"},
+};
 
 const struct command command_serve = {
     .name = "serve",
-    .usage = "[COLLOCD-OPTION...]",
+    .usage = "[--emulate=GPUS] [COLLOCD-OPTION...]",
     .summary = "run the daemon, collocd, here and now",
     .description =
-        "Runs collocd in the foreground with the words that follow. On a server it is better started by the "
-        "system: `systemctl enable --now collocd`.",
+        "Runs collocd in the foreground with the options that follow (`collocd --help` lists them). On a server it is "
+        "better started by the system: `systemctl enable --now collocd`.\n\n"
+        "--emulate=4xA100-40GB runs it over pretend GPUs, to try colloc without a GPU: `colloc-pretend-train` (its path "
+        "is printed) is a training for them. The pretend GPUs and the tasks on them end together with collocd.\n\n"
+        "SIGTERM or Ctrl-C ends it, and so does closing its terminal (nohup prevents that); tasks on real GPUs go on, "
+        "and the next collocd finds them. Any other SIGHUP makes collocd read its configuration again.",
+    COMMAND_OPTIONS(options),
     .operand = OPERAND_NONE,
     .max_operands = -1,
     .takes_words = true,

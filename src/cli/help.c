@@ -35,10 +35,14 @@ int help_print_command(const struct command *command)
 {
     printf("usage: colloc %s %s\n\n", command->name, command->usage);
     print_wrapped(command->description, 0, TEXT_WIDTH);
-    if (command->takes_words)
+    if (command->takes_words && !command->option_count)
         return EXIT_OK;
     puts("\noptions:");
-    help_each_option(command, print_option, NULL);
+    if (command->takes_words) /* the others are those of the program that gets the words */
+        for (size_t i = 0; i < command->option_count; i++)
+            print_option(&command->options[i], NULL);
+    else
+        help_each_option(command, print_option, NULL);
     return EXIT_OK;
 }
 

@@ -1,0 +1,206 @@
+/*
+ * Pretend GPUs for `colloc serve --emulate=4xA100-40GB`.
+ *
+ * They are a file that `colloc-emulator create` makes in a new temporary folder, and everything
+ * that finds its path in COLLOC_EMULATOR uses them: collocd through the emulator's NVML library,
+ * trainings that pretend, the pretend MPS. collocd is a child here, because the folder has to go
+ * when it ends. So have its tasks: elsewhere tasks outlive the daemon, but not the GPUs. This
+ * process adopts them when collocd ends (PR_SET_CHILD_SUBREAPER), and kills those that are left.
+ */
+#include "cli/emulate.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <ftw.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/beside.h"
+#include "base/units.h"
+#include "cli/command.h"
+#include "cli/output.h"
+
+static const char *find_tool(const char *name, char *path, size_t size)
+{
+    static const char *const places[] = {"../" COLLOC_LIBEXEC_DIR "/colloc/emulator",
+        "../../emulator"}; /* installed; in the build */
+    return beside_find(places, sizeof places / sizeof *places, name, path, size) == 0 ? path : NULL;
+}
+
+const char *emulate_library(char *path, unsigned long size)
+{
+    return find_tool("libnvidia-ml.so.1", path, size);
+}
+
+/* ---- the folder ---- */
+
+static int make_folder(char *path, size_t size)
+{
+    const char *base = getenv("TMPDIR");
+    if (!base || base[0] != '/')
+        base = "/tmp";
+    if (snprintf(path, size, "%s/colloc-emulator-XXXXXX", base) >= (int)size)
+        return -ENAMETOOLONG;
+    /* Tasks of other users find the file, too, where root serves them. */
+    return mkdtemp(path) && chmod(path, 0755) == 0 ? 0 : -errno;
+}
+
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *where)
+{
+    remove(path);
+    return 0;
+}
+
+static void remove_folder(const char *path)
+{
+    nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- children ---- */
+
+static int wait_for(pid_t pid)
+{
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* The emulator says itself what is wrong with a list of GPUs. */
+static int create_gpus(const char *gpus, const char *file)
+{
+    char tool[PATH_MAX], option[512];
+    if (!find_tool("colloc-emulator", tool, sizeof tool))
+        return EXIT_REFUSED;
+    snprintf(option, sizeof option, "--gpus=%s", gpus);
+    char *const words[] = {
+        (char[]){"colloc-emulator"}, (char[]){"create"}, option, (char *)(uintptr_t)file, NULL};
+    pid_t pid = fork();
+    if (pid == 0) {
+        execv(tool, words);
+        _exit(127);
+    }
+    return pid < 0 ? EXIT_REFUSED : wait_for(pid);
+}
+
+/* The emulator's programs come last on PATH, but for those that stand in for the driver's. */
+static void prepare_environment(const char *file)
+{
+    char tool[PATH_MAX], path[2 * PATH_MAX];
+    const char *own = getenv("PATH");
+    find_tool("colloc-emulator", tool, sizeof tool);
+    *strrchr(tool, '/') = '\0';
+    snprintf(path, sizeof path, "%s:%s", tool, own ? own : "/usr/bin:/bin");
+    setenv("PATH", path, 1);
+    setenv("COLLOC_EMULATOR", file, 1);
+}
+
+/* In a process group of its own: a Ctrl-C at the terminal reaches it once, from here. */
+static pid_t start_collocd(
+    const char *file, const sigset_t *old, void (*become_collocd)(void *), void *context)
+{
+    pid_t parent = getpid(), pid = fork();
+    if (pid != 0)
+        return pid;
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        _exit(1);
+    sigprocmask(SIG_SETMASK, old, NULL);
+    prepare_environment(file);
+    become_collocd(context);
+    _exit(EXIT_REFUSED);
+}
+
+/* Passes signals on until collocd has ended. Returns its exit status. */
+static int attend(pid_t collocd, const sigset_t *signals)
+{
+    for (int number, status;;) {
+        if (sigwait(signals, &number) != 0)
+            continue;
+        if (number != SIGCHLD) {
+            kill(collocd, number);
+            continue;
+        }
+        for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+            if (pid == collocd)
+                return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
+}
+
+static bool is_child(const char *pid)
+{
+    char path[64], line[512], state;
+    int parent = 0;
+    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    const char *end = fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
+    fclose(file);
+    return end && sscanf(end + 1, " %c %d", &state, &parent) == 2 && parent == getpid();
+}
+
+/* Each that ends hands its own children over to this process. */
+static void end_children(void)
+{
+    do {
+        DIR *processes = opendir("/proc");
+        int64_t pid;
+        for (const struct dirent *entry; processes && (entry = readdir(processes));)
+            if (parse_int64(entry->d_name, 1, INT_MAX, &pid) == 0 && is_child(entry->d_name))
+                kill((pid_t)pid, SIGKILL);
+        if (processes)
+            closedir(processes);
+    } while (waitpid(-1, NULL, 0) > 0 || errno == EINTR);
+}
+
+static int serve(const char *file, void (*become_collocd)(void *), void *context)
+{
+    sigset_t signals, old;
+    const int attended[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGCHLD};
+    sigemptyset(&signals);
+    for (size_t i = 0; i < sizeof attended / sizeof *attended; i++)
+        sigaddset(&signals, attended[i]);
+    sigprocmask(SIG_BLOCK, &signals, &old);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    pid_t collocd = start_collocd(file, &old, become_collocd, context);
+    int status = collocd < 0 ? EXIT_REFUSED : attend(collocd, &signals);
+    end_children();
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    return status;
+}
+
+int emulate_run(const char *gpus, void (*become_collocd)(void *context), void *context)
+{
+    char folder[PATH_MAX - 8], file[PATH_MAX], tool[PATH_MAX];
+    if (!find_tool("colloc-pretend-train", tool, sizeof tool)) {
+        complain(
+            "--emulate: the emulator is neither installed with this colloc nor built beside it");
+        return EXIT_REFUSED;
+    }
+    int r = make_folder(folder, sizeof folder);
+    if (r < 0) {
+        complain("cannot make a folder for the pretend GPUs: %s", strerror(-r));
+        return EXIT_REFUSED;
+    }
+    snprintf(file, sizeof file, "%s/gpus", folder);
+    fflush(NULL);
+    int status = create_gpus(gpus, file) == 0 ? EXIT_OK : EXIT_USAGE;
+    if (status == EXIT_OK) {
+        fprintf(stderr,
+            "colloc: pretend GPUs: %s. A pretend training: %s --memory-mib=8000 --seconds=60\n",
+            gpus, tool);
+        status = serve(file, become_collocd, context);
+    }
+    remove_folder(folder);
+    return status;
+}
