@@ -2,7 +2,7 @@
 BUILD  ?= build
 PREFIX ?= /usr/local
 
-.PHONY: all demo try test check test-gpu bench evaluate fuzz lint format install deps clean
+.PHONY: all demo try test check test-gpu bench evaluate fuzz lint format install uninstall deps clean
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -53,6 +53,12 @@ format:
 install: all
 	meson configure $(BUILD) --prefix $(PREFIX)
 	meson install -C $(BUILD)
+
+# With the PREFIX and DESTDIR of the installation.
+uninstall: $(BUILD)/build.ninja
+	meson configure $(BUILD) --prefix $(PREFIX)
+	ninja -C $(BUILD) build.ninja
+	scripts/uninstall $(BUILD)
 
 deps:
 	scripts/install-deps build test report

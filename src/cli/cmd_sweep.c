@@ -339,7 +339,7 @@ const struct command command_sweep = {
         "the same values, whatever else runs beside it.\n\n"
         "Values are parted by commas; FROM:TO:STEP is a range of numbers, 1:10 counts. When it is "
         "interrupted, all rows "
-        "that are written are whole, and --resume goes on from there. scripts/plot-sweep draws the result.",
+        "that are written are whole, and --resume goes on from there. `colloc-plot-sweep` draws the result (scripts/plot-sweep in the source tree).",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_NONE,
     .common_without = WITHOUT_SOCKET | WITHOUT_JSON,

@@ -144,6 +144,8 @@ int help_print_man(void)
     puts(".SH EXAMPLES\n.EX");
     print_roff(examples);
     puts(".EE");
-    print_section("SEE ALSO", "collocd(8), collocd.yaml(5)");
+    print_section("SEE ALSO",
+        "collocd(8), collocd.yaml(5); pages named docs/... are installed in share/doc/colloc below "
+        "the prefix");
     return EXIT_OK;
 }
