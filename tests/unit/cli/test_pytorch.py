@@ -69,6 +69,14 @@ class FakeInterpreter(Case):
                 "-m", "colloc_export", "--batch=16", "--optimizer=adamw", "--precision=amp", "--sequence=12", "--classes=0", "--labels",
                 "--kernels", "--with-fake", "--input=a=4:int64:9", "--input=b=2", "--", "mine.py:make", ""])
 
+    def test_the_exporter_is_asked_for_what_it_knows(self):
+        self.export()
+        program = self.interpreter('printf "%s\\n" "$@" > words; cat export.json')
+        for precision, word in (("bf16", "amp"), ("half", "amp"), ("tf32", "fp32")):
+            self.rows(*self.WORDS, program, f"--precision={precision}")
+            with open(os.path.join(self.folder, "words"), encoding="utf-8") as file:
+                self.assertIn(f"--precision={word}", file.read().split("\n"))
+
     def test_no_shell(self):
         self.export()
         source = "$(touch ran);`touch ran`;--output=ran"
