@@ -1,3 +1,14 @@
+/*
+ * The server over libmicrohttpd: one epoll, one thread, requests that may be answered later.
+ *
+ * Contract:
+ * 1. Every byte of a body and every long answer is counted in the quota (api/quota.h) until the
+ *    request is over; a connection that the quota refuses is closed and never handled.
+ * 2. The caller runs the server at least once in RUN_AGAIN_MS. When accept fails for want of
+ *    descriptors, libmicrohttpd stops to listen until its next run, and nothing else wakes it.
+ * 3. A body is parsed only while there is memory for what parsing takes: libjansson does not
+ *    survive a failed allocation.
+ */
 #include "api/server.h"
 
 #include <errno.h>
@@ -6,25 +17,32 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "api/quota.h"
 #include "base/units.h"
 
-#define CONNECTIONS_MAX 2048
-#define USERS_MAX       256
-#define GOODBYE_TURNS   64
-#define VALUES_MAX      100000
-#define HELD_MAX        ((size_t)(64 * MIB)) /* of one user, in bodies and answers under way */
-#define SMALL_ANSWER    ((size_t)(64 * KIB))
+#define CONNECTIONS_MAX      2048
+#define CONNECTIONS_RESERVED 64 /* for root */
+#define GOODBYE_TURNS        64
+#define RUN_AGAIN_MS         1000
+#define VALUES_MAX           100000
+#define ARGUMENTS_MAX        64
+#define BYTES_PER_USER       ((size_t)(64 * MIB))
+#define BYTES_RESERVED       ((size_t)(64 * MIB)) /* for root */
+#define SMALL_ANSWER         ((size_t)(64 * KIB))
+#define SMALL_BODY           ((size_t)(64 * KIB))
 
-struct user_connections {
-    uid_t uid;
-    int count;
-    size_t held_bytes;
-};
+/* What a JSON text of n bytes and v values takes beside itself while it is read, at most: the text
+ * of a string as it grows by doubling and its copies, and an object, key and slot for each value.
+ * chosen: from libjansson's structures, rounded up. */
+#define PARSE_BYTES_PER_BYTE  4
+#define PARSE_BYTES_PER_VALUE 512
 
 struct api_server {
     struct api_server_options options;
@@ -32,7 +50,7 @@ struct api_server {
     dev_t socket_device;
     ino_t socket_inode;
     struct MHD_Daemon *http;
-    struct user_connections users[USERS_MAX];
+    struct quota quota;
     struct api_request *waiting; /* suspended, to be answered when the server goes */
     bool going;
 };
@@ -41,13 +59,19 @@ struct api_request {
     struct api_server *server;
     struct MHD_Connection *connection;
     struct api_peer peer;
-    struct user_connections *user; /* NULL: is not counted */
+    struct quota_user *user;
     size_t held_bytes;
     const struct api_route *route;
     uint64_t id;
     char *body_text;
     size_t body_size, body_room;
-    bool too_large, too_much;
+    enum body_problem {
+        BODY_GOOD,
+        BODY_TOO_LARGE,
+        BODY_USER_FULL, /* the user's quota of bytes is used up */
+        BODY_ALL_FULL,  /* everybody's is */
+        BODY_NO_MEMORY,
+    } problem;
     json_t *body;
     struct MHD_Response *response; /* the answer, once there is one */
     int status;
@@ -69,50 +93,43 @@ static struct api_peer peer_of(struct MHD_Connection *connection)
         .uid = credentials.uid, .gid = credentials.gid, .pid = credentials.pid};
 }
 
-static struct user_connections *connections_of(struct api_server *server, uid_t uid)
-{
-    struct user_connections *free_entry = NULL;
-    for (int i = 0; i < USERS_MAX; i++) {
-        if (server->users[i].count && server->users[i].uid == uid)
-            return &server->users[i];
-        if (!server->users[i].count && !free_entry)
-            free_entry = &server->users[i];
-    }
-    if (free_entry)
-        free_entry->uid = uid;
-    return free_entry;
-}
-
-/* Counts connections by user; one too many is shut before it can say anything. */
+/* Counts connections by user; one that the quota refuses is shut before it can say anything. */
 static void on_connection(void *context, struct MHD_Connection *connection, void **socket_context,
     enum MHD_ConnectionNotificationCode code)
 {
     struct api_server *server = context;
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
-        struct user_connections *counted = *socket_context;
-        if (counted)
-            counted->count--;
+        if (*socket_context)
+            quota_disconnect(&server->quota, *socket_context);
         return;
     }
-    struct api_peer peer = peer_of(connection);
-    struct user_connections *user = peer.uid ? connections_of(server, peer.uid) : NULL;
+    uid_t uid = peer_of(connection).uid;
+    struct quota_user *user = quota_connect(&server->quota, uid);
     *socket_context = user;
-    if (user && ++user->count > server->options.connections_per_user_max)
+    if (!user)
         shutdown(MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
             SHUT_RDWR);
+    else if (user->connections == 1 && server->options.on_user)
+        server->options.on_user(server->options.context, uid);
 }
 
-/* Who is below the limit may go beyond it once: a list longer than that can still be had. */
-static bool hold(struct api_request *request, size_t bytes)
+void api_server_set_stranger(struct api_server *server, uid_t uid, bool is_stranger)
 {
-    struct user_connections *user = request->user;
-    if (!user)
-        return true;
-    if (user->held_bytes > HELD_MAX)
-        return false;
-    user->held_bytes += bytes;
+    quota_set_stranger(&server->quota, uid, is_stranger);
+}
+
+static enum body_problem hold(struct api_request *request, size_t bytes)
+{
+    switch (quota_take(&request->server->quota, request->user, bytes)) {
+    case QUOTA_USER_FULL:
+        return BODY_USER_FULL;
+    case QUOTA_ALL_FULL:
+        return BODY_ALL_FULL;
+    case QUOTA_TAKEN:
+        break;
+    }
     request->held_bytes += bytes;
-    return true;
+    return BODY_GOOD;
 }
 
 struct api_peer api_request_peer(const struct api_request *request)
@@ -153,19 +170,42 @@ static void answer(struct api_request *request, int status, struct MHD_Response 
     }
 }
 
-static void reply_too_much(struct api_request *request)
+static void reply_problem(struct api_request *request, enum body_problem problem)
 {
-    api_reply_error(request, 503,
-        "your requests under way hold more than %zu bytes: try again when they are done", HELD_MAX);
+    switch (problem) {
+    case BODY_GOOD:
+        break;
+    case BODY_TOO_LARGE:
+        api_reply_error(request, 413, "the body is larger than %zu bytes",
+            request->server->options.body_max_bytes);
+        break;
+    case BODY_USER_FULL:
+        api_reply_error(request, 503,
+            "your requests under way hold more than %zu bytes: try again when they are done",
+            BYTES_PER_USER);
+        break;
+    case BODY_ALL_FULL:
+        api_reply_error(request, 503,
+            "all requests under way hold as many bytes as they may (%zu): try again later",
+            request->server->options.bytes_max);
+        break;
+    case BODY_NO_MEMORY:
+        api_reply_error(request, 503,
+            "there is not enough memory for a body of %zu bytes at the moment: try again later",
+            request->body_size);
+        break;
+    }
 }
 
 void api_reply_text(struct api_request *request, int status, char *text)
 {
     static char out_of_memory[] =
         "{\"error\": {\"code\": \"internal\", \"message\": \"out of memory\"}}\n";
-    if (text && strlen(text) > SMALL_ANSWER && !hold(request, strlen(text))) {
+    enum body_problem problem = text && strlen(text) > SMALL_ANSWER ? hold(request, strlen(text))
+                                                                    : BODY_GOOD;
+    if (problem != BODY_GOOD) {
         free(text);
-        reply_too_much(request);
+        reply_problem(request, problem);
         return;
     }
     struct MHD_Response *response = text ? MHD_create_response_from_buffer(
@@ -269,8 +309,7 @@ static const struct api_route *find_route(const struct api_server *server, const
     return NULL;
 }
 
-/* Each value of a JSON text takes some hundred bytes in memory, however short it is written. */
-static bool has_too_many_values(const char *text, size_t size)
+static size_t count_values(const char *text, size_t size)
 {
     size_t values = 0;
     bool in_string = false;
@@ -282,62 +321,74 @@ static bool has_too_many_values(const char *text, size_t size)
         else if (!in_string && (text[i] == ',' || text[i] == '[' || text[i] == '{'))
             values++;
     }
-    return values > VALUES_MAX;
+    return values;
+}
+
+/* Asks the kernel, whose answer holds for RLIMIT_AS and for a machine that does not overcommit. */
+static bool is_memory_there(size_t size)
+{
+    void *probe = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (probe == MAP_FAILED)
+        return false;
+    munmap(probe, size);
+    return true;
+}
+
+static bool parse_body(struct api_request *request)
+{
+    json_error_t error;
+    size_t size = request->body_size, values = count_values(request->body_text, size);
+    if (values > VALUES_MAX) {
+        api_reply_error(request, 400, "the body has more than %d values", VALUES_MAX);
+        return false;
+    }
+    if (size > SMALL_BODY &&
+        !is_memory_there(size * PARSE_BYTES_PER_BYTE + values * PARSE_BYTES_PER_VALUE)) {
+        reply_problem(request, BODY_NO_MEMORY);
+        return false;
+    }
+    request->body = json_loadb(request->body_text, size, JSON_REJECT_DUPLICATES, &error);
+    if (!request->body)
+        api_reply_error(
+            request, 400, "the body is no JSON: %s (byte %d)", error.text, error.position);
+    return request->body;
 }
 
 static void dispatch(struct api_request *request)
 {
-    if (request->server->going) {
+    if (request->server->going)
         api_reply_error(request, 503, "the daemon is going down");
-        return;
-    }
-    if (request->too_large) {
-        api_reply_error(request, 413, "the body is larger than %zu bytes",
-            request->server->options.body_max_bytes);
-        return;
-    }
-    if (request->too_much) {
-        reply_too_much(request);
-        return;
-    }
-    if (request->body_size) {
-        json_error_t error;
-        if (has_too_many_values(request->body_text, request->body_size)) {
-            api_reply_error(request, 400, "the body has more than %d values", VALUES_MAX);
-            return;
-        }
-        request->body = json_loadb(
-            request->body_text, request->body_size, JSON_REJECT_DUPLICATES, &error);
-        if (!request->body) {
-            api_reply_error(
-                request, 400, "the body is no JSON: %s (byte %d)", error.text, error.position);
-            return;
-        }
-    }
-    request->route->handle(request->server->options.context, request);
+    else if (request->problem != BODY_GOOD)
+        reply_problem(request, request->problem);
+    else if (!request->body_size || parse_body(request))
+        request->route->handle(request->server->options.context, request);
 }
 
-static void take_body(struct api_request *request, const char *data, size_t size)
+static enum body_problem append_to_body(struct api_request *request, const char *data, size_t size)
 {
     size_t total = request->body_size + size;
-    if (request->too_large || total > request->server->options.body_max_bytes) {
-        request->too_large = true;
-        return;
-    }
-    request->too_much |= !hold(request, size);
-    if (request->too_much)
-        return;
+    if (total > request->server->options.body_max_bytes)
+        return BODY_TOO_LARGE;
+    enum body_problem problem = hold(request, size);
+    if (problem != BODY_GOOD)
+        return problem;
     if (total > request->body_room) {
         char *text = realloc(request->body_text, 2 * total);
-        if (!text) {
-            request->too_large = true;
-            return;
-        }
+        if (!text)
+            return BODY_NO_MEMORY;
         request->body_text = text;
         request->body_room = 2 * total;
     }
     memcpy(request->body_text + request->body_size, data, size);
     request->body_size = total;
+    return BODY_GOOD;
+}
+
+/* What comes after a problem is read and dropped. */
+static void take_body(struct api_request *request, const char *data, size_t size)
+{
+    if (request->problem == BODY_GOOD)
+        request->problem = append_to_body(request, data, size);
 }
 
 static void wait_for_answer(struct api_request *request)
@@ -352,20 +403,46 @@ static void wait_for_answer(struct api_request *request)
     MHD_suspend_connection(request->connection);
 }
 
+/*
+ * Answers a request with too many query arguments before libmicrohttpd reads them: each takes some
+ * hundred bytes of the connection's memory, and when that is used up the connection hangs until its
+ * timeout. Called with the request's whole path; returns the request's first context, none.
+ */
+static void *on_path(void *context, const char *path, struct MHD_Connection *connection)
+{
+    static const char words[] = "{\"error\": {\"code\": \"bad-request\", \"message\": "
+                                "\"the path has too many query arguments\"}}\n";
+    size_t arguments = 0;
+    for (const char *at = path; (at = strchr(at, '&')); at++)
+        arguments++;
+    if (arguments < ARGUMENTS_MAX)
+        return NULL;
+    int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    char reply[512];
+    int size = snprintf(reply, sizeof reply,
+        "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
+        "Connection: close\r\n\r\n%s",
+        sizeof words - 1, words);
+    send(fd, reply, (size_t)size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    shutdown(fd, SHUT_RDWR);
+    return NULL;
+}
+
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url,
     const char *method, const char *version, const char *data, size_t *data_size,
     void **request_context)
 {
     struct api_request *request = *request_context;
     if (!request) {
-        request = calloc(1, sizeof *request);
+        struct quota_user *user =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+        request = user ? calloc(1, sizeof *request) : NULL;
         if (!request)
             return MHD_NO;
         request->server = context;
         request->connection = connection;
         request->peer = peer_of(connection);
-        request->user =
-            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+        request->user = user;
         *request_context = request;
         return MHD_YES;
     }
@@ -397,8 +474,7 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
     struct api_request *request = *request_context;
     if (!request)
         return;
-    if (request->user)
-        request->user->held_bytes -= request->held_bytes;
+    quota_give_back(&request->server->quota, request->user, request->held_bytes);
     if (request->response)
         MHD_destroy_response(request->response);
     json_decref(request->body);
@@ -458,6 +534,38 @@ static void remove_socket(const struct api_server *server)
         unlink(server->socket_path);
 }
 
+/* Of all users: half of the descriptors that the process may have, the rest is the caller's. */
+static int connections_max(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 2 < CONNECTIONS_MAX)
+        return (int)files.rlim_cur / 2 + 1;
+    return CONNECTIONS_MAX;
+}
+
+static int init_quota(struct api_server *server)
+{
+    int connections = connections_max();
+    struct quota_limits limits = {
+        .connections = connections,
+        .connections_reserved = connections / 4 < CONNECTIONS_RESERVED ? connections / 4
+                                                                       : CONNECTIONS_RESERVED,
+        .connections_per_user = server->options.connections_per_user_max,
+        .bytes = server->options.bytes_max,
+        .bytes_reserved = server->options.bytes_max / 2 < BYTES_RESERVED
+                              ? server->options.bytes_max / 2
+                              : BYTES_RESERVED,
+        .bytes_per_user = BYTES_PER_USER,
+    };
+    return quota_init(&server->quota, &limits);
+}
+
+static void free_server(struct api_server *server)
+{
+    quota_fini(&server->quota);
+    free(server);
+}
+
 int api_server_create(
     const struct api_server_options *options, struct fault *fault, struct api_server **ret_server)
 {
@@ -466,20 +574,23 @@ int api_server_create(
     if (!server)
         return fault_set(fault, ENOMEM, "out of memory");
     server->options = *options;
-    int r = listen_on(server, fault, &fd);
+    int r = init_quota(server);
+    r = r < 0 ? fault_set(fault, ENOMEM, "out of memory") : listen_on(server, fault, &fd);
     if (r < 0) {
-        free(server);
+        free_server(server);
         return r;
     }
     server->http = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
         on_request, server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)options->idle_timeout_s, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(32 * KIB), MHD_OPTION_NOTIFY_COMPLETED,
-        on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
+        (unsigned)options->idle_timeout_s, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)server->quota.limits.connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)(32 * KIB), MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_URI_LOG_CALLBACK, on_path,
+        NULL, MHD_OPTION_END);
     if (!server->http) {
         remove_socket(server);
         close(fd);
-        free(server);
+        free_server(server);
         return fault_set(fault, EIO, "%s: the HTTP server does not start", options->socket_path);
     }
     *ret_server = server;
@@ -503,7 +614,7 @@ void api_server_destroy(struct api_server *server)
         api_reply_error(server->waiting, 503, "the daemon is going down");
     say_goodbye(server);
     MHD_stop_daemon(server->http);
-    free(server);
+    free_server(server);
 }
 
 int api_server_fd(const struct api_server *server)
@@ -519,5 +630,6 @@ void api_server_run(struct api_server *server)
 int64_t api_server_timeout_ms(struct api_server *server)
 {
     MHD_UNSIGNED_LONG_LONG timeout;
-    return MHD_get_timeout(server->http, &timeout) == MHD_YES ? (int64_t)timeout : -1;
+    bool is_due = MHD_get_timeout(server->http, &timeout) == MHD_YES;
+    return is_due && timeout < RUN_AGAIN_MS ? (int64_t)timeout : RUN_AGAIN_MS;
 }

@@ -35,8 +35,12 @@ struct api_server_options {
     void *context;                  /* for the handlers */
     const char *version;            /* of the program, for the Colloc-Version header; borrowed */
     size_t body_max_bytes;
+    size_t bytes_max;             /* of bodies and long answers under way, of all users together */
     int idle_timeout_s;           /* a client that says nothing for so long is let go */
-    int connections_per_user_max; /* so that nobody can use them all up; root is not counted */
+    int connections_per_user_max; /* so that nobody can use them all up; root has no such limit */
+
+    /* Called when a user without a connection connects; may be NULL. */
+    void (*on_user)(void *context, uid_t uid);
 };
 
 /*
@@ -52,7 +56,11 @@ void api_server_destroy(struct api_server *server);
 
 int api_server_fd(const struct api_server *server);
 void api_server_run(struct api_server *server);
-int64_t api_server_timeout_ms(struct api_server *server); /* -1: none */
+int64_t api_server_timeout_ms(struct api_server *server);
+
+/* Counts the user's connections, as long as it has any, with those of all strangers
+ * (api/quota.h). */
+void api_server_set_stranger(struct api_server *server, uid_t uid, bool is_stranger);
 
 /* ---- a request ---- */
 

@@ -36,6 +36,16 @@ static int set_size(void *field, size_t size, const char *value)
     return parse_size(value, field);
 }
 
+/* At least what one submission of the largest size takes, beside root's reserve. */
+static int set_request_memory(void *field, size_t size, const char *value)
+{
+    int64_t bytes;
+    if (parse_size(value, &bytes) < 0 || bytes < 64 * MIB)
+        return -EINVAL;
+    *(int64_t *)field = bytes;
+    return 0;
+}
+
 static int set_duration(void *field, size_t size, const char *value)
 {
     return parse_duration(value, field);
@@ -326,6 +336,8 @@ static const struct option {
         "at most; 0: no limit"},
     {"tasks-per-user", LIVE(tasks_per_user), set_count, "N", "20000",
         "that have not ended; a user's further ones are refused (root's are not)"},
+    {"request-memory", FIELD(request_bytes_max), set_request_memory, "SIZE", "1GiB",
+        "at most this much memory for requests and answers under way, of all users together; at least 64MiB"},
     {"gpus", FIELD(gpus), set_text, "LIST", "all",
         "indices or UUIDs, separated by commas: manage no others"},
     {"samples", FIELD(samples), set_samples, "STEP:TIME,...", SAMPLES_USUAL,
@@ -408,6 +420,7 @@ void config_defaults(struct config *config)
         .history_us = 90 * 86400 * SECOND_US,
         .tasks_per_user = 20000,
         .log_reserve_bytes = 16 * MIB, /* chosen: some 10,000 ends at 1 KiB each */
+        .request_bytes_max = GIB,
         .record_inputs_max = GIB,
         .log_level = LOG_LEVEL_INFO,
         .reserve_quantile = ESTIMATE_RESERVED_QUANTILE,

@@ -198,6 +198,9 @@ void daemon_serve_soon(struct daemon *daemon);
 
 int64_t daemon_now_us(struct daemon *daemon);
 
+/* Ends the daemon: one that cannot keep its log in memory must not go on deciding. */
+_Noreturn void daemon_die_of_memory(void);
+
 /*
  * Feeds an input with what the log should know of it beside the event (`detail`: borrowed, may be
  * NULL), writes what follows and carries it out. Returns as core_step does. Samples and ticks are

@@ -53,8 +53,7 @@ static int own(struct entry *entry, const void *data, size_t size)
     return 0;
 }
 
-/* A daemon that cannot keep its log in memory must not go on deciding. */
-static void die_of_memory(void)
+void daemon_die_of_memory(void)
 {
     log_error("out of memory: going down; running tasks go on and are found again");
     abort();
@@ -81,7 +80,7 @@ static void queue_entry(struct daemon *daemon, const struct event *event, const 
 {
     struct entry *entry = calloc(1, sizeof *entry);
     if (!entry)
-        die_of_memory();
+        daemon_die_of_memory();
     entry->event = *event;
     entry->wall_us = clock_wall_us();
     entry->detail = json_incref((json_t *)(uintptr_t)detail);
@@ -97,7 +96,7 @@ static void queue_entry(struct daemon *daemon, const struct event *event, const 
         r = sum_up(daemon, core_task(daemon->core, event->task), entry);
     }
     if (r < 0)
-        die_of_memory();
+        daemon_die_of_memory();
     *(daemon->log_last ? &daemon->log_last->next : &daemon->log_first) = entry;
     daemon->log_last = entry;
 }
@@ -108,7 +107,7 @@ static void queue_effect(struct daemon *daemon, const struct effect *effect)
         int room = daemon->pending_room ? daemon->pending_room * 2 : 16;
         struct pending_effect *pending = realloc(daemon->pending, (size_t)room * sizeof *pending);
         if (!pending)
-            die_of_memory();
+            daemon_die_of_memory();
         daemon->pending = pending;
         daemon->pending_room = room;
     }
@@ -291,7 +290,7 @@ static int feed(struct daemon *daemon, const struct event *event, const json_t *
 {
     int r = core_step(daemon->core, event);
     if (r == -ENOMEM)
-        die_of_memory();
+        daemon_die_of_memory();
     inputs_note_step(daemon, event, r);
     if (r != 0)
         return r;

@@ -138,6 +138,7 @@ static int open_server(struct daemon *daemon, struct fault *fault)
         .context = daemon,
         .version = COLLOC_VERSION,
         .body_max_bytes = BODY_MAX,
+        .bytes_max = (size_t)daemon->config.request_bytes_max,
         .idle_timeout_s = IDLE_TIMEOUT_S,
         .connections_per_user_max = CONNECTIONS_MAX,
     };
@@ -404,12 +405,22 @@ static int usage(FILE *out, int status)
     return status;
 }
 
+/* libjansson reads on behind what it could not keep: a failed allocation must not get there. */
+static void *allocate_or_die(size_t size)
+{
+    void *memory = malloc(size);
+    if (!memory && size > 0)
+        daemon_die_of_memory();
+    return memory;
+}
+
 /* The pool does nothing but look at GPUs, one look at a time; files opened are ours alone to
  * choose. */
 static void prepare_process(struct daemon *daemon)
 {
     setenv("UV_THREADPOOL_SIZE", "1", 0);
     umask(022);
+    json_set_alloc_funcs(allocate_or_die, free);
     signal(SIGPIPE, SIG_IGN);
     if (geteuid() == 0 && setgroups(0, NULL) < 0)
         log_warning("supplementary groups cannot be given up: %s", strerror(errno));

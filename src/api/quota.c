@@ -1,0 +1,98 @@
+/* How many connections and bytes each user has, and may have: a table of the users with a
+ * connection, searched from its begin. It has one entry per possible connection, so that there is
+ * always a free one. */
+#include "api/quota.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+int quota_init(struct quota *quota, const struct quota_limits *limits)
+{
+    *quota = (struct quota){.limits = *limits};
+    quota->users = calloc((size_t)limits->connections, sizeof *quota->users);
+    return quota->users ? 0 : -ENOMEM;
+}
+
+void quota_fini(struct quota *quota)
+{
+    free(quota->users);
+    *quota = (struct quota){0};
+}
+
+static struct quota_user *find_user(const struct quota *quota, uid_t uid)
+{
+    struct quota_user *free_entry = NULL;
+    for (int i = 0; i < quota->limits.connections; i++) {
+        struct quota_user *user = &quota->users[i];
+        if (user->connections && user->uid == uid)
+            return user;
+        if (!user->connections && !free_entry)
+            free_entry = user;
+    }
+    if (free_entry)
+        *free_entry = (struct quota_user){.uid = uid};
+    return free_entry;
+}
+
+/* What counts against the user's own limits: for a stranger, what all strangers have. */
+static struct quota_user counted(const struct quota *quota, const struct quota_user *user)
+{
+    struct quota_user sum = {.uid = user->uid};
+    if (!user->is_stranger)
+        return *user;
+    for (int i = 0; i < quota->limits.connections; i++) {
+        if (!quota->users[i].is_stranger)
+            continue;
+        sum.connections += quota->users[i].connections;
+        sum.bytes += quota->users[i].bytes;
+    }
+    return sum;
+}
+
+struct quota_user *quota_connect(struct quota *quota, uid_t uid)
+{
+    const struct quota_limits *limits = &quota->limits;
+    bool is_root = uid == 0;
+    struct quota_user *user = find_user(quota, uid);
+    int most = limits->connections - (is_root ? 0 : limits->connections_reserved);
+    if (!user || uid == (uid_t)-1 || quota->connections >= most ||
+        (!is_root && counted(quota, user).connections >= limits->connections_per_user))
+        return NULL;
+    user->connections++;
+    quota->connections++;
+    return user;
+}
+
+void quota_disconnect(struct quota *quota, struct quota_user *user)
+{
+    user->connections--;
+    quota->connections--;
+}
+
+void quota_set_stranger(struct quota *quota, uid_t uid, bool is_stranger)
+{
+    struct quota_user *user = find_user(quota, uid);
+    if (user)
+        user->is_stranger = is_stranger;
+}
+
+enum quota_answer quota_take(struct quota *quota, struct quota_user *user, size_t bytes)
+{
+    const struct quota_limits *limits = &quota->limits;
+    bool is_root = user->uid == 0;
+    size_t most = limits->bytes - (is_root ? 0 : limits->bytes_reserved);
+    size_t own = counted(quota, user).bytes;
+    if (!is_root && (bytes > limits->bytes_per_user || own > limits->bytes_per_user - bytes))
+        return QUOTA_USER_FULL;
+    if (bytes > most || quota->bytes > most - bytes)
+        return QUOTA_ALL_FULL;
+    user->bytes += bytes;
+    quota->bytes += bytes;
+    return QUOTA_TAKEN;
+}
+
+void quota_give_back(struct quota *quota, struct quota_user *user, size_t bytes)
+{
+    user->bytes -= bytes;
+    quota->bytes -= bytes;
+}

@@ -1,0 +1,139 @@
+"""What no user, however many ids or connections, and no lack of descriptors or memory may do: stop the service."""
+
+import contextlib
+import os
+import resource
+import socket
+import time
+import unittest
+
+from house import MIB, House, program, read, until
+
+STRANGER = 100000  # the first of a user's subordinate ids on Debian; no such user has a name
+ADA = 64001
+CONNECTIONS = 2048  # of all users together
+PER_USER = 256
+
+
+class Limited(House):
+    def connect(self, data=b""):
+        client = socket.socket(socket.AF_UNIX)
+        self.addCleanup(client.close)
+        client.settimeout(30)
+        client.connect(self.socket)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            client.sendall(data)
+        return client
+
+    def seconds(self, path="/v1/info"):
+        begin = time.monotonic()
+        self.get(path)
+        return time.monotonic() - begin
+
+    def connections(self):
+        """Those that the daemon has open."""
+        links = (os.readlink(f"/proc/{self.process.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{self.process.pid}/fd"))
+        return sum(link.startswith("socket:") for link in links)
+
+
+class Descriptors(Limited):
+    daemon_prefix = ("prlimit", "--nofile=48:48")
+
+    def test_answers_again_after_more_connections_than_descriptors(self):
+        for _ in range(10):
+            clients = []
+            for _ in range(100):
+                client = socket.socket(socket.AF_UNIX)
+                client.setblocking(False)
+                with contextlib.suppress(BlockingIOError):
+                    client.connect(self.socket)
+                clients.append(client)
+            until(lambda: self.connections() > 20, "20 open connections")
+            for client in clients:
+                client.close()
+            self.assertLess(self.seconds(), 5)
+        self.wait(self.submit("echo done"), "COMPLETED")
+
+
+@unittest.skipIf(b"__asan_init" in read(program("collocd"), "rb"), "the sanitizer needs all addresses")
+class Memory(Limited):
+    """Address space for the daemon itself and little beside."""
+    daemon_prefix = ("prlimit", f"--as={52 * MIB}")
+
+    def test_a_body_too_large_for_memory_is_refused(self):
+        pid, statuses = self.process.pid, set()
+        for size in (1, 4, 6, 8, 10, 12, 13, 14, 15):
+            reply = self.request("POST", "/v1/tasks", self.body("# " + "x" * (size * MIB), hold=True))
+            statuses.add(reply.status)
+            self.assertIn(reply.status, (201, 503, 507), reply.data[:300])
+            if reply.status == 503:
+                self.assertIn("not enough memory", reply.message)
+            self.assertLess(self.seconds(), 2)
+        self.assertIn(503, statuses)
+        self.assertIsNone(self.process.poll())
+        self.assertEqual(self.get("/v1/info")["pid"], pid)
+        self.wait(self.submit("echo done"), "COMPLETED")
+
+
+class Arguments(Limited):
+    def test_too_many_query_arguments_are_refused_at_once(self):
+        for count in (64, 500, 5000):
+            begin = time.monotonic()
+            client = self.connect(b"GET /v1/tasks?" + b"&" * count + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+            self.assertTrue(client.recv(4096).startswith(b"HTTP/1.1 400 "), count)
+            self.assertEqual(client.recv(4096), b"")
+            self.assertLess(time.monotonic() - begin, 5)
+        self.assertEqual(self.request("GET", "/v1/tasks?" + "&" * 63).status, 200)
+
+
+@unittest.skipIf(os.geteuid() != 0, "becoming other users needs root")
+class ManyUsers(Limited):
+    settings = {"request-memory": "256MiB"}
+
+    def setUp(self):
+        super().setUp()
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, files)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(8192, files[1]), files[1]))
+        os.chmod(self.work, 0o777)
+
+    @contextlib.contextmanager
+    def user(self, uid):
+        os.seteuid(uid)
+        try:
+            yield
+        finally:
+            os.seteuid(0)
+
+    def connect_as(self, uid, count, data=b""):
+        with self.user(uid):
+            return [self.connect(data) for _ in range(count)]
+
+    def test_root_has_connections_left(self):
+        for uid in range(ADA, ADA + 9):
+            self.connect_as(uid, PER_USER)
+        self.assertLess(self.seconds(), 5)
+        until(lambda: self.connections() <= CONNECTIONS, "the refusal of the rest")
+
+    def test_everybody_has_connections_beside_one_user_s(self):
+        self.connect_as(ADA, 600)
+        until(lambda: self.connections() < 300, "the refusal of the rest")
+        with self.user(ADA + 1):
+            self.assertLess(self.seconds(), 5)
+
+    def test_root_has_bytes_left(self):
+        half = b"POST /v1/tasks HTTP/1.1\r\nContent-Length: 16777216\r\n\r\n" + b" " * (12 * MIB)
+        for uid in range(ADA, ADA + 6):
+            self.connect_as(uid, 5, half)
+        lines = read(f"/proc/{self.process.pid}/status").splitlines()
+        resident = next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+        self.assertLess(resident, 256 + (200 if b"__asan_init" in read(program("collocd"), "rb") else 50))
+        with self.user(ADA + 8):
+            reply = self.request("POST", "/v1/tasks", self.body("# " + "x" * (8 * MIB)))
+            self.assertEqual(reply.status, 503, reply.data[:300])
+            self.assertIn("all requests under way", reply.message)
+        self.submit("# " + "x" * (8 * MIB), hold=True)
+
+
+if __name__ == "__main__":
+    unittest.main()

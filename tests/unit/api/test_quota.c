@@ -1,0 +1,128 @@
+/* Quotas of connections and bytes: each user's, everybody's, root's reserve, strangers'. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "api/quota.h"
+
+enum { ADA = 1000, BEN = 1001, STRANGER = 100000 };
+
+static struct quota quota_of(void)
+{
+    const struct quota_limits limits = {.connections = 10,
+        .connections_reserved = 2,
+        .connections_per_user = 4,
+        .bytes = 1000,
+        .bytes_reserved = 100,
+        .bytes_per_user = 500};
+    struct quota quota;
+    assert_int_equal(quota_init(&quota, &limits), 0);
+    return quota;
+}
+
+static void test_a_user_has_so_many_connections(void **state)
+{
+    struct quota quota = quota_of();
+    struct quota_user *user = NULL;
+    for (int i = 0; i < 4; i++)
+        assert_non_null(user = quota_connect(&quota, ADA));
+    assert_null(quota_connect(&quota, ADA));
+    assert_non_null(quota_connect(&quota, BEN));
+    quota_disconnect(&quota, user);
+    assert_non_null(quota_connect(&quota, ADA));
+    quota_fini(&quota);
+}
+
+static void test_root_has_a_reserve_of_connections_and_no_limit_of_its_own(void **state)
+{
+    struct quota quota = quota_of();
+    for (uid_t uid = ADA; uid < ADA + 8; uid++)
+        assert_non_null(quota_connect(&quota, uid));
+    assert_null(quota_connect(&quota, ADA + 8));
+    assert_non_null(quota_connect(&quota, 0));
+    assert_non_null(quota_connect(&quota, 0));
+    assert_null(quota_connect(&quota, 0));
+    quota_fini(&quota);
+
+    quota = quota_of();
+    for (int i = 0; i < 10; i++)
+        assert_non_null(quota_connect(&quota, 0));
+    quota_fini(&quota);
+}
+
+static void test_a_peer_without_credentials_is_refused(void **state)
+{
+    struct quota quota = quota_of();
+    assert_null(quota_connect(&quota, (uid_t)-1));
+    assert_int_equal(quota.connections, 0);
+    quota_fini(&quota);
+}
+
+static void test_strangers_count_together(void **state)
+{
+    struct quota quota = quota_of();
+    for (uid_t uid = STRANGER; uid < STRANGER + 4; uid++) {
+        assert_non_null(quota_connect(&quota, uid));
+        quota_set_stranger(&quota, uid, true);
+    }
+    struct quota_user *late = quota_connect(&quota, STRANGER + 4); /* not known to be one yet */
+    assert_non_null(late);
+    quota_set_stranger(&quota, STRANGER + 4, true);
+    assert_null(quota_connect(&quota, STRANGER));
+    assert_non_null(quota_connect(&quota, ADA));
+
+    struct quota_user *first = quota.users;
+    assert_int_equal(quota_take(&quota, first, 300), QUOTA_TAKEN);
+    assert_int_equal(quota_take(&quota, late, 201), QUOTA_USER_FULL);
+    assert_int_equal(quota_take(&quota, late, 200), QUOTA_TAKEN);
+    quota_set_stranger(&quota, STRANGER, false);
+    assert_int_equal(quota_take(&quota, first, 200), QUOTA_TAKEN);
+    quota_fini(&quota);
+}
+
+static void test_an_entry_that_is_used_again_is_no_stranger(void **state)
+{
+    struct quota quota = quota_of();
+    struct quota_user *user = quota_connect(&quota, STRANGER);
+    quota_set_stranger(&quota, STRANGER, true);
+    quota_disconnect(&quota, user);
+    user = quota_connect(&quota, ADA);
+    assert_false(user->is_stranger);
+    quota_fini(&quota);
+}
+
+static void test_bytes_have_limits_and_a_reserve(void **state)
+{
+    struct quota quota = quota_of();
+    struct quota_user *ada = quota_connect(&quota, ADA), *ben = quota_connect(&quota, BEN),
+                      *root = quota_connect(&quota, 0);
+    assert_int_equal(quota_take(&quota, ada, 501), QUOTA_USER_FULL);
+    assert_int_equal(quota_take(&quota, ada, SIZE_MAX), QUOTA_USER_FULL);
+    assert_int_equal(quota_take(&quota, ada, 500), QUOTA_TAKEN);
+    assert_int_equal(quota_take(&quota, ada, 1), QUOTA_USER_FULL);
+    assert_int_equal(quota_take(&quota, ben, 401), QUOTA_ALL_FULL);
+    assert_int_equal(quota_take(&quota, ben, 400), QUOTA_TAKEN);
+    assert_int_equal(quota_take(&quota, root, 101), QUOTA_ALL_FULL);
+    assert_int_equal(quota_take(&quota, root, SIZE_MAX), QUOTA_ALL_FULL);
+    assert_int_equal(quota_take(&quota, root, 100), QUOTA_TAKEN);
+    quota_give_back(&quota, ada, 500);
+    assert_int_equal(quota_take(&quota, root, 500), QUOTA_TAKEN);
+    assert_int_equal(quota_take(&quota, ada, 1), QUOTA_ALL_FULL);
+    quota_fini(&quota);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_user_has_so_many_connections),
+        cmocka_unit_test(test_root_has_a_reserve_of_connections_and_no_limit_of_its_own),
+        cmocka_unit_test(test_a_peer_without_credentials_is_refused),
+        cmocka_unit_test(test_strangers_count_together),
+        cmocka_unit_test(test_an_entry_that_is_used_again_is_no_stranger),
+        cmocka_unit_test(test_bytes_have_limits_and_a_reserve),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
