@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -12,22 +14,33 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "exec/identity.h"
 
 #define INTERPRETER "/bin/bash"
 
-struct launch {
+/* What the child knows. */
+struct order {
+    const char *folder;
     const struct attempt_spec *spec;
-    const char *script;
-    const struct identity *identity;
-    const struct output *output;
+    const char *script; /* path; NULL: there is none */
     pid_t shim;
+    int report;
 };
+
+/* What it writes, whole: when the output files are open, and when it gives up. */
+struct report {
+    int answer;
+    struct fault fault;
+    struct output_file file[OUTPUT_STREAMS];
+};
+_Static_assert(sizeof(struct report) <= PIPE_BUF, "a report is written whole or not at all");
 
 static int connect_streams(const struct output *output)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(output->out, STDOUT_FILENO) < 0 ||
-        dup2(output->err, STDERR_FILENO) < 0)
+    if (null < 0 || dup2(null, STDIN_FILENO) < 0 ||
+        dup2(output->fd[OUTPUT_STDOUT], STDOUT_FILENO) < 0 ||
+        dup2(output->fd[OUTPUT_STDERR], STDERR_FILENO) < 0)
         return -errno;
     return 0;
 }
@@ -84,11 +97,11 @@ static const char *find_path(const char *const *env)
     return "/usr/local/bin:/usr/bin:/bin";
 }
 
-static int execute(const struct launch *launch)
+static int execute(const struct order *order)
 {
-    const struct attempt_spec *spec = launch->spec;
+    const struct attempt_spec *spec = order->spec;
     char *const *env = (char *const *)(uintptr_t)spec->env;
-    if (!launch->script) {
+    if (!order->script) {
         if (setenv("PATH", find_path(spec->env), 1) < 0)
             return -errno;
         execvpe(spec->argv[0], (char *const *)(uintptr_t)spec->argv, env);
@@ -98,27 +111,48 @@ static int execute(const struct launch *launch)
     if (!argv)
         return -ENOMEM;
     int n = 0;
-    if (!runs_by_itself(launch->script))
+    if (!runs_by_itself(order->script))
         argv[n++] = INTERPRETER;
-    argv[n++] = launch->script;
+    argv[n++] = order->script;
     for (int i = 0; i < count_texts(spec->argv); i++)
         argv[n++] = spec->argv[i];
     execve(argv[0], (char *const *)(uintptr_t)argv, env);
     return -errno;
 }
 
-/* Every step of the way, in order. Comes back only when one failed. */
-static int become_task(const struct launch *launch, struct fault *fault)
+static int open_output(const struct order *order, struct output *output, struct fault *fault)
 {
-    const struct attempt_spec *spec = launch->spec;
-    const char *what = launch->script ? "the script" : spec->argv[0];
-    int r = connect_streams(launch->output);
+    const struct attempt_spec *spec = order->spec;
+    struct identity identity;
+    int r = identity_init(&identity, spec->uid, spec->gid);
+    if (r < 0)
+        return fault_set(fault, -r, "cannot look up user %u: %s", spec->uid, strerror(-r));
+    r = output_open(order->folder, spec, &identity, fault, output);
+    if (r < 0)
+        return r;
+    r = connect_streams(output);
     if (r < 0)
         return fault_set(fault, -r, "cannot connect the task's standard streams: %s", strerror(-r));
-    r = identity_become(launch->identity);
+    r = identity_become(&identity);
+    return r < 0 ? fault_set(fault, -r, "cannot become user %u: %s", spec->uid, strerror(-r)) : 0;
+}
+
+static void tell(const struct order *order, const struct report *report)
+{
+    file_write_fd(order->report, report, sizeof *report);
+}
+
+/* Every step of the way, in order. Comes back only when one failed. */
+static int become_task(const struct order *order, struct fault *fault)
+{
+    const struct attempt_spec *spec = order->spec;
+    const char *what = order->script ? "the script" : spec->argv[0];
+    struct output output;
+    int r = open_output(order, &output, fault);
     if (r < 0)
-        return fault_set(fault, -r, "cannot become user %u: %s", spec->uid, strerror(-r));
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != launch->shim)
+        return r;
+    tell(order, &(struct report){.file = {output.file[OUTPUT_STDOUT], output.file[OUTPUT_STDERR]}});
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != order->shim)
         return fault_set(fault, ESRCH, "the shim was killed while it started the task");
     r = limit_files(spec->open_files);
     if (r < 0)
@@ -128,52 +162,60 @@ static int become_task(const struct launch *launch, struct fault *fault)
         return fault_set(
             fault, errno, "cannot change to folder %s: %s", spec->cwd, strerror(errno));
     reset_signals();
-    r = execute(launch);
-    if (launch->script && r == -ENOENT)
+    r = execute(order);
+    if (order->script && r == -ENOENT)
         what = "the script: the interpreter its first line names";
     return fault_set(fault, -r, "cannot execute %s: %s", what, strerror(-r));
 }
 
-static void run_child(const struct launch *launch, int report)
+static _Noreturn void run_child(const struct order *order)
 {
-    struct fault fault;
+    struct report report = {0};
     setsid();
-    int r = become_task(launch, &fault);
-    file_write_fd(report, &r, sizeof r);
-    file_write_fd(report, &fault, sizeof fault);
+    report.answer = become_task(order, &report.fault);
+    tell(order, &report);
     _exit(127);
 }
 
-/* Nothing to read means that exec closed the pipe: the program runs. */
-static int read_report(int report, struct fault *fault)
+int launch_begin(struct launch *launch, const char *folder, const struct attempt_spec *spec,
+    bool has_script, struct fault *fault)
 {
-    int r;
-    if (read(report, &r, sizeof r) != sizeof r)
+    char script[PATH_MAX];
+    int ends[2];
+    snprintf(script, sizeof script, "%s/script", folder);
+    *launch = (struct launch){.report = -1};
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+        return fault_set(fault, errno, "cannot start a process: %s", strerror(errno));
+    const struct order order = {folder, spec, has_script ? script : NULL, getpid(), ends[1]};
+    launch->pid = fork();
+    if (launch->pid == 0)
+        run_child(&order);
+    int errnum = errno;
+    close(ends[1]);
+    if (launch->pid > 0) {
+        launch->report = ends[0];
         return 0;
-    struct fault told;
-    if (read(report, &told, sizeof told) != sizeof told)
-        told.text[0] = '\0';
-    return fault_set(fault, -r, "%s", told.text);
+    }
+    close(ends[0]);
+    return fault_set(fault, errnum, "cannot start a process: %s", strerror(errnum));
 }
 
-int launch(const struct attempt_spec *spec, const char *script, const struct identity *identity,
-    const struct output *output, struct fault *fault, pid_t *ret_pid)
+/* Nothing more to read means that exec closed the pipe, or the child's end did. */
+bool launch_is_under_way(struct launch *launch)
 {
-    const struct launch todo = {spec, script, identity, output, getpid()};
-    int report[2];
-    pid_t pid = -1;
-    if (pipe2(report, O_CLOEXEC) == 0) {
-        pid = fork();
-        if (pid == 0)
-            run_child(&todo, report[1]);
-        close(report[1]);
+    struct report report;
+    ssize_t n = -1;
+    while (launch->report >= 0 && (n = read(launch->report, &report, sizeof report)) > 0) {
+        if (n != (ssize_t)sizeof report)
+            continue;
+        launch->answer = report.answer;
+        launch->fault = report.fault;
+        if (report.answer == 0)
+            memcpy(launch->file, report.file, sizeof launch->file);
     }
-    if (pid < 0)
-        return fault_set(fault, errno, "cannot start a process: %s", strerror(errno));
-    int r = read_report(report[0], fault);
-    close(report[0]);
-    if (r < 0)
-        waitpid(pid, NULL, 0);
-    *ret_pid = pid;
-    return r;
+    if (launch->report >= 0 && n == 0) {
+        close(launch->report);
+        launch->report = -1;
+    }
+    return launch->report >= 0;
 }

@@ -204,14 +204,6 @@ static void jump(struct logscan *scan, int64_t offset)
         .consequence = before.consequence};
 }
 
-void logscan_begin(struct logscan *scan, int fd)
-{
-    struct stat status;
-    *scan = (struct logscan){0};
-    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
-        scan->offset = status.st_size;
-}
-
 int logscan_update(struct logscan *scan, int fd)
 {
     struct stat status;

@@ -24,7 +24,7 @@ struct finding {
     int64_t at; /* offset just behind the line */
 };
 
-/* All zero is a scan from the start of a log. */
+/* All zero is a scan from the start of a log; with an offset, from there. */
 struct logscan {
     int64_t offset; /* how far the log was seen */
 
@@ -42,10 +42,6 @@ struct logscan {
     struct finding consequence;   /* the first that only passes a failure on */
     char last_line[EVIDENCE_MAX]; /* that was not blank */
 };
-
-/* Starts behind what `fd` holds already, such as an earlier attempt's output. Another kind of file
- * is empty. */
-void logscan_begin(struct logscan *scan, int fd);
 
 /*
  * Looks at what was appended to the regular file `fd` since the last call (from the start when it

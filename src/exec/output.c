@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "exec/named_file.h"
+
 static int open_own(
     const char *folder, const char *name, const struct identity *identity, struct fault *fault)
 {
@@ -32,12 +34,12 @@ static int open_own(
 static int open_best(const char *path, bool append)
 {
     int flags = O_APPEND | O_CREAT | O_NOCTTY | O_CLOEXEC | O_NONBLOCK | (append ? 0 : O_TRUNC);
-    int fd = open(path, O_RDWR | flags, 0666);
-    if (fd < 0 && (errno == EACCES || errno == EINVAL))
-        fd = open(path, O_WRONLY | flags, 0666);
+    int fd = named_file_open(path, O_RDWR | flags, 0666);
+    if (fd == -EACCES || fd == -EINVAL)
+        fd = named_file_open(path, O_WRONLY | flags, 0666);
     if (fd >= 0)
         fcntl(fd, F_SETFL, O_APPEND);
-    return fd < 0 ? -errno : fd;
+    return fd;
 }
 
 static int open_named(const char *name, const struct attempt_spec *spec,
@@ -53,8 +55,9 @@ static int open_named(const char *name, const struct attempt_spec *spec,
     umask(mask);
     if (identity_restore(identity) < 0)
         abort();
-    return fd < 0 ? fault_set(fault, -fd, "cannot write output to %s: %s", path, strerror(-fd))
-                  : fd;
+    return fd < 0
+               ? fault_set(fault, -fd, "cannot write output to %s: %s", path, named_file_error(-fd))
+               : fd;
 }
 
 static int open_stream(const char *folder, const char *own, const char *named,
@@ -64,21 +67,55 @@ static int open_stream(const char *folder, const char *own, const char *named,
                  : open_own(folder, own, identity, fault);
 }
 
-static bool share_a_file(const struct attempt_spec *spec)
+bool output_is_shared(const struct attempt_spec *spec)
 {
     return spec->stdout_path &&
            (!spec->stderr_path || strcmp(spec->stdout_path, spec->stderr_path) == 0);
 }
 
+static struct output_file describe(int fd)
+{
+    struct stat status;
+    if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+        return (struct output_file){.is_regular = false};
+    return (struct output_file){.is_regular = true,
+        .device = status.st_dev,
+        .inode = status.st_ino,
+        .offset = status.st_size};
+}
+
 int output_open(const char *folder, const struct attempt_spec *spec,
     const struct identity *identity, struct fault *fault, struct output *ret)
 {
-    ret->out = open_stream(folder, "stdout", spec->stdout_path, spec, identity, fault);
-    if (ret->out < 0)
-        return ret->out;
-    if (share_a_file(spec))
-        ret->err = ret->out;
+    int out = open_stream(folder, "stdout", spec->stdout_path, spec, identity, fault);
+    if (out < 0)
+        return out;
+    int err = output_is_shared(spec)
+                  ? out
+                  : open_stream(folder, "stderr", spec->stderr_path, spec, identity, fault);
+    if (err < 0)
+        return err;
+    *ret = (struct output){.fd = {out, err}, .file = {describe(out), describe(err)}};
+    return 0;
+}
+
+int output_open_again(
+    const char *folder, const struct attempt_spec *spec, int stream, const struct output_file *file)
+{
+    bool is_stdout = stream == OUTPUT_STDOUT || output_is_shared(spec);
+    const char *named = is_stdout ? spec->stdout_path : spec->stderr_path;
+    char path[PATH_MAX];
+    int r = 0;
+    if (named)
+        r = spec_output_path(spec, named, path, sizeof path);
     else
-        ret->err = open_stream(folder, "stderr", spec->stderr_path, spec, identity, fault);
-    return ret->err < 0 ? ret->err : 0;
+        snprintf(path, sizeof path, "%s/%s", folder, is_stdout ? "stdout" : "stderr");
+    int fd = r < 0 ? r : named_file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    struct output_file found = describe(fd);
+    if (found.is_regular && found.device == file->device && found.inode == file->inode)
+        return fd;
+    close(fd);
+    return -ESTALE;
 }

@@ -1,22 +1,49 @@
-/* The files a task's output goes to. */
+/* The files a task's output goes to: opened as the user by the child that becomes the task, and
+ * found again when the task has ended, to be read for the reason of its failure. */
 #ifndef COLLOC_EXEC_OUTPUT_H
 #define COLLOC_EXEC_OUTPUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 #include "base/fault.h"
 #include "exec/identity.h"
 #include "exec/spec.h"
 
+enum { OUTPUT_STDOUT, OUTPUT_STDERR, OUTPUT_STREAMS };
+
+/* Which file a stream goes to, and what was in it before. */
+struct output_file {
+    bool is_regular; /* anything else cannot be read again */
+    dev_t device;
+    ino_t inode;
+    int64_t offset; /* where this attempt's output begins, in bytes */
+};
+
 struct output {
-    int out;
-    int err; /* may be the same descriptor as out */
+    int fd[OUTPUT_STREAMS]; /* may be the same descriptor twice */
+    struct output_file file[OUTPUT_STREAMS];
 };
 
 /*
  * Opens both, close-on-exec. Files in the attempt folder are fresh and belong to the user; files
  * the user names are opened with the user's rights, so that nobody reaches through us what is not
- * theirs. 0 or -errno with a fault.
+ * theirs. Waits for the user's file system. Returns 0 or -errno with a fault.
  */
 int output_open(const char *folder, const struct attempt_spec *spec,
     const struct identity *identity, struct fault *fault, struct output *ret);
+
+/* Both streams go to one file. */
+bool output_is_shared(const struct attempt_spec *spec);
+
+/*
+ * Opens for reading what a stream went to. To be called as the user; waits for the user's file
+ * system.
+ * file: as output_open found it; another file that has its name by now is not opened (-ESTALE).
+ * Returns a descriptor or -errno.
+ */
+int output_open_again(const char *folder, const struct attempt_spec *spec, int stream,
+    const struct output_file *file);
 
 #endif

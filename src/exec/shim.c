@@ -24,6 +24,7 @@
 #include "exec/classify.h"
 #include "exec/drain.h"
 #include "exec/evidence.h"
+#include "exec/judge.h"
 #include "exec/launch.h"
 #include "exec/oom_counter.h"
 #include "exec/tree.h"
@@ -33,6 +34,7 @@
                                            */
 #define KILL_AGAIN_US  (50 * MS_US) /* something may have been born between listing and killing */
 #define WRITE_AGAIN_US (1 * SECOND_US) /* a full disk may be mended */
+#define ABANDON_US     (500 * MS_US)   /* after a kill, for a child that is not the task yet */
 #define NEVER          INT64_MAX
 
 enum phase { PHASE_RUNNING, PHASE_ENDING, PHASE_KILLING };
@@ -40,14 +42,14 @@ enum phase { PHASE_RUNNING, PHASE_ENDING, PHASE_KILLING };
 struct shim {
     const char *folder;
     struct spec_file file;
-    struct output output;
-    struct logscan out_scan, err_scan;
+    struct launch launch;
     pid_t main_pid; /* 0 once it has ended */
     int main_status;
     enum phase phase;
     enum attempt_ask
         asked;           /* 0: nobody did; a stranger's SIGTERM, as at a shutdown, does not count */
     int64_t deadline_us; /* when the phase is over */
+    int64_t abandon_us;  /* when a launch that was killed and does not end is abandoned */
     int64_t oom_kills_before;
     struct attempt_exit result;
 };
@@ -69,12 +71,26 @@ static void drain_task(const struct shim *shim, bool all)
     drain(spec->env, spec->uid, spec->gid, getpid(), all);
 }
 
+static void begin_killing(struct shim *shim)
+{
+    if (shim->phase != PHASE_KILLING)
+        shim->abandon_us = clock_monotonic_us() + ABANDON_US;
+    shim->phase = PHASE_KILLING;
+    tree_signal(getpid(), SIGKILL);
+    shim->deadline_us = clock_monotonic_us() + KILL_AGAIN_US;
+}
+
 /* A second wish, or one that comes when the main process has ended, changes nothing. */
 static void end_because(struct shim *shim, enum attempt_ask ask)
 {
     if (shim->asked || !shim->main_pid)
         return;
     shim->asked = ask;
+    if (launch_is_under_way(
+            &shim->launch)) { /* no program runs: there is nothing to be polite to */
+        begin_killing(shim);
+        return;
+    }
     drain_task(shim, false);
     begin_ending(shim, shim->file.spec.grace_us);
 }
@@ -87,9 +103,7 @@ static void on_deadline(struct shim *shim)
     }
     if (shim->phase == PHASE_ENDING)
         drain_task(shim, true);
-    shim->phase = PHASE_KILLING;
-    tree_signal(getpid(), SIGKILL);
-    shim->deadline_us = clock_monotonic_us() + KILL_AGAIN_US;
+    begin_killing(shim);
 }
 
 /* Sleeps until a child ends, somebody asks, or the deadline. */
@@ -128,9 +142,20 @@ static bool reap(struct shim *shim)
     return left;
 }
 
+/*
+ * The kernel keeps a child that waits for a file system which does not answer, even when it was
+ * killed. It will never run the program, as it has been killed, and so has nothing of the GPUs:
+ * the attempt is over without it.
+ */
+static bool is_abandoned(struct shim *shim)
+{
+    return shim->phase == PHASE_KILLING && shim->main_pid &&
+           clock_monotonic_us() >= shim->abandon_us && launch_is_under_way(&shim->launch);
+}
+
 static void supervise(struct shim *shim)
 {
-    while (reap(shim)) {
+    while (reap(shim) && !is_abandoned(shim)) {
         wait_for_news(shim);
         if (clock_monotonic_us() >= shim->deadline_us)
             on_deadline(shim);
@@ -148,26 +173,11 @@ static int load_spec(struct shim *shim, struct fault *fault)
 
 static int start(struct shim *shim, struct fault *fault)
 {
-    char script[PATH_MAX];
-    snprintf(script, sizeof script, "%s/script", shim->folder);
-    int r = load_spec(shim, fault);
-    if (r < 0)
-        return r;
     const struct attempt_spec *spec = &shim->file.spec;
-    struct identity identity;
-    r = identity_init(&identity, spec->uid, spec->gid);
-    if (r < 0)
-        r = fault_set(fault, -r, "cannot look up user %u: %s", spec->uid, strerror(-r));
-    else
-        r = output_open(shim->folder, spec, &identity, fault, &shim->output);
-    if (r == 0) {
-        logscan_begin(&shim->out_scan, shim->output.out);
-        logscan_begin(&shim->err_scan, shim->output.err);
-    }
+    int r = load_spec(shim, fault);
     if (r == 0)
-        r = launch(spec, shim->file.has_script ? script : NULL, &identity, &shim->output, fault,
-            &shim->main_pid);
-    identity_fini(&identity);
+        r = launch_begin(&shim->launch, shim->folder, spec, shim->file.has_script, fault);
+    shim->main_pid = r == 0 ? shim->launch.pid : 0;
     if (r == 0 && spec->time_limit_us)
         shim->deadline_us = clock_monotonic_us() + spec->time_limit_us;
     return r;
@@ -182,17 +192,10 @@ static void measure(struct attempt_exit *result)
                      usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
 }
 
-/* A log that cannot be read says nothing. */
-static void read_log(struct logscan *scan, int fd)
-{
-    logscan_update(scan, fd);
-    logscan_finish(scan);
-}
-
 static void judge(struct shim *shim)
 {
     struct attempt_exit *result = &shim->result;
-    int status = shim->main_status;
+    int status = shim->main_pid ? SIGKILL : shim->main_status; /* an abandoned one was killed */
     result->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     result->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     const struct ending ending = {
@@ -202,10 +205,7 @@ static void judge(struct shim *shim)
         .time_over = shim->asked == ATTEMPT_ASK_TIME_LIMIT,
         .kernel_killed = oom_counter_read() > shim->oom_kills_before,
     };
-    read_log(&shim->err_scan, shim->output.err);
-    if (shim->output.out != shim->output.err)
-        read_log(&shim->out_scan, shim->output.out);
-    classify(&ending, &shim->out_scan, &shim->err_scan, &result->failure);
+    judge_attempt(shim->folder, &shim->file.spec, shim->launch.file, &ending, &result->failure);
 }
 
 static void judge_launch(struct shim *shim, const struct fault *fault)
@@ -225,7 +225,9 @@ static void run(struct shim *shim)
         supervise(shim);
     shim->result.end_wall_us = clock_wall_us();
     measure(&shim->result);
-    if (r == 0)
+    if (r == 0 && !shim->asked && !launch_is_under_way(&shim->launch) && shim->launch.answer < 0)
+        judge_launch(shim, &shim->launch.fault);
+    else if (r == 0)
         judge(shim);
     else
         judge_launch(shim, &fault);

@@ -592,6 +592,36 @@ static void test_named_output_is_opened_as_the_user(void **state)
     assert_false(exists(base, "new"));
 }
 
+/* A magic link would be the shim's own open file. */
+static void test_output_to_a_magic_link_is_refused(void **state)
+{
+    const char *const tries[] = {"/dev/stdout", "/proc/self/fd/1", "/proc/thread-self/fd/2"};
+    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
+        struct attempt_spec spec = spec_of("echo ran >ran-anyway\n");
+        spec.stdout_path = tries[i];
+        struct running done = run_spec(&spec);
+        assert_string_equal(failure_name(done.result.failure.class), "launch");
+        assert_non_null(strstr(done.result.failure.evidence, "link to an open file"));
+        assert_false(exists(work, "ran-anyway"));
+    }
+    struct attempt_spec spec = spec_of("echo ran\n");
+    spec.stdout_path = "/dev/null";
+    struct running done = run_spec(&spec);
+    assert_int_equal(done.result.exit_code, 0);
+}
+
+/* What has the name by now was not written by the task. */
+static void test_output_that_was_replaced_says_nothing(void **state)
+{
+    struct attempt_spec spec = spec_of(
+        "mv log old; echo 'CUDA error: out of memory' >log; exit 3\n");
+    spec.stdout_path = "log";
+    struct running done = run_spec(&spec);
+    assert_int_equal(done.result.exit_code, 3);
+    assert_string_equal(failure_name(done.result.failure.class), "program");
+    assert_string_equal(done.result.failure.evidence, "");
+}
+
 static void test_own_output_belongs_to_the_user(void **state)
 {
     struct running done = run("echo x\n");
@@ -663,6 +693,8 @@ int main(void)
         cmocka_unit_test(test_named_output),
         cmocka_unit_test(test_appended_log),
         cmocka_unit_test(test_named_output_is_opened_as_the_user),
+        cmocka_unit_test(test_output_to_a_magic_link_is_refused),
+        cmocka_unit_test(test_output_that_was_replaced_says_nothing),
         cmocka_unit_test(test_own_output_belongs_to_the_user),
         cmocka_unit_test(test_broken_spec),
     };

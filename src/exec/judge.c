@@ -1,0 +1,86 @@
+/*
+ * The output of an attempt may be on a file system that does not answer any more. So a child that
+ * is the user reads it, and reports by a pipe; when it takes too long, it is killed and left to the
+ * kernel, and the end is judged without the output.
+ */
+#include "exec/judge.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "exec/identity.h"
+
+#define READ_LIMIT_MS 5000
+
+static void scan(struct logscan *scan, const char *folder, const struct attempt_spec *spec,
+    int stream, const struct output_file *file)
+{
+    int fd = file->is_regular ? output_open_again(folder, spec, stream, file) : -1;
+    scan->offset = file->offset;
+    if (fd >= 0) {
+        logscan_update(scan, fd);
+        close(fd);
+    }
+    logscan_finish(scan);
+}
+
+static _Noreturn void run_child(const char *folder, const struct attempt_spec *spec,
+    const struct output_file file[OUTPUT_STREAMS], const struct ending *ending, int report)
+{
+    static struct logscan out, err;
+    struct failure failure;
+    struct identity identity;
+    memset(&failure, 0, sizeof failure);
+    if (identity_init(&identity, spec->uid, spec->gid) == 0 && identity_become(&identity) == 0) {
+        scan(&err, folder, spec, OUTPUT_STDERR, &file[OUTPUT_STDERR]);
+        if (!output_is_shared(spec))
+            scan(&out, folder, spec, OUTPUT_STDOUT, &file[OUTPUT_STDOUT]);
+    }
+    classify(ending, &out, &err, &failure);
+    file_write_fd(report, &failure, sizeof failure);
+    _exit(0);
+}
+
+static bool read_report(int from, struct failure *ret_failure)
+{
+    struct pollfd news = {.fd = from, .events = POLLIN};
+    return poll(&news, 1, READ_LIMIT_MS) == 1 &&
+           read(from, ret_failure, sizeof *ret_failure) == (ssize_t)sizeof *ret_failure;
+}
+
+static void judge_without_output(const struct ending *ending, struct failure *ret_failure)
+{
+    static const struct logscan nothing;
+    classify(ending, &nothing, &nothing, ret_failure);
+    if (ret_failure->class == FAILURE_PROGRAM)
+        snprintf(ret_failure->evidence, sizeof ret_failure->evidence,
+            "its output could not be read: the file system did not answer");
+}
+
+void judge_attempt(const char *folder, const struct attempt_spec *spec,
+    const struct output_file file[OUTPUT_STREAMS], const struct ending *ending,
+    struct failure *ret_failure)
+{
+    int ends[2];
+    bool done = false;
+    if (pipe2(ends, O_CLOEXEC) == 0) {
+        pid_t child = fork();
+        if (child == 0)
+            run_child(folder, spec, file, ending, ends[1]);
+        close(ends[1]);
+        done = child > 0 && read_report(ends[0], ret_failure);
+        close(ends[0]);
+        if (child > 0)
+            kill(child, SIGKILL);
+    }
+    if (!done)
+        judge_without_output(ending, ret_failure);
+}

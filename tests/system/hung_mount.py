@@ -1,0 +1,58 @@
+"""A mounted file system that stops to answer, as NFS does when its server is gone: a FUSE server that reads every request
+about a file and never replies. What opens a file there waits in the kernel, and even SIGKILL does not end it."""
+
+import ctypes
+import os
+import struct
+import threading
+
+GETATTR, FORGET, INIT, BATCH_FORGET = 3, 2, 26, 42
+HEADER = struct.Struct("<IIQQIIII")
+MNT_FORCE, MNT_DETACH = 1, 2
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def attributes():
+    """Of the root folder: the answer is valid for an hour."""
+    return struct.pack("<QII6Q10I", 3600, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0o40777, 1, 0, 0, 0, 4096, 0)
+
+
+def initialised():
+    return struct.pack("<IIIIHHIIHHI7I", 7, 31, 65536, 0, 16, 12, 65536, 1, 0, 0, 0, *[0] * 7)
+
+
+class HungMount:
+    """Raises OSError where FUSE is not to be had."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        os.makedirs(folder, exist_ok=True)
+        self.device = os.open("/dev/fuse", os.O_RDWR)
+        options = f"fd={self.device},rootmode=40000,user_id=0,group_id=0,allow_other"
+        if LIBC.mount(b"hung", folder.encode(), b"fuse", 0, options.encode()) < 0:
+            os.close(self.device)
+            raise OSError(ctypes.get_errno(), "mount of FUSE")
+        self.hung = threading.Semaphore(0)  # released for each request that is left without an answer
+        self.server = threading.Thread(target=self.serve, daemon=True)
+        self.server.start()
+
+    def serve(self):
+        while True:
+            try:
+                request = os.read(self.device, 1 << 17)
+            except OSError:
+                return  # unmounted
+            _, kind, unique, _, _, _, _, _ = HEADER.unpack_from(request)
+            answer = {INIT: initialised, GETATTR: attributes}.get(kind)
+            if answer:
+                data = answer()
+                os.write(self.device, struct.pack("<IiQ", 16 + len(data), 0, unique) + data)
+            elif kind not in (FORGET, BATCH_FORGET):
+                self.hung.release()
+
+    def close(self):
+        """What waits there fails and goes on, then the mount is gone."""
+        LIBC.umount2(self.folder.encode(), MNT_FORCE)
+        LIBC.umount2(self.folder.encode(), MNT_DETACH)
+        self.server.join()
+        os.close(self.device)
