@@ -80,6 +80,29 @@ static int followers(unsigned char first)
                                             : -1;
 }
 
+static bool reorders(unsigned number)
+{
+    return number == 0x61c || number == 0x200e || number == 0x200f ||
+           (number >= 0x2028 && number <= 0x202e) || (number >= 0x2066 && number <= 0x2069);
+}
+
+size_t text_control(const char *text, unsigned *ret_number)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    size_t size = 1;
+    unsigned number = c[0];
+    if (c[0] >= 0xc2 && c[0] <= 0xdf && (c[1] & 0xc0) == 0x80) {
+        size = 2;
+        number = (c[0] & 0x1fu) << 6 | (c[1] & 0x3fu);
+    } else if (c[0] == 0xe2 && (c[1] & 0xc0) == 0x80 && (c[2] & 0xc0) == 0x80) {
+        size = 3;
+        number = (c[0] & 0xfu) << 12 | (c[1] & 0x3fu) << 6 | (c[2] & 0x3fu);
+    }
+    bool is_c1 = size == 2 && number >= 0x80 && number < 0xa0;
+    *ret_number = number;
+    return number < ' ' || number == 0x7f || is_c1 || reorders(number) ? size : 0;
+}
+
 void text_mend(char *text)
 {
     while (*text) {

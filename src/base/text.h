@@ -24,6 +24,13 @@ bool span_copy(struct span s, char *buffer, size_t size);
 void text_mend(char *text);
 
 /*
+ * A character that a terminal obeys instead of showing it: a control character (C0, DEL, C1), or
+ * one that reorders or breaks the text around it (U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066
+ * to U+2069). Returns its bytes at the begin of `text` and its number, or 0: another character.
+ */
+size_t text_control(const char *text, unsigned *ret_number);
+
+/*
  * Takes the next line (without its "\n" or "\r\n") off the front of `text`. False at the end. A
  * last line without a newline counts; an empty text has no line.
  */

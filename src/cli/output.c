@@ -6,18 +6,19 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "cli/command.h"
 
 void print_safe(FILE *stream, const char *text)
 {
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        bool is_c1 = c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0;
-        if (is_c1)
-            fprintf(stream, "\\x%02x", *++c);
-        else if ((*c < ' ' && *c != '\t') || *c == 0x7f)
-            fprintf(stream, "\\x%02x", *c);
+    unsigned number;
+    for (; *text; text++) {
+        size_t size = *text == '\t' ? 0 : text_control(text, &number);
+        if (size)
+            fprintf(stream, number < 0x100 ? "\\x%02x" : "\\u%04x", number);
         else
-            fputc(*c, stream);
+            fputc(*text, stream);
+        text += size ? size - 1 : 0;
     }
 }
 
@@ -83,11 +84,29 @@ int output_width(void)
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
+/* Escapes what a terminal obeys, which JSON lets stand. Those below U+0020 are line breaks between
+ * values here: within strings jansson has escaped them. */
+static void print_json_text(const char *text)
+{
+    unsigned number;
+    for (; *text; text++) {
+        size_t size = (unsigned char)*text < ' ' ? 0 : text_control(text, &number);
+        if (size)
+            printf("\\u%04x", number);
+        else
+            putchar(*text);
+        text += size ? size - 1 : 0;
+    }
+    putchar('\n');
+}
+
 int print_json(const json_t *json)
 {
-    json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
-    putchar('\n');
-    return EXIT_OK;
+    char *text = json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+    if (text)
+        print_json_text(text);
+    free(text);
+    return text ? EXIT_OK : EXIT_REFUSED;
 }
 
 void print_csv_cell(const json_t *value)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/output.h"
 
 enum { LAST_LEAST = 20, CUT_LEAST = 12, CUT_SHORT = 24, WIDE = 100, WIDEST = 150 };
@@ -67,6 +68,25 @@ void table_row(struct table *table)
     table->next = 0;
 }
 
+/* Names the characters that reorder a line; libsmartcols does the same for control characters. Takes
+ * over the text; NULL when memory is out. */
+static char *show_reordering(char *text)
+{
+    char *shown = NULL;
+    size_t size, control;
+    unsigned number;
+    FILE *out = open_memstream(&shown, &size);
+    for (const char *at = text; out && *at; at += control ? control : 1) {
+        control = text_control(at, &number);
+        if (control && number >= 0x100)
+            fprintf(out, "\\u%04x", number);
+        else
+            fwrite(at, control ? control : 1, 1, out);
+    }
+    free(text);
+    return out && fclose(out) == 0 ? shown : NULL;
+}
+
 void table_cell(struct table *table, const char *colour, const char *format, ...)
 {
     char *text;
@@ -74,7 +94,7 @@ void table_cell(struct table *table, const char *colour, const char *format, ...
     va_start(args, format);
     int n = vasprintf(&text, format, args);
     va_end(args);
-    if (n < 0)
+    if (n < 0 || !(text = show_reordering(text)))
         return;
     if (colour)
         scols_cell_set_color(scols_line_get_cell(table->line, table->next), colour);

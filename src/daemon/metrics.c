@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/units.h"
 #include "daemon/daemon.h"
 
@@ -19,11 +20,17 @@ static void begin(FILE *out, const struct family *family)
         family->type);
 }
 
+/* Control characters, which the format lets stand, are '?': a terminal would obey them. */
 static void put_label(FILE *out, const char *before, const char *name, const char *value)
 {
     fprintf(out, "%s%s=\"", before, name);
+    unsigned number;
     for (; *value; value++) {
-        if (*value == '\n')
+        size_t control = *value == '\n' ? 0 : text_control(value, &number);
+        if (control) {
+            fputc('?', out);
+            value += control - 1;
+        } else if (*value == '\n')
             fputs("\\n", out);
         else if (*value == '"' || *value == '\\')
             fprintf(out, "\\%c", *value);

@@ -55,10 +55,8 @@ static size_t character_length(const char *at)
     bool overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
     bool surrogate = s[0] == 0xed && s[1] >= 0xa0;
     bool beyond = s[0] == 0xf4 && s[1] >= 0x90;
-    bool control = s[0] == 0xc2 && s[1] < 0xa0;
-    bool reordering = s[0] == 0xe2 && ((s[1] == 0x80 && s[2] >= 0xa8 && s[2] <= 0xae) ||
-                                          (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9));
-    return overlong || surrogate || beyond || control || reordering ? 0 : n;
+    unsigned number;
+    return overlong || surrogate || beyond || text_control(at, &number) ? 0 : n;
 }
 
 /* A line that goes on: ends it in " ..." behind its last whole word. */

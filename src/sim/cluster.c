@@ -173,22 +173,30 @@ int gpu_kinds_init(struct gpu_kinds *kinds, struct fault *fault)
 
 /* ---- reading machines ---- */
 
-static int add_place(
-    struct cluster *cluster, int gpu, const struct mig_profile *profile, int instance)
+static int grow_places(struct cluster *cluster)
 {
-    const struct gpu_kind *kind = cluster->gpus[gpu];
-    struct place_shape *places = realloc(
-        cluster->places, (size_t)(cluster->n_places + 1) * sizeof *places);
+    int room = cluster->place_room ? 2 * cluster->place_room : 16;
+    struct place_shape *places = reallocarray(cluster->places, (size_t)room, sizeof *places);
     if (places)
         cluster->places = places;
-    struct gpu_identity *identities = realloc(
-        cluster->identities, (size_t)(cluster->n_places + 1) * sizeof *identities);
+    struct gpu_identity *identities = reallocarray(
+        cluster->identities, (size_t)room, sizeof *identities);
     if (identities)
         cluster->identities = identities;
     if (!places || !identities)
         return -ENOMEM;
-    struct place_shape *place = &places[cluster->n_places];
-    struct gpu_identity *identity = &identities[cluster->n_places++];
+    cluster->place_room = room;
+    return 0;
+}
+
+static int add_place(
+    struct cluster *cluster, int gpu, const struct mig_profile *profile, int instance)
+{
+    const struct gpu_kind *kind = cluster->gpus[gpu];
+    if (cluster->n_places == cluster->place_room && grow_places(cluster) < 0)
+        return -ENOMEM;
+    struct place_shape *place = &cluster->places[cluster->n_places];
+    struct gpu_identity *identity = &cluster->identities[cluster->n_places++];
     *place = (struct place_shape){gpu, 1, 1, kind->total_bytes - kind->reserved_bytes};
     *identity = (struct gpu_identity){.mem_total_bytes = kind->total_bytes, .is_place = true};
     snprintf(identity->name, sizeof identity->name, "%s%s%s", kind->name, profile ? " " : "",
@@ -234,12 +242,15 @@ static int add_gpu(
     struct cluster *cluster, const struct gpu_kind *kind, const char *profiles, struct fault *fault)
 {
     char copy[128];
-    const struct gpu_kind **gpus = realloc(
-        cluster->gpus, (size_t)(cluster->n_gpus + 1) * sizeof *gpus);
-    if (!gpus)
-        return -ENOMEM;
-    cluster->gpus = gpus;
-    gpus[cluster->n_gpus++] = kind;
+    bool is_full = (cluster->n_gpus & (cluster->n_gpus - 1)) == 0; /* room doubles: 1, 2, 4 ... */
+    if (is_full) {
+        size_t room = cluster->n_gpus ? 2 * (size_t)cluster->n_gpus : 1;
+        const struct gpu_kind **gpus = reallocarray(cluster->gpus, room, sizeof *gpus);
+        if (!gpus)
+            return -ENOMEM;
+        cluster->gpus = gpus;
+    }
+    cluster->gpus[cluster->n_gpus++] = kind;
     if (!profiles)
         return add_place(cluster, cluster->n_gpus - 1, NULL, 0);
     snprintf(copy, sizeof copy, "%s", profiles);

@@ -49,6 +49,7 @@ struct cluster {
     } * places;
     struct gpu_identity *identities; /* of the places */
     int n_places;
+    int place_room; /* of the arrays */
 };
 
 /*

@@ -149,7 +149,7 @@ class House(unittest.TestCase):
         self.process = subprocess.Popen(self.command(**settings), env=self.env, cwd=self.folder, text=True,
                                         errors="replace", stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
         reader = threading.Thread(target=self.read_log, args=(self.process,), daemon=True)
-        self.process.reader = reader
+        self.process.reader, self.process.log_ended = reader, False
         reader.start()
         self.wait_log("listening on")
 
@@ -159,6 +159,7 @@ class House(unittest.TestCase):
                 self.log.append(line.rstrip("\n"))
                 self.log_news.notify_all()
         with self.log_news:
+            process.log_ended = True
             self.log_news.notify_all()
         process.stderr.close()
 
@@ -171,7 +172,7 @@ class House(unittest.TestCase):
                     return self.log[i]
             return None
         with self.log_news:
-            found = self.log_news.wait_for(lambda: find() or not self.process.reader.is_alive(), LIMIT_S)
+            found = self.log_news.wait_for(lambda: find() or self.process.log_ended, LIMIT_S)
         self.assertIsInstance(found, str, f"no '{pattern}' in the daemon's log:\n" + "\n".join(self.log[-30:]))
         return found
 
@@ -237,7 +238,13 @@ class House(unittest.TestCase):
         return self.get(f"/v1/tasks/{task}")["task"]
 
     def tasks(self, query="state=live"):
-        return self.get("/v1/tasks?" + query)["tasks"]
+        """All pages."""
+        page = self.get("/v1/tasks?" + query)
+        tasks = page["tasks"]
+        while "next" in page and "limit=" not in query:
+            page = self.get(f"/v1/tasks?{query}&after={page['next']}")
+            tasks += page["tasks"]
+        return tasks
 
     def act(self, verb, task):
         return self.request("POST", f"/v1/tasks/{task}/{verb}")

@@ -131,11 +131,24 @@ class Fields(House):
         self.assertIn("Argument list too long", task["reason_text"])
 
     def test_text_of_any_script(self):
-        name = "\u8a13\u7df4 \u00e9 \U0001f525 \u202e \x1b[31m\t"
+        name = "\u8a13\u7df4 \u00e9 \U0001f525 \u202e \x9b \x1b[31m\t"
         task = self.submit("true", name=name)
         self.assertEqual(self.wait(task)["name"], name)
-        self.assertNotIn("\x1b", self.colloc("history").stdout)
+        for output in (self.colloc("history").stdout, self.colloc("show", str(task)).stdout, self.metrics_while_it_runs(name),
+                       self.colloc("show", str(task), "--json").stdout):
+            self.assertFalse(set(output) & set("\u202e\x1b\x9b"), output)
+        self.assertEqual(json.loads(self.colloc("show", str(task), "--json").stdout)["name"], name)
         self.assertIn("policy", self.refused(400, policy="\u8a13" * 14).message)
+
+
+    def metrics_while_it_runs(self, name):
+        task = self.submit("while :; do sleep 0.05; done", name=name)
+        self.wait_state(task, "RUNNING")
+        text = self.request("GET", "/v1/metrics").data.decode()
+        self.assertIn(f'task="{task}"', text)
+        self.act("cancel", task)
+        self.wait(task, "CANCELLED")
+        return text
 
 
 class Paths(House):
