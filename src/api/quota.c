@@ -49,13 +49,16 @@ static struct quota_user counted(const struct quota *quota, const struct quota_u
     return sum;
 }
 
-struct quota_user *quota_connect(struct quota *quota, uid_t uid)
+struct quota_user *quota_connect(struct quota *quota, uid_t uid, bool is_stranger)
 {
     const struct quota_limits *limits = &quota->limits;
     bool is_root = uid == 0;
     struct quota_user *user = find_user(quota, uid);
+    if (!user || uid == (uid_t)-1)
+        return NULL;
+    user->is_stranger = is_stranger && !is_root;
     int most = limits->connections - (is_root ? 0 : limits->connections_reserved);
-    if (!user || uid == (uid_t)-1 || quota->connections >= most ||
+    if (quota->connections >= most ||
         (!is_root && counted(quota, user).connections >= limits->connections_per_user))
         return NULL;
     user->connections++;
@@ -69,11 +72,13 @@ void quota_disconnect(struct quota *quota, struct quota_user *user)
     quota->connections--;
 }
 
-void quota_set_stranger(struct quota *quota, uid_t uid, bool is_stranger)
+bool quota_set_stranger(struct quota *quota, uid_t uid, bool is_stranger)
 {
     struct quota_user *user = find_user(quota, uid);
-    if (user)
-        user->is_stranger = is_stranger;
+    if (!user || uid == 0)
+        return false;
+    user->is_stranger = is_stranger;
+    return counted(quota, user).connections > quota->limits.connections_per_user;
 }
 
 enum quota_answer quota_take(struct quota *quota, struct quota_user *user, size_t bytes)
@@ -81,8 +86,7 @@ enum quota_answer quota_take(struct quota *quota, struct quota_user *user, size_
     const struct quota_limits *limits = &quota->limits;
     bool is_root = user->uid == 0;
     size_t most = limits->bytes - (is_root ? 0 : limits->bytes_reserved);
-    size_t own = counted(quota, user).bytes;
-    if (!is_root && (bytes > limits->bytes_per_user || own > limits->bytes_per_user - bytes))
+    if (!is_root && counted(quota, user).bytes >= limits->bytes_per_user)
         return QUOTA_USER_FULL;
     if (bytes > most || quota->bytes > most - bytes)
         return QUOTA_ALL_FULL;

@@ -47,19 +47,22 @@ void quota_fini(struct quota *quota);
 /*
  * Counts a new connection.
  * uid: who connects; (uid_t)-1 when the kernel does not say.
+ * is_stranger: not in the user database. One who is being looked up is none yet.
  * Returns the user's entry, valid until its last connection is disconnected, or NULL when the
  * connection must be refused: it is not counted then.
  */
-struct quota_user *quota_connect(struct quota *quota, uid_t uid);
+struct quota_user *quota_connect(struct quota *quota, uid_t uid, bool is_stranger);
 
 void quota_disconnect(struct quota *quota, struct quota_user *user);
 
-/* Marks every connection of `uid`, now open, as a stranger's or not. */
-void quota_set_stranger(struct quota *quota, uid_t uid, bool is_stranger);
+/* Marks every connection of `uid`, now open, as a stranger's or not. Returns whether those that
+ * count with them are then more than there may be: the connections of `uid` must be closed. */
+bool quota_set_stranger(struct quota *quota, uid_t uid, bool is_stranger);
 
 enum quota_answer { QUOTA_TAKEN = 0, QUOTA_USER_FULL = 1, QUOTA_ALL_FULL = 2 };
 
-/* Takes bytes for one of the user's requests. Returns QUOTA_TAKEN, or what has no bytes left: the
+/* Takes bytes for one of the user's requests. A user below the own limit may go beyond it once, so
+ * that an answer longer than that can be had. Returns QUOTA_TAKEN, or what has no bytes left: the
  * user or all users together; nothing is taken then. */
 enum quota_answer quota_take(struct quota *quota, struct quota_user *user, size_t bytes);
 

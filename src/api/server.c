@@ -44,6 +44,13 @@
 #define PARSE_BYTES_PER_BYTE  4
 #define PARSE_BYTES_PER_VALUE 512
 
+struct connection {
+    struct quota_user *user;
+    uid_t uid;
+    int fd;
+    struct connection *next, **link; /* in server->connections */
+};
+
 struct api_server {
     struct api_server_options options;
     char socket_path[sizeof((struct sockaddr_un *)0)->sun_path];
@@ -51,7 +58,8 @@ struct api_server {
     ino_t socket_inode;
     struct MHD_Daemon *http;
     struct quota quota;
-    struct api_request *waiting; /* suspended, to be answered when the server goes */
+    struct connection *connections; /* that the quota let in */
+    struct api_request *waiting;    /* suspended, to be answered when the server goes */
     bool going;
 };
 
@@ -93,6 +101,36 @@ static struct api_peer peer_of(struct MHD_Connection *connection)
         .uid = credentials.uid, .gid = credentials.gid, .pid = credentials.pid};
 }
 
+static struct connection *connection_add(struct api_server *server, uid_t uid, int fd)
+{
+    bool is_stranger = server->options.is_stranger &&
+                       server->options.is_stranger(server->options.context, uid);
+    struct quota_user *user = quota_connect(&server->quota, uid, is_stranger);
+    struct connection *added = user ? calloc(1, sizeof *added) : NULL;
+    if (user && !added)
+        quota_disconnect(&server->quota, user);
+    if (!added)
+        return NULL;
+    *added = (struct connection){.user = user,
+        .uid = uid,
+        .fd = fd,
+        .next = server->connections,
+        .link = &server->connections};
+    if (added->next)
+        added->next->link = &added->next;
+    server->connections = added;
+    return added;
+}
+
+static void connection_remove(struct api_server *server, struct connection *gone)
+{
+    quota_disconnect(&server->quota, gone->user);
+    *gone->link = gone->next;
+    if (gone->next)
+        gone->next->link = gone->link;
+    free(gone);
+}
+
 /* Counts connections by user; one that the quota refuses is shut before it can say anything. */
 static void on_connection(void *context, struct MHD_Connection *connection, void **socket_context,
     enum MHD_ConnectionNotificationCode code)
@@ -100,22 +138,22 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
     struct api_server *server = context;
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
         if (*socket_context)
-            quota_disconnect(&server->quota, *socket_context);
+            connection_remove(server, *socket_context);
         return;
     }
-    uid_t uid = peer_of(connection).uid;
-    struct quota_user *user = quota_connect(&server->quota, uid);
-    *socket_context = user;
-    if (!user)
-        shutdown(MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
-            SHUT_RDWR);
-    else if (user->connections == 1 && server->options.on_user)
-        server->options.on_user(server->options.context, uid);
+    int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    *socket_context = connection_add(server, peer_of(connection).uid, fd);
+    if (!*socket_context)
+        shutdown(fd, SHUT_RDWR);
 }
 
 void api_server_set_stranger(struct api_server *server, uid_t uid, bool is_stranger)
 {
-    quota_set_stranger(&server->quota, uid, is_stranger);
+    if (!quota_set_stranger(&server->quota, uid, is_stranger))
+        return;
+    for (struct connection *at = server->connections; at; at = at->next)
+        if (at->uid == uid)
+            shutdown(at->fd, SHUT_RDWR);
 }
 
 static enum body_problem hold(struct api_request *request, size_t bytes)
@@ -197,17 +235,17 @@ static void reply_problem(struct api_request *request, enum body_problem problem
     }
 }
 
-void api_reply_text(struct api_request *request, int status, char *text)
+bool api_request_hold(struct api_request *request, size_t bytes)
+{
+    enum body_problem problem = hold(request, bytes);
+    reply_problem(request, problem);
+    return problem == BODY_GOOD;
+}
+
+void api_reply_held_text(struct api_request *request, int status, char *text)
 {
     static char out_of_memory[] =
         "{\"error\": {\"code\": \"internal\", \"message\": \"out of memory\"}}\n";
-    enum body_problem problem = text && strlen(text) > SMALL_ANSWER ? hold(request, strlen(text))
-                                                                    : BODY_GOOD;
-    if (problem != BODY_GOOD) {
-        free(text);
-        reply_problem(request, problem);
-        return;
-    }
     struct MHD_Response *response = text ? MHD_create_response_from_buffer(
                                                strlen(text), text, MHD_RESPMEM_MUST_FREE)
                                          : MHD_create_response_from_buffer(strlen(out_of_memory),
@@ -215,6 +253,14 @@ void api_reply_text(struct api_request *request, int status, char *text)
     if (response)
         MHD_add_response_header(response, "Content-Type", "application/json");
     answer(request, text ? status : 500, response);
+}
+
+void api_reply_text(struct api_request *request, int status, char *text)
+{
+    if (text && strlen(text) > SMALL_ANSWER && !api_request_hold(request, strlen(text)))
+        free(text);
+    else
+        api_reply_held_text(request, status, text);
 }
 
 void api_reply(struct api_request *request, int status, json_t *body)
@@ -434,15 +480,15 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 {
     struct api_request *request = *request_context;
     if (!request) {
-        struct quota_user *user =
+        const struct connection *counted =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
-        request = user ? calloc(1, sizeof *request) : NULL;
+        request = counted ? calloc(1, sizeof *request) : NULL;
         if (!request)
             return MHD_NO;
         request->server = context;
         request->connection = connection;
         request->peer = peer_of(connection);
-        request->user = user;
+        request->user = counted->user;
         *request_context = request;
         return MHD_YES;
     }

@@ -39,8 +39,9 @@ struct api_server_options {
     int idle_timeout_s;           /* a client that says nothing for so long is let go */
     int connections_per_user_max; /* so that nobody can use them all up; root has no such limit */
 
-    /* Called when a user without a connection connects; may be NULL. */
-    void (*on_user)(void *context, uid_t uid);
+    /* Is the user who connects known not to be in the user database? Never waits; what is learned
+     * later goes to api_server_set_stranger. May be NULL: nobody is a stranger. */
+    bool (*is_stranger)(void *context, uid_t uid);
 };
 
 /*
@@ -58,8 +59,8 @@ int api_server_fd(const struct api_server *server);
 void api_server_run(struct api_server *server);
 int64_t api_server_timeout_ms(struct api_server *server);
 
-/* Counts the user's connections, as long as it has any, with those of all strangers
- * (api/quota.h). */
+/* Counts the user's connections, as long as it has any, with those of all strangers (api/quota.h),
+ * and closes them where that are too many. */
 void api_server_set_stranger(struct api_server *server, uid_t uid, bool is_stranger);
 
 /* ---- a request ---- */
@@ -86,6 +87,13 @@ void api_reply(struct api_request *request, int status, json_t *body);
 /* As above for JSON that is text already, written with these flags; takes over `text`. */
 #define API_JSON_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(15))
 void api_reply_text(struct api_request *request, int status, char *text);
+
+/* Counts bytes of a long answer that is being made. False when the quota has none left: the request
+ * has been answered with 503 then. */
+bool api_request_hold(struct api_request *request, size_t bytes);
+
+/* As api_reply_text for a text whose bytes api_request_hold has counted. */
+void api_reply_held_text(struct api_request *request, int status, char *text);
 
 /* {"error": {"code": .., "message": ..}}; the code follows from the status. */
 void api_reply_error(struct api_request *request, int status, const char *format, ...)

@@ -15,6 +15,7 @@
  *     routes.c    the other routes of docs/protocol.md; route_list.c, route_task.c, route_wait.c,
  * route_log.c record.c    tasks and GPUs as JSON unused.c    GPUs that are held and not used
  *     metrics.c   the same for Prometheus
+ *     names.c     names of users, looked up beside the loop; user_file.c: the same for their files
  *     mps_care.c  one MPS control daemon per user; errand.c, route_mps.c
  *     history.c   forgetting old tasks
  *     disk.c      space in the state folder, the log's reserve and checkpoints
@@ -34,9 +35,11 @@
 #include "api/server.h"
 #include "core/core.h"
 #include "daemon/config.h"
+#include "daemon/names.h"
 #include "daemon/notify.h"
 #include "daemon/past.h"
 #include "daemon/preallocation.h"
+#include "daemon/user_file.h"
 #include "exec/attempt.h"
 #include "exec/kin.h"
 #include "gpu/share.h"
@@ -134,6 +137,8 @@ struct daemon {
     struct store *store;
     struct past past;
     struct api_server *server;
+    struct names *names;
+    struct user_files *user_files;
 
     struct gpu_set *gpus; /* NULL: none to be had, `gpus_why` says why */
     char gpus_why[512];
@@ -145,8 +150,9 @@ struct daemon {
 
     FILE *inputs; /* NULL: not recorded */
 
-    void *jobs;   /* a tsearch tree of struct job by id */
-    void *owners; /* a tsearch tree: how many jobs each user has */
+    void *jobs;        /* a tsearch tree of struct job by id */
+    void *owners;      /* a tsearch tree: how many jobs each user has */
+    int stranger_jobs; /* of users that the user database lacks, together */
     uint64_t next_id;
     int64_t open_files;      /* the soft limit as it was: the tasks' */
     int64_t clock_offset_us; /* core time = monotonic + this: near wall time, never back */
@@ -305,8 +311,12 @@ void usage_save_sometimes(struct daemon *daemon);
 /* A job from a SUBMIT's detail. NULL when memory is out. */
 struct job *job_add(struct daemon *daemon, uint64_t id, uid_t uid, const json_t *detail);
 
-/* How many tasks of this user have not ended. */
+/* How many tasks of this user, or of all strangers, have not ended. */
 int jobs_of_user(struct daemon *daemon, uid_t uid);
+
+/* Whether the user database lacks this user: their tasks count together, as one user of a machine
+ * may have thousands of ids. */
+void jobs_set_stranger(struct daemon *daemon, uid_t uid, bool is_stranger);
 void jobs_fini(struct daemon *daemon);
 /* The detail of a task's SUBMIT from the log, to be released; NULL when it is not there. 0 or a
  * fault. */

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,12 +13,12 @@
 #include "exec/identity.h"
 
 struct errand_handles {
-    struct errand *errand; /* NULL: nobody waits any more */
-    const char *what;
-    uv_poll_t news;
+    struct errand *errand; /* NULL: it is done or was left */
+    struct errand_order order;
+    uv_poll_t news, gone;
     uv_timer_t limit;
-    int open; /* of the two */
-    int from, to;
+    int open; /* of the three */
+    int from, to, pidfd;
     pid_t child;
 };
 
@@ -71,13 +72,24 @@ static void on_closed(uv_handle_t *handle)
     if (--handles->open > 0)
         return;
     close(handles->from);
+    close(handles->pidfd);
     free(handles);
 }
 
-static void close_handles(struct errand_handles *handles)
+static void close_news(struct errand_handles *handles)
 {
     uv_close((uv_handle_t *)&handles->news, on_closed);
     uv_close((uv_handle_t *)&handles->limit, on_closed);
+}
+
+/* Polled once the child was killed, so that its report is read first. */
+static void on_gone(uv_poll_t *gone, int status, int events)
+{
+    struct errand_handles *handles = gone->data;
+    waitpid(handles->child, NULL, WNOHANG);
+    uv_close((uv_handle_t *)gone, on_closed);
+    if (handles->order.on_gone)
+        handles->order.on_gone(handles->order.gone_context);
 }
 
 static void finish(struct errand_handles *handles, int r)
@@ -87,12 +99,14 @@ static void finish(struct errand_handles *handles, int r)
     if (r == 0 && read(handles->from, &report, sizeof report) != (ssize_t)sizeof report)
         r = -EIO;
     kill(handles->child, SIGKILL);
-    waitpid(handles->child, NULL, 0);
+    uv_poll_start(&handles->gone, UV_READABLE, on_gone);
+    uv_unref((uv_handle_t *)&handles->gone);
     if (r < 0)
         report.answer = fault_set(
-            &report.fault, -r, "could not %s: %s", handles->what, strerror(-r));
+            &report.fault, -r, "could not %s: %s", handles->order.what, strerror(-r));
     errand->handles = NULL;
-    close_handles(handles);
+    handles->errand = NULL;
+    close_news(handles);
     errand->on_done(errand, report.answer, &report.fault);
 }
 
@@ -106,14 +120,32 @@ static void on_limit(uv_timer_t *limit)
     finish(limit->data, -ETIMEDOUT);
 }
 
-static void watch(struct errand_handles *handles, uv_loop_t *loop, int limit_ms)
+static void watch(struct errand_handles *handles, uv_loop_t *loop)
 {
     uv_poll_init(loop, &handles->news, handles->from);
+    uv_poll_init(loop, &handles->gone, handles->pidfd);
     uv_timer_init(loop, &handles->limit);
-    handles->open = 2;
-    handles->news.data = handles->limit.data = handles;
+    handles->open = 3;
+    handles->news.data = handles->gone.data = handles->limit.data = handles;
     uv_poll_start(&handles->news, UV_READABLE, on_news);
-    uv_timer_start(&handles->limit, on_limit, (uint64_t)limit_ms, 0);
+    uv_timer_start(&handles->limit, on_limit, (uint64_t)handles->order.limit_ms, 0);
+}
+
+/* The child, for the parent as a pidfd too. 0, ERRAND_CHILD or -errno. */
+static int fork_child(struct errand_handles *handles)
+{
+    handles->child = fork();
+    if (handles->child == 0)
+        return ERRAND_CHILD;
+    if (handles->child < 0)
+        return -errno;
+    handles->pidfd = pidfd_open(handles->child, 0);
+    if (handles->pidfd >= 0)
+        return 0;
+    int errnum = errno;
+    kill(handles->child, SIGKILL);
+    waitpid(handles->child, NULL, 0); /* it has not begun anything that could keep it */
+    return -errnum;
 }
 
 int errand_begin(
@@ -127,30 +159,31 @@ int errand_begin(
         return fault_set(fault, errnum, "could not %s: %s", order->what, strerror(errnum));
     }
     *handles = (struct errand_handles){
-        .errand = errand, .what = order->what, .from = ends[0], .to = ends[1]};
+        .errand = errand, .order = *order, .from = ends[0], .to = ends[1], .pidfd = -1};
     errand->handles = handles;
-    handles->child = fork();
-    if (handles->child == 0) {
+    int r = fork_child(handles);
+    if (r == ERRAND_CHILD) {
         reset_signals();
         close_all_but(ends[1]);
         return ERRAND_CHILD;
     }
-    int errnum = errno;
     close(ends[1]);
-    if (handles->child < 0) {
+    if (r < 0) {
         close(ends[0]);
         free(handles);
         errand->handles = NULL;
-        return fault_set(fault, errnum, "could not %s: %s", order->what, strerror(errnum));
+        return fault_set(fault, -r, "could not %s: %s", order->what, strerror(-r));
     }
-    watch(handles, loop, order->limit_ms);
+    watch(handles, loop);
     return 0;
 }
 
 void errand_leave(struct errand *errand)
 {
-    if (!errand->handles)
+    struct errand_handles *handles = errand->handles;
+    if (!handles)
         return;
-    close_handles(errand->handles);
+    close_news(handles);
+    uv_close((uv_handle_t *)&handles->gone, on_closed);
     errand->handles = NULL;
 }

@@ -1,6 +1,8 @@
 /*
- * Errands: small things done in a child that has become a user, without the loop waiting for them.
- * The child is the user's, who may stop or kill it: it has a limited time, and is not left behind.
+ * Errands: what may wait for somebody else (a user's file system, a name service, an MPS control
+ * daemon), done in a child process with a time limit, while the loop goes on. The child may become
+ * a user, who may then stop or kill it. A child that is over its time is killed; one that the
+ * kernel keeps nevertheless, as in a file system that does not answer, is reaped when it is gone.
  *
  *     child = errand_begin(&errand, loop, &order, fault);
  *     if (child == ERRAND_CHILD) { ... errand_become(&order); ...; errand_end(&errand, &report); }
@@ -22,6 +24,10 @@ struct errand_order {
     gid_t gid;
     int limit_ms;
     const char *what; /* for people: "start MPS" */
+
+    /* Called when the child is reaped, which may be long after on_done; may be NULL. */
+    void (*on_gone)(void *context);
+    void *gone_context;
 };
 
 /* What the child has to say: 0, a positive answer or -errno; the fault in words. */

@@ -35,6 +35,22 @@ static struct submission *take_all(struct daemon *daemon)
     return first;
 }
 
+static void on_submitter_named(void *context, const struct name *name)
+{
+    struct submission *submission = context;
+    struct daemon *daemon = submission->daemon;
+    if (name->uid != 0 && jobs_of_user(daemon, name->uid) >= daemon->config.tasks_per_user) {
+        api_reply_error(submission->request, 503,
+            "%d tasks of yours have not ended: that is the most a user may have here (tasks-per-user)",
+            daemon->config.tasks_per_user);
+        submission_free(submission);
+    } else {
+        snprintf(submission->user, sizeof submission->user, "%s", name->name);
+        append(daemon, submission);
+    }
+    daemon_serve_soon(daemon);
+}
+
 void route_submit(void *context, struct api_request *request)
 {
     struct daemon *daemon = context;
@@ -42,20 +58,14 @@ void route_submit(void *context, struct api_request *request)
         api_reply_error(request, 503, "collocd is going down");
         return;
     }
-    uid_t uid = api_request_peer(request).uid;
-    if (uid != 0 && jobs_of_user(daemon, uid) >= daemon->config.tasks_per_user) {
-        api_reply_error(request, 503,
-            "%d tasks of yours have not ended: that is the most a user may have here (tasks-per-user)",
-            daemon->config.tasks_per_user);
-        return;
-    }
     struct submission *submission = calloc(1, sizeof *submission);
     if (!submission) {
         api_reply(request, 500, NULL);
         return;
     }
+    submission->daemon = daemon;
     submission->request = request;
-    append(daemon, submission);
+    names_ask_uid(daemon->names, api_request_peer(request).uid, on_submitter_named, submission);
 }
 
 /* ---- read, each user in turn ---- */

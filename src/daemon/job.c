@@ -39,6 +39,7 @@ static void job_free(struct job *job)
 struct owner {
     uid_t uid;
     int jobs;
+    bool is_stranger;
 };
 
 static int compare_owners(const void *a, const void *b)
@@ -62,19 +63,32 @@ static bool owner_add_job(struct daemon *daemon, uid_t uid)
         if (!owner)
             return false;
         owner->uid = uid;
+        owner->is_stranger = names_is_stranger(daemon->names, uid);
         if (!tsearch(owner, &daemon->owners, compare_owners)) {
             free(owner);
             return false;
         }
     }
     owner->jobs++;
+    daemon->stranger_jobs += owner->is_stranger;
     return true;
 }
 
 int jobs_of_user(struct daemon *daemon, uid_t uid)
 {
     const struct owner *owner = owner_find(daemon, uid);
+    if (names_is_stranger(daemon->names, uid))
+        return daemon->stranger_jobs;
     return owner ? owner->jobs : 0;
+}
+
+void jobs_set_stranger(struct daemon *daemon, uid_t uid, bool is_stranger)
+{
+    struct owner *owner = owner_find(daemon, uid);
+    if (!owner || owner->is_stranger == is_stranger)
+        return;
+    owner->is_stranger = is_stranger;
+    daemon->stranger_jobs += is_stranger ? owner->jobs : -owner->jobs;
 }
 
 void jobs_fini(struct daemon *daemon)
@@ -144,7 +158,9 @@ void job_remove(struct daemon *daemon, struct job *job)
     if (!job)
         return;
     tdelete(job, &daemon->jobs, compare);
-    owner_find(daemon, job->uid)->jobs--;
+    struct owner *owner = owner_find(daemon, job->uid);
+    owner->jobs--;
+    daemon->stranger_jobs -= owner->is_stranger;
     job_free(job);
 }
 

@@ -111,6 +111,26 @@ static void on_server_ready(uv_poll_t *poll, int status, int events)
     turn_server(poll->data);
 }
 
+/* A user of whom a name service says nothing counts as one who is not there. */
+static bool counts_as_stranger(const struct name *name)
+{
+    return name->uid != 0 && (name->state == NAME_NONE || name->state == NAME_NO_ANSWER);
+}
+
+static bool is_stranger(void *context, uid_t uid)
+{
+    struct daemon *daemon = context;
+    return counts_as_stranger(names_of_uid(daemon->names, uid));
+}
+
+static void on_name(void *context, const struct name *name)
+{
+    struct daemon *daemon = context;
+    jobs_set_stranger(daemon, name->uid, name->state == NAME_NONE);
+    if (daemon->server)
+        api_server_set_stranger(daemon->server, name->uid, counts_as_stranger(name));
+}
+
 /* Who may rename what is in the folder could put a socket of his own there, and be told what is
  * meant for us. */
 static int make_socket_folder(const char *folder, struct fault *fault)
@@ -141,6 +161,7 @@ static int open_server(struct daemon *daemon, struct fault *fault)
         .bytes_max = (size_t)daemon->config.request_bytes_max,
         .idle_timeout_s = IDLE_TIMEOUT_S,
         .connections_per_user_max = CONNECTIONS_MAX,
+        .is_stranger = is_stranger,
     };
     int r = 0;
     char folder[sizeof daemon->config.socket_path];
@@ -248,6 +269,8 @@ static void stop(struct daemon *daemon)
 {
     notify_stopping(&daemon->notify);
     usage_save(daemon);
+    names_close(daemon->names);
+    user_files_close(daemon->user_files);
     submissions_flush(daemon);
     submissions_refuse(daemon);
     daemon->stopping = true;
@@ -345,7 +368,9 @@ static int start(struct daemon *daemon, struct fault *fault)
             "%s: %s: no task could start; the setting shim says where colloc-shim is",
             daemon->config.shim, strerror(errno));
     daemon->core = core_create(&daemon->config.core);
-    if (!daemon->core)
+    daemon->names = names_create(&daemon->loop, on_name, daemon);
+    daemon->user_files = user_files_create(&daemon->loop);
+    if (!daemon->core || !daemon->names || !daemon->user_files)
         return fault_set(fault, ENOMEM, "out of memory");
     int made = file_make_folders(daemon->config.state_dir, 0711);
     if (made < 0)
@@ -392,6 +417,8 @@ static void fini(struct daemon *daemon)
     past_fini(&daemon->past);
     uv_run(&daemon->loop, UV_RUN_DEFAULT);
     uv_loop_close(&daemon->loop);
+    names_destroy(daemon->names);
+    user_files_destroy(daemon->user_files);
 }
 
 static int usage(FILE *out, int status)

@@ -1,34 +1,26 @@
-/* GET /v1/tasks/ID/log: a piece of what a task has written. */
+/* GET /v1/tasks/ID/log: a piece of what a task has written. A file that the user named is read by a
+ * helper process that is the user (user_file.h). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/units.h"
 #include "daemon/routes.h"
 
-#define LOG_CHUNK (256u << 10)
+#define LOG_CHUNK ((size_t)USER_FILE_PIECE)
 
-/*
- * Opens a log. One that the user named is opened as that user, so that nobody reads through us what
- * is not his: file access ids are this thread's own, and the daemon gave up its supplementary
- * groups when it started.
- */
-static int open_log(const char *path, bool named_by_user, uid_t uid, gid_t gid)
-{
-    if (!named_by_user)
-        return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    int old_gid = setfsgid(gid), old_uid = setfsuid(uid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    int error = errno;
-    setfsuid((uid_t)old_uid);
-    setfsgid((gid_t)old_gid);
-    errno = error;
-    return fd;
-}
+/* What was asked for, until it is read. */
+struct log_request {
+    struct daemon *daemon;
+    struct api_request *request;
+    int64_t attempt;
+    int64_t offset; /* negative: from the end */
+    bool has_ended; /* that attempt: nothing more will come */
+    bool is_merged; /* both streams go to one file */
+};
 
 static void log_path(struct daemon *daemon, const json_t *record, const json_t *detail,
     const char *stream, int64_t attempt, char *path, size_t size, bool *ret_named)
@@ -58,35 +50,89 @@ static bool is_merged(const json_t *detail)
     return output && (!error || strcmp(output, error) == 0);
 }
 
-/* What the reply's headers say beside the piece. */
-struct log_state {
-    int64_t attempt;
-    bool ended, merged;
-};
-
-/* `size`: of the log; 0 without one. A negative offset counts from the end. */
-static void reply_log(struct api_request *request, int fd, int64_t size, int64_t offset,
-    const struct log_state *state)
+/* `offset`: where the piece begins, or the file ends. */
+static void reply_piece(
+    const struct log_request *log, const char *data, int64_t offset, int64_t size)
 {
-    if (offset < 0)
-        offset = size + offset > 0 ? size + offset : 0;
-    char *data = malloc(LOG_CHUNK);
-    ssize_t n = data && offset < size ? pread(fd, data, LOG_CHUNK, offset) : 0;
-    if (!data || n < 0) {
-        api_reply_error(
-            request, 500, "the log cannot be read: %s", strerror(data ? errno : ENOMEM));
-        free(data);
-        return;
-    }
     char next_text[24], attempt_text[24];
-    snprintf(next_text, sizeof next_text, "%lld", (long long)offset + n);
-    snprintf(attempt_text, sizeof attempt_text, "%lld", (long long)state->attempt);
+    snprintf(next_text, sizeof next_text, "%lld", (long long)(offset + size));
+    snprintf(attempt_text, sizeof attempt_text, "%lld", (long long)log->attempt);
     const struct api_header headers[] = {{"Colloc-Next-Offset", next_text},
         {"Colloc-Attempt", attempt_text},
-        {"Colloc-Ended", state->ended && n == 0 ? "true" : "false"},
-        {"Colloc-Merged", state->merged ? "true" : "false"}, {NULL, NULL}};
-    api_reply_bytes(request, "application/octet-stream", data, (size_t)n, headers);
+        {"Colloc-Ended", log->has_ended && size == 0 ? "true" : "false"},
+        {"Colloc-Merged", log->is_merged ? "true" : "false"}, {NULL, NULL}};
+    api_reply_bytes(log->request, "application/octet-stream", data, (size_t)size, headers);
+}
+
+static void reply_fault(const struct log_request *log, int r, const char *text)
+{
+    int status = r == -EACCES                         ? 403
+                 : r == -EISDIR || r == -ELOOP        ? 409
+                 : r == -ETIMEDOUT || r == -ECANCELED ? 503
+                                                      : 500;
+    api_reply_error(log->request, status, "%s", text);
+}
+
+/* In the attempt's folder, which is the daemon's: no user can make that hang. */
+static int read_kept(const char *path, int64_t *offset, char *data, ssize_t *ret_size)
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return -errno;
+    int r = fstat(fd, &status) < 0 ? -errno : S_ISREG(status.st_mode) ? 0 : -EISDIR;
+    *offset = user_file_offset(*offset, status.st_size);
+    *ret_size = r == 0 && *offset < status.st_size ? pread(fd, data, LOG_CHUNK, *offset) : 0;
+    if (*ret_size < 0)
+        r = -errno;
+    close(fd);
+    return r;
+}
+
+static void serve_kept(const struct log_request *log, const char *path)
+{
+    struct fault fault;
+    char *data = malloc(LOG_CHUNK);
+    int64_t offset = log->offset;
+    ssize_t size = 0;
+    int r = data ? read_kept(path, &offset, data, &size) : -ENOMEM;
+    if (r == 0 || r == -ENOENT)
+        reply_piece(log, data, offset > 0 ? offset : 0, size);
+    else
+        reply_fault(log,
+            fault_set(
+                &fault, -r, "%.400s: %s", path, r == -EISDIR ? "is no regular file" : strerror(-r)),
+            fault.text);
     free(data);
+}
+
+static void on_read(
+    void *context, int answer, const struct user_file_piece *piece, const struct fault *fault)
+{
+    struct log_request *log = context;
+    if (answer == 0)
+        reply_piece(log, piece->data, piece->offset, piece->size);
+    else if (answer == -ENOENT)
+        reply_piece(log, "", log->offset > 0 ? log->offset : 0, 0);
+    else
+        reply_fault(log, answer, fault->text);
+    daemon_serve_soon(log->daemon);
+    free(log);
+}
+
+static void serve_named(const struct log_request *log, uid_t uid, gid_t gid, const char *path)
+{
+    struct user_file_read read = {
+        .uid = uid, .gid = gid, .offset = log->offset, .on_done = on_read};
+    struct log_request *kept = malloc(sizeof *kept);
+    snprintf(read.path, sizeof read.path, "%s", path);
+    if (kept)
+        *kept = *log;
+    read.context = kept;
+    if (kept && user_files_read(log->daemon->user_files, &read) == 0)
+        return;
+    free(kept);
+    api_reply(log->request, 500, NULL);
 }
 
 static bool is_done(const json_t *record)
@@ -94,27 +140,19 @@ static bool is_done(const json_t *record)
     return !json_is_null(json_object_get(record, "ended_at"));
 }
 
-static void serve_log(struct daemon *daemon, struct api_request *request, const json_t *record,
-    const json_t *detail, const char *stream, int64_t offset, int64_t attempt)
+static void serve_log(
+    const struct log_request *log, const json_t *record, const json_t *detail, const char *stream)
 {
     char path[5000];
     bool named;
-    int64_t attempts = json_integer_value(json_object_get(record, "attempt_count"));
-    bool last = attempt == attempts;
-    log_path(daemon, record, detail, stream, attempt, path, sizeof path, &named);
-    gid_t gid = (gid_t)json_integer_value(json_object_get(detail, "gid"));
-    int fd = attempt ? open_log(path, named, owner_of(record), gid) : -1;
-    struct stat status = {0};
-    if (fd < 0 && attempt && errno != ENOENT) {
-        api_reply_error(request, errno == EACCES ? 403 : 500, "%s: %s", path, strerror(errno));
-    } else if (fd >= 0 && (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))) {
-        api_reply_error(request, 409, "%s: is no regular file", path);
-    } else {
-        struct log_state state = {attempt, !last || is_done(record), is_merged(detail)};
-        reply_log(request, fd, status.st_size, offset, &state);
-    }
-    if (fd >= 0)
-        close(fd);
+    log_path(log->daemon, record, detail, stream, log->attempt, path, sizeof path, &named);
+    if (!log->attempt)
+        reply_piece(log, "", log->offset > 0 ? log->offset : 0, 0);
+    else if (named)
+        serve_named(
+            log, owner_of(record), (gid_t)json_integer_value(json_object_get(detail, "gid")), path);
+    else
+        serve_kept(log, path);
 }
 
 /* The stream, offset (from the end where it is negative) and attempt that the query names, over
@@ -165,7 +203,14 @@ void route_log(void *context, struct api_request *request)
     else if (read_query(request, id, &stream, &offset, &attempt)) {
         json_t *detail = NULL;
         job_read_detail(daemon, id, NULL, &detail);
-        serve_log(daemon, request, record, detail, stream, offset, attempt);
+        int64_t attempts = json_integer_value(json_object_get(record, "attempt_count"));
+        const struct log_request log = {.daemon = daemon,
+            .request = request,
+            .attempt = attempt,
+            .offset = offset,
+            .has_ended = attempt < attempts || is_done(record),
+            .is_merged = is_merged(detail)};
+        serve_log(&log, record, detail, stream);
         json_decref(detail);
     }
     json_decref(record);

@@ -1,6 +1,6 @@
 /* MPS by hand: who has a control daemon, and starting and stopping one. */
 #include <errno.h>
-#include <pwd.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "daemon/fields.h"
@@ -12,11 +12,9 @@ static json_t *record_user(const struct mps_user *user)
     pid_t pid = mps_user_daemon(user);
     bool busy = errand_is_under_way(&user->errand);
     bool sick = !pid && clock_monotonic_us() < user->sick_until_us;
-    const struct passwd *known = getpwuid(user->uid);
-    char number[16];
-    snprintf(number, sizeof number, "%u", (unsigned)user->uid);
+    const char *name = names_of_uid(user->daemon->names, user->uid)->name;
     return json_pack("{s:I, s:s, s:s, s:s, s:o, s:i, s:s, s:s}", "uid", (json_int_t)user->uid,
-        "user", known ? known->pw_name : number, "state",
+        "user", name, "state",
         busy   ? "busy"
         : pid  ? "running"
         : sick ? "failed"
@@ -34,37 +32,12 @@ void route_mps(void *context, struct api_request *request)
     api_reply(request, 200, json_pack("{s:o}", "daemons", users));
 }
 
-/* A user without a name has the group that his last task by MPS had. */
-static int find_group(const struct daemon *daemon, uid_t uid, struct fault *fault, gid_t *ret_gid)
-{
-    const struct passwd *known = getpwuid(uid);
-    const struct mps_user *user = daemon->mps_users;
-    while (user && user->uid != uid)
-        user = user->next;
-    if (!known && !user)
-        return fault_set(
-            fault, EINVAL, "uid %u: no such user is known here, nor his group", (unsigned)uid);
-    *ret_gid = known ? known->pw_gid : user->gid;
-    return 0;
-}
-
-/* The asker's own; root may name another's. */
-static int read_owner(const struct daemon *daemon, const struct api_request *request,
-    uid_t *ret_uid, gid_t *ret_gid, struct fault *fault)
-{
-    struct api_peer peer = api_request_peer(request);
-    const json_t *body = api_request_body(request);
-    int64_t uid = peer.uid;
-    bool given = false;
-    int r = body ? field_integer(body, "uid", 0, UINT32_MAX, fault, &given, &uid) : 0;
-    if (r < 0)
-        return r;
-    if ((uid_t)uid != peer.uid && peer.uid != 0)
-        return fault_set(fault, EPERM, "user %lld's MPS is not yours", (long long)uid);
-    *ret_uid = (uid_t)uid;
-    *ret_gid = peer.gid;
-    return (uid_t)uid == peer.uid ? 0 : find_group(daemon, (uid_t)uid, fault, ret_gid);
-}
+/* A request to start or stop a user's MPS, until the user's group is known. */
+struct mps_order {
+    struct daemon *daemon;
+    struct api_request *request;
+    bool start;
+};
 
 static void reply_fault(struct api_request *request, int r, const struct fault *fault)
 {
@@ -72,26 +45,62 @@ static void reply_fault(struct api_request *request, int r, const struct fault *
     api_reply_error(request, status, "%s", fault->text);
 }
 
-void route_mps_start(void *context, struct api_request *request)
+static void carry_out(const struct mps_order *order, uid_t uid, gid_t gid)
 {
     struct fault fault = {0};
-    uid_t uid;
-    gid_t gid;
-    int r = read_owner(context, request, &uid, &gid, &fault);
-    if (r == 0)
-        r = mps_start_by_hand(context, uid, gid, request, &fault);
+    int r = order->start ? mps_start_by_hand(order->daemon, uid, gid, order->request, &fault)
+                         : mps_stop_by_hand(order->daemon, uid, order->request, &fault);
     if (r < 0)
+        reply_fault(order->request, r, &fault);
+}
+
+/* A user without a name has the group that the last task by MPS had. */
+static void on_owner_known(void *context, const struct name *name)
+{
+    struct mps_order *order = context;
+    const struct mps_user *user = order->daemon->mps_users;
+    while (user && user->uid != name->uid)
+        user = user->next;
+    if (name->state == NAME_KNOWN || user)
+        carry_out(order, name->uid, name->state == NAME_KNOWN ? name->gid : user->gid);
+    else
+        api_reply_error(order->request, 400, "uid %u: no such user is known here, nor his group",
+            (unsigned)name->uid);
+    daemon_serve_soon(order->daemon);
+    free(order);
+}
+
+/* The asker's own; root may name another's. */
+static void change_mps(struct daemon *daemon, struct api_request *request, bool start)
+{
+    struct api_peer peer = api_request_peer(request);
+    const struct mps_order order = {.daemon = daemon, .request = request, .start = start};
+    const json_t *body = api_request_body(request);
+    int64_t uid = peer.uid;
+    bool given = false;
+    struct fault fault = {0};
+    int r = body ? field_integer(body, "uid", 0, UINT32_MAX, &fault, &given, &uid) : 0;
+    if (r == 0 && (uid_t)uid != peer.uid && peer.uid != 0)
+        r = fault_set(&fault, EPERM, "user %lld's MPS is not yours", (long long)uid);
+    struct mps_order *kept = r == 0 && (uid_t)uid != peer.uid ? malloc(sizeof *kept) : NULL;
+    if (r < 0) {
         reply_fault(request, r, &fault);
+    } else if ((uid_t)uid == peer.uid) {
+        carry_out(&order, peer.uid, peer.gid);
+    } else if (!kept) {
+        api_reply(request, 500, NULL);
+    } else {
+        *kept = order;
+        names_ask_uid(daemon->names, (uid_t)uid, on_owner_known, kept);
+    }
+}
+
+void route_mps_start(void *context, struct api_request *request)
+{
+    change_mps(context, request, true);
 }
 
 void route_mps_stop(void *context, struct api_request *request)
 {
-    struct fault fault = {0};
-    uid_t uid;
-    gid_t gid;
-    int r = read_owner(context, request, &uid, &gid, &fault);
-    if (r == 0)
-        r = mps_stop_by_hand(context, uid, request, &fault);
-    if (r < 0)
-        reply_fault(request, r, &fault);
+    change_mps(context, request, false);
 }

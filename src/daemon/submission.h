@@ -8,7 +8,9 @@
 
 struct submission {
     struct submission *next;
+    struct daemon *daemon;
     struct api_request *request;
+    char user[NAME_MAX_BYTES]; /* the submitter's name, or number */
     struct event event;
     json_t *detail;     /* for the log; blobs' keys are filled in when it is written */
     const char *script; /* in the request's body */

@@ -1,6 +1,5 @@
 /* From the body of POST /v1/tasks to a submission. (intake.c queues it.) */
 #include <errno.h>
-#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,16 +184,6 @@ static int check_arguments(const json_t *body, struct fault *fault)
     return 0;
 }
 
-static void user_name(uid_t uid, char *buffer, size_t size)
-{
-    struct passwd entry, *found = NULL;
-    char space[4096];
-    if (getpwuid_r(uid, &entry, space, sizeof space, &found) == 0 && found)
-        snprintf(buffer, size, "%s", found->pw_name);
-    else
-        snprintf(buffer, size, "%u", (unsigned)uid);
-}
-
 /* NULL: the environment does not say it. */
 static json_t *preallocation_json(const json_t *environment)
 {
@@ -228,7 +217,6 @@ static int make_detail(const json_t *body, struct submission *submission, struct
     double grace_s = GRACE_DEFAULT;
     int64_t mask = 022;
     bool given;
-    char user[64];
     int r = field_text(body, "name", 255, fault, &name);
     if (r == 0)
         r = field_text(body, "cwd", SUBMISSION_TEXT_MAX, fault, &cwd);
@@ -250,9 +238,8 @@ static int make_detail(const json_t *body, struct submission *submission, struct
         return fault_set(fault, EINVAL, "cwd: has to be an absolute path; it is required");
 
     struct api_peer peer = api_request_peer(submission->request);
-    user_name(peer.uid, user, sizeof user);
     json_t *detail = json_pack("{s:s, s:s, s:i, s:s, s:i, s:I}", "name", *name ? name : "task",
-        "user", user, "gid", (int)peer.gid, "cwd", cwd, "umask", (int)mask, "grace_us",
+        "user", submission->user, "gid", (int)peer.gid, "cwd", cwd, "umask", (int)mask, "grace_us",
         (json_int_t)(grace_s * 1e6));
     if (!detail)
         return fault_set(fault, ENOMEM, "out of memory");

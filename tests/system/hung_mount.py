@@ -52,7 +52,10 @@ class HungMount:
 
     def close(self):
         """What waits there fails and goes on, then the mount is gone."""
+        if self.device is None:  # closed already
+            return
         LIBC.umount2(self.folder.encode(), MNT_FORCE)
         LIBC.umount2(self.folder.encode(), MNT_DETACH)
         self.server.join()
         os.close(self.device)
+        self.device = None

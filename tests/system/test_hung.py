@@ -1,10 +1,11 @@
 """A file system that stops to answer, and a name service that does, cost their user a file or a name, and the service nothing."""
 
+import json
 import os
 import time
 import unittest
 
-from house import House
+from house import BUILD, Connection, House, program, read, until
 from hung_mount import HungMount
 
 PROMPT_S = 0.05
@@ -40,6 +41,34 @@ class FileSystem(House):
             self.assertEqual(self.wait(task, "CANCELLED", limit_s=10)["reason"], "Cancelled")
             self.wait(self.submit("true", gpus=4), "COMPLETED")
 
+    def test_a_log_that_hangs_is_answered_with_words(self):
+        """More readers than helpers: all are answered, and nothing else waits."""
+        os.mkdir(self.work + "/logs")
+        task = self.submit("true", output="logs/out")
+        self.wait(task, "COMPLETED")
+        self.assertEqual(self.output(task), "")
+        os.rename(self.work + "/logs", self.work + "/before")
+        os.symlink(self.mount.folder, self.work + "/logs")
+        readers = [Connection(self.socket) for _ in range(20)]
+        begin = time.monotonic()
+        for reader in readers:
+            reader.request("GET", f"/v1/tasks/{task}/log")
+        self.wait_hung()
+        self.assert_prompt()
+        for reader in readers:
+            reply = reader.getresponse()
+            words = reply.read()
+            self.assertEqual(reply.status, 503, words)
+            self.assertIn(b"answer", words)
+            reader.close()
+        self.assertLess(time.monotonic() - begin, 10)
+        self.assert_prompt()
+        self.mount.close()
+        os.unlink(self.work + "/logs")
+        os.rename(self.work + "/before", self.work + "/logs")
+        until(lambda: self.request("GET", f"/v1/tasks/{task}/log").status == 200, "an answer from a sound file system")
+        self.stop()
+
     def test_a_time_limit_ends_a_task_whose_output_hangs(self):
         task = self.submit("true", output=f"{self.mount.folder}/out", time_limit_s=0.5, grace_s=600)
         self.wait(task, "TIMEOUT", limit_s=20)
@@ -50,6 +79,50 @@ class FileSystem(House):
         task = self.submit(f'exec python3 -c "{program}"', output="out")
         self.assertEqual(self.wait(task, "FAILED", limit_s=30)["exit_code"], 3)
         self.assertIn("did not answer", self.task(task)["evidence"])
+
+
+@unittest.skipIf(b"__asan_init" in read(program("collocd"), "rb"), "the sanitizer wants to be loaded first")
+class Names(House):
+    """NSS waits for a file to go."""
+
+    def start(self, **settings):
+        self.switch = os.path.join(self.folder, "names-hang")
+        self.env.update(LD_PRELOAD=os.path.abspath(f"{BUILD}/tests/system/libhung-names.so"), COLLOC_TEST_NAMES_HANG=self.switch)
+        super().start(**settings)
+        for name in ("LD_PRELOAD", "COLLOC_TEST_NAMES_HANG"):
+            self.env.pop(name)
+
+    def hang(self):
+        with open(self.switch, "w", encoding="ascii"):
+            pass
+
+    def test_nothing_waits_for_a_name_service(self):
+        self.hang()
+        submitter, lister = Connection(self.socket), Connection(self.socket)
+        submitter.request("POST", "/v1/tasks", json.dumps(self.body("true", hold=True)))
+        lister.request("GET", "/v1/tasks?user=somebody")
+        begin, slowest = time.monotonic(), 0
+        while time.monotonic() < begin + 1:
+            before = time.monotonic()
+            self.get("/v1/info")
+            slowest = max(slowest, time.monotonic() - before)
+        print(f"slowest of one second: {slowest * 1000:.1f} ms", flush=True)
+        self.assertLess(slowest, 0.5)
+        reply = submitter.getresponse()
+        self.assertEqual(reply.status, 201)
+        task = json.loads(reply.read())["id"]
+        self.assertEqual(self.task(task)["user"], str(os.geteuid()))
+        self.assertEqual(json.loads(lister.getresponse().read())["tasks"], [])
+        submitter.close()
+        lister.close()
+        self.assertLess(time.monotonic() - begin, 15)
+
+    def test_a_name_that_was_known_stays(self):
+        name = self.task(self.submit("true", hold=True))["user"]
+        self.hang()
+        begin = time.monotonic()
+        self.assertEqual(self.task(self.submit("true", hold=True))["user"], name)
+        self.assertLess(time.monotonic() - begin, 1)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ import unittest
 
 from house import Connection, House, is_alive, program, read, until
 
-ADA, BOB = 64001, 64002
+ADA, BOB = 64001, 64002  # without names: their limits count together
+KNOWN = pwd.getpwnam("nobody").pw_uid
 
 
 def become(uid):
@@ -173,7 +174,7 @@ class Users(Several):
                 client.connect(self.socket)
                 silent.append(client)
         begin = time.monotonic()
-        self.wait(self.submit_as(ADA), "COMPLETED")
+        self.wait(self.submit_as(KNOWN), "COMPLETED")
         self.get("/v1/info")
         self.assertLess(time.monotonic() - begin, 10)
         self.assertLess(len(os.listdir(f"/proc/{self.process.pid}/fd")), 320)
@@ -193,7 +194,7 @@ class Users(Several):
         self.assertEqual(self.request_as(BOB, "GET", "/v1/info").status, 200)
         with self.user(BOB):
             self.refused(503, "under way")
-        self.wait(self.submit_as(ADA), "COMPLETED")
+        self.wait(self.submit_as(KNOWN), "COMPLETED")
         for client in halves:
             client.close()
         until(lambda: self.request_as(BOB, "POST", "/v1/tasks", self.body()).status == 201, "room for BOB")
@@ -251,7 +252,9 @@ class Many(Several):
         refused = self.request_as(ADA, "POST", "/v1/tasks", self.body("true"))
         self.assertEqual(refused.status, 503, refused.data)
         self.assertIn("3 tasks of yours have not ended", refused.json["error"]["message"])
-        self.submit_as(BOB, hold=True)
+        self.assertEqual(self.request_as(BOB, "POST", "/v1/tasks", self.body("true")).status, 503,
+                         "users without a name count together")
+        self.submit_as(KNOWN, hold=True)
         self.request_as(ADA, "POST", f"/v1/tasks/{tasks[0]}/cancel")
         self.submit_as(ADA, hold=True)
         self.restart(signal.SIGKILL)

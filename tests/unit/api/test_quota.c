@@ -28,11 +28,11 @@ static void test_a_user_has_so_many_connections(void **state)
     struct quota quota = quota_of();
     struct quota_user *user = NULL;
     for (int i = 0; i < 4; i++)
-        assert_non_null(user = quota_connect(&quota, ADA));
-    assert_null(quota_connect(&quota, ADA));
-    assert_non_null(quota_connect(&quota, BEN));
+        assert_non_null(user = quota_connect(&quota, ADA, false));
+    assert_null(quota_connect(&quota, ADA, false));
+    assert_non_null(quota_connect(&quota, BEN, false));
     quota_disconnect(&quota, user);
-    assert_non_null(quota_connect(&quota, ADA));
+    assert_non_null(quota_connect(&quota, ADA, false));
     quota_fini(&quota);
 }
 
@@ -40,23 +40,23 @@ static void test_root_has_a_reserve_of_connections_and_no_limit_of_its_own(void 
 {
     struct quota quota = quota_of();
     for (uid_t uid = ADA; uid < ADA + 8; uid++)
-        assert_non_null(quota_connect(&quota, uid));
-    assert_null(quota_connect(&quota, ADA + 8));
-    assert_non_null(quota_connect(&quota, 0));
-    assert_non_null(quota_connect(&quota, 0));
-    assert_null(quota_connect(&quota, 0));
+        assert_non_null(quota_connect(&quota, uid, false));
+    assert_null(quota_connect(&quota, ADA + 8, false));
+    assert_non_null(quota_connect(&quota, 0, false));
+    assert_non_null(quota_connect(&quota, 0, false));
+    assert_null(quota_connect(&quota, 0, false));
     quota_fini(&quota);
 
     quota = quota_of();
     for (int i = 0; i < 10; i++)
-        assert_non_null(quota_connect(&quota, 0));
+        assert_non_null(quota_connect(&quota, 0, false));
     quota_fini(&quota);
 }
 
 static void test_a_peer_without_credentials_is_refused(void **state)
 {
     struct quota quota = quota_of();
-    assert_null(quota_connect(&quota, (uid_t)-1));
+    assert_null(quota_connect(&quota, (uid_t)-1, false));
     assert_int_equal(quota.connections, 0);
     quota_fini(&quota);
 }
@@ -65,19 +65,19 @@ static void test_strangers_count_together(void **state)
 {
     struct quota quota = quota_of();
     for (uid_t uid = STRANGER; uid < STRANGER + 4; uid++) {
-        assert_non_null(quota_connect(&quota, uid));
-        quota_set_stranger(&quota, uid, true);
+        assert_non_null(quota_connect(&quota, uid, true));
     }
-    struct quota_user *late = quota_connect(&quota, STRANGER + 4); /* not known to be one yet */
+    struct quota_user *late = quota_connect(&quota, STRANGER + 4, false); /* not known to be one */
     assert_non_null(late);
-    quota_set_stranger(&quota, STRANGER + 4, true);
-    assert_null(quota_connect(&quota, STRANGER));
-    assert_non_null(quota_connect(&quota, ADA));
+    assert_true(quota_set_stranger(&quota, STRANGER + 4, true));
+    assert_false(quota_set_stranger(&quota, 0, true));
+    assert_null(quota_connect(&quota, STRANGER, true));
+    assert_non_null(quota_connect(&quota, ADA, false));
 
     struct quota_user *first = quota.users;
     assert_int_equal(quota_take(&quota, first, 300), QUOTA_TAKEN);
-    assert_int_equal(quota_take(&quota, late, 201), QUOTA_USER_FULL);
     assert_int_equal(quota_take(&quota, late, 200), QUOTA_TAKEN);
+    assert_int_equal(quota_take(&quota, late, 1), QUOTA_USER_FULL);
     quota_set_stranger(&quota, STRANGER, false);
     assert_int_equal(quota_take(&quota, first, 200), QUOTA_TAKEN);
     quota_fini(&quota);
@@ -86,10 +86,9 @@ static void test_strangers_count_together(void **state)
 static void test_an_entry_that_is_used_again_is_no_stranger(void **state)
 {
     struct quota quota = quota_of();
-    struct quota_user *user = quota_connect(&quota, STRANGER);
-    quota_set_stranger(&quota, STRANGER, true);
+    struct quota_user *user = quota_connect(&quota, STRANGER, true);
     quota_disconnect(&quota, user);
-    user = quota_connect(&quota, ADA);
+    user = quota_connect(&quota, ADA, false);
     assert_false(user->is_stranger);
     quota_fini(&quota);
 }
@@ -97,10 +96,14 @@ static void test_an_entry_that_is_used_again_is_no_stranger(void **state)
 static void test_bytes_have_limits_and_a_reserve(void **state)
 {
     struct quota quota = quota_of();
-    struct quota_user *ada = quota_connect(&quota, ADA), *ben = quota_connect(&quota, BEN),
-                      *root = quota_connect(&quota, 0);
-    assert_int_equal(quota_take(&quota, ada, 501), QUOTA_USER_FULL);
-    assert_int_equal(quota_take(&quota, ada, SIZE_MAX), QUOTA_USER_FULL);
+    struct quota_user *ada = quota_connect(&quota, ADA, false),
+                      *ben = quota_connect(&quota, BEN, false),
+                      *root = quota_connect(&quota, 0, false);
+    assert_int_equal(quota_take(&quota, ada, SIZE_MAX), QUOTA_ALL_FULL);
+    assert_int_equal(quota_take(&quota, ada, 499), QUOTA_TAKEN);
+    assert_int_equal(quota_take(&quota, ada, 2), QUOTA_TAKEN);
+    assert_int_equal(quota_take(&quota, ada, 1), QUOTA_USER_FULL);
+    quota_give_back(&quota, ada, 501);
     assert_int_equal(quota_take(&quota, ada, 500), QUOTA_TAKEN);
     assert_int_equal(quota_take(&quota, ada, 1), QUOTA_USER_FULL);
     assert_int_equal(quota_take(&quota, ben, 401), QUOTA_ALL_FULL);

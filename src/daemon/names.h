@@ -1,0 +1,65 @@
+/*
+ * Names of users. A name may come from a service on the network (LDAP through NSS), so the loop
+ * never asks for one: helper processes do, with a time limit, and the answers are kept for a while.
+ * Where no answer comes in time, the number is shown. (errand.h)
+ */
+#ifndef COLLOC_DAEMON_NAMES_H
+#define COLLOC_DAEMON_NAMES_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <uv.h>
+
+enum {
+    NAME_MAX_BYTES = 64,   /* with its NUL; a longer name is shown as its number */
+    NAMES_LIMIT_MS = 2000, /* of one round of questions */
+    NAMES_PER_ROUND = 64,
+    NAMES_KEPT = 4096,
+};
+
+enum name_state {
+    NAME_ASKED, /* not answered yet */
+    NAME_KNOWN,
+    NAME_NONE,      /* there is no such user */
+    NAME_NO_ANSWER, /* in time; asked again in a while */
+};
+
+struct name {
+    enum name_state state;
+    uid_t uid;
+    gid_t gid; /* of a known user, from the user database */
+    char
+        name[NAME_MAX_BYTES]; /* of a known user; otherwise the number as text, or what was asked */
+};
+
+struct names;
+
+/*
+ * on_change: called when a user is found in the database, or not; may be NULL.
+ * Returns NULL when memory is out.
+ */
+struct names *names_create(
+    uv_loop_t *loop, void (*on_change)(void *context, const struct name *name), void *context);
+
+/* Ends all questions with what is known. NULL is fine. */
+void names_close(struct names *names);
+
+/* To be called when the loop has run for the last time. NULL is fine. */
+void names_destroy(struct names *names);
+
+/* What is known of this user now, valid until the loop goes on; asks when that is nothing, or old.
+ * Never waits. */
+const struct name *names_of_uid(struct names *names, uid_t uid);
+
+/* Is this user known not to be in the user database? Never asks. */
+bool names_is_stranger(const struct names *names, uid_t uid);
+
+/* Called once, perhaps from within names_ask_*: the name's state is never NAME_ASKED. */
+typedef void names_on_answer(void *context, const struct name *name);
+
+/* By number, or by name. Without memory the answer is NAME_NO_ANSWER. */
+void names_ask_uid(struct names *names, uid_t uid, names_on_answer *on_answer, void *context);
+void names_ask_name(
+    struct names *names, const char *name, names_on_answer *on_answer, void *context);
+
+#endif
