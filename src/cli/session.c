@@ -72,6 +72,27 @@ int session_call_patiently(
     }
 }
 
+/* The daemon answers a long list of tasks in pages. Puts the tasks of all pages into `reply`. */
+static int follow_pages(struct client *client, const char *path, json_t *reply)
+{
+    int code = EXIT_OK;
+    json_t *tasks = json_object_get(reply, "tasks"), *next;
+    while (code == EXIT_OK && json_is_string(next = json_object_get(reply, "next"))) {
+        char page_path[1200];
+        json_t *page;
+        snprintf(page_path, sizeof page_path, "%s", path);
+        query_add(page_path, sizeof page_path, "after", json_string_value(next));
+        json_object_del(reply, "next");
+        code = session_call(client, "GET", page_path, NULL, &page);
+        if (code != EXIT_OK)
+            break;
+        json_array_extend(tasks, json_object_get(page, "tasks"));
+        json_object_set(reply, "next", json_object_get(page, "next"));
+        json_decref(page);
+    }
+    return code;
+}
+
 int session_get(const struct invocation *invocation, const char *path, json_t **ret_reply)
 {
     struct client *client;
@@ -79,6 +100,8 @@ int session_get(const struct invocation *invocation, const char *path, json_t **
     if (code != EXIT_OK)
         return code;
     code = session_call(client, "GET", path, NULL, ret_reply);
+    if (code == EXIT_OK && (code = follow_pages(client, path, *ret_reply)) != EXIT_OK)
+        json_decref(*ret_reply);
     client_close(client);
     return code;
 }

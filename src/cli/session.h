@@ -34,7 +34,7 @@ int session_call_patiently(
  */
 bool session_may_come_back(const struct client *client, int64_t *give_up_us);
 
-/* session_open, one GET and close. */
+/* session_open, one GET (of all pages of a list of tasks) and close. */
 int session_get(const struct invocation *invocation, const char *path, json_t **ret_reply);
 
 /* A task id as people write it. EXIT_OK or EXIT_USAGE. */

@@ -90,6 +90,9 @@ struct mps_user;
 /* An event on its way to the log. */
 struct entry;
 
+/* A list of tasks that is being made. */
+struct listing;
+
 /* A request that waits for a task to end. */
 struct waiter;
 
@@ -175,11 +178,12 @@ struct daemon {
     int submitters;    /* how many submitted at the same time lately */
     int64_t gather_us; /* how long to wait for the rest of them */
     struct waiter *waiters;
+    struct listing *listings; /* lists of tasks that are being made */
 
     uv_poll_t server_poll;
     uv_timer_t server_timer, sample_timer, tick_timer, retry_timer, history_timer, mps_timer,
         disk_timer;
-    uv_idle_t server_soon;
+    uv_idle_t server_soon, list_turn;
     uv_signal_t term_signal, int_signal, hangup_signal;
     uv_work_t sample_work;
     bool sampling, sample_again, stopping;
@@ -368,6 +372,7 @@ void submissions_refuse(struct daemon *daemon); /* the rest, for ever */
 /* ---- routes.c and its files ---- */
 
 extern const struct api_route daemon_routes[];
+void listings_refuse(struct daemon *daemon); /* at the end */
 void waiters_tell(struct daemon *daemon, uint64_t task, const json_t *record);
 
 /* ---- record.c ---- */

@@ -274,6 +274,7 @@ static void stop(struct daemon *daemon)
     submissions_flush(daemon);
     submissions_refuse(daemon);
     daemon->stopping = true;
+    listings_refuse(daemon);
     waiters_tell(daemon, 0, NULL);
     mps_care_stop(daemon);
     uv_poll_stop(&daemon->server_poll);
@@ -287,11 +288,11 @@ static void stop(struct daemon *daemon)
     }
     uv_handle_t *ours[] = {(uv_handle_t *)&daemon->server_poll,
         (uv_handle_t *)&daemon->server_timer, (uv_handle_t *)&daemon->server_soon,
-        (uv_handle_t *)&daemon->sample_timer, (uv_handle_t *)&daemon->tick_timer,
-        (uv_handle_t *)&daemon->retry_timer, (uv_handle_t *)&daemon->history_timer,
-        (uv_handle_t *)&daemon->mps_timer, (uv_handle_t *)&daemon->disk_timer,
-        (uv_handle_t *)&daemon->term_signal, (uv_handle_t *)&daemon->int_signal,
-        (uv_handle_t *)&daemon->hangup_signal};
+        (uv_handle_t *)&daemon->list_turn, (uv_handle_t *)&daemon->sample_timer,
+        (uv_handle_t *)&daemon->tick_timer, (uv_handle_t *)&daemon->retry_timer,
+        (uv_handle_t *)&daemon->history_timer, (uv_handle_t *)&daemon->mps_timer,
+        (uv_handle_t *)&daemon->disk_timer, (uv_handle_t *)&daemon->term_signal,
+        (uv_handle_t *)&daemon->int_signal, (uv_handle_t *)&daemon->hangup_signal};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         close_handle(ours[i], NULL);
     signal(SIGHUP, SIG_IGN); /* a reload now comes too late */
@@ -353,7 +354,8 @@ static void init_loop(struct daemon *daemon)
         timers[i]->data = daemon;
     }
     uv_idle_init(&daemon->loop, &daemon->server_soon);
-    daemon->server_soon.data = daemon;
+    uv_idle_init(&daemon->loop, &daemon->list_turn);
+    daemon->server_soon.data = daemon->list_turn.data = daemon;
     uv_signal_init(&daemon->loop, &daemon->term_signal);
     uv_signal_init(&daemon->loop, &daemon->int_signal);
     daemon->term_signal.data = daemon->int_signal.data = daemon;

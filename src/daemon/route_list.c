@@ -1,26 +1,61 @@
-/* GET /v1/tasks: the list is written as it grows, since it may be long. */
+/*
+ * GET /v1/tasks: the tasks that wait and run, then those that have ended, in pages.
+ *
+ * A list may be long, so it is made in slices of a few milliseconds, one a turn of the loop, with
+ * other requests in between. Which live tasks there are, and in which order, is noted at once: a
+ * task that is placed between two slices is neither left out nor listed twice. An answer holds at
+ * most PAGE_MAX tasks; where that cuts it, `next` says where the next page goes on: "2.1234.20" is
+ * behind task 1234 of the third part of the list (running, recovering, queued, ended), with at most
+ * 20 ended tasks to come. The text is written as it grows:
+ * as JSON objects a long queue would take five times the memory.
+ */
 #include <errno.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/clock.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "daemon/routes.h"
 
-#define MOMENT_MAX_S 1e12
+#define MOMENT_MAX_S  1e12
+#define PAGE_MAX      10000
+#define LIMIT_USUAL   1000 /* of tasks that have ended */
+#define LIMIT_MAX     1000000
+#define SLICE_US      (5 * MS_US)
+#define ENDED_AT_ONCE 50
 
-/* Written as it grows: a long queue takes five times the memory as JSON objects. */
-struct list {
-    FILE *out;
-    char *text;
-    size_t size;
-    bool any, failed;
-    const struct api_request *request;
-    const char *user;
+enum part { PART_RUNNING, PART_RECOVERING, PART_QUEUED, PART_ENDED };
+
+/* Behind this task of this part; 0: before the first. */
+struct place {
+    enum part part;
+    uint64_t id;
 };
 
-static bool list_begin(struct list *list)
+struct listing {
+    struct listing *next;
+    struct daemon *daemon;
+    struct api_request *request;
+    char *user, *state; /* as asked for; user may be NULL */
+    bool wants_live, wants_ended;
+    struct store_ended_filter ended;
+    struct place at;
+    struct place *live; /* still to be listed, from next_live on */
+    size_t n_live, next_live;
+    int64_t page_left, ended_left;
+    bool all_ended; /* there are no more of them */
+    FILE *out;
+    char *text;
+    size_t size, held;
+    bool any, failed;
+    struct fault fault; /* of the log */
+};
+
+/* ---- the text ---- */
+
+static bool text_begin(struct listing *list)
 {
     list->out = open_memstream(&list->text, &list->size);
     if (list->out)
@@ -28,58 +63,232 @@ static bool list_begin(struct list *list)
     return list->out;
 }
 
-static void list_add(struct list *list, json_t *record)
+/* Returns whether the record was of the user asked for, and so went to the list. */
+static bool text_add(struct listing *list, json_t *record)
 {
     const char *user = json_string_value(json_object_get(record, "user"));
     if (!record || (list->user && (!user || strcmp(user, list->user) != 0)))
-        return;
+        return false;
     if (list->any)
         fputc(',', list->out);
     json_t *shown = for_asker(list->request, json_incref(record));
     list->failed |= json_dumpf(shown, list->out, API_JSON_FLAGS) < 0;
     json_decref(shown);
     list->any = true;
+    return true;
 }
 
 /* The text, or NULL when memory was out. */
-static char *list_end(struct list *list)
+static char *text_end(struct listing *list, const struct place *next)
 {
-    fputs("]}", list->out);
+    fputc(']', list->out);
+    if (next)
+        fprintf(list->out, ",\"next\":\"%d.%llu.%lld\"", (int)next->part,
+            (unsigned long long)next->id, (long long)list->ended_left);
+    fputc('}', list->out);
     list->failed |= ferror(list->out) != 0;
-    if (fclose(list->out) == 0 && !list->failed)
-        return list->text;
-    free(list->text);
+    list->failed |= fclose(list->out) != 0;
+    list->out = NULL;
+    char *text = list->text;
+    list->text = NULL;
+    if (!list->failed)
+        return text;
+    free(text);
     return NULL;
 }
 
-static int on_ended(void *context, uint64_t id, const json_t *record)
+/* ---- tasks that have not ended ---- */
+
+/* A held task keeps its place. */
+static enum part part_of(const struct task *task)
 {
-    attempts_upgrade((json_t *)(uintptr_t)record);
-    list_add(context, (json_t *)(uintptr_t)record);
+    if (task->state == TASK_QUEUED || task->state == TASK_HELD)
+        return PART_QUEUED;
+    return task->state == TASK_RECOVERING ? PART_RECOVERING : PART_RUNNING;
+}
+
+static bool is_wanted(const struct listing *list, const struct task *task)
+{
+    return strcasecmp(list->state, "live") == 0 || strcasecmp(list->state, "all") == 0 ||
+           strcasecmp(record_state(list->daemon, task), list->state) == 0;
+}
+
+/* Notes them in order, from the page's begin on. 0 or -ENOMEM. */
+static int note_live(struct listing *list)
+{
+    const struct core *core = list->daemon->core;
+    size_t room = 0;
+    for (enum part part = list->at.part; part < PART_ENDED; part++) {
+        uint64_t id = part == list->at.part ? list->at.id : 0;
+        for (const struct task *task; (task = core_next_task(core, id));) {
+            id = task->id;
+            if (part_of(task) != part || !is_wanted(list, task))
+                continue;
+            if (list->n_live == room) {
+                struct place *more = reallocarray(
+                    list->live, room = room ? 2 * room : 64, sizeof *more);
+                if (!more)
+                    return -ENOMEM;
+                list->live = more;
+            }
+            list->live[list->n_live++] = (struct place){part, id};
+        }
+    }
     return 0;
 }
 
-/* A held task keeps its place. */
-static bool is_in_main_queue(const struct task *task)
+static void list_live(struct listing *list)
 {
-    return task->state == TASK_QUEUED || task->state == TASK_HELD;
+    list->at = list->live[list->next_live++];
+    const struct task *task = core_task(list->daemon->core, list->at.id);
+    json_t *record = task && !task_state_is_done(task->state) ? record_task(list->daemon, task)
+                                                              : NULL;
+    list->page_left -= text_add(list, record);
+    json_decref(record);
 }
 
-static void list_live(struct daemon *daemon, struct list *list, const char *state)
+/* ---- tasks that have ended ---- */
+
+static int on_ended(void *context, uint64_t id, const json_t *record)
 {
-    /* running ones first, then the recovery queue, then the main queue, each in order */
-    for (int round = 0; round < 3; round++) {
-        for (const struct task *task = core_next_task(daemon->core, 0); task;
-             task = core_next_task(daemon->core, task->id)) {
-            int of_round = is_in_main_queue(task) ? 2 : task->state == TASK_RECOVERING;
-            if (of_round != round || (state && strcasecmp(record_state(daemon, task), state) != 0))
-                continue;
-            json_t *record = record_task(daemon, task);
-            list_add(list, record);
-            json_decref(record);
-        }
-    }
+    struct listing *list = context;
+    attempts_upgrade((json_t *)(uintptr_t)record);
+    bool added = text_add(list, (json_t *)(uintptr_t)record);
+    list->page_left -= added;
+    list->ended_left -= added;
+    list->at = (struct place){PART_ENDED, id};
+    return 0;
 }
+
+/* 0 or a fault. */
+static int list_ended(struct listing *list)
+{
+    uint64_t before = list->at.id;
+    int64_t left = list->page_left < list->ended_left ? list->page_left : list->ended_left;
+    list->ended.limit = left < ENDED_AT_ONCE ? left : ENDED_AT_ONCE;
+    list->ended.before = before;
+    int r = store_list_ended(list->daemon->store, &list->ended, on_ended, list, &list->fault);
+    list->all_ended = list->at.id == before;
+    return r;
+}
+
+/* ---- slices ---- */
+
+static bool is_complete(const struct listing *list)
+{
+    return list->next_live == list->n_live &&
+           (!list->wants_ended || list->all_ended || list->ended_left <= 0);
+}
+
+static bool is_page_full(const struct listing *list)
+{
+    return list->page_left <= 0;
+}
+
+/* Does the next few milliseconds of it. 1: done. 0: not yet. Or a fault. */
+static int make_slice(struct listing *list)
+{
+    int64_t until_us = clock_monotonic_us() + SLICE_US;
+    int r = 0;
+    while (r == 0 && !is_complete(list) && !is_page_full(list)) {
+        if (clock_monotonic_us() >= until_us)
+            return 0;
+        if (list->next_live < list->n_live) {
+            list_live(list);
+            continue;
+        }
+        if (list->at.part != PART_ENDED)
+            list->at = (struct place){PART_ENDED, 0};
+        r = list_ended(list);
+    }
+    return r < 0 ? r : 1;
+}
+
+static void listing_free(struct listing *list)
+{
+    if (list->out)
+        fclose(list->out);
+    free(list->text);
+    free(list->live);
+    free(list->user);
+    free(list->state);
+    free(list);
+}
+
+/* The text counts in the quota as it grows. */
+static bool hold_text(struct listing *list)
+{
+    fflush(list->out);
+    size_t more = list->size - list->held;
+    list->held = list->size;
+    return api_request_hold(list->request, more);
+}
+
+/* True when it was answered, and is no more. */
+static bool go_on(struct listing *list)
+{
+    int r = make_slice(list);
+    bool is_over = r != 0;
+    if (r < 0)
+        api_reply_error(list->request, 500, "%s", list->fault.text);
+    else if (!hold_text(list))
+        is_over = true; /* answered with what is used up */
+    else if (r > 0)
+        api_reply_held_text(
+            list->request, 200, text_end(list, is_complete(list) ? NULL : &list->at));
+    if (is_over) {
+        daemon_serve_soon(list->daemon);
+        listing_free(list);
+    }
+    return is_over;
+}
+
+static void append(struct daemon *daemon, struct listing *list)
+{
+    struct listing **at = &daemon->listings;
+    while (*at)
+        at = &(*at)->next;
+    list->next = NULL;
+    *at = list;
+}
+
+static void on_turn(uv_idle_t *turn)
+{
+    struct daemon *daemon = turn->data;
+    struct listing *list = daemon->listings;
+    daemon->listings = list->next;
+    if (!go_on(list))
+        append(daemon, list);
+    if (!daemon->listings)
+        uv_idle_stop(turn);
+}
+
+static void begin(struct listing *list)
+{
+    struct daemon *daemon = list->daemon;
+    if ((list->wants_live && note_live(list) < 0) || !text_begin(list)) {
+        api_reply(list->request, 500, NULL);
+        listing_free(list);
+        return;
+    }
+    if (go_on(list))
+        return;
+    append(daemon, list);
+    uv_idle_start(&daemon->list_turn, on_turn);
+}
+
+void listings_refuse(struct daemon *daemon)
+{
+    uv_idle_stop(&daemon->list_turn);
+    for (struct listing *list = daemon->listings, *next; list; list = next) {
+        next = list->next;
+        api_reply_error(list->request, 503, "collocd is going down");
+        listing_free(list);
+    }
+    daemon->listings = NULL;
+}
+
+/* ---- the query ---- */
 
 static int find_done_state(const char *word, enum task_state *ret_state)
 {
@@ -98,73 +307,102 @@ static bool is_live_word(const char *word)
            strcasecmp(word, "COMPLETING") == 0;
 }
 
-/* So that a limit counts this user's tasks; a name that the system no longer knows still finds its
- * tasks by name. */
-static void filter_by_user(const char *name, struct store_ended_filter *filter)
+/* "2.1234.20" */
+static int parse_next(const char *text, struct listing *list)
 {
-    struct passwd entry, *found = NULL;
-    char space[4096];
-    int64_t uid;
-    if (name && getpwnam_r(name, &entry, space, sizeof space, &found) == 0 && found)
-        uid = found->pw_uid;
-    else if (!name || parse_int64(name, 0, UINT32_MAX, &uid) < 0)
-        return;
-    filter->of_uid = true;
-    filter->uid = (uint32_t)uid;
+    char id_text[24] = "";
+    int64_t id, left;
+    const char *dot = strlen(text) > 2 ? strchr(text + 2, '.') : NULL;
+    if (text[0] < '0' || text[0] > '0' + PART_ENDED || text[1] != '.' || !dot ||
+        !span_copy((struct span){text + 2, (size_t)(dot - text - 2)}, id_text, sizeof id_text) ||
+        parse_int64(id_text, 0, INT64_MAX, &id) < 0 ||
+        parse_int64(dot + 1, 0, LIMIT_MAX, &left) < 0)
+        return -EINVAL;
+    list->at = (struct place){(enum part)(text[0] - '0'), (uint64_t)id};
+    list->ended_left = left;
+    return 0;
+}
+
+static int read_state(struct listing *list, const char *state)
+{
+    bool all = strcasecmp(state, "all") == 0, ended = strcasecmp(state, "ended") == 0,
+         live = strcasecmp(state, "live") == 0;
+    bool one_done = find_done_state(state, &list->ended.state) == 0;
+    list->wants_live = all || live || is_live_word(state);
+    list->wants_ended = all || ended || one_done;
+    return list->wants_live || list->wants_ended ? 0 : -EINVAL;
 }
 
 /* Query parameter `name`, seconds since 1970, into microseconds; as it was where there is none. */
-static int read_moment(struct api_request *request, const char *name, int64_t *ret_us)
+static int read_moment(struct listing *list, const char *name, struct fault *fault, int64_t *ret_us)
 {
-    const char *text = api_request_query(request, name);
+    const char *text = api_request_query(list->request, name);
     double seconds;
     if (!text)
         return 0;
-    if (parse_double(text, 0, MOMENT_MAX_S, &seconds) < 0) {
-        api_reply_error(request, 400, "%s=%.40s: must be seconds since 1970", name, text);
-        return -EINVAL;
-    }
+    if (parse_double(text, 0, MOMENT_MAX_S, &seconds) < 0)
+        return fault_set(fault, EINVAL, "%s=%.40s: must be seconds since 1970", name, text);
     *ret_us = (int64_t)(seconds * 1e6);
     return 0;
 }
 
-void route_list(void *context, struct api_request *request)
+static int read_query(struct listing *list, struct fault *fault)
 {
-    struct daemon *daemon = context;
-    const char *state = api_request_query(request, "state"),
-               *limit = api_request_query(request, "limit");
-    struct list list = {.request = request, .user = api_request_query(request, "user")};
-    struct store_ended_filter filter = {.limit = 1000};
-    struct fault fault = {0};
+    const char *state = api_request_query(list->request, "state"),
+               *limit = api_request_query(list->request, "limit"),
+               *after = api_request_query(list->request, "after"),
+               *user = api_request_query(list->request, "user");
+    list->page_left = PAGE_MAX;
+    list->ended_left = LIMIT_USUAL;
     if (!state)
         state = "live";
-    bool all = strcasecmp(state, "all") == 0, ended = strcasecmp(state, "ended") == 0,
-         live = strcasecmp(state, "live") == 0;
-    bool one_done = find_done_state(state, &filter.state) == 0;
-    if (!(all || live || ended || one_done || is_live_word(state))) {
-        api_reply_error(request, 400,
+    if (read_state(list, state) < 0)
+        return fault_set(fault, EINVAL,
             "state=%.40s: must be live, ended, all or a state such as RUNNING", state);
-        return;
-    }
-    if (limit && parse_int64(limit, 1, 1000000, &filter.limit) < 0) {
-        api_reply_error(request, 400, "limit=%.20s: must be from 1 to 1000000", limit);
-        return;
-    }
-    if (read_moment(request, "since", &filter.since_wall_us) < 0 ||
-        read_moment(request, "until", &filter.until_wall_us) < 0)
-        return;
-    if (!list_begin(&list)) {
+    if (limit && parse_int64(limit, 1, LIMIT_MAX, &list->ended_left) < 0)
+        return fault_set(fault, EINVAL, "limit=%.20s: must be from 1 to %d", limit, LIMIT_MAX);
+    if (after && parse_next(after, list) < 0)
+        return fault_set(
+            fault, EINVAL, "after=%.40s: must be what the page before gave as `next`", after);
+    int r = read_moment(list, "since", fault, &list->ended.since_wall_us);
+    if (r == 0)
+        r = read_moment(list, "until", fault, &list->ended.until_wall_us);
+    if (r < 0)
+        return r;
+    list->state = strdup(state);
+    list->user = user ? strdup(user) : NULL;
+    return list->state && (list->user || !user) ? 0 : fault_set(fault, ENOMEM, "out of memory");
+}
+
+/* So that only this user's ended tasks are read; a name that the system does not know any more
+ * still finds its tasks by name. */
+static void on_user_known(void *context, const struct name *name)
+{
+    struct listing *list = context;
+    int64_t uid = name->uid;
+    list->ended.of_uid = name->state == NAME_KNOWN ||
+                         parse_int64(list->user, 0, UINT32_MAX, &uid) == 0;
+    list->ended.uid = (uint32_t)uid;
+    begin(list);
+}
+
+void route_list(void *context, struct api_request *request)
+{
+    struct listing *list = calloc(1, sizeof *list);
+    struct fault fault = {0};
+    if (!list) {
         api_reply(request, 500, NULL);
         return;
     }
-    filter_by_user(list.user, &filter);
-    if (!ended && !one_done)
-        list_live(daemon, &list, all || live ? NULL : state);
-    if ((all || ended || one_done) &&
-        store_list_ended(daemon->store, &filter, on_ended, &list, &fault) < 0) {
-        free(list_end(&list));
-        api_reply_error(request, 500, "%s", fault.text);
-        return;
+    list->daemon = context;
+    list->request = request;
+    int r = read_query(list, &fault);
+    if (r < 0) {
+        api_reply_error(request, r == -EINVAL ? 400 : 500, "%s", fault.text);
+        listing_free(list);
+    } else if (list->user) {
+        names_ask_name(list->daemon->names, list->user, on_user_known, list);
+    } else {
+        begin(list);
     }
-    api_reply_text(request, 200, list_end(&list));
 }
