@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A thin front over Meson. `make demo` and `make test` install what they need (Debian, Ubuntu); the others expect it there.
 BUILD  ?= build
 PREFIX ?= /usr/local

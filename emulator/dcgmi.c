@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pretend dcgmi, as far as a monitor needs NVIDIA's: `discovery -l` and `dmon -e IDS [-d MS] [-c
  * COUNT] [-i GPUS]`, in the form that DCGM 3 prints them. After the "DCGM User Guide"

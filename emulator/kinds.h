@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The GPU models that can be pretended, with the figures NVIDIA publishes for them. */
 #ifndef COLLOC_EMULATOR_KINDS_H
 #define COLLOC_EMULATOR_KINDS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a training framework prints when its GPU fails it: the wording that a resource manager has
  * to understand. */
 #ifndef COLLOC_EMULATOR_LAST_WORDS_H

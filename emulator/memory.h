@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GPU memory: segments in a linear address space per unit, first fit, so that free memory can be in
  * pieces too small.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a pretend training and the pretend MPS control daemon say to each other, over the socket
  * "control". */
 #ifndef COLLOC_EMULATOR_MPS_H

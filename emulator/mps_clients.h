@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The server that MPS clients share through, seen from the control daemon. */
 #ifndef COLLOC_EMULATOR_MPS_CLIENTS_H
 #define COLLOC_EMULATOR_MPS_CLIENTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "emulator/mps_commands.h"
 
 #include <stdarg.h>

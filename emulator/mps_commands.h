@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The commands of the pretend MPS control daemon, and what they act on. */
 #ifndef COLLOC_EMULATOR_MPS_COMMANDS_H
 #define COLLOC_EMULATOR_MPS_COMMANDS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pretend nvidia-cuda-mps-control, as far as a manager sees NVIDIA's: the daemon and its files in
  * the pipe and log directories, and the commands on its input. After the "Multi-Process Service"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pretend nvidia-cuda-mps-server: holds its share of memory on the GPUs in CUDA_VISIBLE_DEVICES,
  * says so with one byte on its output, and stays. What it does for its clients is in the laws of

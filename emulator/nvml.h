@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The part of NVML's binary interface that the emulator answers, in our own declarations: names,
  * numbers and layouts are facts of NVIDIA's public reference ("NVML API Reference Guide",

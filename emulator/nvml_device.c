@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which GPUs there are, and what they are. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Event sets: Xids are the only events here. Of several Xids of one GPU between two waits the last
  * is told. */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GPU performance monitoring: a sample is the integrals so far, a metric the mean between two
  * samples. */
 #include <stdlib.h>

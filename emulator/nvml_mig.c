@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MIG: instances as devices. An instance's number is its unit's; it holds one compute instance,
  * numbered 0. */
 #include "base/units.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Making and destroying MIG instances. A GPU instance and the one compute instance in it are both
  * told by the unit's place in the table of seats below; profiles of compute instances are numbered

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who is on a GPU. Three generations of the same question, for three lists. */
 #include <math.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a GPU does at this moment, and has done so far. */
 #include <math.h>
 

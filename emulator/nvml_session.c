@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Initialisation, errors, versions, and how a handle leads to its GPU. The state below is what
  * NVML's interface asks for. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is wrong with a GPU: ECC errors, faulty rows of memory, clocks held down. */
 #include "emulator/nvml_view.h"
 

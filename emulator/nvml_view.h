@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What stands behind an NVML handle, for the length of one call. */
 #ifndef COLLOC_EMULATOR_NVML_VIEW_H
 #define COLLOC_EMULATOR_NVML_VIEW_H

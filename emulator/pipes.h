@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pretend trainings are mixed-precision ones: half their SM time in tensor cores, a little in
  * the other pipes. */
 #ifndef COLLOC_EMULATOR_PIPES_H

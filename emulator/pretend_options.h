@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of colloc-pretend-train. */
 #ifndef COLLOC_EMULATOR_PRETEND_OPTIONS_H
 #define COLLOC_EMULATOR_PRETEND_OPTIONS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* colloc-pretend-train: what a training process looks like from outside, on pretend GPUs. */
 #include <errno.h>
 #include <linux/futex.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The laws of sharing: how fast tasks run beside each other on one GPU or MIG instance. Pure; the
  * formulae are in sharing.c. */
 #ifndef COLLOC_EMULATOR_SHARING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From who is where to how fast everyone is and what every GPU does. */
 #include <limits.h>
 #include <linux/futex.h>

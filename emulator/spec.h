@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GPUs as `colloc-emulator create --gpus` takes them. */
 #ifndef COLLOC_EMULATOR_SPEC_H
 #define COLLOC_EMULATOR_SPEC_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* colloc-emulator: makes pretend GPUs, shows them, and gives them troubles. */
 #include <errno.h>
 #include <getopt.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA_VISIBLE_DEVICES, read as the CUDA runtime reads it. */
 #ifndef COLLOC_EMULATOR_VISIBLE_H
 #define COLLOC_EMULATOR_VISIBLE_H

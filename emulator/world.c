@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "emulator/world.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The pretend machine: one file, mapped by everyone who takes part (training processes, the NVML
  * library, the MPS server, the tool). Whoever looks takes the lock, which first removes the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real data for the trainings of models.py, from a folder, in the form each is commonly had in."""
 import glob
 import os

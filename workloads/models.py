@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The trainings of our collocation studies: what each is called, and one training step of it.
 
 resnet26      ResNet-26, 32x32, batch 128               resnet152    ResNet-152, 224x224, batch 32

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A load of known size: each thread squares items, in a grid of BLOCKS blocks of THREADS threads.
  *

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Trains one of the models of our collocation studies, and says how long each epoch took.
 
     workloads/train.py MODEL [--epochs N] [--steps N] [--batch N] [--side N --classes N] [--data FOLDER] [--device cuda|cpu]

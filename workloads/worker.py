@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One process that trains what it is told: commands on stdin, answers on stdout, a line of JSON each.
 
 {"do": "load", "model": NAME}      -> {"ready": true}            builds the model and makes the first steps

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Collects memory and activity of training tasks on the GPUs of this machine.
 
     python3 -m colloc_collect --out DIR --seconds 480        all GPUs

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From what the collector wrote to what is shipped. Needs no PyTorch.
 
     python3 -m colloc_collect.clean RAW... --out FOLDER                      all anew

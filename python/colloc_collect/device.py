@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the driver says of a GPU: memory per process, and activity counters between two moments (NVML and its GPM part)."""
 import contextlib
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Collects the scratch memory that each convolution of the shipped runs of real networks takes.
 
     python3 -m colloc_collect.kernels --data data/memory --out DIR --seconds 400

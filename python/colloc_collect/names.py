@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stable names of configurations and models."""
 import hashlib
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Networks that the libraries do not bring: what a user writes, for tasks that are no classification of images or text."""
 import torch
 from torch import nn

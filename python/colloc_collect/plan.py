@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which configurations to run, in which order. The same seed gives the same plan; every configuration has a stable name."""
 import random
 

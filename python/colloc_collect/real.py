@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real architectures: torchvision, timm and transformers from their configurations (no weights, no network), and our own.
 
 Each row is a name, the family it belongs to (a family is wholly in training or wholly out), how to make it, what it is fed, and

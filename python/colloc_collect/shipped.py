@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads what `clean` wrote: the runs, layers and descriptions that are shipped."""
 import csv
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One GPU's supervisor: hands runs to workers as memory allows, looks at the driver, writes a row for each that ended."""
 import json
 import os

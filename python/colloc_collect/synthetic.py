@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random MLPs, CNNs and Transformers over the ranges of the thesis on collocation (tables 5.2, 5.4 and 5.6).
 
 A specification is a small dict of plain values; `make_model(spec)` builds the same network from it anywhere. Configurations

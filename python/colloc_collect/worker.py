@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trains configurations for a few steps each. Speaks JSON lines to its supervisor through two pipes.
 
 In:  {"row": ..., "limit_bytes": ..., "observed": ...} for each run, "go" after each of the two events below; the end of the pipe ends the worker.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The evaluation of the dissertation's chapter 6, run by `colloc simulate`: scripts/evaluate.
 
 inputs.py   the traces and the tasks

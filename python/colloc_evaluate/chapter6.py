@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The settings behind the tables and figures of chapter 6, by the names that the dissertation gives them (data/published)."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Traces and tasks: the project's own, or those of the evaluation data (COLLOC_EVAL_DATA), which also know what three
 estimators were reported to say."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page: every table and figure of chapter 6, ours beside what was published, and what the chapter does not have."""
 
 from colloc_report import Page, figure

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs of `colloc simulate`: every setting once per seed, over all cores, each only once."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Why the simulator's answers differ from what was measured: to be held against the figures of the page whenever they change."""
 
 WHY = [

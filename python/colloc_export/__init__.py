@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a PyTorch training task will allocate, found without a GPU. See docs/export.md.
 
     from colloc_export import Task, export

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """python3 -m colloc_export mymodule:make_model --input 3x224x224 --batch 32 --optimizer adam --precision amp -o task.json"""
 import argparse
 import contextlib

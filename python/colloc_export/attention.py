@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scaled dot-product attention as CUDA runs it: which kernel, what it keeps for backward, what it takes for a moment.
 
 Sizes are those of PyTorch 2.11 with cuDNN 9 on a GPU of compute capability 9. Where PyTorch looks at what the GPU and its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What PyTorch does on a GPU where it does otherwise on a CPU, as far as it changes which tensors there are.
 
 A model without a GPU runs the CPU's operators: dropout with a mask of floats, attention through a matrix of scores as soon as there

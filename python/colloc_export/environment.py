@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a run takes place: among fake tensors, which have shapes and no data, or on the CPU."""
 import contextlib
 

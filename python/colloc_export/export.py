@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From two runs at two batch sizes to one description that serves every batch size. The format is docs/export.md."""
 import torch
 

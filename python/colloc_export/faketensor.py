@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The published baseline: the peak of live fake tensors over one forward and backward pass, and nothing else."""
 import contextlib
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asks cuDNN, on a GPU of this machine, what scratch memory the convolutions of a description take.
 
 Which kernel it picks follows from shapes, data type, layout and GPU, but by rules that nobody publishes; asked, it always gives the same

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The layers of a model in the order in which they run, from hooks on its modules."""
 from .tracker import storage_of, tensors_in
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What single operations cost: multiply-adds, and the sizes that decide a library's workspace."""
 import math
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recurrent layers as cuDNN runs them: all steps and layers in one operation, with a reserve and workspaces.
 
 The sizes are cuDNN 9's, as the allocator saw them: for LSTM and GRU of two layers in one or both directions they are exact, of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a task for a few iterations at one batch size and writes down what it allocates. Needs no GPU."""
 import contextlib
 import gc

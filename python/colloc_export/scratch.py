@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory that CUDA's kernels take and give back within one operation, which no tensor shows.
 
 `scratch_of(name, args, results)` gives the sizes in bytes of what lives beside the operation's results at its worst moment, an

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a model and its batches come from on the command line."""
 import importlib
 import importlib.util

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The layers as a table like torchinfo's, which `colloc estimate --summary` reads."""
 
 HEADER = ("Layer (type:depth-idx)", "Output Shape", "Param #")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A training task as the exporter runs it: a model, its batches, its loss, its optimizer."""
 from dataclasses import dataclass
 from typing import Callable

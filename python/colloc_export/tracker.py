@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Follows every storage a run makes, from the tick it is made to the tick it is released."""
 import weakref
 

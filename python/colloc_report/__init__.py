@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports: figures in one style (figure.py) and pages that need nothing but themselves (page.py).
 
     from colloc_report import Page, figure

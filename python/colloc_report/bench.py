@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report of `colloc bench`: the collocation paper's figures from a folder of results.
 
     python3 -m colloc_report.bench FOLDER      writes FOLDER/report/index.html with its figures

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures in the house's style: bars, lines (also as staircases), points. Each is a picture and the table behind it.
 
 Every function takes the figure's name first, which is also the name of its files, and returns a Picture. The same data give

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pictures of `colloc memnet eval -o FOLDER`, after chapter 5 of the thesis on collocation.
 
     python3 -m colloc_report.memnet FOLDER

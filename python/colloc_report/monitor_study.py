@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of scripts/study-monitor: figure 3.1, table 3.2 and figures 3.2 and 3.3 of the thesis, for the GPU that was at hand."""
 
 import json

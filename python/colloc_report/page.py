@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One page of headings, text, tables and figures: as HTML that needs nothing from anywhere, and as Markdown for the repository."""
 
 import html

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The client half of docs/protocol.md: requests to collocd over its Unix socket, one connection
  * kept for all of them. For the CLI and for other programs that drive the daemon. Not for two

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where collocd's socket is, for api/client.c alone. */
 #ifndef COLLOC_API_CLIENT_SOCKET_H
 #define COLLOC_API_CLIENT_SOCKET_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How many connections and bytes each user has, and may have: a table of the users with a
  * connection, searched from its begin. It has one entry per possible connection, so that there is
  * always a free one. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Quotas: how much of the server each user may take, in connections and in bytes of requests and
  * answers under way, so that no user and no group of users keeps the others, or root, from being

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The server over libmicrohttpd: one epoll, one thread, requests that may be answered later.
  *

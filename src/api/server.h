@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * HTTP and JSON over a Unix socket, server side: transport, routing and who is asking; what is
  * answered is the caller's. One thread, no thread of its own: the caller polls api_server_fd for

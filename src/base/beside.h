@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of colloc that were installed, or built, together with this program. */
 #ifndef COLLOC_BASE_BESIDE_H
 #define COLLOC_BASE_BESIDE_H

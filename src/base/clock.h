@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Time inside is int64 microseconds. Decisions use a monotonic clock; wall time appears only at the
  * edges. */
 #ifndef COLLOC_BASE_CLOCK_H

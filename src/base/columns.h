@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tables in text files, a row at a time, whatever the size of the file. The first line names the
  * columns and says what separates them: "|", else commas, else blanks. Comma-separated tables are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Why an attempt at a task failed, in one word: the core decides by it, exec finds it out, the log
  * and the API name it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Faults: what went wrong, where, and what to do, in words for the person who caused or must mend
  * it.

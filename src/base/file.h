@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whole files in and out. */
 #ifndef COLLOC_BASE_FILE_H
 #define COLLOC_BASE_FILE_H

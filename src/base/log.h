@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's own log: one line per message on stderr (control characters become blanks), with a
  * syslog priority prefix when journald reads it. */
 #ifndef COLLOC_BASE_LOG_H

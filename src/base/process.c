@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A process's facts from /proc/PID/stat (its name in brackets, and as field 22 its start) and
  * /proc/PID/status (its users). Both are made by the kernel from what it holds of the process; so

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What /proc says of a process to everybody: its name, its user and its age. */
 #ifndef COLLOC_BASE_PROCESS_H
 #define COLLOC_BASE_PROCESS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A reading: a value and whether it is valid. "Not reported" never looks like zero. The unit is in
  * the field's name. */
 #ifndef COLLOC_BASE_READING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Starting a program as a child, and knowing whether it could be started. */
 #ifndef COLLOC_BASE_SPAWN_H
 #define COLLOC_BASE_SPAWN_H

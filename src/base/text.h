@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A span of text that need not end in NUL, and a reader of its lines: what every parser here stands
  * on. */
 #ifndef COLLOC_BASE_TEXT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes and durations as people write them. Memory inside is bytes, time inside is microseconds. */
 #ifndef COLLOC_BASE_UNITS_H
 #define COLLOC_BASE_UNITS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collocation experiments, one group of trainings after the other: places them, runs them, looks at
  * the GPU meanwhile, and keeps what was seen in a journal.

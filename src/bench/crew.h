@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A group of trainings at work: started together (or one after the other, for "serial"), listened
  * to, waited for. There are two ways: as processes of ours, and as tasks of a daemon.

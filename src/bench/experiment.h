@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A table of collocation experiments: which trainings run together, and how they share the GPU. Two
  * forms are read, told apart by their columns.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Why a training of a bench failed: what `collocd` would find in its log (exec/classify.h). Running
  * out of GPU memory is a result of the experiment. Everything else, such as a module that is not

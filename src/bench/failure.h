@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Why a training of a bench failed. */
 #ifndef COLLOC_BENCH_FAILURE_H
 #define COLLOC_BENCH_FAILURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a bench has measured so far, in a folder: groups.csv (a line per group and repeat, written
  * last: it says that the rest is there), tasks.csv (a line per training), looks/N-R.csv (the GPU

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the trainings of a group go: GPUs, or MIG instances of them. */
 #ifndef COLLOC_BENCH_PLACES_H
 #define COLLOC_BENCH_PLACES_H

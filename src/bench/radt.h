@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* radT's tables of experiments: see experiment.h. */
 #ifndef COLLOC_BENCH_RADT_H
 #define COLLOC_BENCH_RADT_H

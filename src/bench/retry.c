@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Takes groups whose trainings failed out of a journal, so that they are run again: groups.csv and
  * tasks.csv are read as tables and written anew without the lines of these groups.

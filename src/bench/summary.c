@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The summary of a bench. The first epoch of a training warms up, and the second is the one that is
  * timed; later ones keep its neighbours company. Throughput and activity of all together are of the

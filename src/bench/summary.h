@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a bench measured, a line per group and repeat: summary.csv, made anew from the journal. */
 #ifndef COLLOC_BENCH_SUMMARY_H
 #define COLLOC_BENCH_SUMMARY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a training tells of itself on its standard output: lines with a JSON object, as
  * workloads/train.py prints them. Other lines are its own business.

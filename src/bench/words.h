@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Command lines of trainings, and building experiments: what both forms of the table share. */
 #ifndef COLLOC_BENCH_WORDS_H
 #define COLLOC_BENCH_WORDS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What cancel, hold and release share. */
 #ifndef COLLOC_CLI_CHANGE_H
 #define COLLOC_CLI_CHANGE_H

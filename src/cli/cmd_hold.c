@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/change.h"
 
 static int run(const struct invocation *invocation)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `colloc logs`: what tasks have written. A task whose streams go to one file has them in the order
  * of arrival there. Streams in files of their own hold no times: of what is there already, standard

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A subcommand is one file that exports one struct command, and one line in the table of
  * commands.c. */
 #ifndef COLLOC_CLI_COMMAND_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pretend GPUs for `colloc serve --emulate=4xA100-40GB`.
  *

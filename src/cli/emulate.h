@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `colloc serve --emulate`: collocd over pretend GPUs that live as long as it. */
 #ifndef COLLOC_CLI_EMULATE_H
 #define COLLOC_CLI_EMULATE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a task's end becomes an exit code, for `wait` and `submit --wait`. */
 #ifndef COLLOC_CLI_ENDING_H
 #define COLLOC_CLI_ENDING_H

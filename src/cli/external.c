@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who holds a GPU beside the tasks. The daemon reports what the kernel tells everybody of a process
  * without waiting for it: its program's name, its user's number and when it was started. Two things

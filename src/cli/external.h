@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Processes on GPUs that belong to no task, for people. */
 #ifndef COLLOC_CLI_EXTERNAL_H
 #define COLLOC_CLI_EXTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fractions as pictures of text: a bar, and a line of recent values. Values are 0..1; not known is
  * NAN. */
 #ifndef COLLOC_CLI_GAUGE_H

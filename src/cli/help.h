@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Help, the man page and shell completion, all from the tables of commands and options. */
 #ifndef COLLOC_CLI_HELP_H
 #define COLLOC_CLI_HELP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading logs over the daemon's route. The daemon hands out pieces of at most 256 KiB, from an
  * offset on or so many bytes from the end. So the last lines of a log of any size are found

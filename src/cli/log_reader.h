@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads what one attempt of a task has written to one of its streams, piece by piece. */
 #ifndef COLLOC_CLI_LOG_READER_H
 #define COLLOC_CLI_LOG_READER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One run of `colloc memnet`: what its actions share. */
 #ifndef COLLOC_CLI_MEMNET_RUN_H
 #define COLLOC_CLI_MEMNET_RUN_H

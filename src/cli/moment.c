@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Moments as people type them. The forms do not overlap: a date has two dashes, a time of day has a
  * colon and no unit, a duration ends in a unit. A bare number is refused: `--since=2` could be two

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Moments as people type them. */
 #ifndef COLLOC_CLI_MOMENT_H
 #define COLLOC_CLI_MOMENT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the program says: to people on a terminal, to scripts in a pipe. */
 #ifndef COLLOC_CLI_OUTPUT_H
 #define COLLOC_CLI_OUTPUT_H

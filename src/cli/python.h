@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs the parts of colloc that are Python programs, the folder python/ of the sources or of what
  * was installed. By a list of words, without a shell, as the user who calls colloc. The daemon has

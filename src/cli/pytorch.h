@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A user's PyTorch model, run among fake tensors by `python3 -m colloc_export` (docs/export.md):
  * its code runs as the caller. */
 #ifndef COLLOC_CLI_PYTORCH_H

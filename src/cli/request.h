@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A task description as the body of `POST /v1/tasks`. */
 #ifndef COLLOC_CLI_REQUEST_H
 #define COLLOC_CLI_REQUEST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The whole terminal as a screen: frames of lines on the alternate screen, keys, and the terminal
  * as it was afterwards, however the program ends (SIGKILL excepted). One screen per process. Plain

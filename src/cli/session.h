@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One run's talk with the daemon. Each function has told the user what went wrong when it returns
  * another code than EXIT_OK. */
 #ifndef COLLOC_CLI_SESSION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What `simulate` and `sweep` have in common: reading what their options name. */
 #ifndef COLLOC_CLI_SIMULATING_H
 #define COLLOC_CLI_SIMULATING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Slips in the words of `colloc submit`, found before the daemon is asked. */
 #ifndef COLLOC_CLI_SUBMIT_CHECK_H
 #define COLLOC_CLI_SUBMIT_CHECK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the parts of colloc that are no programs lie: trainings, reports. */
 #ifndef COLLOC_CLI_SUPPORT_H
 #define COLLOC_CLI_SUPPORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every combination of what a sweep varies, as simulations ready to run. */
 #ifndef COLLOC_CLI_SWEEP_GRID_H
 #define COLLOC_CLI_SWEEP_GRID_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of a sweep as CSV, and going on with a file that holds the first of them. */
 #ifndef COLLOC_CLI_SWEEP_ROWS_H
 #define COLLOC_CLI_SWEEP_ROWS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tables as lsblk prints them: fitted to the terminal, whole in a pipe. */
 #ifndef COLLOC_CLI_TABLE_H
 #define COLLOC_CLI_TABLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fields of a task, one row each: its name for `--output`, and how a table and CSV show it. Most are
  * a member of the TASK object and its format; those that are put together of several have a function.

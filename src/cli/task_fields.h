@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The fields of a task that `colloc history` can show, in tables and as CSV. */
 #ifndef COLLOC_CLI_TASK_FIELDS_H
 #define COLLOC_CLI_TASK_FIELDS_H

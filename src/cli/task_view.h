@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A TASK object of docs/protocol.md as people read it. Values that are not known show as "-". */
 #ifndef COLLOC_CLI_TASK_VIEW_H
 #define COLLOC_CLI_TASK_VIEW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What `colloc top` shows: its state, the choice and order of tasks, and the picture. */
 #ifndef COLLOC_CLI_TOP_H
 #define COLLOC_CLI_TOP_H

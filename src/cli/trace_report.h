@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What `colloc trace` says: which jobs of a log were kept, and what a list of jobs is like. */
 #ifndef COLLOC_CLI_TRACE_REPORT_H
 #define COLLOC_CLI_TRACE_REPORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of values as options have them: "0.7,0.8", "0.6:0.9:0.1" (from, to, step; without a step:
  * 1), "magm,lug". */
 #ifndef COLLOC_CLI_VALUES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Applying an event: the one way in which the state changes, live and when a log is replayed. */
 #include <assert.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The scheduler: one step function. A driver (the daemon, the simulator, a test) feeds events with
  * their time inside and carries out the effects each step leaves. No I/O, no clock, no threads,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of this room share. */
 #ifndef COLLOC_CORE_PRIVATE_H
 #define COLLOC_CORE_PRIVATE_H

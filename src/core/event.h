@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Events: everything that ever happens to the core. Inputs tell what the world did, decisions what
  * the core decided; both change the state through core_apply, and all but samples and ticks are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Why a task waits, in words; and whether a request can ever be met. */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whose fault it was. A fatal fault of one MPS client, as an illegal address is, stops the work of
  * all clients of its server on that GPU, and each of them hears of it as if it were its own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A placement policy: a pure function from the view and one task to GPUs for it, or to the reasons
  * why not. The core knows policies only through this struct; src/policy holds them.

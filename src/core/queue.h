@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A first-in first-out queue of tasks, linked through the tasks themselves. */
 #ifndef COLLOC_CORE_QUEUE_H
 #define COLLOC_CORE_QUEUE_H

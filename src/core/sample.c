@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From samples to the view: monitoring windows, and whether a task has taken its memory. */
 #include <errno.h>
 

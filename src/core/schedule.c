@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One scheduling pass: the recovery queue first, then the main queue in order of submission. */
 #include <errno.h>
 #include <string.h>

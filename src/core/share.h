@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a task is to share the GPUs that were chosen for it: by streams (taking turns) or by MPS
  * (side by side), with which limits, and why so. A pure function.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A task: what was asked for, where it is in its life, what it holds. The core keeps no more of a
  * task than decisions need; its script, environment and name are the driver's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All tasks by id, in one rising array: ids come in order, so that adding is appending. */
 #include <errno.h>
 #include <stdlib.h>

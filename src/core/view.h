@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The view of the GPUs: what the core knows of each place a task can go (a whole GPU or a MIG
  * instance). Policies read it, only the core writes it.

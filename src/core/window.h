@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The samples of the last while, in a ring, and their mean. A sample that is not valid is
  * remembered as such. */
 #ifndef COLLOC_CORE_WINDOW_H

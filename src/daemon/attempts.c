@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The attempts of a task: on which GPUs each ran, from when to when, and how it ended.
  *

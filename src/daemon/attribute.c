@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whose the processes on a GPU are: our tasks' by process tree, MPS's own, and others'. */
 #include <math.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The audit trail: the daemon's log has one line for each thing that happens to a task, by which
  * user. Lines are words of the form key=value, the first of them always the same:

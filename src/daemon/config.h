@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The daemon's settings: one table for the configuration file, the command line, --help and the man
  * page. Later beats earlier: defaults, file, command line.

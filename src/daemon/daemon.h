@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * collocd: the live driver of the core. What the files of this room share.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The disk of the state folder: said before it is full, once when it is, and what lies on it that
  * a full disk or damage could harm.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Events into the core, decisions into the log, and only then effects into the world; but a running
  * task is ended also while the log cannot be written (carry_out_kills).

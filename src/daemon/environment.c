@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the daemon adds to a task's environment. Two kinds of variables: those that the placement
  * decides (GPUs, MPS), which replace what the user set, and defaults, which never do. Each is in

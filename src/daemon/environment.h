@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the daemon adds to a task's environment: its GPUs, and how it shares them. */
 #ifndef COLLOC_DAEMON_ENVIRONMENT_H
 #define COLLOC_DAEMON_ENVIRONMENT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Errands: what may wait for somebody else (a user's file system, a name service, an MPS control
  * daemon), done in a child process with a time limit, while the loop goes on. The child may become

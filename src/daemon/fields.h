@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fields of a request's JSON object. One that is absent or null leaves the out-parameter as it is;
  * one of another type or out of range is the client's mistake: -EINVAL with the key in the fault.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Forgetting: ended tasks older than the configured time leave the log, and then their folders with
  * their output. */
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The setting record-inputs: everything that the core is fed and decides goes to a file, too, for
  * `colloc replay`. It never gets in the way: what cannot be written, or is beyond the size wanted,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * POST /v1/tasks: submissions come in, are read in turn, and made durable. All that were read in
  * one turn of the loop become durable together, then are answered: a submit that was answered

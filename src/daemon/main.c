@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* collocd: options, signals, the loop's life. */
 #include <dirent.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * GPUs and tasks in Prometheus' text format, after its "Exposition formats" and "Metric and label
  * naming". What is not known has no line: it never reads as zero.

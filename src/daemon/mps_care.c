@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One MPS control daemon per user, started as that user when his first task needs it and stopped
  * when nobody has used it for a while: clients of one user share a GPU's SMs, users are kept apart,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MPS control daemons, one per user: what the files of this room know of them. */
 #ifndef COLLOC_DAEMON_MPS_CARE_H
 #define COLLOC_DAEMON_MPS_CARE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A table of entries, by number or by name, and rounds: all entries that were asked for and have no
  * answer yet, up to NAMES_PER_ROUND, go to one helper process, which writes its answers into shared

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names of users. A name may come from a service on the network (LDAP through NSS), so the loop
  * never asks for one: helper processes do, with a time limit, and the answers are kept for a while.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How much GPU memory a submission will take: its summary is parsed, an estimator asked. */
 #include <errno.h>
 #include <stdio.h>

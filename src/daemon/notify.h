@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What systemd is told of the daemon's life (Type=notify): sd_notify(3) in a few lines, so that
  * libsystemd is not needed. Without NOTIFY_SOCKET in the environment nothing is sent.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What ended tasks took, kept for the estimators: from the records of the log, and one more with
  * each task that ends.
  */

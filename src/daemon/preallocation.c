@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether a task's peak may be what its framework took at its start (preallocation.h has the rule).
  * Pure functions: submit.c asks the first of the environment, record.c the second of the peak.

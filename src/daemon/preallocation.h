@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Preallocation: TensorFlow takes nearly all memory of its GPUs when it starts, JAX three quarters.
  * What such a process took says nothing of what it needs, so it must not be learned as the memory

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tasks and GPUs as the protocol's JSON objects. */
 #include <stdlib.h>
 #include <string.h>

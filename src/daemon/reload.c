@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The configuration is read again while the daemon runs (SIGHUP, `systemctl reload`).
  *

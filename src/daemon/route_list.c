@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * GET /v1/tasks: the tasks that wait and run, then those that have ended, in pages.
  *

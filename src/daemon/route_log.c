@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GET /v1/tasks/ID/log: a piece of what a task has written. A file that the user named is read by a
  * helper process that is the user (user_file.h). */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MPS by hand: who has a control daemon, and starting and stopping one. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One task: its story, and the changes that its owner may ask for. */
 #include <stdlib.h>
 #include <string.h>

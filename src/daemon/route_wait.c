@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GET /v1/tasks/ID/wait: answers when the task ends, or when the time is up. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The routes of docs/protocol.md: their table, what they share, and the short ones. intake.c has
  * the submissions. */
 #include <string.h>

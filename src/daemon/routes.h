@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of routes share. */
 #ifndef COLLOC_DAEMON_ROUTES_H
 #define COLLOC_DAEMON_ROUTES_H

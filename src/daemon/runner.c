@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attempts: started under a shim, watched by its pidfd, found again after a restart. */
 #include <errno.h>
 #include <fcntl.h>

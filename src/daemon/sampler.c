@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Looks at the GPUs: in a thread of the loop's pool, since a sick driver may take its time to
  * answer; then attributes processes to tasks and feeds the core.

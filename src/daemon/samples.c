@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The GPUs' recent past: a series of each GPU below state-dir/samples, in rings as the setting
  * `samples` has them, and the route that tells it.

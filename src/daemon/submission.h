@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A request's body on its way to a task. */
 #ifndef COLLOC_DAEMON_SUBMISSION_H
 #define COLLOC_DAEMON_SUBMISSION_H

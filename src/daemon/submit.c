@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From the body of POST /v1/tasks to a submission. (intake.c queues it.) */
 #include <errno.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * GPUs that somebody holds and nobody uses. Unknown is not unused: a look that tells no activity,
  * or that comes too late after the one before, begins the time anew.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Divides each GPU's activity and energy among the tasks on it (gpu/share.h has the rules) and sums
  * them up per task. All shares, and what no task had, add up to the GPU's own figures.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What live tasks have had of their GPUs is in no log: it is written down now and then, and found
  * again by the next daemon, so that a restart costs a minute of it at the most.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads wait in one queue, first in first out but for users who have all their helpers; a timer
  * answers the first one when it has waited too long. */
 #include "daemon/user_file.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading a piece of a file that a user named. A helper process that is the user opens and reads
  * it, so that the loop does not wait for a file system that does not answer and the user reaches

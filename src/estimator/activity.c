@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "estimator/activity.h"
 
 const struct activity_rates activity_rates =

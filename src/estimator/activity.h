@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a training step does to a GPU that it has to itself: how long it takes, how busy the SMs and
  * the memory are. A roofline over the operations of a tape: each kernel takes the longer of its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "estimator/address_space.h"
 
 static const int64_t reservation_step = (int64_t)32 << 20;

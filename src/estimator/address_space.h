@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the driver puts segments among one another. It matters because of free blocks of equal size
  * the allocator takes the one at the lowest address, and so which segment is emptied and which is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What PyTorch's caching allocator would take from the device for a sequence of requests and
  * releases.

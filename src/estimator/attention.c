@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention between its projections: a function call that no summary lists. Query, key and value
  * are kept, the result, and one number per head and token; where softmax stands as a layer of its

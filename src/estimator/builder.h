@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A tape while it is built. Internal to tape.c, source.c and attention.c. */
 #ifndef COLLOC_ESTIMATOR_BUILDER_H
 #define COLLOC_ESTIMATOR_BUILDER_H

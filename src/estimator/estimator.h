@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Estimators: how much GPU memory a training task will take, from what is known before it starts.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The size of what each layer puts out, per sample: from the shape in the text, or, where a printed
  * module shows none, from the constructor's arguments and the length of the sequence.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PyTorch's fake tensors, as the RAD thesis compares with them (chapter 5): the most that lives at
  * once over one forward and backward pass, and nothing else. It is kept so, as a baseline.

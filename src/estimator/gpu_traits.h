@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the estimators know of a kind of GPU. */
 #ifndef COLLOC_ESTIMATOR_GPU_TRAITS_H
 #define COLLOC_ESTIMATOR_GPU_TRAITS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * GPUMemNet, the learned estimator of the RAD thesis (chapter 5), trained on our data:
  * docs/memnet.md. The answer is the upper edge of the likeliest bin, as there; the quantiles take

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The lanes of a vector are places of the sequence, not terms of a sum: nothing is added in another
  * order than one by one. GCC and clang make of such vectors whatever the machine has; a second copy

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention with one head over a sequence: where an encoder spends its time, for it grows with the
  * square of the sequence. */
 #ifndef COLLOC_ESTIMATOR_GPUMEMNET_ATTENTION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The networks that this program was built with: the files of data/memnet. */
 #ifndef COLLOC_ESTIMATOR_GPUMEMNET_BUILT_IN_H
 #define COLLOC_ESTIMATOR_GPUMEMNET_BUILT_IN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What GPUMemNet (the RAD thesis, chapter 5) looks at: counts of a network's layers, its sizes, the
  * batch, and the sequence of its layers. Two inputs are ours, since our data vary what the thesis

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The two networks of GPUMemNet, and where each of their numbers stands in one array, the same for
  * those who train and those who ask.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A trained network of GPUMemNet: its numbers, read from a text, and its answer. Plain C, no
  * matrices larger than 24 by 6. An ensemble takes some 60 us, most of them to read its numbers; an

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A network as text: a first line with the version, lines of "name value", a checksum, and then all
  * numbers as the bits of IEEE singles in hexadecimal, so that what is read is what was trained, to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Physics: the layers become a training step (tape.h), the step is played through the rules of
  * PyTorch's caching allocator (replay.h), and the CUDA context of the kind of GPU is added.

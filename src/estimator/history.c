@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the same network took before, on the same kind of GPU, with the same optimizer and
  * precision. Runs at the same batch: the highest peak. Runs at one other batch: its peak times what

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Horus (Yeung et al., TPDS 2022), as the RAD thesis gives it in section 5.3.1:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What autograd keeps of a layer between the forward and the backward pass, by its type. From
  * PyTorch's tools/autograd/derivatives.yaml, restated.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Knows nothing, so that a policy falls back to its threshold of free memory. */
 #include <stdio.h>
 

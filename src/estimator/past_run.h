@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What earlier tasks took: the material of the estimator `history`. A run is told apart by its
  * network (a fingerprint of its layers), batch, sequence, optimizer, precision and kind of GPU.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A request's summary or export, played: the footprint, and what the residual and the quantiles are
  * told by. */
 #ifndef COLLOC_ESTIMATOR_PHYSICS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * For scripts/fit-estimators: what physics says of many tasks at once, before anything learned.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Quantiles of an estimate by split conformal prediction: the errors, as log ratios above the
  * context, of networks whose whole family was left out when the coefficients were learned, each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A recurrent layer as cuDNN runs it: all steps and layers in one operation, which keeps a reserve
  * for backward and takes a workspace in both directions. Sizes as the allocator of an H200 saw them

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a training loop takes while it runs a tape: two steps of zero_grad, forward, loss, backward,
  * optimizer, played through the rules of the caching allocator.

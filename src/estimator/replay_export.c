@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The exporter's clock played through the rules of the caching allocator: each tick one storage
  * comes or goes. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What physics leaves out, learned: the logarithm of measured to physical memory (both above the
  * context) as a linear function of ratios, so that it has no scale and stays near 0. And how far

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * e^x for x in [-87, 0] within 4e-7, written so that compilers turn a loop over it into vector
  * code: an encoder takes as many as its sequence is long, squared. The same in training and in use,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where a layer's input comes from: summaries list layers, not connections. */
 #include <math.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The total that the summary itself prints, made one of the batch that is asked for. */
 
 #include "base/units.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The estimators there are, for the table in estimator.c. Internal to the room. */
 #ifndef COLLOC_ESTIMATOR_TABLE_H
 #define COLLOC_ESTIMATOR_TABLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One training step of a model as operations over tensors: what each makes and from what, what
  * autograd keeps of it until its gradient is computed, what it multiplies. Derived from the layers

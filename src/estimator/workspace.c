@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "estimator/workspace.h"
 
 const struct workspace_shares workspace_shares =

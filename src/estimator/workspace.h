@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The scratch memory that a library's kernel takes through the caching allocator and gives back at
  * once. cuDNN's fast kernels for dense convolutions read and write channels last, and turn ordinary

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attempts: one start of a task, in a folder of its own, under a shim that outlives the daemon.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A claim is a file that says whether an attempt was started, is running, or never will be. Its
  * shim makes it, with a record lock on it before it gets its name, so that there is no moment in

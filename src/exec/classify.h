@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From how an attempt ended and what it wrote to one word for it: exec/failure.h. */
 #ifndef COLLOC_EXEC_CLASSIFY_H
 #define COLLOC_EXEC_CLASSIFY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that share a GPU by MPS end best with their work on it finished: a kill in the middle
  * may harm the others.
  */

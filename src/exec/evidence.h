@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Log lines made fit to be shown: in a terminal, in JSON, in a table. */
 #ifndef COLLOC_EXEC_EVIDENCE_H
 #define COLLOC_EXEC_EVIDENCE_H

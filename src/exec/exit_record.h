@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How an attempt ended, as its shim wrote it down. */
 #ifndef COLLOC_EXEC_EXIT_RECORD_H
 #define COLLOC_EXEC_EXIT_RECORD_H

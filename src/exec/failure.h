@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How an attempt ended, in one word, with the line that proves it. */
 #ifndef COLLOC_EXEC_FAILURE_H
 #define COLLOC_EXEC_FAILURE_H

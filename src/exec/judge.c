@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The output of an attempt may be on a file system that does not answer any more. So a child that
  * is the user reads it, and reports by a pipe; when it takes too long, it is killed and left to the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Why an attempt failed: from how it ended and from what it wrote. */
 #ifndef COLLOC_EXEC_JUDGE_H
 #define COLLOC_EXEC_JUDGE_H

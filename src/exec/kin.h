@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whose a process is, remembered for a moment: who asks ten times a second must not read /proc each
  * time. */
 #ifndef COLLOC_EXEC_KIN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading a task's log for the reason of its failure: any bytes, any size, a little at a time.
  * Memory is constant; a log that has not grown costs one fstat; of what was written since the last

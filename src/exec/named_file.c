@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The path is resolved by openat2(2), which can refuse magic links. A kernel before 5.6, or a
  * sandbox that does not know the call, gets a plain open(2). */
 #include "exec/named_file.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opening files that a user named. */
 #ifndef COLLOC_EXEC_NAMED_FILE_H
 #define COLLOC_EXEC_NAMED_FILE_H

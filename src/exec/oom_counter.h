@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The kernel's own count of processes it killed for want of memory. */
 #ifndef COLLOC_EXEC_OOM_COUNTER_H
 #define COLLOC_EXEC_OOM_COUNTER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The files a task's output goes to: opened as the user by the child that becomes the task, and
  * found again when the task has ended, to be read for the reason of its failure. */
 #ifndef COLLOC_EXEC_OUTPUT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What frameworks print when they fail: one table, in pattern.c. */
 #ifndef COLLOC_EXEC_PATTERN_H
 #define COLLOC_EXEC_PATTERN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Records: what the daemon and a shim tell each other in files. A record is a list of fields, each
  * written as "KEY SIZE VALUE\n" with SIZE the number of bytes of VALUE, so that a value may hold

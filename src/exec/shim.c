@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * colloc-shim FOLDER: runs one attempt from beginning to end and writes down how it went. It
  * outlives the daemon, which talks to it by files (exec/attempt.h) and by SIGTERM.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What to run: the daemon writes it into the attempt folder, the shim reads it there. */
 #ifndef COLLOC_EXEC_SPEC_H
 #define COLLOC_EXEC_SPEC_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Process trees, as /proc shows them. */
 #ifndef COLLOC_EXEC_TREE_H
 #define COLLOC_EXEC_TREE_H

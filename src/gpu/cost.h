@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Some questions to the driver are dear: 3 ms of processor time on an H200, where most cost
  * microseconds. They are asked so seldom that each takes no more than a ten-thousandth of a

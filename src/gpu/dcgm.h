@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * DCGM's SM activity counters, for GPUs that have no GPM (Volta, Turing, Ampere): one long-lived
  * `dcgmi dmon` whose lines are read as they come. Nothing here waits for it. It is told the GPUs by

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What `dcgmi` prints, line by line: the table of `dcgmi dmon` and the list of `dcgmi discovery
  * -l`. Takes no memory and any bytes. Columns are found by the names in the header, so their order

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GPM: NVML's SM activity counters (Hopper and newer). A value is made of two samples and is a mean
  * over the time between. */
 #ifndef COLLOC_GPU_GPM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The GPUs of this machine: what there is (struct gpu_set, fixed when opened) and what each does
  * now (struct gpu_sample).

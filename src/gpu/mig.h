@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MIG by hand: what instances a GPU has and could have, making and destroying them. Changes want
  * root. */
 #ifndef COLLOC_GPU_MIG_H

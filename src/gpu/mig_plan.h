@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How MIG instances fit on a GPU, by the placements its driver allows. Pure. */
 #ifndef COLLOC_GPU_MIG_PLAN_H
 #define COLLOC_GPU_MIG_PLAN_H

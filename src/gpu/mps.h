@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * NVIDIA's Multi-Process Service: one control daemon for a group of GPUs, told by its pipe
  * directory. After NVIDIA's "Multi-Process Service" guide (docs.nvidia.com/deploy/mps).

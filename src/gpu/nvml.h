@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* NVML as the driver installs it, opened at run time. Every function but the first five may be
  * missing (NULL). */
 #ifndef COLLOC_GPU_NVML_H

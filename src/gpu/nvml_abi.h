@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The part of NVML's binary interface that colloc uses: own declarations after NVIDIA's public
  * "NVML API Reference" (docs.nvidia.com/deploy/nvml-api). Layouts are those of 64-bit Linux. Each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What part of recent time each process had kernels on a GPU: what tells those who take turns on it
  * apart. */
 #ifndef COLLOC_GPU_PROCESS_TIME_H

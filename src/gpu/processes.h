@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who holds memory on a GPU: NVML's compute, graphics and MPS lists as one, each pid once. */
 #ifndef COLLOC_GPU_PROCESSES_H
 #define COLLOC_GPU_PROCESSES_H

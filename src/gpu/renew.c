@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A set that goes on as another: what changes while the driver runs (struct roster) is looked at
  * again. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs without a shell: a short one run to its end within a time, without a pipe that could
  * block either side; and one that goes on and is read as it writes.

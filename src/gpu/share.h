@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whose work a GPU's activity is, and whose energy. Pure. Everything adds up: the weights of all
  * who hold a GPU sum to 1 (to 0 when none of them has a process there), and their energies and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a gpu_set keeps of each device beside what it tells: handles, and what the next look
  * compares with. */
 #ifndef COLLOC_GPU_SOURCE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is wrong with a GPU that still answers: Xids, memory errors that ECC could not correct,
  * clocks held down. */
 #ifndef COLLOC_GPU_TROUBLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Xids: the numbers under which NVIDIA's driver reports GPU errors. Meanings, and what is to be
  * done, after NVIDIA's "Xid Errors" (docs.nvidia.com/deploy/xid-errors).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Xids as the driver reports them, to the troubles of the cards they are of. Where there are no
  * events nothing comes.
  */

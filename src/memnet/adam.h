@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Adam (Kingma and Ba, 2015) with PyTorch's usual constants. */
 #ifndef COLLOC_MEMNET_ADAM_H
 #define COLLOC_MEMNET_ADAM_H

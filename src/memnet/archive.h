@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files of a data set, plain or as .xz. */
 #ifndef COLLOC_MEMNET_ARCHIVE_H
 #define COLLOC_MEMNET_ARCHIVE_H

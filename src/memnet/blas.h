@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * OpenBLAS, loaded when training begins: its threads start with the library, which every other
  * subcommand would pay for.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Several networks trained at once, a thread for each; what comes out does not depend on how many
  * there are. */
 #ifndef COLLOC_MEMNET_CREW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Training tasks whose memory was measured: what the networks learn from and are held against. A
  * folder holds

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A Transformer encoder over the layer sequences of a batch. Internal to the room. */
 #ifndef COLLOC_MEMNET_ENCODER_H
 #define COLLOC_MEMNET_ENCODER_H

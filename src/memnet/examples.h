@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of a data set as a network sees them. Internal to the room. */
 #ifndef COLLOC_MEMNET_EXAMPLES_H
 #define COLLOC_MEMNET_EXAMPLES_H

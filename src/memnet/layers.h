@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Layers with their derivatives, over `n` rows. `weights` and `gradients` are arrays of one layout
  * (estimator/gpumemnet_layout.h); backward adds to the gradients. Products go through BLAS.

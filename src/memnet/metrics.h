@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How good a network's answers are: as the thesis counts (classes), and as a scheduler sees it
  * (bytes). */
 #ifndef COLLOC_MEMNET_METRICS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "memnet/networks.h"
 
 #include <errno.h>

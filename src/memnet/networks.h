@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The networks of a data set by their keys, from layers.jsonl: a line for each,
  *

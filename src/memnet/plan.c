@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "memnet/plan.h"
 
 static const struct net_plan plans[] = {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The networks that there are: which set, method and bin, as in the thesis's tables 5.3, 5.5
  * and 5.7. */
 #ifndef COLLOC_MEMNET_PLAN_H

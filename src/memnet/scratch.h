@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of one step of training: taken piece by piece, given back all at once or down to a mark.
  */
 #ifndef COLLOC_MEMNET_SCRATCH_H

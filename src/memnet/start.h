@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The numbers a training starts from, as PyTorch draws them. Internal to the room. */
 #ifndef COLLOC_MEMNET_START_H
 #define COLLOC_MEMNET_START_H

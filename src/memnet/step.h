@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One step of training: a batch through the network of a layout and back, cross-entropy at the end.
  * Weights and gradients are arrays of the layout.

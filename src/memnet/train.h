@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Training a network: Adam at 1e-3, batches of 128, cross-entropy, at most 600 epochs, and the end
  * when the loss on the validation rows has not come down for 30 epochs; the weights of the best

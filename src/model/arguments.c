@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Constructor arguments as PyTorch prints them, "3, 64, kernel_size=(7, 7), bias=False", and the
  * parameters they make.
  */

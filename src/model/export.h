@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The exporter's file (docs/export.md): the layers of a model, and every storage that a training of
  * it allocates on the device, with when it comes and goes.

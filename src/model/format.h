@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the readers of the summary forms share. Internal to the room. */
 #ifndef COLLOC_MODEL_FORMAT_H
 #define COLLOC_MODEL_FORMAT_H

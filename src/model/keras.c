@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keras 2 and 3: "conv2d (Conv2D)   (None, 26, 26, 32)   320". Keras 2 places cells under the
  * header's titles, Keras 3 between vertical bars. A cell that is too long continues on the next

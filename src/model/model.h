@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Model summaries: the text a user prints of a network, read into a list of layers.
  *

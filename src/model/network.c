@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "model/network.h"
 
 bool network_detect(const char *text, size_t size)

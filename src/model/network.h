@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A user's description of a network in either form: a summary, or the exporter's file. The content
  * says which it is. */
 #ifndef COLLOC_MODEL_NETWORK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A module as PyTorch prints it, `(conv1): Conv2d(3, 64, kernel_size=(7, 7))` nested by
  * parentheses, and the same with counts, `Linear(...), 590,592 params` and `), 2,954,496 params`. A

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * torchinfo: a tree, "├─Conv2d: 1-1   [1, 64, 112, 112]   9,408". Columns are chosen by the user,
  * so the header says which there are and in what order; every cell is filled ("--" when there is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * torchsummary: one row per module in the order of execution, "Conv2d-1  [-1, 64, 112, 112] 9,408".
  * Containers have rows of their own behind their last child and repeat its output; only their

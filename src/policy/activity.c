@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "policy/activity.h"
 
 double activity_of(const struct gpu_view *gpu)

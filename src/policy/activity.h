@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How active a GPU is, for the policies that order GPUs by it. */
 #ifndef COLLOC_POLICY_ACTIVITY_H
 #define COLLOC_POLICY_ACTIVITY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Best fit: of the GPUs that meet the conditions the one with the least free memory, so that one is
  * filled before the next. With exact memory it is the thesis's OBF (6.3.3).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What every policy asks of a GPU before it may take a task, and the picking of the best of those
  * that may: a policy is then an order among GPUs.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The conventional baseline (thesis 6.2.2, "Exclusive"): each task gets idle GPUs to itself for its
  * whole life. */
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* First fit: of the GPUs that meet the conditions the first one. With exact memory it is the
  * thesis's OFF (6.3.3). */
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What foresee asks of a GPU that others are on, for those who look into the future with it. */
 #ifndef COLLOC_POLICY_FORESEE_H
 #define COLLOC_POLICY_FORESEE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Least utilised GPU (thesis 6.2.2, "LUG"): of the GPUs that meet the conditions the one with the
  * lowest SMACT. Among equally active GPUs the one with more free memory goes first: an idle one

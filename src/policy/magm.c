@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Most available GPU memory (thesis 6.2.2, "MAGM"): of the GPUs that meet the conditions the one
  * with most free. */
 #include "policy/conditions.h"

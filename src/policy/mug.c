@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Most utilised GPU (thesis 6.2.2, "MUG"): fills the busy GPUs first, so that idle ones stay idle.
  * Among equally active GPUs the one with less free memory goes first, as in best fit.

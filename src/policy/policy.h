@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The placement policies. A new one is a file that exports one struct policy, and one line in
  * policy.c's table. */
 #ifndef COLLOC_POLICY_POLICY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What it would do to everyone's speed if a task joined some GPUs, by the laws of sharing. */
 #ifndef COLLOC_POLICY_PREDICT_H
 #define COLLOC_POLICY_PREDICT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The GPUs that are recorded, and one look at them all. */
 #ifndef COLLOC_RECORDER_LOOK_H
 #define COLLOC_RECORDER_LOOK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs a command and measures what it does on the GPUs, without a daemon: looks at the GPUs at a
  * steady rate, tells the command's processes (all that descend from it) from others, and adds up.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a command did on one GPU, added up look by look. Pure. */
 #ifndef COLLOC_RECORDER_TALLY_H
 #define COLLOC_RECORDER_TALLY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a core was fed and what it decided, as lines of text: enough to feed a fresh core the same
  * and to compare. The form is docs/replay.md's. Numbers are written so that they are read back bit

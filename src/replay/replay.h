@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Feeds a record of a live core to a fresh one, and compares every decision with the recorded ones.
  */
 #ifndef COLLOC_REPLAY_REPLAY_H

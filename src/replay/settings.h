@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The settings of a core as JSON: all of them. */
 #ifndef COLLOC_REPLAY_SETTINGS_H
 #define COLLOC_REPLAY_SETTINGS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a training takes its GPU memory. CUDA's context comes first, and at once. Then a caching
  * allocator asks the driver for ever larger segments until the first step of training is through:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a training takes its GPU memory: the one model of the simulator and of the emulator. Pure. */
 #ifndef COLLOC_SHARING_MEMORY_STEPS_H
 #define COLLOC_SHARING_MEMORY_STEPS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What sharing a GPU does to the tasks on it: how fast each still is, and what the GPU then does
  * and draws. Pure; the formulae are in sharing.c, how well they hold is in

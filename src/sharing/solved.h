@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The laws of sharing for who asks the same again and again: a scheduler, about the mixes on its
  * GPUs with each task that waits. What was solved lately is kept, for each thread by itself; the

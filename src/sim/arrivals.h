@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A trace of arrivals, read a task at a time: columns "submit_s" or "arrival_s", and "task"; in
  * order of time. */
 #ifndef COLLOC_SIM_ARRIVALS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A lower bound of the makespan: no policy can be through sooner, under the laws of src/sharing and
  * gpu_model.c. */
 #ifndef COLLOC_SIM_BOUND_H

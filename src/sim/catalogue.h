@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tasks are that traces name. docs/simulate.md lists the columns that a catalogue may
  * have. */
 #ifndef COLLOC_SIM_CATALOGUE_H

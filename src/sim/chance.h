@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers that look drawn at random, and that a seed and an index alone decide: in whatever order
  * they are asked for.
  */

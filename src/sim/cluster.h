@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which GPUs there are: kinds from a text (data/gpu-kinds.txt has the form), and machines in the
  * words of --gpus. */
 #ifndef COLLOC_SIM_CLUSTER_H

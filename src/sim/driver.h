@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The virtual-clock driver of the core: the other driver beside the daemon's. Events lie on a heap
  * by time; running takes the earliest, sets the clock to it and steps the core; the effects go to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * GPUs at work: who is on which place, how fast everyone is now, what every GPU has done and drawn
  * so far. Between two changes all rates are constant, so that nothing runs in between.

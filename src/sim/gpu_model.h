@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The memory of a GPU that tasks share, and the constants of the simulation. Pure; formulae and
  * sources are in gpu_model.c. Speed and power are laws of src/sharing.

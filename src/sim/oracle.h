@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The policies of a simulation: the daemon's by their names, and the thesis's oracles
  * (section 6.3.3). */
 #ifndef COLLOC_SIM_ORACLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a run tells as it goes, besides its result, as CSV: a row per task that ended, and a row
  * whenever a GPU changes. docs/simulate.md lists the columns.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A scenario: a story in a text file about GPUs and tasks, run through the core under the virtual
  * clock.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A trace of arrivals through the scheduler itself, over pretend GPUs. The core and the policies
  * are those of the daemon; the laws of the GPUs are those of src/sharing and gpu_model.c.

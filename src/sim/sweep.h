@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many simulations side by side, on several threads. Two runs share only what both of them read, so
  * that each gives what it gives alone, whatever the number of threads.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One line of a trace per event, as a story: "t=0 submit a gpus=1", "t=0 place a gpu0 streams",
  * "t=9 wait b: GPU 0: 1.2 GiB short". Scenario tests compare such lines, the simulator prints them.

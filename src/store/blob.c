@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Texts that many tasks share, by their content. */
 #include <errno.h>
 #include <stdlib.h>

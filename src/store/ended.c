@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tasks that have ended: their records, what they came to together, and forgetting them. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An event's own part as JSON: all but its kind, time and task. Enumerations are written by name,
  * policies too, the GPUs of a placement by index.

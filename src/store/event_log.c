@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Events into the log and back. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tables, and how an older version's become this version's. */
 #include <errno.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A time series in one file of fixed size: rings of records, each ring coarser and longer than the
  * one before (1 s for an hour, 10 s for a day, ...). Cheap: a small write per step of each ring.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SHA-256 (FIPS 180-4): the keys of stored texts. */
 #ifndef COLLOC_STORE_SHA256_H
 #define COLLOC_STORE_SHA256_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every SQL statement that runs more than once, and how they run. */
 #include <errno.h>
 #include <stdarg.h>

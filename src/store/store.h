@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The event log: everything that happened, in one SQLite file. The log is the truth: an event is
  * appended, then applied, then acted on; a restart replays what is needed to know every task that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of this room share: the open database, its statements, and faults in its words. */
 #ifndef COLLOC_STORE_STORE_PRIVATE_H
 #define COLLOC_STORE_STORE_PRIVATE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a command line runs. A queue of tasks that are all called "python" helps nobody, so a task is
  * called by the script that its command names:

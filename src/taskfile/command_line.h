@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A command line as people read it: what to call it, and its text. */
 #ifndef COLLOC_TASKFILE_COMMAND_LINE_H
 #define COLLOC_TASKFILE_COMMAND_LINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a user asks for when submitting a task, however it was written down. */
 #ifndef COLLOC_TASKFILE_DESCRIPTION_H
 #define COLLOC_TASKFILE_DESCRIPTION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The forms of task files, for taskfile.c alone. Each reads `text` (plain text) into the
  * description. */
 #ifndef COLLOC_TASKFILE_FORMS_H

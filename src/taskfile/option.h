@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Options by table. One table serves a command line, `#COLLOC` lines in a script, help text, the
  * man page and shell completion.

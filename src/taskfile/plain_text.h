@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Is it text? */
 #ifndef COLLOC_TASKFILE_PLAIN_TEXT_H
 #define COLLOC_TASKFILE_PLAIN_TEXT_H

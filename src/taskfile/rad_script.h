@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What both forms of .rad files share. */
 #ifndef COLLOC_TASKFILE_RAD_SCRIPT_H
 #define COLLOC_TASKFILE_RAD_SCRIPT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Task files: a script with `#COLLOC --option=value` lines, or a .rad file in either of its two
  * forms. Which one it is shows in the content. All bytes are fit input; what cannot be read is a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A line into words as a shell would: blanks, 'single', "double" and \ quoting, # starts a comment.
  * Nothing is expanded. */
 #ifndef COLLOC_TASKFILE_WORDS_H

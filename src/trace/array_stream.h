@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The objects of one JSON list, one at a time, whatever the size of the file. */
 #ifndef COLLOC_TRACE_ARRAY_STREAM_H
 #define COLLOC_TRACE_ARRAY_STREAM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dates as logs write them, without a time zone: counted as if they were UTC. */
 #ifndef COLLOC_TRACE_CIVIL_TIME_H
 #define COLLOC_TRACE_CIVIL_TIME_H

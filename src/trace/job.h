@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What every log of a cluster tells of a job, and lists of such jobs. */
 #ifndef COLLOC_TRACE_JOB_H
 #define COLLOC_TRACE_JOB_H

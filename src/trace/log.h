@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Logs of clusters. A format is one file that exports one struct, and a line in log.c. Logs are
  * read from front to end in constant memory but for the jobs that are kept (24 bytes each).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which task of a catalogue stands for a job of a log, which says only its GPUs and its length. */
 #ifndef COLLOC_TRACE_MAPPING_H
 #define COLLOC_TRACE_MAPPING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Traces and catalogues of tasks in the columns of `colloc simulate` (docs/simulate.md). */
 #ifndef COLLOC_TRACE_OWN_TRACE_H
 #define COLLOC_TRACE_OWN_TRACE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cluster_job_log of Microsoft's Philly traces (https://github.com/msr-fiddle/philly-traces,
  * README.md): a list of jobs, each with its submitted_time and its attempts, which have start_time,

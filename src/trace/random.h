@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers that a seed decides: splitmix64 (Steele, Lea, Flood, OOPSLA 2014). */
 #ifndef COLLOC_TRACE_RANDOM_H
 #define COLLOC_TRACE_RANDOM_H

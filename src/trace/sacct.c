@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What `sacct --parsable2` prints (https://slurm.schedmd.com/sacct.html): a line of names, then one
  * of each job and job step. Steps (ids with a dot) are passed over; the components of a

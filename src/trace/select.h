@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which jobs of a log make the trace. */
 #ifndef COLLOC_TRACE_SELECT_H
 #define COLLOC_TRACE_SELECT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a list of jobs is like. */
 #ifndef COLLOC_TRACE_STATISTICS_H
 #define COLLOC_TRACE_STATISTICS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The Standard Workload Format, version 2.2
  * (https://www.cs.huji.ac.il/labs/parallel/workload/swf.html): 18 numbers a line, -1 where a figure

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Jobs as those of a published cluster: number of GPUs by stated shares; length lognormal with one
  * shape for all and a mean for each number of GPUs, cut at a longest; arrivals independent, half as

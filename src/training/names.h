@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of names in messages. */
 #ifndef COLLOC_TRAINING_NAMES_H
 #define COLLOC_TRAINING_NAMES_H

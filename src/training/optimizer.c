@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The optimizers of a training: a table, and one parser over it. States and temporaries are counted
  * in torch.optim's foreach code: Adam keeps two means per parameter and forms one square root

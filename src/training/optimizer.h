@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The optimizers of a training: what each of PyTorch's keeps per parameter, and what it takes while
  * it steps (its foreach form, the default). One table: names, aliases, states.

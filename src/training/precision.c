@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The numeric precisions of a training: a table, and one parser over it. What each takes is the
  * estimators' business; here is only whether autocast is on.

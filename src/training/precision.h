@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The numeric precisions of a training. One table: names, aliases, what each means for memory.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the benchmarks share. A measured figure is a line on stdout, tabs between: what, unit,
  * target, median, p99. Each program is run several times; scripts/bench makes the table and says

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What single steps of the core cost over 10,000 tasks and 64 GPUs, in the worst cases that we can
  * think of. Every GPU has a full window of 90 samples first.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The real collocd over eight emulated GPUs in a temporary folder, under the load that tests/bench/load.c makes.
 
 usage: bench_daemon.py BUILD_FOLDER [starts|peers|cli|queue|idle|monitor ...]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What it costs to read a summary and ask for an estimate, in time and in memory. Of the files
  * named on the command line, or of two networks made up here; and of the worst of the summaries

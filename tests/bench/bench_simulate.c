@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The simulator on a trace of 90 tasks over four GPUs, and on traces of the size of Philly's:
  * 117,325 tasks in 75 days on 2,490 GPUs, which are busy for 57 % of the time. Half of the tasks

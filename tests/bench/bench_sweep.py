@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """How much of all cores `colloc sweep` uses, of the time that other programs leave it.
 
 usage: bench_sweep.py BUILD_FOLDER

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How much memory the program has had at once from malloc and its kin, since it was last asked to
  * forget. */
 #ifndef COLLOC_TESTS_HEAP_H

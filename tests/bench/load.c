@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A load on a collocd: clients that submit as fast as they are answered, or a single one that waits
  * for each task's first instruction. bench_daemon.py runs it; lines on stdout are its answers.

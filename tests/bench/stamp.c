@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The shortest task there is: says when it began, in nanoseconds since 1970. */
 #include <stdio.h>
 #include <time.h>

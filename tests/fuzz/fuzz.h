@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What libFuzzer (or replay.c) calls with every input. A target returns 0; it reports a find by
  * dying. */
 #ifndef COLLOC_TESTS_FUZZ_H

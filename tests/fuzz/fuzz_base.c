@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes, durations, numbers and lines: any bytes are answered, and an answer keeps to its contract.
  */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of experiments and what trainings print: any bytes are read or refused, in whatever pieces
  * they come. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Logs of any bytes: an answer whose evidence is one harmless line, the same in one portion as byte
  * by byte; and the records that stand between daemon and shim.

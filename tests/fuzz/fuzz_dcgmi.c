@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What dcgmi prints: however the bytes are cut into pieces, the same rows come out, and none says
  * what cannot be. */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An event of the log, as "KIND\n" and any JSON: understood and written back to the same, or a
  * fault with words. */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Exports of any bytes: an estimate, or a fault with words. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as weights, as layers.jsonl and as runs.csv: an answer, or a fault with words. The
  * first byte says which.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Summaries of any bytes: a model whose layers add up, or a fault with words; and an estimate of
  * it, or why not. */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recorded inputs: any text is replayed or refused in words, and a line that is understood is
  * written back to itself.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the simulator is told: kinds of GPUs, machines, tasks and arrivals. Any bytes are read or
  * refused in words. */
 #include <math.h>

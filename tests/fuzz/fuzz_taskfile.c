@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Task files of any bytes: a description within the options' bounds, or a fault with words. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Logs of other clusters, and our own traces and catalogues: any bytes are answered; what is kept
  * of a log has a length and GPUs; what a catalogue says is a number within its bounds.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gives every file of the folders (or the files) named on the command line to the fuzz target,
  * without libFuzzer. */
 #include <dirent.h>

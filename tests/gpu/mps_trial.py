@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What colloc makes of MPS's accidents on a real GPU, with real PyTorch tasks. Prints one JSON object, with what was seen.
 
     tests/gpu/mps_trial.py PROGRAMS [OUTPUT [PART ...]]

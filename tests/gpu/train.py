@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real work for a GPU trial: a small training, a large one, or plain allocation; prints what it did in lines of JSON.
 
     train.py resnet18|resnet50 --batch N --seconds S      trains on synthetic data for S seconds

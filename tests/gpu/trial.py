@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The main job on a real GPU: collocd, the CLI and real PyTorch tasks. Prints one JSON object, with what was seen.
 
     tests/gpu/trial.py PROGRAMS [OUTPUT [PART ...]]

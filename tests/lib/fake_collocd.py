@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A daemon that only speaks: docs/protocol.md over a Unix socket, with tasks and GPUs that a test writes down."""
 
 import http.server

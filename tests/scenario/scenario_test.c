@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs one scenario file and compares its trace with the lines below its "---", or with --update
  * puts the new trace there. Exit status 0: the same.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What colloc sees of this machine's GPUs, as text: the set, then three samples a second apart with
  * what a look costs.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A house of one's own: pretend GPUs and a collocd in a temporary folder, gone without a trace when the test is over.
 
 Nothing here sleeps a fixed time: what is waited for is asked for again and again, with a bound, or wakes us.

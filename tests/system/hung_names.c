@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A name service that does not answer: loaded before the C library, it makes questions about users
  * wait as long as the file that COLLOC_TEST_NAMES_HANG names is there. */
 #include <dlfcn.h>

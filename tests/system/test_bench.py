@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`colloc bench` over emulated GPUs: tables, what is measured, what is left out, going on after an interruption, the daemon's way."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kill -9 of the daemon at any moment: no task lost, none run twice, what runs goes on, and how it ended is known."""
 
 import collections

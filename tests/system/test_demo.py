@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """scripts/demo on a short trace whose outcome can be worked out by hand."""
 
 import json

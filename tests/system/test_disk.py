@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A full disk, a log that is damaged or too new, a second daemon: said clearly, and nothing is harmed."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What stands in a task's environment: its GPUs as programs read them, and defaults that the user's own values beat."""
 
 import unittest

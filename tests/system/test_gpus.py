@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GPUs that fall off the bus, say nothing, or are used by others."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a task took teaches the daemon what the next one of the same network will take."""
 
 import unittest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A file system that stops to answer, and a name service that does, cost their user a file or a name, and the service nothing."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bad input: a clear error that names what and where, nothing is lost, and nobody else notices."""
 
 import json

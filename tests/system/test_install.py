@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`make install` into a DESTDIR, what works from there, and `make uninstall`."""
 
 import glob

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A task's way from submit to its end, as its user sees it."""
 
 import json

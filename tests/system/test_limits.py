@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What no user, however many ids or connections, and no lack of descriptors or memory may do: stop the service."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Long lists of tasks: in pages, and without making anybody else wait. Times are printed; the limits are generous, as
 the machine may be busy."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many clients at once, and many tasks. Figures that depend on the machine are printed, not judged."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Out of GPU memory, sharing by MPS and MIG."""
 
 import os

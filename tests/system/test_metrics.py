@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`GET /v1/metrics`: what Prometheus would read, and that it would not complain."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """MIG by hand, on pretend GPUs: what is legal, what is refused, and what collocd makes of it."""
 import contextlib
 import os

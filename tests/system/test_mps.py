@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """MPS under colloc's care: control daemons, limits, endings, and what goes wrong with one client of several."""
 import os
 import signal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`colloc record`: a command measured without a daemon."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The daemon as a service: its configuration read again, what systemd is told, the audit trail."""
 
 import json

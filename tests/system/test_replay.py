@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the daemon's scheduler was fed, fed again: the same decisions, bit for bit."""
 
 import json

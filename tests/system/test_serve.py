@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`colloc serve`: it finds collocd where colloc was built, and `--emulate` brings GPUs along. scripts/try is made of it."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`colloc top` in a real terminal emulator: what it shows, its keys, and the terminal it leaves behind."""
 
 import os

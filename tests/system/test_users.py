@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several users on one machine: who may do what. As root, with users that need no names."""
 
 import contextlib

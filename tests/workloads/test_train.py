@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """workloads/train.py from the outside, on the processor: what it prints, on synthetic and on real data, and what it refuses."""
 import json
 import os

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Quotas of connections and bytes: each user's, everybody's, root's reserve, strangers'. */
 #include <setjmp.h>
 #include <stdarg.h>

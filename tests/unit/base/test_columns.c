@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tables: what separates them, RFC 4180's quotation marks, and the line that a message names. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which failures of a training are results, and what is said of the others. */
 #include <setjmp.h>
 #include <stdarg.h>

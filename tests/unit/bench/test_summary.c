@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The summary of a bench: which epochs and samples of the GPU count, and what is unknown. */
 #include <setjmp.h>
 #include <stdarg.h>

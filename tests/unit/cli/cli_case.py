@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A test case with a fake daemon, and ways to run colloc: in a pipe, and on a terminal of a given width."""
 
 import fcntl

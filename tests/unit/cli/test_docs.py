@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What the documents say of commands, options, settings, scripts and files is there."""
 
 import glob

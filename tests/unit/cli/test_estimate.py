@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """colloc estimate: needs no daemon; its JSON is a contract others rely on."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Help, man page and completion come from the tables and work in the tools they are for."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """colloc memnet: training on a small data set, evaluating, and what it says of mistakes."""
 
 import csv

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Moments as people type them, in a zone with summer time. */
 #include "cli/moment.h"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """colloc estimate --pytorch: a model of the user's run by a Python program of ours, and whatever can go wrong with that."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """colloc simulate: what it answers to traces of which the answer is known, and to bad ones."""
 
 import csv

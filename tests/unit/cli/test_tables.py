@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What colloc shows: tables on narrow and wide terminals and in pipes, JSON, colours."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Handing in tasks, changing them, waiting for them, reading their logs: requests, words and exit codes."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """colloc trace: logs of other clusters and made-up jobs into traces that colloc simulate runs, and bad logs."""
 
 import csv

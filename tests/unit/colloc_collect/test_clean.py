@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the cleaning keeps, drops and says of runs."""
 import csv
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The plan and the collector itself, on the processor."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What counts as the scratch memory of a convolution."""
 import os
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """scripts/plot-sweep: medians over the seeds, and who is beaten by nobody."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What CUDA's kernels keep and take beside their results: the exporter's rules against sizes an allocator saw on an H200."""
 import os
 import sys

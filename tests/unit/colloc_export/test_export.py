@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The exporter: what its file says of small networks that one can count by hand, and that colloc reads it."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pictures of the learned estimators: projections that do what they should, and a page from the files of `colloc memnet eval`."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of the monitoring study says what the raw measurements say."""
 
 import csv

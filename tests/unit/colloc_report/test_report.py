@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures are the same bytes every time and show what their CSV says; a page parses, and needs nothing but itself."""
 
 import csv

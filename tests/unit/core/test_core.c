@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Steps whose whole effect is worth looking at: answers, effects, what a restart finds. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whose fault it was, and what becomes of the innocent. */
 #include <setjmp.h>
 #include <stdarg.h>

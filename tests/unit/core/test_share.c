@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a task is to share its GPU, for each thing that can be known. */
 #include <setjmp.h>
 #include <stdarg.h>

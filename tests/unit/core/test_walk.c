@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Random walks: thousands of events, sensible and senseless, over random machines. After every step
  * the whole state fits together, and a second core that is given only what a log would hold is in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A pretend machine room for tests of the core: GPUs, tasks and samples in one line each, and a
  * checker of the whole state. */
 #ifndef COLLOC_TESTS_CORE_WORLD_H

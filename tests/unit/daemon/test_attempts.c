@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The attempts of a task: what the events of its life leave in the list. */
 #include <setjmp.h>
 #include <stdarg.h>

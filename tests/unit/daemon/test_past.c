@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What ended tasks took: the last ones, and of those the oldest goes first. */
 #include "daemon/past.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* When a peak may be what TensorFlow or JAX took at its start. */
 #include "daemon/preallocation.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A pretend machine in a temporary file, for one test. */
 #ifndef COLLOC_TEST_EMULATOR_MACHINE_H
 #define COLLOC_TEST_EMULATOR_MACHINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An NVML client that knows nothing of the emulator: it links libnvidia-ml and declares what it
  * calls by itself, from NVIDIA's NVML API Reference Guide (docs.nvidia.com/deploy/nvml-api). The

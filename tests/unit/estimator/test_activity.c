@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The roofline, and the tables that were learned: what has to hold whatever the data said. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The exporter's clock, replayed. */
 #include <setjmp.h>
 #include <stdarg.h>

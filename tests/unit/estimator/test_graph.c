@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The physics of a training step, on networks small enough to be counted by hand. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What earlier runs say of the next. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Horus against what was published for real models, where COLLOC_EVAL_DATA says their summaries
  * are. */
 #include <setjmp.h>

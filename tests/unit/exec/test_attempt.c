@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attempts under real shims, as root (tasks then run as nobody) or as anyone. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logs as frameworks and programs write them, and what has to be read from them. */
 #include <setjmp.h>
 #include <stdarg.h>

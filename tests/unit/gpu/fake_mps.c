@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stands in for nvidia-cuda-mps-control. With -d it leaves a daemon behind that serves its pipe
  * directory and writes the settings it was given to "settings" in its log directory; without, it

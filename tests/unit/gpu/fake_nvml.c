@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * FAKE_OLD leaves out what drivers before 2021 lack; FAKE_535 has the longer process entries of
  * drivers 535.43 to .86.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A small NVML for unit tests: the test writes what the GPUs shall say and reads back what was
  * asked. */
 #ifndef FAKE_NVML_H

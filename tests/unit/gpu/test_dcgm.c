@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dcgmi: its table from any pieces, and a stream that dies, falls silent, is refused or is not
  * there. */
 #include <dirent.h>

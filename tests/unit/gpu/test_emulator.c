@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The same set and samples over the emulator's NVML, with a pretend training process on it. */
 #include <poll.h>
 #include <setjmp.h>

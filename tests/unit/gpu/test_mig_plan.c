@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Instances on a GPU with the placements of an A100. */
 #include <errno.h>
 #include <setjmp.h>

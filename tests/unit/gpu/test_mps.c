@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MPS through a control program that stands in for NVIDIA's; PATH_WITH_MPS is the folder it is in.
  */
 #include <errno.h>

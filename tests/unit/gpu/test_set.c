@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The GPU set and its samples, over a fake NVML that says what the test wants. */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whose work and whose energy: that it all adds up. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is wrong with a GPU, in words, and whether it is serious. */
 #include <setjmp.h>
 #include <stdarg.h>

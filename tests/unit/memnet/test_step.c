@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The derivatives, tensor by tensor, against differences of the loss; and training against what
  * estimators run. */
 #include "unit.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of the room share: rows made up by formula. */
 #ifndef TESTS_MEMNET_UNIT_H
 #define TESTS_MEMNET_UNIT_H

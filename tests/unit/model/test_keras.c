@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
 static void test_keras2_joins_wrapped_cells(void **state)

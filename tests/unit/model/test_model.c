@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What holds for every form: cleaning, bounds, what stands around a summary. */
 #include "unit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Real summaries that other people made, where COLLOC_EVAL_DATA says they are: each parses, with
  * the right total. */
 #include "unit.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of this room share: reading a summary of tests/data/summaries, or a text given
  * here. */
 #ifndef COLLOC_TESTS_MODEL_UNIT_H

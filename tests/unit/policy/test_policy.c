@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Policies as pure functions: a view made by hand, one task, and what comes out. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recording without GPUs: who records is afterwards as before. */
 #include <dirent.h>
 #include <errno.h>

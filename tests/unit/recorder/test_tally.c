@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sums of a recording: means over time, peaks, and energy that counters and idle power give. */
 #include <math.h>
 #include <setjmp.h>

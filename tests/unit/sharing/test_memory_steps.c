@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a training takes its memory: the example of memory_steps.c. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The laws of sharing: numbers worked out by hand from the formulae in sharing.c. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The memory of a GPU: numbers worked out by hand from the laws in gpu_model.c. */
 #include <math.h>
 #include <setjmp.h>

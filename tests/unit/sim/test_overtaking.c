@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The promise of policy/overtaking.h, held against runs without overtaking: machines, tasks and
  * times are drawn at random; whenever a task comes to be the first of the queue and has to wait,

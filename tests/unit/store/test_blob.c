@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Texts kept once, and their keys. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What was committed is there: after kill -9 at any moment, and after any system call of SQLite's
  * has failed. */
 #include <errno.h>

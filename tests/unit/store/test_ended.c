@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tasks that have ended: records, lists, totals, and being forgotten. */
 #include <errno.h>
 #include <stdio.h>

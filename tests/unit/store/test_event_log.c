@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Events through the log: what comes back, in which order, and what a restart gets to see. */
 #include <errno.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What store_open refuses, and in which words. Never a crash, never a change to what it refuses. */
 #include <errno.h>
 #include <limits.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rings of records: steps, means, what is forgotten, and what is left after a crash. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of the store share: a fresh folder, a policy to find, events, and what a replay
  * handed over. */
 #ifndef COLLOC_TESTS_UNIT_STORE_UNIT_H

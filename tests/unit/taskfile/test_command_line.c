@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a command line runs, and its text. */
 #include "taskfile/command_line.h"
 

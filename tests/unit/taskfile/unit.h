@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of this room share. cmocka wants these includes in this order. */
 #ifndef COLLOC_TEST_UNIT_H
 #define COLLOC_TEST_UNIT_H

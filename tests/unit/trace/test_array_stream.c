@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A list of objects is read one at a time, and where it breaks is named. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A job becomes the task of its number of GPUs that takes most nearly as long. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which jobs make the trace, and why the others do not. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is made up has the stated distributions. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Precisions and optimizers: names, aliases, and what is none of them. */
 #include <errno.h>
 #include <setjmp.h>
