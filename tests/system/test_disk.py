@@ -185,7 +185,7 @@ class FullInodes(SmallDisk):
             self.restart(9)
             self.assertTrue([line for line in self.log[since:] if "start deferred" in line], self.log[since:])
         shutil.rmtree(ballast)
-        self.assertEqual(self.wait(task, "COMPLETED")["attempts"], 1)
+        self.assertEqual(self.wait(task, "COMPLETED")["attempt_count"], 1)
         self.assertEqual(self.read("ran"), "ran\n")
 
     def test_ended_tasks_leave_only_their_output(self):
@@ -221,7 +221,7 @@ class Ending(SmallDisk):
         self.wait(timed_out, "TIMEOUT")
         self.assertEqual(self.wait(ended, "FAILED")["exit_code"], 7)
         for task in (cancelled, timed_out, ended):
-            self.assertEqual(self.task(task)["attempts"], 1)
+            self.assertEqual(self.task(task)["attempt_count"], 1)
 
     def end_all(self, cases, status):
         reply = self.act("cancel", cases[0][0])
