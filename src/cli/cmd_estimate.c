@@ -15,7 +15,7 @@
 #include "cli/table.h"
 #include "cli/task_view.h"
 #include "estimator/estimator.h"
-#include "estimator/gpu_traits.h"
+#include "estimator/physics/gpu_traits.h"
 #include "model/network.h"
 #include "taskfile/taskfile.h"
 #include "training/names.h"

@@ -13,7 +13,7 @@
 #include "cli/output.h"
 #include "cli/python.h"
 #include "cli/table.h"
-#include "estimator/gpumemnet_built_in.h"
+#include "estimator/gpumemnet/gpumemnet_built_in.h"
 #include "memnet/metrics.h"
 #include "memnet/plan.h"
 

@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "core/share.h"
 #include "daemon/daemon.h"
-#include "estimator/gpu_traits.h"
+#include "estimator/physics/gpu_traits.h"
 
 static json_t *number(double value)
 {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/units.h"
-#include "estimator/table.h"
+#include "estimator/estimator_table.h"
 
 /* A CUDA context with PyTorch's kernels: 376 MiB on an A100, 614 MiB on an H200 (gpu_traits.c). A
  * lean program may take less. */

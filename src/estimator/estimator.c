@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "estimator/table.h"
+#include "estimator/estimator_table.h"
 
 static const struct estimator *const table[] = {
     &estimator_none,

@@ -6,7 +6,7 @@
  */
 #include <inttypes.h>
 
-#include "estimator/table.h"
+#include "estimator/estimator_table.h"
 
 static int run(
     const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)

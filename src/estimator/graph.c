@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Physics: the layers become a training step (tape.h), the step is played through the rules of
- * PyTorch's caching allocator (replay.h), and the CUDA context of the kind of GPU is added.
+ * PyTorch's caching allocator (allocator_replay.h), and the CUDA context of the kind of GPU is added.
  */
-#include "estimator/physics.h"
-#include "estimator/quantile.h"
-#include "estimator/residual.h"
-#include "estimator/table.h"
+#include "estimator/estimator_table.h"
+#include "estimator/physics/physics.h"
+#include "estimator/physics/quantile.h"
+#include "estimator/physics/residual.h"
 
 /* What the network took before says more than its layers. */
 static int sharpen(

@@ -12,10 +12,10 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "estimator/physics.h"
-#include "estimator/quantile.h"
-#include "estimator/residual.h"
-#include "estimator/table.h"
+#include "estimator/estimator_table.h"
+#include "estimator/physics/physics.h"
+#include "estimator/physics/quantile.h"
+#include "estimator/physics/residual.h"
 
 enum { BATCHES_MAX = 64 };
 

@@ -22,7 +22,7 @@
 #include <inttypes.h>
 
 #include "base/units.h"
-#include "estimator/table.h"
+#include "estimator/estimator_table.h"
 
 enum { ELEMENT_BYTES = 4 };
 

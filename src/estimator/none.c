@@ -2,7 +2,7 @@
 /* Knows nothing, so that a policy falls back to its threshold of free memory. */
 #include <stdio.h>
 
-#include "estimator/table.h"
+#include "estimator/estimator_table.h"
 
 static int run(
     const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)

@@ -2,7 +2,7 @@
 /* The total that the summary itself prints, made one of the batch that is asked for. */
 
 #include "base/units.h"
-#include "estimator/table.h"
+#include "estimator/estimator_table.h"
 
 static int run(
     const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "base/fault.h"
-#include "estimator/gpumemnet_features.h"
+#include "estimator/gpumemnet/gpumemnet_features.h"
 
 /* Of a real network, which none is trained on, the part says nothing. */
 enum dataset_part { PART_TRAINING, PART_VALIDATION, PART_TEST, PARTS };

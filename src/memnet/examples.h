@@ -3,7 +3,7 @@
 #ifndef COLLOC_MEMNET_EXAMPLES_H
 #define COLLOC_MEMNET_EXAMPLES_H
 
-#include "estimator/gpumemnet_net.h"
+#include "estimator/gpumemnet/gpumemnet_net.h"
 #include "memnet/dataset.h"
 #include "memnet/step.h"
 

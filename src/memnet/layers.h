@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Layers with their derivatives, over `n` rows. `weights` and `gradients` are arrays of one layout
- * (estimator/gpumemnet_layout.h); backward adds to the gradients. Products go through BLAS.
+ * (estimator/gpumemnet/gpumemnet_layout.h); backward adds to the gradients. Products go through BLAS.
  */
 #ifndef COLLOC_MEMNET_LAYERS_H
 #define COLLOC_MEMNET_LAYERS_H
 
 #include <stddef.h>
 
-#include "estimator/gpumemnet_layout.h"
+#include "estimator/gpumemnet/gpumemnet_layout.h"
 #include "memnet/blas.h"
 #include "memnet/scratch.h"
 

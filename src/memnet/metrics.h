@@ -5,7 +5,7 @@
 #define COLLOC_MEMNET_METRICS_H
 
 #include "base/fault.h"
-#include "estimator/gpumemnet_net.h"
+#include "estimator/gpumemnet/gpumemnet_net.h"
 #include "memnet/dataset.h"
 
 /* One question to a network. */

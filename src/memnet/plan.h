@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "estimator/gpumemnet_layout.h"
+#include "estimator/gpumemnet/gpumemnet_layout.h"
 
 struct net_plan {
     const char *name; /* of the file, without its ending */

@@ -3,7 +3,7 @@
 #ifndef COLLOC_MEMNET_START_H
 #define COLLOC_MEMNET_START_H
 
-#include "estimator/gpumemnet_layout.h"
+#include "estimator/gpumemnet/gpumemnet_layout.h"
 #include "trace/random.h"
 
 void start_weights(

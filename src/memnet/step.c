@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "estimator/softmax.h"
+#include "estimator/gpumemnet/softmax.h"
 #include "memnet/encoder.h"
 #include "memnet/layers.h"
 

@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "estimator/gpumemnet_layout.h"
+#include "estimator/gpumemnet/gpumemnet_layout.h"
 #include "memnet/scratch.h"
 
 /* A task as the network sees it, scaled. */

@@ -9,7 +9,7 @@
 #define COLLOC_MEMNET_TRAIN_H
 
 #include "base/fault.h"
-#include "estimator/gpumemnet_net.h"
+#include "estimator/gpumemnet/gpumemnet_net.h"
 #include "memnet/blas.h"
 #include "memnet/dataset.h"
 #include "memnet/plan.h"

@@ -78,6 +78,9 @@ int number_parse(struct span s, int64_t *ret_value);
 bool totals_take(struct parser *parser, struct span line);
 bool totals_begin(struct span line); /* is it the first line of the totals? */
 
+/* The line above the columns of a table: "Layer (type) ...". */
+bool line_is_head(struct span line);
+
 /* A line of nothing but rules: "=====", "_____", "+---+". */
 bool line_is_rule(struct span line);
 

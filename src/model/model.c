@@ -43,84 +43,6 @@ size_t model_warnings(const struct model *model)
     return model->n_warnings < MODEL_WARNINGS_MAX ? model->n_warnings : MODEL_WARNINGS_MAX;
 }
 
-void model_warn(struct model *model, int line, const char *format, ...)
-{
-    size_t at = model->n_warnings++;
-    if (at >= MODEL_WARNINGS_MAX)
-        return;
-    char *text = model->warnings[at];
-    size_t size = sizeof model->warnings[at];
-    int n = line > 0 ? snprintf(text, size, "line %d: ", line) : 0;
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text + n, size - (size_t)n, format, args);
-    va_end(args);
-    text_mend(text);
-}
-
-int parser_fault(struct parser *parser, int errnum, const char *format, ...)
-{
-    char text[256];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    return fault_set(parser->fault, errnum, "line %d: %s", parser->line, text);
-}
-
-/* What torchsummary, torchinfo and Keras print above the columns. */
-static bool is_head(struct span line)
-{
-    return span_find_text(line, "Layer (type") < line.size;
-}
-
-bool parser_next(struct parser *parser, struct span *ret_line)
-{
-    struct span ahead = parser->rest;
-    while (span_next_line(&ahead, ret_line)) {
-        if (totals_begin(*ret_line) || (parser->model->n_layers > 0 && is_head(*ret_line)))
-            return false;
-        parser->rest = ahead;
-        parser->line++;
-        if (ret_line->size <= MODEL_LINE_MAX)
-            return true;
-        model_warn(
-            parser->model, parser->line, "longer than %d characters, ignored", MODEL_LINE_MAX);
-    }
-    return false;
-}
-
-static int grow(struct parser *parser)
-{
-    struct model *model = parser->model;
-    size_t capacity = parser->capacity ? 2 * parser->capacity : 64;
-    if (model->n_layers >= MODEL_LAYERS_MAX)
-        return parser_fault(parser, EFBIG, "more than %d layers", MODEL_LAYERS_MAX);
-    struct layer *layers = reallocarray(model->layers, capacity, sizeof *layers);
-    if (!layers)
-        return fault_set(parser->fault, ENOMEM, "out of memory");
-    model->layers = layers;
-    parser->capacity = capacity;
-    return 0;
-}
-
-int parser_add(struct parser *parser, struct span type, int depth, struct layer **ret_layer)
-{
-    struct model *model = parser->model;
-    if (model->n_layers == parser->capacity || model->n_layers >= MODEL_LAYERS_MAX) {
-        int r = grow(parser);
-        if (r < 0)
-            return r;
-    }
-    if (depth >= MODEL_DEPTH_MAX)
-        return parser_fault(parser, EFBIG, "nested more than %d deep", MODEL_DEPTH_MAX);
-    struct layer *layer = &model->layers[model->n_layers++];
-    *layer = (struct layer){
-        .type = type, .kind = layer_kind_of(type), .depth = depth, .line = parser->line};
-    *ret_layer = layer;
-    return 0;
-}
-
 static const struct model_format *detect(struct span line, struct span rest)
 {
     for (size_t i = 0; line.size <= MODEL_LINE_MAX && i < sizeof formats / sizeof formats[0]; i++)
@@ -135,7 +57,7 @@ static const struct model_format *find_summary(struct parser *parser)
     struct span line, ahead = parser->rest;
     while (span_next_line(&ahead, &line)) {
         const struct model_format *format = detect(line, ahead);
-        if (is_head(line))
+        if (line_is_head(line))
             parser->head_line = parser->line + 1;
         if (format)
             return format;
@@ -155,7 +77,7 @@ static void read_tail(struct parser *parser)
         parser->line++;
         if (span_trim(line).size == 0 || line_is_rule(line))
             continue;
-        bool second = is_head(line) || (totals_begin(line) && model->parameters_printed.known);
+        bool second = line_is_head(line) || (totals_begin(line) && model->parameters_printed.known);
         if (second || detect(line, parser->rest)) {
             model_warn(model, parser->line, "a second summary begins; only the first is read");
             model->is_suspect = true;
@@ -168,28 +90,6 @@ static void read_tail(struct parser *parser)
     if (stray)
         model_warn(
             model, first_stray, "%d line%s after the summary ignored", stray, stray > 1 ? "s" : "");
-}
-
-bool layer_is_leaf(const struct layer *layer, bool childless)
-{
-    if (layer->kind == LAYER_CONTAINER)
-        return childless && layer->parameters > 0;
-    if (childless)
-        return true;
-    return layer->kind > LAYER_INPUT && layer->parameters > 0;
-}
-
-void parser_mark_leaves(struct parser *parser)
-{
-    struct model *model = parser->model;
-    parser->may_repeat = true;
-    for (size_t i = 0; i < model->n_layers; i++) {
-        struct layer *layer = &model->layers[i];
-        bool childless = i + 1 == model->n_layers || layer[1].depth <= layer->depth;
-        bool block = layer->kind == LAYER_OTHER || layer->kind == LAYER_CONTAINER;
-        layer->leaf = layer_is_leaf(layer, childless);
-        layer->hides = block && childless && layer->parameters > 0;
-    }
 }
 
 /* Some printers give a container's whole count in its row: then the leaves alone make up the

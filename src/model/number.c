@@ -24,15 +24,3 @@ int number_parse(struct span s, int64_t *ret_value)
     *ret_value = value;
     return 0;
 }
-
-int parser_count(struct parser *parser, struct span cell, int64_t *ret_count)
-{
-    int r = number_parse(cell, ret_count);
-    int shown = cell.size < 40 ? (int)cell.size : 40;
-    if (r == -ERANGE)
-        return parser_fault(
-            parser, ERANGE, "a parameter count beyond 64 bits: %.*s", shown, cell.at);
-    if (r < 0)
-        return parser_fault(parser, EINVAL, "\"%.*s\" is no parameter count", shown, cell.at);
-    return 0;
-}

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "estimator/gpumemnet_net.h"
+#include "estimator/gpumemnet/gpumemnet_net.h"
 #include "fuzz.h"
 #include "memnet/dataset.h"
 

@@ -10,8 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "estimator/quantile.h"
-#include "estimator/residual.h"
+#include "estimator/physics/quantile.h"
+#include "estimator/physics/residual.h"
 
 static const char tiny[] = "Linear-1 [-1, 32] 1056\nReLU-2 [-1, 32] 0\nLinear-3 [-1, 10] 330\n";
 static const char large[] =

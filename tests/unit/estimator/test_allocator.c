@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "base/units.h"
-#include "estimator/allocator.h"
+#include "estimator/physics/allocator.h"
 
 static int take(struct allocator *a, int64_t bytes)
 {

@@ -12,7 +12,7 @@
 
 #include "base/units.h"
 #include "estimator/estimator.h"
-#include "estimator/gpu_traits.h"
+#include "estimator/physics/gpu_traits.h"
 
 static const char two_layers[] =
     "Conv2d-1 [-1, 16, 8, 8] 448\nMaxPool2d-2 [-1, 16, 4, 4] 0\nLinear-3 [-1, 10] 2,570\n";

@@ -11,7 +11,7 @@
 
 #include "base/units.h"
 #include "estimator/estimator.h"
-#include "estimator/replay.h"
+#include "estimator/physics/allocator_replay.h"
 
 static const struct gpu_traits bare = {.match = ""};
 static const struct workspace_shares shares = {
@@ -32,7 +32,8 @@ static struct footprint play(
     struct footprint footprint;
     struct fault fault = {""};
     export.n_convs = conv != NULL;
-    assert_int_equal(replay_export(&export, batch, false, &bare, &shares, &fault, &footprint), 0);
+    assert_int_equal(
+        allocator_replay_export(&export, batch, false, &bare, &shares, &fault, &footprint), 0);
     return footprint;
 }
 
@@ -78,19 +79,21 @@ static void test_kernels(void **state)
         .asked = {1, "NVIDIA H200"}};
     struct footprint footprint;
     struct fault fault = {""};
-    assert_int_equal(replay_export(&export, 1, true, &bare, &shares, &fault, &footprint), 0);
+    assert_int_equal(
+        allocator_replay_export(&export, 1, true, &bare, &shares, &fault, &footprint), 0);
     assert_true(footprint.largest_workspace == 200.0 * MIB);
-    assert_int_equal(replay_export(&export, 1, false, &bare, &shares, &fault, &footprint), 0);
+    assert_int_equal(
+        allocator_replay_export(&export, 1, false, &bare, &shares, &fault, &footprint), 0);
     assert_true(footprint.largest_workspace == 68.0 * MIB);
-    assert_true(replay_knows_kernels(&export, 1, "NVIDIA H200"));
-    assert_false(replay_knows_kernels(&export, 2, "NVIDIA H200"));
-    assert_false(replay_knows_kernels(&export, 1, "NVIDIA H200 NVL"));
-    assert_false(replay_knows_kernels(&export, 1, NULL));
+    assert_true(allocator_replay_knows_kernels(&export, 1, "NVIDIA H200"));
+    assert_false(allocator_replay_knows_kernels(&export, 2, "NVIDIA H200"));
+    assert_false(allocator_replay_knows_kernels(&export, 1, "NVIDIA H200 NVL"));
+    assert_false(allocator_replay_knows_kernels(&export, 1, NULL));
     convs[0].scratch = -1;
-    assert_false(replay_knows_kernels(&export, 1, "NVIDIA H200"));
+    assert_false(allocator_replay_knows_kernels(&export, 1, "NVIDIA H200"));
     convs[0].scratch = 200 << 20;
     export.n_convs = 0;
-    assert_false(replay_knows_kernels(&export, 1, "NVIDIA H200"));
+    assert_false(allocator_replay_knows_kernels(&export, 1, "NVIDIA H200"));
 }
 
 /* The loop's names: an output makes room before backward, a batch only once the next one is there.
@@ -109,10 +112,12 @@ static void test_names_hold(void **state)
     struct footprint footprint;
     struct fault fault = {""};
     export.holds = &early;
-    assert_int_equal(replay_export(&export, 1, false, &bare, &shares, &fault, &footprint), 0);
+    assert_int_equal(
+        allocator_replay_export(&export, 1, false, &bare, &shares, &fault, &footprint), 0);
     assert_true(footprint.reserved == 64.0 * MIB);
     export.holds = &late;
-    assert_int_equal(replay_export(&export, 1, false, &bare, &shares, &fault, &footprint), 0);
+    assert_int_equal(
+        allocator_replay_export(&export, 1, false, &bare, &shares, &fault, &footprint), 0);
     assert_true(footprint.reserved == 96.0 * MIB);
 }
 
@@ -132,10 +137,12 @@ static void test_loop_goes_on(void **state)
         .last_iteration = 1};
     struct footprint footprint;
     struct fault fault = {""};
-    assert_int_equal(replay_export(&export, 1, false, &bare, &shares, &fault, &footprint), 0);
+    assert_int_equal(
+        allocator_replay_export(&export, 1, false, &bare, &shares, &fault, &footprint), 0);
     assert_true(footprint.reserved == (32 + 40) * MIB);
     hold.heir = -1; /* not the same loop: played once */
-    assert_int_equal(replay_export(&export, 1, false, &bare, &shares, &fault, &footprint), 0);
+    assert_int_equal(
+        allocator_replay_export(&export, 1, false, &bare, &shares, &fault, &footprint), 0);
     assert_true(footprint.live == (32 + 40) * (double)MIB);
 }
 

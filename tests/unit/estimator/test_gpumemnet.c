@@ -13,10 +13,10 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "estimator/gpumemnet_attention.h"
-#include "estimator/gpumemnet_built_in.h"
-#include "estimator/gpumemnet_net.h"
-#include "estimator/softmax.h"
+#include "estimator/gpumemnet/gpumemnet_attention.h"
+#include "estimator/gpumemnet/gpumemnet_built_in.h"
+#include "estimator/gpumemnet/gpumemnet_net.h"
+#include "estimator/gpumemnet/softmax.h"
 
 static const char mlp[] = "Linear-1 [-1, 64] 4,160\nBatchNorm1d-2 [-1, 64] 128\nTanh-3 [-1, 64] 0\n"
                           "Dropout-4 [-1, 64] 0\nLinear-5 [-1, 10] 650\n";

@@ -13,10 +13,10 @@
 
 #include "base/units.h"
 #include "estimator/estimator.h"
-#include "estimator/keep.h"
-#include "estimator/recurrent.h"
-#include "estimator/replay.h"
-#include "estimator/tape.h"
+#include "estimator/physics/allocator_replay.h"
+#include "estimator/physics/recurrent.h"
+#include "estimator/physics/saved_tensors.h"
+#include "estimator/physics/tape.h"
 
 struct built {
     struct model *model;
@@ -39,8 +39,8 @@ static void build(
     int r = tape_build(&request, &fault, &ret->tape, &why);
     if (r != 0)
         fail_msg("%s%s", fault.text, why);
-    assert_int_equal(replay_tape(&ret->tape, optimizer_traits(optimizer_parse(optimizer)), &bare,
-                         &shares, &fault, &ret->footprint),
+    assert_int_equal(allocator_replay_tape(&ret->tape, optimizer_traits(optimizer_parse(optimizer)),
+                         &bare, &shares, &fault, &ret->footprint),
         0);
 }
 

@@ -3,7 +3,7 @@
  * estimators run. */
 #include "unit.h"
 
-#include "estimator/gpumemnet_net.h"
+#include "estimator/gpumemnet/gpumemnet_net.h"
 #include "memnet/layers.h"
 #include "memnet/start.h"
 #include "memnet/step.h"

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The two networks of GPUMemNet, and where each of their numbers stands in one array, the same for
+ * those who train and those who ask.
+ *
+ * The ensemble (thesis, figure 5.7): perceptrons of hidden depth 1-7 and 1-6 (1-8, 4-8 and 4-6 for
+ * CNNs), 8 neurons wide in the first hidden layer and 4 from then on, Linear + batch norm + ReLU,
+ * logits averaged over the members.
+ *
+ * The encoder: two Transformer encoders over the layer sequence (width 6, 3 layers; width 4, 2
+ * layers; one head, feed- forward 4, norm behind the sum, no dropout), each behind two Linear +
+ * batch norm + ReLU and sinusoidal positions. Their sums over the sequence stand before the values,
+ * which go through the ensemble.
+ */
+#ifndef COLLOC_GPUMEMNET_GPUMEMNET_LAYOUT_H
+#define COLLOC_GPUMEMNET_GPUMEMNET_LAYOUT_H
+
+#include <stddef.h>
+
+#include "estimator/gpumemnet/gpumemnet_features.h"
+
+enum gpumemnet_method { GPUMEMNET_ENSEMBLE, GPUMEMNET_ENCODER, GPUMEMNET_METHODS };
+
+enum {
+    GPUMEMNET_MEMBERS_MAX = 16,
+    GPUMEMNET_DEPTH_MAX = 8,
+    GPUMEMNET_CLASSES_MAX = 64,
+    GPUMEMNET_ENCODERS = 2,
+    GPUMEMNET_ENCODER_LAYERS_MAX = 3,
+    GPUMEMNET_FEED_FORWARD = 4,
+    GPUMEMNET_WIDTH_MAX = 8, /* of anything inside */
+};
+
+#define GPUMEMNET_EPSILON 1e-5f /* of both norms */
+
+/* y = W x + b; W has out rows. */
+struct linear_layout {
+    int in, out;
+    size_t weight, bias;
+};
+
+struct norm_layout {
+    int width;
+    size_t scale, shift;
+    size_t mean, variance; /* of a batch norm: as they ran along in training */
+};
+
+/* Linear, batch norm, ReLU. */
+struct block_layout {
+    struct linear_layout linear;
+    struct norm_layout norm;
+};
+
+struct encoder_layer_layout {
+    struct linear_layout qkv, projection, up, down;
+    struct norm_layout norm_attention, norm_feed_forward;
+};
+
+struct encoder_layout {
+    int width, n_layers;
+    struct block_layout embedding[2];
+    struct encoder_layer_layout layer[GPUMEMNET_ENCODER_LAYERS_MAX];
+};
+
+struct member_layout {
+    int n_blocks;
+    struct block_layout block[GPUMEMNET_DEPTH_MAX];
+    struct linear_layout logits;
+};
+
+struct gpumemnet_layout {
+    enum gpumemnet_method method;
+    enum gpumemnet_value values[GPUMEMNET_VALUES]; /* which it takes, in order */
+    int n_values;
+    int n_encoders;
+    struct encoder_layout encoder[GPUMEMNET_ENCODERS];
+    int n_inputs; /* of each member */
+    int n_members;
+    struct member_layout member[GPUMEMNET_MEMBERS_MAX];
+    int n_classes;
+    size_t size; /* of the array */
+};
+
+const char *gpumemnet_method_name(
+    enum gpumemnet_method method); /* "mlp", "transformer": as the thesis calls them */
+
+void gpumemnet_layout_init(enum gpumemnet_family family, enum gpumemnet_method method,
+    int n_classes, struct gpumemnet_layout *ret_layout);
+
+/* What stands at `place` of a sequence, added to each of the encoder's `width` channels. */
+void gpumemnet_position(size_t place, int width, float *channels);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "estimator/physics/address_space.h"
+
+static const int64_t reservation_step = (int64_t)32 << 20;
+
+static int64_t take_rest(struct address_rest *rest, int64_t size)
+{
+    int64_t address = rest->address;
+    rest->address += size;
+    rest->size -= size;
+    return address;
+}
+
+int64_t address_space_place(struct address_space *space, int64_t size)
+{
+    size_t known = space->n_reserved < ADDRESS_RESTS ? space->n_reserved : ADDRESS_RESTS;
+    for (size_t i = 1; i <= known; i++) {
+        struct address_rest *rest = &space->rests[(space->n_reserved - i) % ADDRESS_RESTS];
+        if (rest->size >= size)
+            return take_rest(rest, size);
+    }
+    int64_t reserved = (size + reservation_step - 1) / reservation_step * reservation_step;
+    space->lowest -= reserved;
+    if (reserved > size)
+        space->rests[space->n_reserved++ % ADDRESS_RESTS] = (struct address_rest){
+            space->lowest + size, reserved - size};
+    return space->lowest;
+}

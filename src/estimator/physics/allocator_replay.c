@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "estimator/physics/allocator_replay.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "estimator/physics/allocator.h"
+#include "estimator/physics/workspace.h"
+
+enum { NONE = -1, STEPS = 2, WEIGHT_BYTES = 4, HALF_BYTES = 2 };
+
+/* What belongs to the parameters of one operation. */
+struct parameter_blocks {
+    int weight, bias, buffers;
+    int weight_gradient, bias_gradient, half;
+    int tied_gradient; /* of a tied weight, from the other operation, until its own is there */
+    int states[2];
+    int kept; /* masks, indices, ... of this step */
+};
+
+struct tensor_life {
+    int root;       /* the tensor whose memory it is */
+    int block;      /* of a root */
+    int gradient;   /* block */
+    int last_use;   /* of a root: last operation of the forward pass that reads or writes it */
+    int first_keep; /* of a root: first operation whose gradient needs it; NONE */
+};
+
+struct replay {
+    const struct tape *tape;
+    const struct optimizer_traits *optimizer;
+    const struct workspace_shares *shares;
+    struct allocator allocator;
+    struct parameter_blocks *parameters; /* by operation */
+    struct tensor_life *lives;           /* by tensor */
+    double live;                         /* bytes in use but for workspaces */
+    int loose, loose_gradient, loose_states[2];
+    int data, output, loss;
+    double workspace_bytes; /* cuBLAS's, per thread */
+    bool has_workspace[2];  /* of the thread that runs forward, and of autograd's */
+    int error;
+    struct footprint footprint;
+};
+
+/* ---- blocks ---- */
+
+static int take(struct replay *replay, double bytes)
+{
+    if (replay->error < 0 || bytes <= 0)
+        return NONE;
+    int handle = bytes < (double)ALLOCATOR_REQUEST_MAX
+                     ? allocator_take(&replay->allocator, (int64_t)bytes)
+                     : -ERANGE;
+    if (handle < 0) {
+        replay->error = handle;
+        return NONE;
+    }
+    replay->live += (double)replay->allocator.blocks[handle].size;
+    if (replay->live > replay->footprint.live)
+        replay->footprint.live = replay->live;
+    return handle;
+}
+
+static void release(struct replay *replay, int *handle)
+{
+    if (*handle == NONE)
+        return;
+    replay->live -= (double)replay->allocator.blocks[*handle].size;
+    allocator_release(&replay->allocator, *handle);
+    *handle = NONE;
+}
+
+/* Taken and given back at once; a program that is short of memory does with less. */
+static void pass_through(struct replay *replay, double bytes)
+{
+    if (replay->error < 0 || bytes <= 0)
+        return;
+    int handle = bytes < (double)ALLOCATOR_REQUEST_MAX
+                     ? allocator_take(&replay->allocator, (int64_t)bytes)
+                     : -ERANGE;
+    if (handle < 0)
+        replay->error = handle;
+    else
+        allocator_release(&replay->allocator, handle);
+    if (bytes > replay->footprint.largest_workspace)
+        replay->footprint.largest_workspace = bytes;
+}
+
+static double tensor_bytes(const struct replay *replay, int tensor)
+{
+    const struct tensor *t = &replay->tape->tensors[tensor];
+    return t->elements * replay->tape->batch * t->element_bytes;
+}
+
+/* The scratch memory of a convolution's kernel. */
+static void convolve(struct replay *replay, const struct op *op, enum conv_pass pass)
+{
+    const struct tape *tape = replay->tape;
+    bool has_input = op->inputs[0] != TAPE_NONE;
+    if (op->kind != LAYER_CONV ||
+        (pass == CONV_INPUT_GRADIENT && (!has_input || tape->tensors[op->inputs[0]].is_data)))
+        return;
+    double element = tape->autocast ? HALF_BYTES : WEIGHT_BYTES, scale = element * tape->batch;
+    struct convolution convolution = {
+        .input = has_input ? tape->tensors[op->inputs[0]].elements * scale : 0,
+        .output = tape->tensors[op->output].elements * scale,
+        .weight = op->weight * element,
+        .inputs = has_input ? tape->tensors[op->inputs[0]].first : 0,
+        .outputs = tape->tensors[op->output].first,
+        .dense = !op->depthwise,
+        .pointwise = op->window == 1,
+        .half = tape->autocast,
+        .pass = pass};
+    pass_through(replay, workspace_of(&convolution, replay->shares));
+}
+
+static void take_scratch(struct replay *replay, const struct op *op, enum conv_pass pass)
+{
+    convolve(replay, op, pass);
+    pass_through(replay, op->scratch + op->sample_scratch * replay->tape->batch);
+}
+
+/* ---- lives ---- */
+
+static void note_keep(struct replay *replay, int tensor, int op)
+{
+    struct tensor_life *root = &replay->lives[replay->lives[tensor].root];
+    if (root->first_keep == NONE)
+        root->first_keep = op;
+}
+
+static void note_use(struct replay *replay, int tensor, int op)
+{
+    replay->lives[replay->lives[tensor].root].last_use = op;
+}
+
+static void find_lives(struct replay *replay)
+{
+    const struct tape *tape = replay->tape;
+    for (size_t t = 0; t < tape->n_tensors; t++)
+        replay->lives[t] = (struct tensor_life){(int)t, NONE, NONE, NONE, NONE};
+    for (size_t i = 0; i < tape->n_ops; i++) {
+        const struct op *op = &tape->ops[i];
+        if (op->in_place)
+            replay->lives[op->output].root = replay->lives[op->inputs[0]].root;
+        for (int k = 0; k < OP_INPUTS; k++) {
+            if (op->inputs[k] == TAPE_NONE)
+                continue;
+            note_use(replay, op->inputs[k], (int)i);
+            if (op->keeps_inputs)
+                note_keep(replay, op->inputs[k], (int)i);
+        }
+        note_use(replay, op->output, (int)i);
+        if (op->keeps_output)
+            note_keep(replay, op->output, (int)i);
+    }
+}
+
+/* ---- one step ---- */
+
+static void set_up(struct replay *replay, const struct gpu_traits *gpu)
+{
+    const struct tape *tape = replay->tape;
+    for (size_t i = 0; i < tape->n_ops; i++) {
+        const struct op *op = &tape->ops[i];
+        struct parameter_blocks *blocks = &replay->parameters[i];
+        memset(blocks, 0xff, sizeof *blocks);
+        blocks->weight = take(replay, op->weight * WEIGHT_BYTES);
+        blocks->bias = take(replay, op->bias * WEIGHT_BYTES);
+        blocks->buffers = take(replay, op->buffers * WEIGHT_BYTES);
+    }
+    replay->loose = take(replay, tape->loose_parameters * WEIGHT_BYTES);
+    replay->loose_gradient = replay->loose_states[0] = replay->loose_states[1] = NONE;
+    replay->data = replay->output = replay->loss = NONE;
+    replay->workspace_bytes = tape->multiplies ? (double)gpu->workspace_bytes : 0;
+    replay->footprint.weights = replay->footprint.gradients = tape->parameters * WEIGHT_BYTES;
+    replay->footprint.states = tape->parameters * WEIGHT_BYTES * replay->optimizer->states;
+}
+
+static void zero_grad(struct replay *replay)
+{
+    for (size_t i = 0; i < replay->tape->n_ops; i++) {
+        release(replay, &replay->parameters[i].weight_gradient);
+        release(replay, &replay->parameters[i].bias_gradient);
+    }
+    release(replay, &replay->loose_gradient);
+}
+
+/* A root that nothing needs any more goes; what backward needs, and the output, stay. */
+static void release_unused(struct replay *replay, int tensor, int op)
+{
+    struct tensor_life *root = &replay->lives[replay->lives[tensor].root];
+    bool is_output = replay->lives[tensor].root == replay->lives[replay->tape->n_tensors - 1].root;
+    if (replay->tape->tensors[root - replay->lives].is_data)
+        return;
+    if (root->last_use == op && root->first_keep == NONE && !is_output)
+        release(replay, &root->block);
+}
+
+/* A loop's variable holds the last batch until the next is there. */
+static void make(struct replay *replay, int tensor)
+{
+    struct tensor_life *life = &replay->lives[tensor];
+    int last = life->block;
+    life->block = take(replay, tensor_bytes(replay, tensor));
+    if (replay->tape->tensors[tensor].is_data)
+        release(replay, &last);
+}
+
+/* At a thread's first product cuBLAS takes its workspace for good. */
+static void multiply(struct replay *replay, const struct op *op, bool backward)
+{
+    bool product = op->kind == LAYER_LINEAR || op->kind == LAYER_RECURRENT ||
+                   op->kind == LAYER_ATTENTION;
+    if (!product || replay->has_workspace[backward])
+        return;
+    replay->has_workspace[backward] = true;
+    take(replay, replay->workspace_bytes);
+}
+
+/* Its weights are cast, and their gradients come in 16 bit. */
+static bool casts_weights(const struct replay *replay, const struct op *op)
+{
+    return replay->tape->autocast &&
+           (op->kind == LAYER_CONV || op->kind == LAYER_LINEAR || op->kind == LAYER_RECURRENT);
+}
+
+static void forward(struct replay *replay)
+{
+    const struct tape *tape = replay->tape;
+    for (size_t i = 0; i < tape->n_ops; i++) {
+        const struct op *op = &tape->ops[i];
+        struct parameter_blocks *blocks = &replay->parameters[i];
+        if (casts_weights(replay, op))
+            blocks->half = take(replay, (op->weight + op->tied) * HALF_BYTES);
+        if (!op->in_place)
+            make(replay, op->output);
+        multiply(replay, op, false);
+        blocks->kept = take(replay, op->kept_bytes * tape->batch);
+        take_scratch(replay, op, CONV_FORWARD);
+        for (int k = 0; k < OP_INPUTS; k++)
+            if (op->inputs[k] != TAPE_NONE)
+                release_unused(replay, op->inputs[k], (int)i);
+        release_unused(replay, op->output, (int)i);
+    }
+}
+
+/* A gradient that several operations add to is there from the first of them on. */
+static void add_gradient(struct replay *replay, int tensor)
+{
+    struct tensor_life *life = &replay->lives[tensor];
+    if (replay->tape->tensors[tensor].is_data)
+        return;
+    int handle = take(replay, tensor_bytes(replay, tensor));
+    if (life->gradient == NONE)
+        life->gradient = handle;
+    else
+        release(replay, &handle);
+}
+
+static void release_kept(struct replay *replay, int tensor, int op)
+{
+    struct tensor_life *root = &replay->lives[replay->lives[tensor].root];
+    if (root->first_keep == op && !replay->tape->tensors[root - replay->lives].is_data)
+        release(replay, &root->block);
+}
+
+/* In 16 bit where the product is. */
+static int weight_gradient(struct replay *replay, const struct op *op)
+{
+    int gradient = take(
+        replay, (op->weight + op->tied) * (casts_weights(replay, op) ? HALF_BYTES : WEIGHT_BYTES));
+    take_scratch(replay, op, CONV_WEIGHT_GRADIENT);
+    return gradient;
+}
+
+/* Two gradients of one weight become a third, their sum. */
+static void add_tied(struct replay *replay, int *sum, int gradient)
+{
+    if (*sum == NONE) {
+        *sum = gradient;
+        return;
+    }
+    int result = take(replay, (double)replay->allocator.blocks[gradient].size);
+    release(replay, sum);
+    release(replay, &gradient);
+    *sum = result;
+}
+
+/* What was computed becomes what the weight is, and is added to what another operation made of the
+ * same weight. */
+static void accumulate(
+    struct replay *replay, const struct op *op, struct parameter_blocks *blocks, int computed)
+{
+    double bytes = (op->weight + op->tied) * WEIGHT_BYTES;
+    int gradient = computed;
+    if (casts_weights(replay, op)) {
+        gradient = take(replay, bytes);
+        release(replay, &computed);
+    }
+    if (op->tied_to != TAPE_NONE) {
+        add_tied(replay, &replay->parameters[op->tied_to].tied_gradient, gradient);
+        return;
+    }
+    blocks->weight_gradient = gradient;
+    if (blocks->tied_gradient != NONE)
+        add_tied(replay, &blocks->weight_gradient, blocks->tied_gradient);
+    blocks->tied_gradient = NONE;
+}
+
+static void backward_op(struct replay *replay, size_t i)
+{
+    const struct op *op = &replay->tape->ops[i];
+    struct parameter_blocks *blocks = &replay->parameters[i];
+    if (op->kind == LAYER_INPUT)
+        return;
+    if (replay->lives[op->output].gradient == NONE)
+        add_gradient(replay, op->output);
+    for (int k = 0; k < OP_INPUTS; k++)
+        if (op->inputs[k] != TAPE_NONE)
+            add_gradient(replay, op->inputs[k]);
+    multiply(replay, op, true);
+    take_scratch(replay, op, CONV_INPUT_GRADIENT);
+    int computed = weight_gradient(replay, op);
+    blocks->bias_gradient = take(replay, op->bias * WEIGHT_BYTES);
+    release(replay, &replay->lives[op->output].gradient);
+    release(replay, &blocks->kept);
+    release(replay, &blocks->half);
+    for (int k = 0; k < OP_INPUTS; k++)
+        if (op->inputs[k] != TAPE_NONE)
+            release_kept(replay, op->inputs[k], (int)i);
+    release_kept(replay, op->output, (int)i);
+    accumulate(replay, op, blocks, computed);
+}
+
+/*
+ * Cross-entropy keeps the logarithms of the softmax in 32 bit; its gradient and that of the logits
+ * are made from them. log_softmax reads and differentiates 16-bit logits as they are, unless the
+ * model raised them before.
+ */
+static void loss_and_backward(struct replay *replay)
+{
+    const struct tape *tape = replay->tape;
+    const struct tensor *logits = &tape->tensors[tape->n_tensors - 1];
+    double bytes = logits->elements * tape->batch * WEIGHT_BYTES;
+    int last_output = replay->output;
+    struct tensor_life *output = &replay->lives[replay->lives[tape->n_tensors - 1].root];
+    release(replay, &last_output);
+    replay->output = NONE;
+    bool raises = logits->element_bytes < WEIGHT_BYTES && tape->raises_logits;
+    int single = raises ? take(replay, bytes) : NONE;
+    replay->loss = take(replay, bytes);
+    release(replay, &single);
+    int gradient = take(replay, bytes);
+    single = raises ? take(replay, bytes) : NONE;
+    add_gradient(replay, (int)tape->n_tensors - 1);
+    release(replay, &gradient);
+    release(replay, &single);
+    release(replay, &replay->loss);
+    replay->footprint.loss = bytes;
+    for (size_t i = tape->n_ops; i-- > 0;)
+        backward_op(replay, i);
+    replay->loose_gradient = take(replay, tape->loose_parameters * WEIGHT_BYTES);
+    replay->output = output->block; /* a loop's variable holds it until the next step's output */
+    output->block = NONE;
+}
+
+static void take_states(struct replay *replay)
+{
+    for (int s = 0; s < replay->optimizer->states; s++) {
+        for (size_t i = 0; i < replay->tape->n_ops; i++) {
+            const struct op *op = &replay->tape->ops[i];
+            take(replay, op->weight * WEIGHT_BYTES);
+            take(replay, op->bias * WEIGHT_BYTES);
+        }
+        take(replay, replay->tape->loose_parameters * WEIGHT_BYTES);
+    }
+}
+
+/* foreach: the temporaries of all parameters live at once. */
+static void step(struct replay *replay, int *temporaries)
+{
+    size_t n = 0, n_ops = replay->tape->n_ops;
+    for (size_t i = 0; replay->optimizer->temporaries && i < n_ops; i++) {
+        temporaries[n++] = take(replay, replay->tape->ops[i].weight * WEIGHT_BYTES);
+        temporaries[n++] = take(replay, replay->tape->ops[i].bias * WEIGHT_BYTES);
+    }
+    int loose = replay->optimizer->temporaries
+                    ? take(replay, replay->tape->loose_parameters * WEIGHT_BYTES)
+                    : NONE;
+    while (n > 0)
+        release(replay, &temporaries[--n]);
+    release(replay, &loose);
+}
+
+static void note_saved(struct replay *replay)
+{
+    const struct tape *tape = replay->tape;
+    double saved = 0, largest = 0;
+    for (size_t t = 0; t < tape->n_tensors; t++) {
+        double bytes = tensor_bytes(replay, (int)t);
+        bool counts = replay->lives[t].root == (int)t && !tape->tensors[t].is_data;
+        saved += counts && replay->lives[t].first_keep != NONE ? bytes : 0;
+        largest = bytes > largest ? bytes : largest;
+    }
+    for (size_t i = 0; i < tape->n_ops; i++)
+        saved += tape->ops[i].kept_bytes * tape->batch;
+    replay->footprint.saved = saved;
+    replay->footprint.largest_map = largest;
+}
+
+static void run(struct replay *replay, int *temporaries)
+{
+    for (int i = 0; i < STEPS && replay->error == 0; i++) {
+        zero_grad(replay);
+        forward(replay);
+        loss_and_backward(replay);
+        if (i == 0)
+            take_states(replay);
+        step(replay, temporaries);
+    }
+}
+
+int allocator_replay_tape(const struct tape *tape, const struct optimizer_traits *optimizer,
+    const struct gpu_traits *gpu, const struct workspace_shares *shares, struct fault *fault,
+    struct footprint *ret_footprint)
+{
+    struct replay replay = {.tape = tape, .optimizer = optimizer, .shares = shares};
+    int *temporaries = malloc(2 * tape->n_ops * sizeof *temporaries);
+    replay.parameters = malloc(tape->n_ops * sizeof *replay.parameters);
+    replay.lives = malloc(tape->n_tensors * sizeof *replay.lives);
+    allocator_init(&replay.allocator);
+    if (temporaries && replay.parameters && replay.lives) {
+        find_lives(&replay);
+        note_saved(&replay);
+        set_up(&replay, gpu);
+        run(&replay, temporaries);
+    } else {
+        replay.error = -ENOMEM;
+    }
+    replay.footprint.reserved = (double)replay.allocator.reserved;
+    replay.footprint.active = (double)replay.allocator.active_peak;
+    *ret_footprint = replay.footprint;
+    allocator_fini(&replay.allocator);
+    free(temporaries);
+    free(replay.parameters);
+    free(replay.lives);
+    if (replay.error < 0)
+        return fault_set(fault, -replay.error,
+            replay.error == -ENOMEM ? "out of memory" : "more than any GPU holds");
+    return 0;
+}

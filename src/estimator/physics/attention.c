@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Attention between its projections: a function call that no summary lists. Query, key and value
+ * are kept, the result, and one number per head and token; where softmax stands as a layer of its
+ * own, the scores are in the text.
+ */
+#include "estimator/physics/attention.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    HEAD_WIDTH = 64,
+    SOFTMAX_BYTES = 4
+}; /* of nearly all published transformers; only the statistics depend on it */
+
+/*
+ * What is kept of a score: its softmax in 32 bit, under autocast its copy for the product, with
+ * dropout the mask and what it left.
+ */
+static double pair_bytes(const struct builder *builder)
+{
+    enum { HALF = 2, MASK = 1, DROPPED = 4 };
+    bool half = builder->tape->autocast, drops = builder->drops_within;
+    return SOFTMAX_BYTES + (half ? HALF : 0) + (drops ? MASK + (half ? DROPPED / 2 : DROPPED) : 0);
+}
+
+static bool names_attention(struct span type)
+{
+    for (size_t i = 0; i + 4 <= type.size; i++) {
+        struct span at = {type.at + i, type.size - i};
+        if (span_starts(at, "Attention") || span_starts(at, "Attn"))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Models of Hugging Face that compute scores, softmax and their product one by one: relative
+ * positions and biases stand between them.
+ */
+static bool writes_scores(struct span type)
+{
+    static const char *const makers[] = {
+        "T5", "MT5", "Bloom", "GPTNeoSelf", "Disentangled", "XLNet", "MPNet"};
+    for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++)
+        if (span_starts(type, makers[i]))
+            return true;
+    return false;
+}
+
+static int keep_pairs(struct builder *builder, double pairs)
+{
+    struct op op = {.kind = LAYER_ATTENTION,
+        .layer = TAPE_NONE,
+        .inputs = {builder->current, TAPE_NONE, TAPE_NONE},
+        .kept_bytes = pair_bytes(builder) * pairs};
+    op.output = builder_tensor(builder, builder_extent(builder, builder->current),
+        builder->tape->tensors[builder->current].element_bytes);
+    return op.output < 0 ? op.output : builder_op(builder, &op);
+}
+
+/*
+ * A module over the tokens of an image that holds numbers of its own beside projections learns
+ * biases of its scores: they are written out. As many heads as the numbers go into the tokens, or
+ * of the usual width.
+ */
+static int biased_scores(struct builder *builder, const struct layer *layer)
+{
+    bool tokens = layer->rank == 2 && layer->parameters > 0 && builder->extents.sequence == 0;
+    if (!tokens || builder->current == TAPE_NONE)
+        return 0;
+    double n = (double)layer->shape[0], heads = (double)layer->parameters / n;
+    if (heads != floor(heads) || heads > 32)
+        heads = (double)layer->shape[1] / HEAD_WIDTH;
+    return keep_pairs(builder, heads * n * n);
+}
+
+int attention_enter(struct builder *builder, const struct layer *layer)
+{
+    struct attention_scope *scope = &builder->scope;
+    if (scope->open && layer->depth <= scope->depth)
+        scope->open = false;
+    if (layer->leaf || !names_attention(layer->type))
+        return 0;
+    int r = biased_scores(builder, layer);
+    *scope = (struct attention_scope){.open = true,
+        .depth = layer->depth,
+        .source = builder->current,
+        .scores = writes_scores(layer->type)};
+    return r;
+}
+
+int attention_source(const struct builder *builder)
+{
+    const struct attention_scope *scope = &builder->scope;
+    return scope->open && !scope->done && scope->n > 0 && scope->n < 3 ? scope->source : TAPE_NONE;
+}
+
+static int attend(struct builder *builder, const int inputs[static 3], double width)
+{
+    const struct tensor *query = &builder->tape->tensors[inputs[0]];
+    double tokens = query->elements / query->last, heads = width / HEAD_WIDTH;
+    bool grouped = inputs[1] != TAPE_NONE && builder->tape->tensors[inputs[1]].last < query->last;
+    double per_pair = builder->scope.scores ? pair_bytes(builder) : 0;
+    if (grouped &&
+        !builder->tape->autocast) /* fused kernels share keys among queries in 16 bit only */
+        per_pair = SOFTMAX_BYTES;
+    struct op op = {.kind = LAYER_ATTENTION,
+        .layer = TAPE_NONE,
+        .inputs = {inputs[0], inputs[1], inputs[2]},
+        .keeps_inputs = true,
+        .keeps_output = true,
+        .kept_bytes = heads * tokens * (4 + per_pair * builder->extents.sequence),
+        .macs = 2 * tokens * builder->extents.sequence * width};
+    struct extent extent = {.elements = tokens * width, .first = query->first, .last = width};
+    op.output = builder_tensor(builder, extent, query->element_bytes);
+    return op.output < 0 ? op.output : builder_op(builder, &op);
+}
+
+int attention_scores(struct builder *builder, const struct layer *layer)
+{
+    const struct attention_scope *scope = &builder->scope;
+    bool pairs = layer->rank == 3 && layer->shape[2] >= layer->shape[0] &&
+                 layer->kind == LAYER_DROPOUT;
+    if (!scope->open || scope->scores || !pairs || builder->current == TAPE_NONE)
+        return 0;
+    return keep_pairs(builder, (double)layer->activations.value);
+}
+
+int attention_leave(struct builder *builder, const struct layer *layer, const struct op *op)
+{
+    struct attention_scope *scope = &builder->scope;
+    const struct tensor *tensors = builder->tape->tensors;
+    if (!scope->open || scope->done || op->inputs[0] == TAPE_NONE)
+        return 0;
+    double in = tensors[op->inputs[0]].last, out = tensors[op->output].last;
+    if (scope->n == 0 && out == 3 * in) {
+        int fused[3] = {op->output, TAPE_NONE, TAPE_NONE};
+        scope->done = true;
+        return attend(builder, fused, in);
+    }
+    if (scope->n == 0)
+        scope->source = op->inputs[0];
+    scope->project[scope->n++] = op->output;
+    scope->done = scope->n == 3;
+    return scope->done ? attend(builder, scope->project, tensors[scope->project[0]].last) : 0;
+}
+
+/* Behind the last layer inside of layer `i`. */
+static size_t end_of(const struct model *model, size_t i)
+{
+    size_t end = i + 1;
+    while (end < model->n_layers && model->layers[end].depth > model->layers[i].depth)
+        end++;
+    return end;
+}
+
+/* Whether the text shows a projection at work: then attention is put together from them. */
+static bool shows_projections(const struct builder *builder, size_t i)
+{
+    const struct layer *layers = builder->extents.model->layers;
+    bool raw = layers[i].parameters > 0;
+    for (size_t k = i + 1; raw && k < end_of(builder->extents.model, i); k++)
+        if (layers[k].kind == LAYER_LINEAR && layers[k].depth == layers[i].depth + 1 &&
+            !layers[k].activations.known && !builder->extents.from_arguments)
+            return false;
+    for (size_t k = i + 1; k < end_of(builder->extents.model, i); k++)
+        if (layers[k].kind == LAYER_LINEAR &&
+            (builder->extents.from_arguments || layers[k].activations.known))
+            return true;
+    return builder->extents.from_arguments ? !raw : end_of(builder->extents.model, i) == i + 1;
+}
+
+/* Parameters of the module and of the linear layers in it, which are done with it. */
+static double take_parameters(struct builder *builder, size_t i)
+{
+    const struct layer *layers = builder->extents.model->layers;
+    double parameters = (double)layers[i].parameters;
+    for (size_t k = i + 1; k < end_of(builder->extents.model, i); k++) {
+        if (layers[k].kind != LAYER_LINEAR)
+            continue;
+        parameters += (double)layers[k].parameters;
+        builder->done[k] = true;
+    }
+    return parameters;
+}
+
+/*
+ * Scores are written out here: softmax, its dropout's mask and result, for each pair of tokens and
+ * head. Where shapes are shown it attends within windows, as vision transformers that do so without
+ * layers of their own: of some 50 tokens.
+ */
+static double score_bytes(const struct builder *builder, bool cosine, double width)
+{
+    enum {
+        WINDOW_TOKENS = 49,
+        COSINE_WINDOW_TOKENS = 64,
+        WINDOW_HEAD_WIDTH = 32,
+        COSINE_BYTES = 4
+    };
+    bool windows = !builder->extents.from_arguments;
+    double heads = width / (windows ? WINDOW_HEAD_WIDTH : HEAD_WIDTH),
+           sequence = builder->extents.sequence;
+    if (windows && cosine)
+        return (pair_bytes(builder) + COSINE_BYTES) * heads * COSINE_WINDOW_TOKENS;
+    return pair_bytes(builder) * heads * (windows ? WINDOW_TOKENS : sequence);
+}
+
+/* Swin's second version divides queries and keys by their norms, learns a scale of the scores, and
+ * has larger windows.
+ */
+static bool compares_by_cosine(struct span type)
+{
+    return type.size > 11 && span_is((struct span){type.at + type.size - 11, 11}, "AttentionV2");
+}
+
+int attention_take_whole(struct builder *builder, size_t i)
+{
+    const struct layer *layer = &builder->extents.model->layers[i];
+    bool candidate = !layer->leaf && names_attention(layer->type) &&
+                     builder->current != TAPE_NONE &&
+                     builder->extents.model->format != SUMMARY_TORCHSUMMARY;
+    if (!candidate || shows_projections(builder, i))
+        return 0;
+    struct extent now = builder_extent(builder, builder->current);
+    double tokens = now.last > 0 ? now.elements / now.last : 0,
+           bytes = builder->tape->autocast ? 2 : 4;
+    struct op op = {.kind = LAYER_ATTENTION,
+        .layer = (int)i,
+        .inputs = {builder->current, TAPE_NONE, TAPE_NONE},
+        .keeps_inputs = true,
+        .weight = take_parameters(builder, i)};
+    bool cosine = compares_by_cosine(layer->type);
+    op.kept_bytes = (cosine ? 5 + 3 : 5) * now.elements * bytes +
+                    tokens * score_bytes(builder, cosine, now.last);
+    op.macs = op.weight * tokens;
+    op.output = builder_tensor(builder, now, builder->tape->autocast ? 2 : 4);
+    int r = op.output < 0 ? op.output : builder_op(builder, &op);
+    return r < 0 ? r : 1;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tape while it is built: what the files that derive operations from layers share. tape.c goes
+ * through the layers, layer_input.c finds what a layer is applied to, attention.c adds the attention
+ * between projections; all three append through builder.c, which calls none of them.
+ */
+#ifndef COLLOC_PHYSICS_BUILDER_H
+#define COLLOC_PHYSICS_BUILDER_H
+
+#include "estimator/physics/extent.h"
+#include "estimator/physics/tape.h"
+
+/* The innermost module around a layer that is attention by its type's name. */
+struct attention_scope {
+    bool open, done;
+    bool scores; /* are written out, not fused away */
+    int depth;
+    int source;     /* what the projections are applied to */
+    int project[3]; /* query, key and value, so far */
+    int n;
+};
+
+struct builder {
+    struct tape *tape;
+    struct extent_context extents;
+    int current;    /* the tensor made last; TAPE_NONE before the first layer */
+    bool *consumed; /* by tensor: an operation has it as its input */
+    bool *hidden;   /* by tensor: made in a block that has ended, and not what that put out */
+    bool *done;     /* by layer: taken before its turn */
+    struct attention_scope scope;
+    bool calls_activations;
+    bool drops_within; /* dropout between the layers has an effect */
+    double unknown_elements, all_elements;
+    struct fault *fault;
+};
+
+/*
+ * Appends a tensor.
+ * extent: elements per sample, and the first and the last dimension.
+ * element_bytes: size of one element.
+ * Returns its index, or a fault: -ENOMEM, or -ERANGE when it is beyond any memory at this batch.
+ */
+int builder_tensor(struct builder *builder, struct extent extent, int element_bytes);
+
+/*
+ * Appends an operation; its inputs become consumed and its output the current tensor.
+ * op: copied.
+ * Returns 0, or -ENOMEM with a fault.
+ */
+int builder_op(struct builder *builder, const struct op *op);
+
+/*
+ * Appends an operation that the text does not show: an addition, a product or a concatenation.
+ * first, second: the tensors it reads, or TAPE_NONE.
+ * keeps: autograd keeps them until the backward pass.
+ * extent: what it puts out.
+ * Returns the index of its output, or a fault as builder_tensor.
+ */
+int builder_merge(struct builder *builder, int first, int second, bool keeps, struct extent extent);
+
+/* Returns the size of `tensor`, an index that is not TAPE_NONE. */
+struct extent builder_extent(const struct builder *builder, int tensor);
+
+/* Frees what only building needs; the tape stays. */
+void builder_fini(struct builder *builder);
+
+#endif

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The exporter's clock played through the rules of the caching allocator: each tick one storage
+ * comes or goes. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "estimator/physics/allocator.h"
+#include "estimator/physics/allocator_replay.h"
+#include "estimator/physics/workspace.h"
+
+enum { MORE_ITERATIONS = 2 }; /* than the file's two: then the holes between blocks have settled */
+
+enum { NOTHING = 0 }; /* of a tick; otherwise the tensor's number from 1, negative where it goes */
+
+struct player {
+    struct allocator allocator;
+    double batch, live;
+    int *handles; /* by tensor */
+    size_t next_conv, next_hold;
+    const struct workspace_shares *shares;
+    bool asked; /* the convolutions' scratch is that of this batch on this kind of GPU */
+    int error;
+    struct footprint footprint;
+};
+
+static double at_batch(struct linear_size size, double batch)
+{
+    return (double)size.fixed + (double)size.per_sample * batch;
+}
+
+static int take(struct player *player, double bytes)
+{
+    if (player->error < 0 || bytes <= 0)
+        return -1;
+    int handle = bytes < (double)ALLOCATOR_REQUEST_MAX
+                     ? allocator_take(&player->allocator, (int64_t)bytes)
+                     : -ERANGE;
+    if (handle < 0)
+        player->error = handle;
+    return handle < 0 ? -1 : handle;
+}
+
+static void go(struct player *player, const struct export *export, size_t tensor)
+{
+    int *handle = &player->handles[tensor];
+    if (*handle < 0)
+        return;
+    allocator_release(&player->allocator, *handle);
+    player->live -= at_batch(export->tensors[tensor].bytes, player->batch);
+    *handle = -1;
+}
+
+static void come(struct player *player, const struct export *export, size_t tensor)
+{
+    double bytes = at_batch(export->tensors[tensor].bytes, player->batch);
+    go(player, export, tensor);
+    player->handles[tensor] = take(player, bytes);
+    player->live += bytes;
+    if (player->live > player->footprint.live)
+        player->footprint.live = player->live;
+    if (bytes > player->footprint.largest_map)
+        player->footprint.largest_map = bytes;
+}
+
+/* What the exporter was told by the library, or else what it usually is. */
+static double scratch_of(const struct player *player, const struct export_conv *conv)
+{
+    static const enum conv_pass passes[] = {[EXPORT_FORWARD] = CONV_FORWARD,
+        [EXPORT_INPUT_GRADIENT] = CONV_INPUT_GRADIENT,
+        [EXPORT_WEIGHT_GRADIENT] = CONV_WEIGHT_GRADIENT};
+    struct convolution shape = {.input = at_batch(conv->input, player->batch),
+        .output = at_batch(conv->output, player->batch),
+        .weight = (double)conv->weight,
+        .inputs = (double)conv->inputs,
+        .outputs = (double)conv->outputs,
+        .dense = conv->dense,
+        .pointwise = conv->pointwise,
+        .half = conv->half,
+        .pass = passes[conv->pass]};
+    return player->asked && conv->scratch >= 0 ? (double)conv->scratch
+                                               : workspace_of(&shape, player->shares);
+}
+
+static void run_conv(struct player *player, const struct export_conv *conv)
+{
+    double bytes = scratch_of(player, conv);
+    allocator_release(&player->allocator, take(player, bytes));
+    if (bytes > player->footprint.largest_workspace)
+        player->footprint.largest_workspace = bytes;
+}
+
+/* Of each tick; what the names of the loop hold goes by itself. */
+static int32_t *make_schedule(const struct export *export)
+{
+    int32_t *schedule = calloc((size_t) export->ticks + 1, sizeof *schedule);
+    for (size_t i = 0; schedule && i < export->n_tensors; i++) {
+        schedule[export->tensors[i].first] = (int32_t)i + 1;
+        if (export->tensors[i].last >= 0)
+            schedule[export->tensors[i].last] = -((int32_t)i + 1);
+    }
+    for (size_t i = 0; schedule && i < export->n_holds; i++) {
+        int64_t last = export->tensors[export->holds[i].tensor].last;
+        if (last >= 0)
+            schedule[last] = NOTHING;
+    }
+    return schedule;
+}
+
+/* The places in the lists that lie before `tick`. */
+static void seek(struct player *player, const struct export *export, int64_t tick)
+{
+    player->next_conv = player->next_hold = 0;
+    while (player->next_conv < export->n_convs && export->convs[player->next_conv].tick < tick)
+        player->next_conv++;
+    while (player->next_hold < export->n_holds && export->holds[player->next_hold].until < tick)
+        player->next_hold++;
+}
+
+static void play_tick(
+    struct player *player, const struct export *export, int64_t tick, int32_t what)
+{
+    for (; player->next_hold < export->n_holds && export->holds[player->next_hold].until <= tick;
+         player->next_hold++)
+        go(player, export, export->holds[player->next_hold].tensor);
+    if (what > NOTHING)
+        come(player, export, (size_t)(what - 1));
+    else if (what < NOTHING)
+        go(player, export, (size_t)(-what - 1));
+    for (; player->next_conv < export->n_convs && export->convs[player->next_conv].tick <= tick;
+         player->next_conv++)
+        run_conv(player, &export->convs[player->next_conv]);
+}
+
+/* cuBLAS: of the thread that runs forward, and of autograd's. */
+static void take_products(
+    struct player *player, const struct export *export, const struct gpu_traits *gpu, int64_t tick)
+{
+    for (int i = 0; export->multiplies && i < 2; i++)
+        if (export->multiplies_from[i] == tick || (export->multiplies_from[i] < 0 && tick == 0))
+            take(player, (double)gpu->workspace_bytes);
+}
+
+/* What the last iteration left is what it found: once more from there. */
+static bool rewind_loop(struct player *player, const struct export *export)
+{
+    if (export->last_iteration < 0)
+        return false;
+    for (size_t i = 0; i < export->n_holds; i++)
+        if (export->holds[i].until >= export->last_iteration && export->holds[i].heir < 0)
+            return false;
+    for (size_t i = 0; i < export->n_holds; i++) {
+        if (export->holds[i].until < export->last_iteration)
+            continue;
+        player->handles[export->holds[i].tensor] = player->handles[export->holds[i].heir];
+        player->handles[export->holds[i].heir] = -1;
+    }
+    return true;
+}
+
+static void play(struct player *player, const struct export *export, const struct gpu_traits *gpu,
+    const int32_t *schedule)
+{
+    seek(player, export, 0);
+    for (int64_t tick = 0; tick < export->ticks && player->error == 0; tick++) {
+        play_tick(player, export, tick, schedule[tick]);
+        take_products(player, export, gpu, tick);
+    }
+    for (int i = 0; i < MORE_ITERATIONS && rewind_loop(player, export); i++) {
+        seek(player, export, export->last_iteration);
+        for (int64_t tick = export->last_iteration; tick < export->ticks && player->error == 0;
+             tick++)
+            play_tick(player, export, tick, schedule[tick]);
+    }
+}
+
+bool allocator_replay_knows_kernels(const struct export *export, double batch, const char *gpu_kind)
+{
+    bool same = gpu_kind && strcmp(export->asked.gpu, gpu_kind) == 0 &&
+                (double)export->asked.batch == batch;
+    for (size_t i = 0; same && i < export->n_convs; i++)
+        same = export->convs[i].scratch >= 0;
+    return same && export->n_convs > 0;
+}
+
+int allocator_replay_export(const struct export *export, double batch, bool by_answers,
+    const struct gpu_traits *gpu, const struct workspace_shares *shares, struct fault *fault,
+    struct footprint *ret_footprint)
+{
+    struct player player = {.batch = batch, .shares = shares, .asked = by_answers};
+    int32_t *schedule = make_schedule(export);
+    player.handles = malloc(export->n_tensors * sizeof *player.handles);
+    allocator_init(&player.allocator);
+    for (size_t i = 0; player.handles && i < export->n_tensors; i++)
+        player.handles[i] = -1;
+    player.error = schedule && player.handles ? 0 : -ENOMEM;
+    if (player.error == 0)
+        play(&player, export, gpu, schedule);
+    player.footprint.reserved = (double)player.allocator.reserved;
+    player.footprint.active = (double)player.allocator.active_peak;
+    *ret_footprint = player.footprint;
+    allocator_fini(&player.allocator);
+    free(schedule);
+    free(player.handles);
+    if (player.error < 0)
+        return player.error == -ENOMEM
+                   ? fault_set(fault, ENOMEM, "out of memory")
+                   : fault_set(fault, -player.error,
+                         "at a batch of %.0f the export's tensors are more than any GPU holds",
+                         batch);
+    return 0;
+}

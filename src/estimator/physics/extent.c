@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "estimator/physics/extent.h"
+
+#include <math.h>
+
+static bool is_convolutional(const struct model *model)
+{
+    for (size_t i = 0; i < model->n_layers; i++)
+        if (model->layers[i].kind == LAYER_CONV || model->layers[i].kind == LAYER_POOL)
+            return true;
+    return false;
+}
+
+static const struct layer *first_embedding(const struct model *model)
+{
+    for (size_t i = 0; i < model->n_layers; i++)
+        if (model->layers[i].kind == LAYER_EMBEDDING)
+            return &model->layers[i];
+    return NULL;
+}
+
+int extent_context_init(const struct estimate_request *request, struct extent_context *ret_context,
+    const char **ret_why)
+{
+    const struct model *model = request->model;
+    const struct layer *embedding = first_embedding(model);
+    struct extent_context context = {.model = model, .sequence = (double)request->sequence_length};
+    context.from_arguments = !model->activations.known;
+    if (!context.from_arguments && embedding && embedding->rank == 2)
+        context.shown_sequence = (double)embedding->shape[0];
+    if (context.sequence == 0)
+        context.sequence = context.shown_sequence;
+    if (context.from_arguments && is_convolutional(model)) {
+        *ret_why =
+            "the summary holds no output shapes: print it with torchinfo or torchsummary, or give --export";
+        return ESTIMATE_UNKNOWN;
+    }
+    if (context.from_arguments && embedding && context.sequence == 0) {
+        *ret_why = "the summary holds no output shapes: give the length of the sequence with --seq";
+        return ESTIMATE_UNKNOWN;
+    }
+    if (context.from_arguments && context.sequence == 0)
+        context.sequence = 1;
+    *ret_context = context;
+    return 0;
+}
+
+/* A shape of another sequence's length becomes one of the length asked for; features stay what they
+ * are. */
+static struct extent from_shape(const struct extent_context *context, const struct layer *layer)
+{
+    struct extent extent = {.elements = (double)layer->activations.value};
+    if (layer->rank == 0)
+        return extent;
+    double shown = context->shown_sequence, ratio = shown > 0 ? context->sequence / shown : 1;
+    extent.first = (double)layer->shape[0];
+    extent.last = (double)layer->shape[layer->rank - 1];
+    if (ratio == 1 || layer->rank < 2)
+        return extent;
+    bool scores = layer->rank >= 3 && extent.last == shown &&
+                  (double)layer->shape[layer->rank - 2] == shown;
+    for (int i = 0; i < layer->rank - 1 + scores; i++)
+        if ((double)layer->shape[i] == shown)
+            extent.elements *= ratio;
+    extent.first *= extent.first == shown ? ratio : 1;
+    extent.last *= scores ? ratio : 1;
+    return extent;
+}
+
+/* Hugging Face's Conv1D prints no sizes in older versions: in x out + out parameters tell `out`. */
+static double width_of(const struct layer *layer, struct extent before)
+{
+    switch (layer->kind) {
+    case LAYER_EMBEDDING:
+    case LAYER_RECURRENT:
+        return (double)layer->out_size;
+    case LAYER_NORM:
+        return layer->in_size ? (double)layer->in_size : before.last;
+    case LAYER_LINEAR:
+        if (layer->out_size == 0 && before.last > 0)
+            return floor((double)layer->parameters / (before.last + 1));
+        return (double)layer->out_size;
+    default:
+        return before.last;
+    }
+}
+
+struct extent extent_of(const struct extent_context *context, size_t i, struct extent before)
+{
+    const struct layer *layer = &context->model->layers[i];
+    if (!context->from_arguments)
+        return layer->activations.known ? from_shape(context, layer) : (struct extent){0};
+    double width = width_of(layer, before);
+    return (struct extent){
+        .elements = width * context->sequence, .first = context->sequence, .last = width};
+}
+
+bool extent_is_scale_of(struct extent scale, struct extent map)
+{
+    return scale.first == map.first && scale.elements == scale.first && map.elements > map.first;
+}

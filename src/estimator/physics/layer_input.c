@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a layer's input comes from: summaries list layers, not connections. */
+#include "estimator/physics/layer_input.h"
+
+#include <math.h>
+
+#include "estimator/physics/attention.h"
+
+enum { LOOK_BACK = 48, LOOK_BACK_HIDDEN = 256, GATE_LOOK_BACK = 3 };
+
+static bool is_square(double x)
+{
+    double root = floor(sqrt(x) + 0.5);
+    return root * root == x && root <= 32;
+}
+
+/* Taps that kernels have: odd squares up to 11 x 11 (and 3 x 3 x 3), odd lengths of separated ones,
+ * even squares of patches. */
+static bool is_window(double x)
+{
+    bool odd = fmod(x, 2) == 1;
+    return x == 1 || x == 27 || (odd && x > 1 && x <= 15) || (odd && x <= 121 && is_square(x)) ||
+           (!odd && is_square(x));
+}
+
+/* Weights per output channel, less the bias when there is one. */
+static double fan_in(const struct layer *layer, double outputs, bool bias)
+{
+    return outputs > 0 ? (double)layer->parameters / outputs - bias : 0;
+}
+
+/* Taps of a convolution from `channels` to the extent's, as far as its parameters allow them; 0:
+ * they do not. */
+static double window_of(
+    const struct layer *layer, struct extent extent, double channels, bool *ret_depthwise)
+{
+    *ret_depthwise = false;
+    if (layer->kernel_size > 0 && layer->in_size > 0)
+        return channels == (double)layer->in_size ? (double)layer->kernel_size : 0;
+    for (int bias = 0; bias < 2; bias++) {
+        double per = fan_in(layer, extent.first, bias);
+        if (channels > 0 && is_window(per / channels))
+            return per / channels;
+        if (channels > 1 && fmod(extent.first, channels) == 0 && per > 1 && per <= 121 &&
+            is_square(per) && fmod(per, 2) == 1) {
+            *ret_depthwise = true;
+            return per;
+        }
+    }
+    return 0;
+}
+
+static double places(struct extent extent)
+{
+    return extent.first > 0 ? extent.elements / extent.first : 0;
+}
+
+static bool conv_fits(
+    const struct layer *layer, struct extent input, struct extent extent, struct op *op)
+{
+    bool depthwise, enlarges = span_starts(layer->type, "ConvTranspose");
+    double window = window_of(layer, extent, input.first, &depthwise);
+    bool patches = window > 0 &&
+                   fmod(window, 2) == 0; /* do not overlap; those of 4 x 4 by halves at most */
+    if (patches && !enlarges && places(input) * 1.1 < places(extent) * (window == 16 ? 4 : window))
+        return false;
+    if (window == 0 || (!enlarges && places(input) * 1.5 < places(extent)))
+        return false;
+    op->window = window;
+    op->depthwise = depthwise;
+    return true;
+}
+
+/* Tokens, or a square map, whose channels stand last: as a convolution is handed them. */
+static bool turned_fits(
+    const struct layer *layer, struct extent input, struct extent extent, struct op *op)
+{
+    bool tokens = input.elements == input.first * input.last;
+    bool map = input.elements == input.first * input.first * input.last;
+    struct extent turned = {.elements = input.elements, .first = input.last, .last = input.first};
+    return (tokens || map) && conv_fits(layer, turned, extent, op);
+}
+
+static bool linear_fits(const struct layer *layer, struct extent input, struct extent extent)
+{
+    for (int bias = 0; bias < 2; bias++) {
+        double wanted = layer->in_size > 0 ? (double)layer->in_size
+                                           : fan_in(layer, extent.last, bias);
+        bool transposed = wanted == input.first && wanted == input.elements / input.last &&
+                          extent.last != input.last && extent.first == input.last;
+        if (wanted == input.last || wanted == input.elements || transposed)
+            return true;
+    }
+    return false;
+}
+
+static bool fits(
+    const struct layer *layer, struct extent input, struct extent extent, struct op *op)
+{
+    if (input.elements == 0)
+        return true;
+    switch (layer->kind) {
+    case LAYER_CONV:
+        return conv_fits(layer, input, extent, op) || turned_fits(layer, input, extent, op);
+    case LAYER_LINEAR:
+        return linear_fits(layer, input, extent);
+    case LAYER_NORM:
+    case LAYER_ACTIVATION:
+    case LAYER_DROPOUT:
+        return input.elements == extent.elements;
+    case LAYER_POOL:
+    case LAYER_POOL_GLOBAL:
+        return input.first == extent.first || input.last == extent.last;
+    default:
+        return true;
+    }
+}
+
+/* A product of two equal maps that no layer of the text has taken: a gated unit. */
+static int find_gate(const struct builder *builder, const struct layer *layer)
+{
+    const struct tape *tape = builder->tape;
+    const struct tensor *now = &tape->tensors[builder->current];
+    if (layer->kind != LAYER_LINEAR || builder->extents.sequence == 0)
+        return TAPE_NONE;
+    for (int i = builder->current - 1; i >= 0 && i >= builder->current - GATE_LOOK_BACK; i--)
+        if (!builder->consumed[i] && tape->tensors[i].elements == now->elements &&
+            tape->tensors[i].last == now->last)
+            return i;
+    return TAPE_NONE;
+}
+
+/* The tensors before the current one, the last first: those in sight, or those hidden in blocks.
+ * Ends with TAPE_NONE.
+ */
+struct search {
+    const struct builder *builder;
+    bool hidden;
+    int at, seen;
+};
+
+static struct search search_begin(const struct builder *builder, bool hidden)
+{
+    return (struct search){builder, hidden, builder->current, 0};
+}
+
+static int search_next(struct search *search)
+{
+    int end = search->builder->current - LOOK_BACK_HIDDEN;
+    while (--search->at >= 0 && search->at >= end && search->seen < LOOK_BACK)
+        if (search->builder->hidden[search->at] == search->hidden) {
+            search->seen++;
+            return search->at;
+        }
+    return TAPE_NONE;
+}
+
+/* Two maps side by side whose channels together are what a convolution or a pooling takes. */
+static int concatenate_for(struct builder *builder, const struct layer *layer, struct extent extent,
+    bool hidden, struct op *op)
+{
+    struct extent now = builder_extent(builder, builder->current);
+    struct search search = search_begin(builder, hidden);
+    for (int i = search_next(&search); i != TAPE_NONE; i = search_next(&search)) {
+        struct extent other = builder_extent(builder, i), both = now;
+        both.first += other.first;
+        both.elements += other.elements;
+        bool suits = layer->kind == LAYER_CONV
+                         ? conv_fits(layer, both, extent, op) && !op->depthwise
+                         : both.first == extent.first;
+        if (places(other) != places(now) || !suits)
+            continue;
+        return builder_merge(builder, builder->current, i, false, both);
+    }
+    return TAPE_NONE;
+}
+
+/* Nothing that was made has the size: what a layer without parameters is applied to has its own. */
+static int make_up(struct builder *builder, const struct layer *layer, struct extent extent)
+{
+    if (layer->kind == LAYER_NORM || layer->kind == LAYER_ACTIVATION ||
+        layer->kind == LAYER_DROPOUT)
+        return builder_merge(builder, builder->current, TAPE_NONE, false, extent);
+    builder->tape->doubts.n_guessed++;
+    return builder->current;
+}
+
+/* Windows that do not overlap are applied to what was made last. */
+static bool is_patch(const struct layer *layer, const struct op *op)
+{
+    return layer->kind == LAYER_CONV && !span_starts(layer->type, "ConvTranspose") &&
+           fmod(op->window, 2) == 0;
+}
+
+/* An earlier tensor that fits, or one beside the current one. TAPE_NONE: neither. */
+static int find_earlier(struct builder *builder, const struct layer *layer, struct extent extent,
+    bool hidden, struct op *op)
+{
+    struct extent now = builder_extent(builder, builder->current);
+    struct search search = search_begin(builder, hidden);
+    for (int i = search_next(&search); i != TAPE_NONE; i = search_next(&search)) {
+        struct extent earlier = builder_extent(builder, i);
+        bool data = builder->tape->tensors[i].is_data && layer->kind == LAYER_NORM;
+        if (data || !fits(layer, earlier, extent, op) || is_patch(layer, op))
+            continue;
+        if (extent_is_scale_of(now, earlier))
+            return builder_merge(builder, i, builder->current, true, earlier);
+        return i;
+    }
+    bool takes_maps = layer->kind == LAYER_CONV || layer->kind == LAYER_POOL;
+    return takes_maps ? concatenate_for(builder, layer, extent, hidden, op) : TAPE_NONE;
+}
+
+static int look_back(
+    struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
+{
+    struct extent now = builder_extent(builder, builder->current);
+    if (layer->kind == LAYER_NORM && extent.elements * 2 == now.elements &&
+        extent.last * 2 == now.last)
+        return builder->current; /* one of its halves */
+    int found = find_earlier(builder, layer, extent, false, op);
+    if (found == TAPE_NONE)
+        found = find_earlier(builder, layer, extent, true, op);
+    if (found != TAPE_NONE)
+        return found;
+    op->window = 0;
+    op->depthwise = false;
+    return make_up(builder, layer, extent);
+}
+
+static bool is_usual(double window)
+{
+    return is_square(window) && fmod(window, 2) == 1;
+}
+
+/* Channels of the images that a first convolution takes, as its parameters allow. */
+static double image_channels(const struct layer *layer, struct extent extent, struct op *op)
+{
+    static const double usual[] = {3, 1, 4, 2};
+    double channels = layer->in_size > 0 ? (double)layer->in_size : 3;
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
+        bool depthwise;
+        double window = window_of(layer, extent, usual[i], &depthwise);
+        bool better = window > 0 && !depthwise &&
+                      (op->window == 0 || (is_usual(window) && !is_usual(op->window)));
+        op->window = better ? window : op->window;
+        channels = better ? usual[i] : channels;
+    }
+    return channels;
+}
+
+/*
+ * What the first convolution over images strides by, from its window and the side of the map it
+ * makes: the text shows neither its stride nor the image. Patches do not overlap; the first maps of
+ * published networks are half or a quarter of 224, 299 or 320 pixels.
+ */
+static double stem_stride(const struct op *op, struct extent extent, bool volume)
+{
+    double side = extent.last, taps = floor(sqrt(op->window) + 0.5);
+    if (volume || taps * taps != op->window)
+        return volume && side >= 54 && side <= 57 ? 2 : 1;
+    if (fmod(taps, 2) == 0)
+        return taps == 4 && side != 56 ? 2 : taps;
+    bool half = (side >= 109 && side <= 113) || (side >= 147 && side <= 150) || side == 160;
+    if (half || (taps == 7 && side == 128))
+        return 2;
+    if (taps >= 7 && side >= 54 && side <= 57)
+        return 4;
+    return taps == 7 && side <= 37 ? 7 : 1;
+}
+
+/* The batch that the first layer is applied to. */
+static int make_data(
+    struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
+{
+    struct extent data = {0};
+    if (layer->kind == LAYER_CONV) {
+        data.first = image_channels(layer, extent, op);
+        double stride = layer->rank >= 3 ? stem_stride(op, extent, layer->rank == 4) : 1;
+        data.elements = data.first * places(extent) * stride * stride;
+        data.last = extent.last;
+    } else if (layer->kind == LAYER_LINEAR) {
+        double with_bias = fan_in(layer, extent.last, true);
+        data.last = layer->in_size > 0
+                        ? (double)layer->in_size
+                        : floor(fan_in(layer, extent.last, with_bias == floor(with_bias)));
+        data.elements = data.last * (extent.last > 0 ? extent.elements / extent.last : 1);
+        data.first = data.elements > data.last ? extent.first : data.last;
+    }
+    if (!(data.elements > 0))
+        return TAPE_NONE;
+    struct op input = {
+        .kind = LAYER_INPUT, .layer = TAPE_NONE, .inputs = {TAPE_NONE, TAPE_NONE, TAPE_NONE}};
+    input.output = builder_tensor(builder, data, 4);
+    if (input.output < 0)
+        return input.output;
+    builder->tape->tensors[input.output].is_data = true;
+    int r = builder_op(builder, &input);
+    return r < 0 ? r : input.output;
+}
+
+int layer_input_find(
+    struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
+{
+    int found = builder->current;
+    if (layer->kind == LAYER_EMBEDDING) {
+        found = TAPE_NONE;
+    } else if (builder->current == TAPE_NONE) {
+        found = make_data(builder, layer, extent, op);
+    } else if (layer->kind == LAYER_LINEAR && attention_source(builder) != TAPE_NONE) {
+        found = attention_source(builder);
+    } else if (fits(layer, builder_extent(builder, builder->current), extent, op)) {
+        int gate = find_gate(builder, layer);
+        if (gate != TAPE_NONE)
+            found = builder_merge(
+                builder, builder->current, gate, true, builder_extent(builder, builder->current));
+    } else {
+        found = look_back(builder, layer, extent, op);
+    }
+    if (found < TAPE_NONE)
+        return found;
+    op->inputs[0] = found;
+    return 0;
+}

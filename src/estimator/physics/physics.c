@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "estimator/physics/physics.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "estimator/estimator_table.h"
+#include "training/names.h"
+
+static void describe_optimizer(
+    const struct estimate_request *request, struct estimate *ret_estimate)
+{
+    char all[NAMES_MAX_SIZE];
+    const char *assumed = optimizer_name(optimizer_assumed(request->optimizer));
+    if (request->optimizer == OPTIMIZER_UNSAID)
+        estimate_note(ret_estimate, 0, "taken for %s; --optimizer sharpens it", assumed);
+    else if (request->optimizer == OPTIMIZER_OTHER)
+        estimate_note(ret_estimate, 0,
+            "the optimizer %.40s is not known (known are %s), taken for %s",
+            request->optimizer_text ? request->optimizer_text : "",
+            names_join(optimizer_names, all), assumed);
+}
+
+/* What a person should know of how sure this is. */
+static void describe(
+    const struct tape *tape, const struct estimate_request *request, struct estimate *ret_estimate)
+{
+    const struct tape_doubts *doubts = &tape->doubts;
+    struct span name = {"", 0};
+    if (doubts->unknown_layer != TAPE_NONE)
+        name = request->model->layers[doubts->unknown_layer].type;
+    if (doubts->hidden_share > 0.05)
+        estimate_note(ret_estimate, 0,
+            "blocks with %.0f %% of the parameters hide their layers: too low",
+            100 * doubts->hidden_share);
+    if (doubts->unknown_share > 0.01)
+        estimate_note(ret_estimate, 0,
+            "layers of unknown types (%.*s) make %.0f %% of the activations",
+            (int)(name.size < 60 ? name.size : 60), name.at, 100 * doubts->unknown_share);
+    if (doubts->unshaped_share > 0.05)
+        estimate_note(ret_estimate, 0,
+            "%.0f %% of the layers have no shape and are left out: too low",
+            100 * doubts->unshaped_share);
+    if (request->model->is_suspect)
+        estimate_note(
+            ret_estimate, 0, "the summary contradicts itself or is cut off (see its warnings)");
+    describe_optimizer(request, ret_estimate);
+    if (precision_note(request->precision))
+        estimate_note(ret_estimate, 0, "%s", precision_note(request->precision));
+    if (request->precision == PRECISION_UNSAID)
+        estimate_note(
+            ret_estimate, 0, "taken for fp32; amp takes about half: --precision sharpens it");
+    if (request->model->batch.known && request->model->batch.value > 1 &&
+        request->batch != ESTIMATE_NOT_SAID && request->batch != request->model->batch.value)
+        estimate_note(ret_estimate, 0,
+            "the summary was printed for a batch of %lld, scaled to %lld",
+            (long long)request->model->batch.value, (long long)request->batch);
+}
+
+/* What the exporter saw, against what the task says. */
+static void describe_export(const struct estimate_request *request, const struct physics *physics,
+    struct estimate *ret_estimate)
+{
+    const struct export *export = request->export;
+    if (request->optimizer != OPTIMIZER_UNSAID && request->optimizer != export->optimizer)
+        estimate_note(ret_estimate, 0, "the export was made with %s: export again for %.40s",
+            optimizer_name(export->optimizer),
+            request->optimizer_text ? request->optimizer_text : optimizer_name(request->optimizer));
+    if (request->precision != PRECISION_UNSAID &&
+        precision_is_autocast(request->precision) != precision_is_autocast(export->precision))
+        estimate_note(ret_estimate, 0, "the export was made in %s: export again for %s",
+            precision_name(export->precision), precision_name(request->precision));
+    if (request->sequence_length > 0 && request->sequence_length != export->sequence_length)
+        estimate_note(ret_estimate, 0, "the export was made for sequences of %lld",
+            (long long)export->sequence_length);
+    if (export->asked.batch > 0 && export->n_convs > 0 && !physics->knows_kernels)
+        estimate_note(ret_estimate, 0,
+            "its kernels were asked on %.63s at a batch of %lld: here they go by rule",
+            export->asked.gpu, (long long)export->asked.batch);
+    if (export->not_modelled)
+        estimate_note(
+            ret_estimate, 0, "checkpointing or compilation changes what the export shows");
+}
+
+static bool is_aligned(const struct tensor *in, const struct tensor *out, double step)
+{
+    return fmod(in->first, step) == 0 && fmod(out->first, step) == 0;
+}
+
+/* Twice the weights, transformed at the size of the map and its margin; cuDNN does so up to 256 x
+ * 256. */
+static double fourier_bytes(const struct op *op, const struct tensor *in, const struct tensor *out)
+{
+    double side = in->last + sqrt(op->window) - 1, size = 8;
+    while (size < side)
+        size *= 2;
+    return size <= 256 ? 2 * in->first * out->first * size * (size / 2 + 1) * 8 : 0;
+}
+
+/*
+ * Tensor cores want channels in eights (16 bit) or fours; for others, in windows of several taps,
+ * cuDNN chooses among kernels that take a little or, transforming maps and weights by Fourier's,
+ * many times the network. Which of them nobody tells: it makes the estimate less sure.
+ */
+static void look_at_alignment(const struct tape *tape, struct physics *physics)
+{
+    double all = 0, unaligned = 0, step = tape->autocast ? 8 : 4;
+    for (size_t i = 0; i < tape->n_ops; i++) {
+        const struct op *op = &tape->ops[i];
+        if (op->kind != LAYER_CONV || op->inputs[0] == TAPE_NONE)
+            continue;
+        const struct tensor *in = &tape->tensors[op->inputs[0]], *out = &tape->tensors[op->output];
+        all += in->elements + out->elements;
+        if (op->depthwise || op->window == 1 || in->is_data || is_aligned(in, out, step))
+            continue;
+        unaligned += in->elements + out->elements;
+        physics->fourier_bytes = fmax(physics->fourier_bytes, fourier_bytes(op, in, out));
+    }
+    physics->unaligned = all > 0 ? unaligned / all : 0;
+}
+
+/* Shape of the tape, for the residual. */
+static void look_at(const struct tape *tape, enum optimizer optimizer,
+    const struct physics_constants *constants, struct physics *physics)
+{
+    double convs = 0;
+    for (size_t i = 0; i < tape->n_ops; i++) {
+        physics->macs += tape->ops[i].macs;
+        convs += tape->ops[i].kind == LAYER_CONV ? tape->ops[i].macs : 0;
+    }
+    physics->doubts = tape->doubts;
+    physics->parameters = tape->parameters;
+    physics->depth = (double)tape->n_ops;
+    physics->sequence = tape->sequence;
+    physics->autocast = tape->autocast;
+    look_at_alignment(tape, physics);
+    physics->conv_share = physics->macs > 0 ? convs / physics->macs : 0;
+    physics->activity = activity_estimate(
+        tape, optimizer_traits(optimizer), constants->gpu, &constants->rates);
+}
+
+static int play_export(const struct physics_constants *constants,
+    const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate,
+    struct physics *physics)
+{
+    const struct export *export = request->export;
+    int64_t batch = estimate_batch(request).value;
+    if (!export->every_batch && batch != export->model->batch.value)
+        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
+            "the export holds for a batch of %lld alone", (long long)export->model->batch.value);
+    physics->knows_kernels = allocator_replay_knows_kernels(
+        export, (double)batch, request->gpu_kind);
+    describe_export(request, physics, ret_estimate);
+    struct estimate_request layers = *request;
+    struct tape tape;
+    const char *why;
+    layers.precision = export->precision;
+    layers.sequence_length = export->sequence_length;
+    int r = tape_build(&layers, fault, &tape, &why);
+    if (r < 0)
+        return r;
+    if (r == 0) {
+        look_at(&tape, export->optimizer, constants, physics);
+        tape_fini(&tape);
+    }
+    bool half = precision_is_autocast(export->precision);
+    physics->context_bytes = gpu_traits_context(
+        constants->gpu, export->multiplies, export->n_convs > 0 || half);
+    r = allocator_replay_export(export, (double)batch, physics->knows_kernels, constants->gpu,
+        &constants->shares, fault, &physics->footprint);
+    physics->footprint.weights = physics->footprint.gradients = 4.0 *
+                                                                (double)export->model->parameters;
+    physics->footprint.states = physics->footprint.weights *
+                                optimizer_traits(export->optimizer)->states;
+    return r;
+}
+
+static int play_summary(const struct physics_constants *constants,
+    const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate,
+    struct physics *physics)
+{
+    struct tape tape;
+    const char *why = "";
+    int r = tape_build(request, fault, &tape, &why);
+    if (r != 0)
+        return r < 0 ? r : estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "%s", why);
+    physics->context_bytes = gpu_traits_context(
+        constants->gpu, tape.multiplies, tape.convolves || tape.autocast);
+    r = allocator_replay_tape(&tape, optimizer_traits(request->optimizer), constants->gpu,
+        &constants->shares, fault, &physics->footprint);
+    if (r == 0) {
+        look_at(&tape, request->optimizer, constants, physics);
+        describe(&tape, request, ret_estimate);
+    }
+    tape_fini(&tape);
+    return r;
+}
+
+/* What the answer rests on, for its quantiles. */
+static enum evidence evidence_of(
+    const struct estimate_request *request, const struct physics *physics)
+{
+    const struct tape_doubts *doubts = &physics->doubts;
+    if (request->export)
+        return physics->knows_kernels ? EVIDENCE_KERNELS : EVIDENCE_EXPORT;
+    if (request->model->is_suspect || doubts->hidden_share > 0.05 || doubts->unknown_share > 0.05 ||
+        doubts->unshaped_share > 0.05)
+        return EVIDENCE_DOUBTFUL;
+    return request->optimizer != OPTIMIZER_UNSAID && request->optimizer != OPTIMIZER_OTHER &&
+                   request->precision != PRECISION_UNSAID
+               ? EVIDENCE_DECLARED
+               : EVIDENCE_SUMMARY;
+}
+
+int physics_run_with(const struct physics_constants *constants,
+    const struct estimate_request *request, struct fault *fault, struct estimate *estimate,
+    struct physics *ret_physics)
+{
+    *ret_physics = (struct physics){.is_export = request->export != NULL};
+    if (!request->model)
+        return estimate_note(
+            estimate, ESTIMATE_UNKNOWN, "graph needs a model summary or an export");
+    if (!estimate_batch(request).known)
+        return estimate_note(
+            estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
+    int r = (request->export ? play_export : play_summary)(
+        constants, request, fault, estimate, ret_physics);
+    if (r == 0)
+        estimate->evidence = evidence_of(request, ret_physics);
+    return r;
+}
+
+struct physics_constants physics_constants_of(const char *gpu_kind)
+{
+    const struct gpu_traits *gpu = gpu_traits_find(gpu_kind);
+    return (struct physics_constants){
+        gpu ? gpu : gpu_traits_assumed(), activity_rates, workspace_shares};
+}
+
+int physics_run(const struct estimate_request *request, struct fault *fault,
+    struct estimate *estimate, struct physics *ret_physics)
+{
+    struct physics_constants constants = physics_constants_of(request->gpu_kind);
+    int r = physics_run_with(&constants, request, fault, estimate, ret_physics);
+    char all[NAMES_MAX_SIZE];
+    if (r == 0 && request->gpu_kind && !gpu_traits_find(request->gpu_kind))
+        estimate_note(estimate, 0, "the GPU %.60s is not known (known are %s), taken for an %s",
+            request->gpu_kind, names_join(gpu_traits_kinds, all), constants.gpu->match);
+    return r;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A request's summary or export, played: the footprint, and what the residual and the quantiles are
+ * told by. */
+#ifndef COLLOC_PHYSICS_PHYSICS_H
+#define COLLOC_PHYSICS_PHYSICS_H
+
+#include "estimator/estimator.h"
+#include "estimator/physics/allocator_replay.h"
+#include "estimator/physics/roofline.h"
+#include "estimator/physics/tape.h"
+
+struct physics {
+    double context_bytes;
+    struct footprint footprint;
+    struct tape_doubts doubts;
+    struct activity activity;
+    double parameters, macs, depth, conv_share, sequence; /* of the tape */
+    double unaligned; /* share of convolutions' maps whose channels no tensor-core kernel takes as
+                         they are */
+    double fourier_bytes; /* the largest workspace that one of these may take */
+    bool autocast, is_export, knows_kernels;
+};
+
+/* What physics takes as given. */
+struct physics_constants {
+    const struct gpu_traits *gpu;
+    struct activity_rates rates;
+    struct workspace_shares shares;
+};
+
+struct physics_constants physics_constants_of(const char *gpu_kind);
+
+/* physics_run with other constants than those of the request's kind of GPU: to fit them. */
+int physics_run_with(const struct physics_constants *constants,
+    const struct estimate_request *request, struct fault *fault, struct estimate *estimate,
+    struct physics *ret_physics);
+
+/*
+ * 0, ESTIMATE_UNKNOWN with a note, or a fault as estimate_run has them. Remarks go to the note of
+ * `estimate`, whose evidence is set.
+ */
+int physics_run(const struct estimate_request *request, struct fault *fault,
+    struct estimate *estimate, struct physics *ret_physics);
+
+#endif

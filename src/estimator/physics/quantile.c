@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "estimator/physics/quantile.h"
+
+#include <math.h>
+
+#include "estimator/physics/residual.h"
+
+struct row {
+    double p50, p90,
+        p99; /* log ratio of measured to estimated, above the context, over the usual spread */
+    int n;   /* errors that it rests on; 0: not calibrated */
+};
+
+static const struct row rows[EVIDENCE_KINDS] = {
+#include "estimator/physics/calibration.inc"
+};
+
+static struct reading at(const struct estimate *estimate, double context_bytes, double log_ratio)
+{
+    return reading_of(context_bytes + (estimate->bytes.value - context_bytes) * exp(log_ratio));
+}
+
+void quantiles_set(struct estimate *estimate, const struct physics *physics)
+{
+    const struct row *row = &rows[estimate->evidence];
+    double context = physics->context_bytes, spread = residual_spread(physics, estimate->evidence);
+    if (row->n == 0 || !estimate->bytes.valid || estimate->bytes.value <= context)
+        return;
+    estimate->p50_bytes = at(estimate, context, row->p50 * spread);
+    estimate->p90_bytes = at(estimate, context, row->p90 * spread);
+    estimate->p99_bytes = at(estimate, context, row->p99 * spread);
+}

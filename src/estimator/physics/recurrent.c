@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "estimator/physics/recurrent.h"
+
+#include <stddef.h>
+
+#include "base/units.h"
+
+enum { LAYERS_MOST = 16 };
+
+struct cell {
+    const char *type;
+    int gates, reserved, states; /* reserved: units that each unit of the output keeps */
+};
+
+static const struct cell cells[] = {{"LSTM", 4, 5, 2}, {"GRU", 3, 6, 1}, {"RNN", 1, 2, 1}};
+
+static const struct cell *cell_of(struct span type)
+{
+    for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++)
+        if (span_is(type, cells[i].type))
+            return &cells[i];
+    return NULL;
+}
+
+struct stack {
+    double layers, directions, units, biases; /* biases: 2 or 0 of each gate of each unit */
+};
+
+static double parameters_of(const struct cell *cell, const struct stack *stack, double inputs)
+{
+    double each = stack->directions * cell->gates * stack->units;
+    return each * (inputs + stack->units + stack->biases) +
+           (stack->layers - 1) * each *
+               (stack->directions * stack->units + stack->units + stack->biases);
+}
+
+/* The stack that has so many parameters. */
+static bool find_stack(
+    const struct cell *cell, double parameters, double inputs, double width, struct stack *ret)
+{
+    for (int directions = 1; directions <= 2; directions++)
+        for (int layers = 1; layers <= LAYERS_MOST; layers++)
+            for (int biases = 0; biases <= 2; biases += 2) {
+                *ret = (struct stack){layers, directions, width / directions, biases};
+                if (parameters_of(cell, ret, inputs) == parameters)
+                    return true;
+            }
+    return false;
+}
+
+bool recurrent_of(const struct layer *layer, double inputs, struct extent output,
+    double element_bytes, struct recurrent *ret)
+{
+    const struct cell *cell = cell_of(layer->type);
+    struct stack stack;
+    double parameters = (double)layer->parameters;
+    if (!cell || output.last <= 0 || !find_stack(cell, parameters, inputs, output.last, &stack))
+        return false;
+    double steps = output.elements / output.last,
+           both = stack.layers * stack.directions * stack.units;
+    double each_step = stack.directions * (cell->gates + 1 + stack.directions) * stack.units +
+                       inputs;
+    double of_states = cell->states * both * (4 + stack.directions);
+    double of_biases = stack.biases * cell->gates * both;
+    ret->reserve = (both * cell->reserved + stack.directions * (stack.layers - 1) * stack.units) *
+                   steps * element_bytes;
+    ret->scratch = (parameters - of_biases) * element_bytes + stack.directions * 16 * MIB + 256;
+    ret->sample_scratch = (steps * each_step + of_states) * element_bytes + 8;
+    return true;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One training step of a model as operations over tensors: what each makes and from what, what
+ * autograd keeps of it until its gradient is computed, what it multiplies. Derived from the layers
+ * of a summary; what the text leaves out (where a layer's input comes from, additions and
+ * concatenations between layers, attention between its projections) is inferred from shapes and
+ * parameter counts, and where that fails the operation is counted as doubtful.
+ *
+ * Sizes are per sample, in elements; a tensor holds `element_bytes` for each.
+ */
+#ifndef COLLOC_PHYSICS_TAPE_H
+#define COLLOC_PHYSICS_TAPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/fault.h"
+#include "estimator/estimator.h"
+#include "model/model.h"
+
+enum { TAPE_NONE = -1, OP_INPUTS = 3 };
+
+struct tensor {
+    double elements;
+    double first, last; /* sizes of the first and of the last dimension */
+    int element_bytes;
+    bool is_data; /* the batch: has no gradient, stays until the next step's */
+};
+
+struct op {
+    enum layer_kind kind;
+    int layer; /* index in the model; TAPE_NONE for what the text does not show */
+    int inputs[OP_INPUTS], output; /* tensors; TAPE_NONE */
+    bool keeps_inputs, keeps_output;
+    bool in_place;     /* the output is the input's memory */
+    double kept_bytes; /* per sample, beside tensors: masks, indices, statistics, casts */
+    double scratch,
+        sample_scratch;  /* of a recurrent layer's kernels, bytes, and bytes per sample */
+    double weight, bias; /* elements of its parameters: the largest tensor, and the others */
+    double buffers;      /* elements that are not trained: running statistics */
+    double tied;   /* elements of an embedding's weight that it multiplies by instead of one of its
+                      own */
+    int tied_to;   /* the operation that owns it; TAPE_NONE */
+    double macs;   /* multiply-adds per sample */
+    double window; /* of a convolution: taps of its kernel; 0 elsewhere */
+    bool depthwise;
+};
+
+/* What the building saw, for the residual and for how wide the interval is. */
+struct tape_doubts {
+    double unknown_share;  /* of the outputs, made by layers of a type that is not known */
+    int unknown_layer;     /* the first of them; TAPE_NONE */
+    double unshaped_share; /* of the leaves, without a shape */
+    double hidden_share;   /* of the parameters, in blocks whose insides are left out */
+    size_t n_merges;       /* tensors that no layer of the text makes */
+    size_t n_guessed;      /* operations whose input was not found */
+};
+
+struct tape {
+    struct op *ops;
+    struct tensor *tensors;
+    size_t n_ops, n_tensors, capacity_ops, capacity_tensors;
+    double batch;
+    double parameters; /* all, also those in no operation */
+    double loose_parameters;
+    bool autocast;
+    bool multiplies, convolves; /* which libraries are there */
+    bool raises_logits;         /* the model's own loss turns 16-bit logits into 32 bit first */
+    double sequence;            /* tokens per sample; 0 where there are none */
+    struct tape_doubts doubts;
+};
+
+/*
+ * `request` names a model and a batch that was checked. 0, ESTIMATE_UNKNOWN with *ret_why, or a
+ * fault (-ENOMEM, -ERANGE). tape_fini is needed after 0 only.
+ */
+int tape_build(const struct estimate_request *request, struct fault *fault, struct tape *ret_tape,
+    const char **ret_why);
+void tape_fini(struct tape *tape);
+
+#endif
