@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For scripts/fit-estimators: what physics says of many tasks at once, before anything learned.
+ * colloc-physics: what the physical model says of many tasks at once, before anything learned. The
+ * fits (python/colloc_fit/physics.py) ask it thousands of times with other constants.
  *
  *     colloc-physics TASKS < CONSTANTS
  *
- * A task per line of the file TASKS, tab-separated: FILE, batch, optimizer, precision, sequence,
- * kind of GPU ("-": not said). A line of standard input is constants to use instead of the built-in
- * ones: launch in us, share of the matrix and of the memory rate, then the workspace shares in the
- * order of struct workspace_shares; an empty line is the built-in ones. It is answered by a line
- * for each task: context, reserved, active, live in bytes, step in us, SMACT, DRAM activity,
- * evidence, features; or "-" with the reason.
+ * TASKS is a file with a task on each line, tab-separated: FILE, batch, optimizer, precision,
+ * sequence, kind of GPU ("-": not known). FILE is a model summary or an export; all are parsed once.
+ *
+ * The first line of the output names its columns. Then each line of standard input is a set of
+ * constants, as NAME=VALUE words that replace the built-in ones:
+ *
+ *     launch_us=110 matrix_share=0.3 bandwidth_share=0.3 fp32/larger/forward/input=0.5 ...
+ *
+ * and is answered by a line for each task: context, reserved, active and live memory in bytes, step
+ * in us, SM and DRAM activity, evidence, features; or "-" and the reason. An empty line means the
+ * built-in constants.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +25,7 @@
 #include "estimator/physics/residual.h"
 #include "model/network.h"
 
-enum { FIELDS = 6, RATES = 3, LINE_MAX_BYTES = 4096 };
+enum { FIELDS = 6, LINE_MAX_BYTES = 4096 };
 
 struct task {
     char line[LINE_MAX_BYTES], *fields[FIELDS];
@@ -29,7 +35,7 @@ struct task {
     int error;
 };
 
-static const char *said(const char *field)
+static const char *field_or_null(const char *field)
 {
     return strcmp(field, "-") == 0 ? NULL : field;
 }
@@ -47,20 +53,61 @@ static void print_physics(const struct physics *physics, const struct estimate *
     putchar('\n');
 }
 
-/* Whether the line has all of them, or none. */
-static bool use(char *line, struct physics_constants *constants)
+static void print_head(void)
 {
-    double *places[RATES] = {&constants->rates.launch_us, &constants->rates.matrix_share,
-        &constants->rates.bandwidth_share};
-    double *shares = &constants->shares.at[0][0][0].input;
-    size_t n = RATES + sizeof constants->shares / sizeof *shares;
-    char *word = strtok(line, " \n");
-    for (size_t i = 0; word && i < n; i++, word = strtok(NULL, " \n")) {
-        *(i < RATES ? places[i] : &shares[i - RATES]) = atof(word);
-        if (i + 1 == n)
-            return true;
+    printf("context\treserved\tactive\tlive\tstep_us\tsmact\tdram\tevidence");
+    for (int i = 0; i < RESIDUAL_FEATURES; i++)
+        printf("\t%s", residual_feature_name((enum residual_feature)i));
+    putchar('\n');
+    fflush(stdout);
+}
+
+/* Index of `word` among `n` names. -1: it is none of them. */
+static int find_name(const char *word, const char *const names[], int n)
+{
+    for (int i = 0; word && i < n; i++)
+        if (strcmp(word, names[i]) == 0)
+            return i;
+    return -1;
+}
+
+/* The constant of this name. NULL: there is none. */
+static double *find_constant(struct physics_constants *constants, char *name)
+{
+    static const char *const precisions[CONV_PRECISIONS] = {"fp32", "amp"};
+    static const char *const taps[CONV_TAPS] = {"larger", "1x1"};
+    static const char *const passes[CONV_PASSES] = {"forward", "input-gradient", "weight-gradient"};
+    static const char *const sides[] = {"input", "output"};
+    static const char *const rates[] = {"launch_us", "matrix_share", "bandwidth_share"};
+    struct activity_rates *r = &constants->rates;
+    double *const places[] = {&r->launch_us, &r->matrix_share, &r->bandwidth_share};
+    int rate = find_name(name, rates, 3);
+    if (rate >= 0)
+        return places[rate];
+    int precision = find_name(strsep(&name, "/"), precisions, CONV_PRECISIONS);
+    int tap = find_name(strsep(&name, "/"), taps, CONV_TAPS);
+    int pass = find_name(strsep(&name, "/"), passes, CONV_PASSES);
+    int side = find_name(name, sides, 2);
+    if (precision < 0 || tap < 0 || pass < 0 || side < 0)
+        return NULL;
+    struct workspace_share *share = &constants->shares.at[precision][tap][pass];
+    return side == 0 ? &share->input : &share->output;
+}
+
+/* Returns whether every word of the line is a constant. */
+static bool read_constants(char *line, struct physics_constants *constants)
+{
+    for (char *word = strtok(line, " \n"); word; word = strtok(NULL, " \n")) {
+        char *value = strchr(word, '=');
+        if (!value)
+            return false;
+        *value++ = '\0';
+        double *constant = find_constant(constants, word);
+        if (!constant)
+            return false;
+        *constant = atof(value);
     }
-    return line[strspn(line, " \n")] == '\0';
+    return true;
 }
 
 static void answer(struct task *task, const char *constants_line)
@@ -70,19 +117,20 @@ static void answer(struct task *task, const char *constants_line)
     struct estimate_request request = {.model = task->network.model,
         .export = task->network.export,
         .batch = strtoll(task->fields[1], NULL, 10),
-        .optimizer = optimizer_parse(said(task->fields[2])),
+        .optimizer = optimizer_parse(field_or_null(task->fields[2])),
         .sequence_length = strtoll(task->fields[4], NULL, 10),
-        .gpu_kind = said(task->fields[5])};
+        .gpu_kind = field_or_null(task->fields[5])};
     struct physics_constants constants = physics_constants_of(request.gpu_kind);
     char line[LINE_MAX_BYTES];
     strcpy(line, constants_line);
-    if (!use(line, &constants)) {
-        fprintf(stderr, "a line of too few constants\n");
+    if (!read_constants(line, &constants)) {
+        fprintf(stderr, "colloc-physics: not NAME=VALUE of a known constant: %s", constants_line);
         exit(1);
     }
     int r = task->error;
     if (r == 0)
-        r = precision_parse("precision", said(task->fields[3]), &task->fault, &request.precision);
+        r = precision_parse(
+            "precision", field_or_null(task->fields[3]), &task->fault, &request.precision);
     if (r == 0)
         r = physics_run_with(&constants, &request, &task->fault, &estimate, &physics);
     if (r == 0)
@@ -99,7 +147,7 @@ static void open_task(struct task *task)
     for (int i = 0; i < FIELDS; i++)
         task->fields[i] = strsep(&rest, "\t");
     if (!task->fields[FIELDS - 1]) {
-        fprintf(stderr, "a line of fewer than %d fields\n", FIELDS);
+        fprintf(stderr, "colloc-physics: a task of fewer than %d fields\n", FIELDS);
         exit(1);
     }
     task->error = file_read(task->fields[0], EXPORT_SIZE_MAX, &task->fault, &task->text, &size);
@@ -107,14 +155,16 @@ static void open_task(struct task *task)
         task->error = network_parse(task->text, size, &task->fault, &task->network);
 }
 
-/* All of them, parsed once. NULL: they cannot be read. */
-static struct task *open_tasks(const char *path, size_t *ret_n)
+/* Reads and parses the tasks of the file. Returns false when it cannot be read. */
+static bool open_tasks(const char *path, struct task **ret_tasks, size_t *ret_n)
 {
     FILE *file = fopen(path, "r");
     struct task *tasks = NULL;
     size_t n = 0, capacity = 0;
     char line[LINE_MAX_BYTES];
-    while (file && fgets(line, sizeof line, file)) {
+    if (!file)
+        return false;
+    while (fgets(line, sizeof line, file)) {
         if (n == capacity) {
             capacity = capacity ? 2 * capacity : 256;
             tasks = realloc(tasks, capacity * sizeof *tasks);
@@ -124,23 +174,24 @@ static struct task *open_tasks(const char *path, size_t *ret_n)
         memset(&tasks[n], 0, sizeof tasks[n]);
         strcpy(tasks[n++].line, line);
     }
-    if (file)
-        fclose(file);
+    fclose(file);
     for (size_t i = 0; i < n; i++) /* their place is settled now */
         open_task(&tasks[i]);
+    *ret_tasks = tasks;
     *ret_n = n;
-    return file ? tasks : NULL;
+    return true;
 }
 
 int main(int argc, char **argv)
 {
     char constants[LINE_MAX_BYTES];
+    struct task *tasks = NULL;
     size_t n = 0;
-    struct task *tasks = argc == 2 ? open_tasks(argv[1], &n) : NULL;
-    if (!tasks) {
+    if (argc != 2 || !open_tasks(argv[1], &tasks, &n)) {
         fprintf(stderr, "usage: colloc-physics TASKS < CONSTANTS\n");
         return 1;
     }
+    print_head();
     while (fgets(constants, sizeof constants, stdin)) {
         for (size_t i = 0; i < n; i++)
             answer(&tasks[i], constants);

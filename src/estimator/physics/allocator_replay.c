@@ -106,11 +106,9 @@ static void convolve(struct replay *replay, const struct op *op, enum conv_pass 
         .input = has_input ? tape->tensors[op->inputs[0]].elements * scale : 0,
         .output = tape->tensors[op->output].elements * scale,
         .weight = op->weight * element,
-        .inputs = has_input ? tape->tensors[op->inputs[0]].first : 0,
-        .outputs = tape->tensors[op->output].first,
         .dense = !op->depthwise,
-        .pointwise = op->window == 1,
-        .half = tape->autocast,
+        .precision = tape->autocast ? CONV_HALF : CONV_SINGLE,
+        .taps = op->window == 1 ? CONV_POINTWISE : CONV_WINDOWED,
         .pass = pass};
     pass_through(replay, workspace_of(&convolution, replay->shares));
 }

@@ -72,11 +72,9 @@ static double scratch_of(const struct player *player, const struct export_conv *
     struct convolution shape = {.input = at_batch(conv->input, player->batch),
         .output = at_batch(conv->output, player->batch),
         .weight = (double)conv->weight,
-        .inputs = (double)conv->inputs,
-        .outputs = (double)conv->outputs,
         .dense = conv->dense,
-        .pointwise = conv->pointwise,
-        .half = conv->half,
+        .precision = conv->half ? CONV_HALF : CONV_SINGLE,
+        .taps = conv->pointwise ? CONV_POINTWISE : CONV_WINDOWED,
         .pass = passes[conv->pass]};
     return player->asked && conv->scratch >= 0 ? (double)conv->scratch
                                                : workspace_of(&shape, player->shares);

@@ -1,50 +1,92 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The learned correction of the physical estimate.
+ *
+ * The logarithm of measured to physical memory (both above the CUDA context) is taken to be a linear
+ * function of twenty ratios: y = w . features. The estimate is physics times exp(y). How far a
+ * network usually is from that, its spread, is learned in the same form as exp(v . features). w and
+ * v are in graph_weights.inc and spread_weights.inc, one row for each kind of evidence; their
+ * entries carry the feature's name, so their order means nothing. scripts/fit-estimators makes both
+ * from the measured runs in data/memory. A row that is not there means no correction: the fit found
+ * none that helps networks of families it had not seen.
+ *
+ * Example: a summary's intercept of -0.021 alone would lower all estimates above the context by 2 %.
+ */
 #include "estimator/physics/residual.h"
 
 #include <math.h>
 
 #include "base/units.h"
 
-/* Of summaries, of exports, of exports with kernels. */
-static const double weights[3][RESIDUAL_FEATURES] = {
+enum weights_of { WEIGHTS_SUMMARY, WEIGHTS_EXPORT, WEIGHTS_KERNELS, WEIGHTS_ROWS };
+
+static const double weights[WEIGHTS_ROWS][RESIDUAL_FEATURES] = {
 #include "estimator/physics/graph_weights.inc"
 };
 
-/* Of declared summaries, of bare ones, of exports, of exports with kernels. */
-static const double spread_weights[4][RESIDUAL_FEATURES] = {
+enum spread_of { SPREAD_DECLARED, SPREAD_BARE, SPREAD_EXPORT, SPREAD_KERNELS, SPREAD_ROWS };
+
+static const double spread_weights[SPREAD_ROWS][RESIDUAL_FEATURES] = {
 #include "estimator/physics/spread_weights.inc"
 };
 
+/* Divides the logarithms of size and depth. Chosen: then they vary about as much as the ratios do,
+ * and one ridge suits all. */
+static const double log_scale = 4;
+
+const char *residual_feature_name(enum residual_feature feature)
+{
+    static const char *const names[RESIDUAL_FEATURES] = {
+        [FEATURE_ONE] = "ONE",
+        [FEATURE_PARAMETERS] = "PARAMETERS",
+        [FEATURE_STATES] = "STATES",
+        [FEATURE_SAVED] = "SAVED",
+        [FEATURE_WORKSPACE] = "WORKSPACE",
+        [FEATURE_LARGEST_MAP] = "LARGEST_MAP",
+        [FEATURE_LOSS] = "LOSS",
+        [FEATURE_LIVE] = "LIVE",
+        [FEATURE_LOG_SIZE] = "LOG_SIZE",
+        [FEATURE_LOG_DEPTH] = "LOG_DEPTH",
+        [FEATURE_CONV] = "CONV",
+        [FEATURE_CONV_SAVED] = "CONV_SAVED",
+        [FEATURE_MERGES] = "MERGES",
+        [FEATURE_GUESSED] = "GUESSED",
+        [FEATURE_TOKENS] = "TOKENS",
+        [FEATURE_TOKENS_SAVED] = "TOKENS_SAVED",
+        [FEATURE_HALF] = "HALF",
+        [FEATURE_HALF_SAVED] = "HALF_SAVED",
+        [FEATURE_UNALIGNED] = "UNALIGNED",
+        [FEATURE_FOURIER] = "FOURIER",
+    };
+    return names[feature];
+}
+
 void residual_features(const struct physics *physics, double ret_features[static RESIDUAL_FEATURES])
 {
-    const struct footprint *f = &physics->footprint;
+    const struct footprint *part = &physics->footprint;
     const struct tape_doubts *doubts = &physics->doubts;
-    double all = f->reserved, ops = physics->depth > 0 ? physics->depth : 1;
-    double saved = f->saved / all, tokens = physics->sequence > 0, half = physics->autocast;
-    const double features[RESIDUAL_FEATURES] = {
-        1,
-        (f->weights + f->gradients) / all,
-        f->states / all,
-        saved,
-        f->largest_workspace / all,
-        f->largest_map / all,
-        f->loss / all,
-        f->live / all,
-        log(all / (double)GIB) / 4,
-        log(ops) / 4,
-        physics->conv_share,
-        physics->conv_share * saved,
-        (double)doubts->n_merges / ops,
-        (double)doubts->n_guessed / ops,
-        tokens,
-        tokens * saved,
-        half,
-        half * saved,
-        physics->unaligned,
-        log1p(physics->fourier_bytes / all),
-    };
-    for (int i = 0; i < RESIDUAL_FEATURES; i++)
-        ret_features[i] = features[i];
+    double all = part->reserved, ops = physics->depth > 0 ? physics->depth : 1, *f = ret_features;
+    double saved = part->saved / all, tokens = physics->sequence > 0, half = physics->autocast;
+    f[FEATURE_ONE] = 1;
+    f[FEATURE_PARAMETERS] = (part->weights + part->gradients) / all;
+    f[FEATURE_STATES] = part->states / all;
+    f[FEATURE_SAVED] = saved;
+    f[FEATURE_WORKSPACE] = part->largest_workspace / all;
+    f[FEATURE_LARGEST_MAP] = part->largest_map / all;
+    f[FEATURE_LOSS] = part->loss / all;
+    f[FEATURE_LIVE] = part->live / all;
+    f[FEATURE_LOG_SIZE] = log(all / (double)GIB) / log_scale;
+    f[FEATURE_LOG_DEPTH] = log(ops) / log_scale;
+    f[FEATURE_CONV] = physics->conv_share;
+    f[FEATURE_CONV_SAVED] = physics->conv_share * saved;
+    f[FEATURE_MERGES] = (double)doubts->n_merges / ops;
+    f[FEATURE_GUESSED] = (double)doubts->n_guessed / ops;
+    f[FEATURE_TOKENS] = tokens;
+    f[FEATURE_TOKENS_SAVED] = tokens * saved;
+    f[FEATURE_HALF] = half;
+    f[FEATURE_HALF_SAVED] = half * saved;
+    f[FEATURE_UNALIGNED] = physics->unaligned;
+    f[FEATURE_FOURIER] = log1p(physics->fourier_bytes / all);
 }
 
 static double sum_of(
@@ -59,13 +101,20 @@ static double sum_of(
 
 double residual_factor(const struct physics *physics)
 {
-    return exp(
-        fmin(fmax(sum_of(weights[physics->is_export + physics->knows_kernels], physics), -M_LN2),
-            M_LN2));
+    enum weights_of row = !physics->is_export      ? WEIGHTS_SUMMARY
+                          : physics->knows_kernels ? WEIGHTS_KERNELS
+                                                   : WEIGHTS_EXPORT;
+    double least = log(RESIDUAL_FACTOR_MIN), most = log(RESIDUAL_FACTOR_MAX);
+    return exp(fmin(fmax(sum_of(weights[row], physics), least), most));
 }
 
 double residual_spread(const struct physics *physics, enum evidence evidence)
 {
-    int kind = physics->is_export ? 2 + physics->knows_kernels : evidence == EVIDENCE_SUMMARY;
-    return fmin(fmax(exp(sum_of(spread_weights[kind], physics)), 0.004), 0.12);
+    enum spread_of row = physics->is_export ? SPREAD_EXPORT : SPREAD_DECLARED;
+    if (physics->is_export && physics->knows_kernels)
+        row = SPREAD_KERNELS;
+    else if (!physics->is_export && evidence == EVIDENCE_SUMMARY)
+        row = SPREAD_BARE;
+    double spread = exp(sum_of(spread_weights[row], physics));
+    return fmin(fmax(spread, RESIDUAL_SPREAD_MIN), RESIDUAL_SPREAD_MAX);
 }

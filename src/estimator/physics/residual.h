@@ -1,25 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What physics leaves out, learned: the logarithm of measured to physical memory (both above the
- * context) as a linear function of ratios, so that it has no scale and stays near 0. And how far
- * from that a network of its kind usually is, by the same ratios. Coefficients: graph_weights.inc
- * and spread_weights.inc, made by scripts/fit-estimators from data/memory.
+ * What physics leaves out, learned: a correction factor, and how far off an estimate of its kind
+ * usually is. Both follow from features of the training step that are ratios, so that they have no
+ * scale.
  */
 #ifndef COLLOC_PHYSICS_RESIDUAL_H
 #define COLLOC_PHYSICS_RESIDUAL_H
 
 #include "estimator/physics/physics.h"
 
-enum { RESIDUAL_FEATURES = 20 };
+/* "All" is what physics says above the CUDA context: footprint.reserved. */
+enum residual_feature {
+    FEATURE_ONE,          /* 1: the intercept */
+    FEATURE_PARAMETERS,   /* weights and gradients / all */
+    FEATURE_STATES,       /* the optimizer's states / all */
+    FEATURE_SAVED,        /* what autograd keeps / all */
+    FEATURE_WORKSPACE,    /* the largest workspace / all */
+    FEATURE_LARGEST_MAP,  /* the largest activation / all */
+    FEATURE_LOSS,         /* the loss's temporaries / all */
+    FEATURE_LIVE,         /* the peak in use without workspaces / all */
+    FEATURE_LOG_SIZE,     /* log(all in GiB) / 4 */
+    FEATURE_LOG_DEPTH,    /* log(number of operations) / 4 */
+    FEATURE_CONV,         /* convolutions' share of the multiply-adds */
+    FEATURE_CONV_SAVED,   /* the product of CONV and SAVED */
+    FEATURE_MERGES,       /* share of operations that no layer of the text makes */
+    FEATURE_GUESSED,      /* share of operations whose input was not found */
+    FEATURE_TOKENS,       /* 1 for a network over tokens */
+    FEATURE_TOKENS_SAVED, /* the product of TOKENS and SAVED */
+    FEATURE_HALF,         /* 1 under autocast */
+    FEATURE_HALF_SAVED,   /* the product of HALF and SAVED */
+    FEATURE_UNALIGNED,    /* physics.unaligned */
+    FEATURE_FOURIER,      /* log(1 + physics.fourier_bytes / all) */
+    RESIDUAL_FEATURES
+};
 
+/* Returns the name of a feature as the enumeration has it, "ONE". */
+const char *residual_feature_name(enum residual_feature feature);
+
+/*
+ * Computes the features of a training step.
+ * ret_features: by enum residual_feature.
+ */
 void residual_features(
     const struct physics *physics, double ret_features[static RESIDUAL_FEATURES]);
 
-/* Factor on what physics says above the context: within 1/2 and 2. */
+/* Limits of residual_factor: half and twice. A correction beyond them would be a broken rule. */
+#define RESIDUAL_FACTOR_MIN 0.5
+#define RESIDUAL_FACTOR_MAX 2.0
+
+/* Returns the factor on what physics says above the context. */
 double residual_factor(const struct physics *physics);
 
-/* How large the logarithm of what is left usually is, for an estimate of this evidence: within
- * 0.004 and 0.12. */
+/*
+ * Limits of residual_spread, natural logarithms. Chosen: two equal trainings differ by up to 0.4 %
+ * in most cases (docs/measured/estimators.md), so none is surer; beyond 12 % the quantiles would
+ * say nothing.
+ */
+#define RESIDUAL_SPREAD_MIN 0.004
+#define RESIDUAL_SPREAD_MAX 0.12
+
+/*
+ * Returns how large the logarithm of measured / estimated memory (both above the context) usually
+ * is for an estimate like this one.
+ * evidence: what the estimate rests on.
+ */
 double residual_spread(const struct physics *physics, enum evidence evidence);
 
 #endif

@@ -1,4 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Scratch memory of convolutions.
+ *
+ * cuDNN's fast kernels for dense convolutions read and write maps with the channels last, while
+ * PyTorch's default is channels first. So a kernel first copies its input, its output or both into
+ * the other layout, and the weight too; that copy is the workspace. Which of them, differs between
+ * kernels, so each pass has its own shares of input and output, fitted to measured runs:
+ *
+ *     workspace = share.input * input + share.output * output + weight
+ *
+ * Grouped convolutions have kernels of their own, which take none.
+ */
 #include "estimator/physics/workspace.h"
 
 const struct workspace_shares workspace_shares =
@@ -10,7 +22,7 @@ double workspace_of(const struct convolution *convolution, const struct workspac
     if (!convolution->dense)
         return 0;
     const struct workspace_share *share =
-        &shares->at[convolution->half][convolution->pointwise][convolution->pass];
+        &shares->at[convolution->precision][convolution->taps][convolution->pass];
     return share->input * convolution->input + share->output * convolution->output +
            convolution->weight;
 }

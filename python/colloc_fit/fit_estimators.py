@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the tables that the estimators learned, from data/memory.
+
+usage: scripts/fit-estimators [--data=data/memory] [--build=build] [--write] [--families]
+
+Fits the shares of the workspaces (src/estimator/physics/workspace_shares.inc) and the rates of the
+roofline (activity_rates.inc) on the training families, the coefficients of the correction
+(graph_weights.inc), its usual spread (spread_weights.inc) and the quantiles by kind of evidence
+(calibration.inc), and prints how well they do on networks whose whole family was left out. With
+--write the tables are replaced, and those of docs/measured/estimators.md; rebuild afterwards.
+"""
+import collections
+import math
+import os
+import statistics
+import sys
+import tempfile
+
+from colloc_fit import tables
+from colloc_fit.algebra import order_statistic
+from colloc_fit.memory_runs import MemoryRuns
+from colloc_fit.physics import MIB, RATES, SHARES, START, ask, fit_rates, fit_shares, is_training
+from colloc_fit.residual import (NO_CORRECTION, choose_strength, learn, learn_spread, left_out,
+                                 of_kind, predict, spread_of, with_spreads)
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+QUANTILES = (0.5, 0.9, 0.99)
+GROUP_LEAST = 100  # chosen: runs that a tail of its own wants, one of which is beyond the p99
+# Whose tail a kind of evidence with fewer runs borrows.
+PARENTS = {"doubtful summary": "declared", "export": "declared", "export with kernels": "export",
+           "one other run": "declared", "several runs": "one other run"}
+EVIDENCE = {"doubtful summary": "EVIDENCE_DOUBTFUL", "summary": "EVIDENCE_SUMMARY",
+            "declared": "EVIDENCE_DECLARED", "export": "EVIDENCE_EXPORT",
+            "export with kernels": "EVIDENCE_KERNELS", "one other run": "EVIDENCE_ONE_RUN",
+            "several runs": "EVIDENCE_RUNS"}
+NETWORKS = (("convolutions", lambda row: row["n_conv"] and not row["n_layer_norm"]),
+            ("convolutions and tokens", lambda row: row["n_conv"] and row["n_layer_norm"]),
+            ("tokens", lambda row: not row["n_conv"]))
+
+
+# ---- errors of estimates: a pair is (point, correction)
+
+
+def total(point, log_ratio=0.0):
+    """The estimate of the whole process, bytes."""
+    return point.context + point.reserved * math.exp(log_ratio)
+
+
+def actual(point):
+    return point.row["driver_mib"] * MIB
+
+
+def relative_errors(pairs):
+    """Of whole processes, context included."""
+    return [total(p, c) / actual(p) - 1 for p, c in pairs]
+
+
+def sizes_of(errors):
+    """Median, 95th percentile and largest of the errors' sizes."""
+    sizes = [abs(e) for e in errors]
+    return statistics.median(sizes), order_statistic(sizes, .95), max(sizes)
+
+
+def cells_of(errors):
+    median, p95, worst = sizes_of(errors)
+    return [f"{median:.2%}", f"{p95:.1%}", f"{worst:.1%}"]
+
+
+def print_line(name, errors):
+    if errors:
+        median, p95, worst = sizes_of(errors)
+        under = sum(e < 0 for e in errors) / len(errors)
+        print(f"  {name:44} {len(errors):6} {median:8.2%} {p95:8.1%} {worst:8.1%} {under:7.1%}")
+
+
+def print_families(title, pairs):
+    print(f"families, {title}")
+    families = collections.defaultdict(list)
+    for p, c in pairs:
+        families[p.row["family"]].append((p, c))
+    for family, some in sorted(families.items()):
+        print_line(f"{family}, physics", relative_errors([(p, 0) for p, _ in some]))
+        print_line(f"{family}", relative_errors(some))
+
+
+# ---- quantiles
+
+
+def quantiles_of(pairs):
+    """In usual spreads: of real networks, which are the harder ones, where there are enough."""
+    real = of_kind(pairs, True)
+    basis = real if len(real) >= GROUP_LEAST // 2 else pairs
+    rest = [(p.y - c) / p.spread for p, c in basis]
+    return [order_statistic(rest, q) for q in QUANTILES]
+
+
+def calibration_of(name, rows):
+    """A kind of evidence with few runs borrows the shape of its parent's tail."""
+    own = rows.get(name)
+    parent = calibration_of(PARENTS[name], rows) if name in PARENTS else None
+    if own is None or own[3] >= GROUP_LEAST or parent is None:
+        return own or parent
+    return own[0], own[1], max(own[2], own[1] * parent[2] / parent[1]), own[3]
+
+
+def halves(pairs):
+    """The quantiles' own check: counted on half of the families, calibrated on the other."""
+    half = set(sorted({p.row["family"] for p, _ in pairs})[1::2])
+    sides = [[x for x in pairs if (x[0].row["family"] in half) == side] for side in (True, False)]
+    return [(sides[1], sides[0]), (sides[0], sides[1])] if all(sides) else []
+
+
+def reserves(pairs, some, q):
+    """What quantile q would have reserved for the runs of `some`, calibrated on other families of
+    `pairs`: how often too little, and how much too much in the mean."""
+    under, over, chosen = [], [], {id(p) for p, _ in some}
+    for part, basis in halves(pairs):
+        level = quantiles_of(basis)[QUANTILES.index(q)]
+        for p, c in part:
+            if id(p) in chosen:
+                ratio = total(p, c + level * p.spread) / actual(p)
+                under.append(ratio < 1)
+                over.append(max(0, ratio - 1))
+    return (statistics.mean(under), statistics.mean(over)) if under else (0, 0)
+
+
+# ---- evidence
+
+
+def histories(pairs):
+    """What one other batch of the same network would say, and what the nearest two would."""
+    groups = collections.defaultdict(list)
+    for p, c in pairs:
+        groups[p.row["model"], p.row["optimizer"], p.row["precision"]].append((p, c))
+    one, more = [], []
+    for group in groups.values():
+        group.sort(key=lambda pair: pair[0].row["batch"])
+        for p, c in group:
+            batch = p.row["batch"]
+            others = [(o, k) for o, k in group if o.row["batch"] != batch]
+            one += [(p, c + o.y - k) for o, k in others]
+            if len(others) < 2:
+                continue
+            others.sort(key=lambda pair, b=batch: abs(math.log(pair[0].row["batch"] / b)))
+            (a, _), (b, _) = others[:2]
+            if a.row["batch"] == b.row["batch"]:
+                continue
+            slope = (b.measured - a.measured) / (b.row["batch"] - a.row["batch"])
+            line = a.measured + slope * (batch - a.row["batch"])
+            if line > 0:
+                more.append((p, math.log(line / p.reserved)))
+    return one, more
+
+
+def set_aside(points, strength):
+    """Of the families that were set aside from the first, by what the training families teach."""
+    weights = learn([p for p in points if is_training(p.row)], strength)
+    return [(p, predict(weights, p)) for p in points if p.row["split"] == "held-out"]
+
+
+# ---- the page's tables
+
+
+def report_row(name, label, groups, table):
+    """Of kinds of evidence together, each with its own quantiles: [(all pairs, those counted)]."""
+    some = [pair for _, chosen in groups for pair in chosen]
+    errors = relative_errors(some)
+    print_line(label, errors)
+    cells = cells_of(errors)
+    for q in (0.9, 0.99):
+        parts = [(len(chosen), *reserves(pairs, chosen, q)) for pairs, chosen in groups]
+        under, over = (sum(n * part[i] for n, *part in parts) / len(some) for i in (0, 1))
+        print(f"    at p{100 * q:.0f}: under {under:.2%}, mean over-reservation {over:.1%}")
+        cells += [f"{under:.1%}", f"{over:.1%}"]
+    table.append([name, label, str(len(some)), *cells])
+
+
+def is_assumed(point):
+    """Whether the run is what a summary without optimizer and precision is taken for."""
+    return point.row["precision"] == "fp32" and point.row["optimizer"] in ("adam", "adamw")
+
+
+def report(name, pairs, rows, table):
+    """Prints the errors of a kind of evidence and adds them to the tables."""
+    if not pairs:
+        return
+    rows[name] = (*quantiles_of(pairs), len(pairs))
+    print(f"{name}\n  {'':44} {'runs':>6} {'median':>8} {'p95':>8} {'worst':>8} {'under':>7}")
+    parts = [("real", of_kind(pairs, True)), ("all", pairs)]
+    if name == "summary":
+        assumed = [pair for pair in of_kind(pairs, True) if is_assumed(pair[0])]
+        parts.insert(0, ("real, as assumed", assumed))
+    for label, some in parts:
+        if some:
+            print_line(f"{label}, physics only", relative_errors([(p, 0) for p, _ in some]))
+            report_row(f"`{name}`", label, [(pairs, some)], table)
+
+
+def parts_table(name, points, table):
+    """Where the error is: in what is in use, or in what the allocator holds beyond it."""
+    for precision in ("fp32", "amp"):
+        for label, belongs in NETWORKS:
+            some = [p for p in points if p.row["kind"] == "real" and belongs(p.row) and
+                    p.row["precision"] == precision]
+            if len(some) < 5:
+                continue
+            peak = [abs(math.exp(-p.peak_y) - 1) for p in some]
+            held = [abs(math.exp(-p.y) - 1) for p in some]
+            table.append([f"`{name}`", f"{label}, {precision}", str(len(some)),
+                          f"{statistics.median(peak):.2%}", f"{order_statistic(peak, .9):.1%}",
+                          f"{statistics.median(held):.2%}", f"{order_statistic(held, .9):.1%}"])
+
+
+# ---- the fit
+
+
+class Fit:
+    """All that is learned from the runs, and the points it was learned from."""
+
+    def __init__(self, data, build, scratch):
+        self.data = data
+        declared = [(row, data.summaries[row["model"]], row["optimizer"], row["precision"])
+                    for row in data.runs]
+        bare = [(row, path, "-", "-") for row, path, *_ in declared]
+        exports = [(row, data.export_of(row), row["optimizer"], row["precision"])
+                   for row in data.runs if data.export_of(row)]
+        kernels = [(row, data.export_with_kernels_of(row), *rest) for row, _, *rest in exports]
+        self.n_exports = len(exports)
+        self.chosen = fit_shares(build, exports + declared, START, scratch)
+        self.chosen, self.activity = fit_rates(build, declared, self.chosen, scratch)
+        self.declared, self.names = ask(build, declared, self.chosen, scratch, "summaries")
+        self.bare, _ = ask(build, bare, self.chosen, scratch, "bare summaries")
+        self.exported, _ = ask(build, exports, self.chosen, scratch, "exports")
+        asked, _ = ask(build, [q for q in kernels if q[1]], self.chosen, scratch,
+                       "exports with kernels")
+        self.asked = [p for p in asked if p.evidence == "export with kernels"]
+        self.sound = [p for p in self.declared if p.evidence == "declared"]
+        self._choose()
+        self._leave_out()
+
+    def _choose(self):
+        self.strength = choose_strength("summaries", self.sound)
+        self.export_strength = choose_strength("exports", self.exported)
+        self.asked_strength = choose_strength("exports with kernels", self.asked)
+
+    def _leave_out(self):
+        """Pairs of points and corrections that their families had no part in, with spreads."""
+        self.held_out = left_out(self.declared, self.strength, learn_from=self.sound)
+        bare = left_out(self.bare, self.strength, learn_from=self.sound)
+        self.bare_pairs = with_spreads([(p, c) for p, c in bare if p.evidence == "summary"])
+        self.pairs = with_spreads([(p, c) for p, c in self.held_out if p.evidence == "declared"])
+        self.export_pairs = with_spreads(left_out(self.exported, self.export_strength))
+        self.asked_pairs = with_spreads(left_out(self.asked, self.asked_strength))
+        self.spreads = [learn_spread(some) for some in (self.pairs, self.bare_pairs,
+                                                        self.export_pairs, self.asked_pairs)]
+        self.doubtful = [(p, c) for p, c in self.held_out if p.evidence == "doubtful summary"]
+        for p, _ in self.doubtful:
+            p.spread = spread_of(self.spreads[0], p)
+
+    def tables(self):
+        """The rows of calibration.inc by kind of evidence, and the page's tables by name."""
+        rows, errors, aside, parts = {}, [], [], []
+        one, more = histories(self.pairs)
+        for name, some in (("summary", self.bare_pairs), ("declared", self.pairs),
+                           ("export", self.export_pairs), ("export with kernels", self.asked_pairs),
+                           ("one other run", one), ("several runs", more),
+                           ("doubtful summary", self.doubtful)):
+            report(name, some, rows, errors)
+        without = [(p, c) for p, c in of_kind(self.export_pairs, True) if not p.row["n_conv"]]
+        name = "`export with kernels`, and `export` of networks without convolutions"
+        print(name)
+        report_row(name, "real", [(self.asked_pairs, of_kind(self.asked_pairs, True)),
+                                  (self.export_pairs, without)], errors)
+        for name, some, strength in (("declared", self.sound, self.strength),
+                                     ("export", self.exported, self.export_strength),
+                                     ("export with kernels", self.asked, self.asked_strength)):
+            missed = relative_errors(set_aside(some, strength))
+            aside.append([f"`{name}`", str(len(missed)), *cells_of(missed)])
+            parts_table(name, some, parts)
+        return rows, {"errors": errors, "aside": aside, "parts": parts, "activity": self.activity}
+
+    def _named(self, weights):
+        return dict(zip(self.names, weights))
+
+    def write_tables(self, folder, rows):
+        """Replaces the .inc tables in `folder`."""
+        corrections = {"WEIGHTS_SUMMARY": (self.sound, self.strength),
+                       "WEIGHTS_EXPORT": (self.exported, self.export_strength),
+                       "WEIGHTS_KERNELS": (self.asked, self.asked_strength)}
+        kinds = ("SPREAD_DECLARED", "SPREAD_BARE", "SPREAD_EXPORT", "SPREAD_KERNELS")
+        texts = {
+            "graph_weights": tables.weight_rows({
+                row: {} if strength == NO_CORRECTION else self._named(learn(points, strength))
+                for row, (points, strength) in corrections.items()}),
+            "spread_weights": tables.weight_rows({
+                row: self._named(weights) for row, weights in zip(kinds, self.spreads)}),
+            "calibration": tables.calibration_rows({
+                EVIDENCE[name]: calibration_of(name, rows)
+                for name in EVIDENCE if calibration_of(name, rows)}),
+            "activity_rates": tables.rates_row(self.chosen, RATES),
+            "workspace_shares": tables.share_rows(self.chosen, SHARES),
+        }
+        for name, text in texts.items():
+            with open(f"{folder}/{name}.inc", "w", encoding="utf-8") as file:
+                file.write(text)
+
+    def write_page(self, path, page):
+        """Replaces the tables of docs/measured/estimators.md."""
+        heads = {"errors": ["evidence", "networks", "runs", "median", "p95", "worst", "under p90",
+                            "over at p90", "under p99", "over at p99"],
+                 "aside": ["evidence", "runs", "median", "p95", "worst"],
+                 "parts": ["evidence", "networks", "runs", "in use: median", "p90", "held: median",
+                           "p90"],
+                 "activity": ["what", "runs", "rank correlation", "mean absolute error"]}
+        real = sum(row["kind"] == "real" for row in self.data.runs)
+        blocks = {"runs": f"{len(self.data.runs)} runs that ended well, {real} of them of real "
+                          f"networks; {self.n_exports} with an export.",
+                  **{name: tables.markdown(head, page[name]) for name, head in heads.items()}}
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(tables.replace_blocks(text, blocks))
+
+
+def read_arguments(arguments):
+    """The options by name, and the flags that are set."""
+    options, flags = {"--data": f"{ROOT}/data/memory", "--build": f"{ROOT}/build"}, set()
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if name in options and equals:
+            options[name] = value
+        elif argument in ("--write", "--families"):
+            flags.add(argument)
+        else:
+            sys.exit(__doc__)
+    return options, flags
+
+
+def main():
+    options, flags = read_arguments(sys.argv[1:])
+    with tempfile.TemporaryDirectory() as scratch:
+        data = MemoryRuns(options["--data"], scratch)
+        if not data.runs:
+            print(f"{options['--data']}: no runs there: skipped")
+            return
+        fit = Fit(data, options["--build"], scratch)
+        rows, page = fit.tables()
+        if "--families" in flags:
+            print_families("declared", fit.held_out)
+            print_families("export", fit.export_pairs)
+            print_families("export with kernels", fit.asked_pairs)
+        if "--write" in flags:
+            fit.write_tables(f"{ROOT}/src/estimator/physics", rows)
+            fit.write_page(f"{ROOT}/docs/measured/estimators.md", page)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The physical model's answers for many runs, and the fit of its few constants.
+
+The model is C (src/estimator/physics); colloc-physics answers for it. Names of features and of
+constants come from there, so that nothing depends on an order in two languages.
+"""
+import collections
+import math
+import statistics
+import subprocess
+import tempfile
+
+from colloc_fit.algebra import descend, rank_correlation
+from colloc_fit.memory_runs import GPU
+
+MIB = 1 << 20
+REAL_WEIGHT = 4.0  # chosen: a real network counts as four random ones, of which there are more
+
+# Values to try. Microseconds of a launch; shares of the data sheet's rates.
+RATES = {"launch_us": (5, 7, 10, 14, 20, 28, 40, 56, 80, 110),
+         "matrix_share": (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6),
+         "bandwidth_share": (0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.7)}
+# Shares of a convolution's input and output that its workspace holds.
+WINDOWS = ((0, 0), (1, 0), (0, 1), (0.5, 0.5), (0.75, 0.75), (1, 1), (1, 2), (2, 1), (1.5, 1.5))
+POINTWISE = ((0, 0), (0.25, 0.25), (0.5, 0.5), (1, 1))
+PRECISIONS, TAPS = ("fp32", "amp"), ("larger", "1x1")
+PASSES = ("forward", "input gradient", "weight gradient")
+SHARES = {(precision, taps, name): POINTWISE if taps == "1x1" else WINDOWS
+          for precision in PRECISIONS for taps in TAPS for name in PASSES}
+START = {"launch_us": 5, "matrix_share": 0.3, "bandwidth_share": 0.55,
+         **{key: (0, 0) if key[1] == "1x1" else (1, 1) for key in SHARES}}
+
+
+def constants_line(chosen):
+    """The constants as colloc-physics reads them: "launch_us=5 ... fp32/1x1/forward/input=0.5"."""
+    words = [f"{name}={chosen[name]:g}" for name in RATES]
+    for key in SHARES:
+        path = "/".join(key).replace(" ", "-")
+        words += [f"{path}/{side}={x:g}" for side, x in zip(("input", "output"), chosen[key])]
+    return " ".join(words)
+
+
+class Point:
+    """A run and what the physical model says of it. Bytes; y is what the correction has to learn:
+    the logarithm of measured to physical memory above the CUDA context."""
+
+    def __init__(self, row, cells):
+        self.row = row
+        (self.context, self.reserved, self.active, self.live, self.step_us, self.smact,
+         self.dram) = map(float, cells[:7])
+        self.evidence = cells[7]
+        self.features = [float(cell) for cell in cells[8:]]
+        self.measured = row["driver_mib"] * MIB - self.context
+        self.y = math.log(self.measured / self.reserved)
+        self.peak_y = math.log(row["allocated_mib"] * MIB / self.active)  # in use, before any cache
+        self.spread = 1.0
+
+
+def weight_of(point):
+    """How much a run counts in a fit."""
+    return REAL_WEIGHT if point.row["kind"] == "real" else 1.0
+
+
+def is_training(row):
+    """Whether the run's family is one of those to learn from; the others were set aside."""
+    return row["split"] == "train"
+
+
+class Physics:
+    """colloc-physics over [(row, file, optimizer, precision)], which it reads once."""
+
+    def __init__(self, build, questions, scratch):
+        self.questions = questions
+        with tempfile.NamedTemporaryFile("w", dir=scratch, delete=False) as tasks:
+            for row, path, optimizer, precision in questions:
+                fields = (path, row["batch"], optimizer, precision, row.get("sequence") or 0, GPU)
+                tasks.write("\t".join(map(str, fields)) + "\n")
+        self.program = subprocess.Popen([f"{build}/tools/colloc-physics", tasks.name], text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.feature_names = self._cells()[8:]
+        self.silent = collections.Counter()
+
+    def _cells(self):
+        return self.program.stdout.readline().rstrip("\n").split("\t")
+
+    def points(self, chosen):
+        """The answers with these constants; runs without one are left out, counted in `silent`."""
+        self.program.stdin.write(constants_line(chosen) + "\n")
+        self.program.stdin.flush()
+        points, self.silent = [], collections.Counter()
+        for row, *_ in self.questions:
+            cells = self._cells()
+            if cells[0] == "-":
+                self.silent[cells[1][:70]] += 1
+            else:
+                points.append(Point(row, cells))
+        return points
+
+    def close(self):
+        self.program.stdin.close()
+        self.program.wait()
+        self.program.stdout.close()
+
+
+def ask(build, questions, chosen, scratch, what):
+    """The answers to these questions, once, and the names of the features."""
+    program = Physics(build, questions, scratch)
+    points = program.points(chosen)
+    program.close()
+    print(f"{what}: {len(questions)} runs; physics is silent on {sum(program.silent.values())} "
+          f"{dict(program.silent.most_common(3))}")
+    return points, program.feature_names
+
+
+def misfit(points):
+    """Mean error of what is held and, at half its weight, of what is in use. Errors are bounded,
+    and a family counts by the root of its size, so that none decides alone."""
+    sizes = collections.Counter(p.row["family"] for p in points)
+    weights = [weight_of(p) / math.sqrt(sizes[p.row["family"]]) for p in points]
+    errors = [min(abs(p.y), 0.2) + 0.5 * min(abs(p.peak_y), 0.1) for p in points]
+    return sum(w * error for w, error in zip(weights, errors)) / sum(weights)
+
+
+def fit_shares(build, questions, chosen, scratch):
+    """Of the workspaces, each precision by itself, over training families that convolve."""
+    for precision in PRECISIONS:
+        some = Physics(build, [q for q in questions if q[0]["n_conv"] and is_training(q[0])
+                               and q[0]["precision"] == precision], scratch)
+        grid = {key: values for key, values in SHARES.items() if key[0] == precision}
+        chosen, least = descend(grid, chosen, lambda trial, some=some: misfit(some.points(trial)))
+        some.close()
+        print(f"workspaces, {precision}: {least:.4f} with input and output " +
+              ", ".join(f"{taps} {name} {chosen[precision, taps, name]}" for _, taps, name in grid))
+    return chosen
+
+
+def step_error(points):
+    """Mean absolute logarithm of predicted to measured step times."""
+    return statistics.mean(abs(math.log(p.step_us / 1000 / p.row["step_ms"])) for p in points)
+
+
+def fit_rates(build, questions, chosen, scratch):
+    """Of the roofline: the least error of step times and of SMACT, over runs alone on their GPU."""
+    alone = Physics(build, [q for q in questions if q[0]["alone"] and q[0]["step_ms"]], scratch)
+
+    def error_of(trial):
+        points = alone.points(trial)
+        return step_error(points) + statistics.mean(2 * abs(p.smact - (p.row["smact"] or 0))
+                                                    for p in points)
+
+    chosen, _ = descend(RATES, chosen, error_of)
+    points = alone.points(chosen)
+    alone.close()
+    print(f"activity: {len(points)} runs alone; launch {chosen['launch_us']} us, matrix "
+          f"{chosen['matrix_share']}, bandwidth {chosen['bandwidth_share']}: step time off by a "
+          f"factor of {math.exp(step_error(points)):.2f} in the geometric mean")
+    table = []
+    for mine, theirs in (("step_us", "step_ms"), ("smact", "smact"), ("dram", "dram")):
+        known = [(getattr(p, mine), p.row[theirs]) for p in points if p.row[theirs] is not None]
+        if len(known) > 2:
+            error = statistics.mean(abs(a - b) for a, b in known)
+            off = "" if theirs == "step_ms" else f"{error:.3f}"
+            rank = rank_correlation(*zip(*known))
+            print(f"  {theirs}: rank correlation {rank:.3f} over {len(known)}, "
+                  f"mean absolute error {off}")
+            table.append([f"`{theirs}`", str(len(known)), f"{rank:.2f}", off])
+    return chosen, table

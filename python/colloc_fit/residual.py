@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The learned correction of the physical model and its spread, with whole families left out.
+
+src/estimator/physics/residual.c applies what is learned here.
+"""
+import math
+import random
+import statistics
+
+import numpy as np
+
+from colloc_fit.algebra import ridge
+from colloc_fit.physics import weight_of
+
+NO_CORRECTION = math.inf
+RIDGES = (3, 30, 300, 3000, NO_CORRECTION)
+SPREAD_RIDGE = 10  # chosen: that of the summaries' correction is of this size
+TOLERANCE = 0.03   # a logarithm; beyond it a rule has failed, which no ratio makes up for
+FACTOR_MOST = math.log(2)  # RESIDUAL_FACTOR_MAX in residual.h
+SPREAD_LEAST, SPREAD_MOST = 0.004, 0.12  # RESIDUAL_SPREAD_MIN and _MAX in residual.h
+FOLDS = 8
+
+
+def dot(weights, point):
+    return float(np.dot(weights, point.features))
+
+
+def learn(points, strength):
+    """The coefficients of the correction. strength: the ridge, or NO_CORRECTION."""
+    if strength == NO_CORRECTION:
+        return np.zeros(len(points[0].features))
+    return ridge([p.features for p in points], [p.y for p in points],
+                 [weight_of(p) for p in points], strength, TOLERANCE)
+
+
+def predict(weights, point):
+    """The correction of one estimate, a logarithm."""
+    return max(-FACTOR_MOST, min(FACTOR_MOST, dot(weights, point)))
+
+
+def learn_spread(pairs, rounds=12):
+    """Coefficients of log(spread), where what the correction leaves is normal with that deviation:
+    Fisher's scoring, each round of which is a ridge regression."""
+    features = np.array([p.features for p, _ in pairs])
+    left = np.array([min(abs(p.y - c), 1.0) for p, c in pairs])
+    counts = [weight_of(p) for p, _ in pairs]
+    weights = np.zeros(features.shape[1])
+    weights[0] = math.log(left.mean())
+    for _ in range(rounds):
+        spread = np.clip(np.exp(np.minimum(features @ weights, 0)), SPREAD_LEAST, 1)
+        step = np.clip(((left / spread) ** 2 - 1) / 2, -1, 3)
+        weights = ridge(features, np.log(spread) + step, counts, SPREAD_RIDGE)
+    return weights
+
+
+def spread_of(weights, point):
+    """The spread of one estimate, a logarithm."""
+    return min(max(math.exp(dot(weights, point)), SPREAD_LEAST), SPREAD_MOST)
+
+
+def folds(points):
+    """The families dealt out into sets: each is wholly in or out."""
+    families = sorted({point.row["family"] for point in points})
+    random.Random(1).shuffle(families)
+    return [set(families[k::FOLDS]) for k in range(FOLDS)]
+
+
+def with_spreads(pairs):
+    """Gives each point the spread that the other families teach."""
+    for families in folds([p for p, _ in pairs]):
+        inside = [pair for pair in pairs if pair[0].row["family"] not in families]
+        outside = [p for p, _ in pairs if p.row["family"] in families]
+        if inside and outside:
+            weights = learn_spread(inside)
+            for p in outside:
+                p.spread = spread_of(weights, p)
+    return pairs
+
+
+def left_out(points, strength, learn_from=None):
+    """[(point, correction learned without its family)]"""
+    result = []
+    for families in folds(points):
+        inside = [p for p in learn_from or points if p.row["family"] not in families]
+        outside = [p for p in points if p.row["family"] in families]
+        if outside and inside:
+            weights = learn(inside, strength)
+            result += [(p, predict(weights, p)) for p in outside]
+    return result
+
+
+def of_kind(pairs, real):
+    """Those of real networks, or those of networks drawn at random."""
+    return [(p, c) for p, c in pairs if (p.row["kind"] == "real") == real]
+
+
+def choose_strength(name, points):
+    """The ridge that does best on real families left out. Errors are bounded: what is far off lacks
+    a rule, which no ratio makes up for."""
+    def error_of(strength):
+        pairs = of_kind(left_out(points, strength), True)
+        return statistics.mean(min(abs(p.y - c), 0.1) for p, c in pairs)
+    errors = {strength: error_of(strength) for strength in RIDGES}
+    best = min(errors, key=errors.get)
+    tried = ", ".join(f"{strength:g}: {error:.4f}" for strength, error in errors.items())
+    print(f"ridge of {name}: {best:g} ({tried}); inf is no correction")
+    return best

@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The monitoring study (chapter 3 of the thesis) on the GPU at hand: what the metrics say of a known load, and what monitors cost.
+
+    scripts/study-monitor measure PROGRAMS RAW.json [PART ...]    needs a GPU, PyTorch, torchvision, transformers, and nvcc
+    scripts/study-monitor draw RAW.json FOLDER                    pictures (SVG), tables (CSV) and a page, anywhere
+
+PROGRAMS is a folder with collocd, colloc and colloc-shim (scripts/bundle makes one). The parts:
+
+    square     metrics of the GPU as blocks and threads of a kernel rise (figure 3.1)
+    sms        SMACT while a kernel keeps exactly so many SMs busy
+    short      the means that `colloc record` prints of such loads of 2, 5, 10 and 30 s, sampled once a second
+    memory     memory of a process as colloc tells it, against allocator plus context
+    calls      processor time of the questions to the driver, on an idle and on a busy GPU
+    daemon     processor time of collocd beside a training, in slices of ten seconds
+    light, heavy   epochs of a small and of a large training with and without monitors, in turns (table 3.2, figures 3.2 and 3.3)
+
+No setting of the GPU is changed. The results are written as they come: a study that is broken off keeps what it has.
+"""
+import contextlib
+import csv
+import ctypes
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BLOCKS, THREADS = (1, 32, 132, 1024, 4224), (1, 32, 128, 1024)
+STAYING_SMS = (1, 4, 8, 16, 33, 50, 66, 99, 116, 132)
+LOAD_S = 2
+SHORT_S, SHORT_SMS = (2, 5, 10, 30), (33, 79)
+LOOK = ("--interval=100ms", "--gpus=0")
+MEMORY_MODELS = ("digits", "small", "medium", "heavy", "decoder", "encoder")
+EPOCHS = {"light": ("digits", 938, 3), "heavy": ("heavy", 20, 3)}  # the model, steps of an epoch, epochs in a turn
+ROUNDS = 5
+CALLS = 100
+SLICES, SLICE_S = 5, 10
+SMI_QUERY = ["--query-gpu=timestamp,utilization.gpu,utilization.memory,memory.used,power.draw", "--format=csv"]
+DCGMI_FIELDS = "203,204,1001,1002,1003,1004,1005,155"
+
+
+class Study:
+    def __init__(self, programs, folder):
+        self.colloc = os.path.join(os.path.abspath(programs), "colloc")
+        self.collocd = os.path.join(os.path.abspath(programs), "collocd")
+        self.shim = os.path.join(os.path.abspath(programs), "colloc-shim")
+        self.folder = folder
+        self.square = os.path.join(folder, "square")
+
+    def build_square(self):
+        if not os.path.exists(self.square):
+            subprocess.run(["nvcc", "-O2", "-o", self.square, os.path.join(TOP, "workloads", "square.cu")], check=True)
+
+    def steady(self, *command):
+        """What `colloc record` saw of GPU 0: medians over the second half of the run, where only the load runs."""
+        out = os.path.join(self.folder, "record.csv")
+        subprocess.run([self.colloc, "record", *LOOK, f"--output={out}", f"--summary={os.devnull}", "--", *command],
+                       capture_output=True, text=True, timeout=120, check=True)
+        with open(out, encoding="utf-8") as file:
+            looks = list(csv.DictReader(file))
+        middle = looks[len(looks) // 2 : -4]
+        return {key: median_of(look[key] for look in middle) for key in ("utilisation", "gract", "smact", "smocc", "dram_active", "power_w")}
+
+
+def median_of(texts):
+    numbers = [float(text) for text in texts if text]
+    return statistics.median(numbers) if numbers else None
+
+
+def measure_square(study):
+    study.build_square()
+    return [{"blocks": blocks, "threads": threads, **study.steady(study.square, str(blocks), str(threads), str(LOAD_S))}
+            for blocks in BLOCKS for threads in THREADS]
+
+
+def measure_sms(study):
+    study.build_square()
+    return [{"sms": sms, **study.steady(study.square, str(sms), "1024", str(LOAD_S), "stay")} for _ in range(2) for sms in STAYING_SMS]
+
+
+def record_square(study, sms, seconds):
+    """The summary of one run as `colloc record` makes it by default, and for how long the kernel ran."""
+    summary = os.path.join(study.folder, "summary.json")
+    done = subprocess.run([study.colloc, "record", "--gpus=0", "--json", f"--summary={summary}", "--", study.square, str(sms), "1024",
+                           str(seconds), "stay"], capture_output=True, text=True, timeout=120, check=True)
+    with open(summary, encoding="utf-8") as file:
+        return json.load(file), json.loads(done.stdout.splitlines()[-1])["seconds"]
+
+
+def measure_short(study):
+    """The kernel runs for a part of the time that the command takes: the rest of it is start and end of CUDA."""
+    study.build_square()
+    total, rows = max(STAYING_SMS), []
+    for seconds in SHORT_S:
+        for sms in SHORT_SMS:
+            summary, kernel_s = record_square(study, sms, seconds)
+            gpu = summary["gpus"][0]
+            rows.append({"seconds": seconds, "sms": sms, "elapsed_s": summary["elapsed_s"], "kernel_s": kernel_s,
+                         "expected_smact": sms / total * kernel_s / summary["elapsed_s"],
+                         **{key: gpu[key] for key in ("smact", "command_smact", "power_w", "energy_j")}})
+    return rows
+
+
+class Worker:
+    """A training that makes an epoch whenever it is told to."""
+
+    def __init__(self, model, wrapper=()):
+        worker = [sys.executable, os.path.join(TOP, "workloads", "worker.py")]
+        self.process = subprocess.Popen([*wrapper, *worker], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.hear()
+        self.tell(do="load", model=model)
+
+    def hear(self):
+        return json.loads(self.process.stdout.readline())
+
+    def tell(self, **command):
+        self.process.stdin.write(json.dumps(command) + "\n")
+        self.process.stdin.flush()
+        return self.hear()
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(timeout=60)
+
+
+def gpu_used_mib():
+    text = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"], capture_output=True, text=True, check=True).stdout
+    return float(text.split()[0])
+
+
+def measure_memory(study):
+    """The context is what the whole GPU lost to the process beyond its allocator; nothing else may run there."""
+    rows = []
+    for model in MEMORY_MODELS:
+        summary = os.path.join(study.folder, "summary.json")
+        before_mib = gpu_used_mib()
+        worker = Worker(model, (study.colloc, "record", *LOOK, "--json", f"--summary={summary}", "--"))
+        told = worker.tell(do="epoch", steps=50)
+        truth_mib = gpu_used_mib() - before_mib
+        worker.close()
+        with open(summary, encoding="utf-8") as file:
+            seen_mib = json.load(file)["gpus"][0]["command_mem_peak_mib"]
+        rows.append({"model": model, "reserved_mib": told["reserved_mib"], "context_mib": truth_mib - told["reserved_mib"], "truth_mib": truth_mib,
+                     "colloc_mib": seen_mib, "error": seen_mib / truth_mib - 1})
+    return rows
+
+
+# ---- what monitors cost ----
+
+
+def processor_s(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return sum(int(fields[i]) for i in (11, 12, 13, 14)) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_mib(pid):
+    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        return max((int(line.split()[1]) / 1024 for line in file if line.startswith("VmRSS")), default=0.0)
+
+
+def bytes_in(folder):
+    return sum(os.path.getsize(os.path.join(where, name)) for where, _, names in os.walk(folder) for name in names)
+
+
+SPAWN = "import subprocess, sys, time\nwhile True:\n    began = time.monotonic()\n    subprocess.run(sys.argv[1:])\n    time.sleep(max(0, 1 - time.monotonic() + began))"
+
+
+def monitors(study):
+    """Each by its name: a command that writes what it sees into the folder it is started in."""
+    daemon = [study.collocd, "--socket=s", "--state-dir=.", f"--shim={study.shim}"]
+    smi = ["nvidia-smi", *SMI_QUERY]
+    found = {
+        "none": None,
+        "top": ["top", "-b", "-d", "1"],
+        "colloc, 1 s": [*daemon, "--sample-period=1s"],
+        "colloc, 0.1 s": [*daemon, "--sample-period=100ms"],
+        "nvidia-smi, staying": [*smi, "-l", "1"],
+        "nvidia-smi, each second": [sys.executable, "-c", SPAWN, *smi],
+        "dcgmi, staying": ["dcgmi", "dmon", "-e", DCGMI_FIELDS, "-d", "1000"],
+    }
+    return {name: command for name, command in found.items() if command is None or shutil.which(command[0])}
+
+
+@contextlib.contextmanager
+def running(command, folder):
+    with open(os.path.join(folder, "output"), "w", encoding="utf-8") as output:
+        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+        time.sleep(0.7)  # starting is not what is measured
+        try:
+            yield process.pid
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
+
+
+def turn(worker, command, steps, epochs):
+    """So many epochs beside one monitor."""
+    if command is None:
+        return {"epochs": [worker.tell(do="epoch", steps=steps) for _ in range(epochs)]}
+    with tempfile.TemporaryDirectory() as folder, running(command, folder) as pid:
+        before = processor_s(pid), bytes_in(folder), time.monotonic()
+        told = [worker.tell(do="epoch", steps=steps) for _ in range(epochs)]
+        took = time.monotonic() - before[2]
+        return {"epochs": told, "cores": (processor_s(pid) - before[0]) / took, "resident_mib": resident_mib(pid),
+                "bytes_per_s": (bytes_in(folder) - before[1]) / took}
+
+
+def measure_overhead(study, name):
+    model, steps, epochs = EPOCHS[name]
+    worker, seen = Worker(model), monitors(study)
+    turns = [{"monitor": monitor, **turn(worker, command, steps, epochs)} for _ in range(ROUNDS) for monitor, command in seen.items()]
+    worker.close()
+    return {"model": model, "steps": steps, "turns": turns}
+
+
+class Nvml:
+    """The questions that a look consists of."""
+
+    def __init__(self):
+        self.library, self.device = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_void_p()
+        self.library.nvmlInit_v2()
+        self.library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.device))
+        self.room, self.count = ctypes.create_string_buffer(1 << 16), ctypes.c_uint()
+
+    def questions(self):
+        """Name: something that asks once and returns NVML's result."""
+        out = ctypes.byref(self.room)
+        memory = ctypes.create_string_buffer((40 | 2 << 24).to_bytes(4, "little"), 40)
+        memory_1 = ctypes.create_string_buffer(24)
+        plain = {"utilisation": "UtilizationRates", "power": "PowerUsage", "energy": "TotalEnergyConsumption", "throttling": "CurrentClocksThrottleReasons"}
+        lists = {"compute processes": "ComputeRunningProcesses_v3", "graphics processes": "GraphicsRunningProcesses_v3", "MPS processes": "MPSComputeRunningProcesses_v3"}
+        ask = {name: lambda function=function: self.call(function, out) for name, function in plain.items()}
+        ask |= {name: lambda function=function: self.list(function) for name, function in lists.items()}
+        return ask | {"memory": lambda: self.call("MemoryInfo_v2", ctypes.byref(memory)), "memory, version 1": lambda: self.call("MemoryInfo", ctypes.byref(memory_1)), "temperature": lambda: self.call("Temperature", 0, out),
+                      "clock": lambda: self.call("ClockInfo", 1, out), "process utilisation": self.process_utilisation}
+
+    def call(self, name, *arguments):
+        return getattr(self.library, f"nvmlDeviceGet{name}")(self.device, *arguments)
+
+    def list(self, name):
+        self.count.value = 256
+        return self.call(name, ctypes.byref(self.count), ctypes.byref(self.room))
+
+    def process_utilisation(self):
+        self.count.value = 256
+        return self.call("ProcessUtilization", ctypes.byref(self.room), ctypes.byref(self.count), ctypes.c_ulonglong(0))
+
+
+def cost_us(ask):
+    """Processor time and wall time of one question: medians, after the first."""
+    processor, wall, result = [], [], ask()
+    for _ in range(CALLS):
+        before = time.thread_time_ns(), time.perf_counter_ns()
+        ask()
+        processor.append((time.thread_time_ns() - before[0]) / 1e3)
+        wall.append((time.perf_counter_ns() - before[1]) / 1e3)
+        time.sleep(0.01)
+    return {"result": result, "processor_us": statistics.median(processor), "wall_us": statistics.median(wall), "worst_us": max(wall)}
+
+
+def measure_calls(study):
+    study.build_square()
+    nvml = Nvml()
+    idle = {name: cost_us(ask) for name, ask in nvml.questions().items()}
+    load = subprocess.Popen([study.square, "4224", "1024", "60"])
+    time.sleep(3)
+    busy = {name: cost_us(ask) for name, ask in nvml.questions().items()}
+    load.terminate()
+    load.wait()
+    return {"idle": idle, "busy": busy}
+
+
+def measure_daemon(study):
+    worker, rows = Worker("heavy"), []
+    worker.tell(do="epoch", steps=5)
+    for period in ("1s", "100ms"):
+        with tempfile.TemporaryDirectory() as folder:
+            with running([study.collocd, "--socket=s", "--state-dir=.", f"--shim={study.shim}", f"--sample-period={period}"], folder) as pid:
+                for _ in range(SLICES):
+                    began, before = time.monotonic(), processor_s(pid)
+                    while time.monotonic() - began < SLICE_S:
+                        worker.tell(do="epoch", steps=20)
+                    cores = (processor_s(pid) - before) / (time.monotonic() - began)
+                    rows.append({"period": period, "cores": cores, "resident_mib": resident_mib(pid)})
+    worker.close()
+    return {"gpus": len(subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True).stdout.splitlines()), "slices": rows}
+
+
+PARTS = {
+    "square": measure_square,
+    "sms": measure_sms,
+    "short": measure_short,
+    "memory": measure_memory,
+    "calls": measure_calls,
+    "daemon": measure_daemon,
+    "light": lambda study: measure_overhead(study, "light"),
+    "heavy": lambda study: measure_overhead(study, "heavy"),
+}
+
+
+def measure(programs, output, *parts):
+    raw = {"gpu": subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True, check=True).stdout.strip()}
+    with tempfile.TemporaryDirectory() as folder:
+        study = Study(programs, folder)
+        for name in parts or PARTS:
+            began = time.monotonic()
+            try:
+                raw[name] = PARTS[name](study)
+            except (OSError, ValueError, LookupError, subprocess.SubprocessError) as error:
+                raw[name] = {"error": f"{error!r} {getattr(error, 'stderr', '') or ''}"}
+            print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+            with open(output, "w", encoding="utf-8") as file:
+                json.dump(raw, file, indent=1)
+    return 1 if any("error" in raw[name] for name in parts or PARTS if isinstance(raw[name], dict)) else 0
+
+
+def draw(raw, folder):
+    from colloc_report import monitor_study
+
+    monitor_study.draw(raw, folder)
+    return 0
+
+
+def main():
+    if len(sys.argv) >= 4 and sys.argv[1] == "measure":
+        return measure(*sys.argv[2:])
+    if len(sys.argv) == 4 and sys.argv[1] == "draw":
+        return draw(*sys.argv[2:])
+    print(__doc__, file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

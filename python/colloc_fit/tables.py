@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The .inc tables that the C code includes, and the tables of a page.
+
+Entries of an .inc table carry the name that the C code has for them, so their order means nothing.
+"""
+import re
+
+HEAD = "/* Made by scripts/fit-estimators --write from data/memory. */\n"
+ROW = re.compile(r"^\[(\w+)\] = \{\n((?:    \[FEATURE_\w+\] = \S+,\n)*)\},\n", re.M)
+ENTRY = re.compile(r"^    \[FEATURE_(\w+)\] = (\S+),\n", re.M)
+
+
+def weight_rows(rows):
+    """The text of a table of coefficients.
+
+    rows: C name of the row -> {feature's name: coefficient}; an empty one is no correction.
+    """
+    text = HEAD
+    for row, weights in rows.items():
+        if not weights:
+            text += f"/* {row}: none; no correction did better on families left out. */\n"
+            continue
+        cells = "".join(f"    [FEATURE_{name}] = {w:.6g},\n" for name, w in weights.items())
+        text += f"[{row}] = {{\n{cells}}},\n"
+    return text
+
+
+def read_weight_rows(text):
+    """What weight_rows wrote, without its empty rows."""
+    return {row: {name: float(w) for name, w in ENTRY.findall(cells)}
+            for row, cells in ROW.findall(text)}
+
+
+def calibration_rows(rows):
+    """rows: C name of the evidence -> p50, p90, p99 in usual spreads, and the number of runs."""
+    lines = [f"[{name}] = {{.p50 = {row[0]:.4f}, .p90 = {row[1]:.4f}, .p99 = {row[2]:.4f}, "
+             f".n = {row[3]}}},\n" for name, row in rows.items()]
+    return HEAD + "".join(lines)
+
+
+def rates_row(chosen, names):
+    """The rates of the roofline."""
+    rates = ", ".join(f".{name} = {chosen[name]}" for name in names)
+    return f"{HEAD}{{{rates}}}\n"
+
+
+def share_rows(chosen, shares):
+    """The shares of the workspaces. shares: their keys, (precision, taps, pass)."""
+    text = HEAD + "{.at = {\n"
+    for precision, taps, name in shares:
+        half = "CONV_HALF" if precision == "amp" else "CONV_SINGLE"
+        taps_name = "CONV_POINTWISE" if taps == "1x1" else "CONV_WINDOWED"
+        pass_name = "CONV_" + name.replace(" ", "_").upper()
+        first, second = chosen[precision, taps, name]
+        share = f"{{.input = {first:g}, .output = {second:g}}}"
+        text += f"    [{half}][{taps_name}][{pass_name}] = {share},\n"
+    return text + "}}\n"
+
+
+def markdown(head, rows):
+    """A table of a page."""
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
+
+
+def replace_blocks(text, blocks):
+    """Replaces what stands between <!-- NAME --> and <!-- end -->. blocks: NAME -> text."""
+    for name, block in blocks.items():
+        begin = text.index(f"<!-- {name} -->") + len(f"<!-- {name} -->")
+        text = text[:begin] + f"\n{block}\n" + text[text.index("<!-- end -->", begin):]
+    return text

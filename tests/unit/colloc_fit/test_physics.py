@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""colloc-physics as the fits ask it, and the texts that describe networks to it."""
+import os
+import subprocess
+import tempfile
+import unittest
+
+import fit_case
+from colloc_fit import memory_runs
+from colloc_fit.physics import START, Physics, constants_line, misfit
+
+PROGRAM = os.path.join(fit_case.BUILD, "tools", "colloc-physics")
+LAYERS = [
+    {"depth": 0, "name": "", "type": "Net", "shape": [10], "parameters": 0, "shared": False},
+    {"depth": 1, "name": "stem", "type": "Conv2d", "shape": [8, 32, 32], "parameters": 216,
+     "shared": False},
+    {"depth": 1, "name": "stem", "type": "Conv2d", "shape": [8, 32, 32], "parameters": 0,
+     "shared": True},
+    {"depth": 1, "name": "head", "type": "Linear", "shape": [10], "parameters": 81930,
+     "shared": False},
+]
+
+
+def row_of(**more):
+    return {"batch": 64, "sequence": 0, "driver_mib": 1500, "allocated_mib": 60, "family": "f",
+            "kind": "real", "precision": "fp32", "optimizer": "adam", **more}
+
+
+class Asked(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.summary = os.path.join(self.folder.name, "net")
+        with open(self.summary, "w", encoding="utf-8") as file:
+            file.write(memory_runs.torchinfo_text(LAYERS, 82146))
+
+    def physics(self, rows):
+        program = Physics(fit_case.BUILD, [(row, self.summary, row["optimizer"], row["precision"])
+                                           for row in rows], self.folder.name)
+        self.addCleanup(program.close)
+        return program
+
+    def ask_raw(self, constants):
+        with open(os.path.join(self.folder.name, "tasks"), "w", encoding="utf-8") as tasks:
+            tasks.write(f"{self.summary}\t64\tadam\tfp32\t0\tNVIDIA H200\n")
+        return subprocess.run([PROGRAM, tasks.name], input=constants, text=True, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def test_answers_each_line_of_constants(self):
+        program = self.physics([row_of(), row_of(batch=128)])
+        few, many = (program.points({**START, "launch_us": us}) for us in (5, 500))
+        self.assertEqual(len(few), 2)
+        self.assertEqual(few[0].evidence, "declared")
+        self.assertEqual(len(few[0].features), len(program.feature_names))
+        self.assertEqual(program.feature_names[0], "ONE")
+        self.assertEqual(few[0].features[0], 1)
+        self.assertGreater(many[0].step_us, 10 * few[0].step_us)
+        self.assertEqual(many[0].reserved, few[0].reserved)
+
+    def test_each_share_has_its_own_name(self):
+        program = self.physics([row_of(batch=4096)])
+        none = {key: (0, 0) if isinstance(key, tuple) else value for key, value in START.items()}
+        base = program.points(none)[0].active
+        larger = program.points({**none, ("fp32", "larger", "forward"): (0, 40)})[0].active
+        half = program.points({**none, ("amp", "larger", "forward"): (0, 40)})[0].active
+        self.assertGreater(larger, base)
+        self.assertEqual(half, base)
+
+    def test_an_empty_line_means_the_built_in_constants(self):
+        done = self.ask_raw("\nlaunch_us=110\n")
+        head, built_in, named = done.stdout.splitlines()
+        self.assertEqual(head.split("\t")[:2], ["context", "reserved"])
+        self.assertEqual(built_in, named)
+
+    def test_refuses_what_is_no_constant(self):
+        for wrong in ("launch=5", "launch_us", "fp32/larger/forward/none=1", "fp32/larger=1",
+                      "fp64/larger/forward/input=1", "5 0.3 0.5"):
+            done = self.ask_raw(wrong + "\n")
+            self.assertEqual(done.returncode, 1, wrong)
+            self.assertIn("not NAME=VALUE of a known constant", done.stderr)
+
+    def test_the_silent_are_counted(self):
+        program = self.physics([row_of(), row_of()])
+        with open(self.summary, "w", encoding="utf-8") as file:
+            file.write("nothing\n")
+        silent = self.physics([row_of()])
+        self.assertEqual(len(program.points(START)), 2)
+        self.assertEqual(silent.points(START), [])
+        self.assertEqual(sum(silent.silent.values()), 1)
+
+    def test_misfit_is_bounded(self):
+        near, far = self.physics([row_of(driver_mib=900), row_of(driver_mib=90000)]).points(START)
+        self.assertLess(misfit([far]), 0.26)
+        self.assertGreater(misfit([far]), misfit([near]) - 1e-12)
+
+    def test_constants_name_all_that_can_be_fitted(self):
+        line = constants_line(START)
+        self.assertEqual(len(line.split()), 3 + 2 * 12)
+        self.assertIn("fp32/1x1/input-gradient/output=0", line)
+
+
+class Texts(unittest.TestCase):
+    def test_torchsummary_leaves_out_what_has_no_shape(self):
+        rows = [["Conv2d", 0, 216, 0, [8, 4, 4], False, False],
+                ["Fold", 0, 0, 0, None, False, False],
+                ["Conv2d", 0, 216, 0, [8, 4, 4], False, True]]
+        self.assertEqual(memory_runs.torchsummary_text({"rows": rows}),
+                         "Conv2d-1  [-1, 8, 4, 4]  216\nConv2d-3  [-1, 8, 4, 4]  0\n")
+
+    def test_torchinfo_marks_what_runs_again(self):
+        text = memory_runs.torchinfo_text(LAYERS, 82146)
+        self.assertIn("├─Conv2d (stem): 1-1  [-1, 8, 32, 32]  216", text)
+        self.assertIn("├─Conv2d (stem): 1-2  [-1, 8, 32, 32]  (recursive)", text)
+        self.assertIn("Total params: 82,146", text)
+
+    def test_numbers(self):
+        self.assertEqual([memory_runs.number(cell) for cell in ("1.5", "", "adam")],
+                         [1.5, None, "adam"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The learned correction: whole families are left out, and it finds what was put in."""
+import math
+import random
+import unittest
+
+from fit_case import Point
+from colloc_fit import residual
+from colloc_fit.fit_estimators import calibration_of, histories, quantiles_of
+
+
+def points_of(n, y_of, noise=0.0, families=24):
+    drawn = random.Random(3)
+    points = []
+    for i in range(n):
+        features = [1.0, drawn.random(), drawn.random()]
+        points.append(Point(f"family {i % families}", features,
+                            y_of(*features) + noise * drawn.gauss(0, 1)))
+    return points
+
+
+class Residual(unittest.TestCase):
+    def test_finds_a_line(self):
+        points = points_of(2000, lambda _, a, b: 0.1 + 0.2 * a - 0.1 * b)
+        weights = residual.learn(points, 1e-6)
+        for found, put in zip(weights, (0.1, 0.2, -0.1), strict=True):
+            self.assertAlmostEqual(found, put, 4)
+
+    def test_no_correction_is_none(self):
+        points = points_of(50, lambda *_: 0.3)
+        weights = residual.learn(points, residual.NO_CORRECTION)
+        self.assertEqual([residual.predict(weights, p) for p in points], [0.0] * 50)
+
+    def test_a_correction_is_bounded(self):
+        points = points_of(50, lambda *_: 5.0)
+        weights = residual.learn(points, 1e-6)
+        self.assertAlmostEqual(residual.predict(weights, points[0]), math.log(2))
+
+    def test_folds_are_whole_families(self):
+        points = points_of(100, lambda *_: 0)
+        folds = residual.folds(points)
+        self.assertEqual(sorted(family for fold in folds for family in fold),
+                         sorted({p.row["family"] for p in points}))
+        self.assertEqual(folds, residual.folds(points), "the same each time")
+
+    def test_a_family_does_not_teach_its_own_correction(self):
+        points = points_of(480, lambda *_: 0.0)
+        for p in points:
+            if p.row["family"] == "family 5":
+                p.y = 0.5
+        found = {p.row["family"]: c for p, c in residual.left_out(points, 1e-6)}
+        self.assertEqual(len(found), 24)
+        self.assertAlmostEqual(found["family 5"], 0, 4)
+
+    def test_chooses_no_correction_where_families_contradict(self):
+        """Each family has an offset of its own, which the others cannot know."""
+        points = points_of(480, lambda *_: 0.0)
+        for p in points:
+            p.y = 0.05 if int(p.row["family"].split()[1]) % 3 == 0 else 0.0
+        self.assertEqual(residual.choose_strength("contradiction", points), residual.NO_CORRECTION)
+
+    def test_chooses_a_correction_where_one_helps(self):
+        points = points_of(480, lambda _, a, b: 0.3 * a - 0.1, noise=0.005)
+        self.assertNotEqual(residual.choose_strength("a line", points), residual.NO_CORRECTION)
+
+    def test_spread_follows_the_errors(self):
+        drawn = random.Random(5)
+        pairs = []
+        for i in range(4000):
+            wide = i % 2
+            error = drawn.gauss(0, 0.06 if wide else 0.01)
+            pairs.append((Point(f"family {i % 24}", [1.0, wide], error), 0.0))
+        weights = residual.learn_spread(pairs)
+        self.assertAlmostEqual(residual.spread_of(weights, pairs[1][0]), 0.06, delta=0.012)
+        self.assertAlmostEqual(residual.spread_of(weights, pairs[0][0]), 0.01, delta=0.003)
+
+
+class Quantiles(unittest.TestCase):
+    def test_of_enough_real_networks_alone(self):
+        pairs = [(Point("f", [1], 0.01 * i), 0.0) for i in range(99)]
+        pairs += [(Point("f", [1], 9.0, kind="random"), 0.0) for _ in range(500)]
+        self.assertEqual(quantiles_of(pairs), [0.49, 0.89, 0.98])
+
+    def test_a_short_tail_is_borrowed(self):
+        rows = {"declared": (0, 1.0, 4.0, 500), "export": (0, 2.0, 3.0, 20)}
+        self.assertEqual(calibration_of("export", rows), (0, 2.0, 8.0, 20))
+        self.assertEqual(calibration_of("declared", rows), (0, 1.0, 4.0, 500))
+        self.assertEqual(calibration_of("export with kernels", rows), (0, 2.0, 8.0, 20))
+        self.assertIsNone(calibration_of("summary", rows))
+
+    def test_histories(self):
+        """Memory of 2 + 3 batch: two other batches tell it exactly; one is off as physics is."""
+        pairs = []
+        for batch in (1, 2, 4):
+            p = Point("f", [1], math.log((2 + 3 * batch) / (4 * batch)))
+            p.row.update(model="m", optimizer="adam", precision="fp32", batch=batch)
+            p.measured, p.reserved = 2 + 3 * batch, 4 * batch
+            pairs.append((p, 0.0))
+        one, more = histories(pairs)
+        self.assertEqual(len(one), 6)
+        self.assertEqual(len(more), 3)
+        for p, log_ratio in more:
+            self.assertAlmostEqual(p.reserved * math.exp(log_ratio), p.measured)
+
+
+if __name__ == "__main__":
+    unittest.main()
