@@ -508,6 +508,12 @@ static int run(const struct invocation *invocation)
     return r == 0 ? EXIT_OK : EXIT_USAGE;
 }
 
+#if HAVE_GPUMEMNET
+#define GPUMEMNET "gpumemnet-mlp, gpumemnet-transformer, "
+#else
+#define GPUMEMNET ""
+#endif
+
 const struct command command_estimate = {
     .name = "estimate",
     .usage = "[OPTION...] [FILE]",
@@ -515,7 +521,7 @@ const struct command command_estimate = {
     .description =
         "FILE is a model summary, an export or a task file; its content shows which. The options are those of submit, "
         "over those in a task file. The estimator is the one that --estimator names: graph, history, summary, horus, "
-        "faketensor, gpumemnet-mlp, gpumemnet-transformer, declared, none, or all of them; otherwise declared with "
+        "faketensor, " GPUMEMNET "declared, none, or all of them; otherwise declared with "
         "--memory, else graph. An estimator without an answer prints a note; that is not an error.\n\n"
         "The first line is the memory to write behind --memory: P99, rounded up to whole MiB. Memory is per GPU as "
         "nvidia-smi shows it. P50, P90 and P99 were enough memory for 50, 90 and 99 % of comparable training runs, "

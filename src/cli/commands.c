@@ -3,6 +3,12 @@
 
 #include "cli/command.h"
 
+#if HAVE_GPUMEMNET
+#define MEMNET(X) X(memnet)
+#else
+#define MEMNET(X)
+#endif
+
 /* The table: one line for each subcommand, in the order help shows them. */
 #define COMMANDS(X)                                                                                \
     X(submit)                                                                                      \
@@ -21,7 +27,7 @@
     X(record)                                                                                      \
     X(bench)                                                                                       \
     X(estimate)                                                                                    \
-    X(memnet)                                                                                      \
+    MEMNET(X)                                                                                      \
     X(simulate)                                                                                    \
     X(sweep)                                                                                       \
     X(trace)                                                                                       \

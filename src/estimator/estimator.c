@@ -20,8 +20,10 @@ static const struct estimator *const table[] = {
     &estimator_faketensor,
     &estimator_graph,
     &estimator_history,
+#if HAVE_GPUMEMNET
     &estimator_gpumemnet_mlp,
     &estimator_gpumemnet_transformer,
+#endif
 };
 
 const struct estimator *estimator_at(size_t i)

@@ -20,8 +20,10 @@ static const struct {
 } measured[] = {
     {"horus", "median < 200"},
     {"graph", "median < 1000"},
+#if HAVE_GPUMEMNET
     {"gpumemnet-mlp", "median < 1000"},
     {"gpumemnet-transformer", "median < 1000"},
+#endif
 };
 enum { MEASURED = sizeof measured / sizeof *measured };
 
