@@ -5,7 +5,8 @@ Entries of an .inc table carry the name that the C code has for them, so their o
 """
 import re
 
-HEAD = "/* Made by scripts/fit-estimators --write from data/memory. */\n"
+HEAD = ("/* SPDX-License-Identifier: Apache-2.0 */\n"
+        "/* Made by scripts/fit-estimators --write from data/memory. */\n")
 ROW = re.compile(r"^\[(\w+)\] = \{\n((?:    \[FEATURE_\w+\] = \S+,\n)*)\},\n", re.M)
 ENTRY = re.compile(r"^    \[FEATURE_(\w+)\] = (\S+),\n", re.M)
 

@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rules of PyTorch's caching allocator (allocator.h), over a table of blocks and a sorted list of
+ * free ones for each pool.
+ *
+ * Example: an empty allocator is asked for 3 MiB. That is a large request below 10 MiB, so a segment
+ * of 20 MiB is taken from the device and split: 3 MiB serve, 17 MiB are free. 12 MiB are asked for
+ * next: the free block is large enough and is split again, 5 MiB are left. Both are released: the
+ * three blocks merge. Reserved stays at 20 MiB, the peak in use was 15 MiB.
+ */
 #include "estimator/physics/allocator.h"
 
 #include <errno.h>
@@ -10,9 +19,13 @@
 
 enum { NONE = -1, SMALL = 0, LARGE = 1 };
 
+/* c10/cuda/CUDACachingAllocator.cpp: kMinBlockSize, kSmallSize, kSmallBuffer, kMinLargeAlloc,
+ * kLargeBuffer, kRoundLarge. */
 static const int64_t round_to = 512;
 static const int64_t small_most = MIB, small_segment = 2 * MIB;
 static const int64_t own_segment_from = 10 * MIB, large_segment = 20 * MIB, segment_step = 2 * MIB;
+
+enum { CAPACITY_FIRST = 256 }; /* chosen: blocks of the first allocation */
 
 void allocator_init(struct allocator *allocator)
 {
@@ -78,7 +91,7 @@ static void list_remove(struct allocator *allocator, int handle)
 
 static int grow(struct allocator *allocator)
 {
-    size_t capacity = allocator->capacity ? 2 * allocator->capacity : 256;
+    size_t capacity = allocator->capacity ? 2 * allocator->capacity : CAPACITY_FIRST;
     struct block *blocks = reallocarray(allocator->blocks, capacity, sizeof *blocks);
     if (!blocks)
         return -ENOMEM;

@@ -1,18 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention between its projections: a function call that no summary lists. Query, key and value
- * are kept, the result, and one number per head and token; where softmax stands as a layer of its
- * own, the scores are in the text.
+ * Attention between its projections: a function call that no summary lists.
+ *
+ * Autograd keeps query, key, value and the result, and one number (the logarithm of the softmax's
+ * sum) for each head and token, since fused kernels compute scores anew in the backward pass. Where a
+ * library writes scores out (library_rules.h), or softmax stands in the summary as a layer of its
+ * own, they are kept too: one for each head and pair of tokens.
+ *
+ * Two cases. The text shows three linear layers, or one of three times the width, in a module that is
+ * attention by its name: attention follows the last of them (attention_leave). Or the module uses
+ * its weights in functions: then it becomes one operation (attention_take_whole).
+ *
+ * Example: 12 heads over 128 tokens have 12 * 128 * 128 scores, 0.75 MiB in 32 bit for each sample
+ * and layer.
  */
 #include "estimator/physics/attention.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "estimator/physics/library_rules.h"
+
 enum {
+    /* Chosen: the width of a head in nearly all published transformers (BERT, GPT-2, ViT). Only
+     * statistics and written-out scores depend on it. */
     HEAD_WIDTH = 64,
-    SOFTMAX_BYTES = 4
-}; /* of nearly all published transformers; only the statistics depend on it */
+    HEADS_MAX = 32,       /* chosen: of published models; a larger quotient is no number of heads */
+    SINGLE_BYTES = 4,     /* of fp32 */
+    HALF_BYTES = 2,       /* of fp16 and bf16 */
+    MASK_BYTES = 1,       /* of a bool tensor: dropout's mask */
+    SOFTMAX_BYTES = 4,    /* softmax is computed in 32 bit, also under autocast */
+    STATISTICS_BYTES = 4, /* for each head and token, kept by fused kernels */
+    PACKED = 3,           /* query, key and value in one tensor */
+    PROJECTIONS_COPIES = 5, /* query, key and value, the result, and the result in another layout */
+    COSINE_COPIES = 3,      /* queries and keys over their norms, and the norms' input */
+};
+
+/* Swin (arXiv:2103.14030, 2111.09883): windows of 7 x 7 tokens, 8 x 8 in the second version, whose
+ * heads are 32 wide. */
+enum { WINDOW_TOKENS = 49, COSINE_WINDOW_TOKENS = 64, WINDOW_HEAD_WIDTH = 32 };
 
 /*
  * What is kept of a score: its softmax in 32 bit, under autocast its copy for the product, with
@@ -20,33 +46,10 @@ enum {
  */
 static double pair_bytes(const struct builder *builder)
 {
-    enum { HALF = 2, MASK = 1, DROPPED = 4 };
-    bool half = builder->tape->autocast, drops = builder->drops_within;
-    return SOFTMAX_BYTES + (half ? HALF : 0) + (drops ? MASK + (half ? DROPPED / 2 : DROPPED) : 0);
-}
-
-static bool names_attention(struct span type)
-{
-    for (size_t i = 0; i + 4 <= type.size; i++) {
-        struct span at = {type.at + i, type.size - i};
-        if (span_starts(at, "Attention") || span_starts(at, "Attn"))
-            return true;
-    }
-    return false;
-}
-
-/*
- * Models of Hugging Face that compute scores, softmax and their product one by one: relative
- * positions and biases stand between them.
- */
-static bool writes_scores(struct span type)
-{
-    static const char *const makers[] = {
-        "T5", "MT5", "Bloom", "GPTNeoSelf", "Disentangled", "XLNet", "MPNet"};
-    for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++)
-        if (span_starts(type, makers[i]))
-            return true;
-    return false;
+    bool half = builder->tape->autocast;
+    double element = half ? HALF_BYTES : SINGLE_BYTES;
+    double dropout = builder->drops_within ? MASK_BYTES + element : 0;
+    return SOFTMAX_BYTES + (half ? HALF_BYTES : 0) + dropout;
 }
 
 static int keep_pairs(struct builder *builder, double pairs)
@@ -71,7 +74,7 @@ static int biased_scores(struct builder *builder, const struct layer *layer)
     if (!tokens || builder->current == TAPE_NONE)
         return 0;
     double n = (double)layer->shape[0], heads = (double)layer->parameters / n;
-    if (heads != floor(heads) || heads > 32)
+    if (heads != floor(heads) || heads > HEADS_MAX)
         heads = (double)layer->shape[1] / HEAD_WIDTH;
     return keep_pairs(builder, heads * n * n);
 }
@@ -81,13 +84,13 @@ int attention_enter(struct builder *builder, const struct layer *layer)
     struct attention_scope *scope = &builder->scope;
     if (scope->open && layer->depth <= scope->depth)
         scope->open = false;
-    if (layer->leaf || !names_attention(layer->type))
+    if (layer->leaf || !library_is_attention(layer->type))
         return 0;
     int r = biased_scores(builder, layer);
     *scope = (struct attention_scope){.open = true,
         .depth = layer->depth,
         .source = builder->current,
-        .scores = writes_scores(layer->type)};
+        .scores = library_writes_scores(layer->type)};
     return r;
 }
 
@@ -103,15 +106,14 @@ static int attend(struct builder *builder, const int inputs[static 3], double wi
     double tokens = query->elements / query->last, heads = width / HEAD_WIDTH;
     bool grouped = inputs[1] != TAPE_NONE && builder->tape->tensors[inputs[1]].last < query->last;
     double per_pair = builder->scope.scores ? pair_bytes(builder) : 0;
-    if (grouped &&
-        !builder->tape->autocast) /* fused kernels share keys among queries in 16 bit only */
+    if (grouped && !builder->tape->autocast) /* fused kernels share keys in 16 bit only */
         per_pair = SOFTMAX_BYTES;
     struct op op = {.kind = LAYER_ATTENTION,
         .layer = TAPE_NONE,
         .inputs = {inputs[0], inputs[1], inputs[2]},
         .keeps_inputs = true,
         .keeps_output = true,
-        .kept_bytes = heads * tokens * (4 + per_pair * builder->extents.sequence),
+        .kept_bytes = heads * tokens * (STATISTICS_BYTES + per_pair * builder->extents.sequence),
         .macs = 2 * tokens * builder->extents.sequence * width};
     struct extent extent = {.elements = tokens * width, .first = query->first, .last = width};
     op.output = builder_tensor(builder, extent, query->element_bytes);
@@ -135,7 +137,7 @@ int attention_leave(struct builder *builder, const struct layer *layer, const st
     if (!scope->open || scope->done || op->inputs[0] == TAPE_NONE)
         return 0;
     double in = tensors[op->inputs[0]].last, out = tensors[op->output].last;
-    if (scope->n == 0 && out == 3 * in) {
+    if (scope->n == 0 && out == PACKED * in) {
         int fused[3] = {op->output, TAPE_NONE, TAPE_NONE};
         scope->done = true;
         return attend(builder, fused, in);
@@ -193,49 +195,35 @@ static double take_parameters(struct builder *builder, size_t i)
  */
 static double score_bytes(const struct builder *builder, bool cosine, double width)
 {
-    enum {
-        WINDOW_TOKENS = 49,
-        COSINE_WINDOW_TOKENS = 64,
-        WINDOW_HEAD_WIDTH = 32,
-        COSINE_BYTES = 4
-    };
     bool windows = !builder->extents.from_arguments;
     double heads = width / (windows ? WINDOW_HEAD_WIDTH : HEAD_WIDTH),
            sequence = builder->extents.sequence;
     if (windows && cosine)
-        return (pair_bytes(builder) + COSINE_BYTES) * heads * COSINE_WINDOW_TOKENS;
+        return (pair_bytes(builder) + SINGLE_BYTES) * heads * COSINE_WINDOW_TOKENS;
     return pair_bytes(builder) * heads * (windows ? WINDOW_TOKENS : sequence);
-}
-
-/* Swin's second version divides queries and keys by their norms, learns a scale of the scores, and
- * has larger windows.
- */
-static bool compares_by_cosine(struct span type)
-{
-    return type.size > 11 && span_is((struct span){type.at + type.size - 11, 11}, "AttentionV2");
 }
 
 int attention_take_whole(struct builder *builder, size_t i)
 {
     const struct layer *layer = &builder->extents.model->layers[i];
-    bool candidate = !layer->leaf && names_attention(layer->type) &&
+    bool candidate = !layer->leaf && library_is_attention(layer->type) &&
                      builder->current != TAPE_NONE &&
                      builder->extents.model->format != SUMMARY_TORCHSUMMARY;
     if (!candidate || shows_projections(builder, i))
         return 0;
     struct extent now = builder_extent(builder, builder->current);
     double tokens = now.last > 0 ? now.elements / now.last : 0,
-           bytes = builder->tape->autocast ? 2 : 4;
+           bytes = builder->tape->autocast ? HALF_BYTES : SINGLE_BYTES;
     struct op op = {.kind = LAYER_ATTENTION,
         .layer = (int)i,
         .inputs = {builder->current, TAPE_NONE, TAPE_NONE},
         .keeps_inputs = true,
         .weight = take_parameters(builder, i)};
-    bool cosine = compares_by_cosine(layer->type);
-    op.kept_bytes = (cosine ? 5 + 3 : 5) * now.elements * bytes +
+    bool cosine = library_compares_by_cosine(layer->type);
+    op.kept_bytes = (PROJECTIONS_COPIES + (cosine ? COSINE_COPIES : 0)) * now.elements * bytes +
                     tokens * score_bytes(builder, cosine, now.last);
     op.macs = op.weight * tokens;
-    op.output = builder_tensor(builder, now, builder->tape->autocast ? 2 : 4);
+    op.output = builder_tensor(builder, now, (int)bytes);
     int r = op.output < 0 ? op.output : builder_op(builder, &op);
     return r < 0 ? r : 1;
 }

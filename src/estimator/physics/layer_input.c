@@ -1,17 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a layer's input comes from: summaries list layers, not connections. */
+/*
+ * Where a layer's input comes from: summaries list layers, not connections.
+ *
+ * The input is taken to be the tensor made last when its size fits the layer's parameters and output;
+ * else the nearest earlier tensor that fits, of those in sight first, then of those hidden in blocks;
+ * else a merge of the last tensor with an earlier one (a concatenation, a gate, a scaling). Where
+ * nothing fits, layers without parameters get an input of their own size, and for others the tensor
+ * made last is counted as a guess.
+ *
+ * Example: Conv2d with 36,928 parameters that puts out 64 channels has 36,928 / 64 - 1 = 576 weights
+ * per output channel: 64 channels in a window of 3 x 3. A tensor of 128 channels does not fit (576 /
+ * 128 is no window); an earlier one of 64 channels does, so the convolution is a parallel branch.
+ *
+ * All sizes here are chosen so that they hold for the published networks in data/memory (torchvision,
+ * timm, transformers); a network of another make is guessed more often, which widens its quantiles.
+ */
 #include "estimator/physics/layer_input.h"
 
 #include <math.h>
 
 #include "estimator/physics/attention.h"
 
+/* Chosen: how far back an input may lie. DenseNet's longest block has 48 layers that one convolution
+ * joins; blocks hide at most some hundred tensors each; a gate's halves are neighbours. */
 enum { LOOK_BACK = 48, LOOK_BACK_HIDDEN = 256, GATE_LOOK_BACK = 3 };
+
+/* Taps of the windows that published convolutions have. */
+enum {
+    SIDE_MAX = 32,      /* of patches: vision transformers cut 32 x 32 pixels at most */
+    SEPARATED_MAX = 15, /* 1 x n and n x 1 windows */
+    WINDOW_MAX = 121,   /* 11 x 11: AlexNet's first layer, RepLKNet aside */
+    CUBE = 27,          /* 3 x 3 x 3: of volumes */
+    PATCH_OF_FOUR = 16, /* 4 x 4 */
+    PATCH_OVERLAP = 4,  /* patches of 4 x 4 may overlap by half a side */
+};
+
+enum { DATA_BYTES = 4 }; /* images come as fp32 */
+
+/* A map may be this much smaller than its output would need, for borders that are cut off. */
+static const double patch_slack = 1.1, window_slack = 1.5;
+
+/* Sides in pixels of the first map of published networks over images: half of 224 (with the borders
+ * that windows leave), half of 299, half of 320, a quarter of 224, a seventh of 256. */
+enum {
+    HALF_224_MIN = 109,
+    HALF_224_MAX = 113,
+    HALF_299_MIN = 147,
+    HALF_299_MAX = 150,
+    HALF_320 = 160,
+    HALF_256 = 128,
+    QUARTER_224_MIN = 54,
+    QUARTER_224 = 56,
+    QUARTER_224_MAX = 57,
+    SEVENTH_256_MAX = 37,
+};
 
 static bool is_square(double x)
 {
     double root = floor(sqrt(x) + 0.5);
-    return root * root == x && root <= 32;
+    return root * root == x && root <= SIDE_MAX;
 }
 
 /* Taps that kernels have: odd squares up to 11 x 11 (and 3 x 3 x 3), odd lengths of separated ones,
@@ -19,8 +66,8 @@ static bool is_square(double x)
 static bool is_window(double x)
 {
     bool odd = fmod(x, 2) == 1;
-    return x == 1 || x == 27 || (odd && x > 1 && x <= 15) || (odd && x <= 121 && is_square(x)) ||
-           (!odd && is_square(x));
+    return x == 1 || x == CUBE || (odd && x > 1 && x <= SEPARATED_MAX) ||
+           (odd && x <= WINDOW_MAX && is_square(x)) || (!odd && is_square(x));
 }
 
 /* Weights per output channel, less the bias when there is one. */
@@ -41,7 +88,7 @@ static double window_of(
         double per = fan_in(layer, extent.first, bias);
         if (channels > 0 && is_window(per / channels))
             return per / channels;
-        if (channels > 1 && fmod(extent.first, channels) == 0 && per > 1 && per <= 121 &&
+        if (channels > 1 && fmod(extent.first, channels) == 0 && per > 1 && per <= WINDOW_MAX &&
             is_square(per) && fmod(per, 2) == 1) {
             *ret_depthwise = true;
             return per;
@@ -62,9 +109,11 @@ static bool conv_fits(
     double window = window_of(layer, extent, input.first, &depthwise);
     bool patches = window > 0 &&
                    fmod(window, 2) == 0; /* do not overlap; those of 4 x 4 by halves at most */
-    if (patches && !enlarges && places(input) * 1.1 < places(extent) * (window == 16 ? 4 : window))
+    if (patches && !enlarges &&
+        places(input) * patch_slack <
+            places(extent) * (window == PATCH_OF_FOUR ? PATCH_OVERLAP : window))
         return false;
-    if (window == 0 || (!enlarges && places(input) * 1.5 < places(extent)))
+    if (window == 0 || (!enlarges && places(input) * window_slack < places(extent)))
         return false;
     op->window = window;
     op->depthwise = depthwise;
@@ -236,7 +285,7 @@ static bool is_usual(double window)
 /* Channels of the images that a first convolution takes, as its parameters allow. */
 static double image_channels(const struct layer *layer, struct extent extent, struct op *op)
 {
-    static const double usual[] = {3, 1, 4, 2};
+    static const double usual[] = {3, 1, 4, 2}; /* colour, grey, with transparency, two */
     double channels = layer->in_size > 0 ? (double)layer->in_size : 3;
     for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
         bool depthwise;
@@ -257,16 +306,18 @@ static double image_channels(const struct layer *layer, struct extent extent, st
 static double stem_stride(const struct op *op, struct extent extent, bool volume)
 {
     double side = extent.last, taps = floor(sqrt(op->window) + 0.5);
+    bool quarter = side >= QUARTER_224_MIN && side <= QUARTER_224_MAX;
     if (volume || taps * taps != op->window)
-        return volume && side >= 54 && side <= 57 ? 2 : 1;
+        return volume && quarter ? 2 : 1;
     if (fmod(taps, 2) == 0)
-        return taps == 4 && side != 56 ? 2 : taps;
-    bool half = (side >= 109 && side <= 113) || (side >= 147 && side <= 150) || side == 160;
-    if (half || (taps == 7 && side == 128))
+        return taps == 4 && side != QUARTER_224 ? 2 : taps;
+    bool half = (side >= HALF_224_MIN && side <= HALF_224_MAX) ||
+                (side >= HALF_299_MIN && side <= HALF_299_MAX) || side == HALF_320;
+    if (half || (taps == 7 && side == HALF_256))
         return 2;
-    if (taps >= 7 && side >= 54 && side <= 57)
+    if (taps >= 7 && quarter)
         return 4;
-    return taps == 7 && side <= 37 ? 7 : 1;
+    return taps == 7 && side <= SEVENTH_256_MAX ? 7 : 1;
 }
 
 /* The batch that the first layer is applied to. */
@@ -291,7 +342,7 @@ static int make_data(
         return TAPE_NONE;
     struct op input = {
         .kind = LAYER_INPUT, .layer = TAPE_NONE, .inputs = {TAPE_NONE, TAPE_NONE, TAPE_NONE}};
-    input.output = builder_tensor(builder, data, 4);
+    input.output = builder_tensor(builder, data, DATA_BYTES);
     if (input.output < 0)
         return input.output;
     builder->tape->tensors[input.output].is_data = true;

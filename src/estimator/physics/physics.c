@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One estimate by physics: the tape or the export of a request, played, and described in words.
+ *
+ * A summary becomes a tape (tape.h), which the allocator's replay plays for two training steps
+ * (allocator_replay.h); an export is played as it is. Both give the footprint above the CUDA context.
+ * The roofline adds step time and activity. What was doubtful on the way goes into the note and into
+ * the kind of evidence, which decides the quantiles.
+ */
 #include "estimator/physics/physics.h"
 
 #include <math.h>
@@ -7,6 +15,19 @@
 
 #include "estimator/estimator_table.h"
 #include "training/names.h"
+
+/* Chosen: a share of parameters, activations or layers that is not known makes the estimate doubtful
+ * from here on; unknown activations are worth a remark earlier. */
+static const double doubtful_share = 0.05, remarkable_share = 0.01;
+
+enum { WEIGHT_BYTES = 4 }; /* of fp32, in which weights stay under autocast */
+
+/* Tensor cores take channels in multiples of 16 bytes (cuDNN's developer guide). */
+enum { ALIGN_HALF = 8, ALIGN_SINGLE = 4 };
+
+/* cuDNN's kernels by Fourier's transform: squares of a power of two, 256 x 256 at most (measured on
+ * an H200), of the weights and of what is multiplied with them, in complex fp32. */
+enum { FOURIER_SIDE_MIN = 8, FOURIER_SIDE_MAX = 256, FOURIER_WEIGHTS = 2, COMPLEX_BYTES = 8 };
 
 static void describe_optimizer(
     const struct estimate_request *request, struct estimate *ret_estimate)
@@ -30,15 +51,15 @@ static void describe(
     struct span name = {"", 0};
     if (doubts->unknown_layer != TAPE_NONE)
         name = request->model->layers[doubts->unknown_layer].type;
-    if (doubts->hidden_share > 0.05)
+    if (doubts->hidden_share > doubtful_share)
         estimate_note(ret_estimate, 0,
             "blocks with %.0f %% of the parameters hide their layers: too low",
             100 * doubts->hidden_share);
-    if (doubts->unknown_share > 0.01)
+    if (doubts->unknown_share > remarkable_share)
         estimate_note(ret_estimate, 0,
             "layers of unknown types (%.*s) make %.0f %% of the activations",
             (int)(name.size < 60 ? name.size : 60), name.at, 100 * doubts->unknown_share);
-    if (doubts->unshaped_share > 0.05)
+    if (doubts->unshaped_share > doubtful_share)
         estimate_note(ret_estimate, 0,
             "%.0f %% of the layers have no shape and are left out: too low",
             100 * doubts->unshaped_share);
@@ -88,14 +109,15 @@ static bool is_aligned(const struct tensor *in, const struct tensor *out, double
     return fmod(in->first, step) == 0 && fmod(out->first, step) == 0;
 }
 
-/* Twice the weights, transformed at the size of the map and its margin; cuDNN does so up to 256 x
- * 256. */
+/* Twice the weights, transformed at the size of the map and its margin. */
 static double fourier_bytes(const struct op *op, const struct tensor *in, const struct tensor *out)
 {
-    double side = in->last + sqrt(op->window) - 1, size = 8;
+    double side = in->last + sqrt(op->window) - 1, size = FOURIER_SIDE_MIN;
     while (size < side)
         size *= 2;
-    return size <= 256 ? 2 * in->first * out->first * size * (size / 2 + 1) * 8 : 0;
+    return size <= FOURIER_SIDE_MAX
+               ? FOURIER_WEIGHTS * in->first * out->first * size * (size / 2 + 1) * COMPLEX_BYTES
+               : 0;
 }
 
 /*
@@ -103,9 +125,9 @@ static double fourier_bytes(const struct op *op, const struct tensor *in, const 
  * cuDNN chooses among kernels that take a little or, transforming maps and weights by Fourier's,
  * many times the network. Which of them nobody tells: it makes the estimate less sure.
  */
-static void look_at_alignment(const struct tape *tape, struct physics *physics)
+static void measure_alignment(const struct tape *tape, struct physics *physics)
 {
-    double all = 0, unaligned = 0, step = tape->autocast ? 8 : 4;
+    double all = 0, unaligned = 0, step = tape->autocast ? ALIGN_HALF : ALIGN_SINGLE;
     for (size_t i = 0; i < tape->n_ops; i++) {
         const struct op *op = &tape->ops[i];
         if (op->kind != LAYER_CONV || op->inputs[0] == TAPE_NONE)
@@ -121,7 +143,7 @@ static void look_at_alignment(const struct tape *tape, struct physics *physics)
 }
 
 /* Shape of the tape, for the residual. */
-static void look_at(const struct tape *tape, enum optimizer optimizer,
+static void measure_tape(const struct tape *tape, enum optimizer optimizer,
     const struct physics_constants *constants, struct physics *physics)
 {
     double convs = 0;
@@ -134,7 +156,7 @@ static void look_at(const struct tape *tape, enum optimizer optimizer,
     physics->depth = (double)tape->n_ops;
     physics->sequence = tape->sequence;
     physics->autocast = tape->autocast;
-    look_at_alignment(tape, physics);
+    measure_alignment(tape, physics);
     physics->conv_share = physics->macs > 0 ? convs / physics->macs : 0;
     physics->activity = activity_estimate(
         tape, optimizer_traits(optimizer), constants->gpu, &constants->rates);
@@ -161,7 +183,7 @@ static int play_export(const struct physics_constants *constants,
     if (r < 0)
         return r;
     if (r == 0) {
-        look_at(&tape, export->optimizer, constants, physics);
+        measure_tape(&tape, export->optimizer, constants, physics);
         tape_fini(&tape);
     }
     bool half = precision_is_autocast(export->precision);
@@ -169,7 +191,7 @@ static int play_export(const struct physics_constants *constants,
         constants->gpu, export->multiplies, export->n_convs > 0 || half);
     r = allocator_replay_export(export, (double)batch, physics->knows_kernels, constants->gpu,
         &constants->shares, fault, &physics->footprint);
-    physics->footprint.weights = physics->footprint.gradients = 4.0 *
+    physics->footprint.weights = physics->footprint.gradients = WEIGHT_BYTES *
                                                                 (double)export->model->parameters;
     physics->footprint.states = physics->footprint.weights *
                                 optimizer_traits(export->optimizer)->states;
@@ -190,7 +212,7 @@ static int play_summary(const struct physics_constants *constants,
     r = allocator_replay_tape(&tape, optimizer_traits(request->optimizer), constants->gpu,
         &constants->shares, fault, &physics->footprint);
     if (r == 0) {
-        look_at(&tape, request->optimizer, constants, physics);
+        measure_tape(&tape, request->optimizer, constants, physics);
         describe(&tape, request, ret_estimate);
     }
     tape_fini(&tape);
@@ -204,8 +226,8 @@ static enum evidence evidence_of(
     const struct tape_doubts *doubts = &physics->doubts;
     if (request->export)
         return physics->knows_kernels ? EVIDENCE_KERNELS : EVIDENCE_EXPORT;
-    if (request->model->is_suspect || doubts->hidden_share > 0.05 || doubts->unknown_share > 0.05 ||
-        doubts->unshaped_share > 0.05)
+    if (request->model->is_suspect || doubts->hidden_share > doubtful_share ||
+        doubts->unknown_share > doubtful_share || doubts->unshaped_share > doubtful_share)
         return EVIDENCE_DOUBTFUL;
     return request->optimizer != OPTIMIZER_UNSAID && request->optimizer != OPTIMIZER_OTHER &&
                    request->precision != PRECISION_UNSAID

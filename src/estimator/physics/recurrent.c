@@ -1,11 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cuDNN's recurrent layers: reserve and workspace from the shape of the stack.
+ *
+ * A summary shows a recurrent layer as one row with its parameters and its output. How many layers
+ * and directions it has follows from them: a stack of that many parameters is searched. The terms of
+ * reserve and workspace were read off what the allocator of an H200 saw for LSTM and GRU of one and
+ * two layers (cuDNN 9.19; python/colloc_export/recurrent.py has the same terms).
+ *
+ * Example: LSTM(64, 64) has 33,280 parameters, 4 gates * 64 units * (64 + 64 + 2). Its output of 64
+ * numbers for each step fits one layer in one direction; each unit keeps 5 numbers for each step.
+ */
 #include "estimator/physics/recurrent.h"
 
 #include <stddef.h>
 
 #include "base/units.h"
 
-enum { LAYERS_MOST = 16 };
+enum {
+    LAYERS_MOST = 16,    /* chosen: published stacks have 8 layers at most */
+    DIRECTIONS_MOST = 2, /* forward, and backward as well */
+    BIASES_MOST = 2,     /* of each gate: PyTorch has one for the input and one for the state */
+};
+
+/* Measured (see above): what a workspace has for each direction, and at its end. */
+#define SCRATCH_OF_DIRECTION (16 * MIB)
+enum { SCRATCH_ALIGNMENT = 256, SAMPLE_ALIGNMENT = 8, STATE_COPIES = 4 };
 
 struct cell {
     const char *type;
@@ -38,9 +57,9 @@ static double parameters_of(const struct cell *cell, const struct stack *stack, 
 static bool find_stack(
     const struct cell *cell, double parameters, double inputs, double width, struct stack *ret)
 {
-    for (int directions = 1; directions <= 2; directions++)
+    for (int directions = 1; directions <= DIRECTIONS_MOST; directions++)
         for (int layers = 1; layers <= LAYERS_MOST; layers++)
-            for (int biases = 0; biases <= 2; biases += 2) {
+            for (int biases = 0; biases <= BIASES_MOST; biases += BIASES_MOST) {
                 *ret = (struct stack){layers, directions, width / directions, biases};
                 if (parameters_of(cell, ret, inputs) == parameters)
                     return true;
@@ -60,11 +79,12 @@ bool recurrent_of(const struct layer *layer, double inputs, struct extent output
            both = stack.layers * stack.directions * stack.units;
     double each_step = stack.directions * (cell->gates + 1 + stack.directions) * stack.units +
                        inputs;
-    double of_states = cell->states * both * (4 + stack.directions);
+    double of_states = cell->states * both * (STATE_COPIES + stack.directions);
     double of_biases = stack.biases * cell->gates * both;
     ret->reserve = (both * cell->reserved + stack.directions * (stack.layers - 1) * stack.units) *
                    steps * element_bytes;
-    ret->scratch = (parameters - of_biases) * element_bytes + stack.directions * 16 * MIB + 256;
-    ret->sample_scratch = (steps * each_step + of_states) * element_bytes + 8;
+    ret->scratch = (parameters - of_biases) * element_bytes +
+                   stack.directions * SCRATCH_OF_DIRECTION + SCRATCH_ALIGNMENT;
+    ret->sample_scratch = (steps * each_step + of_states) * element_bytes + SAMPLE_ALIGNMENT;
     return true;
 }

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rules about published networks, by the names of their classes.
+ *
+ * A summary lists layers and their sizes. Some of what decides the memory of a training stands only
+ * in the code between them: whether a loss casts its logits, whether dropout is on, whether attention
+ * writes its scores out. Where a library always does the same in classes of one name, the name says
+ * it. Each rule was read in the source of the library that it names (timm, torchvision,
+ * transformers), and holds for the runs in data/memory; a class of the same name in another program
+ * may differ, which is why these rules stand here together and decide nothing else.
+ *
+ * Example: in BloomForCausalLM the loss casts logits to 32 bit ("ForCausalLM"), no dropout is on
+ * ("Bloom") and scores are written out, because a bias is added to them ("Bloom" once more).
+ */
+#include "estimator/physics/library_rules.h"
+
+#include <string.h>
+
+static bool ends_with(struct span s, const char *suffix)
+{
+    size_t n = strlen(suffix);
+    return s.size >= n && memcmp(s.at + s.size - n, suffix, n) == 0;
+}
+
+/*
+ * transformers' generators compute their own loss from logits that they cast to 32 bit, or add
+ * something to that is. Its masked models, and networks of one's own, hand cross-entropy what they
+ * have. A flat list does not show the class: it is taken for a generator, which takes more.
+ */
+bool library_raises_logits(const struct model *model)
+{
+    static const char *const generators[] = {
+        "ForCausalLM", "LMHeadModel", "ForConditionalGeneration"};
+    if (model->n_layers == 0 || model->layers[0].leaf)
+        return true;
+    for (size_t i = 0; i < sizeof generators / sizeof generators[0]; i++)
+        if (ends_with(model->layers[0].type, generators[i]))
+            return true;
+    return false;
+}
+
+/*
+ * Published networks over images that normalise tokens train without dropout between their layers
+ * (the vision transformers of timm and torchvision: a probability of 0), those over words with it.
+ * ALBERT, BLOOM and GPT-Neo have a probability of 0 in their default configurations too.
+ */
+bool library_drops_within(const struct model *model)
+{
+    static const char *const without[] = {"Albert", "Bloom", "GPTNeo"};
+    bool image = false, tokens = false;
+    for (size_t i = 0; i < model->n_layers; i++) {
+        const struct layer *layer = &model->layers[i];
+        image |= layer->kind == LAYER_CONV && layer->rank == 3;
+        tokens |= (layer->kind == LAYER_LINEAR && layer->rank >= 2) ||
+                  span_starts(layer->type, "LayerNorm") || span_starts(layer->type, "GroupNorm");
+    }
+    for (size_t i = 0; i < sizeof without / sizeof without[0]; i++)
+        if (model->n_layers > 0 && span_starts(model->layers[0].type, without[i]))
+            return false;
+    return !(image && tokens);
+}
+
+/* A deep network without a layer for its activations calls them as functions. */
+bool library_calls_activations(const struct model *model)
+{
+    bool deep = false;
+    for (size_t i = 0; i < model->n_layers; i++) {
+        if (model->layers[i].kind == LAYER_ACTIVATION)
+            return false;
+        deep |= model->layers[i].kind == LAYER_CONV || model->layers[i].kind == LAYER_ATTENTION;
+    }
+    return deep;
+}
+
+/* BasicBlock, Bottleneck and their like in torchvision and timm. */
+bool library_adds_residual(struct span type)
+{
+    return ends_with(type, "Block") || ends_with(type, "Bottleneck");
+}
+
+/* timm's gMLP: SpatialGatingUnit. */
+bool library_is_gated(struct span type)
+{
+    return ends_with(type, "GatingUnit");
+}
+
+bool library_is_attention(struct span type)
+{
+    for (size_t i = 0; i < type.size; i++) {
+        struct span at = {type.at + i, type.size - i};
+        if (span_starts(at, "Attention") || span_starts(at, "Attn"))
+            return true;
+    }
+    return false;
+}
+
+/* transformers' models with relative positions or biases, which stand between scores and softmax, so
+ * that no fused kernel serves. */
+bool library_writes_scores(struct span type)
+{
+    static const char *const makers[] = {
+        "T5", "MT5", "Bloom", "GPTNeoSelf", "Disentangled", "XLNet", "MPNet"};
+    for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++)
+        if (span_starts(type, makers[i]))
+            return true;
+    return false;
+}
+
+/* Swin's second version (ShiftedWindowAttentionV2) divides queries and keys by their norms, learns a
+ * scale of the scores, and has larger windows. */
+bool library_compares_by_cosine(struct span type)
+{
+    return ends_with(type, "AttentionV2");
+}

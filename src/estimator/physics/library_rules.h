@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What published networks do that a summary does not show, told by the names of their classes. */
+#ifndef COLLOC_PHYSICS_LIBRARY_RULES_H
+#define COLLOC_PHYSICS_LIBRARY_RULES_H
+
+#include <stdbool.h>
+
+#include "model/model.h"
+
+/* Returns whether the model's own loss turns 16-bit logits into 32 bit before it uses them. */
+bool library_raises_logits(const struct model *model);
+
+/* Returns whether dropout between the layers has an effect in training. */
+bool library_drops_within(const struct model *model);
+
+/* Returns whether the network calls its activations as functions, which keep their results. */
+bool library_calls_activations(const struct model *model);
+
+/* Returns whether a block of this class adds its input to the result of its branch. */
+bool library_adds_residual(struct span type);
+
+/* Returns whether a block of this class multiplies its result by a gate, which keeps both. */
+bool library_is_gated(struct span type);
+
+/* Returns whether a module of this class is attention by its name. */
+bool library_is_attention(struct span type);
+
+/* Returns whether attention of this class computes scores, softmax and product one by one. */
+bool library_writes_scores(struct span type);
+
+/* Returns whether attention of this class compares queries and keys by their cosine. */
+bool library_compares_by_cosine(struct span type);
+
+#endif
