@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one growth rule of all growable arrays: array.h describes it. */
+#include "base/array.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+enum { FIRST_CAPACITY = 8 };
+
+void *array_grow(void *items, size_t *capacity, size_t wanted, size_t item_size)
+{
+    size_t grown = *capacity ? *capacity : FIRST_CAPACITY, most = PTRDIFF_MAX / item_size;
+    if (wanted <= *capacity || wanted > most)
+        return items;
+    while (grown < wanted)
+        grown = grown > most / 2 ? most : 2 * grown;
+    void *moved = realloc(items, grown * item_size);
+    if (!moved)
+        return items;
+    *capacity = grown;
+    return moved;
+}
