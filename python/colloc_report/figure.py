@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures in the house's style: bars, lines (also as staircases), points. Each is a picture and the table behind it.
+"""Figures in colloc's style: bars, lines (also as staircases), points. Each is a picture and the table behind it.
 
 Every function takes the figure's name first, which is also the name of its files, and returns a Picture. The same data give
 the same bytes. Needs Debian's python3-matplotlib (3.6) or newer.

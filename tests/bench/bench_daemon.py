@@ -36,7 +36,7 @@ def row_of(what, unit, target, values):
     row(what, unit, target, quantile(values, 0.5), quantile(values, 0.99))
 
 
-class House:
+class BenchDaemon:
     """A folder with pretend GPUs, and the daemon there."""
 
     def __init__(self, build, kind="A100-40GB", settings=()):
@@ -119,9 +119,9 @@ class House:
 
 
 def measure_starts(build):
-    with House(build) as house:
+    with BenchDaemon(build) as daemon:
         row_of("a task that fits: reply to submit until its first instruction", "ms", "p99 <= 50",
-               [line[0] for line in house.load("start", house.stamp, STARTS)])
+               [line[0] for line in daemon.load("start", daemon.stamp, STARTS)])
 
 
 def start_ms(submit, read_stamp):
@@ -133,73 +133,73 @@ def start_ms(submit, read_stamp):
 
 def measure_peers(build):
     """Programs against programs: each submits a task that says when it began, and waits for its end."""
-    with House(build) as house:
-        os.environ.update(house.env, TS_SOCKET=os.path.join(house.folder, "tsp"), TMPDIR=house.folder)
-        colloc = os.path.join(house.build, "src/cli/colloc")
+    with BenchDaemon(build) as daemon:
+        os.environ.update(daemon.env, TS_SOCKET=os.path.join(daemon.folder, "tsp"), TMPDIR=daemon.folder)
+        colloc = os.path.join(daemon.build, "src/cli/colloc")
 
         def read_colloc(task):
-            house.run("src/cli/colloc", "wait", task)
-            return house.run("src/cli/colloc", "logs", task)
+            daemon.run("src/cli/colloc", "wait", task)
+            return daemon.run("src/cli/colloc", "logs", task)
 
         row_of("colloc submit: return until the task's first instruction", "ms", "p99 <= 50",
-               [start_ms([colloc, "submit", "--", house.stamp], read_colloc) for _ in range(PEER_STARTS)])
+               [start_ms([colloc, "submit", "--", daemon.stamp], read_colloc) for _ in range(PEER_STARTS)])
         if shutil.which("tsp"):
-            measure_task_spooler(house)
+            measure_task_spooler(daemon)
 
 
-def measure_task_spooler(house):
+def measure_task_spooler(daemon):
     def read_stamp(task):
         subprocess.run(["tsp", "-w", task], check=True, stdout=subprocess.DEVNULL)
         return subprocess.check_output(["tsp", "-c", task])
 
     try:
         row_of("task-spooler's tsp: the same", "ms", "",
-               [start_ms(["tsp", house.stamp], read_stamp) for _ in range(PEER_STARTS)])
+               [start_ms(["tsp", daemon.stamp], read_stamp) for _ in range(PEER_STARTS)])
     finally:
         subprocess.run(["tsp", "-K"], check=True)
 
 
 def measure_cli(build):
-    with House(build) as house:
+    with BenchDaemon(build) as daemon:
         row_of("colloc version: a program's start", "ms", "",
-               [house.time_ms("src/cli/colloc", "version") for _ in range(SHORT_RUNS)])
+               [daemon.time_ms("src/cli/colloc", "version") for _ in range(SHORT_RUNS)])
         row_of("colloc queue, nothing queued", "ms", "",
-               [house.time_ms("src/cli/colloc", "queue") for _ in range(SHORT_RUNS)])
+               [daemon.time_ms("src/cli/colloc", "queue") for _ in range(SHORT_RUNS)])
 
 
 def measure_queue(build):
     """10,000 submitted at once by 8 clients, and what is then."""
-    with House(build) as house:
-        house.fill_gpus()
-        (rate, median_us, p99_us), = house.load("submit", CLIENTS, QUEUED)
+    with BenchDaemon(build) as daemon:
+        daemon.fill_gpus()
+        (rate, median_us, p99_us), = daemon.load("submit", CLIENTS, QUEUED)
         row(f"durable submits, {CLIENTS} clients, {QUEUED:,} tasks", "/s", "median >= 2000", rate)
         row("a submit among them, submit to reply", "ms", "", median_us / 1e3, p99_us / 1e3)
-        rss, pss = house.resident_mib()
+        rss, pss = daemon.resident_mib()
         row(f"collocd with {QUEUED:,} queued, resident", "MiB", "median < 40", rss)
         row("the same, its proportional share (PSS)", "MiB", "", pss)
         row_of(f"colloc queue, {QUEUED:,} queued", "ms", "",
-               [house.time_ms("src/cli/colloc", "queue") for _ in range(3)])
-        row(f"colloc queue has asked for {QUEUED:,}: resident", "MiB", "median < 40", house.resident_mib()[0])
-        house.stop()
-        row(f"restart with {QUEUED:,} queued, until it answers", "ms", "", house.start() * 1e3)
-        row(f"restarted with {QUEUED:,} queued: resident", "MiB", "median < 40", house.resident_mib()[0])
+               [daemon.time_ms("src/cli/colloc", "queue") for _ in range(3)])
+        row(f"colloc queue has asked for {QUEUED:,}: resident", "MiB", "median < 40", daemon.resident_mib()[0])
+        daemon.stop()
+        row(f"restart with {QUEUED:,} queued, until it answers", "ms", "", daemon.start() * 1e3)
+        row(f"restarted with {QUEUED:,} queued: resident", "MiB", "median < 40", daemon.resident_mib()[0])
 
 
 def measure_idle(build):
-    with House(build) as house:
-        house.run("src/cli/colloc", "gpus")
-        before = house.activity()
+    with BenchDaemon(build) as daemon:
+        daemon.run("src/cli/colloc", "gpus")
+        before = daemon.activity()
         time.sleep(IDLE_S)
-        after = house.activity()
+        after = daemon.activity()
         row(f"idle collocd, {GPUS} GPUs, one sample a second: of one core", "%", "median < 0.2",
             (after[0] - before[0]) / IDLE_S * 100)
         row("the same: goes to sleep", "/s", "", (after[1] - before[1]) / IDLE_S)
 
 
-def train(house, gpu):
+def train(daemon, gpu):
     """Somebody at work, so that there is activity to be worked out."""
-    return subprocess.Popen([os.path.join(house.build, "emulator/colloc-pretend-train"), "--memory-mib=4000",
-                             "--seconds=100000", "--smact=0.6"], env={**house.env, "CUDA_VISIBLE_DEVICES": str(gpu)},
+    return subprocess.Popen([os.path.join(daemon.build, "emulator/colloc-pretend-train"), "--memory-mib=4000",
+                             "--seconds=100000", "--smact=0.6"], env={**daemon.env, "CUDA_VISIBLE_DEVICES": str(gpu)},
                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
@@ -208,22 +208,22 @@ def children_cpu_s():
     return usage.ru_utime + usage.ru_stime
 
 
-def spawn_each_second(house, program, *arguments):
+def spawn_each_second(daemon, program, *arguments):
     """Seconds on a core that looks by programs of their own cost, one a second."""
     before, end = children_cpu_s(), time.monotonic() + IDLE_S
     while time.monotonic() < end:
         next_look = time.monotonic() + 1
-        house.run(program, *arguments)
+        daemon.run(program, *arguments)
         time.sleep(max(0, next_look - time.monotonic()))
     return children_cpu_s() - before
 
 
-def measure_recorder(house):
+def measure_recorder(daemon):
     """The monitor alone: `colloc record` of a command that does nothing."""
-    path = os.path.join(house.folder, "summary")
-    command = [os.path.join(house.build, "src/cli/colloc"), "record", "--interval=100ms", "--json", f"--summary={path}",
+    path = os.path.join(daemon.folder, "summary")
+    command = [os.path.join(daemon.build, "src/cli/colloc"), "record", "--interval=100ms", "--json", f"--summary={path}",
                "--", "sleep", str(IDLE_S)]
-    with subprocess.Popen(command, env=house.env, stdin=subprocess.DEVNULL) as recorder:
+    with subprocess.Popen(command, env=daemon.env, stdin=subprocess.DEVNULL) as recorder:
         time.sleep(IDLE_S - 2)
         own_kib = private_kib(recorder.pid)
     with open(path, encoding="utf-8") as file:
@@ -240,21 +240,21 @@ def private_kib(pid):
 
 def measure_monitor(build):
     """Looking at busy GPUs ten times a second, and the reference's way beside it: a program started each second."""
-    with House(build, kind="H200", settings=["--sample-period=100ms"]) as house:
-        tasks = [train(house, gpu) for gpu in range(GPUS)]
+    with BenchDaemon(build, kind="H200", settings=["--sample-period=100ms"]) as daemon:
+        tasks = [train(daemon, gpu) for gpu in range(GPUS)]
         try:
-            before = house.activity()
+            before = daemon.activity()
             time.sleep(IDLE_S)
             row(f"collocd, {GPUS} busy GPUs, 10 looks a second: of one core", "%", "",
-                (house.activity()[0] - before[0]) / IDLE_S * 100)
-            house.stop()
-            measure_recorder(house)
+                (daemon.activity()[0] - before[0]) / IDLE_S * 100)
+            daemon.stop()
+            measure_recorder(daemon)
             for what, program, *arguments in (
                     ("an NVML program (gpu-probe, as nvidia-smi)", "tests/system/gpu-probe"),
                     ("dcgmi dmon -c 1 (emulated)", "emulator/dcgmi", "dmon", "-e", "203,1001,1002,1003,155", "-c", "1")):
                 row(f"instead: {what} started once a second: of one core", "%", "",
-                    spawn_each_second(house, program, *arguments) / IDLE_S * 100)
-            house.start()
+                    spawn_each_second(daemon, program, *arguments) / IDLE_S * 100)
+            daemon.start()
         finally:
             for task in tasks:
                 task.kill()

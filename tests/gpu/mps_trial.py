@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-from trial import TRAIN, House, brief
+from trial import TRAIN, TrialDaemon, brief
 
 LIMIT_S = 60
 
@@ -33,76 +33,76 @@ def told(task):
     return {**brief(task), **{key: task[key] for key in keys}, "story": [(e["event"], e["text"]) for e in task["events"]]}
 
 
-def has_begun(house, task):
-    return any(line["event"] == "first-step" for line in house.lines(task))
+def has_begun(daemon, task):
+    return any(line["event"] == "first-step" for line in daemon.lines(task))
 
 
-def trainings(house, count, seconds, *options):
-    tasks = [house.submit(TRAIN, "resnet18", "--batch", "64", "--seconds", str(seconds), options=options)[0] for _ in range(count)]
+def trainings(daemon, count, seconds, *options):
+    tasks = [daemon.submit(TRAIN, "resnet18", "--batch", "64", "--seconds", str(seconds), options=options)[0] for _ in range(count)]
     for task in tasks:
-        until(lambda task=task: has_begun(house, task), f"first step of task {task}")
+        until(lambda task=task: has_begun(daemon, task), f"first step of task {task}")
     return tasks
 
 
-def new_house(programs):
-    return House(programs, sharing="mps", settle="1s", settle_max="2s", smact_max="1", min_free="2GiB", policy="rr")
+def new_daemon(programs):
+    return TrialDaemon(programs, sharing="mps", settle="1s", settle_max="2s", smact_max="1", min_free="2GiB", policy="rr")
 
 
-def mps_folder(house):
-    return f"{house.folder}/state/mps/{os.geteuid()}"
+def mps_folder(daemon):
+    return f"{daemon.folder}/state/mps/{os.geteuid()}"
 
 
-def server_log(house):
-    with open(mps_folder(house) + "/log/server.log", errors="replace") as file:
+def server_log(daemon):
+    with open(mps_folder(daemon) + "/log/server.log", errors="replace") as file:
         return [line for line in file.read().splitlines() if "fatal" in line or "torn down" in line or "terminat" in line]
 
 
-def fault(house):
+def fault(daemon):
     """An illegal address among innocents."""
-    innocent = [house.submit(TRAIN, "resnet18", "--batch", "64", "--seconds", "16")[0] for _ in range(2)]
-    guilty, _ = house.submit(TRAIN, "wild", "--seconds", "4")
-    ended = house.wait(guilty, *innocent)
-    return {"guilty": told(ended[0]), "innocent": [told(task) for task in ended[1:]], "server_log": server_log(house)}
+    innocent = [daemon.submit(TRAIN, "resnet18", "--batch", "64", "--seconds", "16")[0] for _ in range(2)]
+    guilty, _ = daemon.submit(TRAIN, "wild", "--seconds", "4")
+    ended = daemon.wait(guilty, *innocent)
+    return {"guilty": told(ended[0]), "innocent": [told(task) for task in ended[1:]], "server_log": server_log(daemon)}
 
 
-def server_killed(house):
-    tasks = trainings(house, 4, 12)
-    environment = dict(os.environ, CUDA_MPS_PIPE_DIRECTORY=mps_folder(house) + "/pipe")
+def server_killed(daemon):
+    tasks = trainings(daemon, 4, 12)
+    environment = dict(os.environ, CUDA_MPS_PIPE_DIRECTORY=mps_folder(daemon) + "/pipe")
     listed = subprocess.run(["nvidia-cuda-mps-control"], input="get_server_list\n", text=True, env=environment, capture_output=True, timeout=10)
     os.kill(int(listed.stdout.split()[0]), signal.SIGKILL)
-    return {"tasks": [told(task) for task in house.wait(*tasks)]}
+    return {"tasks": [told(task) for task in daemon.wait(*tasks)]}
 
 
-def cancelled(house):
+def cancelled(daemon):
     """A client that is cancelled with work in flight, beside one that goes on."""
-    neighbour, victim = trainings(house, 2, 12)
+    neighbour, victim = trainings(daemon, 2, 12)
     before = time.monotonic()
-    house.colloc("cancel", str(victim))
-    ended, = house.wait(victim)
+    daemon.colloc("cancel", str(victim))
+    ended, = daemon.wait(victim)
     took = time.monotonic() - before
-    rest, = house.wait(neighbour)
-    return {"victim": told(ended), "took_s": took, "stderr": house.colloc("logs", str(victim), "--stderr")[-700:], "neighbour": told(rest),
-            "neighbour_words": house.lines(neighbour), "server_log": server_log(house)}
+    rest, = daemon.wait(neighbour)
+    return {"victim": told(ended), "took_s": took, "stderr": daemon.colloc("logs", str(victim), "--stderr")[-700:], "neighbour": told(rest),
+            "neighbour_words": daemon.lines(neighbour), "server_log": server_log(daemon)}
 
 
-def memory_limit(house):
+def memory_limit(daemon):
     """3 GiB were declared, 8 are taken: with a margin of 2 GiB the task falls at 5, and goes on when the GPU is idle."""
-    neighbour, _ = house.submit(TRAIN, "resnet18", "--batch", "64", "--seconds", "16")
-    wrong, _ = house.submit(TRAIN, "allocate", "--gib", "8", "--seconds", "1", options=("--memory", "3G"))
-    ended = house.wait(wrong, neighbour)
-    return {"wrong": told(ended[0]), "neighbour": told(ended[1]), "neighbour_words": house.lines(neighbour)}
+    neighbour, _ = daemon.submit(TRAIN, "resnet18", "--batch", "64", "--seconds", "16")
+    wrong, _ = daemon.submit(TRAIN, "allocate", "--gib", "8", "--seconds", "1", options=("--memory", "3G"))
+    ended = daemon.wait(wrong, neighbour)
+    return {"wrong": told(ended[0]), "neighbour": told(ended[1]), "neighbour_words": daemon.lines(neighbour)}
 
 
 def run(name, part, programs, seen):
     began = time.monotonic()
-    house = new_house(programs)
+    daemon = new_daemon(programs)
     try:
-        seen[name] = part(house)
+        seen[name] = part(daemon)
     except Exception as error:  # one part that fails must not lose what the others saw
         seen[name] = {"error": repr(error)}
-    with open(house.log.name) as log:
+    with open(daemon.log.name) as log:
         seen[name]["log"] = log.read()[-1500:]
-    house.close()
+    daemon.close()
     seen[name]["took_s"] = time.monotonic() - began
     print(name, json.dumps(seen[name])[:600], flush=True)
 

@@ -20,7 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TRAIN = os.path.join(HERE, "train.py")
 
 
-class House:
+class TrialDaemon:
     """One collocd in a folder of its own."""
 
     def __init__(self, programs, **settings):
@@ -86,49 +86,49 @@ def nvidia_smi(query):
 
 
 def one_training(programs):
-    house = House(programs, sharing="streams")
-    task, _ = house.submit(TRAIN, "resnet50", "--batch", "64", "--seconds", "15")
+    daemon = TrialDaemon(programs, sharing="streams")
+    task, _ = daemon.submit(TRAIN, "resnet50", "--batch", "64", "--seconds", "15")
     samples = []
-    while house.show(task)["state"] in ("PENDING", "RUNNING"):
-        gpu = house.gpus()[0]
+    while daemon.show(task)["state"] in ("PENDING", "RUNNING"):
+        gpu = daemon.gpus()[0]
         samples.append({key: gpu[key] for key in ("mem_used_mib", "smact", "smocc", "dram_active", "utilisation", "power_w")})
         samples[-1]["driver_processes"] = nvidia_smi("--query-compute-apps=pid,used_memory") if len(samples) % 10 == 5 else None
         time.sleep(0.5)
-    lines, house_task = house.lines(task), house.show(task)
-    house.close()
-    return {"task": brief(house_task), "own_words": lines, "samples": samples}
+    lines, task_shown = daemon.lines(task), daemon.show(task)
+    daemon.close()
+    return {"task": brief(task_shown), "own_words": lines, "samples": samples}
 
 
 def latency(programs):
     """From submit to the first line of output, in turns with starting the same by hand. The GPU is idle each time."""
     work = ("-c", "import time; print(time.time())")
-    house = House(programs, sharing="streams")
+    daemon = TrialDaemon(programs, sharing="streams")
     by_colloc, by_hand = [], []
     for _ in range(20):
-        task, before = house.submit(*work)
-        house.wait(task)
-        by_colloc.append(float(house.colloc("logs", str(task))) - before)
+        task, before = daemon.submit(*work)
+        daemon.wait(task)
+        by_colloc.append(float(daemon.colloc("logs", str(task))) - before)
         before = time.time()
         by_hand.append(float(subprocess.run([sys.executable, *work], capture_output=True, text=True).stdout) - before)
-    house.close()
+    daemon.close()
     return {"by_colloc_s": by_colloc, "by_hand_s": by_hand}
 
 
 def out_of_memory(programs):
-    house = House(programs, sharing="streams", settle="3s", smact_max="1")
-    first, _ = house.submit(TRAIN, "allocate", "--gib", "90", "--seconds", "12")
-    second, _ = house.submit(TRAIN, "allocate", "--gib", "70", "--seconds", "3")
-    alone, _ = house.submit(TRAIN, "allocate", "--gib", "200", "--seconds", "3", options=("--exclusive",))
-    beside, neighbour, lonely = house.wait(second, first, alone)
+    daemon = TrialDaemon(programs, sharing="streams", settle="3s", smact_max="1")
+    first, _ = daemon.submit(TRAIN, "allocate", "--gib", "90", "--seconds", "12")
+    second, _ = daemon.submit(TRAIN, "allocate", "--gib", "70", "--seconds", "3")
+    alone, _ = daemon.submit(TRAIN, "allocate", "--gib", "200", "--seconds", "3", options=("--exclusive",))
+    beside, neighbour, lonely = daemon.wait(second, first, alone)
     stats = {"beside": brief(beside), "neighbour": brief(neighbour), "alone": brief(lonely)}
     stats["story"] = [(event["event"], event["text"]) for event in beside["events"]]
-    stats["stderr"] = house.colloc("logs", str(second), "--stderr", "--attempt", "1")[-1500:]
-    house.close()
+    stats["stderr"] = daemon.colloc("logs", str(second), "--stderr", "--attempt", "1")[-1500:]
+    daemon.close()
     return stats
 
 
 def other_failures(programs):
-    house = House(programs, sharing="streams")
+    daemon = TrialDaemon(programs, sharing="streams")
     work = {
         "device assert": (TRAIN, "illegal"),
         "jax oom": ("-c", "import os; os.environ['XLA_PYTHON_CLIENT_PREALLOCATE']='false'; import jax.numpy as n; n.zeros((300, 2**28)).block_until_ready()"),
@@ -137,36 +137,36 @@ def other_failures(programs):
     }
     result = {}
     for name, arguments in work.items():
-        task, _ = house.submit(*arguments, options=("--exclusive",))
-        result[name] = brief(house.wait(task)[0])
-        result[name]["stderr_end"] = house.colloc("logs", str(task), "--stderr")[-400:]
-    house.close()
+        task, _ = daemon.submit(*arguments, options=("--exclusive",))
+        result[name] = brief(daemon.wait(task)[0])
+        result[name]["stderr_end"] = daemon.colloc("logs", str(task), "--stderr")[-400:]
+    daemon.close()
     return result
 
 
 def kill_daemon(programs):
-    house = House(programs, sharing="streams")
-    running, _ = house.submit(TRAIN, "resnet50", "--seconds", "12", options=("--exclusive",))
-    short, _ = house.submit(TRAIN, "allocate", "--gib", "1", "--seconds", "1")
-    while not house.lines(running):
+    daemon = TrialDaemon(programs, sharing="streams")
+    running, _ = daemon.submit(TRAIN, "resnet50", "--seconds", "12", options=("--exclusive",))
+    short, _ = daemon.submit(TRAIN, "allocate", "--gib", "1", "--seconds", "1")
+    while not daemon.lines(running):
         time.sleep(0.2)
-    house.kill()
+    daemon.kill()
     time.sleep(1)
-    house.start()
-    while_running = brief(house.show(running))
-    ended = [brief(task) for task in house.wait(running, short)]
-    house.close()
+    daemon.start()
+    while_running = brief(daemon.show(running))
+    ended = [brief(task) for task in daemon.wait(running, short)]
+    daemon.close()
     return {"after_restart": while_running, "ended": ended}
 
 
 def together(programs, how, policy, count, model, batch):
     """`count` equal trainings; how long until all have done the same number of seconds' worth of steps."""
-    house = House(programs, sharing=how, policy=policy, settle="1s", smact_max="1", min_free="2GiB")
+    daemon = TrialDaemon(programs, sharing=how, policy=policy, settle="1s", smact_max="1", min_free="2GiB")
     started = time.time()
-    tasks = [house.submit(TRAIN, model, "--batch", str(batch), "--seconds", "12")[0] for _ in range(count)]
-    ended = house.wait(*tasks)
-    words = [line for task in tasks for line in house.lines(task) if line["event"] == "trained"]
-    pipes = [house.lines(task)[0]["pipe"] for task in tasks]
+    tasks = [daemon.submit(TRAIN, model, "--batch", str(batch), "--seconds", "12")[0] for _ in range(count)]
+    ended = daemon.wait(*tasks)
+    words = [line for task in tasks for line in daemon.lines(task) if line["event"] == "trained"]
+    pipes = [daemon.lines(task)[0]["pipe"] for task in tasks]
     result = {
         "states": [task["state"] for task in ended],
         "total_s": time.time() - started,
@@ -174,12 +174,12 @@ def together(programs, how, policy, count, model, batch):
         "step_ms": [line["step_ms"] for line in words],
         "mem_peak_mib": [task["mem_peak_mib"] for task in ended],
         "mps": [bool(pipe) for pipe in pipes],
-        "log": open(house.log.name).read()[-600:],
+        "log": open(daemon.log.name).read()[-600:],
     }
     for pipe in set(filter(None, pipes)):
         environment = dict(os.environ, CUDA_MPS_PIPE_DIRECTORY=pipe)
         subprocess.run(["nvidia-cuda-mps-control"], input="quit\n", text=True, env=environment, capture_output=True, timeout=30)
-    house.close()
+    daemon.close()
     return result
 
 
@@ -187,14 +187,14 @@ def cost(programs):
     """What looking at the GPUs costs: processor time of an idle collocd, by how often it looks."""
     result = {}
     for period, seconds in (("1s", 30), ("100ms", 20)):
-        house = House(programs, sample_period=period)
+        daemon = TrialDaemon(programs, sample_period=period)
         time.sleep(2)
-        before, began = processor_s(house.process.pid), time.monotonic()
+        before, began = processor_s(daemon.process.pid), time.monotonic()
         time.sleep(seconds)
-        result[period] = {"share_of_a_core": (processor_s(house.process.pid) - before) / (time.monotonic() - began)}
-        with open(f"/proc/{house.process.pid}/status") as status:
+        result[period] = {"share_of_a_core": (processor_s(daemon.process.pid) - before) / (time.monotonic() - began)}
+        with open(f"/proc/{daemon.process.pid}/status") as status:
             result[period]["memory"] = [line.strip() for line in status if line.startswith(("VmRSS", "RssAnon"))]
-        house.close()
+        daemon.close()
     return result
 
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import unittest
 
-from house import House, program, read, until
+from daemon_case import DaemonCase, program, read, until
 
 # Stands for workloads/train.py: two epochs of a pretend training.
 TRAIN = """
@@ -35,7 +35,7 @@ sys.stderr.write(f"share {os.environ.get('CUDA_MPS_ACTIVE_THREAD_PERCENTAGE')} m
 """
 
 
-class Bench(House):
+class Bench(DaemonCase):
     gpus = "A100-40GB:3g.20gb+3g.20gb,A100-40GB"
 
     def setUp(self):
@@ -185,7 +185,7 @@ class Bench(House):
         self.bench("mix,sharing,gpu\none,streams,1\n", "--retry-failed", "--output=elsewhere")
 
     def test_the_daemon_does_it_too(self):
-        House.start(self, policy="mug", smact_max="1")
+        DaemonCase.start(self, policy="mug", smact_max="1")
         self.bench("mix,sharing\none*2,mps\n", "--daemon")
         group, = self.rows("groups.csv")
         self.assertEqual((group["way"], group["failed"]), ("daemon", "0"))

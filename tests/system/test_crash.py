@@ -9,10 +9,10 @@ import signal
 import threading
 import unittest
 
-from house import House, Connection, is_alive, read, until
+from daemon_case import DaemonCase, Connection, is_alive, read, until
 
 
-class Crash(House):
+class Crash(DaemonCase):
     speed = 1000
     settings = {"sharing": "streams", "policy": "rr", "min-free": "0", "smact-max": "1"}
     rounds = 12
@@ -93,7 +93,7 @@ class Crash(House):
         self.assertEqual(self.read("ran").split(), ["1", "2", "3", "4", "5"])
 
 
-class Restart(House):
+class Restart(DaemonCase):
     def test_running_tasks_go_on_and_their_ends_are_known(self):
         os.mkfifo(self.work + "/go")
         script = "echo $$ > pid-$COLLOC_TASK_ID; read line < go; exit 5"

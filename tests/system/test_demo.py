@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-from house import BUILD, LIMIT_S, processes_with, until
+from daemon_case import BUILD, LIMIT_S, processes_with, until
 
 DEMO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "demo")
 SPEED = 500  # the faster, the more of a hold-off is gone before a slow build has started a process

@@ -7,10 +7,10 @@ import sqlite3
 import subprocess
 import unittest
 
-from house import House, is_alive, read, until
+from daemon_case import DaemonCase, is_alive, read, until
 
 
-class SecondDaemon(House):
+class SecondDaemon(DaemonCase):
     def test_on_the_same_socket(self):
         status, words = self.run_daemon(state_dir=self.folder + "/other")
         self.assertEqual(status, 1)
@@ -63,7 +63,7 @@ class SecondDaemon(House):
         self.assertEqual((status, words), (2, f"collocd: {self.folder}: is a folder\n"))
 
 
-class Log(House):
+class Log(DaemonCase):
     def database(self):
         return os.path.join(self.state, "colloc.db")
 
@@ -109,7 +109,7 @@ class Log(House):
 
 
 @unittest.skipIf(os.geteuid() != 0, "mounting a small disk needs root")
-class SmallDisk(House):
+class SmallDisk(DaemonCase):
     mounted = ""  # the small disk, below the state folder
     options = "size=3m"
 
@@ -125,12 +125,12 @@ class SmallDisk(House):
         if mounted.returncode:
             self.skipTest("cannot mount: " + mounted.stderr)
 
-    def tear_down_house(self):
+    def tear_down_daemon(self):
         if self.process and self.process.poll() is None:
             self.stop(9)
         until(lambda: not self.kill_all(), "the end of all processes")
         subprocess.run(["umount", self.state + self.mounted], check=False, stderr=subprocess.DEVNULL)
-        super().tear_down_house()
+        super().tear_down_daemon()
 
     def fill(self):
         path = self.state + self.mounted + "/ballast"

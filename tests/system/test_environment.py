@@ -3,14 +3,14 @@
 
 import unittest
 
-from house import House, until
+from daemon_case import DaemonCase, until
 from test_history import SUMMARY
 
 SHOW = 'echo "$CUDA_DEVICE_ORDER $CUDA_VISIBLE_DEVICES"; '
 EXCLUSIVE = {"exclusive": True, "gpus": 1}
 
 
-class Environment(House):
+class Environment(DaemonCase):
     def variables(self, task):
         """Those that the script printed with `env`."""
         self.wait(task, "COMPLETED")

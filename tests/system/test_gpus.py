@@ -11,7 +11,7 @@ import subprocess
 import time
 import unittest
 
-from house import LIMIT_S, House, processes_with, program, read, until
+from daemon_case import LIMIT_S, DaemonCase, processes_with, program, read, until
 
 
 def read_if_there(path):
@@ -21,7 +21,7 @@ def read_if_there(path):
         return b""
 
 
-class Gpus(House):
+class Gpus(DaemonCase):
     gpus = "2xA100-40GB"
 
     def test_a_lost_gpu_takes_no_task(self):
@@ -92,7 +92,7 @@ class Gpus(House):
         self.colloc("gpus")
 
 
-class Faulty(House):
+class Faulty(DaemonCase):
     """GPUs that work, and are not to be trusted."""
     gpus = "2xA100-40GB"
 
@@ -161,7 +161,7 @@ class Faulty(House):
         self.wait(task, "COMPLETED")
 
 
-class FaultyMig(House):
+class FaultyMig(DaemonCase):
     gpus = "A100-40GB:3g.20gb+2g.10gb"
 
     def test_instances_have_the_troubles_of_their_card(self):
@@ -170,7 +170,7 @@ class FaultyMig(House):
             self.assertIn("double-bit", self.wait_gpu(lambda g: g["health"] == "faulty", index)["health_text"])
 
 
-class NoEvents(House):
+class NoEvents(DaemonCase):
     gpus = "A100-40GB"
 
     def start(self, **settings):
@@ -183,7 +183,7 @@ class NoEvents(House):
         self.assertEqual(self.gpu()["health"], "ok")
 
 
-class Unused(House):
+class Unused(DaemonCase):
     gpus = "2xA100-40GB"
     settings = {"unused-after": "500ms"}
 
@@ -222,7 +222,7 @@ class Unused(House):
         self.assertLess(self.holder(gpu)["unused_s"], before["unused_s"])
 
 
-class WithoutGpm(House):
+class WithoutGpm(DaemonCase):
     def start(self, **settings):
         for gpu in "01":
             self.emulator("set", gpu, "gpm=off")
@@ -282,7 +282,7 @@ class BeforeHopper(WithoutGpm):
         self.assertEqual(self.stream(), [])
 
 
-class Csv(House):
+class Csv(DaemonCase):
     gpus = "A100-40GB,A100-40GB:3g.20gb"
 
     def test_gpus_as_csv(self):
@@ -297,7 +297,7 @@ class Csv(House):
         self.assertIn("one of the two", self.colloc("gpus", "--csv", "--json", code=2).stderr)
 
 
-class Shares(House):
+class Shares(DaemonCase):
     """Parts of a GPU's activity, power and energy: they add up, and stay with the task when it has ended."""
     gpus = "1xA100-40GB"
     settings = {"sharing": "streams", "tasks-per-gpu": "4", "smact-max": "1"}
@@ -363,7 +363,7 @@ class Shares(House):
         self.assertTrue(all(self.task(task["id"])["shares_estimated"] for task in seen["tasks"]))
 
 
-class MigShares(House):
+class MigShares(DaemonCase):
     gpus = "A100-40GB:3g.20gb+2g.10gb"
 
     def test_instances_have_their_part_of_the_cards_power(self):
@@ -379,7 +379,7 @@ class MigShares(House):
         self.assertGreater(min(parts(gpus)), 10)
 
 
-class Past(House):
+class Past(DaemonCase):
     gpus = "2xA100-40GB"
     settings = {"samples": "200ms:1m,1s:1h"}
 
@@ -410,7 +410,7 @@ class Past(House):
         self.assertIn("STEP:TIME", self.run_daemon(samples="1s:1000000h")[1])
 
 
-class Foreign(House):
+class Foreign(DaemonCase):
     gpus = "1xA100-40GB"
 
     def test_somebody_elses_process(self):
@@ -443,7 +443,7 @@ class Foreign(House):
         self.wait(beside, "COMPLETED")
 
 
-class ShortTasks(House):
+class ShortTasks(DaemonCase):
     """In real time: a task of a few samples has what it did between its first and last sample, and its ends beyond."""
 
     gpus = "H200"

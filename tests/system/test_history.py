@@ -3,12 +3,12 @@
 
 import unittest
 
-from house import House, until
+from daemon_case import DaemonCase, until
 
 SUMMARY = "Conv2d-1 [-1, 64, 112, 112] 9408\nBatchNorm2d-2 [-1, 64, 112, 112] 128\nLinear-3 [-1, 10] 8028170\n"
 
 
-class History(House):
+class History(DaemonCase):
     gpus = "1xA100-40GB"
 
     def train_network(self, batch, mib, options=""):

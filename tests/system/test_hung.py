@@ -6,14 +6,14 @@ import os
 import time
 import unittest
 
-from house import BUILD, Connection, House, program, read, until
+from daemon_case import BUILD, Connection, DaemonCase, program, read, until
 from hung_mount import HungMount
 
 PROMPT_S = 0.05
 
 
 @unittest.skipIf(os.geteuid() != 0, "mounting needs root")
-class FileSystem(House):
+class FileSystem(DaemonCase):
     def setUp(self):
         super().setUp()
         try:
@@ -83,7 +83,7 @@ class FileSystem(House):
 
 
 @unittest.skipIf(b"__asan_init" in read(program("collocd"), "rb"), "the sanitizer wants to be loaded first")
-class Names(House):
+class Names(DaemonCase):
     """NSS waits for a file to go."""
 
     def start(self, **settings):

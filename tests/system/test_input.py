@@ -8,10 +8,10 @@ import socket
 import time
 import unittest
 
-from house import Connection, House, MIB, program, read, until
+from daemon_case import Connection, DaemonCase, MIB, program, read, until
 
 
-class Fields(House):
+class Fields(DaemonCase):
     WRONG = {
         "script": [None, 5, "", [], {}], "arguments": ["x", [1], {}, [None]], "name": [5, "x" * 300, []],
         "cwd": [None, 5, "", "relative", "x" * 5000], "environment": [None, 5, [], {"A": 5}, {"": "x"}, {"A=B": "x"}],
@@ -152,7 +152,7 @@ class Fields(House):
         return text
 
 
-class Paths(House):
+class Paths(DaemonCase):
     def test_paths_methods_and_queries(self):
         self.submit(hold=True)
         for method, path, status in (
@@ -201,7 +201,7 @@ class Paths(House):
         self.assertEqual(self.tasks("state=all"), [])
 
 
-class Clients(House):
+class Clients(DaemonCase):
     def connect(self):
         client = socket.socket(socket.AF_UNIX)
         client.settimeout(30)

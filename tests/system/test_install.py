@@ -12,7 +12,7 @@ import sys
 import tempfile
 import unittest
 
-from house import BUILD, LIMIT_S, read, until
+from daemon_case import BUILD, LIMIT_S, read, until
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 

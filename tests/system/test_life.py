@@ -6,10 +6,10 @@ import os
 import subprocess
 import unittest
 
-from house import Connection, House, is_alive, read, until
+from daemon_case import Connection, DaemonCase, is_alive, read, until
 
 
-class Life(House):
+class Life(DaemonCase):
     def test_logs_show_both_streams_and_why_it_failed(self):
         script = "echo out; echo ValueError: no such label >&2; exit 3"
         both = self.submit(script, output="both.log")
@@ -129,7 +129,7 @@ class Life(House):
         self.assertEqual(sorted(map(int, self.read("ran").split())), ids)
 
 
-class Limits(House):
+class Limits(DaemonCase):
     daemon_prefix = ("prlimit", "--nofile=200:4000")
 
     def test_the_daemons_raised_limit_is_not_the_tasks(self):
@@ -139,7 +139,7 @@ class Limits(House):
         self.assertEqual(self.output(task), "200\n4000\n")
 
 
-class Ending(House):
+class Ending(DaemonCase):
     TREE = """
         trap '' TERM
         (setsid bash -c 'trap "" TERM; echo $BASHPID >> pids; while :; do sleep 1000; done' &)
@@ -219,7 +219,7 @@ class Ending(House):
         self.assertFalse(is_alive(int(self.read("left"))))
 
 
-class NoGpus(House):
+class NoGpus(DaemonCase):
     settings = {"nvml-library": "/nowhere/libnvidia-ml.so.1"}
 
     def test_who_submits_is_told_why_there_are_none(self):
@@ -227,7 +227,7 @@ class NoGpus(House):
         self.assertIn("/nowhere/libnvidia-ml.so.1", self.get("/v1/gpus")["why_none"])
 
 
-class Seen(House):
+class Seen(DaemonCase):
     def test_the_cli_over_everything(self):
         for _ in range(3):
             self.train(3000, 1e6)

@@ -9,7 +9,7 @@ import socket
 import time
 import unittest
 
-from house import MIB, House, program, read, until
+from daemon_case import MIB, DaemonCase, program, read, until
 
 STRANGER = 100000  # the first of a user's subordinate ids on Debian; no such user has a name
 ADA = 64001
@@ -17,7 +17,7 @@ CONNECTIONS = 2048  # of all users together
 PER_USER = 256
 
 
-class Limited(House):
+class Limited(DaemonCase):
     def connect(self, data=b""):
         client = socket.socket(socket.AF_UNIX)
         self.addCleanup(client.close)

@@ -9,14 +9,14 @@ import threading
 import time
 import unittest
 
-from house import House
+from daemon_case import DaemonCase
 
 ENDED = 200000
 PAGE = 10000
 PROMPT_S = 0.05
 
 
-class LongHistory(House):
+class LongHistory(DaemonCase):
     gpus = "A100-40GB"
 
     def setUp(self):

@@ -6,12 +6,12 @@ import subprocess
 import time
 import unittest
 
-from house import BUILD, Connection, House, program, read, until
+from daemon_case import BUILD, Connection, DaemonCase, program, read, until
 
 TASKS = 10000
 
 
-class Load(House):
+class Load(DaemonCase):
     gpus = "A100-40GB"
 
     def test_a_flood_of_submits_stops_no_samples(self):
@@ -30,7 +30,7 @@ class Load(House):
         self.stop()
 
 
-class LongQueue(House):
+class LongQueue(DaemonCase):
     gpus = "1xA100-40GB"
 
     def resident_mib(self):

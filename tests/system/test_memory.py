@@ -7,10 +7,10 @@ import sqlite3
 import subprocess
 import unittest
 
-from house import House, program, read, until
+from daemon_case import DaemonCase, program, read, until
 
 
-class OneGpu(House):
+class OneGpu(DaemonCase):
     gpus = "1xA100-40GB"
 
     def test_crash_beside_another_is_recovered_alone(self):
@@ -116,7 +116,7 @@ class OneGpu(House):
         self.assertEqual(self.task(first)["state"], "RUNNING")
 
 
-class Mps(House):
+class Mps(DaemonCase):
     gpus = "1xA100-40GB"
     settings = {"sharing": "mps"}
 
@@ -198,7 +198,7 @@ class Mps(House):
                               check=True).stdout
 
 
-class Mig(House):
+class Mig(DaemonCase):
     gpus = "1xA100-40GB:3g.20gb+2g.10gb+1g.5gb,1xA100-40GB"
 
     def test_instances_are_places_and_their_parent_is_not(self):

@@ -4,13 +4,13 @@
 import re
 import unittest
 
-from house import MIB, House, until
+from daemon_case import MIB, DaemonCase, until
 
 LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"'
 SAMPLE = re.compile(rf"([a-z_:][a-z0-9_:]*)\{{({LABEL}(?:,{LABEL})*)\}} (\S+)$")
 
 
-class Metrics(House):
+class Metrics(DaemonCase):
     gpus = "2xA100-40GB"
 
     def read_metrics(self):

@@ -7,7 +7,7 @@ import socketserver
 import threading
 import unittest
 
-from house import House, is_alive, until
+from daemon_case import DaemonCase, is_alive, until
 
 ROOT = os.geteuid() == 0
 
@@ -33,7 +33,7 @@ class Answering:
         os.unlink(self.path)
 
 
-class Mig(House):
+class Mig(DaemonCase):
     gpus = "1xA100-40GB:3g.20gb+2g.10gb+1g.5gb,1xA100-40GB"
 
     def mig(self, *words, code=0):
@@ -136,7 +136,7 @@ class Mig(House):
             self.assertIn("Using GPU-", self.output(task))
 
 
-class Vanishing(House):
+class Vanishing(DaemonCase):
     """An instance that goes from under its task, and comes back; a kill -9 at every turn of it."""
 
     gpus = "1xA100-40GB:3g.20gb+2g.10gb"

@@ -4,10 +4,10 @@ import os
 import signal
 import unittest
 
-from house import House, is_alive, processes_with, read, until
+from daemon_case import DaemonCase, is_alive, processes_with, read, until
 
 
-class Care(House):
+class Care(DaemonCase):
     gpus = "1xA100-40GB"
     settings = {"sharing": "mps"}
 
@@ -16,7 +16,7 @@ class Care(House):
         return f"{self.state}/mps/{os.geteuid()}"
 
     def processes(self, name):
-        """Of this house's, those whose program has the name."""
+        """Of this test's daemon: those whose program has the name."""
         def program_of(pid):
             try:
                 return os.path.basename(os.readlink(f"/proc/{pid}/exe"))

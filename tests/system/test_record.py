@@ -8,10 +8,10 @@ import signal
 import subprocess
 import unittest
 
-from house import House, program, read, until
+from daemon_case import DaemonCase, program, read, until
 
 
-class Record(House):
+class Record(DaemonCase):
     gpus = "H200,H200"
 
     def start(self, **settings):
@@ -132,7 +132,7 @@ class Record(House):
         self.assertEqual(summary["exit_code"], 0)
 
 
-class ShortRuns(House):
+class ShortRuns(DaemonCase):
     """Real time, a fifth of runs of 2, 5 and 10 s that are sampled each second: what the emulator did is known."""
 
     gpus = "H200"

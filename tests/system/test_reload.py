@@ -10,10 +10,10 @@ import socket
 import subprocess
 import unittest
 
-from house import LIMIT_S, House, program, read, until
+from daemon_case import LIMIT_S, DaemonCase, program, read, until
 
 
-class Service(House):
+class Service(DaemonCase):
     gpus = "2xA100-40GB"
 
     def setUp(self):

@@ -7,10 +7,10 @@ import re
 import signal
 import unittest
 
-from house import House, read, until
+from daemon_case import DaemonCase, read, until
 
 
-class Replay(House):
+class Replay(DaemonCase):
     gpus = "2xA100-40GB"
 
     @property

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
-from house import BUILD, LIMIT_S, processes_with, program, read, until
+from daemon_case import BUILD, LIMIT_S, processes_with, program, read, until
 
 TRY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "try")
 

@@ -8,11 +8,11 @@ import signal
 import subprocess
 import unittest
 
-from house import LIMIT_S, House, processes_with, program, read, until
+from daemon_case import LIMIT_S, DaemonCase, processes_with, program, read, until
 
 
 @unittest.skipUnless(shutil.which("tmux"), "needs tmux")
-class Top(House):
+class Top(DaemonCase):
     gpus = "4xA100-40GB"
 
     def setUp(self):

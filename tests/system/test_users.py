@@ -13,7 +13,7 @@ import subprocess
 import time
 import unittest
 
-from house import Connection, House, is_alive, program, read, until
+from daemon_case import Connection, DaemonCase, is_alive, program, read, until
 
 ADA, BOB = 64001, 64002  # without names: their limits count together
 KNOWN = pwd.getpwnam("nobody").pw_uid
@@ -30,7 +30,7 @@ def may_run(uid):
 
 
 @unittest.skipIf(os.geteuid() != 0, "becoming other users needs root")
-class Several(House):
+class Several(DaemonCase):
     def setUp(self):
         super().setUp()
         os.chmod(self.work, 0o777)
@@ -335,7 +335,7 @@ class Mps(Several):
             self.wait(task, "CANCELLED")
 
 
-class MpsDisturbed(House):
+class MpsDisturbed(DaemonCase):
     """What starts a user's MPS is that user's process: he may signal it at any moment."""
     settings = {"sharing": "mps"}
 
@@ -375,7 +375,7 @@ class MpsDisturbed(House):
 
 
 @unittest.skipIf(os.geteuid() != 0, "becoming other users needs root")
-class OwnDaemon(House):
+class OwnDaemon(DaemonCase):
     """One that a user runs for himself."""
     daemon_prefix = become(ADA)
 

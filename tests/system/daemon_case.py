@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A house of one's own: pretend GPUs and a collocd in a temporary folder, gone without a trace when the test is over.
+"""A daemon of one's own: pretend GPUs and a collocd in a temporary folder, gone without a trace when the test is over.
 
 Nothing here sleeps a fixed time: what is waited for is asked for again and again, with a bound, or wakes us.
 """
@@ -95,23 +95,23 @@ class Reply:
         return self.json["error"]["message"]
 
 
-class House(unittest.TestCase):
+class DaemonCase(unittest.TestCase):
     gpus = "4xA100-40GB"
     speed = 100
     settings = {}
     daemon_prefix = ()  # a command that runs collocd in another way, as another user
 
     def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="colloc-house-")
+        self.folder = tempfile.mkdtemp(prefix="colloc-test-")
         os.chmod(self.folder, 0o755)
-        self.addCleanup(self.tear_down_house)
+        self.addCleanup(self.tear_down_daemon)
         self.socket, self.state, self.work = (os.path.join(self.folder, name) for name in ("s", "state", "work"))
         os.mkdir(self.work)
         self.env = {
             "PATH": os.path.dirname(program("emulator")) + ":" + os.environ["PATH"],
             "LD_LIBRARY_PATH": os.path.dirname(program("emulator")),
             "COLLOC_EMULATOR": os.path.join(self.folder, "gpus"), "COLLOC_SOCKET": self.socket,
-            "HOME": self.work, "LC_ALL": "C.UTF-8", "COLLOC_HOUSE": self.folder,
+            "HOME": self.work, "LC_ALL": "C.UTF-8", "COLLOC_TEST_FOLDER": self.folder,
         }
         for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
             if name in os.environ:
@@ -120,7 +120,7 @@ class House(unittest.TestCase):
         self.emulator("create", "--gpus", self.gpus, "--speed", str(self.speed), self.env["COLLOC_EMULATOR"])
         self.start()
 
-    def tear_down_house(self):
+    def tear_down_daemon(self):
         """Everything that was started goes, at once."""
         if self.process and self.process.poll() is None:
             self.stop(signal.SIGKILL)
@@ -165,7 +165,7 @@ class House(unittest.TestCase):
         process.stderr.close()
 
     def wait_log(self, pattern, since=0):
-        """A line of this or an earlier daemon of the house; each line is found once unless `since` is given."""
+        """A line of this daemon's log, or of an earlier one's in this test; each is found once unless `since` is given."""
         def find():
             for i in range(max(since, getattr(self, "log_seen", 0)), len(self.log)):
                 if re.search(pattern, self.log[i]):
