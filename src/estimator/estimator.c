@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of estimators, and what all of them have in common: the request is checked, one
+ * estimator is asked, and its answer is a number or a note that says why there is none.
+ */
 #include "estimator/estimator.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Earlier runs from a CSV file: one line for each, columns found by their names, what is not known
+ * left empty. A run that ended for want of memory is a lower bound.
+ */
 #include "estimator/past_run.h"
 
 #include <errno.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A summary's text without what terminals and editors add to it, so that its readers see plain
+ * lines: escape sequences, overwritten progress bars, carriage returns, box-drawing characters.
+ * Lines keep their numbers, which messages name.
+ */
 #include <errno.h>
 #include <string.h>
 

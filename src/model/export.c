@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads what `python3 -m colloc_export` wrote: JSON with the layers and with every storage that
+ * one iteration allocates, by ticks of a clock. Sizes are linear in the batch. Every index and
+ * size is checked, since a file may come from anywhere.
+ */
 #include "model/export.h"
 
 #include <errno.h>

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading a model summary: find the line where one begins, let the form's reader take its layers,
+ * read the totals, and hold the sums over the layers against them.
+ *
+ * Each form is one file (torchsummary.c, torchinfo.c, keras.c, repr.c) and one line in the table
+ * here. The first form that recognises a line reads from there; a second summary in the text is a
+ * warning.
+ */
 #include "model/model.h"
 
 #include <errno.h>

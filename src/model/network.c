@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A file that describes a network: an export where it begins as JSON, else a summary. */
 #include "model/network.h"
 
 bool network_detect(const char *text, size_t size)

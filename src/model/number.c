@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Whole numbers as summaries print them, with thousands separators: "25,557,032". */
 #include <errno.h>
 #include <string.h>
 

@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Output shapes as the forms print them, and the batch in them.
+ *
+ * The first dimension of the first shape is the batch: a number, or -1 or None where it is left
+ * open. It is taken out of every shape, so that a layer's shape is that of one sample. Shapes that
+ * begin with another number are counted as odd: position embeddings have no batch, and many odd
+ * shapes show that two prints were mixed.
+ *
+ * Example: "[32, 64, 56, 56]" as the first shape means batch 32 and 64 x 56 x 56 for each sample.
+ */
 #include <errno.h>
 #include <string.h>
 

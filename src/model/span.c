@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Small steps over a piece of text that is not ended by NUL. */
 #include <string.h>
 
 #include "model/format.h"

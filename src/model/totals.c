@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The lines below the layers: "Total params: 25,557,032", "Params size (MB): 97.49". Printed
+ * totals are checked against the layers; one that is rounded says by how much it may be off.
+ */
 #include <math.h>
 #include <string.h>
 

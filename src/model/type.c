@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Layer types: which kind of layer a class name of PyTorch, timm, transformers or Keras stands
+ * for. A table of names and of endings; what is in neither is of a kind that is not known.
+ */
 #include <string.h>
 
 #include "model/format.h"

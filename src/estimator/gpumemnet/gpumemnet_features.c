@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the networks of GPUMemNet see of a task: counts of layers, sizes and the batch as
+ * logarithms, and the sequence of its layers as tokens of type, activations and parameters
+ * (thesis, section 5.4).
+ */
 #include "estimator/gpumemnet/gpumemnet_features.h"
 
 #include <errno.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where each number of a network stands in its one array: layers take their places in the order in
+ * which a sample passes through them. A file of weights is that array, so this order is its
+ * format.
+ */
 #include "estimator/gpumemnet/gpumemnet_layout.h"
 
 #include <math.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The answer of a trained network: inputs scaled as in training, through the layers of the layout,
+ * to the probabilities of the classes, each of which is a range of memory.
+ */
 #include "estimator/gpumemnet/gpumemnet_net.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Addresses of the allocator's segments, as the driver gives them (address_space.h): the newest
+ * reservation whose rest is large enough, else a new reservation below all others.
+ */
 #include "estimator/physics/address_space.h"
 
 static const int64_t reservation_step = (int64_t)32 << 20;

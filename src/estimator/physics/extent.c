@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The size of each layer's output for one sample.
+ *
+ * Where the text shows shapes they are taken, scaled where they were printed for another length of
+ * the sequence. A printed module shows none: then the size of a layer over tokens is the length of
+ * the sequence times its width, which follows from the constructor's arguments.
+ *
+ * Example: Linear(in_features=768, out_features=3072) over 128 tokens puts out 128 * 3072
+ * elements.
+ */
 #include "estimator/physics/extent.h"
 
 #include <math.h>

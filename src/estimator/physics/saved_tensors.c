@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What autograd saves of each type of layer for its gradient: a table by type, a rule by kind for
+ * types that are not in it. From PyTorch's tools/autograd/derivatives.yaml: a formula that names
+ * `self` needs the input, one that names `result` the output.
+ *
+ * Example: the formula of relu names `result`, so ReLU saves its output and may work in place;
+ * that of gelu names `self`, so GELU saves its input.
+ */
 #include "estimator/physics/saved_tensors.h"
 
 #include <stddef.h>
