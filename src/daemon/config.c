@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <yaml.h>
 
+#include "base/array.h"
 #include "base/beside.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -17,6 +18,7 @@
 #include "base/units.h"
 #include "estimator/estimator.h"
 #include "policy/policy.h"
+#include "taskfile/option.h"
 
 #define SAMPLES_USUAL "1s:1h,10s:1d,5m:30d"
 #define DEFAULT_FILE  "/etc/colloc/collocd.yaml"
@@ -154,7 +156,7 @@ static const struct {
 
 static int set_log_level(void *field, size_t size, const char *value)
 {
-    for (size_t i = 0; i < sizeof log_levels / sizeof *log_levels; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(log_levels); i++)
         if (strcmp(log_levels[i].name, value) == 0) {
             *(int *)field = log_levels[i].level;
             return 0;
@@ -238,7 +240,7 @@ static void format_samples(const void *field, char *text, size_t size)
 static void format_log_level(const void *field, char *text, size_t size)
 {
     int level = *(const int *)field;
-    for (size_t i = 0; i < sizeof log_levels / sizeof *log_levels; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(log_levels); i++)
         if (log_levels[i].level == level)
             snprintf(text, size, "%s", log_levels[i].name);
 }
@@ -358,12 +360,12 @@ static const struct option {
     {"shim", FIELD(shim), set_text, "PATH", "(as installed)", "the colloc-shim program"},
     {"log-level", LIVE(log_level), set_log_level, "LEVEL", "info", "error, warning, info or debug"},
 };
-#define OPTIONS (sizeof options / sizeof *options)
+#define OPTIONS ARRAY_SIZE(options)
 
 static void format_value(
     const struct option *option, const struct config *config, char *text, size_t size)
 {
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
         if (formats[i].set == option->set)
             formats[i].format((const char *)config + option->offset, text, size);
     if (!*text)
@@ -431,8 +433,8 @@ void config_defaults(struct config *config)
     set_samples(&config->samples, 0, SAMPLES_USUAL);
     set_text(config->dcgmi, sizeof config->dcgmi, "dcgmi");
     set_text(config->shim, sizeof config->shim, COLLOC_SHIM_PATH);
-    beside_find(shim_places, sizeof shim_places / sizeof *shim_places, "colloc-shim", config->shim,
-        sizeof config->shim);
+    beside_find(
+        shim_places, ARRAY_SIZE(shim_places), "colloc-shim", config->shim, sizeof config->shim);
     if (geteuid() == 0) {
         set_text(config->socket_path, sizeof config->socket_path, "/run/colloc/collocd.sock");
         set_text(config->state_dir, sizeof config->state_dir, "/var/lib/colloc");
@@ -444,22 +446,35 @@ void config_defaults(struct config *config)
     }
 }
 
+/* As the options of a command line. */
+static void list_specs(struct option_spec specs[static OPTIONS])
+{
+    for (size_t i = 0; i < OPTIONS; i++)
+        specs[i] = (struct option_spec){
+            .name = options[i].name, .kind = OPTION_TEXT, .argument = options[i].takes};
+}
+
 static int set_option(
+    struct config *config, const struct option *option, const char *value, struct fault *fault)
+{
+    if (option->set((char *)config + option->offset, option->size, value) == 0)
+        return 0;
+    return fault_set(fault, EINVAL, "%s: cannot make sense of '%s' (%s: %s)", option->name, value,
+        option->takes, option->help);
+}
+
+static int set_named_option(
     struct config *config, const char *name, const char *value, struct fault *fault)
 {
-    for (size_t i = 0; i < OPTIONS; i++) {
-        if (strcmp(options[i].name, name) != 0)
-            continue;
-        if (!value)
-            return fault_set(fault, EINVAL, "--%s: wants a value (%s: %s)", name, options[i].takes,
-                options[i].help);
-        if (options[i].set((char *)config + options[i].offset, options[i].size, value) == 0)
-            return 0;
-        return fault_set(fault, EINVAL, "%s: cannot make sense of '%s' (%s: %s)", name, value,
-            options[i].takes, options[i].help);
-    }
-    return fault_set(
-        fault, EINVAL, "%s: there is no such setting (collocd --help lists them)", name);
+    struct option_spec specs[OPTIONS];
+    list_specs(specs);
+    const struct option_spec *spec = option_find(specs, OPTIONS, name);
+    if (spec)
+        return set_option(config, &options[spec - specs], value, fault);
+    const char *near = option_find_near(&(struct option_set){specs, OPTIONS, NULL}, 1, name);
+    if (near)
+        return fault_set(fault, EINVAL, "%s: no such setting; did you mean %s?", name, near);
+    return fault_set(fault, EINVAL, "%s: no such setting (collocd --help lists them)", name);
 }
 
 /* ---- the file: one mapping of plain scalars ---- */
@@ -485,7 +500,7 @@ static int take_yaml_event(struct config *config, const yaml_event_t *event, boo
             return set_text(key, key_size, text) < 0 || !*text
                        ? fault_set(fault, EINVAL, "'%.40s' is no setting", text)
                        : 0;
-        int r = set_option(config, key, text, fault);
+        int r = set_named_option(config, key, text, fault);
         key[0] = '\0';
         return r;
     case YAML_SEQUENCE_START_EVENT:
@@ -536,57 +551,78 @@ int config_read_file(struct config *config, const char *path, struct fault *faul
 
 /* ---- the command line ---- */
 
-static int next_argument(int argc, char **argv, int *i, char *name, size_t size,
-    const char **ret_value, struct fault *fault)
+/* What stands on a command line beside the settings. */
+enum { ARGUMENT_CONFIG, ARGUMENT_CHECK, ARGUMENTS };
+static const struct option_spec own_arguments[ARGUMENTS] = {
+    [ARGUMENT_CONFIG] = {.name = "config", .kind = OPTION_FILE, .argument = "FILE"},
+    [ARGUMENT_CHECK] = {.name = "check", .kind = OPTION_FLAG},
+};
+
+/* The values of a command line. */
+struct arguments {
+    struct config *config; /* takes the settings; NULL: they are skipped */
+    const char *file;      /* the first --config, or NULL */
+    bool only_check;
+};
+
+static int take_argument(
+    struct arguments *arguments, const struct option_word *word, struct fault *fault)
 {
-    const char *argument = argv[*i];
-    if (strncmp(argument, "--", 2) != 0)
-        return fault_set(
-            fault, EINVAL, "%s: collocd takes only options (collocd --help lists them)", argument);
-    const char *equals = strchr(argument, '=');
-    size_t n = equals ? (size_t)(equals - argument - 2) : strlen(argument) - 2;
-    snprintf(name, size, "%.*s", (int)n, argument + 2);
-    *ret_value = equals ? equals + 1 : *i + 1 < argc ? argv[++*i] : NULL;
-    return 0;
+    if (word->spec == &own_arguments[ARGUMENT_CHECK]) {
+        arguments->only_check = true;
+        return strcmp(word->value, "yes") == 0
+                   ? 0
+                   : fault_set(fault, EINVAL, "--check: takes no value");
+    }
+    if (word->spec == &own_arguments[ARGUMENT_CONFIG]) {
+        if (!arguments->file)
+            arguments->file = word->value;
+        return 0;
+    }
+    if (!arguments->config)
+        return 0;
+    return set_option(
+        arguments->config, &options[word->spec - word->set->specs], word->value, fault);
 }
 
-static int read_config_file_named(struct config *config, int argc, char **argv, struct fault *fault)
+static int read_arguments(
+    struct arguments *arguments, const char *const *words, int count, struct fault *fault)
 {
-    for (int i = 1; i < argc; i++) {
-        if (strncmp(argv[i], "--config=", 9) == 0)
-            return config_read_file(config, argv[i] + 9, fault);
-        if (strcmp(argv[i], "--config") == 0 && i + 1 < argc)
-            return config_read_file(config, argv[i + 1], fault);
+    struct option_spec specs[OPTIONS];
+    list_specs(specs);
+    const struct option_set sets[] = {{own_arguments, ARGUMENTS, NULL}, {specs, OPTIONS, NULL}};
+    for (int i = 0; i < count;) {
+        struct option_word word;
+        int taken = option_next(sets, ARRAY_SIZE(sets), words + i, count - i, &word, fault);
+        if (taken == 0)
+            return fault_set(fault, EINVAL,
+                "%s: collocd takes only options (collocd --help lists them)", words[i]);
+        int r = taken < 0 ? taken : take_argument(arguments, &word, fault);
+        if (r < 0)
+            return r;
+        i += taken;
     }
-    if (geteuid() == 0 && access(DEFAULT_FILE, F_OK) == 0)
-        return config_read_file(config, DEFAULT_FILE, fault);
     return 0;
 }
 
 int config_read_arguments(struct config *config, int argc, char **argv, struct fault *fault)
 {
+    const char *const *words = (const char *const *)argv + 1;
+    struct arguments first = {0}, second = {.config = config};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
             return CONFIG_HELP;
         if (strcmp(argv[i], "--version") == 0)
             return CONFIG_VERSION;
     }
-    bool only_check = false;
-    int r = read_config_file_named(config, argc, argv, fault);
-    for (int i = 1; i < argc && r == 0; i++) {
-        char name[64];
-        const char *value = "";
-        if (strcmp(argv[i], "--check") == 0) {
-            only_check = true;
-            continue;
-        }
-        r = next_argument(argc, argv, &i, name, sizeof name, &value, fault);
-        if (r == 0 && strcmp(name, "config") != 0)
-            r = set_option(config, name, value, fault);
-        else if (r == 0 && !value)
-            r = fault_set(fault, EINVAL, "--config: wants a file");
-    }
-    return r == 0 && only_check ? CONFIG_CHECK : r;
+    int r = read_arguments(&first, words, argc - 1, fault);
+    if (r == 0 && !first.file && geteuid() == 0 && access(DEFAULT_FILE, F_OK) == 0)
+        first.file = DEFAULT_FILE;
+    if (r == 0 && first.file)
+        r = config_read_file(config, first.file, fault);
+    if (r == 0)
+        r = read_arguments(&second, words, argc - 1, fault);
+    return r == 0 && first.only_check ? CONFIG_CHECK : r;
 }
 
 /* Behind the default of a setting that a reload does not change. */

@@ -166,31 +166,28 @@ static bool is_planned(const char *name)
     return strcmp(name, "array") == 0 || strcmp(name, "dependency") == 0;
 }
 
-static int unknown_option(
-    const struct option_set *sets, size_t n_sets, const char *name, struct fault *fault)
+const char *option_find_near(const struct option_set *sets, size_t n_sets, const char *name)
 {
     struct near_name near = {0};
-    if (is_planned(name))
-        return fault_set(fault, EINVAL, "--%s: is not supported yet", name);
     for (size_t s = 0; s < n_sets; s++)
         for (size_t i = 0; i < sets[s].count; i++) {
             near_name_try(&near, name, sets[s].specs[i].name);
             if (sets[s].specs[i].alias)
                 near_name_try(&near, name, sets[s].specs[i].alias);
         }
-    if (near.best)
-        return fault_set(
-            fault, EINVAL, "--%.80s: no such option; did you mean --%s?", name, near.best);
-    return fault_set(fault, EINVAL, "--%.80s: no such option", name);
+    return near.best;
 }
 
-/* One option word taken apart; `value` is NULL when none is attached. */
-struct option_word {
-    const struct option_spec *spec;
-    struct option_value *target;
-    const char *value;
-    char shown[48];
-};
+static int unknown_option(
+    const struct option_set *sets, size_t n_sets, const char *name, struct fault *fault)
+{
+    const char *near = option_find_near(sets, n_sets, name);
+    if (is_planned(name))
+        return fault_set(fault, EINVAL, "--%s: is not supported yet", name);
+    if (near)
+        return fault_set(fault, EINVAL, "--%.80s: no such option; did you mean --%s?", name, near);
+    return fault_set(fault, EINVAL, "--%.80s: no such option", name);
+}
 
 static int find_long(const struct option_set *sets, size_t n_sets, const char *word,
     struct option_word *ret, struct fault *fault)
@@ -201,8 +198,7 @@ static int find_long(const struct option_set *sets, size_t n_sets, const char *w
     for (size_t s = 0; s < n_sets; s++) {
         const struct option_spec *spec = option_find(sets[s].specs, sets[s].count, name);
         if (spec) {
-            *ret = (struct option_word){
-                .spec = spec, .target = &sets[s].values[spec - sets[s].specs]};
+            *ret = (struct option_word){.spec = spec, .set = &sets[s]};
             ret->value = word[2 + n] == '=' ? word + 2 + n + 1 : NULL;
             snprintf(ret->shown, sizeof ret->shown, "--%.40s", name);
             return 0;
@@ -217,8 +213,7 @@ static int find_short(const struct option_set *sets, size_t n_sets, const char *
     for (size_t s = 0; s < n_sets; s++)
         for (size_t i = 0; i < sets[s].count; i++)
             if (sets[s].specs[i].letter == word[1]) {
-                *ret = (struct option_word){
-                    .spec = &sets[s].specs[i], .target = &sets[s].values[i]};
+                *ret = (struct option_word){.spec = &sets[s].specs[i], .set = &sets[s]};
                 ret->value = word[2] ? word + 2 : NULL;
                 snprintf(ret->shown, sizeof ret->shown, "-%c", word[1]);
                 return 0;
@@ -237,30 +232,41 @@ static int check_unit(
         shown, text, text);
 }
 
+int option_next(const struct option_set *sets, size_t n_sets, const char *const *words, int count,
+    struct option_word *ret_word, struct fault *fault)
+{
+    if (count <= 0 || words[0][0] != '-' || !words[0][1] || strcmp(words[0], "--") == 0)
+        return 0;
+    int r = words[0][1] == '-' ? find_long(sets, n_sets, words[0], ret_word, fault)
+                               : find_short(sets, n_sets, words[0], ret_word, fault);
+    if (r < 0)
+        return r;
+    if (!ret_word->value && ret_word->spec->kind == OPTION_FLAG)
+        ret_word->value = "yes";
+    if (ret_word->value)
+        return 1;
+    if (count == 1)
+        return fault_set(
+            fault, EINVAL, "%s: needs a value (%s)", ret_word->shown, ret_word->spec->argument);
+    ret_word->value = words[1];
+    return 2;
+}
+
 int options_take(const struct option_set *sets, size_t n_sets, const char *const *words, int count,
     struct fault *fault)
 {
-    int i = 0;
-    while (i < count && words[i][0] == '-' && words[i][1] && strcmp(words[i], "--") != 0) {
-        struct option_word word;
-        int r = words[i][1] == '-' ? find_long(sets, n_sets, words[i], &word, fault)
-                                   : find_short(sets, n_sets, words[i], &word, fault);
-        if (r < 0)
-            return r;
-        i++;
-        if (!word.value && word.spec->kind == OPTION_FLAG)
-            word.value = "yes";
-        if (!word.value && i == count)
-            return fault_set(
-                fault, EINVAL, "%s: needs a value (%s)", word.shown, word.spec->argument);
-        const char *value = word.value ? word.value : words[i++];
-        r = check_unit(word.spec, word.shown, value, fault);
+    int i = 0, taken;
+    struct option_word word;
+    while ((taken = option_next(sets, n_sets, words + i, count - i, &word, fault)) > 0) {
+        struct option_value *target = &word.set->values[word.spec - word.set->specs];
+        int r = check_unit(word.spec, word.shown, word.value, fault);
         if (r == 0)
-            r = option_set_text(word.spec, word.shown, value, word.target, fault);
+            r = option_set_text(word.spec, word.shown, word.value, target, fault);
         if (r < 0)
             return r;
+        i += taken;
     }
-    return i;
+    return taken < 0 ? taken : i;
 }
 
 int option_values_overlay(

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The settings of collocd from a command line and from a file: spellings, order, hints. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/units.h"
+#include "daemon/config.h"
+
+static struct config config;
+static struct fault fault;
+
+#define READ(...) read_words((const char *[]){"collocd", __VA_ARGS__, NULL})
+
+static int read_words(const char **words)
+{
+    int count = 0;
+    while (words[count])
+        count++;
+    fault.text[0] = '\0';
+    config_defaults(&config);
+    return config_read_arguments(&config, count, (char **)words, &fault);
+}
+
+/* A configuration file with this text; the path stays valid until the next call. */
+static const char *write_file(const char *text)
+{
+    static char path[] = "config-XXXXXX";
+    strcpy(path, "config-XXXXXX");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+    return path;
+}
+
+static void values_behind_equals_or_as_the_next_word(void **state)
+{
+    assert_int_equal(READ("--margin=1GiB", "--window", "30s", "--mps-memory-limit", "no"), 0);
+    assert_true(config.core.conditions.margin_bytes == GIB);
+    assert_true(config.core.window_us == 30 * SECOND_US);
+    assert_false(config.core.mps_mem_limit);
+    assert_int_equal(READ("--gpus=", "--dcgmi", "--odd"), 0);
+    assert_string_equal(config.gpus, "");
+    assert_string_equal(config.dcgmi, "--odd");
+}
+
+static void a_later_option_wins(void **state)
+{
+    assert_int_equal(READ("--recoveries=1", "--recoveries=7"), 0);
+    assert_int_equal(config.core.recoveries_max, 7);
+}
+
+static void the_command_line_beats_the_file_wherever_it_is_named(void **state)
+{
+    const char *path = write_file("margin: 3GiB\nrequeues: 9\n");
+    assert_int_equal(READ("--margin=1GiB", "--config", path), 0);
+    assert_true(config.core.conditions.margin_bytes == GIB);
+    assert_int_equal(config.core.requeues_max, 9);
+    unlink(path);
+}
+
+static void named_answers(void **state)
+{
+    assert_int_equal(READ("--check"), CONFIG_CHECK);
+    assert_int_equal(READ("--margin=1GiB", "--check"), CONFIG_CHECK);
+    assert_int_equal(READ("--nonsense", "--help"), CONFIG_HELP);
+    assert_int_equal(READ("-h"), CONFIG_HELP);
+    assert_int_equal(READ("--version"), CONFIG_VERSION);
+}
+
+static void mistakes_are_refused_with_a_hint(void **state)
+{
+    const struct {
+        const char *word, *text;
+    } cases[] = {
+        {"--settle-mx=3s", "--settle-mx: no such option; did you mean --settle-max?"},
+        {"--polciy=lug", "--polciy: no such option; did you mean --policy?"},
+        {"--confg=x", "--confg: no such option; did you mean --config?"},
+        {"--xyzzy=1", "--xyzzy: no such option"},
+        {"--margin", "--margin: needs a value (SIZE)"},
+        {"--config", "--config: needs a value (FILE)"},
+        {"--check=no", "--check: takes no value"},
+        {"magm", "magm: collocd takes only options (collocd --help lists them)"},
+        {"--", "--: collocd takes only options (collocd --help lists them)"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        assert_int_equal(READ(cases[i].word), -EINVAL);
+        assert_string_equal(fault.text, cases[i].text);
+    }
+    assert_int_equal(READ("--check", "--margin=lots"), -EINVAL);
+    assert_non_null(strstr(fault.text, "'lots'"));
+}
+
+static void mistakes_in_a_file_name_the_line(void **state)
+{
+    const char *path = write_file("margin: 3GiB\nsettle_max: 3s\n");
+    char text[128];
+    snprintf(
+        text, sizeof text, "%s:2: settle_max: no such setting; did you mean settle-max?", path);
+    assert_int_equal(READ("--config", path), -EINVAL);
+    assert_string_equal(fault.text, text);
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_behind_equals_or_as_the_next_word),
+        cmocka_unit_test(a_later_option_wins),
+        cmocka_unit_test(the_command_line_beats_the_file_wherever_it_is_named),
+        cmocka_unit_test(named_answers),
+        cmocka_unit_test(mistakes_are_refused_with_a_hint),
+        cmocka_unit_test(mistakes_in_a_file_name_the_line),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
