@@ -17,10 +17,11 @@ static double seconds(int64_t us)
 
 /* ---- GPUs over time ---- */
 
-static struct gpu_moment moment_of(const struct farm *farm, int gpu)
+static struct gpu_moment moment_of(const struct simulated_gpus *gpus, int gpu)
 {
-    const struct farm_gpu *now = &farm->gpus[gpu];
-    return (struct gpu_moment){.smact = now->smact, .power_w = now->power_w, .tasks = now->n_seats};
+    const struct gpu_rates *now = &gpus->gpus[gpu];
+    return (struct gpu_moment){
+        .smact = now->smact, .power_w = now->power_w, .tasks = now->n_residents};
 }
 
 static bool same(const struct gpu_moment *a, const struct gpu_moment *b)
@@ -38,22 +39,22 @@ static void write_moment(FILE *out, int64_t time_us, int gpu, const struct gpu_m
 /* The places of a GPU follow each other. */
 static void write_changes(struct timeline *timeline, bool all)
 {
-    const struct farm *farm = timeline->farm;
+    const struct simulated_gpus *gpus = timeline->gpus;
     int place = 0;
-    for (int gpu = 0; gpu < farm->cluster->n_gpus; gpu++) {
-        struct gpu_moment now = moment_of(farm, gpu);
-        for (; place < farm->cluster->n_places && farm->cluster->places[place].gpu == gpu; place++)
-            now.mem_used_bytes += farm->places[place].memory.used_bytes;
+    for (int gpu = 0; gpu < gpus->cluster->n_gpus; gpu++) {
+        struct gpu_moment now = moment_of(gpus, gpu);
+        for (; place < gpus->cluster->n_places && gpus->cluster->places[place].gpu == gpu; place++)
+            now.mem_used_bytes += gpus->places[place].memory.used_bytes;
         if (all || !same(&now, &timeline->last[gpu]))
             write_moment(timeline->out, timeline->now_us, gpu, &now);
         timeline->last[gpu] = now;
     }
 }
 
-int timeline_init(struct timeline *timeline, FILE *out, const struct farm *farm)
+int timeline_init(struct timeline *timeline, FILE *out, const struct simulated_gpus *gpus)
 {
-    *timeline = (struct timeline){.out = out, .farm = farm};
-    timeline->last = calloc((size_t)farm->cluster->n_gpus, sizeof *timeline->last);
+    *timeline = (struct timeline){.out = out, .gpus = gpus};
+    timeline->last = calloc((size_t)gpus->cluster->n_gpus, sizeof *timeline->last);
     if (!timeline->last)
         return -ENOMEM;
     fprintf(out, "time_s,gpu,mem_used_mib,smact,power_w,tasks\n");

@@ -9,11 +9,11 @@
 #include <stdio.h>
 
 #include "core/task.h"
-#include "sim/farm.h"
+#include "sim/simulated_gpus.h"
 
 struct timeline {
     FILE *out;
-    const struct farm *farm;
+    const struct simulated_gpus *gpus;
     struct gpu_moment {
         int64_t mem_used_bytes;
         double smact, power_w;
@@ -25,7 +25,7 @@ struct timeline {
 /* Writes the head and how every GPU begins. Out and farm are borrowed. 0 or -ENOMEM. Ended by
  * timeline_fini either way.
  */
-int timeline_init(struct timeline *timeline, FILE *out, const struct farm *farm);
+int timeline_init(struct timeline *timeline, FILE *out, const struct simulated_gpus *gpus);
 void timeline_fini(struct timeline *timeline);
 
 /* To be told before anything changes at `now_us`, and after all: writes how the GPUs were from the

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A trace of arrivals through the scheduler itself, over pretend GPUs. The core and the policies
- * are those of the daemon; the laws of the GPUs are those of src/sharing and gpu_model.c.
+ * Runs a trace of arrivals through the scheduler over simulated GPUs. The core and the policies are
+ * those of the daemon; the model of the GPUs is that of src/sharing and gpu_model.c.
  *
- * Samples: the daemon looks at every GPU once a second. So does the simulator, at the same whole
- * seconds, but only when the look can tell something new: after memory was taken or somebody came
- * or went; three times after a change of who is there, since the core then trusts the mean of those
- * alone; as long as its mean over the window is not yet near the present activity; and when a
- * hold-off is due to end. Looks that were left out are made up for, one in three, before the
- * activity changes. What is approximated is thus the weight of samples in the mean over the window,
- * within a window after a change. `every_second` looks every second, and approximates nothing.
+ * What is approximated: the daemon samples each GPU once a second, the simulator only where a
+ * sample can change a decision (sampling.c says where), and makes up for the others with one of
+ * three before the activity changes. So the weight of single samples in the mean over the window is
+ * approximate within one window after a change. With `every_second` nothing is approximated.
  */
 #ifndef COLLOC_SIM_SIMULATE_H
 #define COLLOC_SIM_SIMULATE_H
@@ -27,33 +24,41 @@ struct simulation {
     const struct cluster *cluster;
     const struct gpu_laws *laws;
     struct core_settings settings;
-    enum sharing
-        sharing;   /* under the policy "exclusive", tasks are plain processes whatever this says */
-    uint64_t seed; /* 0: every task takes what the catalogue says; otherwise times are spread
-                      (gpu_laws.spread) */
-    uint64_t resample; /* 0: the trace as it is; otherwise the seed of another like it
+    enum sharing sharing; /* of tasks; a policy that gives out whole GPUs always uses streams */
+    uint64_t seed; /* 0: each task takes as long as the catalogue says; otherwise times are spread
+                      by gpu_laws.spread */
+    uint64_t resample;   /* 0: the trace itself; otherwise the seed of a trace drawn from it
                           (arrivals_resample) */
-    double need_error; /* standard deviation of the logarithm of what tasks are said to need over
-                          what they do; 0: none */
-    bool knows_activity, knows_time; /* what tasks say of themselves, besides memory */
-    bool every_second;
-    FILE *trace_out;                /* a line per event (sim/trace.h), or NULL */
+    double need_error;   /* standard deviation of the logarithm of the reported memory requirement
+                          over the real one; 0: none */
+    bool knows_activity; /* the scheduler knows each task's expected activity */
+    bool knows_time;     /* the scheduler knows each task's expected time */
+    bool every_second;   /* take each sample that the daemon would take: slow */
+    FILE *trace_out;     /* a line for each event (sim/event_line.h), or NULL */
     FILE *timeline_out, *tasks_out; /* CSV (sim/records.h), or NULL */
-    FILE *remarks;                  /* what was left out, and why; or NULL */
+    FILE *remarks;                  /* which tasks were left out, and why; or NULL */
     const atomic_bool *cancelled;   /* once true, the run ends with -ECANCELED; or NULL */
 };
 
-/* Means are over the tasks that ended. */
 struct simulation_result {
-    double total_s; /* from the first submission to the last end */
-    double avg_wait_s, avg_exec_s, avg_jct_s;
-    int64_t oom; /* crashes */
-    int64_t submitted, completed, failed, left_out;
-    double energy_mj, mean_smact; /* over all GPUs, within total_s */
-    double lower_bound_s;         /* of total_s */
+    double total_s;                           /* from the first submission to the last end */
+    double avg_wait_s, avg_exec_s, avg_jct_s; /* over the tasks that ended */
+    int64_t oom;                              /* crashes for lack of GPU memory */
+    int64_t submitted, completed, failed;     /* tasks */
+    int64_t left_out;                         /* tasks of the trace that fit no GPU */
+    double energy_mj, mean_smact;             /* over all GPUs, within total_s */
+    double lower_bound_s;                     /* of total_s, for any policy (sim/bound.h) */
 };
 
-/* 0 or -errno with a fault. */
+/*
+ * Runs one simulation. Independent of other runs: several may run on several threads.
+ *
+ * `simulation`: borrowed until the return.
+ * `ret_result`: filled as far as the run went, in each case.
+ *
+ * Returns 0; -EDEADLK if tasks never started; -ECANCELED (without a fault); or another -errno of
+ * the files and of memory. Else the fault says what is wrong.
+ */
 int simulate(
     const struct simulation *simulation, struct fault *fault, struct simulation_result *ret_result);
 

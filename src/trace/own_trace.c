@@ -11,7 +11,7 @@
 #include "base/columns.h"
 #include "base/units.h"
 #include "sim/arrivals.h"
-#include "sim/trace.h"
+#include "sim/event_line.h"
 
 static FILE *open_output(const char *path, struct fault *fault)
 {
@@ -44,7 +44,7 @@ int own_trace_write(const char *path, const struct job_list *jobs,
         return -EIO;
     fprintf(file, "submit_s,task\n");
     for (size_t i = 0; i < jobs->n; i++) {
-        trace_format_time(jobs->jobs[i].submit_us, time, sizeof time);
+        event_line_format_time(jobs->jobs[i].submit_us, time, sizeof time);
         if (own)
             fprintf(file, "%s,j%zu\n", time, i + 1);
         else
@@ -74,7 +74,8 @@ int own_tasks_write(const char *path, const struct job_list *jobs,
         const struct demand *demand = &tasks[i]->demand;
         char length[32];
         fprintf(file, "j%zu,%d,%s,%" PRId64, i + 1, job->gpus,
-            trace_format_time(job->length_us, length, sizeof length), tasks[i]->memory_bytes / MIB);
+            event_line_format_time(job->length_us, length, sizeof length),
+            tasks[i]->memory_bytes / MIB);
         write_figure(file, demand->smact);
         write_figure(file, demand->gract);
         write_figure(file, demand->smocc);

@@ -21,12 +21,9 @@
 #include "base/units.h"
 #include "policy/policy.h"
 #include "sim/chance.h"
-#include "sim/driver.h"
+#include "sim/sim_driver.h"
 
 enum { TASKS_MAX = 160, TASKS = 24, GPUS_MAX = 4, RUNS = 5 };
-
-/* Events of this world's own. */
-enum { WAKE_SAMPLES = EVENT_KINDS };
 
 struct pretend {
     int64_t arrives_us, runs_us, memory_bytes, started_us;
@@ -62,8 +59,8 @@ static void on_start(void *context, struct sim *sim, const struct task *task)
     struct event started = {.kind = EVENT_STARTED, .time_us = sim_now_us(sim), .task = task->id};
     struct event exited = {
         .kind = EVENT_EXITED, .time_us = sim_now_us(sim) + pretend->runs_us, .task = task->id};
-    assert_int_equal(sim_at(sim, &started), 0);
-    assert_int_equal(sim_at(sim, &exited), 0);
+    assert_int_equal(sim_schedule_event(sim, &started), 0);
+    assert_int_equal(sim_schedule_event(sim, &exited), 0);
 }
 
 static void on_kill(void *context, struct sim *sim, const struct task *task)
@@ -89,34 +86,36 @@ static void sample(struct world *world, int gpu)
     event.sample.mem_used_bytes = reading_of(used);
     event.sample.smact = event.sample.utilisation = reading_of(0.001 * view->n_residents);
     event.sample.foreign_processes = reading_of(0);
-    assert_int_equal(sim_feed(world->sim, &event), 0);
+    assert_int_equal(sim_step(world->sim, &event), 0);
 }
 
-static void on_wake(void *context, struct sim *sim, const struct event *event)
+/* The only wake-up: all GPUs are sampled. */
+static void on_wake(void *context, struct sim *sim, const struct sim_wakeup *wakeup)
 {
     struct world *world = context;
     for (int i = 0; i < world->n_gpus; i++)
         sample(world, i);
-    struct event next = {
-        .kind = (enum event_kind)WAKE_SAMPLES, .time_us = event->time_us + SECOND_US};
+    struct sim_wakeup next = {.time_us = wakeup->time_us + SECOND_US};
     for (const struct task *task = core_next_task(sim_core(sim), 0); task;
          task = core_next_task(sim_core(sim), task->id))
         if (!task_state_is_done(task->state)) {
-            sim_at(sim, &next);
+            sim_schedule_wakeup(sim, &next);
             return;
         }
-    if (event->time_us <= world->tasks[world->n_tasks].arrives_us)
-        sim_at(sim, &next);
+    if (wakeup->time_us <= world->tasks[world->n_tasks].arrives_us)
+        sim_schedule_wakeup(sim, &next);
 }
 
 static void on_event(void *context, struct sim *sim, const struct event *event)
 {
+}
+
+static void on_wait(void *context, struct sim *sim, uint64_t task)
+{
     struct world *world = context;
-    if (event->kind != EVENT_KINDS)
-        return;
-    if (world->n_waited == 0 || world->waited[world->n_waited - 1] != event->task)
-        world->waited[world->n_waited++] = event->task;
-    if (event->task != world->frozen || world->is_frozen)
+    if (world->n_waited == 0 || world->waited[world->n_waited - 1] != task)
+        world->waited[world->n_waited++] = task;
+    if (task != world->frozen || world->is_frozen)
         return;
     world->is_frozen = true;
     world->settings.policy = &world->patient;
@@ -171,14 +170,15 @@ static struct event submission(const struct world *world, uint64_t id)
 static void play(struct world *world)
 {
     const struct sim_world behind = {world, on_start, on_kill, on_wake};
-    world->sim = sim_create(&world->settings, &behind, on_event, world);
+    const struct sim_observer observer = {world, on_event, on_wait};
+    world->sim = sim_create(&world->settings, &behind, &observer);
     struct event gpus = {.kind = EVENT_GPUS, .gpus = {world->gpus, world->n_gpus}};
-    struct event samples = {.kind = (enum event_kind)WAKE_SAMPLES};
-    assert_int_equal(sim_at(world->sim, &gpus), 0);
-    assert_int_equal(sim_at(world->sim, &samples), 0);
+    struct sim_wakeup samples = {.time_us = 0};
+    assert_int_equal(sim_schedule_event(world->sim, &gpus), 0);
+    assert_int_equal(sim_schedule_wakeup(world->sim, &samples), 0);
     for (int id = 1; id <= world->n_tasks; id++) {
         struct event event = submission(world, (uint64_t)id);
-        assert_int_equal(sim_at(world->sim, &event), 0);
+        assert_int_equal(sim_schedule_event(world->sim, &event), 0);
     }
     assert_int_equal(sim_run(world->sim, INT64_MAX), 0);
     for (int id = 1; id <= world->n_tasks; id++)

@@ -60,17 +60,25 @@ static void a_mistake_is_named_with_its_line(void **state)
     static const struct {
         const char *story, *words;
     } table[] = {
-        {"", "no line says which gpus"},
-        {"gpus many\n", "story:1: cannot make sense of 'many'"},
+        {"", "story: no GPUs"},
+        {"gpus many\n", "story:1: 'many' is not understood"},
         {"gpus 0x40GiB\n", "story:1"},
-        {"gpus 1x40GiB\n\nt=1 submit a takes=lots\n", "story:3: cannot make sense of 'lots'"},
-        {"gpus 1x40GiB\nt=1 cancel nobody\n", "story:2: cannot make sense of 'nobody'"},
+        {"gpus 1x40GiB\n\nt=1 submit a takes=lots\n", "story:3: 'lots' is not understood"},
+        {"gpus 1x40GiB\nt=1 cancel nobody\n", "story:2: 'nobody' is not understood"},
         {"gpus 1x40GiB\nt=1 lost gpu1\n", "gpu1"},
         {"gpus 1x40GiB\nt=1 explode gpu0\n", "explode"},
         {"gpus 1x40GiB\npolicy best\n", "best"},
         {"gpus 1x40GiB\nset smact-max 2\n", "'2'"},
         {"gpus 1x40GiB\nset colour 2\n", "colour"},
         {"gpus 1x40GiB\nt=-1 submit a\n", "t=-1"},
+        {"gpus 1x40GiB\nt=1 lost\n", "story:2: a time needs a verb"},
+        {"gpus 1x40GiB\nt=1 foreign gpu0 lots\n", "'lots'"},
+        {"gpus 1x40GiB\nt=0 submit a pending\nt=1 estimate a\n", "story:3: estimate needs"},
+        {"gpus 1x40GiB\nt=0 submit a exits=256\n", "'256'"},
+        {"gpus 1x40GiB\nt=0 submit a says=2\n", "'2'"},
+        {"gpus 1x40GiB\nt=0 submit a policy=best\n", "'best'"},
+        {"gpus 1x40GiB\nt=0 submit a loud\n", "'loud'"},
+        {"gpus 1x40GiB\nset slowdown-max 0\n", "'0'"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         struct fault fault = {""};

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sim/trace.h"
+/*
+ * A line is "t=TIME VERB NAME DETAILS". The details are short: what a reader needs to follow the
+ * scheduler, not all that the event holds. Users and scripts compare these lines, so they stay as
+ * they are.
+ */
+#include "sim/event_line.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +12,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 
-const char *trace_format_time(int64_t us, char *buffer, size_t size)
+const char *event_line_format_time(int64_t us, char *buffer, size_t size)
 {
     snprintf(buffer, size, "%.3f", (double)us / (double)SECOND_US);
     char *end = buffer + strlen(buffer) - 1;
@@ -50,7 +55,8 @@ static void describe_exit(const struct event *event, char *text, size_t size)
             text, size, " %s code=%d", failure_name(event->exited.failure), event->exited.code);
 }
 
-static const char *verb(enum event_kind kind)
+/* NULL for the events that have no line. */
+static const char *verb_of(enum event_kind kind)
 {
     static const char *const verbs[EVENT_KINDS] = {
         [EVENT_SUBMIT] = "submit",
@@ -69,14 +75,14 @@ static const char *verb(enum event_kind kind)
         [EVENT_REQUEUE] = "requeue",
         [EVENT_END] = "end",
     };
-    return kind < EVENT_KINDS ? verbs[kind] : "wait";
+    return verbs[kind];
 }
 
-bool trace_format(
-    const struct core *core, const struct event *event, const char *name, char *buffer, size_t size)
+bool event_line_format(const struct event *event, const char *name, char *buffer, size_t size)
 {
     char time[32], more[1024] = "";
-    if (!verb(event->kind))
+    const char *verb = verb_of(event->kind);
+    if (!verb)
         return false;
     switch (event->kind) {
     case EVENT_SUBMIT:
@@ -95,14 +101,19 @@ bool trace_format(
     case EVENT_END:
         snprintf(more, sizeof more, " %s", task_state_word(event->end));
         break;
-    case EVENT_KINDS:
-        strcpy(more, ": ");
-        core_explain(core, event->task, event->time_us, more + 2, sizeof more - 2);
-        break;
     default:
         break;
     }
-    snprintf(buffer, size, "t=%s %s %s%s", trace_format_time(event->time_us, time, sizeof time),
-        verb(event->kind), name, more);
+    event_line_format_time(event->time_us, time, sizeof time);
+    snprintf(buffer, size, "t=%s %s %s%s", time, verb, name, more);
     return true;
+}
+
+void event_line_format_wait(const struct core *core, uint64_t task, int64_t now_us,
+    const char *name, char *buffer, size_t size)
+{
+    char time[32], reason[1022];
+    core_explain(core, task, now_us, reason, sizeof reason);
+    event_line_format_time(now_us, time, sizeof time);
+    snprintf(buffer, size, "t=%s wait %s: %s", time, name, reason);
 }

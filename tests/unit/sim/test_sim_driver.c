@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,11 +12,11 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "policy/policy.h"
-#include "sim/driver.h"
+#include "sim/sim_driver.h"
 
-enum { WAKE = EVENT_KINDS, N = 3000 };
+enum { N = 3000 };
 
-/* Remembers the order in which its own events came due. */
+/* The order in which wake-ups came due. */
 struct order {
     uint64_t seen[N];
     int64_t at_us[N];
@@ -25,22 +26,23 @@ struct order {
 static void on_start(void *context, struct sim *sim, const struct task *task)
 {
     struct event event = {.kind = EVENT_STARTED, .time_us = sim_now_us(sim), .task = task->id};
-    sim_at(sim, &event);
+    sim_schedule_event(sim, &event);
 }
 
 static void on_kill(void *context, struct sim *sim, const struct task *task)
 {
     struct event event = {.kind = EVENT_EXITED, .time_us = sim_now_us(sim), .task = task->id};
     event.exited.failure = task->ending;
-    sim_at(sim, &event);
+    sim_schedule_event(sim, &event);
 }
 
-static void on_wake(void *context, struct sim *sim, const struct event *event)
+static void on_wake(void *context, struct sim *sim, const struct sim_wakeup *wakeup)
 {
     struct order *order = context;
-    assert_int_equal(sim_now_us(sim), event->time_us);
-    order->at_us[order->n] = event->time_us;
-    order->seen[order->n++] = event->task;
+    assert_int_equal(sim_now_us(sim), wakeup->time_us);
+    assert_int_equal(wakeup->version, -(int)wakeup->subject);
+    order->at_us[order->n] = wakeup->time_us;
+    order->seen[order->n++] = wakeup->subject;
 }
 
 static struct sim *start(struct order *order, struct sim_world *world)
@@ -50,15 +52,15 @@ static struct sim *start(struct order *order, struct sim_world *world)
     settings.conditions.sample_valid_us = INT64_MAX / 2;
     *order = (struct order){0};
     *world = (struct sim_world){order, on_start, on_kill, on_wake};
-    struct sim *sim = sim_create(&settings, world, NULL, NULL);
+    struct sim *sim = sim_create(&settings, world, NULL);
     assert_non_null(sim);
     return sim;
 }
 
 static void wake_at(struct sim *sim, int64_t time_us, uint64_t number)
 {
-    struct event event = {.kind = (enum event_kind)WAKE, .time_us = time_us, .task = number};
-    assert_int_equal(sim_at(sim, &event), 0);
+    struct sim_wakeup wakeup = {.time_us = time_us, .subject = number, .version = -(int)number};
+    assert_int_equal(sim_schedule_wakeup(sim, &wakeup), 0);
 }
 
 static void events_come_by_time_then_by_order_of_scheduling(void **state)
@@ -111,13 +113,61 @@ static void a_time_limit_is_met_without_anyone_ticking(void **state)
     idle.sample.mem_used_bytes = idle.sample.foreign_processes = reading_of(0);
     struct event submit = {.kind = EVENT_SUBMIT, .time_us = 3, .task = 1};
     submit.submit.request = (struct task_request){.gpus = 1, .time_limit_us = 10 * SECOND_US};
-    sim_at(sim, &gpus);
-    sim_at(sim, &idle);
-    sim_at(sim, &submit);
+    sim_schedule_event(sim, &gpus);
+    sim_schedule_event(sim, &idle);
+    sim_schedule_event(sim, &submit);
     assert_int_equal(sim_run(sim, 86400 * SECOND_US), 0);
     const struct task *task = core_task(sim_core(sim), 1);
     assert_int_equal(task->state, TASK_TIMEOUT);
     assert_int_equal(task->ended_us, 3 + 10 * SECOND_US);
+    sim_destroy(sim);
+}
+
+/* Notes what it sees as text: "SUBMIT 1, wait 1, ". */
+struct notes {
+    char text[256];
+};
+
+static void note_event(void *context, struct sim *sim, const struct event *event)
+{
+    struct notes *notes = context;
+    size_t n = strlen(notes->text);
+    snprintf(notes->text + n, sizeof notes->text - n, "%s %d, ", event_name(event->kind),
+        (int)event->task);
+}
+
+static void note_wait(void *context, struct sim *sim, uint64_t task)
+{
+    struct notes *notes = context;
+    size_t n = strlen(notes->text);
+    snprintf(notes->text + n, sizeof notes->text - n, "wait %d, ", (int)task);
+}
+
+static void an_observer_sees_inputs_decisions_and_waits_in_order(void **state)
+{
+    struct notes notes = {""};
+    struct order order = {.n = 0};
+    const struct sim_world world = {&order, on_start, on_kill, on_wake};
+    const struct sim_observer observer = {&notes, note_event, note_wait};
+    struct core_settings settings = core_settings_default();
+    settings.policy = &policy_exclusive;
+    struct sim *sim = sim_create(&settings, &world, &observer);
+    struct gpu_identity gpu = {.uuid = "GPU-0", .is_place = true, .mem_total_bytes = 40 * GIB};
+    struct event gpus = {.kind = EVENT_GPUS, .gpus = {&gpu, 1}};
+    struct event idle = {.kind = EVENT_SAMPLE};
+    idle.sample.mem_used_bytes = idle.sample.foreign_processes = reading_of(0);
+    sim_schedule_event(sim, &gpus);
+    sim_schedule_event(sim, &idle);
+    for (uint64_t id = 1; id <= 2; id++) {
+        struct event submit = {.kind = EVENT_SUBMIT, .time_us = 1, .task = id};
+        submit.submit.request = (struct task_request){.gpus = 1};
+        sim_schedule_event(sim, &submit);
+        wake_at(sim, 1, id);
+    }
+    assert_int_equal(sim_run(sim, 1), 0);
+    assert_string_equal(
+        notes.text, "GPUS 0, SAMPLE 0, SUBMIT 1, PLACE 1, SUBMIT 2, wait 2, STARTED 1, ");
+    assert_int_equal(order.n, 2); /* wake-ups are the world's, and no event of the core */
     sim_destroy(sim);
 }
 
@@ -127,8 +177,8 @@ static void a_refused_event_is_no_fault(void **state)
     struct sim_world world;
     struct sim *sim = start(&order, &world);
     struct event cancel = {.kind = EVENT_CANCEL, .task = 9};
-    assert_int_equal(sim_feed(sim, &cancel), CORE_NO_SUCH_TASK);
-    sim_at(sim, &cancel);
+    assert_int_equal(sim_step(sim, &cancel), CORE_NO_SUCH_TASK);
+    sim_schedule_event(sim, &cancel);
     assert_int_equal(sim_run(sim, 1), 0);
     sim_destroy(sim);
 }
@@ -139,6 +189,7 @@ int main(void)
         cmocka_unit_test(events_come_by_time_then_by_order_of_scheduling),
         cmocka_unit_test(the_clock_stops_where_it_is_told_and_never_goes_back),
         cmocka_unit_test(a_time_limit_is_met_without_anyone_ticking),
+        cmocka_unit_test(an_observer_sees_inputs_decisions_and_waits_in_order),
         cmocka_unit_test(a_refused_event_is_no_fault),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

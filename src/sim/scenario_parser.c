@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A line is split into words at blanks. The first word, or the second after a time ("t=5"), decides
+ * which function reads the rest. Settings and the options of a task are fields of a struct, so each
+ * is a row in a table: its name, its type, and where its value goes.
+ */
+#include "sim/scenario_parser.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "policy/policy.h"
+
+#define WORDS_MAX       16 /* chosen: more than any line needs */
+#define RISE_DEFAULT_US (5 * SECOND_US)
+#define TIME_MAX_S      1e6
+
+/* ---- words ---- */
+
+struct line_words {
+    char *word[WORDS_MAX];
+    int n;
+    char text[1024];
+};
+
+static int split(struct span line, struct line_words *words, struct fault *fault)
+{
+    if (!span_copy(line, words->text, sizeof words->text))
+        return fault_set(fault, EINVAL, "line too long");
+    words->n = 0;
+    char *save = NULL;
+    for (char *word = strtok_r(words->text, " \t", &save); word;
+         word = strtok_r(NULL, " \t", &save)) {
+        if (word[0] == '#')
+            return 0;
+        if (words->n == WORDS_MAX)
+            return fault_set(fault, EINVAL, "more than %d words", WORDS_MAX);
+        words->word[words->n++] = word;
+    }
+    return 0;
+}
+
+static int invalid(struct fault *fault, const char *word)
+{
+    return fault_set(fault, EINVAL, "'%s' is not understood here", word);
+}
+
+/* ---- fields of a struct ---- */
+
+struct field {
+    const char *name;
+    enum {
+        FIELD_SIZE,           /* int64_t bytes */
+        FIELD_DURATION,       /* int64_t microseconds */
+        FIELD_REAL,           /* double from 0 to max */
+        FIELD_RATIO,          /* double from 1 to max */
+        FIELD_INT,            /* int from 0 to max */
+        FIELD_READING,        /* struct reading from 0 to max */
+        FIELD_NEED_ESTIMATED, /* struct need */
+        FIELD_NEED_DECLARED,
+        FIELD_POLICY /* const struct policy * */
+    } type;
+    size_t offset;
+    int max;
+};
+
+static int read_int(const char *text, int max, int *ret)
+{
+    int64_t value;
+    int r = parse_int64(text, 0, max, &value);
+    if (r == 0)
+        *ret = (int)value;
+    return r;
+}
+
+static int read_need(enum need_kind kind, const char *text, struct need *ret)
+{
+    ret->kind = kind;
+    return parse_size(text, &ret->bytes);
+}
+
+static int read_policy(const char *text, const struct policy **ret)
+{
+    *ret = policy_find(text);
+    return *ret ? 0 : -EINVAL;
+}
+
+static int read_field(const struct field *field, void *object, const char *text)
+{
+    void *at = (char *)object + field->offset;
+    switch (field->type) {
+    case FIELD_SIZE:
+        return parse_size(text, at);
+    case FIELD_DURATION:
+        return parse_duration(text, at);
+    case FIELD_REAL:
+        return parse_double(text, 0, field->max, at);
+    case FIELD_RATIO:
+        return parse_double(text, 1, field->max, at);
+    case FIELD_INT:
+        return read_int(text, field->max, at);
+    case FIELD_READING:
+        *(struct reading *)at = reading_of(0);
+        return parse_double(text, 0, field->max, &((struct reading *)at)->value);
+    case FIELD_NEED_ESTIMATED:
+        return read_need(NEED_ESTIMATED, text, at);
+    case FIELD_NEED_DECLARED:
+        return read_need(NEED_DECLARED, text, at);
+    case FIELD_POLICY:
+        return read_policy(text, at);
+    }
+    return -EINVAL;
+}
+
+/* Sets the named field of the object. Returns 0 or -EINVAL. */
+static int read_named_field(const struct field *fields, size_t n, void *object, const char *name,
+    const char *text, struct fault *fault)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(fields[i].name, name) == 0)
+            return read_field(&fields[i], object, text) < 0 ? invalid(fault, text) : 0;
+    return invalid(fault, name);
+}
+
+/* ---- GPUs and settings ---- */
+
+/* "2x40GiB" */
+static int read_gpus(
+    struct scenario *scenario, const char *word, bool are_instances, struct fault *fault)
+{
+    char count_text[16] = "";
+    const char *x = strchr(word, 'x');
+    int64_t count, bytes;
+    if (!x || x - word >= (int)sizeof count_text)
+        return invalid(fault, word);
+    memcpy(count_text, word, (size_t)(x - word));
+    if (parse_int64(count_text, 1, SCENARIO_GPUS_MAX - scenario->n_gpus, &count) < 0 ||
+        parse_size(x + 1, &bytes) < 0)
+        return invalid(fault, word);
+    for (int64_t i = 0; i < count; i++) {
+        int index = scenario->n_gpus++;
+        struct gpu_identity *gpu = &scenario->gpus[index];
+        gpu->is_place = true;
+        gpu->is_mig_instance = are_instances;
+        gpu->mem_total_bytes = bytes;
+        snprintf(gpu->uuid, sizeof gpu->uuid, "GPU-%d", index);
+        snprintf(gpu->label, sizeof gpu->label, "%d", index);
+    }
+    return 0;
+}
+
+static int read_setting(
+    struct core_settings *settings, const char *name, const char *value, struct fault *fault)
+{
+#define SETTING(field) offsetof(struct core_settings, field)
+    static const struct field fields[] = {
+        {"min-free", FIELD_SIZE, SETTING(conditions.min_free_bytes), 0},
+        {"margin", FIELD_SIZE, SETTING(conditions.margin_bytes), 0},
+        {"smact-max", FIELD_REAL, SETTING(conditions.smact_max), 1},
+        {"slowdown-max", FIELD_RATIO, SETTING(conditions.slowdown_max), 1000},
+        {"tasks-per-gpu", FIELD_INT, SETTING(conditions.tasks_per_gpu_max), 1000},
+        {"window", FIELD_DURATION, SETTING(window_us), 0},
+        {"settle", FIELD_DURATION, SETTING(settle_us), 0},
+        {"settle-max", FIELD_DURATION, SETTING(settle_max_us), 0},
+        {"recovery-step", FIELD_SIZE, SETTING(recovery_step_bytes), 0},
+        {"recoveries", FIELD_INT, SETTING(recoveries_max), 1000},
+    };
+#undef SETTING
+    return read_named_field(fields, sizeof fields / sizeof *fields, settings, name, value, fault);
+}
+
+/* ---- tasks ---- */
+
+static int read_task_flag(struct scenario_task *task, const char *word, struct fault *fault)
+{
+#define FLAG(field) offsetof(struct scenario_task, field)
+    static const struct {
+        const char *name;
+        size_t offset; /* of a bool */
+    } flags[] = {{"exclusive", FLAG(request.exclusive)}, {"held", FLAG(held)}, {"deaf", FLAG(deaf)},
+        {"unlaunchable", FLAG(unlaunchable)}};
+#undef FLAG
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        if (strcmp(flags[i].name, word) == 0) {
+            *(bool *)((char *)task + flags[i].offset) = true;
+            return 0;
+        }
+    }
+    if (strcmp(word, "pending") == 0)
+        task->request.need.kind = NEED_PENDING;
+    else if (strcmp(word, "mps") == 0)
+        task->request.sharing = SHARING_MPS;
+    else if (strcmp(word, "auto") == 0)
+        task->request.sharing = SHARING_AUTO;
+    else
+        return invalid(fault, word);
+    return 0;
+}
+
+/* "held", or "takes=6GiB" */
+static int read_task_option(struct scenario_task *task, char *word, struct fault *fault)
+{
+#define OPTION(field) offsetof(struct scenario_task, field)
+    static const struct field fields[] = {
+        {"takes", FIELD_SIZE, OPTION(takes_bytes), 0},
+        {"rise", FIELD_DURATION, OPTION(rise_us), 0},
+        {"sleeps", FIELD_DURATION, OPTION(sleeps_us), 0},
+        {"runs", FIELD_DURATION, OPTION(runs_us), 0},
+        {"smact", FIELD_REAL, OPTION(smact), 1},
+        {"exits", FIELD_INT, OPTION(exit_code), 255},
+        {"gpus", FIELD_INT, OPTION(request.gpus), 1000},
+        {"need", FIELD_NEED_ESTIMATED, OPTION(request.need), 0},
+        {"declared", FIELD_NEED_DECLARED, OPTION(request.need), 0},
+        {"policy", FIELD_POLICY, OPTION(request.policy), 0},
+        {"limit", FIELD_DURATION, OPTION(request.time_limit_us), 0},
+        {"says", FIELD_READING, OPTION(request.expect.smact), 1},
+        {"lasts", FIELD_DURATION, OPTION(request.expect.time_us), 0},
+    };
+#undef OPTION
+    char *value = strchr(word, '=');
+    if (!value)
+        return read_task_flag(task, word, fault);
+    *value++ = '\0';
+    return read_named_field(fields, sizeof fields / sizeof *fields, task, word, value, fault);
+}
+
+/* ---- what happens ---- */
+
+static int add_input(
+    struct scenario *scenario, const struct scenario_input *input, struct fault *fault)
+{
+    if (scenario->n_inputs == SCENARIO_INPUTS_MAX)
+        return fault_set(fault, EINVAL, "more than %d inputs", SCENARIO_INPUTS_MAX);
+    scenario->inputs[scenario->n_inputs++] = *input;
+    return 0;
+}
+
+/* "t=0 submit a takes=6GiB" */
+static int read_submit(
+    struct scenario *scenario, int64_t time_us, const struct line_words *words, struct fault *fault)
+{
+    if (scenario->n_tasks == SCENARIO_TASKS_MAX)
+        return fault_set(fault, EINVAL, "more than %d tasks", SCENARIO_TASKS_MAX);
+    struct scenario_task *task = &scenario->tasks[++scenario->n_tasks];
+    task->request.gpus = 1;
+    task->rise_us = RISE_DEFAULT_US;
+    snprintf(task->name, sizeof task->name, "%s", words->word[2]);
+    for (int i = 3; i < words->n; i++) {
+        int r = read_task_option(task, words->word[i], fault);
+        if (r < 0)
+            return r;
+    }
+    struct scenario_input input = {.kind = INPUT_EVENT,
+        .time_us = time_us,
+        .event = {.kind = EVENT_SUBMIT, .time_us = time_us, .task = (uint64_t)scenario->n_tasks}};
+    input.event.submit.held = task->held;
+    input.event.submit.request = task->request;
+    return add_input(scenario, &input, fault);
+}
+
+/* The first task of the name; 0: there is none. */
+static uint64_t find_task(const struct scenario *scenario, const char *name)
+{
+    for (int i = 1; i <= scenario->n_tasks; i++)
+        if (strcmp(scenario->tasks[i].name, name) == 0)
+            return (uint64_t)i;
+    return 0;
+}
+
+/* "t=5 cancel a", "t=5 why a" */
+static int read_task_event(struct scenario *scenario, struct scenario_input *input,
+    const struct line_words *words, struct fault *fault)
+{
+    input->event.time_us = input->time_us;
+    input->event.task = find_task(scenario, words->word[2]);
+    return input->event.task ? add_input(scenario, input, fault) : invalid(fault, words->word[2]);
+}
+
+/* "t=5 estimate a 6GiB" */
+static int read_estimate(struct scenario *scenario, struct scenario_input *input,
+    const struct line_words *words, struct fault *fault)
+{
+    if (words->n < 4)
+        return fault_set(fault, EINVAL, "estimate needs a task and a size");
+    if (read_need(NEED_ESTIMATED, words->word[3], &input->event.estimate) < 0)
+        return invalid(fault, words->word[3]);
+    return read_task_event(scenario, input, words, fault);
+}
+
+/* "t=5 lost gpu0", "t=5 foreign gpu0 20GiB" */
+static int read_gpu_change(struct scenario *scenario, struct scenario_input *input,
+    const struct line_words *words, struct fault *fault)
+{
+    const char *gpu = words->word[2];
+    input->kind = INPUT_GPU;
+    if (strncmp(gpu, "gpu", 3) != 0 ||
+        read_int(gpu + 3, scenario->n_gpus - 1, &input->change.gpu) < 0)
+        return invalid(fault, gpu);
+    if (words->n > 3 && parse_size(words->word[3], &input->change.external_bytes) < 0)
+        return invalid(fault, words->word[3]);
+    return add_input(scenario, input, fault);
+}
+
+static int read_timed(
+    struct scenario *scenario, const struct line_words *words, struct fault *fault)
+{
+    static const struct {
+        const char *verb;
+        int (*read)(struct scenario *scenario, struct scenario_input *input,
+            const struct line_words *words, struct fault *fault);
+        struct scenario_input input; /* what the verb alone decides */
+    } verbs[] = {
+        {"cancel", read_task_event, {.event.kind = EVENT_CANCEL}},
+        {"hold", read_task_event, {.event.kind = EVENT_HOLD}},
+        {"release", read_task_event, {.event.kind = EVENT_RELEASE}},
+        {"estimate", read_estimate, {.event.kind = EVENT_ESTIMATE}},
+        {"why", read_task_event, {.kind = INPUT_WHY}},
+        {"foreign", read_gpu_change, {.change.sets_external = true}},
+        {"found", read_gpu_change, {.change.clears = GPU_TROUBLE_ALL}},
+        {"lost", read_gpu_change, {.change.sets = GPU_TROUBLE_LOST}},
+        {"faulty", read_gpu_change, {.change.sets = GPU_TROUBLE_FAULTY}},
+        {"silent", read_gpu_change, {.change.sets = GPU_TROUBLE_SILENT}},
+        {"blind", read_gpu_change, {.change.sets = GPU_TROUBLE_BLIND}},
+        {"nosmact", read_gpu_change, {.change.sets = GPU_TROUBLE_NO_SMACT}},
+        {"noprocs", read_gpu_change, {.change.sets = GPU_TROUBLE_NO_PROCESS_LIST}},
+        {"hides", read_gpu_change, {.change.sets = GPU_TROUBLE_HIDES_PROCESSES}},
+    };
+    double seconds;
+    if (parse_double(words->word[0] + 2, 0, TIME_MAX_S, &seconds) < 0)
+        return invalid(fault, words->word[0]);
+    if (words->n < 3)
+        return fault_set(fault, EINVAL, "a time needs a verb and a task or a GPU after it");
+    int64_t time_us = (int64_t)(seconds * (double)SECOND_US);
+    if (strcmp(words->word[1], "submit") == 0)
+        return read_submit(scenario, time_us, words, fault);
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        if (strcmp(verbs[i].verb, words->word[1]) != 0)
+            continue;
+        struct scenario_input input = verbs[i].input;
+        input.time_us = time_us;
+        return verbs[i].read(scenario, &input, words, fault);
+    }
+    return invalid(fault, words->word[1]);
+}
+
+/* ---- lines ---- */
+
+static int read_line(struct scenario *scenario, struct span line, struct fault *fault)
+{
+    struct line_words words;
+    int r = split(line, &words, fault);
+    if (r < 0 || words.n == 0)
+        return r;
+    const char *first = words.word[0], *second = words.n > 1 ? words.word[1] : "";
+    if (strncmp(first, "t=", 2) == 0)
+        return read_timed(scenario, &words, fault);
+    if (words.n < 2)
+        return invalid(fault, first);
+    if (strcmp(first, "gpus") == 0 || strcmp(first, "mig") == 0)
+        return read_gpus(scenario, second, first[0] == 'm', fault);
+    if (strcmp(first, "policy") == 0)
+        return read_policy(second, &scenario->settings.policy) < 0 ? invalid(fault, second) : 0;
+    if (strcmp(first, "run") == 0)
+        return parse_duration(second, &scenario->run_us) < 0 ? invalid(fault, second) : 0;
+    if (strcmp(first, "set") == 0 && words.n == 3)
+        return read_setting(&scenario->settings, second, words.word[2], fault);
+    return invalid(fault, first);
+}
+
+int scenario_parse(
+    struct scenario *scenario, struct span text, const char *file_name, struct fault *fault)
+{
+    struct span line;
+    scenario->settings = core_settings_default();
+    scenario->settings.policy = &policy_magm;
+    for (int number = 1; span_next_line(&text, &line); number++) {
+        int r = read_line(scenario, line, fault);
+        if (r < 0)
+            return fault_prefix(fault, r, "%s:%d", file_name, number);
+    }
+    if (scenario->n_gpus == 0)
+        return fault_set(
+            fault, EINVAL, "%s: no GPUs: add a line such as 'gpus 2x40GiB'", file_name);
+    return 0;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The text of a scenario as data. scenario.h describes the language. */
+#ifndef COLLOC_SIM_SCENARIO_PARSER_H
+#define COLLOC_SIM_SCENARIO_PARSER_H
+
+#include "base/fault.h"
+#include "base/text.h"
+#include "core/core.h"
+
+enum { SCENARIO_TASKS_MAX = 256, SCENARIO_GPUS_MAX = 256, SCENARIO_INPUTS_MAX = 512 };
+
+/* What a task does, and what it requests. */
+struct scenario_task {
+    char name[32];
+    int64_t takes_bytes, sleeps_us, rise_us, runs_us;
+    double smact;
+    int exit_code;
+    bool deaf, unlaunchable;
+    bool held;
+    struct task_request request;
+};
+
+/* What is wrong with a GPU or with what is known of it: bits. */
+enum scenario_gpu_trouble {
+    GPU_TROUBLE_LOST = 1 << 0,
+    GPU_TROUBLE_FAULTY = 1 << 1,
+    GPU_TROUBLE_SILENT = 1 << 2,
+    GPU_TROUBLE_BLIND = 1 << 3,
+    GPU_TROUBLE_NO_SMACT = 1 << 4,
+    GPU_TROUBLE_NO_PROCESS_LIST = 1 << 5,
+    GPU_TROUBLE_HIDES_PROCESSES = 1 << 6,
+    GPU_TROUBLE_ALL = (1 << 7) - 1
+};
+
+/* What happens at a time. */
+struct scenario_input {
+    enum { INPUT_EVENT, INPUT_WHY, INPUT_GPU } kind;
+    int64_t time_us;
+    struct event event; /* INPUT_EVENT: for the core; INPUT_WHY: only its task */
+    struct {            /* INPUT_GPU */
+        int gpu;
+        unsigned sets, clears; /* troubles */
+        bool sets_external;
+        int64_t external_bytes; /* memory of external processes */
+    } change;
+};
+
+struct scenario {
+    struct gpu_identity gpus[SCENARIO_GPUS_MAX];
+    int n_gpus;
+    struct core_settings settings;
+    struct scenario_task tasks[SCENARIO_TASKS_MAX + 1]; /* by id, from 1 */
+    int n_tasks;
+    struct scenario_input inputs[SCENARIO_INPUTS_MAX]; /* in the order of the text */
+    int n_inputs;
+    int64_t run_us; /* 0: until all is done */
+};
+
+/*
+ * Parses the text into `scenario`, which is all zero.
+ *
+ * Returns 0, or -EINVAL with the file's name and the line in the fault.
+ */
+int scenario_parse(
+    struct scenario *scenario, struct span text, const char *file_name, struct fault *fault);
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A change of who computes where spreads in three steps:
+ *
+ *   1. the interference model gives each task the speed that each changed place allows it;
+ *   2. a task's speed is that of its slowest place, which may also concern tasks that have other
+ *      places elsewhere; on_speed_changed reports each task whose speed changed;
+ *   3. activity and power are calculated again for the changed places and for each place of a task
+ *      whose speed changed.
+ *
+ * Example: task A runs on places 0 and 1, and B joins on 1. Step 1 slows A on place 1; step 2 makes
+ * A as slow on place 0; step 3 lowers the activity of place 0, where nothing else happened.
+ */
+#include "sim/simulated_gpus.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+/* Speeds that differ by less are rounding errors (chosen: far below 1 us in a task of a day). */
+#define SPEED_DIFFERENCE_MIN 1e-12
+
+int simulated_gpus_init(
+    struct simulated_gpus *gpus, const struct cluster *cluster, const struct gpu_laws *laws)
+{
+    *gpus = (struct simulated_gpus){.cluster = cluster, .laws = laws};
+    gpus->places = calloc((size_t)cluster->n_places, sizeof *gpus->places);
+    gpus->gpus = calloc((size_t)cluster->n_gpus, sizeof *gpus->gpus);
+    if (!gpus->places || !gpus->gpus)
+        return -ENOMEM;
+    for (int i = 0; i < cluster->n_places; i++)
+        gpus->places[i].memory = (struct gpu_memory){
+            .capacity_bytes = cluster->places[i].capacity_bytes, .linear = laws->linear_memory > 0};
+    for (int i = 0; i < cluster->n_gpus; i++)
+        gpus->gpus[i].power_w = cluster->gpus[i]->idle_w;
+    return 0;
+}
+
+void simulated_gpus_fini(struct simulated_gpus *gpus)
+{
+    for (int i = 0; gpus->places && i < gpus->cluster->n_places; i++) {
+        gpu_memory_fini(&gpus->places[i].memory);
+        free(gpus->places[i].residents);
+    }
+    free(gpus->places);
+    free(gpus->gpus);
+    free(gpus->sharers);
+}
+
+void simulated_gpus_account(struct simulated_gpus *gpus, int gpu, int64_t now_us)
+{
+    struct gpu_rates *rates = &gpus->gpus[gpu];
+    double passed_s = (double)(now_us - rates->since_us) / (double)SECOND_US;
+    rates->smact_s += rates->smact * passed_s;
+    rates->energy_j += rates->power_w * passed_s;
+    rates->since_us = now_us;
+}
+
+/* ---- rates ---- */
+
+static struct sharer sharer_of(const struct running_task *task)
+{
+    return (struct sharer){.demand = task->demand, .mps = task->mps, .cap = task->cap};
+}
+
+/* Step 1, for one place. */
+static void update_place_speeds(struct simulated_gpus *gpus, int i)
+{
+    struct place *place = &gpus->places[i];
+    const struct place_shape *shape = &gpus->cluster->places[i];
+    for (int k = 0; k < place->n_residents; k++)
+        gpus->sharers[k] = sharer_of(place->residents[k].task);
+    sharing_solve(
+        &gpus->laws->sharing, shape->sms, shape->bandwidth, gpus->sharers, place->n_residents);
+    for (int k = 0; k < place->n_residents; k++)
+        place->residents[k].speed = gpus->sharers[k].speed;
+    place->outdated = true;
+}
+
+static double speed_at(const struct place *place, const struct running_task *task)
+{
+    for (int k = 0; k < place->n_residents; k++)
+        if (place->residents[k].task == task)
+            return place->residents[k].speed;
+    return 0;
+}
+
+/* Step 2, for one task: it is as fast as on its slowest place. */
+static void update_task_speed(
+    struct simulated_gpus *gpus, struct running_task *task, int64_t now_us)
+{
+    double speed = 1;
+    if (task->update == gpus->update)
+        return;
+    task->update = gpus->update;
+    for (int i = 0; i < task->n_places; i++)
+        speed = fmin(speed, speed_at(&gpus->places[task->places[i]], task));
+    if (fabs(speed - task->speed) < SPEED_DIFFERENCE_MIN)
+        return;
+    task->left_s -= task->speed * (double)(now_us - task->since_us) / (double)SECOND_US;
+    task->since_us = now_us;
+    task->speed = speed;
+    for (int i = 0; i < task->n_places; i++)
+        gpus->places[task->places[i]].outdated = true;
+    gpus->on_speed_changed(gpus->context, task);
+}
+
+static double power_of_places(const struct simulated_gpus *gpus, int gpu)
+{
+    double sum_w = 0;
+    for (int k = 0; k < gpus->cluster->n_places; k++)
+        sum_w += gpus->cluster->places[k].gpu == gpu ? gpus->places[k].power_w : 0;
+    return sum_w;
+}
+
+/* Step 3, for one place and its share of its GPU. */
+static void update_activity(struct simulated_gpus *gpus, int i, int64_t now_us)
+{
+    struct place *place = &gpus->places[i];
+    const struct place_shape *shape = &gpus->cluster->places[i];
+    const struct gpu_kind *kind = gpus->cluster->gpus[shape->gpu];
+    struct gpu_rates *rates = &gpus->gpus[shape->gpu];
+    place->outdated = false;
+    for (int k = 0; k < place->n_residents; k++) {
+        const struct running_task *task = place->residents[k].task;
+        gpus->sharers[k] = sharer_of(task);
+        gpus->sharers[k].speed = task->speed;
+    }
+    struct demand now = sharing_activity(
+        &gpus->laws->sharing, shape->sms, shape->bandwidth, gpus->sharers, place->n_residents);
+    simulated_gpus_account(gpus, shape->gpu, now_us);
+    rates->smact += now.smact - place->smact;
+    place->smact = now.smact;
+    place->power_w = now.power_w;
+    double sum_w = shape->sms >= 1 ? now.power_w : power_of_places(gpus, shape->gpu);
+    rates->power_w = rates->n_residents ? fmin(kind->limit_w, kind->awake_w + sum_w) : kind->idle_w;
+    if (rates->n_residents == 0)
+        rates->smact = 0; /* the sum of differences may leave a rounding error */
+}
+
+static void update_activity_if_outdated(struct simulated_gpus *gpus, int i, int64_t now_us)
+{
+    if (gpus->places[i].outdated)
+        update_activity(gpus, i, now_us);
+}
+
+/* All three steps, after the residents of the task's places have changed. */
+static void update_rates(
+    struct simulated_gpus *gpus, const struct running_task *changed, int64_t now_us)
+{
+    gpus->update++;
+    for (int i = 0; i < changed->n_places; i++)
+        update_place_speeds(gpus, changed->places[i]);
+    for (int i = 0; i < changed->n_places; i++) {
+        struct place *place = &gpus->places[changed->places[i]];
+        for (int k = 0; k < place->n_residents; k++)
+            update_task_speed(gpus, place->residents[k].task, now_us);
+    }
+    for (int i = 0; i < changed->n_places; i++) {
+        struct place *place = &gpus->places[changed->places[i]];
+        for (int k = 0; k < place->n_residents; k++) {
+            const struct running_task *task = place->residents[k].task;
+            for (int p = 0; p < task->n_places; p++)
+                update_activity_if_outdated(gpus, task->places[p], now_us);
+        }
+        update_activity_if_outdated(gpus, changed->places[i], now_us);
+    }
+}
+
+/* ---- adding and removing tasks ---- */
+
+static int reserve_sharers(struct simulated_gpus *gpus, int capacity)
+{
+    if (capacity <= gpus->sharers_capacity)
+        return 0;
+    struct sharer *sharers = realloc(gpus->sharers, (size_t)capacity * sizeof *sharers);
+    if (!sharers)
+        return -ENOMEM;
+    gpus->sharers = sharers;
+    gpus->sharers_capacity = capacity;
+    return 0;
+}
+
+static int reserve_resident(struct simulated_gpus *gpus, struct place *place)
+{
+    if (place->n_residents < place->capacity)
+        return 0;
+    int capacity = place->capacity ? place->capacity * 2 : 4;
+    if (reserve_sharers(gpus, capacity) < 0)
+        return -ENOMEM;
+    struct place_resident *residents = realloc(
+        place->residents, (size_t)capacity * sizeof *residents);
+    if (!residents)
+        return -ENOMEM;
+    place->residents = residents;
+    place->capacity = capacity;
+    return 0;
+}
+
+int simulated_gpus_add_task(struct simulated_gpus *gpus, struct running_task *task, int64_t now_us)
+{
+    task->speed = 0;
+    task->since_us = now_us;
+    for (int i = 0; i < task->n_places; i++)
+        if (reserve_resident(gpus, &gpus->places[task->places[i]]) < 0)
+            return -ENOMEM;
+    for (int i = 0; i < task->n_places; i++) {
+        struct place *place = &gpus->places[task->places[i]];
+        place->residents[place->n_residents++] = (struct place_resident){.task = task};
+        gpus->gpus[gpus->cluster->places[task->places[i]].gpu].n_residents++;
+    }
+    update_rates(gpus, task, now_us);
+    return 0;
+}
+
+static bool remove_resident(struct place *place, const struct running_task *task)
+{
+    for (int k = 0; k < place->n_residents; k++) {
+        if (place->residents[k].task != task)
+            continue;
+        place->n_residents--;
+        memmove(&place->residents[k], &place->residents[k + 1],
+            (size_t)(place->n_residents - k) * sizeof *place->residents);
+        return true;
+    }
+    return false;
+}
+
+void simulated_gpus_remove_task(
+    struct simulated_gpus *gpus, struct running_task *task, int64_t now_us)
+{
+    for (int i = 0; i < task->n_places; i++) {
+        struct place *place = &gpus->places[task->places[i]];
+        gpu_memory_release(&place->memory, task->id);
+        if (remove_resident(place, task))
+            gpus->gpus[gpus->cluster->places[task->places[i]].gpu].n_residents--;
+    }
+    update_rates(gpus, task, now_us);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The simulated GPUs: which tasks compute on which place, how fast each task is, and what each GPU
+ * has done and how much energy it has drawn. All rates are constant between two changes of who
+ * computes where, so nothing is calculated in between.
+ */
+#ifndef COLLOC_SIM_SIMULATED_GPUS_H
+#define COLLOC_SIM_SIMULATED_GPUS_H
+
+#include "sim/cluster.h"
+
+/* A task that computes. The caller fills the first part; this component fills the second. */
+struct running_task {
+    uint64_t id;
+    bool mps;
+    double cap; /* the fraction of the SMs that an MPS client may use; 0: all */
+    struct demand demand;
+    const int *places; /* borrowed until the task is removed */
+    int n_places;
+
+    double left_s;    /* work left at since_us, in seconds of running alone */
+    double speed;     /* 1: as fast as alone */
+    int64_t since_us; /* when left_s was right */
+    int update;       /* the update that last calculated the speed */
+};
+
+/* A GPU, or a MIG instance of one. */
+struct place {
+    struct gpu_memory memory;
+    struct place_resident {
+        struct running_task *task;
+        double speed; /* that this place alone would allow */
+    } * residents;
+    int n_residents, capacity;
+    double smact;   /* now, as a fraction of the whole GPU */
+    double power_w; /* now, above that of a GPU in use without load */
+    bool outdated;  /* smact and power_w must be calculated again */
+};
+
+struct simulated_gpus {
+    const struct cluster *cluster;
+    const struct gpu_laws *laws;
+    struct place *places; /* by index of cluster->places */
+    struct gpu_rates {
+        double smact, power_w;    /* now */
+        double smact_s, energy_j; /* from the start to since_us */
+        int n_residents;
+        int64_t since_us;
+    } * gpus;
+    struct sharer *sharers; /* scratch, room for the residents of the fullest place */
+    int sharers_capacity;
+    int update; /* counts updates, so that each task's speed is calculated once in each */
+
+    /* Called when the task's speed has changed; its left_s is that of now. */
+    void (*on_speed_changed)(void *context, struct running_task *task);
+    void *context;
+};
+
+/*
+ * Prepares idle GPUs. `cluster` and `laws` are borrowed.
+ *
+ * Returns 0 or -ENOMEM; simulated_gpus_fini must follow in both cases.
+ */
+int simulated_gpus_init(
+    struct simulated_gpus *gpus, const struct cluster *cluster, const struct gpu_laws *laws);
+void simulated_gpus_fini(struct simulated_gpus *gpus);
+
+/*
+ * The task begins to compute on its places. Speeds of the task and of its co-residents change.
+ *
+ * Returns 0, or -ENOMEM with nothing changed.
+ */
+int simulated_gpus_add_task(struct simulated_gpus *gpus, struct running_task *task, int64_t now_us);
+
+/* The task stops, if it computed at all, and its memory is free again. */
+void simulated_gpus_remove_task(
+    struct simulated_gpus *gpus, struct running_task *task, int64_t now_us);
+
+/* Adds what the GPU has done since the last call to its smact_s and energy_j. */
+void simulated_gpus_account(struct simulated_gpus *gpus, int gpu, int64_t now_us);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of an attempt:
+ *
+ *   start ---- memory step 0 ---- memory steps 1 .. MEMORY_STEPS - 1 ----
+ *              (computes from here on)                                   \
+ *                 |  memory is full                                       finish
+ *                 v                                                         |
+ *              end: FAILURE_GPU_OOM                            end: FAILURE_NONE
+ *
+ * When it finishes depends on its speed, which changes with its co-residents: each change plans the
+ * finish anew and outdates the plan before.
+ *
+ * Sampling must hear of each change. Places of the task that starts or ends are handled before the
+ * change (prepare_change); other places, where only a co-resident's speed changes, when its speed
+ * is reported.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "sim/simulation_run.h"
+
+/* ---- sampling ---- */
+
+static void plan_samples(struct simulation_run *run, const struct running_task *task)
+{
+    for (int i = 0; i < task->n_places; i++)
+        simulation_run_check(run, sampling_plan(&run->sampling, task->places[i]));
+}
+
+static void catch_up(struct simulation_run *run, int place)
+{
+    if (!run->error)
+        simulation_run_check(run, sampling_catch_up(&run->sampling, place));
+}
+
+/* The task is about to begin or to stop computing on its places. */
+static void prepare_change(struct simulation_run *run, const struct running_task *task)
+{
+    run->changing = task;
+    for (int i = 0; i < task->n_places; i++) {
+        int place = task->places[i];
+        if (run->gpus.places[place].n_residents)
+            catch_up(run, place);
+        simulation_run_check(run, sampling_plan(&run->sampling, place));
+    }
+}
+
+static bool uses_place(const struct running_task *task, int place)
+{
+    for (int i = 0; i < task->n_places; i++)
+        if (task->places[i] == place)
+            return true;
+    return false;
+}
+
+void simulated_task_on_speed_changed(void *context, struct running_task *running)
+{
+    struct simulation_run *run = context;
+    struct simulated_task *task = (struct simulated_task *)running;
+    double seconds = fmax(0, running->left_s) / running->speed;
+    simulation_run_wake(run, WAKE_FINISH,
+        sim_now_us(run->sim) + llround(seconds * (double)SECOND_US), running->id,
+        ++task->finish_version);
+    for (int i = 0; i < running->n_places; i++) {
+        int place = running->places[i];
+        if (uses_place(run->changing, place))
+            continue;
+        catch_up(run, place);
+        simulation_run_check(run, sampling_plan(&run->sampling, place));
+    }
+}
+
+/* ---- the end ---- */
+
+/* Counts a task that has ended, and frees it. */
+static void forget_task(struct simulation_run *run, struct simulated_task *task)
+{
+    uint64_t id = task->running.id;
+    const struct task *ended = core_task(sim_core(run->sim), id);
+    bool completed = ended->state == TASK_COMPLETED;
+    *(completed ? &run->result.completed : &run->result.failed) += 1;
+    totals_add_ended(&run->totals, ended);
+    if (run->simulation->tasks_out)
+        task_rows_add(run->simulation->tasks_out, ended, task->type->name);
+    run->n_unended--;
+    run->tasks[id] = NULL;
+    core_forget(sim_core(run->sim), id);
+    free(task);
+}
+
+static void end_attempt(
+    struct simulation_run *run, struct simulated_task *task, enum failure_class failure)
+{
+    struct event event = {
+        .kind = EVENT_EXITED, .time_us = sim_now_us(run->sim), .task = task->running.id};
+    event.exited = (struct task_exit){.failure = failure, .code = failure != FAILURE_NONE};
+    task->attempt = 0;
+    task->finish_version++;
+    prepare_change(run, &task->running);
+    simulated_gpus_remove_task(&run->gpus, &task->running, event.time_us);
+    run->result.oom += failure == FAILURE_GPU_OOM;
+    simulation_run_check(run, sim_step(run->sim, &event));
+    const struct task *now = core_task(sim_core(run->sim), event.task);
+    if (now && task_state_is_done(now->state))
+        forget_task(run, task);
+}
+
+void simulated_task_on_finish(struct simulation_run *run, const struct sim_wakeup *wakeup)
+{
+    struct simulated_task *task = run->tasks[wakeup->subject];
+    if (task && task->finish_version == wakeup->version)
+        end_attempt(run, task, FAILURE_NONE);
+}
+
+/* ---- memory ---- */
+
+/* Takes the next memory step on each place. Returns 0, GPU_MEMORY_FULL or -ENOMEM. */
+static int take_memory(struct simulation_run *run, struct simulated_task *task)
+{
+    int64_t bytes = memory_step_bytes(
+        task->type->memory_bytes, run->simulation->laws->context_bytes, task->memory_steps);
+    int r = 0;
+    for (int i = 0; i < task->running.n_places && r == 0 && bytes > 0; i++) {
+        struct place *place = &run->gpus.places[task->running.places[i]];
+        r = gpu_memory_take(&place->memory, task->running.id, bytes);
+    }
+    return r;
+}
+
+static void schedule_memory_step(struct simulation_run *run, struct simulated_task *task)
+{
+    double due_s = gpu_memory_due_s(run->simulation->laws, task->solo_s, task->memory_steps);
+    simulation_run_wake(run, WAKE_MEMORY_STEP, task->start_us + llround(due_s * (double)SECOND_US),
+        task->running.id, task->attempt);
+}
+
+void simulated_task_on_memory_step(struct simulation_run *run, const struct sim_wakeup *wakeup)
+{
+    struct simulated_task *task = run->tasks[wakeup->subject];
+    if (!task || task->attempt != wakeup->version)
+        return; /* of an attempt that has ended */
+    int r = take_memory(run, task);
+    simulation_run_check(run, r);
+    if (r == GPU_MEMORY_FULL) {
+        end_attempt(run, task, FAILURE_GPU_OOM);
+        return;
+    }
+    if (task->memory_steps == 0) {
+        prepare_change(run, &task->running);
+        simulation_run_check(
+            run, simulated_gpus_add_task(&run->gpus, &task->running, sim_now_us(run->sim)));
+    }
+    plan_samples(run, &task->running);
+    if (++task->memory_steps < MEMORY_STEPS)
+        schedule_memory_step(run, task);
+}
+
+/* ---- the start ---- */
+
+/* The task's demand on this kind of GPU: the catalogue gives the power of the whole GPU, the model
+ * counts it above that of a GPU in use without load. */
+static struct demand demand_on(const struct gpu_kind *kind, const struct sim_task *type)
+{
+    struct demand demand = type->demand;
+    if (!isnan(demand.power_w))
+        demand.power_w = fmax(0, demand.power_w - kind->awake_w);
+    demand_complete(&demand, kind->work_w);
+    return demand;
+}
+
+void simulated_task_start(void *context, struct sim *sim, const struct task *started)
+{
+    struct simulation_run *run = context;
+    const struct cluster *cluster = run->simulation->cluster;
+    struct simulated_task *task = run->tasks[started->id];
+    struct event event = {.kind = EVENT_STARTED, .time_us = sim_now_us(sim), .task = started->id};
+    task->running.places = started->gpus;
+    task->running.n_places = started->n_gpus;
+    task->running.mps = started->share.sharing == SHARING_MPS;
+    task->running.cap = started->share.thread_percent / 100.0;
+    task->running.left_s = task->solo_s;
+    task->running.demand = demand_on(
+        cluster->gpus[cluster->places[started->gpus[0]].gpu], task->type);
+    task->start_us = sim_now_us(sim);
+    task->attempt = started->attempts;
+    task->memory_steps = 0;
+    simulation_run_check(run, sim_schedule_event(sim, &event));
+    plan_samples(run, &task->running);
+    schedule_memory_step(run, task);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state of one simulation, shared by the files that make it up:
+ *
+ *     simulate.c         prepares, dispatches wake-ups, cleans up
+ *     submission.c       the trace's arrivals become submitted tasks
+ *     simulated_task.c   the life of an attempt: start, memory steps, end
+ *     sampling.c         which samples of the GPUs are taken
+ *     simulated_gpus.c   speeds, activity, power
+ *     totals.c           what the result is calculated from
+ */
+#ifndef COLLOC_SIM_SIMULATION_RUN_H
+#define COLLOC_SIM_SIMULATION_RUN_H
+
+#include "sim/arrivals.h"
+#include "sim/records.h"
+#include "sim/sampling.h"
+#include "sim/sim_driver.h"
+#include "sim/simulate.h"
+#include "sim/simulated_gpus.h"
+#include "sim/totals.h"
+
+/* The wake-ups of a simulation. */
+enum simulation_wakeup {
+    WAKE_ARRIVAL,     /* the next task of the trace arrives */
+    WAKE_MEMORY_STEP, /* subject: task; version: attempt */
+    WAKE_FINISH,      /* subject: task; version: which plan of its end */
+    WAKE_SAMPLE       /* subject: place; all places with every_second */
+};
+
+/* A submitted task that has not ended. */
+struct simulated_task {
+    struct running_task running; /* the first member: on_speed_changed gets its address */
+    const struct sim_task *type;
+    double solo_s;      /* how long it would run alone */
+    int64_t start_us;   /* of the attempt */
+    int attempt;        /* the number of the running attempt; 0: none runs */
+    int memory_steps;   /* taken by the attempt */
+    int finish_version; /* counts planned ends: only the last plan counts */
+};
+
+struct simulation_run {
+    const struct simulation *simulation;
+    struct sim_world world;
+    struct sim_observer observer;
+    struct sim *sim;
+    struct simulated_gpus gpus;
+    struct sampling sampling;
+    struct timeline timeline;
+    struct arrivals arrivals;
+    struct arrival next_arrival;   /* its task is NULL after the last one */
+    bool *can_start;               /* by task of the catalogue: known to be able to start here */
+    struct simulated_task **tasks; /* by id, from 1; NULL after the task's end */
+    uint64_t n_tasks, tasks_capacity, n_unended;
+    const struct running_task *changing; /* the task that is starting or ending now */
+    struct totals totals;
+    struct simulation_result result;
+    struct fault *fault;
+    int error; /* 0, or the first -errno: nothing happens after it */
+};
+
+/* Records the first error, if `r` is one. */
+void simulation_run_check(struct simulation_run *run, int r);
+
+/* Schedules a wake-up; errors are recorded. */
+void simulation_run_wake(struct simulation_run *run, enum simulation_wakeup kind, int64_t time_us,
+    uint64_t subject, int version);
+
+/* ---- submission.c ---- */
+
+/* Reads the next arrival of the trace and schedules it. */
+void submission_schedule_next(struct simulation_run *run);
+
+/* Submits the task that arrives now, or reports it and leaves it out if it fits no GPU. */
+void submission_submit(struct simulation_run *run);
+
+/* ---- simulated_task.c ---- */
+
+/* sim_world.start: begins an attempt of the task. */
+void simulated_task_start(void *context, struct sim *sim, const struct task *started);
+
+/* WAKE_MEMORY_STEP: the attempt takes its next part of memory, or dies of it. */
+void simulated_task_on_memory_step(struct simulation_run *run, const struct sim_wakeup *wakeup);
+
+/* WAKE_FINISH: the attempt has done its work, if the plan is still the last. */
+void simulated_task_on_finish(struct simulation_run *run, const struct sim_wakeup *wakeup);
+
+/* simulated_gpus.on_speed_changed: plans the end of the attempt anew. */
+void simulated_task_on_speed_changed(void *context, struct running_task *running);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From the trace to the queue: one arrival at a time is read ahead, so that a trace of any length
+ * needs no memory. When it is due, its task is submitted with what the simulation's settings let
+ * the scheduler know of it: the memory requirement (exact, estimated, or with an error), the
+ * expected activity, the expected time.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "sim/chance.h"
+#include "sim/simulation_run.h"
+
+#define REMARKS_MAX 20 /* chosen: enough to see what is wrong with a trace */
+
+void submission_schedule_next(struct simulation_run *run)
+{
+    run->next_arrival.task = NULL;
+    int r = arrivals_next(&run->arrivals, run->fault, &run->next_arrival);
+    simulation_run_check(run, r);
+    if (r == 1)
+        simulation_run_wake(run, WAKE_ARRIVAL, run->next_arrival.time_us, 0, 0);
+}
+
+/* ---- what the scheduler knows of a task ---- */
+
+static struct reading reading_unless_nan(double value)
+{
+    return isnan(value) ? READING_NONE : reading_of(value);
+}
+
+/* The requirement as an estimator with errors reports it: each task has its own log-normal factor,
+ * the same for the same seed. */
+static struct need need_with_error(const struct simulation_run *run, const struct need *need)
+{
+    double factor = exp(run->simulation->need_error *
+                        chance_normal(~run->simulation->resample, run->result.submitted));
+    return (struct need){NEED_ESTIMATED, (int64_t)((double)need->bytes * factor)};
+}
+
+static struct task_request request_for(
+    const struct simulation_run *run, const struct sim_task *type)
+{
+    const struct simulation *simulation = run->simulation;
+    bool whole_gpus = simulation->settings.policy->whole_gpus;
+    struct task_request request = {.gpus = type->gpus,
+        .sharing = whole_gpus ? SHARING_STREAMS : simulation->sharing,
+        .need = type->need};
+    if (simulation->need_error > 0 && type->need.kind >= NEED_ESTIMATED)
+        request.need = need_with_error(run, &type->need);
+    if (simulation->knows_activity)
+        request.expect = (struct expectation){.smact = reading_unless_nan(type->demand.smact),
+            .gract = reading_unless_nan(type->demand.gract),
+            .dram = reading_unless_nan(type->demand.dram)};
+    if (simulation->knows_time)
+        request.expect.time_us = llround(type->solo_s * (double)SECOND_US);
+    return request;
+}
+
+/* ---- tasks that fit no GPU ---- */
+
+static void leave_out(struct simulation_run *run, const struct fault *why)
+{
+    FILE *remarks = run->simulation->remarks;
+    if (++run->result.left_out > REMARKS_MAX + 1 || !remarks)
+        return;
+    if (run->result.left_out <= REMARKS_MAX)
+        fprintf(remarks, "%s:%" PRId64 ": left out: %s: %s\n", run->simulation->trace,
+            run->arrivals.columns.number, run->next_arrival.task->name, why->text);
+    else
+        fprintf(remarks, "%s: more tasks are left out\n", run->simulation->trace);
+}
+
+/* Could the arriving task ever start on these GPUs? The answer is the same for each task of a
+ * name. */
+static bool can_start(struct simulation_run *run, const struct task_request *request)
+{
+    bool *known = &run->can_start[run->next_arrival.task - run->simulation->catalogue->tasks];
+    struct fault why;
+    if (*known)
+        return true;
+    *known = core_check_request(sim_core(run->sim), request, &why) == 0;
+    if (!*known)
+        leave_out(run, &why);
+    return *known;
+}
+
+/* ---- submission ---- */
+
+static int reserve_task(struct simulation_run *run)
+{
+    if (run->n_tasks + 1 < run->tasks_capacity)
+        return 0;
+    uint64_t capacity = run->tasks_capacity ? run->tasks_capacity * 2 : 256;
+    struct simulated_task **tasks = realloc(run->tasks, capacity * sizeof *tasks);
+    if (!tasks)
+        return -ENOMEM;
+    run->tasks = tasks;
+    run->tasks_capacity = capacity;
+    return 0;
+}
+
+/* A new task with the next id; NULL without memory. With a seed its time is spread at random. */
+static struct simulated_task *add_task(struct simulation_run *run, const struct sim_task *type)
+{
+    struct simulated_task *task = reserve_task(run) < 0 ? NULL : calloc(1, sizeof *task);
+    if (!task)
+        return NULL;
+    uint64_t seed = run->simulation->seed;
+    double spread = run->simulation->laws->spread;
+    task->running.id = ++run->n_tasks;
+    task->type = type;
+    task->solo_s = type->solo_s * (seed ? exp(spread * chance_normal(seed, task->running.id)) : 1);
+    return run->tasks[task->running.id] = task;
+}
+
+void submission_submit(struct simulation_run *run)
+{
+    const struct sim_task *type = run->next_arrival.task;
+    struct event event = {.kind = EVENT_SUBMIT, .time_us = run->next_arrival.time_us};
+    event.submit.request = request_for(run, type);
+    if (!can_start(run, &event.submit.request))
+        return;
+    struct simulated_task *task = add_task(run, type);
+    if (!task) {
+        simulation_run_check(run, -ENOMEM);
+        return;
+    }
+    run->result.submitted++;
+    run->n_unended++;
+    event.task = task->running.id;
+    totals_add_submitted(&run->totals, event.time_us, type, task->solo_s);
+    simulation_run_check(run, sim_step(run->sim, &event));
+}

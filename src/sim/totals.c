@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All figures are of the time from the first submission to the last end. GPUs are idle before the
+ * first submission, so that time's energy is subtracted; activity needs no correction.
+ */
+#include "sim/totals.h"
+
+#include "base/clock.h"
+
+static double seconds_of(int64_t us)
+{
+    return (double)us / (double)SECOND_US;
+}
+
+struct totals totals_start(const struct cluster *cluster)
+{
+    return (struct totals){.first_us = -1, .bound = bound_start(cluster)};
+}
+
+void totals_add_submitted(
+    struct totals *totals, int64_t time_us, const struct sim_task *type, double solo_s)
+{
+    if (totals->first_us < 0)
+        totals->first_us = time_us;
+    bound_add(&totals->bound, seconds_of(time_us), type, solo_s);
+}
+
+void totals_add_ended(struct totals *totals, const struct task *ended)
+{
+    totals->wait_us += ended->waited_us;
+    totals->exec_us += ended->executed_us;
+    totals->jct_us += ended->ended_us - ended->submitted_us;
+    totals->last_us = ended->ended_us;
+}
+
+void totals_calculate(
+    const struct totals *totals, struct simulated_gpus *gpus, struct simulation_result *result)
+{
+    const struct cluster *cluster = gpus->cluster;
+    double ended = (double)(result->completed + result->failed), smact_s = 0, energy_j = 0;
+    if (ended == 0)
+        return;
+    for (int i = 0; i < cluster->n_gpus; i++) {
+        simulated_gpus_account(gpus, i, totals->last_us);
+        smact_s += gpus->gpus[i].smact_s;
+        energy_j += gpus->gpus[i].energy_j -
+                    cluster->gpus[i]->idle_w * (double)totals->first_us / (double)SECOND_US;
+    }
+    result->total_s = seconds_of(totals->last_us - totals->first_us);
+    result->avg_wait_s = (double)totals->wait_us / ended / (double)SECOND_US;
+    result->avg_exec_s = (double)totals->exec_us / ended / (double)SECOND_US;
+    result->avg_jct_s = (double)totals->jct_us / ended / (double)SECOND_US;
+    result->energy_mj = energy_j / 1e6;
+    result->mean_smact = result->total_s > 0 ? smact_s / cluster->n_gpus / result->total_s : 0;
+    result->lower_bound_s = bound_end_s(&totals->bound) - seconds_of(totals->first_us);
+}
