@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "daemon/daemon.h"
+#include "exec/keyring.h"
 #include "policy/policy.h"
 
 #define BODY_MAX        (16u << 20)
@@ -454,6 +455,10 @@ static void prepare_process(struct daemon *daemon)
     signal(SIGPIPE, SIG_IGN);
     if (geteuid() == 0 && setgroups(0, NULL) < 0)
         log_warning("supplementary groups cannot be given up: %s", strerror(errno));
+    int keyrings = keyring_probe();
+    if (keyrings < 0)
+        log_warning("no kernel keyrings here (keyctl: %s): tasks get no session keyring",
+            strerror(-keyrings));
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         daemon->open_files = files.rlim_cur < INT64_MAX ? (int64_t)files.rlim_cur : INT64_MAX;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "exec/keyring.h"
+
 static int load_groups(struct identity *identity, const char *user)
 {
     int room = 32;
@@ -67,9 +69,13 @@ int identity_become(const struct identity *identity)
 {
     if (!identity->is_root)
         return 0;
+    int r = keyring_join_new();
+    if (r < 0)
+        return r;
     if (setgroups((size_t)identity->group_count, identity->groups) < 0 ||
         setresgid(identity->gid, identity->gid, identity->gid) < 0 ||
         setresuid(identity->uid, identity->uid, identity->uid) < 0)
         return -errno;
+    keyring_link_user();
     return 0;
 }

@@ -26,7 +26,7 @@ void identity_fini(struct identity *identity);
 int identity_assume(const struct identity *identity);
 int identity_restore(const struct identity *identity);
 
-/* Becomes the user for good. 0 or -errno. */
+/* Becomes the user for good, with a session keyring of its own (exec/keyring.h). 0 or -errno. */
 int identity_become(const struct identity *identity);
 
 #endif

@@ -18,6 +18,26 @@ from daemon_case import Connection, DaemonCase, is_alive, program, read, until
 ADA, BOB = 64001, 64002  # without names: their limits count together
 KNOWN = pwd.getpwnam("nobody").pw_uid
 
+# Raw system calls on the session keyring (-3), by numbers that x86-64 and aarch64 do not share: keyctl(1) may not be there.
+KEYS = """import ctypes, os, platform, sys
+add_key, keyctl = {"x86_64": (248, 250), "aarch64": (217, 219)}[platform.machine()]
+call = ctypes.CDLL(None).syscall
+call.restype = ctypes.c_long
+if sys.argv[1] == "join":
+    joined = call(keyctl, 1, None)
+    if len(sys.argv) > 2:
+        os.execv(sys.argv[2], sys.argv[2:])
+    print(min(joined, 0), flush=True)
+elif sys.argv[1] == "add":
+    print(call(add_key, b"user", b"colloc-test", b"SECRET", 6, -3), flush=True)
+elif sys.argv[1] == "revoke":
+    print(call(keyctl, 3, -3), flush=True)
+else:
+    text = ctypes.create_string_buffer(7)
+    key = call(keyctl, 10, -3, b"user", b"colloc-test", 0)
+    print(text.value.decode() if key >= 0 and call(keyctl, 11, key, text, 6) >= 0 else key, flush=True)
+"""
+
 
 def become(uid):
     return ("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups")
@@ -145,6 +165,27 @@ class Users(Several):
             task = self.wait(self.submit_as(ADA, "echo mine", output=path))
             reply = self.request_as(ADA, "GET", f"/v1/tasks/{task['id']}/log")
             self.assertTrue(reply.status in (403, 409, 500) or reply.data == b"", (path, reply.status, reply.data[:200]))
+
+    def test_keys_of_one_user_are_not_anothers(self):
+        """The tasks of all users descend from one daemon, whose session keyring they must not share."""
+        done = subprocess.run(["python3", "-c", KEYS, "join"], capture_output=True, text=True, check=False)
+        if done.stdout != "0\n":
+            self.skipTest("the kernel or a sandbox refuses keyrings: " + done.stdout)
+        self.daemon_prefix = ("python3", "-c", KEYS, "join")  # as a service manager does it
+        self.restart()
+        keys = self.write("keys.py", KEYS)
+        mine = self.submit_as(ADA, f"python3 {keys} add; while [ ! -e go ]; do sleep 0.02; done; python3 {keys} find")
+        until(lambda: self.output(mine).strip(), "the key")
+        self.assertGreater(int(self.output(mine)), 0)
+        other = self.submit_as(BOB, f"python3 {keys} find; python3 {keys} revoke")
+        self.wait(other, "COMPLETED")
+        self.assertEqual(self.output(other).split(), ["-1", "0"])
+        self.write("go", "")
+        self.wait(mine, "COMPLETED")
+        self.assertEqual(self.output(mine).split()[1], "SECRET")
+        later = self.submit_as(ADA, f"python3 {keys} add")
+        self.wait(later, "COMPLETED")
+        self.assertGreater(int(self.output(later)), 0)
 
     def test_others_mps_is_not_mine(self):
         for verb in ("start", "stop"):
