@@ -9,10 +9,14 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "store/store_private.h"
+
+#define LOCK_PATIENCE_US 1000000 /* chosen: children were seen to hold it for up to 90 ms */
+#define LOCK_PAUSE_US    10000
 
 int store_damaged(const struct store *store, struct fault *fault, const char *format, ...)
 {
@@ -61,16 +65,32 @@ static int check_folder(const char *folder, struct fault *fault)
     return 0;
 }
 
+/*
+ * A lock by flock belongs to every process that has the descriptor. A child that a collocd had just
+ * forked when it was killed holds the lock until it execs or closes its descriptors: so a lock that
+ * is taken is tried again for a second. Returns 0 or the errno.
+ */
+static int lock_patiently(int fd)
+{
+    const struct timespec pause = {.tv_nsec = LOCK_PAUSE_US * 1000};
+    for (int64_t waited_us = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; waited_us += LOCK_PAUSE_US) {
+        if (errno != EWOULDBLOCK || waited_us >= LOCK_PATIENCE_US)
+            return errno;
+        nanosleep(&pause, NULL);
+    }
+    return 0;
+}
+
 static int open_lock(const char *path, struct fault *fault, int *ret_fd)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return fault_set(fault, errno, "%s: %s", path, strerror(errno));
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+    int errnum = lock_patiently(fd);
+    if (errnum == 0) {
         *ret_fd = fd;
         return 0;
     }
-    int errnum = errno;
     char pid[16] = "";
     ssize_t n = pread(fd, pid, sizeof pid - 1, 0);
     close(fd);

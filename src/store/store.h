@@ -27,7 +27,7 @@ enum { STORE_NONE = 1 }; /* the answer of the getters: there is no such thing */
 /*
  * Opens the log in `folder` (colloc.db), and creates both as needed. Locks it for as long as it is
  * open. An older version's log is brought up to date, in one transaction. Refused in words: another
- * process has it open (-EBUSY), a newer version wrote it (-EPROTO), it is damaged or not ours
+ * process has it open (-EBUSY, after a second of trying), a newer version wrote it (-EPROTO), it is damaged or not ours
  * (-EUCLEAN), the folder belongs to somebody else or anybody may write to it (-EPERM), and what the
  * system refuses (-EACCES, -EROFS, -ENOSPC, ...).
  */

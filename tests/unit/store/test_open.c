@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What store_open refuses, and in which words. Never a crash, never a change to what it refuses. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -84,6 +88,25 @@ static void a_second_opener_is_told_who_has_it(void **state)
     commit(store);
     store_close(store);
     store_close(open_log(*state));
+}
+
+/* What a collocd that is killed leaves for a moment: a child that has not closed its descriptors. */
+static void a_child_that_holds_the_lock_for_a_moment_is_waited_for(void **state)
+{
+    store_close(open_log(*state));
+    int fd = open(path_in(*state, "colloc.lock"), O_RDWR | O_CLOEXEC), ends[2];
+    assert_true(fd >= 0 && flock(fd, LOCK_EX) == 0 && pipe(ends) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct pollfd parent = {.fd = ends[0]};
+        poll(&parent, 1, 100); /* the lock's last moment */
+        _exit(0);
+    }
+    close(fd);
+    store_close(open_log(*state));
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    close(ends[0]);
+    close(ends[1]);
 }
 
 static void a_newer_log_is_refused_and_kept(void **state)
@@ -230,6 +253,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(the_folder_is_made_and_the_log_is_private),
         TEST(a_second_opener_is_told_who_has_it),
+        TEST(a_child_that_holds_the_lock_for_a_moment_is_waited_for),
         TEST(a_newer_log_is_refused_and_kept),
         TEST(a_database_of_something_else_is_refused),
         TEST(what_is_no_database_is_refused),
