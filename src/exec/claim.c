@@ -28,6 +28,15 @@ static int make_locked(const char *path)
     return r < 0 ? r : fd;
 }
 
+/*
+ * The claim and its name. Folders above that are as new are not forced: ext4, XFS and btrfs write a
+ * new folder's own name with what is forced in it, and each fsync costs a flush of the disk.
+ */
+static int make_durable(int fd, const char *path)
+{
+    return fsync(fd) < 0 ? -errno : file_sync_folder_of(path);
+}
+
 int claim_take(const char *folder)
 {
     char path[PATH_MAX], temporary[PATH_MAX + 16];
@@ -38,6 +47,8 @@ int claim_take(const char *folder)
     if (fd >= 0)
         r = link(temporary, path) == 0 ? 0 : errno == EEXIST ? 1 : -errno;
     unlink(temporary);
+    if (fd >= 0 && r == 0 && (r = make_durable(fd, path)) < 0)
+        unlink(path); /* nothing has run: the attempt counts as never started */
     if (fd >= 0 && r != 0)
         close(fd);
     return r; /* the descriptor stays open on purpose: closing it would drop the lock */

@@ -4,8 +4,11 @@
  * shim makes it, with a record lock on it before it gets its name, so that there is no moment in
  * between; the kernel drops the lock when the shim dies, however it dies. A daemon that finds no
  * claim makes an empty one, and any shim still on its way gives up. (The lock is a POSIX one: it
- * belongs to one process, is not inherited by fork, and the kernel names its holder. A claim is not
- * forced to the disk: after a power cut a running attempt may look as if it had never started.)
+ * belongs to one process, is not inherited by fork, and the kernel names its holder.)
+ *
+ * Contract:
+ * 1. A claim is on the disk before the task's first instruction: an attempt without one after a
+ *    power cut has not run, and one with a claim is never run again.
  */
 #ifndef COLLOC_EXEC_CLAIM_H
 #define COLLOC_EXEC_CLAIM_H
@@ -20,8 +23,8 @@ enum claim_state {
     CLAIM_LEFT,       /* its shim lived and is gone */
 };
 
-/* Called by the shim. 0: the attempt is ours for as long as this process lives. 1: it is not. Or
- * -errno. */
+/* Called by the shim. 0: the attempt is ours for as long as this process lives, and the disk knows.
+ * 1: it is not. Or -errno. */
 int claim_take(const char *folder);
 
 /* Says how it stands, and fences an attempt that nobody has claimed. For CLAIM_HELD, the shim and a

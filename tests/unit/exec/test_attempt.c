@@ -15,7 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -431,6 +433,70 @@ static void test_fenced(void **state)
     assert_false(exists(running.folder, "exit"));
 }
 
+/* The shim as a process that stops at each of its system calls. */
+static pid_t spawn_traced(const char *folder)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
+            _exit(77);
+        raise(SIGSTOP);
+        execl(getenv("COLLOC_SHIM"), "colloc-shim", folder, NULL);
+        _exit(127);
+    }
+    return pid;
+}
+
+/* Which file the fsync forces that the process is about to call; "" when it calls something else. */
+static void read_fsync(pid_t pid, char *ret_path, size_t size)
+{
+    struct __ptrace_syscall_info info = {0};
+    char link[64];
+    ptrace(PTRACE_GET_SYSCALL_INFO, pid, (void *)sizeof info, &info);
+    ssize_t n = 0;
+    if (info.op == PTRACE_SYSCALL_INFO_ENTRY && info.entry.nr == SYS_fsync) {
+        snprintf(link, sizeof link, "/proc/%d/fd/%d", (int)pid, (int)info.entry.args[0]);
+        n = readlink(link, ret_path, size - 1);
+    }
+    ret_path[n > 0 ? n : 0] = '\0';
+}
+
+/* After a power cut in the task's first moment the disk must know that it was started. */
+static void test_claim_is_on_the_disk_before_the_task_runs(void **state)
+{
+    struct attempt_spec spec = spec_of("true\n");
+    struct running running;
+    char expected[2][PATH_MAX], path[PATH_MAX];
+    int status, found = 0;
+    create(&running, &spec);
+    snprintf(expected[0], PATH_MAX, "%s/" CLAIM_NAME, running.folder);
+    snprintf(expected[1], PATH_MAX, "%s", running.folder);
+    pid_t pid = spawn_traced(running.folder);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        skip(); /* a sandbox refuses ptrace */
+    ptrace(PTRACE_SETOPTIONS, pid, NULL,
+        PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
+            PTRACE_O_TRACECLONE);
+    while (WIFSTOPPED(status) && status >> 16 == 0) { /* up to the fork of the task's process */
+        bool in_call = WSTOPSIG(status) == (SIGTRAP | 0x80);
+        if (in_call)
+            read_fsync(pid, path, sizeof path);
+        if (in_call && found < 2 && strncmp(path, expected[found], strlen(expected[found])) == 0)
+            found++;
+        ptrace(PTRACE_SYSCALL, pid, NULL, NULL);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+    }
+    assert_true(WIFSTOPPED(status));
+    unsigned long child = 0;
+    ptrace(PTRACE_GETEVENTMSG, pid, NULL, &child);
+    kill(pid, SIGKILL);
+    kill((pid_t)child, SIGKILL);
+    waitpid(pid, NULL, 0);
+    waitpid((pid_t)child, NULL, __WALL);
+    assert_int_equal(found, 2);
+}
+
 static void test_second_shim_gives_up(void **state)
 {
     struct attempt_spec spec = spec_of("echo ran >>once\n");
@@ -688,6 +754,7 @@ int main(void)
         cmocka_unit_test(test_lost_and_swept),
         cmocka_unit_test(test_adopted),
         cmocka_unit_test(test_fenced),
+        cmocka_unit_test(test_claim_is_on_the_disk_before_the_task_runs),
         cmocka_unit_test(test_second_shim_gives_up),
         cmocka_unit_test(test_race),
         cmocka_unit_test(test_daemon_killed_at_any_moment),
