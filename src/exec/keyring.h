@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernel keyrings: each task gets a session keyring of its own, as a login does.
  *

@@ -38,7 +38,12 @@
 #define ABANDON_US     (500 * MS_US)   /* after a kill, for a child that is not the task yet */
 #define NEVER          INT64_MAX
 
-enum phase { PHASE_RUNNING, PHASE_ENDING, PHASE_KILLING };
+/*
+ * RUNNING, then ENDING (SIGTERM; the task has its grace), then KILLING. Between the last two comes
+ * DROPPED when MPS clients were spared for the sake of a process above them: their work is dropped
+ * now, and that process has a moment for its last words.
+ */
+enum phase { PHASE_RUNNING, PHASE_ENDING, PHASE_DROPPED, PHASE_KILLING };
 
 struct shim {
     const char *folder;
@@ -51,25 +56,66 @@ struct shim {
         asked;           /* 0: nobody did; a stranger's SIGTERM, as at a shutdown, does not count */
     int64_t deadline_us; /* when the phase is over */
     int64_t abandon_us;  /* when a launch that was killed and does not end is abandoned */
+    struct drain_clients clients; /* of MPS, as they were when the ending began */
     int64_t oom_kills_before;
     struct attempt_exit result;
 };
 
-/* Politely: SIGTERM, and SIGCONT for those that were stopped. */
+static struct drain_mps mps_of(const struct shim *shim)
+{
+    const struct attempt_spec *spec = &shim->file.spec;
+    return (struct drain_mps){spec->env, spec->uid, spec->gid};
+}
+
+/* The tops of the MPS clients with that fate. Returns how many. */
+static size_t list_tops(const struct drain_clients *clients, enum drain_fate fate, pid_t *ret_tops)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < clients->count; i++)
+        if (clients->list[i].fate == fate)
+            ret_tops[n++] = clients->list[i].top;
+    return n;
+}
+
+/*
+ * SIGTERM, in this order: to all processes but MPS clients that it would kill in the middle of
+ * their work; the MPS server drops the work of those clients; to them. Clients that a process above
+ * them is to end are left out.
+ */
+static void signal_politely(struct shim *shim)
+{
+    const struct drain_mps mps = mps_of(shim);
+    pid_t tops[2 * DRAIN_CLIENTS_MAX];
+    drain_find(&mps, getpid(), &shim->clients);
+    size_t dropped = list_tops(&shim->clients, DRAIN_DROP, tops);
+    size_t spared = list_tops(&shim->clients, DRAIN_SPARE, tops + dropped);
+    tree_signal_except(getpid(), tops, dropped + spared, SIGTERM);
+    tree_signal(getpid(), SIGCONT); /* for those that were stopped */
+    if (dropped) {
+        drain_drop(&mps, &shim->clients, DRAIN_DROP);
+        tree_signal_only(getpid(), tops, dropped, SIGTERM);
+    }
+}
+
 static void begin_ending(struct shim *shim, int64_t grace_us)
 {
     int64_t deadline_us = clock_monotonic_us() + grace_us;
     if (shim->phase == PHASE_RUNNING || deadline_us < shim->deadline_us)
         shim->deadline_us = deadline_us;
     shim->phase = PHASE_ENDING;
-    tree_signal(getpid(), SIGTERM);
-    tree_signal(getpid(), SIGCONT);
+    signal_politely(shim);
 }
 
-static void drain_task(const struct shim *shim, bool all)
+/* The grace is over: no MPS client keeps its work. Were any spared until now? They get SIGTERM. */
+static bool drop_clients(const struct shim *shim)
 {
-    const struct attempt_spec *spec = &shim->file.spec;
-    drain(spec->env, spec->uid, spec->gid, getpid(), all);
+    const struct drain_mps mps = mps_of(shim);
+    pid_t tops[DRAIN_CLIENTS_MAX];
+    size_t spared = list_tops(&shim->clients, DRAIN_SPARE, tops);
+    drain_drop_all(&mps, getpid());
+    if (spared)
+        tree_signal_only(getpid(), tops, spared, SIGTERM);
+    return spared > 0;
 }
 
 static void begin_killing(struct shim *shim)
@@ -92,7 +138,6 @@ static void end_because(struct shim *shim, enum attempt_ask ask)
         begin_killing(shim);
         return;
     }
-    drain_task(shim, false);
     begin_ending(shim, shim->file.spec.grace_us);
 }
 
@@ -102,8 +147,11 @@ static void on_deadline(struct shim *shim)
         end_because(shim, ATTEMPT_ASK_TIME_LIMIT);
         return;
     }
-    if (shim->phase == PHASE_ENDING)
-        drain_task(shim, true);
+    if (shim->phase == PHASE_ENDING && drop_clients(shim)) {
+        shim->phase = PHASE_DROPPED;
+        shim->deadline_us = clock_monotonic_us() + LEFTOVER_GRACE_US;
+        return;
+    }
     begin_killing(shim);
 }
 

@@ -132,16 +132,48 @@ static int signal_marked(const struct process_list *list, int signal)
     return count;
 }
 
-int tree_signal(pid_t root, int signal)
+/* Is the process one of `tops`, or below one? The list is sorted. */
+static bool is_within(
+    const struct process_list *list, const struct process *process, const pid_t *tops, size_t n)
+{
+    for (size_t climbed = 0; process && climbed <= list->count; climbed++) {
+        for (size_t i = 0; i < n; i++)
+            if (process->pid == tops[i])
+                return true;
+        const struct process key = {.pid = process->parent};
+        process = bsearch(&key, list->at, list->count, sizeof key, compare_pids);
+    }
+    return false;
+}
+
+/* Of the descendants of `root`, those within `tops` or those that are not. */
+static int signal_part(pid_t root, const pid_t *tops, size_t n, bool within, int signal)
 {
     struct process_list list = {0};
     int r = list_all(&list);
     if (r == 0) {
         mark_descendants(&list, root);
+        for (size_t i = 0; i < list.count; i++)
+            list.at[i].below = list.at[i].below && is_within(&list, &list.at[i], tops, n) == within;
         r = signal_marked(&list, signal);
     }
     free(list.at);
     return r;
+}
+
+int tree_signal(pid_t root, int signal)
+{
+    return signal_part(root, NULL, 0, false, signal);
+}
+
+int tree_signal_except(pid_t root, const pid_t *tops, size_t n, int signal)
+{
+    return signal_part(root, tops, n, false, signal);
+}
+
+int tree_signal_only(pid_t root, const pid_t *tops, size_t n, int signal)
+{
+    return signal_part(root, tops, n, true, signal);
 }
 
 /* Zombies have no environment any more: they do not count. */
@@ -192,4 +224,16 @@ int tree_find_root(pid_t pid, const pid_t *roots, size_t count)
             break;
     }
     return -1;
+}
+
+size_t tree_list_ancestors(pid_t pid, pid_t root, pid_t *ret_chain, size_t room)
+{
+    struct process process;
+    size_t n = 0;
+    for (; pid > 1 && pid != root && n < room; pid = process.parent) {
+        if (!read_process(pid, &process))
+            return 0;
+        ret_chain[n++] = pid;
+    }
+    return pid == root ? n : 0;
 }

@@ -15,6 +15,13 @@
 int tree_signal(pid_t root, int signal);
 
 /*
+ * The same in two halves: every descendant of `root` but the processes in `tops` (n of them) and
+ * what descends from those; or only these.
+ */
+int tree_signal_except(pid_t root, const pid_t *tops, size_t n, int signal);
+int tree_signal_only(pid_t root, const pid_t *tops, size_t n, int signal);
+
+/*
  * Sends a signal to every process of user `uid` that has `variable` ("KEY=VALUE") in the
  * environment it was started with, and to all their descendants. Returns how many there were, or
  * -errno.
@@ -26,5 +33,11 @@ int tree_signal_marked(const char *variable, uid_t uid, int signal);
  * longer there. Reads only the parents of `pid`, so that few pids cost little.
  */
 int tree_find_root(pid_t pid, const pid_t *roots, size_t count);
+
+/*
+ * Lists `pid`, its parent, and so on, up to and without `root`. Returns how many, or 0 when `pid`
+ * does not descend from `root` or more than `room` are between them.
+ */
+size_t tree_list_ancestors(pid_t pid, pid_t root, pid_t *ret_chain, size_t room);
 
 #endif

@@ -2,6 +2,7 @@
 """MPS under colloc's care: control daemons, limits, endings, and what goes wrong with one client of several."""
 import os
 import signal
+import time
 import unittest
 
 from daemon_case import DaemonCase, is_alive, processes_with, read, until
@@ -201,6 +202,40 @@ class Endings(Care):
         until(lambda: "(MPS)" in self.output(polite))
         ended, _ = self.cancel(polite, task)
         self.assertEqual((ended["exit_code"], self.output(polite, "stderr")), (0, ""))
+        self.assertEqual(self.server_log().count("Client termination succeeded"), 1)
+
+    def wrapped(self, how, sharing="mps"):
+        """The last words of a wrapper whose task was cancelled, and how long that took."""
+        training = "colloc-pretend-train --memory-mib=2000 --seconds=1e6 --ramp-seconds=1 --smact=0.1"
+        task = self.submit(how.format(training=training), sharing=sharing, grace_s=20)
+        until(lambda: (self.task(task)["mem_used_mib"] or 0) >= 2000, "the training")
+        begin = time.monotonic()
+        self.cancel(task)
+        return self.output(task).splitlines()[-1:], time.monotonic() - begin
+
+    def test_a_wrapper_that_traps_sigterm_has_its_grace(self):
+        wrapper = "set -e; trap 'echo checkpoint saved' TERM; {training}"
+        self.running(1)
+        for sharing in ("streams", "mps"):
+            words, took = self.wrapped(wrapper, sharing)
+            self.assertEqual(words, ["checkpoint saved"], sharing)
+            self.assertLess(took, 10)  # bash waits for its foreground, which is dropped at once
+        self.assertEqual(self.server_log().count("Client termination succeeded"), 1)
+
+    def test_a_wrapper_saves_while_its_training_still_works(self):
+        self.running(1)
+        words, took = self.wrapped("trap 'sleep 0.5; kill -0 $pid && echo checkpoint saved; exit' TERM; {training} & pid=$!;"
+                                   "wait $pid")
+        self.assertEqual(words, ["checkpoint saved"])
+        self.assertLess(took, 10)
+        self.assertEqual(self.server_log().count("Client termination succeeded"), 1)  # once the wrapper had ended
+
+    def test_a_wrapper_that_does_not_end_is_not_waited_for_beyond_its_grace(self):
+        task = self.submit("trap 'echo trapped' TERM; colloc-pretend-train --memory-mib=2000 --seconds=1e6 --smact=0.1 &"
+                           "while :; do wait; done", grace_s=0.3)
+        until(lambda: "(MPS)" in self.output(task), "a client of MPS")
+        self.cancel(task)
+        self.assertIn("trapped", self.output(task))
         self.assertEqual(self.server_log().count("Client termination succeeded"), 1)
 
     def test_a_control_program_that_hangs_does_not_keep_a_task_alive(self):

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The masks of signals are 64 bits in hexadecimal, bit N - 1 for signal N: proc(5). */
+#include "exec/drain_plan.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool mask_has(const char *status, const char *key, int signal)
+{
+    const char *line = strstr(status, key);
+    return line && strtoull(line + strlen(key), NULL, 16) >> (signal - 1) & 1;
+}
+
+static bool names_shell(const char *program)
+{
+    static const char *const shells[] = {"sh", "bash", "dash", "ksh", "mksh", "zsh", "busybox"};
+    for (size_t i = 0; i < sizeof shells / sizeof *shells; i++)
+        if (strcmp(program, shells[i]) == 0)
+            return true;
+    return false;
+}
+
+void drain_describe(const char *status, const char *program, struct drain_process *ret_process)
+{
+    *ret_process = (struct drain_process){
+        .on_sigterm = mask_has(status, "\nSigCgt:", SIGTERM)   ? SIGTERM_CAUGHT
+                      : mask_has(status, "\nSigIgn:", SIGTERM) ? SIGTERM_IGNORED
+                                                               : SIGTERM_KILLS,
+        .is_shell = names_shell(program),
+        .in_background = mask_has(status, "\nSigIgn:", SIGINT),
+    };
+}
+
+enum drain_fate drain_plan(const struct drain_process *chain, size_t n, size_t *ret_top)
+{
+    if (chain[0].on_sigterm != SIGTERM_KILLS)
+        return DRAIN_SIGNAL;
+    size_t above = 1;
+    while (above < n && chain[above].on_sigterm != SIGTERM_CAUGHT)
+        above++;
+    if (above == n || (chain[above].is_shell && !chain[above - 1].in_background))
+        return DRAIN_DROP;
+    *ret_top = above - 1;
+    return DRAIN_SPARE;
+}
