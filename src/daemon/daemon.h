@@ -5,6 +5,7 @@
  *     main.c      options, signals, the loop's life
  *     driver.c    feeds events to the core, writes the log, carries out effects
  *     runner.c    attempts: start, watch, end, find again after a restart
+ *     cgroups.c   the cgroups of attempts: named, swept
  *     sampler.c   GPUs to samples
  *     attribute.c processes to tasks
  *     usage.c     activity and energy of GPUs to tasks; usage_file.c: over a restart
@@ -42,6 +43,7 @@
 #include "daemon/preallocation.h"
 #include "daemon/user_file.h"
 #include "exec/attempt.h"
+#include "exec/cgroup_path.h"
 #include "exec/kin.h"
 #include "gpu/share.h"
 #include "store/store.h"
@@ -154,6 +156,8 @@ struct daemon {
 
     FILE *inputs; /* NULL: not recorded */
 
+    char cgroup_home[CGROUP_PATH_SIZE]; /* "": attempts have no cgroups */
+
     void *jobs;        /* a tsearch tree of struct job by id */
     void *owners;      /* a tsearch tree: how many jobs each user has */
     int stranger_jobs; /* of users that the user database lacks, together */
@@ -255,6 +259,20 @@ void runner_unwatch(struct job *job);
 void runner_clean(struct daemon *daemon, const struct task *task); /* once its end is durable */
 void attempt_folder(
     const struct daemon *daemon, uint64_t task, int attempt, char *buffer, size_t size);
+
+/* ---- cgroups.c ---- */
+
+/* Finds out at start whether attempts can have cgroups, and logs it once when not. */
+void cgroups_open(struct daemon *daemon);
+
+/* The cgroup of the attempt with this folder. False: there are none. */
+bool cgroups_name(const struct daemon *daemon, const char *folder, char *path, size_t size);
+
+/* Kills what is in an attempt's cgroup and removes it. Returns how many processes there were. */
+int cgroups_sweep(const struct daemon *daemon, const char *folder);
+
+/* The same for all attempts of this state folder that do not run: after a restart. */
+void cgroups_sweep_left(struct daemon *daemon);
 
 /* ---- sampler.c ---- */
 

@@ -388,6 +388,7 @@ static int start(struct daemon *daemon, struct fault *fault)
         r = sampler_open(daemon, fault);
     if (r < 0)
         return r;
+    cgroups_open(daemon);
     runner_adopt_all(daemon);
     mps_care_start(daemon);
     sampler_start(daemon);

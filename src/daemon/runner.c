@@ -164,9 +164,10 @@ static void report_launch_failure(struct daemon *daemon, struct job *job, const 
 }
 
 /* What a shim that was killed has left running must not go on on GPUs that count as free. */
-static void sweep(const char *folder, uid_t uid)
+static void sweep(const struct daemon *daemon, const char *folder, uid_t uid)
 {
-    int n = attempt_sweep(folder, uid);
+    int marked = attempt_sweep(folder, uid), n = cgroups_sweep(daemon, folder);
+    n = marked > n ? marked : n;
     if (n > 0)
         log_warning(
             "%s: its shim was killed; %d processes that it left were killed too", folder, n);
@@ -215,7 +216,7 @@ static void on_shim_gone(uv_poll_t *poll, int status, int events)
         report_launch_failure(daemon, job, "its shim ended before it had started anything");
         break;
     case ATTEMPT_LOST:
-        sweep(folder, task->uid);
+        sweep(daemon, folder, task->uid);
         report_lost(daemon, job, "its shim was killed: how the task ended is not known");
         break;
     default:
@@ -357,7 +358,7 @@ static int launch_attempt(struct daemon *daemon, struct job *job, const struct t
     struct launch *launch, struct fault *fault)
 {
     const json_t *detail = launch->detail;
-    char folder[600];
+    char folder[600], cgroup[CGROUP_PATH_SIZE];
     struct attempt_spec spec = {
         .task_id = (int64_t)task->id,
         .uid = task->uid,
@@ -376,6 +377,8 @@ static int launch_attempt(struct daemon *daemon, struct job *job, const struct t
         .time_limit_us = task->request.time_limit_us,
     };
     attempt_folder(daemon, task->id, task->attempts, folder, sizeof folder);
+    if (cgroups_name(daemon, folder, cgroup, sizeof cgroup))
+        spec.cgroup = cgroup;
     int r = job->has_folder ? 0 : attempt_create(folder, &spec, fault);
     job->has_folder = r == 0;
     if (r == 0)
@@ -525,7 +528,7 @@ static void adopt(struct daemon *daemon, const struct task *task)
     if (state == ATTEMPT_ENDED) {
         take_exit(daemon, job, &exit);
     } else {
-        sweep(folder, task->uid);
+        sweep(daemon, folder, task->uid);
         report_lost(
             daemon, job, state < 0 ? fault.text : "its shim was killed or the machine went down");
     }
@@ -542,6 +545,7 @@ void runner_adopt_all(struct daemon *daemon)
             adopt(daemon, task);
         }
     }
+    cgroups_sweep_left(daemon);
 }
 
 void runner_looked(struct daemon *daemon)

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "exec/evidence.h"
+
 /* The signal that ended it, directly or below a shell. */
 static int ending_signal(const struct ending *ending)
 {
@@ -41,12 +43,20 @@ static void set_signal(struct failure *failure, int signal)
     set(failure, FAILURE_SIGNAL, "", text);
 }
 
-static void set_kernel(struct failure *failure, const struct finding *cause)
+static void set_host_oom(struct failure *failure, enum host_oom oom, const struct finding *cause)
 {
-    bool told = cause->clue == CLUE_KILLED;
-    set(failure, FAILURE_HOST_OOM, told ? cause->framework : "",
-        told ? cause->evidence
-             : "killed, and the kernel counts a process killed for want of memory (oom_kill)");
+    const char *line = cause->clue == CLUE_KILLED ? cause->evidence : "";
+    char text[EVIDENCE_MAX + 160], evidence[EVIDENCE_MAX];
+    if (oom == HOST_OOM_CERTAIN)
+        snprintf(text, sizeof text, "%s",
+            *line ? line : "killed by the kernel for want of host memory (the cgroup's oom_kill)");
+    else
+        snprintf(text, sizeof text,
+            "killed, perhaps for want of host memory: meanwhile the kernel killed a process of this "
+            "machine for that (oom_kill)%s%s",
+            *line ? ": " : "", line);
+    evidence_clean(span_of(text), evidence);
+    set(failure, FAILURE_HOST_OOM, *line ? cause->framework : "", evidence);
 }
 
 static const struct finding *either(const struct finding *first, const struct finding *second)
@@ -77,8 +87,8 @@ void classify(const struct ending *ending, const struct logscan *out, const stru
         set(ret_failure, FAILURE_CANCELLED, "", "");
     else if (ending->exit_code == 0)
         set(ret_failure, FAILURE_NONE, "", "");
-    else if (killed && ending->kernel_killed)
-        set_kernel(ret_failure, cause);
+    else if (killed && ending->host_oom != HOST_OOM_NO)
+        set_host_oom(ret_failure, ending->host_oom, cause);
     else if (is_sent(signal))
         set_signal(ret_failure, signal);
     else if (cause->clue == CLUE_GPU_OOM)

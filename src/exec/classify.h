@@ -7,19 +7,26 @@
 
 #include "exec/logscan.h"
 
+/* Has the kernel killed a process of the attempt for want of memory? */
+enum host_oom {
+    HOST_OOM_NO,
+    HOST_OOM_PERHAPS, /* a process somewhere on the machine (exec/oom_counter.h) */
+    HOST_OOM_CERTAIN, /* a process of the attempt (its cgroup's memory.events) */
+};
+
 struct ending {
-    int exit_code;      /* -1 when a signal ended it */
-    int signal;         /* 0 when it exited */
-    bool cancelled;     /* we ended it because somebody asked, */
-    bool time_over;     /* or because its time was over */
-    bool kernel_killed; /* the kernel killed processes for want of memory while it ran
-                           (exec/oom_counter.h) */
+    int exit_code;  /* -1 when a signal ended it */
+    int signal;     /* 0 when it exited */
+    bool cancelled; /* we ended it because somebody asked, */
+    bool time_over; /* or because its time was over */
+    enum host_oom host_oom;
 };
 
 /*
  * What was asked goes first, then success, then what the kernel and the logs prove. Logs are
  * finished scans; stderr's word goes before stdout's. A kill counts as the host's memory only when
- * the kernel says that it killed; without proof it is a signal. Codes 129..159 are a shell's way of
+ * the kernel says that it killed, and "perhaps" where it does not say which process; without proof
+ * it is a signal. Codes 129..159 are a shell's way of
  * telling a signal.
  */
 void classify(const struct ending *ending, const struct logscan *out, const struct logscan *err,

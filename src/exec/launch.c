@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "exec/cgroup.h"
 #include "exec/identity.h"
 
 #define INTERPRETER "/bin/bash"
@@ -149,7 +150,10 @@ static int become_task(const struct order *order, struct fault *fault)
     const struct attempt_spec *spec = order->spec;
     const char *what = order->script ? "the script" : spec->argv[0];
     struct output output;
-    int r = open_output(order, &output, fault);
+    int r = spec->cgroup ? cgroup_enter(spec->cgroup) : 0;
+    if (r < 0)
+        return fault_set(fault, -r, "cannot enter cgroup %s: %s", spec->cgroup, strerror(-r));
+    r = open_output(order, &output, fault);
     if (r < 0)
         return r;
     tell(order, &(struct report){.file = {output.file[OUTPUT_STDOUT], output.file[OUTPUT_STDERR]}});

@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "exec/attempt.h"
+#include "exec/cgroup.h"
 #include "exec/claim.h"
 #include "exec/classify.h"
 #include "exec/drain.h"
@@ -34,6 +35,7 @@
     (2 * SECOND_US)                 /* for what still runs when the main process has ended   \
                                            */
 #define KILL_AGAIN_US  (50 * MS_US) /* something may have been born between listing and killing */
+#define EMPTY_LIMIT_US (1 * SECOND_US) /* for what another process has put into the cgroup */
 #define WRITE_AGAIN_US (1 * SECOND_US) /* a full disk may be mended */
 #define ABANDON_US     (500 * MS_US)   /* after a kill, for a child that is not the task yet */
 #define NEVER          INT64_MAX
@@ -123,6 +125,8 @@ static void begin_killing(struct shim *shim)
     if (shim->phase != PHASE_KILLING)
         shim->abandon_us = clock_monotonic_us() + ABANDON_US;
     shim->phase = PHASE_KILLING;
+    if (shim->file.spec.cgroup)
+        cgroup_kill(shim->file.spec.cgroup);
     tree_signal(getpid(), SIGKILL);
     shim->deadline_us = clock_monotonic_us() + KILL_AGAIN_US;
 }
@@ -241,6 +245,16 @@ static void measure(struct attempt_exit *result)
                      usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
 }
 
+/* The cgroup counts the task's own processes; the machine's counter any process. */
+static enum host_oom judge_host_oom(const struct shim *shim)
+{
+    const char *cgroup = shim->file.spec.cgroup;
+    int64_t kills = cgroup ? cgroup_oom_kills(cgroup) : -1;
+    if (kills >= 0)
+        return kills > 0 ? HOST_OOM_CERTAIN : HOST_OOM_NO;
+    return oom_counter_read() > shim->oom_kills_before ? HOST_OOM_PERHAPS : HOST_OOM_NO;
+}
+
 static void judge(struct shim *shim)
 {
     struct attempt_exit *result = &shim->result;
@@ -252,7 +266,7 @@ static void judge(struct shim *shim)
         .signal = result->signal,
         .cancelled = shim->asked == ATTEMPT_ASK_CANCEL,
         .time_over = shim->asked == ATTEMPT_ASK_TIME_LIMIT,
-        .kernel_killed = oom_counter_read() > shim->oom_kills_before,
+        .host_oom = judge_host_oom(shim),
     };
     judge_attempt(shim->folder, &shim->file.spec, shim->launch.file, &ending, &result->failure);
 }
@@ -280,6 +294,8 @@ static void run(struct shim *shim)
         judge(shim);
     else
         judge_launch(shim, &fault);
+    if (shim->file.spec.cgroup)
+        cgroup_remove(shim->file.spec.cgroup, EMPTY_LIMIT_US);
 }
 
 int main(int argc, char **argv)

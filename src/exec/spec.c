@@ -60,6 +60,7 @@ int spec_encode(
     record_put_text(&record, "cwd", spec->cwd);
     record_put_text(&record, "stdout", spec->stdout_path);
     record_put_text(&record, "stderr", spec->stderr_path);
+    record_put_text(&record, "cgroup", spec->cgroup);
     for (const char *const *arg = spec->argv; arg && *arg; arg++)
         record_put_text(&record, "arg", *arg);
     for (const char *const *variable = spec->env; variable && *variable; variable++)
@@ -140,6 +141,8 @@ static int take_field(
         return as_text(value, &file->spec.stdout_path);
     if (span_is(key, "stderr"))
         return as_text(value, &file->spec.stderr_path);
+    if (span_is(key, "cgroup"))
+        return as_text(value, &file->spec.cgroup);
     return take_number(file, key, value);
 }
 

@@ -41,6 +41,8 @@ struct attempt_spec {
     bool append; /* to user-named files, as a second attempt should; otherwise they are emptied
                     first */
 
+    const char *cgroup; /* that the task runs in: an absolute path (exec/cgroup.h); NULL: none */
+
     int64_t grace_us;      /* between the polite signal and SIGKILL */
     int64_t time_limit_us; /* kept by the shim, also while no daemon runs; 0: none */
 };

@@ -4,6 +4,7 @@
 Nothing here sleeps a fixed time: what is waited for is asked for again and again, with a bound, or wakes us.
 """
 
+import contextlib
 import http.client
 import json
 import os
@@ -47,6 +48,24 @@ def until(condition, what="it", limit_s=LIMIT_S):
 def read(path, mode="r"):
     with open(path, mode, **({} if "b" in mode else {"errors": "replace"})) as file:
         return file.read()
+
+
+def cgroup_of(pid):
+    """The folder of the process's cgroup (v2), or None."""
+    mounts = [line.split() for line in read("/proc/self/mounts").splitlines()]
+    mount = next((fields[1] for fields in mounts if fields[2] == "cgroup2"), None)
+    own = next((line[3:] for line in read(f"/proc/{pid}/cgroup").splitlines() if line.startswith("0::")), None)
+    return os.path.normpath(mount + own) if mount and own else None
+
+
+def cgroups_of(state):
+    """The cgroups of the attempts under that state folder: their names begin with its FNV-1a hash."""
+    name = 2166136261
+    for byte in state.encode():
+        name = (name ^ byte) * 16777619 & 0xffffffff
+    home = os.path.join(cgroup_of("self") or "/nonexistent", "colloc")
+    names = os.listdir(home) if os.path.isdir(home) else []
+    return [os.path.join(home, entry) for entry in names if entry.startswith(f"{name:08x}-")]
 
 
 def is_alive(pid):
@@ -125,6 +144,9 @@ class DaemonCase(unittest.TestCase):
         if self.process and self.process.poll() is None:
             self.stop(signal.SIGKILL)
         until(lambda: not self.kill_all(), "the end of all processes")
+        for cgroup in cgroups_of(self.state):  # of shims that were killed, unless a hung mount keeps a process in it
+            with contextlib.suppress(OSError):
+                os.rmdir(cgroup)
         shutil.rmtree(self.folder, onerror=lambda *_: None)
         self.assertFalse(os.path.exists(self.folder))
 

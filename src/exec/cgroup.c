@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cgroupfs is read and written like files. A file of it is small, and a write is one command: the
+ * kernel's Documentation/admin-guide/cgroup-v2.rst describes each.
+ */
+#include "exec/cgroup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/units.h"
+
+#define READ_LIMIT   MIB
+#define ENTER_TRIES  5            /* a sweep may remove it between making and entering */
+#define KILL_WAIT_US (10 * MS_US) /* between two tries to remove what is not empty yet */
+#define DEPTH_MAX    16           /* of cgroups that a task of root's has made in its own */
+
+static char *read_entry(const char *path, const char *name)
+{
+    char full[CGROUP_PATH_SIZE + 64], *data;
+    size_t size;
+    snprintf(full, sizeof full, "%s/%s", path, name);
+    return file_read(full, READ_LIMIT, NULL, &data, &size) == 0 ? data : NULL;
+}
+
+static int write_entry(const char *path, const char *name, const char *text)
+{
+    char full[CGROUP_PATH_SIZE + 64];
+    snprintf(full, sizeof full, "%s/%s", path, name);
+    int fd = open(full, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return -errno;
+    int r = write(fd, text, strlen(text)) < 0 ? -errno : 0;
+    close(fd);
+    return r;
+}
+
+int cgroup_enter(const char *path)
+{
+    int r = -ENOENT;
+    for (int i = 0; i < ENTER_TRIES && r == -ENOENT; i++) {
+        if (mkdir(path, 0755) < 0 && errno != EEXIST)
+            return -errno;
+        r = write_entry(path, "cgroup.procs", "0");
+    }
+    return r;
+}
+
+static int count_processes(const char *path)
+{
+    char *list = read_entry(path, "cgroup.procs");
+    int n = 0;
+    for (const char *at = list; at && (at = strchr(at, '\n')); at++)
+        n++;
+    free(list);
+    return n;
+}
+
+/* For a kernel before 5.14, which has no cgroup.kill. */
+static void kill_each(const char *path)
+{
+    char *list = read_entry(path, "cgroup.procs"), *rest = list;
+    for (const char *line; (line = strsep(&rest, "\n"));)
+        if (atoi(line) > 0)
+            kill(atoi(line), SIGKILL);
+    free(list);
+}
+
+int cgroup_kill(const char *path)
+{
+    int n = count_processes(path);
+    int r = write_entry(path, "cgroup.kill", "1");
+    if (r == -ENOENT)
+        kill_each(path);
+    return r < 0 && r != -ENOENT ? r : n;
+}
+
+/* rmdir, the cgroups below it first. */
+static int remove_tree(const char *path, int depth)
+{
+    if (rmdir(path) == 0 || errno == ENOENT)
+        return 0;
+    int r = -errno;
+    DIR *entries = depth > 0 ? opendir(path) : NULL;
+    for (const struct dirent *entry; entries && (entry = readdir(entries));) {
+        char below[CGROUP_PATH_SIZE];
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
+            snprintf(below, sizeof below, "%s/%s", path, entry->d_name) < (int)sizeof below)
+            remove_tree(below, depth - 1);
+    }
+    if (entries) {
+        closedir(entries);
+        r = rmdir(path) == 0 || errno == ENOENT ? 0 : -errno;
+    }
+    return r;
+}
+
+int cgroup_remove(const char *path, int64_t limit_us)
+{
+    int64_t end_us = clock_monotonic_us() + limit_us;
+    int r;
+    while ((r = remove_tree(path, DEPTH_MAX)) == -EBUSY && clock_monotonic_us() < end_us) {
+        cgroup_kill(path);
+        poll(NULL, 0, (int)(KILL_WAIT_US / MS_US));
+    }
+    return r;
+}
+
+int64_t cgroup_oom_kills(const char *path)
+{
+    char *events = read_entry(path, "memory.events");
+    int64_t count = events ? cgroup_parse_value(events, "oom_kill") : -1;
+    free(events);
+    return count;
+}
+
+static int find_base(char *ret_base, bool *ret_may_enable, struct fault *fault)
+{
+    char mount[CGROUP_PATH_SIZE], own[CGROUP_PATH_SIZE];
+    char *mounts = read_entry("/proc/self", "mountinfo"),
+         *text = read_entry("/proc/self", "cgroup");
+    bool found = mounts && text && cgroup_parse_mount(mounts, mount, sizeof mount) &&
+                 cgroup_parse_own(text, own, sizeof own) &&
+                 cgroup_find_base(mount, own, ret_base, CGROUP_PATH_SIZE, ret_may_enable);
+    free(mounts);
+    free(text);
+    return found ? 0 : fault_set(fault, ENOENT, "no cgroup v2 hierarchy is mounted");
+}
+
+/* Does a process get in? A read-only mount, a sandbox or missing rights show only then. */
+static int try_to_enter(const char *home)
+{
+    char path[CGROUP_PATH_SIZE + 32];
+    int status = 0;
+    snprintf(path, sizeof path, "%s/try-%d", home, (int)getpid());
+    pid_t child = fork();
+    if (child < 0)
+        return -errno;
+    if (child == 0)
+        _exit(-cgroup_enter(path));
+    waitpid(child, &status, 0);
+    int r = WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+    bool can_kill = r < 0 || cgroup_kill(path) >= 0;
+    cgroup_remove(path, SECOND_US);
+    return can_kill ? r : -EPERM;
+}
+
+int cgroup_open_home(char *ret_home, bool *ret_counts, struct fault *fault)
+{
+    char base[CGROUP_PATH_SIZE];
+    bool may_enable;
+    int r = find_base(base, &may_enable, fault);
+    if (r < 0)
+        return r;
+    if (snprintf(ret_home, CGROUP_PATH_SIZE, "%s/" CGROUP_HOME, base) >= CGROUP_PATH_SIZE - 64)
+        return fault_set(fault, ENAMETOOLONG, "%s: the path is too long", base);
+    if (mkdir(ret_home, 0755) < 0 && errno != EEXIST)
+        return fault_set(fault, errno, "%s: %s", ret_home, strerror(errno));
+    if (may_enable)
+        write_entry(base, "cgroup.subtree_control", "+memory");
+    write_entry(ret_home, "cgroup.subtree_control", "+memory");
+    r = try_to_enter(ret_home);
+    if (r < 0)
+        return fault_set(fault, -r, "%s: %s", ret_home, strerror(-r));
+    char *enabled = read_entry(ret_home, "cgroup.subtree_control");
+    *ret_counts = enabled && strstr(enabled, "memory");
+    free(enabled);
+    return 0;
+}

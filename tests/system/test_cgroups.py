@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cgroup per attempt: no process of a task escapes its end, and no cgroup is left behind."""
+
+import os
+import signal
+import unittest
+
+from house import House, cgroup_of, cgroups_of, is_alive, read, until
+
+NO_CGROUPS = "no cgroup per task"
+
+
+class Cgroups(House):
+    def setUp(self):
+        super().setUp()
+        if any(NO_CGROUPS in line for line in self.log):
+            self.skipTest(next(line for line in self.log if NO_CGROUPS in line))
+
+    def escaped(self):
+        """A task that has let go of a process in a session of its own, without a variable: its pids."""
+        task = self.submit("env -i setsid sh -c 'echo $$ >escaped; exec sleep 1000' & echo $$ >main; wait")
+        return task, int(self.wait_file("main")), int(self.wait_file("escaped"))
+
+    def shim(self, pid):
+        return int(read(f"/proc/{pid}/stat").rpartition(")")[2].split()[1])
+
+    def test_its_processes_are_in_it_and_it_goes_with_the_task(self):
+        task, main, escaped = self.escaped()
+        cgroup = cgroup_of(main)
+        self.assertTrue(cgroup.endswith(f"-{task}.1"), cgroup)
+        self.assertEqual(cgroup_of(escaped), cgroup)
+        self.assertNotEqual(cgroup_of(self.shim(main)), cgroup)
+        self.act("cancel", task)
+        self.wait(task, "CANCELLED")
+        self.assertFalse(is_alive(escaped))
+        self.assertEqual(cgroups_of(self.state), [])
+
+    def test_many_leave_nothing(self):
+        task = self.submit("echo $$ >main; while [ ! -e go ]; do sleep 0.02; done")
+        self.wait_file("main")
+        self.assertEqual(len(cgroups_of(self.state)), 1)
+        self.write("go", "")
+        for each in (task, *[self.submit("(setsid true &) ; exit 3") for _ in range(20)]):
+            self.wait(each)
+        self.assertEqual(cgroups_of(self.state), [])
+
+    def test_after_the_death_of_its_shim_nothing_of_it_lives(self):
+        task, main, escaped = self.escaped()
+        os.kill(self.shim(main), signal.SIGKILL)
+        self.assertEqual(self.wait(task, "FAILED")["reason"], "Lost")
+        self.wait_gone(escaped)
+        self.assertFalse(is_alive(main))
+        until(lambda: cgroups_of(self.state) == [], "the removal of the cgroup")
+
+    def test_nor_when_nobody_was_there_to_see_it(self):
+        task, main, escaped = self.escaped()
+        shim = self.shim(main)
+        self.stop(signal.SIGKILL)
+        os.kill(shim, signal.SIGKILL)
+        self.wait_gone(main)
+        self.assertTrue(is_alive(escaped))
+        self.start()
+        self.assertEqual(self.wait(task, "FAILED")["reason"], "Lost")
+        self.wait_gone(escaped)
+        until(lambda: cgroups_of(self.state) == [], "the removal of the cgroup")
+
+    def test_a_task_that_runs_is_left_alone_by_a_restart(self):
+        task, main, escaped = self.escaped()
+        self.restart(signal.SIGKILL)
+        self.assertTrue(is_alive(main) and is_alive(escaped))
+        self.assertEqual(len(cgroups_of(self.state)), 1)
+        self.act("cancel", task)
+        self.wait(task, "CANCELLED")
+        self.assertEqual(cgroups_of(self.state), [])
+
+
+@unittest.skipIf(os.geteuid() != 0, "becoming a user without rights to cgroups needs root")
+class NotWritable(House):
+    daemon_prefix = ("setpriv", "--reuid=64001", "--regid=64001", "--clear-groups")
+
+    def start(self, **settings):
+        os.chown(self.folder, 64001, 64001)
+        os.chown(self.work, 64001, 64001)
+        os.chmod(self.env["COLLOC_EMULATOR"], 0o666)
+        super().start(**settings)
+
+    def test_it_is_said_once_and_tasks_run(self):
+        self.assertEqual(sum(NO_CGROUPS in line for line in self.log), 1, self.log)
+        os.setegid(64001)
+        os.seteuid(64001)
+        try:
+            self.wait(self.submit("setsid true"), "COMPLETED")
+        finally:
+            os.seteuid(0)
+            os.setegid(0)
+
+
+if __name__ == "__main__":
+    unittest.main()
