@@ -252,10 +252,19 @@ static int apply_unstarted(struct core *core, struct task *task, const struct ev
     if (task->state != TASK_STARTING)
         return CORE_NOT_NOW;
     free_reservation(core, task, event->time_us);
+    task->unstarted++;
     if (!task_was_ended(task))
         task->ending = FAILURE_NONE;
     start_waiting_where_it_belongs(core, task, task->started_us);
     return 0;
+}
+
+/* An end is noticed later than it happens, by a daemon that was stopped much later. */
+static int64_t end_of_attempt(const struct task *task, const struct event *event)
+{
+    int64_t ended_us = event->exited.ended_us;
+    return ended_us >= task->started_us && ended_us <= event->time_us && ended_us ? ended_us
+                                                                                  : event->time_us;
 }
 
 static int apply_exited(struct core *core, struct task *task, const struct event *event)
@@ -264,12 +273,12 @@ static int apply_exited(struct core *core, struct task *task, const struct event
         return CORE_NOT_NOW;
     core_judge(core, task, event);
     free_reservation(core, task, event->time_us);
-    task->executed_us += event->time_us - task->started_us;
+    task->ended_us = end_of_attempt(task, event);
+    task->executed_us += task->ended_us - task->started_us;
     task->has_process = false;
     task->exit = event->exited;
     if (!task_was_ended(task))
         task->ending = FAILURE_NONE;
-    task->ended_us = event->time_us;
     if (event->exited.failure == FAILURE_GPU_OOM)
         task->oom_count++;
     task_move(task, TASK_EXITED);
@@ -364,10 +373,11 @@ static int apply_end(struct core *core, struct task *task, const struct event *e
 {
     if (!task_state_is_done(event->end) || !task_may_move(task->state, event->end))
         return CORE_NOT_NOW;
-    if (task->state != TASK_EXITED)
+    if (task->state != TASK_EXITED) {
         stop_waiting(task, event->time_us);
+        task->ended_us = event->time_us;
+    }
     forget_drains(core, task->id);
-    task->ended_us = event->time_us;
     task_move(task, event->end);
     return 0;
 }

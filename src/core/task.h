@@ -100,8 +100,9 @@ enum task_state {
 
 struct task_exit {
     enum failure_class failure;
-    int code;   /* exit status, or -1 */
-    int signal; /* that ended it, or 0 */
+    int code;         /* exit status, or -1 */
+    int signal;       /* that ended it, or 0 */
+    int64_t ended_us; /* when it ended, where that is known better than by the event; 0: then */
 };
 
 struct task {
@@ -118,7 +119,8 @@ struct task {
     bool whole;       /* its GPUs take nobody else as long as it runs */
     bool had_company; /* another task was on one of its GPUs at some time of this attempt */
     struct sharing_mode share; /* of this attempt */
-    int attempts;
+    int attempts;              /* begun: the number of the last */
+    int unstarted;             /* of those, the ones that never started */
     int oom_count;
     struct reading free_bytes; /* on each of its GPUs when this attempt was placed there */
     int overtaken;             /* how many that came later have started before it */

@@ -41,7 +41,7 @@ static void end_attempt(json_t *attempt, int64_t time_us, const char *reason)
 static void note_exit(json_t *attempt, const struct task *task, const struct event *event)
 {
     const struct task_exit *exit = &event->exited;
-    end_attempt(attempt, event->time_us,
+    end_attempt(attempt, exit->ended_us ? exit->ended_us : event->time_us,
         record_failure_word(task && task->ending ? task->ending : exit->failure));
     if (exit->code >= 0)
         json_object_set_new(attempt, "exit_code", json_integer(exit->code));
@@ -64,9 +64,23 @@ void attempts_note(struct daemon *daemon, const struct event *event)
         note_exit(last, core_task(daemon->core, event->task), event);
 }
 
+/* The list has the core's times; people are shown wall time. */
+static void show_wall_time(json_t *attempt, const char *key, int64_t ahead_us)
+{
+    const json_t *time = json_object_get(attempt, key);
+    if (json_is_real(time))
+        json_object_set_new(attempt, key, json_real(json_real_value(time) + seconds_of(ahead_us)));
+}
+
 json_t *attempts_snapshot(const struct job *job)
 {
-    json_t *copy = job ? json_deep_copy(job->attempts) : NULL;
+    json_t *copy = job ? json_deep_copy(job->attempts) : NULL, *attempt;
+    size_t i;
+    json_array_foreach(copy, i, attempt) {
+        int64_t ahead_us = daemon_wall_us(job->daemon, 0);
+        show_wall_time(attempt, "started_at", ahead_us);
+        show_wall_time(attempt, "ended_at", ahead_us);
+    }
     return copy ? copy : json_array();
 }
 

@@ -27,6 +27,7 @@
  *     notify.c    what systemd is told
  *     samples.c   the GPUs' recent past, and its route
  *     inputs.c    what the core is fed, to a file
+ *     time_base.c the core's clock over restarts and jumps of the wall clock
  */
 #ifndef COLLOC_DAEMON_DAEMON_H
 #define COLLOC_DAEMON_DAEMON_H
@@ -163,7 +164,8 @@ struct daemon {
     int stranger_jobs; /* of users that the user database lacks, together */
     uint64_t next_id;
     int64_t open_files;      /* the soft limit as it was: the tasks' */
-    int64_t clock_offset_us; /* core time = monotonic + this: near wall time, never back */
+    int64_t clock_offset_us; /* core time = time since boot + this (daemon/time_base.h) */
+    int64_t wall_ahead_us;   /* wall time = core time + this, as people are shown it */
     int64_t last_us;
 
     struct entry *log_first, *log_last; /* decided, not yet durable */
@@ -215,6 +217,9 @@ int64_t daemon_now_us(struct daemon *daemon);
 
 /* Ends the daemon: one that cannot keep its log in memory must not go on deciding. */
 _Noreturn void daemon_die_of_memory(void);
+
+/* A moment of the core's clock as wall time, by today's difference between the two clocks. */
+int64_t daemon_wall_us(struct daemon *daemon, int64_t time_us);
 
 /*
  * Feeds an input with what the log should know of it beside the event (`detail`: borrowed, may be

@@ -31,6 +31,15 @@ int64_t daemon_now_us(struct daemon *daemon)
     return daemon->last_us;
 }
 
+/* The difference is kept until it is another by a second: shown times do not tremble. */
+int64_t daemon_wall_us(struct daemon *daemon, int64_t time_us)
+{
+    int64_t ahead_us = clock_wall_us() - (clock_monotonic_us() + daemon->clock_offset_us);
+    if (llabs(ahead_us - daemon->wall_ahead_us) > SECOND_US)
+        daemon->wall_ahead_us = ahead_us;
+    return time_us + daemon->wall_ahead_us;
+}
+
 struct event daemon_event(struct daemon *daemon, enum event_kind kind, uint64_t task)
 {
     return (struct event){.kind = kind, .time_us = daemon_now_us(daemon), .task = task};
@@ -66,8 +75,8 @@ static int sum_up(struct daemon *daemon, const struct task *task, struct entry *
         .task = task->id,
         .uid = task->uid,
         .state = task->state,
-        .submitted_wall_us = task->submitted_us,
-        .ended_wall_us = task->ended_us,
+        .submitted_wall_us = daemon_wall_us(daemon, task->submitted_us),
+        .ended_wall_us = daemon_wall_us(daemon, task->ended_us),
         .wait_us = task->waited_us,
         .exec_us = task->executed_us,
         .jct_us = task->ended_us - task->submitted_us,

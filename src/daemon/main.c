@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "daemon/daemon.h"
+#include "daemon/time_base.h"
 #include "exec/keyring.h"
 #include "policy/policy.h"
 
@@ -244,9 +245,7 @@ static int open_log(struct daemon *daemon, struct fault *fault)
         return r;
     uint64_t last_seen = last_folder(daemon);
     daemon->next_id = (last_task > last_seen ? last_task : last_seen) + 1;
-    int64_t wall_us = clock_wall_us(),
-            begin_us = wall_us > daemon->last_us ? wall_us : daemon->last_us;
-    daemon->clock_offset_us = begin_us - clock_monotonic_us();
+    daemon->clock_offset_us = time_base_open(daemon->config.state_dir, daemon->last_us).offset_us;
     r = store_replay(daemon->store, policy_find, on_replayed, daemon, fault);
     if (r == -ENOMEM && !*fault->text)
         return fault_set(fault, ENOMEM, "out of memory");

@@ -21,9 +21,9 @@ static json_t *reading(struct reading r, double unit)
     return r.valid ? json_real(r.value / unit) : json_null();
 }
 
-static json_t *moment(int64_t us, bool known)
+static json_t *moment(struct daemon *daemon, int64_t time_us, bool known)
 {
-    return known ? json_real((double)us / 1e6) : json_null();
+    return known ? json_real((double)daemon_wall_us(daemon, time_us) / 1e6) : json_null();
 }
 
 static json_t *seconds(int64_t us)
@@ -119,10 +119,10 @@ static void add_times(
     bool runs = task_state_holds_gpus(task->state) && !put_off;
     int64_t end_us = done ? task->ended_us : now_us;
     int64_t waits_since_us = put_off ? task->started_us : task->queued_us;
-    json_object_set_new(object, "submitted_at", moment(task->submitted_us, true));
-    json_object_set_new(
-        object, "started_at", moment(task->started_us, task->attempts > 0 && !put_off));
-    json_object_set_new(object, "ended_at", moment(task->ended_us, done));
+    bool started = task->attempts > task->unstarted && !put_off;
+    json_object_set_new(object, "submitted_at", moment(daemon, task->submitted_us, true));
+    json_object_set_new(object, "started_at", moment(daemon, task->started_us, started));
+    json_object_set_new(object, "ended_at", moment(daemon, task->ended_us, done));
     json_object_set_new(
         object, "wait_s", seconds(task->waited_us + (waits ? now_us - waits_since_us : 0)));
     json_object_set_new(
@@ -200,7 +200,7 @@ static void add_outcome(
     bool preallocated = seen && is_preallocated(daemon, task, job);
     bool exited = task->attempts > 0 && !task_state_holds_gpus(task->state);
     bool failed = job && job->failure != FAILURE_NONE;
-    json_object_set_new(object, "attempt_count", json_integer(task->attempts));
+    json_object_set_new(object, "attempt_count", json_integer(task->attempts - task->unstarted));
     json_object_set_new(object, "attempts", attempts_snapshot(job));
     json_object_set_new(object, "oom_count", json_integer(task->oom_count));
     json_object_set_new(object, "requeue_count", json_integer(task->requeue_count));
@@ -324,7 +324,7 @@ static json_t *foreign_process(const struct gpu_state *state, const struct gpu_p
         return object;
     json_object_set_new(object, "uid", json_integer((json_int_t)facts.uid));
     json_object_set_new(object, "name", json_string(facts.name));
-    json_object_set_new(object, "started_at", moment(clock_wall_us() - facts.age_us, true));
+    json_object_set_new(object, "started_at", seconds(clock_wall_us() - facts.age_us));
     return object;
 }
 
@@ -436,8 +436,9 @@ json_t *record_gpus(struct daemon *daemon)
         sampled_us = at_us > sampled_us ? at_us : sampled_us;
     }
     json_t *object = json_pack("{s:o, s:o, s:s, s:s}", "gpus", gpus, "sampled_at",
-        moment(sampled_us, sampled_us > 0), "policy", core_get_settings(daemon->core)->policy->name,
-        "sharing", sharing_name(daemon->config.sharing));
+        moment(daemon, sampled_us, sampled_us > 0), "policy",
+        core_get_settings(daemon->core)->policy->name, "sharing",
+        sharing_name(daemon->config.sharing));
     if (*daemon->gpus_why)
         json_object_set_new(object, "why_none", json_string(daemon->gpus_why));
     return object;

@@ -141,6 +141,14 @@ static bool is_done(const json_t *record)
     return !json_is_null(json_object_get(record, "ended_at"));
 }
 
+/* Its number: attempts that never started have one, too. Records of earlier versions lack the list:
+ * there every attempt counted. */
+static int64_t last_attempt(const json_t *record)
+{
+    size_t listed = json_array_size(json_object_get(record, "attempts"));
+    return listed ? (int64_t)listed : json_integer_value(json_object_get(record, "attempt_count"));
+}
+
 static void serve_log(
     const struct log_request *log, const json_t *record, const json_t *detail, const char *stream)
 {
@@ -198,13 +206,13 @@ void route_log(void *context, struct api_request *request)
     json_t *record = find_record(daemon, request, id);
     if (!record)
         return;
-    attempt = json_integer_value(json_object_get(record, "attempt_count"));
+    attempt = last_attempt(record);
     if (!may_touch(request, owner_of(record)))
         api_reply_error(request, 403, "task %llu is not yours", (unsigned long long)id);
     else if (read_query(request, id, &stream, &offset, &attempt)) {
         json_t *detail = NULL;
         job_read_detail(daemon, id, NULL, &detail);
-        int64_t attempts = json_integer_value(json_object_get(record, "attempt_count"));
+        int64_t attempts = last_attempt(record);
         const struct log_request log = {.daemon = daemon,
             .request = request,
             .attempt = attempt,

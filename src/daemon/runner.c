@@ -54,13 +54,20 @@ void runner_unwatch(struct job *job)
     job->watch.pidfd = -1;
 }
 
-/* The moment of the end as the shim wrote it down, as far as that fits between the last event and
- * now. */
-static int64_t end_time(struct daemon *daemon, const struct attempt_exit *exit)
+/*
+ * When the attempt ended, in the core's time, from the shim's wall time: 0 when that is not known.
+ * It lies between the start and the time that the task ran by a clock that does not jump, and now;
+ * a wall clock that has jumped since moves it no further.
+ */
+static int64_t end_time(
+    struct daemon *daemon, const struct task *task, const struct attempt_exit *exit)
 {
-    int64_t last_us = daemon->last_us, now_us = daemon_now_us(daemon);
-    int64_t end_us = exit->end_wall_us;
-    return end_us < last_us ? last_us : end_us > now_us ? now_us : end_us;
+    int64_t now_us = daemon_now_us(daemon);
+    int64_t end_us = exit->end_wall_us + now_us - clock_wall_us();
+    int64_t least_us = task->started_us + (exit->end_wall_us - exit->start_wall_us);
+    if (exit->end_wall_us == 0)
+        return 0;
+    return end_us < least_us ? least_us : end_us < now_us ? end_us : now_us;
 }
 
 /* An instance may be there again before the task that was evicted from it has ended. */
@@ -95,9 +102,11 @@ static void report_exit(struct daemon *daemon, struct job *job, const struct att
     const struct failure judged = judge_failure(daemon, task, &exit->failure), *failure = &judged;
     daemon->exits_awaiting_look -= job->look_awaited > 0;
     job->look_awaited = 0;
-    struct event event = {.kind = EVENT_EXITED, .time_us = end_time(daemon, exit), .task = job->id};
-    event.exited = (struct task_exit){
-        .failure = failure->class, .code = exit->exit_code, .signal = exit->signal};
+    struct event event = daemon_event(daemon, EVENT_EXITED, job->id);
+    event.exited = (struct task_exit){.failure = failure->class,
+        .code = exit->exit_code,
+        .signal = exit->signal,
+        .ended_us = end_time(daemon, task, exit)};
     json_t *detail = json_pack("{s:s, s:s, s:f, s:f}", "evidence", failure->evidence, "framework",
         failure->framework, "cpu_s", (double)exit->cpu_us / 1e6, "max_rss_mib",
         (double)exit->max_rss_bytes / 1048576.0);
@@ -214,6 +223,10 @@ static void on_shim_gone(uv_poll_t *poll, int status, int events)
         break;
     case ATTEMPT_NEVER_STARTED:
         report_launch_failure(daemon, job, "its shim ended before it had started anything");
+        break;
+    case ATTEMPT_NO_FOLDER:
+        sweep(daemon, folder, task->uid);
+        report_lost(daemon, job, "its attempt folder is gone: how the task ended is not known");
         break;
     case ATTEMPT_LOST:
         sweep(daemon, folder, task->uid);
@@ -512,10 +525,14 @@ static void adopt(struct daemon *daemon, const struct task *task)
         return;
     }
     job->to_adopt = false;
-    if (state == ATTEMPT_NEVER_STARTED || state == -ENOENT) {
+    if (state == ATTEMPT_NEVER_STARTED || state == ATTEMPT_NO_FOLDER) {
         struct event never = daemon_event(daemon, EVENT_UNSTARTED, task->id);
-        if (daemon_feed(daemon, &never, NULL) != 0)
-            report_lost(daemon, job, "its attempt folder is gone");
+        if (daemon_feed(daemon, &never, NULL) != 0) {
+            sweep(daemon, folder, task->uid);
+            report_lost(daemon, job,
+                state == ATTEMPT_NO_FOLDER ? "its attempt folder is gone"
+                                           : "its shim ended before it had started anything");
+        }
         return;
     }
     bool by_streams = went_by_streams(daemon, task, folder);

@@ -229,8 +229,8 @@ int attempt_probe(const char *folder, struct fault *fault, struct attempt_watch 
         return ATTEMPT_RUNNING;
     case CLAIM_LEFT:
         return probe_result(folder, fault, ret_exit);
-    case -ENOENT: /* no folder: nothing can start in it */
-        return ATTEMPT_NEVER_STARTED;
+    case -ENOENT:
+        return ATTEMPT_NO_FOLDER;
     default:
         return fault_set(fault, -r, "cannot read the claim in %s: %s", folder, strerror(-r));
     }

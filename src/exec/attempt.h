@@ -38,6 +38,7 @@ enum attempt_state {
         1, /* and never will be: a shim that comes late finds no folder, or is fenced off */
     ATTEMPT_RUNNING,
     ATTEMPT_ENDED,
+    ATTEMPT_NO_FOLDER, /* nothing can start any more; what was started there is not known */
     ATTEMPT_LOST, /* it ran, its shim was killed or the machine went down: call attempt_sweep, for
                      parts may live on */
 };

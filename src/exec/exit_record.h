@@ -13,9 +13,11 @@ struct attempt_exit {
     int exit_code; /* 0..255; -1 when a signal ended it or it never ran */
     int signal;    /* 0 when it exited by itself */
     struct failure failure;
-    int64_t start_wall_us, end_wall_us; /* end: when nothing of it was left */
-    int64_t max_rss_bytes;              /* of its largest process */
-    int64_t cpu_us;                     /* of all its processes, user and system */
+    int64_t start_wall_us; /* the wall clock's time at the start */
+    int64_t end_wall_us;   /* that, and how long it took until nothing of it was left, by a clock
+                              that does not jump */
+    int64_t max_rss_bytes; /* of its largest process */
+    int64_t cpu_us;        /* of all its processes, user and system */
 };
 
 /*

@@ -282,11 +282,12 @@ static void run(struct shim *shim)
 {
     struct fault fault = {0};
     shim->oom_kills_before = oom_counter_read();
+    int64_t start_us = clock_monotonic_us();
     shim->result.start_wall_us = clock_wall_us();
     int r = start(shim, &fault);
     if (r == 0)
         supervise(shim);
-    shim->result.end_wall_us = clock_wall_us();
+    shim->result.end_wall_us = shim->result.start_wall_us + clock_monotonic_us() - start_us;
     measure(&shim->result);
     if (r == 0 && !shim->asked && !launch_is_under_way(&shim->launch) && shim->launch.answer < 0)
         judge_launch(shim, &shim->launch.fault);

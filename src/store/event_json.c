@@ -78,6 +78,17 @@ static json_t *encode_place(const struct event *event)
     return body;
 }
 
+/* Logs of earlier versions lack ended_us, and so do ends of which no better time is known. */
+static json_t *encode_exited(const struct event *event)
+{
+    const struct task_exit *exited = &event->exited;
+    json_t *body = json_pack("{s:s, s:i, s:i}", "failure", failure_name(exited->failure), "code",
+        exited->code, "signal", exited->signal);
+    if (body && exited->ended_us)
+        json_object_set_new(body, "ended_us", json_integer(exited->ended_us));
+    return body;
+}
+
 static json_t *encode_body(const struct event *event)
 {
     switch (event->kind) {
@@ -89,8 +100,7 @@ static json_t *encode_body(const struct event *event)
         return json_pack("{s:s, s:I}", "need", needs[event->estimate.kind], "need_bytes",
             (json_int_t)event->estimate.bytes);
     case EVENT_EXITED:
-        return json_pack("{s:s, s:i, s:i}", "failure", failure_name(event->exited.failure), "code",
-            event->exited.code, "signal", event->exited.signal);
+        return encode_exited(event);
     case EVENT_STARTED:
         return json_pack(
             "{s:s*}", "sharing", event->started.by_streams ? sharing_name(SHARING_STREAMS) : NULL);
@@ -333,6 +343,8 @@ static int decode_exited(const json_t *body, struct fault *fault, struct event *
         r = get_int(body, "code", INT_MIN, INT_MAX, fault, &event->exited.code);
     if (r == 0)
         r = get_int(body, "signal", 0, INT_MAX, fault, &event->exited.signal);
+    if (r == 0 && json_object_get(body, "ended_us"))
+        r = get_integer(body, "ended_us", 1, INT64_MAX, fault, &event->exited.ended_us);
     return r;
 }
 

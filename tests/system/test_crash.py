@@ -3,10 +3,13 @@
 
 import collections
 import os
+import platform
 import random
 import resource
+import shutil
 import signal
 import threading
+import time
 import unittest
 
 from daemon_case import DaemonCase, Connection, is_alive, read, until
@@ -177,6 +180,108 @@ class Restart(DaemonCase):
         claim = f"{self.state}/tasks/{task}/1/claim"
         until(lambda: os.path.exists(claim), "the shim's claim")
         return read(claim)
+
+
+
+class Moments(House):
+    """What is known of an attempt whose beginning or end the daemon did not see."""
+    gpus = "1xA100-40GB"
+
+    def test_a_daemon_that_was_stopped_learns_when_a_task_ended(self):
+        task = self.submit("echo $$ >pid; while [ ! -e go ]; do sleep 0.02; done")
+        pid = int(self.wait_file("pid"))
+        self.process.send_signal(signal.SIGSTOP)
+        asks = Connection(self.socket)  # what it hears of first when it goes on
+        asks.request("GET", "/v1/tasks")
+        self.write("go", "")
+        self.wait_gone(pid)
+        ended = time.time()
+        until(lambda: time.time() > ended + 3)  # the time itself is what the test is about
+        self.process.send_signal(signal.SIGCONT)
+        asks.getresponse().read()
+        asks.close()
+        found = self.wait(task, "COMPLETED")
+        self.assertLess(abs(found["ended_at"] - ended), 1.5)
+        self.assertLess(found["exec_s"], found["ended_at"] - found["started_at"] + 0.01)
+
+    def test_an_attempt_that_came_to_nothing_is_not_counted(self):
+        """collocd is killed while a start waits for MPS."""
+        slow = os.path.join(self.work, "nvidia-cuda-mps-control")
+        self.write("nvidia-cuda-mps-control", f"#!/bin/bash\necho slow >{self.work}/asked; sleep 1000\n")
+        os.chmod(slow, 0o755)
+        path, self.env["PATH"] = self.env["PATH"], f"{self.work}:{self.env['PATH']}"
+        self.restart(sharing="mps")
+        self.env["PATH"] = path
+        task = self.submit("echo ran >>ran; echo words")
+        until(lambda: "PLACE" in [entry["event"] for entry in self.task(task)["events"]], "its placement")
+        self.wait_file("asked")
+        self.restart(signal.SIGKILL, sharing="mps")
+        found = self.wait(task, "COMPLETED")
+        self.assertEqual(found["attempt_count"], 1)
+        self.assertEqual((self.read("ran"), self.output(task, attempt=len(found["attempts"]))), ("ran\n", "words\n"))
+
+    def test_a_task_without_its_folder_is_lost(self):
+        task = self.submit("echo $$ >pid; while [ ! -e go ]; do sleep 0.02; done; exit 8")
+        self.wait_file("pid")
+        self.wait_state(task, "RUNNING")
+        shutil.rmtree(f"{self.state}/tasks/{task}/1")
+        self.write("go", "")
+        found = self.wait(task, "FAILED")
+        self.assertEqual(found["reason"], "Lost")
+        self.assertIn("folder is gone", found["reason_text"])
+
+
+
+FAKETIME = "/usr/lib/{}-linux-gnu/faketime/libfaketime.so.1".format(platform.machine())
+
+
+@unittest.skipUnless(os.path.exists(FAKETIME), "libfaketime is not installed")
+@unittest.skipIf("ASAN_OPTIONS" in os.environ, "libfaketime and the address sanitizer do not go together")
+class Clocks(House):
+    """The wall clock is wrong when collocd starts, as before NTP has answered."""
+    gpus = "1xA100-40GB"
+
+    def restart_at(self, wall):
+        wrong = {"LD_PRELOAD": FAKETIME, "FAKETIME": wall, "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
+        before = dict(self.env)
+        self.env.update(wrong)
+        self.restart(signal.SIGKILL)
+        self.env = before
+
+    def test_a_wrong_wall_clock_ends_nothing_and_does_not_last(self):
+        begin = time.time()
+        task = self.submit("echo $$ >pid; while [ ! -e go ]; do sleep 0.02; done", time_limit_s=600)
+        self.wait_file("pid")
+        for wall in ("+40y", "-10y"):
+            self.restart_at(wall)
+            self.assertEqual(self.task(task)["state"], "RUNNING")
+            self.assertLess(self.task(task)["exec_s"], 300)
+        self.restart(signal.SIGKILL)
+        later = self.submit(hold=True)
+        self.write("go", "")
+        found = self.wait(task, "COMPLETED")
+        for moment in (found["submitted_at"], found["started_at"], found["ended_at"], self.task(later)["submitted_at"]):
+            self.assertGreater(moment, begin - 2)
+            self.assertLess(moment, time.time() + 2)
+        self.assertLess(found["exec_s"], 300)
+
+    def test_a_log_from_the_future_shows_todays_times(self):
+        """It was written under a wrong clock, by a boot that is over."""
+        self.stop()
+        os.unlink(f"{self.state}/clock")
+        self.env.update({"LD_PRELOAD": FAKETIME, "FAKETIME": "+40y", "FAKETIME_DONT_FAKE_MONOTONIC": "1"})
+        self.start()
+        for name in ("LD_PRELOAD", "FAKETIME", "FAKETIME_DONT_FAKE_MONOTONIC"):
+            self.env.pop(name)
+        self.wait(self.submit(), "COMPLETED")
+        self.stop()
+        os.unlink(f"{self.state}/clock")
+        self.start()
+        found = self.wait(self.submit(), "COMPLETED")
+        self.assertLess(abs(found["submitted_at"] - time.time()), 60)
+        self.assertLess(abs(found["ended_at"] - time.time()), 60)
+        self.assertLess(abs(found["attempts"][0]["ended_at"] - time.time()), 60)
+        self.assertLess(found["wait_s"] + found["exec_s"], 60)
 
 
 if __name__ == "__main__":

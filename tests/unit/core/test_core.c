@@ -97,10 +97,33 @@ static void what_never_started_has_waited_all_the_time(void **state)
     const struct task *task = core_task(core, 1);
     assert_int_equal(task->state, TASK_QUEUED);
     assert_int_equal(task->executed_us, 0);
+    assert_int_equal(task->attempts - task->unstarted, 0);
     world_sample(core, 110 * S, 0, 0, 0, 0);
     assert_int_equal(task->state, TASK_STARTING);
     assert_int_equal(task->waited_us, 108 * S);
     core_destroy(core);
+}
+
+/* By a daemon that was stopped for a while. */
+static void an_end_that_is_noticed_late_counts_from_when_it_was(void **state)
+{
+    static const int64_t told_us[] = {30 * S, 0, 200 * S, 1},
+                         ended_us[] = {30 * S, 90 * S, 90 * S, 90 * S};
+    for (size_t i = 0; i < sizeof told_us / sizeof *told_us; i++) {
+        struct core *core = start(1);
+        world_submit(core, 2 * S, 1, plain);
+        int64_t started_us = core_task(core, 1)->started_us;
+        assert_int_equal(world_input(core, 4 * S, EVENT_STARTED, 1), 0);
+        struct event event = {.kind = EVENT_EXITED, .time_us = 90 * S, .task = 1};
+        event.exited.ended_us = told_us[i];
+        assert_int_equal(core_step(core, &event), 0);
+        const struct task *task = core_task(core, 1);
+        assert_int_equal(task->state, TASK_COMPLETED);
+        assert_int_equal(task->ended_us, ended_us[i]);
+        assert_int_equal(task->executed_us, ended_us[i] - started_us);
+        world_check(core);
+        core_destroy(core);
+    }
 }
 
 static int estimate(struct core *core, uint64_t task, struct need need)
@@ -587,6 +610,7 @@ int main(void)
         cmocka_unit_test(cancelling_a_start_kills_once_there_is_something_to_kill),
         cmocka_unit_test(a_cancelled_start_that_never_was_is_cancelled),
         cmocka_unit_test(what_never_started_has_waited_all_the_time),
+        cmocka_unit_test(an_end_that_is_noticed_late_counts_from_when_it_was),
         cmocka_unit_test(only_who_waits_for_an_estimate_takes_one),
         cmocka_unit_test(times_are_kept_apart),
         cmocka_unit_test(only_a_gpu_crash_with_company_recovers),

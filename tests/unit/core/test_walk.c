@@ -172,7 +172,7 @@ static struct event make_input(struct walk *walk)
     else if (event.kind == EVENT_ESTIMATE)
         event.estimate = any_need(walk);
     else if (event.kind == EVENT_EXITED)
-        event.exited = (struct task_exit){any_failure(walk), 1, 0};
+        event.exited = (struct task_exit){.failure = any_failure(walk), .code = 1};
     else if (event.kind == EVENT_STARTED)
         event.started.by_streams = chance(walk, 10);
     return event;

@@ -268,7 +268,7 @@ static void test_needs_something_to_run(void **state)
     snprintf(folder, sizeof folder, "%s/none", base);
     assert_int_equal(attempt_create(folder, &spec, &fault), -EINVAL);
     assert_false(exists(base, "none"));
-    assert_int_equal(attempt_probe(folder, &fault, &watch, &result), ATTEMPT_NEVER_STARTED);
+    assert_int_equal(attempt_probe(folder, &fault, &watch, &result), ATTEMPT_NO_FOLDER);
     spec = spec_of("true\n");
     assert_int_equal(attempt_create(folder, &spec, &fault), 0);
     assert_int_equal(attempt_create(folder, &spec, &fault), -EEXIST);
@@ -592,7 +592,7 @@ static void test_daemon_killed_at_any_moment(void **state)
         snprintf(running.folder, sizeof running.folder, "%s/tasks/8/%d", base, i);
         start_and_die(&running, &spec, i * i * 8000);
         int found = attempt_probe(running.folder, &fault, &running.watch, &running.result);
-        if (found == ATTEMPT_NEVER_STARTED) {
+        if (found == ATTEMPT_NEVER_STARTED || found == ATTEMPT_NO_FOLDER) {
             create(&running, &spec);
             spawn(&running);
             again++;

@@ -50,6 +50,7 @@ static int check_events(
     case EVENT_EXITED:
         assert_int_equal(event->exited.failure, FAILURE_GPU_OOM);
         assert_int_equal(event->exited.code, 1);
+        assert_int_equal(event->exited.ended_us, 35);
         break;
     default:
         fail_msg("%s was never appended", event_name(event->kind));
@@ -62,7 +63,7 @@ static void events_come_back_as_they_were(void **state)
 {
     struct store *store = open_log(*state);
     struct event submit = submit_event(7, 20), exited = plain_event(EVENT_EXITED, 7, 40);
-    exited.exited = (struct task_exit){.failure = FAILURE_GPU_OOM, .code = 1};
+    exited.exited = (struct task_exit){.failure = FAILURE_GPU_OOM, .code = 1, .ended_us = 35};
     json_t *detail = json_pack("{s:s}", "name", "resnet");
     struct fault fault = {""};
 

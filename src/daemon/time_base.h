@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The core's clock: time since boot plus an offset that is chosen once a boot and kept in the state
+ * folder's file `clock`. A daemon that is started again in the same boot goes on with the same
+ * clock, whatever the wall clock shows by then; so a wrong wall clock neither ends tasks by their
+ * time limit nor lasts in the times of later events.
+ *
+ * The offset makes the core's time near the wall's when it is chosen. People are shown wall time.
+ */
+#ifndef COLLOC_DAEMON_TIME_BASE_H
+#define COLLOC_DAEMON_TIME_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define BOOT_ID_SIZE 40 /* a UUID as text */
+
+struct time_base {
+    char boot_id[BOOT_ID_SIZE]; /* "": not known */
+    int64_t offset_us;          /* the core's time = time since boot + this */
+};
+
+/* What the daemon finds at its start: all in microseconds. */
+struct time_now {
+    char boot_id[BOOT_ID_SIZE]; /* "": not known */
+    int64_t boot_us, wall_us;
+    int64_t last_us; /* the core's time of the last event in the log; 0: none */
+};
+
+/*
+ * The clock to go on with. Pure.
+ *   kept: of the daemon before, or NULL
+ * Returns the kept one when it is of this boot and not behind the log; otherwise one that begins at
+ * the wall's time, or at the log's last where the wall clock shows less.
+ */
+struct time_base time_base_choose(const struct time_base *kept, const struct time_now *now);
+
+/* "BOOT_ID OFFSET\n" and back. False: it is neither. */
+bool time_base_parse(const char *text, struct time_base *ret_base);
+
+/*
+ * Chooses as above by the machine's clocks and writes the file when there is something new. A file
+ * that cannot be read or written costs only what it is for.
+ *   last_us: as above
+ */
+struct time_base time_base_open(const char *state_dir, int64_t last_us);
+
+#endif
