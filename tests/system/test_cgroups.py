@@ -5,12 +5,12 @@ import os
 import signal
 import unittest
 
-from house import House, cgroup_of, cgroups_of, is_alive, read, until
+from daemon_case import DaemonCase, cgroup_of, cgroups_of, is_alive, read, until
 
 NO_CGROUPS = "no cgroup per task"
 
 
-class Cgroups(House):
+class Cgroups(DaemonCase):
     def setUp(self):
         super().setUp()
         if any(NO_CGROUPS in line for line in self.log):
@@ -75,7 +75,7 @@ class Cgroups(House):
 
 
 @unittest.skipIf(os.geteuid() != 0, "becoming a user without rights to cgroups needs root")
-class NotWritable(House):
+class NotWritable(DaemonCase):
     daemon_prefix = ("setpriv", "--reuid=64001", "--regid=64001", "--clear-groups")
 
     def start(self, **settings):

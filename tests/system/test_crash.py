@@ -183,7 +183,7 @@ class Restart(DaemonCase):
 
 
 
-class Moments(House):
+class Moments(DaemonCase):
     """What is known of an attempt whose beginning or end the daemon did not see."""
     gpus = "1xA100-40GB"
 
@@ -237,7 +237,7 @@ FAKETIME = "/usr/lib/{}-linux-gnu/faketime/libfaketime.so.1".format(platform.mac
 
 @unittest.skipUnless(os.path.exists(FAKETIME), "libfaketime is not installed")
 @unittest.skipIf("ASAN_OPTIONS" in os.environ, "libfaketime and the address sanitizer do not go together")
-class Clocks(House):
+class Clocks(DaemonCase):
     """The wall clock is wrong when collocd starts, as before NTP has answered."""
     gpus = "1xA100-40GB"
 
