@@ -199,6 +199,8 @@ static int run(const struct invocation *invocation)
         task_fields_print_csv(fields, count, tasks);
     else
         print_table(fields, count, were_chosen, tasks);
+    if (member_text(reply, "warning", NULL))
+        complain("%s", member_text(reply, "warning", NULL));
     json_decref(reply);
     return EXIT_OK;
 }

@@ -113,6 +113,8 @@ static int run(const struct invocation *invocation)
         print_json(reply);
     else
         print_tasks(json_object_get(reply, "tasks"), values[QUEUE_LONG].number);
+    if (member_text(reply, "warning", NULL))
+        complain("%s", member_text(reply, "warning", NULL));
     json_decref(reply);
     return EXIT_OK;
 }

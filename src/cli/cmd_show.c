@@ -76,6 +76,7 @@ static const struct field fields[] = {
     {"Summary", "summary_name", plain},
     {"Batch", "batch", plain},
     {"Host memory", "host_memory_mib", mib_text},
+    {"Damaged", "damaged", plain},
     {"Folder", "cwd", plain},
     {"Output", "output", plain},
     {"Error", "error", plain},

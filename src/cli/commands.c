@@ -32,6 +32,7 @@
     X(sweep)                                                                                       \
     X(trace)                                                                                       \
     X(replay)                                                                                      \
+    X(check)                                                                                       \
     X(info)                                                                                        \
     X(serve)                                                                                       \
     X(help)                                                                                        \

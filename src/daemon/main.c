@@ -235,6 +235,23 @@ static uint64_t last_folder(const struct daemon *daemon)
     return last;
 }
 
+/* An empty log is a new one: an earlier one was moved away on purpose. */
+static void report_loss(struct daemon *daemon, uint64_t last_task, uint64_t last_seen)
+{
+    char words[160];
+    if (last_task > 0 && last_seen > last_task && !*store_get_loss(daemon->store)) {
+        snprintf(words, sizeof words,
+            "the event log ends at task %llu, but folders of tasks up to %llu are there",
+            (unsigned long long)last_task, (unsigned long long)last_seen);
+        store_note_loss(daemon->store, words, NULL);
+    }
+    if (*store_get_loss(daemon->store))
+        log_error(
+            "%s/colloc.db: %s. Restore it from a backup, or stop collocd and accept the loss: "
+            "`colloc check --accept-loss` (`colloc check` says what is wrong)",
+            daemon->config.state_dir, store_get_loss(daemon->store));
+}
+
 static int open_log(struct daemon *daemon, struct fault *fault)
 {
     uint64_t last_task;
@@ -244,6 +261,7 @@ static int open_log(struct daemon *daemon, struct fault *fault)
     if (r < 0)
         return r;
     uint64_t last_seen = last_folder(daemon);
+    report_loss(daemon, last_task, last_seen);
     daemon->next_id = (last_task > last_seen ? last_task : last_seen) + 1;
     daemon->clock_offset_us = time_base_open(daemon->config.state_dir, daemon->last_us).offset_us;
     r = store_replay(daemon->store, policy_find, on_replayed, daemon, fault);

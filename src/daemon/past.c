@@ -88,7 +88,8 @@ void past_take(struct past *past, const json_t *record)
 
 static int on_ended(void *context, uint64_t task, const json_t *record)
 {
-    past_take(context, record);
+    if (record)
+        past_take(context, record);
     return 0;
 }
 

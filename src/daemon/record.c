@@ -480,9 +480,11 @@ json_t *record_info(struct daemon *daemon)
     for (const struct task *task = core_next_task(daemon->core, 0); task;
          task = core_next_task(daemon->core, task->id))
         running += task_state_holds_gpus(task->state);
-    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i}", "version",
+    const char *loss = store_get_loss(daemon->store);
+    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o}", "version",
         COLLOC_VERSION, "api", 1, "pid", (int)getpid(), "policy", daemon->config.core.policy->name,
         "sharing", sharing_name(daemon->config.sharing), "estimator", daemon->config.estimator,
         "state_dir", daemon->config.state_dir, "settings", record_settings(&daemon->config),
-        "gpu_kinds_not_known", kinds_not_known(daemon), "queued", queued, "running", running);
+        "gpu_kinds_not_known", kinds_not_known(daemon), "queued", queued, "running", running,
+        "log_loss", *loss ? json_string(loss) : json_null());
 }

@@ -16,6 +16,7 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "daemon/routes.h"
@@ -51,6 +52,8 @@ struct listing {
     char *text;
     size_t size, held;
     bool any, failed;
+    int damaged; /* records of ended tasks that cannot be shown */
+    uint64_t first_damaged;
     struct fault fault; /* of the log */
 };
 
@@ -79,6 +82,26 @@ static bool text_add(struct listing *list, json_t *record)
     return true;
 }
 
+/* What the list does not show because the log is damaged: never left out in silence. */
+static void text_warn(struct listing *list)
+{
+    char text[1024] = "";
+    const char *loss = store_get_loss(list->daemon->store);
+    if (list->damaged)
+        snprintf(text, sizeof text,
+            "records of ended tasks are damaged (%d; the first is task %llu): `colloc check` says more. ",
+            list->damaged, (unsigned long long)list->first_damaged);
+    size_t used = strlen(text);
+    if (*loss)
+        snprintf(text + used, sizeof text - used, "The event log has lost something: %s", loss);
+    if (!*text)
+        return;
+    json_t *warning = json_string(text);
+    fputs(",\"warning\":", list->out);
+    list->failed |= json_dumpf(warning, list->out, API_JSON_FLAGS | JSON_ENCODE_ANY) < 0;
+    json_decref(warning);
+}
+
 /* The text, or NULL when memory was out. */
 static char *text_end(struct listing *list, const struct place *next)
 {
@@ -86,6 +109,7 @@ static char *text_end(struct listing *list, const struct place *next)
     if (next)
         fprintf(list->out, ",\"next\":\"%d.%llu.%lld\"", (int)next->part,
             (unsigned long long)next->id, (long long)list->ended_left);
+    text_warn(list);
     fputc('}', list->out);
     list->failed |= ferror(list->out) != 0;
     list->failed |= fclose(list->out) != 0;
@@ -153,7 +177,13 @@ static void list_live(struct listing *list)
 static int on_ended(void *context, uint64_t id, const json_t *record)
 {
     struct listing *list = context;
-    attempts_upgrade((json_t *)(uintptr_t)record);
+    if (!record && list->damaged++ == 0) {
+        list->first_damaged = id;
+        log_error("the event log is damaged: the record of task %llu is not what was written",
+            (unsigned long long)id);
+    }
+    if (record)
+        attempts_upgrade((json_t *)(uintptr_t)record);
     bool added = text_add(list, (json_t *)(uintptr_t)record);
     list->page_left -= added;
     list->ended_left -= added;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/units.h"
 #include "core/share.h"
 #include "daemon/routes.h"
@@ -130,7 +131,11 @@ static void add_private(struct daemon *daemon, json_t *record, uint64_t id)
     static const char *const kept[] = {"arguments", "cwd", "summary_name", "batch", "optimizer",
         "precision", "seq", "host_memory_mib", "output", "error"};
     struct story story = {.daemon = daemon, .events = json_array()};
-    store_task_events(daemon->store, id, policy_find, on_story, &story, NULL);
+    struct fault fault = {0};
+    if (store_task_events(daemon->store, id, policy_find, on_story, &story, &fault) < 0) {
+        log_error("%s", fault.text);
+        json_object_set_new(record, "damaged", json_string(fault.text));
+    }
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
         json_t *value = json_object_get(story.submit_detail, kept[i]);
         json_object_set_new(record, kept[i], value ? json_incref(value) : json_null());

@@ -26,13 +26,16 @@ int store_put_ended(
     return r;
 }
 
+/* Of a row with the record in `column`, and behind it whether the row is what was written. */
 static int load_record(const struct store *store, sqlite3_stmt *row, int column, uint64_t task,
     struct fault *fault, json_t **ret_record)
 {
-    *ret_record = store_load_json(row, column);
-    return *ret_record ? 0
-                       : store_damaged(store, fault, "the record of task %llu is no JSON",
-                             (unsigned long long)task);
+    *ret_record = sqlite3_column_int(row, column + 1) ? store_load_json(row, column) : NULL;
+    return *ret_record
+               ? 0
+               : store_damaged(store, fault,
+                     "the record of task %llu is not what was written (its checksum is wrong)",
+                     (unsigned long long)task);
 }
 
 int store_get_ended(struct store *store, uint64_t task, struct fault *fault, json_t **ret_record)
@@ -50,9 +53,10 @@ static int prepare_list(struct store *store, const struct store_ended_filter *fi
     struct fault *fault, sqlite3_stmt **ret_rows)
 {
     bool of_state = task_state_is_done(filter->state);
-    char sql[512];
+    char sql[1024];
     sqlite3_snprintf(sizeof sql, sql,
-        "SELECT task, record FROM ended JOIN records USING(task) WHERE true"
+        "SELECT task, record, ended.sum IS " ENDED_SUM " AND records.sum IS " RECORD_SUM
+        " FROM ended JOIN records USING(task) WHERE true"
         "%s%s%s%s%s ORDER BY seq DESC LIMIT ?6",
         filter->of_uid ? " AND uid = ?1" : "", of_state ? " AND state = ?2" : "",
         filter->before ? " AND seq < (SELECT seq FROM ended WHERE task = ?3)" : "",
@@ -74,9 +78,7 @@ int store_list_ended(struct store *store, const struct store_ended_filter *filte
     while (r == 0 && (r = statement_step(store, rows, fault)) > 0) {
         uint64_t task = (uint64_t)sqlite3_column_int64(rows, 0);
         json_t *record;
-        r = load_record(store, rows, 1, task, fault, &record);
-        if (r < 0)
-            break;
+        load_record(store, rows, 1, task, NULL, &record);
         r = on_ended(context, task, record);
         json_decref(record);
     }
@@ -131,8 +133,9 @@ static int find_oldest(
 static int forget(struct store *store, int64_t task, struct fault *fault)
 {
     static const enum statement parts[] = {
-        DELETE_EVENTS, DELETE_BLOBS, DELETE_BLOB_USES, DELETE_RECORD, DELETE_ENDED};
+        DELETE_EVENTS, DELETE_BLOBS, DELETE_BLOB_USES, DELETE_RECORD, DELETE_ENDED, ADD_FORGOTTEN};
     int r = 0;
+    store->has_forgotten = true;
     for (size_t i = 0; r == 0 && i < sizeof parts / sizeof *parts; i++)
         r = statement_write(store, parts[i], fault, "i", task);
     return r;

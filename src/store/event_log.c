@@ -30,9 +30,16 @@ static int append(struct store *store, const struct event *event, int64_t wall_u
 {
     if (!body)
         return fault_set(fault, ENOMEM, "out of memory");
-    int r = statement_write(store, ADD_EVENT, fault, "itiitt", (int64_t)event->task,
-        event_name(event->kind), event->time_us, wall_us, body, detail);
-    return r < 0 ? r : note_live(store, event, sqlite3_last_insert_rowid(store->db), fault);
+    int64_t seq = store->added_seq + 1, task = (int64_t)event->task;
+    int r = statement_write(store, ADD_EVENT, fault, "iitiitt", seq, task, event_name(event->kind),
+        event->time_us, wall_us, body, detail);
+    if (r == 0 && store->added_task == 0 && task > 1) /* a new log goes on with the numbers */
+        r = statement_write(store, SET_FORGOTTEN, fault, "i", task - 1);
+    if (r < 0)
+        return r;
+    store->added_seq = seq;
+    store->added_task = task > store->added_task ? task : store->added_task;
+    return note_live(store, event, seq, fault);
 }
 
 int store_append(struct store *store, const struct event *event, int64_t wall_us,
@@ -61,6 +68,8 @@ int store_append(struct store *store, const struct event *event, int64_t wall_us
 static int hand_over(sqlite3_stmt *row, store_find_policy *find_policy, store_on_event *on_event,
     void *context, struct fault *fault, bool *ret_understood)
 {
+    if (!sqlite3_column_int(row, 6))
+        return fault_set(fault, EINVAL, "is not what was written (its checksum is wrong)");
     const char *kind = (const char *)sqlite3_column_text(row, 1);
     struct event event = {
         .task = (uint64_t)sqlite3_column_int64(row, 0), .time_us = sqlite3_column_int64(row, 2)};
@@ -120,11 +129,29 @@ int store_replay(struct store *store, store_find_policy *find_policy, store_on_e
     return walk(store, store->statements[REPLAY], find_policy, on_event, context, fault);
 }
 
+int store_all_events(struct store *store, store_find_policy *find_policy, store_on_event *on_event,
+    void *context, struct fault *fault)
+{
+    return walk(store, store->statements[ALL_EVENTS], find_policy, on_event, context, fault);
+}
+
 int store_task_events(struct store *store, uint64_t task, store_find_policy *find_policy,
     store_on_event *on_event, void *context, struct fault *fault)
 {
     statement_bind(store->statements[TASK_EVENTS], "i", (int64_t)task);
     return walk(store, store->statements[TASK_EVENTS], find_policy, on_event, context, fault);
+}
+
+int store_read_last(struct store *store, struct fault *fault)
+{
+    sqlite3_stmt *row = store->statements[LAST];
+    int r = statement_step(store, row, fault);
+    if (r > 0) {
+        store->last_task = sqlite3_column_int64(row, 0);
+        store->last_seq = sqlite3_column_int64(row, 2);
+    }
+    statement_reset(row);
+    return r < 0 ? r : 0;
 }
 
 int store_get_last(

@@ -8,6 +8,9 @@
 /*
  * changes[v] makes version v + 1 out of version v; never edited once released.
  *
+ * sum: of the row's other values (checksum.c). facts: `forgotten`, how many of the tasks up to the
+ * last one are not in the log on purpose; `loss`, what it lost, in words (loss.c).
+ *
  * live: the tasks that have not ended, and the event that gave a task the GPUs it holds now. It
  * follows from the events; it is there so that a restart does not read all of history.
  */
@@ -26,6 +29,16 @@ static const char *const changes[] = {
     "CREATE INDEX ended_of_user ON ended(uid);"
     "CREATE INDEX ended_at ON ended(ended_wall_us);"
     "CREATE TABLE records(task INTEGER PRIMARY KEY, record TEXT NOT NULL);",
+
+    "ALTER TABLE events ADD COLUMN sum INTEGER;"
+    "UPDATE events SET sum = row_sum(seq, task, kind, time_us, wall_us, body, detail);"
+    "ALTER TABLE ended ADD COLUMN sum INTEGER;"
+    "UPDATE ended SET sum = row_sum(task, uid, state, submitted_wall_us, ended_wall_us, wait_us, exec_us, jct_us, "
+    "oom_count);"
+    "ALTER TABLE records ADD COLUMN sum INTEGER;"
+    "UPDATE records SET sum = row_sum(task, record);"
+    "CREATE TABLE facts(name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;"
+    "INSERT INTO facts SELECT 'forgotten', coalesce(max(task), 0) - count(DISTINCT task) FROM events WHERE task > 0;",
 };
 
 enum { VERSION = sizeof changes / sizeof *changes };
@@ -64,6 +77,18 @@ static int change_from(const struct store *store, int version, struct fault *fau
     if (r < 0)
         sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
     return r;
+}
+
+int schema_check(const struct store *store, struct fault *fault)
+{
+    int version = 0;
+    int r = get_number(store, "PRAGMA user_version", fault, &version);
+    if (r < 0 || version == (int)VERSION)
+        return r;
+    return fault_set(fault, EPROTO,
+        "%s: version %d of the log; this colloc checks version %d: use the colloc that wrote it, or "
+        "start this collocd once, which brings it up to date",
+        store->path, version, (int)VERSION);
 }
 
 int schema_bring_up_to_date(struct store *store, struct fault *fault)

@@ -10,26 +10,30 @@ static const char *const texts[STATEMENTS] = {
     [BEGIN] = "BEGIN IMMEDIATE",
     [COMMIT] = "COMMIT",
     [ADD_EVENT] =
-        "INSERT INTO events(task, kind, time_us, wall_us, body, detail) VALUES(?, ?, ?, ?, ?, ?)",
+        "INSERT INTO events VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, row_sum(?1, ?2, ?3, ?4, ?5, ?6, ?7))",
     [ADD_LIVE] = "INSERT INTO live(task) VALUES(?)",
     [SET_PLACED] = "UPDATE live SET placed_seq = ? WHERE task = ?",
     [DELETE_LIVE] = "DELETE FROM live WHERE task = ?",
-    [GET_EVENT] = "SELECT task, kind, time_us, wall_us, body, detail FROM events WHERE seq = ?",
+    [GET_EVENT] = "SELECT task, kind, time_us, wall_us, body, detail, sum IS " EVENT_SUM
+                  " FROM events WHERE seq = ?",
     [REPLAY] =
         "SELECT seq FROM events WHERE task IN (SELECT 0 UNION SELECT task FROM live UNION"
         "  SELECT task FROM events WHERE seq >= (SELECT min(placed_seq) FROM live)) ORDER BY seq",
+    [ALL_EVENTS] = "SELECT seq FROM events ORDER BY seq",
     [TASK_EVENTS] = "SELECT seq FROM events WHERE task = ? ORDER BY seq",
     [LAST] =
-        "SELECT (SELECT max(task) FROM events), (SELECT time_us FROM events ORDER BY seq DESC LIMIT 1)",
+        "SELECT (SELECT max(task) FROM events), (SELECT time_us FROM events ORDER BY seq DESC LIMIT 1),"
+        " (SELECT max(seq) FROM events)",
     [ADD_BLOB] = "INSERT INTO blobs(key, data) VALUES(?, ?) ON CONFLICT DO NOTHING",
     [ADD_BLOB_USE] =
         "INSERT INTO blob_uses(task, blob) SELECT ?, id FROM blobs WHERE key = ? ON CONFLICT DO NOTHING",
     [GET_BLOB] = "SELECT data FROM blobs WHERE key = ?",
     [ADD_ENDED] =
-        "INSERT INTO ended(task, uid, state, submitted_wall_us, ended_wall_us, wait_us, exec_us, jct_us, oom_count)"
-        " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    [ADD_RECORD] = "INSERT INTO records(task, record) VALUES(?, ?)",
-    [GET_RECORD] = "SELECT record FROM records WHERE task = ?",
+        "INSERT INTO ended(task, uid, state, submitted_wall_us, ended_wall_us, wait_us, exec_us, jct_us, oom_count, "
+        "sum)"
+        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, row_sum(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9))",
+    [ADD_RECORD] = "INSERT INTO records VALUES(?1, ?2, row_sum(?1, ?2))",
+    [GET_RECORD] = "SELECT record, sum IS " RECORD_SUM " FROM records WHERE task = ?",
     [TOTALS] =
         "SELECT state, count(*), sum(wait_us), sum(exec_us), sum(jct_us), sum(oom_count), sum(oom_count > 0),"
         "  min(submitted_wall_us), max(ended_wall_us) FROM ended GROUP BY state",
@@ -43,6 +47,13 @@ static const char *const texts[STATEMENTS] = {
     [DELETE_BLOB_USES] = "DELETE FROM blob_uses WHERE task = ?",
     [DELETE_RECORD] = "DELETE FROM records WHERE task = ?",
     [DELETE_ENDED] = "DELETE FROM ended WHERE task = ?",
+    [ADD_FORGOTTEN] = "UPDATE facts SET value = value + 1 WHERE name = 'forgotten' AND ? > 0",
+    [SET_FORGOTTEN] = "UPDATE facts SET value = ? WHERE name = 'forgotten'",
+    [COUNT_MISSING] = "UPDATE facts SET value = value + " STORE_MISSING " WHERE name = 'forgotten'",
+    [MISSING] = "SELECT " STORE_MISSING,
+    [SET_LOSS] = "INSERT OR REPLACE INTO facts VALUES('loss', ?)",
+    [DELETE_LOSS] = "DELETE FROM facts WHERE name = 'loss'",
+    [GET_LOSS] = "SELECT value FROM facts WHERE name = 'loss'",
 };
 
 int statements_prepare(struct store *store, struct fault *fault)

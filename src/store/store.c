@@ -91,16 +91,18 @@ static int open_lock(const char *path, struct fault *fault, int *ret_fd)
         *ret_fd = fd;
         return 0;
     }
-    char pid[16] = "";
-    ssize_t n = pread(fd, pid, sizeof pid - 1, 0);
+    char owner[16] = "unknown";
+    struct signature signature;
+    signature_read(fd, &signature);
     close(fd);
     if (errnum != EWOULDBLOCK)
         return fault_set(fault, errnum, "%s: %s", path, strerror(errnum));
-    pid[n > 0 ? strcspn(pid, "\n") : 0] = '\0';
+    if (signature.pid > 0)
+        snprintf(owner, sizeof owner, "%d", signature.pid);
     return fault_set(fault, EBUSY,
         "%s: another collocd (process %s) has this event log open: stop it first, or name another "
         "folder",
-        path, *pid ? pid : "unknown");
+        path, owner);
 }
 
 /*
@@ -136,16 +138,8 @@ static int claim(struct store *store, const char *folder, struct fault *fault)
         return fault_set(fault, errno, "%s: %s", store->path, strerror(errno));
     close(fd);
     store->reserve_bytes = reserve_find(store);
+    signature_read(store->lock_fd, &store->signature);
     return 0;
-}
-
-/* From now on the lock file names us to others. Without room for that, they are told "unknown". */
-static void sign_lock(const struct store *store)
-{
-    char pid[16];
-    int n = snprintf(pid, sizeof pid, "%d\n", (int)getpid());
-    if (ftruncate(store->lock_fd, 0) == 0)
-        (void)!pwrite(store->lock_fd, pid, (size_t)n, 0);
 }
 
 static int check_integrity(struct store *store, struct fault *fault)
@@ -169,6 +163,8 @@ static int open_database(struct store *store, struct fault *fault)
             NULL) != SQLITE_OK)
         return statement_fault(store, fault);
     sqlite3_busy_timeout(store->db, 1000);
+    if (checksum_register(store) != SQLITE_OK)
+        return statement_fault(store, fault);
     int r = check_integrity(store, fault);
     if (r == 0 &&
         sqlite3_exec(store->db,
@@ -178,7 +174,11 @@ static int open_database(struct store *store, struct fault *fault)
         r = statement_fault(store, fault);
     if (r == 0)
         r = schema_bring_up_to_date(store, fault);
-    return r == 0 ? statements_prepare(store, fault) : r;
+    if (r == 0)
+        r = statements_prepare(store, fault);
+    if (r == 0)
+        r = store_read_last(store, fault);
+    return r == 0 ? loss_find(store, fault) : r;
 }
 
 static void close_database(struct store *store)
@@ -208,7 +208,7 @@ int store_open(const char *folder, struct fault *fault, struct store **ret_store
         store_close(store);
         return r;
     }
-    sign_lock(store);
+    signature_write(store);
     *ret_store = store;
     return 0;
 }
@@ -227,12 +227,23 @@ int store_begin(struct store *store, struct fault *fault)
 {
     int r = statement_step(store, store->statements[BEGIN], fault);
     statement_reset(store->statements[BEGIN]);
+    store->added_task = store->last_task;
+    store->added_seq = store->last_seq;
+    store->has_forgotten = false;
     return r;
 }
 
 int store_commit(struct store *store, struct fault *fault)
 {
-    return statement_write(store, COMMIT, fault, "");
+    int r = statement_write(store, COMMIT, fault, "");
+    if (r < 0)
+        return r;
+    store->last_task = store->added_task;
+    store->last_seq = store->added_seq;
+    if (store->has_forgotten) /* perhaps the last event of all */
+        store_read_last(store, NULL);
+    signature_write(store);
+    return 0;
 }
 
 int store_checkpoint(struct store *store, struct fault *fault)

@@ -85,6 +85,43 @@ int store_replay(struct store *store, store_find_policy *find_policy, store_on_e
 int store_task_events(struct store *store, uint64_t task, store_find_policy *find_policy,
     store_on_event *on_event, void *context, struct fault *fault);
 
+/*
+ * What the log is known to have lost, in words; "": nothing. store_open finds it where the log ends
+ * before what was committed, or has fewer tasks than it should; the caller adds what it knows.
+ * Accepting it counts what is missing as forgotten.
+ */
+const char *store_get_loss(const struct store *store);
+int store_note_loss(struct store *store, const char *words, struct fault *fault);
+int store_accept_loss(struct store *store, struct fault *fault);
+
+/*
+ * Opens a database to read it only, of no matter which owner, in no matter which folder; the lock
+ * beside it, if there is one, must be free (-EBUSY). Nothing is brought up to date: another version
+ * is -EPROTO. The rest as store_open.
+ */
+int store_open_to_check(const char *path, struct fault *fault, struct store **ret_store);
+
+/*
+ * Hands over what is wrong with the rows, each finding in words. Returns how many findings there
+ * are, or -errno when the database cannot be read on.
+ */
+typedef void store_on_finding(void *context, const char *finding);
+int store_check_rows(
+    struct store *store, store_on_finding *on_finding, void *context, struct fault *fault);
+
+/* All events of the log in order, forgotten tasks' excepted. */
+int store_all_events(struct store *store, store_find_policy *find_policy, store_on_event *on_event,
+    void *context, struct fault *fault);
+
+/* Is the task among those that have not ended, as the table of them has it? */
+bool store_is_live(struct store *store, uint64_t task);
+
+/* Numbers for people: how many there are in the log. */
+struct store_counts {
+    int64_t events, live, ended;
+};
+int store_get_counts(struct store *store, struct fault *fault, struct store_counts *ret_counts);
+
 /* The highest task id ever used (0: none) and the time of the last event (0: none): where a restart
  * goes on. */
 int store_get_last(
@@ -129,7 +166,7 @@ struct store_ended_filter {
     int64_t until_wall_us; /* only those that ended before; 0: all */
 };
 
-/* Ended tasks, the last to end first. Anything but 0 from the callback ends the walk, which returns
+/* Ended tasks, the last to end first; `record` is NULL where it is damaged. Anything but 0 from the callback ends the walk, which returns
  * it. */
 typedef int store_on_ended(void *context, uint64_t task, const json_t *record);
 int store_list_ended(struct store *store, const struct store_ended_filter *filter,

@@ -19,6 +19,7 @@ enum statement {
     GET_EVENT,
     REPLAY,
     TASK_EVENTS,
+    ALL_EVENTS,
     LAST,
     ADD_BLOB,
     ADD_BLOB_USE,
@@ -33,19 +34,66 @@ enum statement {
     DELETE_BLOB_USES,
     DELETE_RECORD,
     DELETE_ENDED,
+    ADD_FORGOTTEN,
+    SET_FORGOTTEN,
+    COUNT_MISSING,
+    MISSING,
+    SET_LOSS,
+    DELETE_LOSS,
+    GET_LOSS,
     STATEMENTS
+};
+
+/* What the last owner of the log wrote into the lock file; 0: nothing. */
+struct signature {
+    int pid;
+    int64_t task, seq; /* the highest numbers that were committed */
 };
 
 struct store {
     sqlite3 *db;
     sqlite3_stmt *statements[STATEMENTS];
     int lock_fd;
-    int64_t reserve_bytes; /* allocated beside the log; 0: none */
+    int64_t reserve_bytes;         /* allocated beside the log; 0: none */
+    struct signature signature;    /* as it was found */
+    int64_t last_task, last_seq;   /* the highest that are committed */
+    int64_t added_task, added_seq; /* and in the open transaction */
+    bool has_forgotten;            /* in the open transaction */
+    char loss[512];                /* what the log lost, in words; "": nothing */
     char path[PATH_MAX];
 };
 
 /* The size of the reserve that an earlier owner of the log left; 0: none. */
 int64_t reserve_find(const struct store *store);
+
+/* Makes row_sum() and text_key() known to the database. Returns SQLite's code. */
+int checksum_register(struct store *store);
+
+/* The values of a row that its sum is of, and whether it still is. */
+#define EVENT_SUM "row_sum(seq, task, kind, time_us, wall_us, body, detail)"
+#define ENDED_SUM                                                                                  \
+    "row_sum(task, uid, state, submitted_wall_us, ended_wall_us, wait_us, exec_us, jct_us, oom_count)"
+#define RECORD_SUM "row_sum(task, record)"
+
+/* How many of the tasks up to the last one are neither in the log nor forgotten. */
+#define STORE_MISSING                                                                              \
+    "(SELECT coalesce((SELECT max(task) FROM events), 0) - (SELECT count(*) FROM live)"            \
+    "  - (SELECT count(*) FROM ended) - value FROM facts WHERE name = 'forgotten')"
+
+void signature_write(struct store *store);
+void signature_read(int fd, struct signature *ret_signature);
+
+/* Reads the highest numbers of tasks and events. */
+int store_read_last(struct store *store, struct fault *fault);
+
+/* Compares the log with what its last owner signed, and notes what it lost. */
+int loss_find(struct store *store, struct fault *fault);
+
+/* The same into store->loss only. */
+void loss_compare(struct store *store);
+
+/* 0 for this version's tables, -EPROTO for another's. */
+int schema_check(const struct store *store, struct fault *fault);
 
 /* Creates the tables of this version, or changes those of an older one into them. */
 int schema_bring_up_to_date(struct store *store, struct fault *fault);

@@ -5,6 +5,7 @@ Nothing here sleeps a fixed time: what is waited for is asked for again and agai
 """
 
 import contextlib
+import hashlib
 import http.client
 import json
 import os
@@ -13,6 +14,7 @@ import select
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import threading
@@ -88,6 +90,15 @@ def processes_with(text):
         except OSError:
             pass
     return [pid for pid in found if is_alive(pid)]
+
+
+def row_sum(*values):
+    """The checksum of a row of the event log (src/store/checksum.c), for SQLite's create_function."""
+    joined = b""
+    for value in values:
+        data = b"" if value is None else str(value).encode()
+        joined += struct.pack("=i", -1 if value is None else len(data)) + data
+    return int.from_bytes(hashlib.sha256(joined).digest()[:8], "big", signed=True)
 
 
 class Connection(http.client.HTTPConnection):

@@ -9,7 +9,7 @@ import threading
 import time
 import unittest
 
-from daemon_case import DaemonCase
+from daemon_case import DaemonCase, row_sum
 
 ENDED = 200000
 PAGE = 10000
@@ -41,6 +41,10 @@ class LongHistory(DaemonCase):
                 (tuple({**ended, "seq": ended["seq"] + n, "task": n}.values()) for n in numbers))
             db.executemany("INSERT INTO records(task, record) VALUES(?, ?)",
                            ((n, json.dumps({**known, "id": n})) for n in numbers))
+            db.create_function("row_sum", -1, row_sum)
+            summed = [column for column in columns if column not in ("seq", "sum")]
+            db.execute(f"UPDATE ended SET sum = row_sum({', '.join(summed)})")
+            db.execute("UPDATE records SET sum = row_sum(task, record)")
         db.close()
 
     def watch(self, call):

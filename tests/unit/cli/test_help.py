@@ -38,7 +38,8 @@ class Help(CliCase):
             self.assertLessEqual(len(line), 80)
 
     def test_common_options_are_shown_where_they_say_something(self):
-        without_socket = {"record", "estimate", "memnet", "simulate", "sweep", "trace", "replay", "help", "version", "serve"}
+        without_socket = {"check", "record", "estimate", "memnet", "simulate", "sweep", "trace", "replay",
+                          "help", "version", "serve"}
         without_json = {"bench", "sweep", "top", "help", "serve"}
         page = self.colloc("help", "--completion=fish")
         for name in self.names():

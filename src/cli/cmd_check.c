@@ -1,0 +1,240 @@
+/*
+ * colloc check: is an event log what it was? Three questions, each with its own evidence. Are the
+ * rows what was written (SQLite's own check, checksums, numbers)? Do the events follow from one
+ * another (they are applied to an empty scheduler, as at a start of collocd)? Do the tasks' folders
+ * beside the log know of more than it does?
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "core/core.h"
+#include "policy/policy.h"
+#include "store/store.h"
+
+enum { CHECK_ACCEPT_LOSS };
+
+static const struct option_spec options[] = {
+    [CHECK_ACCEPT_LOSS] = {.name = "accept-loss",
+        .kind = OPTION_FLAG,
+        .help = "say no longer that the log lost something: what is missing counts as forgotten"},
+};
+
+struct check {
+    struct store *store;
+    struct core *core;
+    json_t *findings;
+    uint64_t last_task;
+    long long events;
+};
+
+static void note(void *context, const char *finding)
+{
+    struct check *check = context;
+    json_array_append_new(check->findings, json_string(finding ? finding : "?"));
+}
+
+__attribute__((format(printf, 2, 3))) static void find(struct check *check, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    note(check, text);
+}
+
+/* ---- the events, applied ---- */
+
+static int on_event(void *context, const struct event *event, int64_t wall_us, const json_t *detail)
+{
+    struct check *check = context;
+    check->events++;
+    check->last_task = event->task > check->last_task ? event->task : check->last_task;
+    int r = core_apply(check->core, event);
+    if (r != 0)
+        find(check, "%s of task %llu does not follow from the events before it",
+            event_name(event->kind), (unsigned long long)event->task);
+    const struct task *task = core_task(check->core, event->task);
+    if (task && task_state_is_done(task->state)) {
+        if (store_is_live(check->store, task->id))
+            find(check, "task %llu has ended, but counts as live", (unsigned long long)task->id);
+        core_forget(check->core, task->id);
+    }
+    return 0;
+}
+
+static void check_live(struct check *check)
+{
+    for (const struct task *task = core_next_task(check->core, 0); task;
+         task = core_next_task(check->core, task->id))
+        if (!store_is_live(check->store, task->id))
+            find(check, "task %llu has not ended, but does not count as live",
+                (unsigned long long)task->id);
+}
+
+static int check_events(struct check *check, struct fault *fault)
+{
+    const struct core_settings settings = core_settings_default();
+    check->core = core_create(&settings);
+    if (!check->core)
+        return fault_set(fault, ENOMEM, "out of memory");
+    int r = store_all_events(check->store, policy_find, on_event, check, fault);
+    if (r == 0)
+        check_live(check);
+    return r;
+}
+
+/* ---- the folders ---- */
+
+/* A log without tasks is a new one: the folders are of one that was moved away. */
+static void check_folders(struct check *check, const char *database)
+{
+    char path[4096];
+    int64_t id;
+    snprintf(path, sizeof path, "%.*s/tasks", (int)(strrchr(database, '/') - database), database);
+    DIR *tasks = opendir(path);
+    for (const struct dirent *entry; tasks && check->last_task && (entry = readdir(tasks));)
+        if (parse_int64(entry->d_name, 1, INT64_MAX, &id) == 0 && (uint64_t)id > check->last_task)
+            find(check, "%s/%s: a task's folder, but the log ends at task %llu", path,
+                entry->d_name, (unsigned long long)check->last_task);
+    if (tasks)
+        closedir(tasks);
+    for (const struct task *task = core_next_task(check->core, 0); task;
+         task = core_next_task(check->core, task->id)) {
+        snprintf(path, sizeof path, "%.*s/tasks/%llu", (int)(strrchr(database, '/') - database),
+            database, (unsigned long long)task->id);
+        if (tasks && task->state == TASK_RUNNING && access(path, F_OK) < 0)
+            find(check, "task %llu is running, but its folder is gone: it would end as lost",
+                (unsigned long long)task->id);
+    }
+}
+
+/* ---- the whole ---- */
+
+static int check_all(struct check *check, const char *database, struct fault *fault)
+{
+    int r = store_check_rows(check->store, note, check, fault);
+    if (r >= 0 && *store_get_loss(check->store))
+        note(check, store_get_loss(check->store));
+    if (r == 0)
+        r = check_events(check, fault);
+    if (r == 0)
+        check_folders(check, database);
+    core_destroy(check->core);
+    return r < 0 ? r : 0;
+}
+
+static int print_findings(const struct invocation *invocation, struct check *check,
+    const char *database, const struct store_counts *counts)
+{
+    size_t i, n = json_array_size(check->findings);
+    json_t *finding;
+    if (invocation->common[COMMON_JSON].number) {
+        json_t *object = json_pack("{s:s, s:b, s:O, s:I, s:I, s:I}", "database", database, "sound",
+            n == 0, "findings", check->findings, "events", (json_int_t)counts->events, "live",
+            (json_int_t)counts->live, "ended", (json_int_t)counts->ended);
+        print_json(object);
+        json_decref(object);
+        return n ? EXIT_REFUSED : EXIT_OK;
+    }
+    json_array_foreach(check->findings, i, finding) {
+        print_safe(stdout, json_string_value(finding));
+        putchar('\n');
+    }
+    printf("%s: %lld events, %lld tasks that have not ended, %lld that have: ", database,
+        (long long)counts->events, (long long)counts->live, (long long)counts->ended);
+    if (n == 0)
+        puts("sound");
+    else
+        printf(
+            "%zu finding%s. Restore a backup of the folder, or go on with what is there: collocd "
+            "names damaged rows and serves the others; `colloc check --accept-loss` ends its "
+            "warning about what is missing\n",
+            n, n == 1 ? "" : "s");
+    return n ? EXIT_REFUSED : EXIT_OK;
+}
+
+/* The operand may name the state folder; without one it is collocd's default. */
+static void find_database(const char *operand, char *path, size_t size)
+{
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    struct stat status;
+    if (operand && (stat(operand, &status) < 0 || !S_ISDIR(status.st_mode)))
+        snprintf(path, size, "%s%s", strchr(operand, '/') ? "" : "./", operand);
+    else if (operand)
+        snprintf(path, size, "%s/colloc.db", operand);
+    else if (geteuid() == 0)
+        snprintf(path, size, "/var/lib/colloc/colloc.db");
+    else if (state && *state == '/')
+        snprintf(path, size, "%s/colloc/colloc.db", state);
+    else
+        snprintf(path, size, "%s/.local/state/colloc/colloc.db", home ? home : "");
+}
+
+static int accept_loss(const char *database)
+{
+    char folder[4096];
+    struct store *store;
+    struct fault fault = {0};
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(database, '/') - database), database);
+    int r = store_open(folder, &fault, &store);
+    if (r == 0) {
+        r = store_accept_loss(store, &fault);
+        store_close(store);
+    }
+    if (r < 0)
+        complain("%s", fault.text);
+    return r < 0 ? EXIT_REFUSED : EXIT_OK;
+}
+
+static int run(const struct invocation *invocation)
+{
+    char database[4096];
+    struct check check = {.findings = json_array()};
+    struct store_counts counts = {0};
+    struct fault fault = {0};
+    find_database(invocation->operands[0], database, sizeof database);
+    int code = invocation->values[CHECK_ACCEPT_LOSS].number ? accept_loss(database) : EXIT_OK;
+    if (code != EXIT_OK) {
+        json_decref(check.findings);
+        return code;
+    }
+    int r = store_open_to_check(database, &fault, &check.store);
+    if (r == 0) {
+        r = check_all(&check, database, &fault);
+        if (r == 0)
+            r = store_get_counts(check.store, &fault, &counts);
+        store_close(check.store);
+    }
+    if (r == 0)
+        code = print_findings(invocation, &check, database, &counts);
+    else
+        complain("%s", fault.text);
+    json_decref(check.findings);
+    return r < 0 ? EXIT_REFUSED : code;
+}
+
+const struct command command_check = {
+    .name = "check",
+    .usage = "[OPTION...] [DATABASE]",
+    .summary = "verify an event log while collocd is stopped",
+    .description =
+        "DATABASE is a colloc.db or the state folder it is in; default: collocd's own. Checks that its rows are what "
+        "was written, that no task is missing, that the events follow from one another, and that the tasks' folders "
+        "know of no more than the log. The database is only read.\n\n"
+        "Exit status: 0 when it is sound; 1 when it is not, with what is wrong and what to do.",
+    COMMAND_OPTIONS(options),
+    .operand = OPERAND_FILE,
+    .max_operands = 1,
+    .common_without = WITHOUT_SOCKET,
+    .run = run,
+};

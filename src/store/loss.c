@@ -1,0 +1,103 @@
+/*
+ * A log that lost something: noticed when it is opened, and kept in words in the table of facts, so
+ * that it is said at every start until it is accepted (colloc check --accept-loss).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "store/store_private.h"
+
+const char *store_get_loss(const struct store *store)
+{
+    return store->loss;
+}
+
+/* What cannot be kept is said at least by this owner of the log. */
+int store_note_loss(struct store *store, const char *words, struct fault *fault)
+{
+    char when[32] = "";
+    time_t now = (time_t)(clock_wall_us() / 1000000);
+    struct tm parts;
+    if (gmtime_r(&now, &parts))
+        strftime(when, sizeof when, "%Y-%m-%d %H:%M UTC: ", &parts);
+    snprintf(store->loss, sizeof store->loss, "%s%s", when, words);
+    int r = store_begin(store, fault);
+    if (r == 0)
+        r = statement_write(store, SET_LOSS, fault, "t", store->loss);
+    return r == 0 ? store_commit(store, fault) : r;
+}
+
+int store_accept_loss(struct store *store, struct fault *fault)
+{
+    int r = store_begin(store, fault);
+    if (r == 0)
+        r = statement_write(store, DELETE_LOSS, fault, "");
+    if (r == 0)
+        r = statement_write(store, COUNT_MISSING, fault, "");
+    if (r == 0)
+        r = store_commit(store, fault);
+    if (r == 0)
+        store->loss[0] = '\0';
+    return r;
+}
+
+static int count_missing(struct store *store, struct fault *fault, int64_t *ret_missing)
+{
+    sqlite3_stmt *row = store->statements[MISSING];
+    int r = statement_step(store, row, fault);
+    if (r > 0)
+        *ret_missing = sqlite3_column_int64(row, 0);
+    statement_reset(row);
+    return r < 0 ? r : 0;
+}
+
+static int read_loss(struct store *store, struct fault *fault)
+{
+    sqlite3_stmt *row = store->statements[GET_LOSS];
+    int r = statement_step(store, row, fault);
+    if (r > 0)
+        snprintf(store->loss, sizeof store->loss, "%s", (const char *)sqlite3_column_text(row, 0));
+    statement_reset(row);
+    return r < 0 ? r : 0;
+}
+
+/* Does the log end before what its last owner signed? */
+static bool is_short(const struct store *store, char *words, size_t size)
+{
+    const struct signature *signature = &store->signature;
+    if (store->last_seq >= signature->seq && store->last_task >= signature->task)
+        return false;
+    snprintf(words, size,
+        "the event log ends at event %lld and task %lld, but event %lld and task %lld had been "
+        "recorded",
+        (long long)store->last_seq, (long long)store->last_task, (long long)signature->seq,
+        (long long)signature->task);
+    return true;
+}
+
+int loss_find(struct store *store, struct fault *fault)
+{
+    char words[256];
+    int64_t missing = 0;
+    int r = read_loss(store, fault);
+    if (r == 0)
+        r = count_missing(store, fault, &missing);
+    if (r < 0)
+        return r;
+    if (is_short(store, words, sizeof words)) {
+        store_note_loss(store, words, NULL);
+    } else if (missing > 0 && !*store->loss) {
+        snprintf(
+            words, sizeof words, "%lld tasks are missing from the event log", (long long)missing);
+        store_note_loss(store, words, NULL);
+    }
+    return 0;
+}
+
+void loss_compare(struct store *store)
+{
+    is_short(store, store->loss, sizeof store->loss);
+}

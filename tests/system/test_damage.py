@@ -1,0 +1,222 @@
+"""A log that is damaged, cut short or replaced: refused or said aloud, and never served in silence.
+
+Random damage comes from a seed that is printed; COLLOC_SEED=N repeats a run.
+"""
+
+import json
+import os
+import random
+import shutil
+import sqlite3
+import unittest
+
+from daemon_case import DaemonCase
+
+SEED = int(os.environ.get("COLLOC_SEED", random.randrange(1 << 32)))
+ROUNDS = int(os.environ.get("COLLOC_ROUNDS", 20))
+
+
+def setUpModule():
+    print(f"COLLOC_SEED={SEED}", flush=True)
+
+
+class Damage(DaemonCase):
+    def database(self, state=None):
+        return os.path.join(state or self.state, "colloc.db")
+
+    def change(self, *statements):
+        with sqlite3.connect(self.database()) as log:
+            for statement in statements:
+                log.execute(statement)
+        log.close()
+
+    def check_log(self, *options, code=1):
+        return json.loads(self.colloc("check", "--json", *options, self.state, code=code).stdout)
+
+    def with_tasks(self, n=6):
+        """Ended tasks and one that is held; their records."""
+        for i in range(n):
+            self.wait(self.submit(f"exit {i % 3}", name=f"t{i}"))
+        self.submit("echo held", hold=True)
+        return {task["id"]: self.lasting(task) for task in self.tasks("state=all")}
+
+    @staticmethod
+    def lasting(task):
+        return {key: task[key] for key in ("name", "state", "uid", "exit_code", "evidence", "reason", "attempts")}
+
+    # ---- rows ----
+
+    def test_a_damaged_event_of_a_live_task_is_refused(self):
+        self.with_tasks()
+        self.stop()
+        self.assertEqual(self.check_log(code=0)["findings"], [])
+        self.change("UPDATE events SET body = replace(body, '\"uid\":', '\"uid\":1') WHERE task = 7")
+        status, words = self.run_daemon()
+        self.assertEqual(status, 1)
+        self.assertRegex(words, r"event \d+ \(SUBMIT of task 7\): is not what was written")
+        found = self.check_log()["findings"]
+        self.assertEqual(len(found), 1, found)
+        self.assertRegex(found[0], r"event \d+ \(SUBMIT of task 7\) is not what was written")
+
+    def test_damaged_history_is_never_served_in_silence(self):
+        self.with_tasks()
+        self.stop()
+        self.change("UPDATE records SET record = replace(record, 'COMPLETED', 'CANCELLED') WHERE task = 4",
+                    "UPDATE events SET wall_us = wall_us + 1 WHERE task = 3 AND kind = 'EXITED'")
+        self.start()
+        reply = self.request("GET", "/v1/tasks/4")
+        self.assertEqual(reply.status, 500)
+        self.assertIn("the record of task 4 is not what was written", reply.message)
+        listed = self.get("/v1/tasks?state=all")
+        self.assertEqual(sorted(task["id"] for task in listed["tasks"]), [1, 2, 3, 5, 6, 7])
+        self.assertIn("task 4", listed["warning"])
+        self.assertIn("task 4", self.colloc("history").stderr)
+        self.wait_log("the record of task 4 is not what was written")
+        self.assertRegex(self.task(3)["damaged"], r"event \d+ \(EXITED of task 3\)")
+        self.stop()
+        self.assertEqual(len(self.check_log()["findings"]), 2)
+
+    def test_missing_rows(self):
+        self.with_tasks()
+        self.stop()
+        self.change("DELETE FROM events WHERE task = 5 AND kind = 'PLACE'", "DELETE FROM ended WHERE task = 2",
+                    "DELETE FROM blobs WHERE id = (SELECT blob FROM blob_uses WHERE task = 7 LIMIT 1)")
+        found = "\n".join(self.check_log()["findings"])
+        for words in ("task 2 has events, but is neither", "of task 7 is missing", "1 tasks are missing"):
+            self.assertIn(words, found)
+
+    def test_events_that_do_not_follow(self):
+        self.with_tasks()
+        self.stop()
+        self.change("DELETE FROM events WHERE task = 5 AND kind = 'PLACE'")
+        self.assertIn("STARTED of task 5 does not follow from the events before it", self.check_log()["findings"])
+
+    # ---- a log that ends too early ----
+
+    def test_an_older_copy(self):
+        self.with_tasks(2)
+        self.stop()
+        shutil.copy(self.database(), self.folder + "/copy")
+        self.start()
+        self.wait(self.submit(), "COMPLETED")
+        self.stop()
+        shutil.copy(self.folder + "/copy", self.database())
+        self.assertRegex(self.check_log()["findings"][0], r"ends at event \d+ and task 3, but event \d+ and task 4")
+        for _ in range(2):
+            since = len(self.log)
+            self.start()
+            self.assertTrue([line for line in self.log[since:] if "error" in line and "task 4 had been" in line])
+            self.assertIn("task 4 had been recorded", self.get("/v1/info")["log_loss"])
+            self.assertIn("task 4 had been recorded", self.colloc("queue").stderr)
+            self.assertGreater(self.submit(), 3)
+            self.stop()
+        self.check_log("--accept-loss", code=0)
+        self.start()
+        self.assertIsNone(self.get("/v1/info")["log_loss"])
+
+    def test_folders_know_more(self):
+        self.with_tasks(1)
+        self.stop()
+        os.makedirs(self.state + "/tasks/65/1")
+        os.unlink(self.state + "/colloc.lock")
+        self.assertIn("/tasks/65: a task's folder, but the log ends at task 2", self.check_log()["findings"][0])
+        self.start()
+        self.assertIn("folders of tasks up to 65", self.get("/v1/info")["log_loss"])
+        self.assertEqual(self.submit(), 66)
+
+    def test_moved_away_is_no_loss(self):
+        self.with_tasks(2)
+        self.stop()
+        os.unlink(self.database())
+        self.start()
+        self.assertIsNone(self.get("/v1/info")["log_loss"])
+        self.stop()
+        self.assertEqual(self.check_log(code=0)["sound"], True)
+
+    def test_an_open_log_is_not_checked(self):
+        self.assertIn("stop it first", self.colloc("check", self.state, code=1).stderr)
+        self.assertIn("no/such.db", self.colloc("check", "/no/such.db", code=1).stderr)
+
+    def test_an_older_version_is_brought_up_to_date(self):
+        before = self.with_tasks()
+        self.stop()
+        self.change("ALTER TABLE events DROP COLUMN sum", "ALTER TABLE ended DROP COLUMN sum",
+                    "ALTER TABLE records DROP COLUMN sum", "DROP TABLE facts", "PRAGMA user_version = 1")
+        self.assertIn("version 1 of the log", self.colloc("check", self.state, code=1).stderr)
+        self.start()
+        self.assertEqual({task["id"]: self.lasting(task) for task in self.tasks("state=all")}, before)
+        self.stop()
+        self.assertEqual(self.check_log(code=0)["ended"], 6)
+
+    # ---- random damage ----
+
+    def start_copy(self, state):
+        """Does it start there? If not, the words it refused with."""
+        try:
+            self.start(**{"state-dir": state})
+        except AssertionError:
+            self.assertEqual(self.process.wait(), 1)
+            return self.log[-1]
+        return None
+
+    def rounds(self, name, before, damage):
+        """Every copy with damage is refused with words, says so, or serves what was there; counts of the three."""
+        chance = random.Random(SEED)
+        counts = {"refused": 0, "said": 0, "identical": 0}
+        for n in range(ROUNDS):
+            state = f"{self.folder}/copy-{n}"
+            shutil.copytree(self.state, state)
+            path = os.path.join(state, name)
+            with open(path, "rb") as file:
+                data = bytearray(file.read())
+            damage(chance, data)
+            with open(path, "wb") as file:
+                file.write(data)
+            words = self.start_copy(state)
+            if words:
+                self.assertIn("colloc.db", words)
+                counts["refused"] += 1
+                continue
+            counts[self.judge(before, f"COLLOC_SEED={SEED} round {n}")] += 1
+            self.stop(9)
+        return counts
+
+    def judge(self, before, where):
+        listed = self.get("/v1/tasks?state=all")
+        if "warning" in listed or self.get("/v1/info")["log_loss"]:
+            return "said"
+        self.assertEqual({task["id"]: self.lasting(task) for task in listed["tasks"]}, before, where)
+        return "identical"
+
+    @staticmethod
+    def damage_bytes(chance, data):
+        at, n = chance.randrange(len(data)), chance.choice((1, 1, 8, 64))
+        for i in range(at, min(at + n, len(data))):
+            data[i] ^= chance.randrange(1, 256)
+
+    @staticmethod
+    def damage_page(chance, data):
+        at = chance.randrange(len(data) // 4096) * 4096
+        data[at:at + 4096] = bytes(4096)
+
+    @staticmethod
+    def damage_end(chance, data):
+        del data[chance.randrange(len(data)):]
+
+    def damage_somehow(self, chance, data):
+        chance.choice((self.damage_bytes, self.damage_bytes, self.damage_page, self.damage_end))(chance, data)
+
+    def test_random_damage_of_the_write_ahead_log(self):
+        before = self.with_tasks()
+        self.stop(9)
+        counts = self.rounds("colloc.db-wal", before, self.damage_somehow)
+        self.assertGreater(counts["said"] + counts["refused"], 0, counts)
+
+    def test_random_damage_of_the_database(self):
+        before = self.with_tasks()
+        self.stop()
+        self.rounds("colloc.db", before, self.damage_somehow)
+
+
+if __name__ == "__main__":
+    unittest.main()
