@@ -341,6 +341,9 @@ static const struct option {
         "that have not ended; a user's further ones are refused (root's are not)"},
     {"request-memory", FIELD(request_bytes_max), set_request_memory, "SIZE", "1GiB",
         "at most this much memory for requests and answers under way, of all users together; at least 64MiB"},
+    {"bytes-per-user", LIVE(bytes_per_user), set_size, "SIZE", "512MiB",
+        "of scripts, environments and summaries of tasks that have not ended; a user's further tasks are refused "
+        "(root's are not)"},
     {"gpus", FIELD(gpus), set_text, "LIST", "all",
         "indices or UUIDs, separated by commas: manage no others"},
     {"samples", FIELD(samples), set_samples, "STEP:TIME,...", SAMPLES_USUAL,
@@ -422,6 +425,7 @@ void config_defaults(struct config *config)
         .unused_after_us = 600 * SECOND_US,
         .history_us = 90 * 86400 * SECOND_US,
         .tasks_per_user = 20000,
+        .bytes_per_user = 512 * MIB,   /* chosen: 20,000 tasks of 26 KiB, which is a large one */
         .log_reserve_bytes = 16 * MIB, /* chosen: some 10,000 ends at 1 KiB each */
         .request_bytes_max = GIB,
         .record_inputs_max = GIB,

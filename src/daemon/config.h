@@ -40,6 +40,7 @@ struct config {
     int64_t history_us;        /* how long ended tasks are remembered */
     char record_inputs[512];   /* "": not wanted */
     int64_t record_inputs_max;
+    int64_t bytes_per_user;    /* of scripts, environments and summaries; root is not counted */
     int64_t request_bytes_max; /* of all requests and answers under way together */
     int tasks_per_user;        /* that have not ended; root is not counted */
     int log_level;

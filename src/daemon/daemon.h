@@ -67,6 +67,7 @@ struct job {
     char *estimator; /* "" when nothing was estimated */
     struct reading estimate_bytes;
     enum preallocation preallocation; /* as its environment says it */
+    int64_t text_bytes;               /* of its script, environment and summary in the log */
     json_t *subject;                  /* what the next run of this network is known by, or NULL */
     char *evidence;                   /* of the last failure, or NULL */
     enum failure_class failure;       /* the last */
@@ -159,9 +160,10 @@ struct daemon {
 
     char cgroup_home[CGROUP_PATH_SIZE]; /* "": attempts have no cgroups */
 
-    void *jobs;        /* a tsearch tree of struct job by id */
-    void *owners;      /* a tsearch tree: how many jobs each user has */
-    int stranger_jobs; /* of users that the user database lacks, together */
+    void *jobs;             /* a tsearch tree of struct job by id */
+    void *owners;           /* a tsearch tree: how many jobs each user has */
+    int stranger_jobs;      /* of users that the user database lacks, together */
+    int64_t stranger_bytes; /* of their texts */
     uint64_t next_id;
     int64_t open_files;      /* the soft limit as it was: the tasks' */
     int64_t clock_offset_us; /* core time = time since boot + this (daemon/time_base.h) */
@@ -345,6 +347,9 @@ int jobs_of_user(struct daemon *daemon, uid_t uid);
 /* Whether the user database lacks this user: their tasks count together, as one user of a machine
  * may have thousands of ids. */
 void jobs_set_stranger(struct daemon *daemon, uid_t uid, bool is_stranger);
+
+/* How many bytes the scripts, environments and summaries of those have. */
+int64_t bytes_of_user(struct daemon *daemon, uid_t uid);
 void jobs_fini(struct daemon *daemon);
 /* The detail of a task's SUBMIT from the log, to be released; NULL when it is not there. 0 or a
  * fault. */

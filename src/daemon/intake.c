@@ -93,12 +93,32 @@ static struct reader *reader_of(struct readers *readers, uid_t uid)
     return &readers->reader[i];
 }
 
-static bool read_or_refuse(const struct daemon *daemon, struct submission *submission)
+static bool has_room_for(struct daemon *daemon, const struct submission *submission)
+{
+    uid_t uid = api_request_peer(submission->request).uid;
+    return uid == 0 ||
+           bytes_of_user(daemon, uid) + submission->text_bytes <= daemon->config.bytes_per_user;
+}
+
+static void refuse_for_size(const struct daemon *daemon, struct submission *submission)
+{
+    char size[32];
+    api_reply_error(submission->request, 503,
+        "scripts, environments and summaries of your tasks that have not ended would have more than "
+        "%s: that is the most a user may have here (bytes-per-user)",
+        format_size(daemon->config.bytes_per_user, size, sizeof size));
+}
+
+static bool read_or_refuse(struct daemon *daemon, struct submission *submission)
 {
     struct fault fault = {0};
-    if (submission_read(daemon, submission, &fault) == 0)
+    int r = submission_read(daemon, submission, &fault);
+    if (r == 0 && has_room_for(daemon, submission))
         return true;
-    api_reply_error(submission->request, 400, "%s", fault.text);
+    if (r == 0)
+        refuse_for_size(daemon, submission);
+    else
+        api_reply_error(submission->request, r == -EMSGSIZE ? 413 : 400, "%s", fault.text);
     submission_free(submission);
     return false;
 }

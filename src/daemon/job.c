@@ -41,6 +41,7 @@ struct owner {
     uid_t uid;
     int jobs;
     bool is_stranger;
+    int64_t bytes; /* of their texts in the log */
 };
 
 static int compare_owners(const void *a, const void *b)
@@ -56,7 +57,7 @@ static struct owner *owner_find(struct daemon *daemon, uid_t uid)
     return node ? *node : NULL;
 }
 
-static bool owner_add_job(struct daemon *daemon, uid_t uid)
+static bool owner_add_job(struct daemon *daemon, uid_t uid, int64_t bytes)
 {
     struct owner *owner = owner_find(daemon, uid);
     if (!owner) {
@@ -72,6 +73,8 @@ static bool owner_add_job(struct daemon *daemon, uid_t uid)
     }
     owner->jobs++;
     daemon->stranger_jobs += owner->is_stranger;
+    owner->bytes += bytes;
+    daemon->stranger_bytes += owner->is_stranger ? bytes : 0;
     return true;
 }
 
@@ -90,6 +93,15 @@ void jobs_set_stranger(struct daemon *daemon, uid_t uid, bool is_stranger)
         return;
     owner->is_stranger = is_stranger;
     daemon->stranger_jobs += is_stranger ? owner->jobs : -owner->jobs;
+    daemon->stranger_bytes += is_stranger ? owner->bytes : -owner->bytes;
+}
+
+int64_t bytes_of_user(struct daemon *daemon, uid_t uid)
+{
+    const struct owner *owner = owner_find(daemon, uid);
+    if (names_is_stranger(daemon->names, uid))
+        return daemon->stranger_bytes;
+    return owner ? owner->bytes : 0;
 }
 
 void jobs_fini(struct daemon *daemon)
@@ -117,6 +129,7 @@ struct job *job_add(struct daemon *daemon, uint64_t id, uid_t uid, const json_t 
     job->user = text_of(detail, "user");
     job->command = text_of(detail, "command");
     job->estimator = text_of(detail, "estimator");
+    job->text_bytes = json_integer_value(json_object_get(detail, "text_bytes"));
     job->subject = json_incref(json_object_get(detail, "subject"));
     job->preallocation = preallocation_parse(
         json_string_value(json_object_get(detail, "preallocation")));
@@ -125,7 +138,7 @@ struct job *job_add(struct daemon *daemon, uint64_t id, uid_t uid, const json_t 
     if (json_is_integer(estimate))
         job->estimate_bytes = reading_of((double)json_integer_value(estimate));
     if (!job->name || !job->user || !job->command || !job->estimator || !job->attempts ||
-        !owner_add_job(daemon, uid) || !tsearch(job, &daemon->jobs, compare)) {
+        !owner_add_job(daemon, uid, job->text_bytes) || !tsearch(job, &daemon->jobs, compare)) {
         job_free(job);
         return NULL;
     }
@@ -162,6 +175,8 @@ void job_remove(struct daemon *daemon, struct job *job)
     struct owner *owner = owner_find(daemon, job->uid);
     owner->jobs--;
     daemon->stranger_jobs -= owner->is_stranger;
+    owner->bytes -= job->text_bytes;
+    daemon->stranger_bytes -= owner->is_stranger ? job->text_bytes : 0;
     job_free(job);
 }
 

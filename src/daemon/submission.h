@@ -5,7 +5,8 @@
 
 #include "daemon/daemon.h"
 
-#define SUBMISSION_TEXT_MAX 4096 /* of names and paths */
+#define SUBMISSION_TEXT_MAX   4096              /* of names and paths */
+#define SUBMISSION_SCRIPT_MAX ((size_t)4 << 20) /* as Slurm's max_script_size is by default */
 
 struct submission {
     struct submission *next;
@@ -18,6 +19,7 @@ struct submission {
     size_t script_size;
     char *environment; /* "A=1\0B=2\0" */
     size_t environment_size;
+    int64_t text_bytes; /* of script, environment and summary */
     json_t *warnings;
 };
 

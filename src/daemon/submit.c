@@ -271,6 +271,29 @@ static int check_request(
     return core_check_request(daemon->core, request, fault);
 }
 
+static int check_script(const char *script, struct fault *fault)
+{
+    char size[32];
+    if (!script || !*script)
+        return fault_set(fault, EINVAL, "script: is required");
+    if (strlen(script) > SUBMISSION_SCRIPT_MAX)
+        return fault_set(fault, EMSGSIZE,
+            "script: has %s, and 4 MiB is the most: keep data in files, and read them from there",
+            format_size((int64_t)strlen(script), size, sizeof size));
+    return 0;
+}
+
+/* What the log will keep of its texts; the daemon counts it for the user. */
+static int count_texts(const json_t *body, struct submission *submission)
+{
+    const json_t *summary = json_object_get(json_object_get(body, "summary"), "text");
+    submission->script_size = strlen(submission->script);
+    submission->text_bytes = (int64_t)(submission->script_size + submission->environment_size +
+                                       json_string_length(summary));
+    return json_object_set_new(
+        submission->detail, "text_bytes", json_integer(submission->text_bytes));
+}
+
 int submission_read(const struct daemon *daemon, struct submission *submission, struct fault *fault)
 {
     const json_t *body = api_request_body(submission->request);
@@ -282,8 +305,8 @@ int submission_read(const struct daemon *daemon, struct submission *submission, 
     int r = check_keys(body, fault);
     if (r == 0)
         r = field_text(body, "script", SIZE_MAX, fault, &submission->script);
-    if (r == 0 && (!submission->script || !*submission->script))
-        r = fault_set(fault, EINVAL, "script: is required");
+    if (r == 0)
+        r = check_script(submission->script, fault);
     if (r == 0)
         r = check_arguments(body, fault);
     if (r == 0)
@@ -296,7 +319,7 @@ int submission_read(const struct daemon *daemon, struct submission *submission, 
         r = submission_estimate_need(daemon, body, submission, fault);
     if (r == 0)
         r = check_request(daemon, &submission->event.submit.request, fault);
-    if (r == 0)
-        submission->script_size = strlen(submission->script);
+    if (r == 0 && count_texts(body, submission) < 0)
+        r = fault_set(fault, ENOMEM, "out of memory");
     return r;
 }

@@ -125,11 +125,14 @@ class Fields(DaemonCase):
         return self.status("VmHWM")
 
     def test_a_script_of_megabytes_runs(self):
-        task = self.submit("# " + "x" * (8 * MIB) + "\necho end")
+        task = self.submit("# " + "x" * (3 * MIB) + "\necho end")
         self.wait(task, "COMPLETED")
         self.assertEqual(self.output(task), "end\n")
         task = self.wait(self.submit(environment={"BIG": "x" * MIB}), "FAILED")
         self.assertIn("Argument list too long", task["reason_text"])
+
+    def test_a_script_has_at_most_4_mib(self):
+        self.refused(413, "4 MiB is the most", script="# " + "x" * (4 * MIB))
 
     def test_text_of_any_script(self):
         name = "\u8a13\u7df4 \u00e9 \U0001f525 \u202e \x9b \x1b[31m\t"

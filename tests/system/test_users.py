@@ -286,6 +286,25 @@ class Users(Several):
 
 
 @unittest.skipIf(os.geteuid() != 0, "becoming other users needs root")
+class FewBytes(Several):
+    settings = {"bytes-per-user": "64KiB"}
+
+    def test_texts_of_one_user_are_limited(self):
+        script = "#!/bin/sh\n# " + "x" * 30000
+        first = [self.submit_as(ADA, script, hold=True) for _ in range(2)]
+        for restarted in (False, True):
+            if restarted:
+                self.restart(9)
+            refused = self.request_as(ADA, "POST", "/v1/tasks", self.body(script))
+            self.assertEqual((refused.status, "bytes-per-user" in refused.message), (503, True), refused.data)
+        self.submit_as(BOB, script)
+        self.submit("# " + "x" * 100000)
+        with self.user(ADA):
+            self.act("cancel", first[0])
+        self.wait(self.submit_as(ADA, script), "COMPLETED")
+
+
+@unittest.skipIf(os.geteuid() != 0, "becoming other users needs root")
 class Many(Several):
     settings = {"tasks-per-user": "3"}
 
