@@ -23,6 +23,17 @@ struct log_request {
     bool is_merged; /* both streams go to one file */
 };
 
+/* The output that was to go to the task's folder by default is kept where that did not take it. */
+static bool is_kept(
+    const json_t *detail, const char *named, const char *folder, char *path, size_t size)
+{
+    const char *output = json_string_value(json_object_get(detail, "output"));
+    if (named != output || !json_is_true(json_object_get(detail, "output_is_default")))
+        return false;
+    snprintf(path, size, "%s/stdout", folder);
+    return access(path, F_OK) == 0;
+}
+
 static void log_path(struct daemon *daemon, const json_t *record, const json_t *detail,
     const char *stream, int64_t attempt, char *path, size_t size, bool *ret_named)
 {
@@ -32,14 +43,18 @@ static void log_path(struct daemon *daemon, const json_t *record, const json_t *
     const char *error = json_string_value(json_object_get(detail, "error"));
     const char *named = is_stderr && error ? error : output;
     char folder[600];
+    attempt_folder(daemon, id, (int)attempt, folder, sizeof folder);
     *ret_named = named != NULL && !(is_stderr && !error && !output);
+    if (*ret_named && is_kept(detail, named, folder, path, size)) {
+        *ret_named = false;
+        return;
+    }
     if (*ret_named) {
         struct attempt_spec spec = {.task_id = (int64_t)id};
         spec.cwd = json_string_value(json_object_get(detail, "cwd"));
         if (spec_output_path(&spec, named, path, size) == 0)
             return;
     }
-    attempt_folder(daemon, id, (int)attempt, folder, sizeof folder);
     snprintf(path, size, "%s/%s", folder, stream);
 }
 

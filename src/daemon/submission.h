@@ -6,6 +6,7 @@
 #include "daemon/daemon.h"
 
 #define SUBMISSION_TEXT_MAX   4096              /* of names and paths */
+#define SUBMISSION_OUTPUT     "colloc-%j.out"   /* in the task's folder, as Slurm's slurm-%j.out */
 #define SUBMISSION_SCRIPT_MAX ((size_t)4 << 20) /* as Slurm's max_script_size is by default */
 
 struct submission {

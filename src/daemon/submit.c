@@ -253,8 +253,8 @@ static int make_detail(const json_t *body, struct submission *submission, struct
     json_t *preallocation = preallocation_json(json_object_get(body, "environment"));
     if (preallocation)
         json_object_set_new(detail, "preallocation", preallocation);
-    if (output)
-        json_object_set_new(detail, "output", json_string(output));
+    json_object_set_new(detail, "output", json_string(output ? output : SUBMISSION_OUTPUT));
+    json_object_set_new(detail, "output_is_default", json_boolean(!output));
     if (command && *command)
         json_object_set_new(detail, "command", json_string(command));
     if (error)

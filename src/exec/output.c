@@ -43,7 +43,33 @@ static int open_best(const char *path, bool append)
     return fd;
 }
 
-static int open_named(const char *name, const struct attempt_spec *spec,
+/*
+ * A name that anybody can foresee, perhaps in a folder that all may write to: another user's file
+ * or link of that name is not followed, waited for or emptied.
+ */
+static int open_default(const char *path, bool append)
+{
+    struct stat status;
+    int fd = open(
+        path, O_RDWR | O_APPEND | O_CREAT | O_NOCTTY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0666);
+    if (fd < 0)
+        return -errno;
+    int errnum = 0;
+    if (fstat(fd, &status) < 0)
+        errnum = errno;
+    else if (!S_ISREG(status.st_mode) || status.st_uid != geteuid())
+        errnum = EEXIST;
+    else if (!append && ftruncate(fd, 0) < 0)
+        errnum = errno;
+    if (errnum) {
+        close(fd);
+        return -errnum;
+    }
+    fcntl(fd, F_SETFL, O_APPEND);
+    return fd;
+}
+
+static int open_named(const char *name, const struct attempt_spec *spec, bool is_default,
     const struct identity *identity, struct fault *fault)
 {
     char path[PATH_MAX];
@@ -52,20 +78,44 @@ static int open_named(const char *name, const struct attempt_spec *spec,
         return fault_set(fault, -r, "the path of the output file is too long");
     r = identity_assume(identity);
     mode_t mask = umask(spec->umask);
-    int fd = r < 0 ? r : open_best(path, spec->append);
+    int fd = r < 0        ? r
+             : is_default ? open_default(path, spec->append)
+                          : open_best(path, spec->append);
     umask(mask);
     if (identity_restore(identity) < 0)
         abort();
-    return fd < 0
-               ? fault_set(fault, -fd, "cannot write output to %s: %s", path, named_file_error(-fd))
-               : fd;
+    return fd < 0 ? fault_set(fault, -fd, "cannot write output to %s: %s", path,
+                        is_default ? strerror(-fd) : named_file_error(-fd))
+                  : fd;
 }
 
-static int open_stream(const char *folder, const char *own, const char *named,
-    const struct attempt_spec *spec, const struct identity *identity, struct fault *fault)
+/* The output must go somewhere, though the task's folder does not take it: kept, with the reason. */
+static int open_kept(
+    const char *folder, const struct identity *identity, const char *why, struct fault *fault)
 {
-    return named ? open_named(named, spec, identity, fault)
-                 : open_own(folder, own, identity, fault);
+    int fd = open_own(folder, "stdout", identity, fault);
+    if (fd >= 0)
+        dprintf(fd, "colloc: the output is kept here: %s\n", why);
+    return fd;
+}
+
+static int open_stdout(const char *folder, const struct attempt_spec *spec,
+    const struct identity *identity, struct fault *fault)
+{
+    struct fault why = {0};
+    if (!spec->stdout_path)
+        return open_own(folder, "stdout", identity, fault);
+    if (!spec->stdout_is_default)
+        return open_named(spec->stdout_path, spec, false, identity, fault);
+    int fd = open_named(spec->stdout_path, spec, true, identity, &why);
+    return fd < 0 ? open_kept(folder, identity, why.text, fault) : fd;
+}
+
+static int open_stderr(const char *folder, const struct attempt_spec *spec,
+    const struct identity *identity, struct fault *fault)
+{
+    return spec->stderr_path ? open_named(spec->stderr_path, spec, false, identity, fault)
+                             : open_own(folder, "stderr", identity, fault);
 }
 
 bool output_is_shared(const struct attempt_spec *spec)
@@ -88,16 +138,26 @@ static struct output_file describe(int fd)
 int output_open(const char *folder, const struct attempt_spec *spec,
     const struct identity *identity, struct fault *fault, struct output *ret)
 {
-    int out = open_stream(folder, "stdout", spec->stdout_path, spec, identity, fault);
+    int out = open_stdout(folder, spec, identity, fault);
     if (out < 0)
         return out;
-    int err = output_is_shared(spec)
-                  ? out
-                  : open_stream(folder, "stderr", spec->stderr_path, spec, identity, fault);
+    int err = output_is_shared(spec) ? out : open_stderr(folder, spec, identity, fault);
     if (err < 0)
         return err;
     *ret = (struct output){.fd = {out, err}, .file = {describe(out), describe(err)}};
     return 0;
+}
+
+static int open_if_same(const char *path, const struct output_file *file)
+{
+    int fd = named_file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    struct output_file found = describe(fd);
+    if (found.is_regular && found.device == file->device && found.inode == file->inode)
+        return fd;
+    close(fd);
+    return -ESTALE;
 }
 
 int output_open_again(
@@ -106,17 +166,12 @@ int output_open_again(
     bool is_stdout = stream == OUTPUT_STDOUT || output_is_shared(spec);
     const char *named = is_stdout ? spec->stdout_path : spec->stderr_path;
     char path[PATH_MAX];
-    int r = 0;
-    if (named)
-        r = spec_output_path(spec, named, path, sizeof path);
-    else
-        snprintf(path, sizeof path, "%s/%s", folder, is_stdout ? "stdout" : "stderr");
-    int fd = r < 0 ? r : named_file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return fd;
-    struct output_file found = describe(fd);
-    if (found.is_regular && found.device == file->device && found.inode == file->inode)
-        return fd;
-    close(fd);
-    return -ESTALE;
+    if (named) {
+        int r = spec_output_path(spec, named, path, sizeof path);
+        r = r < 0 ? r : open_if_same(path, file);
+        if (r >= 0 || !is_stdout || !spec->stdout_is_default)
+            return r;
+    }
+    snprintf(path, sizeof path, "%s/%s", folder, is_stdout ? "stdout" : "stderr");
+    return open_if_same(path, file);
 }

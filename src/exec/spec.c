@@ -57,6 +57,7 @@ int spec_encode(
     record_put_int(&record, "time_limit_us", spec->time_limit_us);
     record_put_int(&record, "script", spec->script.size > 0);
     record_put_int(&record, "append", spec->append);
+    record_put_int(&record, "stdout_is_default", spec->stdout_is_default);
     record_put_text(&record, "cwd", spec->cwd);
     record_put_text(&record, "stdout", spec->stdout_path);
     record_put_text(&record, "stderr", spec->stderr_path);
@@ -117,6 +118,8 @@ static int take_number(struct spec_file *file, struct span key, struct span valu
         file->has_script = n;
     else if (span_is(key, "append"))
         spec->append = n;
+    else if (span_is(key, "stdout_is_default"))
+        spec->stdout_is_default = n;
     else
         return -EBADMSG;
     return 0;

@@ -38,6 +38,8 @@ struct attempt_spec {
      */
     const char *stdout_path;
     const char *stderr_path;
+    bool stdout_is_default; /* the user did not name it: where it cannot be written, `stdout` in the
+                               attempt folder takes the output, and says why */
     bool append; /* to user-named files, as a second attempt should; otherwise they are emptied
                     first */
 

@@ -58,9 +58,9 @@ const struct option_spec task_options[TASK_OPTIONS] = {
     [TASK_HOLD] = {.name = "hold", .letter = 'H', .kind = OPTION_FLAG,
         .field = "hold", .help = "queue it held, until `colloc release`"},
     [TASK_OUTPUT] = {.name = "output", .letter = 'o', .kind = OPTION_FILE, .argument = "FILE",
-        .field = "output", .help = "file for its standard output, %j is its id; default: kept for `colloc logs`"},
+        .field = "output", .help = "file for its output, %j is its id; default: colloc-%j.out in its folder"},
     [TASK_ERROR] = {.name = "error", .letter = 'e', .kind = OPTION_FILE, .argument = "FILE",
-        .field = "error", .help = "file for its standard error, %j is its id; default: kept for `colloc logs --stderr`"},
+        .field = "error", .help = "file for its standard error, %j is its id; default: where its output goes"},
     [TASK_GRACE] = {.name = "grace", .kind = OPTION_DURATION, .argument = "TIME", .min = 0, .max = DAY_US,
         .field = "grace_s", .help = "between SIGTERM and SIGKILL when it is cancelled or out of time; default: 30s"},
 };

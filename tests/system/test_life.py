@@ -38,9 +38,10 @@ class Life(DaemonCase):
         task = self.task(1)
         self.assertEqual((task["state"], task["exit_code"], task["name"], task["gpus_requested"]),
                          ("COMPLETED", 0, "first", 2))
-        self.assertEqual(self.output(1), "out a b c\n")
-        self.assertEqual(self.output(1, "stderr"), "err\n")
-        self.assertEqual(self.colloc("logs", "1", "--stdout").stdout, "out a b c\n")
+        self.assertEqual(self.read("colloc-1.out"), "out a b c\nerr\n")
+        self.assertEqual(self.output(1), "out a b c\nerr\n")
+        self.assertEqual(self.colloc("logs", "1").stdout, "out a b c\nerr\n")
+        self.assertEqual(os.listdir(self.state + "/tasks"), [])
         self.assertIn("COMPLETED", self.colloc("history").stdout)
         self.assertEqual([event["event"] for event in task["events"]],
                          ["SUBMIT", "PLACE", "STARTED", "EXITED", "END"])
@@ -181,7 +182,7 @@ class Ending(DaemonCase):
         self.wait_file("ready")
         self.act("cancel", task)
         self.assertEqual(self.wait(task, "CANCELLED")["exit_code"], 3)
-        self.assertEqual(self.output(task), "saved\n")
+        self.assertEqual(self.output(task).splitlines()[-1], "saved")
 
     def test_cancel_of_what_waits_is_held_or_has_ended(self):
         blockers = [self.train(30000, 1e6, exclusive=True) for _ in range(4)]

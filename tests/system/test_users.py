@@ -8,6 +8,7 @@ import os
 import pwd
 import signal
 import socket
+import sqlite3
 import stat
 import subprocess
 import time
@@ -297,11 +298,76 @@ class FewBytes(Several):
                 self.restart(9)
             refused = self.request_as(ADA, "POST", "/v1/tasks", self.body(script))
             self.assertEqual((refused.status, "bytes-per-user" in refused.message), (503, True), refused.data)
-        self.submit_as(BOB, script)
+        self.assertEqual(self.request_as(BOB, "POST", "/v1/tasks", self.body(script)).status, 503,
+                         "users without a name count together")
+        self.submit_as(KNOWN, script)
         self.submit("# " + "x" * 100000)
         with self.user(ADA):
             self.act("cancel", first[0])
         self.wait(self.submit_as(ADA, script), "COMPLETED")
+
+
+@unittest.skipIf(os.geteuid() != 0, "becoming other users needs root")
+class Output(Several):
+    """Where output goes that was named nowhere: the task's folder; where that does not take it, the state folder."""
+    def check_kept(self, task, why):
+        self.wait(task, "COMPLETED")
+        with self.user(ADA):
+            first, _, rest = self.output(task).partition("\n")
+        self.assertIn("colloc: the output is kept here: ", first)
+        self.assertIn(why, first)
+        self.assertEqual(rest, "out\nerr\n")
+
+    def submit_both(self, **members):
+        return self.submit_as(ADA, "echo out; echo err >&2", **members)
+
+    def test_the_folder_of_the_task(self):
+        task = self.submit_both()
+        self.wait(task, "COMPLETED")
+        path = f"{self.work}/colloc-{task}.out"
+        self.assertEqual((read(path), os.stat(path).st_uid), ("out\nerr\n", ADA))
+
+    def test_a_folder_that_cannot_be_written(self):
+        os.chmod(self.work, 0o755)
+        self.check_kept(self.submit_both(), "Permission denied")
+        failed = self.wait(self.submit_as(ADA, "echo boom >&2; exit 3"), "FAILED")
+        self.assertEqual((failed["exit_code"], failed["evidence"]), (3, "boom"))
+        self.assertEqual(os.listdir(self.work), [])
+
+    def test_another_users_file_or_link(self):
+        task = self.submit_both(hold=True)
+        with self.user(ADA):
+            with open(self.work + "/precious", "wb") as file:
+                file.write(b"precious")
+        with self.user(BOB):
+            os.symlink("precious", f"{self.work}/colloc-{task}.out")
+            os.mkfifo(f"{self.work}/colloc-{task + 1}.out", 0o666)
+            os.close(os.open(f"{self.work}/colloc-{task + 2}.out", os.O_CREAT | os.O_WRONLY, 0o666))
+        os.chmod(f"{self.work}/colloc-{task + 1}.out", 0o666)
+        os.chmod(f"{self.work}/colloc-{task + 2}.out", 0o666)
+        with self.user(ADA):
+            self.act("release", task)
+        self.check_kept(task, "symbolic links")
+        self.check_kept(self.submit_both(), "File exists")
+        self.check_kept(self.submit_both(), "File exists")
+        self.assertEqual(self.read("precious"), "precious")
+
+    def test_a_task_of_before_keeps_its_streams_apart(self):
+        task = self.submit_both(hold=True)
+        self.stop()
+        with sqlite3.connect(self.state + "/colloc.db") as log:
+            for statement in ("UPDATE events SET detail = json_remove(detail, '$.output', '$.output_is_default')",
+                              "ALTER TABLE events DROP COLUMN sum", "ALTER TABLE ended DROP COLUMN sum",
+                              "ALTER TABLE records DROP COLUMN sum", "DROP TABLE facts", "PRAGMA user_version = 1"):
+                log.execute(statement)
+        log.close()
+        self.start()
+        with self.user(ADA):
+            self.act("release", task)
+        self.wait(task, "COMPLETED")
+        with self.user(ADA):
+            self.assertEqual((self.output(task), self.output(task, "stderr")), ("out\n", "err\n"))
+        self.assertEqual(os.listdir(self.work), [])
 
 
 @unittest.skipIf(os.geteuid() != 0, "becoming other users needs root")
