@@ -64,16 +64,23 @@ static int64_t obstacle_end(const struct world *world, struct seat seat, int64_t
     return 0;
 }
 
-int memory_take(struct world *world, struct process *p, struct seat seat, int64_t bytes)
+static int64_t first_fit(const struct world *world, struct seat seat, int64_t size)
 {
-    int64_t size = (bytes + MEMORY_GRAIN - 1) / MEMORY_GRAIN * MEMORY_GRAIN;
-    int64_t capacity = memory_capacity(world, seat);
     int64_t at = 0, end;
 
     while ((end = obstacle_end(world, seat, at, size)) != 0)
         at = end;
+    return at;
+}
+
+int memory_take(struct world *world, struct process *p, struct seat seat, int64_t bytes)
+{
+    int64_t size = (bytes + MEMORY_GRAIN - 1) / MEMORY_GRAIN * MEMORY_GRAIN;
+    bool linear = world->constants.linear_memory > 0;
+    int64_t at = linear ? first_fit(world, seat, size) : memory_used(world, seat);
+
     bool over = p->limit_bytes && memory_of(p, seat) + size > p->limit_bytes;
-    if (over || at + size > capacity || p->segment_count == SEGMENTS_MAX)
+    if (over || at + size > memory_capacity(world, seat) || p->segment_count == SEGMENTS_MAX)
         return -ENOMEM;
     p->segments[p->segment_count] = (struct segment){seat, at, size};
     p->segment_count++;

@@ -94,9 +94,9 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned length)
     if (r != NVML_SUCCESS)
         return r;
     if (v.seat.unit == 0)
-        snprintf(text, sizeof(text), "%s", v.kind->product);
+        snprintf(text, sizeof(text), "%s", v.kind->nvml.product);
     else
-        snprintf(text, sizeof(text), "%s MIG %s", v.kind->product,
+        snprintf(text, sizeof(text), "%s MIG %s", v.kind->nvml.product,
             v.kind->profiles[v.unit->profile].name);
     view_close(&v);
     return give_text(text, name, length);
@@ -140,13 +140,13 @@ static unsigned brand_of(const struct view *v)
 
 static unsigned architecture_of(const struct view *v)
 {
-    return v->kind->architecture;
+    return v->kind->nvml.architecture;
 }
 
 /* 64 FP32 lanes per SM in GA100, 128 in Hopper. */
 static unsigned cores_of(const struct view *v)
 {
-    return (unsigned)v->kind->sm_count * (v->kind->cuda_major == 8 ? 64 : 128);
+    return (unsigned)v->kind->sms * (v->kind->nvml.cuda_major == 8 ? 64 : 128);
 }
 
 static unsigned compute_mode(const struct view *v)
@@ -161,12 +161,12 @@ static unsigned enabled(const struct view *v)
 
 static unsigned tdp_mw(const struct view *v)
 {
-    return (unsigned)(v->kind->tdp_w * 1000);
+    return (unsigned)(v->kind->limit_w * 1000);
 }
 
 static unsigned pcie_generation(const struct view *v)
 {
-    return v->kind->pcie_generation;
+    return v->kind->nvml.pcie_generation;
 }
 
 static unsigned pcie_width(const struct view *v)
@@ -246,8 +246,8 @@ nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major,
     nvmlReturn_t r = view_open(device, major && minor ? major : NULL, 0, &v);
     if (r != NVML_SUCCESS)
         return r;
-    *major = v.kind->cuda_major;
-    *minor = v.kind->cuda_minor;
+    *major = v.kind->nvml.cuda_major;
+    *minor = v.kind->nvml.cuda_minor;
     view_close(&v);
     return NVML_SUCCESS;
 }
@@ -260,7 +260,7 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_v3_t *pci)
     if (r != NVML_SUCCESS)
         return r;
     *pci = (nvmlPciInfo_v3_t){.bus = bus_of(v.seat.gpu),
-        .pciDeviceId = v.kind->pci_device_id,
+        .pciDeviceId = v.kind->nvml.pci_device_id,
         .pciSubSystemId = 0x146310DE};
     snprintf(pci->busIdLegacy, sizeof(pci->busIdLegacy), "%04X:%02X:00.0", 0u, pci->bus);
     snprintf(pci->busId, sizeof(pci->busId), "%08X:%02X:00.0", 0u, pci->bus);

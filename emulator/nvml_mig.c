@@ -114,8 +114,8 @@ nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttribute
     nvmlReturn_t r = open_instance(device, attributes, &v);
     if (r != NVML_SUCCESS)
         return r;
-    const struct profile *profile = &v.kind->profiles[v.unit->profile];
-    *attributes = (nvmlDeviceAttributes_t){.multiprocessorCount = (unsigned)profile->sm_count,
+    const struct mig_profile *profile = &v.kind->profiles[v.unit->profile];
+    *attributes = (nvmlDeviceAttributes_t){.multiprocessorCount = (unsigned)profile->sms,
         .sharedCopyEngineCount = (unsigned)profile->compute_slices,
         .sharedDecoderCount = (unsigned)profile->compute_slices / 2,
         .gpuInstanceSliceCount = (unsigned)profile->compute_slices,

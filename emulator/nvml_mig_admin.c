@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/units.h"
 #include "emulator/nvml_view.h"
 #include "emulator/spec.h"
 
@@ -56,9 +57,9 @@ static nvmlReturn_t open_handle(const void *handle, bool changes, struct view *r
     return NVML_SUCCESS;
 }
 
-static const struct profile *profile_of(const struct view *v, unsigned id)
+static const struct mig_profile *profile_of(const struct view *v, unsigned id)
 {
-    return id < KIND_PROFILES_MAX && v->kind->profiles[id].name ? &v->kind->profiles[id] : NULL;
+    return id < (unsigned)v->kind->n_profiles ? &v->kind->profiles[id] : NULL;
 }
 
 nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(
@@ -70,7 +71,7 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(
     nvmlReturn_t r = open_mig(device, info, false, &v);
     if (r != NVML_SUCCESS)
         return r;
-    const struct profile *profile = profile_of(&v, id);
+    const struct mig_profile *profile = profile_of(&v, id);
     if (info->version != (sizeof(*info) | 2u << 24))
         r = NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     else if (!profile)
@@ -78,9 +79,9 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(
     if (r == NVML_SUCCESS) {
         info->id = id;
         info->sliceCount = (unsigned)profile->compute_slices;
-        info->instanceCount = (unsigned)profile_starts(profile, starts);
-        info->multiprocessorCount = (unsigned)profile->sm_count;
-        info->memorySizeMB = (unsigned long long)profile->total_mib;
+        info->instanceCount = (unsigned)mig_profile_starts(profile, starts);
+        info->multiprocessorCount = (unsigned)profile->sms;
+        info->memorySizeMB = (unsigned long long)(profile->total_bytes / MIB);
         snprintf(info->name, sizeof(info->name), "MIG %s", profile->name);
     }
     view_close(&v);
@@ -96,8 +97,8 @@ nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(
     nvmlReturn_t r = open_mig(device, count, false, &v);
     if (r != NVML_SUCCESS)
         return r;
-    const struct profile *profile = profile_of(&v, id);
-    unsigned n = profile ? (unsigned)profile_starts(profile, starts) : 0;
+    const struct mig_profile *profile = profile_of(&v, id);
+    unsigned n = profile ? (unsigned)mig_profile_starts(profile, starts) : 0;
     if (!profile)
         r = NVML_ERROR_INVALID_ARGUMENT;
     else if (placements && *count < n)
@@ -210,14 +211,14 @@ nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfo(nvmlGpuInstance_t inst
     nvmlReturn_t r = info ? open_handle(instance, false, &v) : NVML_ERROR_INVALID_ARGUMENT;
     if (r != NVML_SUCCESS)
         return r;
-    const struct profile *profile = &v.kind->profiles[v.unit->profile];
+    const struct mig_profile *profile = &v.kind->profiles[v.unit->profile];
     if (engine != 0 || id + 1 != (unsigned)profile->compute_slices)
         r = NVML_ERROR_NOT_SUPPORTED;
     else
         *info = (nvmlComputeInstanceProfileInfo_t){.id = id,
             .sliceCount = (unsigned)profile->compute_slices,
             .instanceCount = 1,
-            .multiprocessorCount = (unsigned)profile->sm_count};
+            .multiprocessorCount = (unsigned)profile->sms};
     view_close(&v);
     return r;
 }

@@ -113,7 +113,7 @@ nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, unsigned sensor, unsi
     if (r != NVML_SUCCESS)
         return r;
     *celsius = (unsigned)(30 + 45 * (v.unit->rate.power_w - v.kind->idle_w) /
-                                   (v.kind->tdp_w - v.kind->idle_w));
+                                   (v.kind->limit_w - v.kind->idle_w));
     view_close(&v);
     return NVML_SUCCESS;
 }
@@ -150,8 +150,8 @@ nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned *percent)
 static unsigned clock_mhz(const struct view *v, unsigned type, bool busy)
 {
     if (type == NVML_CLOCK_MEM)
-        return v->kind->memory_mhz;
-    return busy ? v->kind->sm_mhz : 210;
+        return v->kind->nvml.memory_mhz;
+    return busy ? v->kind->nvml.sm_mhz : 210;
 }
 
 static nvmlReturn_t give_clock(nvmlDevice_t device, unsigned type, bool max, unsigned *mhz)

@@ -104,7 +104,7 @@ nvmlReturn_t view_open(
         .seat = device->seat,
         .gpu = gpu,
         .unit = world_unit(session, device->seat),
-        .kind = kind_at(gpu->kind)};
+        .kind = &gpu->kind};
     return NVML_SUCCESS;
 }
 

@@ -15,7 +15,7 @@ struct view {
     struct seat seat;
     struct gpu *gpu;
     struct unit *unit;
-    const struct kind *kind;
+    const struct gpu_kind *kind;
 };
 
 /*

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -15,8 +16,8 @@ static const char HELP[] =
     "  --seconds=S          how long the training takes alone on its GPUs\n"
     "  --gpus=N             how many GPUs it uses (default 1)\n"
     "  --epochs=N           prints a line after each (default 1)\n"
-    "  --startup-seconds=S  before it touches a GPU (default 0)\n"
-    "  --ramp-seconds=S     until it has taken all its memory (default 20, at most half of --seconds)\n"
+    "  --startup-seconds=S  before it touches a GPU (default: the constant startup_s, 0)\n"
+    "  --ramp-seconds=S     until it has taken all its memory, at most half of --seconds (default: the constant ramp_s, 20)\n"
     "  --framework=NAME     whose words it dies with: pytorch, tensorflow, jax, cuda (default pytorch)\n"
     "  --exit-code=N        exit status after the last epoch (default 0)\n"
     "  --fault-after=S      reads a wrong address after so many seconds of work: under MPS all clients of its server "
@@ -132,7 +133,7 @@ static int take_option(int key, const char *text, struct pretend_options *o)
     case DRAM:
         return parse_double(text, 0, 1, &o->demand.dram);
     case POWER_W:
-        return parse_double(text, 0, 2000, &o->power_w);
+        return parse_double(text, 0, 2000, &o->demand.power_w);
     default:
         return -EINVAL;
     }
@@ -151,12 +152,11 @@ int pretend_options_parse(
 {
     struct pretend_options o = {
         .seconds = -1,
-        .ramp_s = 20,
+        .ramp_s = NAN,
+        .startup_s = NAN,
         .epochs = 1,
         .gpus = 1,
-        .demand =
-            {.gract = -1, .smact = 0.6, .smocc = -1, .dram = -1, .power_w = -1, .pcie_rx_mib = -1},
-        .power_w = -1,
+        .demand = {.gract = NAN, .smact = 0.6, .smocc = NAN, .dram = NAN, .power_w = NAN},
         .fault_s = -1,
     };
     int key;
@@ -176,8 +176,6 @@ int pretend_options_parse(
         return fault_set(fault, EINVAL, "%s: unexpected", argv[optind]);
     if (o.memory_bytes == 0 || o.seconds < 0)
         return fault_set(fault, EINVAL, "--memory-mib and --seconds are needed");
-    if (o.ramp_s > o.seconds / 2)
-        o.ramp_s = o.seconds / 2;
     *ret_options = o;
     return 0;
 }

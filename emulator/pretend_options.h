@@ -4,13 +4,13 @@
 #define COLLOC_EMULATOR_PRETEND_OPTIONS_H
 
 #include "emulator/last_words.h"
-#include "emulator/sharing.h"
+#include "sharing/sharing.h"
 
 struct pretend_options {
     int64_t memory_bytes; /* per GPU, the context included: what nvidia-smi shows */
     double seconds;       /* alone on its GPUs */
-    double ramp_s;        /* until all memory is taken */
-    double startup_s;     /* before it touches a GPU: imports, dataset */
+    double ramp_s;        /* until all memory is taken; NAN: the world's constant */
+    double startup_s;     /* before it touches a GPU: imports, dataset; NAN: the world's constant */
     int epochs;
     int gpus;
     double fault_s;        /* of work, until it does what stops the GPU; negative: never */
@@ -18,8 +18,7 @@ struct pretend_options {
     bool catches_term;     /* ends by itself on SIGTERM, with an exit status of 0 */
     int exit_code;
     enum framework framework;
-    struct activity demand; /* negative: to be derived */
-    double power_w;         /* of the whole GPU; negative: to be derived */
+    struct demand demand; /* power of the whole GPU; NAN: to be derived from SMACT */
 };
 
 /* 0; 1 when help was asked for and printed; a fault naming the option that is wrong. */

@@ -17,7 +17,8 @@
 #include "emulator/visible.h"
 #include "sharing/memory_steps.h"
 
-static const int64_t CONTEXT_BYTES = 500 * MIB;
+/* What an input pipeline sends to its GPU per second of a training alone. Assumed. */
+static const double PCIE_RX_MIB = 400;
 
 /* Nobody tells the others of a process that was killed: each looks this often. */
 static const double LOOK_S = 0.1;
@@ -60,7 +61,8 @@ static double step_due_s(const struct run *run)
 static int64_t step_bytes(const struct run *run, int step)
 {
     int64_t left = run->options->memory_bytes - memory_of(run->self, run->self->seats[0]);
-    int64_t bytes = memory_step_bytes(run->options->memory_bytes, CONTEXT_BYTES, step);
+    int64_t bytes = memory_step_bytes(
+        run->options->memory_bytes, run->world->constants.context_bytes, step);
 
     return step == MEMORY_STEPS - 1 || bytes > left ? left : bytes;
 }
@@ -130,14 +132,14 @@ static void do_fault(struct run *run)
     }
 }
 
-static struct activity complete_demand(const struct run *run)
+static struct demand complete_demand(const struct run *run)
 {
-    const struct kind *kind = world_kind(run->world, run->self->seats[0].gpu);
-    struct activity demand = run->options->demand;
+    const struct gpu_kind *kind = world_kind(run->world, run->self->seats[0].gpu);
+    struct demand demand = run->options->demand;
 
-    if (run->options->power_w >= 0)
-        demand.power_w = fmax(0, run->options->power_w - kind->awake_w);
-    sharing_complete(&demand, kind->tdp_w - kind->awake_w);
+    if (!isnan(demand.power_w))
+        demand.power_w = fmax(0, demand.power_w - kind->awake_w);
+    demand_complete(&demand, kind->work_w);
     return demand;
 }
 
@@ -168,11 +170,14 @@ static int begin(struct run *run, const struct seat *seats)
     if (!run->self)
         return -EMFILE;
     run->self->limit_bytes = run->mps_server ? mps_memory_limit() : 0;
-    if (take_everywhere(run, memory_step_bytes(run->options->memory_bytes, CONTEXT_BYTES, 0)) < 0)
+    int64_t context_bytes = memory_step_bytes(
+        run->options->memory_bytes, run->world->constants.context_bytes, 0);
+    if (take_everywhere(run, context_bytes) < 0)
         return -ENOMEM;
     run->steps_taken = 1;
     run->started_s = world_now_s(run->world);
     run->self->demand = complete_demand(run);
+    run->self->pcie_rx_mib = PCIE_RX_MIB;
     run->self->mps_server = run->mps_server;
     run->self->share = run->share;
     world_solve(run->world);
@@ -339,6 +344,16 @@ static void start_up(double real_s)
     nanosleep(&wait, NULL);
 }
 
+/* What the command line leaves out is as in the simulator. */
+static void follow_constants(struct pretend_options *options, const struct gpu_constants *constants)
+{
+    if (isnan(options->ramp_s))
+        options->ramp_s = constants->ramp_s;
+    options->ramp_s = fmin(options->ramp_s, options->seconds / 2);
+    if (isnan(options->startup_s))
+        options->startup_s = constants->startup_s;
+}
+
 int main(int argc, char **argv)
 {
     struct pretend_options options;
@@ -358,6 +373,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "colloc-pretend-train: %s\n", fault.text);
         return 2;
     }
+    follow_constants(&options, &run.world->constants);
     if (options.catches_term)
         catch_sigterm();
     start_up(options.startup_s / run.world->speedup);

@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From who is where to how fast everyone is and what every GPU does. */
+/*
+ * From which processes are where to how fast each is and what every GPU does. The model is that of
+ * src/sharing, as in the simulator: this file only collects its input from the table of processes
+ * and spreads its output. A process on several GPUs runs at the speed of its slowest one.
+ *
+ * Two trainings take turns on GPU 0, one of them is also on GPU 1:
+ *
+ *     solve_unit    GPU 0: speeds 0.47 and 0.47    GPU 1: speed 1
+ *     world_solve   both processes 0.47
+ *     rate_unit     GPU 1 does 0.47 of what its process does when alone
+ */
 #include <limits.h>
 #include <linux/futex.h>
 #include <math.h>
@@ -8,70 +18,93 @@
 
 #include "emulator/world.h"
 
+/* The processes that compute on one unit, as src/sharing takes them. */
+struct sharing {
+    struct sharer sharers[PROCESSES_MAX];
+    int slots[PROCESSES_MAX]; /* in world->processes */
+    int count;
+};
+
 void world_wake(struct process *p)
 {
     atomic_fetch_add(&p->wake, 1);
     syscall(SYS_futex, &p->wake, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-static bool runs(const struct process *p)
+static bool is_training(const struct process *p)
 {
     return p->present && p->role == ROLE_TRAINING;
 }
 
-/* Solves one unit and lowers the new speed of everyone on it to what this unit allows. */
-static void solve_unit(struct world *world, struct seat seat, double *speeds)
+/* A process that holds memory and runs no kernel takes no turn. */
+static bool computes(const struct process *p)
 {
-    struct member members[PROCESSES_MAX];
-    int slots[PROCESSES_MAX], count = 0;
-
-    for (int i = 0; i < world->process_end; i++) {
-        const struct process *p = &world->processes[i];
-        if (runs(p) && process_sits_on(p, seat)) {
-            slots[count] = i;
-            members[count++] = (struct member){
-                .demand = p->demand, .mps = p->mps_server != 0, .share = p->share};
-        }
-    }
-    sharing_solve(world_unit(world, seat)->capacity, members, count);
-    for (int i = 0; i < count; i++)
-        speeds[slots[i]] = fmin(speeds[slots[i]], members[i].speed);
+    return is_training(p) && p->demand.gract > 0;
 }
 
-/* What the members of a unit do to it at their speeds, as fractions of the unit. */
+/* `ret_sharing`: the speeds in it are those that the processes have now. */
+static void collect(const struct world *world, struct seat seat, struct sharing *ret_sharing)
+{
+    ret_sharing->count = 0;
+    for (int i = 0; i < world->process_end; i++) {
+        const struct process *p = &world->processes[i];
+        if (!computes(p) || !process_sits_on(p, seat))
+            continue;
+        ret_sharing->slots[ret_sharing->count] = i;
+        ret_sharing->sharers[ret_sharing->count++] = (struct sharer){
+            .demand = p->demand, .mps = p->mps_server != 0, .cap = p->share, .speed = p->speed};
+    }
+}
+
+/* Solves one unit and lowers the new speed of every process on it to what this unit allows. */
+static void solve_unit(struct world *world, struct seat seat, double *speeds)
+{
+    const struct unit *unit = world_unit(world, seat);
+    struct sharing sharing;
+
+    collect(world, seat, &sharing);
+    sharing_solve(
+        &world->constants.sharing, unit->sms, unit->bandwidth, sharing.sharers, sharing.count);
+    for (int i = 0; i < sharing.count; i++)
+        speeds[sharing.slots[i]] = fmin(speeds[sharing.slots[i]], sharing.sharers[i].speed);
+}
+
+/* What the processes of a unit do to it at their speeds, as fractions of the unit. */
 static void rate_unit(struct world *world, struct seat seat)
 {
     struct unit *unit = world_unit(world, seat);
-    struct activity rate = {0};
+    struct sharing sharing;
+    double pcie_rx_mib = 0;
 
-    for (int i = 0; i < world->process_end; i++) {
-        const struct process *p = &world->processes[i];
-        if (runs(p) && process_sits_on(p, seat))
-            activity_add(&rate, &p->demand, p->speed);
-    }
-    rate.gract = fmin(1, rate.gract / unit->capacity);
-    rate.smact = fmin(1, rate.smact / unit->capacity);
-    rate.smocc = fmin(1, rate.smocc / unit->capacity);
-    rate.dram = fmin(1, rate.dram / unit->capacity);
-    unit->rate = rate;
+    collect(world, seat, &sharing);
+    struct demand now = sharing_activity(
+        &world->constants.sharing, unit->sms, unit->bandwidth, sharing.sharers, sharing.count);
+    for (int i = 0; i < sharing.count; i++)
+        pcie_rx_mib += world->processes[sharing.slots[i]].pcie_rx_mib * sharing.sharers[i].speed;
+    unit->rate = (struct activity){.gract = now.gract,
+        .smact = now.smact / unit->sms,
+        .smocc = now.smocc / unit->sms,
+        .dram = now.dram / unit->bandwidth,
+        .power_w = now.power_w,
+        .pcie_rx_mib = pcie_rx_mib};
 }
 
-/* A MIG-enabled GPU does what its instances do, each weighing as much as its slice. */
+/* A MIG-enabled GPU does what its instances do, each weighing as much as its part of the GPU. Its
+ * graphics engine counts by SMs, as SM activity does. */
 static void gather_instances(struct gpu *gpu)
 {
     struct unit *whole = &gpu->units[0];
 
     whole->rate = (struct activity){0};
     for (int u = 1; u < gpu->unit_count; u++) {
-        struct activity part = gpu->units[u].rate;
-        double weight = gpu->units[u].capacity;
+        const struct unit *part = &gpu->units[u];
         activity_add(&whole->rate,
-            &(struct activity){.gract = part.gract * weight,
-                .smact = part.smact * weight,
-                .smocc = part.smocc * weight,
-                .dram = part.dram * weight,
-                .power_w = part.power_w,
-                .pcie_rx_mib = part.pcie_rx_mib},
+            &(struct activity){.gract = part->rate.gract * part->sms,
+                .smact = part->rate.smact * part->sms,
+                .smocc = part->rate.smocc * part->sms,
+                .dram = part->rate.dram * part->bandwidth,
+                .power_w = part->rate.power_w,
+                .pcie_rx_mib = part->rate.pcie_rx_mib},
             1);
     }
 }
@@ -79,15 +112,14 @@ static void gather_instances(struct gpu *gpu)
 static void rate_gpu(struct world *world, int g)
 {
     struct gpu *gpu = &world->gpus[g];
-    const struct kind *kind = kind_at(gpu->kind);
 
     for (int u = 0; u < gpu->unit_count; u++)
         rate_unit(world, (struct seat){g, u});
     if (gpu->mig)
         gather_instances(gpu);
     struct activity *rate = &gpu->units[0].rate;
-    double base_w = rate->gract > 0 ? kind->awake_w : kind->idle_w;
-    rate->power_w = fmin(kind->tdp_w, base_w + rate->power_w);
+    double base_w = rate->gract > 0 ? gpu->kind.awake_w : gpu->kind.idle_w;
+    rate->power_w = fmin(gpu->kind.limit_w, base_w + rate->power_w);
 }
 
 void world_solve(struct world *world)
@@ -95,7 +127,7 @@ void world_solve(struct world *world)
     double speeds[PROCESSES_MAX];
 
     for (int i = 0; i < world->process_end; i++)
-        speeds[i] = runs(&world->processes[i]) ? 1 : 0;
+        speeds[i] = is_training(&world->processes[i]) ? 1 : 0;
     for (int g = 0; g < world->gpu_count; g++)
         for (int u = 0; u < world->gpus[g].unit_count; u++)
             solve_unit(world, (struct seat){g, u}, speeds);

@@ -28,19 +28,20 @@ static void name_unit(struct unit *unit, const char *prefix, int gpu, int number
 
 static void init_whole(struct gpu *gpu, int index)
 {
-    const struct kind *kind = kind_at(gpu->kind);
+    const struct gpu_kind *kind = &gpu->kind;
 
     gpu->unit_count = 1;
     gpu->units[0] = (struct unit){.profile = -1,
-        .capacity = 1,
-        .total_bytes = kind->total_mib * MIB,
-        .reserved_bytes = kind->reserved_mib * MIB};
+        .sms = 1,
+        .bandwidth = 1,
+        .total_bytes = kind->total_bytes,
+        .reserved_bytes = kind->reserved_bytes};
     name_unit(&gpu->units[0], "GPU", index, 0);
 }
 
-static bool is_free(const struct gpu *gpu, const struct profile *profile, int start)
+static bool is_free(const struct gpu *gpu, const struct mig_profile *profile, int start)
 {
-    const struct kind *kind = kind_at(gpu->kind);
+    const struct gpu_kind *kind = &gpu->kind;
 
     for (int u = 1; u < gpu->unit_count; u++) {
         const struct unit *unit = &gpu->units[u];
@@ -52,9 +53,9 @@ static bool is_free(const struct gpu *gpu, const struct profile *profile, int st
     return true;
 }
 
-static bool may_start(const struct gpu *gpu, const struct profile *profile, int start)
+static bool may_start(const struct gpu *gpu, const struct mig_profile *profile, int start)
 {
-    int starts[MIG_MEMORY_SLICES], count = profile_starts(profile, starts);
+    int starts[MIG_MEMORY_SLICES], count = mig_profile_starts(profile, starts);
 
     for (int i = 0; i < count; i++)
         if (starts[i] == start)
@@ -72,8 +73,8 @@ static int find_number(const struct gpu *gpu)
 
 struct unit *spec_add_instance(struct gpu *gpu, int index, int profile_index, int start)
 {
-    const struct kind *kind = kind_at(gpu->kind);
-    const struct profile *profile = &kind->profiles[profile_index];
+    const struct gpu_kind *kind = &gpu->kind;
+    const struct mig_profile *profile = &kind->profiles[profile_index];
     int number = find_number(gpu);
 
     if (number < 0 || !may_start(gpu, profile, start))
@@ -81,9 +82,9 @@ struct unit *spec_add_instance(struct gpu *gpu, int index, int profile_index, in
     struct unit *unit = &gpu->units[number];
     *unit = (struct unit){.profile = profile_index,
         .start = start,
-        .capacity = (double)profile->sm_count / kind->sm_count,
-        .total_bytes = profile->total_mib * MIB,
-        .reserved_bytes = kind->reserved_mib * MIB * profile->memory_slices / MIG_MEMORY_SLICES};
+        .sms = (double)profile->sms / kind->sms,
+        .bandwidth = (double)profile->memory_slices / MIG_MEMORY_SLICES,
+        .total_bytes = profile->total_bytes};
     name_unit(unit, "MIG", index, number);
     gpu->unit_count = number < gpu->unit_count ? gpu->unit_count : number + 1;
     return unit;
@@ -91,13 +92,13 @@ struct unit *spec_add_instance(struct gpu *gpu, int index, int profile_index, in
 
 /* Every way to lay out the profiles from number `placed` on, until one works. */
 static bool lay_out(
-    const struct kind *kind, const int *profiles, int count, int placed, int *starts)
+    const struct gpu_kind *kind, const int *profiles, int count, int placed, int *starts)
 {
     int possible[MIG_MEMORY_SLICES];
 
     if (placed == count)
         return true;
-    int n = profile_starts(&kind->profiles[profiles[placed]], possible);
+    int n = mig_profile_starts(&kind->profiles[profiles[placed]], possible);
     for (int i = 0; i < n; i++) {
         bool is_free = true;
         for (int k = 0; k < placed; k++)
@@ -112,13 +113,13 @@ static bool lay_out(
 
 static int parse_instances(struct span list, struct gpu *gpu, int index, struct fault *fault)
 {
-    const struct kind *kind = kind_at(gpu->kind);
+    const struct gpu_kind *kind = &gpu->kind;
     const struct span whole = list;
     int profiles[MIG_COMPUTE_SLICES], starts[MIG_COMPUTE_SLICES], count = 0;
 
     while (list.size && count < MIG_COMPUTE_SLICES) {
         struct span name = take(&list, '+');
-        profiles[count] = kind_find_profile(kind, name);
+        profiles[count] = gpu_kind_find_profile(kind, name);
         if (profiles[count++] < 0)
             return fault_set(fault, EINVAL, "%.*s: no MIG profile of an %s", (int)name.size,
                 name.at, kind->name);
@@ -149,38 +150,40 @@ static int take_count(struct span *item, int64_t *ret_count, struct fault *fault
     return 0;
 }
 
-static int parse_item(struct span item, struct world *world, struct fault *fault)
+static int parse_item(
+    const struct gpu_kinds *kinds, struct span item, struct world *world, struct fault *fault)
 {
+    char names[300];
     int64_t count;
     int r = take_count(&item, &count, fault);
 
     if (r < 0)
         return r;
     struct span name = take(&item, ':');
-    int kind = kind_find(name);
-    if (kind < 0)
-        return fault_set(fault, EINVAL,
-            "%.*s: unknown GPU; known: A100-40GB, A100-80GB, H100-80GB, H200", (int)name.size,
-            name.at);
+    const struct gpu_kind *kind = gpu_kinds_find(kinds, name);
+    if (!kind)
+        return fault_set(fault, EINVAL, "%.*s: unknown GPU; known: %s", (int)name.size, name.at,
+            gpu_kinds_names(kinds, names, sizeof(names)));
     if (world->gpu_count + count > GPUS_MAX)
         return fault_set(fault, EINVAL, "more than %d GPUs", GPUS_MAX);
     for (int64_t i = 0; i < count && r == 0; i++) {
         int index = world->gpu_count++;
         struct gpu *gpu = &world->gpus[index];
-        *gpu = (struct gpu){.kind = kind};
+        *gpu = (struct gpu){.kind = *kind};
         init_whole(gpu, index);
         r = parse_instances(item, gpu, index, fault);
     }
     return r;
 }
 
-int spec_parse(const char *text, struct world *world, struct fault *fault)
+int spec_parse(
+    const struct gpu_kinds *kinds, const char *text, struct world *world, struct fault *fault)
 {
     struct span rest = span_of(text);
 
     world->gpu_count = 0;
     do {
-        int r = parse_item(span_trim(take(&rest, ',')), world, fault);
+        int r = parse_item(kinds, span_trim(take(&rest, ',')), world, fault);
         if (r < 0)
             return r;
     } while (rest.size);

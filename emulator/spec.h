@@ -10,7 +10,8 @@
  * Fills world->gpus and world->gpu_count. -EINVAL with the part that is wrong, and why, in the
  * fault.
  */
-int spec_parse(const char *text, struct world *world, struct fault *fault);
+int spec_parse(
+    const struct gpu_kinds *kinds, const char *text, struct world *world, struct fault *fault);
 
 /*
  * Puts an instance of the profile at that memory slice. Its unit, or NULL when none may lie there,

@@ -6,17 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/units.h"
 #include "emulator/memory.h"
 #include "emulator/nvml.h"
 
 static const char HELP[] =
-    "Usage: colloc-emulator create --gpus=LIST [--speed=X] PATH\n"
+    "Usage: colloc-emulator create --gpus=LIST [--gpu-kinds=FILE] [--speed=X] PATH\n"
     "       colloc-emulator show\n"
     "       colloc-emulator set GPU KEY=VALUE...\n\n"
     "create  makes the file that pretend GPUs live in, for everything that finds it in $COLLOC_EMULATOR.\n"
     "        LIST: 4xA100-40GB, 2xA100-80GB,1xH200, or with MIG 1xA100-40GB:3g.20gb+2g.10gb+1g.5gb\n"
-    "        known: A100-40GB, A100-80GB, H100-80GB, H200. --speed: emulated seconds per real second (default 1)\n"
+    "        known: A100-40GB, A100-80GB, H100, H200. --speed: emulated seconds per real second (default 1)\n"
+    "        --gpu-kinds: further kinds of GPUs, and constants of the model, as in data/gpu-kinds.txt\n"
     "show    prints what the GPUs do and who is on them.\n"
     "set     lost=on|off                       the GPU falls off the bus\n"
     "        gpm|power|energy|utilization|processes|memory|temperature|events=on|off   whether it reports that\n"
@@ -193,7 +195,7 @@ static int run_set(struct world *world, int argc, char **argv, struct fault *fau
 static void show_unit(struct world *world, struct seat seat, FILE *out)
 {
     const struct unit *unit = world_unit(world, seat);
-    const struct kind *kind = world_kind(world, seat.gpu);
+    const struct gpu_kind *kind = world_kind(world, seat.gpu);
 
     fprintf(out, "%-3d %-10s %-42s %6lld / %6lld MiB  GRACT %3.0f%%  SMACT %3.0f%%  DRAM %3.0f%%",
         seat.gpu, unit->profile < 0 ? kind->name : kind->profiles[unit->profile].name, unit->uuid,
@@ -245,17 +247,35 @@ static int run_show(struct world *world, struct fault *fault)
     return 0;
 }
 
+static int read_kinds(const char *path, struct gpu_kinds *kinds, struct fault *fault)
+{
+    static const size_t FILE_MAX = 1 << 20; /* bytes; chosen: more than GPU_KINDS_MAX kinds take */
+    char *data = NULL;
+    size_t size;
+    int r = gpu_kinds_init(kinds, fault);
+
+    if (r == 0 && path)
+        r = file_read(path, FILE_MAX, fault, &data, &size);
+    if (r == 0 && path)
+        r = gpu_kinds_read(kinds, (struct span){data, size}, path, fault);
+    free(data);
+    return r;
+}
+
 static int run_create(int argc, char **argv, struct fault *fault)
 {
-    static const struct option options[] = {
-        {"gpus", required_argument, NULL, 'g'}, {"speed", required_argument, NULL, 's'}, {0}};
-    const char *gpus = NULL;
+    static const struct option options[] = {{"gpus", required_argument, NULL, 'g'},
+        {"gpu-kinds", required_argument, NULL, 'k'}, {"speed", required_argument, NULL, 's'}, {0}};
+    static struct gpu_kinds kinds;
+    const char *gpus = NULL, *file = NULL;
     double speed = 1;
     int option;
 
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (option == 'g')
             gpus = optarg;
+        else if (option == 'k')
+            file = optarg;
         else if (option != 's')
             return fault_set(fault, EINVAL, "see colloc-emulator --help");
         else if (parse_double(optarg, 1e-3, 1e6, &speed) < 0)
@@ -263,7 +283,8 @@ static int run_create(int argc, char **argv, struct fault *fault)
     }
     if (!gpus || optind != argc - 1)
         return fault_set(fault, EINVAL, "create wants --gpus=LIST and one PATH");
-    return world_create(argv[optind], gpus, speed, fault);
+    int r = read_kinds(file, &kinds, fault);
+    return r < 0 ? r : world_create(argv[optind], &kinds, gpus, speed, fault);
 }
 
 static int with_world(int argc, char **argv, struct fault *fault)

@@ -17,6 +17,16 @@
 
 static const char MAGIC[16] = "colloc-emulator";
 
+void activity_add(struct activity *total, const struct activity *rate, double factor)
+{
+    total->gract += rate->gract * factor;
+    total->smact += rate->smact * factor;
+    total->smocc += rate->smocc * factor;
+    total->dram += rate->dram * factor;
+    total->power_w += rate->power_w * factor;
+    total->pcie_rx_mib += rate->pcie_rx_mib * factor;
+}
+
 static void init_lock(pthread_mutex_t *mutex)
 {
     pthread_mutexattr_t attr;
@@ -28,12 +38,13 @@ static void init_lock(pthread_mutex_t *mutex)
     pthread_mutexattr_destroy(&attr);
 }
 
-static void init_world(struct world *world, double speedup)
+static void init_world(struct world *world, const struct gpu_kinds *kinds, double speedup)
 {
     memcpy(world->magic, MAGIC, sizeof(MAGIC));
     world->layout = sizeof(*world);
     world->speedup = speedup;
     world->created_us = clock_monotonic_us();
+    world->constants = kinds->constants;
     init_lock(&world->lock);
     for (int i = 0; i < PROCESSES_MAX; i++)
         init_lock(&world->processes[i].alive);
@@ -49,8 +60,8 @@ static int map(int fd, const char *path, struct fault *fault, struct world **ret
     return 0;
 }
 
-static int fill_file(
-    int fd, const char *path, const char *gpus, double speedup, struct fault *fault)
+static int fill_file(int fd, const char *path, const struct gpu_kinds *kinds, const char *gpus,
+    double speedup, struct fault *fault)
 {
     struct world *world = NULL;
 
@@ -59,15 +70,16 @@ static int fill_file(
     int r = map(fd, path, fault, &world);
     if (r < 0)
         return r;
-    init_world(world, speedup);
-    r = spec_parse(gpus, world, fault);
+    init_world(world, kinds, speedup);
+    r = spec_parse(kinds, gpus, world, fault);
     if (r == 0)
         world_solve(world);
     world_close(world);
     return r;
 }
 
-int world_create(const char *path, const char *gpus, double speedup, struct fault *fault)
+int world_create(const char *path, const struct gpu_kinds *kinds, const char *gpus, double speedup,
+    struct fault *fault)
 {
     char fresh[PATH_MAX];
 
@@ -76,7 +88,7 @@ int world_create(const char *path, const char *gpus, double speedup, struct faul
     int fd = mkostemp(fresh, O_CLOEXEC);
     if (fd < 0)
         return fault_set(fault, errno, "%s: cannot create: %s", path, strerror(errno));
-    int r = fill_file(fd, path, gpus, speedup, fault);
+    int r = fill_file(fd, path, kinds, gpus, speedup, fault);
     if (r == 0 && rename(fresh, path) < 0)
         r = fault_set(fault, errno, "%s: %s", path, strerror(errno));
     if (r < 0)
@@ -136,9 +148,9 @@ struct unit *world_unit(struct world *world, struct seat seat)
     return &world->gpus[seat.gpu].units[seat.unit];
 }
 
-const struct kind *world_kind(const struct world *world, int gpu)
+const struct gpu_kind *world_kind(const struct world *world, int gpu)
 {
-    return kind_at(world->gpus[gpu].kind);
+    return &world->gpus[gpu].kind;
 }
 
 const struct activity *world_sum(const struct world *world, struct seat seat)
@@ -276,7 +288,8 @@ struct process *world_join(struct world *world, enum role role, const struct sea
     p->terminated = p->faulted = false;
     p->limit_bytes = 0;
     p->share = 1;
-    p->demand = (struct activity){0};
+    p->demand = (struct demand){0};
+    p->pcie_rx_mib = 0;
     p->speed = 0;
     p->done_s[0] = p->done_s[1] = 0;
     p->segment_count = 0;

@@ -20,8 +20,23 @@
 #include <sys/types.h>
 
 #include "base/fault.h"
-#include "emulator/kinds.h"
-#include "emulator/sharing.h"
+#include "sharing/gpu_kind.h"
+
+/*
+ * What a GPU does, as fractions 0..1, and watts: its present rates, or their integrals over emulated
+ * time.
+ */
+struct activity {
+    double gract; /* time with any kernel resident */
+    double smact; /* SM-time with a warp resident */
+    double smocc; /* resident warps of those possible */
+    double dram;  /* memory bandwidth */
+    double power_w;
+    double pcie_rx_mib; /* per second, to the GPU */
+};
+
+/* total += rate * factor, field by field. */
+void activity_add(struct activity *total, const struct activity *rate, double factor);
 
 enum {
     GPUS_MAX = 64,
@@ -56,9 +71,9 @@ struct unit {
         UNIT_EMPTY, /* a GPU instance without a compute instance: no MIG device */
         UNIT_GONE   /* destroyed; its place in the list may be used again */
     } state;
-    int profile; /* of the GPU's kind; -1 for unit 0 */
-    int start;   /* the first of its memory slices */
-    double capacity;
+    int profile;            /* its place in the kind's list; -1 for unit 0 */
+    int start;              /* the first of its memory slices */
+    double sms, bandwidth;  /* fractions of the GPU's */
     int64_t total_bytes;    /* as NVML shows */
     int64_t reserved_bytes; /* of that, for no process */
     char uuid[48];
@@ -67,7 +82,7 @@ struct unit {
 };
 
 struct gpu {
-    int kind;
+    struct gpu_kind kind;
     unsigned trouble;        /* enum trouble */
     unsigned xid, xid_count; /* the last Xid, and how many there were */
     unsigned clock_reasons;  /* NVML's bits that hold clocks down */
@@ -75,8 +90,8 @@ struct gpu {
     bool mig;                /* MIG is enabled: only instances can be worked on */
     unsigned instances_made; /* by NVML, so that each has a name of its own */
     int unit_count;          /* those that are gone are counted, too */
-    int64_t foreign_offset,
-        foreign_bytes; /* memory of a process that is not of this world; shown as pid 1's */
+    int64_t foreign_bytes;   /* memory of a process that is not of this world; shown as pid 1's */
+    int64_t foreign_offset;  /* where it lies, where memory is linear */
     struct unit units[UNITS_MAX];
 };
 
@@ -86,7 +101,8 @@ struct seat {
 
 struct segment {
     struct seat seat;
-    int64_t offset, size; /* in the unit's linear address space */
+    int64_t offset; /* in the unit's address space, where memory is linear */
+    int64_t size;
 };
 
 enum role { ROLE_TRAINING, ROLE_MPS_SERVER };
@@ -99,9 +115,10 @@ struct process {
     pid_t mps_server; /* of an MPS client, else 0 */
     bool terminated;  /* by MPS */
     bool faulted; /* a fault of its own or of another client of its MPS server stopped its work */
-    int64_t limit_bytes; /* of memory on each seat, of an MPS client; 0: none */
-    double share;        /* see struct member */
-    struct activity demand;
+    int64_t limit_bytes;  /* of memory on each seat, of an MPS client; 0: none */
+    double share;         /* of the SMs, which an MPS client is held to: 0..1 */
+    struct demand demand; /* complete */
+    double pcie_rx_mib;   /* per second at speed 1 */
     double speed;
     double done_s[2];      /* progress in seconds of a solo run; valid is done_s[world->turn] */
     _Atomic uint32_t wake; /* a futex: changes when speed does, or when a GPU is lost */
@@ -117,6 +134,7 @@ struct world {
     pthread_mutex_t lock;
     double speedup; /* emulated seconds per real second */
     int64_t created_us;
+    struct gpu_constants constants;
     int gpu_count;
     unsigned turn;
     double now_s[2]; /* emulated time; valid is now_s[turn] */
@@ -125,9 +143,17 @@ struct world {
     struct process processes[PROCESSES_MAX];
 };
 
-/* Makes the file anew (others may still hold an old one). `gpus`: "4xA100-40GB",
- * "1xA100-40GB:3g.20gb+2g.10gb,H200". */
-int world_create(const char *path, const char *gpus, double speedup, struct fault *fault);
+/*
+ * Makes the file anew; other processes may still hold an old one.
+ *
+ * `kinds`: what `gpus` may name, and the constants of the model; copied into the file.
+ * `gpus`: "4xA100-40GB", "1xA100-40GB:3g.20gb+2g.10gb,H200".
+ * `speedup`: emulated seconds per real second.
+ *
+ * Returns 0, -EINVAL (a part of `gpus` is wrong) or -errno of the file, with a fault.
+ */
+int world_create(const char *path, const struct gpu_kinds *kinds, const char *gpus, double speedup,
+    struct fault *fault);
 
 /* Maps it; world_close unmaps and takes NULL. 0 or a fault. */
 int world_open(const char *path, struct fault *fault, struct world **ret_world);
@@ -141,7 +167,7 @@ void world_leave(struct world *world);
 
 double world_now_s(const struct world *world);
 const struct activity *world_sum(const struct world *world, struct seat seat);
-const struct kind *world_kind(const struct world *world, int gpu);
+const struct gpu_kind *world_kind(const struct world *world, int gpu);
 struct unit *world_unit(struct world *world, struct seat seat);
 double process_done_s(const struct world *world, const struct process *p);
 bool process_sits_on(const struct process *p, struct seat seat);

@@ -95,7 +95,7 @@ static const struct option_spec options[] = {
         .argument = "GPUS",
         .help =
             "pretend GPUs, such as 4xA100-40GB or 2xH200,1xA100-80GB; known are A100-40GB, A100-80GB, "
-            "H100-80GB and H200"},
+            "H100 and H200"},
 };
 
 const struct command command_serve = {

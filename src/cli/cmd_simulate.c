@@ -234,7 +234,7 @@ static int prepare(const struct invocation *invocation, struct setup *setup, str
         .trace = invocation->values[SIMULATE_TRACE].text,
         .catalogue = &setup->catalogue,
         .cluster = &setup->cluster,
-        .laws = &setup->kinds.laws,
+        .laws = &setup->kinds.constants,
         .settings = core_settings_default(),
         .sharing = SHARING_MPS,
         .seed = (uint64_t)invocation->values[SIMULATE_SEED].number,

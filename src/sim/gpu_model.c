@@ -81,7 +81,7 @@ int64_t gpu_memory_of(const struct gpu_memory *memory, uint64_t owner)
     return sum;
 }
 
-double gpu_memory_due_s(const struct gpu_laws *laws, double solo_s, int i)
+double gpu_memory_due_s(const struct gpu_constants *laws, double solo_s, int i)
 {
     return laws->startup_s + memory_step_due_s(fmin(laws->ramp_s, solo_s / 2), i);
 }

@@ -1,25 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of a GPU that tasks share, and the constants of the simulation. Pure; formulae and
- * sources are in gpu_model.c. Speed and power are laws of src/sharing.
+ * The memory of a GPU that tasks share. Pure; formulae and sources are in gpu_model.c. Speed and
+ * power are in src/sharing.
  */
 #ifndef COLLOC_SIM_GPU_MODEL_H
 #define COLLOC_SIM_GPU_MODEL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "sharing/gpu_kind.h"
 #include "sharing/memory_steps.h"
-#include "sharing/sharing.h"
-
-/* See data/gpu-kinds.txt. */
-struct gpu_laws {
-    int64_t context_bytes;
-    double startup_s, ramp_s;
-    double spread;
-    double linear_memory; /* not 0: memory is a line in which free holes may be too small; 0: pages
-                             from anywhere */
-    struct sharing_laws sharing;
-};
 
 struct gpu_memory {
     int64_t capacity_bytes, used_bytes;
@@ -41,6 +32,6 @@ int64_t gpu_memory_of(const struct gpu_memory *memory, uint64_t owner);
 
 /* When step `i` of a task's memory is asked for, in seconds from the start of an attempt that would
  * take `solo_s` alone. */
-double gpu_memory_due_s(const struct gpu_laws *laws, double solo_s, int i);
+double gpu_memory_due_s(const struct gpu_constants *laws, double solo_s, int i);
 
 #endif

@@ -22,11 +22,11 @@ struct simulation {
     const char *trace; /* path */
     const struct catalogue *catalogue;
     const struct cluster *cluster;
-    const struct gpu_laws *laws;
+    const struct gpu_constants *laws;
     struct core_settings settings;
     enum sharing sharing; /* of tasks; a policy that gives out whole GPUs always uses streams */
     uint64_t seed; /* 0: each task takes as long as the catalogue says; otherwise times are spread
-                      by gpu_laws.spread */
+                      by gpu_constants.spread */
     uint64_t resample;   /* 0: the trace itself; otherwise the seed of a trace drawn from it
                           (arrivals_resample) */
     double need_error;   /* standard deviation of the logarithm of the reported memory requirement

@@ -24,7 +24,7 @@
 #define SPEED_DIFFERENCE_MIN 1e-12
 
 int simulated_gpus_init(
-    struct simulated_gpus *gpus, const struct cluster *cluster, const struct gpu_laws *laws)
+    struct simulated_gpus *gpus, const struct cluster *cluster, const struct gpu_constants *laws)
 {
     *gpus = (struct simulated_gpus){.cluster = cluster, .laws = laws};
     gpus->places = calloc((size_t)cluster->n_places, sizeof *gpus->places);

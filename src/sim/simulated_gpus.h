@@ -39,7 +39,7 @@ struct place {
 
 struct simulated_gpus {
     const struct cluster *cluster;
-    const struct gpu_laws *laws;
+    const struct gpu_constants *laws;
     struct place *places; /* by index of cluster->places */
     struct gpu_rates {
         double smact, power_w;    /* now */
@@ -62,7 +62,7 @@ struct simulated_gpus {
  * Returns 0 or -ENOMEM; simulated_gpus_fini must follow in both cases.
  */
 int simulated_gpus_init(
-    struct simulated_gpus *gpus, const struct cluster *cluster, const struct gpu_laws *laws);
+    struct simulated_gpus *gpus, const struct cluster *cluster, const struct gpu_constants *laws);
 void simulated_gpus_fini(struct simulated_gpus *gpus);
 
 /*

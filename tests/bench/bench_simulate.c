@@ -89,7 +89,7 @@ static double run_ms(
     struct simulation simulation = {.trace = trace,
         .catalogue = &catalogue,
         .cluster = &cluster,
-        .laws = &kinds.laws,
+        .laws = &kinds.constants,
         .settings = settings,
         .sharing = SHARING_MPS,
         .knows_activity = true,

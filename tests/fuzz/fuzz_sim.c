@@ -29,15 +29,15 @@ static void check_kinds(struct span text)
     require(gpu_kinds_init(&kinds, &fault) == 0);
     if (gpu_kinds_read(&kinds, text, "kinds", &fault) < 0)
         require(*fault.text != '\0');
-    require(kinds.n > 0 && kinds.n <= KINDS_MAX && kinds.laws.startup_s >= 0 &&
-            kinds.laws.context_bytes >= 0);
+    require(kinds.n > 0 && kinds.n <= GPU_KINDS_MAX && kinds.constants.startup_s >= 0 &&
+            kinds.constants.context_bytes >= 0);
     for (int i = 0; i < kinds.n; i++) {
         const struct gpu_kind *kind = &kinds.kinds[i];
         require(
             kind->total_bytes > kind->reserved_bytes && kind->reserved_bytes >= 0 && kind->sms > 0);
         require(kind->idle_w <= kind->awake_w && kind->awake_w <= kind->limit_w &&
                 isfinite(kind->work_w));
-        require(kind->n_profiles >= 0 && kind->n_profiles <= PROFILES_MAX);
+        require(kind->n_profiles >= 0 && kind->n_profiles <= MIG_PROFILES_MAX);
     }
 }
 

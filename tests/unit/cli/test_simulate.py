@@ -335,7 +335,7 @@ class BadInput(SimulateCase):
             ("constant ramp_s 1e99\n", 'kinds.txt:1: ramp_s: "1e99" is not possible'),
             ("constant switch_cost 2\n", 'kinds.txt:1: switch_cost: "2" is not possible'),
             ("\nconstant speed 2\n", 'kinds.txt:2: there is no constant "speed"'),
-            ("gpu X\n", 'kinds.txt:1: a line begins with constant, kind or mig, not with "gpu"'),
+            ("gpu X\n", 'kinds.txt:1: a line begins with constant, kind, alias, nvml or mig, not with "gpu"'),
         ]:
             with self.subTest(text):
                 self.assertEqual(self.complaint_of("--gpu-kinds", self.write("kinds.txt", text)), complaint)

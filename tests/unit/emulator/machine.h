@@ -23,10 +23,13 @@ struct machine {
 static inline struct machine machine_make(const char *gpus, double speedup)
 {
     struct machine m;
+    static struct gpu_kinds kinds;
     struct fault fault = {""};
 
     snprintf(m.path, sizeof(m.path), "/tmp/colloc-test-gpus.%d", (int)getpid());
-    int r = world_create(m.path, gpus, speedup, &fault);
+    int r = gpu_kinds_init(&kinds, &fault);
+    if (r == 0)
+        r = world_create(m.path, &kinds, gpus, speedup, &fault);
     if (r == 0)
         r = world_open(m.path, &fault, &m.world);
     if (r < 0)

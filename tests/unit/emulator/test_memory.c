@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Memory of the emulated GPUs: pages from anywhere, or a line with holes. */
 #include "machine.h"
 
 #include <errno.h>
@@ -32,15 +33,38 @@ static void counts_what_is_taken(void **state)
     machine_end(&m);
 }
 
-static void free_memory_in_pieces_is_not_enough(void **state)
+/* The process is on an A100-40GB with two holes, of 5 and 4 GiB. */
+static struct process *join_two_holes(struct world *world)
 {
-    struct machine m = machine_make("A100-40GB", 1);
     int64_t capacity = (40960 - 624) * MIB;
 
+    world->gpus[0].foreign_offset = 5 * GIB;
+    world->gpus[0].foreign_bytes = capacity - 9 * GIB;
+    return join(world, gpu0);
+}
+
+static void free_memory_can_be_had_wherever_it_lies(void **state)
+{
+    struct machine m = machine_make("A100-40GB", 1);
+
     world_enter(m.world);
-    m.world->gpus[0].foreign_offset = 5 * GIB;
-    m.world->gpus[0].foreign_bytes = capacity - 9 * GIB; /* holes of 5 and 4 GiB */
-    struct process *p = join(m.world, gpu0);
+    struct process *p = join_two_holes(m.world);
+    assert_int_equal(memory_take(m.world, p, gpu0, 8 * GIB), 0);
+    assert_int_equal(memory_free(m.world, gpu0), GIB);
+    assert_int_equal(memory_take(m.world, p, gpu0, GIB + 1), -ENOMEM);
+    assert_int_equal(memory_take(m.world, p, gpu0, GIB), 0);
+    world_part(m.world, p);
+    world_leave(m.world);
+    machine_end(&m);
+}
+
+static void where_memory_is_linear_free_memory_in_pieces_is_not_enough(void **state)
+{
+    struct machine m = machine_make("A100-40GB", 1);
+
+    world_enter(m.world);
+    m.world->constants.linear_memory = 1;
+    struct process *p = join_two_holes(m.world);
     assert_int_equal(memory_free(m.world, gpu0), 9 * GIB);
     assert_int_equal(memory_take(m.world, p, gpu0, 8 * GIB), -ENOMEM);
     assert_int_equal(memory_take(m.world, p, gpu0, 5 * GIB), 0);
@@ -56,6 +80,7 @@ static void a_hole_is_used_again(void **state)
     struct machine m = machine_make("A100-40GB", 1);
 
     world_enter(m.world);
+    m.world->constants.linear_memory = 1;
     struct process *a = join(m.world, gpu0), *b = join(m.world, gpu0), *c = join(m.world, gpu0);
     assert_int_equal(memory_take(m.world, a, gpu0, 10 * GIB), 0);
     assert_int_equal(memory_take(m.world, b, gpu0, 20 * GIB), 0);
@@ -90,7 +115,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_what_is_taken),
-        cmocka_unit_test(free_memory_in_pieces_is_not_enough),
+        cmocka_unit_test(free_memory_can_be_had_wherever_it_lies),
+        cmocka_unit_test(where_memory_is_linear_free_memory_in_pieces_is_not_enough),
         cmocka_unit_test(a_hole_is_used_again),
         cmocka_unit_test(instances_are_walls),
     };

@@ -527,7 +527,7 @@ static void mps_clients_and_their_server_are_told_apart(void **state)
     assert_int_equal(nvmlDeviceGetMPSComputeRunningProcesses(gpus[0], &count, old), SUCCESS);
     assert_int_equal(old[0].memory, list[0].memory);
     assert_int_equal(nvmlDeviceGetUtilizationRates(gpus[0], &u), SUCCESS);
-    assert_true(u.gpu > 85);
+    assert_in_range(u.gpu, 60, 93); /* 47 alone; two slow each other */
     kill(control, SIGTERM);
     finish(control);
     assert_int_equal(finish(a), 1);
@@ -643,8 +643,9 @@ static void gpm_tells_means(void **state)
     nvmlDeviceGetUUID(small, uuid, sizeof(uuid));
     nvmlDeviceGetGpuInstanceId(small, &instance);
     pid = train(uuid, small, 1000);
-    assert_float_equal(measure(gpus[3], instance, 2).value, 100, 0.01); /* it wants half of a GPU */
-    assert_in_range((unsigned)measure(gpus[3], 0, 2).value, 25, 26);    /* 28 of 108 SMs */
+    /* kernels: 0.5 of 108 SMs for 0.7 of the time, on 28 of them 1.93; then a gap of 0.3 as before */
+    assert_float_equal(measure(gpus[3], instance, 2).value, 100 * 1.92857 / 2.22857, 0.01);
+    assert_float_equal(measure(gpus[3], 0, 2).value, 100 * 0.5 / 2.22857, 0.01);
     end(pid);
 }
 

@@ -14,16 +14,18 @@ static const struct seat gpu0 = {0, 0};
 
 static void refuse(const char *gpus, const char *word)
 {
+    static struct gpu_kinds kinds;
     struct fault fault = {""};
 
-    assert_int_equal(world_create("/tmp/colloc-test-never", gpus, 1, &fault), -EINVAL);
+    assert_int_equal(gpu_kinds_init(&kinds, &fault), 0);
+    assert_int_equal(world_create("/tmp/colloc-test-never", &kinds, gpus, 1, &fault), -EINVAL);
     assert_non_null(strstr(fault.text, word));
     assert_int_equal(access("/tmp/colloc-test-never", F_OK), -1);
 }
 
 static void a_wrong_list_is_refused_in_words(void **state)
 {
-    refuse("4xA10", "unknown GPU");
+    refuse("4xA10", "unknown GPU; known: A100-40GB, A100-80GB, H100, H200");
     refuse("", "unknown GPU");
     refuse("0xH200", "how many");
     refuse("65xH200", "how many");
@@ -35,9 +37,10 @@ static void a_wrong_list_is_refused_in_words(void **state)
 static void a_list_is_read(void **state)
 {
     struct machine m = machine_make(
-        "2xA100-40GB,1xH200, A100-40GB:3g.20gb+2g.10gb+1g.5gb+1g.5gb", 1);
+        "2xA100-40GB,1xH200, A100-40GB:3g.20gb+2g.10gb+1g.5gb+1g.5gb,H100-80GB", 1);
 
-    assert_int_equal(m.world->gpu_count, 4);
+    assert_int_equal(m.world->gpu_count, 5);
+    assert_string_equal(m.world->gpus[4].kind.name, "H100"); /* by the name it had before */
     assert_int_equal(m.world->gpus[1].units[0].total_bytes, 40960 * MIB);
     assert_int_equal(m.world->gpus[2].units[0].total_bytes, 143771 * MIB);
     assert_int_equal(m.world->gpus[2].unit_count, 1);
@@ -73,7 +76,7 @@ static pid_t start_child(struct world *world, bool holding_the_lock)
     if (pid == 0) {
         world_enter(world);
         struct process *p = world_join(world, ROLE_TRAINING, &gpu0, 1);
-        p->demand = (struct activity){.gract = 1, .smact = 1, .power_w = 300};
+        p->demand = (struct demand){.gract = 1, .smact = 1, .power_w = 300};
         memory_take(world, p, gpu0, GIB);
         if (!holding_the_lock) {
             world_solve(world);
@@ -134,7 +137,7 @@ static void energy_is_of_emulated_time(void **state)
 
     world_enter(m.world);
     struct process *p = world_join(m.world, ROLE_TRAINING, &gpu0, 1);
-    p->demand = (struct activity){.gract = 0.5, .smact = 0.25, .power_w = 150};
+    p->demand = (struct demand){.gract = 0.5, .smact = 0.25, .power_w = 150};
     world_solve(m.world);
     double from_s = world_now_s(m.world), from_j = world_sum(m.world, gpu0)->power_w;
     world_leave(m.world);
@@ -155,35 +158,13 @@ static void energy_is_of_emulated_time(void **state)
     machine_end(&m);
 }
 
-static void a_task_on_two_gpus_is_as_fast_as_the_slower(void **state)
-{
-    struct machine m = machine_make("2xA100-40GB", 1);
-    struct seat both[] = {{0, 0}, {1, 0}};
-
-    world_enter(m.world);
-    struct process *wide = world_join(m.world, ROLE_TRAINING, both, 2);
-    wide->demand = (struct activity){.gract = 1, .smact = 0.8};
-    struct process *other = world_join(m.world, ROLE_TRAINING, &both[1], 1);
-    other->demand = (struct activity){.gract = 1, .smact = 0.8};
-    world_solve(m.world);
-    assert_true(wide->speed < 0.5);
-    assert_float_equal(world_unit(m.world, both[0])->rate.smact, 0.8 * wide->speed, 1e-9);
-    uint32_t seen = wide->wake;
-    world_part(m.world, other);
-    assert_float_equal(wide->speed, 1, 1e-9);
-    assert_int_not_equal(wide->wake, seen);
-    world_part(m.world, wide);
-    world_leave(m.world);
-    machine_end(&m);
-}
-
 static void power_stops_at_the_limit(void **state)
 {
     struct machine m = machine_make("A100-40GB", 1);
 
     world_enter(m.world);
     struct process *p = world_join(m.world, ROLE_TRAINING, &gpu0, 1);
-    p->demand = (struct activity){.gract = 1, .smact = 1, .power_w = 900};
+    p->demand = (struct demand){.gract = 1, .smact = 1, .power_w = 900};
     world_solve(m.world);
     assert_float_equal(world_unit(m.world, gpu0)->rate.power_w, 400, 1e-9);
     world_part(m.world, p);
@@ -200,7 +181,6 @@ int main(void)
         cmocka_unit_test(a_killed_process_is_gone_at_the_next_look),
         cmocka_unit_test(killed_with_the_lock_held_it_blocks_nobody),
         cmocka_unit_test(energy_is_of_emulated_time),
-        cmocka_unit_test(a_task_on_two_gpus_is_as_fast_as_the_slower),
         cmocka_unit_test(power_stops_at_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,7 @@
 #include "base/units.h"
 #include "sim/gpu_model.h"
 
-static const struct gpu_laws laws = {.context_bytes = 500 * MIB, .ramp_s = 20};
+static const struct gpu_constants laws = {.context_bytes = 500 * MIB, .ramp_s = 20};
 
 static void assert_near(double value, double expected)
 {

@@ -53,7 +53,7 @@ static void make_world(struct world *world, int tasks)
         world->simulations[i] = (struct simulation){.trace = world->trace,
             .catalogue = &world->catalogue,
             .cluster = &world->cluster,
-            .laws = &world->kinds.laws,
+            .laws = &world->kinds.constants,
             .settings = core,
             .sharing = SHARING_MPS,
             .seed = (uint64_t)i};

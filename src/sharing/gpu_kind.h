@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kinds of GPUs that the simulator and the emulator know, and the constants of their common
+ * model. Both read them from data/gpu-kinds.txt, which is built in and describes its own form.
+ */
+#ifndef COLLOC_SHARING_GPU_KIND_H
+#define COLLOC_SHARING_GPU_KIND_H
+
+#include <stdint.h>
+
+#include "base/fault.h"
+#include "base/text.h"
+#include "sharing/sharing.h"
+
+/* Of one GPU, as NVIDIA partitions it. */
+enum { MIG_COMPUTE_SLICES = 7, MIG_MEMORY_SLICES = 8 };
+
+/* More than NVIDIA sells; a profile's number is also its place in the list. */
+enum { GPU_KINDS_MAX = 64, MIG_PROFILES_MAX = 16 };
+
+/* A MIG profile; figures as `nvidia-smi mig -lgip` prints them. */
+struct mig_profile {
+    char name[16]; /* "3g.20gb" */
+    int64_t total_bytes;
+    int sms;
+    int compute_slices; /* of MIG_COMPUTE_SLICES */
+    int memory_slices;  /* of MIG_MEMORY_SLICES */
+};
+
+struct gpu_kind {
+    char name[32];  /* "A100-40GB" */
+    char alias[32]; /* another name it is accepted by, or "" */
+    int64_t total_bytes;
+    int64_t reserved_bytes; /* of the total, kept by the driver: no process can have it */
+    int sms;
+    double limit_w;
+    double idle_w;  /* no process on it */
+    double awake_w; /* clocks up, before any work is counted */
+    double work_w;  /* what full activity adds to awake_w */
+    struct mig_profile profiles[MIG_PROFILES_MAX];
+    int n_profiles;
+    struct gpu_identity_facts {
+        char product[64]; /* "NVIDIA A100-SXM4-40GB" */
+        int cuda_major, cuda_minor;
+        unsigned architecture; /* NVML_DEVICE_ARCH_* */
+        unsigned sm_mhz, memory_mhz;
+        unsigned pcie_generation;
+        unsigned pci_device_id;
+    } nvml; /* what NVML reports of it */
+};
+
+/* The constants of the model: data/gpu-kinds.txt describes each. */
+struct gpu_constants {
+    int64_t context_bytes;
+    double startup_s, ramp_s;
+    double spread;
+    double
+        linear_memory; /* 0: free memory can be had wherever it lies; otherwise only in one piece */
+    struct sharing_laws sharing;
+};
+
+struct gpu_kinds {
+    struct gpu_constants constants;
+    struct gpu_kind kinds[GPU_KINDS_MAX];
+    int n;
+};
+
+/*
+ * Sets the built-in kinds and constants, and the measured constants of sharing.
+ *
+ * Returns 0, or -EINVAL with a fault (the built-in text is wrong).
+ */
+int gpu_kinds_init(struct gpu_kinds *kinds, struct fault *fault);
+
+/*
+ * Adds the kinds and constants of a text. A kind or constant that is there already is replaced.
+ *
+ * `text`: any bytes.
+ * `name`: of the text, for messages.
+ *
+ * Returns 0, or -EINVAL with the line and the reason in the fault; `kinds` then holds what came
+ * before that line.
+ */
+int gpu_kinds_read(
+    struct gpu_kinds *kinds, struct span text, const char *name, struct fault *fault);
+
+/* Finds a kind by its name or alias. Returns NULL when there is none. */
+const struct gpu_kind *gpu_kinds_find(const struct gpu_kinds *kinds, struct span name);
+
+/*
+ * Writes the names of all kinds, comma-separated, for messages.
+ *
+ * Returns `buffer`, cut at its size.
+ */
+const char *gpu_kinds_names(const struct gpu_kinds *kinds, char *buffer, size_t size);
+
+/* Finds a MIG profile of the kind by its name. Returns its place in kind->profiles, or -1. */
+int gpu_kind_find_profile(const struct gpu_kind *kind, struct span name);
+
+/*
+ * Lists where instances of a profile may begin, as `nvidia-smi mig -lgipp` prints it.
+ *
+ * `ret_starts`: memory slices, ascending.
+ *
+ * Returns how many there are.
+ */
+int mig_profile_starts(const struct mig_profile *profile, int ret_starts[MIG_MEMORY_SLICES]);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of GPU kinds that simulator and emulator share. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/units.h"
+#include "sharing/gpu_kind.h"
+
+static int init(void **state)
+{
+    static struct gpu_kinds kinds;
+    struct fault fault = {""};
+    *state = &kinds;
+    return gpu_kinds_init(&kinds, &fault);
+}
+
+static const struct gpu_kind *find(const struct gpu_kinds *kinds, const char *name)
+{
+    return gpu_kinds_find(kinds, span_of(name));
+}
+
+static void test_built_in(void **state)
+{
+    const struct gpu_kind *a100 = find(*state, "A100-40GB"), *h100 = find(*state, "H100");
+    assert_int_equal(a100->total_bytes, 40960 * MIB);
+    assert_int_equal(a100->reserved_bytes, 624 * MIB);
+    assert_true(a100->work_w > 189 && a100->work_w < 191);
+    assert_string_equal(a100->nvml.product, "NVIDIA A100-SXM4-40GB");
+    assert_int_equal(a100->nvml.cuda_major, 8);
+    assert_int_equal(a100->nvml.pci_device_id, 0x20B010DE);
+    assert_string_equal(h100->nvml.product, "NVIDIA H100 80GB HBM3");
+    assert_null(find(*state, "A10"));
+    assert_null(find(*state, ""));
+}
+
+static void test_alias(void **state)
+{
+    assert_ptr_equal(find(*state, "H100-80GB"), find(*state, "H100"));
+}
+
+static void test_profiles(void **state)
+{
+    const struct gpu_kind *kind = find(*state, "A100-40GB");
+    int starts[MIG_MEMORY_SLICES];
+    int at = gpu_kind_find_profile(kind, span_of("3g.20gb"));
+    const struct mig_profile *profile = &kind->profiles[at];
+    assert_int_equal(profile->compute_slices, 3);
+    assert_int_equal(profile->memory_slices, 4);
+    assert_int_equal(mig_profile_starts(profile, starts), 2);
+    assert_int_equal(starts[1], 4);
+    assert_int_equal(gpu_kind_find_profile(kind, span_of("3g.71gb")), -1);
+    /* seven slices of compute beside eight of memory: the last is not to be had for it */
+    assert_int_equal(mig_profile_starts(&kind->profiles[0], starts), 7);
+}
+
+static void read(struct gpu_kinds *kinds, const char *text)
+{
+    struct fault fault = {""};
+    if (gpu_kinds_read(kinds, span_of(text), "own", &fault) < 0)
+        fail_msg("%s", fault.text);
+}
+
+static void test_replaced(void **state)
+{
+    struct gpu_kinds *kinds = *state;
+    int n = kinds->n;
+    read(
+        kinds, "constant linear_memory 1\nkind H100 1000 10 20 300 20 30 100\nmig half 500 10 4\n");
+    assert_int_equal(kinds->n, n);
+    assert_int_equal(find(kinds, "H100")->total_bytes, 1000 * MIB);
+    assert_int_equal(find(kinds, "H100")->n_profiles, 1);
+    assert_int_equal(find(kinds, "H100")->profiles[0].compute_slices, 4);
+    assert_null(find(kinds, "H100-80GB"));
+    assert_string_equal(find(kinds, "H100")->nvml.product, "H100"); /* nothing else is known */
+    assert_true(kinds->constants.linear_memory == 1);
+    assert_int_equal(find(kinds, "H200")->n_profiles, 6);
+}
+
+static void refuse(struct gpu_kinds *kinds, const char *text, const char *reason)
+{
+    struct fault fault = {""};
+    assert_true(gpu_kinds_read(kinds, span_of(text), "own", &fault) < 0);
+    if (!strstr(fault.text, reason))
+        fail_msg("\"%s\" does not say \"%s\"", fault.text, reason);
+}
+
+static void test_refused(void **state)
+{
+    refuse(*state, "mig 1g.5gb 10 1 1\n", "own:1: a line \"mig\" must follow its kind");
+    refuse(*state, "\nkind X 9 1 9 9 1 1 1\nnvml 8.0 7\n", "own:3: nvml CUDA");
+    refuse(*state, "kind X 9 1 9 9 1 1 1\nnvml 8 7 9 9 4 20B0 X\n", "pci_id: \"20B0\"");
+    refuse(*state, "kind X 9 1 9 9 1 1 1\nnvml 8 0 9 9 4 20B010DE X\n", "architecture: \"0\"");
+    refuse(*state, "kind X 9 1 9 9 1 1 1\nmig 1g.5gb 10 10 1\n", "sms: \"10\"");
+    refuse(*state, "kind X 9 1 9 9 1 1 1\nmig 1g.5gb 10 1 9\n", "memory slices: \"9\"");
+    refuse(*state, "kind X 9 1 9 9 1 1 1\nalias a,b\n", "alias NAME");
+    refuse(*state, "kind X 9 1 9 9 1 1 1\nmig a+b 10 1 1\n", "mig NAME");
+    refuse(*state, "gpu X\n", "not with \"gpu\"");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_built_in, init),
+        cmocka_unit_test_setup(test_alias, init),
+        cmocka_unit_test_setup(test_profiles, init),
+        cmocka_unit_test_setup(test_replaced, init),
+        cmocka_unit_test_setup(test_refused, init),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
