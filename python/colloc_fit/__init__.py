@@ -6,7 +6,7 @@ Each program is a module, `python3 -m colloc_fit.NAME` with this folder's parent
 
     fit_estimators     learned tables of the memory estimators, from data/memory
     fit_sharing        constants of the interference model, from data/sharing
-    judge_foresee      the policy foresee against those of the dissertation
+    judge_predictive   the policy predictive against those of the dissertation
     study_collocation  the collocation study on real GPUs
     study_monitor      the monitoring study on a real GPU
     study_trace        a trace of tasks with real trainings, against the simulator

@@ -39,7 +39,8 @@ WAYS = {
     "exclusive": (["--policy=exclusive", "--sharing=streams"], ()),
     "magm-mps": (["--policy=magm", "--sharing=mps"], ()),
     "magm-mps-declared": (["--policy=magm", "--sharing=mps"], ("memory",)),
-    "foresee-mps": (["--policy=foresee", "--sharing=mps"], ("memory", "smact", "expect")),
+    "foresee-mps": (  # check-words: alias (stored results have it)
+        ["--policy=predictive", "--sharing=mps"], ("memory", "smact", "expect")),
 }
 
 
@@ -205,7 +206,7 @@ def run_way(programs, gpus, tasks, way, limit_s):
 
 
 SIMULATED = {"exclusive": ["--policy=exclusive"], "magm-mps": ["--policy=magm", "--sharing=mps", "--estimator=none"],
-             "magm-mps-declared": ["--policy=magm", "--sharing=mps"], "foresee-mps": ["--policy=foresee", "--sharing=mps", "--known=all"]}
+             "magm-mps-declared": ["--policy=magm", "--sharing=mps"], "foresee-mps": ["--policy=predictive", "--sharing=mps", "--known=all"]}
 STRETCH = 20  # the daemon looked at windows of 4 s; the simulator's are of 90 s
 SMACT_UNKNOWN = 0.5
 

@@ -17,7 +17,7 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "core/core.h"
-#include "policy/policy.h"
+#include "policy/policies.h"
 #include "store/store.h"
 
 enum { CHECK_ACCEPT_LOSS };

@@ -5,7 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/output.h"
-#include "policy/policy.h"
+#include "policy/policies.h"
 #include "replay/replay.h"
 
 static void print_result(const struct replay_result *result)

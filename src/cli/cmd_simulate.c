@@ -57,9 +57,8 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
     [SIMULATE_POLICY] = {.name = "policy",
         .kind = OPTION_TEXT,
         .argument = "NAME",
-        .help = "exclusive, rr, magm (the default), lug, mug, first-fit, best-fit, foresee, or "
-                "one of the oracles",
-        .choices = sim_policy_names},
+        .help = "a policy of the daemon or an oracle: {choices}; default: magm",
+        .choice_at = sim_policy_name_at},
     [SIMULATE_ESTIMATOR] = {.name = "estimator",
         .kind = OPTION_TEXT,
         .argument = "NAME",
@@ -69,7 +68,7 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .kind = OPTION_CHOICE,
         .argument = "WHAT",
         .help =
-            "what tasks say of themselves besides memory, for the policy foresee: none, activity (the "
+            "what tasks say of themselves besides memory, for the policy predictive: none, activity (the "
             "default), time or all",
         .choices = simulating_knowns},
     [SIMULATE_NEED_ERROR] = {.name = "need-error",
@@ -104,7 +103,8 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
     [SIMULATE_SLOWDOWN_MAX] = {.name = "slowdown-max",
         .kind = OPTION_TEXT,
         .argument = "X",
-        .help = "policy foresee: nobody is to take more times as long as alone; default: 3"},
+        .help = "policy predictive: no task may be predicted to take more than X times as long as "
+                "alone; default: 3"},
     [SIMULATE_RECOVERY_STEP] = {.name = "recovery-step-gib",
         .kind = OPTION_TEXT,
         .argument = "X",

@@ -61,7 +61,7 @@ static const struct option_spec options[SWEEP_OPTIONS] = {
         .kind = OPTION_TEXT,
         .argument = "NAMES",
         .help = "policies of the daemon, and oracles; default: magm",
-        .choices = sim_policy_names},
+        .choice_at = sim_policy_name_at},
     [SWEEP_ESTIMATOR] = {.name = "estimator",
         .kind = OPTION_TEXT,
         .argument = "NAMES",
@@ -232,8 +232,9 @@ static void show_progress(const struct progress *progress, int64_t done, int64_t
     char bar[GAUGE_SIZE], left[32];
     if (!progress->shown)
         return;
-    int64_t passed_us = clock_monotonic_us() - progress->began_us;
-    int64_t left_us = done ? (int64_t)((double)passed_us / (double)done * (double)(of - done)) : 0;
+    int64_t last_pass_us = clock_monotonic_us() - progress->began_us;
+    int64_t left_us = done ? (int64_t)((double)last_pass_us / (double)done * (double)(of - done))
+                           : 0;
     fprintf(stderr, "\r%s %" PRId64 " of %" PRId64 " runs, %s left\033[K",
         gauge_bar((double)done / (double)of, BAR_WIDTH, false, bar), done, of,
         done ? format_elapsed(left_us, left, sizeof left) : "?");

@@ -18,13 +18,14 @@ static void print_hints(const struct option_spec *spec)
             printf("%s ", estimator_at(i)->name);
         return;
     }
-    for (const char *const *choice = spec->choices; choice && *choice; choice++)
-        printf("%s ", *choice);
+    const char *choice;
+    for (size_t i = 0; (choice = option_choice(spec, i)); i++)
+        printf("%s ", choice);
 }
 
 static bool has_hints(const struct option_spec *spec)
 {
-    return spec->choices || strcmp(spec->name, task_options[TASK_ESTIMATOR].name) == 0;
+    return option_choice(spec, 0) || strcmp(spec->name, task_options[TASK_ESTIMATOR].name) == 0;
 }
 
 static void bash_option_values(const struct option_spec *spec)
@@ -137,7 +138,8 @@ static void fish_option(const struct option_spec *spec, void *context)
         print_hints(spec);
         putchar('\'');
     }
-    printf(" -d \"%s\"\n", spec->help);
+    char help[OPTION_HELP_MAX];
+    printf(" -d \"%s\"\n", option_help_text(spec->help, spec->choice_at, help, sizeof help));
 }
 
 static void print_fish(void)
@@ -169,8 +171,9 @@ static void zsh_text(const char *text)
 
 static void zsh_option(const struct option_spec *spec, void *context)
 {
+    char help[OPTION_HELP_MAX];
     printf("        '--%s%s[", spec->name, spec->argument ? "=" : "");
-    zsh_text(spec->help);
+    zsh_text(option_help_text(spec->help, spec->choice_at, help, sizeof help));
     putchar(']');
     if (spec->argument)
         printf(":%s:", spec->argument);

@@ -20,7 +20,7 @@ void help_each_option(
 
 static void print_option(const struct option_spec *spec, void *context)
 {
-    char left[64], letter[8] = "    ";
+    char left[64], letter[8] = "    ", help[OPTION_HELP_MAX];
     if (spec->letter)
         snprintf(letter, sizeof letter, "-%c, ", spec->letter);
     int n = snprintf(left, sizeof left, "  %s--%s%s%s", letter, spec->name,
@@ -29,7 +29,8 @@ static void print_option(const struct option_spec *spec, void *context)
         printf("%-*s", HELP_COLUMN, left);
     else
         printf("%s\n%*s", left, HELP_COLUMN, "");
-    print_wrapped(spec->help, HELP_COLUMN, TEXT_WIDTH);
+    option_help_text(spec->help, spec->choice_at, help, sizeof help);
+    print_wrapped(help, HELP_COLUMN, TEXT_WIDTH);
 }
 
 int help_print_command(const struct command *command)

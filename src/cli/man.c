@@ -41,7 +41,8 @@ static void print_option(const struct option_spec *spec, void *context)
     if (spec->argument)
         printf("=\\fI%s\\fR", spec->argument);
     putchar('\n');
-    print_roff(spec->help);
+    char help[OPTION_HELP_MAX];
+    print_roff(option_help_text(spec->help, spec->choice_at, help, sizeof help));
 }
 
 static void print_command(const struct command *command)

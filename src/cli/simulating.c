@@ -34,11 +34,11 @@ int simulating_policy(const char *name, struct fault *fault, struct sim_policy *
     size_t n = 0;
     if (sim_policy_find(name, ret_policy))
         return 0;
-    for (int i = 0; sim_policy_names[i]; i++) {
-        near_name_try(&near, name, sim_policy_names[i]);
+    const char *choice;
+    for (size_t i = 0; (choice = sim_policy_name_at(i)); i++) {
+        near_name_try(&near, name, choice);
         if (n < sizeof known)
-            n += (size_t)snprintf(
-                known + n, sizeof known - n, "%s%s", i ? ", " : "", sim_policy_names[i]);
+            n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", choice);
     }
     return fault_set(fault, EINVAL, "--policy=%.60s: there is no such policy%s%s; there are %s",
         name, near.best ? "; did you mean " : "", near.best ? near.best : "", known);

@@ -78,11 +78,11 @@ static void start_waiting_where_it_belongs(struct core *core, struct task *task,
 
 static int apply_submit(struct core *core, const struct event *event)
 {
-    if (core_find(core, event->task))
+    if (core_find_task(core, event->task))
         return CORE_NOT_NOW;
     if (event->task == 0 || event->submit.request.gpus < 1)
         return CORE_NOT_NOW;
-    struct task *task = core_new_task(core, event->task);
+    struct task *task = core_add_task(core, event->task);
     if (!task)
         return -ENOMEM;
     task->uid = event->submit.uid;
@@ -118,7 +118,7 @@ static int move_in(struct gpu_view *gpu, const struct task *task, int64_t now_us
     gpu->residents[gpu->n_residents++] = (struct resident){
         .task = task->id,
         .uid = task->uid,
-        .overtook = gpu->kept_for,
+        .backfilled_before = gpu->reserved_for,
         .gpus = task->n_gpus,
         .places = task->gpus,
         .sharing = task->share.sharing,
@@ -130,8 +130,8 @@ static int move_in(struct gpu_view *gpu, const struct task *task, int64_t now_us
         .expect = task->request.expect,
     };
     gpu->mix_since_us = now_us;
-    if (task->whole)
-        gpu->whole_for = task->id;
+    if (task->exclusive)
+        gpu->exclusive_for = task->id;
     return 0;
 }
 
@@ -143,16 +143,16 @@ static void move_out(struct gpu_view *gpu, uint64_t id, int64_t now_us)
     struct resident *end = gpu->residents + gpu->n_residents--;
     memmove(resident, resident + 1, (size_t)(end - resident - 1) * sizeof *resident);
     gpu->mix_since_us = now_us;
-    if (gpu->whole_for == id)
-        gpu->whole_for = 0;
+    if (gpu->exclusive_for == id)
+        gpu->exclusive_for = 0;
 }
 
 static void note_company(struct core *core, struct task *task, const struct gpu_view *gpu)
 {
     for (int i = 0; i < gpu->n_residents; i++) {
-        struct task *other = core_find(core, gpu->residents[i].task);
+        struct task *other = core_find_task(core, gpu->residents[i].task);
         if (other && other != task)
-            task->had_company = other->had_company = true;
+            task->had_coresidents = other->had_coresidents = true;
     }
 }
 
@@ -175,7 +175,7 @@ static struct reading free_on(const struct cluster_view *view, const int *gpus, 
 static void note_overtaken(const struct task *task)
 {
     for (struct task *passed = task->previous; passed; passed = passed->previous)
-        passed->overtaken++;
+        passed->passed_count++;
 }
 
 static int apply_place(struct core *core, struct task *task, const struct event *event)
@@ -195,9 +195,9 @@ static int apply_place(struct core *core, struct task *task, const struct event 
     task_move(task, TASK_STARTING);
     task->gpus = memcpy(gpus, event->place.gpus, (size_t)event->place.n * sizeof *gpus);
     task->n_gpus = event->place.n;
-    task->whole = event->place.whole;
+    task->exclusive = event->place.exclusive;
     task->share = event->place.share;
-    task->had_company = false;
+    task->had_coresidents = false;
     task->attempts++;
     task->started_us = event->time_us;
     task->free_bytes = free_on(&core->view, gpus, task->n_gpus);
@@ -218,7 +218,7 @@ static void free_reservation(struct core *core, struct task *task, int64_t now_u
     free(task->gpus);
     task->gpus = NULL;
     task->n_gpus = 0;
-    task->whole = false;
+    task->exclusive = false;
 }
 
 static void take_turns(struct core *core, struct task *task)
@@ -271,7 +271,7 @@ static int apply_exited(struct core *core, struct task *task, const struct event
 {
     if (!task_state_holds_gpus(task->state))
         return CORE_NOT_NOW;
-    core_judge(core, task, event);
+    core_attribute_exit(core, task, event);
     free_reservation(core, task, event->time_us);
     task->ended_us = end_of_attempt(task, event);
     task->executed_us += task->ended_us - task->started_us;
@@ -318,7 +318,7 @@ static int apply_company(struct task *task)
 {
     if (!task_state_holds_gpus(task->state))
         return CORE_NOT_NOW;
-    task->had_company = true;
+    task->had_coresidents = true;
     return 0;
 }
 
@@ -405,7 +405,7 @@ static int apply_to_task(struct core *core, struct task *task, const struct even
         return apply_expire(task);
     case EVENT_EVICT:
         return apply_evict(task);
-    case EVENT_COMPANY:
+    case EVENT_EXTERNAL_SEEN:
         return apply_company(task);
     case EVENT_RECOVER:
         return apply_recover(core, task, event);
@@ -418,7 +418,7 @@ static int apply_to_task(struct core *core, struct task *task, const struct even
     }
 }
 
-int core_change(struct core *core, const struct event *event)
+int core_apply_event(struct core *core, const struct event *event)
 {
     switch (event->kind) {
     case EVENT_GPUS:
@@ -426,13 +426,13 @@ int core_change(struct core *core, const struct event *event)
     case EVENT_SUBMIT:
         return apply_submit(core, event);
     case EVENT_SAMPLE:
-        return core_take_sample(core, event);
+        return core_apply_sample(core, event);
     case EVENT_TICK:
         return 0;
     default:
         break;
     }
-    struct task *task = core_find(core, event->task);
+    struct task *task = core_find_task(core, event->task);
     if (!task)
         return CORE_NO_SUCH_TASK;
     int r = apply_to_task(core, task, event);

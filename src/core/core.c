@@ -64,7 +64,7 @@ void core_destroy(struct core *core)
 void core_configure(struct core *core, const struct core_settings *settings)
 {
     core->settings = *settings;
-    core->has_news = true;
+    core->pass_needed = true;
 }
 
 /* ---- effects ---- */
@@ -90,13 +90,13 @@ const struct effect *core_effects(const struct core *core, int *ret_n)
 
 int core_decide(struct core *core, const struct event *event)
 {
-    int r = core_change(core, event);
+    int r = core_apply_event(core, event);
     assert(r <= 0);
     if (r < 0)
         return r;
     struct event lasting = *event;
     if (event->kind == EVENT_PLACE)
-        lasting.place.gpus = core_find(core, event->task)->gpus;
+        lasting.place.gpus = core_find_task(core, event->task)->gpus;
     return core_add_effect(core, EFFECT_APPEND, event->task, &lasting);
 }
 
@@ -131,14 +131,14 @@ static enum task_state final_state(const struct task *task)
  * ever. */
 static bool may_recover(const struct core *core, const struct task *task)
 {
-    bool by_others = task->had_company || task->share.mem_limit_bytes > 0;
+    bool by_others = task->had_coresidents || task->share.mem_limit_bytes > 0;
     return !task->ending && task->exit.failure == FAILURE_GPU_OOM && by_others &&
            task->oom_count <= core->settings.recoveries_max;
 }
 
 static bool may_requeue(const struct core *core, const struct task *task)
 {
-    return !task->ending && task->blameless && task->requeue_count < core->settings.requeues_max;
+    return !task->ending && task->not_at_fault && task->requeue_count < core->settings.requeues_max;
 }
 
 static int after_exit(struct core *core, const struct task *task, int64_t now_us)
@@ -154,15 +154,15 @@ static int after_exit(struct core *core, const struct task *task, int64_t now_us
     return core_decide(core, &event);
 }
 
-int core_note_foreigners(struct core *core, int gpu, int64_t now_us)
+int core_record_external(struct core *core, int gpu, int64_t now_us)
 {
     const struct gpu_view *view = &core->view.gpus[gpu];
-    if (!view->foreign_processes.valid || view->foreign_processes.value == 0)
+    if (!view->external_processes.valid || view->external_processes.value == 0)
         return 0;
     for (int i = 0; i < view->n_residents; i++) {
         struct event event = {
-            .kind = EVENT_COMPANY, .time_us = now_us, .task = view->residents[i].task};
-        int r = core_find(core, event.task)->had_company ? 0 : core_decide(core, &event);
+            .kind = EVENT_EXTERNAL_SEEN, .time_us = now_us, .task = view->residents[i].task};
+        int r = core_find_task(core, event.task)->had_coresidents ? 0 : core_decide(core, &event);
         if (r < 0)
             return r;
     }
@@ -204,7 +204,7 @@ static int expire(struct core *core, uint64_t id, int64_t now_us)
 static int evict(struct core *core, uint64_t id, int64_t now_us)
 {
     struct event event = {.kind = EVENT_EVICT, .time_us = now_us, .task = id};
-    int r = core_find(core, id)->ending ? 0 : core_decide(core, &event);
+    int r = core_find_task(core, id)->ending ? 0 : core_decide(core, &event);
     return r < 0 ? r : core_add_effect(core, EFFECT_KILL, id, NULL);
 }
 
@@ -227,7 +227,7 @@ static int expire_tasks(struct core *core, int64_t now_us)
         const struct gpu_view *gpu = &core->view.gpus[i];
         for (int k = 0; k < gpu->n_residents; k++) {
             uint64_t id = gpu->residents[k].task;
-            int r = expires_us(core_find(core, id)) <= now_us ? expire(core, id, now_us) : 0;
+            int r = expires_us(core_find_task(core, id)) <= now_us ? expire(core, id, now_us) : 0;
             if (r < 0)
                 return r;
         }
@@ -241,7 +241,7 @@ int64_t core_deadline_us(const struct core *core)
     for (int i = 0; i < core->view.n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         for (int k = 0; k < gpu->n_residents; k++) {
-            int64_t expires = expires_us(core_find(core, gpu->residents[k].task));
+            int64_t expires = expires_us(core_find_task(core, gpu->residents[k].task));
             earliest = expires < earliest ? expires : earliest;
         }
     }
@@ -250,7 +250,7 @@ int64_t core_deadline_us(const struct core *core)
 
 static int react(struct core *core, const struct event *event)
 {
-    struct task *task = core_find(core, event->task);
+    struct task *task = core_find_task(core, event->task);
     switch (event->kind) {
     case EVENT_EXITED:
         return after_exit(core, task, event->time_us);
@@ -261,7 +261,7 @@ static int react(struct core *core, const struct event *event)
     case EVENT_UNSTARTED:
         return after_unstarted(core, task, event->time_us);
     case EVENT_SAMPLE:
-        return core_note_foreigners(core, event->sample.gpu, event->time_us);
+        return core_record_external(core, event->sample.gpu, event->time_us);
     case EVENT_GPUS:
         return evict_all(core, event->time_us);
     case EVENT_TICK:
@@ -289,8 +289,8 @@ static int decide_leftovers(struct core *core, int64_t now_us)
 
 int core_apply(struct core *core, const struct event *event)
 {
-    core->replayed = core->has_news = true;
-    return core_change(core, event);
+    core->replayed = core->pass_needed = true;
+    return core_apply_event(core, event);
 }
 
 /* Who may overtake hangs on how long residents still take, and so on the time: looked at again so
@@ -303,22 +303,22 @@ int core_apply(struct core *core, const struct event *event)
  */
 static bool is_worth_a_pass(const struct core *core, const struct event *event)
 {
-    if (event->kind != EVENT_SAMPLE || core->has_news || core->recovery_queue.first)
+    if (event->kind != EVENT_SAMPLE || core->pass_needed || core->recovery_queue.first)
         return true;
-    return core->kept_for && event->time_us - core->passed_us >= OVERTAKING_AGAIN_US;
+    return core->reserved_for && event->time_us - core->last_pass_us >= OVERTAKING_AGAIN_US;
 }
 
 int core_step(struct core *core, const struct event *event)
 {
     core->n_effects = 0;
-    int r = core_change(core, event);
+    int r = core_apply_event(core, event);
     if (r == 0)
         r = react(core, event);
     if (r == 0 && core->replayed)
         r = decide_leftovers(core, event->time_us);
     if (r == 0 && is_worth_a_pass(core, event)) {
-        core->has_news = false;
-        core->passed_us = event->time_us;
+        core->pass_needed = false;
+        core->last_pass_us = event->time_us;
         r = core_schedule(core, event->time_us);
     }
     return r;

@@ -23,23 +23,24 @@ struct core {
         uint64_t task, why;
     } main_waiting, recovery_waiting;
     uint64_t drained_for,
-        kept_for;  /* the task that GPUs of the view are drained or kept for, one at a time; or 0 */
-    bool any_gone; /* of the GPUs' instances */
-    bool replayed; /* since the last step: a log's end may have left things undecided */
-    bool has_news; /* something has changed since the last scheduling pass that may let somebody in
+        reserved_for; /* the task that GPUs of the view are drained or kept for, one at a time; or 0 */
+    bool any_gone;    /* of the GPUs' instances */
+    bool replayed;    /* since the last step: a log's end may have left things undecided */
+    bool
+        pass_needed; /* something has changed since the last scheduling pass that may let somebody in
                     */
-    int64_t passed_us; /* when that was */
+    int64_t last_pass_us; /* when that was */
 };
 
 /* Changes the state as the event says: what core_step and core_apply share. (apply.c) */
-int core_change(struct core *core, const struct event *event);
+int core_apply_event(struct core *core, const struct event *event);
 
 /* No GPU is kept free any more for a task that recovers. (apply.c) */
 void core_stop_draining(struct core *core);
 
 /* tasks.c */
-struct task *core_find(const struct core *core, uint64_t id);
-struct task *core_new_task(
+struct task *core_find_task(const struct core *core, uint64_t id);
+struct task *core_add_task(
     struct core *core, uint64_t id); /* zeroed but for its id; NULL when memory is out */
 void core_free_tasks(struct core *core);
 
@@ -49,23 +50,23 @@ int core_make_room(void **array, int *room, int count, size_t item);
 /* Takes a sample into the view: windows, what each task uses, who has settled. (sample.c) 0,
  * CORE_NOT_NOW or -ENOMEM.
  */
-int core_take_sample(struct core *core, const struct event *event);
+int core_apply_sample(struct core *core, const struct event *event);
 
 /* The policies' question for one task, without asking it. */
 struct placement_query core_query(const struct core *core, const struct task *task, int64_t now_us);
-const struct policy *core_policy_of(const struct core *core, const struct task *task);
+const struct policy *core_task_policy(const struct core *core, const struct task *task);
 
 /* Writes down who is beside processes that are not ours on the GPU. (core.c) 0 or -ENOMEM. */
-int core_note_foreigners(struct core *core, int gpu, int64_t now_us);
+int core_record_external(struct core *core, int gpu, int64_t now_us);
 
 /* Whether the exited task is to blame for its end; before its GPUs are taken from it. (fault.c) */
-void core_judge(struct core *core, struct task *task, const struct event *event);
+void core_attribute_exit(struct core *core, struct task *task, const struct event *event);
 
-/* A task that so many have overtaken comes to be the first in line. */
-enum { CORE_OVERTAKEN_MAX = 100 };
+/* A task that so many have passed_count comes to be the first in line. */
+enum { CORE_PASSED_MAX = 100 };
 
 /* Whom those in the main queue wait for; NULL when it is empty. (schedule.c) */
-struct task *core_first_in_line(const struct core *core);
+struct task *core_head_of_queue(const struct core *core);
 
 /* Starts what can start: the recovery queue first. (schedule.c) 0 or -ENOMEM. */
 int core_schedule(struct core *core, int64_t now_us);

@@ -29,12 +29,12 @@ enum event_kind {
     EVENT_RELEASE,
     EVENT_TICK, /* nothing but time went by */
     /* decisions */
-    EVENT_PLACE,   /* these GPUs are the task's */
-    EVENT_EXPIRE,  /* its time limit is over: told to end */
-    EVENT_EVICT,   /* its MIG instance is gone: told to end, and then to go back to its queue */
-    EVENT_COMPANY, /* a process that is not ours has been seen beside it: an OOM now need not be its
+    EVENT_PLACE,  /* these GPUs are the task's */
+    EVENT_EXPIRE, /* its time limit is over: told to end */
+    EVENT_EVICT,  /* its MIG instance is gone: told to end, and then to go back to its queue */
+    EVENT_EXTERNAL_SEEN, /* a process that is not ours has been seen beside it: an OOM now need not be its
                       own fault */
-    EVENT_RECOVER, /* it ran out of GPU memory beside others or under its own limit: into the
+    EVENT_RECOVER,       /* it ran out of GPU memory beside others or under its own limit: into the
                       recovery queue */
     EVENT_REQUEUE, /* its GPU or MPS server failed it, or perhaps a neighbour did: back to its queue
                     */
@@ -48,9 +48,9 @@ struct core_sample {
     bool lost;
     bool faulty; /* it answers, but no task should be put there */
     struct reading mem_used_bytes;
-    struct reading smact;             /* 0..1 */
-    struct reading utilisation;       /* 0..1 */
-    struct reading foreign_processes; /* how many compute processes there are not ours */
+    struct reading smact;              /* 0..1 */
+    struct reading utilisation;        /* 0..1 */
+    struct reading external_processes; /* how many compute processes there are not ours */
     struct task_memory {
         uint64_t task;
         struct reading mem_used_bytes;
@@ -81,7 +81,7 @@ struct event {
         struct {
             const int *gpus;
             int n;
-            bool whole;
+            bool exclusive;
             struct sharing_mode share;
         } place;
         enum task_state end;

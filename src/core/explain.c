@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a task waits, in words; and whether a request can ever be met. */
+/*
+ * Why a task waits, as text for its user; and whether a request can ever be met.
+ *
+ * The verdicts of a policy become text here and nowhere else: one line, GPU by GPU, with the figure
+ * and the limit that it exceeds.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -11,7 +16,7 @@
 #include "base/units.h"
 #include "core/core_private.h"
 
-/* With more GPUs than that the rest is counted, not listed. */
+/* Chosen: what fits on a line of a terminal; further GPUs are counted. */
 #define GPUS_LISTED 8
 
 struct line {
@@ -40,7 +45,7 @@ static void add_memory_short(struct line *line, const struct verdict *verdict)
         format_size((int64_t)(verdict->limit - verdict->have), text, sizeof text));
 }
 
-/* In per cent; with decimals where it takes them to tell the value from its limit. */
+/* In per cent; with decimals where the value is close to its limit. */
 static void add_activity(
     struct line *line, const char *what, const struct verdict *verdict, const char *remark)
 {
@@ -55,7 +60,7 @@ static void add_not_idle(struct line *line, const struct verdict *verdict)
         line_add(
             line, "%.0f task%s there, has to be idle", verdict->have, verdict->have > 1 ? "s" : "");
     else if (verdict->limit > 0)
-        line_add(line, "in use by others (%.0f process%s), has to be idle", verdict->limit,
+        line_add(line, "in use by %.0f external process%s, has to be idle", verdict->limit,
             verdict->limit > 1 ? "es" : "");
     else
         line_add(line, "not known to be idle (memory in use, or no list of processes)");
@@ -63,11 +68,11 @@ static void add_not_idle(struct line *line, const struct verdict *verdict)
 
 static void add_one_process(struct line *line, const struct verdict *verdict)
 {
-    line_add(line, "its compute mode lets one process in, which is ");
+    line_add(line, "its compute mode admits one process, now ");
     if (verdict->task)
         line_add(line, "task %" PRIu64, verdict->task);
     else
-        line_add(line, "somebody else's");
+        line_add(line, "an external one");
 }
 
 static void add_verdict(struct line *line, const struct verdict *verdict)
@@ -91,14 +96,14 @@ static void add_verdict(struct line *line, const struct verdict *verdict)
     case VERDICT_MIG_ONE_ONLY:
         line_add(line, "MIG instances serve tasks of one GPU only");
         break;
-    case VERDICT_TAKEN:
+    case VERDICT_EXCLUSIVE:
         line_add(line, "task %" PRIu64 " has it to itself", verdict->task);
         break;
     case VERDICT_DRAINED:
-        line_add(line, "kept free for task %" PRIu64 ", which recovers", verdict->task);
+        line_add(line, "drained for task %" PRIu64 ", which recovers", verdict->task);
         break;
-    case VERDICT_KEPT:
-        line_add(line, "kept for task %" PRIu64, verdict->task);
+    case VERDICT_RESERVED:
+        line_add(line, "reserved for task %" PRIu64, verdict->task);
         break;
     case VERDICT_HOLD_OFF:
         line_add(line, "task %" PRIu64 " is still taking its memory", verdict->task);
@@ -122,12 +127,12 @@ static void add_verdict(struct line *line, const struct verdict *verdict)
         add_activity(line, "SMACT", verdict, "");
         break;
     case VERDICT_SLOWDOWN:
-        line_add(line, "somebody would take %.2f times as long, at most %.2f is allowed",
+        line_add(line, "a task would take %.2f times as long as alone, at most %.2f is allowed",
             verdict->have, verdict->limit);
         break;
     case VERDICT_NO_GAIN:
         line_add(line,
-            "shared, all together would %s %.0f %% of a GPU, at least %.0f %% is to be gained",
+            "shared, all tasks together would %s %.0f %% of a GPU, at least %.0f %% is required",
             verdict->have < 0 ? "lose" : "gain", 100 * fabs(verdict->have), 100 * verdict->limit);
         break;
     case VERDICT_UTILISATION_HIGH:
@@ -164,21 +169,21 @@ static void add_verdicts(struct line *line, const struct core *core, const struc
         line_add(line, "there is no GPU");
 }
 
-/* Whom a task of the main queue stands behind, or NULL. */
-static const struct task *stands_behind(const struct core *core, const struct task *task)
+/* The head of the main queue, when the task waits behind it; else NULL. */
+static const struct task *head_before(const struct core *core, const struct task *task)
 {
-    const struct task *first = task->queue == &core->main_queue ? core_first_in_line(core) : NULL;
-    return first == task ? NULL : first;
+    const struct task *head = task->queue == &core->main_queue ? core_head_of_queue(core) : NULL;
+    return head == task ? NULL : head;
 }
 
-static void add_first(struct line *line, const struct task *first)
+static void add_head(struct line *line, const struct task *head)
 {
-    line_add(line, "task %" PRIu64 " goes first: ", first->id);
-    if (first->previous)
+    line_add(line, "task %" PRIu64 " is the head of the queue: ", head->id);
+    if (head->previous)
         line_add(line, "it takes longest, as far as is known");
-    else if (first->overtaken)
-        line_add(line, "it came first, and %d %s overtaken it", first->overtaken,
-            first->overtaken > 1 ? "have" : "has");
+    else if (head->passed_count)
+        line_add(line, "it came first, and %d later task%s started before it", head->passed_count,
+            head->passed_count > 1 ? "s have" : " has");
     else
         line_add(line, "it came first");
 }
@@ -188,25 +193,25 @@ const char *core_explain(
 {
     struct line line = {buffer, size, 0};
     buffer[0] = '\0';
-    const struct task *task = core_find(core, id);
+    const struct task *task = core_find_task(core, id);
     if (task && task->state == TASK_HELD)
         line_add(&line, "held; `colloc release %" PRIu64 "` lets it go on", id);
     if (!task || !task->queue)
         return buffer;
-    const struct task *first = stands_behind(core, task);
-    if (first && !core_policy_of(core, first)->keep) {
+    const struct task *head = head_before(core, task);
+    if (head && !core_task_policy(core, head)->reserve) {
         int n = queue_ahead_of(task);
         line_add(&line, "%d task%s before it in the queue", n, n > 1 ? "s are" : " is");
         return buffer;
     }
-    if (first)
-        add_first(&line, first);
-    if (first && core->kept_for != first->id) {
-        line_add(&line, "; nobody may overtake it while no GPUs can be kept for it");
+    if (head)
+        add_head(&line, head);
+    if (head && core->reserved_for != head->id) {
+        line_add(&line, "; no task starts before it while no GPUs can be reserved for it");
         return buffer;
     }
-    if (first)
-        line_add(&line, "; to overtake: ");
+    if (head)
+        line_add(&line, "; to start before it: ");
     if (task->request.need.kind == NEED_PENDING) {
         line_add(&line, "its memory is being estimated");
         return buffer;
@@ -216,7 +221,7 @@ const char *core_explain(
     int *chosen = calloc((size_t)core->view.n_gpus + 1, sizeof *chosen);
     if (verdicts && chosen) {
         struct placement_query query = core_query(core, task, now_us);
-        if (core_policy_of(core, task)->choose(&query, chosen, verdicts) == PLACE_NOW)
+        if (core_task_policy(core, task)->choose(&query, chosen, verdicts) == PLACE_NOW)
             line_add(&line, "nothing, its turn comes");
         else
             add_verdicts(&line, core, verdicts);
@@ -228,17 +233,18 @@ const char *core_explain(
 
 const char *core_reason_word(const struct core *core, uint64_t id)
 {
-    const struct task *task = core_find(core, id);
+    const struct task *task = core_find_task(core, id);
     if (task && task->state == TASK_HELD)
         return "JobHeldUser";
     if (!task || !task->queue)
         return "None";
     if (task->state == TASK_RECOVERING)
         return "Recovering";
-    return stands_behind(core, task) ? "Priority" : "Resources";
+    return head_before(core, task) ? "Priority" : "Resources";
 }
 
-/* How many places can ever serve the request: `bytes` on each, and instances only one by one. */
+/* How many places can ever serve the request with `bytes` on each. A MIG instance serves a task of
+ * one GPU only. */
 static int places_for(const struct core *core, const struct task_request *request, int64_t bytes)
 {
     int n = 0;

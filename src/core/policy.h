@@ -1,40 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A placement policy: a pure function from the view and one task to GPUs for it, or to the reasons
- * why not. The core knows policies only through this struct; src/policy holds them.
+ * A placement policy: a pure function from the view of the GPUs and one task to GPUs for it, or to
+ * the reasons why it has to wait. The core knows policies only through this struct; src/policy
+ * holds them.
  */
 #ifndef COLLOC_CORE_POLICY_H
 #define COLLOC_CORE_POLICY_H
 
 #include "core/view.h"
 
-/* What one GPU says to one task. */
+/* Whether a task may be placed on one GPU, or the first thing that is against it. */
 enum verdict_kind {
     VERDICT_FITS,
-    VERDICT_NOT_A_PLACE,  /* its MIG instances are */
-    VERDICT_LOST,         /* the driver lost it */
-    VERDICT_FAULTY,       /* memory errors, an Xid, clocks held down */
-    VERDICT_NO_SAMPLE,    /* nothing recent is known of it */
-    VERDICT_MIG_ONE_ONLY, /* a task of several GPUs cannot use instances */
-    VERDICT_TAKEN,        /* `task` has it to itself */
-    VERDICT_DRAINED,      /* kept free for `task`, which recovers */
-    VERDICT_KEPT,         /* kept for `task`, which is first in line */
-    VERDICT_HOLD_OFF,     /* `task` is still taking its memory */
-    VERDICT_NOT_IDLE,     /* the task wants it to itself: `have` tasks of ours, `limit` processes of
-                             others */
-    VERDICT_FULL,         /* `have` tasks already */
-    VERDICT_MEMORY_UNKNOWN,   /* the driver does not say how much is free */
-    VERDICT_MEMORY_SHORT,     /* `have` bytes free, `limit` wanted */
+    VERDICT_NOT_A_PLACE,      /* its MIG instances are places, it is not */
+    VERDICT_LOST,             /* the driver lost it */
+    VERDICT_FAULTY,           /* memory errors, an Xid, or reduced clocks */
+    VERDICT_NO_SAMPLE,        /* it has no recent sample */
+    VERDICT_MIG_ONE_ONLY,     /* a task of several GPUs cannot use MIG instances */
+    VERDICT_EXCLUSIVE,        /* `task` has it to itself */
+    VERDICT_DRAINED,          /* it is drained for `task`, which recovers */
+    VERDICT_RESERVED,         /* it is reserved for `task`, the head of the queue */
+    VERDICT_HOLD_OFF,         /* the memory of `task` is still rising */
+    VERDICT_NOT_IDLE,         /* has to be idle: runs `have` tasks, `limit` external processes */
+    VERDICT_FULL,             /* `have` tasks already */
+    VERDICT_MEMORY_UNKNOWN,   /* free memory is not known */
+    VERDICT_MEMORY_SHORT,     /* `have` bytes are free, `limit` are needed */
     VERDICT_SMACT_UNKNOWN,    /* neither SMACT nor utilisation is known */
-    VERDICT_SMACT_HIGH,       /* `have` over `limit` */
-    VERDICT_UTILISATION_HIGH, /* the same by utilisation, where SMACT is not known */
-    VERDICT_OTHER_MPS_USER,   /* `task` there is a client of another user's MPS server */
-    VERDICT_ONE_PROCESS,      /* its compute mode lets one process in, and `task` (0: a process of
-                                 others) has it */
-    VERDICT_SLOWDOWN, /* somebody would take `have` times as long as alone, `limit` at most may be
-                       */
-    VERDICT_NO_GAIN   /* so little progress (`have` GPUs) would be gained by sharing; `limit` is
-                         wanted */
+    VERDICT_SMACT_HIGH,       /* SMACT `have` exceeds `limit` */
+    VERDICT_UTILISATION_HIGH, /* SMACT is unknown, utilisation `have` exceeds `limit` */
+    VERDICT_OTHER_MPS_USER,   /* its resident `task` is a client of another user's MPS server */
+    VERDICT_ONE_PROCESS,      /* its compute mode admits one process: `task`'s (0: an external) */
+    VERDICT_SLOWDOWN,         /* a task would take `have` times as long as alone; at most `limit` */
+    VERDICT_NO_GAIN           /* sharing would gain `have` GPUs; at least `limit` is required */
 };
 
 struct verdict {
@@ -48,50 +45,67 @@ struct core_settings;
 struct placement_query {
     const struct cluster_view *view;
     const struct conditions *conditions;
-    const struct core_settings
-        *settings; /* what SHARING_AUTO is decided by (core/share.h); NULL: as if by MPS */
+    const struct core_settings *settings; /* for core/sharing_choice.h; NULL: SHARING_AUTO is MPS */
     const struct task *task;
-    const struct task *first; /* in line, that GPUs are kept for (gpu_view.kept_for); or NULL */
+    const struct task *head; /* of the queue, that GPUs are reserved for; NULL: none are */
     int64_t now_us;
-    bool idle_only;             /* an exclusive task, or one that recovers on GPUs of its own */
-    double recovery_free_bytes; /* of one that recovers beside others: wanted on each GPU; otherwise
-                                   0 */
-    bool before_all;            /* it recovers: nothing is kept from it for the first in line */
+    bool idle_only;             /* only idle GPUs: the task is exclusive, or recovers alone */
+    double recovery_free_bytes; /* free on each GPU for a task that recovers; 0: no requirement */
+    bool passes_reservation;    /* the task recovers: reservations do not concern it */
 };
 
-/* 0 when placed; the positive answers say why not. */
+/* 0: the task is placed. Positive: a named answer. */
 enum placement_answer {
     PLACE_NOW = 0,
-    PLACE_WAIT, /* not now: see the verdicts */
+    PLACE_WAIT, /* not now: the verdicts say why */
 };
 
-/* A mean of many equal readings may differ from them in its last digits: a limit of activity is
- * exceeded by more. */
+/* The mean of equal readings may differ from them in its last digits: an activity exceeds its limit
+ * only by more than this. */
 #define POLICY_ROUNDING 1e-9
 
 struct policy {
     const char *name;
-    const char *help; /* one line for people */
-    bool whole_gpus;  /* every task gets its GPUs to itself for life */
+    const char *former_name; /* still accepted wherever users name a policy; NULL: none */
+    const char *help;        /* one line for people */
+    bool exclusive_gpus;     /* each task has its GPUs to itself as long as it runs */
 
     /*
-     * Picks query->task->request.gpus different GPUs into ret_gpus (best first) or, if the task has
-     * to wait, says of each GPU what stands against it in ret_verdicts[view->n_gpus]. Reads nothing
-     * but the query. Who has to wait still has to when residents take memory that they need, or a
-     * level of activity changes but does not become 0 or pass conditions->smact_max: such a level
-     * only orders those that fit. Nor does time alone let anybody in, but for whom GPUs are kept
-     * from. PLACE_NOW or PLACE_WAIT.
+     * Chooses GPUs for the query's task.
+     *
+     * `ret_gpus`: room for task->request.gpus; with PLACE_NOW they are set, all different, the best
+     *             first.
+     * `ret_verdicts`: room for view->n_gpus; with PLACE_WAIT all are set.
+     *
+     * Contract:
+     *   1. It reads nothing but the query: the same query has the same answer.
+     *   2. Time alone does not turn PLACE_WAIT into PLACE_NOW, but for tasks behind a reservation
+     *      (the core asks again for them every 30 s) and for samples that become too old.
+     *   3. A resident that allocates memory it is known to need does not turn PLACE_WAIT into
+     *      PLACE_NOW.
+     *   4. A change of an activity level does not turn PLACE_WAIT into PLACE_NOW, unless the level
+     *      becomes known, unknown or 0, or crosses conditions->smact_max. (It may change the order
+     *      among GPUs that fit.)
+     *
+     * By 2 to 4 the core skips the scheduling pass after most samples: view_update.c lists what a
+     * sample must change to cause one. A policy that breaks them leaves tasks waiting beside free
+     * GPUs.
+     *
+     * Returns PLACE_NOW or PLACE_WAIT.
      */
     enum placement_answer (*choose)(
         const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts);
 
     /*
-     * For a policy that lets tasks overtake, NULL for others. The query's task is first in line and
-     * has to wait: picks into ret_gpus as many GPUs as it wants, those where by what is known it
-     * can start first, and says when that is, as predicted (INT64_MAX: no telling). False when too
-     * few can ever serve it.
+     * Reserves GPUs for the query's task, which is the head of the queue and has to wait. NULL: the
+     * policy knows no backfill, the tasks behind the head wait.
+     *
+     * `ret_gpus`: room for task->request.gpus: the GPUs on which it is predicted to start first.
+     * `ret_start_us`: when that is, as predicted; INT64_MAX: not known.
+     *
+     * Returns false when too few GPUs can ever serve the task.
      */
-    bool (*keep)(const struct placement_query *query, int *ret_gpus, int64_t *ret_start_us);
+    bool (*reserve)(const struct placement_query *query, int *ret_gpus, int64_t *ret_start_us);
 };
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/core_private.h"
-#include "core/share.h"
+#include "core/sharing_choice.h"
 
 /* Recovering tasks behind the first one that are looked at in one pass: a pass must stay short. */
 #define RECOVERY_LOOKS 64
@@ -14,7 +14,7 @@
 #define OVERTAKING_LOOKS    64
 #define OVERTAKING_VERDICTS (16 * OVERTAKING_LOOKS)
 
-const struct policy *core_policy_of(const struct core *core, const struct task *task)
+const struct policy *core_task_policy(const struct core *core, const struct task *task)
 {
     return task->request.policy ? task->request.policy : core->settings.policy;
 }
@@ -50,12 +50,12 @@ struct placement_query core_query(const struct core *core, const struct task *ta
         .conditions = &core->settings.conditions,
         .settings = &core->settings,
         .task = task,
-        .first = core->kept_for ? core_find(core, core->kept_for) : NULL,
+        .head = core->reserved_for ? core_find_task(core, core->reserved_for) : NULL,
         .now_us = now_us,
         .idle_only = task->request.exclusive || recovers_alone(core, task) ||
-                     core_policy_of(core, task)->whole_gpus,
+                     core_task_policy(core, task)->exclusive_gpus,
         .recovery_free_bytes = recovery_free_bytes(core, task),
-        .before_all = task->queue == &core->recovery_queue,
+        .passes_reservation = task->queue == &core->recovery_queue,
     };
 }
 
@@ -63,7 +63,7 @@ struct placement_query core_query(const struct core *core, const struct task *ta
  * for life. */
 static bool wants_whole_gpus(const struct core *core, const struct task *task)
 {
-    return task->request.exclusive || core_policy_of(core, task)->whole_gpus ||
+    return task->request.exclusive || core_task_policy(core, task)->exclusive_gpus ||
            (task->oom_count > 1 && recovers_alone(core, task));
 }
 
@@ -72,19 +72,19 @@ static int place(struct core *core, struct task *task, int64_t now_us)
     struct event event = {.kind = EVENT_PLACE, .time_us = now_us, .task = task->id};
     event.place.gpus = core->chosen;
     event.place.n = task->request.gpus;
-    event.place.whole = wants_whole_gpus(core, task);
-    event.place.share = share_choose(
-        &core->settings, &core->view, task, core->chosen, task->request.gpus, event.place.whole);
+    event.place.exclusive = wants_whole_gpus(core, task);
+    event.place.share = sharing_choose(&core->settings, &core->view, task, core->chosen,
+        task->request.gpus, event.place.exclusive);
     int r = core_decide(core, &event);
     for (int i = 0; i < task->n_gpus && r == 0; i++)
-        r = core_note_foreigners(core, task->gpus[i], now_us);
+        r = core_record_external(core, task->gpus[i], now_us);
     return r < 0 ? r : core_add_effect(core, EFFECT_START, task->id, NULL);
 }
 
 static enum placement_answer ask_policy(struct core *core, const struct task *task, int64_t now_us)
 {
     struct placement_query query = core_query(core, task, now_us);
-    return core_policy_of(core, task)->choose(&query, core->chosen, core->verdicts);
+    return core_task_policy(core, task)->choose(&query, core->chosen, core->verdicts);
 }
 
 /* Tells the driver why the first task of a queue waits, once for each change of the reasons (not of
@@ -106,7 +106,7 @@ static int note_wait(struct core *core, struct waiting *waiting, const struct ta
  * be idle. */
 static bool is_held_by_strangers(const struct gpu_view *gpu, int64_t settle_us)
 {
-    if (gpu->foreign_processes.valid && gpu->foreign_processes.value > 0)
+    if (gpu->external_processes.valid && gpu->external_processes.value > 0)
         return true;
     return gpu->n_residents == 0 && gpu->sampled_us - gpu->mix_since_us > settle_us &&
            !gpu_view_is_idle(gpu);
@@ -149,9 +149,9 @@ static int insert_drain(
 
 static void keep_none(struct core *core)
 {
-    for (int i = 0; i < core->view.n_gpus && core->kept_for; i++)
-        core->view.gpus[i].kept_for = 0;
-    core->kept_for = 0;
+    for (int i = 0; i < core->view.n_gpus && core->reserved_for; i++)
+        core->view.gpus[i].reserved_for = 0;
+    core->reserved_for = 0;
 }
 
 /* The GPUs chosen for a recovering task are kept for nobody else: for the first in line others will
@@ -160,7 +160,7 @@ static void keep_others(struct core *core, const struct task *task)
 {
     bool any = false;
     for (int i = 0; i < task->request.gpus; i++)
-        any |= core->view.gpus[core->chosen[i]].kept_for != 0;
+        any |= core->view.gpus[core->chosen[i]].reserved_for != 0;
     if (any)
         keep_none(core);
 }
@@ -246,15 +246,16 @@ static int schedule_recovery(struct core *core, int64_t now_us)
  */
 static bool keep_for(struct core *core, const struct task *task, int64_t now_us)
 {
-    if (core->kept_for == task->id)
+    if (core->reserved_for == task->id)
         return true;
     keep_none(core);
     struct placement_query query = core_query(core, task, now_us);
-    if (!core_policy_of(core, task)->keep(&query, core->chosen, &core->view.kept_until_us))
+    if (!core_task_policy(core, task)
+             ->reserve(&query, core->chosen, &core->view.reservation_start_us))
         return false;
     for (int i = 0; i < task->request.gpus; i++)
-        core->view.gpus[core->chosen[i]].kept_for = task->id;
-    core->kept_for = task->id;
+        core->view.gpus[core->chosen[i]].reserved_for = task->id;
+    core->reserved_for = task->id;
     return true;
 }
 
@@ -270,22 +271,22 @@ static bool can_be_served(const struct core *core, const struct task *task)
 /* For whom the others would wait in vain cannot come before those who came before it. */
 static bool may_go_first(const struct core *core, const struct task *task)
 {
-    return task->request.need.kind != NEED_PENDING && core_policy_of(core, task)->keep &&
+    return task->request.need.kind != NEED_PENDING && core_task_policy(core, task)->reserve &&
            can_be_served(core, task);
 }
 
 /*
  * Policies that let tasks overtake keep GPUs for the longest: what is large goes first, what is
  * small finds room beside it. Not so when the oldest does not say how long it takes, or so many
- * have overtaken it: then it is the first, as it is among equals. Whoever is behind it has been
- * overtaken by no more.
+ * have passed_count it: then it is the first, as it is among equals. Whoever is behind it has been
+ * passed_count by no more.
  */
-struct task *core_first_in_line(const struct core *core)
+struct task *core_head_of_queue(const struct core *core)
 {
     struct task *first = core->main_queue.first, *task = first;
-    if (!first || !core_policy_of(core, first)->keep)
+    if (!first || !core_task_policy(core, first)->reserve)
         return first;
-    if (!first->request.expect.time_us || first->overtaken >= CORE_OVERTAKEN_MAX)
+    if (!first->request.expect.time_us || first->passed_count >= CORE_PASSED_MAX)
         return first;
     for (int n = 0; task && n < LINE_MAX_TASKS; task = task->next, n++)
         if (task->request.expect.time_us > first->request.expect.time_us &&
@@ -328,7 +329,7 @@ static int overtake(struct core *core, const struct task *first, int64_t now_us)
 {
     struct task *line[OVERTAKING_LOOKS];
     int r = 0, looks = 1 + OVERTAKING_VERDICTS / (core->view.n_gpus + 1);
-    if (!core_policy_of(core, first)->keep || !keep_for(core, first, now_us))
+    if (!core_task_policy(core, first)->reserve || !keep_for(core, first, now_us))
         return 0;
     int n = line_up(core, first, line, looks < OVERTAKING_LOOKS ? looks : OVERTAKING_LOOKS);
     for (int i = 0; i < n && r == 0; i++)
@@ -339,16 +340,16 @@ static int overtake(struct core *core, const struct task *first, int64_t now_us)
 
 /*
  * First in, first out: the first task that has to wait keeps those behind it waiting, so that none
- * is starved, unless its policy lets them overtake (policy/overtaking.h has the rules).
+ * is starved, unless its policy lets them overtake (policy/backfill.h has the rules).
  */
 static int schedule_main(struct core *core, int64_t now_us)
 {
     struct task *task;
     int r = 0;
-    while (r == 0 && (task = core_first_in_line(core))) {
+    while (r == 0 && (task = core_head_of_queue(core))) {
         if (core->main_queue.first->request.need.kind == NEED_PENDING)
             return 0;
-        if (core->kept_for != task->id)
+        if (core->reserved_for != task->id)
             keep_none(core);
         if (ask_policy(core, task, now_us) != PLACE_NOW) {
             r = note_wait(core, &core->main_waiting, task);

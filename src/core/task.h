@@ -36,7 +36,7 @@ enum sharing {
     SHARING_AUTO,    /* of a request only: one of the above is picked with its placement */
 };
 
-/* How an attempt shares its GPUs, and why so: core/share.h decides it. */
+/* How an attempt shares its GPUs, and why so: core/sharing_choice.h decides it. */
 struct sharing_mode {
     enum sharing sharing; /* SHARING_STREAMS or SHARING_MPS */
     enum share_reason {
@@ -51,7 +51,7 @@ struct sharing_mode {
         SHARE_BESIDE_FILLER, /* who is there nearly fills the GPU and would leave it little */
         SHARE_CAPPED,        /* it nearly fills a GPU, and others are there: they keep some SMs */
         SHARE_MPS_FAILED,    /* MPS has failed it before */
-        SHARE_SUSPECT, /* a fault, its own or a neighbour's, stopped it: apart from others it shows
+        SHARE_POSSIBLE_CAUSE, /* a fault, its own or a neighbour's, stopped it: apart from others it shows
                           whose */
         SHARE_REASONS
     } reason;
@@ -113,21 +113,22 @@ struct task {
     enum failure_class ending; /* FAILURE_CANCELLED, FAILURE_TIME_LIMIT or FAILURE_GPU_GONE once it
                                   was told to end */
 
-    int *gpus;        /* its reservation: indices into the view; NULL when it holds none */
-    int n_gpus;       /* 0 when it holds none */
-    bool has_process; /* known to run (or to have been spawned) */
-    bool whole;       /* its GPUs take nobody else as long as it runs */
-    bool had_company; /* another task was on one of its GPUs at some time of this attempt */
+    int *gpus;            /* its reservation: indices into the view; NULL when it holds none */
+    int n_gpus;           /* 0 when it holds none */
+    bool has_process;     /* known to run (or to have been spawned) */
+    bool exclusive;       /* its GPUs take nobody else as long as it runs */
+    bool had_coresidents; /* another task was on one of its GPUs at some time of this attempt */
     struct sharing_mode share; /* of this attempt */
     int attempts;              /* begun: the number of the last */
     int unstarted;             /* of those, the ones that never started */
     int oom_count;
     struct reading free_bytes; /* on each of its GPUs when this attempt was placed there */
-    int overtaken;             /* how many that came later have started before it */
+    int passed_count;          /* how many that came later have started before it */
     int requeue_count;         /* ends that were, or may have been, no fault of its own */
     int mps_failures;          /* of those, by MPS */
-    bool blameless; /* so was the last: its MPS server or its GPU failed it, or it is a suspect */
-    bool suspect;   /* a fault, its own or a neighbour's, has stopped it under MPS */
+    bool
+        not_at_fault; /* so was the last: its MPS server or its GPU failed it, or it is a suspect */
+    bool possible_cause;   /* a fault, its own or a neighbour's, has stopped it under MPS */
     struct task_exit exit; /* of the last attempt */
 
     int64_t submitted_us;

@@ -33,13 +33,13 @@ static int lower_bound(const struct core *core, uint64_t id)
     return low;
 }
 
-struct task *core_find(const struct core *core, uint64_t id)
+struct task *core_find_task(const struct core *core, uint64_t id)
 {
     int i = lower_bound(core, id);
     return i < core->n_tasks && core->tasks[i]->id == id ? core->tasks[i] : NULL;
 }
 
-struct task *core_new_task(struct core *core, uint64_t id)
+struct task *core_add_task(struct core *core, uint64_t id)
 {
     struct task *task = calloc(1, sizeof *task);
     if (!task || core_make_room((void **)&core->tasks, &core->tasks_room, core->n_tasks,
@@ -71,7 +71,7 @@ void core_free_tasks(struct core *core)
 
 const struct task *core_task(const struct core *core, uint64_t id)
 {
-    return core_find(core, id);
+    return core_find_task(core, id);
 }
 
 const struct task *core_next_task(const struct core *core, uint64_t id)

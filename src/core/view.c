@@ -25,7 +25,7 @@ const struct resident *gpu_view_unsettled(const struct gpu_view *gpu)
     return NULL;
 }
 
-double gpu_view_awaited_bytes(const struct gpu_view *gpu)
+double gpu_view_pending_bytes(const struct gpu_view *gpu)
 {
     double bytes = 0;
     for (int i = 0; i < gpu->n_residents; i++)
@@ -39,8 +39,8 @@ bool gpu_view_is_idle(const struct gpu_view *gpu)
     if (gpu->n_residents || !gpu->mem_used_bytes.valid ||
         gpu->mem_used_bytes.value > (double)IDLE_MEM_BYTES)
         return false;
-    if (gpu->foreign_processes.valid)
-        return gpu->foreign_processes.value == 0;
+    if (gpu->external_processes.valid)
+        return gpu->external_processes.value == 0;
     return gpu->utilisation_level.valid && gpu->utilisation_level.value == 0;
 }
 

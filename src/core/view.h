@@ -39,15 +39,15 @@ struct resident {
     enum sharing sharing;
     int thread_percent; /* 0: no limit */
     int64_t since_us;
-    uint64_t overtook;         /* the task that the GPU was kept for when it came; 0: none */
-    int64_t need_bytes;        /* 0: not known */
-    struct expectation expect; /* its SMACT: as seen while it was alone there, once it was */
-    bool absent;               /* it was seen to have no memory there */
-    bool shown;                /* it has memory there, or had */
-    bool risen;                /* its memory went beyond what a bare CUDA context takes */
-    bool settled;              /* and has stopped growing; or it was waited for long enough */
-    double level_bytes;        /* memory when it last grew */
-    int64_t grew_us;           /* when that was */
+    uint64_t backfilled_before; /* the task that the GPU was kept for when it came; 0: none */
+    int64_t need_bytes;         /* 0: not known */
+    struct expectation expect;  /* its SMACT: as seen while it was alone there, once it was */
+    bool absent;                /* it was seen to have no memory there */
+    bool shown;                 /* it has memory there, or had */
+    bool risen;                 /* its memory went beyond what a bare CUDA context takes */
+    bool settled;               /* and has stopped growing; or it was waited for long enough */
+    double level_bytes;         /* memory when it last grew */
+    int64_t grew_us;            /* when that was */
     int64_t held_us; /* since when others are held off for it: since it came, or showed up */
     struct reading mem_used_bytes;
 };
@@ -56,12 +56,12 @@ struct resident {
  */
 struct gpu_view {
     enum view_health health;
-    int64_t sampled_us;   /* of the last valid sample */
-    uint64_t whole_for;   /* the task that has it to itself, or 0 */
-    uint64_t drained_for; /* the recovered task that it is kept free for, or 0 */
-    uint64_t kept_for;    /* the first task in line, which nobody may delay here, or 0 */
+    int64_t sampled_us;     /* of the last valid sample */
+    uint64_t exclusive_for; /* the task that has it to itself, or 0 */
+    uint64_t drained_for;   /* the recovered task that it is kept free for, or 0 */
+    uint64_t reserved_for;  /* the first task in line, which nobody may delay here, or 0 */
     struct reading mem_used_bytes;
-    struct reading foreign_processes; /* compute processes that are not ours: how many */
+    struct reading external_processes; /* compute processes that are not ours: how many */
     struct resident *residents;
     int n_residents, residents_room;
     struct reading smact_level; /* of the window, of this mix when it has been seen long enough */
@@ -82,7 +82,8 @@ struct cluster_view {
     int n_gpus;
     int64_t mem_total_max_bytes; /* of the largest GPU; 0: not known */
     int last_placed;             /* the GPU of the newest placement, or -1 */
-    int64_t kept_until_us; /* the predicted start of the task that GPUs are kept for; INT64_MAX: no
+    int64_t
+        reservation_start_us; /* the predicted start of the task that GPUs are kept for; INT64_MAX: no
                               telling */
 };
 
@@ -96,7 +97,7 @@ struct conditions {
     bool mps_users_together; /* clients of several users' MPS servers may share a GPU: their servers
                                 take turns */
     double slowdown_max;     /* nobody is to take more times as long as alone, as predicted (policy
-                                foresee) */
+                                predictive) */
 };
 
 /* The resident of that task, or NULL. */
@@ -121,7 +122,7 @@ bool cluster_view_suits(const struct cluster_view *view, int gpu, const struct t
 
 /* What those residents are known to need who have no memory there yet: data may be loaded for long
  * before. */
-double gpu_view_awaited_bytes(const struct gpu_view *gpu);
+double gpu_view_pending_bytes(const struct gpu_view *gpu);
 
 /* Free memory as sampled. Not valid without a sample. */
 static inline struct reading gpu_view_free_bytes(const struct gpu_view *gpu)

@@ -178,6 +178,6 @@ void attribute(struct daemon *daemon, struct gpu_state *state, struct core_sampl
         if (computes)
             share_with(state, root >= 0 ? roots.task[root] : 0, process);
     }
-    sample->foreign_processes = reading_of(foreign_compute);
+    sample->external_processes = reading_of(foreign_compute);
     tell_absent(gpu, state, sample);
 }

@@ -20,7 +20,7 @@
 
 #include "base/failure_class.h"
 #include "base/log.h"
-#include "core/share.h"
+#include "core/sharing_choice.h"
 #include "daemon/daemon.h"
 
 enum { VALUE_MAX = 128 }; /* bytes of a user's text in a line; chosen: names are cut there, too */

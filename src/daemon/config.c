@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "estimator/estimator.h"
-#include "policy/policy.h"
+#include "policy/policies.h"
 #include "taskfile/option.h"
 
 #define SAMPLES_USUAL "1s:1h,10s:1d,5m:30d"
@@ -285,7 +285,7 @@ static const struct option {
     {"state-dir", FIELD(state_dir), set_text, "FOLDER", "/var/lib/colloc",
         "the event log and the tasks' logs"},
     {"policy", LIVE(core.policy), set_policy, "NAME", "magm",
-        "exclusive, rr, magm, lug, mug, first-fit, best-fit or foresee, for tasks that name none"},
+        "placement policy of tasks that name none: {choices}"},
     {"sharing", LIVE(sharing), set_sharing, "HOW", "streams",
         "streams, mps or auto, for tasks that name none"},
     {"estimator", LIVE(estimator), set_text, "NAME", ESTIMATOR_USUAL,
@@ -299,7 +299,7 @@ static const struct option {
     {"margin", LIVE(core.conditions.margin_bytes), set_size, "SIZE", "2GiB",
         "free memory wanted beyond an estimate"},
     {"slowdown-max", LIVE(core.conditions.slowdown_max), set_slowdown, "TIMES", "3",
-        "policy foresee: sharing may make nobody take more than so many times as long, as predicted"},
+        "policy predictive: no task may be predicted to take more than TIMES as long as alone"},
     {"window", LIVE(core.window_us), set_period, "TIME", "90s",
         "activity is averaged over that long"},
     {"smact-statistic", LIVE(core.statistic), set_statistic, "HOW", "mean",
@@ -461,10 +461,12 @@ static void list_specs(struct option_spec specs[static OPTIONS])
 static int set_option(
     struct config *config, const struct option *option, const char *value, struct fault *fault)
 {
+    char help[OPTION_HELP_MAX];
     if (option->set((char *)config + option->offset, option->size, value) == 0)
         return 0;
+    option_help_text(option->help, policy_name_at, help, sizeof help);
     return fault_set(fault, EINVAL, "%s: cannot make sense of '%s' (%s: %s)", option->name, value,
-        option->takes, option->help);
+        option->takes, help);
 }
 
 static int set_named_option(
@@ -641,20 +643,22 @@ static void print_roff_name(FILE *out, const char *name)
 
 static void print_option(FILE *out, const struct option *option, enum config_form form)
 {
+    char help[OPTION_HELP_MAX];
+    option_help_text(option->help, policy_name_at, help, sizeof help);
     switch (form) {
     case CONFIG_AS_HELP:
-        fprintf(out, "  --%s=%s\n        %s (default: %s%s)\n", option->name, option->takes,
-            option->help, option->default_text, option->is_live ? "" : AT_START);
+        fprintf(out, "  --%s=%s\n        %s (default: %s%s)\n", option->name, option->takes, help,
+            option->default_text, option->is_live ? "" : AT_START);
         break;
     case CONFIG_AS_ROFF:
         fputs(".TP\n.BI \\-\\-", out);
         print_roff_name(out, option->name);
-        fprintf(out, "= %s\n%s (default:\n.BR \"", option->takes, option->help);
+        fprintf(out, "= %s\n%s (default:\n.BR \"", option->takes, help);
         print_roff_name(out, option->default_text);
         fprintf(out, "\"%s).\n", option->is_live ? " " : AT_START);
         break;
     case CONFIG_AS_YAML:
-        fprintf(out, "\n# %s\n#%s: %s\n", option->help, option->name, option->default_text);
+        fprintf(out, "\n# %s\n#%s: %s\n", help, option->name, option->default_text);
         break;
     }
 }

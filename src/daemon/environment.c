@@ -123,9 +123,9 @@ int environment_set_defaults(
     struct environment *environment, const struct task *task, const char *const *submitted)
 {
     int r = add_default(environment, submitted, "PYTHONUNBUFFERED", "1");
-    if (r == 0 && !task->whole)
+    if (r == 0 && !task->exclusive)
         r = add_default(environment, submitted, "TF_FORCE_GPU_ALLOW_GROWTH", "true");
-    if (r == 0 && !task->whole)
+    if (r == 0 && !task->exclusive)
         r = add_default(environment, submitted, "XLA_PYTHON_CLIENT_PREALLOCATE", "false");
     return r;
 }
@@ -180,8 +180,9 @@ static double fraction_of(const struct daemon *daemon, const struct task *task)
 int environment_limit_frameworks(struct environment *environment, const struct daemon *daemon,
     const struct task *task, const char *const *submitted)
 {
-    double fraction = daemon->config.framework_mem_limit && !task->whole ? fraction_of(daemon, task)
-                                                                         : 1;
+    double fraction = daemon->config.framework_mem_limit && !task->exclusive
+                          ? fraction_of(daemon, task)
+                          : 1;
     if (fraction >= 1)
         return 0;
     const char *name = find(submitted, "PYTORCH_ALLOC_CONF") ? "PYTORCH_ALLOC_CONF"

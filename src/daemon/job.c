@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "daemon/daemon.h"
-#include "policy/policy.h"
+#include "policy/policies.h"
 
 static int compare(const void *a, const void *b)
 {

@@ -20,7 +20,7 @@
 #include "daemon/daemon.h"
 #include "daemon/time_base.h"
 #include "exec/keyring.h"
-#include "policy/policy.h"
+#include "policy/policies.h"
 
 #define BODY_MAX        (16u << 20)
 #define IDLE_TIMEOUT_S  75 /* beyond the longest wait of docs/protocol.md */

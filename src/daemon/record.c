@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/process.h"
 #include "base/units.h"
-#include "core/share.h"
+#include "core/sharing_choice.h"
 #include "daemon/daemon.h"
 #include "estimator/physics/gpu_traits.h"
 
@@ -60,16 +60,17 @@ static const char *end_reason(const struct task *task)
 static void explain_end(const struct job *job, const struct task *task, char *text, size_t size)
 {
     text[0] = '\0';
-    if (task->state == TASK_FAILED && task->blameless)
+    if (task->state == TASK_FAILED && task->not_at_fault)
         snprintf(text, size, "once too often, though perhaps through no fault of its own: %s",
             job && job->evidence ? job->evidence : "(no line says more)");
-    else if (task->state == TASK_FAILED && task->suspect && task->exit.failure == FAILURE_GPU_FAULT)
+    else if (task->state == TASK_FAILED && task->possible_cause &&
+             task->exit.failure == FAILURE_GPU_FAULT)
         snprintf(text, size,
             "apart from others too, so the fault that stopped its neighbours was its own: %s",
             job && job->evidence ? job->evidence : "(no line says more)");
     else if (task->state == TASK_OUT_OF_MEMORY && task->exit.failure == FAILURE_GPU_OOM)
         snprintf(text, size, "out of GPU memory %s: %s",
-            task->had_company ? "once too often" : "with its GPU to itself",
+            task->had_coresidents ? "once too often" : "with its GPU to itself",
             job && job->evidence ? job->evidence : "(no line says more)");
     else if (job && job->evidence)
         snprintf(text, size, "%s", job->evidence);
@@ -149,7 +150,7 @@ static void add_share(json_t *object, const struct task *task)
     bool limited = share->mem_limit_bytes > 0;
     json_object_set_new(
         object, "sharing_requested", json_string(sharing_name(task->request.sharing)));
-    json_object_set_new(object, "sharing_text", json_string(share_reason_text(share->reason)));
+    json_object_set_new(object, "sharing_text", json_string(sharing_reason_text(share->reason)));
     json_object_set_new(object, "thread_percentage",
         share->thread_percent ? json_integer(share->thread_percent) : json_null());
     json_object_set_new(object, "mem_limit_mib",
@@ -254,10 +255,10 @@ static const char *hold_off(const struct gpu_view *gpu, char *text, size_t size)
 {
     const struct resident *newest = gpu_view_unsettled(gpu);
     if (gpu->drained_for)
-        snprintf(text, size, "kept free for task %llu, which recovers",
+        snprintf(text, size, "drained for task %llu, which recovers",
             (unsigned long long)gpu->drained_for);
-    else if (gpu->whole_for)
-        snprintf(text, size, "task %llu has it to itself", (unsigned long long)gpu->whole_for);
+    else if (gpu->exclusive_for)
+        snprintf(text, size, "task %llu has it to itself", (unsigned long long)gpu->exclusive_for);
     else if (newest)
         snprintf(
             text, size, "task %llu is still taking its memory", (unsigned long long)newest->task);

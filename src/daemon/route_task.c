@@ -5,9 +5,9 @@
 
 #include "base/log.h"
 #include "base/units.h"
-#include "core/share.h"
+#include "core/sharing_choice.h"
 #include "daemon/routes.h"
-#include "policy/policy.h"
+#include "policy/policies.h"
 
 struct story {
     struct daemon *daemon;
@@ -26,13 +26,14 @@ static void place_text(const struct story *story, const struct event *event, FIL
         int gpu = event->place.gpus[i];
         fprintf(out, "%s%s", i ? "," : " ", gpu < view->n_gpus ? view->gpus[gpu].id.label : "?");
     }
-    fprintf(out, ", %s%s", sharing_name(share->sharing), event->place.whole ? ", to itself" : "");
+    fprintf(
+        out, ", %s%s", sharing_name(share->sharing), event->place.exclusive ? ", to itself" : "");
     if (share->thread_percent)
         fprintf(out, ", %d %% of the SMs", share->thread_percent);
     if (share->mem_limit_bytes)
         fprintf(out, ", at most %s", format_size(share->mem_limit_bytes, size, sizeof size));
     if (share->reason != SHARE_AS_ASKED)
-        fprintf(out, ": %s", share_reason_text(share->reason));
+        fprintf(out, ": %s", sharing_reason_text(share->reason));
 }
 
 static void exit_text(const struct event *event, const json_t *detail, FILE *out)

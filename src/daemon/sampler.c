@@ -287,7 +287,7 @@ static void update_task_memory(struct daemon *daemon)
             if (sum > reading_or(job->mem_peak_bytes, 0)) {
                 job->mem_peak_bytes = reading_of(sum);
                 job->peak_gpu = i;
-                job->peak_whole = view->gpus[i].whole_for == job->id;
+                job->peak_whole = view->gpus[i].exclusive_for == job->id;
             }
         }
 }

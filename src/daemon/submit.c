@@ -12,7 +12,8 @@
 #include "base/units.h"
 #include "daemon/fields.h"
 #include "daemon/submission.h"
-#include "policy/policy.h"
+#include "policy/policies.h"
+#include "taskfile/option.h"
 
 #define GRACE_DEFAULT 30.0
 #define COMMAND_MAX   1024 /* bytes; chosen: enough to recognise a command, for thousands of tasks */
@@ -88,11 +89,8 @@ static int check_keys(const json_t *body, struct fault *fault)
 
 static int unknown_policy(const char *name, struct fault *fault)
 {
-    char all[256] = "";
-    for (const struct policy *const *policy = policy_all(); *policy; policy++) {
-        size_t used = strlen(all);
-        snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "", (*policy)->name);
-    }
+    char all[OPTION_HELP_MAX];
+    option_help_text("{choices}", policy_name_at, all, sizeof all);
     return fault_set(fault, EINVAL, "policy=%.40s: must be one of %s", name, all);
 }
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "policy/conditions.h"
-#include "policy/policy.h"
+#include "policy/policies.h"
 
 static bool less_free(const struct placement_query *query, int a, int b)
 {

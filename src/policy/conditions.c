@@ -1,11 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The conditions, in the order in which they are tested; the first that is not met is the verdict.
+ *
+ *   1. No other task has the GPU reserved.
+ *   2. It is a place for this task, healthy, recently sampled; no task has it to itself, and it is
+ *      not drained for another.
+ *   3. It is large enough. An idle GPU then takes the task. So does a GPU that is smaller than an
+ *      estimate (not a declaration), when there is no larger one: an estimate may be wrong.
+ *   4. MPS, compute mode and the limit of tasks allow the task beside the residents.
+ *   5. No resident's memory is still rising: how much it will take is not seen yet.
+ *   6. Free memory, less what residents need that have not shown up, is enough: the requirement and
+ *      the margin; min_free_bytes when nothing is known of the task.
+ *   7. SMACT over the window is at most smact_max. Utilisation, which is never lower, replaces an
+ *      unknown SMACT.
+ *   8. A task of SHARING_AUTO joins others only where all together are predicted to gain.
+ *
+ * 6 and 7 are the dissertation's (section 6.2.2); 1, 5 and 8 go beyond it.
+ *
+ * An example with the defaults. A task that declares 12 GiB; a GPU of 40 GiB with one resident that
+ * holds 30 GiB at 50 % SMACT. 10 GiB are free, 12 GiB and the margin of 2 GiB are needed: "4.0 GiB
+ * short", although the activity would admit it.
+ */
 #include "policy/conditions.h"
 
 #include <string.h>
 
 #include "policy/predict.h"
 
-static struct verdict verdict(enum verdict_kind kind, uint64_t task, double have, double limit)
+static struct verdict make_verdict(enum verdict_kind kind, uint64_t task, double have, double limit)
 {
     return (struct verdict){.kind = kind, .task = task, .have = have, .limit = limit};
 }
@@ -15,20 +37,20 @@ static const struct verdict fits = {.kind = VERDICT_FITS};
 static struct verdict check_place(const struct placement_query *query, const struct gpu_view *gpu)
 {
     if (!gpu->id.is_place)
-        return verdict(VERDICT_NOT_A_PLACE, 0, 0, 0);
+        return make_verdict(VERDICT_NOT_A_PLACE, 0, 0, 0);
     if (gpu->health == VIEW_LOST)
-        return verdict(VERDICT_LOST, 0, 0, 0);
+        return make_verdict(VERDICT_LOST, 0, 0, 0);
     if (gpu->health == VIEW_FAULTY)
-        return verdict(VERDICT_FAULTY, 0, 0, 0);
+        return make_verdict(VERDICT_FAULTY, 0, 0, 0);
     if (gpu->health == VIEW_UNSEEN ||
         query->now_us - gpu->sampled_us > query->conditions->sample_valid_us)
-        return verdict(VERDICT_NO_SAMPLE, 0, 0, 0);
+        return make_verdict(VERDICT_NO_SAMPLE, 0, 0, 0);
     if (gpu->id.is_mig_instance && query->task->request.gpus > 1)
-        return verdict(VERDICT_MIG_ONE_ONLY, 0, 0, 0);
-    if (gpu->whole_for)
-        return verdict(VERDICT_TAKEN, gpu->whole_for, 0, 0);
+        return make_verdict(VERDICT_MIG_ONE_ONLY, 0, 0, 0);
+    if (gpu->exclusive_for)
+        return make_verdict(VERDICT_EXCLUSIVE, gpu->exclusive_for, 0, 0);
     if (gpu->drained_for && gpu->drained_for != query->task->id)
-        return verdict(VERDICT_DRAINED, gpu->drained_for, 0, 0);
+        return make_verdict(VERDICT_DRAINED, gpu->drained_for, 0, 0);
     return fits;
 }
 
@@ -37,7 +59,7 @@ static struct verdict check_size(const struct placement_query *query, int i)
     const struct gpu_view *gpu = &query->view->gpus[i];
     if (cluster_view_suits(query->view, i, query->task))
         return fits;
-    return verdict(VERDICT_MEMORY_SHORT, 0, (double)gpu->id.mem_total_bytes,
+    return make_verdict(VERDICT_MEMORY_SHORT, 0, (double)gpu->id.mem_total_bytes,
         (double)query->task->request.need.bytes);
 }
 
@@ -45,8 +67,8 @@ static struct verdict check_idle(const struct gpu_view *gpu)
 {
     if (gpu_view_is_idle(gpu))
         return fits;
-    double foreign = gpu->foreign_processes.valid ? gpu->foreign_processes.value : 0;
-    return verdict(VERDICT_NOT_IDLE, 0, gpu->n_residents, foreign);
+    double external = gpu->external_processes.valid ? gpu->external_processes.value : 0;
+    return make_verdict(VERDICT_NOT_IDLE, 0, gpu->n_residents, external);
 }
 
 static struct verdict check_memory(const struct placement_query *query, const struct gpu_view *gpu)
@@ -61,10 +83,10 @@ static struct verdict check_memory(const struct placement_query *query, const st
     if (wanted > (double)gpu->id.mem_total_bytes)
         return check_idle(gpu);
     if (!free_bytes.valid)
-        return verdict(VERDICT_MEMORY_UNKNOWN, 0, 0, 0);
-    double left = free_bytes.value - gpu_view_awaited_bytes(gpu);
+        return make_verdict(VERDICT_MEMORY_UNKNOWN, 0, 0, 0);
+    double left = free_bytes.value - gpu_view_pending_bytes(gpu);
     if (left < wanted)
-        return verdict(VERDICT_MEMORY_SHORT, 0, left, wanted);
+        return make_verdict(VERDICT_MEMORY_SHORT, 0, left, wanted);
     return fits;
 }
 
@@ -75,15 +97,15 @@ struct verdict conditions_check_activity(
     bool has_smact = gpu->smact_level.valid;
     struct reading activity = has_smact ? gpu->smact_level : gpu->utilisation_level;
     if (!activity.valid)
-        return verdict(VERDICT_SMACT_UNKNOWN, 0, 0, max);
+        return make_verdict(VERDICT_SMACT_UNKNOWN, 0, 0, max);
     if (activity.value > max + POLICY_ROUNDING)
-        return verdict(
+        return make_verdict(
             has_smact ? VERDICT_SMACT_HIGH : VERDICT_UTILISATION_HIGH, 0, activity.value, max);
     return fits;
 }
 
-/* May the task join `resident` on a GPU? Not when MPS, which serves one user at a time, or the
- * compute mode forbids. */
+/* An MPS server serves one user at a time; a compute mode may admit a single process, which several
+ * tasks of one user can share through MPS. */
 static struct verdict check_resident(const struct placement_query *query,
     const struct gpu_view *gpu, const struct resident *resident)
 {
@@ -91,93 +113,88 @@ static struct verdict check_resident(const struct placement_query *query,
     bool both_mps = task->request.sharing != SHARING_STREAMS && resident->sharing == SHARING_MPS;
     bool other_user = resident->uid != task->uid;
     if (gpu->id.one_process && (!both_mps || other_user))
-        return verdict(VERDICT_ONE_PROCESS, resident->task, 0, 0);
+        return make_verdict(VERDICT_ONE_PROCESS, resident->task, 0, 0);
     if (task->request.sharing == SHARING_MPS && both_mps && other_user &&
         !query->conditions->mps_users_together)
-        return verdict(VERDICT_OTHER_MPS_USER, resident->task, 0, 0);
+        return make_verdict(VERDICT_OTHER_MPS_USER, resident->task, 0, 0);
     return fits;
 }
 
-struct verdict conditions_check_company(
+struct verdict conditions_check_coresidents(
     const struct placement_query *query, const struct gpu_view *gpu)
 {
-    bool has_foreign = gpu->foreign_processes.valid && gpu->foreign_processes.value > 0;
-    if (gpu->id.one_process && has_foreign)
-        return verdict(VERDICT_ONE_PROCESS, 0, 0, 0);
+    bool has_external = gpu->external_processes.valid && gpu->external_processes.value > 0;
+    if (gpu->id.one_process && has_external)
+        return make_verdict(VERDICT_ONE_PROCESS, 0, 0, 0);
     for (int i = 0; i < gpu->n_residents; i++) {
-        struct verdict company = check_resident(query, gpu, &gpu->residents[i]);
-        if (company.kind != VERDICT_FITS)
-            return company;
+        struct verdict verdict = check_resident(query, gpu, &gpu->residents[i]);
+        if (verdict.kind != VERDICT_FITS)
+            return verdict;
     }
     int most = query->conditions->tasks_per_gpu_max;
     if (most && gpu->n_residents >= most)
-        return verdict(VERDICT_FULL, 0, gpu->n_residents, most);
+        return make_verdict(VERDICT_FULL, 0, gpu->n_residents, most);
     return fits;
 }
 
-/*
- * Whoever leaves the choice to colloc is put beside others only where all together gain by it, as
- * far as it is known what everyone asks of the GPU: otherwise they are done sooner one after the
- * other.
- */
+/* Where sharing gains next to nothing, tasks are done sooner one after the other. */
 static struct verdict check_gain(const struct placement_query *query, int i)
 {
     if (query->task->request.sharing != SHARING_AUTO)
         return fits;
-    struct outlook outlook = predict_joining_one(query, i);
-    if (outlook.known && outlook.gain < PREDICT_GAIN_MIN)
-        return verdict(VERDICT_NO_GAIN, 0, outlook.gain, PREDICT_GAIN_MIN);
+    struct prediction prediction = predict_join_one(query, i);
+    if (prediction.known && prediction.gain < PREDICT_GAIN_MIN)
+        return make_verdict(VERDICT_NO_GAIN, 0, prediction.gain, PREDICT_GAIN_MIN);
     return fits;
 }
 
 static struct verdict check_sharing(const struct placement_query *query, int i)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
-    struct verdict company = conditions_check_company(query, gpu);
-    if (company.kind != VERDICT_FITS)
-        return company;
-    const struct resident *newest = gpu_view_unsettled(gpu);
-    if (newest)
-        return verdict(VERDICT_HOLD_OFF, newest->task, 0, 0);
-    struct verdict memory = check_memory(query, gpu);
-    struct verdict activity = memory.kind == VERDICT_FITS ? conditions_check_activity(query, gpu)
-                                                          : memory;
-    return activity.kind == VERDICT_FITS ? check_gain(query, i) : activity;
+    struct verdict verdict = conditions_check_coresidents(query, gpu);
+    if (verdict.kind != VERDICT_FITS)
+        return verdict;
+    const struct resident *rising = gpu_view_unsettled(gpu);
+    if (rising)
+        return make_verdict(VERDICT_HOLD_OFF, rising->task, 0, 0);
+    verdict = check_memory(query, gpu);
+    if (verdict.kind == VERDICT_FITS)
+        verdict = conditions_check_activity(query, gpu);
+    return verdict.kind == VERDICT_FITS ? check_gain(query, i) : verdict;
 }
 
-struct verdict conditions_check_place(const struct placement_query *query, int i, bool *ret_decided)
+struct verdict conditions_check_place(
+    const struct placement_query *query, int i, bool *ret_is_final)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
-    struct verdict place = check_place(query, gpu);
-    struct verdict size = place.kind == VERDICT_FITS ? check_size(query, i) : place;
-    *ret_decided = true;
-    if (size.kind != VERDICT_FITS)
-        return size;
+    struct verdict verdict = check_place(query, gpu);
+    if (verdict.kind == VERDICT_FITS)
+        verdict = check_size(query, i);
+    *ret_is_final = true;
+    if (verdict.kind != VERDICT_FITS)
+        return verdict;
     if (gpu_view_is_idle(gpu))
         return fits;
     if (query->idle_only)
         return check_idle(gpu);
-    *ret_decided = false;
+    *ret_is_final = false;
     return fits;
 }
 
 struct verdict conditions_check(const struct placement_query *query, int i)
 {
-    bool decided;
+    bool is_final;
     const struct gpu_view *gpu = &query->view->gpus[i];
-    if (gpu->kept_for && gpu->kept_for != query->task->id && !query->before_all)
-        return verdict(VERDICT_KEPT, gpu->kept_for, 0, 0);
-    struct verdict place = conditions_check_place(query, i, &decided);
-    return decided ? place : check_sharing(query, i);
+    if (gpu->reserved_for && gpu->reserved_for != query->task->id && !query->passes_reservation)
+        return make_verdict(VERDICT_RESERVED, gpu->reserved_for, 0, 0);
+    struct verdict place = conditions_check_place(query, i, &is_final);
+    return is_final ? place : check_sharing(query, i);
 }
 
-/*
- * Keeps the best `most` so far in order: by insertion, since tasks take few GPUs. GPUs come by
- * rising index, so that of equal ones the lower index stays in front. Returns how many there are
- * now.
- */
-static int insert(const struct placement_query *query, conditions_before *before, int *best, int n,
-    int most, int gpu)
+/* Inserts into the best `most`, in order: tasks take few GPUs. GPUs come by rising index: of equal
+ * ones the lower index stays in front. Returns how many there are now. */
+static int insert_gpu(const struct placement_query *query, conditions_before *before, int *best,
+    int n, int most, int gpu)
 {
     int at = n;
     while (at > 0 && before && before(query, gpu, best[at - 1]))
@@ -190,7 +207,7 @@ static int insert(const struct placement_query *query, conditions_before *before
     return n < most ? n + 1 : most;
 }
 
-/* The last of the best is: then all of them are. */
+/* When the last of the best is unbeaten, so are the others. */
 static bool are_unbeaten(const struct placement_query *query, conditions_before *before,
     conditions_unbeaten *unbeaten, const int *best, int n)
 {
@@ -207,7 +224,7 @@ enum placement_answer conditions_choose(const struct placement_query *query,
         ret_verdicts[i] = conditions_check(query, i);
         if (ret_verdicts[i].kind != VERDICT_FITS)
             continue;
-        n = insert(query, before, ret_gpus, n, most, i);
+        n = insert_gpu(query, before, ret_gpus, n, most, i);
         if (n == wanted && are_unbeaten(query, before, unbeaten, ret_gpus, n))
             return PLACE_NOW;
     }

@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 #include "policy/conditions.h"
-#include "policy/policy.h"
+#include "policy/policies.h"
 
 static enum placement_answer choose(
     const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)

@@ -2,7 +2,7 @@
 /* Most available GPU memory (thesis 6.2.2, "MAGM"): of the GPUs that meet the conditions the one
  * with most free. */
 #include "policy/conditions.h"
-#include "policy/policy.h"
+#include "policy/policies.h"
 
 static bool more_free(const struct placement_query *query, int a, int b)
 {

@@ -3,16 +3,16 @@
  * Most utilised GPU (thesis 6.2.2, "MUG"): fills the busy GPUs first, so that idle ones stay idle.
  * Among equally active GPUs the one with less free memory goes first, as in best fit.
  */
-#include "policy/activity.h"
 #include <stddef.h>
 
 #include "policy/conditions.h"
-#include "policy/policy.h"
+#include "policy/gpu_activity.h"
+#include "policy/policies.h"
 
 static bool fuller(const struct placement_query *query, int a, int b)
 {
     const struct gpu_view *gpus = query->view->gpus;
-    double of_a = activity_of(&gpus[a]), of_b = activity_of(&gpus[b]);
+    double of_a = gpu_activity(&gpus[a]), of_b = gpu_activity(&gpus[b]);
     if (of_a > of_b || of_a < of_b)
         return of_a > of_b;
     return reading_assume(gpu_view_free_bytes(&gpus[a]), 0) <

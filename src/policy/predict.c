@@ -1,20 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Gain and slowdown of a placement.
+ *
+ * The progress of all tasks, in GPUs, is the sum over tasks of speed x number of GPUs. A task that
+ * joins a GPU adds its own progress and reduces that of the residents. Where sharing lets the GPU
+ * do more than one task can use, the sum grows; gain is by how much, for each GPU joined.
+ *
+ * An example: a resident runs alone at speed 1. A task joins; the resident then runs at 0.8 and the
+ * task at 0.7. The sum goes from 1 to 1.5: the gain is 0.5 GPUs. The slowdown is that of the slower
+ * one, 1 / 0.7 = 1.43. On an idle GPU the gain would be 1.
+ *
+ * Two memos make this fast. A predictor remembers GPUs for one question of one task; below it,
+ * sharing/solved.h remembers mixes of tasks between questions. The first saves the second's
+ * look-ups: choosing a pair among 64 GPUs asks for 4,000 pairs of them.
+ */
 #include "policy/predict.h"
 
 #include <math.h>
 #include <stddef.h>
 
-#include "core/share.h"
+#include "core/sharing_choice.h"
 #include "sharing/solved.h"
 
-/* Speeds that were solved for anew differ by less. */
+/* Speeds that are computed again in another order differ by less. Chosen: far below any slowdown
+ * that matters. */
 #define ROUNDING 1e-6
 
-/*
- * Progress of all, in GPUs: sum over tasks of speed x GPUs. A newcomer adds its own and takes from
- * those beside it; where sharing lets a GPU do more than one task can ask of it, the sum grows, and
- * gain is by how much for each GPU taken.
- */
+/* Unknown activity counts as the whole GPU; fractions that are not known follow from SMACT. */
 static struct sharer sharer_of(
     const struct expectation *expect, enum sharing sharing, int thread_percent)
 {
@@ -25,7 +37,7 @@ static struct sharer sharer_of(
         .demand = demand, .mps = sharing != SHARING_STREAMS, .cap = thread_percent / 100.0};
 }
 
-static void gather(const struct gpu_view *gpu, struct sharer *ret_sharers)
+static void list_sharers(const struct gpu_view *gpu, struct sharer *ret_sharers)
 {
     for (int i = 0; i < gpu->n_residents; i++) {
         const struct resident *resident = &gpu->residents[i];
@@ -33,18 +45,18 @@ static void gather(const struct gpu_view *gpu, struct sharer *ret_sharers)
     }
 }
 
-static void solve(struct sharer *sharers, int n, double *ret_speeds)
+static void solve_speeds(struct sharer *sharers, int n, double *ret_speeds)
 {
     sharing_solve_measured(sharers, n);
     for (int i = 0; i < n; i++)
         ret_speeds[i] = sharers[i].speed;
 }
 
-void predict_speeds(const struct gpu_view *gpu, double *ret_speeds)
+void predict_gpu_speeds(const struct gpu_view *gpu, double *ret_speeds)
 {
     struct sharer sharers[PREDICT_RESIDENTS_MAX + 1];
-    gather(gpu, sharers);
-    solve(sharers, gpu->n_residents, ret_speeds);
+    list_sharers(gpu, sharers);
+    solve_speeds(sharers, gpu->n_residents, ret_speeds);
 }
 
 double predict_speed_elsewhere(
@@ -56,54 +68,54 @@ double predict_speed_elsewhere(
         const struct resident *here = gpu_view_resident(there, resident->task);
         if (resident->places[i] == gpu || !here || there->n_residents > PREDICT_RESIDENTS_MAX)
             continue;
-        predict_speeds(there, speeds);
+        predict_gpu_speeds(there, speeds);
         speed = fmin(speed, speeds[here - there->residents]);
     }
     return speed;
 }
 
-void predict_start(struct prediction *prediction, const struct placement_query *query,
+void predictor_init(struct predictor *predictor, const struct placement_query *query,
     const struct cluster_view *view)
 {
-    prediction->query = query;
-    prediction->view = view;
-    for (int i = 0; i < PREDICT_KEPT; i++)
-        prediction->of[i] = -1;
+    predictor->query = query;
+    predictor->view = view;
+    for (int i = 0; i < PREDICTOR_SLOTS; i++)
+        predictor->gpu_of_slot[i] = -1;
 }
 
-/* As the core will decide it once these GPUs are the task's. */
-static struct sharing_mode share_of(const struct prediction *prediction, const int *gpus, int n)
+/* How the task would share these GPUs: the core chooses it the same way when it places the task. */
+static struct sharing_mode sharing_on(const struct predictor *predictor, const int *gpus, int n)
 {
-    const struct placement_query *query = prediction->query;
+    const struct placement_query *query = predictor->query;
     const struct task_request *request = &query->task->request;
     if (request->sharing == SHARING_AUTO && query->settings)
-        return share_choose(query->settings, prediction->view, query->task, gpus, n, false);
+        return sharing_choose(query->settings, predictor->view, query->task, gpus, n, false);
     return (struct sharing_mode){
         .sharing = request->sharing, .thread_percent = request->thread_percent};
 }
 
-/* Of a GPU with no more residents than are looked at. Good until that of another GPU is asked for.
- */
-static const struct mix *mix_at(
-    struct prediction *prediction, int gpu, const struct sharing_mode *share)
+/* The speeds on a GPU with at most PREDICT_RESIDENTS_MAX residents. Valid until those of another
+ * GPU are asked for: it may have the same slot. */
+static const struct gpu_speeds *speeds_at(
+    struct predictor *predictor, int gpu, const struct sharing_mode *share)
 {
-    int slot = gpu % PREDICT_KEPT;
-    const struct gpu_view *there = &prediction->view->gpus[gpu];
-    struct mix *mix = &prediction->mixes[slot];
-    bool is_known = prediction->of[slot] == gpu;
-    if (is_known && mix->share.sharing == share->sharing &&
-        mix->share.thread_percent == share->thread_percent)
-        return mix;
-    const struct expectation *expect = &prediction->query->task->request.expect;
+    int slot = gpu % PREDICTOR_SLOTS;
+    const struct gpu_view *there = &predictor->view->gpus[gpu];
+    struct gpu_speeds *speeds = &predictor->slots[slot];
+    bool is_known = predictor->gpu_of_slot[slot] == gpu;
+    if (is_known && speeds->share.sharing == share->sharing &&
+        speeds->share.thread_percent == share->thread_percent)
+        return speeds;
+    const struct expectation *expect = &predictor->query->task->request.expect;
     struct sharer sharers[PREDICT_RESIDENTS_MAX + 1];
-    gather(there, sharers);
+    list_sharers(there, sharers);
     if (!is_known)
-        solve(sharers, there->n_residents, mix->before);
+        solve_speeds(sharers, there->n_residents, speeds->before);
     sharers[there->n_residents] = sharer_of(expect, share->sharing, share->thread_percent);
-    solve(sharers, there->n_residents + 1, mix->after);
-    mix->share = *share;
-    prediction->of[slot] = gpu;
-    return mix;
+    solve_speeds(sharers, there->n_residents + 1, speeds->after);
+    speeds->share = *share;
+    predictor->gpu_of_slot[slot] = gpu;
+    return speeds;
 }
 
 static bool is_among(int gpu, const int *gpus, int n)
@@ -114,39 +126,41 @@ static bool is_among(int gpu, const int *gpus, int n)
     return false;
 }
 
+/* Speeds of one resident without and with the task. */
 struct change {
     double before, after;
 };
 
-static struct change change_at(struct prediction *prediction, const struct sharing_mode *share,
+static struct change change_at(struct predictor *predictor, const struct sharing_mode *share,
     const struct resident *resident, int gpu, bool joined)
 {
-    const struct gpu_view *there = &prediction->view->gpus[gpu];
+    const struct gpu_view *there = &predictor->view->gpus[gpu];
     const struct resident *here = gpu_view_resident(there, resident->task);
     if (!here || there->n_residents > PREDICT_RESIDENTS_MAX)
         return (struct change){INFINITY, INFINITY};
-    const struct mix *mix = mix_at(prediction, gpu, share);
-    double before = mix->before[here - there->residents],
-           after = mix->after[here - there->residents];
+    const struct gpu_speeds *speeds = speeds_at(predictor, gpu, share);
+    double before = speeds->before[here - there->residents],
+           after = speeds->after[here - there->residents];
     return (struct change){before, joined ? after : before};
 }
 
-/* Of a resident of the GPU `at`, which the task joins as it does gpus[], wherever else it is too.
- */
-static struct change change_of(struct prediction *prediction, const struct sharing_mode *share,
+/* The change for a resident of the GPU `at`, one of the gpus[] that the task joins: on the slowest
+ * of all GPUs that the resident is on. */
+static struct change change_of(struct predictor *predictor, const struct sharing_mode *share,
     const int *gpus, int n, int at, const struct resident *resident)
 {
-    struct change change = change_at(prediction, share, resident, at, true);
+    struct change change = change_at(predictor, share, resident, at, true);
     for (int i = 0; i < resident->gpus && resident->gpus > 1; i++) {
         int place = resident->places[i];
         struct change there = change_at(
-            prediction, share, resident, place, is_among(place, gpus, n));
+            predictor, share, resident, place, is_among(place, gpus, n));
         change.before = fmin(change.before, there.before);
         change.after = fmin(change.after, there.after);
     }
     return change;
 }
 
+/* Was the resident met on one of the first `n` of these GPUs already? */
 static bool is_counted(
     const struct cluster_view *view, const struct resident *resident, const int *gpus, int n)
 {
@@ -156,47 +170,47 @@ static bool is_counted(
     return false;
 }
 
-struct outlook predict_joining(struct prediction *prediction, const int *gpus, int n)
+struct prediction predictor_join(struct predictor *predictor, const int *gpus, int n)
 {
-    const struct cluster_view *view = prediction->view;
-    struct outlook outlook = {.known = prediction->query->task->request.expect.smact.valid};
-    struct sharing_mode share = share_of(prediction, gpus, n);
+    const struct cluster_view *view = predictor->view;
+    struct prediction prediction = {.known = predictor->query->task->request.expect.smact.valid};
+    struct sharing_mode share = sharing_on(predictor, gpus, n);
     double own = INFINITY;
     for (int i = 0; i < n; i++) {
         const struct gpu_view *gpu = &view->gpus[gpus[i]];
         if (gpu->n_residents > PREDICT_RESIDENTS_MAX)
-            return (struct outlook){.known = false};
-        own = fmin(own, mix_at(prediction, gpus[i], &share)->after[gpu->n_residents]);
+            return (struct prediction){.known = false};
+        own = fmin(own, speeds_at(predictor, gpus[i], &share)->after[gpu->n_residents]);
         for (int k = 0; k < gpu->n_residents; k++) {
             const struct resident *resident = &gpu->residents[k];
-            outlook.known &= resident->expect.smact.valid;
+            prediction.known &= resident->expect.smact.valid;
             if (is_counted(view, resident, gpus, i))
                 continue;
-            struct change change = change_of(prediction, &share, gpus, n, gpus[i], resident);
-            outlook.gain -= (change.before - change.after) * resident->gpus;
-            outlook.slowdown = fmax(outlook.slowdown, 1 / change.after);
+            struct change change = change_of(predictor, &share, gpus, n, gpus[i], resident);
+            prediction.gain -= (change.before - change.after) * resident->gpus;
+            prediction.slowdown = fmax(prediction.slowdown, 1 / change.after);
         }
     }
-    outlook.gain = (outlook.gain + own * n) / n;
-    outlook.slowdown = fmax(outlook.slowdown, 1 / own);
-    return outlook;
+    prediction.gain = (prediction.gain + own * n) / n;
+    prediction.slowdown = fmax(prediction.slowdown, 1 / own);
+    return prediction;
 }
 
-struct outlook predict_joining_one(const struct placement_query *query, int gpu)
+struct prediction predict_join_one(const struct placement_query *query, int gpu)
 {
-    struct prediction prediction;
-    predict_start(&prediction, query, query->view);
-    return predict_joining(&prediction, &gpu, 1);
+    struct predictor predictor;
+    predictor_init(&predictor, query, query->view);
+    return predictor_join(&predictor, &gpu, 1);
 }
 
-bool predict_slows(struct prediction *prediction, int gpu, const struct resident *resident)
+bool predictor_slows_resident(struct predictor *predictor, int gpu, const struct resident *resident)
 {
-    const struct gpu_view *there = &prediction->view->gpus[gpu];
-    bool known = prediction->query->task->request.expect.smact.valid &&
+    const struct gpu_view *there = &predictor->view->gpus[gpu];
+    bool known = predictor->query->task->request.expect.smact.valid &&
                  there->n_residents <= PREDICT_RESIDENTS_MAX;
     for (int i = 0; i < there->n_residents; i++)
         known &= there->residents[i].expect.smact.valid;
-    struct sharing_mode share = share_of(prediction, &gpu, 1);
-    struct change change = change_of(prediction, &share, &gpu, 1, gpu, resident);
+    struct sharing_mode share = sharing_on(predictor, &gpu, 1);
+    struct change change = change_of(predictor, &share, &gpu, 1, gpu, resident);
     return !known || change.after < change.before - ROUNDING;
 }

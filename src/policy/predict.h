@@ -1,60 +1,83 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What it would do to everyone's speed if a task joined some GPUs, by the laws of sharing. */
+/*
+ * What would happen to the speed of all tasks if a task joined some GPUs, by the interference model
+ * (sharing/sharing.h).
+ *
+ * Speed is relative to the task alone on its GPUs: 1 is not slowed down. A task on several GPUs
+ * runs at the speed of its slowest GPU.
+ */
 #ifndef COLLOC_POLICY_PREDICT_H
 #define COLLOC_POLICY_PREDICT_H
 
 #include "core/policy.h"
 
-/* Residents of a GPU that are looked at: with more there than that, nothing is known. */
-enum { PREDICT_RESIDENTS_MAX = 31, PREDICT_KEPT = 64 };
+enum {
+    PREDICT_RESIDENTS_MAX = 31, /* chosen: a GPU with more residents is not predicted */
+    PREDICTOR_SLOTS = 64,       /* chosen: so many GPUs are remembered, 35 KiB on the stack */
+};
 
-/* Speed is of what a task does alone, 1 being not slowed down; a task of several GPUs is as fast as
- * on its slowest. */
-struct outlook {
-    bool
-        known; /* what everyone concerned asks of a GPU is known; otherwise the rest says nothing */
-    double gain; /* the newcomer's speed less what the others lose, each times its GPUs, for each
-                    GPU of the newcomer */
-    double slowdown; /* of whoever is slowed down most: 2 is twice as long as alone */
+/* What joining does to all tasks concerned. */
+struct prediction {
+    bool known;      /* the activity of all of them is known; otherwise the rest means nothing */
+    double gain;     /* progress gained by all tasks together, in GPUs, for each GPU joined */
+    double slowdown; /* of the task that is slowed down most: 2 takes twice as long as alone */
+};
+
+/* A placement has to gain at least this much, in GPUs for each GPU joined. Chosen: with less, the
+ * residents lose as much time as the newcomer saves. */
+#define PREDICT_GAIN_MIN 0.05
+
+/*
+ * Answers many questions about one task and one view that does not change meanwhile. It remembers
+ * the speeds of the tasks on each GPU, before and after the task joins: a choice among pairs of
+ * GPUs asks for the same ones again and again. Owns nothing, needs no cleanup.
+ */
+struct predictor {
+    const struct placement_query *query;
+    const struct cluster_view *view;
+    int gpu_of_slot[PREDICTOR_SLOTS]; /* -1: the slot is empty */
+    struct gpu_speeds {
+        struct sharing_mode share;               /* of the task there */
+        double before[PREDICT_RESIDENTS_MAX];    /* of the residents now */
+        double after[PREDICT_RESIDENTS_MAX + 1]; /* with the task there, whose own is the last */
+    } slots[PREDICTOR_SLOTS];
 };
 
 /*
- * For a query's task and a view, the query's or another, that all stay as they are: what was solved
- * of a GPU is kept, since most questions are about the same ones. Lies on the stack of who asks;
- * owns nothing.
+ * Prepares a predictor.
+ *
+ * `query`: names the task and the settings; kept by reference.
+ * `view`: the query's view or another one; kept by reference.
  */
-struct prediction {
-    const struct placement_query *query;
-    const struct cluster_view *view;
-    int of[PREDICT_KEPT]; /* which GPU is in the slot, or -1 */
-    struct mix {
-        struct sharing_mode share;               /* as the task would share it */
-        double before[PREDICT_RESIDENTS_MAX];    /* speeds of the residents there now */
-        double after[PREDICT_RESIDENTS_MAX + 1]; /* with the task there, whose own is the last */
-    } mixes[PREDICT_KEPT];
-};
-
-/* So much has to be gained, in GPUs: less costs those who are there as much time as it saves who
- * comes. */
-#define PREDICT_GAIN_MIN 0.05
-
-void predict_start(struct prediction *prediction, const struct placement_query *query,
+void predictor_init(struct predictor *predictor, const struct placement_query *query,
     const struct cluster_view *view);
 
-/* As if the task were on the `n` GPUs gpus[] too, sharing them as it then would. */
-struct outlook predict_joining(struct prediction *prediction, const int *gpus, int n);
+/* Predicts the query's task on the `n` GPUs gpus[] beside their residents. Returns the effect on
+ * all tasks concerned. */
+struct prediction predictor_join(struct predictor *predictor, const int *gpus, int n);
 
-/* The same of one GPU, for who has no more questions. */
-struct outlook predict_joining_one(const struct placement_query *query, int gpu);
+/* As predictor_join, for one question about one GPU of the query's view. */
+struct prediction predict_join_one(const struct placement_query *query, int gpu);
 
-/* Would that resident of the GPU be slower, wherever else it is too, if the task came there? Not
- * known: it may be. */
-bool predict_slows(struct prediction *prediction, int gpu, const struct resident *resident);
+/*
+ * Would a resident of the GPU become slower if the query's task joined it there?
+ *
+ * A resident of several GPUs becomes slower only when `gpu` becomes its slowest.
+ *
+ * Returns true also when it cannot be predicted.
+ */
+bool predictor_slows_resident(
+    struct predictor *predictor, int gpu, const struct resident *resident);
 
-/* How fast those on a GPU are, on this one alone; at most PREDICT_RESIDENTS_MAX + 1. */
-void predict_speeds(const struct gpu_view *gpu, double *ret_speeds);
+/*
+ * The speeds of the residents of one GPU, as if they were on no other.
+ *
+ * `gpu`: has at most PREDICT_RESIDENTS_MAX + 1 residents.
+ * `ret_speeds`: room for one speed per resident.
+ */
+void predict_gpu_speeds(const struct gpu_view *gpu, double *ret_speeds);
 
-/* How fast the resident is on the slowest of its other GPUs; 1 when it has none. */
+/* The speed of a resident of `gpu` on the slowest of its other GPUs. Returns 1 when it has none. */
 double predict_speed_elsewhere(
     const struct cluster_view *view, int gpu, const struct resident *resident);
 

@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 #include "policy/conditions.h"
-#include "policy/policy.h"
+#include "policy/policies.h"
 
 /* How far round the circle from the GPU of the last placement. */
 static int steps_to(const struct cluster_view *view, int gpu)

@@ -61,7 +61,7 @@ static int write_sample(FILE *out, int answer, const struct event *event)
 {
     const struct core_sample *sample = &event->sample;
     const struct reading readings[] = {
-        sample->mem_used_bytes, sample->smact, sample->utilisation, sample->foreign_processes};
+        sample->mem_used_bytes, sample->smact, sample->utilisation, sample->external_processes};
     fprintf(out, "S %d %" PRId64 " %d %d", answer, event->time_us, sample->gpu,
         sample->lost | sample->faulty << 1);
     for (size_t i = 0; i < sizeof readings / sizeof *readings; i++) {
@@ -177,7 +177,7 @@ static int read_sample(struct span text, struct fault *fault, struct event *even
 {
     struct core_sample *sample = &event->sample;
     struct reading *readings[] = {
-        &sample->mem_used_bytes, &sample->smact, &sample->utilisation, &sample->foreign_processes};
+        &sample->mem_used_bytes, &sample->smact, &sample->utilisation, &sample->external_processes};
     int64_t gpu, health;
     event->kind = EVENT_SAMPLE;
     *sample = (struct core_sample){0};

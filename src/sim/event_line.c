@@ -42,7 +42,7 @@ static void describe_place(const struct event *event, char *text, size_t size)
         used += (size_t)snprintf(text + used, size - used, " gpu%d", event->place.gpus[i]);
     if (used < size)
         snprintf(text + used, size - used, " %s%s", sharing_name(event->place.share.sharing),
-            event->place.whole ? " whole" : "");
+            event->place.exclusive ? " whole" : "");
 }
 
 static void describe_exit(const struct event *event, char *text, size_t size)
@@ -70,7 +70,7 @@ static const char *verb_of(enum event_kind kind)
         [EVENT_PLACE] = "place",
         [EVENT_EXPIRE] = "expire",
         [EVENT_EVICT] = "evict",
-        [EVENT_COMPANY] = "company",
+        [EVENT_EXTERNAL_SEEN] = "company",
         [EVENT_RECOVER] = "recover",
         [EVENT_REQUEUE] = "requeue",
         [EVENT_END] = "end",

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The oracles are policies of the daemon that know every task's memory exactly. */
 #include "sim/oracle.h"
 
 #include <stddef.h>
 #include <strings.h>
 
-#include "policy/policy.h"
+#include "policy/policies.h"
 
 static const struct {
     const char *name;
@@ -16,8 +17,14 @@ static const struct {
     {"olug", &policy_lug},
 };
 
-const char *const sim_policy_names[] = {"exclusive", "rr", "magm", "lug", "mug", "first-fit",
-    "best-fit", "foresee", "off", "obf", "owf", "olug", NULL};
+const char *sim_policy_name_at(size_t i)
+{
+    size_t n = 0;
+    for (const char *name; (name = policy_name_at(n)); n++)
+        if (n == i)
+            return name;
+    return i - n < sizeof oracles / sizeof *oracles ? oracles[i - n].name : NULL;
+}
 
 bool sim_policy_find(const char *name, struct sim_policy *ret_policy)
 {

@@ -5,20 +5,25 @@
 #define COLLOC_SIM_ORACLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "core/policy.h"
 
-/* All names in the order help lists them, the daemon's first; ended by NULL. */
-extern const char *const sim_policy_names[];
+/* Name number `i` (from 0): the daemon's policies, then the oracles. Returns NULL behind the last. */
+const char *sim_policy_name_at(size_t i);
 
 struct sim_policy {
     const struct policy *policy;
-    bool knows_memory; /* an oracle: it is told what every task really takes */
+    bool knows_memory; /* an oracle: it knows what every task really takes */
 };
 
 /*
- * "magm", "lug", ...; or, in small or large letters, "OFF" (first-fit), "OBF" (best-fit), "OWF"
- * (magm) and "OLUG" (lug) with exact memory. False when there is none of this name.
+ * The policy of a name.
+ *
+ * `name`: "magm", "lug", ...; or, in small or large letters, "OFF" (first-fit), "OBF" (best-fit),
+ *         "OWF" (magm) or "OLUG" (lug), with exact memory.
+ *
+ * Returns false when there is none of this name.
  */
 bool sim_policy_find(const char *name, struct sim_policy *ret_policy);
 

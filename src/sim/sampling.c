@@ -118,7 +118,7 @@ static int make_sample(struct sampling *sampling, int i, struct event *ret_event
     ret_event->sample = (struct core_sample){.gpu = i,
         .mem_used_bytes = reading_of((double)place->memory.used_bytes),
         .smact = reading_of(activity_of(sampling, i)),
-        .foreign_processes = reading_of(0)};
+        .external_processes = reading_of(0)};
     return list_task_memory(sampling, place, &ret_event->sample);
 }
 
@@ -147,7 +147,7 @@ int sampling_catch_up(struct sampling *sampling, int place)
 {
     struct place_sampling *sampled = &sampling->places[place];
     struct core *core = sim_core(sampling->sim);
-    if (sampling->every_second || core_view(core)->gpus[place].whole_for)
+    if (sampling->every_second || core_view(core)->gpus[place].exclusive_for)
         return 0;
     int64_t now_us = sim_now_us(sampling->sim), first_us = now_us - sampling->settings->window_us;
     struct event event;
@@ -193,7 +193,7 @@ static int plan_next(struct sampling *sampling, int place)
     const struct gpu_view *gpu = &core_view(sim_core(sampling->sim))->gpus[place];
     int64_t settled_us = next_settled_us(sampling->settings, gpu);
     int r = 0;
-    if (gpu->whole_for)
+    if (gpu->exclusive_for)
         return 0; /* no other task may join: only the end of its task matters */
     if (gpu->mix_since_us > now_us - (MIX_SAMPLES - 1) * SAMPLE_US && gpu->n_residents)
         r = plan_at(sampling, place, now_us + SAMPLE_US);

@@ -183,9 +183,9 @@ static void fill_sample(
     sample->utilisation = troubles & GPU_TROUBLE_BLIND
                               ? READING_NONE
                               : reading_of(smact > 0 ? 0.5 + smact / 2 : 0);
-    sample->foreign_processes = troubles & GPU_TROUBLE_NO_PROCESS_LIST
-                                    ? READING_NONE
-                                    : reading_of(gpu->external_bytes ? 1 : 0);
+    sample->external_processes = troubles & GPU_TROUBLE_NO_PROCESS_LIST
+                                     ? READING_NONE
+                                     : reading_of(gpu->external_bytes ? 1 : 0);
     if (troubles & (GPU_TROUBLE_NO_PROCESS_LIST | GPU_TROUBLE_HIDES_PROCESSES))
         sample->n_tasks = 0;
 }

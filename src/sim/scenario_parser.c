@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "policy/policy.h"
+#include "policy/policies.h"
 
 #define WORDS_MAX       16 /* chosen: more than any line needs */
 #define RISE_DEFAULT_US (5 * SECOND_US)

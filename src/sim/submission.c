@@ -45,9 +45,9 @@ static struct task_request request_for(
     const struct simulation_run *run, const struct sim_task *type)
 {
     const struct simulation *simulation = run->simulation;
-    bool whole_gpus = simulation->settings.policy->whole_gpus;
+    bool exclusive_gpus = simulation->settings.policy->exclusive_gpus;
     struct task_request request = {.gpus = type->gpus,
-        .sharing = whole_gpus ? SHARING_STREAMS : simulation->sharing,
+        .sharing = exclusive_gpus ? SHARING_STREAMS : simulation->sharing,
         .need = type->need};
     if (simulation->need_error > 0 && type->need.kind >= NEED_ESTIMATED)
         request.need = need_with_error(run, &type->need);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/policy.h"
-#include "core/share.h"
+#include "core/sharing_choice.h"
 
 static const char *const needs[] = {
     [NEED_UNKNOWN] = "unknown",
@@ -67,13 +67,14 @@ static json_t *encode_place(const struct event *event)
         json_array_append_new(list, json_integer(event->place.gpus[i]));
     bool whole = json_array_size(list) == (size_t)event->place.n;
     const struct sharing_mode *share = &event->place.share;
-    json_t *body = whole ? json_pack("{s:O, s:b, s:s, s:s*, s:o*, s:o*}", "gpus", list, "whole",
-                               event->place.whole, "sharing", sharing_name(share->sharing), "why",
-                               share->reason == SHARE_AS_ASKED ? NULL
-                                                               : share_reason_name(share->reason),
-                               "thread_percent", positive(share->thread_percent), "mem_limit_bytes",
-                               positive(share->mem_limit_bytes))
-                         : NULL;
+    json_t *body = whole
+                       ? json_pack("{s:O, s:b, s:s, s:s*, s:o*, s:o*}", "gpus", list, "whole",
+                             event->place.exclusive, "sharing", sharing_name(share->sharing), "why",
+                             share->reason == SHARE_AS_ASKED ? NULL
+                                                             : sharing_reason_name(share->reason),
+                             "thread_percent", positive(share->thread_percent), "mem_limit_bytes",
+                             positive(share->mem_limit_bytes))
+                       : NULL;
     json_decref(list);
     return body;
 }
@@ -368,7 +369,7 @@ static int get_attempt_share(
         r = no_such_name("sharing", "auto", fault);
     if (r == 0 && json_object_get(object, "why")) {
         r = get_text(object, "why", fault, &why);
-        if (r == 0 && share_reason_parse(why, &ret_share->reason) < 0)
+        if (r == 0 && sharing_reason_parse(why, &ret_share->reason) < 0)
             r = no_such_name("why", why, fault);
     }
     if (r == 0 && json_object_get(object, "thread_percent"))
@@ -383,7 +384,7 @@ static int decode_place(const json_t *body, struct fault *fault, struct event *e
 {
     const json_t *list;
     void *room;
-    int n, r = get_flag(body, "whole", fault, &event->place.whole);
+    int n, r = get_flag(body, "whole", fault, &event->place.exclusive);
     if (r == 0)
         r = get_attempt_share(body, fault, &event->place.share);
     if (r == 0)

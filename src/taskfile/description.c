@@ -5,13 +5,12 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "policy/policies.h"
 #include "training/optimizer.h"
 #include "training/precision.h"
 
 #define DAY_US (86400 * SECOND_US)
 
-static const char *const policies[] = {
-    "exclusive", "rr", "magm", "lug", "mug", "first-fit", "best-fit", "foresee", NULL};
 static const char *const sharings[] = {"streams", "mps", "auto", "default", NULL};
 
 /* clang-format off */
@@ -20,8 +19,8 @@ const struct option_spec task_options[TASK_OPTIONS] = {
         .field = "name", .help = "name of the task, for people; default: the script's file name"},
     [TASK_GPUS] = {.name = "gpus", .letter = 'G', .kind = OPTION_INTEGER, .argument = "N", .min = 1, .max = 1024,
         .field = "gpus", .help = "how many GPUs, all or none; default: 1"},
-    [TASK_POLICY] = {.name = "policy", .kind = OPTION_TEXT, .argument = "POLICY", .choices = policies,
-        .field = "policy", .help = "placement policy for this task: exclusive, rr, magm, lug, mug, foresee, ...; default: the daemon's"},
+    [TASK_POLICY] = {.name = "policy", .kind = OPTION_TEXT, .argument = "POLICY", .choice_at = policy_name_at,
+        .field = "policy", .help = "placement policy for this task: {choices}; default: the daemon's"},
     [TASK_EXCLUSIVE] = {.name = "exclusive", .kind = OPTION_FLAG,
         .field = "exclusive", .help = "share its GPUs with nobody as long as it runs"},
     [TASK_SHARING] = {.name = "sharing", .kind = OPTION_CHOICE, .argument = "HOW", .choices = sharings,
@@ -32,7 +31,7 @@ const struct option_spec task_options[TASK_OPTIONS] = {
         .min = SECOND_US, .max = 3650 * DAY_US,
         .field = "time_limit_s", .help = "end it after this long in execution: 90s, 8h30m, MINUTES, HH:MM:SS, D-HH:MM:SS"},
     [TASK_EXPECT] = {.name = "expect", .kind = OPTION_DURATION, .argument = "TIME", .min = SECOND_US, .max = 3650 * DAY_US,
-        .field = "expected_s", .help = "how long it takes on GPUs of its own, as you know it: lets short ones overtake"},
+        .field = "expected_s", .help = "how long it takes on GPUs of its own, as you know it: lets short tasks be backfilled"},
     [TASK_MEMORY] = {.name = "memory", .kind = OPTION_SIZE, .argument = "SIZE",
         .min = MIB, .max = 1024 * 1024 * GIB, .needs_unit = true,
         .field = "memory_mib", .help = "GPU memory it takes on each GPU, as you know it: 12GiB or 12G (2^30 bytes each), 12GB (10^9), 900MiB"},

@@ -25,6 +25,27 @@ const struct option_spec *option_find(
     return NULL;
 }
 
+const char *option_choice(const struct option_spec *spec, size_t i)
+{
+    if (spec->choice_at)
+        return spec->choice_at(i);
+    return spec->choices ? spec->choices[i] : NULL;
+}
+
+const char *option_help_text(
+    const char *help, option_choice_at *choice_at, char *buffer, size_t size)
+{
+    static const char mark[] = "{choices}";
+    const char *at = strstr(help, mark), *choice;
+    size_t used = (size_t)snprintf(
+        buffer, size, "%.*s", at ? (int)(at - help) : (int)strlen(help), help);
+    for (size_t i = 0; at && used < size && (choice = choice_at(i)); i++)
+        used += (size_t)snprintf(buffer + used, size - used, "%s%s", i ? ", " : "", choice);
+    if (at && used < size)
+        snprintf(buffer + used, size - used, "%s", at + sizeof mark - 1);
+    return buffer;
+}
+
 static int parse_flag(const char *text, int64_t *ret)
 {
     static const char *const words[] = {"no", "yes", "false", "true", "0", "1", "off", "on"};
@@ -106,11 +127,12 @@ static int check_choice(
     char all[256] = "";
     if (spec->canonical && spec->canonical(text))
         return 0;
-    for (const char *const *choice = spec->choices; *choice; choice++) {
-        if (strcmp(text, *choice) == 0)
+    const char *choice;
+    for (size_t i = 0; (choice = option_choice(spec, i)); i++) {
+        if (strcmp(text, choice) == 0)
             return 0;
         size_t used = strlen(all);
-        snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "", *choice);
+        snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "", choice);
     }
     return fault_set(fault, EINVAL, "%s=%.80s: must be one of %s", shown, text, all);
 }

@@ -25,17 +25,21 @@ enum option_kind {
     OPTION_SHARE,    /* 0 to 1, in `number` as millionths */
 };
 
+/* Choice number `i` (from 0) of a list that another component keeps. Returns NULL behind the last. */
+typedef const char *option_choice_at(size_t i);
+
 struct option_spec {
     const char *name;  /* without dashes */
     const char *alias; /* another name, or NULL */
     char letter;       /* 'J' for -J, or 0 */
     enum option_kind kind;
     const char *argument; /* what help calls the value: "N", "FILE"; NULL for flags */
-    const char *help;     /* one sentence without a full stop */
+    const char *help;     /* one sentence without a full stop; "{choices}" stands for the list */
     const char *field;    /* key in the daemon's request (docs/protocol.md), or NULL */
     int64_t min, max;
-    bool needs_unit;            /* of a size in an option word: "12" alone is refused */
-    const char *const *choices; /* NULL-terminated, or NULL */
+    bool needs_unit;             /* of a size in an option word: "12" alone is refused */
+    const char *const *choices;  /* NULL-terminated, or NULL */
+    option_choice_at *choice_at; /* instead of `choices`; or NULL */
     const char *(*canonical)(const char *text); /* of a choice: the name in `choices` for an alias,
                                                    NULL for none; may be NULL */
 };
@@ -45,6 +49,22 @@ struct option_value {
     int64_t number; /* flag, integer, bytes, microseconds, millionths */
     char *text;     /* text, choice, file; on the heap */
 };
+
+enum { OPTION_HELP_MAX = 512 };
+
+/* A choice of the option, from either list. Returns NULL behind the last, or when there is none. */
+const char *option_choice(const struct option_spec *spec, size_t i);
+
+/*
+ * Writes a help text with its list of choices.
+ *
+ * `help`: with or without "{choices}".
+ * `choice_at`: may be NULL when `help` has no "{choices}".
+ *
+ * Returns `buffer`.
+ */
+const char *option_help_text(
+    const char *help, option_choice_at *choice_at, char *buffer, size_t size);
 
 /* A table and where options_take puts its values (as many as specs; NULL for option_next alone). */
 struct option_set {

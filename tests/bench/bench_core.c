@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "bench.h"
 #include "core/core.h"
-#include "policy/policy.h"
+#include "policy/policies.h"
 
 enum { GPUS = 64, TASKS = 10000, STEPS = 2000, FRESH = 120, WINDOW = 90, SHARING = 8 };
 
@@ -58,7 +58,7 @@ static double sample(struct core *core, int gpu, double used_gib)
     event.sample.gpu = gpu;
     event.sample.mem_used_bytes = reading_of(used_gib * (double)GIB);
     event.sample.smact = event.sample.utilisation = reading_of(used_gib > 0 ? 0.5 : 0);
-    event.sample.foreign_processes = reading_of(0);
+    event.sample.external_processes = reading_of(0);
     return step(core, &event);
 }
 

@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "bench.h"
-#include "policy/policy.h"
+#include "policy/policies.h"
 #include "sim/simulate.h"
 
 enum {
@@ -134,19 +134,19 @@ int main(void)
         return 1;
     measure("simulate 90 tasks on 4 GPUs, magm", "median < 10", RUNS_SMALL, 90, "4xA100-40GB",
         &policy_magm, 1500, 12500, 4);
-    measure("simulate 90 tasks on 4 GPUs, foresee", "median < 10", RUNS_SMALL, 90, "4xA100-40GB",
-        &policy_foresee, 1500, 12500, 4);
+    measure("simulate 90 tasks on 4 GPUs, predictive", "median < 10", RUNS_SMALL, 90, "4xA100-40GB",
+        &policy_predictive, 1500, 12500, 4);
     philly("simulate Philly (117,325 tasks, 2,490 GPUs), exclusive", "median < 5000", PHILLY,
         &policy_exclusive);
     double whole = philly("simulate Philly, magm", "median < 5000", PHILLY, &policy_magm);
-    philly("simulate Philly, foresee", "median < 5000", PHILLY, &policy_foresee);
+    philly("simulate Philly, predictive", "median < 5000", PHILLY, &policy_predictive);
     double twice = philly("simulate Philly twice over, magm", "", 2 * PHILLY, &policy_magm);
     double ratio = twice / whole;
     bench_row("simulate: twice the tasks takes", "times", "median <= 2.2", &ratio, 1);
     measure("simulate 5,000 tasks on 200 GPUs with work for over twice the time, magm", "",
         RUNS_LARGE, SATURATED, "200xA100-40GB", &policy_magm, 30000, 86400.0 * 10, 16);
-    measure("the same, foresee", "", RUNS_LARGE, SATURATED, "200xA100-40GB", &policy_foresee, 30000,
-        86400.0 * 10, 16);
+    measure("the same, predictive", "", RUNS_LARGE, SATURATED, "200xA100-40GB", &policy_predictive,
+        30000, 86400.0 * 10, 16);
     getrusage(RUSAGE_SELF, &usage);
     double mib = (double)usage.ru_maxrss / 1024;
     bench_row("simulate: memory", "MiB", "median < 500", &mib, 1);

@@ -7,7 +7,7 @@
 
 #include "core/policy.h"
 #include "fuzz.h"
-#include "policy/policy.h"
+#include "policy/policies.h"
 #include "replay/replay.h"
 
 static void require(int holds)

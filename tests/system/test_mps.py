@@ -320,7 +320,7 @@ class FaultsByStreams(Care):
 
 
 class ExclusiveProcess(Care):
-    """A GPU whose compute mode lets one process in."""
+    """A GPU whose compute mode admits one process."""
     settings = {"sharing": "streams"}
 
     def setUp(self):
@@ -340,7 +340,7 @@ class ExclusiveProcess(Care):
 
     def test_by_streams_one_after_the_other(self):
         first, second = self.small(), self.small(50)
-        why = f"its compute mode lets one process in, which is task {first}"
+        why = f"its compute mode admits one process, now task {first}"
         until(lambda: why in self.task(second)["reason_text"], why)
         self.cancel(first)
         self.wait(second, "COMPLETED")
@@ -349,7 +349,7 @@ class ExclusiveProcess(Care):
         tasks = self.running(2, sharing="auto")
         self.assertIn("only through MPS", self.task(tasks[0])["sharing_text"])
         outsider = self.small(50, sharing="streams")
-        until(lambda: "lets one process in" in self.task(outsider)["reason_text"])
+        until(lambda: "admits one process" in self.task(outsider)["reason_text"])
         self.cancel(*tasks)
         self.wait(outsider, "COMPLETED")
 
@@ -388,7 +388,7 @@ class Auto(Care):
         first, how, _ = self.shared(smact=0.85, options="--smact=0.79")
         self.assertEqual(how, ("streams", None))
         second = self.small(20, smact=0.79)
-        until(lambda: "shared, all together would lose" in self.task(second)["reason_text"], "the reason to wait")
+        until(lambda: "shared, all tasks together would lose" in self.task(second)["reason_text"], "the reason to wait")
         self.cancel(first)
         self.wait(second, "COMPLETED")
 

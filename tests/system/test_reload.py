@@ -65,6 +65,14 @@ class Reload(Service):
         without = self.write("without", "\n".join(lines[:at[-1]] + lines[at[-1] + 1:]) + "\n")
         self.assertIn("then a difference", self.colloc("replay", without, code=1).stdout)
 
+    def test_a_former_policy_name(self):
+        self.reload("policy changed from magm to predictive$", policy="foresee")  # check-words: alias
+        self.assertEqual(self.get("/v1/info")["policy"], "predictive")
+        self.reload("policy changed from predictive to magm$", policy="magm")
+        task = self.train(2000, 10, policy="foresee")  # check-words: alias
+        self.assertEqual(self.task(task)["policy"], "predictive")
+        self.wait(task, "COMPLETED")
+
     def test_what_cannot_change_stays(self):
         self.reload("gpus stays all; 0 takes effect when collocd is restarted", gpus=0, smact_max=0.8)
         self.assertEqual(len(self.get("/v1/gpus")["gpus"]), 2)

@@ -115,7 +115,7 @@ class Bash(CliCase):
     def test_values(self):
         self.assertEqual(self.complete("submit", "--sharing", "=", "m"), ["mps"])
         self.assertIn("horus", self.complete("submit", "--estimator", "="))
-        self.assertEqual(self.complete("submit", "--policy", "="), ["exclusive", "rr", "magm", "lug", "mug", "first-fit", "best-fit", "foresee"])
+        self.assertEqual(self.complete("submit", "--policy", "="), ["exclusive", "rr", "magm", "lug", "mug", "first-fit", "best-fit", "predictive"])
 
     def test_files(self):
         self.write("train.sh", "")

@@ -157,12 +157,12 @@ class Results(SimulateCase):
         same = [(0, "small"), (200, "small"), (400, "small")]
         self.assertEqual(self.simulate(*same, resample=7), self.simulate(*same))
 
-    def test_what_is_known_is_for_foresee(self):
+    def test_what_is_known_is_for_predictive(self):
         arrivals = (0, "large"), (40, "small"), (80, "large"), (120, "small")
         known = [self.simulate(*arrivals, known=what) for what in ("none", "activity", "time", "all")]
         self.assertEqual(known, known[:1] * 4)
         many = [(time, "small") for time in range(0, 240, 30)]
-        known = [self.simulate(*many, policy="foresee", known=what)["avg_jct_s"] for what in ("none", "activity")]
+        known = [self.simulate(*many, policy="predictive", known=what)["avg_jct_s"] for what in ("none", "activity")]
         self.assertNotEqual(known[0], known[1])
 
     def test_needs_that_are_wrong(self):
@@ -295,7 +295,7 @@ class BadInput(SimulateCase):
             (["--gpus=A100-40GB:9g.5gb"], 'A100-40GB has no MIG profile "9g.5gb"'),
             (["--gpus=A100-40GB:7g.40gb+1g.5gb"], "these MIG instances are more than one A100-40GB"),
             (["--policy=magn"], "--policy=magn: there is no such policy; did you mean magm; there are exclusive, rr, magm, "
-                                "lug, mug, first-fit, best-fit, foresee, off, obf, owf, olug"),
+                                "lug, mug, first-fit, best-fit, predictive, off, obf, owf, olug"),
             (["--smact-max=nan"], "--smact-max=nan: a number from 0 to 1 is needed"),
             (["--min-free-gib=-1"], "--min-free-gib=-1: a number from 0 to 1e+06 is needed"),
             (["--margin-gib=x"], "--margin-gib=x: a number from 0 to 1e+06 is needed"),

@@ -36,7 +36,7 @@ class SweepCase(CliCase):
 
 class Rows(SweepCase):
     def test_each_is_what_simulate_says(self):
-        axes = {"policy": ["magm", "foresee"], "estimator": ["none", "declared"], "known": ["activity", "all"],
+        axes = {"policy": ["magm", "predictive"], "estimator": ["none", "declared"], "known": ["activity", "all"],
                 "sharing": ["streams", "mps"], "smact-max": ["0.7", "0.85"], "min-free-gib": ["3"], "margin-gib": ["0", "2.5"],
                 "resample": ["0", "3"], "seed": ["7"]}
         rows = self.rows(self.sweep(*(f"--{name}={','.join(values)}" for name, values in axes.items())))

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "policy/policy.h"
-#include "world.h"
+#include "policy/policies.h"
+#include "pretend_gpus.h"
 
 #define S SECOND_US
 
@@ -407,7 +407,7 @@ static int settles_after(double foreign, bool lists_processes, bool lists_task, 
         struct task_memory task = {1, knows_memory ? reading_of(8.0 * (double)GIB) : READING_NONE};
         struct event event = {.kind = EVENT_SAMPLE, .time_us = t * S};
         event.sample.mem_used_bytes = reading_of(8.0 * (double)GIB);
-        event.sample.foreign_processes = lists_processes ? reading_of(foreign) : READING_NONE;
+        event.sample.external_processes = lists_processes ? reading_of(foreign) : READING_NONE;
         event.sample.tasks = &task;
         event.sample.n_tasks = lists_task;
         assert_int_equal(core_step(core, &event), 0);
@@ -490,7 +490,7 @@ static void see(struct core *core, int64_t time_us, const struct looks *looks)
     event.sample.mem_used_bytes = reading_of(looks->used_gib * (double)GIB);
     event.sample.smact = looks->smact;
     event.sample.utilisation = reading_of(looks->utilisation);
-    event.sample.foreign_processes = reading_of(looks->foreign);
+    event.sample.external_processes = reading_of(looks->foreign);
     event.sample.tasks = &memory;
     event.sample.n_tasks = looks->of_task_gib > 0;
     assert_int_equal(core_step(core, &event), 0);
@@ -517,9 +517,9 @@ static void the_sample_that_makes_room_places(void **state)
         {&policy_magm, plain, plain, {10, 10, {0, false}, 0.9, 0}, {10, 10, {0, false}, 0.1, 0}},
         {&policy_magm, {0}, {.gpus = 1, .exclusive = true}, {0.5, 0, {0.1, true}, 0.1, 1},
             {0.5, 0, {0.1, true}, 0.1, 0}},
-        {&policy_foresee, KNOWN(5, 0.95), KNOWN(5, 0.9), {5, 5, {0.95, true}, 1, 0},
+        {&policy_predictive, KNOWN(5, 0.95), KNOWN(5, 0.9), {5, 5, {0.95, true}, 1, 0},
             {5, 5, {0.2, true}, 1, 0}},
-        {&policy_foresee, KNOWN(20, 0.2), KNOWN(10, 0.2), {25, 5, {0.2, true}, 1, 1},
+        {&policy_predictive, KNOWN(20, 0.2), KNOWN(10, 0.2), {25, 5, {0.2, true}, 1, 1},
             {25, 20, {0.2, true}, 1, 1}},
     };
     for (size_t i = 0; i < sizeof stories / sizeof *stories; i++) {
@@ -550,7 +550,7 @@ static void see_two(struct core *core, int64_t time_us, double first_gib, double
         {1, reading_of(first_gib * (double)GIB)}, {2, reading_of(second_gib * (double)GIB)}};
     event.sample.mem_used_bytes = reading_of((first_gib + second_gib) * (double)GIB);
     event.sample.smact = event.sample.utilisation = reading_of(0.2);
-    event.sample.foreign_processes = reading_of(0);
+    event.sample.external_processes = reading_of(0);
     event.sample.tasks = memory;
     event.sample.n_tasks = 2;
     assert_int_equal(core_step(core, &event), 0);
@@ -561,7 +561,7 @@ static void room_that_moves_within_a_gpu_is_seen(void **state)
 {
     const struct task_request first = KNOWN(10, 0.1), second = KNOWN(15, 0.1),
                               third = KNOWN(8, 0.1);
-    struct core *core = world_core(&policy_foresee, 1);
+    struct core *core = world_core(&policy_predictive, 1);
     int64_t t = 1;
     world_sample(core, t, 0, 0, 0, 0);
     world_submit(core, t, 1, first);

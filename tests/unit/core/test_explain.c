@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "world.h"
+#include "pretend_gpus.h"
 
 /* A policy that says what the test wants said. */
 static struct verdict said;
@@ -39,13 +39,13 @@ static void every_verdict_has_words_to_act_on(void **state)
         {{.kind = VERDICT_LOST}, "GPU 0: lost"},
         {{.kind = VERDICT_NO_SAMPLE}, "GPU 0: no recent reading"},
         {{.kind = VERDICT_MIG_ONE_ONLY}, "GPU 0: MIG instances serve tasks of one GPU only"},
-        {{.kind = VERDICT_TAKEN, .task = 7}, "GPU 0: task 7 has it to itself"},
-        {{.kind = VERDICT_DRAINED, .task = 7}, "GPU 0: kept free for task 7, which recovers"},
+        {{.kind = VERDICT_EXCLUSIVE, .task = 7}, "GPU 0: task 7 has it to itself"},
+        {{.kind = VERDICT_DRAINED, .task = 7}, "GPU 0: drained for task 7, which recovers"},
         {{.kind = VERDICT_HOLD_OFF, .task = 7}, "GPU 0: task 7 is still taking its memory"},
         {{.kind = VERDICT_NOT_IDLE, .have = 1}, "GPU 0: 1 task there, has to be idle"},
         {{.kind = VERDICT_NOT_IDLE, .have = 2, .limit = 1}, "GPU 0: 2 tasks there, has to be idle"},
         {{.kind = VERDICT_NOT_IDLE, .limit = 2},
-            "GPU 0: in use by others (2 processes), has to be idle"},
+            "GPU 0: in use by 2 external processes, has to be idle"},
         {{.kind = VERDICT_NOT_IDLE},
             "GPU 0: not known to be idle (memory in use, or no list of processes)"},
         {{.kind = VERDICT_FULL, .have = 3}, "GPU 0: 3 tasks there already"},
@@ -61,9 +61,9 @@ static void every_verdict_has_words_to_act_on(void **state)
         {{.kind = VERDICT_OTHER_MPS_USER, .task = 7},
             "GPU 0: task 7 of another user shares it by MPS, which serves one user at a time"},
         {{.kind = VERDICT_ONE_PROCESS, .task = 7},
-            "GPU 0: its compute mode lets one process in, which is task 7"},
+            "GPU 0: its compute mode admits one process, now task 7"},
         {{.kind = VERDICT_ONE_PROCESS},
-            "GPU 0: its compute mode lets one process in, which is somebody else's"},
+            "GPU 0: its compute mode admits one process, now an external one"},
     };
     struct core *core = world_core(&saying, 1);
     world_submit(core, 1, 1, (struct task_request){.gpus = 1});

@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "core/core.h"
-#include "policy/policy.h"
-#include "world.h"
+#include "policy/policies.h"
+#include "pretend_gpus.h"
 
 #define WALKS     16
 #define STEPS     1500
@@ -51,7 +51,7 @@ static bool chance(struct walk *walk, int per_cent)
 
 static const struct policy *any_policy(struct walk *walk)
 {
-    return policy_all()[draw(walk, 5)];
+    return policy_table[draw(walk, 5)];
 }
 
 static enum failure_class any_failure(struct walk *walk)
@@ -124,7 +124,7 @@ static void make_sample(struct walk *walk, struct event *event)
                                                        : any_reading(walk, 40.0 * (double)GIB);
     sample->smact = any_reading(walk, 0.9);
     sample->utilisation = any_reading(walk, 1);
-    sample->foreign_processes = chance(walk, 90) ? reading_of(0) : any_reading(walk, 2);
+    sample->external_processes = chance(walk, 90) ? reading_of(0) : any_reading(walk, 2);
     for (int i = 0; known && i < view->gpus[sample->gpu].n_residents; i++)
         if (chance(walk, 80))
             walk->memory[sample->n_tasks++] = (struct task_memory){

@@ -13,7 +13,7 @@
 #include "base/units.h"
 #include "core/core.h"
 #include "policy/conditions.h"
-#include "policy/policy.h"
+#include "policy/policies.h"
 #include "policy/predict.h"
 
 enum { N = 4, NOW = 100 };
@@ -40,7 +40,7 @@ static int idle_machine(void **state)
         gpus[i].health = VIEW_OK;
         gpus[i].sampled_us = NOW;
         gpus[i].mem_used_bytes = reading_of(0);
-        gpus[i].foreign_processes = reading_of(0);
+        gpus[i].external_processes = reading_of(0);
         gpus[i].smact_level = gpus[i].utilisation_level = reading_of(0);
         gpus[i].residents = residents[i];
     }
@@ -67,7 +67,7 @@ static void settle_in(int gpu, double used_gib, double smact)
 static enum placement_answer ask(const struct policy *policy)
 {
     struct placement_query query = {
-        &view, &conditions, &settings, &task, first, NOW, policy->whole_gpus, 0, false};
+        &view, &conditions, &settings, &task, first, NOW, policy->exclusive_gpus, 0, false};
     return policy->choose(&query, chosen, verdicts);
 }
 
@@ -86,11 +86,19 @@ static struct verdict check(int gpu, bool idle_only)
 
 static void policies_are_found_by_name(void **state)
 {
-    for (int i = 0; policy_all()[i]; i++)
-        assert_ptr_equal(policy_find(policy_all()[i]->name), policy_all()[i]);
+    for (int i = 0; policy_table[i]; i++)
+        assert_ptr_equal(policy_find(policy_table[i]->name), policy_table[i]);
     assert_ptr_equal(policy_find("magm"), &policy_magm);
     assert_null(policy_find("MAGM"));
     assert_null(policy_find(""));
+}
+
+static void a_former_name_is_found_and_not_listed(void **state)
+{
+    assert_ptr_equal(policy_find("foresee"), &policy_predictive); /* check-words: alias */
+    assert_string_equal(policy_predictive.name, "predictive");
+    for (size_t i = 0; policy_name_at(i); i++)
+        assert_string_not_equal(policy_name_at(i), "foresee"); /* check-words: alias */
 }
 
 /* A GPU that none can be taken before ends the search; what has a little in use is no such one. */
@@ -147,8 +155,8 @@ static void round_robin_goes_round(void **state)
 
 static void ties_go_to_the_lower_index(void **state)
 {
-    for (int i = 0; policy_all()[i]; i++)
-        assert_chooses(policy_all()[i], 0);
+    for (int i = 0; policy_table[i]; i++)
+        assert_chooses(policy_table[i], 0);
     for (int i = 0; i < N; i++)
         settle_in(i, 10, 0.3);
     assert_chooses(&policy_magm, 0);
@@ -187,8 +195,8 @@ static void a_choice_leaves_the_view_alone(void **state)
     settle_in(1, 10, 0.5);
     struct gpu_view before[N];
     memcpy(before, gpus, sizeof gpus);
-    for (int i = 0; policy_all()[i]; i++)
-        ask(policy_all()[i]);
+    for (int i = 0; policy_table[i]; i++)
+        ask(policy_table[i]);
     assert_memory_equal(before, gpus, sizeof gpus);
 }
 
@@ -200,8 +208,8 @@ static void what_bars_a_gpu_comes_before_what_it_has(void **state)
     gpus[0].drained_for = 51;
     assert_int_equal(check(0, false).kind, VERDICT_DRAINED);
     assert_int_equal(check(0, false).task, 51);
-    gpus[0].whole_for = 52;
-    assert_int_equal(check(0, false).kind, VERDICT_TAKEN);
+    gpus[0].exclusive_for = 52;
+    assert_int_equal(check(0, false).kind, VERDICT_EXCLUSIVE);
     gpus[0].id.is_mig_instance = true;
     task.request.gpus = 2;
     assert_int_equal(check(0, false).kind, VERDICT_MIG_ONE_ONLY);
@@ -252,17 +260,17 @@ static void activity_is_at_most_the_limit(void **state)
 static void idle_is_known_not_guessed(void **state)
 {
     assert_int_equal(check(0, true).kind, VERDICT_FITS);
-    gpus[0].foreign_processes = reading_of(1);
+    gpus[0].external_processes = reading_of(1);
     struct verdict others = check(0, true);
     assert_int_equal(others.kind, VERDICT_NOT_IDLE);
     assert_true(others.have == 0 && others.limit == 1);
-    gpus[0].foreign_processes = READING_NONE;
+    gpus[0].external_processes = READING_NONE;
     assert_int_equal(check(0, true).kind, VERDICT_FITS);
     gpus[0].utilisation_level = reading_of(0.01);
     assert_int_equal(check(0, true).kind, VERDICT_NOT_IDLE);
     gpus[0].utilisation_level = READING_NONE;
     assert_int_equal(check(0, true).kind, VERDICT_NOT_IDLE);
-    gpus[0].foreign_processes = reading_of(0);
+    gpus[0].external_processes = reading_of(0);
     assert_int_equal(check(0, true).kind, VERDICT_FITS);
     gpus[0].mem_used_bytes = reading_of(2.0 * (double)GIB);
     assert_int_equal(check(0, true).kind, VERDICT_NOT_IDLE);
@@ -351,13 +359,13 @@ static void come(double gib, double smact, int n_gpus)
         .expect = {.smact = reading_of(smact)}};
 }
 
-static struct outlook outlook_at(int gpu)
+static struct prediction outlook_at(int gpu)
 {
-    static struct prediction prediction;
+    static struct predictor predictor;
     struct placement_query query = {
         &view, &conditions, &settings, &task, first, NOW, false, 0, false};
-    predict_start(&prediction, &query, &view);
-    return predict_joining(&prediction, &gpu, 1);
+    predictor_init(&predictor, &query, &view);
+    return predictor_join(&predictor, &gpu, 1);
 }
 
 static void what_is_predicted_is_what_sharing_does(void **state)
@@ -435,7 +443,7 @@ static void two_gpus_are_taken_where_both_together_gain_most(void **state)
     move_in(2, 61, 5, 0.3, 1);
     spans(61, 0, 2);
     gpus[3].health = VIEW_LOST;
-    assert_int_equal(ask(&policy_foresee), PLACE_NOW);
+    assert_int_equal(ask(&policy_predictive), PLACE_NOW);
     assert_int_equal(chosen[0] + chosen[1], 0 + 2); /* the pair is slowed down once, for both */
 }
 
@@ -458,11 +466,11 @@ static void of_many_gpus_those_are_taken_where_most_is_gained(void **state)
     }
     struct placement_query query = {
         &view, &conditions, &settings, &task, NULL, NOW, false, 0, false};
-    assert_int_equal(policy_foresee.choose(&query, chosen, said), PLACE_NOW);
+    assert_int_equal(policy_predictive.choose(&query, chosen, said), PLACE_NOW);
     assert_int_equal(chosen[0], 90);
     assert_int_equal(chosen[1], 70);
     many[95] = many[3] = gpus[1];
-    assert_int_equal(policy_foresee.choose(&query, chosen, said), PLACE_NOW);
+    assert_int_equal(policy_predictive.choose(&query, chosen, said), PLACE_NOW);
     assert_int_equal(chosen[0], 3);
     assert_int_equal(chosen[1], 95);
 }
@@ -472,13 +480,13 @@ static void what_was_promised_is_not_free(void **state)
     come(19, 0.1, 1);
     for (int i = 0; i < N; i++)
         move_in(i, 61 + (uint64_t)i, 20, 0.1, 1);
-    assert_int_equal(ask(&policy_foresee), PLACE_WAIT);
+    assert_int_equal(ask(&policy_predictive), PLACE_WAIT);
     assert_int_equal(verdicts[0].kind, VERDICT_MEMORY_SHORT); /* the margin */
     come(13, 0.1, 1);
-    assert_int_equal(ask(&policy_foresee), PLACE_NOW);
+    assert_int_equal(ask(&policy_predictive), PLACE_NOW);
     gpus[0].mem_used_bytes = gpus[0].residents[0].mem_used_bytes = reading_of(0);
     gpus[0].residents[0].need_bytes = 30 * GIB;
-    assert_int_equal(ask(&policy_foresee), PLACE_NOW);
+    assert_int_equal(ask(&policy_predictive), PLACE_NOW);
     assert_int_equal(chosen[0], 1);
     assert_int_equal(verdicts[0].kind, VERDICT_MEMORY_SHORT);
 }
@@ -487,6 +495,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(policies_are_found_by_name, idle_machine),
+        cmocka_unit_test(a_former_name_is_found_and_not_listed),
         cmocka_unit_test_setup(the_search_ends_where_nothing_better_can_come, idle_machine),
         cmocka_unit_test_setup(each_policy_has_its_order, idle_machine),
         cmocka_unit_test_setup(round_robin_goes_round, idle_machine),

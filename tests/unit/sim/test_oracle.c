@@ -7,13 +7,13 @@
 
 #include <cmocka.h>
 
-#include "policy/policy.h"
+#include "policy/policies.h"
 #include "sim/oracle.h"
 
 static bool is_listed(const char *name)
 {
-    for (int i = 0; sim_policy_names[i]; i++)
-        if (strcmp(sim_policy_names[i], name) == 0)
+    for (size_t i = 0; sim_policy_name_at(i); i++)
+        if (strcmp(sim_policy_name_at(i), name) == 0)
             return true;
     return false;
 }
@@ -21,10 +21,10 @@ static bool is_listed(const char *name)
 static void test_the_list_and_the_policies_agree(void **state)
 {
     struct sim_policy policy;
-    for (int i = 0; sim_policy_names[i]; i++)
-        assert_true(sim_policy_find(sim_policy_names[i], &policy));
-    for (int i = 0; policy_all()[i]; i++)
-        assert_true(is_listed(policy_all()[i]->name));
+    for (size_t i = 0; sim_policy_name_at(i); i++)
+        assert_true(sim_policy_find(sim_policy_name_at(i), &policy));
+    for (int i = 0; policy_table[i]; i++)
+        assert_true(is_listed(policy_table[i]->name));
 }
 
 static void test_oracles_know_and_others_do_not(void **state)

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "policy/policy.h"
+#include "policy/policies.h"
 #include "sim/sim_driver.h"
 
 enum { N = 3000 };
@@ -110,7 +110,7 @@ static void a_time_limit_is_met_without_anyone_ticking(void **state)
     struct gpu_identity gpu = {.uuid = "GPU-0", .is_place = true, .mem_total_bytes = 40 * GIB};
     struct event gpus = {.kind = EVENT_GPUS, .gpus = {&gpu, 1}};
     struct event idle = {.kind = EVENT_SAMPLE};
-    idle.sample.mem_used_bytes = idle.sample.foreign_processes = reading_of(0);
+    idle.sample.mem_used_bytes = idle.sample.external_processes = reading_of(0);
     struct event submit = {.kind = EVENT_SUBMIT, .time_us = 3, .task = 1};
     submit.submit.request = (struct task_request){.gpus = 1, .time_limit_us = 10 * SECOND_US};
     sim_schedule_event(sim, &gpus);
@@ -155,7 +155,7 @@ static void an_observer_sees_inputs_decisions_and_waits_in_order(void **state)
     struct gpu_identity gpu = {.uuid = "GPU-0", .is_place = true, .mem_total_bytes = 40 * GIB};
     struct event gpus = {.kind = EVENT_GPUS, .gpus = {&gpu, 1}};
     struct event idle = {.kind = EVENT_SAMPLE};
-    idle.sample.mem_used_bytes = idle.sample.foreign_processes = reading_of(0);
+    idle.sample.mem_used_bytes = idle.sample.external_processes = reading_of(0);
     sim_schedule_event(sim, &gpus);
     sim_schedule_event(sim, &idle);
     for (uint64_t id = 1; id <= 2; id++) {

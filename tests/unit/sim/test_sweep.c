@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "policy/policy.h"
+#include "policy/policies.h"
 #include "sim/sweep.h"
 
 enum { TASKS = 40, RUNS = 24 };

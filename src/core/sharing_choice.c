@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/sharing_choice.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Failed by MPS that often, a task goes on without it. */
+#define MPS_CHANCES 2
+
+static const struct {
+    const char *name, *text;
+} reasons[SHARE_REASONS] = {
+    [SHARE_AS_ASKED] = {"as-asked", ""},
+    [SHARE_ALONE] = {"alone", "nobody else comes to its GPUs, where MPS would only cost"},
+    [SHARE_INSTANCE] = {"instance", "a MIG instance is a share of its own"},
+    [SHARE_ONE_PROCESS] = {"one-process",
+        "the GPU's compute mode lets in several only through MPS"},
+    [SHARE_FILLS] = {"fills", "it nearly fills a GPU: nothing to gain from running side by side"},
+    [SHARE_WITH_ROOM] = {"with-room",
+        "it leaves SMs free, as far as is known, which others can use at the same time"},
+    [SHARE_AS_NEIGHBOURS] = {"as-neighbours", "who is there takes turns, and so does it"},
+    [SHARE_OTHER_USER] = {"other-user", "who is there is a client of another user's MPS server"},
+    [SHARE_BESIDE_FILLER] = {"beside-filler",
+        "who is there nearly fills the GPU and would leave it little: they take turns"},
+    [SHARE_CAPPED] = {"capped", "it nearly fills a GPU: it leaves some SMs to those who are there"},
+    [SHARE_MPS_FAILED] = {"mps-failed", "MPS has failed it before"},
+    [SHARE_POSSIBLE_CAUSE] = {"suspect",
+        "a fault, its own or a neighbour's, stopped it: apart from others it shows whose"},
+};
+
+const char *sharing_reason_text(enum share_reason reason)
+{
+    return reasons[reason].text;
+}
+
+const char *sharing_reason_name(enum share_reason reason)
+{
+    return reasons[reason].name;
+}
+
+int sharing_reason_parse(const char *name, enum share_reason *ret_reason)
+{
+    for (int i = 0; i < SHARE_REASONS; i++) {
+        if (strcmp(reasons[i].name, name) == 0) {
+            *ret_reason = (enum share_reason)i;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+static struct sharing_mode by(enum sharing sharing, enum share_reason reason)
+{
+    return (struct sharing_mode){.sharing = sharing, .reason = reason};
+}
+
+static bool fills(const struct core_settings *settings, const struct expectation *expect)
+{
+    return expect->smact.valid && expect->smact.value > settings->filler_smact;
+}
+
+/* What the task has to do because of who is on the GPU; SHARE_WITH_ROOM: nothing stands against
+ * MPS. */
+static enum share_reason look_at_residents(
+    const struct core_settings *settings, const struct gpu_view *gpu, const struct task *task)
+{
+    bool filler = fills(settings, &task->request.expect);
+    for (int i = 0; i < gpu->n_residents; i++) {
+        const struct resident *resident = &gpu->residents[i];
+        if (resident->sharing == SHARING_STREAMS)
+            return SHARE_AS_NEIGHBOURS;
+        if (resident->uid != task->uid)
+            return SHARE_OTHER_USER;
+        if (!filler && fills(settings, &resident->expect) && !resident->thread_percent)
+            return SHARE_BESIDE_FILLER;
+    }
+    return SHARE_WITH_ROOM;
+}
+
+static struct sharing_mode pick(const struct core_settings *settings,
+    const struct cluster_view *view, const struct task *task, const int *gpus, int n)
+{
+    bool in_company = false, filler = fills(settings, &task->request.expect);
+    for (int i = 0; i < n; i++) {
+        const struct gpu_view *gpu = &view->gpus[gpus[i]];
+        if (gpu->id.one_process)
+            return by(SHARING_MPS, SHARE_ONE_PROCESS);
+        enum share_reason reason = look_at_residents(settings, gpu, task);
+        if (reason != SHARE_WITH_ROOM)
+            return by(SHARING_STREAMS, reason);
+        in_company |= gpu->n_residents > 0;
+    }
+    if (!filler)
+        return by(SHARING_MPS, SHARE_WITH_ROOM);
+    if (!in_company || !settings->filler_percent)
+        return by(SHARING_STREAMS, SHARE_FILLS);
+    struct sharing_mode share = by(SHARING_MPS, SHARE_CAPPED);
+    share.thread_percent = settings->filler_percent;
+    return share;
+}
+
+/* The need is what is kept free for it, with the margin: beyond that the memory is others'. */
+static int64_t memory_limit(const struct core_settings *settings, const struct cluster_view *view,
+    const struct task *task, const int *gpus, int n)
+{
+    const struct need *need = &task->request.need;
+    if (!settings->mps_mem_limit || need->kind < NEED_ESTIMATED || task->oom_count > 0)
+        return 0;
+    int64_t margin = settings->conditions.margin_bytes;
+    for (int i = 0; i < n; i++)
+        if (need->bytes >= view->gpus[gpus[i]].id.mem_total_bytes - margin)
+            return 0;
+    return need->bytes + margin;
+}
+
+static bool has_instance(const struct cluster_view *view, const int *gpus, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (view->gpus[gpus[i]].id.is_mig_instance)
+            return true;
+    return false;
+}
+
+struct sharing_mode sharing_choose(const struct core_settings *settings,
+    const struct cluster_view *view, const struct task *task, const int *gpus, int n,
+    bool exclusive)
+{
+    enum sharing asked = task->request.sharing;
+    struct sharing_mode share = by(asked, SHARE_AS_ASKED);
+    if (asked == SHARING_STREAMS)
+        return share;
+    if (has_instance(view, gpus, n))
+        return by(SHARING_STREAMS, SHARE_INSTANCE);
+    if (task->possible_cause)
+        return by(SHARING_STREAMS, SHARE_POSSIBLE_CAUSE);
+    if (task->mps_failures >= MPS_CHANCES)
+        return by(SHARING_STREAMS, SHARE_MPS_FAILED);
+    if (asked == SHARING_AUTO)
+        share = exclusive ? by(SHARING_STREAMS, SHARE_ALONE) : pick(settings, view, task, gpus, n);
+    if (share.sharing == SHARING_MPS) {
+        if (task->request.thread_percent)
+            share.thread_percent = task->request.thread_percent;
+        share.mem_limit_bytes = exclusive ? 0 : memory_limit(settings, view, task, gpus, n);
+    }
+    return share;
+}

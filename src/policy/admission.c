@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The admission test of the policy predictive, in this order:
+ *
+ *   1. MPS, compute mode and the limit of tasks allow the task beside the residents.
+ *   2. No resident's memory is still rising, unless its requirement and its activity are known.
+ *   3. Memory: what is free, less what residents are known to need and have not taken yet, is at
+ *      least the task's requirement and the margin.
+ *   4. Speed: predicted by the interference model where the activity of every task is known, else
+ *      the dissertation's limit on SM activity.
+ *
+ * An example. A GPU of 40 GiB runs one resident that declared 20 GiB and has taken 5 GiB so far; 35
+ * GiB are free. A task that declares 15 GiB arrives. Free memory alone would admit it. But 15 GiB
+ * of the free memory will be taken by the resident, so 20 GiB are left. The task wants its 15 GiB
+ * and the margin of 2 GiB: it fits. A task of 19 GiB does not: "1.0 GiB short".
+ */
+#include "policy/admission.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#include "policy/conditions.h"
+
+static const struct verdict fits = {.kind = VERDICT_FITS};
+
+static double wanted_bytes(const struct placement_query *query)
+{
+    const struct need *need = &query->task->request.need;
+    const struct conditions *conditions = query->conditions;
+    int64_t wanted = need->kind >= NEED_ESTIMATED ? need->bytes + conditions->margin_bytes
+                                                  : conditions->min_free_bytes;
+    return fmax((double)wanted, query->recovery_free_bytes);
+}
+
+/* What the resident is known to need and has not taken yet. Without a reading of its memory, it has
+ * taken all once it has settled. */
+static double outstanding_bytes(const struct resident *resident)
+{
+    double need = (double)resident->need_bytes;
+    return fmax(0, need - reading_assume(resident->mem_used_bytes, resident->settled ? need : 0));
+}
+
+static struct verdict check_memory(const struct placement_query *query, const struct gpu_view *gpu)
+{
+    struct reading free_bytes = gpu_view_free_bytes(gpu);
+    double left = free_bytes.value, wanted = wanted_bytes(query);
+    if (!free_bytes.valid)
+        return (struct verdict){.kind = VERDICT_MEMORY_UNKNOWN};
+    for (int i = 0; i < gpu->n_residents; i++)
+        left -= outstanding_bytes(&gpu->residents[i]);
+    if (left < wanted)
+        return (struct verdict){.kind = VERDICT_MEMORY_SHORT, .have = left, .limit = wanted};
+    return fits;
+}
+
+/* A task that was backfilled onto a GPU reserved for this one, with a known requirement, must not
+ * delay it. */
+static bool was_backfilled(const struct placement_query *query, const struct resident *resident)
+{
+    return resident->backfilled_before == query->task->id && resident->need_bytes;
+}
+
+static bool is_predictable(const struct resident *resident)
+{
+    return resident->need_bytes && resident->expect.smact.valid;
+}
+
+/* The resident whose memory rises to an unknown level: it holds others off. NULL: there is none. */
+static const struct resident *find_rising(
+    const struct placement_query *query, const struct gpu_view *gpu)
+{
+    for (int i = gpu->n_residents - 1; i >= 0; i--)
+        if (!gpu->residents[i].settled && !is_predictable(&gpu->residents[i]) &&
+            !was_backfilled(query, &gpu->residents[i]))
+            return &gpu->residents[i];
+    return NULL;
+}
+
+struct verdict admission_check_effect(
+    const struct placement_query *query, const struct prediction *effect)
+{
+    double slowdown_max = query->conditions->slowdown_max;
+    if (effect->slowdown > slowdown_max)
+        return (struct verdict){
+            .kind = VERDICT_SLOWDOWN, .have = effect->slowdown, .limit = slowdown_max};
+    if (effect->gain < PREDICT_GAIN_MIN)
+        return (struct verdict){
+            .kind = VERDICT_NO_GAIN, .have = effect->gain, .limit = PREDICT_GAIN_MIN};
+    return fits;
+}
+
+/* The effect of a task of several GPUs is tested on all of them together: see predictive.c. */
+static struct verdict check_speed(
+    const struct placement_query *query, struct predictor *predictor, int i)
+{
+    struct prediction effect = predictor_join(predictor, &i, 1);
+    if (!effect.known)
+        return conditions_check_activity(query, &predictor->view->gpus[i]);
+    bool has_several = predictor->query->task->request.gpus > 1;
+    return has_several ? fits : admission_check_effect(query, &effect);
+}
+
+struct verdict admission_check(
+    const struct placement_query *query, struct predictor *predictor, int i)
+{
+    const struct gpu_view *gpu = &predictor->view->gpus[i];
+    struct verdict verdict = conditions_check_coresidents(query, gpu);
+    if (verdict.kind != VERDICT_FITS)
+        return verdict;
+    const struct resident *rising = find_rising(query, gpu);
+    if (rising)
+        return (struct verdict){.kind = VERDICT_HOLD_OFF, .task = rising->task};
+    verdict = check_memory(query, gpu);
+    return verdict.kind == VERDICT_FITS ? check_speed(query, predictor, i) : verdict;
+}

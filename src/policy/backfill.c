@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How backfill predicts when a GPU admits a task: a copy of the GPU's view (struct stage) on which
+ * residents leave one after the other. No I/O, nothing outlives a call.
+ */
+#include "policy/backfill.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "policy/admission.h"
+
+/* Chosen: a task that wants more GPUs gets no reservation. */
+enum { RESERVED_MAX = 64 };
+
+/* When a GPU is predicted to admit a task, and after how many of its residents have left. */
+struct opening {
+    int gpu;
+    int64_t at_us; /* INT64_MAX: not known */
+    int n_left;
+};
+
+/* One GPU of which the residents run on and leave. */
+struct stage {
+    struct gpu_view gpu;
+    struct cluster_view view;
+    struct resident residents[PREDICT_RESIDENTS_MAX + 1];
+    double left_s[PREDICT_RESIDENTS_MAX + 1];    /* work left, alone; INFINITY: not known */
+    double speed_max[PREDICT_RESIDENTS_MAX + 1]; /* on the slowest of its other GPUs */
+    double passed_s;
+};
+
+/* The resident on this GPU only, its memory settled. Without a reading, a resident that has not
+ * settled has taken nothing yet. */
+static struct resident resident_alone(const struct resident *resident)
+{
+    struct resident copy = *resident;
+    double taken = resident->settled ? (double)resident->need_bytes : 0;
+    copy.mem_used_bytes = reading_of(reading_assume(resident->mem_used_bytes, taken));
+    copy.settled = true;
+    copy.gpus = 1;
+    return copy;
+}
+
+static double seconds_or_infinity(int64_t time_us)
+{
+    return time_us ? (double)time_us / (double)SECOND_US : INFINITY;
+}
+
+static void stage_speeds(const struct stage *stage, double *ret_speeds)
+{
+    predict_gpu_speeds(&stage->gpu, ret_speeds);
+    for (int i = 0; i < stage->gpu.n_residents; i++)
+        ret_speeds[i] = fmin(ret_speeds[i], stage->speed_max[i]);
+}
+
+/* What is left, had it always run at its present speed: past residents are not remembered. */
+static double work_left_s(const struct resident *resident, double speed, int64_t now_us)
+{
+    double done_s = speed * (double)(now_us - resident->since_us) / (double)SECOND_US;
+    return fmax(0, seconds_or_infinity(resident->expect.time_us) - done_s);
+}
+
+/* The sampled memory may include a task that has left since: without external processes the sum of
+ * the residents replaces it. */
+static void stage_init(struct stage *stage, const struct placement_query *query, int place)
+{
+    const struct gpu_view *gpu = &query->view->gpus[place];
+    double used = 0, speeds[PREDICT_RESIDENTS_MAX + 1];
+    stage->gpu = *gpu;
+    stage->gpu.residents = stage->residents;
+    stage->view = (struct cluster_view){.gpus = &stage->gpu, .n_gpus = 1, .last_placed = -1};
+    for (int i = 0; i < gpu->n_residents; i++) {
+        stage->residents[i] = resident_alone(&gpu->residents[i]);
+        used += stage->residents[i].mem_used_bytes.value;
+        stage->speed_max[i] = predict_speed_elsewhere(query->view, place, &gpu->residents[i]);
+    }
+    stage->passed_s = 0;
+    stage_speeds(stage, speeds);
+    for (int i = 0; i < gpu->n_residents; i++)
+        stage->left_s[i] = work_left_s(&gpu->residents[i], speeds[i], query->now_us);
+    if (reading_assume(gpu->external_processes, 1) == 0)
+        stage->gpu.mem_used_bytes = reading_of(used);
+}
+
+/* The measured activity is that of all residents: it says nothing of a part of them. */
+static void forget_activity(struct gpu_view *gpu)
+{
+    gpu->smact_level = gpu->utilisation_level = READING_NONE;
+}
+
+static void stage_add_task(struct stage *stage, const struct task *task, int64_t now_us)
+{
+    const struct need *need = &task->request.need;
+    int n = stage->gpu.n_residents++;
+    stage->speed_max[n] = 1;
+    stage->left_s[n] = fmin(seconds_or_infinity(task->request.expect.time_us),
+        seconds_or_infinity(task->request.time_limit_us));
+    stage->residents[n] = (struct resident){
+        .task = task->id,
+        .gpus = 1,
+        .settled = true,
+        .uid = task->uid,
+        .sharing = task->request.sharing,
+        .thread_percent = task->request.thread_percent,
+        .since_us = now_us,
+        .need_bytes = need->kind >= NEED_ESTIMATED ? need->bytes : stage->gpu.id.mem_total_bytes,
+        .mem_used_bytes = reading_of(0),
+        .expect = {task->request.expect.smact, task->request.expect.gract,
+            task->request.expect.dram, .time_us = 0},
+    };
+    forget_activity(&stage->gpu);
+}
+
+static void stage_remove_resident(struct stage *stage, int i)
+{
+    struct gpu_view *gpu = &stage->gpu;
+    const struct resident *leaver = &stage->residents[i];
+    if (gpu->mem_used_bytes.valid)
+        gpu->mem_used_bytes.value -= reading_assume(leaver->mem_used_bytes, 0);
+    size_t n_behind = (size_t)(--gpu->n_residents - i);
+    memmove(&stage->residents[i], &stage->residents[i + 1], n_behind * sizeof *leaver);
+    memmove(&stage->left_s[i], &stage->left_s[i + 1], n_behind * sizeof *stage->left_s);
+    memmove(&stage->speed_max[i], &stage->speed_max[i + 1], n_behind * sizeof *stage->speed_max);
+    forget_activity(gpu);
+}
+
+/* Runs until the next resident leaves. Residents of unknown time leave last, the oldest first. */
+static void stage_advance(struct stage *stage)
+{
+    int n = stage->gpu.n_residents, next = 0;
+    double speeds[PREDICT_RESIDENTS_MAX + 1];
+    stage_speeds(stage, speeds);
+    for (int i = 1; i < n; i++)
+        if (stage->left_s[i] / speeds[i] < stage->left_s[next] / speeds[next])
+            next = i;
+    double takes_s = stage->left_s[next] / speeds[next];
+    stage->passed_s += takes_s;
+    for (int i = 0; i < n && isfinite(takes_s); i++)
+        stage->left_s[i] = fmax(0, stage->left_s[i] - speeds[i] * takes_s);
+    stage_remove_resident(stage, next);
+}
+
+static bool stage_admits(const struct placement_query *query, const struct stage *stage)
+{
+    struct task single;
+    struct placement_query alone = *query;
+    struct predictor predictor;
+    if (stage->gpu.n_residents == 0)
+        return true;
+    if (query->idle_only || stage->gpu.exclusive_for)
+        return false;
+    if (query->task->request.gpus > 1) {
+        single = *query->task;
+        single.request.gpus = 1;
+        alone.task = &single;
+    }
+    alone.view = &stage->view;
+    predictor_init(&predictor, &alone, &stage->view);
+    return admission_check(&alone, &predictor, 0).kind == VERDICT_FITS;
+}
+
+/* When GPU `i` admits query->task. `backfilled`: a task that is on the GPU then, too; or NULL. */
+static struct opening predict_opening(
+    const struct placement_query *query, int i, const struct task *backfilled)
+{
+    const struct gpu_view *gpu = &query->view->gpus[i];
+    struct opening opening = {i, query->now_us, 0};
+    struct stage stage;
+    if (gpu->n_residents > PREDICT_RESIDENTS_MAX)
+        return (struct opening){i, INT64_MAX, gpu->n_residents};
+    stage_init(&stage, query, i);
+    if (backfilled)
+        stage_add_task(&stage, backfilled, query->now_us);
+    for (; !stage_admits(query, &stage); opening.n_left++)
+        stage_advance(&stage);
+    opening.at_us = isfinite(stage.passed_s)
+                        ? query->now_us + llround(stage.passed_s * (double)SECOND_US)
+                        : INT64_MAX;
+    return opening;
+}
+
+static bool opens_before(const struct opening *a, const struct opening *b)
+{
+    return a->at_us != b->at_us ? a->at_us < b->at_us : a->n_left < b->n_left;
+}
+
+static bool may_open(const struct placement_query *query, int i)
+{
+    const struct gpu_view *gpu = &query->view->gpus[i];
+    return gpu->health == VIEW_OK && !gpu->drained_for &&
+           cluster_view_suits(query->view, i, query->task);
+}
+
+/* Inserts into the best `most`, in order. Returns how many there are now. */
+static int insert_opening(struct opening *best, int n, int most, struct opening opening)
+{
+    int at = n;
+    while (at > 0 && opens_before(&opening, &best[at - 1]))
+        at--;
+    if (at == most)
+        return n;
+    int last = n < most ? n : most - 1;
+    memmove(&best[at + 1], &best[at], (size_t)(last - at) * sizeof *best);
+    best[at] = opening;
+    return n < most ? n + 1 : most;
+}
+
+bool backfill_reserve(const struct placement_query *query, int *ret_gpus, int64_t *ret_start_us)
+{
+    int n = 0, wanted = query->task->request.gpus;
+    struct opening best[RESERVED_MAX];
+    if (wanted > RESERVED_MAX)
+        return false;
+    for (int i = 0; i < query->view->n_gpus; i++)
+        if (may_open(query, i))
+            n = insert_opening(best, n, wanted, predict_opening(query, i, NULL));
+    if (n < wanted)
+        return false;
+    for (int i = 0; i < wanted; i++)
+        ret_gpus[i] = best[i].gpu;
+    *ret_start_us = best[wanted - 1].at_us;
+    return true;
+}
+
+/* ---- which task may be backfilled ---- */
+
+static bool is_reserved_for_another(const struct gpu_view *gpu, const struct task *task)
+{
+    return gpu->reserved_for && gpu->reserved_for != task->id;
+}
+
+/* The task for which another GPU of the resident is reserved, or 0. */
+static uint64_t reservation_of_resident(
+    const struct placement_query *query, const struct resident *resident)
+{
+    for (int i = 0; resident->gpus > 1 && i < resident->gpus; i++) {
+        const struct gpu_view *gpu = &query->view->gpus[resident->places[i]];
+        if (is_reserved_for_another(gpu, query->task))
+            return gpu->reserved_for;
+    }
+    return 0;
+}
+
+/* Rule 1: a resident that is slowed down here leaves its reserved GPU later. */
+static uint64_t delays_on_other_gpu(
+    const struct placement_query *query, struct predictor *predictor, int i)
+{
+    const struct gpu_view *gpu = &query->view->gpus[i];
+    for (int k = 0; k < gpu->n_residents; k++) {
+        uint64_t head = reservation_of_resident(query, &gpu->residents[k]);
+        if (head && predictor_slows_resident(predictor, i, &gpu->residents[k]))
+            return head;
+    }
+    return 0;
+}
+
+/* Rules 2 and 3. */
+static bool leaves_room_for_head(const struct placement_query *query, int i)
+{
+    struct placement_query of_head = *query;
+    of_head.task = query->head;
+    of_head.idle_only = query->head->request.exclusive;
+    int64_t start_us = query->view->reservation_start_us;
+    if (query->view->gpus[i].n_residents >= PREDICT_RESIDENTS_MAX)
+        return false;
+    struct opening with = predict_opening(&of_head, i, query->task);
+    if (with.n_left == 0 || (start_us != INT64_MAX && with.at_us <= start_us))
+        return true;
+    return with.n_left == predict_opening(&of_head, i, NULL).n_left;
+}
+
+uint64_t backfill_delayed_task(
+    const struct placement_query *query, struct predictor *predictor, int i)
+{
+    const struct gpu_view *gpu = &query->view->gpus[i];
+    if (query->passes_reservation)
+        return 0;
+    if (!is_reserved_for_another(gpu, query->task))
+        return delays_on_other_gpu(query, predictor, i);
+    bool is_for_head = query->head && query->head->id == gpu->reserved_for;
+    return is_for_head && leaves_room_for_head(query, i) ? 0 : gpu->reserved_for;
+}

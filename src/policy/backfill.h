@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Backfill for the policy predictive: when the head of the queue has to wait, GPUs are reserved for
+ * it, and tasks behind it start where that does not delay it. (EASY backfill, on GPUs that tasks
+ * share.)
+ *
+ * An example. GPUs A and B, three tasks in the queue, none of which can share a GPU:
+ *
+ *     task 1: 1 GPU, 60 min      starts on A at once
+ *     task 2: 2 GPUs, 90 min     has to wait for A
+ *     task 3: 1 GPU, 45 min
+ *
+ * First come, first served, leaves B idle for an hour. Backfill reserves A and B for task 2: both
+ * are predicted to be free in 60 min. Task 3 would be done in 45 min: it starts on B now, and task
+ * 2 still starts in 60 min. Were task 3's time 75 min, or unknown, it would delay task 2: it would
+ * wait.
+ *
+ *     A  |111111111111|222222222222222222
+ *     B  |333333333   |222222222222222222
+ *        0           60 min
+ *
+ * The head of the queue is the task that takes longest alone, wherever it stands: long tasks last
+ * would leave GPUs idle at the end. The oldest task is the head if its time is not known, or after
+ * 100 later tasks have started before it. Without known times the queue is therefore first in,
+ * first out. A task that too few healthy GPUs suit is never the head unless it is the oldest
+ * (core/schedule.c).
+ *
+ * Reserved are as many GPUs as the head wants: those predicted to admit it first. The reservation
+ * stays the same until the head starts, another task becomes the head, or a recovering task takes
+ * one of the GPUs. A task behind the head, the shortest first, may start
+ *
+ *   1. on a GPU that is not reserved, unless it would slow down a resident that is also on a
+ *      reserved GPU;
+ *   2. on a reserved GPU, if the head will be admitted there after the same residents have left,
+ *      although the task is still there (a task of unknown memory is taken to fill the GPU);
+ *   3. on a reserved GPU, if the head is predicted to be admitted there, in spite of the task, by
+ *      the time at which the last of the reserved GPUs was predicted to admit it.
+ *
+ * When a GPU admits the head is predicted by letting its residents leave, one after the other, at
+ * the speeds of the interference model: admission.h tests the GPU after each.
+ *
+ * Contract:
+ *   1. As long as a task is the head, a backfilled task does not delay its start, provided that the
+ *      times given for the tasks and the interference model are right.
+ *   2. Where times are not known, GPUs are reserved where the fewest tasks have to leave. Another
+ *      GPU may become free sooner.
+ *   3. The head may find a backfilled task on its GPU (rule 2). It is slowed down no more than the
+ *      policy lets any task be.
+ */
+#ifndef COLLOC_POLICY_BACKFILL_H
+#define COLLOC_POLICY_BACKFILL_H
+
+#include "policy/predict.h"
+
+/* A policy's `reserve` (core/policy.h). Returns false also for a task of more than 64 GPUs. */
+bool backfill_reserve(const struct placement_query *query, int *ret_gpus, int64_t *ret_start_us);
+
+/*
+ * The task that the query's task would delay on a GPU.
+ *
+ * `predictor`: made for the query.
+ *
+ * Returns its id: the head of the queue; 0 when none would be delayed.
+ */
+uint64_t backfill_delayed_task(
+    const struct placement_query *query, struct predictor *predictor, int gpu);
+
+#endif

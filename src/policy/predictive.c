@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The policy predictive: place a task where all tasks together are predicted to gain most.
+ *
+ * Memory: a resident's requirement is its own from its placement on, whether it has taken the
+ * memory yet or not (admission.c).
+ *
+ * Speed: the interference model predicts how fast every task on a GPU would be (predict.h). Of the
+ * GPUs that pass the admission test, the task gets those on which the sum of all tasks' progress
+ * grows most. It waits rather than slow a task down more than slowdown_max times, or gain next to
+ * nothing. Unknown activity counts as the whole GPU, and the dissertation's limit on SM activity
+ * replaces the prediction.
+ *
+ * An example. GPU 0 runs a task with 90 % SM activity, GPU 1 one with 30 %. A task with 40 % would
+ * slow both tasks on GPU 0 down: little is gained. On GPU 1 the two use 70 % of the SMs and hardly
+ * disturb each other: the task goes there. On an idle GPU it would disturb no task: had there been
+ * one, it would have gone there without looking further.
+ *
+ * Backfill (backfill.h): GPUs are reserved for the head of the queue; tasks behind it may start
+ * where that does not delay it.
+ */
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "policy/admission.h"
+#include "policy/backfill.h"
+#include "policy/conditions.h"
+#include "policy/policies.h"
+
+/* Sums of the same numbers in another order differ by less. Chosen: far below any gain that
+ * matters, far above rounding. */
+#define ROUNDING 1e-9
+
+static const struct verdict fits = {.kind = VERDICT_FITS};
+
+/* What is against the GPU. The reservation is tested last: it costs most to find out. */
+static struct verdict check_gpu(
+    const struct placement_query *query, struct predictor *predictor, int i)
+{
+    bool is_final;
+    struct verdict verdict = conditions_check_place(query, i, &is_final);
+    if (!is_final)
+        verdict = admission_check(query, predictor, i);
+    uint64_t delayed = verdict.kind == VERDICT_FITS ? backfill_delayed_task(query, predictor, i)
+                                                    : 0;
+    return delayed ? (struct verdict){.kind = VERDICT_RESERVED, .task = delayed} : verdict;
+}
+
+/* No GPU promises more than an idle one: takes the first idle ones and tests no others. */
+static bool pick_idle(
+    const struct placement_query *query, struct predictor *predictor, int *ret_gpus)
+{
+    int n = 0;
+    for (int i = 0; i < query->view->n_gpus && n < query->task->request.gpus; i++)
+        if (gpu_view_is_idle(&query->view->gpus[i]) &&
+            check_gpu(query, predictor, i).kind == VERDICT_FITS)
+            ret_gpus[n++] = i;
+    return n == query->task->request.gpus;
+}
+
+static double predicted_gain(struct predictor *predictor, const int *gpus, int n)
+{
+    return predictor_join(predictor, gpus, n).gain;
+}
+
+/* Adds to the `n` chosen GPUs the one with which all chosen gain most. Of equal ones the first. */
+static bool add_best(
+    struct predictor *predictor, const struct verdict *verdicts, int *chosen, int n)
+{
+    double best_gain = -INFINITY;
+    int best = -1;
+    for (int i = 0; i < predictor->view->n_gpus; i++) {
+        bool is_open = verdicts[i].kind == VERDICT_FITS;
+        for (int k = 0; k < n; k++)
+            is_open &= chosen[k] != i;
+        chosen[n] = i;
+        double gain = is_open ? predicted_gain(predictor, chosen, n + 1) : -INFINITY;
+        if (is_open && gain > best_gain + ROUNDING) {
+            best_gain = gain;
+            best = i;
+        }
+    }
+    chosen[n] = best;
+    return best >= 0;
+}
+
+static bool complete_choice(
+    struct predictor *predictor, const struct verdict *verdicts, int *chosen, int n)
+{
+    for (; n < predictor->query->task->request.gpus; n++)
+        if (!add_best(predictor, verdicts, chosen, n))
+            return false;
+    return true;
+}
+
+/*
+ * Picks nearly the best set of GPUs: greedily, and for two GPUs every pair. A pair can gain more
+ * than its GPUs one by one: a resident task that is on both is slowed down only once.
+ */
+static bool pick_of_few(struct predictor *predictor, const struct verdict *verdicts, int *ret_gpus)
+{
+    double best_gain;
+    int wanted = predictor->query->task->request.gpus, n_gpus = predictor->view->n_gpus;
+    if (!complete_choice(predictor, verdicts, ret_gpus, 0))
+        return false;
+    best_gain = predicted_gain(predictor, ret_gpus, wanted);
+    for (int i = 0; i < n_gpus && wanted == 2; i++) {
+        int pair[2] = {i};
+        if (verdicts[i].kind != VERDICT_FITS || !complete_choice(predictor, verdicts, pair, 1))
+            continue;
+        double gain = predicted_gain(predictor, pair, 2);
+        if (gain <= best_gain + ROUNDING)
+            continue;
+        best_gain = gain;
+        ret_gpus[0] = pair[0];
+        ret_gpus[1] = pair[1];
+    }
+    return true;
+}
+
+/* With many GPUs picks those that gain most one by one. */
+static bool pick_of_many(
+    const struct placement_query *query, const struct verdict *verdicts, int *ret_gpus)
+{
+    int n = 0, most = query->task->request.gpus;
+    for (int i = 0; i < query->view->n_gpus; i++) {
+        int at = n;
+        if (verdicts[i].kind != VERDICT_FITS)
+            continue;
+        while (at > 0 && verdicts[i].have > verdicts[ret_gpus[at - 1]].have + ROUNDING)
+            at--;
+        if (at == most)
+            continue;
+        int last = n < most ? n : most - 1;
+        memmove(&ret_gpus[at + 1], &ret_gpus[at], (size_t)(last - at) * sizeof *ret_gpus);
+        ret_gpus[at] = i;
+        n += n < most;
+    }
+    return n == most;
+}
+
+/* The verdict of each GPU; in VERDICT_FITS `have` is the gain on that GPU alone. */
+static void check_all_gpus(
+    const struct placement_query *query, struct predictor *predictor, struct verdict *ret_verdicts)
+{
+    for (int i = 0; i < query->view->n_gpus; i++) {
+        ret_verdicts[i] = check_gpu(query, predictor, i);
+        if (ret_verdicts[i].kind == VERDICT_FITS)
+            ret_verdicts[i].have = predicted_gain(predictor, &i, 1);
+    }
+}
+
+static bool pick(const struct placement_query *query, struct predictor *predictor,
+    const struct verdict *verdicts, int *ret_gpus)
+{
+    if (query->view->n_gpus > PREDICTOR_SLOTS)
+        return pick_of_many(query, verdicts, ret_gpus);
+    return query->task->request.gpus <= query->view->n_gpus &&
+           pick_of_few(predictor, verdicts, ret_gpus);
+}
+
+static enum placement_answer choose(
+    const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
+{
+    struct predictor predictor;
+    int wanted = query->task->request.gpus;
+    predictor_init(&predictor, query, query->view);
+    if (pick_idle(query, &predictor, ret_gpus))
+        return PLACE_NOW;
+    check_all_gpus(query, &predictor, ret_verdicts);
+    if (!pick(query, &predictor, ret_verdicts, ret_gpus))
+        return PLACE_WAIT;
+    struct prediction effect = predictor_join(&predictor, ret_gpus, wanted);
+    bool is_tested = effect.known && wanted > 1;
+    struct verdict together = is_tested ? admission_check_effect(query, &effect) : fits;
+    for (int i = 0; i < wanted && together.kind != VERDICT_FITS; i++)
+        ret_verdicts[ret_gpus[i]] = together;
+    return together.kind == VERDICT_FITS ? PLACE_NOW : PLACE_WAIT;
+}
+
+const struct policy policy_predictive = {
+    .name = "predictive",
+    .former_name = "foresee", /* check-words: alias */
+    .help = "where all tasks together are predicted to gain most; short tasks are backfilled",
+    .choose = choose,
+    .reserve = backfill_reserve,
+};

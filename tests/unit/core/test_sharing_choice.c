@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a task is to share its GPU, for each thing that can be known. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/sharing_choice.h"
+#include "pretend_gpus.h"
+
+static const int first_gpu[] = {0};
+
+struct case_ {
+    struct resident residents[2];
+    int n_residents;
+    struct gpu_identity id;
+    struct task task;
+    bool exclusive;
+};
+
+static struct case_ nobody_there(enum sharing asked)
+{
+    struct case_ c = {.id = {.is_place = true, .mem_total_bytes = 40 * GIB}};
+    c.task.uid = 1;
+    c.task.request = (struct task_request){.gpus = 1, .sharing = asked};
+    return c;
+}
+
+static void add_resident(struct case_ *c, uint32_t uid, enum sharing sharing, double smact)
+{
+    c->residents[c->n_residents++] = (struct resident){
+        .task = 7, .uid = uid, .sharing = sharing, .expect.smact = reading_of(smact)};
+}
+
+static struct sharing_mode choose(struct case_ *c)
+{
+    struct core_settings settings = core_settings_default();
+    struct gpu_view gpu = {.id = c->id, .residents = c->residents, .n_residents = c->n_residents};
+    struct cluster_view view = {.gpus = &gpu, .n_gpus = 1};
+    return sharing_choose(&settings, &view, &c->task, first_gpu, 1, c->exclusive);
+}
+
+static void assert_share(struct case_ *c, enum sharing sharing, enum share_reason reason)
+{
+    struct sharing_mode share = choose(c);
+    assert_int_equal(share.sharing, sharing);
+    assert_string_equal(sharing_reason_name(share.reason), sharing_reason_name(reason));
+}
+
+static void what_is_asked_for_is_done(void **state)
+{
+    struct case_ streams = nobody_there(SHARING_STREAMS), mps = nobody_there(SHARING_MPS);
+    add_resident(&streams, 1, SHARING_MPS, 0.1);
+    add_resident(&mps, 1, SHARING_STREAMS, 0.95);
+    assert_share(&streams, SHARING_STREAMS, SHARE_AS_ASKED);
+    assert_share(&mps, SHARING_MPS, SHARE_AS_ASKED);
+    assert_string_equal(sharing_reason_text(SHARE_AS_ASKED), "");
+}
+
+static void auto_on_an_idle_gpu(void **state)
+{
+    struct case_ unknown = nobody_there(SHARING_AUTO), large = unknown, alone = unknown,
+                 instance = unknown;
+    large.task.request.expect.smact = reading_of(0.9);
+    alone.exclusive = true;
+    instance.id.is_mig_instance = true;
+    assert_share(&unknown, SHARING_MPS, SHARE_WITH_ROOM);
+    assert_share(&large, SHARING_STREAMS, SHARE_FILLS);
+    assert_share(&alone, SHARING_STREAMS, SHARE_ALONE);
+    assert_share(&instance, SHARING_STREAMS, SHARE_INSTANCE);
+    large.id.one_process = true;
+    assert_share(&large, SHARING_MPS, SHARE_ONE_PROCESS);
+}
+
+static void auto_beside_others(void **state)
+{
+    struct case_ turns = nobody_there(SHARING_AUTO), stranger = turns, mate = turns, small = turns,
+                 large = turns;
+    add_resident(&turns, 1, SHARING_STREAMS, 0.3);
+    add_resident(&stranger, 2, SHARING_MPS, 0.3);
+    add_resident(&mate, 1, SHARING_MPS, 0.5);
+    add_resident(&small, 1, SHARING_MPS, 0.9);
+    add_resident(&large, 1, SHARING_MPS, 0.5);
+    large.task.request.expect.smact = reading_of(0.9);
+    assert_share(&turns, SHARING_STREAMS, SHARE_AS_NEIGHBOURS);
+    assert_share(&stranger, SHARING_STREAMS, SHARE_OTHER_USER);
+    assert_share(&mate, SHARING_MPS, SHARE_WITH_ROOM);
+    assert_share(&small, SHARING_STREAMS, SHARE_BESIDE_FILLER);
+    assert_share(&large, SHARING_MPS, SHARE_CAPPED);
+    assert_int_equal(choose(&large).thread_percent, 70);
+    small.residents[0].thread_percent = 70;
+    assert_share(&small, SHARING_MPS, SHARE_WITH_ROOM);
+}
+
+static void clients_of_mps_are_kept_to_their_need(void **state)
+{
+    struct case_ c = nobody_there(SHARING_MPS);
+    assert_int_equal(choose(&c).mem_limit_bytes, 0);
+    c.task.request.need = (struct need){NEED_ESTIMATED, 6 * GIB};
+    assert_int_equal(choose(&c).mem_limit_bytes, 8 * GIB);
+    c.task.request.thread_percent = 30;
+    assert_int_equal(choose(&c).thread_percent, 30);
+    c.exclusive = true;
+    assert_int_equal(choose(&c).mem_limit_bytes, 0);
+    c.exclusive = false;
+    c.task.oom_count = 1;
+    assert_int_equal(choose(&c).mem_limit_bytes, 0);
+    c.task.oom_count = 0;
+    c.task.request.need.bytes = 39 * GIB;
+    assert_int_equal(choose(&c).mem_limit_bytes, 0);
+    c.task.request = (struct task_request){
+        .gpus = 1, .need = {NEED_DECLARED, GIB}, .thread_percent = 30};
+    assert_int_equal(choose(&c).mem_limit_bytes, 0);
+    assert_int_equal(choose(&c).thread_percent, 0);
+}
+
+static void who_was_failed_by_mps_twice_goes_without(void **state)
+{
+    struct case_ c = nobody_there(SHARING_MPS);
+    c.task.requeue_count = 5;
+    c.task.mps_failures = 1;
+    assert_share(&c, SHARING_MPS, SHARE_AS_ASKED);
+    c.task.mps_failures = 2;
+    assert_share(&c, SHARING_STREAMS, SHARE_MPS_FAILED);
+}
+
+static void suspects_are_kept_apart(void **state)
+{
+    struct case_ c = nobody_there(SHARING_MPS);
+    c.task.possible_cause = true;
+    assert_share(&c, SHARING_STREAMS, SHARE_POSSIBLE_CAUSE);
+}
+
+static void reasons_have_names(void **state)
+{
+    enum share_reason back;
+    for (int i = 0; i < SHARE_REASONS; i++) {
+        assert_int_equal(sharing_reason_parse(sharing_reason_name((enum share_reason)i), &back), 0);
+        assert_int_equal(back, i);
+        assert_int_equal(*sharing_reason_text((enum share_reason)i) == '\0', i == SHARE_AS_ASKED);
+    }
+    assert_true(sharing_reason_parse("because", &back) < 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_asked_for_is_done),
+        cmocka_unit_test(auto_on_an_idle_gpu),
+        cmocka_unit_test(auto_beside_others),
+        cmocka_unit_test(clients_of_mps_are_kept_to_their_need),
+        cmocka_unit_test(who_was_failed_by_mps_twice_goes_without),
+        cmocka_unit_test(suspects_are_kept_apart),
+        cmocka_unit_test(reasons_have_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

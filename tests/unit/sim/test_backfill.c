@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The promise of policy/backfill.h, held against runs without overtaking: machines, tasks and
+ * times are drawn at random; whenever a task comes to be the first of the queue and has to wait,
+ * the run goes on twice from there, once as it is and once with nobody overtaking any more. Where
+ * times are known and right, and sharing slows nobody, it must not start later in the first, but
+ * for the second until the next look at memory that is free again. Tasks come with falling times:
+ * the first of the queue takes longest, and stays first.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "policy/policies.h"
+#include "sim/chance.h"
+#include "sim/sim_driver.h"
+
+enum { TASKS_MAX = 160, TASKS = 24, GPUS_MAX = 4, RUNS = 5 };
+
+struct pretend {
+    int64_t arrives_us, runs_us, memory_bytes, started_us;
+    bool runs;
+};
+
+struct world {
+    uint64_t seed;
+    int n_gpus;
+    struct gpu_identity gpus[GPUS_MAX];
+    int n_tasks;
+    struct pretend tasks[TASKS_MAX + 1]; /* by id */
+    uint64_t frozen; /* from when this task is the first that waits nobody overtakes; 0: always */
+    bool is_frozen;
+    uint64_t waited[TASKS_MAX + 1]; /* who has been first and waited, in order */
+    int n_waited;
+    struct policy patient; /* foresee without overtaking */
+    struct core_settings settings;
+    struct sim *sim;
+};
+
+static uint64_t draw(const struct world *world, uint64_t index, uint64_t n)
+{
+    return chance_below(world->seed, index, n);
+}
+
+static void on_start(void *context, struct sim *sim, const struct task *task)
+{
+    struct world *world = context;
+    struct pretend *pretend = &world->tasks[task->id];
+    pretend->started_us = sim_now_us(sim);
+    pretend->runs = true;
+    struct event started = {.kind = EVENT_STARTED, .time_us = sim_now_us(sim), .task = task->id};
+    struct event exited = {
+        .kind = EVENT_EXITED, .time_us = sim_now_us(sim) + pretend->runs_us, .task = task->id};
+    assert_int_equal(sim_schedule_event(sim, &started), 0);
+    assert_int_equal(sim_schedule_event(sim, &exited), 0);
+}
+
+static void on_kill(void *context, struct sim *sim, const struct task *task)
+{
+    fail();
+}
+
+/* Memory is there at once, and activity as it was said: small enough that nobody is slowed down. */
+static void sample(struct world *world, int gpu)
+{
+    struct task_memory seen[TASKS_MAX];
+    struct event event = {
+        .kind = EVENT_SAMPLE, .time_us = sim_now_us(world->sim), .sample = {.gpu = gpu}};
+    const struct gpu_view *view = &core_view(sim_core(world->sim))->gpus[gpu];
+    double used = 0;
+    for (int i = 0; i < view->n_residents; i++) {
+        double bytes = (double)world->tasks[view->residents[i].task].memory_bytes;
+        seen[event.sample.n_tasks++] = (struct task_memory){
+            view->residents[i].task, reading_of(bytes)};
+        used += bytes;
+    }
+    event.sample.tasks = seen;
+    event.sample.mem_used_bytes = reading_of(used);
+    event.sample.smact = event.sample.utilisation = reading_of(0.001 * view->n_residents);
+    event.sample.external_processes = reading_of(0);
+    assert_int_equal(sim_step(world->sim, &event), 0);
+}
+
+/* The only wake-up: all GPUs are sampled. */
+static void on_wake(void *context, struct sim *sim, const struct sim_wakeup *wakeup)
+{
+    struct world *world = context;
+    for (int i = 0; i < world->n_gpus; i++)
+        sample(world, i);
+    struct sim_wakeup next = {.time_us = wakeup->time_us + SECOND_US};
+    for (const struct task *task = core_next_task(sim_core(sim), 0); task;
+         task = core_next_task(sim_core(sim), task->id))
+        if (!task_state_is_done(task->state)) {
+            sim_schedule_wakeup(sim, &next);
+            return;
+        }
+    if (wakeup->time_us <= world->tasks[world->n_tasks].arrives_us)
+        sim_schedule_wakeup(sim, &next);
+}
+
+static void on_event(void *context, struct sim *sim, const struct event *event)
+{
+}
+
+static void on_wait(void *context, struct sim *sim, uint64_t task)
+{
+    struct world *world = context;
+    if (world->n_waited == 0 || world->waited[world->n_waited - 1] != task)
+        world->waited[world->n_waited++] = task;
+    if (task != world->frozen || world->is_frozen)
+        return;
+    world->is_frozen = true;
+    world->settings.policy = &world->patient;
+    core_configure(sim_core(sim), &world->settings);
+}
+
+static int shorter(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+    return (*x < *y) - (*x > *y);
+}
+
+static void make(struct world *world, uint64_t seed)
+{
+    int64_t times_us[TASKS];
+    *world = (struct world){
+        .seed = seed, .patient = policy_predictive, .settings = core_settings_default()};
+    world->patient.reserve = NULL;
+    world->settings.policy = &policy_predictive;
+    world->settings.settle_us = 0;
+    world->n_gpus = 1 + (int)draw(world, 1, GPUS_MAX);
+    for (int i = 0; i < world->n_gpus; i++) {
+        world->gpus[i] = (struct gpu_identity){.mem_total_bytes = 40 * GIB, .is_place = true};
+        snprintf(world->gpus[i].uuid, sizeof world->gpus[i].uuid, "GPU-%d", i);
+    }
+    world->n_tasks = TASKS;
+    for (uint64_t id = 1; id <= TASKS; id++)
+        times_us[id - 1] = (int64_t)(10 + draw(world, 10 * id + 1, 300)) * SECOND_US;
+    qsort(times_us, TASKS, sizeof *times_us, shorter);
+    for (uint64_t id = 1; id <= TASKS; id++) {
+        struct pretend *task = &world->tasks[id];
+        task->arrives_us = world->tasks[id - 1].arrives_us +
+                           (int64_t)draw(world, 10 * id, 30) * SECOND_US;
+        task->runs_us = times_us[id - 1];
+        task->memory_bytes = (int64_t)(1 + draw(world, 10 * id + 2, 36)) * GIB;
+    }
+}
+
+static struct event submission(const struct world *world, uint64_t id)
+{
+    const struct pretend *task = &world->tasks[id];
+    struct event event = {.kind = EVENT_SUBMIT, .time_us = task->arrives_us + 1, .task = id};
+    event.submit.request = (struct task_request){
+        .gpus = 1 + (int)draw(world, 10 * id + 3, (uint64_t)world->n_gpus),
+        .sharing = SHARING_STREAMS,
+        .need = {NEED_DECLARED, task->memory_bytes},
+        .expect = {reading_of(1e-9), reading_of(1e-9), reading_of(0), task->runs_us},
+    };
+    return event;
+}
+
+static void play(struct world *world)
+{
+    const struct sim_world behind = {world, on_start, on_kill, on_wake};
+    const struct sim_observer observer = {world, on_event, on_wait};
+    world->sim = sim_create(&world->settings, &behind, &observer);
+    struct event gpus = {.kind = EVENT_GPUS, .gpus = {world->gpus, world->n_gpus}};
+    struct sim_wakeup samples = {.time_us = 0};
+    assert_int_equal(sim_schedule_event(world->sim, &gpus), 0);
+    assert_int_equal(sim_schedule_wakeup(world->sim, &samples), 0);
+    for (int id = 1; id <= world->n_tasks; id++) {
+        struct event event = submission(world, (uint64_t)id);
+        assert_int_equal(sim_schedule_event(world->sim, &event), 0);
+    }
+    assert_int_equal(sim_run(world->sim, INT64_MAX), 0);
+    for (int id = 1; id <= world->n_tasks; id++)
+        assert_int_equal(core_task(sim_core(world->sim), (uint64_t)id)->state, TASK_COMPLETED);
+    sim_destroy(world->sim);
+}
+
+/* Runs the world of the seed; nobody overtakes from when `frozen` waits as the first. */
+static void run(struct world *world, uint64_t seed, uint64_t frozen)
+{
+    make(world, seed);
+    world->frozen = frozen;
+    play(world);
+}
+
+static void who_is_overtaken_starts_no_later(void **state)
+{
+    static struct world free_run, patient_run;
+    int compared = 0, sooner = 0;
+    for (uint64_t seed = 1; seed <= RUNS; seed++) {
+        run(&free_run, seed, 0);
+        for (int i = 0; i < free_run.n_waited; i++) {
+            uint64_t first = free_run.waited[i];
+            run(&patient_run, seed, first);
+            if (free_run.tasks[first].started_us > patient_run.tasks[first].started_us + SECOND_US)
+                fail_msg("seed %d: task %d starts at %.0f s, not at %.0f s", (int)seed, (int)first,
+                    (double)free_run.tasks[first].started_us / 1e6,
+                    (double)patient_run.tasks[first].started_us / 1e6);
+            for (uint64_t id = first + 1; id <= TASKS; id++)
+                sooner += free_run.tasks[id].started_us < patient_run.tasks[id].started_us;
+            compared++;
+        }
+    }
+    assert_true(compared > RUNS);
+    assert_true(sooner > RUNS);
+}
+
+/* One GPU, tasks that fill it; the first is shorter than all that come after it. */
+static void whom_a_hundred_have_overtaken_is_first(void **state)
+{
+    static struct world world;
+    make(&world, 1);
+    world.n_gpus = 1;
+    world.n_tasks = TASKS_MAX;
+    for (int id = 1; id <= TASKS_MAX; id++)
+        world.tasks[id] = (struct pretend){.arrives_us = SECOND_US,
+            .runs_us = (id == 2 ? 5 : 6) * SECOND_US,
+            .memory_bytes = 36 * GIB};
+    play(&world);
+    int before = 0;
+    for (int id = 3; id <= TASKS_MAX; id++)
+        before += world.tasks[id].started_us < world.tasks[2].started_us;
+    assert_int_equal(before, 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(who_is_overtaken_starts_no_later),
+        cmocka_unit_test(whom_a_hundred_have_overtaken_is_first)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
