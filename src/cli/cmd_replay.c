@@ -6,7 +6,7 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "policy/policies.h"
-#include "replay/replay.h"
+#include "replay/replay_inputs.h"
 
 static void print_result(const struct replay_result *result)
 {
@@ -38,7 +38,7 @@ static int run(const struct invocation *invocation)
     struct replay_result result;
     struct fault fault = {0};
     FILE *in = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
-    int r = in ? replay_run(in, policy_find, &fault, &result)
+    int r = in ? replay_inputs(in, policy_find, &fault, &result)
                : fault_set(&fault, errno, "%s", strerror(errno));
     if (in && in != stdin)
         fclose(in);

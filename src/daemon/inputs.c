@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 #include "daemon/daemon.h"
-#include "replay/line.h"
+#include "replay/input_line.h"
 
 #define BUFFER_BYTES (1 << 16)
 
@@ -48,7 +48,8 @@ int inputs_open(struct daemon *daemon, struct fault *fault)
     if (!daemon->inputs)
         return fault_set(fault, ENOMEM, "out of memory");
     setvbuf(daemon->inputs, NULL, _IOFBF, BUFFER_BYTES);
-    return line_write_begin(daemon->inputs, &daemon->config.core, fault);
+    int r = input_line_write_begin(daemon->inputs, &daemon->config.core);
+    return r < 0 ? fault_set(fault, -r, "%s: %s", path, strerror(-r)) : 0;
 }
 
 /* To be called when a step and its decisions are written: a reader finds them together, or neither.
@@ -66,19 +67,20 @@ static void flush(struct daemon *daemon, int r)
 
 void inputs_note_applied(struct daemon *daemon, const struct event *event)
 {
-    if (daemon->inputs && line_write_event(daemon->inputs, LINE_APPLY, 0, event, NULL) < 0)
+    if (daemon->inputs &&
+        input_line_write_event(daemon->inputs, INPUT_LINE_APPLY, 0, event, NULL) < 0)
         end_recording(daemon, "an event cannot be written");
 }
 
 void inputs_note_settings(struct daemon *daemon)
 {
     if (daemon->inputs)
-        flush(daemon, line_write_settings(daemon->inputs, &daemon->config.core));
+        flush(daemon, input_line_write_settings(daemon->inputs, &daemon->config.core));
 }
 
 void inputs_note_forgotten(struct daemon *daemon, uint64_t task)
 {
-    if (daemon->inputs && line_write_forget(daemon->inputs, task) < 0)
+    if (daemon->inputs && input_line_write_forget(daemon->inputs, task) < 0)
         end_recording(daemon, strerror(errno));
 }
 
@@ -86,11 +88,12 @@ void inputs_note_step(struct daemon *daemon, const struct event *event, int answ
 {
     if (!daemon->inputs)
         return;
-    int n = 0, r = line_write_event(daemon->inputs, LINE_STEP, answer, event, NULL);
+    int n = 0, r = input_line_write_event(daemon->inputs, INPUT_LINE_STEP, answer, event, NULL);
     const struct effect *effects = answer == 0 ? core_effects(daemon->core, &n) : NULL;
     for (int i = 0; i < n && r == 0; i++)
         if (effects[i].kind == EFFECT_APPEND)
-            r = line_write_event(daemon->inputs, LINE_DECISION, 0, &effects[i].event, NULL);
+            r = input_line_write_event(
+                daemon->inputs, INPUT_LINE_DECISION, 0, &effects[i].event, NULL);
     flush(daemon, r);
 }
 

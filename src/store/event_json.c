@@ -1,450 +1,575 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each kind of event has a table of fields: the key, the type, where the value is in struct event,
+ * and its range. Writing and reading walk the same table, so they cannot disagree, and the order of
+ * the rows is the order of the keys in the log. Only lists (GPUs, the GPUs of a placement, the tasks
+ * of a sample) are written and read by functions of their own.
+ */
 #include "store/event_json.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "core/policy.h"
 #include "core/sharing_choice.h"
 
-static const char *const needs[] = {
-    [NEED_UNKNOWN] = "unknown",
-    [NEED_PENDING] = "pending",
-    [NEED_ESTIMATED] = "estimated",
-    [NEED_DECLARED] = "declared",
+/* Integers up to it are exact as a double. */
+#define EXACT_INTEGER_MAX 9007199254740992.0
+
+/* ---- the tables ---- */
+
+/* The names of an enumeration; NULL for a value that cannot stand in an event. */
+struct names {
+    const char *(*name)(int value);
+    int n;
 };
 
-static json_t *encode_gpus(const struct event *event)
+struct field {
+    const char *key;
+    enum {
+        FIELD_BOOL,
+        FIELD_INT,
+        FIELD_UINT32,
+        FIELD_INT64,
+        FIELD_TEXT,     /* char[max] */
+        FIELD_NAME,     /* an enumeration, by the names */
+        FIELD_POLICY,   /* const struct policy * */
+        FIELD_FRACTION, /* struct reading from 0 to 1 */
+        FIELD_READING   /* struct reading, any number */
+    } type;
+    size_t offset;
+    enum { REQUIRED, OPTIONAL } presence; /* OPTIONAL: left out when false, 0 or unknown */
+    int64_t min, max;                     /* of an integer; FIELD_TEXT: max is the size */
+    const struct names *names;
+};
+
+static const char *need_kind_name(int kind)
 {
-    json_t *list = json_array();
-    for (int i = 0; i < event->gpus.n; i++) {
-        const struct gpu_identity *gpu = &event->gpus.list[i];
-        json_array_append_new(list,
-            json_pack("{s:s, s:s, s:s, s:I, s:b, s:b, s:o*, s:o*}", "uuid", gpu->uuid, "label",
-                gpu->label, "name", gpu->name, "mem_total_bytes", (json_int_t)gpu->mem_total_bytes,
-                "is_place", gpu->is_place, "is_mig_instance", gpu->is_mig_instance, "one_process",
-                gpu->one_process ? json_true() : NULL, "is_gone",
-                gpu->is_gone ? json_true() : NULL));
+    static const char *const names[] = {
+        [NEED_UNKNOWN] = "unknown",
+        [NEED_PENDING] = "pending",
+        [NEED_ESTIMATED] = "estimated",
+        [NEED_DECLARED] = "declared",
+    };
+    return names[kind];
+}
+
+static const char *requested_sharing_name(int sharing)
+{
+    return sharing_name((enum sharing)sharing);
+}
+
+static const char *attempt_sharing_name(int sharing)
+{
+    return sharing == SHARING_AUTO ? NULL : sharing_name((enum sharing)sharing);
+}
+
+static const char *reason_name(int reason)
+{
+    return sharing_reason_name((enum share_reason)reason);
+}
+
+static const char *failure_class_name(int failure)
+{
+    return failure_name((enum failure_class)failure);
+}
+
+static const char *end_state_name(int state)
+{
+    bool is_end = task_state_is_done((enum task_state)state);
+    return is_end ? task_state_name((enum task_state)state) : NULL;
+}
+
+static const struct names need_kinds = {need_kind_name, NEED_DECLARED + 1};
+static const struct names requested_sharings = {requested_sharing_name, SHARING_AUTO + 1};
+static const struct names attempt_sharings = {attempt_sharing_name, SHARING_AUTO + 1};
+static const struct names reasons = {reason_name, SHARE_REASONS};
+static const struct names failures = {failure_class_name, FAILURE_CLASSES};
+static const struct names end_states = {end_state_name, TASK_STATES};
+
+static_assert(sizeof(enum sharing) == sizeof(int), "enumerations are read and written as int");
+static_assert(SHARE_AS_ASKED == 0, "the reason is left out when it is as requested");
+
+/* clang-format off */
+#define AT(member) offsetof(struct gpu_identity, member)
+static const struct field gpu_fields[] = {
+    {"uuid", FIELD_TEXT, AT(uuid), REQUIRED, 0, sizeof((struct gpu_identity *)0)->uuid, NULL},
+    {"label", FIELD_TEXT, AT(label), REQUIRED, 0, sizeof((struct gpu_identity *)0)->label, NULL},
+    {"name", FIELD_TEXT, AT(name), REQUIRED, 0, sizeof((struct gpu_identity *)0)->name, NULL},
+    {"mem_total_bytes", FIELD_INT64, AT(mem_total_bytes), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
+    {"is_place", FIELD_BOOL, AT(is_place), REQUIRED, 0, 0, NULL},
+    {"is_mig_instance", FIELD_BOOL, AT(is_mig_instance), REQUIRED, 0, 0, NULL},
+    {"one_process", FIELD_BOOL, AT(one_process), OPTIONAL, 0, 0, NULL},
+    {"is_gone", FIELD_BOOL, AT(is_gone), OPTIONAL, 0, 0, NULL},
+};
+#undef AT
+
+#define AT(member) offsetof(struct task_memory, member)
+static const struct field task_memory_fields[] = {
+    {"task", FIELD_INT64, AT(task), REQUIRED, 1, INT64_MAX, NULL},
+    {"mem_used_bytes", FIELD_READING, AT(mem_used_bytes), OPTIONAL, 0, 0, NULL},
+};
+#undef AT
+
+#define AT(member) offsetof(struct event, member)
+static const struct field submit_fields[] = {
+    {"uid", FIELD_UINT32, AT(submit.uid), REQUIRED, 0, UINT32_MAX, NULL},
+    {"held", FIELD_BOOL, AT(submit.held), REQUIRED, 0, 0, NULL},
+    {"gpus", FIELD_INT, AT(submit.request.gpus), REQUIRED, 1, INT_MAX, NULL},
+    {"policy", FIELD_POLICY, AT(submit.request.policy), OPTIONAL, 0, 0, NULL},
+    {"exclusive", FIELD_BOOL, AT(submit.request.exclusive), REQUIRED, 0, 0, NULL},
+    {"sharing", FIELD_NAME, AT(submit.request.sharing), REQUIRED, 0, 0, &requested_sharings},
+    {"need", FIELD_NAME, AT(submit.request.need.kind), REQUIRED, 0, 0, &need_kinds},
+    {"need_bytes", FIELD_INT64, AT(submit.request.need.bytes), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
+    {"time_limit_us", FIELD_INT64, AT(submit.request.time_limit_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
+    {"smact", FIELD_FRACTION, AT(submit.request.expect.smact), OPTIONAL, 0, 0, NULL},
+    {"gract", FIELD_FRACTION, AT(submit.request.expect.gract), OPTIONAL, 0, 0, NULL},
+    {"dram", FIELD_FRACTION, AT(submit.request.expect.dram), OPTIONAL, 0, 0, NULL},
+    {"expected_us", FIELD_INT64, AT(submit.request.expect.time_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
+    {"thread_percent", FIELD_INT, AT(submit.request.thread_percent), OPTIONAL, 1, 100, NULL},
+};
+
+static const struct field estimate_fields[] = {
+    {"need", FIELD_NAME, AT(estimate.kind), REQUIRED, 0, 0, &need_kinds},
+    {"need_bytes", FIELD_INT64, AT(estimate.bytes), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
+};
+
+static const struct field sample_fields[] = {
+    {"gpu", FIELD_INT, AT(sample.gpu), REQUIRED, INT_MIN, INT_MAX, NULL},
+    {"lost", FIELD_BOOL, AT(sample.lost), OPTIONAL, 0, 0, NULL},
+    {"faulty", FIELD_BOOL, AT(sample.faulty), OPTIONAL, 0, 0, NULL},
+    {"mem_used_bytes", FIELD_READING, AT(sample.mem_used_bytes), OPTIONAL, 0, 0, NULL},
+    {"smact", FIELD_READING, AT(sample.smact), OPTIONAL, 0, 0, NULL},
+    {"utilisation", FIELD_READING, AT(sample.utilisation), OPTIONAL, 0, 0, NULL},
+    {"external_processes", FIELD_READING, AT(sample.external_processes), OPTIONAL, 0, 0, NULL},
+};
+
+static const struct field exited_fields[] = {
+    {"failure", FIELD_NAME, AT(exited.failure), REQUIRED, 0, 0, &failures},
+    {"code", FIELD_INT, AT(exited.code), REQUIRED, INT_MIN, INT_MAX, NULL},
+    {"signal", FIELD_INT, AT(exited.signal), REQUIRED, 0, INT_MAX, NULL},
+    {"ended_us", FIELD_INT64, AT(exited.ended_us), OPTIONAL, 1, INT64_MAX, NULL},
+};
+
+static const struct field place_fields[] = {
+    {"whole", FIELD_BOOL, AT(place.exclusive), REQUIRED, 0, 0, NULL},
+    {"sharing", FIELD_NAME, AT(place.share.sharing), REQUIRED, 0, 0, &attempt_sharings},
+    {"why", FIELD_NAME, AT(place.share.reason), OPTIONAL, 0, 0, &reasons},
+    {"thread_percent", FIELD_INT, AT(place.share.thread_percent), OPTIONAL, 1, 100, NULL},
+    {"mem_limit_bytes", FIELD_INT64, AT(place.share.mem_limit_bytes), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
+};
+
+static const struct field end_fields[] = {
+    {"state", FIELD_NAME, AT(end), REQUIRED, 0, 0, &end_states},
+};
+#undef AT
+/* clang-format on */
+
+#define FIELDS(table)                                                                              \
+    {                                                                                              \
+        table, sizeof table / sizeof *table                                                        \
     }
-    bool whole = json_array_size(list) == (size_t)event->gpus.n;
-    json_t *body = whole ? json_pack("{s:O}", "gpus", list) : NULL;
-    json_decref(list);
-    return body;
-}
 
-/* What is not known has no key. */
-static json_t *encode_reading(struct reading reading)
-{
-    return reading.valid ? json_real(reading.value) : NULL;
-}
+struct fields {
+    const struct field *field;
+    size_t n;
+};
 
-/* What is 0 when there is nothing to say is left out. */
-static json_t *positive(int64_t value)
-{
-    return value > 0 ? json_integer(value) : NULL;
-}
+static const struct fields gpu_identity_fields = FIELDS(gpu_fields);
+static const struct fields sample_task_fields = FIELDS(task_memory_fields);
 
-static json_t *encode_submit(const struct event *event)
-{
-    const struct task_request *request = &event->submit.request;
-    const struct expectation *expect = &request->expect;
-    return json_pack("{s:I, s:b, s:i, s:s*, s:b, s:s, s:s, s:I, s:I, s:o*, s:o*, s:o*, s:o*, s:o*}",
-        "uid", (json_int_t)event->submit.uid, "held", event->submit.held, "gpus", request->gpus,
-        "policy", request->policy ? request->policy->name : NULL, "exclusive", request->exclusive,
-        "sharing", sharing_name(request->sharing), "need", needs[request->need.kind], "need_bytes",
-        (json_int_t)request->need.bytes, "time_limit_us", (json_int_t)request->time_limit_us,
-        "smact", encode_reading(expect->smact), "gract", encode_reading(expect->gract), "dram",
-        encode_reading(expect->dram), "expected_us", positive(expect->time_us), "thread_percent",
-        positive(request->thread_percent));
-}
+/* Kinds without a row have no fields, or are STARTED. */
+static const struct fields fields_of_kind[EVENT_KINDS] = {
+    [EVENT_SUBMIT] = FIELDS(submit_fields),
+    [EVENT_ESTIMATE] = FIELDS(estimate_fields),
+    [EVENT_SAMPLE] = FIELDS(sample_fields),
+    [EVENT_EXITED] = FIELDS(exited_fields),
+    [EVENT_PLACE] = FIELDS(place_fields),
+    [EVENT_END] = FIELDS(end_fields),
+};
 
-static json_t *encode_place(const struct event *event)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < event->place.n; i++)
-        json_array_append_new(list, json_integer(event->place.gpus[i]));
-    bool whole = json_array_size(list) == (size_t)event->place.n;
-    const struct sharing_mode *share = &event->place.share;
-    json_t *body = whole
-                       ? json_pack("{s:O, s:b, s:s, s:s*, s:o*, s:o*}", "gpus", list, "whole",
-                             event->place.exclusive, "sharing", sharing_name(share->sharing), "why",
-                             share->reason == SHARE_AS_ASKED ? NULL
-                                                             : sharing_reason_name(share->reason),
-                             "thread_percent", positive(share->thread_percent), "mem_limit_bytes",
-                             positive(share->mem_limit_bytes))
-                       : NULL;
-    json_decref(list);
-    return body;
-}
+/* ---- writing ---- */
 
-/* Logs of earlier versions lack ended_us, and so do ends of which no better time is known. */
-static json_t *encode_exited(const struct event *event)
+static int64_t integer_at(const struct field *field, const void *at)
 {
-    const struct task_exit *exited = &event->exited;
-    json_t *body = json_pack("{s:s, s:i, s:i}", "failure", failure_name(exited->failure), "code",
-        exited->code, "signal", exited->signal);
-    if (body && exited->ended_us)
-        json_object_set_new(body, "ended_us", json_integer(exited->ended_us));
-    return body;
-}
-
-static json_t *encode_body(const struct event *event)
-{
-    switch (event->kind) {
-    case EVENT_GPUS:
-        return encode_gpus(event);
-    case EVENT_SUBMIT:
-        return encode_submit(event);
-    case EVENT_ESTIMATE:
-        return json_pack("{s:s, s:I}", "need", needs[event->estimate.kind], "need_bytes",
-            (json_int_t)event->estimate.bytes);
-    case EVENT_EXITED:
-        return encode_exited(event);
-    case EVENT_STARTED:
-        return json_pack(
-            "{s:s*}", "sharing", event->started.by_streams ? sharing_name(SHARING_STREAMS) : NULL);
-    case EVENT_PLACE:
-        return encode_place(event);
-    case EVENT_END:
-        return json_pack("{s:s}", "state", task_state_name(event->end));
+    switch (field->type) {
+    case FIELD_BOOL:
+        return *(const bool *)at;
+    case FIELD_UINT32:
+        return *(const uint32_t *)at;
+    case FIELD_INT64:
+        return *(const int64_t *)at;
     default:
-        return json_object();
+        return *(const int *)at;
     }
+}
+
+static bool is_left_out(const struct field *field, const void *at)
+{
+    if (field->presence == REQUIRED)
+        return false;
+    if (field->type == FIELD_POLICY)
+        return !*(const struct policy *const *)at;
+    if (field->type == FIELD_FRACTION || field->type == FIELD_READING)
+        return !((const struct reading *)at)->valid;
+    return integer_at(field, at) <= 0;
+}
+
+/* Samples are many, and bytes are integers: those are written without ".0". */
+static json_t *encode_reading(double value)
+{
+    bool is_integer = floor(value) == value && fabs(value) < EXACT_INTEGER_MAX &&
+                      !(value == 0 && signbit(value));
+    return is_integer ? json_integer((json_int_t)value) : json_real(value);
+}
+
+/* NULL for a text that is not UTF-8, a value without a name, or without memory. */
+static json_t *encode_value(const struct field *field, const void *at)
+{
+    const char *name;
+    switch (field->type) {
+    case FIELD_BOOL:
+        return json_boolean(*(const bool *)at);
+    case FIELD_TEXT:
+        return json_string(at);
+    case FIELD_NAME:
+        name = field->names->name(*(const int *)at);
+        return name ? json_string(name) : NULL;
+    case FIELD_POLICY:
+        return json_string((*(const struct policy *const *)at)->name);
+    case FIELD_FRACTION:
+        return json_real(((const struct reading *)at)->value);
+    case FIELD_READING:
+        return encode_reading(((const struct reading *)at)->value);
+    default:
+        return json_integer(integer_at(field, at));
+    }
+}
+
+/* Returns 0 or -1. */
+static int encode_fields(json_t *object, const struct fields *fields, const void *from)
+{
+    for (size_t i = 0; i < fields->n; i++) {
+        const struct field *field = &fields->field[i];
+        const void *at = (const char *)from + field->offset;
+        if (!is_left_out(field, at) &&
+            json_object_set_new(object, field->key, encode_value(field, at)) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* A list of `n` objects, of which `list` holds each `size` bytes apart. Returns 0 or -1. */
+static int encode_list(json_t *object, const char *key, const struct fields *fields,
+    const void *list, size_t size, int n)
+{
+    json_t *array = json_array();
+    for (int i = 0; i < n; i++) {
+        json_t *entry = json_object();
+        int r = entry ? encode_fields(entry, fields, (const char *)list + (size_t)i * size) : -1;
+        if (json_array_append_new(array, entry) < 0 || r < 0) {
+            json_decref(array);
+            return -1;
+        }
+    }
+    return json_object_set_new(object, key, array);
+}
+
+static int encode_placed_gpus(json_t *object, const struct event *event)
+{
+    json_t *array = json_array();
+    for (int i = 0; i < event->place.n; i++) {
+        if (json_array_append_new(array, json_integer(event->place.gpus[i])) < 0) {
+            json_decref(array);
+            return -1;
+        }
+    }
+    return json_object_set_new(object, "gpus", array);
+}
+
+static int encode_body(json_t *object, const struct event *event)
+{
+    const struct core_sample *sample = &event->sample;
+    int r = 0;
+    if (event->kind == EVENT_GPUS)
+        r = encode_list(object, "gpus", &gpu_identity_fields, event->gpus.list,
+            sizeof *event->gpus.list, event->gpus.n);
+    else if (event->kind == EVENT_PLACE)
+        r = encode_placed_gpus(object, event);
+    else if (event->kind == EVENT_STARTED && event->started.by_streams)
+        r = json_object_set_new(object, "sharing", json_string(sharing_name(SHARING_STREAMS)));
+    if (r == 0)
+        r = encode_fields(object, &fields_of_kind[event->kind], event);
+    if (r == 0 && event->kind == EVENT_SAMPLE && sample->n_tasks)
+        r = encode_list(object, "tasks", &sample_task_fields, sample->tasks, sizeof *sample->tasks,
+            sample->n_tasks);
+    return r;
 }
 
 int event_encode(const struct event *event, struct fault *fault, json_t **ret_body)
 {
-    if (event->kind == EVENT_SAMPLE || event->kind == EVENT_TICK)
-        return fault_set(fault, EINVAL, "%s is no event for the log", event_name(event->kind));
-    *ret_body = encode_body(event);
-    if (!*ret_body)
-        return fault_set(fault, EINVAL,
-            "%s cannot be written as JSON: a text in it is not UTF-8, or memory is out",
-            event_name(event->kind));
-    return 0;
+    json_t *object = json_object();
+    if (object && encode_body(object, event) == 0) {
+        *ret_body = object;
+        return 0;
+    }
+    json_decref(object);
+    return fault_set(fault, EINVAL,
+        "%s cannot be written as JSON: a text in it is not UTF-8, or memory is out",
+        event_name(event->kind));
 }
 
-static int get_integer(const json_t *object, const char *key, int64_t min, int64_t max,
-    struct fault *fault, int64_t *ret_value)
+/* ---- reading ---- */
+
+struct decoding {
+    store_find_policy *find_policy;
+    struct fault *fault;
+};
+
+static int decode_integer(const struct decoding *decoding, const struct field *field,
+    const json_t *value, int64_t *ret_value)
 {
-    const json_t *value = json_object_get(object, key);
     if (!json_is_integer(value))
-        return fault_set(fault, EINVAL, "%s: not there, or no integer", key);
+        return fault_set(decoding->fault, EINVAL, "%s: missing, or not an integer", field->key);
     *ret_value = json_integer_value(value);
-    if (*ret_value < min || *ret_value > max)
-        return fault_set(fault, EINVAL, "%s: %lld is out of range", key, (long long)*ret_value);
+    if (*ret_value < field->min || *ret_value > field->max)
+        return fault_set(
+            decoding->fault, EINVAL, "%s: %lld is out of range", field->key, (long long)*ret_value);
     return 0;
 }
 
-static int get_int(
-    const json_t *object, const char *key, int min, int max, struct fault *fault, int *ret_value)
+static int decode_bool(const struct decoding *decoding, const struct field *field,
+    const json_t *value, bool *ret_value)
 {
-    int64_t value = 0;
-    int r = get_integer(object, key, min, max, fault, &value);
-    if (r == 0)
-        *ret_value = (int)value;
-    return r;
-}
-
-static int get_flag(const json_t *object, const char *key, struct fault *fault, bool *ret_value)
-{
-    const json_t *value = json_object_get(object, key);
     if (!json_is_boolean(value))
-        return fault_set(fault, EINVAL, "%s: not there, or neither true nor false", key);
+        return fault_set(
+            decoding->fault, EINVAL, "%s: missing, or neither true nor false", field->key);
     *ret_value = json_is_true(value);
     return 0;
 }
 
-static int get_text(
-    const json_t *object, const char *key, struct fault *fault, const char **ret_text)
+static int decode_text(const struct decoding *decoding, const struct field *field,
+    const json_t *value, const char **ret_text)
 {
-    *ret_text = json_string_value(json_object_get(object, key));
-    return *ret_text ? 0 : fault_set(fault, EINVAL, "%s: not there, or no text", key);
+    *ret_text = json_string_value(value);
+    return *ret_text ? 0
+                     : fault_set(decoding->fault, EINVAL, "%s: missing, or not a text", field->key);
 }
 
 static int copy_text(
-    const json_t *object, const char *key, char *buffer, size_t size, struct fault *fault)
+    const struct decoding *decoding, const struct field *field, const char *text, char *buffer)
 {
-    const char *text;
-    int r = get_text(object, key, fault, &text);
-    if (r < 0)
-        return r;
     size_t length = strlen(text);
-    if (length >= size)
-        return fault_set(fault, EINVAL, "%s: longer than %zu bytes", key, size - 1);
+    if (length >= (size_t)field->max)
+        return fault_set(decoding->fault, EINVAL, "%s: longer than %lld bytes", field->key,
+            (long long)field->max - 1);
     memcpy(buffer, text, length + 1);
     return 0;
 }
 
-static int no_such_name(const char *key, const char *name, struct fault *fault)
+static int unknown_name(
+    const struct decoding *decoding, const struct field *field, const char *name)
 {
-    return fault_set(fault, EINVAL, "%s: '%.100s' is not known here", key, name);
+    return fault_set(decoding->fault, EINVAL, "%s: '%.100s' is not known here", field->key, name);
 }
 
-static int get_need(const json_t *object, struct fault *fault, struct need *ret_need)
+static int decode_name(
+    const struct decoding *decoding, const struct field *field, const char *name, int *ret_value)
 {
-    const char *name;
-    int r = get_integer(object, "need_bytes", 0, EVENT_NUMBER_MAX, fault, &ret_need->bytes);
-    if (r == 0)
-        r = get_text(object, "need", fault, &name);
-    if (r < 0)
-        return r;
-    for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
-        if (strcmp(needs[i], name) == 0) {
-            ret_need->kind = (enum need_kind)i;
+    for (int i = 0; i < field->names->n; i++) {
+        const char *known = field->names->name(i);
+        if (known && strcmp(known, name) == 0) {
+            *ret_value = i;
             return 0;
         }
     }
-    return no_such_name("need", name, fault);
+    return unknown_name(decoding, field, name);
 }
 
-static int get_sharing(const json_t *object, struct fault *fault, enum sharing *ret_sharing)
+static int decode_policy(const struct decoding *decoding, const struct field *field,
+    const char *name, const struct policy **ret_policy)
 {
-    const char *name;
-    int r = get_text(object, "sharing", fault, &name);
-    if (r == 0 && sharing_parse(name, ret_sharing) < 0)
-        r = no_such_name("sharing", name, fault);
-    return r;
+    *ret_policy = decoding->find_policy(name);
+    return *ret_policy ? 0 : unknown_name(decoding, field, name);
 }
 
-static int get_policy(const json_t *object, store_find_policy *find_policy, struct fault *fault,
-    const struct policy **ret_policy)
+static int decode_reading(const struct decoding *decoding, const struct field *field,
+    const json_t *value, struct reading *ret_reading)
 {
-    const char *name;
-    *ret_policy = NULL;
-    if (!json_object_get(object, "policy"))
+    double number = json_number_value(value);
+    if (!json_is_number(value))
+        return fault_set(decoding->fault, EINVAL, "%s: not a number", field->key);
+    if (field->type == FIELD_FRACTION && !(number >= 0 && number <= 1))
+        return fault_set(decoding->fault, EINVAL, "%s: not a number from 0 to 1", field->key);
+    *ret_reading = reading_of(number);
+    return 0;
+}
+
+static void store_integer(const struct field *field, int64_t value, void *at)
+{
+    if (field->type == FIELD_INT)
+        *(int *)at = (int)value;
+    else if (field->type == FIELD_UINT32)
+        *(uint32_t *)at = (uint32_t)value;
+    else
+        *(int64_t *)at = value;
+}
+
+static int decode_field(
+    const struct decoding *decoding, const struct field *field, const json_t *value, void *at)
+{
+    int64_t integer = 0;
+    const char *text = NULL;
+    int r;
+    if (!value && field->presence == OPTIONAL)
         return 0;
-    int r = get_text(object, "policy", fault, &name);
-    if (r == 0 && !(*ret_policy = find_policy(name)))
-        r = no_such_name("policy", name, fault);
+    switch (field->type) {
+    case FIELD_BOOL:
+        return decode_bool(decoding, field, value, at);
+    case FIELD_FRACTION:
+    case FIELD_READING:
+        return decode_reading(decoding, field, value, at);
+    case FIELD_TEXT:
+        r = decode_text(decoding, field, value, &text);
+        return r < 0 ? r : copy_text(decoding, field, text, at);
+    case FIELD_NAME:
+        r = decode_text(decoding, field, value, &text);
+        return r < 0 ? r : decode_name(decoding, field, text, at);
+    case FIELD_POLICY:
+        r = decode_text(decoding, field, value, &text);
+        return r < 0 ? r : decode_policy(decoding, field, text, at);
+    default:
+        r = decode_integer(decoding, field, value, &integer);
+        if (r == 0)
+            store_integer(field, integer, at);
+        return r;
+    }
+}
+
+static int decode_fields(
+    const struct decoding *decoding, const struct fields *fields, const json_t *object, void *to)
+{
+    int r = 0;
+    for (size_t i = 0; i < fields->n && r == 0; i++) {
+        const struct field *field = &fields->field[i];
+        r = decode_field(
+            decoding, field, json_object_get(object, field->key), (char *)to + field->offset);
+    }
     return r;
 }
 
-/* Fresh room for the entries of the list; *ret_n is their number. */
-static int get_list(const json_t *object, const char *key, size_t entry_size, struct fault *fault,
-    const json_t **ret_list, void **ret_room, int *ret_n)
+/* Zeroed room for the entries of a list, for the caller to free. */
+static int open_list(const struct decoding *decoding, const json_t *list, const char *key,
+    size_t size, void **ret_entries, int *ret_n)
 {
-    const json_t *list = json_object_get(object, key);
     size_t n = json_array_size(list);
     if (!json_is_array(list) || n > INT_MAX)
-        return fault_set(fault, EINVAL, "%s: not there, or no list", key);
-    void *room = calloc(n + 1, entry_size);
-    if (!room)
-        return fault_set(fault, ENOMEM, "out of memory");
-    *ret_list = list;
-    *ret_room = room;
+        return fault_set(decoding->fault, EINVAL, "%s: missing, or not a list", key);
+    *ret_entries = calloc(n + 1, size);
+    if (!*ret_entries)
+        return fault_set(decoding->fault, ENOMEM, "out of memory");
     *ret_n = (int)n;
     return 0;
 }
 
-static int decode_gpu(const json_t *object, struct fault *fault, struct gpu_identity *gpu)
+/* A list of objects, as encode_list writes it. */
+static int decode_list(const struct decoding *decoding, const json_t *list, const char *key,
+    const struct fields *fields, size_t size, void **ret_entries, int *ret_n)
 {
-    int r = copy_text(object, "uuid", gpu->uuid, sizeof gpu->uuid, fault);
-    if (r == 0)
-        r = copy_text(object, "label", gpu->label, sizeof gpu->label, fault);
-    if (r == 0)
-        r = copy_text(object, "name", gpu->name, sizeof gpu->name, fault);
-    if (r == 0)
-        r = get_integer(
-            object, "mem_total_bytes", 0, EVENT_NUMBER_MAX, fault, &gpu->mem_total_bytes);
-    if (r == 0)
-        r = get_flag(object, "is_place", fault, &gpu->is_place);
-    if (r == 0)
-        r = get_flag(object, "is_mig_instance", fault, &gpu->is_mig_instance);
-    if (r == 0 && json_object_get(object, "one_process"))
-        r = get_flag(object, "one_process", fault, &gpu->one_process);
-    if (r == 0 && json_object_get(object, "is_gone"))
-        r = get_flag(object, "is_gone", fault, &gpu->is_gone);
-    return r;
-}
-
-static int decode_gpus(const json_t *body, struct fault *fault, struct event *event)
-{
-    const json_t *list;
-    void *room;
-    int n, r = get_list(body, "gpus", sizeof *event->gpus.list, fault, &list, &room, &n);
+    int r = open_list(decoding, list, key, size, ret_entries, ret_n);
     if (r < 0)
         return r;
-    struct gpu_identity *gpus = room;
-    for (int i = 0; i < n; i++) {
-        r = decode_gpu(json_array_get(list, (size_t)i), fault, &gpus[i]);
+    for (int i = 0; i < *ret_n; i++) {
+        r = decode_fields(decoding, fields, json_array_get(list, (size_t)i),
+            (char *)*ret_entries + (size_t)i * size);
         if (r < 0) {
-            free(gpus);
-            return fault_prefix(fault, r, "gpus, entry %d", i);
+            free(*ret_entries);
+            return fault_prefix(decoding->fault, r, "%s, entry %d", key, i);
         }
     }
-    event->gpus.list = gpus;
-    event->gpus.n = n;
     return 0;
 }
 
-static int get_share(
-    const json_t *object, const char *key, struct fault *fault, struct reading *ret_reading)
+static int decode_gpus(const struct decoding *decoding, const json_t *body, struct event *event)
 {
-    const json_t *value = json_object_get(object, key);
-    *ret_reading = READING_NONE;
-    if (!value)
-        return 0;
-    if (!json_is_number(value) || !(json_number_value(value) >= 0 && json_number_value(value) <= 1))
-        return fault_set(fault, EINVAL, "%s: no number from 0 to 1", key);
-    *ret_reading = reading_of(json_number_value(value));
-    return 0;
-}
-
-static int get_expectation(
-    const json_t *object, struct fault *fault, struct expectation *ret_expect)
-{
-    int r = get_share(object, "smact", fault, &ret_expect->smact);
+    void *gpus;
+    int r = decode_list(decoding, json_object_get(body, "gpus"), "gpus", &gpu_identity_fields,
+        sizeof *event->gpus.list, &gpus, &event->gpus.n);
     if (r == 0)
-        r = get_share(object, "gract", fault, &ret_expect->gract);
-    if (r == 0)
-        r = get_share(object, "dram", fault, &ret_expect->dram);
-    if (r == 0 && json_object_get(object, "expected_us"))
-        r = get_integer(object, "expected_us", 1, EVENT_NUMBER_MAX, fault, &ret_expect->time_us);
+        event->gpus.list = gpus;
     return r;
 }
 
-static int decode_submit(
-    const json_t *body, store_find_policy *find_policy, struct fault *fault, struct event *event)
+static int decode_placed_gpus(
+    const struct decoding *decoding, const json_t *body, struct event *event)
 {
-    struct task_request *request = &event->submit.request;
-    int64_t uid = 0;
-    int r = get_integer(body, "uid", 0, UINT32_MAX, fault, &uid);
-    event->submit.uid = (uint32_t)uid;
-    if (r == 0)
-        r = get_flag(body, "held", fault, &event->submit.held);
-    if (r == 0)
-        r = get_int(body, "gpus", 1, INT_MAX, fault, &request->gpus);
-    if (r == 0)
-        r = get_policy(body, find_policy, fault, &request->policy);
-    if (r == 0)
-        r = get_flag(body, "exclusive", fault, &request->exclusive);
-    if (r == 0)
-        r = get_sharing(body, fault, &request->sharing);
-    if (r == 0)
-        r = get_need(body, fault, &request->need);
-    if (r == 0)
-        r = get_integer(body, "time_limit_us", 0, EVENT_NUMBER_MAX, fault, &request->time_limit_us);
-    if (r == 0)
-        r = get_expectation(body, fault, &request->expect);
-    if (r == 0 && json_object_get(body, "thread_percent"))
-        r = get_int(body, "thread_percent", 1, 100, fault, &request->thread_percent);
-    return r;
-}
-
-static int decode_exited(const json_t *body, struct fault *fault, struct event *event)
-{
-    const char *name;
-    int r = get_text(body, "failure", fault, &name);
-    if (r == 0 && !failure_parse(name, &event->exited.failure))
-        r = no_such_name("failure", name, fault);
-    if (r == 0)
-        r = get_int(body, "code", INT_MIN, INT_MAX, fault, &event->exited.code);
-    if (r == 0)
-        r = get_int(body, "signal", 0, INT_MAX, fault, &event->exited.signal);
-    if (r == 0 && json_object_get(body, "ended_us"))
-        r = get_integer(body, "ended_us", 1, INT64_MAX, fault, &event->exited.ended_us);
-    return r;
-}
-
-static int decode_started(const json_t *body, struct fault *fault, struct event *event)
-{
-    enum sharing sharing;
-    if (!json_object_get(body, "sharing"))
-        return 0;
-    int r = get_sharing(body, fault, &sharing);
-    event->started.by_streams = r == 0 && sharing == SHARING_STREAMS;
-    return r;
-}
-
-/* How an attempt shares: what stands in the log is one of the two ways. */
-static int get_attempt_share(
-    const json_t *object, struct fault *fault, struct sharing_mode *ret_share)
-{
-    const char *why;
-    int r = get_sharing(object, fault, &ret_share->sharing);
-    if (r == 0 && ret_share->sharing == SHARING_AUTO)
-        r = no_such_name("sharing", "auto", fault);
-    if (r == 0 && json_object_get(object, "why")) {
-        r = get_text(object, "why", fault, &why);
-        if (r == 0 && sharing_reason_parse(why, &ret_share->reason) < 0)
-            r = no_such_name("why", why, fault);
-    }
-    if (r == 0 && json_object_get(object, "thread_percent"))
-        r = get_int(object, "thread_percent", 1, 100, fault, &ret_share->thread_percent);
-    if (r == 0 && json_object_get(object, "mem_limit_bytes"))
-        r = get_integer(
-            object, "mem_limit_bytes", 1, EVENT_NUMBER_MAX, fault, &ret_share->mem_limit_bytes);
-    return r;
-}
-
-static int decode_place(const json_t *body, struct fault *fault, struct event *event)
-{
-    const json_t *list;
-    void *room;
-    int n, r = get_flag(body, "whole", fault, &event->place.exclusive);
-    if (r == 0)
-        r = get_attempt_share(body, fault, &event->place.share);
-    if (r == 0)
-        r = get_list(body, "gpus", sizeof *event->place.gpus, fault, &list, &room, &n);
+    const json_t *list = json_object_get(body, "gpus");
+    void *entries;
+    int n, r = open_list(decoding, list, "gpus", sizeof *event->place.gpus, &entries, &n);
     if (r < 0)
         return r;
-    int *gpus = room;
+    int *gpus = entries;
     for (int i = 0; i < n; i++) {
-        const json_t *index = json_array_get(list, (size_t)i);
-        if (!json_is_integer(index) || json_integer_value(index) < 0 ||
-            json_integer_value(index) > INT_MAX) {
+        json_int_t index = json_integer_value(json_array_get(list, (size_t)i));
+        if (!json_is_integer(json_array_get(list, (size_t)i)) || index < 0 || index > INT_MAX) {
             free(gpus);
-            return fault_set(fault, EINVAL, "gpus, entry %d: not the index of a GPU", i);
+            return fault_set(decoding->fault, EINVAL, "gpus, entry %d: not the index of a GPU", i);
         }
-        gpus[i] = (int)json_integer_value(index);
+        gpus[i] = (int)index;
     }
     event->place.gpus = gpus;
     event->place.n = n;
     return 0;
 }
 
-static int decode_end(const json_t *body, struct fault *fault, struct event *event)
+static int decode_sample_tasks(
+    const struct decoding *decoding, const json_t *body, struct event *event)
 {
-    const char *name;
-    int r = get_text(body, "state", fault, &name);
-    if (r < 0)
-        return r;
-    for (int i = 0; i < TASK_STATES; i++) {
-        if (task_state_is_done((enum task_state)i) &&
-            strcmp(task_state_name((enum task_state)i), name) == 0) {
-            event->end = (enum task_state)i;
-            return 0;
-        }
-    }
-    return no_such_name("state", name, fault);
+    const json_t *list = json_object_get(body, "tasks");
+    void *tasks;
+    int r = list ? decode_list(decoding, list, "tasks", &sample_task_fields,
+                       sizeof *event->sample.tasks, &tasks, &event->sample.n_tasks)
+                 : 0;
+    if (list && r == 0)
+        event->sample.tasks = tasks;
+    return r;
+}
+
+/* An attempt that was placed as an MPS client, but got no server. */
+static int decode_started(const struct decoding *decoding, const json_t *body, struct event *event)
+{
+    static const struct field field = {
+        .key = "sharing", .type = FIELD_NAME, .presence = OPTIONAL, .names = &requested_sharings};
+    int sharing = SHARING_AUTO;
+    int r = decode_field(decoding, &field, json_object_get(body, "sharing"), &sharing);
+    event->started.by_streams = r == 0 && sharing == SHARING_STREAMS;
+    return r;
 }
 
 int event_decode(
     const json_t *body, store_find_policy *find_policy, struct fault *fault, struct event *event)
 {
+    const struct decoding decoding = {find_policy, fault};
     if (!json_is_object(body))
-        return fault_set(fault, EINVAL, "no object");
+        return fault_set(fault, EINVAL, "not a JSON object");
+    int r = decode_fields(&decoding, &fields_of_kind[event->kind], body, event);
+    if (r < 0)
+        return r;
     switch (event->kind) {
     case EVENT_GPUS:
-        return decode_gpus(body, fault, event);
-    case EVENT_SUBMIT:
-        return decode_submit(body, find_policy, fault, event);
-    case EVENT_ESTIMATE:
-        return get_need(body, fault, &event->estimate);
-    case EVENT_EXITED:
-        return decode_exited(body, fault, event);
-    case EVENT_STARTED:
-        return decode_started(body, fault, event);
+        return decode_gpus(&decoding, body, event);
     case EVENT_PLACE:
-        return decode_place(body, fault, event);
-    case EVENT_END:
-        return decode_end(body, fault, event);
+        return decode_placed_gpus(&decoding, body, event);
     case EVENT_SAMPLE:
-    case EVENT_TICK:
-        return fault_set(fault, EINVAL, "%s is no event for the log", event_name(event->kind));
+        return decode_sample_tasks(&decoding, body, event);
+    case EVENT_STARTED:
+        return decode_started(&decoding, body, event);
     default:
         return 0;
     }
@@ -456,4 +581,6 @@ void event_release(struct event *event)
         free((void *)event->gpus.list);
     else if (event->kind == EVENT_PLACE)
         free((void *)event->place.gpus);
+    else if (event->kind == EVENT_SAMPLE)
+        free(event->sample.tasks);
 }

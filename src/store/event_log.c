@@ -6,6 +6,15 @@
 #include "store/event_json.h"
 #include "store/store_private.h"
 
+/* Samples and ticks are many and cheap to lose: the log has none. */
+static int check_logged(enum event_kind kind, struct fault *fault)
+{
+    bool is_logged = kind != EVENT_SAMPLE && kind != EVENT_TICK;
+    return is_logged
+               ? 0
+               : fault_set(fault, EINVAL, "%s does not belong into the log", event_name(kind));
+}
+
 static int note_live(
     struct store *store, const struct event *event, int64_t seq, struct fault *fault)
 {
@@ -53,7 +62,9 @@ int store_append(struct store *store, const struct event *event, int64_t wall_us
     if (detail && (!json_is_object(detail) || !(detail_text = store_dump_json(detail))))
         return fault_set(
             fault, EINVAL, "the detail of %s is no JSON object", event_name(event->kind));
-    int r = event_encode(event, fault, &object);
+    int r = check_logged(event->kind, fault);
+    if (r == 0)
+        r = event_encode(event, fault, &object);
     if (r == 0) {
         char *body = store_dump_json(object);
         r = append(store, event, wall_us, body, detail_text, fault);
@@ -75,8 +86,11 @@ static int hand_over(sqlite3_stmt *row, store_find_policy *find_policy, store_on
         .task = (uint64_t)sqlite3_column_int64(row, 0), .time_us = sqlite3_column_int64(row, 2)};
     if (!kind || event_parse_name(kind, &event.kind) < 0)
         return fault_set(fault, EINVAL, "'%.40s' is no kind of event", kind ? kind : "");
+    int r = check_logged(event.kind, fault);
+    if (r < 0)
+        return r;
     json_t *body = store_load_json(row, 4);
-    int r = event_decode(body, find_policy, fault, &event);
+    r = event_decode(body, find_policy, fault, &event);
     json_decref(body);
     if (r < 0)
         return r;

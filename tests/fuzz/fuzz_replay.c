@@ -8,7 +8,7 @@
 #include "core/policy.h"
 #include "fuzz.h"
 #include "policy/policies.h"
-#include "replay/replay.h"
+#include "replay/replay_inputs.h"
 
 static void require(int holds)
 {
@@ -16,19 +16,21 @@ static void require(int holds)
         abort();
 }
 
-static void write_back(FILE *out, const struct line *line)
+static void write_back(FILE *out, const struct input_line *line)
 {
-    if (line->kind == LINE_BEGIN)
-        require(line_write_begin(out, &line->settings, NULL) == 0);
-    else if (line->kind == LINE_FORGET)
-        require(line_write_forget(out, line->task) == 0);
+    if (line->kind == INPUT_LINE_BEGIN)
+        require(input_line_write_begin(out, &line->settings) == 0);
+    else if (line->kind == INPUT_LINE_SETTINGS)
+        require(input_line_write_settings(out, &line->settings) == 0);
+    else if (line->kind == INPUT_LINE_FORGET)
+        require(input_line_write_forget(out, line->task) == 0);
     else
-        require(line_write_event(out, line->kind, line->answer, &line->event, NULL) == 0);
+        require(input_line_write_event(out, line->kind, line->answer, &line->event, NULL) == 0);
 }
 
 /* Written, read and written again it is the same: what was first there may be written in other
  * ways. */
-static char *as_text(const struct line *line)
+static char *as_text(const struct input_line *line)
 {
     char *text = NULL;
     size_t size;
@@ -39,14 +41,14 @@ static char *as_text(const struct line *line)
     return text;
 }
 
-static void go_round(const struct line *line)
+static void go_round(const struct input_line *line)
 {
-    struct line again;
+    struct input_line again;
     char *once = as_text(line);
-    require(line_read((struct span){once, strlen(once) - 1}, policy_find, NULL, &again) == 0);
+    require(input_line_read((struct span){once, strlen(once) - 1}, policy_find, NULL, &again) == 0);
     char *twice = as_text(&again);
     require(strcmp(once, twice) == 0);
-    line_release(&again);
+    input_line_release(&again);
     free(once);
     free(twice);
 }
@@ -55,20 +57,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct span rest = {(const char *)data, size}, text;
     struct replay_result result;
-    struct line line;
+    struct input_line line;
     while (span_next_line(&rest, &text)) {
         struct fault fault = {""};
-        if (line_read(text, policy_find, &fault, &line) < 0) {
+        if (input_line_read(text, policy_find, &fault, &line) < 0) {
             require(fault.text[0] != '\0');
             continue;
         }
         go_round(&line);
-        line_release(&line);
+        input_line_release(&line);
     }
     struct fault fault = {""};
     FILE *in = size ? fmemopen((void *)(uintptr_t)data, size, "r") : NULL;
     if (in) {
-        int r = replay_run(in, policy_find, &fault, &result);
+        int r = replay_inputs(in, policy_find, &fault, &result);
         require(r >= 0 || fault.text[0] != '\0');
         fclose(in);
     }

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "replay/settings.h"
+/*
+ * A table of the settings: key, type, and where in struct core_settings. The policy, which is
+ * written by name, comes before them.
+ */
+#include "replay/core_settings_json.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -50,7 +54,7 @@ static json_int_t read_integer(const void *at, size_t i)
     }
 }
 
-json_t *settings_encode(const struct core_settings *settings)
+json_t *core_settings_encode(const struct core_settings *settings)
 {
     json_t *object = json_pack("{s:s}", "policy", settings->policy->name);
     int failed = !object;
@@ -76,9 +80,9 @@ static int decode_field(
     void *at = (char *)settings + fields[i].offset;
     json_int_t integer = json_integer_value(value);
     if (!value)
-        return 0; /* a setting that is younger than the record has its default */
+        return 0; /* a setting that the record lacks has its default */
     if (fields[i].type == REAL ? !json_is_number(value) : !json_is_integer(value))
-        return fault_set(fault, EINVAL, "setting %s: no number", fields[i].key);
+        return fault_set(fault, EINVAL, "setting %s: not a number", fields[i].key);
     if (fields[i].type != REAL && (integer < 0 || integer > greatest[fields[i].type]))
         return fault_set(fault, EINVAL, "setting %s: out of range", fields[i].key);
     if (fields[i].type == REAL)
@@ -92,7 +96,7 @@ static int decode_field(
     return 0;
 }
 
-int settings_decode(const json_t *object, store_find_policy *find_policy, struct fault *fault,
+int core_settings_decode(const json_t *object, store_find_policy *find_policy, struct fault *fault,
     struct core_settings *ret_settings)
 {
     const char *name = json_string_value(json_object_get(object, "policy"));
@@ -100,7 +104,8 @@ int settings_decode(const json_t *object, store_find_policy *find_policy, struct
     *ret_settings = core_settings_default();
     ret_settings->policy = name ? find_policy(name) : NULL;
     if (!ret_settings->policy)
-        return fault_set(fault, EINVAL, "policy '%.60s' is not known here", name ? name : "");
+        return fault_set(
+            fault, EINVAL, "setting policy: '%.60s' is not known here", name ? name : "");
     for (size_t i = 0; i < sizeof fields / sizeof *fields && r == 0; i++)
         r = decode_field(json_object_get(object, fields[i].key), i, fault, ret_settings);
     return r;

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Recorded inputs: what a core was fed and what it decided, one JSON object in each line. That is
+ * enough to feed a new core the same and to compare. docs/replay.md describes the form for users:
+ *
+ *     {"colloc_inputs":2,"settings":{...}}
+ *     {"input":"SUBMIT","time_us":1795204780251990,"task":1,"event":{...}}
+ *     {"decision":"PLACE","time_us":1795204780251990,"task":1,"event":{...}}
+ *
+ * Contract:
+ * 1. Numbers are read back bit for bit.
+ * 2. Files of the first form (version 0.1.0 and before, input_line_v1.h) stay readable, and a file may
+ *    change from the first form to this one: each line says by its first character what it is.
+ */
+#ifndef COLLOC_REPLAY_INPUT_LINE_H
+#define COLLOC_REPLAY_INPUT_LINE_H
+
+#include <stdio.h>
+
+#include "base/text.h"
+#include "core/core.h"
+#include "store/store.h"
+
+enum input_line_kind {
+    INPUT_LINE_BEGIN,    /* the daemon started: a new core with these settings */
+    INPUT_LINE_SETTINGS, /* the core continues with these settings */
+    INPUT_LINE_APPLY,    /* core_apply of an event: the daemon replayed its event log */
+    INPUT_LINE_STEP,     /* core_step of an input, and what it returned */
+    INPUT_LINE_DECISION, /* what the core decided in the step before */
+    INPUT_LINE_FORGET,   /* core_forget */
+};
+
+struct input_line {
+    enum input_line_kind kind;
+    int answer;                    /* of STEP: what core_step returned */
+    uint64_t task;                 /* of FORGET */
+    struct event event;            /* of APPLY, STEP and DECISION */
+    json_t *body;                  /* of these: the event as it stands in the line */
+    struct core_settings settings; /* of BEGIN and SETTINGS */
+};
+
+/* Each writes a line. Returns 0, -EIO, or -ENOMEM. */
+int input_line_write_begin(FILE *out, const struct core_settings *settings);
+int input_line_write_settings(FILE *out, const struct core_settings *settings);
+int input_line_write_forget(FILE *out, uint64_t task);
+
+/*
+ * Writes the line of an event.
+ *
+ * `kind`: APPLY, STEP or DECISION.
+ * `answer`: of STEP.
+ *
+ * Returns 0; -EIO; -EINVAL with a fault if the event cannot be written.
+ */
+int input_line_write_event(FILE *out, enum input_line_kind kind, int answer,
+    const struct event *event, struct fault *fault);
+
+/*
+ * Reads a line of either form.
+ *
+ * `text`: any bytes, without the line end.
+ *
+ * Returns 0, and input_line_release must follow; -EINVAL with what is wrong in the fault; -ENOMEM.
+ */
+int input_line_read(struct span text, store_find_policy *find_policy, struct fault *fault,
+    struct input_line *ret_line);
+void input_line_release(struct input_line *line);
+
+/* Is this the first line of a start of the daemon, of either form, or the beginning of one? */
+bool input_line_is_begin(struct span text);
+
+#endif

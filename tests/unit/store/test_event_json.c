@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The stored form of events: the same bytes for ever, and back to the same event. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/policy.h"
+#include "store/event_json.h"
+
+static const struct policy some_policy = {.name = "magm"};
+
+static const struct policy *find_policy(const char *name)
+{
+    return strcmp(name, "magm") == 0 ? &some_policy : NULL;
+}
+
+static char *as_text(const struct event *event)
+{
+    json_t *body;
+    struct fault fault = {""};
+    assert_int_equal(event_encode(event, &fault, &body), 0);
+    char *text = json_dumps(body, JSON_COMPACT);
+    json_decref(body);
+    return text;
+}
+
+static struct event of_kind(enum event_kind kind)
+{
+    return (struct event){.kind = kind};
+}
+
+/* Written, and after it was read written again, the event is this text. */
+static void assert_stored_as(const struct event *event, const char *expected)
+{
+    struct event again = {.kind = event->kind};
+    struct fault fault = {""};
+    char *text = as_text(event);
+    assert_string_equal(text, expected);
+    json_t *body = json_loads(text, 0, NULL);
+    free(text);
+    assert_int_equal(event_decode(body, find_policy, &fault, &again), 0);
+    text = as_text(&again);
+    assert_string_equal(text, expected);
+    free(text);
+    json_decref(body);
+    event_release(&again);
+}
+
+static void submissions_are_stored_as_ever(void **state)
+{
+    struct event event = of_kind(EVENT_SUBMIT);
+    struct task_request *request = &event.submit.request;
+    request->gpus = 1;
+    assert_stored_as(&event,
+        "{\"uid\":0,\"held\":false,\"gpus\":1,\"exclusive\":false,\"sharing\":\"streams\","
+        "\"need\":\"unknown\",\"need_bytes\":0,\"time_limit_us\":0}");
+    event.submit.uid = 4294967295u;
+    event.submit.held = true;
+    *request = (struct task_request){.gpus = 2,
+        .policy = &some_policy,
+        .exclusive = true,
+        .sharing = SHARING_AUTO,
+        .thread_percent = 40,
+        .need = {NEED_DECLARED, 5368709120},
+        .time_limit_us = 60000000,
+        .expect = {reading_of(1), reading_of(0.1), reading_of(0), 3600000000}};
+    assert_stored_as(&event,
+        "{\"uid\":4294967295,\"held\":true,\"gpus\":2,\"policy\":\"magm\",\"exclusive\":true,"
+        "\"sharing\":\"auto\",\"need\":\"declared\",\"need_bytes\":5368709120,"
+        "\"time_limit_us\":60000000,\"smact\":1.0,\"gract\":0.10000000000000001,\"dram\":0.0,"
+        "\"expected_us\":3600000000,\"thread_percent\":40}");
+}
+
+static void placements_and_ends_are_stored_as_ever(void **state)
+{
+    const int gpus[] = {3, 1};
+    struct event place = of_kind(EVENT_PLACE), started = of_kind(EVENT_STARTED),
+                 exited = of_kind(EVENT_EXITED), end = of_kind(EVENT_END),
+                 estimate = of_kind(EVENT_ESTIMATE), cancel = of_kind(EVENT_CANCEL);
+    place.place.gpus = gpus;
+    place.place.n = 2;
+    assert_stored_as(&place, "{\"gpus\":[3,1],\"whole\":false,\"sharing\":\"streams\"}");
+    place.place.exclusive = true;
+    place.place.share = (struct sharing_mode){
+        .sharing = SHARING_MPS, .reason = SHARE_ALONE, .thread_percent = 70, .mem_limit_bytes = 9};
+    assert_stored_as(&place, "{\"gpus\":[3,1],\"whole\":true,\"sharing\":\"mps\",\"why\":\"alone\","
+                             "\"thread_percent\":70,\"mem_limit_bytes\":9}");
+    assert_stored_as(&started, "{}");
+    started.started.by_streams = true;
+    assert_stored_as(&started, "{\"sharing\":\"streams\"}");
+    exited.exited = (struct task_exit){.failure = FAILURE_GPU_OOM, .code = -1, .signal = 9};
+    assert_stored_as(&exited, "{\"failure\":\"gpu-oom\",\"code\":-1,\"signal\":9}");
+    exited.exited.ended_us = 1795204783267426;
+    assert_stored_as(&exited,
+        "{\"failure\":\"gpu-oom\",\"code\":-1,\"signal\":9,\"ended_us\":1795204783267426}");
+    end.end = TASK_TIMEOUT;
+    assert_stored_as(&end, "{\"state\":\"timeout\"}");
+    estimate.estimate = (struct need){NEED_ESTIMATED, 8287940608};
+    assert_stored_as(&estimate, "{\"need\":\"estimated\",\"need_bytes\":8287940608}");
+    assert_stored_as(&cancel, "{}");
+}
+
+static void gpus_are_stored_as_ever(void **state)
+{
+    const struct gpu_identity gpus[] = {
+        {.uuid = "GPU-5c0f", .label = "0", .name = "A100", .mem_total_bytes = 1, .is_place = true},
+        {.uuid = "MIG-1", .is_mig_instance = true, .one_process = true, .is_gone = true}};
+    struct event event = of_kind(EVENT_GPUS);
+    event.gpus.list = gpus;
+    event.gpus.n = 2;
+    assert_stored_as(&event,
+        "{\"gpus\":[{\"uuid\":\"GPU-5c0f\",\"label\":\"0\",\"name\":\"A100\",\"mem_total_bytes\":1,"
+        "\"is_place\":true,\"is_mig_instance\":false},{\"uuid\":\"MIG-1\",\"label\":\"\","
+        "\"name\":\"\",\"mem_total_bytes\":0,\"is_place\":false,\"is_mig_instance\":true,"
+        "\"one_process\":true,\"is_gone\":true}]}");
+}
+
+static void samples_keep_their_numbers_to_the_bit(void **state)
+{
+    struct task_memory tasks[] = {{7, reading_of(19140706304.0)}, {8, READING_NONE}};
+    struct event event = of_kind(EVENT_SAMPLE);
+    event.sample = (struct core_sample){.gpu = -1,
+        .lost = true,
+        .mem_used_bytes = reading_of(19140706304.0),
+        .smact = reading_of(0.59999999999999964),
+        .external_processes = reading_of(-0.0),
+        .tasks = tasks,
+        .n_tasks = 2};
+    assert_stored_as(&event,
+        "{\"gpu\":-1,\"lost\":true,\"mem_used_bytes\":19140706304,\"smact\":0.59999999999999964,"
+        "\"external_processes\":-0.0,\"tasks\":[{\"task\":7,\"mem_used_bytes\":19140706304},"
+        "{\"task\":8}]}");
+    event.sample = (struct core_sample){.mem_used_bytes = reading_of(1e300)};
+    assert_stored_as(&event, "{\"gpu\":0,\"mem_used_bytes\":1.0000000000000001e300}");
+}
+
+static void what_is_wrong_is_refused_with_its_key(void **state)
+{
+    static const struct {
+        enum event_kind kind;
+        const char *text, *key;
+    } table[] = {
+        {EVENT_CANCEL, "[]", "object"},
+        {EVENT_END, "{}", "state"},
+        {EVENT_END, "{\"state\":\"running\"}", "state: 'running'"},
+        {EVENT_EXITED, "{\"failure\":\"none\",\"code\":1e3,\"signal\":0}", "code"},
+        {EVENT_EXITED, "{\"failure\":\"none\",\"code\":0,\"signal\":-1}", "signal: -1"},
+        {EVENT_ESTIMATE, "{\"need\":\"estimated\",\"need_bytes\":-1}", "need_bytes: -1"},
+        {EVENT_PLACE, "{\"gpus\":[0],\"whole\":1,\"sharing\":\"mps\"}", "whole"},
+        {EVENT_PLACE, "{\"gpus\":[0],\"whole\":true,\"sharing\":\"auto\"}", "'auto'"},
+        {EVENT_PLACE, "{\"gpus\":[-1],\"whole\":true,\"sharing\":\"mps\"}", "gpus, entry 0"},
+        {EVENT_PLACE, "{\"gpus\":3,\"whole\":true,\"sharing\":\"mps\"}", "gpus"},
+        {EVENT_STARTED, "{\"sharing\":7}", "sharing"},
+        {EVENT_GPUS, "{\"gpus\":[{}]}", "gpus, entry 0: uuid"},
+        {EVENT_GPUS, "{}", "gpus"},
+        {EVENT_SAMPLE, "{}", "gpu"},
+        {EVENT_SAMPLE, "{\"gpu\":0,\"smact\":\"x\"}", "smact"},
+        {EVENT_SAMPLE, "{\"gpu\":0,\"tasks\":[{\"task\":0}]}", "tasks, entry 0: task: 0"},
+        {EVENT_SUBMIT,
+            "{\"uid\":0,\"held\":false,\"gpus\":1,\"exclusive\":false,\"sharing\":\"mps\","
+            "\"need\":\"unknown\",\"need_bytes\":0,\"time_limit_us\":0,\"smact\":1.5}",
+            "smact"},
+        {EVENT_SUBMIT,
+            "{\"uid\":0,\"held\":false,\"gpus\":1,\"policy\":\"best\",\"exclusive\":false,"
+            "\"sharing\":\"mps\",\"need\":\"unknown\",\"need_bytes\":0,\"time_limit_us\":0}",
+            "policy: 'best'"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        struct event event = {.kind = table[i].kind};
+        struct fault fault = {""};
+        json_t *body = json_loads(table[i].text, 0, NULL);
+        assert_non_null(body);
+        assert_int_equal(event_decode(body, find_policy, &fault, &event), -EINVAL);
+        if (!strstr(fault.text, table[i].key))
+            fail_msg("%s: %s", table[i].text, fault.text);
+        json_decref(body);
+    }
+}
+
+static void a_text_that_is_not_utf8_is_not_written(void **state)
+{
+    const struct gpu_identity gpu = {.uuid = "GPU-\xff"};
+    struct event event = of_kind(EVENT_GPUS);
+    struct fault fault = {""};
+    json_t *body;
+    event.gpus.list = &gpu;
+    event.gpus.n = 1;
+    assert_int_equal(event_encode(&event, &fault, &body), -EINVAL);
+    assert_non_null(strstr(fault.text, "GPUS"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(submissions_are_stored_as_ever),
+        cmocka_unit_test(placements_and_ends_are_stored_as_ever),
+        cmocka_unit_test(gpus_are_stored_as_ever),
+        cmocka_unit_test(samples_keep_their_numbers_to_the_bit),
+        cmocka_unit_test(what_is_wrong_is_refused_with_its_key),
+        cmocka_unit_test(a_text_that_is_not_utf8_is_not_written),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
