@@ -2,8 +2,9 @@
 # A thin front over Meson. `make demo` and `make test` install what they need (Debian, Ubuntu); the others expect it there.
 BUILD  ?= build
 PREFIX ?= /usr/local
+SOAK_SECONDS ?= 3600
 
-.PHONY: all demo try test check test-gpu bench evaluate fuzz lint format install uninstall deps clean
+.PHONY: all demo try test check soak test-gpu bench evaluate fuzz lint format install uninstall deps clean
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -29,6 +30,10 @@ check: all
 	meson configure $(BUILD) -Dtests=enabled
 	ninja -C $(BUILD) || { echo "The tests cannot be built: 'make deps' installs what they need" >&2; exit 1; }
 	meson test -C $(BUILD) --no-rebuild --print-errorlogs
+
+# The fault campaign with random seeds, which it prints; root's also cuts the power of a loop device.
+soak: all
+	COLLOC_BUILD=$(BUILD) python3 tests/faults/campaign.py --seed=0 --seconds=$(SOAK_SECONDS)
 
 # For an owner of a GPU.
 test-gpu:

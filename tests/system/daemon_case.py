@@ -130,6 +130,7 @@ class DaemonCase(unittest.TestCase):
     speed = 100
     settings = {}
     daemon_prefix = ()  # a command that runs collocd in another way, as another user
+    keep_folder = False  # set by a test that failed, for a look at what the daemon left
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="colloc-test-")
@@ -158,6 +159,11 @@ class DaemonCase(unittest.TestCase):
         for cgroup in cgroups_of(self.state):  # of shims that were killed, unless a hung mount keeps a process in it
             with contextlib.suppress(OSError):
                 os.rmdir(cgroup)
+        if self.keep_folder:
+            with open(os.path.join(self.folder, "collocd.log"), "w", encoding="utf-8") as file:
+                file.write("\n".join(self.log) + "\n")
+            print(f"kept: {self.folder}", flush=True)
+            return
         shutil.rmtree(self.folder, onerror=lambda *_: None)
         self.assertFalse(os.path.exists(self.folder))
 

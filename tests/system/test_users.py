@@ -223,6 +223,7 @@ class Users(Several):
         self.assertLess(len(os.listdir(f"/proc/{self.process.pid}/fd")), 320)
         for client in silent:
             client.close()
+        until(lambda: len(os.listdir(f"/proc/{self.process.pid}/fd")) < 256, "the end of BOB's connections")
         self.wait(self.submit_as(BOB), "COMPLETED")
 
     def test_bodies_of_one_user_do_not_take_all_memory(self):
