@@ -4,19 +4,26 @@
 
 usage: campaign.py [--seed=N] [--seconds=S] [PART...]
 
-Parts: kills. A round of all parts takes about --seconds and some time for the tasks to end; with
-more than ROUND_S there are several rounds, each with the next seed. The seed is printed before each round. A failure
-prints it again, keeps the folder of the daemon and ends the campaign.
+Parts: kills, system-calls, power-cuts (root's, where a loop device can be mounted), corruption; all by default. A round
+of the parts does harm for --seconds; the tasks then need some time to end. With more than ROUND_S there are several
+rounds, each with the next seed. The seed is printed before each round. A failure prints it again, keeps the daemon's
+folder and ends the campaign.
 """
 
 import argparse
+import collections
+import contextlib
+import os
 import random
 import signal
+import subprocess
 import sys
 import time
 import unittest
 
-from workload import Workload
+from workload import Workload  # first: it adds tests/system to the path
+from daemon_case import BUILD, LIMIT_S, processes_with, read, until
+from damage import DamageCase
 
 SEED = 20261122  # chosen: any; the same in each run of CI
 ROUND_S = 60
@@ -39,7 +46,183 @@ class Kills(Workload):
         self.assertGreater(kills, 0)
 
 
-PARTS = {"kills": (Kills, 1.0)}  # and its share of the time
+@unittest.skipIf("ASAN_OPTIONS" in os.environ, "the address sanitizer does not go with a library loaded before it")
+class SystemCalls(Workload):
+    """System calls of the daemon fail by chance (faulty.c), and it is killed now and then."""
+
+    rates_per_million = (3000, 10000)  # chosen: each daemon gets through its start about every second time
+
+    def start(self, **settings):
+        """With faults, unless it gives up at its start three times in a row: then without."""
+        self.faults_log = os.path.join(self.folder, "faults")
+        for _ in range(3):
+            rate = self.random.randint(*self.rates_per_million)
+            faulty = {"LD_PRELOAD": os.path.abspath(os.path.join(BUILD, "tests", "faults", "libfaulty.so")),
+                      "COLLOC_TEST_FAULTS": f"{self.random.randrange(1 << 30)}:{rate}",
+                      "COLLOC_TEST_FAULTS_LOG": self.faults_log}
+            try:
+                return self.start_with(faulty, settings)
+            except AssertionError:
+                self.assertEqual(self.process.wait(LIMIT_S), 1, "\n".join(self.log[-40:]))
+        return self.start_with({}, settings)
+
+    def start_with(self, faulty, settings):
+        self.env.update(faulty)
+        try:
+            super().start(**settings)
+        finally:
+            for name in faulty:
+                self.env.pop(name)
+
+    def test_system_calls(self):
+        starts = 1
+        with self.under_harm():
+            while self.time_is_left():
+                self.pause(1.5)
+                self.assertIsNone(self.process.poll(), "the daemon ended:\n" + "\n".join(self.log[-40:]))
+                self.stop(signal.SIGKILL)
+                self.start()
+                starts += 1
+        self.stop(signal.SIGKILL)
+        self.start_with({}, {})
+        faults = collections.Counter(read(self.faults_log).split())
+        print(f"system calls: {starts} daemons, {sum(faults.values())} faults {dict(faults)}: {self.judge()}", flush=True)
+        self.assertGreater(sum(faults.values()), starts)
+
+    def judge_end(self, task, submission):
+        if task["reason"] == "Launch":  # the error is named
+            self.assertRegex(task["reason_text"], "Input/output error|Too many open files|No space left|Cannot allocate|"
+                             "Resource temporarily", task)
+        else:
+            super().judge_end(task, submission)
+
+
+@unittest.skipIf(os.geteuid() != 0, "mounting a loop device needs root")
+class PowerCuts(Workload):
+    """The state folder is a file system of its own, whose device is copied while everything stands still.
+
+    The copy has what the device had been given, and not what the kernel still held in memory. All processes are
+    killed, and the daemon goes on from the copy. The file `ran` is not on that device: it keeps what really ran.
+    """
+
+    settings = {**Workload.settings, "log-reserve": "1MiB"}
+    image_mib = 96
+
+    def setUp(self):
+        self.mounted, self.ended, self.last_cut_at = False, {}, 0
+        super().setUp()
+
+    def start(self, **settings):
+        if not self.mounted:
+            self.image = os.path.join(self.folder, "disk-0")
+            with open(self.image, "wb") as file:
+                file.truncate(self.image_mib << 20)
+            subprocess.run(["mkfs.ext4", "-q", "-F", self.image], check=True, stdin=subprocess.DEVNULL)
+            self.mount()
+        super().start(**settings)
+
+    def mount(self):
+        os.makedirs(self.state, 0o711, exist_ok=True)
+        done = subprocess.run(["mount", "-o", "loop", self.image, self.state], capture_output=True, text=True, check=False)
+        if done.returncode and not self.process:
+            self.skipTest("cannot mount a loop device here: " + done.stderr.strip())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.mounted = True
+
+    def unmount(self):
+        until(lambda: subprocess.run(["umount", self.state], stderr=subprocess.DEVNULL, check=False).returncode == 0,
+              "the unmounting of the state folder")
+        self.mounted = False
+
+    def tear_down_daemon(self):
+        if self.process and self.process.poll() is None:
+            self.stop(signal.SIGKILL)
+        until(lambda: not self.kill_all(), "the end of all processes")
+        if self.mounted:
+            self.unmount()
+        super().tear_down_daemon()
+
+    def see_ends(self):
+        """What a client sees of ended tasks must stay so after a cut."""
+        for task in self.tasks("state=ended&limit=10000"):
+            self.ended[task["id"]] = self.lasting(task)
+
+    @staticmethod
+    def lasting(task):
+        return {key: task[key] for key in ("name", "state", "reason", "exit_code", "attempt_count", "submitted_at")}
+
+    def stop_everything(self):
+        """Until no process runs that had not been stopped: a task may have started another one meanwhile."""
+        stopped = set()
+        while new := set(processes_with(self.folder)) - stopped:
+            for pid in new:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+            stopped |= new
+
+    def cut(self, number):
+        self.process.send_signal(signal.SIGSTOP)
+        self.stop_everything()
+        self.last_cut_at = time.time()
+        copy = os.path.join(self.folder, f"disk-{number}")
+        subprocess.run(["cp", "--sparse=always", self.image, copy], check=True)
+        self.stop(signal.SIGKILL)
+        until(lambda: not self.kill_all(), "the end of all processes")
+        self.unmount()
+        os.unlink(self.image)
+        self.image = copy
+        self.mount()
+        self.start()
+        now = {task["id"]: self.lasting(task) for task in self.tasks("state=all")}
+        changed = {task: (end, now.get(task)) for task, end in self.ended.items() if now.get(task) != end}
+        self.assertEqual(changed, {}, "ends that clients had seen")
+
+    def may_be_lost(self, task):
+        return task["submitted_at"] < self.last_cut_at
+
+    def test_power_cuts(self):
+        cuts = 0
+        with self.under_harm():
+            while self.time_is_left():
+                self.pause(1.5)
+                self.see_ends()
+                self.pause(0.3)
+                cuts += 1
+                self.cut(cuts)
+        print(f"power cuts: {cuts} cuts, {len(self.ended)} ends seen before one: {self.judge()}", flush=True)
+        self.assertGreater(cuts, 0)
+
+
+class Corruption(DamageCase):
+    """The damage of tests/system/damage.py, with as many rounds as there is time for."""
+
+    seed, seconds = 0, 10
+
+    def damage_until(self, name, before, chance):
+        """For half of the time. Returns how many daemons refused, said what was lost, or served what had been."""
+        end, total = time.monotonic() + self.seconds / 2, collections.Counter()
+        while time.monotonic() < end:
+            total.update(self.rounds(name, before, chance.randrange(1 << 32), 1))
+        return total
+
+    def test_corruption(self):
+        before, chance, total = self.with_tasks(), random.Random(self.seed), collections.Counter()
+        try:
+            self.stop(signal.SIGKILL)
+            total += self.damage_until("colloc.db-wal", before, chance)
+            self.start()
+            self.stop()
+            total += self.damage_until("colloc.db", before, chance)
+        except BaseException:
+            self.keep_folder = True
+            raise
+        print(f"corruption: {dict(total)}", flush=True)
+        self.assertGreater(total["said"] + total["refused"], 0)
+
+
+# And their shares of the time.
+PARTS = {"kills": (Kills, 0.35), "system-calls": (SystemCalls, 0.25), "power-cuts": (PowerCuts, 0.25),
+         "corruption": (Corruption, 0.15)}
 
 
 def run_round(parts, seed, seconds):

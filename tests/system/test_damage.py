@@ -10,7 +10,7 @@ import shutil
 import sqlite3
 import unittest
 
-from daemon_case import DaemonCase
+from damage import DamageCase
 
 SEED = int(os.environ.get("COLLOC_SEED", random.randrange(1 << 32)))
 ROUNDS = int(os.environ.get("COLLOC_ROUNDS", 20))
@@ -20,7 +20,7 @@ def setUpModule():
     print(f"COLLOC_SEED={SEED}", flush=True)
 
 
-class Damage(DaemonCase):
+class Damage(DamageCase):
     def database(self, state=None):
         return os.path.join(state or self.state, "colloc.db")
 
@@ -32,17 +32,6 @@ class Damage(DaemonCase):
 
     def check_log(self, *options, code=1):
         return json.loads(self.colloc("check", "--json", *options, self.state, code=code).stdout)
-
-    def with_tasks(self, n=6):
-        """Ended tasks and one that is held; their records."""
-        for i in range(n):
-            self.wait(self.submit(f"exit {i % 3}", name=f"t{i}"))
-        self.submit("echo held", hold=True)
-        return {task["id"]: self.lasting(task) for task in self.tasks("state=all")}
-
-    @staticmethod
-    def lasting(task):
-        return {key: task[key] for key in ("name", "state", "uid", "exit_code", "evidence", "reason", "attempts")}
 
     # ---- rows ----
 
@@ -150,72 +139,16 @@ class Damage(DaemonCase):
 
     # ---- random damage ----
 
-    def start_copy(self, state):
-        """Does it start there? If not, the words it refused with."""
-        try:
-            self.start(**{"state-dir": state})
-        except AssertionError:
-            self.assertEqual(self.process.wait(), 1)
-            return self.log[-1]
-        return None
-
-    def rounds(self, name, before, damage):
-        """Every copy with damage is refused with words, says so, or serves what was there; counts of the three."""
-        chance = random.Random(SEED)
-        counts = {"refused": 0, "said": 0, "identical": 0}
-        for n in range(ROUNDS):
-            state = f"{self.folder}/copy-{n}"
-            shutil.copytree(self.state, state)
-            path = os.path.join(state, name)
-            with open(path, "rb") as file:
-                data = bytearray(file.read())
-            damage(chance, data)
-            with open(path, "wb") as file:
-                file.write(data)
-            words = self.start_copy(state)
-            if words:
-                self.assertIn("colloc.db", words)
-                counts["refused"] += 1
-                continue
-            counts[self.judge(before, f"COLLOC_SEED={SEED} round {n}")] += 1
-            self.stop(9)
-        return counts
-
-    def judge(self, before, where):
-        listed = self.get("/v1/tasks?state=all")
-        if "warning" in listed or self.get("/v1/info")["log_loss"]:
-            return "said"
-        self.assertEqual({task["id"]: self.lasting(task) for task in listed["tasks"]}, before, where)
-        return "identical"
-
-    @staticmethod
-    def damage_bytes(chance, data):
-        at, n = chance.randrange(len(data)), chance.choice((1, 1, 8, 64))
-        for i in range(at, min(at + n, len(data))):
-            data[i] ^= chance.randrange(1, 256)
-
-    @staticmethod
-    def damage_page(chance, data):
-        at = chance.randrange(len(data) // 4096) * 4096
-        data[at:at + 4096] = bytes(4096)
-
-    @staticmethod
-    def damage_end(chance, data):
-        del data[chance.randrange(len(data)):]
-
-    def damage_somehow(self, chance, data):
-        chance.choice((self.damage_bytes, self.damage_bytes, self.damage_page, self.damage_end))(chance, data)
-
     def test_random_damage_of_the_write_ahead_log(self):
         before = self.with_tasks()
         self.stop(9)
-        counts = self.rounds("colloc.db-wal", before, self.damage_somehow)
+        counts = self.rounds("colloc.db-wal", before, SEED, ROUNDS)
         self.assertGreater(counts["said"] + counts["refused"], 0, counts)
 
     def test_random_damage_of_the_database(self):
         before = self.with_tasks()
         self.stop()
-        self.rounds("colloc.db", before, self.damage_somehow)
+        self.rounds("colloc.db", before, SEED, ROUNDS)
 
 
 if __name__ == "__main__":
