@@ -127,6 +127,8 @@ static size_t on_header(char *line, size_t size, size_t count, void *context)
         parse_int64(value, 0, INT64_MAX, &log->next_offset);
     else if (header_value(line, n, "Colloc-Ended", value, sizeof value))
         log->ended = strcmp(value, "true") == 0;
+    else if (header_value(line, n, "Colloc-Dropped", value, sizeof value))
+        parse_int64(value, 0, INT64_MAX, &log->dropped);
     else if (header_value(line, n, "Colloc-Merged", value, sizeof value))
         log->merged = strcmp(value, "true") == 0;
     else if (header_value(line, n, "Colloc-Attempt", value, sizeof value) &&

@@ -56,6 +56,7 @@ struct client_log {
     bool ended;  /* nothing more will come */
     bool merged; /* the task's other stream goes to the same file */
     int attempt;
+    int64_t dropped; /* bytes from the asked offset to the piece that the daemon no longer keeps */
 };
 
 /*

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/units.h"
 #include "cli/log_reader.h"
 #include "cli/output.h"
 #include "cli/session.h"
@@ -91,6 +92,11 @@ static void print_title(struct printer *printer, const struct stream *stream)
 static int print_piece(struct printer *printer, struct stream *stream, struct client_log *log)
 {
     int r = 0;
+    char size_text[32];
+    if (log->dropped)
+        complain("task %" PRId64
+                 ": %s of its output before this were dropped (collocd's setting kept-output)",
+            stream->reader.id, format_size(log->dropped, size_text, sizeof size_text));
     if (log->size) {
         print_title(printer, stream);
         r = file_write_fd(STDOUT_FILENO, log->data, log->size);

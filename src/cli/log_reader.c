@@ -2,7 +2,8 @@
 /*
  * Reading logs over the daemon's route. The daemon hands out pieces of at most 256 KiB, from an
  * offset on or so many bytes from the end. So the last lines of a log of any size are found
- * by walking back from its end, one piece at a time, and counting line ends.
+ * by walking back from its end, one piece at a time, and counting line ends. What the daemon has
+ * dropped of a long log ends the walk.
  */
 #include "cli/log_reader.h"
 
@@ -72,15 +73,17 @@ int log_reader_seek_lines(struct log_reader *reader, int64_t lines)
         lines--; /* the last line, which has no end yet */
     while (code == EXIT_OK) {
         int64_t found = find_begin(log.data, size, &lines);
+        bool is_first = begin == 0 || log.dropped > 0;
         free(log.data);
-        if (found >= 0 || begin == 0) {
+        if (found >= 0 || is_first) {
             reader->offset = found >= 0 ? begin + found : 0;
             break;
         }
-        int64_t before = begin > PIECE ? begin - PIECE : 0;
-        code = read_from(reader, before, &log);
-        size = begin - before < (int64_t)log.size ? begin - before : (int64_t)log.size;
-        begin = before;
+        code = read_from(reader, begin > PIECE ? begin - PIECE : 0, &log);
+        int64_t piece_begin = code == EXIT_OK ? log.next_offset - (int64_t)log.size : 0;
+        size = begin > piece_begin ? begin - piece_begin : 0;
+        size = size < (int64_t)log.size ? size : (int64_t)log.size;
+        begin = piece_begin;
     }
     return code;
 }

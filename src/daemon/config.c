@@ -351,6 +351,8 @@ static const struct option {
     {"log-reserve", FIELD(log_reserve_bytes), set_size, "SIZE", "16MiB",
         "disk space kept allocated so that ends and cancels can be recorded when the disk is full; 0: "
         "none"},
+    {"kept-output", LIVE(kept_output_bytes), set_size, "SIZE", "1GiB",
+        "at most so much of each output file that is kept in the state folder: then its older half is dropped; 0: any"},
     {"history", LIVE(history_us), set_duration, "TIME", "90d",
         "how long ended tasks are remembered"},
     {"record-inputs", FIELD(record_inputs), set_text, "FILE", "",
@@ -427,6 +429,7 @@ void config_defaults(struct config *config)
         .tasks_per_user = 20000,
         .bytes_per_user = 512 * MIB,   /* chosen: 20,000 tasks of 26 KiB, which is a large one */
         .log_reserve_bytes = 16 * MIB, /* chosen: some 10,000 ends at 1 KiB each */
+        .kept_output_bytes = GIB,      /* chosen: a training writes a few MiB a day */
         .request_bytes_max = GIB,
         .record_inputs_max = GIB,
         .log_level = LOG_LEVEL_INFO,

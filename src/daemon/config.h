@@ -37,6 +37,7 @@ struct config {
     int64_t unused_after_us; /* a task that leaves a GPU unused for so long is pointed out */
     struct samples_kept samples;
     int64_t log_reserve_bytes; /* allocated for the log's last words on a full disk */
+    int64_t kept_output_bytes; /* of a task's output in the state folder; 0: any */
     int64_t history_us;        /* how long ended tasks are remembered */
     char record_inputs[512];   /* "": not wanted */
     int64_t record_inputs_max;

@@ -13,6 +13,8 @@
 
 #define LOG_CHUNK ((size_t)USER_FILE_PIECE)
 
+enum { READS_MAX = 3 }; /* of a piece that is dropped meanwhile; chosen: the cap acts each 100 ms */
+
 /* What was asked for, until it is read. */
 struct log_request {
     struct daemon *daemon;
@@ -66,18 +68,27 @@ static bool is_merged(const json_t *detail)
     return output && (!error || strcmp(output, error) == 0);
 }
 
-/* `offset`: where the piece begins, or the file ends. */
-static void reply_piece(
-    const struct log_request *log, const char *data, int64_t offset, int64_t size)
+/* A piece of a file. */
+struct piece {
+    const char *data;
+    int64_t offset;  /* where it begins, or the file ends */
+    int64_t size;    /* of the data, in bytes */
+    int64_t dropped; /* that stood before it and were asked for, but are no longer kept */
+};
+
+static void reply_piece(const struct log_request *log, const struct piece *piece)
 {
-    char next_text[24], attempt_text[24];
+    char next_text[24], attempt_text[24], dropped_text[24];
+    int64_t offset = piece->offset > 0 ? piece->offset : 0, size = piece->size;
     snprintf(next_text, sizeof next_text, "%lld", (long long)(offset + size));
     snprintf(attempt_text, sizeof attempt_text, "%lld", (long long)log->attempt);
+    snprintf(dropped_text, sizeof dropped_text, "%lld", (long long)piece->dropped);
     const struct api_header headers[] = {{"Colloc-Next-Offset", next_text},
         {"Colloc-Attempt", attempt_text},
         {"Colloc-Ended", log->has_ended && size == 0 ? "true" : "false"},
-        {"Colloc-Merged", log->is_merged ? "true" : "false"}, {NULL, NULL}};
-    api_reply_bytes(log->request, "application/octet-stream", data, (size_t)size, headers);
+        {"Colloc-Merged", log->is_merged ? "true" : "false"},
+        {piece->dropped ? "Colloc-Dropped" : NULL, dropped_text}, {NULL, NULL}}; /* NULL ends it */
+    api_reply_bytes(log->request, "application/octet-stream", piece->data, (size_t)size, headers);
 }
 
 static void reply_fault(const struct log_request *log, int r, const char *text)
@@ -89,18 +100,42 @@ static void reply_fault(const struct log_request *log, int r, const char *text)
     api_reply_error(log->request, status, "%s", text);
 }
 
+/* Where data is from `offset` on: behind the part that the cap has dropped (exec/output_cap.h). */
+static int64_t find_data(int fd, int64_t offset, int64_t file_size)
+{
+    off_t found = lseek(fd, offset, SEEK_DATA);
+    return found >= 0 ? found : errno == ENXIO ? file_size : offset;
+}
+
+/* More may be dropped while it is read, which reads as NUL bytes: the last look decides. */
+static int read_behind_dropped(
+    int fd, int64_t asked, int64_t file_size, char *data, struct piece *ret_piece)
+{
+    int64_t offset = asked, found = find_data(fd, asked, file_size);
+    ssize_t size = 0;
+    for (int looks = 0; looks == 0 || (found > offset && looks < READS_MAX); looks++) {
+        offset = found;
+        size = pread(fd, data, LOG_CHUNK, offset);
+        if (size < 0)
+            return -errno;
+        found = size > 0 ? find_data(fd, offset, file_size) : offset;
+    }
+    *ret_piece = (struct piece){data, offset, size, offset - asked};
+    return 0;
+}
+
 /* In the attempt's folder, which is the daemon's: no user can make that hang. */
-static int read_kept(const char *path, int64_t *offset, char *data, ssize_t *ret_size)
+static int read_kept(const char *path, int64_t asked, char *data, struct piece *ret_piece)
 {
     struct stat status;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return -errno;
     int r = fstat(fd, &status) < 0 ? -errno : S_ISREG(status.st_mode) ? 0 : -EISDIR;
-    *offset = user_file_offset(*offset, status.st_size);
-    *ret_size = r == 0 && *offset < status.st_size ? pread(fd, data, LOG_CHUNK, *offset) : 0;
-    if (*ret_size < 0)
-        r = -errno;
+    int64_t offset = user_file_offset(asked, status.st_size);
+    *ret_piece = (struct piece){.data = data, .offset = offset};
+    if (r == 0 && offset < status.st_size)
+        r = read_behind_dropped(fd, offset, status.st_size, data, ret_piece);
     close(fd);
     return r;
 }
@@ -109,11 +144,10 @@ static void serve_kept(const struct log_request *log, const char *path)
 {
     struct fault fault;
     char *data = malloc(LOG_CHUNK);
-    int64_t offset = log->offset;
-    ssize_t size = 0;
-    int r = data ? read_kept(path, &offset, data, &size) : -ENOMEM;
+    struct piece piece = {.data = "", .offset = log->offset};
+    int r = data ? read_kept(path, log->offset, data, &piece) : -ENOMEM;
     if (r == 0 || r == -ENOENT)
-        reply_piece(log, data, offset > 0 ? offset : 0, size);
+        reply_piece(log, &piece);
     else
         reply_fault(log,
             fault_set(
@@ -127,9 +161,9 @@ static void on_read(
 {
     struct log_request *log = context;
     if (answer == 0)
-        reply_piece(log, piece->data, piece->offset, piece->size);
+        reply_piece(log, &(struct piece){piece->data, piece->offset, piece->size, 0});
     else if (answer == -ENOENT)
-        reply_piece(log, "", log->offset > 0 ? log->offset : 0, 0);
+        reply_piece(log, &(struct piece){.data = "", .offset = log->offset});
     else
         reply_fault(log, answer, fault->text);
     daemon_serve_soon(log->daemon);
@@ -171,7 +205,7 @@ static void serve_log(
     bool named;
     log_path(log->daemon, record, detail, stream, log->attempt, path, sizeof path, &named);
     if (!log->attempt)
-        reply_piece(log, "", log->offset > 0 ? log->offset : 0, 0);
+        reply_piece(log, &(struct piece){.data = "", .offset = log->offset});
     else if (named)
         serve_named(
             log, owner_of(record), (gid_t)json_integer_value(json_object_get(detail, "gid")), path);

@@ -385,6 +385,7 @@ static int launch_attempt(struct daemon *daemon, struct job *job, const struct t
         .env_added = launch->added.list,
         .stdout_path = detail_text(launch, "output"),
         .stdout_is_default = json_is_true(json_object_get(detail, "output_is_default")),
+        .kept_max_bytes = daemon->config.kept_output_bytes,
         .stderr_path = detail_text(launch, "error"),
         .append = task->attempts > 1,
         .grace_us = json_integer_value(json_object_get(detail, "grace_us")),

@@ -29,6 +29,7 @@
 #include "exec/judge.h"
 #include "exec/launch.h"
 #include "exec/oom_counter.h"
+#include "exec/output_cap.h"
 #include "exec/tree.h"
 
 #define LEFTOVER_GRACE_US                                                                          \
@@ -38,6 +39,7 @@
 #define EMPTY_LIMIT_US (1 * SECOND_US) /* for what another process has put into the cgroup */
 #define WRITE_AGAIN_US (1 * SECOND_US) /* a full disk may be mended */
 #define ABANDON_US     (500 * MS_US)   /* after a kill, for a child that is not the task yet */
+#define CAP_CHECK_US   (100 * MS_US) /* chosen: a task that writes 1 GB/s is 100 MB above the cap */
 #define NEVER          INT64_MAX
 
 /*
@@ -58,7 +60,9 @@ struct shim {
         asked;           /* 0: nobody did; a stranger's SIGTERM, as at a shutdown, does not count */
     int64_t deadline_us; /* when the phase is over */
     int64_t abandon_us;  /* when a launch that was killed and does not end is abandoned */
-    struct drain_clients clients; /* of MPS, as they were when the ending began */
+    struct drain_clients clients;           /* of MPS, as they were when the ending began */
+    struct output_cap caps[OUTPUT_STREAMS]; /* of kept output */
+    bool caps_are_open;
     int64_t oom_kills_before;
     struct attempt_exit result;
 };
@@ -159,20 +163,45 @@ static void on_deadline(struct shim *shim)
     begin_killing(shim);
 }
 
-/* Sleeps until a child ends, somebody asks, or the deadline. */
-static void wait_for_news(struct shim *shim)
+/*
+ * Keeps the output that is kept in the attempt folder below its cap. The child opens those files on
+ * its way to the program.
+ * Returns the time of the next check, NEVER when there is nothing to check.
+ */
+static int64_t cap_output(struct shim *shim)
 {
+    static const char *const names[OUTPUT_STREAMS] = {"stdout", "stderr"};
+    const int64_t max_bytes = shim->file.spec.kept_max_bytes;
+    bool is_kept = false;
+    if (max_bytes == 0)
+        return NEVER;
+    if (!shim->caps_are_open && launch_is_under_way(&shim->launch))
+        return clock_monotonic_us() + CAP_CHECK_US;
+    for (int i = 0; i < OUTPUT_STREAMS; i++) {
+        if (!shim->caps_are_open)
+            shim->caps[i] = output_cap_open(shim->folder, names[i], max_bytes);
+        output_cap_apply(&shim->caps[i]);
+        is_kept |= shim->caps[i].fd >= 0;
+    }
+    shim->caps_are_open = true;
+    return is_kept ? clock_monotonic_us() + CAP_CHECK_US : NEVER;
+}
+
+/* Sleeps until a child ends, somebody asks, the deadline, or `check_us`. */
+static void wait_for_news(struct shim *shim, int64_t check_us)
+{
+    int64_t until_us = check_us < shim->deadline_us ? check_us : shim->deadline_us;
     sigset_t news;
     siginfo_t info;
     sigemptyset(&news);
     sigaddset(&news, SIGCHLD);
     sigaddset(&news, SIGTERM);
-    int64_t left_us = shim->deadline_us - clock_monotonic_us();
+    int64_t left_us = until_us - clock_monotonic_us();
     if (left_us < 0)
         left_us = 0;
     const struct timespec timeout = {
         .tv_sec = left_us / SECOND_US, .tv_nsec = left_us % SECOND_US * 1000};
-    int signal = sigtimedwait(&news, &info, shim->deadline_us == NEVER ? NULL : &timeout);
+    int signal = sigtimedwait(&news, &info, until_us == NEVER ? NULL : &timeout);
     if (signal == SIGTERM)
         end_because(shim, info.si_code == SI_QUEUE ? (enum attempt_ask)info.si_value.sival_int : 0);
 }
@@ -209,7 +238,7 @@ static bool is_abandoned(struct shim *shim)
 static void supervise(struct shim *shim)
 {
     while (reap(shim) && !is_abandoned(shim)) {
-        wait_for_news(shim);
+        wait_for_news(shim, cap_output(shim));
         if (clock_monotonic_us() >= shim->deadline_us)
             on_deadline(shim);
     }
@@ -285,8 +314,10 @@ static void run(struct shim *shim)
     int64_t start_us = clock_monotonic_us();
     shim->result.start_wall_us = clock_wall_us();
     int r = start(shim, &fault);
-    if (r == 0)
+    if (r == 0) {
         supervise(shim);
+        cap_output(shim); /* what came since the last check */
+    }
     shim->result.end_wall_us = shim->result.start_wall_us + clock_monotonic_us() - start_us;
     measure(&shim->result);
     if (r == 0 && !shim->asked && !launch_is_under_way(&shim->launch) && shim->launch.answer < 0)

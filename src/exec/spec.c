@@ -35,8 +35,9 @@ static int check(const struct attempt_spec *spec, struct fault *fault)
     if (spec->uid == (uid_t)-1 ||
         spec->gid == (gid_t)-1) /* to setresuid they mean: stay who you are */
         return fault_set(fault, EINVAL, "it is not known whose task it is");
-    if (spec->grace_us < 0 || spec->time_limit_us < 0)
-        return fault_set(fault, EINVAL, "grace and time limit must not be negative");
+    if (spec->grace_us < 0 || spec->time_limit_us < 0 || spec->kept_max_bytes < 0)
+        return fault_set(
+            fault, EINVAL, "grace, time limit and the cap of the output must not be negative");
     return 0;
 }
 
@@ -58,6 +59,7 @@ int spec_encode(
     record_put_int(&record, "script", spec->script.size > 0);
     record_put_int(&record, "append", spec->append);
     record_put_int(&record, "stdout_is_default", spec->stdout_is_default);
+    record_put_int(&record, "kept_max_bytes", spec->kept_max_bytes);
     record_put_text(&record, "cwd", spec->cwd);
     record_put_text(&record, "stdout", spec->stdout_path);
     record_put_text(&record, "stderr", spec->stderr_path);
@@ -120,6 +122,8 @@ static int take_number(struct spec_file *file, struct span key, struct span valu
         spec->append = n;
     else if (span_is(key, "stdout_is_default"))
         spec->stdout_is_default = n;
+    else if (span_is(key, "kept_max_bytes"))
+        spec->kept_max_bytes = n;
     else
         return -EBADMSG;
     return 0;

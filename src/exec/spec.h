@@ -40,6 +40,7 @@ struct attempt_spec {
     const char *stderr_path;
     bool stdout_is_default; /* the user did not name it: where it cannot be written, `stdout` in the
                                attempt folder takes the output, and says why */
+    int64_t kept_max_bytes; /* of each file in the attempt folder (exec/output_cap.h); 0: no cap */
     bool append; /* to user-named files, as a second attempt should; otherwise they are emptied
                     first */
 

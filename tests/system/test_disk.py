@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import unittest
 
-from daemon_case import DaemonCase, is_alive, read, until
+from daemon_case import DaemonCase, is_alive, program, read, until
 
 
 class SecondDaemon(DaemonCase):
@@ -106,6 +106,73 @@ class Log(DaemonCase):
         task = self.submit("echo third")
         self.wait(task, "COMPLETED")
         self.assertEqual(self.output(task), "third\n")
+
+
+class KeptOutput(DaemonCase):
+    """Output that goes to the state folder, for the task's folder does not take it, has a cap."""
+    settings = {"kept-output": "256KiB"}
+    cap = 256 << 10
+    lines = 60000
+
+    def start_writer(self):
+        """A task that has written far more than the cap and waits for a line in `go`."""
+        os.mkfifo(self.work + "/go")
+        os.mkdir(self.work + "/colloc-1.out")
+        task = self.submit(f"seq {self.lines}; echo written > done; read line < go; echo last")
+        self.wait_file("done")
+        path = f"{self.state}/tasks/{task}/1/stdout"
+        until(lambda: os.stat(path).st_blocks * 512 <= self.cap, "the drop of the older half")
+        self.assertGreaterEqual(os.stat(path).st_blocks * 512, self.cap // 2)
+        self.assertGreater(os.stat(path).st_size, self.cap)
+        return task
+
+    def finish(self, task):
+        self.write("go", "\n")
+        self.wait(task, "COMPLETED")
+
+    def check_lines(self, text, last):
+        """The newest lines, none of them missing, behind the rest of one that is cut."""
+        numbers = [int(line) for line in text.splitlines()[1:-1 if last == "last" else None]]
+        self.assertEqual(numbers, list(range(self.lines - len(numbers) + 1, self.lines + 1)))
+        self.assertTrue(text.endswith(last + "\n"), text[-100:])
+        self.assertNotIn("\0", text)
+
+    def test_the_older_half_is_dropped_while_it_runs(self):
+        task = self.start_writer()
+        self.check_lines(self.output(task), str(self.lines))
+        follower = subprocess.Popen([program("colloc"), "logs", "-f", str(task)], env=self.env, text=True,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.finish(task)
+        out, err = follower.communicate(timeout=60)
+        self.check_lines(out, "last")
+        self.assertRegex(err, rf"colloc: task {task}: [0-9.]+ [KM]iB of its output before this were dropped \(collocd's setting kept-output\)")
+        self.check_lines(self.colloc("logs", str(task)).stdout, "last")
+
+    def test_the_last_lines(self):
+        task = self.start_writer()
+        self.finish(task)
+        done = self.colloc("logs", "-n", "3", str(task))
+        self.assertEqual((done.stdout, done.stderr), (f"{self.lines - 1}\n{self.lines}\nlast\n", ""))
+        self.assertEqual(self.output(task, tail=5), "last\n")
+        done = self.colloc("logs", "-n", str(self.lines), str(task))
+        self.check_lines(done.stdout, "last")
+        self.assertIn("were dropped", done.stderr)
+
+    def test_each_piece_says_what_it_skips(self):
+        task = self.start_writer()
+        first = self.request("GET", f"/v1/tasks/{task}/log?offset=100")
+        begin, size = int(first.headers["Colloc-Next-Offset"]) - len(first.data), len(first.data)
+        self.assertEqual(int(first.headers["Colloc-Dropped"]), begin - 100)
+        second = self.request("GET", f"/v1/tasks/{task}/log?offset={begin + 10}")
+        self.assertEqual((second.data, second.headers.get("Colloc-Dropped")), (first.data[10:], None))
+        end = self.request("GET", f"/v1/tasks/{task}/log?offset={begin + size}")
+        self.assertEqual((end.data, end.headers.get("Colloc-Dropped")), (b"", None))
+        self.finish(task)
+
+    def test_what_a_user_names_is_the_users(self):
+        task = self.submit(f"seq {self.lines}", output="named")
+        self.wait(task, "COMPLETED")
+        self.assertEqual(self.read("named").split(), [str(i) for i in range(1, self.lines + 1)])
 
 
 @unittest.skipIf(os.geteuid() != 0, "mounting a small disk needs root")

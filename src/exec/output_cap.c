@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Holes are made by fallocate(2): ext4, XFS, btrfs, ZFS and tmpfs can. On another file system there
+ * is no cap. */
+#include "exec/output_cap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    BLOCK_BYTES = 4096
+}; /* of the usual file systems; a hole in part of a block frees nothing */
+
+struct output_cap output_cap_open(const char *folder, const char *name, int64_t max_bytes)
+{
+    char path[PATH_MAX];
+    struct output_cap cap = {.fd = -1, .max_bytes = max_bytes};
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path)
+        cap.fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    return cap;
+}
+
+int64_t output_cap_begin(int64_t begin, int64_t size, int64_t max_bytes)
+{
+    if (size < begin)
+        begin = 0;
+    if (size - begin < max_bytes)
+        return begin;
+    int64_t half = size - max_bytes / 2;
+    return half - half % BLOCK_BYTES;
+}
+
+void output_cap_apply(struct output_cap *cap)
+{
+    struct stat status;
+    if (cap->fd < 0 || fstat(cap->fd, &status) < 0)
+        return;
+    int64_t begin = output_cap_begin(cap->begin, status.st_size, cap->max_bytes);
+    int r = 0;
+    if (begin > cap->begin)
+        r = fallocate(cap->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, begin);
+    if (r == 0) {
+        cap->begin = begin;
+    } else if (errno == EOPNOTSUPP) {
+        close(cap->fd);
+        cap->fd = -1;
+    }
+}

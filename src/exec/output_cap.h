@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A cap on output that is kept in the attempt folder, which is on the disk of the event log.
+ *
+ * The task appends to the file and may hold it open for days, in any number of processes, so the
+ * file can neither be replaced nor shortened. What goes is the content of its older half: a hole in
+ * the file takes no space, and neither the file's size nor any offset changes. Readers ask for the
+ * first data behind the hole (SEEK_DATA).
+ *
+ * Example, with a cap of 64 KiB: at 65 KiB the first 32 KiB are dropped; at 100 KiB, of which 68 KiB
+ * are kept, the first 68 KiB. (Holes end where a block does, so up to 4 KiB more are kept.)
+ */
+#ifndef COLLOC_EXEC_OUTPUT_CAP_H
+#define COLLOC_EXEC_OUTPUT_CAP_H
+
+#include <stdint.h>
+
+/* One file under the cap. */
+struct output_cap {
+    int fd;            /* -1: there is no such file, or its file system has no holes */
+    int64_t begin;     /* offset of the first byte that is still kept */
+    int64_t max_bytes; /* that are kept */
+};
+
+/*
+ * Opens a file of the attempt folder, where the output is kept there.
+ *
+ * folder:    of the attempt.
+ * name:      "stdout" or "stderr".
+ * max_bytes: the cap, positive.
+ *
+ * Returns the cap; its `fd` is -1 where the output goes to another place.
+ */
+struct output_cap output_cap_open(const char *folder, const char *name, int64_t max_bytes);
+
+/* Drops the older half where the file has come to the cap. The owner's own shortening of the file
+ * begins anew. To be called often: what comes between two calls is above the cap. */
+void output_cap_apply(struct output_cap *cap);
+
+/*
+ * Where the kept part of a file begins.
+ *
+ * begin: where it has begun until now.
+ * size:  of the file, in bytes, with what was dropped.
+ *
+ * Returns an offset; `begin` while the cap is not reached.
+ */
+int64_t output_cap_begin(int64_t begin, int64_t size, int64_t max_bytes);
+
+#endif
