@@ -84,6 +84,21 @@ class Demo(unittest.TestCase):
                 self.assertLess(figures["mean_smact"], 0.64)
         self.assert_little_more(result["exclusive"]["avg_wait_s"], IDEAL_WAIT_S)
         self.assertRegex(text, r"OOM crashes +0 +1\n")
+        self.check_simulated(result, text)
+
+    def check_simulated(self, result, text):
+        """The emulator follows the model of the simulator. Starts take longer here than on average now and then: that much more may
+        a server take, on which three tasks start one after the other."""
+        simulated, slow_starts_s = result["simulated"], 3 * max(0, result["exclusive"]["avg_exec_s"] - IDEAL_EXEC_S)
+        for server in "exclusive", "magm":
+            with self.subTest(simulated=server):
+                total_s, figures = result[server]["total_s"], simulated[server]
+                self.assertLess(figures["min_s"], figures["max_s"])
+                self.assertGreaterEqual(total_s, 0.97 * figures["total_s"])
+                self.assertLessEqual(total_s, 1.03 * figures["total_s"] + slow_starts_s)
+        self.assertGreater(simulated["magm"]["total_s"], 1.03 * simulated["exclusive"]["total_s"])  # MPS costs a task alone something
+        self.assertRegex(text, r"Simulated: total time +1h\d\d \(\d+ min\) +1h\d\d \(\d+ min\)\n")
+        self.assertRegex(text, r"  emulated: longer by +[+-][\d.]+ % +[+-][\d.]+ %\n")
 
     def test_a_task_that_ends_badly(self):
         process = self.start(CALCULABLE[:1])
