@@ -4,7 +4,7 @@
 #define COLLOC_EMULATOR_PRETEND_OPTIONS_H
 
 #include "emulator/last_words.h"
-#include "sharing/sharing.h"
+#include "sharing/interference.h"
 
 struct pretend_options {
     int64_t memory_bytes; /* per GPU, the context included: what nvidia-smi shows */

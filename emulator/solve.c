@@ -63,8 +63,8 @@ static void solve_unit(struct world *world, struct seat seat, double *speeds)
     struct sharing sharing;
 
     collect(world, seat, &sharing);
-    sharing_solve(
-        &world->constants.sharing, unit->sms, unit->bandwidth, sharing.sharers, sharing.count);
+    interference_solve(
+        &world->constants.interference, unit->sms, unit->bandwidth, sharing.sharers, sharing.count);
     for (int i = 0; i < sharing.count; i++)
         speeds[sharing.slots[i]] = fmin(speeds[sharing.slots[i]], sharing.sharers[i].speed);
 }
@@ -77,8 +77,8 @@ static void rate_unit(struct world *world, struct seat seat)
     double pcie_rx_mib = 0;
 
     collect(world, seat, &sharing);
-    struct demand now = sharing_activity(
-        &world->constants.sharing, unit->sms, unit->bandwidth, sharing.sharers, sharing.count);
+    struct demand now = interference_activity(
+        &world->constants.interference, unit->sms, unit->bandwidth, sharing.sharers, sharing.count);
     for (int i = 0; i < sharing.count; i++)
         pcie_rx_mib += world->processes[sharing.slots[i]].pcie_rx_mib * sharing.sharers[i].speed;
     unit->rate = (struct activity){.gract = now.gract,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fits the constants of the laws of sharing (data/sharing/laws.txt) to measurements, and says how well they hold.
+"""Fits the constants of the interference model (data/sharing/interference.txt) to measurements, and says how well they hold.
 
     scripts/fit-sharing [--library LIB] [--laws FILE] [--write] [--page PAGE.md] [--quick] [FILE.csv ...]
 
@@ -29,7 +29,7 @@ from colloc_report import Page
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LIMITS = 0.10, 0.20  # median and 90th percentile that --quick accepts
 ACTIVITIES = {"smact": "smact", "smocc": "smocc", "dram": "dram_active", "power_w": "power_w"}
-WEIGHTS = {"speed": 1, "smact": 0.3, "dram": 0.3, "power_w": 0.3}  # SMOCC has no law of its own
+WEIGHTS = {"speed": 1, "smact": 0.3, "dram": 0.3, "power_w": 0.3}  # SMOCC has no formula of its own
 CONSTANT = re.compile(r"^(constant +)(\w+)( +)(\S+)$", re.M)
 
 
@@ -46,20 +46,20 @@ class Laws:
 
     def __init__(self, path):
         self.library = ctypes.CDLL(path)
-        self.library.sharing_law.restype = ctypes.POINTER(ctypes.c_double)
-        self.library.sharing_activity.restype = Demand
+        self.library.interference_constant.restype = ctypes.POINTER(ctypes.c_double)
+        self.library.interference_activity.restype = Demand
         self.constants = (ctypes.c_double * 64)()
         self.one = ctypes.c_double(1)
 
     def set(self, values):
         for name, value in values.items():
-            self.library.sharing_law(self.constants, name.encode())[0] = value
+            self.library.interference_constant(self.constants, name.encode())[0] = value
 
     def predict(self, mix):
         """Speeds of the mix's trainings, and the activity of its GPU."""
         sharers = (Sharer * len(mix.demands))(*[Sharer(demand, mix.how == "mps", cap) for demand, cap in zip(mix.demands, mix.caps)])
-        self.library.sharing_solve(self.constants, self.one, self.one, sharers, len(sharers))
-        now = self.library.sharing_activity(self.constants, self.one, self.one, sharers, len(sharers))
+        self.library.interference_solve(self.constants, self.one, self.one, sharers, len(sharers))
+        now = self.library.interference_activity(self.constants, self.one, self.one, sharers, len(sharers))
         return [sharer.speed for sharer in sharers], now
 
 
@@ -274,21 +274,21 @@ def judge(found):
 
 def study(laws, mixes, present, files):
     """The page without its picture, the constants of the fit to all, and all held out."""
-    page = Page("How well the laws of sharing hold")
+    page = Page("How well the interference model holds")
     best = fit(laws, mixes, present)
     out = held_out(laws, mixes, best)
-    page.text("Predicted against measured: the laws of `src/sharing/sharing.c` and the measurements of `scripts/measure-sharing` in "
+    page.text("Predicted against measured: the laws of `src/sharing/interference.c` and the measurements of `scripts/measure-sharing` in "
               + ", ".join(f"`{os.path.relpath(path, ROOT)}`" for path in files) + ". Made by `scripts/fit-sharing --write --page=docs/measured/sharing.md`. "
               "Speed is the share of its steps per second alone that a training has in a mix; equal trainings of a mix count as one. "
-              "The form of the laws was chosen with all measurements in view; only the constants are held out.")
+              "The form of the formulae was chosen with all measurements in view; only the constants are held out.")
     page.text("The fit to all: " + ", ".join(f"{name} {value:.3f}" for name, value in best.items()) + ".")
     tell(page, "Held out, one mix after the other, by streams and by MPS", parts(out))
     tell_where_not(page, out)
     uniform = [mix for mix in mixes if len(set(mix.names)) == 1]
-    alike = fit(laws, uniform, best, but=["grip"])
-    tell(page, "Mixed sets, after a fit to equal trainings alone (but grip, which those cannot tell)",
+    alike = fit(laws, uniform, best, but=["weight_power"])
+    tell(page, "Mixed sets, after a fit to equal trainings alone (but weight_power, which those cannot tell)",
          parts(collect(laws, [mix for mix in mixes if mix not in uniform], alike)))
-    tell(page, "The constants of data/sharing/laws.txt on all that was measured", parts(collect(laws, mixes, present)))
+    tell(page, "The constants of data/sharing/interference.txt on all that was measured", parts(collect(laws, mixes, present)))
     tell_held(page, laws, present, [mix for path in files for mix in read(path, held=True)])
     guesses = [ratio for path in files for ratio in complete(laws, path)]
     tell(page, "Trainings alone: what is taken to follow where only SMACT is known", [(name, [math.log(ratio[name]) for ratio in guesses]) for name in guesses[0]])
@@ -298,7 +298,7 @@ def study(laws, mixes, present, files):
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", default=os.path.join(ROOT, "build", "src", "sharing", "libcolloc-sharing.so"))
-    parser.add_argument("--laws", default=os.path.join(ROOT, "data", "sharing", "laws.txt"))
+    parser.add_argument("--laws", default=os.path.join(ROOT, "data", "sharing", "interference.txt"))
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--page")
     parser.add_argument("--quick", action="store_true")

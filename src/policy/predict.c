@@ -11,8 +11,8 @@
  * one, 1 / 0.7 = 1.43. On an idle GPU the gain would be 1.
  *
  * Two memos make this fast. A predictor remembers GPUs for one question of one task; below it,
- * sharing/solved.h remembers mixes of tasks between questions. The first saves the second's
- * look-ups: choosing a pair among 64 GPUs asks for 4,000 pairs of them.
+ * sharing/interference_cache.h remembers mixes of tasks between questions. The first saves the
+ * second's look-ups: choosing a pair among 64 GPUs asks for 4,000 pairs of them.
  */
 #include "policy/predict.h"
 
@@ -20,7 +20,7 @@
 #include <stddef.h>
 
 #include "core/sharing_choice.h"
-#include "sharing/solved.h"
+#include "sharing/interference_cache.h"
 
 /* Speeds that are computed again in another order differ by less. Chosen: far below any slowdown
  * that matters. */
@@ -47,7 +47,7 @@ static void list_sharers(const struct gpu_view *gpu, struct sharer *ret_sharers)
 
 static void solve_speeds(struct sharer *sharers, int n, double *ret_speeds)
 {
-    sharing_solve_measured(sharers, n);
+    interference_solve_cached(sharers, n);
     for (int i = 0; i < n; i++)
         ret_speeds[i] = sharers[i].speed;
 }

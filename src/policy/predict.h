@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What would happen to the speed of all tasks if a task joined some GPUs, by the interference model
- * (sharing/sharing.h).
+ * (sharing/interference.h).
  *
  * Speed is relative to the task alone on its GPUs: 1 is not slowed down. A task on several GPUs
  * runs at the speed of its slowest GPU.

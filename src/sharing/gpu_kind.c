@@ -80,7 +80,7 @@ static int read_constant(struct gpu_kinds *kinds, struct words *words, struct fa
         double max, *value;
     } numbers[] = {{"startup_s", 3600, &constants->startup_s}, {"ramp_s", 3600, &constants->ramp_s},
         {"spread", 1, &constants->spread}, {"linear_memory", 1, &constants->linear_memory},
-        {words->word[1], 1, sharing_law(&constants->sharing, words->word[1])}};
+        {words->word[1], 1, interference_constant(&constants->interference, words->word[1])}};
     if (strcmp(words->word[1], "context_mib") == 0)
         return read_mib(words->word[1], words->word[2], fault, &constants->context_bytes);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -258,7 +258,7 @@ int gpu_kinds_read(struct gpu_kinds *kinds, struct span text, const char *name, 
 
 int gpu_kinds_init(struct gpu_kinds *kinds, struct fault *fault)
 {
-    *kinds = (struct gpu_kinds){.constants.sharing = sharing_laws_measured};
+    *kinds = (struct gpu_kinds){.constants.interference = interference_measured};
     return gpu_kinds_read(kinds, (struct span){built_in_gpu_kinds, sizeof built_in_gpu_kinds - 1},
         "data/gpu-kinds.txt", fault);
 }

@@ -10,7 +10,7 @@
 
 #include "base/fault.h"
 #include "base/text.h"
-#include "sharing/sharing.h"
+#include "sharing/interference.h"
 
 /* Of one GPU, as NVIDIA partitions it. */
 enum { MIG_COMPUTE_SLICES = 7, MIG_MEMORY_SLICES = 8 };
@@ -56,7 +56,7 @@ struct gpu_constants {
     double spread;
     double
         linear_memory; /* 0: free memory can be had wherever it lies; otherwise only in one piece */
-    struct sharing_laws sharing;
+    struct interference_constants interference;
 };
 
 struct gpu_kinds {
@@ -66,7 +66,7 @@ struct gpu_kinds {
 };
 
 /*
- * Sets the built-in kinds and constants, and the measured constants of sharing.
+ * Sets the built-in kinds and constants, and the measured constants of interference.
  *
  * Returns 0, or -EINVAL with a fault (the built-in text is wrong).
  */

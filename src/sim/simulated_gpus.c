@@ -73,8 +73,8 @@ static void update_place_speeds(struct simulated_gpus *gpus, int i)
     const struct place_shape *shape = &gpus->cluster->places[i];
     for (int k = 0; k < place->n_residents; k++)
         gpus->sharers[k] = sharer_of(place->residents[k].task);
-    sharing_solve(
-        &gpus->laws->sharing, shape->sms, shape->bandwidth, gpus->sharers, place->n_residents);
+    interference_solve(
+        &gpus->laws->interference, shape->sms, shape->bandwidth, gpus->sharers, place->n_residents);
     for (int k = 0; k < place->n_residents; k++)
         place->residents[k].speed = gpus->sharers[k].speed;
     place->outdated = true;
@@ -129,8 +129,8 @@ static void update_activity(struct simulated_gpus *gpus, int i, int64_t now_us)
         gpus->sharers[k] = sharer_of(task);
         gpus->sharers[k].speed = task->speed;
     }
-    struct demand now = sharing_activity(
-        &gpus->laws->sharing, shape->sms, shape->bandwidth, gpus->sharers, place->n_residents);
+    struct demand now = interference_activity(
+        &gpus->laws->interference, shape->sms, shape->bandwidth, gpus->sharers, place->n_residents);
     simulated_gpus_account(gpus, shape->gpu, now_us);
     rates->smact += now.smact - place->smact;
     place->smact = now.smact;

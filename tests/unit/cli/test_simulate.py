@@ -21,15 +21,15 @@ KEYS = ["total_s", "avg_wait_s", "avg_exec_s", "avg_jct_s", "oom", "completed", 
 
 
 def laws():
-    with open(os.path.join(ROOT, "data", "sharing", "laws.txt"), encoding="utf-8") as file:
+    with open(os.path.join(ROOT, "data", "sharing", "interference.txt"), encoding="utf-8") as file:
         return {line.split()[1]: float(line.split()[2]) for line in file if line.startswith("constant ")}
 
 
 def slowdown_beside(smact, other):
-    """Of one of two clients of MPS with gract 1: the formulae of src/sharing/sharing.c."""
+    """Of one of two clients of MPS with gract 1: the formulae of src/sharing/interference.c."""
     law = laws()
     work, others_work = (a * (1 + law["cache_cost"] * (1 - a / (smact + other))) for a in (smact, other))
-    grip = (other / (1 - other) / (smact / (1 - smact))) ** law["grip"]
+    grip = (other / (1 - other) / (smact / (1 - smact))) ** law["weight_power"]
     return 1 - smact + work * (1 + grip * others_work / (1 - other + others_work))
 
 

@@ -39,7 +39,7 @@ static void assert_speeds_of_the_model(
         sharers[i] = (struct sharer){.demand = processes[i]->demand,
             .mps = processes[i]->mps_server != 0,
             .cap = processes[i]->share};
-    sharing_solve(&sharing_laws_measured, sms, bandwidth, sharers, count);
+    interference_solve(&interference_measured, sms, bandwidth, sharers, count);
     for (int i = 0; i < count; i++)
         assert_float_equal(processes[i]->speed, sharers[i].speed, 1e-9);
 }
@@ -96,7 +96,7 @@ static void activity_is_that_of_the_model(void **state)
     world_enter(m.world);
     struct process *p = join(m.world, &gpu0, 1, 0.5, 0);
     join(m.world, &gpu0, 1, 0.5, 0);
-    double longer = 2 * p->speed * (1 + sharing_laws_measured.cold_cost);
+    double longer = 2 * p->speed * (1 + interference_measured.cold_cost);
     const struct activity *rate = &world_unit(m.world, gpu0)->rate;
     assert_float_equal(rate->smact, 0.5 * longer, 1e-9);
     assert_float_equal(rate->power_w, 85 + p->demand.power_w * longer, 1e-6);

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The interference model: how fast tasks on one GPU still are beside each other. Sharers are the
+ * customers of a closed queue with one server, the GPU. Each task brings its kernels to the server,
+ * stays there until they are done (longer when others are there), then spends its think time
+ * elsewhere (launches, data), and comes again.
+ *
+ * Two plain processes, each of which keeps the GPU busy for half of its time. Changing between them
+ * and cold caches make kernels 12 % longer, 0.56 instead of 0.5:
+ *
+ *     a process is at the GPU for         0.56 / (0.5 + 0.56) = 0.53 of its time
+ *     the other one stays there for       0.56 * (1 + 0.53)   = 0.86
+ *     and takes as long as alone times    0.5 + 0.86          = 1.36, a speed of 0.74
+ *
+ * In general, with all times as fractions of the time that the task takes alone on a whole GPU as a
+ * plain process (speed is 1 / slowdown):
+ *
+ *     slowdown_i  = max(floor_i, think_i + residence_i)
+ *     residence_i = service_i * (1 + sum over j != i of (weight_j / weight_i) * present_j)
+ *     present_j   = s / max(floor_j, think_j + s)
+ *
+ * present_j is the residence probability: the chance to find j at the server, when i has not
+ * delayed it there itself. So the delay that i causes is subtracted:
+ *
+ *     s = max(service_j, residence_j - service_j * (weight_i / weight_j) * residence_i / slowdown_i)
+ *
+ * This is approximate mean value analysis (Reiser and Lavenberg, 1980) of discriminatory processor
+ * sharing (Kleinrock, 1967). For two alike it is exact. If sum service / slowdown is over 1, more
+ * would be served than there is: all are slowed down by that factor then.
+ *
+ * What the server is, and what a task brings to it, depends on how tasks share.
+ *
+ * On a whole GPU a task's kernels run for gract of its time and hold smact of all SM-time. On a MIG
+ * instance with the fractions S of the SMs and B of the bandwidth, kernels that would use more take
+ * longer; the rest of the time does not:
+ *
+ *     busy_i  = max(gract_i, smact_i / S, dram_i / B)
+ *     alone_i = 1 - gract_i + busy_i
+ *
+ * Plain processes (streams): the server is the whole GPU. Time slices give it to each process in
+ * turn, and all alike.
+ *
+ *     service_i = busy_i * (1 + switch_cost + cold_cost)
+ *     think_i   = alone_i - busy_i
+ *     floor_i   = alone_i
+ *     weight_i  = 1
+ *
+ * Clients of MPS: the server is the SMs, or the bandwidth where that is scarcer. Kernels of several
+ * tasks run at once and cost each other cache. What MPS adds to a launch is hidden as soon as
+ * kernels have to wait anyway. A task that keeps SMs busy without a gap always has blocks in line,
+ * long ones: a light task's kernels wait for them each time.
+ *
+ *     held_i    = max(smact_i / S, dram_i / B)
+ *     service_i = held_i * (1 + cache_cost * (1 - smact_i / sum smact))
+ *     think_i   = alone_i - held_i
+ *     floor_i   = alone_i + launch_cost * (1 - gract_i)
+ *     weight_i  = (smact_i / (1 - smact_i)) ^ weight_power
+ *
+ * A client that may use the fraction P of the SMs (its active thread percentage) is as on an
+ * instance of that size when it is alone. It holds no more of the SM-time than before, and keeps at
+ * most P without a gap:
+ *
+ *     alone_i with P * S instead of S
+ *     weight_i with min(smact_i, P) instead of smact_i
+ *
+ * Plain processes beside clients of MPS: all clients together are one process among the others, and
+ * its service is what they do together.
+ *
+ * How well this holds, and where it does not: docs/measured/sharing.md.
+ */
+#include "sharing/interference.h"
+
+#include <math.h>
+#include <stddef.h>
+
+/* The iteration ends when no residence time changes by more, or after so many rounds. Chosen: far
+ * below the model's error of a few percent. */
+enum { ROUNDS_MAX = 40 };
+static const double RESIDENCE_CHANGE_MAX = 1e-6;
+
+/* The odds of an SM activity have no limit; nothing above 0.9 was measured. Chosen. */
+static const double ODDS_SMACT_MIN = 0.01, ODDS_SMACT_MAX = 0.95;
+
+/* For numbers of which none is NAN: the compiler inlines it, unlike fmax. */
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double gract_of(const struct demand *demand)
+{
+    return fmin(1, fmax(demand->gract, fmax(demand->smact, demand->dram)));
+}
+
+static double held(double sms, double bandwidth, const struct demand *demand)
+{
+    return fmax(demand->smact / sms, demand->dram / bandwidth);
+}
+
+/* How long kernels run alone on the instance. */
+static double busy_alone(double sms, double bandwidth, const struct demand *demand)
+{
+    return fmax(gract_of(demand), held(sms, bandwidth, demand));
+}
+
+static double sum_smact(const struct sharer *sharers, int n)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += sharers[i].mps ? sharers[i].demand.smact : 0;
+    return sum;
+}
+
+/* The fraction of the cache that the other clients of MPS have. */
+static double cache_lost(const struct sharer *sharer, double sum)
+{
+    return sum > 0 ? 1 - sharer->demand.smact / sum : 0;
+}
+
+/* ---- the queue ---- */
+
+static double slowdown(const struct customer *customer, double residence)
+{
+    return larger(customer->floor, customer->think + residence);
+}
+
+/* The residence time of customer i, from the present ones of the others. */
+static double residence(const struct sharer *sharers, int n, int i)
+{
+    const struct customer *own = &sharers[i].customer;
+    double delay = 0; /* of own->weight, in service times of its own */
+    double own_load = own->weight * own->residence / slowdown(own, own->residence);
+    for (int j = 0; j < n; j++) {
+        const struct customer *other = &sharers[j].customer;
+        if (j == i || other->service == 0)
+            continue;
+        double s = larger(other->service, other->residence - other->service_per_weight * own_load);
+        delay += other->weight * s / slowdown(other, s);
+    }
+    return own->service * (1 + delay / own->weight);
+}
+
+/*
+ * Sets the residence time of all customers; those without service are never at the server.
+ *
+ * Returns the factor by which all are slower still, 1 when the server can do all the work.
+ */
+static double serve(struct sharer *sharers, int n)
+{
+    double change = 1, served = 0;
+    for (int i = 0; i < n; i++) {
+        struct customer *customer = &sharers[i].customer;
+        customer->residence = customer->service;
+        customer->service_per_weight = customer->service / customer->weight;
+    }
+    for (int round = 0; round < ROUNDS_MAX && change > RESIDENCE_CHANGE_MAX; round++) {
+        change = 0;
+        for (int i = 0; i < n; i++) {
+            struct customer *customer = &sharers[i].customer;
+            double before = customer->residence;
+            customer->residence = residence(sharers, n, i);
+            change = larger(change, fabs(customer->residence - before));
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        const struct customer *customer = &sharers[i].customer;
+        served += customer->service / slowdown(customer, customer->residence);
+    }
+    return fmax(1, served);
+}
+
+/* ---- the customers ---- */
+
+/* It never comes to the server. */
+static const struct customer absent = {.floor = 1, .weight = 1};
+
+static struct customer client(const struct interference_constants *constants, double sms,
+    double bandwidth, const struct sharer *sharer, double sum)
+{
+    const struct demand *demand = &sharer->demand;
+    double cap = sharer->cap > 0 ? fmin(1, sharer->cap) : 1;
+    double gract = gract_of(demand), all = held(sms, bandwidth, demand);
+    double alone = 1 - gract + busy_alone(sms * cap, bandwidth, demand);
+    double smact = fmin(ODDS_SMACT_MAX, fmax(ODDS_SMACT_MIN, fmin(demand->smact, cap)));
+    return (struct customer){.service = all * (1 + constants->cache_cost * cache_lost(sharer, sum)),
+        .think = alone - all,
+        .floor = alone + constants->launch_cost * (1 - gract),
+        .weight = pow(smact / (1 - smact), constants->weight_power)};
+}
+
+/* Sets the speeds of the clients of MPS among themselves. */
+static void solve_clients(const struct interference_constants *constants, double sms,
+    double bandwidth, struct sharer *sharers, int n)
+{
+    double sum = sum_smact(sharers, n);
+    for (int i = 0; i < n; i++)
+        sharers[i].customer = sharers[i].mps ? client(constants, sms, bandwidth, &sharers[i], sum)
+                                             : absent;
+    double all = serve(sharers, n);
+    for (int i = 0; i < n; i++)
+        if (sharers[i].mps)
+            sharers[i].speed = 1 / (all * slowdown(
+                                              &sharers[i].customer, sharers[i].customer.residence));
+}
+
+/* All clients of MPS as one process. */
+static struct customer server_of_clients(
+    double sms, double bandwidth, const struct sharer *sharers, int n)
+{
+    double busy = 0;
+    for (int i = 0; i < n; i++)
+        busy += sharers[i].mps ? busy_alone(sms, bandwidth, &sharers[i].demand) * sharers[i].speed
+                               : 0;
+    busy = fmin(1, busy);
+    return (struct customer){.service = busy, .think = 1 - busy, .floor = 1, .weight = 1};
+}
+
+static struct customer process(double sms, double bandwidth, const struct demand *demand)
+{
+    double busy = busy_alone(sms, bandwidth, demand), rest = 1 - gract_of(demand);
+    return (struct customer){.service = busy, .think = rest, .floor = rest + busy, .weight = 1};
+}
+
+/*
+ * Counts the processes that take turns; all clients of MPS are one.
+ *
+ * `ret_client`: the first client of MPS, or -1.
+ */
+static int count_processes(const struct sharer *sharers, int n, int *ret_client)
+{
+    int processes = 0;
+    *ret_client = -1;
+    for (int i = n - 1; i >= 0; i--) {
+        processes += !sharers[i].mps;
+        *ret_client = sharers[i].mps ? i : *ret_client;
+    }
+    return processes + (*ret_client >= 0);
+}
+
+void interference_solve(const struct interference_constants *constants, double sms,
+    double bandwidth, struct sharer *sharers, int n)
+{
+    int first_client, processes = count_processes(sharers, n, &first_client);
+    if (first_client >= 0)
+        solve_clients(constants, sms, bandwidth, sharers, n);
+    if (first_client >= 0 && processes == 1)
+        return;
+    struct customer clients = server_of_clients(sms, bandwidth, sharers, n);
+    for (int i = 0; i < n; i++) {
+        struct customer *customer = &sharers[i].customer;
+        *customer = !sharers[i].mps     ? process(sms, bandwidth, &sharers[i].demand)
+                    : i == first_client ? clients
+                                        : absent;
+        customer->service *= processes > 1 ? 1 + constants->switch_cost + constants->cold_cost : 1;
+    }
+    double all = serve(sharers, n);
+    for (int i = 0; i < n; i++) {
+        const struct customer *customer = &sharers[sharers[i].mps ? first_client : i].customer;
+        sharers[i].speed = (sharers[i].mps ? sharers[i].speed : 1) /
+                           (all * slowdown(customer, customer->residence));
+    }
+}
+
+/*
+ * A kernel that runs with cold caches or beside others holds its SMs for longer, and draws power
+ * for longer; less cache is more traffic.
+ */
+struct demand interference_activity(const struct interference_constants *constants, double sms,
+    double bandwidth, const struct sharer *sharers, int n)
+{
+    struct demand now = {0};
+    double sum = sum_smact(sharers, n);
+    int first_client, processes = count_processes(sharers, n, &first_client);
+    for (int i = 0; i < n; i++) {
+        const struct demand *demand = &sharers[i].demand;
+        double others = sharers[i].mps ? cache_lost(&sharers[i], sum) : 0;
+        double rate = sharers[i].speed * (processes > 1 ? 1 + constants->cold_cost : 1);
+        double longer = rate * (1 + constants->cache_cost * others);
+        now.gract += demand->gract * longer;
+        now.smact += demand->smact * longer;
+        now.smocc += demand->smocc * longer;
+        now.power_w += demand->power_w * longer;
+        now.dram += demand->dram * rate * (1 + constants->traffic_cost * others);
+    }
+    now.gract = fmin(now.gract, 1);
+    now.smact = fmin(now.smact, sms);
+    now.smocc = fmin(now.smocc, sms);
+    now.dram = fmin(now.dram, bandwidth);
+    return now;
+}
+
+/*
+ * Full activity adds work_w to what an awake GPU draws: a quarter of it while any kernel is
+ * resident, three quarters in proportion to SM activity. All ratios here are the means of six
+ * trainings alone on an H200 (data/sharing/h200.csv); scripts/fit-sharing prints their errors.
+ */
+void demand_complete(struct demand *demand, double work_w)
+{
+    if (isnan(demand->gract))
+        demand->gract = fmin(1, 0.2 + 0.9 * demand->smact);
+    if (isnan(demand->smocc))
+        demand->smocc = 0.33 * demand->smact;
+    if (isnan(demand->dram))
+        demand->dram = 0.24 * demand->smact;
+    if (isnan(demand->power_w))
+        demand->power_w = work_w * (0.25 * demand->gract + 0.75 * demand->smact);
+}

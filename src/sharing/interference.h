@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The interference model: how fast each of the tasks on a GPU still is beside the others, and what
+ * the GPU then does and draws. The simulator, the emulator and the predictive policy use it. Pure;
+ * the formulae are in interference.c, how well they hold is in docs/measured/sharing.md.
+ *
+ * All fractions are of a whole GPU, also on a MIG instance, which is a GPU with fewer SMs and less
+ * bandwidth.
+ */
+#ifndef COLLOC_SHARING_INTERFERENCE_H
+#define COLLOC_SHARING_INTERFERENCE_H
+
+#include <stdbool.h>
+
+/* What a task does to each of its GPUs while it has them to itself: fractions of the whole GPU, and
+ * watts. */
+struct demand {
+    double gract;   /* time with any kernel resident */
+    double smact;   /* SM-time with a warp resident */
+    double smocc;   /* resident warps of those possible */
+    double dram;    /* memory bandwidth */
+    double power_w; /* above that of a GPU that is awake */
+};
+
+/* data/sharing/interference.txt describes each. */
+struct interference_constants {
+    double switch_cost, cold_cost;    /* streams */
+    double launch_cost, weight_power; /* MPS */
+    double cache_cost, traffic_cost;  /* of kernels that run at the same time */
+};
+
+/* As they were fitted to measurements. */
+extern const struct interference_constants interference_measured;
+
+/*
+ * Finds a constant by the name that data/sharing/interference.txt gives it, or gave it before.
+ *
+ * Returns where it is, to be read or set, or NULL when there is none of that name.
+ */
+double *interference_constant(struct interference_constants *constants, const char *name);
+
+/* A task on the GPU. */
+struct sharer {
+    struct demand demand; /* complete: see demand_complete */
+    bool mps;           /* a client of MPS; otherwise a process that takes turns with the others */
+    double cap;         /* the fraction of the SMs that a client of MPS may use; 0: all */
+    double speed;       /* 1: as alone on a whole GPU without MPS; a task takes 1 / speed times as
+                             long */
+    struct customer {   /* scratch of interference_solve: times are fractions of that alone */
+        double service; /* at the server, when no other task is there */
+        double think;   /* elsewhere */
+        double floor;   /* of service and think time together */
+        double weight;  /* of its claim to the server, against those of the others */
+        double service_per_weight;
+        double residence; /* at the server, with the others */
+    } customer;
+};
+
+/*
+ * Sets the speed of each sharer of a GPU.
+ *
+ * `sms`, `bandwidth`: the fractions that a MIG instance has of its GPU; 1 and 1 for a whole GPU.
+ * `sharers`, `n`: all but `speed` and `customer` set.
+ */
+void interference_solve(const struct interference_constants *constants, double sms,
+    double bandwidth, struct sharer *sharers, int n);
+
+/*
+ * Computes what the GPU or instance does while its sharers run at the speeds that they have.
+ *
+ * Returns fractions of the whole GPU, at most `sms` and `bandwidth`, and the power above that of a
+ * GPU that is awake.
+ */
+struct demand interference_activity(const struct interference_constants *constants, double sms,
+    double bandwidth, const struct sharer *sharers, int n);
+
+/*
+ * Derives from its SMACT what is not known of a demand (NAN).
+ *
+ * `work_w`: what full activity adds to the power of a GPU that is awake.
+ */
+void demand_complete(struct demand *demand, double work_w);
+
+#endif

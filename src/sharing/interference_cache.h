@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The interference model with a memory, for callers that ask about the same mixes again and again:
+ * a scheduler does so for the tasks on its GPUs with each task that waits. */
+#ifndef COLLOC_SHARING_INTERFERENCE_CACHE_H
+#define COLLOC_SHARING_INTERFERENCE_CACHE_H
+
+#include "sharing/interference.h"
+
+/*
+ * Does what interference_solve does with the measured constants on a whole GPU, and gives the same
+ * speeds bit for bit. `customer` of the sharers is not set. May be called from several threads.
+ */
+void interference_solve_cached(struct sharer *sharers, int n);
+
+#endif
