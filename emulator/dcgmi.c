@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pretend dcgmi, as far as a monitor needs NVIDIA's: `discovery -l` and `dmon -e IDS [-d MS] [-c
- * COUNT] [-i GPUS]`, in the form that DCGM 3 prints them. After the "DCGM User Guide"
+ * An emulated dcgmi, as far as a monitor needs NVIDIA's: `discovery -l` and `dmon -e IDS [-d MS]
+ * [-c COUNT] [-i GPUS]`, in the form that DCGM 3 prints them. After the "DCGM User Guide"
  * (docs.nvidia.com/datacenter/dcgm).
  */
 #include <errno.h>
@@ -19,79 +19,79 @@
 
 enum { COLUMNS_MAX = 32, HEADER_EVERY = 30 };
 
-/* Of one GPU, since the last time that it was told. */
-struct told {
+/* What one GPU does now, and its means since the sample before. */
+struct gpu_sample {
     struct activity sum, mean, rate;
     double at_s;
     unsigned trouble;
 };
 
-static double gputl(const struct told *t)
+static double gputl(const struct gpu_sample *t)
 {
     return round(100 * t->rate.gract);
 }
 
-static double mcutl(const struct told *t)
+static double mcutl(const struct gpu_sample *t)
 {
     return round(100 * t->rate.dram);
 }
 
-static double power(const struct told *t)
+static double power(const struct gpu_sample *t)
 {
     return t->rate.power_w;
 }
 
-static double energy(const struct told *t)
+static double energy(const struct gpu_sample *t)
 {
     return floor(1000 * t->sum.power_w);
 }
 
-static double gract(const struct told *t)
+static double gract(const struct gpu_sample *t)
 {
     return t->mean.gract;
 }
 
-static double smact(const struct told *t)
+static double smact(const struct gpu_sample *t)
 {
     return t->mean.smact;
 }
 
-static double smocc(const struct told *t)
+static double smocc(const struct gpu_sample *t)
 {
     return t->mean.smocc;
 }
 
-static double dram(const struct told *t)
+static double dram(const struct gpu_sample *t)
 {
     return t->mean.dram;
 }
 
-static double tensor(const struct told *t)
+static double tensor(const struct gpu_sample *t)
 {
     return PIPE_TENSOR * t->mean.smact;
 }
 
-static double fp32(const struct told *t)
+static double fp32(const struct gpu_sample *t)
 {
     return PIPE_FP32 * t->mean.smact;
 }
 
-static double fp16(const struct told *t)
+static double fp16(const struct gpu_sample *t)
 {
     return PIPE_FP16 * t->mean.smact;
 }
 
-static double none(const struct told *t)
+static double none(const struct gpu_sample *t)
 {
     return 0;
 }
 
-static double pcie_rx(const struct told *t)
+static double pcie_rx(const struct gpu_sample *t)
 {
     return floor((double)MIB * t->mean.pcie_rx_mib);
 }
 
-static double pcie_tx(const struct told *t)
+static double pcie_tx(const struct gpu_sample *t)
 {
     return floor((double)MIB * PCIE_TX_OF_RX * t->mean.pcie_rx_mib);
 }
@@ -99,7 +99,7 @@ static double pcie_tx(const struct told *t)
 struct field {
     const char *id, *name;
     int digits, width;
-    double (*value)(const struct told *);
+    double (*value)(const struct gpu_sample *);
     unsigned trouble; /* with that it is N/A */
 };
 
@@ -127,7 +127,7 @@ struct dmon {
     int columns;
     bool shown[GPUS_MAX];
     int64_t period_us, count; /* count 0: for ever */
-    struct told told[GPUS_MAX];
+    struct gpu_sample samples[GPUS_MAX];
 };
 
 /* ---- discovery -l ---- */
@@ -197,20 +197,20 @@ static int read_options(struct dmon *dmon, int argc, char **argv, int gpu_count)
     return r == 0 && (optind != argc || dmon->columns == 0) ? -EINVAL : r;
 }
 
-static void look(struct dmon *dmon, struct world *world)
+static void take_samples(struct dmon *dmon, struct world *world)
 {
     world_enter(world);
     for (int g = 0; g < world->gpu_count; g++) {
-        struct told *told = &dmon->told[g];
+        struct gpu_sample *sample = &dmon->samples[g];
         struct activity sum = *world_sum(world, (struct seat){g, 0});
-        double now_s = world_now_s(world), span_s = now_s - told->at_s;
-        told->mean = (struct activity){0};
-        activity_add(&told->mean, &sum, 1 / span_s);
-        activity_add(&told->mean, &told->sum, -1 / span_s);
-        told->sum = sum;
-        told->at_s = now_s;
-        told->rate = world->gpus[g].units[0].rate;
-        told->trouble = world->gpus[g].trouble;
+        double now_s = world_now_s(world), span_s = now_s - sample->at_s;
+        sample->mean = (struct activity){0};
+        activity_add(&sample->mean, &sum, 1 / span_s);
+        activity_add(&sample->mean, &sample->sum, -1 / span_s);
+        sample->sum = sum;
+        sample->at_s = now_s;
+        sample->rate = world->gpus[g].units[0].rate;
+        sample->trouble = world->gpus[g].trouble;
     }
     world_leave(world);
 }
@@ -225,32 +225,32 @@ static void print_header(const struct dmon *dmon)
 
 static void print_gpu(const struct dmon *dmon, int g)
 {
-    const struct told *told = &dmon->told[g];
+    const struct gpu_sample *sample = &dmon->samples[g];
     char name[16], text[40];
 
     snprintf(name, sizeof(name), "GPU %d", g);
     printf("%-10s", name);
     for (int i = 0; i < dmon->columns; i++) {
         const struct field *field = dmon->column[i];
-        snprintf(text, sizeof(text), "%.*f", field->digits, field->value(told));
+        snprintf(text, sizeof(text), "%.*f", field->digits, field->value(sample));
         printf(
-            "%-*s", field->width, told->trouble & (field->trouble | TROUBLE_LOST) ? "N/A" : text);
+            "%-*s", field->width, sample->trouble & (field->trouble | TROUBLE_LOST) ? "N/A" : text);
     }
     printf("\n");
 }
 
-static void watch(struct dmon *dmon, struct world *world)
+static void print_samples(struct dmon *dmon, struct world *world)
 {
     int64_t next_us = clock_monotonic_us();
 
-    look(dmon, world);
+    take_samples(dmon, world);
     for (int64_t n = 0; dmon->count == 0 || n < dmon->count; n++) {
         next_us += dmon->period_us;
         int64_t left_us = next_us - clock_monotonic_us();
         struct timespec left = {left_us / SECOND_US, left_us % SECOND_US * 1000};
         if (left_us > 0)
             nanosleep(&left, NULL);
-        look(dmon, world);
+        take_samples(dmon, world);
         if (n % HEADER_EVERY == 0)
             print_header(dmon);
         for (int g = 0; g < world->gpu_count; g++)
@@ -275,7 +275,7 @@ int main(int argc, char **argv)
     if (lists) {
         list(world);
     } else if (watches && read_options(&dmon, argc - 1, argv + 1, world->gpu_count) == 0) {
-        watch(&dmon, world);
+        print_samples(&dmon, world);
     } else {
         fprintf(stderr,
             "Error: dcgmi discovery -l, or dcgmi dmon -e IDS [-d MS] [-c COUNT] [-i GPUS]\n");

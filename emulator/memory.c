@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GPU memory: a process has a list of segments, each on one unit. What is used is the sum over all
+ * processes, so that a process that died holds nothing as soon as it is out of the table.
+ *
+ * Where memory is linear, a segment also has an offset. Of 10 GiB with a segment at 5 to 6 GiB, 9
+ * are free, and the largest segment that fits is 5 GiB.
+ */
 #include "emulator/memory.h"
 
 #include <errno.h>

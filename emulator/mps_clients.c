@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The MPS server as the control daemon's child. The daemon must not answer a client before the
+ * server is in the table of processes, so the server writes one byte when it is, and the daemon
+ * reads it. The kernel kills the server when the daemon ends.
+ */
 #include "emulator/mps_clients.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server that MPS clients share through, seen from the control daemon. */
+/* The MPS server and its clients, for the control daemon. */
 #ifndef COLLOC_EMULATOR_MPS_CLIENTS_H
 #define COLLOC_EMULATOR_MPS_CLIENTS_H
 
@@ -8,13 +8,21 @@
 #include "emulator/world.h"
 
 /*
- * Starts nvidia-cuda-mps-server, which lies beside the calling program, and waits until it is on
- * its GPUs. It ends when the caller does, or by a signal. Its pid, or -errno.
+ * Starts nvidia-cuda-mps-server, the file beside the calling program, and waits until it is in the
+ * table of processes. It ends when the caller does, or by a signal.
+ *
+ * Returns its pid, or -errno.
  */
 pid_t mps_server_start(void);
 
-/* Its clients' pids, `separator` after each, on one seat or (NULL) anywhere. Under the lock.
- * Returns how many. */
+/*
+ * Prints the pids of a server's clients, `separator` after each. Between world_enter and
+ * world_leave.
+ *
+ * `seat`: only clients on that seat; NULL: all.
+ *
+ * Returns how many there are.
+ */
 int mps_server_clients(
     const struct world *world, pid_t server, const struct seat *seat, char separator, FILE *out);
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The commands of the MPS control daemon, a table of names and functions. Answers are
+ * worded as those of NVIDIA's daemon; "enlist" is the emulator's own.
+ */
 #include "emulator/mps_commands.h"
 
 #include <stdarg.h>
@@ -19,7 +23,7 @@ struct command {
     void (*run)(struct control *control, const char *arguments, FILE *out);
 };
 
-void note(FILE *log, const char *who, const char *format, ...)
+void log_line(FILE *log, const char *program, const char *format, ...)
 {
     char when[32];
     int64_t now_us = clock_wall_us();
@@ -30,7 +34,8 @@ void note(FILE *log, const char *who, const char *format, ...)
     if (!log)
         return;
     strftime(when, sizeof(when), "%F %T", localtime_r(&now, &parts));
-    fprintf(log, "[%s.%03d %s %5d] ", when, (int)(now_us % SECOND_US / MS_US), who, (int)getpid());
+    fprintf(
+        log, "[%s.%03d %s %5d] ", when, (int)(now_us % SECOND_US / MS_US), program, (int)getpid());
     va_start(arguments, format);
     vfprintf(log, format, arguments);
     va_end(arguments);
@@ -41,7 +46,7 @@ void note(FILE *log, const char *who, const char *format, ...)
 void control_reap(struct control *control)
 {
     if (control->server > 0 && waitpid(control->server, NULL, WNOHANG) == control->server) {
-        note(control->log, "Control", "Server %d exited", (int)control->server);
+        log_line(control->log, "Control", "Server %d exited", (int)control->server);
         control->server = 0;
     }
 }
@@ -52,13 +57,15 @@ static bool start_server(struct control *control)
         return true;
     pid_t server = mps_server_start();
     if (server < 0) {
-        note(control->log, "Control", "Failed to start a server");
+        log_line(control->log, "Control", "Failed to start a server");
         return false;
     }
     control->server = server;
     control->server_percent = control->default_percent;
-    note(control->log, "Control", "Starting new server %d for user %d", (int)server, (int)getuid());
-    note(control->server_log, "Server", "Volta MPS: Creating server context, pid %d", (int)server);
+    log_line(
+        control->log, "Control", "Starting new server %d for user %d", (int)server, (int)getuid());
+    log_line(
+        control->server_log, "Server", "Volta MPS: Creating server context, pid %d", (int)server);
     return true;
 }
 
@@ -80,7 +87,7 @@ int control_clients(struct control *control, FILE *out)
     return count;
 }
 
-/* After a fault the server takes nobody until all who fell have gone. */
+/* After a fault the server accepts no client until all clients that were stopped have ended. */
 static bool is_in_fault(struct control *control)
 {
     bool faulted = false;
@@ -94,19 +101,19 @@ static bool is_in_fault(struct control *control)
     return faulted;
 }
 
-/* Not NVIDIA's: what a pretend client says first. */
+/* Only in the emulator: the first request of a client. */
 static void run_enlist(struct control *control, const char *arguments, FILE *out)
 {
     if (control->quitting || !start_server(control))
         return;
     if (is_in_fault(control)) {
-        note(control->server_log, "Server",
+        log_line(control->server_log, "Server",
             "Server teardown in progress. Refusing to accept new client");
         fputs("807\n", out);
         return;
     }
-    note(control->log, "Control", "Accepting connection...");
-    note(control->server_log, "Server", "Received new client request");
+    log_line(control->log, "Control", "Accepting connection...");
+    log_line(control->server_log, "Server", "Received new client request");
     fprintf(out, "%d %g\n", (int)control->server, control->server_percent);
 }
 
@@ -170,7 +177,7 @@ static void run_terminate_client(struct control *control, const char *arguments,
     }
     world_leave(control->world);
     if (found)
-        note(control->server_log, "Server", "Client termination succeeded.");
+        log_line(control->server_log, "Server", "Client termination succeeded.");
     fprintf(out, "%d\n", found ? 0 : NO_SUCH_CLIENT);
 }
 
@@ -206,7 +213,7 @@ static void run_get_percentage(struct control *control, const char *arguments, F
         fprintf(out, "%.1f\n", control->server_percent);
 }
 
-/* Waits for clients, without -t as long as they take. */
+/* The daemon ends when its clients have ended, or after the seconds of -t. */
 static void run_quit(struct control *control, const char *arguments, FILE *out)
 {
     int seconds;
@@ -215,7 +222,7 @@ static void run_quit(struct control *control, const char *arguments, FILE *out)
     control->quit_by_us = INT64_MAX;
     if (sscanf(arguments, "-t %d", &seconds) == 1 && seconds >= 0)
         control->quit_by_us = clock_monotonic_us() + seconds * SECOND_US;
-    note(control->log, "Control", "Quit requested");
+    log_line(control->log, "Control", "Quit requested");
 }
 
 static const struct command commands[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pretend nvidia-cuda-mps-control, as far as a manager sees NVIDIA's: the daemon and its files in
- * the pipe and log directories, and the commands on its input. After the "Multi-Process Service"
+ * An emulated nvidia-cuda-mps-control, as far as a manager observes NVIDIA's: the daemon, its files
+ * in the pipe and log directories, and the commands on its standard input. After the "Multi-Process Service"
  * guide (docs.nvidia.com/deploy/mps).
  */
 #include <errno.h>
@@ -18,14 +18,15 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "emulator/mps.h"
+#include "emulator/mps_channel.h"
 #include "emulator/mps_commands.h"
 
 static const char PID_FILE[] = "nvidia-cuda-mps-control.pid";
-static const int QUIT_LOOK_MS = 5;
+/* How often a daemon that was asked to quit counts its clients. Chosen. */
+static const int QUIT_POLL_MS = 5;
 
-/* One command per connection. Who asked to quit hears the end of it: the connection stays open
- * until we exit. */
+/* One command per connection. A connection that requested to quit stays open until the daemon
+ * exits, so the requester waits for that. */
 static void answer(struct control *control, int listener)
 {
     struct timeval limit = {.tv_sec = 1};
@@ -71,12 +72,12 @@ static void serve(struct control *control, int listener)
     signal(SIGPIPE, SIG_IGN);
     while (!ended && !(control->quitting && may_end(control))) {
         struct pollfd wait = {.fd = listener, .events = POLLIN};
-        if (poll(&wait, 1, control->quitting ? QUIT_LOOK_MS : -1) <= 0)
+        if (poll(&wait, 1, control->quitting ? QUIT_POLL_MS : -1) <= 0)
             continue;
         control_reap(control);
         answer(control, listener);
     }
-    note(control->log, "Control", "Exit");
+    log_line(control->log, "Control", "Exit");
     if (control->server > 0) {
         kill(control->server, SIGKILL);
         waitpid(control->server, NULL, 0);
@@ -96,8 +97,11 @@ static FILE *open_log(const char *name)
     return fopen(path, "ae");
 }
 
-/* The lock on the pid file is the daemon's for life. A descriptor or -errno; -EWOULDBLOCK when
- * another has it. */
+/*
+ * Locks the pid file for as long as the daemon lives.
+ *
+ * Returns a descriptor, -EWOULDBLOCK when another daemon has it, or -errno.
+ */
 static int lock_pid_file(void)
 {
     char path[PATH_MAX];
@@ -149,7 +153,7 @@ static int start(bool background)
     const char *gpus = getenv("COLLOC_EMULATOR");
 
     if (!gpus || world_open(gpus, &fault, &control.world) < 0)
-        return refuse("no pretend GPUs: COLLOC_EMULATOR: %s", gpus ? fault.text : "not set");
+        return refuse("no emulated GPUs: COLLOC_EMULATOR: %s", gpus ? fault.text : "not set");
     int pid_file = lock_pid_file();
     if (pid_file == -EWOULDBLOCK)
         return refuse("An instance of this daemon is already running%s", "");
@@ -167,18 +171,18 @@ static int start(bool background)
         detach();
     else
         write_pid(pid_file, getpid());
-    note(control.log, "Control", "Start");
+    log_line(control.log, "Control", "Start");
     serve(&control, listener);
     return 0;
 }
 
-/* Commands from the input, to the daemon that serves the pipe directory. */
+/* Sends the commands on standard input to the daemon of the pipe directory. */
 static int pass_on(void)
 {
     char line[256], text[16384];
 
     while (fgets(line, sizeof(line), stdin)) {
-        if (mps_ask(line, text, sizeof(text)) < 0)
+        if (mps_request(line, text, sizeof(text)) < 0)
             return refuse("Cannot find MPS control daemon process%s", "");
         fputs(text, stdout);
         fflush(stdout);

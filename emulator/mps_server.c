@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pretend nvidia-cuda-mps-server: holds its share of memory on the GPUs in CUDA_VISIBLE_DEVICES,
- * says so with one byte on its output, and stays. What it does for its clients is in the laws of
- * sharing.
+ * An emulated nvidia-cuda-mps-server: takes its memory on the GPUs in CUDA_VISIBLE_DEVICES, writes
+ * one byte on its standard output when it has it, and stays. What a server changes for its clients
+ * is in the interference model (src/sharing).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +13,7 @@
 #include "emulator/memory.h"
 #include "emulator/visible.h"
 
+/* What a server holds on each GPU. Assumed. */
 static const int64_t SERVER_BYTES = 30 * MIB;
 
 /* 0 or -errno. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which GPUs there are, and what they are. */
+/* The list of GPUs, and the constant facts of each: name, UUID, PCI address, limits. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -114,7 +114,7 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length)
     return r;
 }
 
-/* For facts that are one number of the whole GPU. */
+/* For facts that are one number of a whole GPU. */
 static nvmlReturn_t give_fact(
     nvmlDevice_t device, unsigned *out, unsigned (*fact)(const struct view *))
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Event sets: Xids are the only events here. Of several Xids of one GPU between two waits the last
- * is told. */
+/* Event sets. Xids are the only events here. Of several Xids of one GPU between two waits the client
+ * gets the last. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -9,7 +9,7 @@
 
 struct nvmlEventSet_st {
     bool registered[GPUS_MAX];
-    unsigned told[GPUS_MAX]; /* Xids of the GPU so far, when it was last looked at */
+    unsigned reported[GPUS_MAX]; /* how many Xids of the GPU the client has received or missed */
 };
 
 nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
@@ -47,19 +47,19 @@ nvmlReturn_t nvmlDeviceRegisterEvents(
     if (r != NVML_SUCCESS)
         return r;
     set->registered[v.seat.gpu] = types & NVML_EVENT_XID;
-    set->told[v.seat.gpu] = v.gpu->xid_count;
+    set->reported[v.seat.gpu] = v.gpu->xid_count;
     view_close(&v);
     return types & ~(unsigned long long)NVML_EVENT_XID ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
 }
 
-/* True with the Xid of the first GPU that has one to tell. */
+/* Returns true with the Xid of the first GPU that has a new one. */
 static bool take(struct nvmlEventSet_st *set, struct world *world, nvmlEventData_t *data)
 {
     for (int g = 0; g < world->gpu_count; g++) {
         const struct gpu *gpu = &world->gpus[g];
-        if (!set->registered[g] || set->told[g] == gpu->xid_count)
+        if (!set->registered[g] || set->reported[g] == gpu->xid_count)
             continue;
-        set->told[g] = gpu->xid_count;
+        set->reported[g] = gpu->xid_count;
         *data = (nvmlEventData_t){.device = device_handle((struct seat){g, 0}),
             .eventType = NVML_EVENT_XID,
             .eventData = gpu->xid,

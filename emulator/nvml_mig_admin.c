@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making and destroying MIG instances. A GPU instance and the one compute instance in it are both
- * told by the unit's place in the table of seats below; profiles of compute instances are numbered
- * by their slices, and only the one that takes the whole GPU instance is to be had.
+ * Making and destroying MIG instances. The handle of a GPU instance, and of the one compute instance
+ * in it, is a pointer into the table of seats below. Profiles of compute instances are numbered by
+ * their slices; only the one that takes the whole GPU instance is available.
  */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/units.h"
+#include "emulator/gpu_list.h"
 #include "emulator/nvml_view.h"
-#include "emulator/spec.h"
 
 static struct seat handles[GPUS_MAX][UNITS_MAX];
 
@@ -139,7 +139,7 @@ nvmlReturn_t nvmlDeviceCreateGpuInstanceWithPlacement(nvmlDevice_t device, unsig
     struct unit *unit = NULL;
     if (!profile_of(&v, id))
         r = NVML_ERROR_INVALID_ARGUMENT;
-    else if (!(unit = spec_add_instance(v.gpu, v.seat.gpu, (int)id, (int)placement->start)))
+    else if (!(unit = gpu_add_instance(v.gpu, v.seat.gpu, (int)id, (int)placement->start)))
         r = NVML_ERROR_INSUFFICIENT_RESOURCES;
     if (unit) {
         int number = (int)(unit - v.gpu->units);

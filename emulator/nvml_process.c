@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is on a GPU. Three generations of the same question, for three lists. */
+/* The processes on a GPU: three lists (compute, graphics, MPS), and three versions of each call. */
 #include <math.h>
 
 #include "base/clock.h"
@@ -32,7 +32,7 @@ static nvmlProcessInfo_v2_t describe(const struct process *p, struct seat seat)
         .computeInstanceId = unit ? 0 : NVML_NO_ID};
 }
 
-/* Into `infos` as far as `room` goes. Returns how many there are. */
+/* Fills `infos` up to its size. Returns how many there are. */
 static unsigned collect(
     const struct view *v, enum list list, unsigned room, nvmlProcessInfo_v2_t *infos)
 {
@@ -90,7 +90,7 @@ static nvmlReturn_t list_old(
     return r;
 }
 
-/* Nobody draws here. */
+/* No process uses the GPU for graphics. */
 static nvmlReturn_t list_nobody(nvmlDevice_t device, unsigned *count)
 {
     struct view v;
@@ -157,7 +157,7 @@ nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(
     return list_nobody(device, count);
 }
 
-/* One sample per process that computes, of this moment. */
+/* One sample for each process that computes, of this moment. */
 nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
     nvmlProcessUtilizationSample_t *samples, unsigned *count, unsigned long long last_seen)
 {

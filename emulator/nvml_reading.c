@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a GPU does at this moment, and has done so far. */
+/* What a GPU does at this moment (utilization, power, clocks), and its energy so far. */
 #include <math.h>
 
 #include "emulator/memory.h"

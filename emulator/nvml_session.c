@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Initialisation, errors, versions, and how a handle leads to its GPU. The state below is what
- * NVML's interface asks for. */
+/* Initialisation, errors, versions, and from a handle to its GPU. The static state below is that of
+ * the process: NVML's interface has no other place for it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

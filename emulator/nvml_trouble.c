@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is wrong with a GPU: ECC errors, faulty rows of memory, clocks held down. */
+/* Faults of a GPU: ECC errors, faulty rows of memory, reduced clocks. */
 #include "emulator/nvml_view.h"
 
 enum { CORRECTED, UNCORRECTED };
 
-/* Since the driver was loaded, and since ever: the same here. */
+/* Volatile and aggregate counts are the same here. */
 nvmlReturn_t nvmlDeviceGetTotalEccErrors(
     nvmlDevice_t device, unsigned type, unsigned counter, unsigned long long *count)
 {
@@ -36,7 +36,7 @@ nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned *corrected,
     return NVML_SUCCESS;
 }
 
-/* Of older boards: these remap rows instead. */
+/* Retired pages: a feature of older boards; these remap rows instead. */
 nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t device, unsigned *pending)
 {
     struct view v;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands behind an NVML handle, for the length of one call. */
+/* The GPU or MIG device of an NVML handle, for the length of one call. */
 #ifndef COLLOC_EMULATOR_NVML_VIEW_H
 #define COLLOC_EMULATOR_NVML_VIEW_H
 
-#include "emulator/nvml.h"
+#include "emulator/nvml_interface.h"
 #include "emulator/world.h"
 
 struct nvmlDevice_st {
@@ -19,24 +19,30 @@ struct view {
 };
 
 /*
- * Enters the world for a handle; view_close leaves it. Fails (and nothing is to be closed) when
- * NVML is not initialised, the handle or the out-pointer `out` is none, the GPU is lost, or it has
- * one of the troubles in `unsupported`.
+ * Enters the world for a handle.
+ *
+ * `out`: the caller's pointer for results, which must not be NULL.
+ * `unsupported`: the troubles (enum trouble) with which the GPU does not support the call.
+ *
+ * Returns NVML_SUCCESS, and view_close must follow; or NVML_ERROR_UNINITIALIZED, INVALID_ARGUMENT
+ * (no handle, or `out`), GPU_IS_LOST or NOT_SUPPORTED.
  */
 nvmlReturn_t view_open(
     nvmlDevice_t device, const void *out, unsigned unsupported, struct view *ret_view);
 void view_close(struct view *view);
 
-/* The same, for what only a whole GPU answers: NOT_SUPPORTED for a MIG device. */
+/* The same for calls that only a whole GPU supports: NVML_ERROR_NOT_SUPPORTED for a MIG device. */
 nvmlReturn_t view_open_gpu(
     nvmlDevice_t device, const void *out, unsigned unsupported, struct view *ret_view);
 
-/* The world between nvmlInit and nvmlShutdown, else NULL. */
+/* Returns the world between nvmlInit and nvmlShutdown, otherwise NULL. */
 struct world *session_world(void);
 
+/* Returns the handle of a GPU (unit 0) or MIG device. */
 nvmlDevice_t device_handle(struct seat seat);
 
-/* As NVML hands out strings: all of it, or INSUFFICIENT_SIZE. */
+/* Copies a string as NVML does. Returns NVML_SUCCESS, or NVML_ERROR_INSUFFICIENT_SIZE when `length`
+ * is too small for all of it. */
 nvmlReturn_t give_text(const char *text, char *buffer, unsigned length);
 
 #endif

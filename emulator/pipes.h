@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pretend trainings are mixed-precision ones: half their SM time in tensor cores, a little in
- * the other pipes. */
+/* Metrics that the interference model does not have, as fractions of those that it has. Assumed:
+ * trainings in mixed precision, half of their SM time in tensor cores. */
 #ifndef COLLOC_EMULATOR_PIPES_H
 #define COLLOC_EMULATOR_PIPES_H
 
-/* Shares of SMACT. */
+/* Of SMACT. */
 #define PIPE_TENSOR 0.5
 #define PIPE_FP32   0.2
 #define PIPE_FP16   0.05
 
-/* Of what comes from the host, so much goes back. */
+/* Of the traffic from the host to the GPU, what goes back. */
 #define PCIE_TX_OF_RX 0.1
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of colloc-pretend-train: a table of options, and one case for each. */
 #include "emulator/pretend_options.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@ static const char HELP[] =
     "  --epochs=N           prints a line after each (default 1)\n"
     "  --startup-seconds=S  before it touches a GPU (default: the constant startup_s, 0)\n"
     "  --ramp-seconds=S     until it has taken all its memory, at most half of --seconds (default: the constant ramp_s, 20)\n"
-    "  --framework=NAME     whose words it dies with: pytorch, tensorflow, jax, cuda (default pytorch)\n"
+    "  --framework=NAME     whose messages it prints when it fails: pytorch, tensorflow, jax, cuda (default pytorch)\n"
     "  --exit-code=N        exit status after the last epoch (default 0)\n"
     "  --fault-after=S      reads a wrong address after so many seconds of work: under MPS all clients of its server "
     "on\n"

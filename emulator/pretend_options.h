@@ -3,7 +3,7 @@
 #ifndef COLLOC_EMULATOR_PRETEND_OPTIONS_H
 #define COLLOC_EMULATOR_PRETEND_OPTIONS_H
 
-#include "emulator/last_words.h"
+#include "emulator/crash_message.h"
 #include "sharing/interference.h"
 
 struct pretend_options {
@@ -21,7 +21,11 @@ struct pretend_options {
     struct demand demand; /* power of the whole GPU; NAN: to be derived from SMACT */
 };
 
-/* 0; 1 when help was asked for and printed; a fault naming the option that is wrong. */
+/*
+ * Reads the command line.
+ *
+ * Returns 0; 1 when the help was printed; -EINVAL with the wrong option in the fault.
+ */
 int pretend_options_parse(
     int argc, char **argv, struct pretend_options *ret_options, struct fault *fault);
 

@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* colloc-pretend-train: what a training process looks like from outside, on pretend GPUs. */
+/*
+ * colloc-pretend-train: a training process as others observe it, on emulated GPUs. It takes memory in
+ * steps, makes progress at the speed that the model gives it beside its co-residents, prints epochs,
+ * and fails with the messages of its framework.
+ *
+ * It never polls fast. It computes when its next event is due at the present speed (a step of
+ * memory, the end of an epoch) and sleeps on its futex until then; every change of its speed wakes
+ * it:
+ *
+ *     run_step     fault? lost GPU? memory due? epochs done?   -> when the next is due
+ *     wait_for     sleep until then, or until world_solve changes the speed
+ */
 #include <errno.h>
 #include <linux/futex.h>
 #include <math.h>
@@ -12,7 +23,7 @@
 
 #include "base/units.h"
 #include "emulator/memory.h"
-#include "emulator/mps.h"
+#include "emulator/mps_channel.h"
 #include "emulator/pretend_options.h"
 #include "emulator/visible.h"
 #include "sharing/memory_steps.h"
@@ -20,8 +31,8 @@
 /* What an input pipeline sends to its GPU per second of a training alone. Assumed. */
 static const double PCIE_RX_MIB = 400;
 
-/* Nobody tells the others of a process that was killed: each looks this often. */
-static const double LOOK_S = 0.1;
+/* Real seconds. A process that was killed wakes no other: each enters the world this often. Chosen. */
+static const double POLL_S = 0.1;
 
 struct run {
     const struct pretend_options *options;
@@ -33,8 +44,8 @@ struct run {
     int steps_taken; /* of its memory, sharing/memory_steps.h */
     int64_t leaked_bytes;
     int epochs_done;
-    char *words; /* what it dies with */
-    size_t words_size;
+    char *message; /* printed when it fails; NULL: the CUDA error */
+    size_t message_size;
 };
 
 static volatile sig_atomic_t ended_by;
@@ -44,7 +55,7 @@ static void on_signal(int number)
     ended_by = number;
 }
 
-/* As a training that writes a checkpoint before it goes; others die of it. */
+/* As a training that writes a checkpoint before it ends; SIGTERM kills the others. */
 static void catch_sigterm(void)
 {
     struct sigaction action = {.sa_handler = on_signal};
@@ -57,7 +68,7 @@ static double step_due_s(const struct run *run)
     return run->started_s + memory_step_due_s(run->options->ramp_s, run->steps_taken);
 }
 
-/* Never more than is left, since each step is rounded up; the last is what is left. */
+/* Never more than is left, since each step is rounded up; the last step is all that is left. */
 static int64_t step_bytes(const struct run *run, int step)
 {
     int64_t left = run->options->memory_bytes - memory_of(run->self, run->self->seats[0]);
@@ -73,9 +84,9 @@ static int take_everywhere(struct run *run, int64_t bytes)
 
     for (int i = 0; bytes > 0 && i < self->seat_count; i++) {
         if (memory_take(run->world, self, self->seats[i], bytes) < 0) {
-            FILE *out = open_memstream(&run->words, &run->words_size);
+            FILE *out = open_memstream(&run->message, &run->message_size);
             if (out) {
-                last_words_oom(out, run->options->framework, run->world, self, i, bytes);
+                crash_message_oom(out, run->options->framework, run->world, self, i, bytes);
                 fclose(out);
             }
             return -ENOMEM;
@@ -96,7 +107,7 @@ static int take_due_steps(struct run *run)
     return r;
 }
 
-/* In pieces, as an allocator takes them: what is due is looked at again and again. */
+/* In pieces, as an allocator takes them, as they fall due. */
 static int leak(struct run *run)
 {
     static const int64_t PIECE_BYTES = 256 * MIB;
@@ -110,7 +121,7 @@ static int leak(struct run *run)
     return r;
 }
 
-static bool shares_fate(const struct process *p, const struct process *faulty)
+static bool stops_with(const struct process *p, const struct process *faulty)
 {
     bool same_server = p->present && p->mps_server && p->mps_server == faulty->mps_server;
 
@@ -120,12 +131,12 @@ static bool shares_fate(const struct process *p, const struct process *faulty)
     return p == faulty;
 }
 
-/* What the GPU cannot carry out stops the work of all clients of the server there. */
+/* An operation that the GPU cannot execute stops all clients of the MPS server on that GPU. */
 static void do_fault(struct run *run)
 {
     for (int i = 0; i < run->world->process_end; i++) {
         struct process *p = &run->world->processes[i];
-        if (shares_fate(p, run->self)) {
+        if (stops_with(p, run->self)) {
             p->faulted = true;
             world_wake(p);
         }
@@ -159,8 +170,11 @@ static bool is_taken(const struct run *run, const struct seat *seats)
 }
 
 /*
- * Context first, as cudaInit does; then its kernels run. Under the lock. 0, -EBUSY (somebody has
- * the GPU to himself), -EMFILE (too many processes), -ENOMEM.
+ * Takes the context's memory, as cudaInit does; then the kernels run. Between world_enter and
+ * world_leave.
+ *
+ * Returns 0, -EBUSY (another process uses the GPU exclusively), -EMFILE (too many processes), or
+ * -ENOMEM.
  */
 static int begin(struct run *run, const struct seat *seats)
 {
@@ -189,14 +203,14 @@ static double epoch_end_s(const struct run *run)
     return run->options->seconds * (run->epochs_done + 1) / run->options->epochs;
 }
 
-/* Real seconds until something is to be done at the present speed. */
+/* Real seconds until the next event is due at the present speed. */
 static double next_s(const struct run *run)
 {
     double due = (epoch_end_s(run) - process_done_s(run->world, run->self)) / run->self->speed;
 
     if (run->steps_taken < MEMORY_STEPS)
         due = fmin(due, step_due_s(run) - world_now_s(run->world));
-    return fmin(LOOK_S, fmax(0, due) / run->world->speedup + 1e-6);
+    return fmin(POLL_S, fmax(0, due) / run->world->speedup + 1e-6);
 }
 
 static void wait_for(struct process *self, uint32_t seen, double real_s)
@@ -221,8 +235,8 @@ static void print_epochs(const struct run *run, int from)
     fflush(stdout);
 }
 
-/* 0, or what has befallen it from outside. */
-static int check(const struct run *run)
+/* Returns 0, or -errno for a fault from outside. */
+static int check_faults(const struct run *run)
 {
     if (process_lost_gpu(run->world, run->self))
         return -EIO;
@@ -233,9 +247,12 @@ static int check(const struct run *run)
     return run->self->terminated ? -ECANCELED : 0;
 }
 
-/* One look at the world, then a wait until the next is due. 0: goes on; 1: the end has come;
- * negative: it dies. */
-static int look(struct run *run)
+/*
+ * Does what is due, then waits until the next event is due.
+ *
+ * Returns 0: the training goes on; 1: it has ended; -errno: it fails.
+ */
+static int run_step(struct run *run)
 {
     int epochs_before = run->epochs_done;
 
@@ -243,7 +260,7 @@ static int look(struct run *run)
     if (run->options->fault_s >= 0 &&
         process_done_s(run->world, run->self) >= run->options->fault_s)
         do_fault(run);
-    int r = check(run);
+    int r = check_faults(run);
     if (r == 0)
         r = take_due_steps(run);
     if (r == 0)
@@ -283,13 +300,13 @@ static const char *cuda_error(int r)
     }
 }
 
-static int die(struct run *run, int r)
+static int fail(struct run *run, int r)
 {
-    if (run->words)
-        fputs(run->words, stderr);
+    if (run->message)
+        fputs(run->message, stderr);
     else
-        last_words_cuda(stderr, run->options->framework, cuda_error(r));
-    free(run->words);
+        crash_message_cuda(stderr, run->options->framework, cuda_error(r));
+    free(run->message);
     return 1;
 }
 
@@ -300,9 +317,9 @@ static int find_gpus(struct run *run, struct seat *seats)
     if (count >= run->options->gpus)
         return 0;
     if (count == 0)
-        last_words_cuda(stderr, run->options->framework, "no CUDA-capable device is detected");
+        crash_message_cuda(stderr, run->options->framework, "no CUDA-capable device is detected");
     else
-        last_words_cuda(stderr, run->options->framework, "invalid device ordinal");
+        crash_message_cuda(stderr, run->options->framework, "invalid device ordinal");
     return -ENODEV;
 }
 
@@ -322,7 +339,7 @@ static int train(struct run *run)
         return 1;
     run->share = 1;
     if (mps_enlist(&run->mps_server, &run->share) < 0)
-        return die(run, -EAGAIN);
+        return fail(run, -EAGAIN);
     world_enter(run->world);
     int r = begin(run, seats);
     if (r < 0 && run->self)
@@ -331,10 +348,10 @@ static int train(struct run *run)
     if (r == 0)
         announce(run);
     while (r == 0)
-        r = look(run);
+        r = run_step(run);
     if (ended_by)
         return 0;
-    return r < 0 ? die(run, r) : run->options->exit_code;
+    return r < 0 ? fail(run, r) : run->options->exit_code;
 }
 
 static void start_up(double real_s)
@@ -344,7 +361,7 @@ static void start_up(double real_s)
     nanosleep(&wait, NULL);
 }
 
-/* What the command line leaves out is as in the simulator. */
+/* Options that are not given have the values of the simulator. */
 static void follow_constants(struct pretend_options *options, const struct gpu_constants *constants)
 {
     if (isnan(options->ramp_s))
@@ -366,7 +383,7 @@ int main(int argc, char **argv)
         return 0;
     if (r == 0 && !path)
         r = fault_set(&fault, ENOENT,
-            "COLLOC_EMULATOR is not set: 'colloc-emulator create' makes GPUs to pretend with");
+            "COLLOC_EMULATOR is not set: create GPUs with 'colloc-emulator create' first");
     if (r == 0)
         r = world_open(path, &fault, &run.world);
     if (r < 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* colloc-emulator: makes pretend GPUs, shows them, and gives them troubles. */
+/* colloc-emulator: creates emulated GPUs, prints their state, and injects faults. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -9,28 +9,28 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "emulator/memory.h"
-#include "emulator/nvml.h"
+#include "emulator/nvml_interface.h"
 
 static const char HELP[] =
     "Usage: colloc-emulator create --gpus=LIST [--gpu-kinds=FILE] [--speed=X] PATH\n"
     "       colloc-emulator show\n"
     "       colloc-emulator set GPU KEY=VALUE...\n\n"
-    "create  makes the file that pretend GPUs live in, for everything that finds it in $COLLOC_EMULATOR.\n"
+    "create  creates emulated GPUs in the file PATH; programs find it by $COLLOC_EMULATOR.\n"
     "        LIST: 4xA100-40GB, 2xA100-80GB,1xH200, or with MIG 1xA100-40GB:3g.20gb+2g.10gb+1g.5gb\n"
     "        known: A100-40GB, A100-80GB, H100, H200. --speed: emulated seconds per real second (default 1)\n"
     "        --gpu-kinds: further kinds of GPUs, and constants of the model, as in data/gpu-kinds.txt\n"
-    "show    prints what the GPUs do and who is on them.\n"
+    "show    prints what the GPUs do and which processes are on them.\n"
     "set     lost=on|off                       the GPU falls off the bus\n"
     "        gpm|power|energy|utilization|processes|memory|temperature|events=on|off   whether it reports that\n"
     "        hidden-processes=on|off           its lists of processes are empty, as from within a container\n"
     "        exclusive-process=on|off          its compute mode\n"
     "        hang=on|off                       NVML does not return from any question about it\n"
     "        xid=N                             the driver reports that Xid\n"
-    "        ecc=N                             so many uncorrectable ECC errors\n"
+    "        ecc=N                             the number of uncorrectable ECC errors\n"
     "        remap-pending|remap-failed=on|off faulty rows of memory\n"
-    "        slowdown=off|hardware|heat|power-brake   what holds its clocks down (its speed stays)\n"
-    "        foreign-mib=N  foreign-at-mib=N   memory held by a process from elsewhere, and where it lies\n"
-    "        vanish=N  appear=N                MIG device N goes from under its processes, and comes back\n";
+    "        slowdown=off|hardware|heat|power-brake   the reason of reduced clocks (its speed stays)\n"
+    "        foreign-mib=N  foreign-at-mib=N   memory of an external process, and where it lies\n"
+    "        vanish=N  appear=N                MIG device N is removed under its processes, and comes back\n";
 
 struct trouble_key {
     const char *name;
@@ -116,7 +116,7 @@ static int set_slowdown(struct gpu *gpu, const char *value, struct fault *fault)
     return fault_set(fault, EINVAL, "slowdown=%s: off, hardware, heat or power-brake", value);
 }
 
-/* The GPU instance stays without its compute instance: its slices are nobody else's. */
+/* The GPU instance stays without its compute instance: its slices stay in use. */
 static int set_instance(struct gpu *gpu, const char *name, const char *value, enum unit_state from,
     enum unit_state to, struct fault *fault)
 {
@@ -137,7 +137,7 @@ static int set_key(struct gpu *gpu, const char *assignment, struct fault *fault)
 
     if (!value ||
         !span_copy((struct span){assignment, (size_t)(value - assignment)}, name, sizeof(name)))
-        return fault_set(fault, EINVAL, "%s: KEY=VALUE is wanted", assignment);
+        return fault_set(fault, EINVAL, "%s: must be KEY=VALUE", assignment);
     value++;
     for (size_t i = 0; i < sizeof(trouble_keys) / sizeof(trouble_keys[0]); i++)
         if (strcmp(name, trouble_keys[i].name) == 0)
@@ -159,8 +159,8 @@ static int set_key(struct gpu *gpu, const char *assignment, struct fault *fault)
     return fault_set(fault, EINVAL, "%s: unknown; see colloc-emulator --help", name);
 }
 
-/* Those on a GPU that was lost are told at once. */
-static void tell(struct world *world, int gpu)
+/* Processes on the GPU must learn of a lost GPU at once. */
+static void wake_processes(struct world *world, int gpu)
 {
     for (int i = 0; i < world->process_end; i++)
         for (int k = 0; k < world->processes[i].seat_count; k++)
@@ -175,7 +175,7 @@ static int run_set(struct world *world, int argc, char **argv, struct fault *fau
 
     if (argc < 2)
         return fault_set(
-            fault, EINVAL, "set wants a GPU and what to set; see colloc-emulator --help");
+            fault, EINVAL, "set: give a GPU and what to set; see colloc-emulator --help");
     if (parse_int64(argv[0], 0, world->gpu_count - 1, &index) < 0)
         return fault_set(
             fault, EINVAL, "%s: no GPU of that index; there are %d", argv[0], world->gpu_count);
@@ -186,7 +186,7 @@ static int run_set(struct world *world, int argc, char **argv, struct fault *fau
     if (r == 0) {
         world->gpus[index] = changed;
         world_solve(world);
-        tell(world, (int)index);
+        wake_processes(world, (int)index);
     }
     world_leave(world);
     return r;
@@ -231,7 +231,7 @@ static void show_all(struct world *world, FILE *out)
     world_leave(world);
 }
 
-/* Into memory first: a reader who pauses must not stop the machine. */
+/* Into memory first: a slow reader of the output must not hold the lock. */
 static int run_show(struct world *world, struct fault *fault)
 {
     char *text = NULL;
@@ -282,7 +282,7 @@ static int run_create(int argc, char **argv, struct fault *fault)
             return fault_set(fault, EINVAL, "--speed=%s: a number from 0.001 to 1000000", optarg);
     }
     if (!gpus || optind != argc - 1)
-        return fault_set(fault, EINVAL, "create wants --gpus=LIST and one PATH");
+        return fault_set(fault, EINVAL, "create: give --gpus=LIST and one PATH");
     int r = read_kinds(file, &kinds, fault);
     return r < 0 ? r : world_create(argv[optind], &kinds, gpus, speed, fault);
 }

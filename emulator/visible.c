@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CUDA_VISIBLE_DEVICES as the CUDA runtime reads it. "2,0" makes GPU 2 the process's device 0 and
+ * GPU 0 its device 1; "0,9,1" on four GPUs is GPU 0 alone, since the unknown 9 hides what follows.
+ */
 #include "emulator/visible.h"
 
 #include <string.h>

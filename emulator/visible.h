@@ -6,10 +6,14 @@
 #include "emulator/world.h"
 
 /*
- * The units a process sees, in its own numbering, into `seats` (room for SEATS_MAX). `list` holds
- * indices, GPU UUIDs (or unique beginnings) and MIG UUIDs; NULL means all GPUs. An unknown or
- * repeated item hides itself and all after it. A GPU with MIG enabled stands for its first
- * instance, and behind an instance nothing more is seen. Returns the count.
+ * Lists the units that a process can use, in the order in which it numbers them.
+ *
+ * `list`: indices, GPU UUIDs (or the beginnings of such) and MIG UUIDs; NULL: all GPUs. An unknown
+ * or repeated item hides itself and all after it. A GPU with MIG enabled stands for its first
+ * instance; items after an instance are hidden.
+ * `seats`: at least SEATS_MAX.
+ *
+ * Returns how many units there are.
  */
 int visible_seats(const struct world *world, const char *list, struct seat *seats);
 

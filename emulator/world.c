@@ -1,4 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The file of the emulated machine, and what keeps it right when processes are killed.
+ *
+ * An integral is stored twice, and world->turn says which copy is valid. To advance, the other copy
+ * is computed completely, then one store changes `turn`. A process that is killed before that store
+ * has changed nothing; one that is killed after it has finished:
+ *
+ *     turn 0    done_s = {100, ?}      valid: 100
+ *               done_s = {100, 103}    still 100
+ *     turn 1                           now 103
+ *
+ * Which processes are alive: each process holds a robust mutex of its own while it lives. The next process that
+ * tries to lock it learns from the kernel that the owner has died.
+ */
 #include "emulator/world.h"
 
 #include <errno.h>
@@ -13,7 +27,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "emulator/spec.h"
+#include "emulator/gpu_list.h"
 
 static const char MAGIC[16] = "colloc-emulator";
 
@@ -71,7 +85,7 @@ static int fill_file(int fd, const char *path, const struct gpu_kinds *kinds, co
     if (r < 0)
         return r;
     init_world(world, kinds, speedup);
-    r = spec_parse(kinds, gpus, world, fault);
+    r = gpu_list_parse(kinds, gpus, world, fault);
     if (r == 0)
         world_solve(world);
     world_close(world);
@@ -188,9 +202,8 @@ bool process_lost_mps(const struct world *world, const struct process *p)
     return p->mps_server != 0;
 }
 
-/* Advances all integrals to now. Killed half-way, it has done nothing: the last store makes it
- * count. */
-static void settle(struct world *world)
+/* Advances all integrals to now. */
+static void advance(struct world *world)
 {
     unsigned from = world->turn, to = !from;
     double now = (double)(clock_monotonic_us() - world->created_us) / SECOND_US * world->speedup;
@@ -212,7 +225,7 @@ static void settle(struct world *world)
     world->turn = to;
 }
 
-/* The mutex of a process that is alive is held; of one that has died, the kernel says so. */
+/* The mutex of a process that is alive cannot be locked. */
 static bool has_died(struct process *p)
 {
     int r = pthread_mutex_trylock(&p->alive);
@@ -225,7 +238,8 @@ static bool has_died(struct process *p)
     return true;
 }
 
-static bool sweep(struct world *world)
+/* Removes the processes that have died. Returns whether there were any. */
+static bool remove_dead(struct world *world)
 {
     bool changed = false;
 
@@ -243,12 +257,12 @@ static bool sweep(struct world *world)
 
 void world_enter(struct world *world)
 {
-    bool torn = pthread_mutex_lock(&world->lock) == EOWNERDEAD;
+    bool owner_died = pthread_mutex_lock(&world->lock) == EOWNERDEAD;
 
-    if (torn)
+    if (owner_died)
         pthread_mutex_consistent(&world->lock);
-    settle(world);
-    if (sweep(world) || torn)
+    advance(world);
+    if (remove_dead(world) || owner_died)
         world_solve(world);
 }
 
@@ -257,7 +271,7 @@ void world_leave(struct world *world)
     pthread_mutex_unlock(&world->lock);
 }
 
-/* A free slot whose mutex the caller now holds. */
+/* Returns a free slot whose mutex the caller now holds, or NULL. */
 static struct process *claim(struct world *world)
 {
     for (int i = 0; i < PROCESSES_MAX; i++) {
@@ -304,6 +318,6 @@ void world_part(struct world *world, struct process *p)
 {
     p->present = false;
     pthread_mutex_unlock(&p->alive);
-    sweep(world);
+    remove_dead(world);
     world_solve(world);
 }

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pretend machine: one file, mapped by everyone who takes part (training processes, the NVML
- * library, the MPS server, the tool). Whoever looks takes the lock, which first removes the
- * processes that have died and brings the integrals up to now; between two changes of who is where
- * everything is constant, so nothing needs to run meanwhile.
+ * The emulated machine: one file that all participants map (training processes, the NVML library,
+ * the MPS server, the tool). There is no daemon. A process that reads or changes anything takes the
+ * lock; world_enter then removes processes that have died and advances the integrals to now.
+ * Between two changes all rates are constant, so nothing has to run meanwhile.
  *
- * Any process may be killed at any instant. Every process in the table holds its own robust mutex,
- * so the kernel tells of its end (a zombie or a reused pid cannot mislead); numbers that must not
- * be half-updated live twice, and one store
- * (`turn`) switches over.
+ * Contract:
+ * 1. Any process may be killed at any instant. The next world_enter repairs what it left.
+ * 2. Each process in the table holds a robust mutex of its own until it ends, so a zombie or a
+ *    reused pid is not taken for it.
+ * 3. Numbers that must not be half-updated are stored twice; one store of `turn` switches over.
+ * 4. After a change of demands, residents, shares or troubles, world_solve is called before
+ *    world_leave.
  */
 #ifndef COLLOC_EMULATOR_WORLD_H
 #define COLLOC_EMULATOR_WORLD_H
@@ -46,7 +49,7 @@ enum {
     SEGMENTS_MAX = 512
 };
 
-/* What a GPU can be made not to report, or to suffer. */
+/* Faults that can be injected into a GPU. */
 enum trouble {
     TROUBLE_LOST = 1 << 0,
     TROUBLE_NO_GPM = 1 << 1,
@@ -64,7 +67,7 @@ enum trouble {
     TROUBLE_HIDDEN_PROCESSES = 1 << 13, /* none is listed, as from within a container */
 };
 
-/* Something tasks run on: unit 0 of a GPU is all of it, the others its MIG instances. */
+/* What a task runs on: unit 0 of a GPU is the whole GPU, the others are its MIG instances. */
 struct unit {
     enum unit_state {
         UNIT_READY,
@@ -75,7 +78,7 @@ struct unit {
     int start;              /* the first of its memory slices */
     double sms, bandwidth;  /* fractions of the GPU's */
     int64_t total_bytes;    /* as NVML shows */
-    int64_t reserved_bytes; /* of that, for no process */
+    int64_t reserved_bytes; /* of the total, for the driver */
     char uuid[48];
     struct activity rate;
     struct activity sum[2]; /* integral over emulated seconds; valid is sum[world->turn] */
@@ -88,9 +91,9 @@ struct gpu {
     unsigned clock_reasons;  /* NVML's bits that hold clocks down */
     int64_t ecc_uncorrected;
     bool mig;                /* MIG is enabled: only instances can be worked on */
-    unsigned instances_made; /* by NVML, so that each has a name of its own */
-    int unit_count;          /* those that are gone are counted, too */
-    int64_t foreign_bytes;   /* memory of a process that is not of this world; shown as pid 1's */
+    unsigned instances_made; /* by NVML so far, so that each has another UUID */
+    int unit_count;          /* with those that are gone */
+    int64_t foreign_bytes;   /* memory of an external process; NVML reports it as pid 1's */
     int64_t foreign_offset;  /* where it lies, where memory is linear */
     struct unit units[UNITS_MAX];
 };
@@ -155,41 +158,52 @@ struct world {
 int world_create(const char *path, const struct gpu_kinds *kinds, const char *gpus, double speedup,
     struct fault *fault);
 
-/* Maps it; world_close unmaps and takes NULL. 0 or a fault. */
+/* Maps the file. Returns 0, or -EINVAL (made by another version) or -errno, with a fault. */
 int world_open(const char *path, struct fault *fault, struct world **ret_world);
+
+/* Unmaps the file; `world` may be NULL. */
 void world_close(struct world *world);
 
-/* The lock; on return from world_enter all is up to date. Hold it for microseconds. */
+/* Takes and releases the lock; after world_enter all is up to date. Hold it for microseconds. */
 void world_enter(struct world *world);
 void world_leave(struct world *world);
 
-/* Below: only between world_enter and world_leave. */
+/* ---- the functions below are called between world_enter and world_leave ---- */
 
+/* Returns emulated seconds since the file was made. */
 double world_now_s(const struct world *world);
+/* Returns the integrals of a unit over emulated time. */
 const struct activity *world_sum(const struct world *world, struct seat seat);
 const struct gpu_kind *world_kind(const struct world *world, int gpu);
 struct unit *world_unit(struct world *world, struct seat seat);
+
+/* Returns the progress of a process, in seconds of running alone. */
 double process_done_s(const struct world *world, const struct process *p);
 bool process_sits_on(const struct process *p, struct seat seat);
-bool process_lost_gpu(const struct world *world, const struct process *p); /* or its MIG instance */
-bool process_lost_mps(
-    const struct world *world, const struct process *p); /* a client whose server is gone */
+
+/* Returns whether a GPU or MIG instance of the process is gone. */
+bool process_lost_gpu(const struct world *world, const struct process *p);
+
+/* Returns whether the process is an MPS client whose server is gone. */
+bool process_lost_mps(const struct world *world, const struct process *p);
 
 /*
- * Puts the calling thread's process on the given seats, with nothing demanded and no memory. It
- * leaves with world_part or with the thread's death, however that comes. NULL when the table is
- * full.
+ * Adds the calling process to the table, without demand or memory. It leaves with world_part, or
+ * when the calling thread ends, by whatever cause.
+ *
+ * Returns its entry, or NULL when the table is full.
  */
 struct process *world_join(
     struct world *world, enum role role, const struct seat *seats, int count);
 void world_part(struct world *world, struct process *p);
 
-/* The first unit of a GPU that processes can sit on: all of it, or its first instance. */
+/* Returns the first unit of a GPU that processes can use: the whole GPU, or its first instance. */
 int world_first_unit(const struct world *world, int gpu);
 
-/* To be called after any change of demands, sharing or troubles: solves all speeds anew and wakes
- * whom it concerns. */
+/* Computes all speeds and rates, and wakes the processes whose speed changed. */
 void world_solve(struct world *world);
+
+/* Wakes the process from its wait. */
 void world_wake(struct process *p);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA_VISIBLE_DEVICES: indices, UUIDs, and what hides the rest of the list. */
 #include "machine.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The file of the emulated machine: its GPUs, its processes and their death, energy over time. */
 #include "machine.h"
 
 #include <errno.h>
@@ -27,8 +28,8 @@ static void a_wrong_list_is_refused_in_words(void **state)
 {
     refuse("4xA10", "unknown GPU; known: A100-40GB, A100-80GB, H100, H200");
     refuse("", "unknown GPU");
-    refuse("0xH200", "how many");
-    refuse("65xH200", "how many");
+    refuse("0xH200", "must be 1 to 64");
+    refuse("65xH200", "must be 1 to 64");
     refuse("64xH200,H200", "more than 64");
     refuse("A100-40GB:1g.18gb", "no MIG profile");
     refuse("A100-40GB:7g.40gb+1g.5gb", "does not fit");
@@ -65,7 +66,7 @@ static void a_foreign_file_is_refused(void **state)
     unlink(path);
 }
 
-/* A child that joins, takes 1 GiB, says so and then does as told. */
+/* A child that joins, takes 1 GiB, and pauses; it has done so when this returns. */
 static pid_t start_child(struct world *world, bool holding_the_lock)
 {
     int ready[2];
@@ -93,7 +94,7 @@ static pid_t start_child(struct world *world, bool holding_the_lock)
     return pid;
 }
 
-/* It is not waited for before the look: a zombie has no GPU memory either. */
+/* The child is still a zombie when the world is entered: a zombie has no GPU memory either. */
 static void end_child(struct world *world, pid_t pid)
 {
     siginfo_t info;
@@ -108,7 +109,7 @@ static void end_child(struct world *world, pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
-static void a_killed_process_is_gone_at_the_next_look(void **state)
+static void a_killed_process_is_gone_when_the_world_is_entered(void **state)
 {
     struct machine m = machine_make("A100-40GB", 1);
     pid_t pid = start_child(m.world, false);
@@ -178,7 +179,7 @@ int main(void)
         cmocka_unit_test(a_wrong_list_is_refused_in_words),
         cmocka_unit_test(a_list_is_read),
         cmocka_unit_test(a_foreign_file_is_refused),
-        cmocka_unit_test(a_killed_process_is_gone_at_the_next_look),
+        cmocka_unit_test(a_killed_process_is_gone_when_the_world_is_entered),
         cmocka_unit_test(killed_with_the_lock_held_it_blocks_nobody),
         cmocka_unit_test(energy_is_of_emulated_time),
         cmocka_unit_test(power_stops_at_the_limit),

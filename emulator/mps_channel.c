@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "emulator/mps.h"
+/*
+ * The socket between a training and the MPS control daemon, and the environment that both read. One
+ * connection carries one command line and its answer:
+ *
+ *     training                 control daemon
+ *     enlist             ->
+ *                        <-    4711 100        the server's pid, percentage of the SMs
+ */
+#include "emulator/mps_channel.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -67,7 +75,7 @@ int mps_connect(void)
     return fd;
 }
 
-int mps_ask(const char *command, char *answer, size_t size)
+int mps_request(const char *command, char *answer, size_t size)
 {
     size_t used = 0;
     ssize_t n = 1;
@@ -112,7 +120,7 @@ int mps_enlist(pid_t *ret_server, double *ret_share)
     double percent;
     int server;
 
-    if (mps_ask("enlist\n", answer, sizeof(answer)) < 0)
+    if (mps_request("enlist\n", answer, sizeof(answer)) < 0)
         return 0;
     if (strcmp(answer, "807\n") == 0)
         return -EAGAIN;

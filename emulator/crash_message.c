@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "emulator/last_words.h"
+/*
+ * The last messages of a training whose GPU fails it, in the words of its framework: what a resource
+ * manager has to find in a log. PyTorch also names the other processes on the GPU and the memory
+ * that each holds; these are the emulator's figures.
+ */
+#include "emulator/crash_message.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -94,7 +99,7 @@ static void tensorflow_oom(FILE *out, int ordinal, int64_t bytes)
         bytes / 4, ordinal, ordinal);
 }
 
-void last_words_oom(FILE *out, enum framework framework, const struct world *world,
+void crash_message_oom(FILE *out, enum framework framework, const struct world *world,
     const struct process *p, int ordinal, int64_t bytes)
 {
     switch (framework) {
@@ -120,7 +125,7 @@ void last_words_oom(FILE *out, enum framework framework, const struct world *wor
     }
 }
 
-void last_words_cuda(FILE *out, enum framework framework, const char *error)
+void crash_message_cuda(FILE *out, enum framework framework, const char *error)
 {
     switch (framework) {
     case FRAMEWORK_PYTORCH:

@@ -6,8 +6,8 @@
  * answers as documented there; what is not listed is not there, and a client that looks it up finds
  * no symbol, as with an older driver.
  */
-#ifndef COLLOC_EMULATOR_NVML_H
-#define COLLOC_EMULATOR_NVML_H
+#ifndef COLLOC_EMULATOR_NVML_INTERFACE_H
+#define COLLOC_EMULATOR_NVML_INTERFACE_H
 
 typedef enum {
     NVML_SUCCESS = 0,

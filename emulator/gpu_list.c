@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "emulator/spec.h"
+/*
+ * The GPUs of `colloc-emulator create`, from text to the table of the world. With MIG profiles an
+ * instance gets the first place that leaves the others theirs: "3g.20gb+2g.10gb+1g.5gb" of eight
+ * memory slices lie at 0, 4 and 6.
+ */
+#include "emulator/gpu_list.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,7 +12,7 @@
 
 #include "base/units.h"
 
-/* Takes what stands before `separator` off the front of `rest`; all of it when there is none. */
+/* Removes the text before `separator` from the front of `rest`; all of it when there is none. */
 static struct span take(struct span *rest, char separator)
 {
     const char *end = rest->size ? memchr(rest->at, separator, rest->size) : NULL;
@@ -19,7 +24,7 @@ static struct span take(struct span *rest, char separator)
     return part;
 }
 
-/* The same GPU gets the same name every time, so that a test can be written down. */
+/* A GPU gets the same UUID in each world, so that a test can name it. */
 static void name_unit(struct unit *unit, const char *prefix, int gpu, int number)
 {
     snprintf(unit->uuid, sizeof(unit->uuid), "%s-c0110cc0-e4a7-4a1e-9b0%x-%012x", prefix,
@@ -71,7 +76,7 @@ static int find_number(const struct gpu *gpu)
     return gpu->unit_count < UNITS_MAX ? gpu->unit_count : -1;
 }
 
-struct unit *spec_add_instance(struct gpu *gpu, int index, int profile_index, int start)
+struct unit *gpu_add_instance(struct gpu *gpu, int index, int profile_index, int start)
 {
     const struct gpu_kind *kind = &gpu->kind;
     const struct mig_profile *profile = &kind->profiles[profile_index];
@@ -90,7 +95,7 @@ struct unit *spec_add_instance(struct gpu *gpu, int index, int profile_index, in
     return unit;
 }
 
-/* Every way to lay out the profiles from number `placed` on, until one works. */
+/* Tries all ways to place the profiles from number `placed` on, until one works. */
 static bool lay_out(
     const struct gpu_kind *kind, const int *profiles, int count, int placed, int *starts)
 {
@@ -128,12 +133,12 @@ static int parse_instances(struct span list, struct gpu *gpu, int index, struct 
         return fault_set(
             fault, EINVAL, "%.*s: does not fit on one %s", (int)whole.size, whole.at, kind->name);
     for (int i = 0; i < count; i++)
-        spec_add_instance(gpu, index, profiles[i], starts[i]);
+        gpu_add_instance(gpu, index, profiles[i], starts[i]);
     gpu->mig = count > 0;
     return 0;
 }
 
-/* "4x" off the front of `item`, if it is there. */
+/* Removes "4x" from the front of `item`, if it is there. */
 static int take_count(struct span *item, int64_t *ret_count, struct fault *fault)
 {
     struct span rest = *item;
@@ -144,8 +149,8 @@ static int take_count(struct span *item, int64_t *ret_count, struct fault *fault
     if (!rest.size)
         return 0;
     if (!span_copy(head, digits, sizeof(digits)) || parse_int64(digits, 1, GPUS_MAX, ret_count) < 0)
-        return fault_set(fault, EINVAL, "%.*s: how many GPUs? 1 to %d can be pretended",
-            (int)item->size, item->at, GPUS_MAX);
+        return fault_set(fault, EINVAL, "%.*s: the number of GPUs must be 1 to %d", (int)item->size,
+            item->at, GPUS_MAX);
     *item = rest;
     return 0;
 }
@@ -176,7 +181,7 @@ static int parse_item(
     return r;
 }
 
-int spec_parse(
+int gpu_list_parse(
     const struct gpu_kinds *kinds, const char *text, struct world *world, struct fault *fault)
 {
     struct span rest = span_of(text);
