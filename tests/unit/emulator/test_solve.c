@@ -72,18 +72,18 @@ static void an_instance_has_sms_and_bandwidth_of_its_own(void **state)
     struct process *p[2];
 
     world_enter(m.world);
-    p[0] = join(m.world, &large, 1, 0.8, 0);
-    p[0]->demand.dram = 0.2;
+    p[0] = join(m.world, &large, 1, 0.3, 0);
+    p[0]->demand.dram = 0.9; /* more than the instance has, unlike its SMs */
     p[1] = join(m.world, &small, 1, 0.1, 0);
     world_solve(m.world);
     assert_speeds_of_the_model(42. / 108, 0.5, &p[0], 1);
     assert_speeds_of_the_model(28. / 108, 0.25, &p[1], 1);
-    assert_true(p[0]->speed < 0.5);
+    assert_true(p[0]->speed < 0.6);
     const struct activity *part = &world_unit(m.world, large)->rate;
-    assert_float_equal(part->dram, 0.2 * p[0]->speed / 0.5, 1e-9);
+    assert_float_equal(part->dram, 0.9 * p[0]->speed / 0.5, 1e-9);
     const struct activity *whole = &world_unit(m.world, gpu0)->rate;
-    assert_float_equal(whole->dram, 0.2 * p[0]->speed + p[1]->demand.dram * p[1]->speed, 1e-9);
-    assert_float_equal(whole->smact, 0.8 * p[0]->speed + 0.1 * p[1]->speed, 1e-9);
+    assert_float_equal(whole->dram, 0.9 * p[0]->speed + p[1]->demand.dram * p[1]->speed, 1e-9);
+    assert_float_equal(whole->smact, 0.3 * p[0]->speed + 0.1 * p[1]->speed, 1e-9);
     world_leave(m.world);
     machine_end(&m);
 }
