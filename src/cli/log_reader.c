@@ -14,7 +14,7 @@
 #include "cli/output.h"
 #include "cli/session.h"
 
-#define PIECE ((int64_t)256 << 10) /* what the daemon hands out at most (daemon/route_log.c) */
+#define PIECE ((int64_t)256 << 10) /* what the daemon hands out at most (daemon/http/route_log.c) */
 
 /* A negative offset counts from the end. */
 static int read_from(const struct log_reader *reader, int64_t offset, struct client_log *ret_log)

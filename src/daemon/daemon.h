@@ -1,33 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * collocd: the live driver of the core. What the files of this room share.
+ * collocd: the live driver of the core.
  *
- *     main.c      options, signals, the loop's life
- *     driver.c    feeds events to the core, writes the log, carries out effects
- *     runner.c    attempts: start, watch, end, find again after a restart
- *     cgroups.c   the cgroups of attempts: named, swept
- *     sampler.c   GPUs to samples
- *     attribute.c processes to tasks
- *     usage.c     activity and energy of GPUs to tasks; usage_file.c: over a restart
- *     job.c       what the daemon knows of a task beyond the core
- *     overrun.c   tasks that take more memory than was set aside for them
- *     attempts.c  where and when each attempt of a task ran
- *     intake.c    submissions, each user in turn; group commit
- *     submit.c    a request's body to a submission (fields.c, need.c)
- *     routes.c    the other routes of docs/protocol.md; route_list.c, route_task.c, route_wait.c,
- * route_log.c record.c    tasks and GPUs as JSON unused.c    GPUs that are held and not used
- *     metrics.c   the same for Prometheus
- *     names.c     names of users, looked up beside the loop; user_file.c: the same for their files
- *     mps_care.c  one MPS control daemon per user; errand.c, route_mps.c
- *     history.c   forgetting old tasks
- *     disk.c      space in the state folder, the log's reserve and checkpoints
- *     past.c      what ended tasks took, for the estimators
- *     reload.c    the configuration read again
- *     audit.c     one line of the log for each thing that happens to a task
- *     notify.c    what systemd is told
- *     samples.c   the GPUs' recent past, and its route
- *     inputs.c    what the core is fed, to a file
- *     time_base.c the core's clock over restarts and jumps of the wall clock
+ *     main.c            options, signals, the order in which the parts start and stop
+ *     driver.c          feeds events to the core, writes the log, carries out effects
+ *     live_tasks.c      what the daemon knows of a task beyond the core
+ *     audit.c           one line of the daemon's log for each thing that happens to a task
+ *     inputs.c          the core's inputs, recorded to a file
+ *     disk.c            space in the state folder, the log's reserve and checkpoints
+ *     retention.c       forgets ended tasks
+ *     run_history.c     what ended tasks took, for the estimators
+ *     reload.c          the configuration read again
+ *     notify.c          state notifications to systemd
+ *     time_base.c       the core's clock over restarts and jumps of the wall clock
+ *     user_helper.c     a child process for what may block; user_names.c: names of users
+ *     attempts/         runner.c: launch, watch, adopt; task_environment.c, attempt_cgroups.c,
+ *                       attempt_list.c: where and when each attempt of a task ran
+ *     gpus/             sampler.c, attribution.c: processes to tasks; usage.c, usage_file.c: activity
+ *                       and energy; history_ring.c, idle_holders.c, overrun.c
+ *     http/             routes*.c; submission_queue.c, submission.c, memory_requirement.c;
+ *                       task_json.c, prometheus.c; user_file.c: reads a user's file
+ *     mps/              mps_manager.c: one MPS control daemon per user
  */
 #ifndef COLLOC_DAEMON_DAEMON_H
 #define COLLOC_DAEMON_DAEMON_H
@@ -38,11 +31,11 @@
 #include "api/server.h"
 #include "core/core.h"
 #include "daemon/config.h"
-#include "daemon/names.h"
+#include "daemon/http/user_file.h"
 #include "daemon/notify.h"
-#include "daemon/past.h"
 #include "daemon/preallocation.h"
-#include "daemon/user_file.h"
+#include "daemon/run_history.h"
+#include "daemon/user_names.h"
 #include "exec/attempt.h"
 #include "exec/cgroup_path.h"
 #include "exec/kin.h"
@@ -143,7 +136,7 @@ struct daemon {
     uv_loop_t loop;
     struct core *core;
     struct store *store;
-    struct past past;
+    struct run_history run_history;
     struct api_server *server;
     struct names *names;
     struct user_files *user_files;
@@ -267,7 +260,7 @@ void runner_clean(struct daemon *daemon, const struct task *task); /* once its e
 void attempt_folder(
     const struct daemon *daemon, uint64_t task, int attempt, char *buffer, size_t size);
 
-/* ---- cgroups.c ---- */
+/* ---- attempt_cgroups.c ---- */
 
 /* Finds out at start whether attempts can have cgroups, and logs it once when not. */
 void cgroups_open(struct daemon *daemon);
@@ -296,7 +289,7 @@ int64_t sampler_look_closely(struct daemon *daemon);
 const char *sampler_why_gone(const struct daemon *daemon, int view);
 void sampler_close(struct daemon *daemon);
 
-/* ---- attribute.c ---- */
+/* ---- attribution.c ---- */
 
 /* Residents of a GPU that are looked at. */
 enum { RESIDENTS_SEEN_MAX = 256 };
@@ -309,7 +302,7 @@ enum { RESIDENTS_SEEN_MAX = 256 };
  */
 void attribute(struct daemon *daemon, struct gpu_state *state, struct core_sample *sample);
 
-/* ---- samples.c ---- */
+/* ---- history_ring.c ---- */
 
 /* After the core knows the GPUs, and when there are others. A disk that does not take them costs
  * the past, not the daemon. */
@@ -336,7 +329,7 @@ void usage_load(struct daemon *daemon); /* after the log was replayed */
 void usage_save(struct daemon *daemon);
 void usage_save_sometimes(struct daemon *daemon);
 
-/* ---- job.c ---- */
+/* ---- live_tasks.c ---- */
 
 /* A job from a SUBMIT's detail. NULL when memory is out. */
 struct job *job_add(struct daemon *daemon, uint64_t id, uid_t uid, const json_t *detail);
@@ -377,7 +370,7 @@ void overruns_write(const json_t *list, FILE *out);
  * is nothing. The caller releases it. */
 json_t *overrun_text(const struct task *task, const struct job *job);
 
-/* ---- attempts.c ---- */
+/* ---- attempt_list.c ---- */
 
 /* Notes in the task's job what an event, once it is applied, says of an attempt: its begin or its
  * end. Events of other kinds and of tasks without a job are ignored. */
@@ -390,7 +383,7 @@ json_t *attempts_snapshot(const struct job *job);
  * `attempt_count`, and an empty list. */
 void attempts_upgrade(json_t *record);
 
-/* ---- intake.c ---- */
+/* ---- submission_queue.c ---- */
 
 void route_submit(void *context, struct api_request *request);
 
@@ -404,7 +397,7 @@ extern const struct api_route daemon_routes[];
 void listings_refuse(struct daemon *daemon); /* at the end */
 void waiters_tell(struct daemon *daemon, uint64_t task, const json_t *record);
 
-/* ---- record.c ---- */
+/* ---- task_json.c ---- */
 
 /* The state as the protocol has it: a task whose start is put off is PENDING. */
 const char *record_state(struct daemon *daemon, const struct task *task);
@@ -421,7 +414,7 @@ json_t *record_info(struct daemon *daemon);
  * the set is managed. */
 const char *record_gpu_health(struct daemon *daemon, size_t i, const char **ret_text);
 
-/* ---- unused.c ---- */
+/* ---- idle_holders.c ---- */
 
 /* To be called with each new sample of a GPU. */
 void unused_watch(struct daemon *daemon, struct gpu_state *state);
@@ -434,7 +427,7 @@ struct reading unused_us(
 /* Whether that is worth pointing out. */
 bool unused_for_long(const struct daemon *daemon, struct reading unused);
 
-/* ---- metrics.c ---- */
+/* ---- prometheus.c ---- */
 
 /* GPUs and tasks in Prometheus' text format; the caller frees. NULL: no memory. */
 char *metrics_text(struct daemon *daemon);
@@ -446,7 +439,7 @@ void disk_start(struct daemon *daemon); /* after the log was opened */
 /* A file of the state folder could not be written: said once until the disk has room again. */
 void disk_failed(struct daemon *daemon, const char *what);
 
-/* ---- history.c ---- */
+/* ---- retention.c ---- */
 
 void history_start(struct daemon *daemon);
 
@@ -460,7 +453,7 @@ void inputs_note_forgotten(struct daemon *daemon, uint64_t task);
 void inputs_note_step(struct daemon *daemon, const struct event *event, int answer);
 void inputs_close(struct daemon *daemon);
 
-/* ---- mps_care.c ---- */
+/* ---- mps_manager.c ---- */
 
 /*
  * Makes sure that an MPS control daemon of this user serves `ret_pipe_dir`. 0; MPS_WAIT: not yet,
@@ -479,8 +472,8 @@ void mps_task_ended(struct daemon *daemon, uid_t uid); /* that shared by it */
 /* The setting mps-linger may have changed. */
 void mps_linger_changed(struct daemon *daemon);
 
-void mps_care_start(struct daemon *daemon);
-void mps_care_stop(struct daemon *daemon);
-void mps_care_fini(struct daemon *daemon);
+void mps_manager_start(struct daemon *daemon);
+void mps_manager_stop(struct daemon *daemon);
+void mps_manager_fini(struct daemon *daemon);
 
 #endif

@@ -165,7 +165,7 @@ static void retire(struct daemon *daemon, const struct entry *entry)
 {
     uint64_t id = entry->event.task;
     waiters_tell(daemon, id, entry->record);
-    past_take(&daemon->past, entry->record);
+    run_history_take(&daemon->run_history, entry->record);
     runner_clean(daemon, core_task(daemon->core, id));
     job_remove(daemon, job_find(daemon, id));
     core_forget(daemon->core, id);

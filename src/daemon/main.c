@@ -271,7 +271,7 @@ static int open_log(struct daemon *daemon, struct fault *fault)
         return r;
     forget_done(daemon);
     usage_load(daemon);
-    return past_load(&daemon->past, daemon->store, fault);
+    return run_history_load(&daemon->run_history, daemon->store, fault);
 }
 
 /* ---- life ---- */
@@ -295,7 +295,7 @@ static void stop(struct daemon *daemon)
     daemon->stopping = true;
     listings_refuse(daemon);
     waiters_tell(daemon, 0, NULL);
-    mps_care_stop(daemon);
+    mps_manager_stop(daemon);
     uv_poll_stop(&daemon->server_poll);
     api_server_destroy(daemon->server);
     daemon->server = NULL;
@@ -407,7 +407,7 @@ static int start(struct daemon *daemon, struct fault *fault)
         return r;
     cgroups_open(daemon);
     runner_adopt_all(daemon);
-    mps_care_start(daemon);
+    mps_manager_start(daemon);
     sampler_start(daemon);
     uv_signal_start(&daemon->term_signal, on_signal, SIGTERM);
     uv_signal_start(&daemon->int_signal, on_signal, SIGINT);
@@ -431,12 +431,12 @@ static void fini(struct daemon *daemon)
          task = core_next_task(daemon->core, task->id))
         job_remove(daemon, job_find(daemon, task->id));
     jobs_fini(daemon);
-    mps_care_fini(daemon);
+    mps_manager_fini(daemon);
     sampler_close(daemon);
     inputs_close(daemon);
     core_destroy(daemon->core);
     store_close(daemon->store);
-    past_fini(&daemon->past);
+    run_history_fini(&daemon->run_history);
     uv_run(&daemon->loop, UV_RUN_DEFAULT);
     uv_loop_close(&daemon->loop);
     names_destroy(daemon->names);

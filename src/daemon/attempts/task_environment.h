@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the daemon adds to a task's environment: its GPUs, and how it shares them. */
-#ifndef COLLOC_DAEMON_ENVIRONMENT_H
-#define COLLOC_DAEMON_ENVIRONMENT_H
+#ifndef COLLOC_DAEMON_ATTEMPTS_TASK_ENVIRONMENT_H
+#define COLLOC_DAEMON_ATTEMPTS_TASK_ENVIRONMENT_H
 
 #include "daemon/daemon.h"
 

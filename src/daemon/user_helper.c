@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/errand.h"
+#include "daemon/user_helper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,9 +13,9 @@
 #include "base/file.h"
 #include "exec/identity.h"
 
-struct errand_handles {
-    struct errand *errand; /* NULL: it is done or was left */
-    struct errand_order order;
+struct user_helper_handles {
+    struct user_helper *helper; /* NULL: it is done or was left */
+    struct user_helper_order order;
     uv_poll_t news, gone;
     uv_timer_t limit;
     int open; /* of the three */
@@ -36,7 +36,7 @@ static void forget_environment(void)
     *to = NULL;
 }
 
-int errand_become(const struct errand_order *order)
+int user_helper_become(const struct user_helper_order *order)
 {
     struct identity identity;
     if (geteuid() == 0 && order->uid != 0)
@@ -61,15 +61,15 @@ static void close_all_but(int fd)
     close_range((unsigned)fd + 1, ~0U, 0);
 }
 
-_Noreturn void errand_end(struct errand *errand, const struct errand_report *report)
+_Noreturn void user_helper_end(struct user_helper *helper, const struct user_helper_report *report)
 {
-    file_write_fd(errand->handles->to, report, sizeof *report);
+    file_write_fd(helper->handles->to, report, sizeof *report);
     _exit(0);
 }
 
 static void on_closed(uv_handle_t *handle)
 {
-    struct errand_handles *handles = handle->data;
+    struct user_helper_handles *handles = handle->data;
     if (--handles->open > 0)
         return;
     close(handles->from);
@@ -77,7 +77,7 @@ static void on_closed(uv_handle_t *handle)
     free(handles);
 }
 
-static void close_news(struct errand_handles *handles)
+static void close_news(struct user_helper_handles *handles)
 {
     uv_close((uv_handle_t *)&handles->news, on_closed);
     uv_close((uv_handle_t *)&handles->limit, on_closed);
@@ -86,17 +86,17 @@ static void close_news(struct errand_handles *handles)
 /* Polled once the child was killed, so that its report is read first. */
 static void on_gone(uv_poll_t *gone, int status, int events)
 {
-    struct errand_handles *handles = gone->data;
+    struct user_helper_handles *handles = gone->data;
     waitpid(handles->child, NULL, WNOHANG);
     uv_close((uv_handle_t *)gone, on_closed);
     if (handles->order.on_gone)
         handles->order.on_gone(handles->order.gone_context);
 }
 
-static void finish(struct errand_handles *handles, int r)
+static void finish(struct user_helper_handles *handles, int r)
 {
-    struct errand *errand = handles->errand;
-    struct errand_report report = {0};
+    struct user_helper *helper = handles->helper;
+    struct user_helper_report report = {0};
     if (r == 0 && read(handles->from, &report, sizeof report) != (ssize_t)sizeof report)
         r = -EIO;
     kill(handles->child, SIGKILL);
@@ -105,10 +105,10 @@ static void finish(struct errand_handles *handles, int r)
     if (r < 0)
         report.answer = fault_set(
             &report.fault, -r, "could not %s: %s", handles->order.what, strerror(-r));
-    errand->handles = NULL;
-    handles->errand = NULL;
+    helper->handles = NULL;
+    handles->helper = NULL;
     close_news(handles);
-    errand->on_done(errand, report.answer, &report.fault);
+    helper->on_done(helper, report.answer, &report.fault);
 }
 
 static void on_news(uv_poll_t *news, int status, int events)
@@ -121,7 +121,7 @@ static void on_limit(uv_timer_t *limit)
     finish(limit->data, -ETIMEDOUT);
 }
 
-static void watch(struct errand_handles *handles, uv_loop_t *loop)
+static void watch(struct user_helper_handles *handles, uv_loop_t *loop)
 {
     uv_poll_init(loop, &handles->news, handles->from);
     uv_poll_init(loop, &handles->gone, handles->pidfd);
@@ -132,12 +132,12 @@ static void watch(struct errand_handles *handles, uv_loop_t *loop)
     uv_timer_start(&handles->limit, on_limit, (uint64_t)handles->order.limit_ms, 0);
 }
 
-/* The child, for the parent as a pidfd too. 0, ERRAND_CHILD or -errno. */
-static int fork_child(struct errand_handles *handles)
+/* The child, for the parent as a pidfd too. 0, USER_HELPER_CHILD or -errno. */
+static int fork_child(struct user_helper_handles *handles)
 {
     handles->child = fork();
     if (handles->child == 0)
-        return ERRAND_CHILD;
+        return USER_HELPER_CHILD;
     if (handles->child < 0)
         return -errno;
     handles->pidfd = pidfd_open(handles->child, 0);
@@ -149,42 +149,42 @@ static int fork_child(struct errand_handles *handles)
     return -errnum;
 }
 
-int errand_begin(
-    struct errand *errand, uv_loop_t *loop, const struct errand_order *order, struct fault *fault)
+int user_helper_begin(struct user_helper *helper, uv_loop_t *loop,
+    const struct user_helper_order *order, struct fault *fault)
 {
     int ends[2];
-    struct errand_handles *handles = calloc(1, sizeof *handles);
+    struct user_helper_handles *handles = calloc(1, sizeof *handles);
     if (!handles || pipe2(ends, O_CLOEXEC) < 0) {
         int errnum = handles ? errno : ENOMEM;
         free(handles);
         return fault_set(fault, errnum, "could not %s: %s", order->what, strerror(errnum));
     }
-    *handles = (struct errand_handles){
-        .errand = errand, .order = *order, .from = ends[0], .to = ends[1], .pidfd = -1};
-    errand->handles = handles;
+    *handles = (struct user_helper_handles){
+        .helper = helper, .order = *order, .from = ends[0], .to = ends[1], .pidfd = -1};
+    helper->handles = handles;
     int r = fork_child(handles);
-    if (r == ERRAND_CHILD) {
+    if (r == USER_HELPER_CHILD) {
         reset_signals();
         close_all_but(ends[1]);
-        return ERRAND_CHILD;
+        return USER_HELPER_CHILD;
     }
     close(ends[1]);
     if (r < 0) {
         close(ends[0]);
         free(handles);
-        errand->handles = NULL;
+        helper->handles = NULL;
         return fault_set(fault, -r, "could not %s: %s", order->what, strerror(-r));
     }
     watch(handles, loop);
     return 0;
 }
 
-void errand_leave(struct errand *errand)
+void user_helper_leave(struct user_helper *helper)
 {
-    struct errand_handles *handles = errand->handles;
+    struct user_helper_handles *handles = helper->handles;
     if (!handles)
         return;
     close_news(handles);
     uv_close((uv_handle_t *)&handles->gone, on_closed);
-    errand->handles = NULL;
+    helper->handles = NULL;
 }

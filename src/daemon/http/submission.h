@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A request's body on its way to a task. */
-#ifndef COLLOC_DAEMON_SUBMISSION_H
-#define COLLOC_DAEMON_SUBMISSION_H
+#ifndef COLLOC_DAEMON_HTTP_SUBMISSION_H
+#define COLLOC_DAEMON_HTTP_SUBMISSION_H
 
 #include "daemon/daemon.h"
 
@@ -34,7 +34,7 @@ void submission_warn(struct submission *submission, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* What the task will need, from the user's word or a model summary: into the event, the detail and
- * the warnings. (need.c) */
+ * the warnings. (memory_requirement.c) */
 int submission_estimate_need(const struct daemon *daemon, const json_t *body,
     struct submission *submission, struct fault *fault);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads wait in one queue, first in first out but for users who have all their helpers; a timer
  * answers the first one when it has waited too long. */
-#include "daemon/user_file.h"
+#include "daemon/http/user_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "daemon/errand.h"
+#include "daemon/user_helper.h"
 #include "exec/named_file.h"
 
 /* One read, waiting or with a helper. */
@@ -23,7 +23,7 @@ struct request {
     struct user_files *files;
     struct user_file_read read;
     struct user_file_piece *piece; /* mapped while it has a helper */
-    struct errand errand;
+    struct user_helper helper;
     int64_t limit_us; /* of waiting, on the monotonic clock */
 };
 
@@ -101,9 +101,9 @@ static void finish(struct request *request, int answer, const struct fault *faul
     free(request);
 }
 
-static void on_read(struct errand *errand, int answer, const struct fault *fault)
+static void on_read(struct user_helper *helper, int answer, const struct fault *fault)
 {
-    struct request *request = errand->context;
+    struct request *request = helper->context;
     struct fault words = *fault;
     for (struct request **at = &request->files->under_way; *at; at = &(*at)->next) {
         if (*at == request) {
@@ -123,7 +123,7 @@ static void on_read(struct errand *errand, int answer, const struct fault *fault
 
 static int give_helper(struct request *request, struct helper *helper, struct fault *fault)
 {
-    const struct errand_order order = {.uid = request->read.uid,
+    const struct user_helper_order order = {.uid = request->read.uid,
         .gid = request->read.gid,
         .limit_ms = USER_FILE_LIMIT_MS,
         .what = "read the file",
@@ -135,18 +135,18 @@ static int give_helper(struct request *request, struct helper *helper, struct fa
         request->piece = NULL;
         return fault_set(fault, ENOMEM, "out of memory");
     }
-    int child = errand_begin(&request->errand, request->files->loop, &order, fault);
-    if (child == ERRAND_CHILD) {
-        struct errand_report report = {0};
-        report.answer = errand_become(&order);
+    int child = user_helper_begin(&request->helper, request->files->loop, &order, fault);
+    if (child == USER_HELPER_CHILD) {
+        struct user_helper_report report = {0};
+        report.answer = user_helper_become(&order);
         if (report.answer == 0)
             report.answer = read_piece(&request->read, request->piece);
         if (report.answer < 0)
             fault_of(&request->read, report.answer, &report.fault);
-        errand_end(&request->errand, &report);
+        user_helper_end(&request->helper, &report);
     }
-    request->errand.context = request;
-    request->errand.on_done = on_read;
+    request->helper.context = request;
+    request->helper.on_done = on_read;
     return child;
 }
 
@@ -248,7 +248,7 @@ static void cancel_all(struct request *request)
     fault_set(&fault, ECANCELED, "the daemon is going down");
     for (struct request *next; request; request = next) {
         next = request->next;
-        errand_leave(&request->errand);
+        user_helper_leave(&request->helper);
         finish(request, -ECANCELED, &fault);
     }
 }

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/units.h"
-#include "daemon/routes.h"
+#include "daemon/http/routes.h"
 
 #define LOG_CHUNK ((size_t)USER_FILE_PIECE)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/fields.h"
+#include "daemon/http/request_fields.h"
 
 #include <errno.h>
 #include <math.h>

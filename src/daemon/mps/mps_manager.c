@@ -4,8 +4,8 @@
  * when nobody has used it for a while: clients of one user share a GPU's SMs, users are kept apart,
  * and no user can disturb another's.
  *
- * Starting and stopping are errands: a child that has become the user does it and writes how it
- * went into a pipe. The loop never waits for one. (errand.c)
+ * A helper process that has become the user starts and stops it and writes the result into a pipe.
+ * The loop never waits for that. (daemon/user_helper.h)
  */
 #include <dirent.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "daemon/mps_care.h"
+#include "daemon/mps/mps_manager.h"
 #include "gpu/mps.h"
 
 #define SICK_US       (60 * SECOND_US)
@@ -146,9 +146,9 @@ static void answer_asker(struct mps_user *user, int answer, const struct fault *
 
 /* ---- starting ---- */
 
-static void on_started(struct errand *errand, int answer, const struct fault *fault)
+static void on_started(struct user_helper *helper, int answer, const struct fault *fault)
 {
-    struct mps_user *user = errand->context;
+    struct mps_user *user = helper->context;
     user->sick_until_us = answer == 0 ? 0 : clock_monotonic_us() + SICK_US;
     snprintf(user->why, sizeof user->why, "%s", fault->text);
     if (answer == 0)
@@ -166,18 +166,18 @@ static int begin_start(struct mps_user *user, struct fault *fault)
     int r = make_home(user, fault);
     if (r < 0)
         return r;
-    const struct errand_order order = {
+    const struct user_helper_order order = {
         .uid = user->uid, .gid = user->gid, .limit_ms = START_MS, .what = "start MPS"};
-    int child = errand_begin(&user->errand, &user->daemon->loop, &order, fault);
-    if (child == ERRAND_CHILD) {
-        struct errand_report report = {0};
-        report.answer = errand_become(&order);
+    int child = user_helper_begin(&user->helper, &user->daemon->loop, &order, fault);
+    if (child == USER_HELPER_CHILD) {
+        struct user_helper_report report = {0};
+        report.answer = user_helper_become(&order);
         if (report.answer == 0)
             report.answer = start_here(user, &report.fault);
-        errand_end(&user->errand, &report);
+        user_helper_end(&user->helper, &report);
     }
-    user->errand.context = user;
-    user->errand.on_done = on_started;
+    user->helper.context = user;
+    user->helper.on_done = on_started;
     return child;
 }
 
@@ -190,7 +190,7 @@ int mps_prepare(
     user->gid = gid;
     user->unused_since_us = 0;
     *ret_pipe_dir = user->pipe_dir;
-    if (errand_is_under_way(&user->errand))
+    if (user_helper_is_under_way(&user->helper))
         return MPS_WAIT;
     if (mps_user_daemon(user))
         return 0;
@@ -226,9 +226,9 @@ static void stop_later(struct mps_user *user)
     look_again(user->daemon);
 }
 
-static void on_stopped(struct errand *errand, int answer, const struct fault *fault)
+static void on_stopped(struct user_helper *helper, int answer, const struct fault *fault)
 {
-    struct mps_user *user = errand->context;
+    struct mps_user *user = helper->context;
     if (answer == 0)
         log_info(
             "the MPS control daemon of user %u was stopped: nobody uses it", (unsigned)user->uid);
@@ -243,18 +243,18 @@ static void on_stopped(struct errand *errand, int answer, const struct fault *fa
 
 static int begin_stop(struct mps_user *user, struct fault *fault)
 {
-    const struct errand_order order = {
+    const struct user_helper_order order = {
         .uid = user->uid, .gid = user->gid, .limit_ms = STOP_MS, .what = "stop MPS"};
-    int child = errand_begin(&user->errand, &user->daemon->loop, &order, fault);
-    if (child == ERRAND_CHILD) {
-        struct errand_report report = {0};
-        report.answer = errand_become(&order);
+    int child = user_helper_begin(&user->helper, &user->daemon->loop, &order, fault);
+    if (child == USER_HELPER_CHILD) {
+        struct user_helper_report report = {0};
+        report.answer = user_helper_become(&order);
         if (report.answer == 0)
             report.answer = stop_here(user, &report.fault);
-        errand_end(&user->errand, &report);
+        user_helper_end(&user->helper, &report);
     }
-    user->errand.context = user;
-    user->errand.on_done = on_stopped;
+    user->helper.context = user;
+    user->helper.on_done = on_stopped;
     return child;
 }
 
@@ -269,7 +269,7 @@ static void look_after(uv_timer_t *timer)
         if (!over)
             continue;
         user->unused_since_us = 0;
-        if (!errand_is_under_way(&user->errand) && mps_user_daemon(user) &&
+        if (!user_helper_is_under_way(&user->helper) && mps_user_daemon(user) &&
             begin_stop(user, &fault) < 0)
             log_warning("the MPS control daemon of user %u: %s", (unsigned)user->uid, fault.text);
     }
@@ -298,7 +298,7 @@ int mps_start_by_hand(
     struct mps_user *user = user_of(daemon, uid, gid);
     if (!user)
         return fault_set(fault, ENOMEM, "out of memory");
-    if (errand_is_under_way(&user->errand))
+    if (user_helper_is_under_way(&user->helper))
         return fault_set(fault, EBUSY, "it is being started or stopped at this moment");
     user->asker = asker;
     user->unused_since_us = 0;
@@ -318,7 +318,7 @@ int mps_stop_by_hand(
     struct mps_user *user = find_user(daemon, uid);
     if (!user || !mps_user_daemon(user))
         return fault_set(fault, ESRCH, "user %u has no MPS control daemon", (unsigned)uid);
-    if (errand_is_under_way(&user->errand))
+    if (user_helper_is_under_way(&user->helper))
         return fault_set(fault, EBUSY, "it is being started or stopped at this moment");
     int tasks = mps_user_tasks(user);
     if (tasks > 0)
@@ -334,7 +334,7 @@ int mps_stop_by_hand(
 /* ---- life ---- */
 
 /* Those of an earlier daemon are taken over, so that they too end when nobody uses them. */
-void mps_care_start(struct daemon *daemon)
+void mps_manager_start(struct daemon *daemon)
 {
     char path[600], folder[600];
     int64_t uid;
@@ -355,19 +355,19 @@ void mps_care_start(struct daemon *daemon)
 
 /* Nothing is waited for any more: the children end by themselves, and those with clients stay for
  * the next daemon. */
-void mps_care_stop(struct daemon *daemon)
+void mps_manager_stop(struct daemon *daemon)
 {
     struct fault fault = {0};
     for (struct mps_user *user = daemon->mps_users; user; user = user->next) {
         user->asker = NULL;
-        if (!errand_is_under_way(&user->errand) && mps_user_tasks(user) == 0 &&
+        if (!user_helper_is_under_way(&user->helper) && mps_user_tasks(user) == 0 &&
             mps_user_daemon(user))
             begin_stop(user, &fault);
-        errand_leave(&user->errand);
+        user_helper_leave(&user->helper);
     }
 }
 
-void mps_care_fini(struct daemon *daemon)
+void mps_manager_fini(struct daemon *daemon)
 {
     while (daemon->mps_users) {
         struct mps_user *user = daemon->mps_users;

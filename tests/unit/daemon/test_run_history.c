@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ended tasks took: the last ones, and of those the oldest goes first. */
-#include "daemon/past.h"
+#include "daemon/run_history.h"
 
 #include <stdlib.h>
 
@@ -24,10 +24,10 @@ static void put(struct store *store, uint64_t task)
     json_decref(record);
 }
 
-static bool has(const struct past *past, int64_t batch)
+static bool has(const struct run_history *history, int64_t batch)
 {
-    for (size_t i = 0; i < past->n; i++)
-        if (past->runs[i].batch == batch)
+    for (size_t i = 0; i < history->n; i++)
+        if (history->runs[i].batch == batch)
             return true;
     return false;
 }
@@ -35,24 +35,24 @@ static bool has(const struct past *past, int64_t batch)
 static void the_oldest_goes_first(void **state)
 {
     struct store *store = open_log(*state);
-    struct past past = {0};
+    struct run_history history = {0};
     struct fault fault = {""};
-    const uint64_t n = PAST_RUNS_MAX + 2;
+    const uint64_t n = RUN_HISTORY_MAX + 2;
     begin(store);
     for (uint64_t task = 1; task <= n; task++)
         put(store, task);
     commit(store);
-    assert_int_equal(past_load(&past, store, &fault), 0);
-    assert_int_equal(past.n, PAST_RUNS_MAX);
-    assert_false(has(&past, 2));
-    assert_true(has(&past, 3));
+    assert_int_equal(run_history_load(&history, store, &fault), 0);
+    assert_int_equal(history.n, RUN_HISTORY_MAX);
+    assert_false(has(&history, 2));
+    assert_true(has(&history, 3));
     json_t *record = record_of((int64_t)n + 1);
-    past_take(&past, record);
+    run_history_take(&history, record);
     json_decref(record);
-    assert_int_equal(past.n, PAST_RUNS_MAX);
-    assert_false(has(&past, 3));
-    assert_true(has(&past, (int64_t)n) && has(&past, (int64_t)n + 1));
-    past_fini(&past);
+    assert_int_equal(history.n, RUN_HISTORY_MAX);
+    assert_false(has(&history, 3));
+    assert_true(has(&history, (int64_t)n) && has(&history, (int64_t)n + 1));
+    run_history_fini(&history);
     store_close(store);
 }
 

@@ -4,7 +4,7 @@
  * decides (GPUs, MPS), which replace what the user set, and defaults, which never do. Each is in
  * the table of `colloc help submit` and of docs/collocation.md.
  */
-#include "daemon/environment.h"
+#include "daemon/attempts/task_environment.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "daemon/errand.h"
+#include "daemon/user_helper.h"
 
 /* The freezer of cgroup v1: what is frozen there does not even die of SIGKILL, as a process in an
  * uninterruptible wait does not. */
@@ -42,9 +42,9 @@ static int write_text(const char *name, const char *text)
     return r;
 }
 
-static void on_done(struct errand *errand, int answer, const struct fault *fault)
+static void on_done(struct user_helper *helper, int answer, const struct fault *fault)
 {
-    *(struct done *)errand->context = (struct done){.is_done = true, .answer = answer};
+    *(struct done *)helper->context = (struct done){.is_done = true, .answer = answer};
 }
 
 static void on_time(uv_timer_t *timer)
@@ -67,10 +67,10 @@ static void run_until(uv_loop_t *loop, const bool *condition, int64_t limit_us)
 
 static void a_child_that_cannot_die_is_reaped_later(void **state)
 {
-    const struct errand_order order = {
+    const struct user_helper_order order = {
         .uid = getuid(), .gid = getgid(), .limit_ms = 100, .what = "freeze"};
     struct done done = {0};
-    struct errand errand = {.context = &done, .on_done = on_done};
+    struct user_helper helper = {.context = &done, .on_done = on_done};
     struct fault fault;
     uv_loop_t loop;
     snprintf(freezer, sizeof freezer, FREEZER "/colloc-test-%d", (int)getpid());
@@ -80,7 +80,7 @@ static void a_child_that_cannot_die_is_reaped_later(void **state)
     uv_loop_init(&loop);
     uv_timer_init(&loop, &other);
     uv_timer_start(&other, on_time, 3600 * 1000, 0);
-    if (errand_begin(&errand, &loop, &order, &fault) == ERRAND_CHILD) {
+    if (user_helper_begin(&helper, &loop, &order, &fault) == USER_HELPER_CHILD) {
         write_text("tasks", "0");
         write_text("freezer.state", "FROZEN");
         for (;;)
@@ -90,7 +90,7 @@ static void a_child_that_cannot_die_is_reaped_later(void **state)
     run_until(&loop, &done.is_done, 10 * SECOND_US);
     assert_true(done.is_done);
     assert_int_equal(done.answer, -ETIMEDOUT);
-    assert_false(errand_is_under_way(&errand));
+    assert_false(user_helper_is_under_way(&helper));
     assert_true(has_children());
     assert_int_equal(write_text("freezer.state", "THAWED"), 0);
     bool reaped = false;
@@ -106,20 +106,20 @@ static void a_child_that_cannot_die_is_reaped_later(void **state)
 
 static void a_report_arrives(void **state)
 {
-    const struct errand_order order = {
+    const struct user_helper_order order = {
         .uid = getuid(), .gid = getgid(), .limit_ms = 10000, .what = "report"};
     struct done done = {0};
-    struct errand errand = {.context = &done, .on_done = on_done};
+    struct user_helper helper = {.context = &done, .on_done = on_done};
     struct fault fault;
     uv_loop_t loop;
     uv_loop_init(&loop);
-    if (errand_begin(&errand, &loop, &order, &fault) == ERRAND_CHILD) {
-        const struct errand_report report = {.answer = 7};
-        errand_end(&errand, &report);
+    if (user_helper_begin(&helper, &loop, &order, &fault) == USER_HELPER_CHILD) {
+        const struct user_helper_report report = {.answer = 7};
+        user_helper_end(&helper, &report);
     }
     run_until(&loop, &done.is_done, 10 * SECOND_US);
     assert_int_equal(done.answer, 7);
-    errand_leave(&errand); /* harmless */
+    user_helper_leave(&helper); /* harmless */
     uv_run(&loop, UV_RUN_DEFAULT);
 }
 

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "daemon/submission.h"
+#include "daemon/http/submission.h"
 
 #define READ_MAX_US                                                                                \
     (20 * MS_US) /* of one user's in one turn, and what the last of them takes longer */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MPS control daemons, one per user: what the files of this room know of them. */
-#ifndef COLLOC_DAEMON_MPS_CARE_H
-#define COLLOC_DAEMON_MPS_CARE_H
+#ifndef COLLOC_DAEMON_MPS_MANAGER_H
+#define COLLOC_DAEMON_MPS_MANAGER_H
 
 #include "daemon/daemon.h"
-#include "daemon/errand.h"
+#include "daemon/user_helper.h"
 
 struct mps_user {
     struct mps_user *next;
@@ -12,7 +12,7 @@ struct mps_user {
     uid_t uid;
     gid_t gid;
     char home[560], pipe_dir[600], log_dir[600];
-    struct errand errand;      /* its daemon is being started or stopped */
+    struct user_helper helper; /* its daemon is being started or stopped */
     struct api_request *asker; /* who waits for that, or NULL */
     int64_t unused_since_us;   /* monotonic; 0: in use, or there is none */
     int64_t sick_until_us;     /* it failed to start: not tried again until then, */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "daemon/fields.h"
-#include "daemon/submission.h"
+#include "daemon/http/request_fields.h"
+#include "daemon/http/submission.h"
 #include "estimator/estimator.h"
 #include "model/network.h"
 
@@ -92,8 +92,8 @@ static int estimate(const struct daemon *daemon, const json_t *body, struct subm
     struct estimate_request request = {.model = network->model,
         .export = network->export,
         .gpu_kind = gpu_kind(daemon),
-        .history = daemon->past.runs,
-        .n_history = daemon->past.n};
+        .history = daemon->run_history.runs,
+        .n_history = daemon->run_history.n};
     struct estimate estimate = {0};
     const char *named = NULL;
     int r = read_estimate_request(body, &request, fault);
@@ -101,7 +101,7 @@ static int estimate(const struct daemon *daemon, const json_t *body, struct subm
         r = field_text(body, "estimator", 64, fault, &named);
     if (r < 0)
         return r;
-    json_t *subject = past_subject(&request);
+    json_t *subject = run_history_subject(&request);
     if (subject)
         json_object_set_new(submission->detail, "subject", subject);
     const char *name = estimator_choose(named, &request, daemon->config.estimator);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The routes of docs/protocol.md: their table, what they share, and the short ones. intake.c has
+/* The routes of docs/protocol.md: their table, what they share, and the short ones. submission_queue.c has
  * the submissions. */
 #include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "daemon/fields.h"
-#include "daemon/routes.h"
+#include "daemon/http/request_fields.h"
+#include "daemon/http/routes.h"
 
 bool may_touch(const struct api_request *request, uint32_t owner)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the body of POST /v1/tasks to a submission. (intake.c queues it.) */
+/* From the body of POST /v1/tasks to a submission. (submission_queue.c queues it.) */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "daemon/fields.h"
-#include "daemon/submission.h"
+#include "daemon/http/request_fields.h"
+#include "daemon/http/submission.h"
 #include "policy/policies.h"
 #include "taskfile/option.h"
 

@@ -4,14 +4,14 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "daemon/fields.h"
-#include "daemon/mps_care.h"
-#include "daemon/routes.h"
+#include "daemon/http/request_fields.h"
+#include "daemon/http/routes.h"
+#include "daemon/mps/mps_manager.h"
 
 static json_t *record_user(const struct mps_user *user)
 {
     pid_t pid = mps_user_daemon(user);
-    bool busy = errand_is_under_way(&user->errand);
+    bool busy = user_helper_is_under_way(&user->helper);
     bool sick = !pid && clock_monotonic_us() < user->sick_until_us;
     const char *name = names_of_uid(user->daemon->names, user->uid)->name;
     return json_pack("{s:I, s:s, s:s, s:s, s:o, s:i, s:s, s:s}", "uid", (json_int_t)user->uid,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/past.h"
+#include "daemon/run_history.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "base/units.h"
 
-json_t *past_subject(const struct estimate_request *request)
+json_t *run_history_subject(const struct estimate_request *request)
 {
     struct count batch = estimate_batch(request);
     char fingerprint[17];
@@ -58,30 +58,30 @@ static bool read_run(const json_t *record, struct past_run *run)
 }
 
 /* A place for one more run; NULL when memory is out: it is not worth more than that. */
-static struct past_run *place(struct past *past)
+static struct past_run *place(struct run_history *history)
 {
-    if (past->n == past->room && past->room < PAST_RUNS_MAX) {
-        size_t room = past->room ? 2 * past->room : 64;
-        room = room < PAST_RUNS_MAX ? room : PAST_RUNS_MAX;
-        struct past_run *runs = reallocarray(past->runs, room, sizeof *runs);
+    if (history->n == history->room && history->room < RUN_HISTORY_MAX) {
+        size_t room = history->room ? 2 * history->room : 64;
+        room = room < RUN_HISTORY_MAX ? room : RUN_HISTORY_MAX;
+        struct past_run *runs = reallocarray(history->runs, room, sizeof *runs);
         if (!runs)
             return NULL;
-        past->runs = runs;
-        past->room = room;
+        history->runs = runs;
+        history->room = room;
     }
-    if (past->n < past->room)
-        return &past->runs[past->n++];
-    struct past_run *oldest = &past->runs[past->next];
-    past->next = (past->next + 1) % past->room;
+    if (history->n < history->room)
+        return &history->runs[history->n++];
+    struct past_run *oldest = &history->runs[history->next];
+    history->next = (history->next + 1) % history->room;
     return oldest;
 }
 
-void past_take(struct past *past, const json_t *record)
+void run_history_take(struct run_history *history, const json_t *record)
 {
     struct past_run run;
     if (!read_run(record, &run))
         return;
-    struct past_run *at = place(past);
+    struct past_run *at = place(history);
     if (at)
         *at = run;
 }
@@ -89,30 +89,30 @@ void past_take(struct past *past, const json_t *record)
 static int on_ended(void *context, uint64_t task, const json_t *record)
 {
     if (record)
-        past_take(context, record);
+        run_history_take(context, record);
     return 0;
 }
 
 /* The newest came first; the oldest is to be overwritten first. */
-static void turn_around(struct past *past)
+static void turn_around(struct run_history *history)
 {
-    for (size_t i = 0; i < past->n / 2; i++) {
-        struct past_run early = past->runs[i];
-        past->runs[i] = past->runs[past->n - 1 - i];
-        past->runs[past->n - 1 - i] = early;
+    for (size_t i = 0; i < history->n / 2; i++) {
+        struct past_run early = history->runs[i];
+        history->runs[i] = history->runs[history->n - 1 - i];
+        history->runs[history->n - 1 - i] = early;
     }
 }
 
-int past_load(struct past *past, struct store *store, struct fault *fault)
+int run_history_load(struct run_history *history, struct store *store, struct fault *fault)
 {
-    struct store_ended_filter filter = {.limit = PAST_RUNS_MAX};
-    int r = store_list_ended(store, &filter, on_ended, past, fault);
-    turn_around(past);
+    struct store_ended_filter filter = {.limit = RUN_HISTORY_MAX};
+    int r = store_list_ended(store, &filter, on_ended, history, fault);
+    turn_around(history);
     return r;
 }
 
-void past_fini(struct past *past)
+void run_history_fini(struct run_history *history)
 {
-    free(past->runs);
-    *past = (struct past){0};
+    free(history->runs);
+    *history = (struct run_history){0};
 }

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "core/sharing_choice.h"
-#include "daemon/routes.h"
+#include "daemon/http/routes.h"
 #include "policy/policies.h"
 
 struct story {

@@ -5,7 +5,7 @@
  * memory one after the other. When the round's time is over, what is not answered has no answer.
  * One round at a time: a name service that does not answer costs a question at most two rounds.
  */
-#include "daemon/names.h"
+#include "daemon/user_names.h"
 
 #include <errno.h>
 #include <pwd.h>
@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "daemon/errand.h"
+#include "daemon/user_helper.h"
 
 #define FRESH_US     (600 * SECOND_US)
 #define ASK_AGAIN_US (10 * SECOND_US)      /* after none, or no answer */
@@ -55,7 +55,7 @@ struct names {
     struct name nameless;       /* what there is no room for */
     struct round *round; /* under way, or NULL; each has its own, as a late helper may write */
     struct name_entry *asked[NAMES_PER_ROUND];
-    struct errand errand;
+    struct user_helper helper;
     bool is_closed;
 };
 
@@ -171,9 +171,9 @@ static void end_round(struct names *names)
     munmap(round, sizeof *round);
 }
 
-static void on_round(struct errand *errand, int answer, const struct fault *fault)
+static void on_round(struct user_helper *helper, int answer, const struct fault *fault)
 {
-    struct names *names = errand->context;
+    struct names *names = helper->context;
     end_round(names);
     begin_round(names);
 }
@@ -200,19 +200,19 @@ static struct round *collect_questions(struct names *names)
 
 static void begin_round(struct names *names)
 {
-    const struct errand_order order = {.limit_ms = NAMES_LIMIT_MS, .what = "look up users"};
+    const struct user_helper_order order = {.limit_ms = NAMES_LIMIT_MS, .what = "look up users"};
     struct fault fault;
     if (names->is_closed || names->round)
         return;
     names->round = collect_questions(names);
     if (!names->round)
         return;
-    names->errand.context = names;
-    names->errand.on_done = on_round;
-    int child = errand_begin(&names->errand, names->loop, &order, &fault);
-    if (child == ERRAND_CHILD) {
-        struct errand_report report = {.answer = look_up_all(names->round)};
-        errand_end(&names->errand, &report);
+    names->helper.context = names;
+    names->helper.on_done = on_round;
+    int child = user_helper_begin(&names->helper, names->loop, &order, &fault);
+    if (child == USER_HELPER_CHILD) {
+        struct user_helper_report report = {.answer = look_up_all(names->round)};
+        user_helper_end(&names->helper, &report);
     }
     if (child < 0)
         end_round(names);
@@ -308,7 +308,7 @@ void names_close(struct names *names)
     if (!names)
         return;
     names->is_closed = true;
-    errand_leave(&names->errand);
+    user_helper_leave(&names->helper);
     for (size_t i = 0; i < NAMES_KEPT; i++)
         answer_waiters(&names->entries[i]);
 }

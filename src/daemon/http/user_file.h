@@ -2,15 +2,15 @@
 /*
  * Reading a piece of a file that a user named. A helper process that is the user opens and reads
  * it, so that the loop does not wait for a file system that does not answer and the user reaches
- * through us only what is his own. (errand.h)
+ * through us only what is his own. (user_helper.h)
  *
  * Contract:
  * 1. A request is answered within about USER_FILE_LIMIT_MS, whatever the file system does.
  * 2. A user has at most USER_FILE_HELPERS_PER_USER helpers, including those that were killed and
  *    that the kernel keeps; all users together have USER_FILE_HELPERS. Further requests wait.
  */
-#ifndef COLLOC_DAEMON_USER_FILE_H
-#define COLLOC_DAEMON_USER_FILE_H
+#ifndef COLLOC_DAEMON_HTTP_USER_FILE_H
+#define COLLOC_DAEMON_HTTP_USER_FILE_H
 
 #include <stdint.h>
 #include <uv.h>

@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "daemon/routes.h"
+#include "daemon/http/routes.h"
 
 #define SUFFIX ".series"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of routes share. */
-#ifndef COLLOC_DAEMON_ROUTES_H
-#define COLLOC_DAEMON_ROUTES_H
+#ifndef COLLOC_DAEMON_HTTP_ROUTES_H
+#define COLLOC_DAEMON_HTTP_ROUTES_H
 
 #include "daemon/daemon.h"
 
@@ -22,7 +22,7 @@ void reply_task(struct api_request *request, json_t *record);
  * cannot be read. */
 json_t *find_record(struct daemon *daemon, struct api_request *request, uint64_t id);
 
-/* samples.c */
+/* history_ring.c */
 void route_samples(void *context, struct api_request *request);
 
 /* route_list.c */

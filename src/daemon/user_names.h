@@ -2,10 +2,10 @@
 /*
  * Names of users. A name may come from a service on the network (LDAP through NSS), so the loop
  * never asks for one: helper processes do, with a time limit, and the answers are kept for a while.
- * Where no answer comes in time, the number is shown. (errand.h)
+ * Where no answer comes in time, the number is shown. (user_helper.h)
  */
-#ifndef COLLOC_DAEMON_NAMES_H
-#define COLLOC_DAEMON_NAMES_H
+#ifndef COLLOC_DAEMON_USER_NAMES_H
+#define COLLOC_DAEMON_USER_NAMES_H
 
 #include <stdbool.h>
 #include <sys/types.h>

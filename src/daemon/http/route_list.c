@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "daemon/routes.h"
+#include "daemon/http/routes.h"
 
 #define MOMENT_MAX_S  1e12
 #define PAGE_MAX      10000

@@ -3,8 +3,8 @@
  * Fields of a request's JSON object. One that is absent or null leaves the out-parameter as it is;
  * one of another type or out of range is the client's mistake: -EINVAL with the key in the fault.
  */
-#ifndef COLLOC_DAEMON_FIELDS_H
-#define COLLOC_DAEMON_FIELDS_H
+#ifndef COLLOC_DAEMON_HTTP_FIELDS_H
+#define COLLOC_DAEMON_HTTP_FIELDS_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "daemon/routes.h"
+#include "daemon/http/routes.h"
 
 #define WAIT_DEFAULT_S 30.0
 #define WAIT_MAX_S     60.0

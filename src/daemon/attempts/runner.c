@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/attempts/task_environment.h"
 #include "daemon/daemon.h"
-#include "daemon/environment.h"
 
 /* For a look at the GPUs before a failure is judged. */
 #define LOOK_LIMIT_US SECOND_US
