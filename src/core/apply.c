@@ -1,10 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Applying an event: the one way in which the state changes, live and when a log is replayed. */
+/*
+ * Applying an event: the only way in which the state changes, live and when a log is replayed.
+ *
+ * For each event, apply_to_task calls one function, which first tests that the event suits the
+ * state of the task (the life-cycle of task.h) and changes nothing if not: CORE_NOT_NOW. It then
+ * moves the task and keeps four things in step, which task_is_sound tests after every event:
+ *
+ *   - its queue: the task is in one exactly while QUEUED or RECOVERING;
+ *   - its GPUs: `gpus` is set exactly while STARTING, RUNNING or ENDING, and the task is then a
+ *     resident of each of them;
+ *   - its process: known exactly while RUNNING or ENDING;
+ *   - its times: waiting and executing are added up when they end.
+ *
+ * Nothing is decided here, no effect is left, and no clock is read: time is in the event. So a
+ * replayed log gives the same state, event by event. What is not in the log, and lost in a restart,
+ * is what samples say; it is back with the next samples.
+ */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "core/core_private.h"
 
 static int find_gpu(const struct core *core, const char *uuid)
@@ -68,8 +85,8 @@ static void stop_waiting(struct task *task, int64_t now_us)
         queue_remove(task);
 }
 
-/* The queue that a task waits in: one that has run out of GPU memory stays ahead of the others. */
-static void start_waiting_where_it_belongs(struct core *core, struct task *task, int64_t now_us)
+/* A task that has run out of GPU memory waits in the recovery queue, ahead of all others. */
+static void return_to_queue(struct core *core, struct task *task, int64_t now_us)
 {
     bool recovering = task->oom_count > 0;
     task_move(task, recovering ? TASK_RECOVERING : TASK_QUEUED);
@@ -107,13 +124,10 @@ static void forget_drains(struct core *core, uint64_t id)
         core_stop_draining(core);
 }
 
-/* One more task on the GPU. The memory it is about to take is not seen yet: others are held off
- * until it has settled.
- */
-static int move_in(struct gpu_view *gpu, const struct task *task, int64_t now_us)
+/* Others are held off until the new resident has settled (residence.h). */
+static int add_resident(struct gpu_view *gpu, const struct task *task, int64_t now_us)
 {
-    if (core_make_room((void **)&gpu->residents, &gpu->residents_room, gpu->n_residents,
-            sizeof *gpu->residents) < 0)
+    if (ARRAY_RESERVE(gpu->residents, gpu->residents_capacity, gpu->n_residents + 1) < 0)
         return -ENOMEM;
     gpu->residents[gpu->n_residents++] = (struct resident){
         .task = task->id,
@@ -135,7 +149,7 @@ static int move_in(struct gpu_view *gpu, const struct task *task, int64_t now_us
     return 0;
 }
 
-static void move_out(struct gpu_view *gpu, uint64_t id, int64_t now_us)
+static void remove_resident(struct gpu_view *gpu, uint64_t id, int64_t now_us)
 {
     struct resident *resident = gpu_view_resident(gpu, id);
     if (!resident)
@@ -147,7 +161,7 @@ static void move_out(struct gpu_view *gpu, uint64_t id, int64_t now_us)
         gpu->exclusive_for = 0;
 }
 
-static void note_company(struct core *core, struct task *task, const struct gpu_view *gpu)
+static void record_coresidents(struct core *core, struct task *task, const struct gpu_view *gpu)
 {
     for (int i = 0; i < gpu->n_residents; i++) {
         struct task *other = core_find_task(core, gpu->residents[i].task);
@@ -161,7 +175,7 @@ static bool is_waiting(const struct task *task)
     return task->state == TASK_QUEUED || task->state == TASK_RECOVERING;
 }
 
-static struct reading free_on(const struct cluster_view *view, const int *gpus, int n)
+static struct reading least_free(const struct cluster_view *view, const int *gpus, int n)
 {
     struct reading least = gpu_view_free_bytes(&view->gpus[gpus[0]]);
     for (int i = 1; i < n && least.valid; i++) {
@@ -172,7 +186,8 @@ static struct reading free_on(const struct cluster_view *view, const int *gpus, 
     return least;
 }
 
-static void note_overtaken(const struct task *task)
+/* The task starts before those that are ahead of it in its queue. */
+static void count_passed(const struct task *task)
 {
     for (struct task *passed = task->previous; passed; passed = passed->previous)
         passed->passed_count++;
@@ -189,7 +204,7 @@ static int apply_place(struct core *core, struct task *task, const struct event 
     if (!gpus)
         return -ENOMEM;
 
-    note_overtaken(task);
+    count_passed(task);
     stop_waiting(task, event->time_us);
     forget_drains(core, task->id);
     task_move(task, TASK_STARTING);
@@ -200,28 +215,29 @@ static int apply_place(struct core *core, struct task *task, const struct event 
     task->had_coresidents = false;
     task->attempts++;
     task->started_us = event->time_us;
-    task->free_bytes = free_on(&core->view, gpus, task->n_gpus);
+    task->free_bytes = least_free(&core->view, gpus, task->n_gpus);
     for (int i = 0; i < task->n_gpus; i++) {
         struct gpu_view *gpu = &core->view.gpus[gpus[i]];
-        note_company(core, task, gpu);
-        if (move_in(gpu, task, event->time_us) < 0)
+        record_coresidents(core, task, gpu);
+        if (add_resident(gpu, task, event->time_us) < 0)
             return -ENOMEM;
     }
     core->view.last_placed = gpus[task->n_gpus - 1];
     return 0;
 }
 
-static void free_reservation(struct core *core, struct task *task, int64_t now_us)
+static void release_gpus(struct core *core, struct task *task, int64_t now_us)
 {
     for (int i = 0; i < task->n_gpus; i++)
-        move_out(&core->view.gpus[task->gpus[i]], task->id, now_us);
+        remove_resident(&core->view.gpus[task->gpus[i]], task->id, now_us);
     free(task->gpus);
     task->gpus = NULL;
     task->n_gpus = 0;
     task->exclusive = false;
 }
 
-static void take_turns(struct core *core, struct task *task)
+/* There was no MPS server: the attempt is time-sliced. */
+static void share_by_streams(struct core *core, struct task *task)
 {
     task->share = (struct sharing_mode){.sharing = SHARING_STREAMS, .reason = task->share.reason};
     for (int i = 0; i < task->n_gpus; i++) {
@@ -236,7 +252,7 @@ static int apply_started(struct core *core, struct task *task, const struct even
     if (!task_state_holds_gpus(task->state))
         return CORE_NOT_NOW;
     if (event->started.by_streams)
-        take_turns(core, task);
+        share_by_streams(core, task);
     if (task->state != TASK_STARTING)
         return 0;
     task_move(task, TASK_RUNNING);
@@ -246,20 +262,20 @@ static int apply_started(struct core *core, struct task *task, const struct even
     return 0;
 }
 
-/* The start never happened: as if it had not been placed, and had waited all the time. */
+/* The start never happened: the task has been waiting since its placement. */
 static int apply_unstarted(struct core *core, struct task *task, const struct event *event)
 {
     if (task->state != TASK_STARTING)
         return CORE_NOT_NOW;
-    free_reservation(core, task, event->time_us);
+    release_gpus(core, task, event->time_us);
     task->unstarted++;
     if (!task_was_ended(task))
         task->ending = FAILURE_NONE;
-    start_waiting_where_it_belongs(core, task, task->started_us);
+    return_to_queue(core, task, task->started_us);
     return 0;
 }
 
-/* An end is noticed later than it happens, by a daemon that was stopped much later. */
+/* The process may have ended long before the event, while no daemon ran. */
 static int64_t end_of_attempt(const struct task *task, const struct event *event)
 {
     int64_t ended_us = event->exited.ended_us;
@@ -272,7 +288,7 @@ static int apply_exited(struct core *core, struct task *task, const struct event
     if (!task_state_holds_gpus(task->state))
         return CORE_NOT_NOW;
     core_attribute_exit(core, task, event);
-    free_reservation(core, task, event->time_us);
+    release_gpus(core, task, event->time_us);
     task->ended_us = end_of_attempt(task, event);
     task->executed_us += task->ended_us - task->started_us;
     task->has_process = false;
@@ -314,7 +330,7 @@ static int apply_evict(struct task *task)
     return 0;
 }
 
-static int apply_company(struct task *task)
+static int apply_external_seen(struct task *task)
 {
     if (!task_state_holds_gpus(task->state))
         return CORE_NOT_NOW;
@@ -347,7 +363,7 @@ static int apply_release(struct core *core, struct task *task, const struct even
     if (task->state != TASK_HELD)
         return CORE_NOT_NOW;
     stop_waiting(task, event->time_us);
-    start_waiting_where_it_belongs(core, task, event->time_us);
+    return_to_queue(core, task, event->time_us);
     return 0;
 }
 
@@ -355,7 +371,7 @@ static int apply_recover(struct core *core, struct task *task, const struct even
 {
     if (task->state != TASK_EXITED)
         return CORE_NOT_NOW;
-    start_waiting_where_it_belongs(core, task, event->time_us);
+    return_to_queue(core, task, event->time_us);
     return 0;
 }
 
@@ -365,7 +381,7 @@ static int apply_requeue(struct core *core, struct task *task, const struct even
         return CORE_NOT_NOW;
     task->requeue_count++;
     task->mps_failures += task->exit.failure != FAILURE_GPU_GONE;
-    start_waiting_where_it_belongs(core, task, event->time_us);
+    return_to_queue(core, task, event->time_us);
     return 0;
 }
 
@@ -406,7 +422,7 @@ static int apply_to_task(struct core *core, struct task *task, const struct even
     case EVENT_EVICT:
         return apply_evict(task);
     case EVENT_EXTERNAL_SEEN:
-        return apply_company(task);
+        return apply_external_seen(task);
     case EVENT_RECOVER:
         return apply_recover(core, task, event);
     case EVENT_REQUEUE:

@@ -1,10 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One step of the scheduler. core_step does to an event, in this order:
+ *
+ *   1. Apply (apply.c): the state changes as the event says. An event that does not suit the state
+ *      is refused: nothing changes, and nothing below happens.
+ *   2. React: what has to follow from an input at once. An exit becomes END, RECOVER or REQUEUE; a
+ *      cancel of a waiting task becomes END, of a running one EFFECT_KILL; a tick expires tasks; a
+ *      lost MIG instance evicts its tasks.
+ *   3. After a replay, once: the reactions that the end of the log cut off.
+ *   4. Schedule (schedule.c), if anything has changed that may let a task be placed.
+ *
+ * Every decision of 2 to 4 is itself an event. It goes through the same apply function and is left
+ * as EFFECT_APPEND before the effects that depend on it (effects.c): the driver writes it to the
+ * log, and only then starts or kills a process. So a log that is replayed through core_apply gives
+ * the same state, whether the daemon was stopped before or after the effect was carried out.
+ *
+ * Idempotent: STARTED (it may be reported again after a restart), EFFECT_KILL, a hold or cancel
+ * that is repeated (answered CORE_NOT_NOW). Fatal: a move of a task that its life-cycle does not
+ * allow (task.c aborts the program). No memory (-ENOMEM): the step is incomplete, and the driver
+ * has to end and replay its log.
+ */
 #include "core/core.h"
 
-#include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/units.h"
@@ -67,39 +85,6 @@ void core_configure(struct core *core, const struct core_settings *settings)
     core->pass_needed = true;
 }
 
-/* ---- effects ---- */
-
-int core_add_effect(
-    struct core *core, enum effect_kind kind, uint64_t task, const struct event *event)
-{
-    if (core_make_room((void **)&core->effects, &core->effects_room, core->n_effects,
-            sizeof *core->effects) < 0)
-        return -ENOMEM;
-    struct effect *effect = &core->effects[core->n_effects++];
-    *effect = (struct effect){.kind = kind, .task = task};
-    if (event)
-        effect->event = *event;
-    return 0;
-}
-
-const struct effect *core_effects(const struct core *core, int *ret_n)
-{
-    *ret_n = core->n_effects;
-    return core->effects;
-}
-
-int core_decide(struct core *core, const struct event *event)
-{
-    int r = core_apply_event(core, event);
-    assert(r <= 0);
-    if (r < 0)
-        return r;
-    struct event lasting = *event;
-    if (event->kind == EVENT_PLACE)
-        lasting.place.gpus = core_find_task(core, event->task)->gpus;
-    return core_add_effect(core, EFFECT_APPEND, event->task, &lasting);
-}
-
 /* ---- deciding what follows from an input ---- */
 
 static int end_task(struct core *core, uint64_t id, enum task_state state, int64_t now_us)
@@ -108,8 +93,8 @@ static int end_task(struct core *core, uint64_t id, enum task_state state, int64
     return core_decide(core, &event);
 }
 
-/* What it was told counts; without that what its exit says, as when its time ran out while nobody
- * was there to tell. */
+/* Why it was told to end counts. Otherwise its exit does: its time may have run out while no daemon
+ * ran. */
 static enum task_state final_state(const struct task *task)
 {
     switch (task->ending ? task->ending : task->exit.failure) {
@@ -127,12 +112,12 @@ static enum task_state final_state(const struct task *task)
     }
 }
 
-/* Only a GPU memory crash beside others or under a limit of ours is worth another try, and not for
- * ever. */
+/* Another try makes sense only when co-residents or a memory limit of colloc may have caused the
+ * crash. */
 static bool may_recover(const struct core *core, const struct task *task)
 {
-    bool by_others = task->had_coresidents || task->share.mem_limit_bytes > 0;
-    return !task->ending && task->exit.failure == FAILURE_GPU_OOM && by_others &&
+    bool may_differ = task->had_coresidents || task->share.mem_limit_bytes > 0;
+    return !task->ending && task->exit.failure == FAILURE_GPU_OOM && may_differ &&
            task->oom_count <= core->settings.recoveries_max;
 }
 
@@ -154,23 +139,7 @@ static int after_exit(struct core *core, const struct task *task, int64_t now_us
     return core_decide(core, &event);
 }
 
-int core_record_external(struct core *core, int gpu, int64_t now_us)
-{
-    const struct gpu_view *view = &core->view.gpus[gpu];
-    if (!view->external_processes.valid || view->external_processes.value == 0)
-        return 0;
-    for (int i = 0; i < view->n_residents; i++) {
-        struct event event = {
-            .kind = EVENT_EXTERNAL_SEEN, .time_us = now_us, .task = view->residents[i].task};
-        int r = core_find_task(core, event.task)->had_coresidents ? 0 : core_decide(core, &event);
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
-/* STARTING is not ended here: the start is under way, and its STARTED brings the task back to be
- * killed. */
+/* The start of a STARTING task is under way: its STARTED leads to the kill. */
 static int after_cancel(struct core *core, const struct task *task, int64_t now_us)
 {
     if (task->state == TASK_ENDING)
@@ -220,7 +189,7 @@ static int evict_all(struct core *core, int64_t now_us)
     return r;
 }
 
-/* Only a task that has GPUs can run out of time: the residents are all that need looking at. */
+/* Only tasks that hold GPUs can run out of time: these are the residents. */
 static int expire_tasks(struct core *core, int64_t now_us)
 {
     for (int i = 0; i < core->view.n_gpus; i++) {
@@ -293,19 +262,17 @@ int core_apply(struct core *core, const struct event *event)
     return core_apply_event(core, event);
 }
 
-/* Who may overtake hangs on how long residents still take, and so on the time: looked at again so
- * often. */
-#define OVERTAKING_AGAIN_US (30 * SECOND_US)
+/* Which task may be backfilled depends on how long residents still run, and so on the time. Chosen:
+ * a fraction of the shortest tasks, at little cost. */
+#define BACKFILL_PERIOD_US (30 * SECOND_US)
 
-/*
- * Most samples let nobody in: they say what the last one said, or that residents have taken memory.
- * Only which GPUs are drained for a task hangs on more, and who may overtake.
- */
-static bool is_worth_a_pass(const struct core *core, const struct event *event)
+/* Most samples cannot let a task be placed: view_update.c lists those that can. Drains and backfill
+ * depend on more. */
+static bool needs_pass(const struct core *core, const struct event *event)
 {
     if (event->kind != EVENT_SAMPLE || core->pass_needed || core->recovery_queue.first)
         return true;
-    return core->reserved_for && event->time_us - core->last_pass_us >= OVERTAKING_AGAIN_US;
+    return core->reserved_for && event->time_us - core->last_pass_us >= BACKFILL_PERIOD_US;
 }
 
 int core_step(struct core *core, const struct event *event)
@@ -316,7 +283,7 @@ int core_step(struct core *core, const struct event *event)
         r = react(core, event);
     if (r == 0 && core->replayed)
         r = decide_leftovers(core, event->time_us);
-    if (r == 0 && is_worth_a_pass(core, event)) {
+    if (r == 0 && needs_pass(core, event)) {
         core->pass_needed = false;
         core->last_pass_us = event->time_us;
         r = core_schedule(core, event->time_us);
@@ -324,7 +291,7 @@ int core_step(struct core *core, const struct event *event)
     return r;
 }
 
-/* ---- looking ---- */
+/* ---- the state, for reading ---- */
 
 const struct task_queue *core_main_queue(const struct core *core)
 {

@@ -1,79 +1,108 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this room share. */
+/* What the files of src/core share: the state of the core, and what each file does to it. */
 #ifndef COLLOC_CORE_PRIVATE_H
 #define COLLOC_CORE_PRIVATE_H
 
 #include "core/core.h"
 
+/* The last EFFECT_WAIT of a queue: it is repeated only when the task or its reasons change. */
+struct reported_wait {
+    uint64_t task;
+    uint64_t reasons; /* a hash of the verdicts' kinds and tasks */
+};
+
 struct core {
     struct core_settings settings;
     struct cluster_view view;
 
-    struct task **tasks; /* by id, rising */
-    int n_tasks, tasks_room;
+    struct task **tasks; /* by rising id */
+    int n_tasks;
+    size_t tasks_capacity;
     struct task_queue main_queue, recovery_queue;
 
     struct effect *effects;
-    int n_effects, effects_room;
+    int n_effects;
+    size_t effects_capacity;
 
     int *chosen;              /* scratch: one per GPU */
     struct verdict *verdicts; /* scratch: one per GPU */
 
-    struct waiting { /* of the last EFFECT_WAIT of each queue: who, and what it was about */
-        uint64_t task, why;
-    } main_waiting, recovery_waiting;
-    uint64_t drained_for,
-        reserved_for; /* the task that GPUs of the view are drained or kept for, one at a time; or 0 */
-    bool any_gone;    /* of the GPUs' instances */
-    bool replayed;    /* since the last step: a log's end may have left things undecided */
-    bool
-        pass_needed; /* something has changed since the last scheduling pass that may let somebody in
-                    */
-    int64_t last_pass_us; /* when that was */
+    struct reported_wait main_wait, recovery_wait;
+    uint64_t drained_for;  /* the recovering task that GPUs are drained for; 0: none */
+    uint64_t reserved_for; /* the head of the queue that GPUs are reserved for; 0: none */
+    bool any_gone;         /* a MIG instance is gone */
+    bool replayed;         /* since the last step: the log may have ended before a decision */
+    bool pass_needed;      /* something has changed that may let a task be placed */
+    int64_t last_pass_us;
 };
 
-/* Changes the state as the event says: what core_step and core_apply share. (apply.c) */
-int core_apply_event(struct core *core, const struct event *event);
+/* ---- tasks.c ---- */
 
-/* No GPU is kept free any more for a task that recovers. (apply.c) */
-void core_stop_draining(struct core *core);
-
-/* tasks.c */
+/* By id. Returns NULL when there is none. */
 struct task *core_find_task(const struct core *core, uint64_t id);
-struct task *core_add_task(
-    struct core *core, uint64_t id); /* zeroed but for its id; NULL when memory is out */
+
+/* A new task, zeroed but for its id. Returns NULL when memory is out. */
+struct task *core_add_task(struct core *core, uint64_t id);
+
 void core_free_tasks(struct core *core);
 
-/* Grows an array by doubling so that one more item fits. 0 or -ENOMEM. */
-int core_make_room(void **array, int *room, int count, size_t item);
+/* ---- apply.c: the only file that changes the state of tasks ---- */
 
-/* Takes a sample into the view: windows, what each task uses, who has settled. (sample.c) 0,
- * CORE_NOT_NOW or -ENOMEM.
+/*
+ * Changes the state as the event says; decides nothing.
+ *
+ * Returns 0, CORE_NO_SUCH_TASK or CORE_NOT_NOW (nothing has changed), or -ENOMEM.
  */
+int core_apply_event(struct core *core, const struct event *event);
+
+/* Drains no GPU any more. */
+void core_stop_draining(struct core *core);
+
+/* ---- view_update.c, residence.c ---- */
+
+/* Applies an EVENT_SAMPLE. Sets core->pass_needed when a task may be placed after it. Returns 0,
+ * CORE_NOT_NOW or -ENOMEM. */
 int core_apply_sample(struct core *core, const struct event *event);
 
-/* The policies' question for one task, without asking it. */
-struct placement_query core_query(const struct core *core, const struct task *task, int64_t now_us);
-const struct policy *core_task_policy(const struct core *core, const struct task *task);
+/* Moves the resident along residence.h by its reading of memory. Returns whether it has just taken
+ * more than a CUDA context. */
+bool resident_follow_memory(
+    const struct core_settings *settings, struct resident *resident, int64_t now_us);
 
-/* Writes down who is beside processes that are not ours on the GPU. (core.c) 0 or -ENOMEM. */
-int core_record_external(struct core *core, int gpu, int64_t now_us);
+/* ---- fault_attribution.c ---- */
 
-/* Whether the exited task is to blame for its end; before its GPUs are taken from it. (fault.c) */
+/* Decides whether the exited task may be at fault for its end. Call it while the task still holds
+ * its GPUs. */
 void core_attribute_exit(struct core *core, struct task *task, const struct event *event);
 
-/* A task that so many have passed_count comes to be the first in line. */
-enum { CORE_PASSED_MAX = 100 };
+/* ---- effects.c ---- */
 
-/* Whom those in the main queue wait for; NULL when it is empty. (schedule.c) */
-struct task *core_head_of_queue(const struct core *core);
-
-/* Starts what can start: the recovery queue first. (schedule.c) 0 or -ENOMEM. */
-int core_schedule(struct core *core, int64_t now_us);
-
-/* Applies a decision and leaves it to be written. 0 or -ENOMEM. (core.c) */
+/* Applies a decision and leaves it to be written to the log. Returns 0 or -ENOMEM. */
 int core_decide(struct core *core, const struct event *event);
+
+/* Leaves an effect to be carried out. `event`: of EFFECT_APPEND; else NULL. Returns 0 or -ENOMEM. */
 int core_add_effect(
     struct core *core, enum effect_kind kind, uint64_t task, const struct event *event);
+
+/* Records for all residents of a GPU that external processes are beside them. Returns 0 or -ENOMEM.
+ */
+int core_record_external(struct core *core, int gpu, int64_t now_us);
+
+/* ---- schedule.c ---- */
+
+/* Chosen: after so many later tasks have started before it, the oldest task is the head. */
+enum { CORE_PASSED_MAX = 100 };
+
+/* The task's policy, or the default. */
+const struct policy *core_task_policy(const struct core *core, const struct task *task);
+
+/* The question that a policy is asked about the task. */
+struct placement_query core_query(const struct core *core, const struct task *task, int64_t now_us);
+
+/* The task of the main queue that is placed next. Returns NULL when the queue is empty. */
+struct task *core_head_of_queue(const struct core *core);
+
+/* Starts what can start: the recovery queue first. Returns 0 or -ENOMEM. */
+int core_schedule(struct core *core, int64_t now_us);
 
 #endif

@@ -1,18 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One scheduling pass: the recovery queue first, then the main queue in order of submission. */
+/*
+ * One scheduling pass.
+ *
+ * The recovery queue comes first: tasks that ran out of GPU memory, by submission. If the first of
+ * them has to wait, as many GPUs as it wants are drained: no other task is placed there, so that
+ * they become idle. Those behind it take what they can elsewhere.
+ *
+ * Then the main queue, first in, first out: while its head (core_head_of_queue) can be placed, it
+ * is; when it has to wait, all others wait behind it, so that no task starves. Unless its policy
+ * knows backfill: then GPUs are reserved for the head, and others may start where the policy sees
+ * that this does not delay it (policy/backfill.h has the rules and an example).
+ *
+ * A pass is bounded: so many tasks of a queue are tried, and no more (the constants below).
+ */
 #include <errno.h>
-#include <string.h>
 
+#include "base/hash.h"
+#include "base/top_k.h"
 #include "core/core_private.h"
 #include "core/sharing_choice.h"
 
-/* Recovering tasks behind the first one that are looked at in one pass: a pass must stay short. */
-#define RECOVERY_LOOKS 64
-/* Of the main queue so many are in line, and so many of these may overtake in one pass, fewer on
- * many GPUs. */
-#define LINE_MAX_TASKS      1024
-#define OVERTAKING_LOOKS    64
-#define OVERTAKING_VERDICTS (16 * OVERTAKING_LOOKS)
+/* Chosen, to keep a pass short: recovering tasks behind the first one that are tried in a pass. */
+#define RECOVERY_TRIES_MAX 64
+/* Chosen: tasks of the main queue among which the head and the shortest are found. */
+#define QUEUE_DEPTH_MAX 1024
+/* Chosen: tasks tried for backfill in a pass; fewer on many GPUs, each of which costs a verdict. */
+#define BACKFILL_TRIES_MAX    64
+#define BACKFILL_VERDICTS_MAX (16 * BACKFILL_TRIES_MAX)
 
 const struct policy *core_task_policy(const struct core *core, const struct task *task)
 {
@@ -20,9 +34,9 @@ const struct policy *core_task_policy(const struct core *core, const struct task
 }
 
 /*
- * What a task that ran out of memory wants free on each GPU next (thesis, section 7.2): a step more
- * for every crash than there was when it started, or than it was expected to need. 0: GPUs to
- * itself, as the last try always is.
+ * What a task that ran out of memory needs free on each GPU for its next attempt (dissertation,
+ * section 7.2): what was free when it started, or its estimate, and a step more for every crash.
+ * Returns 0 when it needs GPUs to itself, as it does for the last attempt.
  */
 static double recovery_free_bytes(const struct core *core, const struct task *task)
 {
@@ -59,9 +73,8 @@ struct placement_query core_query(const struct core *core, const struct task *ta
     };
 }
 
-/* A task that has crashed beside others twice, and can be no better off than alone, is left alone
- * for life. */
-static bool wants_whole_gpus(const struct core *core, const struct task *task)
+/* A task that has crashed twice and recovers alone keeps its GPUs to itself as long as it runs. */
+static bool wants_exclusive_gpus(const struct core *core, const struct task *task)
 {
     return task->request.exclusive || core_task_policy(core, task)->exclusive_gpus ||
            (task->oom_count > 1 && recovers_alone(core, task));
@@ -72,7 +85,7 @@ static int place(struct core *core, struct task *task, int64_t now_us)
     struct event event = {.kind = EVENT_PLACE, .time_us = now_us, .task = task->id};
     event.place.gpus = core->chosen;
     event.place.n = task->request.gpus;
-    event.place.exclusive = wants_whole_gpus(core, task);
+    event.place.exclusive = wants_exclusive_gpus(core, task);
     event.place.share = sharing_choose(&core->settings, &core->view, task, core->chosen,
         task->request.gpus, event.place.exclusive);
     int r = core_decide(core, &event);
@@ -81,30 +94,29 @@ static int place(struct core *core, struct task *task, int64_t now_us)
     return r < 0 ? r : core_add_effect(core, EFFECT_START, task->id, NULL);
 }
 
-static enum placement_answer ask_policy(struct core *core, const struct task *task, int64_t now_us)
+static enum placement_answer choose_gpus(struct core *core, const struct task *task, int64_t now_us)
 {
     struct placement_query query = core_query(core, task, now_us);
     return core_task_policy(core, task)->choose(&query, core->chosen, core->verdicts);
 }
 
-/* Tells the driver why the first task of a queue waits, once for each change of the reasons (not of
- * their figures). */
-static int note_wait(struct core *core, struct waiting *waiting, const struct task *task)
+/* Leaves an EFFECT_WAIT when the reasons have changed; their figures change all the time. */
+static int report_wait(struct core *core, struct reported_wait *reported, const struct task *task)
 {
-    uint64_t why = 14695981039346656037u; /* FNV-1a over the kinds and the tasks named */
+    uint64_t reasons = HASH_START;
     for (int i = 0; i < core->view.n_gpus; i++) {
-        why = (why ^ (uint64_t)core->verdicts[i].kind) * 1099511628211u;
-        why = (why ^ core->verdicts[i].task) * 1099511628211u;
+        const struct verdict *verdict = &core->verdicts[i];
+        reasons = hash_bytes(reasons, &verdict->kind, sizeof verdict->kind);
+        reasons = hash_bytes(reasons, &verdict->task, sizeof verdict->task);
     }
-    if (waiting->task == task->id && waiting->why == why)
+    if (reported->task == task->id && reported->reasons == reasons)
         return 0;
-    *waiting = (struct waiting){task->id, why};
+    *reported = (struct reported_wait){task->id, reasons};
     return core_add_effect(core, EFFECT_WAIT, task->id, NULL);
 }
 
-/* Somebody who is not ours uses it, or something does that nobody knows of: no telling when it will
- * be idle. */
-static bool is_held_by_strangers(const struct gpu_view *gpu, int64_t settle_us)
+/* External processes, or memory of unknown origin, are on it: it may never become idle. */
+static bool is_used_externally(const struct gpu_view *gpu, int64_t settle_us)
 {
     if (gpu->external_processes.valid && gpu->external_processes.value > 0)
         return true;
@@ -117,79 +129,73 @@ static bool may_drain(const struct core *core, int i, const struct task *task, i
     const struct gpu_view *gpu = &core->view.gpus[i];
     return gpu->health == VIEW_OK &&
            now_us - gpu->sampled_us <= core->settings.conditions.sample_valid_us &&
-           !is_held_by_strangers(gpu, core->settings.settle_us) &&
+           !is_used_externally(gpu, core->settings.settle_us) &&
            cluster_view_suits(&core->view, i, task);
 }
 
-/* The GPU that will be idle first, as far as one can guess: the fewest tasks, then least memory in
- * use. */
-static bool drains_sooner(const struct gpu_view *a, const struct gpu_view *b, bool keeps)
+struct drain_order {
+    const struct gpu_view *gpus;
+    bool prefers_drained; /* GPUs that are drained already come first */
+};
+
+/* The GPU that will probably be idle first: with fewer tasks, then with less memory in use. */
+static bool drains_sooner(const void *a, const void *b, const void *context)
 {
-    if (keeps && !a->drained_for != !b->drained_for)
-        return a->drained_for;
-    if (a->n_residents != b->n_residents)
-        return a->n_residents < b->n_residents;
-    return reading_assume(a->mem_used_bytes, 1e18) < reading_assume(b->mem_used_bytes, 1e18);
+    const struct drain_order *order = context;
+    const struct gpu_view *one = &order->gpus[*(const int *)a];
+    const struct gpu_view *other = &order->gpus[*(const int *)b];
+    if (order->prefers_drained && !one->drained_for != !other->drained_for)
+        return one->drained_for;
+    if (one->n_residents != other->n_residents)
+        return one->n_residents < other->n_residents;
+    return reading_assume(one->mem_used_bytes, 1e18) < reading_assume(other->mem_used_bytes, 1e18);
 }
 
-/* Among the best `most` in order, by insertion. Returns how many there are now. */
-static int insert_drain(
-    const struct gpu_view *gpus, int *best, int n, int most, int gpu, bool keeps)
-{
-    int at = n;
-    while (at > 0 && drains_sooner(&gpus[gpu], &gpus[best[at - 1]], keeps))
-        at--;
-    if (at == most)
-        return n;
-    int last = n < most ? n : most - 1;
-    memmove(&best[at + 1], &best[at], (size_t)(last - at) * sizeof *best);
-    best[at] = gpu;
-    return n < most ? n + 1 : most;
-}
-
-static void keep_none(struct core *core)
+static void release_reservation(struct core *core)
 {
     for (int i = 0; i < core->view.n_gpus && core->reserved_for; i++)
         core->view.gpus[i].reserved_for = 0;
     core->reserved_for = 0;
 }
 
-/* The GPUs chosen for a recovering task are kept for nobody else: for the first in line others will
- * be. */
-static void keep_others(struct core *core, const struct task *task)
+/* A recovering task takes reserved GPUs: others will be reserved for the head of the queue. */
+static void release_reservation_of_chosen(struct core *core, const struct task *task)
 {
     bool any = false;
     for (int i = 0; i < task->request.gpus; i++)
         any |= core->view.gpus[core->chosen[i]].reserved_for != 0;
     if (any)
-        keep_none(core);
+        release_reservation(core);
 }
 
 /*
- * Keeps as many GPUs free of newcomers as the task wants, so that it starts even when the main
- * queue never runs dry. It stays with those GPUs unless enough others are empty already, and keeps
- * none while too few would do: GPUs must not stand idle for nothing.
+ * Drains as many GPUs as the task wants, so that it starts even when the main queue never runs dry.
+ * The GPUs stay the same unless enough others are empty already. None is drained when too few
+ * could be: GPUs must not stand idle for nothing.
  */
-static void drain_for(struct core *core, const struct task *task, int64_t now_us)
+static void drain_gpus(struct core *core, const struct task *task, int64_t now_us)
 {
-    int n = 0, n_empty = 0, wanted = task->request.gpus;
-    const struct gpu_view *gpus = core->view.gpus;
+    int n_empty = 0, wanted = task->request.gpus;
+    size_t n = 0;
+    struct drain_order order = {.gpus = core->view.gpus};
     for (int i = 0; i < core->view.n_gpus; i++)
-        n_empty += gpus[i].n_residents == 0 && may_drain(core, i, task, now_us);
+        n_empty += order.gpus[i].n_residents == 0 && may_drain(core, i, task, now_us);
+    order.prefers_drained = n_empty < wanted;
     for (int i = 0; i < core->view.n_gpus; i++)
         if (may_drain(core, i, task, now_us))
-            n = insert_drain(gpus, core->chosen, n, wanted, i, n_empty < wanted);
+            n = top_k_insert(
+                core->chosen, n, (size_t)wanted, sizeof *core->chosen, &i, drains_sooner, &order);
     core_stop_draining(core);
-    if (n < wanted)
+    if (n < (size_t)wanted)
         return;
     for (int i = 0; i < wanted; i++)
         core->view.gpus[core->chosen[i]].drained_for = task->id;
     core->drained_for = task->id;
-    keep_others(core, task);
+    release_reservation_of_chosen(core, task);
 }
 
-/* Those behind the first recovering task find no more GPUs than that. */
-static int count_open(const struct core *core)
+/* An upper bound of the GPUs that the tasks behind the first recovering one can take. */
+static int count_open_gpus(const struct core *core)
 {
     int n = 0;
     bool empty_only = !core->settings.recovery_step_bytes;
@@ -202,53 +208,50 @@ static int count_open(const struct core *core)
 
 static int place_recovering(struct core *core, struct task *task, int64_t now_us)
 {
-    keep_others(core, task);
+    release_reservation_of_chosen(core, task);
     return place(core, task, now_us);
 }
 
-/* GPUs are kept free for the first recovering task; whoever is behind it may take others that are
- * idle now. */
+/* GPUs are drained for the first recovering task; those behind it may take others. */
 static int schedule_first_recovering(struct core *core, struct task *task, int64_t now_us)
 {
     if (core->drained_for != task->id)
         core_stop_draining(core);
-    if (ask_policy(core, task, now_us) == PLACE_NOW)
+    if (choose_gpus(core, task, now_us) == PLACE_NOW)
         return place_recovering(core, task, now_us);
-    int r = note_wait(core, &core->recovery_waiting, task);
-    drain_for(core, task, now_us);
+    int r = report_wait(core, &core->recovery_wait, task);
+    drain_gpus(core, task, now_us);
     return r;
 }
 
 static int schedule_recovery(struct core *core, int64_t now_us)
 {
     struct task *next;
-    int r = 0, looks = RECOVERY_LOOKS, n_open = 0;
+    int r = 0, tries = RECOVERY_TRIES_MAX, n_open = 0;
     for (struct task *task = core->recovery_queue.first; task && r == 0; task = next) {
         next = task->next;
         if (task == core->recovery_queue.first)
             r = schedule_first_recovering(core, task, now_us);
-        else if (looks-- == 0 || n_open == 0)
+        else if (tries-- == 0 || n_open == 0)
             return 0;
-        else if (task->request.gpus > n_open || ask_policy(core, task, now_us) != PLACE_NOW)
+        else if (task->request.gpus > n_open || choose_gpus(core, task, now_us) != PLACE_NOW)
             continue;
         else
             r = place_recovering(core, task, now_us);
-        n_open = count_open(core);
+        n_open = count_open_gpus(core);
     }
     return r;
 }
 
-/* ---- overtaking ---- */
+/* ---- the main queue ---- */
 
-/*
- * Chosen once for a task, when it comes to be the first in line, and again when a recovering task
- * takes one of them: what is kept only empties from then on.
- */
-static bool keep_for(struct core *core, const struct task *task, int64_t now_us)
+/* Chosen once for a head, and again when a recovering task takes one of the GPUs: residents only
+ * leave them from then on. Returns whether GPUs are reserved. */
+static bool reserve_gpus(struct core *core, const struct task *task, int64_t now_us)
 {
     if (core->reserved_for == task->id)
         return true;
-    keep_none(core);
+    release_reservation(core);
     struct placement_query query = core_query(core, task, now_us);
     if (!core_task_policy(core, task)
              ->reserve(&query, core->chosen, &core->view.reservation_start_us))
@@ -259,7 +262,7 @@ static bool keep_for(struct core *core, const struct task *task, int64_t now_us)
     return true;
 }
 
-/* Are there enough GPUs for it, as things are? One that is lost may never come back. */
+/* Do enough healthy GPUs suit it? One that is lost may never come back. */
 static bool can_be_served(const struct core *core, const struct task *task)
 {
     int n = 0;
@@ -268,96 +271,88 @@ static bool can_be_served(const struct core *core, const struct task *task)
     return n == task->request.gpus;
 }
 
-/* For whom the others would wait in vain cannot come before those who came before it. */
-static bool may_go_first(const struct core *core, const struct task *task)
+/* A task that can never be served must not pass tasks submitted earlier. */
+static bool may_be_head(const struct core *core, const struct task *task)
 {
     return task->request.need.kind != NEED_PENDING && core_task_policy(core, task)->reserve &&
            can_be_served(core, task);
 }
 
 /*
- * Policies that let tasks overtake keep GPUs for the longest: what is large goes first, what is
- * small finds room beside it. Not so when the oldest does not say how long it takes, or so many
- * have passed_count it: then it is the first, as it is among equals. Whoever is behind it has been
- * passed_count by no more.
+ * With a policy that knows backfill, the task that takes longest is the head: long tasks start
+ * early, short ones fill the gaps. But the oldest task is the head if its time is not known, or
+ * CORE_PASSED_MAX later tasks have started before it. Of equally long tasks the oldest is. (No
+ * task behind the oldest was passed by more tasks than it.)
  */
 struct task *core_head_of_queue(const struct core *core)
 {
-    struct task *first = core->main_queue.first, *task = first;
-    if (!first || !core_task_policy(core, first)->reserve)
-        return first;
-    if (!first->request.expect.time_us || first->passed_count >= CORE_PASSED_MAX)
-        return first;
-    for (int n = 0; task && n < LINE_MAX_TASKS; task = task->next, n++)
-        if (task->request.expect.time_us > first->request.expect.time_us &&
-            may_go_first(core, task))
-            first = task;
-    return first;
+    struct task *head = core->main_queue.first, *task = head;
+    if (!head || !core_task_policy(core, head)->reserve)
+        return head;
+    if (!head->request.expect.time_us || head->passed_count >= CORE_PASSED_MAX)
+        return head;
+    for (int n = 0; task && n < QUEUE_DEPTH_MAX; task = task->next, n++)
+        if (task->request.expect.time_us > head->request.expect.time_us && may_be_head(core, task))
+            head = task;
+    return head;
 }
 
-/* Not known: the longest. */
-static int64_t length_us(const struct task *task)
+/* An unknown time counts as the longest. */
+static int64_t expected_us(const struct task *task)
 {
     return task->request.expect.time_us ? task->request.expect.time_us : INT64_MAX;
 }
 
-/* Those in line behind `first`, the shortest first; of equal ones who came first. Returns how many,
- * at most `most`. */
-static int line_up(
-    const struct core *core, const struct task *first, struct task **ret_line, int most)
+static bool is_shorter(const void *a, const void *b, const void *context)
 {
-    int n = 0, seen = 0;
-    for (struct task *task = core->main_queue.first; task && seen < LINE_MAX_TASKS;
-         task = task->next, seen++) {
-        int at = n;
-        if (task == first || task->request.need.kind == NEED_PENDING)
-            continue;
-        while (at > 0 && length_us(task) < length_us(ret_line[at - 1]))
-            at--;
-        if (at == most)
-            continue;
-        n += n < most;
-        memmove(&ret_line[at + 1], &ret_line[at], (size_t)(n - 1 - at) * sizeof(struct task *));
-        ret_line[at] = task;
-    }
-    return n;
+    return expected_us(*(struct task *const *)a) < expected_us(*(struct task *const *)b);
 }
 
-/* Those behind the first task, which has to wait: each may start where the policies see it delayed
- * by nothing. */
-static int overtake(struct core *core, const struct task *first, int64_t now_us)
+/* The shortest tasks behind `head`, the shortest first. Returns how many, at most `most`. */
+static int list_shortest(
+    const struct core *core, const struct task *head, struct task **ret_tasks, int most)
 {
-    struct task *line[OVERTAKING_LOOKS];
-    int r = 0, looks = 1 + OVERTAKING_VERDICTS / (core->view.n_gpus + 1);
-    if (!core_task_policy(core, first)->reserve || !keep_for(core, first, now_us))
+    size_t n = 0;
+    int seen = 0;
+    for (struct task *task = core->main_queue.first; task && seen < QUEUE_DEPTH_MAX;
+         task = task->next, seen++)
+        if (task != head && task->request.need.kind != NEED_PENDING)
+            n = top_k_insert(
+                ret_tasks, n, (size_t)most, sizeof *ret_tasks, &task, is_shorter, NULL);
+    return (int)n;
+}
+
+/* Places tasks behind the head, where their policies see that it is not delayed. */
+static int backfill_behind(struct core *core, const struct task *head, int64_t now_us)
+{
+    struct task *shortest[BACKFILL_TRIES_MAX];
+    int r = 0, tries = 1 + BACKFILL_VERDICTS_MAX / (core->view.n_gpus + 1);
+    if (!core_task_policy(core, head)->reserve || !reserve_gpus(core, head, now_us))
         return 0;
-    int n = line_up(core, first, line, looks < OVERTAKING_LOOKS ? looks : OVERTAKING_LOOKS);
+    int n = list_shortest(
+        core, head, shortest, tries < BACKFILL_TRIES_MAX ? tries : BACKFILL_TRIES_MAX);
     for (int i = 0; i < n && r == 0; i++)
-        if (ask_policy(core, line[i], now_us) == PLACE_NOW)
-            r = place(core, line[i], now_us);
+        if (choose_gpus(core, shortest[i], now_us) == PLACE_NOW)
+            r = place(core, shortest[i], now_us);
     return r;
 }
 
-/*
- * First in, first out: the first task that has to wait keeps those behind it waiting, so that none
- * is starved, unless its policy lets them overtake (policy/backfill.h has the rules).
- */
 static int schedule_main(struct core *core, int64_t now_us)
 {
-    struct task *task;
+    struct task *head;
     int r = 0;
-    while (r == 0 && (task = core_head_of_queue(core))) {
+    while (r == 0 && (head = core_head_of_queue(core))) {
         if (core->main_queue.first->request.need.kind == NEED_PENDING)
             return 0;
-        if (core->reserved_for != task->id)
-            keep_none(core);
-        if (ask_policy(core, task, now_us) != PLACE_NOW) {
-            r = note_wait(core, &core->main_waiting, task);
-            return r < 0 ? r : overtake(core, task, now_us);
+        if (core->reserved_for != head->id)
+            release_reservation(core);
+        if (choose_gpus(core, head, now_us) != PLACE_NOW) {
+            r = report_wait(core, &core->main_wait, head);
+            return r < 0 ? r : backfill_behind(core, head, now_us);
         }
-        r = place(core, task, now_us);
+        r = place(core, head, now_us);
     }
-    keep_none(core);
+    release_reservation(core);
     return r;
 }
 

@@ -1,23 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All tasks by id, in one rising array: ids come in order, so that adding is appending. */
-#include <errno.h>
+/* All tasks by id, in one sorted array: ids rise, so that adding is appending. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "core/core_private.h"
-
-int core_make_room(void **array, int *room, int count, size_t item)
-{
-    if (count < *room)
-        return 0;
-    int larger = *room ? *room * 2 : 16;
-    void *grown = realloc(*array, (size_t)larger * item);
-    if (!grown)
-        return -ENOMEM;
-    *array = grown;
-    *room = larger;
-    return 0;
-}
 
 /* The position of the first task with an id of at least `id`. */
 static int lower_bound(const struct core *core, uint64_t id)
@@ -42,8 +29,7 @@ struct task *core_find_task(const struct core *core, uint64_t id)
 struct task *core_add_task(struct core *core, uint64_t id)
 {
     struct task *task = calloc(1, sizeof *task);
-    if (!task || core_make_room((void **)&core->tasks, &core->tasks_room, core->n_tasks,
-                     sizeof *core->tasks) < 0) {
+    if (!task || ARRAY_RESERVE(core->tasks, core->tasks_capacity, core->n_tasks + 1) < 0) {
         free(task);
         return NULL;
     }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Questions about the view that several policies and the core ask. All are pure. */
 #include "core/view.h"
 
 #include <stddef.h>
 
 #include "base/units.h"
 
-/* An idle GPU has hardly any memory in use: 15 MiB on an A100, a few hundred with an MPS server or
- * a display. */
+/* An idle GPU has less in use. Measured: 15 MiB on an A100, a few hundred with an MPS server or a
+ * display. */
 #define IDLE_MEM_BYTES (1 * GIB)
 
 struct resident *gpu_view_resident(const struct gpu_view *gpu, uint64_t task)
@@ -20,7 +21,7 @@ struct resident *gpu_view_resident(const struct gpu_view *gpu, uint64_t task)
 const struct resident *gpu_view_unsettled(const struct gpu_view *gpu)
 {
     for (int i = gpu->n_residents - 1; i >= 0; i--)
-        if (!gpu->residents[i].settled)
+        if (!residence_has_settled(gpu->residents[i].residence))
             return &gpu->residents[i];
     return NULL;
 }
@@ -29,7 +30,8 @@ double gpu_view_pending_bytes(const struct gpu_view *gpu)
 {
     double bytes = 0;
     for (int i = 0; i < gpu->n_residents; i++)
-        if (!gpu->residents[i].shown && gpu->residents[i].mem_used_bytes.valid)
+        if (!residence_has_appeared(gpu->residents[i].residence) &&
+            gpu->residents[i].mem_used_bytes.valid)
             bytes += (double)gpu->residents[i].need_bytes;
     return bytes;
 }

@@ -37,7 +37,8 @@ static double wanted_bytes(const struct placement_query *query)
 static double outstanding_bytes(const struct resident *resident)
 {
     double need = (double)resident->need_bytes;
-    return fmax(0, need - reading_assume(resident->mem_used_bytes, resident->settled ? need : 0));
+    return fmax(0, need - reading_assume(resident->mem_used_bytes,
+                              residence_has_settled(resident->residence) ? need : 0));
 }
 
 static struct verdict check_memory(const struct placement_query *query, const struct gpu_view *gpu)
@@ -70,8 +71,8 @@ static const struct resident *find_rising(
     const struct placement_query *query, const struct gpu_view *gpu)
 {
     for (int i = gpu->n_residents - 1; i >= 0; i--)
-        if (!gpu->residents[i].settled && !is_predictable(&gpu->residents[i]) &&
-            !was_backfilled(query, &gpu->residents[i]))
+        if (!residence_has_settled(gpu->residents[i].residence) &&
+            !is_predictable(&gpu->residents[i]) && !was_backfilled(query, &gpu->residents[i]))
             return &gpu->residents[i];
     return NULL;
 }

@@ -36,9 +36,9 @@ struct stage {
 static struct resident resident_alone(const struct resident *resident)
 {
     struct resident copy = *resident;
-    double taken = resident->settled ? (double)resident->need_bytes : 0;
+    double taken = residence_has_settled(resident->residence) ? (double)resident->need_bytes : 0;
     copy.mem_used_bytes = reading_of(reading_assume(resident->mem_used_bytes, taken));
-    copy.settled = true;
+    copy.residence = RESIDENCE_SETTLED;
     copy.gpus = 1;
     return copy;
 }
@@ -100,7 +100,7 @@ static void stage_add_task(struct stage *stage, const struct task *task, int64_t
     stage->residents[n] = (struct resident){
         .task = task->id,
         .gpus = 1,
-        .settled = true,
+        .residence = RESIDENCE_SETTLED,
         .uid = task->uid,
         .sharing = task->request.sharing,
         .thread_percent = task->request.thread_percent,

@@ -170,9 +170,11 @@ static int64_t next_settled_us(const struct core_settings *settings, const struc
     for (int i = 0; i < gpu->n_residents; i++) {
         const struct resident *resident = &gpu->residents[i];
         int64_t latest_us = resident->held_us + settings->settle_max_us;
-        int64_t quiet_us = resident->risen ? resident->grew_us + settings->settle_us : latest_us;
+        int64_t quiet_us = residence_has_risen(resident->residence)
+                               ? resident->grew_us + settings->settle_us
+                               : latest_us;
         int64_t settled_us = quiet_us < latest_us ? quiet_us : latest_us;
-        if (!resident->settled && settled_us < earliest_us)
+        if (!residence_has_settled(resident->residence) && settled_us < earliest_us)
             earliest_us = settled_us;
     }
     return earliest_us;

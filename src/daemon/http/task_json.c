@@ -282,8 +282,9 @@ static json_t *resident_task(
     struct share share = share_of(state, resident->task);
     return json_pack("{s:I, s:o, s:o, s:o, s:b, s:o, s:b}", "id", (json_int_t)resident->task,
         "mem_used_mib", reading(resident->mem_used_bytes, (double)MIB), "smact",
-        reading(share.smact, 1), "power_w", reading(share.power_w, 1), "settled", resident->settled,
-        "unused_s", reading(unused, 1e6), "unused_for_long", unused_for_long(daemon, unused));
+        reading(share.smact, 1), "power_w", reading(share.power_w, 1), "settled",
+        residence_has_settled(resident->residence), "unused_s", reading(unused, 1e6),
+        "unused_for_long", unused_for_long(daemon, unused));
 }
 
 static json_t *resident_tasks(

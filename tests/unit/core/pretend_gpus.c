@@ -239,7 +239,8 @@ char *world_digest_view(const struct core *core)
         print_reading(out, gpu->smact_level);
         print_reading(out, gpu->utilisation_level);
         for (int k = 0; k < gpu->n_residents; k++)
-            fprintf(out, " %d%d", gpu->residents[k].risen, gpu->residents[k].settled);
+            fprintf(out, " %d%d", residence_has_risen(gpu->residents[k].residence),
+                residence_has_settled(gpu->residents[k].residence));
         fputc('\n', out);
     }
     fclose(out);

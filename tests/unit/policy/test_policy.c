@@ -58,7 +58,7 @@ static int idle_machine(void **state)
 static void settle_in(int gpu, double used_gib, double smact)
 {
     gpus[gpu].residents[gpus[gpu].n_residents++] = (struct resident){
-        .task = 60 + (uint64_t)gpu, .settled = true};
+        .task = 60 + (uint64_t)gpu, .residence = RESIDENCE_SETTLED};
     gpus[gpu].mem_used_bytes = reading_of(used_gib * (double)GIB);
     gpus[gpu].smact_level = reading_of(smact);
     gpus[gpu].utilisation_level = reading_of(smact);
@@ -287,7 +287,7 @@ static void newcomers_wait_for_the_newest_and_for_room(void **state)
     conditions.tasks_per_gpu_max = 2;
     assert_int_equal(check(0, false).kind, VERDICT_FULL);
     conditions.tasks_per_gpu_max = 3;
-    gpus[0].residents[1].settled = true;
+    gpus[0].residents[1].residence = RESIDENCE_SETTLED;
     assert_int_equal(check(0, false).kind, VERDICT_FITS);
 }
 
@@ -331,7 +331,7 @@ static void move_in(int gpu, uint64_t id, double gib, double smact, int n_gpus)
         .task = id,
         .gpus = n_gpus,
         .sharing = SHARING_STREAMS,
-        .settled = true,
+        .residence = RESIDENCE_SETTLED,
         .need_bytes = (int64_t)(gib * (double)GIB),
         .mem_used_bytes = reading_of(gib * (double)GIB),
         .expect = {.smact = reading_of(smact)},
