@@ -48,26 +48,40 @@ int store_get_ended(struct store *store, uint64_t task, struct fault *fault, jso
     return r;
 }
 
+#define OF_UID " AND uid = ?1"
+#define BEFORE " AND seq < (SELECT seq FROM ended WHERE task = ?3)"
+#define EXAMINED                                                                                   \
+    " AND seq >= (SELECT min(seq) FROM (SELECT seq FROM ended WHERE true%s%s ORDER BY seq DESC "   \
+    "LIMIT ?7))"
+
+static int prepare(struct store *store, const struct store_ended_filter *filter, const char *sql,
+    struct fault *fault, sqlite3_stmt **ret_rows)
+{
+    if (sqlite3_prepare_v2(store->db, sql, -1, ret_rows, NULL) != SQLITE_OK)
+        return statement_fault(store, fault);
+    statement_bind(*ret_rows, "itiiiii", (int64_t)filter->uid,
+        task_state_is_done(filter->state) ? task_state_name(filter->state) : NULL,
+        (int64_t)filter->before, filter->since_wall_us, filter->until_wall_us,
+        filter->limit > 0 ? filter->limit : -1, filter->examine);
+    return 0;
+}
+
 /* Only the conditions that are asked for are in the text, so that their index serves. */
 static int prepare_list(struct store *store, const struct store_ended_filter *filter,
     struct fault *fault, sqlite3_stmt **ret_rows)
 {
-    bool of_state = task_state_is_done(filter->state);
-    char sql[1024];
+    const char *of_uid = filter->of_uid ? OF_UID : "", *before = filter->before ? BEFORE : "";
+    char examined[256] = "", sql[1280];
+    if (filter->examine)
+        sqlite3_snprintf(sizeof examined, examined, EXAMINED, of_uid, before);
     sqlite3_snprintf(sizeof sql, sql,
         "SELECT task, record, ended.sum IS " ENDED_SUM " AND records.sum IS " RECORD_SUM
         " FROM ended JOIN records USING(task) WHERE true"
-        "%s%s%s%s%s ORDER BY seq DESC LIMIT ?6",
-        filter->of_uid ? " AND uid = ?1" : "", of_state ? " AND state = ?2" : "",
-        filter->before ? " AND seq < (SELECT seq FROM ended WHERE task = ?3)" : "",
+        "%s%s%s%s%s%s ORDER BY seq DESC LIMIT ?6",
+        of_uid, task_state_is_done(filter->state) ? " AND state = ?2" : "", before,
         filter->since_wall_us ? " AND ended_wall_us >= ?4" : "",
-        filter->until_wall_us ? " AND ended_wall_us < ?5" : "");
-    if (sqlite3_prepare_v2(store->db, sql, -1, ret_rows, NULL) != SQLITE_OK)
-        return statement_fault(store, fault);
-    statement_bind(*ret_rows, "itiiii", (int64_t)filter->uid,
-        of_state ? task_state_name(filter->state) : NULL, (int64_t)filter->before,
-        filter->since_wall_us, filter->until_wall_us, filter->limit > 0 ? filter->limit : -1);
-    return 0;
+        filter->until_wall_us ? " AND ended_wall_us < ?5" : "", examined);
+    return prepare(store, filter, sql, fault, ret_rows);
 }
 
 int store_list_ended(struct store *store, const struct store_ended_filter *filter,
@@ -84,6 +98,25 @@ int store_list_ended(struct store *store, const struct store_ended_filter *filte
     }
     sqlite3_finalize(rows);
     return r;
+}
+
+int store_skip_ended(struct store *store, const struct store_ended_filter *filter,
+    struct fault *fault, uint64_t *ret_task)
+{
+    char sql[256];
+    sqlite3_stmt *row;
+    *ret_task = 0;
+    sqlite3_snprintf(sizeof sql, sql,
+        "SELECT task FROM ended WHERE true%s%s ORDER BY seq DESC LIMIT 1 OFFSET ?7 - 1",
+        filter->of_uid ? OF_UID : "", filter->before ? BEFORE : "");
+    int r = prepare(store, filter, sql, fault, &row);
+    if (r < 0)
+        return r;
+    r = statement_step(store, row, fault);
+    if (r > 0)
+        *ret_task = (uint64_t)sqlite3_column_int64(row, 0);
+    sqlite3_finalize(row);
+    return r < 0 ? r : 0;
 }
 
 static void add_totals(struct store_totals *totals, sqlite3_stmt *row)

@@ -164,6 +164,7 @@ struct store_ended_filter {
     int64_t limit;         /* at most so many; 0: all */
     int64_t since_wall_us; /* only those that ended then or later; 0: all */
     int64_t until_wall_us; /* only those that ended before; 0: all */
+    int64_t examine;       /* search no more than so many of those of `uid` and `before`; 0: all */
 };
 
 /* Ended tasks, the last to end first; `record` is NULL where it is damaged. Anything but 0 from the callback ends the walk, which returns
@@ -171,6 +172,15 @@ struct store_ended_filter {
 typedef int store_on_ended(void *context, uint64_t task, const json_t *record);
 int store_list_ended(struct store *store, const struct store_ended_filter *filter,
     store_on_ended *on_ended, void *context, struct fault *fault);
+
+/*
+ * Finds where a list that examined `filter->examine` tasks and found none goes on: a search for few
+ * among many tasks is made in steps of bounded time.
+ * ret_task: the last task examined, to be `before` of the next step, or 0: there are no more.
+ * Returns 0 or a fault.
+ */
+int store_skip_ended(struct store *store, const struct store_ended_filter *filter,
+    struct fault *fault, uint64_t *ret_task);
 
 /* Over all ended tasks that are still kept. */
 struct store_totals {

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long lists of tasks: in pages, and without making anybody else wait. Times are printed; the limits are generous, as
-the machine may be busy."""
+"""Long lists of tasks: in pages, and without making other requests wait.
+
+The promise is about collocd, not about the machine: time that collocd or the client waited for a processor, as the kernel
+counts it, is not part of a request's time.
+"""
 
 import json
+import os
 import sqlite3
 import statistics
 import threading
 import time
 import unittest
 
-from daemon_case import DaemonCase, row_sum
+from daemon_case import DaemonCase, read, row_sum
 
 ENDED = 200000
 PAGE = 10000
-PROMPT_S = 0.05
+PROMPT_S = 0.05 * (10 if "ASAN_OPTIONS" in os.environ else 1)
 
 
 class LongHistory(DaemonCase):
@@ -21,6 +25,8 @@ class LongHistory(DaemonCase):
 
     def setUp(self):
         super().setUp()
+        self.failed = self.submit("exit 1")
+        self.wait(self.failed, "FAILED")
         task = self.submit("true")
         self.wait(task, "COMPLETED")
         self.held = self.submit("true", hold=True)
@@ -47,38 +53,51 @@ class LongHistory(DaemonCase):
             db.execute("UPDATE records SET sum = row_sum(task, record)")
         db.close()
 
+    def queued_s(self):
+        """How long the daemon and this thread have waited for a processor since they began."""
+        files = (f"/proc/{self.process.pid}/schedstat", f"/proc/self/task/{threading.get_native_id()}/schedstat")
+        return sum(int(read(file).split()[1]) for file in files if os.path.exists(file)) / 1e9
+
     def watch(self, call):
-        """What the call gave, and the times that somebody else's requests took meanwhile."""
+        """What the call returned, and the times that other requests took meanwhile. The call must not compute for long:
+        threads of one Python wait for each other."""
         found = []
         thread = threading.Thread(target=lambda: found.append(call()))
         thread.start()
         times = []
         while thread.is_alive():
-            begin = time.monotonic()
-            self.get("/v1/info")
-            times.append(time.monotonic() - begin)
+            queued, begin = self.queued_s(), time.monotonic()
+            self.request("GET", "/v1/info")
+            took = time.monotonic() - begin
+            times.append(max(0, took - (self.queued_s() - queued)))
         return found[0], times
+
+    def watch_list(self, what, query):
+        """The list, after other requests were seen to be prompt meanwhile."""
+        reply, times = self.watch(lambda: self.request("GET", "/v1/tasks?" + query))
+        self.assert_prompt(what, times)
+        return reply.json
 
     def assert_prompt(self, what, times):
         times.sort()
         print(f"{what}: {len(times)} other requests, median {statistics.median(times) * 1000:.1f} ms, "
               f"99 % {times[int(len(times) * 0.99)] * 1000:.1f} ms, most {times[-1] * 1000:.1f} ms", flush=True)
-        self.assertLess(statistics.median(times), PROMPT_S)
+        self.assertLess(times[-1], PROMPT_S, what)
 
-    def test_a_long_history_makes_nobody_wait(self):
-        page, times = self.watch(lambda: self.get("/v1/tasks?state=all&limit=1000000"))
-        self.assert_prompt("one page", times)
+    def test_other_requests_do_not_wait_for_a_long_list(self):
+        page = self.watch_list("one page", "state=all&limit=1000000")
         self.assertEqual([task["id"] for task in page["tasks"]],
                          [self.held, *range(ENDED + 8, ENDED + 8 - PAGE + 1, -1)])
-        last, times = self.watch(lambda: self.get(f"/v1/tasks?state=all&limit=1000000&after={page['next']}"))
+        last = self.watch_list("the next page", f"state=all&limit=1000000&after={page['next']}")
         self.assertEqual(last["tasks"][0]["id"], page["tasks"][-1]["id"] - 1)
-        none, times = self.watch(lambda: self.get("/v1/tasks?state=TIMEOUT&limit=1000000"))
-        self.assert_prompt("none of that state", times)
-        self.assertEqual(none, {"tasks": []})
-        everything, times = self.watch(
-            lambda: json.loads(self.colloc("queue", "--state=all", "--limit=25000", "--json").stdout)["tasks"])
+        user = page["tasks"][-1]["user"]
+        for query in ("state=TIMEOUT", f"state=TIMEOUT&user={user}", "state=TIMEOUT&since=1", "state=ended&until=1"):
+            self.assertEqual(self.watch_list(f"none of {query}", query + "&limit=1000000"), {"tasks": []})
+        found = self.watch_list("the only one that failed, the first to end", "state=FAILED")
+        self.assertEqual([task["id"] for task in found["tasks"]], [self.failed])
+        done, times = self.watch(lambda: self.colloc("queue", "--state=all", "--limit=25000", "--json"))
         self.assert_prompt("all pages", times)
-        self.assertEqual(len({task["id"] for task in everything}), 25001)
+        self.assertEqual(len({task["id"] for task in json.loads(done.stdout)["tasks"]}), 25001)
 
     def test_pages_end_with_the_limit(self):
         for limit, count in ((1, 1), (5, 5), (PAGE, PAGE)):

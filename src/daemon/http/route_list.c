@@ -27,6 +27,7 @@
 #define LIMIT_MAX     1000000
 #define SLICE_US      (5 * MS_US)
 #define ENDED_AT_ONCE 50
+#define EXAMINED      2000 /* ended tasks in one search; chosen: less than a millisecond */
 
 enum part { PART_RUNNING, PART_RECOVERING, PART_QUEUED, PART_ENDED };
 
@@ -198,8 +199,12 @@ static int list_ended(struct listing *list)
     int64_t left = list->page_left < list->ended_left ? list->page_left : list->ended_left;
     list->ended.limit = left < ENDED_AT_ONCE ? left : ENDED_AT_ONCE;
     list->ended.before = before;
+    list->ended.examine = EXAMINED;
     int r = store_list_ended(list->daemon->store, &list->ended, on_ended, list, &list->fault);
-    list->all_ended = list->at.id == before;
+    if (r < 0 || list->at.id != before)
+        return r;
+    r = store_skip_ended(list->daemon->store, &list->ended, &list->fault, &list->at.id);
+    list->all_ended = list->at.id == 0;
     return r;
 }
 

@@ -84,7 +84,8 @@ static void lists_are_filtered_and_the_last_to_end_is_first(void **state)
     assert_list(store, (struct store_ended_filter){.of_uid = true, .uid = 1000}, "3 4 1 ");
     assert_list(store, (struct store_ended_filter){.of_uid = true, .uid = 0}, "");
     assert_list(store, (struct store_ended_filter){.state = TASK_COMPLETED}, "4 1 ");
-    assert_list(store, (struct store_ended_filter){true, 1000, TASK_COMPLETED, 3, 1, 0, 0}, "4 ");
+    assert_list(
+        store, (struct store_ended_filter){true, 1000, TASK_COMPLETED, 3, 1, 0, 0, 0}, "4 ");
     assert_list(store, (struct store_ended_filter){.since_wall_us = 20000000}, "3 4 2 ");
     assert_list(store, (struct store_ended_filter){.until_wall_us = 30000000}, "2 1 ");
     assert_list(store,
@@ -92,6 +93,35 @@ static void lists_are_filtered_and_the_last_to_end_is_first(void **state)
             .since_wall_us = 20000000, .until_wall_us = 40000000, .of_uid = true, .uid = 1000},
         "4 ");
     assert_list(store, (struct store_ended_filter){.since_wall_us = 40000001}, "");
+    store_close(store);
+}
+
+static uint64_t next_step(struct store *store, struct store_ended_filter filter)
+{
+    uint64_t task = 99;
+    assert_int_equal(store_skip_ended(store, &filter, NULL, &task), 0);
+    return task;
+}
+
+/* The tasks are 3 4 2 1, the last to end first. */
+static void a_search_is_made_in_steps(void **state)
+{
+    struct store *store = open_history(*state);
+    assert_list(store, (struct store_ended_filter){.examine = 3}, "3 4 2 ");
+    assert_list(store, (struct store_ended_filter){.examine = 2, .before = 3}, "4 2 ");
+    assert_list(store, (struct store_ended_filter){.examine = 2, .state = TASK_FAILED}, "");
+    assert_list(
+        store, (struct store_ended_filter){.examine = 2, .before = 4, .state = TASK_FAILED}, "2 ");
+    assert_list(
+        store, (struct store_ended_filter){.examine = 2, .of_uid = true, .uid = 1000}, "3 4 ");
+    assert_list(store, (struct store_ended_filter){.examine = 2, .before = 1}, "");
+    assert_int_equal(next_step(store, (struct store_ended_filter){.examine = 2}), 4);
+    assert_int_equal(next_step(store, (struct store_ended_filter){.examine = 2, .before = 4}), 1);
+    assert_int_equal(next_step(store, (struct store_ended_filter){.examine = 2, .before = 2}), 0);
+    assert_int_equal(
+        next_step(store, (struct store_ended_filter){.examine = 3, .of_uid = true, .uid = 1000}),
+        1);
+    assert_int_equal(next_step(store, (struct store_ended_filter){.examine = 5}), 0);
     store_close(store);
 }
 
@@ -205,6 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_record_is_found_by_id),
         TEST(lists_are_filtered_and_the_last_to_end_is_first),
+        TEST(a_search_is_made_in_steps),
         TEST(totals_add_up),
         TEST(totals_of_nothing_are_zero),
         TEST(what_has_not_ended_gets_no_record),
