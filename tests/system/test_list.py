@@ -9,11 +9,12 @@ import json
 import os
 import sqlite3
 import statistics
+import subprocess
 import threading
 import time
 import unittest
 
-from daemon_case import DaemonCase, read, row_sum
+from daemon_case import LIMIT_S, DaemonCase, program, read, row_sum
 
 ENDED = 200000
 PAGE = 10000
@@ -78,6 +79,15 @@ class LongHistory(DaemonCase):
         self.assert_prompt(what, times)
         return reply.json
 
+    def watch_queue(self, what, limit):
+        """The tasks that `colloc queue` writes to a file, from several pages."""
+        with open(self.work + "/tasks", "w+b") as file:
+            command = [program("colloc"), "queue", "--state=all", f"--limit={limit}", "--json"]
+            _, times = self.watch(lambda: subprocess.run(command, env=self.env, stdout=file, timeout=LIMIT_S, check=True))
+            self.assert_prompt(what, times)
+            file.seek(0)
+            return json.load(file)["tasks"]
+
     def assert_prompt(self, what, times):
         times.sort()
         print(f"{what}: {len(times)} other requests, median {statistics.median(times) * 1000:.1f} ms, "
@@ -95,9 +105,7 @@ class LongHistory(DaemonCase):
             self.assertEqual(self.watch_list(f"none of {query}", query + "&limit=1000000"), {"tasks": []})
         found = self.watch_list("the only one that failed, the first to end", "state=FAILED")
         self.assertEqual([task["id"] for task in found["tasks"]], [self.failed])
-        done, times = self.watch(lambda: self.colloc("queue", "--state=all", "--limit=25000", "--json"))
-        self.assert_prompt("all pages", times)
-        self.assertEqual(len({task["id"] for task in json.loads(done.stdout)["tasks"]}), 25001)
+        self.assertEqual(len({task["id"] for task in self.watch_queue("all pages", 25000)}), 25001)
 
     def test_pages_end_with_the_limit(self):
         for limit, count in ((1, 1), (5, 5), (PAGE, PAGE)):
