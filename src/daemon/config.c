@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -245,27 +246,30 @@ static void format_log_level(const void *field, char *text, size_t size)
             snprintf(text, size, "%s", log_levels[i].name);
 }
 
-/* How a value that `set` reads is written. */
-static const struct {
+/* How a value that `set` reads is written, and what a message tells the user to give. */
+static const struct format {
     int (*set)(void *field, size_t size, const char *value);
     void (*format)(const void *field, char *text, size_t size);
+    const char *expects;
 } formats[] = {
-    {set_text, format_text},
-    {set_size, format_exact_size},
-    {set_duration, format_duration},
-    {set_period, format_duration},
-    {set_fraction, format_number},
-    {set_quantile, format_number},
-    {set_slowdown, format_number},
-    {set_count, format_count},
-    {set_percentage, format_count},
-    {set_flag, format_flag},
-    {set_policy, format_policy},
-    {set_sharing, format_sharing},
-    {set_statistic, format_statistic},
-    {set_samples, format_samples},
-    {set_log_level, format_log_level},
+    {set_text, format_text, "a shorter text"},
+    {set_size, format_exact_size, "a size such as 512MiB or 5GiB"},
+    {set_request_memory, format_exact_size, "a size of at least 64MiB, such as 1GiB"},
+    {set_duration, format_duration, "a time such as 90s, 5m or 1:30:00"},
+    {set_period, format_duration, "a time from 1ms to 1h, such as 90s or 5m"},
+    {set_fraction, format_number, "a number from 0 to 1"},
+    {set_quantile, format_number, "0.5, 0.9 or 0.99"},
+    {set_slowdown, format_number, "a number from 1 to 1000"},
+    {set_count, format_count, "a whole number from 0 to 1000000"},
+    {set_percentage, format_count, "a whole number from 0 to 100"},
+    {set_flag, format_flag, "yes or no"},
+    {set_policy, format_policy, "the name of a policy"},
+    {set_sharing, format_sharing, "streams, mps or auto"},
+    {set_statistic, format_statistic, "mean, p95 or ewma"},
+    {set_samples, format_samples, "up to 8 pairs such as 1s:1h,10s:1d, or none"},
+    {set_log_level, format_log_level, "error, warning, info or debug"},
 };
+static_assert(SERIES_RINGS_MAX == 8, "the text for set_samples says how many");
 
 /* LIVE: the setting can change while the daemon runs. FIELD: it is read at the start only. */
 #define FIELD_AT(name) offsetof(struct config, name), sizeof(((struct config *)0)->name)
@@ -281,98 +285,123 @@ static const struct option {
     const char *default_text;
     const char *help;
 } options[] = {
-    {"socket", FIELD(socket_path), set_text, "PATH", "/run/colloc/collocd.sock", "where to listen"},
+    {"socket", FIELD(socket_path), set_text, "PATH", "/run/colloc/collocd.sock",
+        "Unix socket on which collocd listens"},
     {"state-dir", FIELD(state_dir), set_text, "FOLDER", "/var/lib/colloc",
-        "the event log and the tasks' logs"},
+        "folder of the event log, the run history and the tasks' logs"},
     {"policy", LIVE(core.policy), set_policy, "NAME", "magm",
         "placement policy of tasks that name none: {choices}"},
     {"sharing", LIVE(sharing), set_sharing, "HOW", "streams",
-        "streams, mps or auto, for tasks that name none"},
+        "how a task without --sharing shares a GPU: streams (time-sliced), mps, or auto "
+        "(chosen with each placement)"},
     {"estimator", LIVE(estimator), set_text, "NAME", ESTIMATOR_USUAL,
-        "for tasks that name none and declare no memory"},
+        "estimator of the GPU memory requirement, for tasks with neither --estimator nor "
+        "--memory"},
     {"reserve-quantile", LIVE(reserve_quantile), set_quantile, "Q", "0.9",
-        "0.5, 0.9 or 0.99: a task is given what suffices for so many of its like, where the estimator knows its error"},
+        "memory to reserve for a task: this quantile of the estimate's calibrated error "
+        "distribution (0.5, 0.9 or 0.99); an estimator without calibration gives one value"},
     {"smact-max", LIVE(core.conditions.smact_max), set_fraction, "FRACTION", "0.80",
-        "a GPU more active than that takes no further task"},
+        "a GPU takes another task only while its SM activity (SMACT, 0 to 1) is at most this"},
     {"min-free", LIVE(core.conditions.min_free_bytes), set_size, "SIZE", "5GiB",
-        "free memory wanted when nothing is known of a task"},
+        "free GPU memory required for a task whose memory requirement is unknown"},
     {"margin", LIVE(core.conditions.margin_bytes), set_size, "SIZE", "2GiB",
-        "free memory wanted beyond an estimate"},
+        "free GPU memory required in addition to a task's estimate"},
     {"slowdown-max", LIVE(core.conditions.slowdown_max), set_slowdown, "TIMES", "3",
-        "policy predictive: no task may be predicted to take more than TIMES as long as alone"},
+        "policy predictive: the largest predicted slowdown of any task on a shared GPU; 2 means "
+        "twice the run time"},
     {"window", LIVE(core.window_us), set_period, "TIME", "90s",
-        "activity is averaged over that long"},
+        "period over which the SM activity of a GPU is averaged"},
     {"smact-statistic", LIVE(core.statistic), set_statistic, "HOW", "mean",
-        "what the activity over the window is told by: mean, p95 or ewma (exponentially weighted)"},
+        "statistic of the SM activity over the window that policies compare with smact-max: "
+        "mean, p95 or ewma (exponentially weighted moving average)"},
     {"sample-period", LIVE(sample_period_us), set_period, "TIME", "1s",
-        "between two looks at the GPUs"},
+        "interval between two samples of every GPU"},
     {"gpm-interval", FIELD(gpm_interval_us), set_period, "TIME", "100ms",
-        "SM activity is taken over at least that long; real GPUs want no less than the default, emulated ones do not "
-        "mind"},
+        "shortest interval over which NVML measures SM activity; real GPUs need at least "
+        "100ms, emulated GPUs accept less"},
     {"unused-after", LIVE(unused_after_us), set_period, "TIME", "10m",
-        "a task that holds a GPU and does not use it for so long is pointed out"},
+        "report a task that has held a GPU for this long without using it"},
     {"settle", LIVE(core.settle_us), set_period, "TIME", "10s",
-        "a task's memory that has not grown for so long has settled; until then its GPU takes nobody else"},
-    {"settle-max", LIVE(core.settle_max_us), set_period, "TIME", "60s", "but no longer than that"},
+        "a task's memory has settled when it has not grown for this long; until then its GPU "
+        "takes no other task"},
+    {"settle-max", LIVE(core.settle_max_us), set_period, "TIME", "60s",
+        "the longest time a GPU is held for a task whose memory is still growing"},
     {"recovery-step", LIVE(core.recovery_step_bytes), set_size, "SIZE", "0",
-        "a task that ran out of GPU memory beside others is tried again where so much more is free, and more after every "
-        "crash, and on GPUs to itself last; 0: on GPUs to itself at once"},
+        "memory added to the requirement of a task after each GPU memory crash beside other "
+        "tasks, before the last attempt alone on its GPUs; 0: the first retry is alone already"},
     {"recoveries", LIVE(core.recoveries_max), set_count, "N", "3",
-        "starts after a GPU memory crash beside others"},
+        "how often a task is restarted after it ran out of GPU memory beside other tasks"},
     {"requeues", LIVE(core.requeues_max), set_count, "N", "3",
-        "starts after ends that were another task's fault, or its MPS server's"},
+        "how often a task is restarted after another task, or its MPS server, caused its end"},
     {"filler-smact", LIVE(core.filler_smact), set_fraction, "FRACTION", "0.80",
-        "with sharing auto: a task that is expected to be more active than that nearly fills a GPU, and takes turns"},
+        "sharing=auto: a task with a larger expected SM activity (0 to 1) nearly fills a GPU "
+        "and is time-sliced with others"},
     {"filler-percentage", LIVE(core.filler_percent), set_percentage, "N", "70",
-        "with sharing auto: or is held to so much of the SMs where it joins others by MPS; 0: it is not"},
+        "sharing=auto: limit a task that nearly fills the GPU to this percentage of the SMs "
+        "beside other MPS clients; 0: no limit"},
     {"mps-memory-limit", LIVE(core.mps_mem_limit), set_flag, "yes|no", "yes",
-        "a client of MPS whose need is known may take that and the margin, no more"},
+        "limit each MPS client with a known memory requirement to that and the margin"},
     {"mps-linger", LIVE(mps_linger_us), set_duration, "TIME", "60s",
-        "a user's MPS control daemon that no task of his has used for so long is stopped"},
+        "stop a user's MPS control daemon after this long without a task that uses it"},
     {"framework-memory-limit", LIVE(framework_mem_limit), set_flag, "yes|no", "no",
-        "tasks that share by streams are told through PyTorch's and JAX's own settings to take no more than their need "
-        "and "
-        "the margin (JAX then takes it at once)"},
+        "limit each time-sliced task to its memory requirement and the margin through the "
+        "settings of PyTorch and JAX; JAX then allocates that amount when it starts"},
     {"mps-users-together", LIVE(core.conditions.mps_users_together), set_flag, "yes|no", "no",
-        "tasks of several users may share a GPU by MPS: each user's server then takes turns with the others'"},
+        "let tasks of different users share a GPU through MPS; the GPU alternates between the "
+        "users' MPS servers"},
     {"tasks-per-gpu", LIVE(core.conditions.tasks_per_gpu_max), set_count, "N", "0",
-        "at most; 0: no limit"},
+        "the largest number of tasks on one GPU; 0: no limit"},
     {"tasks-per-user", LIVE(tasks_per_user), set_count, "N", "20000",
-        "that have not ended; a user's further ones are refused (root's are not)"},
+        "the largest number of queued and running tasks of one user; further submissions are "
+        "refused (root has no limit)"},
     {"request-memory", FIELD(request_bytes_max), set_request_memory, "SIZE", "1GiB",
-        "at most this much memory for requests and answers under way, of all users together; at least 64MiB"},
+        "the largest amount of memory for all requests and replies in progress; at least 64MiB"},
     {"bytes-per-user", LIVE(bytes_per_user), set_size, "SIZE", "512MiB",
-        "of scripts, environments and summaries of tasks that have not ended; a user's further tasks are refused "
-        "(root's are not)"},
+        "the largest size of all scripts, environments and summaries of one user's queued and "
+        "running tasks; further submissions are refused (root has no limit)"},
     {"gpus", FIELD(gpus), set_text, "LIST", "all",
-        "indices or UUIDs, separated by commas: manage no others"},
+        "GPUs to manage, as a comma-separated list of indices or UUIDs; colloc never uses the "
+        "others"},
     {"samples", FIELD(samples), set_samples, "STEP:TIME,...", SAMPLES_USUAL,
-        "how finely samples of the GPUs are kept, for how long; none: not at all"},
+        "how long samples of the GPUs are kept at which resolution, as a comma-separated list; "
+        "none: keep no samples"},
     {"log-reserve", FIELD(log_reserve_bytes), set_size, "SIZE", "16MiB",
-        "disk space kept allocated so that ends and cancels can be recorded when the disk is full; 0: "
-        "none"},
+        "disk space kept free for the event log, so that ends and cancels can be recorded when "
+        "the disk is full; 0: none"},
     {"kept-output", LIVE(kept_output_bytes), set_size, "SIZE", "1GiB",
-        "at most so much of each output file that is kept in the state folder: then its older half is dropped; 0: any"},
+        "the largest size of each output file in the state folder; when a file reaches it, its "
+        "older half is dropped; 0: no limit"},
     {"history", LIVE(history_us), set_duration, "TIME", "90d",
-        "how long ended tasks are remembered"},
+        "how long ended tasks are kept in the history"},
     {"record-inputs", FIELD(record_inputs), set_text, "FILE", "",
-        "every event, sample and decision of the scheduler goes there, for colloc replay"},
-    {"record-inputs-max", LIVE(record_inputs_max), set_size, "SIZE", "1GiB", "and then no further"},
+        "file that records every event, sample and decision of the scheduler for `colloc "
+        "replay`; empty: no recording"},
+    {"record-inputs-max", LIVE(record_inputs_max), set_size, "SIZE", "1GiB",
+        "size of the record-inputs file at which recording stops"},
     {"nvml-library", FIELD(nvml_library), set_text, "PATH", "libnvidia-ml.so.1",
-        "the NVML library"},
+        "path or name of the NVML library to load"},
     {"dcgmi", FIELD(dcgmi), set_text, "PROGRAM", "dcgmi",
-        "tells the SM activity of GPUs before Hopper, when it is there (NVIDIA DCGM); none: do without"},
-    {"shim", FIELD(shim), set_text, "PATH", "(as installed)", "the colloc-shim program"},
-    {"log-level", LIVE(log_level), set_log_level, "LEVEL", "info", "error, warning, info or debug"},
+        "the dcgmi program of NVIDIA DCGM, which measures the SM activity of GPUs before "
+        "Hopper; none: do not use it"},
+    {"shim", FIELD(shim), set_text, "PATH", "(as installed)",
+        "path of the colloc-shim program, which runs each task"},
+    {"log-level", LIVE(log_level), set_log_level, "LEVEL", "info",
+        "the least important messages to log: error, warning, info or debug"},
 };
 #define OPTIONS ARRAY_SIZE(options)
+
+static const struct format *format_of(const struct option *option)
+{
+    const struct format *format = formats;
+    while (format->set != option->set)
+        format++;
+    return format;
+}
 
 static void format_value(
     const struct option *option, const struct config *config, char *text, size_t size)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
-        if (formats[i].set == option->set)
-            formats[i].format((const char *)config + option->offset, text, size);
+    format_of(option)->format((const char *)config + option->offset, text, size);
     if (!*text)
         snprintf(text, size, "%s", *option->default_text ? option->default_text : "none");
 }
@@ -468,8 +497,8 @@ static int set_option(
     if (option->set((char *)config + option->offset, option->size, value) == 0)
         return 0;
     option_help_text(option->help, policy_name_at, help, sizeof help);
-    return fault_set(fault, EINVAL, "%s: cannot make sense of '%s' (%s: %s)", option->name, value,
-        option->takes, help);
+    return fault_set(fault, EINVAL, "%s: invalid value '%s': give %s (%s)", option->name, value,
+        format_of(option)->expects, help);
 }
 
 static int set_named_option(
@@ -482,8 +511,9 @@ static int set_named_option(
         return set_option(config, &options[spec - specs], value, fault);
     const char *near = option_find_near(&(struct option_set){specs, OPTIONS, NULL}, 1, name);
     if (near)
-        return fault_set(fault, EINVAL, "%s: no such setting; did you mean %s?", name, near);
-    return fault_set(fault, EINVAL, "%s: no such setting (collocd --help lists them)", name);
+        return fault_set(fault, EINVAL, "%s: unknown setting: did you mean %s?", name, near);
+    return fault_set(
+        fault, EINVAL, "%s: unknown setting: `collocd --help` lists all settings", name);
 }
 
 /* ---- the file: one mapping of plain scalars ---- */
@@ -491,7 +521,7 @@ static int set_named_option(
 static int yaml_problem(const yaml_parser_t *parser, const char *path, struct fault *fault)
 {
     return fault_set(fault, EINVAL, "%s:%zu: %s", path, parser->problem_mark.line + 1,
-        parser->problem ? parser->problem : "is no YAML");
+        parser->problem ? parser->problem : "not YAML");
 }
 
 /* One event of the file. `key` remembers the key until its value comes. */
@@ -503,20 +533,24 @@ static int take_yaml_event(struct config *config, const yaml_event_t *event, boo
     switch (event->type) {
     case YAML_SCALAR_EVENT:
         if (!in_mapping)
-            return *text ? fault_set(fault, EINVAL, "'%.40s' is no 'setting: value' line", text)
-                         : 0;
+            return *text
+                       ? fault_set(fault, EINVAL, "'%.40s': expected a line 'setting: value'", text)
+                       : 0;
         if (key[0] == '\0')
             return set_text(key, key_size, text) < 0 || !*text
-                       ? fault_set(fault, EINVAL, "'%.40s' is no setting", text)
+                       ? fault_set(fault, EINVAL,
+                             "'%.40s': unknown setting: `collocd --help` lists all settings", text)
                        : 0;
         int r = set_named_option(config, key, text, fault);
         key[0] = '\0';
         return r;
     case YAML_SEQUENCE_START_EVENT:
     case YAML_ALIAS_EVENT:
-        return fault_set(fault, EINVAL, "only plain 'setting: value' lines are understood");
+        return fault_set(
+            fault, EINVAL, "lists and aliases are not supported: write a line 'setting: value'");
     case YAML_MAPPING_START_EVENT:
-        return key[0] ? fault_set(fault, EINVAL, "%s: wants a plain value", key) : 0;
+        return key[0] ? fault_set(fault, EINVAL, "%s: expected one value on the same line", key)
+                      : 0;
     default:
         return 0;
     }
@@ -605,7 +639,8 @@ static int read_arguments(
         int taken = option_next(sets, ARRAY_SIZE(sets), words + i, count - i, &word, fault);
         if (taken == 0)
             return fault_set(fault, EINVAL,
-                "%s: collocd takes only options (collocd --help lists them)", words[i]);
+                "%s: unexpected argument: collocd takes only options (`collocd --help` lists them)",
+                words[i]);
         int r = taken < 0 ? taken : take_argument(arguments, &word, fault);
         if (r < 0)
             return r;
@@ -634,8 +669,8 @@ int config_read_arguments(struct config *config, int argc, char **argv, struct f
     return r == 0 && first.only_check ? CONFIG_CHECK : r;
 }
 
-/* Behind the default of a setting that a reload does not change. */
-#define AT_START "; read at the start only"
+/* Printed after the default of a setting that a reload does not change. */
+#define AT_START "; a change needs a restart"
 
 /* In roff a hyphen that is to be typed is written so. */
 static void print_roff_name(FILE *out, const char *name)
@@ -644,24 +679,45 @@ static void print_roff_name(FILE *out, const char *name)
         fputs(*name == '-' ? "\\-" : (char[]){*name, '\0'}, out);
 }
 
+/* Prints words in lines of up to 79 columns, each after `prefix`, with the last line unended. */
+static void print_wrapped(FILE *out, const char *prefix, const char *text)
+{
+    int column = fprintf(out, "%s", prefix);
+    for (bool first = true; *text; first = false) {
+        int n = (int)strcspn(text, " ");
+        if (!first && column + 1 + n > 79)
+            column = fprintf(out, "\n%s", prefix) - 1;
+        else if (!first)
+            column += fprintf(out, " ");
+        column += fprintf(out, "%.*s", n, text);
+        text += n + strspn(text + n, " ");
+    }
+}
+
 static void print_option(FILE *out, const struct option *option, enum config_form form)
 {
-    char help[OPTION_HELP_MAX];
+    char help[OPTION_HELP_MAX], text[OPTION_HELP_MAX + VALUE_TEXT_MAX];
+    const char *by_default = *option->default_text ? option->default_text : "none";
     option_help_text(option->help, policy_name_at, help, sizeof help);
     switch (form) {
     case CONFIG_AS_HELP:
-        fprintf(out, "  --%s=%s\n        %s (default: %s%s)\n", option->name, option->takes, help,
-            option->default_text, option->is_live ? "" : AT_START);
+        fprintf(out, "  --%s=%s\n", option->name, option->takes);
+        snprintf(text, sizeof text, "%s (default: %s%s)", help, by_default,
+            option->is_live ? "" : AT_START);
+        print_wrapped(out, "        ", text);
+        fputc('\n', out);
         break;
     case CONFIG_AS_ROFF:
         fputs(".TP\n.BI \\-\\-", out);
         print_roff_name(out, option->name);
         fprintf(out, "= %s\n%s (default:\n.BR \"", option->takes, help);
-        print_roff_name(out, option->default_text);
+        print_roff_name(out, by_default);
         fprintf(out, "\"%s).\n", option->is_live ? " " : AT_START);
         break;
     case CONFIG_AS_YAML:
-        fprintf(out, "\n# %s\n#%s: %s\n", help, option->name, option->default_text);
+        fputc('\n', out);
+        print_wrapped(out, "# ", help);
+        fprintf(out, "\n#%s: %s\n", option->name, option->default_text);
         break;
     }
 }

@@ -448,8 +448,11 @@ static int usage(FILE *out, int status)
     fprintf(out,
         "usage: collocd [--check] [--config=FILE] [--SETTING=VALUE ...]\n\n"
         "The daemon of colloc: queues training tasks and collocates them on this server's GPUs.\n\n"
-        "  --config=FILE\n        YAML, the settings below as 'setting: value' lines\n"
-        "  --check\n        only read the configuration and say whether it is fine (exit status 0 or 1)\n");
+        "  --config=FILE\n"
+        "        YAML file of the settings below, in lines 'setting: value'\n"
+        "        (default for root: /etc/colloc/collocd.yaml, if it exists)\n"
+        "  --check\n"
+        "        check the configuration and exit: status 0 if it is valid, 1 if it is not\n");
     config_print(out, CONFIG_AS_HELP);
     return status;
 }

@@ -52,8 +52,8 @@ class SecondDaemon(DaemonCase):
     def test_bad_settings_files(self):
         self.stop()
         path = os.path.join(self.folder, "collocd.yaml")
-        for text, word in (("policy = rr\nwindow = 3s\n", ":1: 'policy = rr"), ("rr\n", ":1: 'rr' is no"),
-                           ("- policy: rr\n", ":1: only plain"), ("policy:\n  a: b\n", ":2: policy"), ("smact: 1\n", "smact")):
+        for text, word in (("policy = rr\nwindow = 3s\n", ":1: 'policy = rr"), ("rr\n", ":1: 'rr': expected"),
+                           ("- policy: rr\n", ":1: lists and aliases"), ("policy:\n  a: b\n", ":2: policy"), ("smact: 1\n", "smact")):
             with open(path, "w", encoding="ascii") as file:
                 file.write(text)
             status, words = self.run_daemon(config=path)

@@ -33,7 +33,7 @@ def code_of(text):
 class Docs(CliCase):
     def options_of(self, program, *words):
         done = subprocess.run([program, *words], capture_output=True, text=True, check=True)
-        return set(re.findall(r"^ +(?:-\w, )?(--[\w-]+)", done.stdout, re.M))
+        return set(re.findall(r"^ {2,6}(?:-\w, )?(--[\w-]+)", done.stdout, re.M))
 
     def calls(self, program):
         """(page, the words behind the program) of each place where it is called."""

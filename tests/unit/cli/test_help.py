@@ -11,6 +11,7 @@ import unittest
 from cli_case import COLLOC, CliCase
 from fake_collocd import make_task
 
+COLLOCD = os.path.join(os.path.dirname(COLLOC), "..", "daemon", "collocd")
 COMPLETE = r"""
 source "$1"
 COMP_WORDS=("${@:2}")
@@ -130,6 +131,35 @@ class Bash(CliCase):
     def test_no_daemon_is_silent(self):
         self.environment["COLLOC_SOCKET"] = "/none"
         self.assertEqual(self.complete("cancel", ""), [])
+
+
+class Settings(unittest.TestCase):
+    """collocd's settings: a mistake names the setting, the value and what to give instead."""
+
+    def run_collocd(self, *arguments):
+        return subprocess.run([COLLOCD, *arguments], capture_output=True, text=True, timeout=60)
+
+    def test_each_refuses_a_wrong_value(self):
+        settings = re.findall(r"^  --([\w-]+)=(\S+)$", self.run_collocd("--help").stdout, re.M)
+        self.assertGreater(len(settings), 30)
+        for name, takes in settings:
+            if takes in ("PATH", "FOLDER", "FILE", "LIST", "PROGRAM") or name == "estimator":
+                continue  # any text that is short enough
+            with self.subTest(setting=name):
+                done = self.run_collocd("--check", f"--{name}=x")
+                self.assertNotEqual(done.returncode, 0)
+                self.assertRegex(done.stderr, rf"{name}: invalid value 'x': give .+ \(.+\)")
+
+    def test_other_mistakes(self):
+        for argument, message in (("--smact-max", "--smact-max: needs a value"),
+                                  ("--smact-mx=1", "did you mean --smact-max"),
+                                  ("run", "run: unexpected argument")):
+            with self.subTest(argument=argument):
+                self.assertRegex(self.run_collocd("--check", argument).stderr, message)
+
+    def test_help_fits_a_terminal(self):
+        for line in self.run_collocd("--help").stdout.splitlines():
+            self.assertLessEqual(len(line), 88)
 
 
 if __name__ == "__main__":

@@ -90,8 +90,9 @@ static void mistakes_are_refused_with_a_hint(void **state)
         {"--margin", "--margin: needs a value (SIZE)"},
         {"--config", "--config: needs a value (FILE)"},
         {"--check=no", "--check: takes no value"},
-        {"magm", "magm: collocd takes only options (collocd --help lists them)"},
-        {"--", "--: collocd takes only options (collocd --help lists them)"},
+        {"magm",
+            "magm: unexpected argument: collocd takes only options (`collocd --help` lists them)"},
+        {"--", "--: unexpected argument: collocd takes only options (`collocd --help` lists them)"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         assert_int_equal(READ(cases[i].word), -EINVAL);
@@ -106,7 +107,7 @@ static void mistakes_in_a_file_name_the_line(void **state)
     const char *path = write_file("margin: 3GiB\nsettle_max: 3s\n");
     char text[128];
     snprintf(
-        text, sizeof text, "%s:2: settle_max: no such setting; did you mean settle-max?", path);
+        text, sizeof text, "%s:2: settle_max: unknown setting: did you mean settle-max?", path);
     assert_int_equal(READ("--config", path), -EINVAL);
     assert_string_equal(fault.text, text);
     unlink(path);
