@@ -6,20 +6,22 @@ Nothing here sleeps a fixed time: what is waited for is asked for again and agai
 
 import contextlib
 import hashlib
-import http.client
-import json
 import os
 import re
 import select
 import shutil
 import signal
-import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "python"))
+
+from colloc import Client, Connection  # noqa: E402
 
 BUILD = os.environ.get("COLLOC_BUILD", os.path.join(os.path.dirname(__file__), "..", "..", "build"))
 PROGRAMS = {
@@ -27,7 +29,6 @@ PROGRAMS = {
     "emulator": "emulator/colloc-emulator", "pretend-train": "emulator/colloc-pretend-train",
 }
 LIMIT_S = 60  # for anything to happen at all, on a busy machine and with sanitizers
-LIVE = ("PENDING", "RUNNING", "COMPLETING")
 MIB = 1 << 20
 
 
@@ -101,30 +102,6 @@ def row_sum(*values):
     return int.from_bytes(hashlib.sha256(joined).digest()[:8], "big", signed=True)
 
 
-class Connection(http.client.HTTPConnection):
-    def __init__(self, path, timeout=LIMIT_S):
-        super().__init__("colloc", timeout=timeout)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
-
-
-class Reply:
-    def __init__(self, status, headers, data):
-        self.status, self.headers, self.data = status, headers, data
-
-    @property
-    def json(self):
-        return json.loads(self.data)
-
-    @property
-    def message(self):
-        return self.json["error"]["message"]
-
-
 class DaemonCase(unittest.TestCase):
     gpus = "4xA100-40GB"
     speed = 100
@@ -138,6 +115,7 @@ class DaemonCase(unittest.TestCase):
         self.addCleanup(self.tear_down_daemon)
         self.socket, self.state, self.work = (os.path.join(self.folder, name) for name in ("s", "state", "work"))
         os.mkdir(self.work)
+        self.client = Client(self.socket, LIMIT_S)
         self.env = {
             "PATH": os.path.dirname(program("emulator")) + ":" + os.environ["PATH"],
             "LD_LIBRARY_PATH": os.path.dirname(program("emulator")),
@@ -236,15 +214,12 @@ class DaemonCase(unittest.TestCase):
 
     # ---- requests ----
 
-    def request(self, method, path, body=None, headers=None, timeout=LIMIT_S):
-        connection = Connection(self.socket, timeout)
-        try:
-            data = json.dumps(body) if isinstance(body, (dict, list)) else body
-            connection.request(method, path, data, headers or {})
-            reply = connection.getresponse()
-            return Reply(reply.status, reply.headers, reply.read())
-        finally:
-            connection.close()
+    def request(self, method, path, body=None, headers=None):
+        return self.client.request(method, path, body, headers)
+
+    def connection(self):
+        """A connection for a test that reads the answer later, or never."""
+        return Connection(self.socket, LIMIT_S)
 
     def get(self, path):
         reply = self.request("GET", path)
@@ -277,28 +252,17 @@ class DaemonCase(unittest.TestCase):
     def task(self, task):
         return self.get(f"/v1/tasks/{task}")["task"]
 
-    def tasks(self, query="state=live"):
-        """All pages."""
-        page = self.get("/v1/tasks?" + query)
-        tasks = page["tasks"]
-        while "next" in page and "limit=" not in query:
-            page = self.get(f"/v1/tasks?{query}&after={page['next']}")
-            tasks += page["tasks"]
-        return tasks
+    def tasks(self, **query):
+        return self.client.tasks(**query)
 
     def act(self, verb, task):
         return self.request("POST", f"/v1/tasks/{task}/{verb}")
 
     def wait(self, task, state=None, limit_s=LIMIT_S):
         """The task once it has ended."""
-        end = time.monotonic() + limit_s
-        while True:
-            found = self.get(f"/v1/tasks/{task}/wait?timeout_s=5")["task"]
-            if found["state"] not in LIVE:
-                break
-            self.assertLess(time.monotonic(), end, found)
+        found = self.client.wait(task, limit_s)
         if state and found["state"] != state:
-            words = self.request("GET", f"/v1/tasks/{task}/log?stream=stderr").data
+            words = self.client.logs(task, "stderr")
             self.fail(f"task {task} is {found['state']}, not {state}: {found}\n{words}")
         return found
 

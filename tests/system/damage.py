@@ -14,7 +14,7 @@ class DamageCase(DaemonCase):
         for i in range(n):
             self.wait(self.submit(f"exit {i % 3}", name=f"t{i}"))
         self.submit("echo held", hold=True)
-        return {task["id"]: self.lasting(task) for task in self.tasks("state=all")}
+        return {task["id"]: self.lasting(task) for task in self.tasks(state="all")}
 
     @staticmethod
     def lasting(task):

@@ -12,7 +12,7 @@ import threading
 import time
 import unittest
 
-from daemon_case import DaemonCase, Connection, is_alive, read, until
+from daemon_case import DaemonCase, is_alive, read, until
 
 
 class Crash(DaemonCase):
@@ -86,7 +86,7 @@ class Crash(DaemonCase):
 
     def test_submit_that_was_answered_survives(self):
         for _ in range(5):
-            connection = Connection(self.socket)
+            connection = self.connection()
             task = self.submit("echo $COLLOC_TASK_ID >> ran", gpus=4)
             self.process.kill()
             connection.close()
@@ -191,7 +191,7 @@ class Moments(DaemonCase):
         task = self.submit("echo $$ >pid; while [ ! -e go ]; do sleep 0.02; done")
         pid = int(self.wait_file("pid"))
         self.process.send_signal(signal.SIGSTOP)
-        asks = Connection(self.socket)  # what it hears of first when it goes on
+        asks = self.connection()  # what it hears of first when it goes on
         asks.request("GET", "/v1/tasks")
         self.write("go", "")
         self.wait_gone(pid)

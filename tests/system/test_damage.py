@@ -133,7 +133,7 @@ class Damage(DamageCase):
                     "ALTER TABLE records DROP COLUMN sum", "DROP TABLE facts", "PRAGMA user_version = 1")
         self.assertIn("version 1 of the log", self.colloc("check", self.state, code=1).stderr)
         self.start()
-        self.assertEqual({task["id"]: self.lasting(task) for task in self.tasks("state=all")}, before)
+        self.assertEqual({task["id"]: self.lasting(task) for task in self.tasks(state="all")}, before)
         self.stop()
         self.assertEqual(self.check_log(code=0)["ended"], 6)
 

@@ -102,7 +102,7 @@ class Log(DaemonCase):
             if name.startswith("colloc.db"):
                 shutil.move(os.path.join(self.state, name), self.folder + "/away")
         self.start()
-        self.assertEqual(self.tasks("state=all"), [])
+        self.assertEqual(self.tasks(state="all"), [])
         task = self.submit("echo third")
         self.wait(task, "COMPLETED")
         self.assertEqual(self.output(task), "third\n")
@@ -247,7 +247,7 @@ class FullInodes(SmallDisk):
             found = self.task(task)
             self.assertEqual((found["state"], found["reason"], found["started_at"]), ("PENDING", "Resources", None), found)
             self.assertIn("No space left", found["reason_text"])
-            self.assertEqual([found["id"] for found in self.tasks("state=PENDING")], [task])
+            self.assertEqual([found["id"] for found in self.tasks(state="PENDING")], [task])
             since = len(self.log)
             self.restart(9)
             self.assertTrue([line for line in self.log[since:] if "start deferred" in line], self.log[since:])

@@ -30,15 +30,15 @@ class History(DaemonCase):
         good, bad = self.submit("true"), self.submit("exit 3")
         self.wait(good, "COMPLETED")
         ended = self.wait(bad, "FAILED")["ended_at"] - 0.001  # JSON has it to 10 us
-        until(lambda: len(self.tasks("state=ended")) == 2)
+        until(lambda: len(self.tasks(state="ended")) == 2)
 
         def ids(*words):
             return [int(line) for line in self.colloc("history", "--csv", "-o", "id", *words).stdout.split()[1:]]
         self.assertEqual(sorted(ids("--since=1h")), [good, bad])
         self.assertEqual(ids("--until=1h"), [])
         self.assertEqual(ids("--since=1h", "-s", "completed"), [good])
-        self.assertEqual([task["id"] for task in self.tasks(f"state=failed&since={ended}")], [bad])
-        self.assertEqual(self.tasks(f"state=Failed&until={ended}"), [])
+        self.assertEqual([task["id"] for task in self.tasks(state="failed", since=ended)], [bad])
+        self.assertEqual(self.tasks(state="Failed", until=ended), [])
         self.assertEqual(self.colloc("queue", "-s", "running").stdout, "No tasks.\n")
         shown = self.colloc("history", "-o", "id,gpu,exit").stdout.splitlines()[1:]
         self.assertIn([str(bad), "0", "3:0"], [line.split() for line in shown])

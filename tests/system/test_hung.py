@@ -6,7 +6,7 @@ import os
 import time
 import unittest
 
-from daemon_case import BUILD, Connection, DaemonCase, program, read, until
+from daemon_case import BUILD, DaemonCase, program, read, until
 from hung_mount import HungMount
 
 PROMPT_S = 0.05
@@ -50,7 +50,7 @@ class FileSystem(DaemonCase):
         self.assertEqual(self.output(task), "")
         os.rename(self.work + "/logs", self.work + "/before")
         os.symlink(self.mount.folder, self.work + "/logs")
-        readers = [Connection(self.socket) for _ in range(20)]
+        readers = [self.connection() for _ in range(20)]
         begin = time.monotonic()
         for reader in readers:
             reader.request("GET", f"/v1/tasks/{task}/log")
@@ -99,7 +99,7 @@ class Names(DaemonCase):
 
     def test_nothing_waits_for_a_name_service(self):
         self.hang()
-        submitter, lister = Connection(self.socket), Connection(self.socket)
+        submitter, lister = self.connection(), self.connection()
         submitter.request("POST", "/v1/tasks", json.dumps(self.body("true", hold=True)))
         lister.request("GET", "/v1/tasks?user=somebody")
         begin, slowest = time.monotonic(), 0

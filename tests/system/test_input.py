@@ -8,7 +8,7 @@ import socket
 import time
 import unittest
 
-from daemon_case import Connection, DaemonCase, MIB, program, read, until
+from daemon_case import DaemonCase, MIB, program, read, until
 
 
 class Fields(DaemonCase):
@@ -33,7 +33,7 @@ class Fields(DaemonCase):
                     reply = self.request("POST", "/v1/tasks", {**self.body(), key: value})
                     self.assertEqual(reply.status, 400, reply.data)
                     self.assertTrue(reply.message, reply.data)
-        self.assertEqual(self.tasks("state=all"), [])
+        self.assertEqual(self.tasks(state="all"), [])
 
     def test_messages_name_what_is_wrong(self):
         self.refused(400, "gpuz", gpuz=1)
@@ -201,7 +201,7 @@ class Paths(DaemonCase):
             self.assertNotEqual(done.returncode, 0, option)
             self.assertIn(word, done.stderr)
         self.assertIn("99", self.colloc("show", "99", code=None).stderr)
-        self.assertEqual(self.tasks("state=all"), [])
+        self.assertEqual(self.tasks(state="all"), [])
 
 
 class Clients(DaemonCase):
@@ -284,7 +284,7 @@ class Clients(DaemonCase):
     def test_clients_that_go_while_they_wait(self):
         task = self.submit("while :; do sleep 0.05; done")
         for _ in range(50):
-            connection = Connection(self.socket)
+            connection = self.connection()
             connection.request("GET", f"/v1/tasks/{task}/wait?timeout_s=60")
             connection.close()
         self.act("cancel", task)
@@ -293,7 +293,7 @@ class Clients(DaemonCase):
         self.restart()
 
     def test_many_requests_on_one_connection(self):
-        connection = Connection(self.socket)
+        connection = self.connection()
         for _ in range(300):
             connection.request("GET", "/v1/info")
             reply = connection.getresponse()

@@ -60,6 +60,12 @@ class Install(unittest.TestCase):
             process.send_signal(signal.SIGTERM)
             self.assertEqual(process.wait(LIMIT_S), 0, read(log))
 
+    def test_the_client_package(self):
+        packages = os.path.join(self.destdir + self.prefix, "share", "colloc", "python")
+        done = subprocess.run(["/usr/bin/python3", "-B", "-c", "import colloc; print(colloc.__file__, colloc.Client)"],
+                              env={**os.environ, "PYTHONPATH": packages}, capture_output=True, text=True, check=True)
+        self.assertIn(os.path.join(packages, "colloc", "__init__.py"), done.stdout)
+
     def test_the_exporter_is_found_by_python(self):
         packages = os.path.join(self.prefix, "share", "colloc", "python")
         self.assertTrue(os.path.exists(self.destdir + os.path.join(packages, "colloc_export", "__main__.py")))

@@ -6,7 +6,7 @@ import os
 import subprocess
 import unittest
 
-from daemon_case import Connection, DaemonCase, is_alive, read, until
+from daemon_case import DaemonCase, is_alive, read, until
 
 
 class Life(DaemonCase):
@@ -167,7 +167,7 @@ class Ending(DaemonCase):
 
     def test_what_waits_is_answered_when_the_daemon_goes(self):
         task = self.submit("while :; do sleep 0.01; done")
-        waiting = [Connection(self.socket) for _ in range(5)]
+        waiting = [self.connection() for _ in range(5)]
         for connection in waiting:
             connection.request("GET", f"/v1/tasks/{task}/wait")
         self.wait_state(task, "RUNNING")
@@ -190,7 +190,7 @@ class Ending(DaemonCase):
         for task in blockers:
             self.wait_state(task, "RUNNING")
         self.assertEqual(self.task(held)["reason"], "JobHeldUser")
-        self.assertEqual([task["id"] for task in self.tasks("state=PENDING")], [waiting, held])
+        self.assertEqual([task["id"] for task in self.tasks(state="PENDING")], [waiting, held])
         for task in (waiting, held):
             self.assertEqual(self.act("cancel", task).json["task"]["state"], "CANCELLED")
             self.assertEqual(self.act("cancel", task).status, 409)
@@ -251,15 +251,17 @@ class Seen(DaemonCase):
         for task in done:
             self.wait(task)
         held = self.submit(hold=True)
-        ids = lambda query: [task["id"] for task in self.tasks(query)]
-        self.assertEqual(ids("state=live"), [held])
-        self.assertEqual(ids("state=PENDING"), [held])
-        self.assertEqual(ids("state=FAILED"), [done[-1]])
-        self.assertEqual(sorted(ids("state=all")), done + [held])
-        self.assertEqual(len(ids("state=ended&limit=2")), 2)
+        def ids(state, **query):
+            return [task["id"] for task in self.tasks(state=state, **query)]
+
+        self.assertEqual(ids("live"), [held])
+        self.assertEqual(ids("PENDING"), [held])
+        self.assertEqual(ids("FAILED"), [done[-1]])
+        self.assertEqual(sorted(ids("all")), done + [held])
+        self.assertEqual(len(ids("ended", limit=2)), 2)
         user = self.task(held)["user"]
-        self.assertEqual(len(ids(f"state=ended&limit=3&user={user}")), 3)
-        self.assertEqual(ids("state=all&user=nobody-of-that-name"), [])
+        self.assertEqual(len(ids("ended", limit=3, user=user)), 3)
+        self.assertEqual(ids("all", user="nobody-of-that-name"), [])
         self.assertGreater(self.task(held)["submitted_at"] % 1 + self.task(done[0])["submitted_at"] % 1, 0)
 
 

@@ -6,7 +6,7 @@ import subprocess
 import time
 import unittest
 
-from daemon_case import BUILD, Connection, DaemonCase, program, read, until
+from daemon_case import BUILD, DaemonCase, program, read, until
 
 TASKS = 10000
 
@@ -38,7 +38,7 @@ class LongQueue(DaemonCase):
         return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
 
     def submit_many(self, count):
-        connection = Connection(self.socket)
+        connection = self.connection()
         body = json.dumps(self.body(hold=False))
         for _ in range(count):
             connection.request("POST", "/v1/tasks", body)

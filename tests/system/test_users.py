@@ -14,7 +14,7 @@ import subprocess
 import time
 import unittest
 
-from daemon_case import Connection, DaemonCase, is_alive, program, read, until
+from daemon_case import DaemonCase, is_alive, program, read, until
 
 ADA, BOB = 64001, 64002  # without names: their limits count together
 KNOWN = pwd.getpwnam("nobody").pw_uid
@@ -121,7 +121,7 @@ class Users(Several):
         line = "FileNotFoundError: /home/ada/secret"
         task = self.submit_as(ADA, f"while [ ! -e go ]; do sleep 0.02; done; echo '{line}' >&2; exit 1")
         with self.user(BOB):
-            waits = Connection(self.socket)
+            waits = self.connection()
             waits.request("GET", f"/v1/tasks/{task}/wait")
         self.wait_state(task, "RUNNING")
         self.write("go", "")
@@ -230,7 +230,7 @@ class Users(Several):
         halves = []
         with self.user(BOB):
             for _ in range(9):
-                client = Connection(self.socket)
+                client = self.connection()
                 client.putrequest("POST", "/v1/tasks")
                 client.putheader("Content-Length", str(16 << 20))
                 client.endheaders(b" " * (8 << 20))
@@ -248,11 +248,11 @@ class Users(Several):
                          for i in range(100))
         summary = {"name": "many.txt", "text": f"Net(\n  (0-489): 490 x Block(\n{layers}  )\n)\n"}
         with self.user(BOB):
-            floods = [Connection(self.socket) for _ in range(4)]
+            floods = [self.connection() for _ in range(4)]
             for flood in floods:
                 flood.connect()
         with self.user(ADA):
-            mine = Connection(self.socket)
+            mine = self.connection()
             mine.connect()
         self.get("/v1/info")
         self.process.send_signal(signal.SIGSTOP)  # so that all are there when it goes on
@@ -282,9 +282,9 @@ class Users(Several):
         for uid in (ADA, BOB, ADA):
             self.wait(self.submit_as(uid), "COMPLETED")
         self.wait(self.submit(), "COMPLETED")
-        self.assertEqual({task["uid"] for task in self.tasks(f"state=all&user={ADA}")}, {ADA})
-        self.assertEqual(len(self.tasks(f"state=ended&limit=2&user={ADA}")), 2)
-        self.assertEqual(len(self.tasks("state=ended&limit=1&user=root")), 1)
+        self.assertEqual({task["uid"] for task in self.tasks(state="all", user=ADA)}, {ADA})
+        self.assertEqual(len(self.tasks(state="ended", limit=2, user=ADA)), 2)
+        self.assertEqual(len(self.tasks(state="ended", limit=1, user="root")), 1)
 
 
 @unittest.skipIf(os.geteuid() != 0, "becoming other users needs root")

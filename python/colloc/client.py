@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client half of docs/protocol.md.
+
+Each request uses its own connection, so threads may share a client. `request` returns any answer as
+it came; every other method returns what was asked for or raises `DaemonError` with the daemon's
+message. A daemon that cannot be reached is an OSError.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import urllib.parse
+import warnings
+from typing import Any, Dict, List, Mapping, Optional, Sequence
+
+from colloc.connection import Connection, find_socket
+
+LIVE_STATES = ("PENDING", "RUNNING", "COMPLETING")
+TIMEOUT_S = 60.0  # chosen: a daemon that is busy for longer is taken for dead
+WAIT_PIECE_S = 30.0  # of one wait request; the daemon accepts at most 60
+
+Object = Dict[str, Any]
+
+
+class DaemonError(Exception):
+    """An answer with an error status: `status` is HTTP's, `code` and `message` are the daemon's."""
+
+    def __init__(self, status: int, code: str, message: str):
+        super().__init__(message)
+        self.status, self.code, self.message = status, code, message
+
+
+class Reply:
+    """An HTTP reply: `status`, `headers` (case-insensitive) and `data` (the body's bytes)."""
+
+    def __init__(self, status: int, headers: Mapping[str, str], data: bytes):
+        self.status, self.headers, self.data = status, headers, data
+
+    @property
+    def json(self) -> Any:
+        """The body as JSON. Raises ValueError if it is not JSON."""
+        return json.loads(self.data)
+
+    @property
+    def message(self) -> str:
+        """The daemon's message in the body of an error."""
+        return self.json["error"]["message"]
+
+    def check(self) -> "Reply":
+        """Returns the reply itself. Raises DaemonError if its status is an error."""
+        if self.status < 400:
+            return self
+        try:
+            error = self.json["error"]
+            raise DaemonError(self.status, error["code"], error["message"])
+        except (ValueError, LookupError, TypeError):
+            text = self.data.decode(errors="replace")
+            raise DaemonError(self.status, "unknown", f"HTTP {self.status}: {text}") from None
+
+
+def is_utf8(text: str) -> bool:
+    """Whether the text came from valid UTF-8 (Python escapes other bytes of the environment)."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+class Client:
+    """One daemon.
+
+    socket: path of its Unix socket. None: COLLOC_SOCKET, otherwise where a daemon is found.
+    timeout_s: how long a request may take before it fails with TimeoutError.
+    """
+
+    def __init__(self, socket: Optional[str] = None, timeout_s: float = TIMEOUT_S):
+        self.socket = find_socket(socket)
+        self.timeout_s = timeout_s
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Optional[Mapping[str, str]] = None,
+        timeout_s: Optional[float] = None,
+    ) -> Reply:
+        """Sends one request and returns the reply, whatever its status.
+
+        path: begins with /v1/.
+        body: a dict or list is sent as JSON; str and bytes are sent unchanged; None: no body.
+        """
+        data = json.dumps(body) if isinstance(body, (dict, list)) else body
+        connection = Connection(self.socket, self.timeout_s if timeout_s is None else timeout_s)
+        try:
+            connection.request(method, path, data, dict(headers or {}))
+            reply = connection.getresponse()
+            return Reply(reply.status, reply.headers, reply.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str, **query: Any) -> Any:
+        """GET: the JSON of the answer. Members of `query` that are None are left out."""
+        given = {name: value for name, value in query.items() if value is not None}
+        text = f"?{urllib.parse.urlencode(given)}" if given else ""
+        return self.request("GET", path + text).check().json
+
+    def submit(
+        self,
+        script: str,
+        arguments: Sequence[str] = (),
+        cwd: Optional[str] = None,
+        environment: Optional[Mapping[str, str]] = None,
+        **options: Any,
+    ) -> int:
+        """Queues a task.
+
+        script: text of the script, which bash runs unless its first line is `#! INTERPRETER`.
+        cwd, environment: of the task; None: those of this process. Variables that are not UTF-8
+            are left out.
+        options: further keys of `POST /v1/tasks`, such as name, gpus, memory_mib, sharing.
+
+        Returns the task's id once the task is stored on disk. The daemon's warnings are issued as
+        Python warnings.
+        """
+        whole = os.environ if environment is None else environment
+        body = {
+            "script": script,
+            "arguments": list(arguments),
+            "cwd": cwd or os.getcwd(),
+            "environment": {k: v for k, v in whole.items() if is_utf8(k) and is_utf8(v)},
+            **options,
+        }
+        reply = self.request("POST", "/v1/tasks", body).check().json
+        for text in reply.get("warnings", ()):
+            warnings.warn(text, stacklevel=2)
+        return reply["id"]
+
+    def task(self, task: int) -> Object:
+        """One task; its script and events too for its owner and for root."""
+        return self.get(f"/v1/tasks/{task}")["task"]
+
+    def tasks(
+        self,
+        state: Optional[str] = None,
+        user: Optional[str] = None,
+        since: Optional[float] = None,
+        until: Optional[float] = None,
+        limit: Optional[int] = None,
+    ) -> List[Object]:
+        """The tasks in one state, those that have not ended first.
+
+        state: a state, "all", "ended", or "live" (not ended), which is the default.
+        user: only this user's.
+        since, until: only tasks that ended in this period (seconds since 1970).
+        limit: at most this many ended tasks, newest first (None: the daemon's default, 1000).
+        """
+        query: Object = {
+            "state": state, "user": user, "since": since, "until": until, "limit": limit
+        }
+        page = self.get("/v1/tasks", **query)
+        tasks = page["tasks"]
+        while "next" in page and limit is None:
+            page = self.get("/v1/tasks", **query, after=page["next"])
+            tasks += page["tasks"]
+        return tasks
+
+    def wait(self, task: int, timeout_s: Optional[float] = None) -> Object:
+        """Waits until the task has ended and returns it.
+
+        timeout_s: raises TimeoutError after this many seconds. None: waits without limit.
+        """
+        end = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            left = WAIT_PIECE_S if end is None else max(0.0, end - time.monotonic())
+            piece_s = min(WAIT_PIECE_S, left)
+            path = f"/v1/tasks/{task}/wait?timeout_s={piece_s:.3f}"
+            reply = self.request("GET", path, timeout_s=self.timeout_s + piece_s).check()
+            found = reply.json["task"]
+            if found["state"] not in LIVE_STATES:
+                return found
+            if end is not None and time.monotonic() >= end:
+                raise TimeoutError(
+                    f"task {task} is still {found['state']} after {timeout_s:g} s"
+                )
+
+    def logs(self, task: int, stream: str = "stdout", attempt: Optional[int] = None) -> bytes:
+        """What the task has written so far.
+
+        stream: "stdout" or "stderr".
+        attempt: 1 is the first. None: the last one.
+        """
+        data = b""
+        while True:
+            query = {"stream": stream, "offset": len(data)}
+            if attempt is not None:
+                query["attempt"] = attempt
+            path = f"/v1/tasks/{task}/log?{urllib.parse.urlencode(query)}"
+            reply = self.request("GET", path).check()
+            data += reply.data
+            if not reply.data or reply.headers.get("Colloc-Ended") == "true":
+                return data
+            if attempt is None:  # all pieces are of one attempt
+                attempt = int(reply.headers["Colloc-Attempt"])
+
+    def cancel(self, task: int) -> Object:
+        """Ends the task (SIGTERM, after its grace period SIGKILL) and returns it at once."""
+        return self.request("POST", f"/v1/tasks/{task}/cancel").check().json["task"]
+
+    def gpus(self) -> List[Object]:
+        """The GPUs with their last samples and their tasks."""
+        return self.get("/v1/gpus")["gpus"]

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The package colloc against a fake daemon."""
+
+import os
+import shutil
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
+sys.path[:0] = [os.path.join(ROOT, "python"), os.path.join(ROOT, "tests", "lib")]
+
+import colloc  # noqa: E402
+import colloc.connection  # noqa: E402
+from fake_collocd import FakeDaemon, make_task  # noqa: E402
+
+
+class ClientCase(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="colloc-test-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.socket = os.path.join(self.folder, "collocd.sock")
+        self.daemon = self.enterContext(FakeDaemon(self.socket))
+        self.client = colloc.Client(self.socket)
+
+    def enterContext(self, context):  # of unittest since Python 3.11
+        value = context.__enter__()
+        self.addCleanup(context.__exit__, None, None, None)
+        return value
+
+    def last_body(self):
+        return self.daemon.requests[-1][2]
+
+
+class Submit(ClientCase):
+    def test_the_request(self):
+        task = self.client.submit("true\n", ["a", "b"], cwd="/tmp", environment={"A": "1"}, gpus=2)
+        self.assertEqual(task, 12)
+        self.assertEqual(self.daemon.requests[-1][:2], ("POST", "/v1/tasks"))
+        self.assertEqual(self.last_body(), {
+            "script": "true\n", "arguments": ["a", "b"], "cwd": "/tmp", "environment": {"A": "1"},
+            "gpus": 2})
+
+    def test_defaults_are_of_this_process(self):
+        with mock.patch.dict(os.environ, {"MINE": "yes", "BROKEN": "\udcff"}):
+            self.client.submit("true\n")
+        self.assertEqual(self.last_body()["cwd"], os.getcwd())
+        self.assertEqual(self.last_body()["environment"]["MINE"], "yes")
+        self.assertNotIn("BROKEN", self.last_body()["environment"])
+
+    def test_a_warning_of_the_daemon(self):
+        self.daemon.submit_reply = (201, {"id": 13, "warnings": ["no such folder"]})
+        with self.assertWarnsRegex(UserWarning, "no such folder"):
+            self.assertEqual(self.client.submit("true\n"), 13)
+
+    def test_a_refusal(self):
+        error = {"code": "bad-request", "message": "gpus=65: at most 4"}
+        self.daemon.submit_reply = (400, {"error": error})
+        with self.assertRaises(colloc.DaemonError) as raised:
+            self.client.submit("true\n", gpus=65)
+        self.assertEqual((raised.exception.status, raised.exception.code), (400, "bad-request"))
+        self.assertEqual(str(raised.exception), "gpus=65: at most 4")
+
+    def test_an_error_that_is_no_json(self):
+        self.daemon.submit_reply = (500, b"\xff broken")
+        with self.assertRaises(colloc.DaemonError) as raised:
+            self.client.submit("true\n")
+        self.assertIn("HTTP 500: \ufffd broken", str(raised.exception))
+
+
+class Tasks(ClientCase):
+    def test_list(self):
+        self.daemon.tasks = [make_task(1), make_task(2, state="COMPLETED")]
+        self.assertEqual([task["id"] for task in self.client.tasks()], [1])
+        self.assertEqual([task["id"] for task in self.client.tasks(state="ended")], [2])
+        self.assertEqual(self.daemon.requests[-1][1], "/v1/tasks?state=ended")
+
+    def test_list_of_several_pages(self):
+        pages = [{"tasks": [make_task(1)], "next": "1 x"}, {"tasks": [make_task(2)]}]
+        with mock.patch.object(self.client, "get", side_effect=pages) as get:
+            self.assertEqual([task["id"] for task in self.client.tasks(user="ada")], [1, 2])
+        self.assertEqual(get.call_args.kwargs["after"], "1 x")
+        self.assertEqual(get.call_args.kwargs["user"], "ada")
+
+    def test_one_task(self):
+        self.daemon.tasks = [make_task(3, name="x y")]
+        self.assertEqual(self.client.task(3)["name"], "x y")
+        with self.assertRaisesRegex(colloc.DaemonError, "task 4: no such task"):
+            self.client.task(4)
+
+    def test_cancel(self):
+        self.daemon.tasks = [make_task(5)]
+        self.assertEqual(self.client.cancel(5)["state"], "CANCELLED")
+        with self.assertRaisesRegex(colloc.DaemonError, "has ended"):
+            self.client.cancel(5)
+
+    def test_gpus(self):
+        self.daemon.gpus = [{"index": "0"}]
+        self.assertEqual(self.client.gpus(), [{"index": "0"}])
+
+
+class Wait(ClientCase):
+    def test_until_the_end(self):
+        self.daemon.tasks = [make_task(1)]
+        seen = []
+
+        def on_wait(task):
+            seen.append(task["state"])
+            if len(seen) == 3:
+                task["state"] = "FAILED"
+        self.daemon.on_wait = on_wait
+        self.assertEqual(self.client.wait(1)["state"], "FAILED")
+        self.assertEqual(len(seen), 3)
+
+    def test_bounded(self):
+        self.daemon.tasks = [make_task(1)]
+        with self.assertRaisesRegex(TimeoutError, "task 1 is still PENDING after 0.05 s"):
+            self.client.wait(1, timeout_s=0.05)
+
+
+class Logs(ClientCase):
+    def test_all_pieces(self):
+        text = b"a line that is longer than a piece\n"
+        self.daemon.tasks = [make_task(1)]
+        self.daemon.logs = {(1, "stdout"): [b"first", text], (1, "stderr"): [b"", b"oh"]}
+        self.assertEqual(self.client.logs(1), text)
+        self.assertEqual(self.client.logs(1, attempt=1), b"first")
+        self.assertEqual(self.client.logs(1, "stderr"), b"oh")
+
+    def test_one_attempt_when_the_next_begins_meanwhile(self):
+        self.daemon.tasks = [make_task(1)]
+        self.daemon.logs = {(1, "stdout"): [b"0123456789"]}
+        both = {(1, "stdout"): [b"0123456789", b"x" * 20]}
+        self.daemon.on_log = lambda _: self.daemon.logs.update(both)
+        self.assertEqual(self.client.logs(1), b"0123456789")
+
+
+class Socket(ClientCase):
+    def test_given_or_in_the_environment(self):
+        with mock.patch.dict(os.environ, {"COLLOC_SOCKET": self.socket}):
+            self.assertEqual(colloc.Client().socket, self.socket)
+            self.assertEqual(colloc.Client("/elsewhere").socket, "/elsewhere")
+
+    def test_found_where_a_daemon_listens(self):
+        places = mock.patch.object(
+            colloc.connection, "default_places", lambda: ["/no/such", self.socket])
+        with mock.patch.dict(os.environ, {"COLLOC_SOCKET": ""}), places:
+            self.assertEqual(colloc.Client().socket, self.socket)
+            os.chmod(self.folder, 0o777)  # anybody may have put the socket there
+            with self.assertRaisesRegex(ConnectionRefusedError, "/no/such or .*colloc serve"):
+                colloc.Client()
+
+    def test_the_places_of_a_user(self):
+        with mock.patch.dict(os.environ, {"XDG_RUNTIME_DIR": "/run/user/7"}):
+            self.assertEqual(colloc.connection.default_places(), [
+                "/run/colloc/collocd.sock", "/run/user/7/colloc/collocd.sock",
+                f"/tmp/colloc-{os.geteuid()}/collocd.sock"])
+
+    def test_no_daemon_is_an_os_error_that_names_the_socket(self):
+        with self.assertRaisesRegex(FileNotFoundError, "/no/such"):
+            colloc.Client("/no/such").gpus()
+
+
+if __name__ == "__main__":
+    unittest.main()
