@@ -39,69 +39,73 @@ static const struct option_spec options[] = {
         .letter = 'o',
         .kind = OPTION_FILE,
         .argument = "FOLDER",
-        .help = "where results go, and are taken up again from; default: bench-results"},
+        .help = "folder of the results; a bench that was interrupted continues from it; "
+                "default: bench-results"},
     [BENCH_REPEAT] = {.name = "repeat",
         .letter = 'r',
         .kind = OPTION_INTEGER,
         .argument = "N",
         .min = 1,
         .max = 1000,
-        .help = "run everything so often; default: 1"},
+        .help = "number of repetitions of every group; default: 1"},
     [BENCH_EPOCHS] = {.name = "epochs",
         .kind = OPTION_INTEGER,
         .argument = "N",
         .min = 1,
         .max = 64,
-        .help = "of each training, where the table does not say; the first warms up; default: 2"},
+        .help = "epochs of each training without a column epochs; the first one is not "
+                "measured; default: 2"},
     [BENCH_STEPS] = {.name = "steps",
         .kind = OPTION_INTEGER,
         .argument = "N",
         .min = 1,
         .max = 10000000,
-        .help = "of an epoch, where the table does not say; default: 200"},
+        .help = "steps of each epoch without a column steps; default: 200"},
     [BENCH_INTERVAL] = {.name = "interval",
         .letter = 'i',
         .kind = OPTION_DURATION,
         .argument = "TIME",
         .min = 10 * MS_US,
         .max = 3600 * SECOND_US,
-        .help = "between two looks at the GPU; default: 500ms"},
+        .help = "interval between two samples of the GPU; default: 500ms"},
     [BENCH_LIMIT] = {.name = "limit",
         .kind = OPTION_DURATION,
         .argument = "TIME",
         .min = SECOND_US,
         .max = 365 * 86400 * SECOND_US,
-        .help = "a group that takes longer is ended and left out; default: 2h"},
+        .help = "time limit of a group; a group that takes longer is ended and skipped; "
+                "default: 2h"},
     [BENCH_GPU] = {.name = "gpu",
         .kind = OPTION_TEXT,
         .argument = "INDEX",
-        .help = "take this GPU, whatever the table says"},
+        .help = "run all groups on this GPU, instead of the table's column gpu"},
     [BENCH_DAEMON] = {.name = "daemon",
         .kind = OPTION_FLAG,
-        .help = "hand the trainings to collocd, which places them; default: start them here"},
+        .help = "submit the trainings to collocd, which places them; default: start them "
+                "directly"},
     [BENCH_PYTHON] = {.name = "python",
         .kind = OPTION_TEXT,
         .argument = "PROGRAM",
-        .help = "the interpreter of the trainings; default: python3"},
+        .help = "Python interpreter that runs the trainings; default: python3"},
     [BENCH_WORKLOADS] = {.name = "workloads",
         .kind = OPTION_FILE,
         .argument = "FOLDER",
-        .help = "where train.py is; default: colloc's own"},
+        .help = "folder of train.py; default: the one installed with colloc"},
     [BENCH_BASE] = {.name = "base",
         .kind = OPTION_FILE,
         .argument = "FOLDER",
-        .help =
-            "run the files that a radT table names, from here; default: our trainings stand for them"},
+        .help = "run the files that a radT table names, in the current folder; default: "
+                "run colloc's trainings in their place"},
     [BENCH_RETRY_FAILED] = {.name = "retry-failed",
         .kind = OPTION_FLAG,
-        .help = "also run groups again in which a training ran out of GPU memory; default: that "
-                "is a result"},
+        .help = "also repeat groups in which a training ran out of GPU memory; default: that "
+                "counts as a result"},
     [BENCH_DRY_RUN] = {.name = "dry-run",
         .kind = OPTION_FLAG,
-        .help = "print the groups and their commands only"},
+        .help = "print the groups and their commands, run nothing"},
     [BENCH_NO_REPORT] = {.name = "no-report",
         .kind = OPTION_FLAG,
-        .help = "make no report at the end"},
+        .help = "do not write the report (report/index.html)"},
 };
 
 static int64_t number_or(const struct invocation *invocation, int option, int64_t otherwise)
@@ -189,7 +193,7 @@ static void on_end(void *context, const struct bench_progress *progress)
     char left[32];
     (void)context;
     if (progress->skip) {
-        fprintf(stderr, "left out: %s\n", progress->skip);
+        fprintf(stderr, "skipped: %s\n", progress->skip);
         return;
     }
     fprintf(stderr, "%.1f s", progress->total_s);
@@ -229,8 +233,8 @@ static int read_experiment(const struct invocation *invocation, struct experimen
     struct fault fault = {0};
     const char *given = text_or(invocation, BENCH_WORKLOADS, NULL);
     if (!given && support_find("workloads", workloads, sizeof workloads) < 0) {
-        complain(
-            "colloc's trainings are not where they were installed; name their folder with --workloads");
+        complain("cannot find colloc's trainings where they were installed: give their "
+                 "folder with --workloads");
         return EXIT_REFUSED;
     }
     const struct experiment_defaults defaults = {
@@ -252,13 +256,14 @@ static int ending(int r, const struct fault *fault, const char *folder)
     if (r < 0)
         complain("%s", fault->text);
     else if (r == BENCH_INTERRUPTED)
-        complain("broken off; what was measured is in %s, and the same command goes on from there",
+        complain("interrupted; the results so far are in %s, and the same command continues "
+                 "from there",
             folder);
     else if (r == BENCH_INCOMPLETE)
-        complain("some groups were left out (see above); the rest is in %s", folder);
+        complain("some groups were skipped (see above); the other results are in %s", folder);
     else if (r == BENCH_FAILED)
-        complain("trainings failed: %s/logs has what they said; their groups are not done, and the "
-                 "same command runs them again",
+        complain("trainings failed: their output is in %s/logs; the same command repeats "
+                 "their groups",
             folder);
     return r == 0 ? EXIT_OK : EXIT_REFUSED;
 }
@@ -271,8 +276,8 @@ static bool can_train(const struct invocation *invocation)
     if (invocation->values[BENCH_WORKLOADS].set || invocation->values[BENCH_BASE].set ||
         python_imports(python, "torch", &fault) == 0)
         return true;
-    complain("%s cannot import torch (%s): colloc's own trainings need PyTorch; --python=PROGRAM "
-             "names another interpreter, --workloads=FOLDER other trainings",
+    complain("%s cannot import torch (%s): colloc's trainings need PyTorch; give another "
+             "interpreter with --python=PROGRAM or other trainings with --workloads=FOLDER",
         python, fault.text);
     return false;
 }
@@ -322,7 +327,7 @@ static int run(const struct invocation *invocation)
 {
     struct experiment experiment;
     if (invocation->common[COMMON_JSON].number) {
-        complain("bench: --json: results are CSV files");
+        complain("bench: --json is not supported: the results are CSV files");
         return EXIT_USAGE;
     }
     int code = read_experiment(invocation, &experiment);
@@ -340,17 +345,20 @@ const struct command command_bench = {
     .name = "bench",
     .usage = "[OPTION...] TABLE",
     .summary = "measure what sharing a GPU does to trainings",
-    .description =
-        "TABLE says which trainings run together and how they share the GPU. A line of it is `resnet26*4,mps` under "
-        "the names `mix,sharing`: sharing is serial (one after the other), streams, mps or a MIG profile; a mix is "
-        "`small:400+medium:150*2`, that is one small training with epochs of 400 steps and two medium ones. More "
-        "columns: gpu, epochs, steps, batch, threads (per cent of the SMs for each client of MPS). A table of "
-        "experiments as radT has them is read as well.\n\n"
-        "Each group runs alone on the GPU, which is sampled meanwhile. The first epoch warms up. Results are CSV files "
-        "in a folder, summary.csv among them, with a page of figures, report/index.html, where Python has matplotlib; a "
-        "bench that was broken off goes on where it was. A group is done when all its trainings completed or ran out "
-        "of GPU memory; one in which a training failed for another reason is run again by the next bench. Exit status "
-        "1 when groups were left out or are not done.",
+    .description = "TABLE is a CSV file with one line for each group of trainings that share a "
+                   "GPU, such as `resnet26*4,mps` under the column names `mix,sharing`. sharing "
+                   "is serial (one after the other), streams, mps or a MIG profile. mix lists "
+                   "the trainings: `small:400+medium:150*2` is one small training with epochs "
+                   "of 400 steps and two medium ones with epochs of 150. Further columns: gpu, "
+                   "epochs, steps, batch, threads (per cent of the SMs for each MPS client). "
+                   "radT's tables of experiments are accepted too.\n\n"
+                   "Each group runs alone on the GPU, which is sampled during the run; the "
+                   "first epoch is not measured. The results are CSV files in a folder, such as "
+                   "summary.csv, and a report, report/index.html, if Python has matplotlib. An "
+                   "interrupted bench continues where it stopped. A group is done when all its "
+                   "trainings completed or ran out of GPU memory; the next bench repeats a "
+                   "group in which a training failed for another reason. The exit status is 1 "
+                   "when groups were skipped or are not done.",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_FILE,
     .min_operands = 1,

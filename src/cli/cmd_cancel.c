@@ -9,10 +9,10 @@ static int run(const struct invocation *invocation)
 const struct command command_cancel = {
     .name = "cancel",
     .usage = "[OPTION...] ID...",
-    .summary = "end tasks, waiting or running",
-    .description =
-        "A waiting task leaves the queue. A running one gets SIGTERM, all its processes, and after its "
-        "grace time SIGKILL. Returns at once; `colloc wait` waits until it has ended.",
+    .summary = "end waiting or running tasks",
+    .description = "A waiting task leaves the queue. All processes of a running task get "
+                   "SIGTERM and, after the task's grace time, SIGKILL. The command returns at "
+                   "once; `colloc wait` waits until the task has ended.",
     .operand = OPERAND_TASK,
     .min_operands = 1,
     .max_operands = -1,

@@ -25,7 +25,8 @@ enum { CHECK_ACCEPT_LOSS };
 static const struct option_spec options[] = {
     [CHECK_ACCEPT_LOSS] = {.name = "accept-loss",
         .kind = OPTION_FLAG,
-        .help = "say no longer that the log lost something: what is missing counts as forgotten"},
+        .help = "accept that events are missing: end the warning about them and treat their "
+                "tasks as forgotten"},
 };
 
 struct check {
@@ -61,12 +62,12 @@ static int on_event(void *context, const struct event *event, int64_t wall_us, c
     check->last_task = event->task > check->last_task ? event->task : check->last_task;
     int r = core_apply(check->core, event);
     if (r != 0)
-        find(check, "%s of task %llu does not follow from the events before it",
+        find(check, "%s of task %llu is not possible after the events before it",
             event_name(event->kind), (unsigned long long)event->task);
     const struct task *task = core_task(check->core, event->task);
     if (task && task_state_is_done(task->state)) {
         if (store_is_live(check->store, task->id))
-            find(check, "task %llu has ended, but counts as live", (unsigned long long)task->id);
+            find(check, "task %llu has ended, but is listed as live", (unsigned long long)task->id);
         core_forget(check->core, task->id);
     }
     return 0;
@@ -77,7 +78,7 @@ static void check_live(struct check *check)
     for (const struct task *task = core_next_task(check->core, 0); task;
          task = core_next_task(check->core, task->id))
         if (!store_is_live(check->store, task->id))
-            find(check, "task %llu has not ended, but does not count as live",
+            find(check, "task %llu has not ended, but is not listed as live",
                 (unsigned long long)task->id);
 }
 
@@ -113,7 +114,9 @@ static void check_folders(struct check *check, const char *database)
         snprintf(path, sizeof path, "%.*s/tasks/%llu", (int)(strrchr(database, '/') - database),
             database, (unsigned long long)task->id);
         if (tasks && task->state == TASK_RUNNING && access(path, F_OK) < 0)
-            find(check, "task %llu is running, but its folder is gone: it would end as lost",
+            find(check,
+                "task %llu is running, but its folder is missing: collocd would end it "
+                "as lost",
                 (unsigned long long)task->id);
     }
 }
@@ -150,15 +153,14 @@ static int print_findings(const struct invocation *invocation, struct check *che
         print_safe(stdout, json_string_value(finding));
         putchar('\n');
     }
-    printf("%s: %lld events, %lld tasks that have not ended, %lld that have: ", database,
+    printf("%s: %lld events, %lld live tasks, %lld ended tasks: ", database,
         (long long)counts->events, (long long)counts->live, (long long)counts->ended);
     if (n == 0)
         puts("sound");
     else
-        printf(
-            "%zu finding%s. Restore a backup of the folder, or go on with what is there: collocd "
-            "names damaged rows and serves the others; `colloc check --accept-loss` ends its "
-            "warning about what is missing\n",
+        printf("%zu finding%s. Restore a backup of the folder, or continue with what is "
+               "left: collocd logs the damaged rows and uses the others; `colloc check "
+               "--accept-loss` ends its warning about missing events\n",
             n, n == 1 ? "" : "s");
     return n ? EXIT_REFUSED : EXIT_OK;
 }
@@ -227,11 +229,12 @@ const struct command command_check = {
     .name = "check",
     .usage = "[OPTION...] [DATABASE]",
     .summary = "verify an event log while collocd is stopped",
-    .description =
-        "DATABASE is a colloc.db or the state folder it is in; default: collocd's own. Checks that its rows are what "
-        "was written, that no task is missing, that the events follow from one another, and that the tasks' folders "
-        "know of no more than the log. The database is only read.\n\n"
-        "Exit status: 0 when it is sound; 1 when it is not, with what is wrong and what to do.",
+    .description = "DATABASE is a file colloc.db or the state folder that contains it; default: "
+                   "that of collocd. Checks the checksum of each row, that no task is missing, "
+                   "that each event is possible after the events before it, and that the tasks' "
+                   "folders have no task that the log lacks. The database is not changed.\n\n"
+                   "The exit status is 0 if the log is sound. Otherwise it is 1, and the output "
+                   "says what is wrong and what to do.",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_FILE,
     .max_operands = 1,

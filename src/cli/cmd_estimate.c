@@ -41,52 +41,53 @@ static const struct option_spec options[] = {
     [ESTIMATE_EXPORT] = {.name = "export",
         .kind = OPTION_FILE,
         .argument = "FILE",
-        .help = "what `python3 -m colloc_export` wrote of the model; nearly exact"},
+        .help = "export of the model, as `colloc-export` writes it; gives a nearly exact "
+                "estimate"},
     [ESTIMATE_PYTORCH] = {.name = "pytorch",
         .kind = OPTION_TEXT,
         .argument = "SOURCE",
-        .help = "run a PyTorch model of yours among fake tensors, as you, and take its export: "
-                "FILE.py:FUNCTION or MODULE:FUNCTION that returns it; timm:NAME, torchvision:NAME, "
-                "transformers:CLASS"},
+        .help = "export this PyTorch model (its code runs as you, on fake tensors, without a "
+                "GPU) and estimate from that: FILE.py:FUNCTION or MODULE:FUNCTION that "
+                "returns the model; timm:NAME, torchvision:NAME, transformers:CLASS"},
     [ESTIMATE_INPUT] = {.name = "input",
         .kind = OPTION_TEXT,
         .argument = "SIZES",
-        .help = "with --pytorch: what one sample looks like, 3x224x224 or "
-                "input_ids=512:int64:30522; several with commas between them"},
+        .help = "with --pytorch: shape of one sample, such as 3x224x224 or "
+                "input_ids=512:int64:30522; several inputs are comma-separated"},
     [ESTIMATE_CLASSES] = {.name = "classes",
         .kind = OPTION_INTEGER,
         .argument = "N",
         .max = INT32_MAX,
-        .help =
-            "with --pytorch: of the target, default 1000; 0: the mean of the output is the loss"},
+        .help = "with --pytorch: number of classes of the target; 0: the loss is the "
+                "mean of the output; default: 1000"},
     [ESTIMATE_LABELS] = {.name = "labels",
         .kind = OPTION_FLAG,
         .help = "with --pytorch: the model takes labels like its first input and returns its loss"},
     [ESTIMATE_KERNELS] = {.name = "kernels",
         .kind = OPTION_FLAG,
-        .help = "with --pytorch: ask cuDNN on a GPU of this machine what its convolutions take at "
-                "this batch; seconds, and the memory of one of them at a time"},
+        .help = "with --pytorch: measure the cuDNN workspace of each convolution on a GPU of "
+                "this machine; takes seconds, and the GPU memory of one convolution"},
     [ESTIMATE_PYTHON] = {.name = "python",
         .kind = OPTION_TEXT,
         .argument = "PROGRAM",
-        .help = "with --pytorch: the interpreter that has PyTorch; default: python3"},
+        .help = "with --pytorch: Python interpreter that has PyTorch; default: python3"},
     [ESTIMATE_LIMIT] = {.name = "limit",
         .kind = OPTION_DURATION,
         .argument = "TIME",
         .min = SECOND_US,
         .max = 86400 * SECOND_US,
-        .help = "with --pytorch: end it after this long; default: 10m"},
+        .help = "with --pytorch: time limit of the export; default: 10m"},
     [ESTIMATE_GPU] = {.name = "gpu",
         .kind = OPTION_TEXT,
         .argument = "NAME",
-        .help =
-            "kind of GPU, as nvidia-smi names it: H200, H100, A100 or V100; default: the one that an export "
-            "asked for its kernels, else A100"},
+        .help = "GPU model, as nvidia-smi names it: H200, H100, A100 or V100; default: "
+                "the GPU on which the export's kernels were measured, otherwise A100"},
     [ESTIMATE_HISTORY] = {.name = "history",
         .kind = OPTION_FILE,
         .argument = "FILE",
-        .help = "what earlier tasks took: CSV with the columns fingerprint, batch, seq, optimizer, "
-                "precision, gpu, peak_mib, outcome (completed or oom)"},
+        .help = "run history for the estimator history: a CSV file with the columns "
+                "fingerprint, batch, seq, optimizer, precision, gpu, peak_mib, outcome "
+                "(completed or oom)"},
 };
 
 static const struct table_column columns[] = {
@@ -119,7 +120,8 @@ static int take_export(
     if (!export->set)
         return 0;
     if (task->values[TASK_SUMMARY].set)
-        return fault_set(fault, EINVAL, "estimate: --summary and --export: give one of them");
+        return fault_set(
+            fault, EINVAL, "estimate: --summary and --export exclude each other: give one of them");
     struct option_value given[TASK_OPTIONS] = {[TASK_SUMMARY] = *export};
     return option_values_overlay(task->values, given, TASK_OPTIONS) < 0
                ? fault_set(fault, ENOMEM, "out of memory")
@@ -137,15 +139,15 @@ static int check_source(
     for (size_t i = 0; !runs && i < sizeof of_pytorch / sizeof *of_pytorch; i++)
         if (values[of_pytorch[i]].set)
             return fault_set(
-                fault, EINVAL, "estimate: --%s is for --pytorch", options[of_pytorch[i]].name);
+                fault, EINVAL, "estimate: --%s needs --pytorch", options[of_pytorch[i]].name);
     if (runs && task->values[TASK_SUMMARY].set)
         return fault_set(
-            fault, EINVAL, "estimate: --pytorch and --summary or --export: give one of them");
+            fault, EINVAL, "estimate: --pytorch excludes --summary and --export: give one of them");
     if (runs && !task->values[TASK_BATCH].set)
-        return fault_set(fault, EINVAL, "estimate: --pytorch needs --batch=N");
+        return fault_set(fault, EINVAL, "estimate: --pytorch needs the batch size: add --batch=N");
     if (!runs && !task->values[TASK_SUMMARY].set && !task->values[TASK_MEMORY].set)
         return fault_set(fault, EINVAL,
-            "estimate: nothing is known of the task; give a model summary, an export, "
+            "estimate: no model given: give a model summary, an export, "
             "--pytorch=SOURCE or --memory=SIZE");
     return 0;
 }
@@ -172,7 +174,9 @@ static int read_operand(
         return taskfile_read(path, fault, task);
     if (invocation->task_values[TASK_SUMMARY].set || invocation->values[ESTIMATE_EXPORT].set)
         return fault_set(fault, EINVAL,
-            "estimate: %.200s describes a model itself; leave out --summary and --export", path);
+            "estimate: %.200s is a model description already: leave out --summary "
+            "and --export",
+            path);
     return option_set_text(
         &task_options[TASK_SUMMARY], "FILE", path, &task->values[TASK_SUMMARY], fault);
 }
@@ -184,8 +188,8 @@ static int check_gpu(const struct invocation *invocation, struct fault *fault)
     if (!gpu->set || gpu_traits_find(gpu->text))
         return 0;
     return fault_set(fault, EINVAL,
-        "--gpu=%.60s: not known; must be one of %s, or a name with one "
-        "of them in it",
+        "--gpu=%.60s: unknown GPU model: give one of %s, or a name that contains one "
+        "of them",
         gpu->text, names_join(gpu_traits_kinds, all));
 }
 
@@ -264,9 +268,10 @@ static int parse_summary(
     int r = 0;
     if (invocation->values[ESTIMATE_EXPORT].set && !is_export)
         r = fault_set(fault, EINVAL,
-            "no export: python3 -m colloc_export writes one; summaries are for --summary");
+            "not an export (colloc-export writes one): give a model summary with "
+            "--summary");
     if (invocation->values[ESTIMATE_PYTORCH].set && !is_export)
-        r = fault_set(fault, EINVAL, "what the program wrote is no export");
+        r = fault_set(fault, EINVAL, "the exporter wrote something that is not an export");
     if (r == 0)
         r = network_parse(task->summary, size, fault, &asking->network);
     return fault_prefix(r < 0 ? fault : NULL, r, "%s", source_of(invocation, task));
@@ -427,8 +432,8 @@ static void print_answers(const struct asking *asking)
     table_print(table, "No estimators.");
     table_destroy(table);
     if (has_star)
-        puts(
-            "\n* what the daemon keeps free by default, and its margin beyond that, when no --memory is given");
+        puts("\n* the daemon reserves this value by default, and its margin in "
+             "addition, unless --memory is given");
 }
 
 /* The answer that the first line is about: of the only estimator, or of the one that would have
@@ -455,13 +460,13 @@ static void print_reserve(const struct asking *asking)
     const struct estimate *answer = main_answer(asking);
     struct reading mib = reserve_mib(answer);
     if (!mib.valid)
-        printf("Reserve: not known\n\n");
+        printf("Reserve: unknown\n\n");
     else if (estimate_quantile(answer, QUANTILE_P99).valid)
         printf("Reserve %.0f MiB: enough for %d of 100 such trainings\n\n", mib.value,
             quantile_percent(QUANTILE_P99));
     else
-        printf("Reserve %.0f MiB: the estimate of %s, which does not know its own error\n\n",
-            mib.value, answer->estimator);
+        printf("Reserve %.0f MiB: the estimate of %s, whose error is not calibrated\n\n", mib.value,
+            answer->estimator);
 }
 
 static void print_all(const struct invocation *invocation, const struct asking *asking)
@@ -517,17 +522,21 @@ static int run(const struct invocation *invocation)
 const struct command command_estimate = {
     .name = "estimate",
     .usage = "[OPTION...] [FILE]",
-    .summary = "say how much GPU memory a task will take, without a daemon",
-    .description =
-        "FILE is a model summary, an export or a task file; its content shows which. The options are those of submit, "
-        "over those in a task file. The estimator is the one that --estimator names: graph, history, summary, horus, "
-        "faketensor, " GPUMEMNET "declared, none, or all of them; otherwise declared with "
-        "--memory, else graph. An estimator without an answer prints a note; that is not an error.\n\n"
-        "The first line is the memory to write behind --memory: P99, rounded up to whole MiB. Memory is per GPU as "
-        "nvidia-smi shows it. P50, P90 and P99 were enough memory for 50, 90 and 99 % of comparable training runs, "
-        "where the estimator knows its own error. Without --memory the daemon reserves the value with the star, and "
-        "its margin beyond that; its setting reserve-quantile picks another. FLOOR is the least that the task can run "
-        "with, SMACT its SM activity alone on the GPU; both, and P50, are left out on a narrow terminal.",
+    .summary = "estimate the GPU memory requirement of a task, without a daemon",
+    .description = "FILE is a model summary, an export or a task file; colloc detects which. "
+                   "Options on the command line override those in a task file. --estimator "
+                   "selects the estimator: graph, history, summary, horus, faketensor, " GPUMEMNET
+                   "declared, none, or all of them; the default is declared with --memory, "
+                   "otherwise graph. An estimator without an answer prints a note; that is "
+                   "not an error.\n\n"
+                   "The first line is the value to give to --memory: P99, rounded up to "
+                   "whole MiB. Memory is per GPU, as nvidia-smi shows it. P50, P90 and P99 "
+                   "were enough memory for 50, 90 and 99 % of comparable training runs; "
+                   "only a calibrated estimator has them. Without --memory the daemon "
+                   "reserves the starred value, and its margin in addition; the daemon's "
+                   "setting reserve-quantile selects the quantile. FLOOR is the least "
+                   "memory with which the task can run, SMACT its SM activity alone on the "
+                   "GPU. A narrow terminal does not show FLOOR, SMACT and P50.",
     COMMAND_OPTIONS(options),
     .task_options = TASK_OPTION_BIT(TASK_SUMMARY) | TASK_OPTION_BIT(TASK_BATCH) |
                     TASK_OPTION_BIT(TASK_ESTIMATOR) | TASK_OPTION_BIT(TASK_MEMORY) |

@@ -15,17 +15,19 @@ enum { GPUS_CSV, GPUS_SINCE, GPUS_CLEAR };
 static const struct option_spec options[] = {
     [GPUS_CSV] = {.name = "csv",
         .kind = OPTION_FLAG,
-        .help = "print comma-separated values: a line of names, then one line for each GPU"},
+        .help = "print CSV: a line of column names, then one line for each GPU"},
     [GPUS_SINCE] = {.name = "since",
         .kind = OPTION_DURATION,
         .argument = "TIME",
         .min = SECOND_US,
         .max = 3650 * 86400 * SECOND_US,
-        .help = "the recorded past of so long, as comma-separated values (with --json: as JSON)"},
+        .help = "print the recorded samples of this period until now as CSV (with --json: as "
+                "JSON)"},
     [GPUS_CLEAR] = {.name = "clear",
         .kind = OPTION_TEXT,
         .argument = "GPU",
-        .help = "a GPU that an Xid condemned was reset or replaced: it takes tasks again (root)"},
+        .help = "let this GPU take tasks again after an Xid error excluded it and it was "
+                "reset or replaced (root only)"},
 };
 
 static const struct table_column columns[] = {
@@ -259,7 +261,7 @@ static int run(const struct invocation *invocation)
     if (invocation->values[GPUS_CLEAR].set)
         return clear(invocation);
     if (invocation->values[GPUS_CSV].number && invocation->common[COMMON_JSON].number) {
-        complain("--csv and --json: one of the two");
+        complain("gpus: --csv and --json exclude each other: give one of them");
         return EXIT_USAGE;
     }
     if (invocation->values[GPUS_SINCE].set)
@@ -281,11 +283,12 @@ static int run(const struct invocation *invocation)
 const struct command command_gpus = {
     .name = "gpus",
     .usage = "[OPTION...]",
-    .summary = "show the GPUs and who is on them",
-    .description =
-        "SMACT is the share of streaming multiprocessors that were active, over the window that placement "
-        "looks at. NOTES says why a GPU takes no further task now, which task holds it without using "
-        "it, and which processes from outside colloc are on it: their user, command, memory and age. A value that is not known is \"-\" (with --csv: empty).",
+    .summary = "show the GPUs, their tasks and external processes",
+    .description = "SMACT is the SM activity, the fraction of streaming multiprocessors that "
+                   "were active, averaged over the scheduler's window. NOTES says why a GPU "
+                   "takes no further task now, which task holds it without using it, and which "
+                   "external processes (not started by colloc) use it, with their user, "
+                   "command, memory and age. An unknown value is \"-\" (with --csv: empty).",
     COMMAND_OPTIONS(options),
     .run = run,
 };

@@ -9,12 +9,14 @@ enum { HELP_MAN, HELP_COMPLETION };
 static const char *const shells[] = {"bash", "zsh", "fish", NULL};
 
 static const struct option_spec options[] = {
-    [HELP_MAN] = {.name = "man", .kind = OPTION_FLAG, .help = "print the man page's source"},
+    [HELP_MAN] = {.name = "man",
+        .kind = OPTION_FLAG,
+        .help = "print the source of the man page colloc(1)"},
     [HELP_COMPLETION] = {.name = "completion",
         .kind = OPTION_CHOICE,
         .argument = "SHELL",
         .choices = shells,
-        .help = "print the completion script for a shell"},
+        .help = "print the completion script for this shell"},
 };
 
 static int run(const struct invocation *invocation)
@@ -39,7 +41,9 @@ const struct command command_help = {
     .name = "help",
     .usage = "[COMMAND]",
     .summary = "print help on all commands or on one",
-    .description = "Everything at once is in colloc(1).",
+    .description =
+        "Without COMMAND, lists all commands. The man page colloc(1) has the help of all "
+        "of them.",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_COMMAND,
     .max_operands = 1,

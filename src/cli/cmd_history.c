@@ -30,40 +30,42 @@ static const struct option_spec options[] = {
         .letter = 'u',
         .kind = OPTION_TEXT,
         .argument = "NAME",
-        .help = "tasks of one user"},
+        .help = "show only the tasks of this user"},
     [HISTORY_STATE] = {.name = "state",
         .letter = 's',
         .kind = OPTION_TEXT,
         .argument = "STATE",
         .choices = states,
-        .help = "tasks that ended in one state, in capitals or not"},
+        .help = "show only the tasks that ended in this state; upper or lower case"},
     [HISTORY_SINCE] = {.name = "since",
         .kind = OPTION_TEXT,
         .argument = "WHEN",
-        .help = "tasks that ended since then: a date (2026-11-20, \"2026-11-20 16:00\"), a time of "
-                "today (16:00), how long ago (2h, 7d), today or yesterday"},
+        .help = "show only the tasks that ended at this time or later: a date (2026-11-20, "
+                "\"2026-11-20 16:00\"), a time of today (16:00), a time before now (2h, 7d), "
+                "today or yesterday"},
     [HISTORY_UNTIL] = {.name = "until",
         .kind = OPTION_TEXT,
         .argument = "WHEN",
-        .help = "tasks that ended before then"},
+        .help = "show only the tasks that ended before this time (as for --since)"},
     [HISTORY_LIMIT] = {.name = "limit",
         .letter = 'n',
         .kind = OPTION_INTEGER,
         .argument = "N",
         .min = 1,
         .max = 1000000,
-        .help =
-            "at most this many, newest ended first; default: 20, with --since or --until 10000"},
+        .help = "largest number of tasks, the latest first; default: 20, or 10000 with "
+                "--since or --until"},
     [HISTORY_OUTPUT] = {.name = "output",
         .letter = 'o',
         .kind = OPTION_TEXT,
         .argument = "FIELDS",
-        .help = "the columns, comma-separated: id, name, user, state, submitted, started, ended, "
-                "wait, run, total, gpus, gpu, attempts, oom, memory, peak, smact, energy, policy, "
-                "sharing, estimator, exit, reason, command"},
+        .help = "comma-separated list of the columns to show: id, name, user, state, "
+                "submitted, started, ended, wait, run, total, gpus, gpu, attempts, oom, "
+                "memory, peak, smact, energy, policy, sharing, estimator, exit, reason, "
+                "command"},
     [HISTORY_CSV] = {.name = "csv",
         .kind = OPTION_FLAG,
-        .help = "print comma-separated values: a line of names, then one line for each task"},
+        .help = "print CSV: a line of column names, then one line for each task"},
 };
 
 #define FIELDS_OF_TABLE                                                                            \
@@ -124,9 +126,8 @@ static int add_moment(
     if (!value->set)
         return EXIT_OK;
     if (moment_parse(value->text, now_s, &moment) < 0) {
-        complain(
-            "--%s=%.60s: not a moment; write 2026-11-20, \"2026-11-20 16:00\", 16:00, 2h (ago), "
-            "today or yesterday",
+        complain("--%s=%.60s: invalid time: give 2026-11-20, \"2026-11-20 16:00\", 16:00, "
+                 "2h (before now), today or yesterday",
             name, value->text);
         return EXIT_USAGE;
     }
@@ -143,7 +144,9 @@ static int check_state(const char *state)
             return EXIT_OK;
         snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", *all ? ", " : "", *one);
     }
-    complain("--state=%.40s: tasks end in one of %s; `colloc queue` shows the others", state, all);
+    complain("--state=%.40s: not a final state: give one of %s (`colloc queue` shows waiting "
+             "and running tasks)",
+        state, all);
     return EXIT_USAGE;
 }
 
@@ -176,7 +179,7 @@ static int run(const struct invocation *invocation)
          were_chosen = values[HISTORY_OUTPUT].set;
     json_t *reply;
     if (is_json && (is_csv || were_chosen)) {
-        complain("--json has all fields: leave out --csv and --output");
+        complain("history: --json prints all fields: leave out --csv and --output");
         return EXIT_USAGE;
     }
     int count = task_fields_parse(were_chosen ? values[HISTORY_OUTPUT].text
@@ -209,13 +212,16 @@ const struct command command_history = {
     .name = "history",
     .usage = "[OPTION...]",
     .summary = "show the tasks that have ended",
-    .description =
-        "Newest first. STARTED is the begin of the last attempt, WAIT the time in queues, RUN the time in execution "
-        "over all attempts, GPU where the last attempt ran, PEAK the most GPU memory it held, SMACT its mean part of "
-        "its GPUs' SM activity, ENERGY its part of what they drew, EXIT the exit code and the signal of the last "
-        "attempt, as Slurm writes them. REASON says why it ended; 2xOOM there: two attempts ran out of GPU memory. A "
-        "narrow terminal shows fewer columns; --output chooses them.\n\n"
-        "With --csv memory is in MiB, times in seconds, moments in seconds since 1970, energy in joules.",
+    .description = "The task that ended last comes first. STARTED is the start of the last "
+                   "attempt, WAIT the time in the queue, RUN the run time of all attempts, GPU "
+                   "the GPUs of the last attempt, PEAK the peak of its GPU memory, SMACT its "
+                   "mean share of the GPUs' SM activity, ENERGY its share of the GPUs' energy, "
+                   "EXIT the exit code and the signal of the last attempt, written as Slurm "
+                   "does. REASON says why it ended; 2xOOM means that two attempts ran out of "
+                   "GPU memory. A narrow terminal shows fewer columns; --output selects "
+                   "them.\n\n"
+                   "With --csv, memory is in MiB, durations in seconds, times in seconds since "
+                   "1970, energy in joules.",
     COMMAND_OPTIONS(options),
     .run = run,
 };

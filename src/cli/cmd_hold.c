@@ -10,7 +10,8 @@ const struct command command_hold = {
     .name = "hold",
     .usage = "[OPTION...] ID...",
     .summary = "keep waiting tasks from starting",
-    .description = "The task keeps its place in the queue and does not start until it is released.",
+    .description = "A held task keeps its place in the queue and does not start until `colloc "
+                   "release`.",
     .operand = OPERAND_TASK,
     .min_operands = 1,
     .max_operands = -1,

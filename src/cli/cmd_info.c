@@ -42,7 +42,7 @@ const struct command command_info = {
     .name = "info",
     .usage = "[OPTION...]",
     .summary = "show the daemon's version and settings",
-    .description =
-        "What collocd runs with: version, placement policy, way of sharing, estimator, and all its settings.",
+    .description = "Prints the version of collocd, its placement policy, sharing, estimator and "
+                   "all other settings.",
     .run = run,
 };

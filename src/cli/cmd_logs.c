@@ -25,22 +25,22 @@ static const struct option_spec options[] = {
     [LOGS_FOLLOW] = {.name = "follow",
         .letter = 'f',
         .kind = OPTION_FLAG,
-        .help = "go on with what is being written, until the tasks have ended"},
+        .help = "print new output as the tasks write it, until they have ended"},
     [LOGS_LINES] = {.name = "lines",
         .letter = 'n',
         .kind = OPTION_INTEGER,
         .argument = "N",
         .min = 0,
         .max = 1000000000,
-        .help = "begin with the last N lines of each file"},
-    [LOGS_STDOUT] = {.name = "stdout", .kind = OPTION_FLAG, .help = "standard output only"},
-    [LOGS_STDERR] = {.name = "stderr", .kind = OPTION_FLAG, .help = "standard error only"},
+        .help = "print only the last N lines of each file, and with -f what follows"},
+    [LOGS_STDOUT] = {.name = "stdout", .kind = OPTION_FLAG, .help = "print only standard output"},
+    [LOGS_STDERR] = {.name = "stderr", .kind = OPTION_FLAG, .help = "print only standard error"},
     [LOGS_ATTEMPT] = {.name = "attempt",
         .kind = OPTION_INTEGER,
         .argument = "K",
         .min = 1,
         .max = 1000,
-        .help = "of the K-th start of the task; default: the last"},
+        .help = "number of the attempt, from 1; default: the last one"},
 };
 
 enum { STREAMS = 2, FOLLOW_PAUSE_MS = 200 };
@@ -139,7 +139,7 @@ static int begin_attempt(
     stream->reader.offset = 0;
     stream->attempt = attempt;
     if (task->attempt_said < attempt)
-        complain("task %" PRId64 " was started again: attempt %d", task->id, attempt);
+        complain("task %" PRId64 " was restarted: attempt %d", task->id, attempt);
     task->attempt_said = attempt;
     return code;
 }
@@ -286,13 +286,15 @@ static int run(const struct invocation *invocation)
 const struct command command_logs = {
     .name = "logs",
     .usage = "[OPTION...] ID...",
-    .summary = "print what tasks have written",
-    .description =
-        "Both streams, in the order of arrival where they go to one file. Where they are kept in two files, standard "
-        "output comes first and standard error after it, below a line \"==> stderr <==\"; with -f what is written from "
-        "then on comes as it arrives. Of several tasks each has a title line.\n\n"
-        "With -f goes on until the tasks have ended; when a task that ran out of GPU memory is started again, the new "
-        "attempt's output follows. For a task that failed, the last line, on standard error, says why.",
+    .summary = "print the output of tasks",
+    .description = "Prints standard output and standard error. If both go to one file, they "
+                   "appear in the order in which the task wrote them. Otherwise standard output "
+                   "comes first, then a line \"==> stderr <==\" and standard error; with -f, "
+                   "later output appears as it arrives. With several tasks, each has a title "
+                   "line.\n\n"
+                   "With -f the command runs until the tasks have ended; when a task is "
+                   "restarted, the output of the new attempt follows. For a task that failed, "
+                   "the last line, on standard error, says why.",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_TASK,
     .min_operands = 1,

@@ -11,39 +11,41 @@ static const struct option_spec options[MEMNET_OPTIONS] = {
         .letter = 'o',
         .kind = OPTION_FILE,
         .argument = "FOLDER",
-        .help =
-            "train: where the weights go, default: memnet-weights; eval: where answers.csv and the "
-            "pictures go, default: nowhere"},
+        .help = "train: folder for the weights, default: memnet-weights; eval: folder "
+                "for answers.csv and the figures, default: write none"},
     [MEMNET_SEED] = {.name = "seed",
         .kind = OPTION_INTEGER,
         .argument = "N",
         .max = INT64_MAX,
-        .help = "train: decides what it starts from and the order of the rows; default: 1"},
+        .help = "train: seed of the initial weights and of the order of the rows; default: 1"},
     [MEMNET_JOBS] = {.name = "jobs",
         .letter = 'j',
         .kind = OPTION_INTEGER,
         .argument = "N",
         .min = 1,
         .max = 64,
-        .help = "train: networks at a time; default: as many as there are processors"},
+        .help = "train: number of networks that are trained at the same time; default: the "
+                "number of processors"},
     [MEMNET_ONLY] = {.name = "only",
         .kind = OPTION_TEXT,
         .argument = "TEXT",
-        .help = "the networks whose names hold this, as \"cnn-\" or \"mlp-transformer-1gib\""},
+        .help = "only the networks whose names contain this, such as \"cnn-\" or "
+                "\"mlp-transformer-1gib\"; default: all"},
     [MEMNET_EPOCHS] = {.name = "epochs",
         .kind = OPTION_INTEGER,
         .argument = "N",
         .min = 1,
         .max = 100000,
-        .help = "train: at most so many; default: 600"},
+        .help = "train: largest number of epochs; default: 600"},
     [MEMNET_WEIGHTS] = {.name = "weights",
         .kind = OPTION_FILE,
         .argument = "FOLDER",
-        .help = "eval: the weights of an own training; default: those that colloc estimate uses"},
+        .help = "eval: folder with the weights to evaluate; default: the weights built into "
+                "`colloc estimate`"},
     [MEMNET_PYTHON] = {.name = "python",
         .kind = OPTION_TEXT,
         .argument = "PROGRAM",
-        .help = "eval: the interpreter that draws; default: python3"},
+        .help = "eval: Python interpreter that draws the figures; default: python3"},
 };
 
 #define BIT(option) (1u << (option))
@@ -68,12 +70,12 @@ static int find_action(
         if (strcmp(actions[i].name, invocation->operands[0]) == 0)
             *ret_action = &actions[i];
     if (!*ret_action)
-        return fault_set(
-            fault, EINVAL, "memnet: \"%s\" is neither train nor eval", invocation->operands[0]);
+        return fault_set(fault, EINVAL, "memnet: unknown action \"%s\": give train or eval",
+            invocation->operands[0]);
     for (int i = 0; i < MEMNET_OPTIONS; i++)
         if (invocation->values[i].set && !((*ret_action)->takes & BIT(i)))
-            return fault_set(
-                fault, EINVAL, "memnet %s: takes no --%s", (*ret_action)->name, options[i].name);
+            return fault_set(fault, EINVAL, "memnet %s: --%s is not an option of this action",
+                (*ret_action)->name, options[i].name);
     return 0;
 }
 
@@ -85,8 +87,8 @@ static void tell_dataset(const struct dataset *dataset)
         real += dataset->rows[i].real;
     }
     fprintf(stderr,
-        "%zu MLPs, %zu CNNs, %zu Transformers and %zu runs of real networks; left out: %zu failed runs, %zu of "
-        "networks that say too little\n",
+        "%zu MLPs, %zu CNNs, %zu Transformers and %zu runs of real networks; "
+        "skipped: %zu failed runs, %zu with incomplete data\n",
         n[GPUMEMNET_MLP], n[GPUMEMNET_CNN], n[GPUMEMNET_TRANSFORMER], real, dataset->n_failed,
         dataset->n_strange);
 }
@@ -112,15 +114,17 @@ static int run(const struct invocation *invocation)
 const struct command command_memnet = {
     .name = "memnet",
     .usage = "train|eval [OPTION...] DATA",
-    .summary = "train the learned estimators of memory, and say how good they are",
-    .description =
-        "DATA is a folder with measured trainings: runs.csv and layers.jsonl, either of them also as .xz; "
-        "docs/memnet.md has the columns.\n\n"
-        "`train` makes the networks behind the estimators gpumemnet-mlp and gpumemnet-transformer, with a file of "
-        "weights for each. The same data and seed give the same files on the same machine. What colloc estimate uses "
-        "is built in from data/memnet of the sources.\n\n"
-        "`eval` asks the networks for all rows of DATA and counts the test part, by the classes of the thesis and in "
-        "bytes, then the real networks, which none was trained on. With --output it draws the thesis's pictures too.",
+    .summary = "train and evaluate the learned memory estimators (GPUMemNet)",
+    .description = "DATA is a folder of measured trainings: runs.csv and layers.jsonl, or the "
+                   "same files with .xz; docs/memnet.md describes the columns.\n\n"
+                   "`train` trains the networks of the estimators gpumemnet-mlp and "
+                   "gpumemnet-transformer and writes one file of weights for each. The same "
+                   "data and seed give the same files on the same machine. The weights that "
+                   "colloc estimate uses are built in from data/memnet of the source tree.\n\n"
+                   "`eval` runs the networks on all rows of DATA and prints their error on the "
+                   "test part, by the classes of the thesis and in bytes, then on the real "
+                   "networks, which are in no training set. With --output it draws the figures "
+                   "of the thesis too.",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_FILE,
     .min_operands = 2,

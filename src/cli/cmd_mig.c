@@ -16,11 +16,12 @@ enum { MIG_YES, MIG_NVML };
 static const struct option_spec options[] = {
     [MIG_YES] = {.name = "yes",
         .kind = OPTION_FLAG,
-        .help = "do it: without it apply and reset only say what they would do"},
+        .help = "change the GPU; without --yes, apply and reset print what they would do and "
+                "change nothing"},
     [MIG_NVML] = {.name = "nvml-library",
         .kind = OPTION_FILE,
         .argument = "PATH",
-        .help = "the NVML library; default: the driver's"},
+        .help = "path or name of the NVML library; default: the driver's"},
 };
 
 static const struct table_column columns[] = {
@@ -69,7 +70,7 @@ static void print_profiles(const struct mig_gpu *gpu)
         table_cell(table, NULL, "%s", format_size(profile->mem_bytes, size, sizeof size));
         table_cell(table, NULL, "%s", format_placements(profile, placements, sizeof placements));
     }
-    printf("Profiles that this GPU has:\n");
+    printf("Profiles of this GPU:\n");
     table_print(table, "None.");
     table_destroy(table);
 }
@@ -97,11 +98,13 @@ static int look_through(const json_t *reply, const struct mig_gpu *gpu, struct f
     size_t i;
     if (!json_is_array(tasks))
         return fault_set(
-            fault, EPROTO, "collocd does not say which tasks there are: nothing is changed");
+            fault, EPROTO, "collocd's reply has no list of tasks: nothing was changed");
     json_array_foreach((json_t *)(uintptr_t)tasks, i, task) {
         const char *index = held_by(task, gpu);
         if (index)
-            return fault_set(fault, EBUSY, "task %.0f is on GPU %s: nothing is changed below it",
+            return fault_set(fault, EBUSY,
+                "task %.0f uses GPU %s: nothing was changed; wait for its end or cancel "
+                "it",
                 member_number(task, "id", 0), index);
     }
     return 0;
@@ -125,7 +128,7 @@ static int check_tasks(
     }
     if (r < 0)
         r = fault_prefix(fault, r,
-            "whether a task is on GPU %s is not known, and nothing is changed",
+            "cannot find out whether a task uses GPU %s: nothing was changed",
             gpu->set->gpu[gpu->gpu].index);
     else if (!nobody)
         r = look_through(reply, gpu, fault);
@@ -140,11 +143,11 @@ static int change(
     struct fault fault = {0};
     int r = 0;
     if (!invocation->values[MIG_YES].number) {
-        printf("Nothing was changed: --yes does it.\n");
+        printf("Nothing was changed; add --yes to do it.\n");
         return EXIT_OK;
     }
     if (geteuid() != 0)
-        r = fault_set(&fault, EPERM, "MIG instances are root's to change");
+        r = fault_set(&fault, EPERM, "only root can change MIG instances");
     if (r == 0)
         r = check_tasks(invocation, gpu, &fault);
     if (r == 0)
@@ -155,7 +158,7 @@ static int change(
         complain("%s", fault.text);
         return EXIT_REFUSED;
     }
-    printf("Done. A collocd that runs takes it up within seconds.\n");
+    printf("Done. A running collocd detects the change within seconds.\n");
     return EXIT_OK;
 }
 
@@ -166,7 +169,7 @@ static int carry_out(
     size_t n = (size_t)invocation->operand_count - 2;
     struct fault fault = {0};
     struct mig_plan plan = {0};
-    printf("GPU %s has now:\n", invocation->operands[1]);
+    printf("Instances of GPU %s now:\n", invocation->operands[1]);
     print_instances(gpu, &gpu->present, "No instances.");
     if (n == 0 && strcmp(verb, "plan") == 0) {
         print_profiles(gpu);
@@ -176,7 +179,8 @@ static int carry_out(
         complain("%s", fault.text);
         return EXIT_REFUSED;
     }
-    printf("%s:\n", strcmp(verb, "plan") == 0 ? "It would have" : "It is to have");
+    printf("%s:\n",
+        strcmp(verb, "plan") == 0 ? "Instances that it would have" : "Instances after the change");
     print_instances(gpu, &plan, "No instances.");
     return strcmp(verb, "plan") == 0 ? EXIT_OK : change(invocation, gpu, &plan);
 }
@@ -186,16 +190,16 @@ static int check_words(const struct invocation *invocation)
     const char *verb = invocation->operands[0];
     bool has_profiles = invocation->operand_count > 2;
     if (strcmp(verb, "plan") != 0 && strcmp(verb, "apply") != 0 && strcmp(verb, "reset") != 0)
-        complain("mig %s: there are plan, apply and reset", verb);
+        complain("mig: unknown action %s: give plan, apply or reset", verb);
     else if (invocation->common[COMMON_JSON].number)
-        complain("mig: --json: there is none; `colloc gpus --json` has the instances");
+        complain("mig: --json is not supported: `colloc gpus --json` lists the instances");
     else if (invocation->operand_count < 2)
-        complain("mig %s: wants a GPU", verb);
+        complain("mig %s: no GPU given: name one as `colloc gpus` does", verb);
     else if (strcmp(verb, "apply") == 0 && !has_profiles)
-        complain("mig apply: wants profiles; `colloc mig reset %s` leaves none",
+        complain("mig apply: no profiles given (`colloc mig reset %s` removes all instances)",
             invocation->operands[1]);
     else if (strcmp(verb, "reset") == 0 && has_profiles)
-        complain("mig reset: takes no profiles");
+        complain("mig reset: unexpected profiles: reset removes all instances");
     else
         return EXIT_OK;
     return EXIT_USAGE;
@@ -223,14 +227,16 @@ static int run(const struct invocation *invocation)
 const struct command command_mig = {
     .name = "mig",
     .usage = "[OPTION...] plan|apply|reset GPU [PROFILE...]",
-    .summary = "plan, make and remove MIG instances",
-    .description =
-        "Divides a GPU on which MIG is on into instances. Profiles are named as nvidia-smi does (3g.40gb) or by their "
-        "slices (3g, 3: the smallest such); where each may lie is the driver's word.\n\n"
-        "plan shows what there is and whether the profiles fit together; without profiles, which there are. apply "
-        "makes "
-        "them in place of those that there are; reset removes all. Both only say what they would do unless --yes is "
-        "given, want root, and change nothing while a task or any process is on the GPU.",
+    .summary = "plan, create and remove MIG instances",
+    .description = "Divides a GPU with MIG enabled into instances. A profile is named as by "
+                   "nvidia-smi (3g.40gb) or by its slices (3g or 3: the smallest profile with 3 "
+                   "slices); the driver decides where each may be placed.\n\n"
+                   "plan shows the present instances and whether the given profiles fit "
+                   "together; without profiles, it lists the GPU's profiles. apply replaces the "
+                   "present instances by the given profiles; reset removes all instances. Both "
+                   "print what they would do and change nothing unless --yes is given. They "
+                   "need root, and they refuse to change a GPU while a task or any process uses "
+                   "it.",
     .operand = OPERAND_NONE,
     .min_operands = 1,
     .max_operands = 18,

@@ -15,7 +15,8 @@ static const struct option_spec options[] = {
     [MPS_USER] = {.name = "user",
         .kind = OPTION_TEXT,
         .argument = "NAME",
-        .help = "whose, for root: a user's name or number; default: one's own"},
+        .help = "name or uid of the user whose daemon to start or stop (root only); default: "
+                "yourself"},
 };
 
 static const struct table_column columns[] = {
@@ -73,7 +74,7 @@ static json_t *whose(const struct invocation *invocation)
     if (known)
         uid = known->pw_uid;
     else if (parse_int64(name, 0, UINT32_MAX, &uid) < 0) {
-        complain("--user=%s: there is no such user", name);
+        complain("--user=%s: no such user: give a name or a uid", name);
         return NULL;
     }
     return json_pack("{s:I}", "uid", (json_int_t)uid);
@@ -108,7 +109,7 @@ static int run(const struct invocation *invocation)
         return show_status(invocation);
     if (strcmp(verb, "start") == 0 || strcmp(verb, "stop") == 0)
         return change(invocation, verb);
-    complain("mps %s: there are status, start and stop", verb);
+    complain("mps: unknown action %s: give status, start or stop", verb);
     return EXIT_USAGE;
 }
 
@@ -116,12 +117,12 @@ const struct command command_mps = {
     .name = "mps",
     .usage = "[OPTION...] [status|start|stop]",
     .summary = "show, start or stop MPS control daemons",
-    .description =
-        "Each user whose tasks share by MPS has a control daemon of his own, which collocd starts when it is needed "
-        "and "
-        "stops when nobody has used it for a while (mps-linger). status shows all of them.\n\n"
-        "start starts one's own, so that runs outside of colloc can share by it: export CUDA_MPS_PIPE_DIRECTORY as "
-        "status shows it. stop stops it, unless somebody shares by it.",
+    .description = "Each user whose tasks share GPUs through MPS has one control daemon. "
+                   "collocd starts it when a task needs it and stops it when no task has used "
+                   "it for some time (setting mps-linger). status shows all of them.\n\n"
+                   "start starts your own, so that programs outside colloc can share GPUs "
+                   "through it: export CUDA_MPS_PIPE_DIRECTORY as status shows it. stop stops "
+                   "it, unless a task uses it.",
     .operand = OPERAND_NONE,
     .max_operands = 1,
     COMMAND_OPTIONS(options),

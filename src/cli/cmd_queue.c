@@ -15,25 +15,26 @@ static const struct option_spec options[] = {
         .letter = 'u',
         .kind = OPTION_TEXT,
         .argument = "NAME",
-        .help = "tasks of one user"},
+        .help = "show only the tasks of this user"},
     [QUEUE_STATE] = {.name = "state",
         .letter = 's',
         .kind = OPTION_TEXT,
         .argument = "STATE",
         .choices = states,
-        .help = "tasks in one state, in capitals or not; or live (the default), or all"},
+        .help = "show only the tasks in this state (upper or lower case), all, or live "
+                "(waiting and running); default: live"},
     [QUEUE_LIMIT] = {.name = "limit",
         .letter = 'n',
         .kind = OPTION_INTEGER,
         .argument = "N",
         .min = 1,
         .max = 1000000,
-        .help = "at most this many"},
+        .help = "largest number of tasks; default: no limit"},
     [QUEUE_LONG] = {.name = "long",
         .letter = 'l',
         .kind = OPTION_FLAG,
-        .help =
-            "show the command line instead of the reason in words (of your tasks; root: of all)"},
+        .help = "show the command lines instead of the full reasons; of your own tasks, "
+                "and for root of all"},
 };
 
 static const struct table_column columns[] = {
@@ -122,14 +123,14 @@ static int run(const struct invocation *invocation)
 const struct command command_queue = {
     .name = "queue",
     .usage = "[OPTION...]",
-    .summary = "show the tasks that wait and run",
-    .description =
-        "One line for each task, in the order in which they will be looked at. TIME is how long it has waited, or has "
-        "run. MEMORY is the GPU memory kept free for it on each GPU. The last column is the GPUs it has, or in "
-        "brackets "
-        "why it waits, cut to the terminal; `colloc show ID` has all of it: JobHeldUser (release it), Priority (others are before it), Resources (with what every GPU "
-        "lacks), "
-        "Recovering (it ran out of GPU memory and waits for a GPU to itself).",
+    .summary = "show the waiting and running tasks",
+    .description = "One line for each task, in the order in which the scheduler considers them. "
+                   "TIME is how long the task has waited or run. MEMORY is the GPU memory "
+                   "reserved for it on each GPU. The last column has the task's GPUs or, in "
+                   "parentheses, why it waits: JobHeldUser (release it), Priority (other tasks "
+                   "are before it), Resources (with what each GPU lacks), Recovering (it ran "
+                   "out of GPU memory and waits to run alone). The text is cut to the width of "
+                   "the terminal; `colloc show ID` prints all of it.",
     COMMAND_OPTIONS(options),
     .run = run,
 };

@@ -21,21 +21,21 @@ static const struct option_spec options[] = {
         .argument = "TIME",
         .min = 10 * MS_US,
         .max = 3600 * SECOND_US,
-        .help = "between two looks, from 10ms on; default: 1s"},
+        .help = "interval between two samples, at least 10ms; default: 1s"},
     [RECORD_OUTPUT] = {.name = "output",
         .letter = 'o',
         .kind = OPTION_FILE,
         .argument = "FILE",
-        .help = "write every look there as comma-separated values, a line for each GPU"},
+        .help = "write every sample to this file as CSV, one line for each GPU"},
     [RECORD_SUMMARY] = {.name = "summary",
         .letter = 's',
         .kind = OPTION_FILE,
         .argument = "FILE",
-        .help = "write the summary there; default: on stderr"},
+        .help = "write the summary to this file; default: standard error"},
     [RECORD_GPUS] = {.name = "gpus",
         .kind = OPTION_TEXT,
         .argument = "LIST",
-        .help = "look at these only: indices or UUIDs, parted by commas; default: all"},
+        .help = "GPUs to sample: comma-separated indices or UUIDs; default: all"},
 };
 
 /* ---- for people ---- */
@@ -71,9 +71,12 @@ static void print_gpu(FILE *out, const struct recorded_gpu *gpu)
     fprintf(out, "\n          energy %.1f kJ, of it the command's %.1f kJ\n", tally->energy_j / 1e3,
         tally->our_energy_j / 1e3);
     if (tally->with_others)
-        fprintf(out, "          others were on it%s; the command's part of SMACT is %.1f %%\n",
+        fprintf(out,
+            "          shared with other processes%s; the command's part of SMACT is "
+            "%.1f %%\n",
             tally->is_estimated
-                ? ", and the driver does not tell whose the activity is: it is divided by processes"
+                ? ", and the driver does not report the activity of each process: it "
+                  "is divided equally"
                 : "",
             100 * reading_or(mean_value(&tally->our_smact), 0));
 }
@@ -100,10 +103,10 @@ static void print_gpus(FILE *out, const struct recording *recording)
     if (recording->n_gpus == 0)
         fprintf(out, "GPUs      none: %s\n", recording->why_no_gpus);
     else if (shown == 0)
-        fputs("GPUs      no process of the command was seen on any\n", out);
+        fputs("GPUs      the command used none\n", out);
     else if (!used)
-        fputs(
-            "          the driver does not list the command's processes: these GPUs' memory rose meanwhile\n",
+        fputs("          the driver does not list the command's processes: listed are "
+              "GPUs whose memory use rose\n",
             out);
 }
 
@@ -120,7 +123,7 @@ static void print_summary(FILE *out, const struct recording *recording)
         format_size(recording->host_peak_bytes, memory, sizeof memory), recording->exit_code);
     print_gpus(out, recording);
     if (recording->n_gpus)
-        fprintf(out, "Looks     %lld, too late %lld; they took %.3f s of a CPU\n",
+        fprintf(out, "Samples   %lld, %lld of them late; sampling took %.3f s of CPU time\n",
             (long long)recording->looks, (long long)recording->late_looks, recording->own_cpu_s);
 }
 
@@ -179,7 +182,7 @@ static int open_file(const struct option_value *value, FILE *otherwise, FILE **r
 static void close_file(const struct option_value *value, FILE *file)
 {
     if (value->set && file && (ferror(file) | fclose(file)))
-        complain("%s: could not all be written", value->text);
+        complain("%s: write error: the file is incomplete", value->text);
 }
 
 static int record(const struct invocation *invocation, FILE *csv, FILE *summary)
@@ -224,16 +227,17 @@ static int run(const struct invocation *invocation)
 const struct command command_record = {
     .name = "record",
     .usage = "[OPTION...] [--] COMMAND [WORD...]",
-    .summary = "run a command here and measure what it does on the GPUs, without a daemon",
-    .description =
-        "Looks at the GPUs while the command runs and sums up: time, CPU time, peak memory of its processes, mean "
-        "SMACT "
-        "and SMOCC, power and energy. Processes are the command's when they descend from it. Where others are on the "
-        "same GPU, its activity is divided as the driver tells who had kernels, or evenly where it does not (MPS), and "
-        "its energy likewise; what the idle GPU draws counts for all on it alike.\n\n"
-        "Signals that ask a program to end are passed on. The exit status is the command's, 128 and the signal when "
-        "one "
-        "ended it, 127 when there is no such command, 126 when it cannot be run, 125 when the recording failed.",
+    .summary = "run a command and measure its use of the GPUs, without a daemon",
+    .description = "Samples the GPUs while the command runs and prints a summary: time, CPU "
+                   "time, peak GPU memory of its processes, mean SMACT and SMOCC, power and "
+                   "energy. All descendants of the command count as its processes. On a GPU "
+                   "with other processes, activity and energy are divided by the kernel times "
+                   "that the driver reports for each process, or equally where it reports none "
+                   "(MPS); idle power is divided equally.\n\n"
+                   "Signals that end a program are passed on to the command. The exit status is "
+                   "the command's; 128 plus the signal when a signal ended it; 127 when the "
+                   "command does not exist; 126 when it cannot be run; 125 when the recording "
+                   "failed.",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_FILE,
     .min_operands = 1,

@@ -9,8 +9,8 @@ static int run(const struct invocation *invocation)
 const struct command command_release = {
     .name = "release",
     .usage = "[OPTION...] ID...",
-    .summary = "let held tasks start",
-    .description = "The task may start again, from the place it had.",
+    .summary = "release held tasks",
+    .description = "A released task can start again; it has kept its place in the queue.",
     .operand = OPERAND_TASK,
     .min_operands = 1,
     .max_operands = -1,

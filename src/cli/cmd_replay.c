@@ -13,9 +13,9 @@ static void print_result(const struct replay_result *result)
     printf("%lld inputs (%lld samples) of %lld start%s of the daemon, %lld decisions, %s\n",
         (long long)result->inputs, (long long)result->samples, (long long)result->starts,
         result->starts == 1 ? "" : "s", (long long)result->decisions,
-        *result->difference ? "then a difference" : "identical");
+        *result->difference ? "then a different decision" : "identical");
     if (result->is_cut)
-        puts("a line is cut where the daemon was killed: it does not count");
+        puts("the last line is incomplete because the daemon was killed; it is ignored");
     if (*result->difference) {
         print_safe(stdout, result->difference);
         putchar('\n');
@@ -53,11 +53,12 @@ static int run(const struct invocation *invocation)
 const struct command command_replay = {
     .name = "replay",
     .usage = "[OPTION...] FILE",
-    .summary = "feed a daemon's recorded inputs to the scheduler again and compare its decisions",
-    .description =
-        "FILE is what collocd wrote with the setting record-inputs: every event and sample, and what it decided. "
-        "They are fed to this version's scheduler under their own times, and each decision is compared with the "
-        "recorded one, bit for bit. Exit status 1 and the first difference when one is not the same.",
+    .summary = "repeat recorded scheduler inputs and compare the decisions",
+    .description = "FILE is a recording of collocd (setting record-inputs): every event, sample "
+                   "and decision. The events and samples are given to the scheduler of this "
+                   "version with their recorded times, and each decision is compared with the "
+                   "recorded one, bit for bit. At the first difference the command prints it "
+                   "and exits with status 1.",
     .operand = OPERAND_FILE,
     .min_operands = 1,
     .max_operands = 1,

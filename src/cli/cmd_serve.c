@@ -30,7 +30,8 @@ static void become_collocd(void *context)
         execv(path, serving->words);
     execv(COLLOCD_PATH, serving->words);
     execvp("collocd", serving->words);
-    complain("cannot run collocd (%s): it is not beside colloc, not at %s and not on PATH",
+    complain("cannot run collocd (%s): searched beside colloc, at %s and on PATH; install "
+             "colloc, or add collocd's folder to PATH",
         strerror(errno), COLLOCD_PATH);
 }
 
@@ -93,22 +94,23 @@ static const struct option_spec options[] = {
     {.name = "emulate",
         .kind = OPTION_TEXT,
         .argument = "GPUS",
-        .help =
-            "pretend GPUs, such as 4xA100-40GB or 2xH200,1xA100-80GB; known are A100-40GB, A100-80GB, "
-            "H100 and H200"},
+        .help = "run on emulated GPUs, such as 4xA100-40GB or 2xH200,1xA100-80GB; "
+                "models: A100-40GB, A100-80GB, H100 and H200"},
 };
 
 const struct command command_serve = {
     .name = "serve",
     .usage = "[--emulate=GPUS] [COLLOCD-OPTION...]",
-    .summary = "run the daemon, collocd, here and now",
-    .description =
-        "Runs collocd in the foreground with the options that follow (`collocd --help` lists them). On a server it is "
-        "better started by the system: `systemctl enable --now collocd`.\n\n"
-        "--emulate=4xA100-40GB runs it over pretend GPUs, to try colloc without a GPU: `colloc-pretend-train` (its path "
-        "is printed) is a training for them. The pretend GPUs and the tasks on them end together with collocd.\n\n"
-        "SIGTERM or Ctrl-C ends it, and so does closing its terminal (nohup prevents that); tasks on real GPUs go on, "
-        "and the next collocd finds them. Any other SIGHUP makes collocd read its configuration again.",
+    .summary = "run the daemon, collocd, in the foreground",
+    .description = "Runs collocd with the options that follow (`collocd --help` lists them). On "
+                   "a server, start it as a service instead: `systemctl enable --now "
+                   "collocd`.\n\n"
+                   "--emulate=4xA100-40GB runs it on emulated GPUs, to try colloc without a "
+                   "GPU: `colloc-pretend-train` (its path is printed) is a training for them. "
+                   "The emulated GPUs and the tasks on them end together with collocd.\n\n"
+                   "SIGTERM, Ctrl-C or closing the terminal (unless nohup is used) ends "
+                   "collocd; tasks on real GPUs continue, and the next collocd adopts them. Any "
+                   "other SIGHUP makes collocd reload its configuration.",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_NONE,
     .max_operands = -1,

@@ -50,15 +50,15 @@ static const struct field fields[] = {
     {"Waited", "wait_s", seconds_text},
     {"Ran", "exec_s", seconds_text},
     {"Time limit", "time_limit_s", seconds_text},
-    {"GPUs wanted", "gpus_requested", plain},
+    {"GPUs asked", "gpus_requested", plain},
     {"GPUs", "gpus", list_text},
     {"Policy", "policy", plain},
     {"Sharing", "sharing", plain},
     {"", "sharing_text", plain},
-    {"Of the SMs", "thread_percentage", percent_text},
+    {"SM limit", "thread_percentage", percent_text},
     {"Memory limit", "mem_limit_mib", mib_text},
     {"Exclusive", "exclusive", plain},
-    {"Memory need", "need_mib", mib_text},
+    {"Memory req.", "need_mib", mib_text},
     {"Memory note", "mem_text", plain},
     {"Estimate", "estimate_mib", mib_text},
     {"Estimator", "estimator", plain},
@@ -203,10 +203,10 @@ static int run(const struct invocation *invocation)
 const struct command command_show = {
     .name = "show",
     .usage = "[OPTION...] ID",
-    .summary = "show all there is to know about one task",
-    .description =
-        "What it asked for, where it ran, what it took, how it ended and the story of its events; for its owner "
-        "and root the script as it was at submission, too. With --json the task is one object.",
+    .summary = "show everything about one task",
+    .description = "Prints the options of the task, its GPUs, its use of them, how it ended and "
+                   "its events; for its owner and root also the script as it was submitted. "
+                   "With --json the task is one object.",
     .operand = OPERAND_TASK,
     .min_operands = 1,
     .max_operands = 1,

@@ -44,16 +44,17 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
     [SIMULATE_TRACE] = {.name = "trace",
         .kind = OPTION_FILE,
         .argument = "FILE",
-        .help = "which task arrives when"},
+        .help = "trace: which task is submitted when (required)"},
     [SIMULATE_TASKS] = {.name = "tasks",
         .kind = OPTION_FILE,
         .argument = "FILE",
-        .help = "what the tasks are; default: those of data/traces/tasks.txt"},
+        .help = "catalogue of the tasks in the trace; default: data/traces/tasks.txt, which "
+                "is built in"},
     [SIMULATE_GPUS] = {.name = "gpus",
         .kind = OPTION_TEXT,
         .argument = "GPUS",
-        .help =
-            "\"4xA100-40GB\" (the default), \"2xA100-80GB,H100\", \"A100-40GB:3g.20gb+3g.20gb\""},
+        .help = "GPUs to simulate, such as 2xA100-80GB,H100 or, with MIG instances, "
+                "A100-40GB:3g.20gb+3g.20gb; default: 4xA100-40GB"},
     [SIMULATE_POLICY] = {.name = "policy",
         .kind = OPTION_TEXT,
         .argument = "NAME",
@@ -62,89 +63,89 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
     [SIMULATE_ESTIMATOR] = {.name = "estimator",
         .kind = OPTION_TEXT,
         .argument = "NAME",
-        .help = "none, declared (the default), or NAME for the column NAME_mb_reported or "
-                "NAME_mib of the tasks"},
+        .help = "source of each task's memory requirement: none, declared, or NAME for the "
+                "column NAME_mb_reported or NAME_mib of the catalogue; default: declared"},
     [SIMULATE_KNOWN] = {.name = "known",
         .kind = OPTION_CHOICE,
         .argument = "WHAT",
-        .help =
-            "what tasks say of themselves besides memory, for the policy predictive: none, activity (the "
-            "default), time or all",
+        .help = "what the scheduler knows of each task besides memory (for the policy "
+                "predictive): none, activity, time or all; default: activity",
         .choices = simulating_knowns},
     [SIMULATE_NEED_ERROR] = {.name = "need-error",
         .kind = OPTION_TEXT,
         .argument = "X",
-        .help =
-            "the memory that tasks are said to need is wrong by a log-normal factor of this spread: "
-            "0.2 is by 20 % or so; default: 0"},
+        .help = "error of the memory requirements: standard deviation of a log-normal "
+                "factor; 0.2 is about 20 %; default: 0"},
     [SIMULATE_SHARING] = {.name = "sharing",
         .kind = OPTION_CHOICE,
         .argument = "HOW",
-        .help = "how tasks share a GPU: streams or mps (the default)",
+        .help = "how tasks share a GPU: streams (time-sliced) or mps; default: mps",
         .choices = sharings},
     [SIMULATE_SMACT_MAX] = {.name = "smact-max",
         .kind = OPTION_TEXT,
         .argument = "X",
-        .help = "a GPU with more SM activity takes nobody; default: 0.8"},
+        .help = "a GPU with more SM activity (0 to 1) takes no further task; default: 0.8"},
     [SIMULATE_MIN_FREE] = {.name = "min-free-gib",
         .kind = OPTION_TEXT,
         .argument = "X",
-        .help = "free memory that a task wants of which nothing is known; default: 5"},
+        .help = "free GPU memory required for a task with unknown requirement, in GiB; "
+                "default: 5"},
     [SIMULATE_MARGIN] = {.name = "margin-gib",
         .kind = OPTION_TEXT,
         .argument = "X",
-        .help = "free memory that a task wants beyond what is known of it; default: 2"},
+        .help = "free GPU memory required in addition to a task's requirement, in GiB; "
+                "default: 2"},
     [SIMULATE_HOLD_OFF] = {.name = "hold-off",
         .kind = OPTION_DURATION,
         .argument = "TIME",
-        .help = "how long at most a GPU takes nobody while its newest task takes its memory; "
+        .help = "the longest time a GPU is held for a task whose memory is still growing; "
                 "default: 60s",
         .max = 3600 * SECOND_US},
     [SIMULATE_SLOWDOWN_MAX] = {.name = "slowdown-max",
         .kind = OPTION_TEXT,
         .argument = "X",
-        .help = "policy predictive: no task may be predicted to take more than X times as long as "
-                "alone; default: 3"},
+        .help = "policy predictive: the largest predicted slowdown of any task on a shared "
+                "GPU; default: 3"},
     [SIMULATE_RECOVERY_STEP] = {.name = "recovery-step-gib",
         .kind = OPTION_TEXT,
         .argument = "X",
-        .help = "a task that crashed is tried again where so much more memory is free; default: 0, "
-                "on GPUs to itself"},
+        .help = "memory added to a task's requirement after each GPU memory crash, in GiB; "
+                "0: the next attempt is alone on its GPUs; default: 0"},
     [SIMULATE_SMACT] = {.name = "smact",
         .kind = OPTION_TEXT,
         .argument = "X",
-        .help = "SM activity of tasks where nothing says it; default: 0.5"},
+        .help = "SM activity (0 to 1) of tasks whose catalogue has none; default: 0.5"},
     [SIMULATE_SEED] = {.name = "seed",
         .kind = OPTION_INTEGER,
         .argument = "N",
-        .help = "spreads the tasks' times at random; default: 0, as the tasks say",
+        .help = "seed of random variation of the run times; 0: no variation; default: 0",
         .max = INT64_MAX},
     [SIMULATE_RESAMPLE] = {.name = "resample",
         .kind = OPTION_INTEGER,
         .argument = "SEED",
-        .help =
-            "draw another trace like this one: tasks and the gaps between them, at random; default: 0, "
-            "the trace itself",
+        .help = "seed of a bootstrap sample of the trace (tasks and gaps drawn at "
+                "random); 0: the trace itself; default: 0",
         .max = INT64_MAX},
     [SIMULATE_KINDS] = {.name = "gpu-kinds",
         .kind = OPTION_FILE,
         .argument = "FILE",
-        .help = "further kinds of GPUs, and constants, as in data/gpu-kinds.txt"},
+        .help = "file with further GPU models and constants, in the form of "
+                "data/gpu-kinds.txt"},
     [SIMULATE_EVERY_SECOND] = {.name = "every-second",
         .kind = OPTION_FLAG,
-        .help = "look at all GPUs every second, as the daemon does: slow"},
+        .help = "sample all GPUs every second as the daemon does; slow"},
     [SIMULATE_TRACE_OUT] = {.name = "trace-out",
         .kind = OPTION_FILE,
         .argument = "FILE",
-        .help = "write a line for every event and decision; - is standard output"},
+        .help = "write a line for every event and decision to this file; -: standard output"},
     [SIMULATE_TIMELINE] = {.name = "timeline",
         .kind = OPTION_FILE,
         .argument = "FILE",
-        .help = "write memory, SMACT and power of every GPU over time, as CSV"},
+        .help = "write memory, SMACT and power of every GPU over time to this file, as CSV"},
     [SIMULATE_PER_TASK] = {.name = "per-task",
         .kind = OPTION_FILE,
         .argument = "FILE",
-        .help = "write when every task waited and ran, as CSV"},
+        .help = "write the waiting and run times of every task to this file, as CSV"},
 };
 
 /* What the options say, ready to run. */
@@ -168,7 +169,7 @@ static int number_of(const struct invocation *invocation, int option, double max
     *ret_value = otherwise;
     if (!text || parse_double(text, 0, max, ret_value) == 0)
         return 0;
-    return fault_set(fault, EINVAL, "--%s=%.60s: a number from 0 to %g is needed",
+    return fault_set(fault, EINVAL, "--%s=%.60s: invalid number: give one from 0 to %g",
         options[option].name, text, max);
 }
 
@@ -228,8 +229,9 @@ static int prepare(const struct invocation *invocation, struct setup *setup, str
     struct simulation *simulation = &setup->simulation;
     const char *estimator;
     if (!invocation->values[SIMULATE_TRACE].set)
-        return fault_set(
-            fault, EINVAL, "simulate: --trace=FILE is missing: which task arrives when");
+        return fault_set(fault, EINVAL,
+            "simulate: no trace given: add --trace=FILE (`colloc help simulate` has "
+            "its form)");
     *simulation = (struct simulation){
         .trace = invocation->values[SIMULATE_TRACE].text,
         .catalogue = &setup->catalogue,
@@ -283,7 +285,7 @@ static int close_output(FILE *file, const char *name, struct fault *fault)
     if (!file)
         return 0;
     int failed = ferror(file) | (file == stdout ? fflush(file) : fclose(file));
-    return failed ? fault_set(fault, EIO, "not everything of --%s could be written", name) : 0;
+    return failed ? fault_set(fault, EIO, "--%s: write error: the file is incomplete", name) : 0;
 }
 
 static int close_outputs(const struct simulation *simulation, int r, struct fault *fault)
@@ -304,7 +306,7 @@ static int close_outputs(const struct simulation *simulation, int r, struct faul
 static void print_result(const struct simulation_result *result)
 {
     char total[32], wait[32], exec[32], jct[32], bound[32];
-    printf("Total time    %s, %.2f times the least possible (%s)\n",
+    printf("Total time    %s, %.2f times the lower bound (%s)\n",
         format_elapsed((int64_t)(result->total_s * 1e6), total, sizeof total),
         result->lower_bound_s > 0 ? result->total_s / result->lower_bound_s : 1,
         format_elapsed((int64_t)(result->lower_bound_s * 1e6), bound, sizeof bound));
@@ -312,7 +314,7 @@ static void print_result(const struct simulation_result *result)
         format_elapsed((int64_t)(result->avg_wait_s * 1e6), wait, sizeof wait),
         format_elapsed((int64_t)(result->avg_exec_s * 1e6), exec, sizeof exec),
         format_elapsed((int64_t)(result->avg_jct_s * 1e6), jct, sizeof jct));
-    printf("Tasks         %" PRId64 " completed, %" PRId64 " failed, %" PRId64 " left out, %" PRId64
+    printf("Tasks         %" PRId64 " completed, %" PRId64 " failed, %" PRId64 " skipped, %" PRId64
            " OOM crashes\n",
         result->completed, result->failed, result->left_out, result->oom);
     printf(
@@ -354,16 +356,18 @@ static int run(const struct invocation *invocation)
 const struct command command_simulate = {
     .name = "simulate",
     .usage = "[OPTION...] --trace=FILE",
-    .summary = "say what a policy would do to a trace of tasks, without a daemon or GPUs",
-    .description =
-        "Runs the daemon's own scheduler under a virtual clock over pretend GPUs whose tasks slow each other down, and "
-        "prints total time, average waiting, execution and completion, crashes, energy and a lower bound of the total "
-        "time that no policy can be under.\n\n"
-        "The files are tables with names of columns in their first line, parted by commas or blanks: the trace has "
-        "submit_s and task, in order of time; the tasks have task, gpus, solo_s (or epochs and epoch_minutes), memory "
-        "and, where known, smact, dram and power_w. A task that fits no GPU is reported and left out.\n\n"
-        "The oracles off, obf, owf and olug are first-fit, best-fit, magm and lug, told exactly what memory every task "
-        "takes.",
+    .summary = "simulate a policy on a trace of tasks, without a daemon or GPUs",
+    .description = "Runs the daemon's scheduler with a virtual clock on simulated GPUs, with an "
+                   "interference model of tasks that share a GPU. Prints total time (makespan), "
+                   "average waiting, execution and completion time, crashes, energy, and a "
+                   "lower bound of the total time for any policy.\n\n"
+                   "The files are tables, comma- or blank-separated, with column names in the "
+                   "first line. The trace has submit_s and task, in order of time. The "
+                   "catalogue has task, gpus, solo_s (or epochs and epoch_minutes), memory and, "
+                   "if known, smact, dram and power_w. A task that fits no GPU is reported and "
+                   "skipped.\n\n"
+                   "The oracles off, obf, owf and olug are first-fit, best-fit, magm and lug "
+                   "with exact knowledge of every task's memory.",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_NONE,
     .common_without = WITHOUT_SOCKET,

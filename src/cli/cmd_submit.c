@@ -15,10 +15,10 @@ static const struct option_spec options[] = {
     [SUBMIT_WAIT] = {.name = "wait",
         .letter = 'W',
         .kind = OPTION_FLAG,
-        .help = "wait until the task has ended; its exit code becomes that of this program"},
+        .help = "wait until the task has ended, and exit with its exit code"},
     [SUBMIT_DRY_RUN] = {.name = "dry-run",
         .kind = OPTION_FLAG,
-        .help = "print the request that would be made, and make none"},
+        .help = "print the request to the daemon as JSON, submit nothing"},
 };
 
 /* The file's description with the command line's options over it, summary read. */
@@ -131,23 +131,29 @@ static int run(const struct invocation *invocation)
 const struct command command_submit = {
     .name = "submit",
     .usage = "[OPTION...] FILE [ARGUMENT...] | -- COMMAND [ARGUMENT...]",
-    .summary = "hand in a task",
-    .description =
-        "FILE is a script with #COLLOC lines, or a .rad file (see TASK FILES), or - for standard input. What stands "
-        "behind it goes to the script. Behind -- stands a command that needs no script; the "
-        "task is named by what it runs, such as train.py, unless --name says otherwise.\n\n"
-        "Refused is what cannot become right by the time the task starts: a program that is not on PATH, a command "
-        "line in one word, an output file that is a folder, a script with #SBATCH --array or --dependency, which are "
-        "not supported yet. A path, a script or an output folder that is not there yet is a warning.\n\n"
-        "Options here win over those in the file. The script and the model summary are kept as they are now: later "
-        "edits do not change the task. It runs in the current folder with the current environment.\n\n"
-        "The task finds in its environment: CUDA_VISIBLE_DEVICES, its GPUs by index as nvidia-smi counts "
-        "(CUDA_DEVICE_ORDER=PCI_BUS_ID), or by UUID where GPUs are divided by MIG; COLLOC_GPUS, the same as `colloc "
-        "gpus` shows them; COLLOC_TASK_ID; COLLOC_ATTEMPT, a mark of this attempt that must stay as it is. Where it "
-        "shares by MPS, CUDA_MPS_PIPE_DIRECTORY and its limits. Unless it has a value of its own: PYTHONUNBUFFERED=1 "
-        "and, if it may share its GPUs, TF_FORCE_GPU_ALLOW_GROWTH=true and XLA_PYTHON_CLIENT_PREALLOCATE=false, so "
-        "that TensorFlow and JAX take memory as they need it.\n\n"
-        "Prints \"Submitted task 12\" once the task is safe in the daemon's log.",
+    .summary = "submit a task",
+    .description = "FILE is a script with #COLLOC lines, a .rad file (see TASK FILES), or - for "
+                   "standard input. The arguments after FILE are passed to the script. After "
+                   "--, give a command instead of a script; the task is named after the program "
+                   "it runs, such as train.py, unless --name is given.\n\n"
+                   "The task runs in the current folder with the current environment. Options "
+                   "on the command line override those in the file. The daemon stores the "
+                   "script and the model summary as they are now: later edits do not change the "
+                   "task.\n\n"
+                   "submit refuses a task that cannot run: a program that is not on PATH, a "
+                   "command line quoted as one word, an output file that is a folder, a script "
+                   "with #SBATCH --array or --dependency (not supported). It only warns about a "
+                   "path, a script or an output folder that does not exist yet.\n\n"
+                   "The environment of the task has CUDA_VISIBLE_DEVICES (its GPUs by index in "
+                   "the order of nvidia-smi, or by UUID if a GPU has MIG instances), "
+                   "CUDA_DEVICE_ORDER=PCI_BUS_ID, COLLOC_GPUS (its GPUs as `colloc gpus` names "
+                   "them), COLLOC_TASK_ID and COLLOC_ATTEMPT, which identifies the processes of "
+                   "the attempt and must not be changed. With MPS it also has "
+                   "CUDA_MPS_PIPE_DIRECTORY and the limits. Unless you set them, colloc sets "
+                   "PYTHONUNBUFFERED=1 and, if the task may share its GPUs, "
+                   "TF_FORCE_GPU_ALLOW_GROWTH=true and XLA_PYTHON_CLIENT_PREALLOCATE=false, so "
+                   "that TensorFlow and JAX allocate memory as they need it.\n\n"
+                   "Prints \"Submitted task 12\" when the task is stored on disk.",
     COMMAND_OPTIONS(options),
     .task_options = TASK_OPTION_BIT(TASK_OPTIONS) - 1,
     .operand = OPERAND_FILE,

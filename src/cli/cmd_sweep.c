@@ -48,15 +48,16 @@ static const struct option_spec options[SWEEP_OPTIONS] = {
     [SWEEP_TRACE] = {.name = "trace",
         .kind = OPTION_FILE,
         .argument = "FILE",
-        .help = "which task arrives when"},
+        .help = "trace: which task is submitted when (required)"},
     [SWEEP_TASKS] = {.name = "tasks",
         .kind = OPTION_FILE,
         .argument = "FILE",
-        .help = "what the tasks are; default: those of data/traces/tasks.txt"},
+        .help = "catalogue of the tasks in the trace; default: data/traces/tasks.txt, which "
+                "is built in"},
     [SWEEP_GPUS] = {.name = "gpus",
         .kind = OPTION_TEXT,
         .argument = "GPUS",
-        .help = "as for simulate; default: 4xA100-40GB"},
+        .help = "GPUs to simulate, as for `colloc simulate`; default: 4xA100-40GB"},
     [SWEEP_POLICY] = {.name = "policy",
         .kind = OPTION_TEXT,
         .argument = "NAMES",
@@ -65,63 +66,67 @@ static const struct option_spec options[SWEEP_OPTIONS] = {
     [SWEEP_ESTIMATOR] = {.name = "estimator",
         .kind = OPTION_TEXT,
         .argument = "NAMES",
-        .help = "as for simulate; default: declared; oracles are always told the truth"},
+        .help = "sources of the memory requirements, as for `colloc simulate`; oracles "
+                "always know them exactly; default: declared"},
     [SWEEP_KNOWN] = {.name = "known",
         .kind = OPTION_TEXT,
         .argument = "WHATS",
-        .help =
-            "what tasks say of themselves besides memory: none, activity, time, all; default: activity"},
+        .help = "what the scheduler knows of each task besides memory: none, activity, "
+                "time, all; default: activity"},
     [SWEEP_SHARING] = {.name = "sharing",
         .kind = OPTION_TEXT,
         .argument = "HOWS",
-        .help = "streams, mps; default: mps"},
+        .help = "how tasks share a GPU: streams (time-sliced), mps; default: mps"},
     [SWEEP_SMACT_MAX] = {.name = "smact-max",
         .kind = OPTION_TEXT,
         .argument = "VALUES",
-        .help = "a GPU with more SM activity takes nobody; default: 0.8"},
+        .help = "a GPU with more SM activity (0 to 1) takes no further task; default: 0.8"},
     [SWEEP_MIN_FREE] = {.name = "min-free-gib",
         .kind = OPTION_TEXT,
         .argument = "VALUES",
-        .help = "free memory that a task wants of which nothing is known; default: 5"},
+        .help = "free GPU memory required for a task with unknown requirement, in GiB; "
+                "default: 5"},
     [SWEEP_MARGIN] = {.name = "margin-gib",
         .kind = OPTION_TEXT,
         .argument = "VALUES",
-        .help = "free memory that a task wants beyond what is known of it; default: 2"},
+        .help = "free GPU memory required in addition to a task's requirement, in GiB; "
+                "default: 2"},
     [SWEEP_RESAMPLE] = {.name = "resample",
         .kind = OPTION_TEXT,
         .argument = "VALUES",
-        .help = "seeds of other traces drawn from this one; default: 0, the trace itself"},
+        .help = "seeds of bootstrap samples of the trace; 0: the trace itself; default: 0"},
     [SWEEP_SEED] = {.name = "seed",
         .kind = OPTION_TEXT,
         .argument = "VALUES",
-        .help =
-            "seeds that spread the tasks' times; 1:10 are ten of them; default: 0, as the tasks say"},
+        .help = "seeds of random variation of the run times, such as 1:10; 0: no "
+                "variation; default: 0"},
     [SWEEP_SMACT] = {.name = "smact",
         .kind = OPTION_TEXT,
         .argument = "X",
-        .help = "SM activity of tasks where nothing says it; default: 0.5"},
+        .help = "SM activity (0 to 1) of tasks whose catalogue has none; default: 0.5"},
     [SWEEP_KINDS] = {.name = "gpu-kinds",
         .kind = OPTION_FILE,
         .argument = "FILE",
-        .help = "further kinds of GPUs, and constants, as in data/gpu-kinds.txt"},
+        .help = "file with further GPU models and constants, in the form of "
+                "data/gpu-kinds.txt"},
     [SWEEP_JOBS] = {.name = "jobs",
         .letter = 'j',
         .kind = OPTION_INTEGER,
         .argument = "N",
-        .help = "so many runs at once; default: one for each core",
+        .help = "number of runs at the same time; default: the number of cores",
         .min = 1,
         .max = 1024},
     [SWEEP_OUTPUT] = {.name = "output",
         .letter = 'o',
         .kind = OPTION_FILE,
         .argument = "FILE",
-        .help = "where the rows go; default: standard output"},
+        .help = "file for the rows, as CSV; default: standard output"},
     [SWEEP_RESUME] = {.name = "resume",
         .kind = OPTION_FLAG,
-        .help = "go on where the output file of the same sweep ends"},
+        .help = "continue an interrupted sweep after the last row of its output file"},
     [SWEEP_FORCE] = {.name = "force",
         .kind = OPTION_FLAG,
-        .help = "replace an output file that is there"},
+        .help = "overwrite an existing output file"},
 };
 
 /* ---- what is varied ---- */
@@ -152,7 +157,7 @@ static int read_seeds(
     int r = read_values(invocation, option, "0", 1e9, fault, ret_seeds);
     for (int i = 0; i < ret_seeds->n && r == 0; i++)
         if (ret_seeds->value[i] != (double)(int64_t)ret_seeds->value[i])
-            r = fault_set(fault, EINVAL, "--%s: %g is no whole number", options[option].name,
+            r = fault_set(fault, EINVAL, "--%s: %g is not a whole number", options[option].name,
                 ret_seeds->value[i]);
     return r;
 }
@@ -186,16 +191,22 @@ static int read_base(
         .gpus = text_of(invocation, SWEEP_GPUS, "4xA100-40GB"),
         .kinds = invocation->values[SWEEP_KINDS].text};
     if (!base->trace)
-        return fault_set(fault, EINVAL, "sweep: --trace=FILE is missing: which task arrives when");
+        return fault_set(fault, EINVAL,
+            "sweep: no trace given: add --trace=FILE (`colloc help simulate` has its "
+            "form)");
     if (strcmp(base->trace, "-") == 0)
-        return fault_set(
-            fault, EINVAL, "sweep: --trace=-: every run reads the trace, so it must be a file");
+        return fault_set(fault, EINVAL,
+            "sweep: --trace=- is not supported: every run reads the trace, so give a "
+            "file");
     if (invocation->common[COMMON_JSON].number)
-        return fault_set(fault, EINVAL, "sweep: --json: the rows of a sweep are CSV");
+        return fault_set(
+            fault, EINVAL, "sweep: --json is not supported: the rows of a sweep are CSV");
     if (invocation->values[SWEEP_RESUME].number && invocation->values[SWEEP_FORCE].number)
-        return fault_set(fault, EINVAL, "sweep: --resume and --force: give one of them");
+        return fault_set(
+            fault, EINVAL, "sweep: --resume and --force exclude each other: give one of them");
     if (parse_double(smact, 0, 1, &base->smact) < 0)
-        return fault_set(fault, EINVAL, "--smact=%.60s: a number from 0 to 1 is needed", smact);
+        return fault_set(
+            fault, EINVAL, "--smact=%.60s: invalid number: give one from 0 to 1", smact);
     return 0;
 }
 
@@ -270,7 +281,7 @@ static int64_t write_rows(const struct sweep_grid *grid, struct sweep *sweep, in
 static int close_rows(FILE *out, const char *path, struct fault *fault)
 {
     int failed = ferror(out) | (path ? fclose(out) : fflush(out));
-    return failed ? fault_set(fault, EIO, "%s: not all rows could be written",
+    return failed ? fault_set(fault, EIO, "%s: write error: some rows are missing",
                         path ? path : "standard output")
                   : 0;
 }
@@ -296,11 +307,11 @@ static int run_grid(const struct sweep_grid *grid, const struct invocation *invo
     end = sweep ? write_rows(grid, sweep, first, out, ret_failed) : first;
     r = close_rows(out, path, fault);
     if (r == 0 && first < grid->n && !sweep)
-        r = fault_set(fault, ENOMEM, "no thread could be started");
+        r = fault_set(fault, ENOMEM, "cannot start a thread");
     sweep_destroy(sweep);
     if (interrupted && end < grid->n)
         complain("interrupted: the rows of %" PRId64 " of %" PRId64 " runs are written%s", end,
-            grid->n, path ? "; the same with --resume does the others" : "");
+            grid->n, path ? "; repeat the command with --resume for the others" : "");
     return r;
 }
 
@@ -321,7 +332,7 @@ static int run(const struct invocation *invocation)
     if (r < 0)
         complain("%s", fault.text);
     if (failed)
-        complain("%" PRId64 " runs gave no result: the last column says why", failed);
+        complain("%" PRId64 " runs failed: the last column has the reason", failed);
     sweep_grid_fini(&grid);
     axes_fini(&axes);
     if (interrupted)
@@ -333,15 +344,14 @@ const struct command command_sweep = {
     .name = "sweep",
     .usage = "[OPTION...] --trace=FILE",
     .summary = "simulate every combination of policies, thresholds and seeds, on all cores",
-    .description =
-        "Runs `simulate` for every combination of the values given, as many at once as there are cores, and "
-        "writes a row of "
-        "CSV for each, in the order of the options: policies change slowest, seeds fastest. A row is what "
-        "`simulate` says of "
-        "the same values, whatever else runs beside it.\n\n"
-        "Values are parted by commas; FROM:TO:STEP is a range of numbers, 1:10 counts. When it is "
-        "interrupted, all rows "
-        "that are written are whole, and --resume goes on from there. `colloc-plot-sweep` draws the result (scripts/plot-sweep in the source tree).",
+    .description = "Runs `colloc simulate` for every combination of the given values, on all "
+                   "cores, and writes one CSV row for each, in the order of the options: "
+                   "policies change slowest, seeds fastest. Each row has the results of `colloc "
+                   "simulate` with the same values.\n\n"
+                   "Values are comma-separated; FROM:TO:STEP is a range of numbers, and the "
+                   "step of 1:10 is 1. After an interruption all written rows are complete, and "
+                   "--resume continues from there. `colloc-plot-sweep` draws the results "
+                   "(scripts/plot-sweep in the source tree).",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_NONE,
     .common_without = WITHOUT_SOCKET | WITHOUT_JSON,

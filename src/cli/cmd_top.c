@@ -21,7 +21,7 @@ static const struct option_spec options[] = {
         .argument = "TIME",
         .min = 100 * MS_US,
         .max = 86400 * SECOND_US,
-        .help = "between two looks, from 100ms on; default: 1s"},
+        .help = "interval between two samples, at least 100ms; default: 1s"},
 };
 
 /* ---- the daemon ---- */
@@ -225,7 +225,7 @@ static int start(struct top *top, struct client *client, int64_t interval_us)
         return EXIT_UNREACHABLE;
     }
     if (screen_open(&fault, &top->screen) < 0) {
-        complain("top: %s; `colloc gpus` and `colloc queue` print once", fault.text);
+        complain("top: %s: use `colloc gpus` and `colloc queue` instead", fault.text);
         return EXIT_USAGE;
     }
     show(top, client, interval_us);
@@ -240,7 +240,8 @@ static int run(const struct invocation *invocation)
     struct top top = {0};
     struct client *client;
     if (invocation->common[COMMON_JSON].number) {
-        complain("top has no JSON; `colloc gpus --json` and `colloc queue --json` have");
+        complain("top: --json is not supported: use `colloc gpus --json` and `colloc queue "
+                 "--json`");
         return EXIT_USAGE;
     }
     int code = session_open(invocation, &client);
@@ -256,13 +257,14 @@ const struct command command_top = {
     .name = "top",
     .usage = "[OPTION...]",
     .summary = "watch the GPUs and tasks on a full screen",
-    .description =
-        "For each GPU its memory, its SMACT (the share of streaming multiprocessors that were active) now and in the "
-        "recent past, one column for each look, and its power; below them the tasks that wait and run. What is not "
-        "known is \"-\", and \"·\" in the past.\n\n"
-        "Keys: up and down (or k and j), page up and down, home and end choose a task; s sorts by queue, time, memory "
-        "or user; / keeps the tasks whose name, user, state or id is what you type, until escape; c cancels the chosen "
-        "task if it is yours, after asking; q quits.",
+    .description = "Shows for each GPU its memory, its SMACT (the fraction of streaming "
+                   "multiprocessors that were active) now and in the recent past, one column "
+                   "for each sample, and its power; below the GPUs, the waiting and running "
+                   "tasks. An unknown value is \"-\", and \"·\" in the past.\n\n"
+                   "Keys: up and down (or k and j), page up and down, home and end select a "
+                   "task; s sorts by queue, time, memory or user; / filters by name, user, "
+                   "state or id, until escape; c cancels the selected task if it is yours, "
+                   "after a confirmation; q quits.",
     COMMAND_OPTIONS(options),
     .common_without = WITHOUT_JSON,
     .run = run,

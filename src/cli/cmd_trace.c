@@ -13,25 +13,25 @@ const struct option_spec trace_options[TRACE_OPTIONS] = {
         .kind = OPTION_CHOICE,
         .argument = "LOG",
         .choices = formats,
-        .help = "import, info: what the file is: philly (its cluster_job_log), sacct (what "
-                "sacct --parsable2 printed) or swf (Standard Workload Format)"},
+        .help = "import, info: format of FILE: philly (its cluster_job_log), sacct (output "
+                "of sacct --parsable2) or swf (Standard Workload Format)"},
     [TRACE_FROM_TIME] = {.name = "from-time",
         .kind = OPTION_TEXT,
         .argument = "TIME",
-        .help =
-            "import: jobs submitted from then on: \"2017-10-07 08:00\", or \"2d\" after the first"},
+        .help = "import: only jobs submitted at this time or later: \"2017-10-07 "
+                "08:00\", or \"2d\" after the first job"},
     [TRACE_WINDOW] = {.name = "window",
         .kind = OPTION_DURATION,
         .argument = "TIME",
         .min = 1,
         .max = INT64_MAX / 4,
-        .help = "import: ... and for so long, as \"12h\"; default: to the end"},
+        .help = "import: only jobs submitted within this period after --from-time, such as "
+                "12h; default: to the end"},
     [TRACE_GPUS] = {.name = "gpus",
         .kind = OPTION_TEXT,
         .argument = "GPUS",
-        .help =
-            "import, synth: the GPUs there will be, as \"4\" or \"4xA100-40GB\": jobs that need more "
-            "are left out"},
+        .help = "import, synth: GPUs of the simulation, such as 4 or 4xA100-40GB; jobs "
+                "that need more are skipped"},
     [TRACE_SAMPLE] = {.name = "sample",
         .kind = OPTION_TEXT,
         .argument = "X",
@@ -41,49 +41,52 @@ const struct option_spec trace_options[TRACE_OPTIONS] = {
         .argument = "N",
         .min = 1,
         .max = 100000000,
-        .help = "import: the first so many; synth: how many, default: 1000"},
+        .help = "import: largest number of jobs, the first ones; default: all; synth: number "
+                "of jobs; default: 1000"},
     [TRACE_ARRIVAL_SCALE] = {.name = "arrival-scale",
         .kind = OPTION_TEXT,
         .argument = "X",
-        .help = "import: times between submissions become X times as long"},
+        .help = "import: multiply the times between submissions by X; default: 1"},
     [TRACE_PROCESSORS] = {.name = "processors-per-gpu",
         .kind = OPTION_INTEGER,
         .argument = "N",
         .min = 1,
         .max = 100000,
-        .help = "import, info: of swf, which counts processors; default: 1"},
+        .help = "import, info: GPUs for each processor of an swf log, which has no GPUs; "
+                "default: 1"},
     [TRACE_KEEP_PARTIAL] = {.name = "keep-partial",
         .kind = OPTION_FLAG,
-        .help = "import, info: of a log that breaks off, take the jobs before that"},
+        .help = "import, info: of an incomplete log, use the jobs before the first error"},
     [TRACE_LIKE] = {.name = "like",
         .kind = OPTION_CHOICE,
         .argument = "CLUSTER",
         .choices = profiles,
-        .help = "synth: helios (SenseTime's, the default) or philly (Microsoft's)"},
+        .help = "synth: cluster whose published distributions are used: helios (SenseTime) "
+                "or philly (Microsoft); default: helios"},
     [TRACE_DAYS] = {.name = "days",
         .kind = OPTION_TEXT,
         .argument = "D",
-        .help = "synth: over which the jobs arrive; default: 1"},
+        .help = "synth: number of days over which the jobs arrive; default: 1"},
     [TRACE_SEED] = {.name = "seed",
         .kind = OPTION_INTEGER,
         .argument = "N",
         .max = INT64_MAX,
-        .help = "import, synth: decides all that is left to chance; default: 0"},
+        .help = "import, synth: seed of the random numbers; default: 0"},
     [TRACE_TASKS] = {.name = "tasks",
         .alias = "catalogue",
         .kind = OPTION_FILE,
         .argument = "FILE",
-        .help = "the catalogue of tasks; default: those of data/traces/tasks.txt"},
+        .help = "catalogue of tasks; default: data/traces/tasks.txt, which is built in"},
     [TRACE_TASKS_OUT] = {.name = "tasks-out",
         .kind = OPTION_FILE,
         .argument = "FILE",
-        .help = "import, synth: every job is a task of its own, with its own GPUs and length; they "
-                "are written here"},
+        .help = "import, synth: make each job its own task, with its own GPUs and run time, "
+                "and write their catalogue to this file"},
     [TRACE_OUTPUT] = {.name = "output",
         .letter = 'o',
         .kind = OPTION_FILE,
         .argument = "FILE",
-        .help = "import, synth: the trace; default: standard output"},
+        .help = "import, synth: file for the trace; default: standard output"},
 };
 
 #define BIT(option) (UINT32_C(1) << (option))
@@ -118,7 +121,8 @@ static int find_action(
         if (strcmp(actions[i].name, name) == 0)
             *ret_action = &actions[i];
     if (!*ret_action)
-        return fault_set(fault, EINVAL, "trace %.60s: there are import, synth and info", name);
+        return fault_set(
+            fault, EINVAL, "trace: unknown action %.60s: give import, synth or info", name);
     return 0;
 }
 
@@ -128,18 +132,22 @@ static int check_words(
     for (int i = 0; i < TRACE_OPTIONS; i++)
         if (invocation->values[i].set && !(action->options & BIT(i)))
             return fault_set(fault, EINVAL,
-                "trace %s: takes no --%s; colloc help trace says what does", action->name,
-                trace_options[i].name);
+                "trace %s: --%s is not an option of this action (see `colloc help "
+                "trace`)",
+                action->name, trace_options[i].name);
     if (action->reads && invocation->operand_count != 2)
-        return fault_set(
-            fault, EINVAL, "trace %s: needs the name of a file; - is standard input", action->name);
+        return fault_set(fault, EINVAL,
+            "trace %s: no file given: give its name, or - for standard input", action->name);
     if (!action->reads && invocation->operand_count != 1)
-        return fault_set(fault, EINVAL, "trace %s: reads no file", action->name);
+        return fault_set(
+            fault, EINVAL, "trace %s: unexpected file: this action reads none", action->name);
     const char *output = invocation->values[TRACE_OUTPUT].text;
     if (action->writes && invocation->common[COMMON_JSON].number &&
         (!output || strcmp(output, "-") == 0))
         return fault_set(fault, EINVAL,
-            "trace %s: --json is for standard output: the trace needs -o FILE", action->name);
+            "trace %s: --json prints its report on standard output: give a file for "
+            "the trace with -o",
+            action->name);
     return 0;
 }
 
@@ -163,22 +171,25 @@ static int run(const struct invocation *invocation)
 const struct command command_trace = {
     .name = "trace",
     .usage = "import|synth|info [OPTION...] [FILE]",
-    .summary =
-        "make traces for simulate from logs of other clusters, or at random; say what a trace is like",
-    .description =
-        "`import` reads a log (Philly's cluster_job_log, the output of sacct --parsable2, or Standard Workload Format) "
-        "and writes a trace for `colloc simulate`. Jobs that never ran, had not ended or had no GPU are left out and "
-        "counted on standard error. Each job becomes the task of the catalogue that has as many GPUs and takes most "
-        "nearly as long; with --tasks-out it keeps its own GPUs and length, and takes only memory and activity from a "
-        "task of the catalogue that has as many GPUs.\n\n"
-        "`synth` makes a trace up whose GPUs and lengths are distributed as published of a cluster, and with --tasks-out, "
-        "which it requires, the catalogue of its tasks; docs/trace.md has "
-        "the figures.\n\n"
-        "`info` says how many jobs a trace (or, with --from, a log) has, how long they take and on how many GPUs.\n\n"
-        "For example:\n\n"
-        "sacct -aPX -S 2024-01-01 -o JobID,Submit,Elapsed,State,AllocTRES > jobs.txt\n\n"
-        "colloc trace import --from=sacct --gpus=4 -o T.csv jobs.txt\n\n"
-        "colloc simulate --trace=T.csv --gpus=4xA100-40GB",
+    .summary = "make traces for simulate: import logs of other clusters, or generate them; "
+               "describe a trace",
+    .description = "`import` reads a log (Philly's cluster_job_log, the output of sacct "
+                   "--parsable2, or Standard Workload Format) and writes a trace for `colloc "
+                   "simulate`. Jobs that never ran, had not ended or had no GPU are skipped and "
+                   "counted on standard error. Each job becomes the task of the catalogue with "
+                   "the same number of GPUs and the nearest run time. With --tasks-out it keeps "
+                   "its own GPUs and run time, and only memory and activity come from a task of "
+                   "the catalogue with the same number of GPUs.\n\n"
+                   "`synth` generates a trace with the published distributions of GPUs and run "
+                   "times of a cluster, and the catalogue of its tasks (--tasks-out is "
+                   "required); docs/trace.md has the figures.\n\n"
+                   "`info` prints how many jobs a trace (or, with --from, a log) has, their run "
+                   "times and numbers of GPUs.\n\n"
+                   "For example:\n\n"
+                   "sacct -aPX -S 2024-01-01 -o JobID,Submit,Elapsed,State,AllocTRES > "
+                   "jobs.txt\n\n"
+                   "colloc trace import --from=sacct --gpus=4 -o T.csv jobs.txt\n\n"
+                   "colloc simulate --trace=T.csv --gpus=4xA100-40GB",
     COMMAND_OPTIONS(trace_options),
     .operand = OPERAND_FILE,
     .min_operands = 1,

@@ -11,7 +11,7 @@ static const struct option_spec options[] = {
         .kind = OPTION_DURATION,
         .argument = "TIME",
         .max = 3650 * 86400 * SECOND_US,
-        .help = "give up after this long, with exit code 124"},
+        .help = "stop waiting after this time and exit with code 124; default: no limit"},
 };
 
 static int wait_for(const struct invocation *invocation, struct client *client, json_t *ended)
@@ -58,9 +58,8 @@ const struct command command_wait = {
     .name = "wait",
     .usage = "[OPTION...] ID...",
     .summary = "wait until tasks have ended",
-    .description =
-        "Prints how each ended. The exit code is that of the first task in the order given that did not end "
-        "well, see EXIT STATUS.",
+    .description = "Prints how each task ended. The exit code is that of the first task, in the "
+                   "given order, that did not complete; see EXIT STATUS in colloc(1).",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_TASK,
     .min_operands = 1,

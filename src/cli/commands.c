@@ -48,9 +48,10 @@ const struct option_spec common_options[COMMON_OPTIONS] = {
     [COMMON_SOCKET] = {.name = "socket",
         .kind = OPTION_FILE,
         .argument = "PATH",
-        .help = "socket of the daemon; default: COLLOC_SOCKET, else where collocd is found"},
-    [COMMON_JSON] = {.name = "json", .kind = OPTION_FLAG, .help = "print JSON, for programs"},
-    [COMMON_HELP] = {.name = "help", .letter = 'h', .kind = OPTION_FLAG, .help = "print help"},
+        .help = "Unix socket of the daemon; default: COLLOC_SOCKET, otherwise the first "
+                "default place with a daemon"},
+    [COMMON_JSON] = {.name = "json", .kind = OPTION_FLAG, .help = "print JSON instead of a table"},
+    [COMMON_HELP] = {.name = "help", .letter = 'h', .kind = OPTION_FLAG, .help = "print this help"},
 };
 
 const struct command *command_find(const char *name)
@@ -73,22 +74,23 @@ static const struct {
     {"ls", "`colloc queue` lists the tasks, `colloc history` those that have ended"},
     {"list", "`colloc queue` lists the tasks, `colloc history` those that have ended"},
     {"ps", "`colloc queue` lists the tasks, `colloc gpus` the processes on the GPUs"},
-    {"status", "`colloc queue` lists the tasks, `colloc show ID` is about one"},
+    {"status", "`colloc queue` lists the tasks, `colloc show ID` shows one"},
     {"jobs", "`colloc queue` lists the tasks"},
     {"squeue", "`colloc queue` lists the tasks"},
-    {"run", "`colloc submit -- COMMAND` hands in a task (--wait: and waits for its end)"},
-    {"start", "`colloc submit -- COMMAND` hands in a task"},
-    {"sbatch", "`colloc submit FILE` hands in a script"},
+    {"run", "`colloc submit -- COMMAND` submits a task (with --wait it waits for its end)"},
+    {"start", "`colloc submit -- COMMAND` submits a task"},
+    {"sbatch", "`colloc submit FILE` submits a script"},
     {"srun", "`colloc submit --wait -- COMMAND` runs a command and waits for its end"},
-    {"stats", "`colloc history` shows what ended tasks took, `colloc gpus` what the GPUs do"},
-    {"report", "`colloc history` shows what ended tasks took (--since, --csv)"},
-    {"sacct", "`colloc history` shows what ended tasks took (--since, --csv)"},
-    {"reserve", "`colloc submit --exclusive` gives a task its GPUs to itself"},
-    {"log", "`colloc logs ID` prints what a task has written"},
-    {"tail", "`colloc logs -f ID` follows what a task writes"},
+    {"stats", "`colloc history` shows the resources of ended tasks, `colloc gpus` the activity "
+              "of the GPUs"},
+    {"report", "`colloc history` shows the resources of ended tasks (--since, --csv)"},
+    {"sacct", "`colloc history` shows the resources of ended tasks (--since, --csv)"},
+    {"reserve", "`colloc submit --exclusive` runs a task alone on its GPUs"},
+    {"log", "`colloc logs ID` prints the output of a task"},
+    {"tail", "`colloc logs -f ID` follows the output of a task"},
     {"sinfo", "`colloc gpus` shows the GPUs"},
     {"nodes", "`colloc gpus` shows the GPUs"},
-    {"watch", "`colloc top` watches GPUs and tasks"},
+    {"watch", "`colloc top` shows GPUs and tasks continuously"},
 };
 
 const char *command_hint(const char *word)

@@ -184,13 +184,13 @@ int emulate_run(const char *gpus, void (*become_collocd)(void *context), void *c
 {
     char folder[PATH_MAX - 8], file[PATH_MAX], tool[PATH_MAX];
     if (!find_tool("colloc-pretend-train", tool, sizeof tool)) {
-        complain(
-            "--emulate: the emulator is neither installed with this colloc nor built beside it");
+        complain("--emulate: cannot find the emulator: it is neither installed with this "
+                 "colloc nor in its build folder");
         return EXIT_REFUSED;
     }
     int r = make_folder(folder, sizeof folder);
     if (r < 0) {
-        complain("cannot make a folder for the pretend GPUs: %s", strerror(-r));
+        complain("cannot create a folder for the emulated GPUs: %s", strerror(-r));
         return EXIT_REFUSED;
     }
     snprintf(file, sizeof file, "%s/gpus", folder);
@@ -198,7 +198,8 @@ int emulate_run(const char *gpus, void (*become_collocd)(void *context), void *c
     int status = create_gpus(gpus, file) == 0 ? EXIT_OK : EXIT_USAGE;
     if (status == EXIT_OK) {
         fprintf(stderr,
-            "colloc: pretend GPUs: %s. A pretend training: %s --memory-mib=8000 --seconds=60\n",
+            "colloc: emulated GPUs: %s. A pretend training: %s --memory-mib=8000 "
+            "--seconds=60\n",
             gpus, tool);
         status = serve(file, become_collocd, context);
     }

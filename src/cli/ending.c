@@ -46,7 +46,7 @@ static void on_interrupt(int number)
 static void expect_interrupt(int64_t id)
 {
     snprintf(interrupted, sizeof interrupted,
-        "\ncolloc: task %" PRId64 " goes on; `colloc cancel %" PRId64 "` ends it\n", id, id);
+        "\ncolloc: task %" PRId64 " continues; `colloc cancel %" PRId64 "` ends it\n", id, id);
     signal(SIGINT, on_interrupt);
 }
 

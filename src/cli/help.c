@@ -51,7 +51,7 @@ int help_print_command(const struct command *command)
 int help_print_overview(void)
 {
     puts("usage: colloc COMMAND [OPTION...]\n\n"
-         "Trains deep-learning models on shared GPUs: hand in tasks, see where they are.\n");
+         "Trains deep-learning models on shared GPUs: submit tasks and watch them.\n");
     for (const struct command *const *command = commands; *command; command++)
         printf("  %-9s  %s\n", (*command)->name, (*command)->summary);
     puts("\nTry `colloc submit -- python train.py`, `colloc help submit`, `man colloc`.");

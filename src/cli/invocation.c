@@ -90,10 +90,10 @@ static int check_operands(const struct invocation *invocation, struct fault *fau
     if (invocation->common[COMMON_HELP].number)
         return 0;
     if (invocation->operand_count < command->min_operands)
-        return fault_set(fault, EINVAL, "%s: needs more: colloc %s %s", command->name,
+        return fault_set(fault, EINVAL, "%s: missing argument: usage: colloc %s %s", command->name,
             command->name, command->usage);
     if (command->max_operands >= 0 && invocation->operand_count > command->max_operands)
-        return fault_set(fault, EINVAL, "%s: does not know what to do with '%.80s': colloc %s %s",
+        return fault_set(fault, EINVAL, "%s: unexpected argument '%.80s': usage: colloc %s %s",
             command->name, invocation->operands[command->max_operands], command->name,
             command->usage);
     return 0;
@@ -106,11 +106,12 @@ static int find_command(const char *name, struct fault *fault, const struct comm
         return 0;
     const char *hint = command_hint(name), *near = command_near(name);
     if (hint)
-        return fault_set(fault, EINVAL, "%.80s: no such command; %s", name, hint);
+        return fault_set(fault, EINVAL, "%.80s: unknown command: %s", name, hint);
     if (near)
         return fault_set(
-            fault, EINVAL, "%.80s: no such command; did you mean `colloc %s`?", name, near);
-    return fault_set(fault, EINVAL, "%.80s: no such command; `colloc help` lists them", name);
+            fault, EINVAL, "%.80s: unknown command: did you mean `colloc %s`?", name, near);
+    return fault_set(
+        fault, EINVAL, "%.80s: unknown command: `colloc help` lists all commands", name);
 }
 
 int invocation_parse(

@@ -61,19 +61,22 @@ static void print_section(const char *title, const char *text)
 }
 
 static const char task_files[] =
-    "A task file is one of three. Which one shows in its content.\n\n"
-    "A script: any script may hold lines that begin with #COLLOC, before its first command, with the options above as "
-    "a shell would read them; quotes and backslash work, nothing is expanded, # begins a comment. A first line #! "
-    "names "
-    "the interpreter; without it, it is bash.\n\n"
-    "A .rad file with keys: lines to run, and lines `model: FILE`, `batch_size: N`, `policy: exclusive` or "
-    "`collocation` or a policy's name, `gpus: N`, and every option above as a key. dataset and epochs are ignored.\n\n"
-    "A .rad file by position: comment, conda line, command line, model summary, dataset, batch size, policy, GPUs, "
-    "measured MiB, and estimates of Horus, FakeTensor and GPUMemNet in MB, where 40000 means none. The measured memory "
-    "is taken as --memory; the estimates are not used, since colloc makes its own.\n\n"
-    "The lines of a .rad file run in bash as they stand there, conda lines with conda's shell hook. When one of those "
-    "fails, the task fails.\n\n"
-    "A model summary with a relative path is looked for beside the task file, then in the current folder.";
+    "A task file has one of three forms; colloc detects which.\n\n"
+    "A script: lines that begin with #COLLOC, before the first command, hold the "
+    "options above. They are read as a shell reads them: quotes and backslashes "
+    "work, nothing is expanded, # begins a comment. A first line #! names the "
+    "interpreter; the default is bash.\n\n"
+    "A .rad file with keys: command lines, and lines `model: FILE`, `batch_size: N`, "
+    "`policy: exclusive` or `collocation` or the name of a policy, `gpus: N`, and "
+    "every option above as a key. dataset and epochs are ignored.\n\n"
+    "A .rad file by position: comment, conda line, command line, model summary, "
+    "dataset, batch size, policy, GPUs, measured MiB, and the estimates of Horus, "
+    "FakeTensor and GPUMemNet in MB, where 40000 means none. The measured memory "
+    "becomes --memory; colloc ignores the estimates and makes its own.\n\n"
+    "The command lines of a .rad file run in bash unchanged, conda lines with "
+    "conda's shell hook. The task fails when one of them fails.\n\n"
+    "A relative path of a model summary is searched in the folder of the task file, "
+    "then in the current folder.";
 
 static void print_exit_code(const char *code, const char *meaning)
 {
@@ -91,27 +94,31 @@ static void print_number_code(int code, const char *meaning)
 static void print_exit_codes(void)
 {
     puts(".SH EXIT STATUS");
-    print_number_code(EXIT_OK, "All went well.");
+    print_number_code(EXIT_OK, "Success.");
+    print_number_code(EXIT_REFUSED, "The daemon refused the request, or another error.");
+    print_number_code(EXIT_USAGE,
+        "A mistake in the command line, a task file or a model summary. Nothing was "
+        "done.");
     print_number_code(
-        EXIT_REFUSED, "The daemon refused, or something failed that has no code of its own.");
-    print_number_code(
-        EXIT_USAGE, "The command line, a task file or a model summary is wrong. Nothing was done.");
-    print_number_code(EXIT_UNREACHABLE, "The daemon cannot be reached, or broke off.");
+        EXIT_UNREACHABLE, "The daemon cannot be reached, or the connection to it broke.");
     puts(".PP");
-    print_roff(
-        "wait and submit --wait give the exit code of the task itself when it failed with one, and");
+    print_roff("wait and submit --wait exit with the exit code of a task that failed with "
+               "one, and with");
     print_number_code(
-        EXIT_OUT_OF_MEMORY, "when it ended for good for want of GPU memory (OUT_OF_MEMORY),");
-    print_number_code(
-        EXIT_TIMEOUT, "when its time was up (TIMEOUT), or that of `colloc wait --timeout`,");
+        EXIT_OUT_OF_MEMORY, "when it ran out of GPU memory in its last attempt (OUT_OF_MEMORY),");
+    print_number_code(EXIT_TIMEOUT,
+        "when it reached its time limit (TIMEOUT), or the command that of `colloc "
+        "wait --timeout`,");
     print_number_code(EXIT_CANCELLED, "when it was cancelled (CANCELLED),");
     print_exit_code("128+N", "when it ended by signal N: 137 is SIGKILL.");
 }
 
 static const char environment[] =
-    "COLLOC_SOCKET names the daemon's socket. Without it and without --socket the first of these that answers is used: "
-    "/run/colloc/collocd.sock, $XDG_RUNTIME_DIR/colloc/collocd.sock, /tmp/colloc-UID/collocd.sock.\n\n"
-    "NO_COLOR, when it is set and not empty, keeps tables without colours.";
+    "COLLOC_SOCKET is the path of the daemon's socket. Without it and without "
+    "--socket, colloc uses the first of these with a daemon: "
+    "/run/colloc/collocd.sock, $XDG_RUNTIME_DIR/colloc/collocd.sock, "
+    "/tmp/colloc-UID/collocd.sock.\n\n"
+    "NO_COLOR, when it is set and not empty, turns colours off.";
 
 static const char examples[] = "colloc submit --gpus=2 --memory=12G -- python train.py --lr 0.1\n"
                                "colloc submit --summary=resnet50.txt --batch=128 --wait train.sh\n"
@@ -125,10 +132,13 @@ int help_print_man(void)
     print_section("NAME", "colloc - train deep-learning models on shared GPUs");
     puts(".SH SYNOPSIS\n.B colloc\n.I COMMAND\n.RI [ OPTION ...]");
     print_section("DESCRIPTION",
-        "Hands training tasks to collocd(8) on this machine, and shows and changes them. collocd estimates the "
-        "GPU memory of a task, runs it where there is room, beside other tasks when that does no harm, and "
-        "starts it again on a GPU to itself when it ran out of GPU memory.\n\n"
-        "All commands print tables for people and, with --json, objects whose keys carry their units.");
+        "Submits training tasks to collocd(8) on this machine, and shows and changes "
+        "them. collocd estimates the GPU memory requirement of a task, places it on "
+        "GPUs with enough free memory and SM activity, beside other tasks where the "
+        "interference is acceptable, and runs it again alone when it ran out of GPU "
+        "memory.\n\n"
+        "Commands print tables or, with --json, objects whose keys carry their "
+        "units.");
     puts(".SH COMMON OPTIONS");
     for (size_t i = 0; i < COMMON_OPTIONS; i++)
         print_option(&common_options[i], NULL);
@@ -136,8 +146,8 @@ int help_print_man(void)
     for (const struct command *const *command = commands; *command; command++)
         print_command(*command);
     puts(".SH TASK OPTIONS");
-    print_roff(
-        "On the command line of submit, in #COLLOC lines and, without dashes, in .rad files:");
+    print_roff("These options work on the command line of submit, in #COLLOC lines and, "
+               "without dashes, in .rad files:");
     for (size_t i = 0; i < TASK_OPTIONS; i++)
         print_option(&task_options[i], NULL);
     print_section("TASK FILES", task_files);
@@ -147,7 +157,7 @@ int help_print_man(void)
     print_roff(examples);
     puts(".EE");
     print_section("SEE ALSO",
-        "collocd(8), collocd.yaml(5); pages named docs/... are installed in share/doc/colloc below "
-        "the prefix");
+        "collocd(8); the pages named docs/... and an example collocd.yaml are in "
+        "PREFIX/share/doc/colloc");
     return EXIT_OK;
 }

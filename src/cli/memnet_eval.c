@@ -159,7 +159,7 @@ static int close_file(FILE *file, const char *folder, int r, struct fault *fault
 {
     bool failed = ferror(file);
     failed |= fclose(file) != 0;
-    return r == 0 && failed ? fault_set(fault, EIO, "%s: cannot be written to", folder) : r;
+    return r == 0 && failed ? fault_set(fault, EIO, "%s: cannot write to this folder", folder) : r;
 }
 
 static int begin_files(struct evaluation *evaluation, const char *folder, struct fault *fault)
@@ -284,12 +284,13 @@ static void tell_bytes(const struct evaluation *evaluation, bool families)
 
 static void tell(const struct evaluation *evaluation)
 {
-    puts(
-        "Classes; in brackets what the thesis published (tables 5.3, 5.5, 5.7) for its own data:\n");
+    puts("Classes; in parentheses the thesis's results on its own data (tables 5.3, "
+         "5.5, 5.7):\n");
     tell_classes(evaluation);
-    puts("\nMemory: error of the bin's upper edge (median, 95th percentile, most), answers\n"
-         "that were too low, what was reserved too much on average, median error of p50,\n"
-         "how many runs took no more than each quantile, and answers in the right bin:\n");
+    puts("\nMemory: error of the bin's upper edge (median, 95th percentile, maximum), "
+         "answers\nthat were too low, mean surplus of the reserved memory, median error "
+         "of p50,\nhow many runs used at most each quantile, and answers in the right "
+         "bin:\n");
     tell_bytes(evaluation, false);
     puts("\nThe same by family:\n");
     tell_bytes(evaluation, true);
@@ -304,7 +305,7 @@ static int evaluate(struct evaluation *evaluation, const struct net_plan *plan, 
     size_t n;
     int r = read_net(evaluation->run, plan, fault, &net);
     if (r == -ENOENT) { /* a training without rows of that kind writes no file */
-        complain("left out: %s", fault->text);
+        complain("skipped: %s", fault->text);
         return 0;
     }
     if (r < 0)
@@ -330,7 +331,8 @@ static int evaluate_all(struct evaluation *evaluation, struct fault *fault)
             r = evaluate(evaluation, plan, fault);
     if (r == 0 && evaluation->n == 0)
         return fault_set(fault, ENOENT,
-            "memnet: nothing to judge: no network, or no rows that one could answer");
+            "memnet: nothing to evaluate: no network matches --only, or no row of "
+            "DATA is of its kind");
     return r;
 }
 

@@ -67,7 +67,7 @@ static int on_trained(void *context, const struct net_plan *plan, int r,
     telling->n_done++;
     clear_line(telling);
     if (r == -ENODATA) {
-        fprintf(stderr, "[%zu/%zu] %s: left out: %s\n", telling->n_done, telling->n, plan->name,
+        fprintf(stderr, "[%zu/%zu] %s: skipped: %s\n", telling->n_done, telling->n, plan->name,
             fault->text);
         return 0;
     }
@@ -112,7 +112,7 @@ int memnet_run_train(struct memnet_run *run, struct fault *fault)
     };
     telling.n = count_plans(&settings);
     if (telling.n == 0)
-        return fault_set(fault, ENOENT, "memnet: no network's name holds \"%s\"", settings.only);
+        return fault_set(fault, ENOENT, "memnet: no network's name contains \"%s\"", settings.only);
     int r = file_make_folders(folder, 0755);
     if (r < 0)
         return fault_set(fault, -r, "%s: %s", folder, strerror(-r));

@@ -59,8 +59,8 @@ void python_report(const char *interpreter, const char *module, const char *fold
         become(interpreter_of(interpreter), words, path);
     int status = 0;
     if (pid < 0 || waitpid(pid, &status, 0) < 0 || status != 0)
-        complain(
-            "no report was made; `%s -m %s %s` (with PYTHONPATH=%s) makes it where Python has matplotlib",
+        complain("cannot write the report: run `%s -m %s %s` (with PYTHONPATH=%s) with a "
+                 "Python that has matplotlib",
             interpreter_of(interpreter), module, folder, path);
 }
 
@@ -213,9 +213,9 @@ static int say_failure(
     struct span last = show_all_but_last(
         span_trim((struct span){child->err.text, child->err.size}));
     if (WIFSIGNALED(status))
-        snprintf(how, sizeof how, "was ended by signal %d", WTERMSIG(status));
+        snprintf(how, sizeof how, "was killed by signal %d", WTERMSIG(status));
     else
-        snprintf(how, sizeof how, "ended with status %d", WEXITSTATUS(status));
+        snprintf(how, sizeof how, "exited with status %d", WEXITSTATUS(status));
     return fault_set(fault, EIO, "%s %s%s%.*s", interpreter, how, last.size ? ": " : "",
         (int)last.size, last.at);
 }
@@ -251,13 +251,13 @@ int python_ask(
     const char *interpreter = interpreter_of(program->interpreter);
     int status = 0;
     if (count_words(program->words) > WORDS_MOST)
-        return fault_set(fault, E2BIG, "more than %d words for %s", WORDS_MOST, interpreter);
+        return fault_set(fault, E2BIG, "more than %d arguments for %s", WORDS_MOST, interpreter);
     if (support_find("python", folder, sizeof folder) < 0)
         return fault_set(
-            fault, ENOENT, "colloc's Python programs are not where they were installed");
+            fault, ENOENT, "cannot find colloc's Python programs where they were installed");
     if (!run_find(interpreter, path, sizeof path))
-        return fault_set(
-            fault, ENOENT, "%s: there is no such program; --python names a Python", interpreter);
+        return fault_set(fault, ENOENT,
+            "%s: no such program: give a Python interpreter with --python", interpreter);
     int r = start(program, folder, &child);
     if (r == 0)
         r = listen_to(program, &child);
@@ -283,7 +283,7 @@ int python_imports(const char *interpreter, const char *module, struct fault *fa
     char path[PATH_MAX], statement[64], said[COMPLAINT_MOST];
     int status;
     if (!run_find(interpreter, path, sizeof path))
-        return fault_set(fault, ENOENT, "there is no such program");
+        return fault_set(fault, ENOENT, "no such program");
     snprintf(statement, sizeof statement, "import %s", module);
     const char *const argv[] = {interpreter, "-c", statement, NULL};
     const struct run run = {.path = path,

@@ -46,7 +46,7 @@ static int add_inputs(const struct pytorch_model *model, struct words *words, st
         return 0;
     int r = names_parse("input", model->inputs, fault, &inputs);
     if (r == 0 && inputs.n > INPUTS_MOST)
-        r = fault_set(fault, E2BIG, "--input: more than %d", INPUTS_MOST);
+        r = fault_set(fault, E2BIG, "--input: more than %d inputs", INPUTS_MOST);
     for (int i = 0; r == 0 && i < inputs.n; i++)
         add(words, "--input=%s", inputs.name[i]);
     names_fini(&inputs);

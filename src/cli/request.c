@@ -55,7 +55,8 @@ static json_t *environment_json(void)
         if (value && key)
             json_object_set(object, json_string_value(key), value);
         else
-            complain("warning: environment variable %.*s is not UTF-8 text and is left out",
+            complain("warning: environment variable %.*s is not UTF-8 text: the task does not "
+                     "get it",
                 (int)(key ? equals - *entry : 0), *entry);
         json_decref(value);
         json_decref(key);
@@ -95,7 +96,8 @@ int request_create(const struct task_description *task, const char *const *argum
 {
     char cwd[PATH_MAX];
     if (!getcwd(cwd, sizeof cwd))
-        return fault_set(fault, errno, "current folder: %s", strerror(errno));
+        return fault_set(
+            fault, errno, "cannot find the path of the current folder: %s", strerror(errno));
     json_t *cwd_json = json_string(cwd), *words = arguments_json(arguments, fault);
     if (!cwd_json || !words) {
         json_decref(cwd_json);

@@ -88,7 +88,7 @@ static void handle_signals(void)
 int screen_open(struct fault *fault, struct screen **ret_screen)
 {
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || tcgetattr(STDIN_FILENO, &before) < 0)
-        return fault_set(fault, ENOTTY, "this wants a terminal");
+        return fault_set(fault, ENOTTY, "standard input and output must be a terminal");
     struct screen *screen = calloc(1, sizeof *screen);
     if (!screen)
         return fault_set(fault, ENOMEM, "out of memory");

@@ -49,7 +49,7 @@ bool session_may_come_back(const struct client *client, int64_t *give_up_us)
     if (!client_was_answered(client) || (*give_up_us && clock_monotonic_us() > *give_up_us))
         return false;
     if (!*give_up_us) {
-        complain("collocd is away; giving it %d s to come back", AWAY_MAX_S);
+        complain("collocd does not answer: waiting up to %d s for its restart", AWAY_MAX_S);
         *give_up_us = clock_monotonic_us() + AWAY_MAX_S * SECOND_US;
     }
     nanosleep(&(struct timespec){.tv_nsec = 200 * MS_US * 1000}, NULL);
@@ -111,7 +111,7 @@ int parse_task_id(const char *text, int64_t *ret_id)
 {
     if (parse_int64(text, 1, INT64_MAX, ret_id) == 0)
         return EXIT_OK;
-    complain("%.80s: not a task id; `colloc queue` shows them", text);
+    complain("%.80s: not a task id: `colloc queue` lists the ids", text);
     return EXIT_USAGE;
 }
 

@@ -40,8 +40,8 @@ int simulating_policy(const char *name, struct fault *fault, struct sim_policy *
         if (n < sizeof known)
             n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", choice);
     }
-    return fault_set(fault, EINVAL, "--policy=%.60s: there is no such policy%s%s; there are %s",
-        name, near.best ? "; did you mean " : "", near.best ? near.best : "", known);
+    return fault_set(fault, EINVAL, "--policy=%.60s: no such policy%s%s; give one of %s", name,
+        near.best ? "; did you mean " : "", near.best ? near.best : "", known);
 }
 
 const char *const simulating_knowns[] = {"none", "activity", "time", "all", NULL};
@@ -54,7 +54,7 @@ int simulating_known(const char *name, struct fault *fault, struct simulation *s
     if (simulation->knows_activity || simulation->knows_time || strcmp(name, "none") == 0)
         return 0;
     return fault_set(
-        fault, EINVAL, "--known: \"%.60s\" is none of none, activity, time, all", name);
+        fault, EINVAL, "--known: invalid value \"%.60s\": give none, activity, time or all", name);
 }
 
 int simulating_catalogue(const char *path, const struct catalogue_settings *settings,
@@ -62,8 +62,7 @@ int simulating_catalogue(const char *path, const struct catalogue_settings *sett
 {
     int r = catalogue_read(path, settings, fault, ret_catalogue);
     if (r == 0 && ret_catalogue->n_smact_assumed)
-        complain(
-            "nothing says the SM activity of %d tasks of the catalogue: %g is assumed (--smact)",
+        complain("%d tasks of the catalogue have no SM activity: assuming %g (--smact)",
             ret_catalogue->n_smact_assumed, settings->smact);
     return r;
 }

@@ -78,7 +78,8 @@ int submit_check_command(const char *const *words, struct fault *fault)
     } else if (!is_on_path(program)) {
         if (strpbrk(program, " \t"))
             return fault_set(fault, ENOENT,
-                "'%.80s': no program has that name; did you mean `colloc submit -- %.160s`?",
+                "'%.80s': no program has this name: did you mean `colloc submit -- "
+                "%.160s`?",
                 program, program);
         return fault_set(fault, ENOENT, "%.80s: no such program on PATH", program);
     }
@@ -103,7 +104,9 @@ int submit_explain_unread(const char *const *words, int r, struct fault *fault)
         return r;
     join_words(words, line, sizeof line);
     return fault_set(fault, ENOENT,
-        "%.80s: there is no such script here; did you mean `colloc submit -- %s`?", words[0], line);
+        "%.80s: no such script in the current folder: did you mean `colloc submit -- "
+        "%s`?",
+        words[0], line);
 }
 
 static bool is_option_of(const struct option_spec *specs, size_t count, const char *word)
@@ -123,12 +126,12 @@ void submit_warn_of_words(
         if (is_option_of(task_options, TASK_OPTIONS, *word) ||
             is_option_of(submit->options, submit->option_count, *word))
             complain(
-                "warning: %s goes to %s; options of submit stand before FILE", *word, words[0]);
+                "warning: %s is passed to %s: give options of submit before FILE", *word, words[0]);
     if (ends_in(words[0], ".py") && strncmp(script, "#!", 2) != 0) {
         char line[160] = "";
         join_words(words, line, sizeof line);
-        complain("warning: bash will run %s, as its first line names no interpreter; did you mean "
-                 "`colloc submit -- python3 %s`?",
+        complain("warning: bash will run %s, because its first line is not #! INTERPRETER: "
+                 "did you mean `colloc submit -- python3 %s`?",
             words[0], line);
     }
 }
@@ -143,8 +146,8 @@ static const char *unsupported(const char *word)
         char letter;
         const char *what;
     } options[] = {
-        {"--array", 'a', "job arrays are not supported yet; the script would run once"},
-        {"--dependency", 'd', "dependencies are not supported yet; the task would not wait"},
+        {"--array", 'a', "job arrays are not supported: the script would run only once"},
+        {"--dependency", 'd', "dependencies are not supported: the task would not wait"},
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         size_t n = strlen(options[i].name);
@@ -182,11 +185,13 @@ static bool warn_of_line(struct span line, int number)
     struct span words = span_trim(line);
     bool is_slurm = span_starts(words, "#SBATCH ");
     if (is_slurm || span_starts(words, "#PBS "))
-        complain("warning: line %d: lines of %s are not read; what colloc is to know stands in "
-                 "#COLLOC lines",
+        complain("warning: line %d: colloc does not read lines of %s: give options in #COLLOC "
+                 "lines",
             number, is_slurm ? "#SBATCH" : "#PBS");
     else if (is_nearly_ours(line))
-        complain("warning: line %d: not read: a #COLLOC line begins with just that", number);
+        complain("warning: line %d is ignored: a #COLLOC line begins with exactly #COLLOC and "
+                 "a blank",
+            number);
     else
         return false;
     return true;
@@ -221,11 +226,11 @@ static int check_output(const char *option, const char *path, struct fault *faul
         folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
     if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
         return fault_set(
-            fault, EISDIR, "--%s=%.200s: is a folder; name a file in it", option, path);
+            fault, EISDIR, "--%s=%.200s: is a folder: give a file in it", option, path);
     if (n < 0 || (size_t)n >= sizeof folder || strchr(folder, '%'))
         return 0;
     if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) < 0)
-        complain("warning: --%s=%s: the folder: %s", option, path, strerror(errno));
+        complain("warning: --%s=%s: cannot use its folder: %s", option, path, strerror(errno));
     return 0;
 }
 

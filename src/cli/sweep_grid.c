@@ -182,7 +182,8 @@ static int add_sharings(struct sweep_grid *grid, const struct axes *axes,
         for (int b = 0; b < axes->sharings.n && r == 0; b++) {
             point->known = axes->knowns.name[a];
             if (sharing_parse(axes->sharings.name[b], &point->sharing) < 0)
-                return fault_set(fault, EINVAL, "--sharing: \"%.60s\" is none of streams, mps",
+                return fault_set(fault, EINVAL,
+                    "--sharing: invalid value \"%.60s\": give streams or mps",
                     axes->sharings.name[b]);
             r = add_thresholds(grid, axes, base, point, fault);
         }
@@ -218,8 +219,9 @@ int sweep_grid_build(struct sweep_grid *grid, const struct axes *axes,
 {
     *grid = (struct sweep_grid){0};
     if (count(axes) > POINTS_MAX)
-        return fault_set(
-            fault, E2BIG, "sweep: %.0f combinations are more than %d", count(axes), POINTS_MAX);
+        return fault_set(fault, E2BIG,
+            "sweep: %.0f combinations: at most %d are possible; give fewer values", count(axes),
+            POINTS_MAX);
     int r = read_world(grid, axes, base, fault);
     if (r == 0)
         r = check_trace(grid, base->trace, fault);

@@ -21,17 +21,19 @@ static int check_line(const struct sweep_grid *grid, int64_t number, const char 
         size_t n = strlen(sweep_key_columns);
         if (strncmp(line, sweep_key_columns, n) == 0 && strcmp(line + n, result_columns) == 0)
             return 0;
-        return fault_set(fault, EINVAL, "%s:1: these are not the columns of a sweep", path);
+        return fault_set(fault, EINVAL,
+            "%s:1: not the columns of a sweep: give the output file of a sweep", path);
     }
     if (number > grid->n)
-        return fault_set(fault, EINVAL, "%s:%" PRId64 ": this sweep has only %" PRId64 " runs",
-            path, number + 1, grid->n);
+        return fault_set(fault, EINVAL,
+            "%s:%" PRId64 ": more rows than this sweep has, which is %" PRId64 " runs", path,
+            number + 1, grid->n);
     const char *key = grid->points[number - 1].key;
     if (strncmp(line, key, strlen(key)) == 0)
         return 0;
     return fault_set(fault, EINVAL,
-        "%s:%" PRId64 ": the row is of another sweep: this one has %.200s there", path, number + 1,
-        key);
+        "%s:%" PRId64 ": the row belongs to another sweep: this one has %.200s in this place", path,
+        number + 1, key);
 }
 
 /* How many whole lines of the file are this sweep's, and where they end. */
@@ -50,7 +52,7 @@ static int read_lines(FILE *file, const struct sweep_grid *grid, const char *pat
         *ret_end += size;
     }
     free(line);
-    return r < 0 || !ferror(file) ? r : fault_set(fault, EIO, "%s: it cannot be read", path);
+    return r < 0 || !ferror(file) ? r : fault_set(fault, EIO, "%s: cannot read the file", path);
 }
 
 static int go_on(FILE *file, const struct sweep_grid *grid, const char *path, struct fault *fault,
@@ -77,10 +79,13 @@ int sweep_rows_open(const char *path, enum sweep_rows rows, const struct sweep_g
     int64_t lines = 0;
     int r = 0;
     if (rows == SWEEP_ROWS_RESUME && !path)
-        return fault_set(fault, EINVAL, "--resume needs --output=FILE: the file to go on with");
+        return fault_set(
+            fault, EINVAL, "--resume needs --output=FILE: the file of the interrupted sweep");
     if (rows == SWEEP_ROWS_REFUSE && holds_something(path))
         return fault_set(fault, EEXIST,
-            "%s is there already: --resume goes on with it, --force replaces it", path);
+            "%s exists already: continue it with --resume or overwrite it with "
+            "--force",
+            path);
     bool resume = rows == SWEEP_ROWS_RESUME && access(path, F_OK) == 0;
     FILE *file = path ? fopen(path, resume ? "r+e" : "we") : stdout;
     if (!file)

@@ -110,7 +110,7 @@ static int unknown_field(const char *name, size_t size, struct fault *fault)
     for (size_t i = 0; i < FIELDS; i++)
         snprintf(
             all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "", fields[i].name);
-    return fault_set(fault, EINVAL, "'%.*s': no such field; there are %s",
+    return fault_set(fault, EINVAL, "'%.*s': no such field: give some of %s",
         (int)(size < 40 ? size : 40), name, all);
 }
 

@@ -289,7 +289,7 @@ static void draw_tasks(struct top *top)
         draw_task(top, top->shown[i], i == selected);
     if (top->shown_count == 0) {
         screen_put(screen, STYLE_DIM, screen_columns(screen),
-            *top->filter ? "  no task like that" : "  no tasks");
+            *top->filter ? "  no matching task" : "  no tasks");
         screen_end_line(screen, STYLE_PLAIN);
     }
     while (screen_rows_left(screen) > 1)

@@ -25,8 +25,9 @@ static int read_from_time(
     return selection->from_is_date
                ? 0
                : fault_set(fault, EINVAL,
-                     "--from-time=%.60s: a date \"2017-10-07 08:00\" is needed, or a time "
-                     "after the first submission, as \"2d\"",
+                     "--from-time=%.60s: invalid time: give a date such as "
+                     "\"2017-10-07 08:00\", or a time after the first submission "
+                     "such as 2d",
                      text);
 }
 
@@ -57,15 +58,16 @@ static int select_jobs(
     if (job_list_sort(jobs) < 0)
         return fault_set(fault, ENOMEM, "out of memory");
     if (jobs->n == 0)
-        return fault_set(fault, EINVAL, "%s: of %" PRId64 " jobs none has run on a GPU and ended",
+        return fault_set(fault, EINVAL, "%s: of %" PRId64 " jobs, none ran on a GPU and ended",
             run->name, run->log.tally.read);
     civil_time_format(jobs->jobs[0].submit_us, first, sizeof first);
     civil_time_format(jobs->jobs[jobs->n - 1].submit_us, last, sizeof last);
     if (jobs_select(jobs, selection, &run->log.tally) < 0)
         return fault_set(fault, ENOMEM, "out of memory");
     if (jobs->n == 0)
-        return fault_set(fault, EINVAL, "%s: no job is left; they were submitted from %s to %s",
-            run->name, first, last);
+        return fault_set(fault, EINVAL,
+            "%s: no job matches the options: its jobs were submitted from %s to %s", run->name,
+            first, last);
     return 0;
 }
 
@@ -73,7 +75,9 @@ int trace_import(struct trace_run *run, struct fault *fault)
 {
     struct selection selection;
     if (!trace_value(run, TRACE_FROM)->set)
-        return fault_set(fault, EINVAL, "trace import: --from is missing: philly, sacct or swf");
+        return fault_set(fault, EINVAL,
+            "trace import: no format given: add --from=philly, --from=sacct or "
+            "--from=swf");
     int r = read_selection(run, fault, &selection);
     if (r == 0)
         r = trace_read_log(run, fault);
@@ -96,7 +100,7 @@ static void say_load(const struct synth_request *request, const struct job_list 
     if (!request->gpus_max)
         return;
     if (share < 1 - 1e-9)
-        complain("%.1f %% of the jobs of %s need more than %d GPUs: none of these is made",
+        complain("%.1f %% of the jobs of %s need more than %d GPUs: these are skipped",
             100 * (1 - share), request->profile->name, request->gpus_max);
     complain("these jobs, each alone on its GPUs, would keep %d GPUs busy for %.1f %% of %g days",
         request->gpus_max, 100 * gpu_s / (request->days * 86400 * request->gpus_max),
@@ -114,7 +118,7 @@ int trace_synth(struct trace_run *run, struct fault *fault)
     };
     if (!trace_value(run, TRACE_TASKS_OUT)->set)
         return fault_set(
-            fault, EINVAL, "trace synth: --tasks-out=FILE is missing: where to describe the tasks");
+            fault, EINVAL, "trace synth: no catalogue file given: add --tasks-out=FILE");
     int r = trace_number(run, TRACE_DAYS, 1e-3, 36500, 1, fault, &request.days);
     if (r == 0)
         r = trace_gpus(run, fault, &request.gpus_max);

@@ -36,7 +36,7 @@ void report_kept(
     complain("%s: %" PRId64 " jobs read, %zu kept", name, tally->read, kept->n);
     for (int i = 0; i < LEFT_OUT_REASONS; i++)
         if (tally->left_out[i])
-            complain("  left out: %" PRId64 " %s", tally->left_out[i], left_out_words(i));
+            complain("  skipped: %" PRId64 " %s", tally->left_out[i], left_out_words(i));
 }
 
 /* ---- statistics ---- */
@@ -61,7 +61,7 @@ static double share(double part, double whole)
 static void print_sizes(const struct job_statistics *statistics)
 {
     static const struct table_column columns[] = {{"GPUS", TABLE_RIGHT}, {"JOBS", TABLE_RIGHT},
-        {"OF JOBS", TABLE_RIGHT}, {"OF GPU TIME", TABLE_RIGHT}};
+        {"JOBS", TABLE_RIGHT}, {"GPU TIME", TABLE_RIGHT}};
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < statistics->n_sizes; i++) {
         const struct size_share *size = &statistics->sizes[i];

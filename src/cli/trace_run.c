@@ -28,7 +28,7 @@ int trace_number(const struct trace_run *run, int option, double min, double max
     *ret_value = otherwise;
     if (!text || parse_double(text, min, max, ret_value) == 0)
         return 0;
-    return fault_set(fault, EINVAL, "--%s=%.60s: a number from %g to %g is needed",
+    return fault_set(fault, EINVAL, "--%s=%.60s: invalid number: give one from %g to %g",
         trace_options[option].name, text, min, max);
 }
 
@@ -44,8 +44,8 @@ int trace_gpus(const struct trace_run *run, struct fault *fault, int *ret_gpus)
     if (r == 0)
         *ret_gpus = (int)count;
     if (r == -ERANGE)
-        return fault_set(
-            fault, EINVAL, "--gpus=%.60s: there must be 1 to %d", text, CLUSTER_GPUS_MAX);
+        return fault_set(fault, EINVAL, "--gpus=%.60s: invalid number of GPUs: give 1 to %d", text,
+            CLUSTER_GPUS_MAX);
     if (r != -EINVAL)
         return r;
     struct gpu_kinds *kinds = calloc(1, sizeof *kinds);
@@ -73,11 +73,11 @@ static int break_off(const struct trace_run *run, struct fault *fault)
 {
     struct fault where = *fault;
     if (trace_value(run, TRACE_KEEP_PARTIAL)->number) {
-        complain("%s: what follows is missing", where.text);
+        complain("%s: the file is incomplete", where.text);
         return 0;
     }
     if (run->log.jobs.n)
-        fault_set(fault, EBADMSG, "%.400s; --keep-partial takes the %zu jobs before that",
+        fault_set(fault, EBADMSG, "%.400s: use the %zu jobs before that with --keep-partial",
             where.text, run->log.jobs.n);
     return -EBADMSG;
 }
@@ -91,7 +91,7 @@ int trace_read_log(struct trace_run *run, struct fault *fault)
     if (r == -EBADMSG)
         r = break_off(run, fault);
     if (r == 0 && run->log.tally.left_out[LEFT_OUT_NOT_UNDERSTOOD])
-        complain("%s (the first job that is not understood)", run->log.first_mistake.text);
+        complain("%s (the first invalid job)", run->log.first_mistake.text);
     return r;
 }
 
@@ -116,8 +116,8 @@ static int map_jobs(
     }
     mapping_fini(&mapping);
     if (other && !own)
-        complain(
-            "%zu jobs became tasks with another number of GPUs: the catalogue has none with theirs",
+        complain("%zu jobs became tasks with another number of GPUs, because the "
+                 "catalogue has none with theirs",
             other);
     return 0;
 }

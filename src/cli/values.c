@@ -22,7 +22,7 @@ int names_parse(const char *option, const char *text, struct fault *fault, struc
     while (rest) {
         const char *name = strsep(&rest, ",");
         if (!*name)
-            return fault_set(fault, EINVAL, "--%s=%.60s: a value is missing", option, text);
+            return fault_set(fault, EINVAL, "--%s=%.60s: empty value in the list", option, text);
         ret_names->name[ret_names->n++] = name;
     }
     return 0;
@@ -69,13 +69,14 @@ static int parse_range(const char *option, const char *word, double min, double 
         const char *part = strsep(&rest, ":");
         if (n == 3 || parse_double(part, n < 2 ? min : 0, n < 2 ? max : 1e12, &number[n]) < 0)
             return fault_set(fault, EINVAL,
-                "--%s: \"%.60s\" is no number from %g to %g, nor a range FROM:TO:STEP of them",
+                "--%s: invalid value \"%.60s\": give numbers from %g to %g or a "
+                "range FROM:TO:STEP",
                 option, word, min, max);
     }
     *ret_range = (struct range){number[0], n == 1 ? number[0] : number[1], number[2]};
     if (ret_range->step == 0 || ret_range->from > ret_range->to)
         return fault_set(
-            fault, EINVAL, "--%s: the range \"%.60s\" is empty: it is FROM:TO:STEP", option, word);
+            fault, EINVAL, "--%s: the range \"%.60s\" is empty: give FROM:TO:STEP", option, word);
     return 0;
 }
 
@@ -92,7 +93,8 @@ int values_parse(const char *option, const char *text, double min, double max, s
             break;
         r = add_range(ret_values, &range);
         if (r == -E2BIG)
-            fault_set(fault, E2BIG, "--%s=%.60s: more than %d values", option, text, VALUES_MAX);
+            fault_set(fault, E2BIG, "--%s=%.60s: more than %d values: give fewer", option, text,
+                VALUES_MAX);
         else if (r < 0)
             fault_set(fault, ENOMEM, "out of memory");
     }

@@ -158,7 +158,7 @@ class Bench(DaemonCase):
         running = subprocess.Popen([program("colloc"), *self.arguments(table)], env=self.env, cwd=self.work, stderr=subprocess.PIPE, text=True)
         until(lambda: os.path.exists(f"{self.work}/out/logs/2-1.0"), "the second group")
         running.send_signal(signal.SIGINT)
-        self.assertIn("the same command goes on from there", running.communicate(timeout=20)[1])
+        self.assertIn("the same command continues from there", running.communicate(timeout=20)[1])
         self.assertEqual(running.returncode, 1)
         before = self.rows("groups.csv")
         again = self.bench(table.replace("endless", "two"))

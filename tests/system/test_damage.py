@@ -78,7 +78,7 @@ class Damage(DamageCase):
         self.with_tasks()
         self.stop()
         self.change("DELETE FROM events WHERE task = 5 AND kind = 'PLACE'")
-        self.assertIn("STARTED of task 5 does not follow from the events before it", self.check_log()["findings"])
+        self.assertIn("STARTED of task 5 is not possible after the events before it", self.check_log()["findings"])
 
     # ---- a log that ends too early ----
 

@@ -294,7 +294,7 @@ class Csv(DaemonCase):
         self.assertEqual(float(rows[0]["mem_total_mib"]), self.gpu(0)["mem_total_mib"])
         self.assertGreater(float(rows[0]["sampled_at"]), 1.7e9)
         self.assertEqual([row["mig_profile"] for row in rows], ["", "", "3g.20gb"])
-        self.assertIn("one of the two", self.colloc("gpus", "--csv", "--json", code=2).stderr)
+        self.assertIn("exclude each other", self.colloc("gpus", "--csv", "--json", code=2).stderr)
 
 
 class Shares(DaemonCase):
@@ -406,8 +406,8 @@ class Past(DaemonCase):
         self.restart(samples="none")
         self.wait_gpu(lambda g: g["smact"] == 0)
         self.assertEqual(self.get("/v1/samples")["gpus"], [])
-        self.assertIn("STEP:TIME", self.run_daemon(samples="1s")[1])
-        self.assertIn("STEP:TIME", self.run_daemon(samples="1s:1000000h")[1])
+        self.assertIn("such as 1s:1h,10s:1d", self.run_daemon(samples="1s")[1])
+        self.assertIn("such as 1s:1h,10s:1d", self.run_daemon(samples="1s:1000000h")[1])
 
 
 class Foreign(DaemonCase):

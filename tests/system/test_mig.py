@@ -54,23 +54,23 @@ class Mig(DaemonCase):
 
     def test_a_plan_changes_nothing_and_says_where_what_goes(self):
         text = self.mig("plan", "0", "1g.5gb", "3g", "2")
-        self.assertEqual(self.rows(text, "GPU 0 has now:"), [("3g.20gb", 0), ("2g.10gb", 4), ("1g.5gb", 6)])
-        self.assertEqual(self.rows(text, "It would have:"), [("3g.20gb", 0), ("2g.10gb", 4), ("1g.5gb", 6)])
-        profiles = [line.split() for line in self.mig("plan", "0").split("Profiles that this GPU has:\n", 1)[1].splitlines()[1:]]
+        self.assertEqual(self.rows(text, "Instances of GPU 0 now:"), [("3g.20gb", 0), ("2g.10gb", 4), ("1g.5gb", 6)])
+        self.assertEqual(self.rows(text, "Instances that it would have:"), [("3g.20gb", 0), ("2g.10gb", 4), ("1g.5gb", 6)])
+        profiles = [line.split() for line in self.mig("plan", "0").split("Profiles of this GPU:\n", 1)[1].splitlines()[1:]]
         self.assertEqual([(row[0], row[-1]) for row in profiles],
                          [("1g.5gb", "0,1,2,3,4,5,6"), ("1g.10gb", "0,2,4,6"), ("2g.10gb", "0,2,4"), ("3g.20gb", "0,4"),
                           ("4g.20gb", "0"), ("7g.40gb", "0")])
-        seven = self.rows(self.mig("plan", "0", *["1"] * 7), "It would have:")
+        seven = self.rows(self.mig("plan", "0", *["1"] * 7), "Instances that it would have:")
         self.assertEqual(seven, [("1g.5gb", start) for start in range(7)])
-        self.assertEqual(self.rows(self.mig("plan", "0", "3g", "4g"), "It would have:"), [("4g.20gb", 0), ("3g.20gb", 4)])
+        self.assertEqual(self.rows(self.mig("plan", "0", "3g", "4g"), "Instances that it would have:"), [("4g.20gb", 0), ("3g.20gb", 4)])
 
     def test_what_cannot_be_is_said(self):
         for words, said in ((("plan", "0", "4g", "4g"), "do not fit"), (("plan", "0", "5g.20gb"), "it has 1g.5gb, 1g.10gb"),
                             (("plan", "1"), "MIG is off on GPU 1"), (("plan", "7"), "there is no GPU 7"),
                             (("plan", "0", *["1"] * 8), "do not fit")):
             self.assertIn(said, self.mig(*words, code=1))
-        for words, said in ((("apply", "0"), "wants profiles"), (("reset", "0", "1g"), "takes no profiles"), (("make", "0"), "there are plan, apply and reset"),
-                            (("plan",), "wants a GPU")):
+        for words, said in ((("apply", "0"), "no profiles given"), (("reset", "0", "1g"), "unexpected profiles"), (("make", "0"), "give plan, apply or reset"),
+                            (("plan",), "no GPU given")):
             self.assertIn(said, self.mig(*words, code=2))
 
     def test_without_yes_nothing_happens(self):
@@ -97,7 +97,7 @@ class Mig(DaemonCase):
         tasks = [self.submit("exec sleep 1000", exclusive=True) for _ in range(4)]
         for task in tasks:
             self.wait_state(task, "RUNNING")
-        self.assertRegex(self.mig("reset", "0", "--yes", code=1), r"task \d is on GPU 0:\d")
+        self.assertRegex(self.mig("reset", "0", "--yes", code=1), r"task \d uses GPU 0:\d")
         for task in tasks:
             self.act("cancel", task)
             self.wait(task, "CANCELLED")
@@ -119,7 +119,7 @@ class Mig(DaemonCase):
         for answer in (b"HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\n{}", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
                        b"nonsense", b""):
             with Answering(self.socket, answer):
-                self.assertRegex(self.mig("reset", "0", "--yes", code=1), "nothing is changed")
+                self.assertRegex(self.mig("reset", "0", "--yes", code=1), "nothing was changed")
         self.start()
         self.wait_instances(*before)
         self.stop(signal.SIGKILL)

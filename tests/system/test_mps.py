@@ -123,7 +123,7 @@ class ByHand(Care):
         self.colloc("mps", "stop")
         self.assertEqual(self.control(), [])
         self.assertIn("has no MPS control daemon", self.colloc("mps", "stop", code=1).stderr)
-        self.assertIn("status, start and stop", self.colloc("mps", "restart", code=2).stderr)
+        self.assertIn("give status, start or stop", self.colloc("mps", "restart", code=2).stderr)
 
     def test_not_below_a_run_that_is_not_ours(self):
         self.colloc("mps", "start")

@@ -117,7 +117,7 @@ class Record(DaemonCase):
 
     def test_for_people(self):
         done = self.colloc("record", "--interval=50ms", *self.train(options="--smact=0.6"))
-        for words in ("peak memory 3.9 GiB", "mean SMACT", "of it the command's", "Looks "):
+        for words in ("peak memory 3.9 GiB", "mean SMACT", "of it the command's", "Samples "):
             self.assertIn(words, done.stderr)
 
     def test_a_driver_that_lists_no_processes(self):

@@ -63,7 +63,7 @@ class Reload(Service):
         self.assertEqual(len(at), changes - 1)
         self.assertTrue(json.loads(self.colloc("replay", "--json", self.inputs).stdout)["identical"])
         without = self.write("without", "\n".join(lines[:at[-1]] + lines[at[-1] + 1:]) + "\n")
-        self.assertIn("then a difference", self.colloc("replay", without, code=1).stdout)
+        self.assertIn("then a different decision", self.colloc("replay", without, code=1).stdout)
 
     def test_a_former_policy_name(self):
         self.reload("policy changed from magm to predictive$", policy="foresee")  # check-words: alias

@@ -69,7 +69,7 @@ class Replay(DaemonCase):
         }
         for what, text in changed.items():
             path = self.write("changed", "\n".join(text) + "\n")
-            self.assertIn("then a difference", self.replay(path, code=1).stdout, what)
+            self.assertIn("then a different decision", self.replay(path, code=1).stdout, what)
         for text, words in (("garbage\n", "line 1: no line of recorded inputs"), ("", "nothing is recorded"),
                             (re.sub(r'"statistic":\d+', '"statistic":1000', lines[0]), "setting statistic: out of range"),
                             (f"{lines[0]}\nT 0 9223372036854775807\n", "line 2: time:"),
@@ -86,7 +86,7 @@ class Replay(DaemonCase):
         self.stop(signal.SIGKILL)
         with open(self.settings["record-inputs"], "a", encoding="utf-8") as file:
             file.write('{"input":"SAMP')
-        self.assertIn("does not count", self.replay().stdout)
+        self.assertIn("it is ignored", self.replay().stdout)
         self.start()
         self.wait(self.submit(), "COMPLETED")
         self.stop()

@@ -170,7 +170,7 @@ class Top(DaemonCase):
         self.assertEqual(self.task(small)["state"], "RUNNING")
         self.keys("c", "y")
         self.wait(small, "CANCELLED")
-        self.wait_text("no task like that")
+        self.wait_text("no matching task")
         self.keys("Escape")
         self.wait_text("large")
         self.keys("q")

@@ -63,7 +63,7 @@ class Estimate(CliCase):
         self.assertGreater(table["graph"].index("*"), head.index("P50") + len("P50"))
         self.assertLess(table["graph"].index("*"), head.index("P99"))
         self.assertLess(table["horus"].index("*"), head.index("P50"))
-        self.assertTrue(lines[-1].startswith("* what the daemon keeps free by default"), lines[-1])
+        self.assertTrue(lines[-1].startswith("* the daemon reserves this value by default"), lines[-1])
         self.assertNotIn("*", self.colloc("estimate", "--memory=6G", "--estimator=none"))
 
     def test_options_of_a_task_file(self):
@@ -93,8 +93,8 @@ class Estimate(CliCase):
         self.assertEqual(self.colloc("estimate", "net.txt", "--batch=8", "--estimator=all").splitlines()[0], first)
         self.assertEqual(self.colloc("estimate", "net.txt", "--batch=8", "--estimator=horus").splitlines()[0],
                          f"Reserve {math.ceil(self.estimate('net.txt', '--batch=8', '--estimator=horus')['estimates'][0]['mib'])} "
-                         "MiB: the estimate of horus, which does not know its own error")
-        self.assertEqual(self.colloc("estimate", "--memory=1G", "--estimator=none").splitlines()[0], "Reserve: not known")
+                         "MiB: the estimate of horus, whose error is not calibrated")
+        self.assertEqual(self.colloc("estimate", "--memory=1G", "--estimator=none").splitlines()[0], "Reserve: unknown")
         self.assertIsNone(self.estimate("--memory=1G", "--estimator=none")["reserve_mib"])
         self.assertRegex(self.colloc("estimate", "net.txt", "--batch=8"), r" \d+ % taken")
 
@@ -192,8 +192,8 @@ class Estimate(CliCase):
             (good[:500], "no JSON"),
             (good + good, "no JSON: end of file expected"),
             (good + SUMMARY, "no JSON: end of file expected"),
-            (SUMMARY + good, "no export"),
-            ("[]", "no export"),
+            (SUMMARY + good, "not an export"),
+            ("[]", "not an export"),
             ("{}", "it has no member colloc_export with its version"),
             (json.dumps({**whole, "colloc_export": 2}), "version 2 of the exporter's format; this colloc reads version 1"),
             (json.dumps({**whole, "colloc_export": "1"}), "it has no member colloc_export with its version"),
@@ -214,13 +214,13 @@ class Estimate(CliCase):
         with open(os.path.join(self.folder, "binary"), "wb") as file:
             file.write(b"\x7fELF\0\0")
         for words, text in [
-            ([], "nothing is known of the task; give a model summary, an export, --pytorch=SOURCE or --memory=SIZE"),
-            (["net.txt", "--summary=net.txt"], "net.txt describes a model itself; leave out --summary"),
-            (["net.txt", "--batch=8", "--gpu=RTX4090"], "--gpu=RTX4090: not known; must be one of H200, H100, A100, V100"),
-            (["net.txt", "--batch=8", "--gpu=NVIDIA RTX A1000"], "not known"),
+            ([], "no model given: give a model summary, an export, --pytorch=SOURCE or --memory=SIZE"),
+            (["net.txt", "--summary=net.txt"], "net.txt is a model description already: leave out --summary"),
+            (["net.txt", "--batch=8", "--gpu=RTX4090"], "--gpu=RTX4090: unknown GPU model: give one of H200, H100, A100, V100"),
+            (["net.txt", "--batch=8", "--gpu=NVIDIA RTX A1000"], "unknown GPU model"),
             (["net.txt", "--batch=8", "--precision=foo"], "--precision=foo: must be one of fp32, tf32, bf16, fp16, amp, fp8"),
-            (["--export=net.txt", "--batch=8"], "net.txt: no export"),
-            (["--summary=net.txt", "--export=net.txt"], "--summary and --export: give one of them"),
+            (["--export=net.txt", "--batch=8"], "net.txt: not an export"),
+            (["--summary=net.txt", "--export=net.txt"], "--summary and --export exclude each other: give one of them"),
             (["--summary=none.txt"], "model summary: none.txt: No such file or directory"),
             (["--summary=binary"], "model summary: binary:1: has a NUL byte"),
             (["--summary=net.txt", "--batch=0"], "--batch=0: must be from 1"),

@@ -51,13 +51,13 @@ class Help(CliCase):
                 self.assertEqual(f"__fish_seen_subcommand_from {name}' -l json" in page, name not in without_json, name)
 
     def test_mistakes(self):
-        self.assertEqual(self.complaint("queu", code=2), "queu: no such command; did you mean `colloc queue`?")
-        self.assertEqual(self.complaint("frobnicate", code=2), "frobnicate: no such command; `colloc help` lists them")
+        self.assertEqual(self.complaint("queu", code=2), "queu: unknown command: did you mean `colloc queue`?")
+        self.assertEqual(self.complaint("frobnicate", code=2), "frobnicate: unknown command: `colloc help` lists all commands")
         for word, command in [("kill", "cancel ID"), ("ls", "queue"), ("ps", "queue"), ("list", "queue"), ("status", "queue"),
                               ("run", "submit -- COMMAND"), ("stats", "history"), ("report", "history"),
                               ("reserve", "submit --exclusive"), ("sbatch", "submit FILE")]:
             complaint = self.complaint(word, code=2)
-            self.assertTrue(complaint.startswith(f"{word}: no such command; `colloc {command}`"), complaint)
+            self.assertTrue(complaint.startswith(f"{word}: unknown command: `colloc {command}`"), complaint)
         self.assertIn("did you mean show?", self.complaint("help", "shwo", code=2))
         self.assertEqual(self.complaint("queue", "--jsno", code=2), "--jsno: no such option; did you mean --json?")
         self.assertIn("\\x1b", self.complaint("\x1b[2J", code=2))

@@ -142,10 +142,10 @@ class FakeInterpreter(Case):
         self.assertEqual(done.stderr, f"colloc: warning: {path}: valid for batch 8 only\\x1b[2J\n")
 
     def test_failures(self):
-        self.assertIn("ended with status 3: second", self.complaint_of("echo first >&2; echo second >&2; exit 3"))
+        self.assertIn("exited with status 3: second", self.complaint_of("echo first >&2; echo second >&2; exit 3"))
         self.assertTrue(self.complaint_of("echo first >&2; echo second >&2; exit 3").startswith("    first\n"))
-        self.assertIn("was ended by signal 9", self.complaint_of("kill -9 $$"))
-        self.assertRegex(self.complaint_of("exit 1"), "ended with status 1\n$")
+        self.assertIn("was killed by signal 9", self.complaint_of("kill -9 $$"))
+        self.assertRegex(self.complaint_of("exit 1"), "exited with status 1\n$")
         self.assertIn("\\x1b[2J", self.complaint_of('printf "\\033[2J" >&2; exit 1'))
 
     def test_what_is_no_answer(self):
@@ -159,7 +159,7 @@ class FakeInterpreter(Case):
     def test_says_too_much(self):
         self.assertIn("wrote more than 64 MiB", self.complaint_of("exec yes"))
         said = self.complaint_of("yes noise | head -c 3000000 >&2; echo the end >&2; exit 1")
-        self.assertIn("ended with status 1: the end", said)
+        self.assertIn("exited with status 1: the end", said)
         self.assertLess(len(said), 100000)
 
     def test_takes_too_long(self):
@@ -209,19 +209,19 @@ class FakeInterpreter(Case):
         colloc = os.path.join(self.folder, "colloc")
         shutil.copy(COLLOC, colloc)
         done = subprocess.run([colloc, "estimate", *self.WORDS], capture_output=True, text=True, env=self.environment, check=False)
-        self.assertIn("colloc's Python programs are not where they were installed", done.stderr)
+        self.assertIn("cannot find colloc's Python programs where they were installed", done.stderr)
 
     def test_mistakes(self):
         self.write("net.txt", "Linear-1 [-1, 8] 72\n")
         for words, text in [
-            ([*self.WORDS, "--python=/none"], "/none: there is no such program; --python names a Python"),
-            (["--pytorch=mine.py:make"], "--pytorch needs --batch=N"),
+            ([*self.WORDS, "--python=/none"], "/none: no such program: give a Python interpreter with --python"),
+            (["--pytorch=mine.py:make"], "--pytorch needs the batch size: add --batch=N"),
             ([*self.WORDS, "--summary=net.txt"], "give one of them"),
             ([*self.WORDS, "--export=net.txt"], "give one of them"),
-            (["--input=3", "--memory=1G"], "--input is for --pytorch"),
-            (["--limit=1m", "--memory=1G"], "--limit is for --pytorch"),
-            ([*self.WORDS, "--input=3,,4"], "--input=3,,4: a value is missing"),
-            ([*self.WORDS, "--input=" + "3," * 16 + "3"], "--input: more than 16"),
+            (["--input=3", "--memory=1G"], "--input needs --pytorch"),
+            (["--limit=1m", "--memory=1G"], "--limit needs --pytorch"),
+            ([*self.WORDS, "--input=3,,4"], "--input=3,,4: empty value in the list"),
+            ([*self.WORDS, "--input=" + "3," * 16 + "3"], "--input: more than 16 inputs"),
         ]:
             self.assertIn(text, self.complaint("estimate", *words, code=2))
         text = self.complaint("estimate", f"--export={self.write('fake.json', json.dumps({'colloc_faketensor': 1, 'peak_bytes': 1}))}", code=2)
@@ -246,7 +246,7 @@ class RealInterpreter(Case):
     def test_failures(self):
         done = self.run_colloc("estimate", "--pytorch=mine.py:broken", "--input=3x32x32", "--batch=16", self.python)
         self.assertEqual(done.returncode, 2)
-        self.assertTrue(done.stderr.endswith("ended with status 1: ValueError: no such thing \\x1b[2J\n"), done.stderr)
+        self.assertTrue(done.stderr.endswith("exited with status 1: ValueError: no such thing \\x1b[2J\n"), done.stderr)
         self.assertIn("in broken", done.stderr)
         done = self.run_colloc("estimate", "--pytorch=mine.py:nothing", "--input=3x32x32", "--batch=16", self.python)
         self.assertIn("has no attribute 'nothing'", done.stderr)

@@ -294,18 +294,18 @@ class BadInput(SimulateCase):
             (["--gpus=B100"], 'no GPU is called "B100"; there are: A100-40GB, A100-80GB, H100, H200'),
             (["--gpus=A100-40GB:9g.5gb"], 'A100-40GB has no MIG profile "9g.5gb"'),
             (["--gpus=A100-40GB:7g.40gb+1g.5gb"], "these MIG instances are more than one A100-40GB"),
-            (["--policy=magn"], "--policy=magn: there is no such policy; did you mean magm; there are exclusive, rr, magm, "
+            (["--policy=magn"], "--policy=magn: no such policy; did you mean magm; give one of exclusive, rr, magm, "
                                 "lug, mug, first-fit, best-fit, predictive, off, obf, owf, olug"),
-            (["--smact-max=nan"], "--smact-max=nan: a number from 0 to 1 is needed"),
-            (["--min-free-gib=-1"], "--min-free-gib=-1: a number from 0 to 1e+06 is needed"),
-            (["--margin-gib=x"], "--margin-gib=x: a number from 0 to 1e+06 is needed"),
+            (["--smact-max=nan"], "--smact-max=nan: invalid number: give one from 0 to 1"),
+            (["--min-free-gib=-1"], "--min-free-gib=-1: invalid number: give one from 0 to 1e+06"),
+            (["--margin-gib=x"], "--margin-gib=x: invalid number: give one from 0 to 1e+06"),
             (["--timeline=/nowhere/t.csv"], "/nowhere/t.csv: No such file or directory"),
             (["--estimator=psychic"], 'estimator "psychic": the tasks have no column psychic_mb_reported or psychic_mib; '
                                       "without such columns there are none and declared"),
         ]:
             with self.subTest(words):
                 self.assertEqual(self.complaint_of(*words), complaint)
-        self.assertEqual(self.complaint("simulate", code=2), "simulate: --trace=FILE is missing: which task arrives when")
+        self.assertEqual(self.complaint("simulate", code=2), "simulate: no trace given: add --trace=FILE (`colloc help simulate` has its form)")
 
     def test_tables_of_spreadsheets(self):
         trace = self.write("trace.csv", "\ufeffsubmit_s,task\r\n0,small\r\n")

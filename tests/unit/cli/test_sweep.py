@@ -89,7 +89,7 @@ class Interrupted(SweepCase):
     def test_rows_that_are_there_are_not_overwritten(self):
         self.write("rows.csv", "kept\n")
         self.assertEqual(self.complaint(*SMALL, "-o", "rows.csv", code=2),
-                         "rows.csv is there already: --resume goes on with it, --force replaces it")
+                         "rows.csv exists already: continue it with --resume or overwrite it with --force")
         self.assertEqual(self.read("rows.csv"), "kept\n")
         self.colloc(*SMALL, "-o", "rows.csv", "--force")
         self.assertEqual(self.read("rows.csv"), self.colloc(*SMALL))
@@ -102,14 +102,14 @@ class Interrupted(SweepCase):
         self.colloc(*SMALL, "-o", "other.csv")
         before = self.read("other.csv")
         words = [word.replace("0.7:0.9", "0.6:0.9") for word in SMALL]
-        self.assertIn("other.csv:2: the row is of another sweep: this one has ",
+        self.assertIn("other.csv:2: the row belongs to another sweep: this one has ",
                       self.complaint(*words, "-o", "other.csv", "--resume", code=2))
         words = [word.replace("0:2", "0:1") for word in SMALL]
-        self.assertIn("other.csv:4: the row is of another sweep", self.complaint(*words, "-o", "other.csv", "--resume", code=2))
+        self.assertIn("other.csv:4: the row belongs to another sweep", self.complaint(*words, "-o", "other.csv", "--resume", code=2))
         self.assertEqual(self.read("other.csv"), before)
         self.write("text.csv", "a,b\n")
         self.assertEqual(self.complaint(*SMALL, "-o", "text.csv", "--resume", code=2),
-                         "text.csv:1: these are not the columns of a sweep")
+                         "text.csv:1: not the columns of a sweep: give the output file of a sweep")
 
     def test_an_interrupt_leaves_whole_rows(self):
         process = self.start_colloc(*LARGE)
@@ -136,37 +136,37 @@ class Interrupted(SweepCase):
 class BadInput(SweepCase):
     def test_options(self):
         for words, complaint in [
-            (["--policy=magn"], "--policy=magn: there is no such policy; did you mean magm; there are exclusive, rr, "),
-            (["--policy=magm,,lug"], "--policy=magm,,lug: a value is missing"),
-            (["--smact-max=7"], '--smact-max: "7" is no number from 0 to 1, nor a range FROM:TO:STEP of them'),
-            (["--smact-max=nan"], '--smact-max: "nan" is no number'),
+            (["--policy=magn"], "--policy=magn: no such policy; did you mean magm; give one of exclusive, rr, "),
+            (["--policy=magm,,lug"], "--policy=magm,,lug: empty value in the list"),
+            (["--smact-max=7"], '--smact-max: invalid value "7": give numbers from 0 to 1 or a range FROM:TO:STEP'),
+            (["--smact-max=nan"], '--smact-max: invalid value "nan": give numbers'),
             (["--smact-max=0.9:0.5:0.1"], '--smact-max: the range "0.9:0.5:0.1" is empty'),
             (["--smact-max=0.5:0.9:0"], '--smact-max: the range "0.5:0.9:0" is empty'),
-            (["--smact-max=1:2:3:4"], '--smact-max: "1:2:3:4" is no number'),
-            (["--min-free-gib=-1"], '--min-free-gib: "-1" is no number from 0 to 1e+06'),
-            (["--margin-gib=9999999"], '--margin-gib: "9999999" is no number from 0 to 1e+06'),
-            (["--seed=0.5"], "--seed: 0.5 is no whole number"),
-            (["--seed=1:1000000"], "--seed=1:1000000: more than 100000 values"),
-            (["--seed=1:100000", "--margin-gib=1:11"], "sweep: 1100000 combinations are more than 1000000"),
-            (["--resample=1.5"], "--resample: 1.5 is no whole number"),
-            (["--known=nothing"], '--known: "nothing" is none of none, activity, time, all'),
-            (["--trace=-"], "sweep: --trace=-: every run reads the trace, so it must be a file"),
-            (["--sharing=mig"], '--sharing: "mig" is none of streams, mps'),
+            (["--smact-max=1:2:3:4"], '--smact-max: invalid value "1:2:3:4": give numbers'),
+            (["--min-free-gib=-1"], '--min-free-gib: invalid value "-1": give numbers from 0 to 1e+06'),
+            (["--margin-gib=9999999"], '--margin-gib: invalid value "9999999": give numbers from 0 to 1e+06'),
+            (["--seed=0.5"], "--seed: 0.5 is not a whole number"),
+            (["--seed=1:1000000"], "--seed=1:1000000: more than 100000 values: give fewer"),
+            (["--seed=1:100000", "--margin-gib=1:11"], "sweep: 1100000 combinations: at most 1000000 are possible; give fewer values"),
+            (["--resample=1.5"], "--resample: 1.5 is not a whole number"),
+            (["--known=nothing"], '--known: invalid value "nothing": give none, activity, time or all'),
+            (["--trace=-"], "sweep: --trace=- is not supported: every run reads the trace, so give a file"),
+            (["--sharing=mig"], '--sharing: invalid value "mig": give streams or mps'),
             (["--estimator=psychic"], 'estimator "psychic": the tasks have no column'),
             (["--gpus=0xA100-40GB"], '"0" GPUs: there must be 1 to 100000'),
             (["--jobs=0"], "--jobs=0: must be from 1 to 1024"),
             (["--resume"], "--resume needs --output=FILE"),
             (["--output=/nowhere/x.csv"], "/nowhere/x.csv: No such file or directory"),
-            (["--json"], "sweep: --json: the rows of a sweep are CSV"),
+            (["--json"], "sweep: --json is not supported: the rows of a sweep are CSV"),
             (["--trace=" + self.write("bad.csv", "submit_s,task\n5,resnet50-b32\n4,resnet50-b32\n")],
              "bad.csv:3: out of order"),
         ]:
             with self.subTest(words):
                 self.assertIn(complaint, self.complaint("sweep", "--trace", TRACE, *words, code=2))
-        self.assertIn("--trace=FILE is missing", self.complaint("sweep", code=2))
+        self.assertIn("no trace given: add --trace=FILE", self.complaint("sweep", code=2))
 
     def test_a_full_disk(self):
-        self.assertIn("/dev/full: not all rows could be written",
+        self.assertIn("/dev/full: write error: some rows are missing",
                       self.complaint("sweep", "--trace", TRACE, "-o", "/dev/full", code=2))
 
 

@@ -96,7 +96,7 @@ class Show(CliCase):
     def test_story(self):
         lines = self.colloc("show", "7").splitlines()
         self.assertIn("Name         bert\\x1b[1m\\x9b", lines)
-        self.assertIn("Memory need  2.0 GiB", lines)
+        self.assertIn("Memory req.  2.0 GiB", lines)
         self.assertIn("Started      2023-11-14 22:14:20", lines)
         self.assertIn("2023-11-14 22:13:20  SUBMIT     by ada", lines)
         self.assertIn("    exit 3", lines)
@@ -115,9 +115,9 @@ class Show(CliCase):
 
     def test_no_such_task(self):
         self.assertEqual(self.complaint("show", "8", code=1), "task 8: no such task")
-        self.assertEqual(self.complaint("show", "x7", code=2), "x7: not a task id; `colloc queue` shows them")
-        self.assertIn("needs more", self.complaint("show", code=2))
-        self.assertIn("does not know what to do with '8'", self.complaint("show", "7", "8", code=2))
+        self.assertEqual(self.complaint("show", "x7", code=2), "x7: not a task id: `colloc queue` lists the ids")
+        self.assertIn("missing argument", self.complaint("show", code=2))
+        self.assertIn("unexpected argument '8'", self.complaint("show", "7", "8", code=2))
 
 
 class History(CliCase):
@@ -163,11 +163,11 @@ class History(CliCase):
         self.assertTrue(int(before) - 7200 <= since <= time.time() - 7200)
 
     def test_mistakes_reach_no_daemon(self):
-        for words, text in [(["--since=soon"], "--since=soon: not a moment; write 2026-11-20"),
-                            (["--state=running"], "--state=running: tasks end in one of COMPLETED, FAILED"),
-                            (["-o", "id,colour"], "--output: 'colour': no such field; there are id, name"),
+        for words, text in [(["--since=soon"], "--since=soon: invalid time: give 2026-11-20"),
+                            (["--state=running"], "--state=running: not a final state: give one of COMPLETED, FAILED"),
+                            (["-o", "id,colour"], "--output: 'colour': no such field: give some of id, name"),
                             (["-o", "id,"], "--output: '': no such field"),
-                            (["--json", "--csv"], "--json has all fields")]:
+                            (["--json", "--csv"], "--json prints all fields")]:
             self.assertIn(text, self.complaint("history", *words, code=2))
         self.assertEqual(self.daemon.requests, [])
 

@@ -70,9 +70,9 @@ class Submit(CliCase):
         self.assertEqual(done.stderr, "colloc: warning: nothing is known of its memory\n")
 
     def test_lines_of_other_queues_are_pointed_out(self):
-        for script, said in [("#SBATCH --gres=gpu:2\ntrue\n", "line 1: lines of #SBATCH are not read"),
-                             ("true\n#PBS -l x\n", "line 2: lines of #PBS are not read"),
-                             ("#colloc --gpus=2\ntrue\n", "line 1: not read"), ("  #COLLOC --gpus=2\ntrue\n", "line 1: not read")]:
+        for script, said in [("#SBATCH --gres=gpu:2\ntrue\n", "line 1: colloc does not read lines of #SBATCH"),
+                             ("true\n#PBS -l x\n", "line 2: colloc does not read lines of #PBS"),
+                             ("#colloc --gpus=2\ntrue\n", "line 1 is ignored"), ("  #COLLOC --gpus=2\ntrue\n", "line 1 is ignored")]:
             self.write("job.sh", script)
             done = self.run_colloc("submit", "--dry-run", "job.sh")
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -89,21 +89,21 @@ class Submit(CliCase):
     def test_options_behind_the_file_go_to_the_script(self):
         self.write("train.sh", "true\n")
         self.assertEqual(self.warnings("train.sh", "--gpus=2", "--lr", "--hold", "--", "--gpus=3"),
-                         ["--gpus=2 goes to train.sh; options of submit stand before FILE",
-                          "--hold goes to train.sh; options of submit stand before FILE"])
+                         ["--gpus=2 is passed to train.sh: give options of submit before FILE",
+                          "--hold is passed to train.sh: give options of submit before FILE"])
         self.assertEqual(self.warnings("--gpus=2", "train.sh", "--learning-rate=2"), [])
 
     def test_what_was_meant_is_said(self):
         for words, text in [
-            (["python3", "x.py"], "python3: there is no such script here; did you mean `colloc submit -- python3 x.py`?"),
-            (["--", "python3 x.py --lr 0.1"], "'python3 x.py --lr 0.1': no program has that name; did you mean "
+            (["python3", "x.py"], "python3: no such script in the current folder: did you mean `colloc submit -- python3 x.py`?"),
+            (["--", "python3 x.py --lr 0.1"], "'python3 x.py --lr 0.1': no program has this name: did you mean "
                                               "`colloc submit -- python3 x.py --lr 0.1`?"),
             (["--", "pyhton3", "x.py"], "pyhton3: no such program on PATH"),
-            (["--output=.", "--", "true"], "--output=.: is a folder; name a file in it"),
+            (["--output=.", "--", "true"], "--output=.: is a folder: give a file in it"),
         ]:
             self.assertEqual(self.complaint("submit", *words, code=2), text)
         self.write("x.py", "print()\n")
-        self.assertEqual(self.warnings("x.py", "a"), ["bash will run x.py, as its first line names no interpreter; did you mean "
+        self.assertEqual(self.warnings("x.py", "a"), ["bash will run x.py, because its first line is not #! INTERPRETER: did you mean "
                                                       "`colloc submit -- python3 x.py a`?"])
         self.write("y.py", "#!/usr/bin/env python3\n")
         self.assertEqual(self.warnings("y.py", "a"), [])
@@ -116,7 +116,7 @@ class Submit(CliCase):
         self.assertEqual(self.warnings("--", "./plain"), ["./plain: is not executable (chmod +x)"])
         self.assertEqual(self.warnings("--", "python3", "-u", "nosuch.py", "later.py"), [f"nosuch.py: {missing}"])
         self.assertEqual(self.warnings("--", "python3", "x.py", "later.py"), [])
-        self.assertEqual(self.warnings("--error=there/%j.log", "--", "true"), [f"--error=there/%j.log: the folder: {missing}"])
+        self.assertEqual(self.warnings("--error=there/%j.log", "--", "true"), [f"--error=there/%j.log: cannot use its folder: {missing}"])
         self.assertEqual(self.warnings("--output=%j/x.log", "--error=x.log", "--", "true"), [])
 
     def test_arrays_and_dependencies_are_refused_until_they_work(self):
@@ -138,7 +138,7 @@ class Submit(CliCase):
             os.sched_yield()
         process.send_signal(signal.SIGINT)
         err = process.communicate(timeout=60)[1]
-        self.assertEqual((process.returncode, err), (130, "\ncolloc: task 12 goes on; `colloc cancel 12` ends it\n"))
+        self.assertEqual((process.returncode, err), (130, "\ncolloc: task 12 continues; `colloc cancel 12` ends it\n"))
 
     def test_dry_run(self):
         self.assertEqual(json.loads(self.colloc("submit", "--dry-run", "--gpus=3", "--", "true"))["gpus"], 3)
@@ -166,7 +166,7 @@ class Submit(CliCase):
     def test_environment_that_is_no_text(self):
         done = self.run_colloc("submit", "--", "true", ODD="\udcff")
         self.assertEqual(done.returncode, 0)
-        self.assertIn("environment variable ODD is not UTF-8 text and is left out", done.stderr)
+        self.assertIn("environment variable ODD is not UTF-8 text: the task does not get it", done.stderr)
         self.assertNotIn("ODD", self.submitted()["environment"])
 
     def test_wait(self):
@@ -219,7 +219,7 @@ class Wait(CliCase):
         self.daemon.tasks = [make_task(1, state="RUNNING")]
         self.daemon.on_wait = on_wait
         with self.start_colloc("wait", "1") as process:
-            self.assertEqual(process.stderr.readline(), "colloc: collocd is away; giving it 60 s to come back\n")
+            self.assertEqual(process.stderr.readline(), "colloc: collocd does not answer: waiting up to 60 s for its restart\n")
             self.daemon.tasks[0]["state"] = "COMPLETED"
             self.daemon.start()
             self.assertEqual(process.communicate(timeout=60)[1], "")
@@ -336,7 +336,7 @@ class Logs(CliCase):
         self.daemon.on_log = on_log
         done = self.run_colloc("logs", "-f", "1")
         self.assertEqual((done.returncode, done.stdout), (0, "one\ntwo\nlast words\nfrom the start\n"))
-        self.assertEqual(done.stderr, "colloc: task 1 was started again: attempt 2\n")
+        self.assertEqual(done.stderr, "colloc: task 1 was restarted: attempt 2\n")
 
     def test_follow_over_a_restart_of_the_daemon(self):
         def on_log(task):
@@ -348,7 +348,7 @@ class Logs(CliCase):
         self.daemon.logs = {(1, "stdout"): [b"before and after\n"]}
         self.daemon.on_log = on_log
         with self.start_colloc("logs", "-f", "1") as process:
-            self.assertEqual(process.stderr.readline(), "colloc: collocd is away; giving it 60 s to come back\n")
+            self.assertEqual(process.stderr.readline(), "colloc: collocd does not answer: waiting up to 60 s for its restart\n")
             self.daemon.tasks[0]["state"] = "COMPLETED"
             self.daemon.start()
             self.assertEqual(process.communicate(timeout=60), ("before and after\n", ""))

@@ -92,13 +92,13 @@ class Import(TraceCase):
         rows, said = self.trace(SACCT, "--from=sacct")
         self.assertEqual(rows, [("0", "pair"), ("60", "long"), ("240", "pair"), ("300", "pair")])
         self.assertEqual(said.splitlines(), [
-            'log:14: Submit is "Unknown": YYYY-MM-DDTHH:MM:SS is needed (the first job that is not understood)',
-            "1 jobs became tasks with another number of GPUs: the catalogue has none with theirs",
+            'log:14: Submit is "Unknown": YYYY-MM-DDTHH:MM:SS is needed (the first invalid job)',
+            "1 jobs became tasks with another number of GPUs, because the catalogue has none with theirs",
             "log: 11 jobs read, 4 kept",
-            "  left out: 3 not understood",
-            "  left out: 2 had not ended",
-            "  left out: 1 never ran",
-            "  left out: 1 without GPUs",
+            "  skipped: 3 not understood",
+            "  skipped: 2 had not ended",
+            "  skipped: 1 never ran",
+            "  skipped: 1 without GPUs",
         ])
 
     def test_own_lengths(self):
@@ -174,8 +174,8 @@ class BrokenLogs(TraceCase):
         log = log[:log.index("application_1", log.index("application_1") + 20)]
         line = log.count("\n") + 1
         complaint = self.refusal(log, "--from=philly")
-        self.assertRegex(complaint, rf"^log:{line}: the log breaks off within job 2, which begins in line \d+; "
-                                    "--keep-partial takes the 1 jobs before that$")
+        self.assertRegex(complaint, rf"^log:{line}: the log breaks off within job 2, which begins in line \d+: "
+                                    "use the 1 jobs before that with --keep-partial$")
         rows, said = self.trace(log, "--from=philly", "--keep-partial")
         self.assertEqual(rows, [("0", "short")])
         self.assertIn(f"log:{line}: the log breaks off", said)
@@ -183,8 +183,8 @@ class BrokenLogs(TraceCase):
     def test_other_logs_that_break_off(self):
         cut = SWF[:SWF.rindex(" 70 1")]
         self.assertEqual(self.refusal(cut, "--from=swf"),
-                         "the log breaks off: log:11: a job must have 18 fields; --keep-partial takes the 2 jobs before that")
-        self.assertIn("the log breaks off: log:17: 3 fields, where the first line names 7 columns; --keep-partial",
+                         "the log breaks off: log:11: a job must have 18 fields: use the 2 jobs before that with --keep-partial")
+        self.assertIn("the log breaks off: log:17: 3 fields, where the first line names 7 columns: use the ",
                       self.refusal(SACCT[:SACCT.index("2024-03-01T10:04:00") + 7], "--from=sacct"))
         self.assertEqual(len(self.trace(cut, "--from=swf", "--keep-partial")[0]), 2)
 
@@ -192,11 +192,11 @@ class BrokenLogs(TraceCase):
         for log, form, complaint in [
             ("", "philly", 'log:1: the list of jobs must begin with "["'),
             ('{"a": 1}', "philly", 'log:1: the list of jobs must begin with "["'),
-            ("[]", "philly", "log: of 0 jobs none has run on a GPU and ended"),
+            ("[]", "philly", "log: of 0 jobs, none ran on a GPU and ended"),
             ("", "sacct", "log: the file is empty: a line with the names of the columns is missing"),
             ("JobID|State\n", "sacct", "log:1: the first line must name JobID, Submit, Elapsed and AllocTRES or ReqTRES: "
              "sacct --allusers --parsable2 --format=JobID,Submit,Elapsed,State,AllocTRES,ReqTRES --starttime=..."),
-            ("; nothing\n", "swf", "log: of 0 jobs none has run on a GPU and ended"),
+            ("; nothing\n", "swf", "log: of 0 jobs, none ran on a GPU and ended"),
             ("x" * 70000 + "\n", "swf", "log:1: the line is too long, or binary"),
         ]:
             with self.subTest(log[:30], form=form):
@@ -204,7 +204,7 @@ class BrokenLogs(TraceCase):
 
     def test_nothing_left(self):
         self.assertEqual(self.refusal(json.dumps(PHILLY[:6]), "--from=philly", "--from-time=2018-01-01"),
-                         "log: no job is left; they were submitted from 2017-10-07 01:11:39 to 2017-10-07 03:00:00")
+                         "log: no job matches the options: its jobs were submitted from 2017-10-07 01:11:39 to 2017-10-07 03:00:00")
 
     def test_large_logs_take_no_more_memory(self):
         """A log of 64 MB in 56 MB beyond what the program takes by itself, and where it breaks."""
@@ -234,21 +234,21 @@ class Options(TraceCase):
     def test_mistakes(self):
         log = self.write("log", SWF)
         for words, complaint in [
-            (["draw"], "trace draw: there are import, synth and info"),
-            (["import", "--from=swf"], "trace import: needs the name of a file; - is standard input"),
-            (["import", log], "trace import: --from is missing: philly, sacct or swf"),
-            (["synth", log], "trace synth: reads no file"),
-            (["synth"], "trace synth: --tasks-out=FILE is missing: where to describe the tasks"),
-            (["info", "--seed=1", log], "trace info: takes no --seed; colloc help trace says what does"),
-            (["import", "--from=swf", "--json", log], "trace import: --json is for standard output: the trace needs -o FILE"),
+            (["draw"], "trace: unknown action draw: give import, synth or info"),
+            (["import", "--from=swf"], "trace import: no file given: give its name, or - for standard input"),
+            (["import", log], "trace import: no format given: add --from=philly, --from=sacct or --from=swf"),
+            (["synth", log], "trace synth: unexpected file: this action reads none"),
+            (["synth"], "trace synth: no catalogue file given: add --tasks-out=FILE"),
+            (["info", "--seed=1", log], "trace info: --seed is not an option of this action (see `colloc help trace`)"),
+            (["import", "--from=swf", "--json", log], "trace import: --json prints its report on standard output: give a file for the trace with -o"),
             (["import", "--from=swf", "--from-time=soon", log],
-             '--from-time=soon: a date "2017-10-07 08:00" is needed, or a time after the first submission, as "2d"'),
-            (["import", "--from=swf", "--gpus=0", log], "--gpus=0: there must be 1 to 100000"),
+             '--from-time=soon: invalid time: give a date such as "2017-10-07 08:00", or a time after the first submission such as 2d'),
+            (["import", "--from=swf", "--gpus=0", log], "--gpus=0: invalid number of GPUs: give 1 to 100000"),
             (["import", "--from=swf", "--gpus=4xB100", log],
              '--gpus=4xB100: no GPU is called "B100"; there are: A100-40GB, A100-80GB, H100, H200'),
-            (["import", "--from=swf", "--sample=2", log], "--sample=2: a number from 0 to 1 is needed"),
-            (["import", "--from=swf", "--arrival-scale=nan", log], "--arrival-scale=nan: a number from 0 to 1000 is needed"),
-            (["synth", "--tasks-out=x", "--days=-1"], "--days=-1: a number from 0.001 to 36500 is needed"),
+            (["import", "--from=swf", "--sample=2", log], "--sample=2: invalid number: give one from 0 to 1"),
+            (["import", "--from=swf", "--arrival-scale=nan", log], "--arrival-scale=nan: invalid number: give one from 0 to 1000"),
+            (["synth", "--tasks-out=x", "--days=-1"], "--days=-1: invalid number: give one from 0.001 to 36500"),
             (["import", "--from=swf", self.folder + "/none"], self.folder + "/none: No such file or directory"),
         ]:
             with self.subTest(words):
