@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `colloc cancel`, `hold` and `release`: one POST to /v1/tasks/ID/VERB for each task. All tasks are
+ * tried; the exit code is that of the first error.
+ */
 #include "cli/change.h"
 
 #include <inttypes.h>
@@ -6,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/output.h"
+#include "cli/print.h"
 #include "cli/session.h"
 #include "cli/task_view.h"
 
@@ -21,7 +25,7 @@ static int change_one(struct client *client, const char *verb, int64_t id, json_
     json_array_append(changed, json_object_get(reply, "task"));
     const char *note = member_text(reply, "note", NULL);
     if (note)
-        complain("%s", note);
+        print_error("%s", note);
     json_decref(reply);
     return EXIT_OK;
 }

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `colloc bench`: runs a table of groups of trainings that share a GPU and measures them (src/bench
+ * does the work).
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,7 +14,7 @@
 #include "bench/bench.h"
 #include "bench/summary.h"
 #include "cli/command.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "cli/python.h"
 #include "cli/request.h"
 #include "cli/session.h"
@@ -233,8 +237,8 @@ static int read_experiment(const struct invocation *invocation, struct experimen
     struct fault fault = {0};
     const char *given = text_or(invocation, BENCH_WORKLOADS, NULL);
     if (!given && support_find("workloads", workloads, sizeof workloads) < 0) {
-        complain("cannot find colloc's trainings where they were installed: give their "
-                 "folder with --workloads");
+        print_error("cannot find colloc's trainings where they were installed: give their "
+                    "folder with --workloads");
         return EXIT_REFUSED;
     }
     const struct experiment_defaults defaults = {
@@ -247,23 +251,23 @@ static int read_experiment(const struct invocation *invocation, struct experimen
     };
     int r = experiment_read(invocation->operands[0], &defaults, &fault, ret_experiment);
     if (r < 0)
-        complain("%s", fault.text);
+        print_error("%s", fault.text);
     return r < 0 ? EXIT_USAGE : EXIT_OK;
 }
 
 static int ending(int r, const struct fault *fault, const char *folder)
 {
     if (r < 0)
-        complain("%s", fault->text);
+        print_error("%s", fault->text);
     else if (r == BENCH_INTERRUPTED)
-        complain("interrupted; the results so far are in %s, and the same command continues "
-                 "from there",
+        print_error("interrupted; the results so far are in %s, and the same command continues "
+                    "from there",
             folder);
     else if (r == BENCH_INCOMPLETE)
-        complain("some groups were skipped (see above); the other results are in %s", folder);
+        print_error("some groups were skipped (see above); the other results are in %s", folder);
     else if (r == BENCH_FAILED)
-        complain("trainings failed: their output is in %s/logs; the same command repeats "
-                 "their groups",
+        print_error("trainings failed: their output is in %s/logs; the same command repeats "
+                    "their groups",
             folder);
     return r == 0 ? EXIT_OK : EXIT_REFUSED;
 }
@@ -276,8 +280,8 @@ static bool can_train(const struct invocation *invocation)
     if (invocation->values[BENCH_WORKLOADS].set || invocation->values[BENCH_BASE].set ||
         python_imports(python, "torch", &fault) == 0)
         return true;
-    complain("%s cannot import torch (%s): colloc's trainings need PyTorch; give another "
-             "interpreter with --python=PROGRAM or other trainings with --workloads=FOLDER",
+    print_error("%s cannot import torch (%s): colloc's trainings need PyTorch; give another "
+                "interpreter with --python=PROGRAM or other trainings with --workloads=FOLDER",
         python, fault.text);
     return false;
 }
@@ -313,7 +317,7 @@ static int measure(const struct invocation *invocation, const struct experiment 
     code = ending(r, &fault, folder);
     bool is_summed = r >= 0 && journal.n_done > 0 && summary_write(folder, &fault) == 0;
     if (r >= 0 && journal.n_done > 0 && !is_summed) {
-        complain("%s", fault.text);
+        print_error("%s", fault.text);
         code = EXIT_REFUSED;
     }
     if (is_summed && !invocation->values[BENCH_NO_REPORT].number)
@@ -327,7 +331,7 @@ static int run(const struct invocation *invocation)
 {
     struct experiment experiment;
     if (invocation->common[COMMON_JSON].number) {
-        complain("bench: --json is not supported: the results are CSV files");
+        print_error("bench: --json is not supported: the results are CSV files");
         return EXIT_USAGE;
     }
     int code = read_experiment(invocation, &experiment);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `colloc cancel`: ends tasks. */
 #include "cli/change.h"
 
 static int run(const struct invocation *invocation)

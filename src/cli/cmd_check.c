@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * colloc check: is an event log what it was? Three questions, each with its own evidence. Are the
  * rows what was written (SQLite's own check, checksums, numbers)? Do the events follow from one
@@ -15,7 +16,7 @@
 
 #include "base/units.h"
 #include "cli/command.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "core/core.h"
 #include "policy/policies.h"
 #include "store/store.h"
@@ -194,7 +195,7 @@ static int accept_loss(const char *database)
         store_close(store);
     }
     if (r < 0)
-        complain("%s", fault.text);
+        print_error("%s", fault.text);
     return r < 0 ? EXIT_REFUSED : EXIT_OK;
 }
 
@@ -220,7 +221,7 @@ static int run(const struct invocation *invocation)
     if (r == 0)
         code = print_findings(invocation, &check, database, &counts);
     else
-        complain("%s", fault.text);
+        print_error("%s", fault.text);
     json_decref(check.findings);
     return r < 0 ? EXIT_REFUSED : code;
 }

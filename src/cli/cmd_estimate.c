@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `colloc estimate`: the GPU memory requirement of a training, without a daemon.
+ *
+ * In order: read FILE (a task file, a summary or an export), lay the command line's options over
+ * it, run the user's PyTorch model if --pytorch names one, parse the network, read the run history,
+ * run one estimator or all, print.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -10,7 +17,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "cli/pytorch.h"
 #include "cli/table.h"
 #include "cli/task_view.h"
@@ -102,7 +109,7 @@ static const struct table_column columns[] = {
 };
 
 /* One question to one or to all estimators, and the answers. */
-struct asking {
+struct estimation {
     struct task_description task;
     struct network network; /* empty without a summary or an export */
     struct past_run *history;
@@ -258,9 +265,9 @@ static const char *source_of(
 }
 
 static int parse_summary(
-    const struct invocation *invocation, struct asking *asking, struct fault *fault)
+    const struct invocation *invocation, struct estimation *estimation, struct fault *fault)
 {
-    const struct task_description *task = &asking->task;
+    const struct task_description *task = &estimation->task;
     if (!task->summary)
         return 0;
     size_t size = strlen(task->summary);
@@ -273,12 +280,12 @@ static int parse_summary(
     if (invocation->values[ESTIMATE_PYTORCH].set && !is_export)
         r = fault_set(fault, EINVAL, "the exporter wrote something that is not an export");
     if (r == 0)
-        r = network_parse(task->summary, size, fault, &asking->network);
+        r = network_parse(task->summary, size, fault, &estimation->network);
     return fault_prefix(r < 0 ? fault : NULL, r, "%s", source_of(invocation, task));
 }
 
 static int read_history(
-    const struct invocation *invocation, struct asking *asking, struct fault *fault)
+    const struct invocation *invocation, struct estimation *estimation, struct fault *fault)
 {
     const struct option_value *file = &invocation->values[ESTIMATE_HISTORY];
     char *text;
@@ -288,7 +295,7 @@ static int read_history(
     int r = file_read(file->text, HISTORY_MAX_BYTES, fault, &text, &size);
     if (r < 0)
         return r;
-    r = past_runs_parse(text, size, fault, &asking->history, &asking->n_history);
+    r = past_runs_parse(text, size, fault, &estimation->history, &estimation->n_history);
     free(text);
     return fault_prefix(r < 0 ? fault : NULL, r, "%s", file->text);
 }
@@ -300,43 +307,43 @@ static const char *gpu_kind_of(const struct invocation *invocation, const struct
     return said || !export || export->asked.batch == 0 ? said : export->asked.gpu;
 }
 
-static void fill_request(const struct invocation *invocation, struct asking *asking)
+static void fill_request(const struct invocation *invocation, struct estimation *estimation)
 {
-    const struct option_value *values = asking->task.values;
-    asking->request = (struct estimate_request){
-        .model = asking->network.model,
-        .export = asking->network.export,
+    const struct option_value *values = estimation->task.values;
+    estimation->request = (struct estimate_request){
+        .model = estimation->network.model,
+        .export = estimation->network.export,
         .batch = values[TASK_BATCH].set ? values[TASK_BATCH].number : ESTIMATE_NOT_SAID,
         .declared_bytes = values[TASK_MEMORY].number,
         .sequence_length = values[TASK_SEQ].number,
         .optimizer = optimizer_parse(values[TASK_OPTIMIZER].text),
         .optimizer_text = values[TASK_OPTIMIZER].text,
         .precision = precision_of(values),
-        .gpu_kind = gpu_kind_of(invocation, asking->network.export),
-        .history = asking->history,
-        .n_history = asking->n_history,
+        .gpu_kind = gpu_kind_of(invocation, estimation->network.export),
+        .history = estimation->history,
+        .n_history = estimation->n_history,
     };
 }
 
-static int ask_one(struct asking *asking, const char *name, struct fault *fault)
+static int run_estimator(struct estimation *estimation, const char *name, struct fault *fault)
 {
-    struct estimate *answer = &asking->answers[asking->count];
-    int r = estimate_run(name, &asking->request, fault, answer);
+    struct estimate *answer = &estimation->answers[estimation->count];
+    int r = estimate_run(name, &estimation->request, fault, answer);
     if (r < 0)
         return r;
-    asking->count++;
+    estimation->count++;
     return 0;
 }
 
-static int ask(struct asking *asking, struct fault *fault)
+static int run_estimators(struct estimation *estimation, struct fault *fault)
 {
-    const char *named = asking->task.values[TASK_ESTIMATOR].text;
-    const char *wanted = estimator_choose(named, &asking->request, ESTIMATOR_USUAL);
+    const char *named = estimation->task.values[TASK_ESTIMATOR].text;
+    const char *wanted = estimator_choose(named, &estimation->request, ESTIMATOR_USUAL);
     if (strcmp(wanted, "all") != 0)
-        return ask_one(asking, wanted, fault);
+        return run_estimator(estimation, wanted, fault);
     int r = 0;
     for (size_t i = 0; r == 0 && i < ESTIMATORS_MOST && estimator_at(i); i++)
-        r = ask_one(asking, estimator_at(i)->name, fault);
+        r = run_estimator(estimation, estimator_at(i)->name, fault);
     return r;
 }
 
@@ -355,11 +362,11 @@ static json_t *count_json(struct count count)
     return count.known ? json_integer(count.value) : json_null();
 }
 
-static json_t *estimates_json(const struct asking *asking)
+static json_t *estimates_json(const struct estimation *estimation)
 {
     json_t *array = json_array();
-    for (size_t i = 0; i < asking->count; i++) {
-        const struct estimate *answer = &asking->answers[i];
+    for (size_t i = 0; i < estimation->count; i++) {
+        const struct estimate *answer = &estimation->answers[i];
         json_t *row = json_pack("{ss,so,so,so,so,so}", "estimator", answer->estimator, "mib",
             mib_json(answer->bytes), "p50_mib", mib_json(answer->p50_bytes), "p90_mib",
             mib_json(answer->p90_bytes), "p99_mib", mib_json(answer->p99_bytes), "floor_mib",
@@ -421,13 +428,13 @@ static void print_answer(struct table *table, const struct estimate *answer)
     table_cell(table, NULL, "%s", answer->note);
 }
 
-static void print_answers(const struct asking *asking)
+static void print_answers(const struct estimation *estimation)
 {
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     bool has_star = false;
-    for (size_t i = 0; i < asking->count; i++) {
-        print_answer(table, &asking->answers[i]);
-        has_star = has_star || asking->answers[i].bytes.valid;
+    for (size_t i = 0; i < estimation->count; i++) {
+        print_answer(table, &estimation->answers[i]);
+        has_star = has_star || estimation->answers[i].bytes.valid;
     }
     table_print(table, "No estimators.");
     table_destroy(table);
@@ -438,13 +445,13 @@ static void print_answers(const struct asking *asking)
 
 /* The answer that the first line is about: of the only estimator, or of the one that would have
  * answered had not all been asked. */
-static const struct estimate *main_answer(const struct asking *asking)
+static const struct estimate *main_answer(const struct estimation *estimation)
 {
-    const char *usual = estimator_choose(NULL, &asking->request, ESTIMATOR_USUAL);
-    for (size_t i = 0; i < asking->count; i++)
-        if (strcmp(asking->answers[i].estimator, usual) == 0)
-            return &asking->answers[i];
-    return &asking->answers[0];
+    const char *usual = estimator_choose(NULL, &estimation->request, ESTIMATOR_USUAL);
+    for (size_t i = 0; i < estimation->count; i++)
+        if (strcmp(estimation->answers[i].estimator, usual) == 0)
+            return &estimation->answers[i];
+    return &estimation->answers[0];
 }
 
 /* What to write behind --memory, in whole MiB: P99, or the estimate where it does not know its own
@@ -455,9 +462,9 @@ static struct reading reserve_mib(const struct estimate *answer)
     return bytes.valid ? reading_of(ceil(bytes.value / (double)MIB)) : bytes;
 }
 
-static void print_reserve(const struct asking *asking)
+static void print_reserve(const struct estimation *estimation)
 {
-    const struct estimate *answer = main_answer(asking);
+    const struct estimate *answer = main_answer(estimation);
     struct reading mib = reserve_mib(answer);
     if (!mib.valid)
         printf("Reserve: unknown\n\n");
@@ -469,47 +476,49 @@ static void print_reserve(const struct asking *asking)
             answer->estimator);
 }
 
-static void print_all(const struct invocation *invocation, const struct asking *asking)
+static void print_all(const struct invocation *invocation, const struct estimation *estimation)
 {
-    const struct model *model = asking->network.model;
+    const struct model *model = estimation->network.model;
     if (invocation->common[COMMON_JSON].number) {
         json_t *object = json_pack("{so,so,so,so}", "reserve_mib",
-            scaled_json(reserve_mib(main_answer(asking)), 1), "estimates", estimates_json(asking),
-            "model", model_json(model), "warnings", warnings_json(model));
+            scaled_json(reserve_mib(main_answer(estimation)), 1), "estimates",
+            estimates_json(estimation), "model", model_json(model), "warnings",
+            warnings_json(model));
         print_json(object);
         json_decref(object);
     } else {
         for (size_t i = 0; model && i < model_warnings(model); i++)
-            complain("warning: %s: %s", source_of(invocation, &asking->task), model->warnings[i]);
-        print_reserve(asking);
+            print_error(
+                "warning: %s: %s", source_of(invocation, &estimation->task), model->warnings[i]);
+        print_reserve(estimation);
         if (model)
             printf("%lld parameters in %zu layers (%s)\n\n", (long long)model->parameters,
                 model->n_layers, summary_format_name(model->format));
-        print_answers(asking);
+        print_answers(estimation);
     }
 }
 
 static int run(const struct invocation *invocation)
 {
-    struct asking asking = {0};
+    struct estimation estimation = {0};
     struct fault fault = {0};
-    int r = gather_task(invocation, &asking.task, &fault);
+    int r = gather_task(invocation, &estimation.task, &fault);
     if (r == 0)
-        r = run_pytorch(invocation, &asking.task, &fault);
+        r = run_pytorch(invocation, &estimation.task, &fault);
     if (r == 0)
-        r = parse_summary(invocation, &asking, &fault);
+        r = parse_summary(invocation, &estimation, &fault);
     if (r == 0)
-        r = read_history(invocation, &asking, &fault);
-    fill_request(invocation, &asking);
+        r = read_history(invocation, &estimation, &fault);
+    fill_request(invocation, &estimation);
     if (r == 0)
-        r = ask(&asking, &fault);
+        r = run_estimators(&estimation, &fault);
     if (r == 0)
-        print_all(invocation, &asking);
+        print_all(invocation, &estimation);
     else
-        complain("%s", fault.text);
-    network_fini(&asking.network);
-    free(asking.history);
-    task_description_fini(&asking.task);
+        print_error("%s", fault.text);
+    network_fini(&estimation.network);
+    free(estimation.history);
+    task_description_fini(&estimation.task);
     return r == 0 ? EXIT_OK : EXIT_USAGE;
 }
 

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `colloc gpus`: a table, CSV or JSON of the GPUs now (GET /v1/gpus) or of their recorded samples
+ * (GET /v1/samples).
+ */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "cli/external.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "cli/task_view.h"
@@ -261,7 +265,7 @@ static int run(const struct invocation *invocation)
     if (invocation->values[GPUS_CLEAR].set)
         return clear(invocation);
     if (invocation->values[GPUS_CSV].number && invocation->common[COMMON_JSON].number) {
-        complain("gpus: --csv and --json exclude each other: give one of them");
+        print_error("gpus: --csv and --json exclude each other: give one of them");
         return EXIT_USAGE;
     }
     if (invocation->values[GPUS_SINCE].set)

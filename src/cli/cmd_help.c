@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `colloc help`: help of all commands or one, the man page and the shell completions. */
 #include <string.h>
 
 #include "cli/help.h"
-#include "cli/output.h"
+#include "cli/print.h"
 
 enum { HELP_MAN, HELP_COMPLETION };
 
@@ -32,7 +33,7 @@ static int run(const struct invocation *invocation)
     if (command)
         return help_print_command(command);
     const char *near = command_near(name);
-    complain("%s: no such command%s%s%s", name, near ? "; did you mean " : "", near ? near : "",
+    print_error("%s: no such command%s%s%s", name, near ? "; did you mean " : "", near ? near : "",
         near ? "?" : "");
     return EXIT_USAGE;
 }

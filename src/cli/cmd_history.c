@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `colloc history`: ended tasks as a table, CSV or JSON. The daemon selects them (state, user,
+ * period, limit); the columns come from the table in task_fields.c.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
 
 #include "cli/moment.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "cli/task_fields.h"
@@ -126,8 +130,8 @@ static int add_moment(
     if (!value->set)
         return EXIT_OK;
     if (moment_parse(value->text, now_s, &moment) < 0) {
-        complain("--%s=%.60s: invalid time: give 2026-11-20, \"2026-11-20 16:00\", 16:00, "
-                 "2h (before now), today or yesterday",
+        print_error("--%s=%.60s: invalid time: give 2026-11-20, \"2026-11-20 16:00\", 16:00, "
+                    "2h (before now), today or yesterday",
             name, value->text);
         return EXIT_USAGE;
     }
@@ -144,8 +148,8 @@ static int check_state(const char *state)
             return EXIT_OK;
         snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", *all ? ", " : "", *one);
     }
-    complain("--state=%.40s: not a final state: give one of %s (`colloc queue` shows waiting "
-             "and running tasks)",
+    print_error("--state=%.40s: not a final state: give one of %s (`colloc queue` shows waiting "
+                "and running tasks)",
         state, all);
     return EXIT_USAGE;
 }
@@ -179,7 +183,7 @@ static int run(const struct invocation *invocation)
          were_chosen = values[HISTORY_OUTPUT].set;
     json_t *reply;
     if (is_json && (is_csv || were_chosen)) {
-        complain("history: --json prints all fields: leave out --csv and --output");
+        print_error("history: --json prints all fields: leave out --csv and --output");
         return EXIT_USAGE;
     }
     int count = task_fields_parse(were_chosen ? values[HISTORY_OUTPUT].text
@@ -187,7 +191,7 @@ static int run(const struct invocation *invocation)
                                               : FIELDS_OF_TABLE,
         &fault, fields);
     if (count < 0) {
-        complain("--output: %s", fault.text);
+        print_error("--output: %s", fault.text);
         return EXIT_USAGE;
     }
     int code = make_path(values, path, sizeof path);
@@ -203,7 +207,7 @@ static int run(const struct invocation *invocation)
     else
         print_table(fields, count, were_chosen, tasks);
     if (member_text(reply, "warning", NULL))
-        complain("%s", member_text(reply, "warning", NULL));
+        print_error("%s", member_text(reply, "warning", NULL));
     json_decref(reply);
     return EXIT_OK;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `colloc hold`: keeps waiting tasks from starting. */
 #include "cli/change.h"
 
 static int run(const struct invocation *invocation)

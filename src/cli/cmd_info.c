@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `colloc info`: version and settings of the daemon (GET /v1/info). */
 #include <stdio.h>
 
-#include "cli/output.h"
+#include "cli/print.h"
 #include "cli/session.h"
 
 static void print_member(const char *key, const json_t *value, int indent)

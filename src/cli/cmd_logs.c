@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/log_reader.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "cli/session.h"
 #include "cli/task_view.h"
 
@@ -94,8 +94,8 @@ static int print_piece(struct printer *printer, struct stream *stream, struct cl
     int r = 0;
     char size_text[32];
     if (log->dropped)
-        complain("task %" PRId64
-                 ": %s of its output before this were dropped (collocd's setting kept-output)",
+        print_error("task %" PRId64
+                    ": %s of its output before this were dropped (collocd's setting kept-output)",
             stream->reader.id, format_size(log->dropped, size_text, sizeof size_text));
     if (log->size) {
         print_title(printer, stream);
@@ -139,7 +139,7 @@ static int begin_attempt(
     stream->reader.offset = 0;
     stream->attempt = attempt;
     if (task->attempt_said < attempt)
-        complain("task %" PRId64 " was restarted: attempt %d", task->id, attempt);
+        print_error("task %" PRId64 " was restarted: attempt %d", task->id, attempt);
     task->attempt_said = attempt;
     return code;
 }
@@ -198,7 +198,7 @@ static void print_ending(struct client *client, int64_t id)
     const char *state = member_text(task, "state", "COMPLETED"),
                *words = member_text(task, "reason_text", "");
     if (r == 0 && status == 200 && task_has_ended(task) && strcmp(state, "COMPLETED") != 0)
-        complain("task %" PRId64 " %s (%s)%s%s", id, state, member_text(task, "reason", "-"),
+        print_error("task %" PRId64 " %s (%s)%s%s", id, state, member_text(task, "reason", "-"),
             *words ? ": " : "", words);
     json_decref(reply);
 }
@@ -268,7 +268,7 @@ static int run(const struct invocation *invocation)
     struct client *client;
     struct task_log *tasks = calloc((size_t)count, sizeof *tasks);
     if (!tasks) {
-        complain("out of memory");
+        print_error("out of memory");
         return EXIT_REFUSED;
     }
     for (int i = 0; i < count && code == EXIT_OK; i++)

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `colloc memnet`: trains and evaluates the GPUMemNet networks; memnet_train.c and memnet_eval.c
+ * are its two actions.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/memnet_run.h"
-#include "cli/output.h"
+#include "cli/print.h"
 
 static const struct option_spec options[MEMNET_OPTIONS] = {
     [MEMNET_OUTPUT] = {.name = "output",
@@ -79,7 +83,7 @@ static int find_action(
     return 0;
 }
 
-static void tell_dataset(const struct dataset *dataset)
+static void print_dataset(const struct dataset *dataset)
 {
     size_t n[GPUMEMNET_FAMILIES] = {0}, real = 0;
     for (size_t i = 0; i < dataset->n; i++) {
@@ -102,11 +106,11 @@ static int run(const struct invocation *invocation)
     if (r == 0)
         r = dataset_read(invocation->operands[1], &fault, &memnet.dataset);
     if (r == 0) {
-        tell_dataset(&memnet.dataset);
+        print_dataset(&memnet.dataset);
         r = action->run(&memnet, &fault);
     }
     if (r < 0)
-        complain("%s", fault.text);
+        print_error("%s", fault.text);
     dataset_fini(&memnet.dataset);
     return r < 0 ? EXIT_USAGE : EXIT_OK;
 }

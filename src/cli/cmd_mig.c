@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `colloc mig`: plans, creates and removes MIG instances through NVML.
+ *
+ * A change needs --yes and root, and is refused while collocd has a task on the GPU (a task may
+ * have its GPU before it has a process there) or any process uses it.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/units.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "cli/task_view.h"
@@ -92,7 +98,7 @@ static const char *held_by(const json_t *task, const struct mig_gpu *gpu)
     return NULL;
 }
 
-static int look_through(const json_t *reply, const struct mig_gpu *gpu, struct fault *fault)
+static int check_task_list(const json_t *reply, const struct mig_gpu *gpu, struct fault *fault)
 {
     const json_t *tasks = json_object_get(reply, "tasks"), *task;
     size_t i;
@@ -131,7 +137,7 @@ static int check_tasks(
             "cannot find out whether a task uses GPU %s: nothing was changed",
             gpu->set->gpu[gpu->gpu].index);
     else if (!nobody)
-        r = look_through(reply, gpu, fault);
+        r = check_task_list(reply, gpu, fault);
     json_decref(reply);
     client_close(client);
     return r;
@@ -155,7 +161,7 @@ static int change(
     if (r == 0)
         r = mig_apply(gpu, plan, &fault);
     if (r < 0) {
-        complain("%s", fault.text);
+        print_error("%s", fault.text);
         return EXIT_REFUSED;
     }
     printf("Done. A running collocd detects the change within seconds.\n");
@@ -176,7 +182,7 @@ static int carry_out(
         return EXIT_OK;
     }
     if (mig_plan_make(gpu->profiles, gpu->n_profiles, names, n, &fault, &plan) < 0) {
-        complain("%s", fault.text);
+        print_error("%s", fault.text);
         return EXIT_REFUSED;
     }
     printf("%s:\n",
@@ -190,16 +196,16 @@ static int check_words(const struct invocation *invocation)
     const char *verb = invocation->operands[0];
     bool has_profiles = invocation->operand_count > 2;
     if (strcmp(verb, "plan") != 0 && strcmp(verb, "apply") != 0 && strcmp(verb, "reset") != 0)
-        complain("mig: unknown action %s: give plan, apply or reset", verb);
+        print_error("mig: unknown action %s: give plan, apply or reset", verb);
     else if (invocation->common[COMMON_JSON].number)
-        complain("mig: --json is not supported: `colloc gpus --json` lists the instances");
+        print_error("mig: --json is not supported: `colloc gpus --json` lists the instances");
     else if (invocation->operand_count < 2)
-        complain("mig %s: no GPU given: name one as `colloc gpus` does", verb);
+        print_error("mig %s: no GPU given: name one as `colloc gpus` does", verb);
     else if (strcmp(verb, "apply") == 0 && !has_profiles)
-        complain("mig apply: no profiles given (`colloc mig reset %s` removes all instances)",
+        print_error("mig apply: no profiles given (`colloc mig reset %s` removes all instances)",
             invocation->operands[1]);
     else if (strcmp(verb, "reset") == 0 && has_profiles)
-        complain("mig reset: unexpected profiles: reset removes all instances");
+        print_error("mig reset: unexpected profiles: reset removes all instances");
     else
         return EXIT_OK;
     return EXIT_USAGE;
@@ -219,7 +225,7 @@ static int run(const struct invocation *invocation)
     if (r == 0)
         code = carry_out(invocation, invocation->operands[0], &gpu);
     else
-        complain("%s", fault.text);
+        print_error("%s", fault.text);
     gpu_set_close(set);
     return r == 0 ? code : EXIT_REFUSED;
 }

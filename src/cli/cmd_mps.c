@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `colloc mps`: shows, starts and stops the MPS control daemons that collocd manages. */
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "cli/task_view.h"
@@ -64,7 +65,7 @@ static int show_status(const struct invocation *invocation)
 }
 
 /* {} or {"uid": N}; NULL after having said that there is no such user. */
-static json_t *whose(const struct invocation *invocation)
+static json_t *user_json(const struct invocation *invocation)
 {
     const char *name = invocation->values[MPS_USER].text;
     int64_t uid;
@@ -74,7 +75,7 @@ static json_t *whose(const struct invocation *invocation)
     if (known)
         uid = known->pw_uid;
     else if (parse_int64(name, 0, UINT32_MAX, &uid) < 0) {
-        complain("--user=%s: no such user: give a name or a uid", name);
+        print_error("--user=%s: no such user: give a name or a uid", name);
         return NULL;
     }
     return json_pack("{s:I}", "uid", (json_int_t)uid);
@@ -84,7 +85,7 @@ static int change(const struct invocation *invocation, const char *verb)
 {
     char path[32];
     struct client *client;
-    json_t *reply, *body = whose(invocation);
+    json_t *reply, *body = user_json(invocation);
     if (!body)
         return EXIT_USAGE;
     snprintf(path, sizeof path, "/v1/mps/%s", verb);
@@ -109,7 +110,7 @@ static int run(const struct invocation *invocation)
         return show_status(invocation);
     if (strcmp(verb, "start") == 0 || strcmp(verb, "stop") == 0)
         return change(invocation, verb);
-    complain("mps: unknown action %s: give status, start or stop", verb);
+    print_error("mps: unknown action %s: give status, start or stop", verb);
     return EXIT_USAGE;
 }
 

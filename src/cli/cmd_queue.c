@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `colloc queue`: the waiting and running tasks as a table or JSON. */
 #include <stdlib.h>
 
-#include "cli/output.h"
+#include "cli/print.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "cli/task_view.h"
@@ -115,7 +116,7 @@ static int run(const struct invocation *invocation)
     else
         print_tasks(json_object_get(reply, "tasks"), values[QUEUE_LONG].number);
     if (member_text(reply, "warning", NULL))
-        complain("%s", member_text(reply, "warning", NULL));
+        print_error("%s", member_text(reply, "warning", NULL));
     json_decref(reply);
     return EXIT_OK;
 }

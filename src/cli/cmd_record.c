@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `colloc record`: runs a command, samples the GPUs meanwhile (src/recorder) and prints a summary.
+ * Its exit codes are those of env(1) and timeout(1): the command's own, 125 to 127, or 128 plus a
+ * signal.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,7 +11,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/command.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "recorder/recorder.h"
 
 enum { RECORD_INTERVAL, RECORD_OUTPUT, RECORD_SUMMARY, RECORD_GPUS };
@@ -175,14 +180,14 @@ static int open_file(const struct option_value *value, FILE *otherwise, FILE **r
     *ret_file = value->set ? fopen(value->text, "we") : otherwise;
     if (*ret_file || !value->set)
         return 0;
-    complain("%s: %s", value->text, strerror(errno));
+    print_error("%s: %s", value->text, strerror(errno));
     return -errno;
 }
 
 static void close_file(const struct option_value *value, FILE *file)
 {
     if (value->set && file && (ferror(file) | fclose(file)))
-        complain("%s: write error: the file is incomplete", value->text);
+        print_error("%s: write error: the file is incomplete", value->text);
 }
 
 static int record(const struct invocation *invocation, FILE *csv, FILE *summary)
@@ -198,7 +203,7 @@ static int record(const struct invocation *invocation, FILE *csv, FILE *summary)
     };
     int r = recorder_run(&settings, &fault, &recording);
     if (r < 0) {
-        complain("%s", fault.text);
+        print_error("%s", fault.text);
         return r == -ENOENT   ? EXIT_NO_COMMAND
                : r == -EACCES ? EXIT_NOT_RUNNABLE
                               : EXIT_RECORD_FAILED;

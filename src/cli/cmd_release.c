@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `colloc release`: lets held tasks start. */
 #include "cli/change.h"
 
 static int run(const struct invocation *invocation)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `colloc replay`: repeats recorded scheduler inputs and compares the decisions (src/replay). */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/command.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "policy/policies.h"
 #include "replay/replay_inputs.h"
 
@@ -43,7 +44,7 @@ static int run(const struct invocation *invocation)
     if (in && in != stdin)
         fclose(in);
     if (r < 0) {
-        complain("%s: %s", path, fault.text);
+        print_error("%s: %s", path, fault.text);
         return EXIT_USAGE;
     }
     (invocation->common[COMMON_JSON].number ? print_result_json : print_result)(&result);

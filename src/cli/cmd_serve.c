@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `colloc serve`: replaces this process by collocd, or runs it beside the emulated GPUs of
+ * --emulate. The options made here come before the user's, which therefore override them.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -9,7 +13,7 @@
 #include "base/beside.h"
 #include "cli/command.h"
 #include "cli/emulate.h"
-#include "cli/output.h"
+#include "cli/print.h"
 
 enum { OWN_WORDS_MAX = 4 }; /* collocd's name, --socket, --nvml-library, the NULL at the end */
 
@@ -30,8 +34,8 @@ static void become_collocd(void *context)
         execv(path, serving->words);
     execv(COLLOCD_PATH, serving->words);
     execvp("collocd", serving->words);
-    complain("cannot run collocd (%s): searched beside colloc, at %s and on PATH; install "
-             "colloc, or add collocd's folder to PATH",
+    print_error("cannot run collocd (%s): searched beside colloc, at %s and on PATH; install "
+                "colloc, or add collocd's folder to PATH",
         strerror(errno), COLLOCD_PATH);
 }
 

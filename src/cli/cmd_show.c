@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `colloc show`: everything about one task. A table says which members of its JSON are printed
+ * under which label.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/output.h"
+#include "cli/print.h"
 #include "cli/session.h"
 #include "cli/task_view.h"
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `colloc simulate`: one simulated run of a trace (src/sim); options in, a summary and CSV files
+ * out.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,7 +12,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/command.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "cli/simulating.h"
 #include "sim/simulate.h"
 
@@ -345,7 +349,7 @@ static int run(const struct invocation *invocation)
         r = simulate(&setup.simulation, &fault, &result);
     r = close_outputs(&setup.simulation, r, &fault);
     if (r < 0)
-        complain("%s", fault.text);
+        print_error("%s", fault.text);
     else
         (invocation->common[COMMON_JSON].number ? print_result_json : print_result)(&result);
     catalogue_fini(&setup.catalogue);

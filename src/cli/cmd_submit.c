@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `colloc submit`: makes the request from the task file and the options, checks what can be checked
+ * here (submit_check.c), sends it, and with --wait waits for the task's end.
+ */
 #include <errno.h>
 #include <stdio.h>
 
-#include "cli/ending.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "cli/request.h"
 #include "cli/session.h"
 #include "cli/submit_check.h"
+#include "cli/task_end.h"
 #include "taskfile/taskfile.h"
 
 enum { SUBMIT_WAIT, SUBMIT_DRY_RUN };
@@ -63,22 +67,22 @@ static int make_request(const struct invocation *invocation, json_t **ret_reques
     task_description_fini(&task);
     if (r == 0)
         return EXIT_OK;
-    complain("%s", fault.text);
+    print_error("%s", fault.text);
     return EXIT_USAGE;
 }
 
 static int wait_for(const struct invocation *invocation, struct client *client, int64_t id)
 {
     json_t *reply;
-    int code = ending_wait(client, id, INT64_MAX, &reply);
+    int code = task_end_wait(client, id, INT64_MAX, &reply);
     if (code != EXIT_OK)
         return code;
     json_t *task = json_object_get(reply, "task");
     if (invocation->common[COMMON_JSON].number)
         print_json(reply);
     else
-        ending_print(task);
-    code = ending_exit_code(task);
+        task_end_print(task);
+    code = task_end_exit_code(task);
     json_decref(reply);
     return code;
 }
@@ -88,7 +92,7 @@ static void print_submitted(const struct invocation *invocation, const json_t *r
     size_t i;
     json_t *warning;
     json_array_foreach(json_object_get(reply, "warnings"), i, warning) {
-        complain("warning: %s", json_string_value(warning));
+        print_error("warning: %s", json_string_value(warning));
     }
     if (!invocation->common[COMMON_JSON].number)
         printf("Submitted task %" JSON_INTEGER_FORMAT "\n",

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `colloc sweep`: simulates every combination of the values given. sweep_grid.c lists the
+ * combinations, sweep_rows.c writes and resumes the CSV file, src/sim/sweep.c runs them on all
+ * cores.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
@@ -11,10 +16,10 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/command.h"
-#include "cli/gauge.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "cli/sweep_grid.h"
 #include "cli/sweep_rows.h"
+#include "cli/text_graph.h"
 #include "sim/oracle.h"
 #include "sim/sweep.h"
 
@@ -240,14 +245,14 @@ struct progress {
 
 static void show_progress(const struct progress *progress, int64_t done, int64_t of)
 {
-    char bar[GAUGE_SIZE], left[32];
+    char bar[TEXT_GRAPH_SIZE], left[32];
     if (!progress->shown)
         return;
     int64_t last_pass_us = clock_monotonic_us() - progress->began_us;
     int64_t left_us = done ? (int64_t)((double)last_pass_us / (double)done * (double)(of - done))
                            : 0;
     fprintf(stderr, "\r%s %" PRId64 " of %" PRId64 " runs, %s left\033[K",
-        gauge_bar((double)done / (double)of, BAR_WIDTH, false, bar), done, of,
+        text_graph_bar((double)done / (double)of, BAR_WIDTH, false, bar), done, of,
         done ? format_elapsed(left_us, left, sizeof left) : "?");
 }
 
@@ -310,7 +315,7 @@ static int run_grid(const struct sweep_grid *grid, const struct invocation *invo
         r = fault_set(fault, ENOMEM, "cannot start a thread");
     sweep_destroy(sweep);
     if (interrupted && end < grid->n)
-        complain("interrupted: the rows of %" PRId64 " of %" PRId64 " runs are written%s", end,
+        print_error("interrupted: the rows of %" PRId64 " of %" PRId64 " runs are written%s", end,
             grid->n, path ? "; repeat the command with --resume for the others" : "");
     return r;
 }
@@ -330,9 +335,9 @@ static int run(const struct invocation *invocation)
     if (r == 0)
         r = run_grid(&grid, invocation, &fault, &failed);
     if (r < 0)
-        complain("%s", fault.text);
+        print_error("%s", fault.text);
     if (failed)
-        complain("%" PRId64 " runs failed: the last column has the reason", failed);
+        print_error("%" PRId64 " runs failed: the last column has the reason", failed);
     sweep_grid_fini(&grid);
     axes_fini(&axes);
     if (interrupted)

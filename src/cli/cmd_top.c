@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `colloc top`: GPUs and tasks on the full screen.
+ *
+ * The loop waits for a key or the next sample, updates the state (top_tasks.c has the list of tasks
+ * and its selection) and draws all of it (top_draw.c).
+ */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/external.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "cli/session.h"
 #include "cli/task_view.h"
 #include "cli/top.h"
@@ -64,7 +70,7 @@ static void look_back(struct top *top, struct client *client, int64_t interval_u
     char path[64];
     struct fault fault = {0};
     snprintf(path, sizeof path, "/v1/samples?since_s=%.3f",
-        (double)(interval_us * (GAUGE_WIDTH_MAX + 1)) / 1e6);
+        (double)(interval_us * (TEXT_GRAPH_WIDTH_MAX + 1)) / 1e6);
     json_t *samples = fetch(client, path, &fault);
     top_recall(top, samples, (double)clock_wall_us() / 1e6, (double)interval_us / 1e6);
     json_decref(samples);
@@ -221,11 +227,11 @@ static int start(struct top *top, struct client *client, int64_t interval_us)
     look_back(top, client, interval_us);
     look(top, client);
     if (top->is_cut_off) {
-        complain("%s", top->message);
+        print_error("%s", top->message);
         return EXIT_UNREACHABLE;
     }
     if (screen_open(&fault, &top->screen) < 0) {
-        complain("top: %s: use `colloc gpus` and `colloc queue` instead", fault.text);
+        print_error("top: %s: use `colloc gpus` and `colloc queue` instead", fault.text);
         return EXIT_USAGE;
     }
     show(top, client, interval_us);
@@ -240,8 +246,8 @@ static int run(const struct invocation *invocation)
     struct top top = {0};
     struct client *client;
     if (invocation->common[COMMON_JSON].number) {
-        complain("top: --json is not supported: use `colloc gpus --json` and `colloc queue "
-                 "--json`");
+        print_error("top: --json is not supported: use `colloc gpus --json` and `colloc queue "
+                    "--json`");
         return EXIT_USAGE;
     }
     int code = session_open(invocation, &client);

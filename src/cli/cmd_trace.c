@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `colloc trace`: imports, generates and describes traces. A table says which action takes which
+ * options.
+ */
 #include <errno.h>
 #include <string.h>
 
-#include "cli/output.h"
+#include "cli/print.h"
 #include "cli/trace_run.h"
 
 static const char *const formats[] = {"philly", "sacct", "swf", NULL};
@@ -162,7 +166,7 @@ static int run(const struct invocation *invocation)
     if (r == 0)
         r = action->run(&trace, &fault);
     if (r < 0)
-        complain("%s", fault.text);
+        print_error("%s", fault.text);
     catalogue_fini(&trace.catalogue);
     job_log_fini(&trace.log);
     return r < 0 ? EXIT_USAGE : EXIT_OK;

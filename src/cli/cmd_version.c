@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `colloc version`: the version of this program. */
 #include <stdio.h>
 
 #include "cli/command.h"
-#include "cli/output.h"
+#include "cli/print.h"
 
 static int run(const struct invocation *invocation)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `colloc wait`: waits until tasks have ended. */
 #include "base/clock.h"
-#include "cli/ending.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "cli/session.h"
+#include "cli/task_end.h"
 
 enum { WAIT_TIMEOUT };
 
@@ -23,14 +24,14 @@ static int wait_for(const struct invocation *invocation, struct client *client, 
         json_t *reply;
         int code = parse_task_id(invocation->operands[i], &id);
         if (code == EXIT_OK)
-            code = ending_wait(client, id, deadline_us, &reply);
+            code = task_end_wait(client, id, deadline_us, &reply);
         if (code != EXIT_OK)
             return code;
         json_t *task = json_object_get(reply, "task");
         if (!invocation->common[COMMON_JSON].number)
-            ending_print(task);
+            task_end_print(task);
         json_array_append(ended, task);
-        first = first == EXIT_OK ? ending_exit_code(task) : first;
+        first = first == EXIT_OK ? task_end_exit_code(task) : first;
         json_decref(reply);
     }
     return first;

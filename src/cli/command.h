@@ -10,7 +10,7 @@
 
 #include "taskfile/description.h"
 
-/* Exit codes; `wait` and `submit --wait` give the task's own as well (cli/ending.h). */
+/* Exit codes; `wait` and `submit --wait` give the task's own as well (cli/task_end.h). */
 enum exit_code { EXIT_OK = 0, EXIT_REFUSED = 1, EXIT_USAGE = 2, EXIT_UNREACHABLE = 3 };
 
 /* What the operands are: for completion. */

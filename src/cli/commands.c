@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of subcommands, the options that all of them take, and hints for commands of other
+ * tools.
+ */
 #include <string.h>
 
 #include "cli/command.h"

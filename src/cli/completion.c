@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Completion scripts for bash, zsh and fish, printed from the tables of commands and options. */
 #include <string.h>
 
 #include "cli/help.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "estimator/estimator.h"
 
 static void bash_option(const struct option_spec *spec, void *context)

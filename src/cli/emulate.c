@@ -27,7 +27,7 @@
 #include "base/beside.h"
 #include "base/units.h"
 #include "cli/command.h"
-#include "cli/output.h"
+#include "cli/print.h"
 
 static const char *find_tool(const char *name, char *path, size_t size)
 {
@@ -184,13 +184,13 @@ int emulate_run(const char *gpus, void (*become_collocd)(void *context), void *c
 {
     char folder[PATH_MAX - 8], file[PATH_MAX], tool[PATH_MAX];
     if (!find_tool("colloc-pretend-train", tool, sizeof tool)) {
-        complain("--emulate: cannot find the emulator: it is neither installed with this "
-                 "colloc nor in its build folder");
+        print_error("--emulate: cannot find the emulator: it is neither installed with this "
+                    "colloc nor in its build folder");
         return EXIT_REFUSED;
     }
     int r = make_folder(folder, sizeof folder);
     if (r < 0) {
-        complain("cannot create a folder for the emulated GPUs: %s", strerror(-r));
+        print_error("cannot create a folder for the emulated GPUs: %s", strerror(-r));
         return EXIT_REFUSED;
     }
     snprintf(file, sizeof file, "%s/gpus", folder);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Help texts, printed from the tables of commands and options. */
 #include "cli/help.h"
 
-#include "cli/output.h"
+#include "cli/print.h"
 
 enum { TEXT_WIDTH = 79, HELP_COLUMN = 26 };
 

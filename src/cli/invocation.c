@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parses a command line: the command's name, then its options and operands; `--` ends the options.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/output.h"
+#include "cli/print.h"
 #include "cli/session.h"
 
 #define PIECE ((int64_t)256 << 10) /* what the daemon hands out at most (daemon/http/route_log.c) */
@@ -34,7 +34,7 @@ static int read_from(const struct log_reader *reader, int64_t offset, struct cli
            session_may_come_back(reader->client, &give_up_us));
     if (r == 0 && status == 200)
         return EXIT_OK;
-    complain("%s", fault.text);
+    print_error("%s", fault.text);
     return r < 0 ? EXIT_UNREACHABLE : EXIT_REFUSED;
 }
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The program `colloc`: parses the command line, runs the subcommand, and reports an output that
+ * cannot be written.
+ */
 #include <errno.h>
 #include <locale.h>
 #include <stdio.h>
@@ -6,7 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/help.h"
-#include "cli/output.h"
+#include "cli/print.h"
 
 int main(int argc, char **argv)
 {
@@ -16,14 +20,14 @@ int main(int argc, char **argv)
     int code = EXIT_USAGE;
     if (invocation_parse(
             (const char *const *)argv + 1, argc > 0 ? argc - 1 : 0, &fault, &invocation) < 0)
-        complain("%s", fault.text);
+        print_error("%s", fault.text);
     else if (invocation.common[COMMON_HELP].number && invocation.command->run != command_help.run)
         code = help_print_command(invocation.command);
     else
         code = invocation.command->run(&invocation);
     invocation_fini(&invocation);
     if (fflush(stdout) != 0 && code == EXIT_OK) {
-        complain("cannot write the output: %s", strerror(errno));
+        print_error("cannot write the output: %s", strerror(errno));
         code = EXIT_REFUSED;
     }
     return code;

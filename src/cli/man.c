@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The man page colloc(1), printed as roff from the tables of commands and options. */
 #include <string.h>
 
-#include "cli/ending.h"
 #include "cli/help.h"
+#include "cli/task_end.h"
 
 /* Text with what roff would take for its own escaped; an empty line begins a paragraph. */
 static void print_roff(const char *text)

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `colloc memnet eval`: the error of trained networks on measured runs, per bin, in bytes and per
+ * family.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -10,7 +14,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/memnet_run.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "cli/python.h"
 #include "cli/table.h"
 #include "estimator/gpumemnet/gpumemnet_built_in.h"
@@ -305,7 +309,7 @@ static int evaluate(struct evaluation *evaluation, const struct net_plan *plan, 
     size_t n;
     int r = read_net(evaluation->run, plan, fault, &net);
     if (r == -ENOENT) { /* a training without rows of that kind writes no file */
-        complain("skipped: %s", fault->text);
+        print_error("skipped: %s", fault->text);
         return 0;
     }
     if (r < 0)

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `colloc memnet train`: trains the selected networks on all cores and writes a file of weights for
+ * each.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

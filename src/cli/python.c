@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs colloc's Python programs: finds their folder and the interpreter, collects the output,
+ * bounds its size and time.
+ */
 #include "cli/python.h"
 
 #include <errno.h>
@@ -16,7 +20,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "cli/support.h"
 #include "gpu/run.h"
 
@@ -59,12 +63,12 @@ void python_report(const char *interpreter, const char *module, const char *fold
         become(interpreter_of(interpreter), words, path);
     int status = 0;
     if (pid < 0 || waitpid(pid, &status, 0) < 0 || status != 0)
-        complain("cannot write the report: run `%s -m %s %s` (with PYTHONPATH=%s) with a "
-                 "Python that has matplotlib",
+        print_error("cannot write the report: run `%s -m %s %s` (with PYTHONPATH=%s) with a "
+                    "Python that has matplotlib",
             interpreter_of(interpreter), module, folder, path);
 }
 
-/* ---- asking ---- */
+/* ---- estimation ---- */
 
 /* What came out of one of the program's ends. */
 struct stream {

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Exports a user's PyTorch model for `colloc estimate --pytorch`: builds the command line of
+ * colloc_export.
+ */
 #include "cli/pytorch.h"
 
 #include <errno.h>

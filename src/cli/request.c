@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The JSON of POST /v1/tasks from a task description; the option table names each member. */
 #include "cli/request.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "taskfile/command_line.h"
 
 static json_t *value_json(const struct option_spec *spec, const struct option_value *value)
@@ -55,8 +56,8 @@ static json_t *environment_json(void)
         if (value && key)
             json_object_set(object, json_string_value(key), value);
         else
-            complain("warning: environment variable %.*s is not UTF-8 text: the task does not "
-                     "get it",
+            print_error("warning: environment variable %.*s is not UTF-8 text: the task does not "
+                        "get it",
                 (int)(key ? equals - *entry : 0), *entry);
         json_decref(value);
         json_decref(key);

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The terminal for `colloc top`: raw mode, the alternate screen, keys, and drawing without flicker.
+ *
+ * The terminal is restored on every way out, signals included; the signal handlers only call async-
+ * signal-safe functions.
+ */
 #include "cli/screen.h"
 
 #include <errno.h>
@@ -15,7 +21,7 @@
 #include <wchar.h>
 
 #include "base/file.h"
-#include "cli/output.h"
+#include "cli/print.h"
 
 /* Alternate screen, cursor hidden, no wrapping at the right edge; and back. */
 static const char ENTER[] = "\033[?1049h\033[?25l\033[?7l";

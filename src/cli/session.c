@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A connection to the daemon with messages and exit codes: one place decides what an unreachable
+ * daemon, a refusal or a restart of the daemon means for a command.
+ */
 #include "cli/session.h"
 
 #include <ctype.h>
@@ -8,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "cli/output.h"
+#include "cli/print.h"
 
 enum { AWAY_MAX_S = 60 };
 
@@ -17,7 +21,7 @@ int session_open(const struct invocation *invocation, struct client **ret_client
     struct fault fault = {0};
     if (client_open(invocation->common[COMMON_SOCKET].text, &fault, ret_client) == 0)
         return EXIT_OK;
-    complain("%s", fault.text);
+    print_error("%s", fault.text);
     return EXIT_UNREACHABLE;
 }
 
@@ -28,7 +32,7 @@ static int conclude(int r, int status, struct fault *fault, json_t **reply)
         return EXIT_OK;
     if (r == 0)
         client_error(status, *reply, fault);
-    complain("%s", fault->text);
+    print_error("%s", fault->text);
     json_decref(*reply);
     *reply = NULL;
     return r < 0 ? EXIT_UNREACHABLE : EXIT_REFUSED;
@@ -49,7 +53,7 @@ bool session_may_come_back(const struct client *client, int64_t *give_up_us)
     if (!client_was_answered(client) || (*give_up_us && clock_monotonic_us() > *give_up_us))
         return false;
     if (!*give_up_us) {
-        complain("collocd does not answer: waiting up to %d s for its restart", AWAY_MAX_S);
+        print_error("collocd does not answer: waiting up to %d s for its restart", AWAY_MAX_S);
         *give_up_us = clock_monotonic_us() + AWAY_MAX_S * SECOND_US;
     }
     nanosleep(&(struct timespec){.tv_nsec = 200 * MS_US * 1000}, NULL);
@@ -111,7 +115,7 @@ int parse_task_id(const char *text, int64_t *ret_id)
 {
     if (parse_int64(text, 1, INT64_MAX, ret_id) == 0)
         return EXIT_OK;
-    complain("%.80s: not a task id: `colloc queue` lists the ids", text);
+    print_error("%.80s: not a task id: `colloc queue` lists the ids", text);
     return EXIT_USAGE;
 }
 

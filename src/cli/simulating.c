@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `simulate` and `sweep` share: policies by name, the catalogue, GPU models, what the
+ * scheduler knows of tasks.
+ */
 #include "cli/simulating.h"
 
 #include <errno.h>
@@ -7,7 +11,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "taskfile/option.h"
 
 enum { KINDS_FILE_MAX = 1 << 20 };
@@ -62,7 +66,7 @@ int simulating_catalogue(const char *path, const struct catalogue_settings *sett
 {
     int r = catalogue_read(path, settings, fault, ret_catalogue);
     if (r == 0 && ret_catalogue->n_smact_assumed)
-        complain("%d tasks of the catalogue have no SM activity: assuming %g (--smact)",
+        print_error("%d tasks of the catalogue have no SM activity: assuming %g (--smact)",
             ret_catalogue->n_smact_assumed, settings->smact);
     return r;
 }

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "taskfile/words.h"
 
 /* ---- programs ---- */
@@ -63,7 +63,7 @@ static void warn_of_missing_script(const char *const *arguments)
         if (**arguments == '-' || !(ends_in(*arguments, ".py") || ends_in(*arguments, ".sh")))
             continue;
         if (access(*arguments, F_OK) < 0)
-            complain("warning: %s: %s", *arguments, strerror(errno));
+            print_error("warning: %s: %s", *arguments, strerror(errno));
         return;
     }
 }
@@ -73,7 +73,7 @@ int submit_check_command(const char *const *words, struct fault *fault)
     const char *program = words[0];
     if (strchr(program, '/')) {
         if (!is_program(program))
-            complain("warning: %s: %s", program,
+            print_error("warning: %s: %s", program,
                 access(program, F_OK) < 0 ? strerror(errno) : "is not executable (chmod +x)");
     } else if (!is_on_path(program)) {
         if (strpbrk(program, " \t"))
@@ -125,13 +125,13 @@ void submit_warn_of_words(
     for (const char *const *word = words + 1; *word && strcmp(*word, "--") != 0; word++)
         if (is_option_of(task_options, TASK_OPTIONS, *word) ||
             is_option_of(submit->options, submit->option_count, *word))
-            complain(
+            print_error(
                 "warning: %s is passed to %s: give options of submit before FILE", *word, words[0]);
     if (ends_in(words[0], ".py") && strncmp(script, "#!", 2) != 0) {
         char line[160] = "";
         join_words(words, line, sizeof line);
-        complain("warning: bash will run %s, because its first line is not #! INTERPRETER: "
-                 "did you mean `colloc submit -- python3 %s`?",
+        print_error("warning: bash will run %s, because its first line is not #! INTERPRETER: "
+                    "did you mean `colloc submit -- python3 %s`?",
             words[0], line);
     }
 }
@@ -185,12 +185,12 @@ static bool warn_of_line(struct span line, int number)
     struct span words = span_trim(line);
     bool is_slurm = span_starts(words, "#SBATCH ");
     if (is_slurm || span_starts(words, "#PBS "))
-        complain("warning: line %d: colloc does not read lines of %s: give options in #COLLOC "
-                 "lines",
+        print_error("warning: line %d: colloc does not read lines of %s: give options in #COLLOC "
+                    "lines",
             number, is_slurm ? "#SBATCH" : "#PBS");
     else if (is_nearly_ours(line))
-        complain("warning: line %d is ignored: a #COLLOC line begins with exactly #COLLOC and "
-                 "a blank",
+        print_error("warning: line %d is ignored: a #COLLOC line begins with exactly #COLLOC and "
+                    "a blank",
             number);
     else
         return false;
@@ -230,7 +230,7 @@ static int check_output(const char *option, const char *path, struct fault *faul
     if (n < 0 || (size_t)n >= sizeof folder || strchr(folder, '%'))
         return 0;
     if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) < 0)
-        complain("warning: --%s=%s: cannot use its folder: %s", option, path, strerror(errno));
+        print_error("warning: --%s=%s: cannot use its folder: %s", option, path, strerror(errno));
     return 0;
 }
 

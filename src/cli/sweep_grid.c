@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The combinations of a sweep: each option has a list of values; combination i is i written in the
+ * mixed radix of the lists' lengths, so that the last list (seeds) changes fastest.
+ */
 #include "cli/sweep_grid.h"
 
 #include <errno.h>

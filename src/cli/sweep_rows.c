@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The CSV file of a sweep: a header, then one row for each combination, in order. --resume checks
+ * that the rows there belong to the same sweep and continues after the last complete one.
+ */
 #include "cli/sweep_rows.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tables on a terminal: columns as wide as their cells need; a narrow terminal drops, cuts or wraps
+ * the columns that allow it.
+ */
 #include "cli/table.h"
 
 #include <libsmartcols.h>
@@ -10,7 +14,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cli/output.h"
+#include "cli/print.h"
 
 enum { LAST_LEAST = 20, CUT_LEAST = 12, CUT_SHORT = 24, WIDE = 100, WIDEST = 150 };
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/output.h"
+#include "cli/print.h"
 #include "cli/table.h"
 
 /* ---- formats ---- */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* How members of a task are shown: states with colours, places, reasons. */
 #include "cli/task_view.h"
 
 #include <stdio.h>

@@ -5,8 +5,8 @@
 
 #include <jansson.h>
 
-#include "cli/gauge.h"
 #include "cli/screen.h"
+#include "cli/text_graph.h"
 
 enum top_sort { SORT_QUEUE, SORT_TIME, SORT_MEMORY, SORT_USER, SORTS };
 enum top_mode { TOP_BROWSE, TOP_FILTER, TOP_CONFIRM };

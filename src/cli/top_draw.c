@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Draws `colloc top`: the GPUs, then the tasks, then the line of keys. Reads the state, changes
+ * nothing but the picture.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,9 +41,9 @@ static struct layout layout_of(int columns)
     layout.bar = rest * 3 / 10;
     layout.bar = layout.bar > 40 ? 40 : layout.bar < 5 ? 5 : layout.bar;
     layout.history = rest - 2 * layout.bar;
-    layout.history = layout.history > GAUGE_WIDTH_MAX ? GAUGE_WIDTH_MAX
-                     : layout.history < 0             ? 0
-                                                      : layout.history;
+    layout.history = layout.history > TEXT_GRAPH_WIDTH_MAX ? TEXT_GRAPH_WIDTH_MAX
+                     : layout.history < 0                  ? 0
+                                                           : layout.history;
     return layout;
 }
 
@@ -62,12 +66,12 @@ static void put_number(struct screen *screen, int width, const json_t *value, co
 
 static void put_memory(struct screen *screen, const json_t *gpu, int bar)
 {
-    char text[GAUGE_SIZE];
+    char text[TEXT_GRAPH_SIZE];
     double used = member_number(gpu, "mem_used_mib", NAN),
            total = member_number(gpu, "mem_total_mib", NAN);
     double fraction = used / total;
     screen_put(screen, fraction > 0.9 ? STYLE_YELLOW : STYLE_GREEN, bar,
-        gauge_bar(fraction, bar, screen_has_blocks(screen), text));
+        text_graph_bar(fraction, bar, screen_has_blocks(screen), text));
     if (isnan(fraction))
         snprintf(text, sizeof text, "-");
     else
@@ -78,17 +82,18 @@ static void put_memory(struct screen *screen, const json_t *gpu, int bar)
 static void put_activity(const struct top *top, const json_t *gpu, const struct layout *layout)
 {
     struct screen *screen = top->screen;
-    char text[GAUGE_SIZE], percent[CELL_SIZE];
+    char text[TEXT_GRAPH_SIZE], percent[CELL_SIZE];
     const json_t *smact = json_object_get(gpu, "smact");
     double fraction = member_number(gpu, "smact", NAN);
     bool blocks = screen_has_blocks(screen);
     snprintf(percent, sizeof percent, json_is_number(smact) ? "%.0f%%" : "-", 100 * fraction);
-    screen_put(screen, STYLE_GREEN, layout->bar, gauge_bar(fraction, layout->bar, blocks, text));
+    screen_put(
+        screen, STYLE_GREEN, layout->bar, text_graph_bar(fraction, layout->bar, blocks, text));
     screen_put(screen, STYLE_PLAIN, -PERCENT_WIDTH, percent);
     screen_put(screen, STYLE_PLAIN, 1, "");
     const struct history *history = find_history(top, member_text(gpu, "uuid", ""));
     screen_put(screen, STYLE_GREEN, layout->history,
-        gauge_history(history, layout->history, blocks, text));
+        text_graph_history(history, layout->history, blocks, text));
 }
 
 static void draw_gpu(struct top *top, const json_t *gpu, const struct layout *layout)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The tasks of `colloc top`: filter, order, selection, and the cancel key. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -52,7 +53,7 @@ static void recall_gpu(
     const json_t *rows = json_object_get(gpu, "rows");
     double holds_s = fmax(member_number(gpu, "step_s", 0), interval_s);
     size_t row = 0, count = json_array_size(rows);
-    for (int k = GAUGE_WIDTH_MAX; k > 0; k--) {
+    for (int k = TEXT_GRAPH_WIDTH_MAX; k > 0; k--) {
         double at_s = now_s - k * interval_s, value = NAN, row_s = NAN;
         for (; row < count; row++) {
             double next_s = json_number_value(json_array_get(json_array_get(rows, row), 0));

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `colloc trace import`, `synth` and `info`, from their options to src/trace. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "cli/trace_report.h"
 #include "cli/trace_run.h"
 #include "trace/civil_time.h"
@@ -100,9 +101,10 @@ static void say_load(const struct synth_request *request, const struct job_list 
     if (!request->gpus_max)
         return;
     if (share < 1 - 1e-9)
-        complain("%.1f %% of the jobs of %s need more than %d GPUs: these are skipped",
+        print_error("%.1f %% of the jobs of %s need more than %d GPUs: these are skipped",
             100 * (1 - share), request->profile->name, request->gpus_max);
-    complain("these jobs, each alone on its GPUs, would keep %d GPUs busy for %.1f %% of %g days",
+    print_error(
+        "these jobs, each alone on its GPUs, would keep %d GPUs busy for %.1f %% of %g days",
         request->gpus_max, 100 * gpu_s / (request->days * 86400 * request->gpus_max),
         request->days);
 }

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The reports of `colloc trace`: jobs kept and skipped, the distribution of run times and GPUs;
+ * text or JSON.
+ */
 #include "cli/trace_report.h"
 
 #include <inttypes.h>
@@ -6,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "cli/table.h"
 #include "trace/civil_time.h"
 
@@ -33,10 +37,10 @@ void report_kept(
         print_kept_json(tally, kept);
         return;
     }
-    complain("%s: %" PRId64 " jobs read, %zu kept", name, tally->read, kept->n);
+    print_error("%s: %" PRId64 " jobs read, %zu kept", name, tally->read, kept->n);
     for (int i = 0; i < LEFT_OUT_REASONS; i++)
         if (tally->left_out[i])
-            complain("  skipped: %" PRId64 " %s", tally->left_out[i], left_out_words(i));
+            print_error("  skipped: %" PRId64 " %s", tally->left_out[i], left_out_words(i));
 }
 
 /* ---- statistics ---- */

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the actions of `colloc trace` share: options as numbers, input and output files, the
+ * catalogue.
+ */
 #include "cli/trace_run.h"
 
 #include <errno.h>
@@ -6,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/units.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "sim/cluster.h"
 #include "trace/mapping.h"
 #include "trace/own_trace.h"
@@ -73,7 +77,7 @@ static int break_off(const struct trace_run *run, struct fault *fault)
 {
     struct fault where = *fault;
     if (trace_value(run, TRACE_KEEP_PARTIAL)->number) {
-        complain("%s: the file is incomplete", where.text);
+        print_error("%s: the file is incomplete", where.text);
         return 0;
     }
     if (run->log.jobs.n)
@@ -91,7 +95,7 @@ int trace_read_log(struct trace_run *run, struct fault *fault)
     if (r == -EBADMSG)
         r = break_off(run, fault);
     if (r == 0 && run->log.tally.left_out[LEFT_OUT_NOT_UNDERSTOOD])
-        complain("%s (the first invalid job)", run->log.first_mistake.text);
+        print_error("%s (the first invalid job)", run->log.first_mistake.text);
     return r;
 }
 
@@ -116,8 +120,8 @@ static int map_jobs(
     }
     mapping_fini(&mapping);
     if (other && !own)
-        complain("%zu jobs became tasks with another number of GPUs, because the "
-                 "catalogue has none with theirs",
+        print_error("%zu jobs became tasks with another number of GPUs, because the "
+                    "catalogue has none with theirs",
             other);
     return 0;
 }

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lists of option values for `sweep`: comma-separated, each a number, a word or a range
+ * FROM:TO:STEP.
+ */
 #include "cli/values.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a task's end becomes an exit code, for `wait` and `submit --wait`. */
-#ifndef COLLOC_CLI_ENDING_H
-#define COLLOC_CLI_ENDING_H
+#ifndef COLLOC_CLI_TASK_END_H
+#define COLLOC_CLI_TASK_END_H
 
 #include <jansson.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@ enum {
 
 /* 0 when it completed; its own exit code when it failed with one, else one of the above, else
  * EXIT_REFUSED. */
-int ending_exit_code(const json_t *task);
+int task_end_exit_code(const json_t *task);
 
 /*
  * Waits until the task has ended, at most until `deadline_us` (clock_monotonic_us; INT64_MAX: for
@@ -25,9 +25,9 @@ int ending_exit_code(const json_t *task);
  * daemon that goes away meanwhile is given a minute to come back. An interrupt (Ctrl-C) says that
  * the task goes on, and ends the program with 130.
  */
-int ending_wait(struct client *client, int64_t id, int64_t deadline_us, json_t **ret_reply);
+int task_end_wait(struct client *client, int64_t id, int64_t deadline_us, json_t **ret_reply);
 
 /* One line on stdout: "Task 12 COMPLETED in 3:04", with the reason when it ended otherwise. */
-void ending_print(const json_t *task);
+void task_end_print(const json_t *task);
 
 #endif

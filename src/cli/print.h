@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the program says: to people on a terminal, to scripts in a pipe. */
-#ifndef COLLOC_CLI_OUTPUT_H
-#define COLLOC_CLI_OUTPUT_H
+#ifndef COLLOC_CLI_PRINT_H
+#define COLLOC_CLI_PRINT_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 #include "base/fault.h"
 
 /* "colloc: text" on stderr. */
-void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void print_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Writes text of others with its control characters made visible (\x1b): it cannot move the cursor
  * or recolour. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/gauge.h"
+#include "cli/text_graph.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@ static const char *const ascii_levels[] = {"_", ".", ":", "-", "=", "+", "*", "#
 static void append(char *text, const char *more, int times)
 {
     size_t used = strlen(text), size = strlen(more);
-    for (; times > 0 && used + size < GAUGE_SIZE; times--) {
+    for (; times > 0 && used + size < TEXT_GRAPH_SIZE; times--) {
         memcpy(text + used, more, size + 1);
         used += size;
     }
@@ -23,7 +23,7 @@ static double within(double fraction)
     return fmin(fmax(fraction, 0), 1);
 }
 
-const char *gauge_bar(double fraction, int width, bool blocks, char text[GAUGE_SIZE])
+const char *text_graph_bar(double fraction, int width, bool blocks, char text[TEXT_GRAPH_SIZE])
 {
     int inside = width - 2;
     int eighths = isnan(fraction) ? 0 : (int)lround(within(fraction) * inside * 8);
@@ -41,19 +41,20 @@ const char *gauge_bar(double fraction, int width, bool blocks, char text[GAUGE_S
 void history_add(struct history *history, double fraction)
 {
     history->value[history->next] = (float)fraction;
-    history->next = (history->next + 1) % GAUGE_WIDTH_MAX;
-    history->count += history->count < GAUGE_WIDTH_MAX;
+    history->next = (history->next + 1) % TEXT_GRAPH_WIDTH_MAX;
+    history->count += history->count < TEXT_GRAPH_WIDTH_MAX;
 }
 
-const char *gauge_history(
-    const struct history *history, int width, bool blocks, char text[GAUGE_SIZE])
+const char *text_graph_history(
+    const struct history *history, int width, bool blocks, char text[TEXT_GRAPH_SIZE])
 {
     size_t shown = history->count < (size_t)width ? history->count : (size_t)width;
 
     text[0] = '\0';
     append(text, " ", width - (int)shown);
     for (size_t i = shown; i > 0; i--) {
-        double value = history->value[(history->next + GAUGE_WIDTH_MAX - i) % GAUGE_WIDTH_MAX];
+        double value =
+            history->value[(history->next + TEXT_GRAPH_WIDTH_MAX - i) % TEXT_GRAPH_WIDTH_MAX];
         if (isnan(value))
             append(text, blocks ? "·" : "?", 1);
         else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/output.h"
+#include "cli/print.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ void print_wrapped(const char *text, int column, int width)
     putchar('\n');
 }
 
-void complain(const char *format, ...)
+void print_error(const char *format, ...)
 {
     char *text;
     va_list args;

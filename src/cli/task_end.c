@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/ending.h"
+#include "cli/task_end.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/output.h"
+#include "cli/print.h"
 #include "cli/session.h"
 #include "cli/task_view.h"
 
 enum { ROUND_S = 30 };
 
-int ending_exit_code(const json_t *task)
+int task_end_exit_code(const json_t *task)
 {
     const char *state = member_text(task, "state", "");
     double exit_code = member_number(task, "exit_code", 0),
@@ -50,7 +50,7 @@ static void expect_interrupt(int64_t id)
     signal(SIGINT, on_interrupt);
 }
 
-int ending_wait(struct client *client, int64_t id, int64_t deadline_us, json_t **ret_reply)
+int task_end_wait(struct client *client, int64_t id, int64_t deadline_us, json_t **ret_reply)
 {
     char path[96];
     expect_interrupt(id);
@@ -68,13 +68,13 @@ int ending_wait(struct client *client, int64_t id, int64_t deadline_us, json_t *
         json_decref(*ret_reply);
         *ret_reply = NULL;
         if (left_s == 0) {
-            complain("task %" PRId64 " has not ended yet", id);
+            print_error("task %" PRId64 " has not ended yet", id);
             return EXIT_TIMEOUT;
         }
     }
 }
 
-void ending_print(const json_t *task)
+void task_end_print(const json_t *task)
 {
     char cell[CELL_SIZE];
     const char *reason = member_text(task, "reason_text", NULL);
