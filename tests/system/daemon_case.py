@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon of one's own: pretend GPUs and a collocd in a temporary folder, gone without a trace when the test is over.
+"""The base class of the system tests: emulated GPUs and one collocd in a temporary folder.
 
-Nothing here sleeps a fixed time: what is waited for is asked for again and again, with a bound, or wakes us.
+`DaemonCase.setUp` creates the GPUs and starts the daemon; the clean-up kills every process that the
+test started and removes the folder. Nothing sleeps for a fixed time: `until` polls with a bound, and
+`wait`, `wait_log` and `wait_gone` block until the event, with the same bound.
 """
 
 import contextlib
