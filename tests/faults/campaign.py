@@ -89,13 +89,6 @@ class SystemCalls(Workload):
         print(f"system calls: {starts} daemons, {sum(faults.values())} faults {dict(faults)}: {self.judge()}", flush=True)
         self.assertGreater(sum(faults.values()), starts)
 
-    def judge_end(self, task, submission):
-        if task["reason"] == "Launch":  # the error is named
-            self.assertRegex(task["reason_text"], "Input/output error|Too many open files|No space left|Cannot allocate|"
-                             "Resource temporarily", task)
-        else:
-            super().judge_end(task, submission)
-
 
 @unittest.skipIf(os.geteuid() != 0, "mounting a loop device needs root")
 class PowerCuts(Workload):

@@ -182,11 +182,12 @@ static void sweep(const struct daemon *daemon, const char *folder, uid_t uid)
             "%s: its shim was killed; %d processes that it left were killed too", folder, n);
 }
 
-/* Nothing is wrong with the task: the machine is short of something. */
+/* Nothing is wrong with the task: the machine is short of something, or its disk failed to read or
+ * write, and what was not read is not known. */
 static bool will_pass(int fault)
 {
     return fault == -ENOSPC || fault == -EDQUOT || fault == -ENOMEM || fault == -EAGAIN ||
-           fault == -EMFILE || fault == -ENFILE;
+           fault == -EMFILE || fault == -ENFILE || fault == -EIO;
 }
 
 static void put_off(struct daemon *daemon, struct job *job, const char *why)
