@@ -63,14 +63,16 @@ class SystemCalls(Workload):
     """System calls of the daemon fail by chance (faulty.c), and it is killed now and then."""
 
     rates_per_million = (3000, 10000)  # chosen: each daemon gets through its start about every second time
+    nth_call = (1, 300)  # chosen: at the start or soon after it
 
     def start(self, **settings):
         """With faults, unless it gives up at its start three times in a row: then without."""
         self.faults_log = os.path.join(self.folder, "faults")
         for _ in range(3):
             rate = self.random.randint(*self.rates_per_million)
+            nth = f"@{self.random.randint(*self.nth_call)}"
             faulty = {"LD_PRELOAD": os.path.abspath(os.path.join(BUILD, "tests", "faults", "libfaulty.so")),
-                      "COLLOC_TEST_FAULTS": f"{self.random.randrange(1 << 30)}:{rate}",
+                      "COLLOC_TEST_FAULTS": f"{self.random.randrange(1 << 30)}:{self.random.choice((rate, rate, nth))}",
                       "COLLOC_TEST_FAULTS_LOG": self.faults_log}
             try:
                 return self.start_with(faulty, settings)
@@ -99,7 +101,7 @@ class SystemCalls(Workload):
         self.start_with({}, {})
         faults = collections.Counter(read(self.faults_log).split())
         print(f"system calls: {starts} daemons, {sum(faults.values())} faults {dict(faults)}: {self.judge()}", flush=True)
-        self.assertGreater(sum(faults.values()), starts)
+        self.assertGreater(sum(faults.values()), 0)
 
 
 @unittest.skipIf(os.geteuid() != 0, "mounting a loop device needs root")
