@@ -31,6 +31,7 @@
 #include "api/server.h"
 #include "core/core.h"
 #include "daemon/config.h"
+#include "daemon/driver.h"
 #include "daemon/http/user_file.h"
 #include "daemon/notify.h"
 #include "daemon/preallocation.h"
@@ -85,9 +86,6 @@ struct job {
 /* A user's MPS control daemon. */
 struct mps_user;
 
-/* An event on its way to the log. */
-struct entry;
-
 /* A list of tasks that is being made. */
 struct listing;
 
@@ -134,6 +132,7 @@ struct daemon {
     bool ends_with_terminal; /* which it was started in */
     struct notify notify;
     uv_loop_t loop;
+    struct driver *driver;
     struct core *core;
     struct store *store;
     struct run_history run_history;
@@ -158,22 +157,9 @@ struct daemon {
     int stranger_jobs;      /* of users that the user database lacks, together */
     int64_t stranger_bytes; /* of their texts */
     uint64_t next_id;
-    int64_t open_files;      /* the soft limit as it was: the tasks' */
-    int64_t clock_offset_us; /* core time = time since boot + this (daemon/time_base.h) */
-    int64_t wall_ahead_us;   /* wall time = core time + this, as people are shown it */
-    int64_t last_us;
-
-    struct entry *log_first, *log_last; /* decided, not yet durable */
-    bool log_broken;                    /* the last flush failed: nothing new is accepted */
-    bool reserve_in_use;              /* the log's reserve was released: nothing new is accepted */
+    int64_t open_files;               /* the soft limit as it was: the tasks' */
     bool disk_full, disk_nearly_full; /* and the log said so */
     int64_t checkpointed_us;
-    struct pending_effect {
-        enum effect_kind kind;
-        uint64_t task;
-    } * pending; /* to be carried out once the log is durable */
-    int n_pending, pending_room;
-    bool carrying_out;
 
     struct submission *submissions_first, *submissions_last; /* not read yet */
     int n_submissions;
@@ -183,8 +169,7 @@ struct daemon {
     struct listing *listings; /* lists of tasks that are being made */
 
     uv_poll_t server_poll;
-    uv_timer_t server_timer, sample_timer, tick_timer, retry_timer, history_timer, mps_timer,
-        disk_timer;
+    uv_timer_t server_timer, sample_timer, history_timer, mps_timer, disk_timer;
     uv_idle_t server_soon, list_turn;
     uv_signal_t term_signal, int_signal, hangup_signal;
     uv_work_t sample_work;
@@ -205,35 +190,6 @@ struct daemon {
 
 /* In the next turn of the loop, what was answered outside of a request's handler goes out. */
 void daemon_serve_soon(struct daemon *daemon);
-
-/* ---- driver.c ---- */
-
-int64_t daemon_now_us(struct daemon *daemon);
-
-/* Ends the daemon: one that cannot keep its log in memory must not go on deciding. */
-_Noreturn void daemon_die_of_memory(void);
-
-/* A moment of the core's clock as wall time, by today's difference between the two clocks. */
-int64_t daemon_wall_us(struct daemon *daemon, int64_t time_us);
-
-/*
- * Feeds an input with what the log should know of it beside the event (`detail`: borrowed, may be
- * NULL), writes what follows and carries it out. Returns as core_step does. Samples and ticks are
- * not written.
- */
-int daemon_feed(struct daemon *daemon, const struct event *event, const json_t *detail);
-
-/* An event of now. */
-struct event daemon_event(struct daemon *daemon, enum event_kind kind, uint64_t task);
-
-/* In a second, what could not be written or started is tried again. */
-void daemon_try_again(struct daemon *daemon);
-
-/* Feeds an input that is in the log already. */
-int daemon_feed_logged(struct daemon *daemon, const struct event *event);
-
-void daemon_drop_log(
-    struct daemon *daemon); /* at the end: what could not be written is lost, and said so */
 
 /* ---- reload.c ---- */
 
@@ -308,6 +264,9 @@ void attribute(struct daemon *daemon, struct gpu_state *state, struct core_sampl
  * the past, not the daemon. */
 void samples_open(struct daemon *daemon);
 void samples_take(struct daemon *daemon, size_t i);
+
+/* Writes what is kept of all GPUs since `since_us` (wall time) as JSON. Returns 0 or -errno. */
+int samples_write(struct daemon *daemon, int64_t since_us, FILE *out);
 
 /* ---- usage.c ---- */
 
@@ -454,6 +413,23 @@ void inputs_note_step(struct daemon *daemon, const struct event *event, int answ
 void inputs_close(struct daemon *daemon);
 
 /* ---- mps_manager.c ---- */
+
+/*
+ * For `colloc mps`: start or stop a user's daemon and answer `asker` when that is done. 0, or a
+ * fault, and then the asker is the caller's to answer: -EBUSY (tasks share by it), -ESRCH (there is
+ * none).
+ */
+int mps_start_by_hand(
+    struct daemon *daemon, uid_t uid, gid_t gid, struct api_request *asker, struct fault *fault);
+int mps_stop_by_hand(
+    struct daemon *daemon, uid_t uid, struct api_request *asker, struct fault *fault);
+
+/* The users who have, or had, a control daemon, as docs/protocol.md shows them. The caller releases
+ * the list. */
+json_t *mps_list(const struct daemon *daemon);
+
+/* The group that the user's control daemon has or had. False: the user had none. */
+bool mps_find_group(const struct daemon *daemon, uid_t uid, gid_t *ret_gid);
 
 /*
  * Makes sure that an MPS control daemon of this user serves `ret_pipe_dir`. 0; MPS_WAIT: not yet,

@@ -65,7 +65,7 @@ static void warn_in_time(struct daemon *daemon, const struct space *space)
 static void go_without_reserve(struct daemon *daemon, const struct space *space, const char *why)
 {
     bool too_small = space->total_bytes < 4 * (double)daemon->config.log_reserve_bytes;
-    daemon->reserve_in_use = !too_small;
+    driver_set_reserve_in_use(daemon->driver, !too_small);
     log_warning("no reserve for the event log: %s: %s", why,
         too_small ? "while the disk is full, nothing can be recorded (setting log-reserve)"
                   : "collocd accepts no tasks until there is space");
@@ -74,9 +74,9 @@ static void go_without_reserve(struct daemon *daemon, const struct space *space,
 static void make_reserve(struct daemon *daemon, const struct space *space)
 {
     struct fault fault = {0};
-    bool again = daemon->reserve_in_use;
+    bool again = driver_reserve_is_in_use(daemon->driver);
     if (store_make_reserve(daemon->store, daemon->config.log_reserve_bytes, &fault) == 0) {
-        daemon->reserve_in_use = false;
+        driver_set_reserve_in_use(daemon->driver, false);
         if (again)
             log_info("the disk of %s has room again: the log's reserve is back",
                 daemon->config.state_dir);
@@ -94,12 +94,12 @@ static void on_period(uv_timer_t *timer)
         warn_in_time(daemon, &space);
         if (space.free_bytes >= ROOM_BYTES && space.free_inodes >= ROOM_INODES)
             daemon->disk_full = false;
-        if (daemon->reserve_in_use &&
+        if (driver_reserve_is_in_use(daemon->driver) &&
             space.free_bytes >= 2 * (double)daemon->config.log_reserve_bytes)
             make_reserve(daemon, &space);
     }
     int64_t now_us = clock_monotonic_us();
-    if (daemon->log_broken || now_us - daemon->checkpointed_us < CHECKPOINT_US)
+    if (driver_log_is_broken(daemon->driver) || now_us - daemon->checkpointed_us < CHECKPOINT_US)
         return;
     daemon->checkpointed_us = now_us;
     if (store_checkpoint(daemon->store, &fault) < 0)

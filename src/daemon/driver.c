@@ -1,48 +1,111 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events into the core, decisions into the log, and only then effects into the world; but a running
- * task is ended also while the log cannot be written (carry_out_kills).
+ * Events into the core, decisions into the log, and only then effects into the world.
+ *
+ * One call of driver_feed goes like this:
+ *
+ *     1. core_step applies the event and leaves effects.
+ *     2. The event and each decision (EFFECT_APPEND) get an entry at the end of the queue.
+ *     3. The queue is written in one transaction. If that fails, everything stays as it is, and the
+ *        retry timer tries again in a second.
+ *     4. Each entry that is durable goes to the hook `recorded`. A task whose END is durable goes to
+ *        the hook `ended`, and the core forgets it.
+ *     5. Starts and kills are carried out by their hooks. A hook may feed the next event (STARTED):
+ *        that call does steps 1 and 2, and the loop that is under way does the rest.
+ *
+ * The one exception to that order: a running task is killed also while the log cannot be written
+ * (carry_out_kills).
  */
+#include "daemon/driver.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/daemon.h"
 
-#define RETRY_MS 1000
+#define RETRY_MS 1000 /* chosen: a full disk is cleared by people, not faster */
 
+/* An event on its way to the log. */
 struct entry {
     struct entry *next;
     struct event event;
     int64_t wall_us;
     json_t *detail;
-    json_t *record;           /* of an END: the task's last words, */
-    struct store_ended ended; /* and what it came to */
+    json_t *record;           /* of an END: the task's record, */
+    struct store_ended ended; /* and its sums */
     void *owned;              /* what the event points to */
 };
 
-int64_t daemon_now_us(struct daemon *daemon)
+struct driver {
+    uv_loop_t *loop;
+    struct core *core;
+    struct store *store;
+    const char *state_dir;
+    struct driver_hooks hooks;
+
+    int64_t clock_offset_us; /* core time = time since boot + this (daemon/time_base.h) */
+    int64_t wall_ahead_us;   /* wall time = core time + this, as people are shown it */
+    int64_t last_us;
+
+    struct entry *log_first, *log_last; /* decided, not durable yet */
+    bool log_broken;                    /* the last write failed */
+    bool reserve_in_use;
+    struct pending_effect {
+        enum effect_kind kind;
+        uint64_t task;
+    } * pending; /* carried out once the log is durable */
+    int n_pending, pending_room;
+    bool carrying_out;
+
+    uv_timer_t *retry_timer, *tick_timer;
+    bool is_closed;
+};
+
+/* ---- life ---- */
+
+static void on_timer_closed(uv_handle_t *timer)
 {
-    int64_t now_us = clock_monotonic_us() + daemon->clock_offset_us;
-    if (now_us > daemon->last_us)
-        daemon->last_us = now_us;
-    return daemon->last_us;
+    free(timer);
 }
 
-/* The difference is kept until it is another by a second: shown times do not tremble. */
-int64_t daemon_wall_us(struct daemon *daemon, int64_t time_us)
+static uv_timer_t *make_timer(struct driver *driver)
 {
-    int64_t ahead_us = clock_wall_us() - (clock_monotonic_us() + daemon->clock_offset_us);
-    if (llabs(ahead_us - daemon->wall_ahead_us) > SECOND_US)
-        daemon->wall_ahead_us = ahead_us;
-    return time_us + daemon->wall_ahead_us;
+    uv_timer_t *timer = calloc(1, sizeof *timer);
+    if (!timer)
+        driver_die_of_memory();
+    uv_timer_init(driver->loop, timer);
+    timer->data = driver;
+    return timer;
 }
 
-struct event daemon_event(struct daemon *daemon, enum event_kind kind, uint64_t task)
+struct driver *driver_create(const struct driver_options *options)
 {
-    return (struct event){.kind = kind, .time_us = daemon_now_us(daemon), .task = task};
+    struct driver *driver = calloc(1, sizeof *driver);
+    if (!driver)
+        return NULL;
+    *driver = (struct driver){
+        .loop = options->loop,
+        .core = options->core,
+        .store = options->store,
+        .state_dir = options->state_dir,
+        .hooks = options->hooks,
+        .clock_offset_us = options->clock_offset_us,
+        .last_us = options->last_us,
+    };
+    driver->retry_timer = make_timer(driver);
+    driver->tick_timer = make_timer(driver);
+    return driver;
+}
+
+void driver_close(struct driver *driver)
+{
+    if (!driver || driver->is_closed)
+        return;
+    driver->is_closed = true;
+    uv_close((uv_handle_t *)driver->retry_timer, on_timer_closed);
+    uv_close((uv_handle_t *)driver->tick_timer, on_timer_closed);
 }
 
 static void entry_free(struct entry *entry)
@@ -52,6 +115,67 @@ static void entry_free(struct entry *entry)
     free(entry->owned);
     free(entry);
 }
+
+void driver_destroy(struct driver *driver)
+{
+    if (!driver)
+        return;
+    while (driver->log_first) {
+        struct entry *entry = driver->log_first;
+        log_warning("not written to the log: %s of task %llu", event_name(entry->event.kind),
+            (unsigned long long)entry->event.task);
+        driver->log_first = entry->next;
+        entry_free(entry);
+    }
+    free(driver->pending);
+    free(driver);
+}
+
+bool driver_log_is_broken(const struct driver *driver)
+{
+    return driver->log_broken;
+}
+
+bool driver_reserve_is_in_use(const struct driver *driver)
+{
+    return driver->reserve_in_use;
+}
+
+void driver_set_reserve_in_use(struct driver *driver, bool in_use)
+{
+    driver->reserve_in_use = in_use;
+}
+
+/* ---- time ---- */
+
+int64_t driver_now_us(struct driver *driver)
+{
+    int64_t now_us = clock_monotonic_us() + driver->clock_offset_us;
+    if (now_us > driver->last_us)
+        driver->last_us = now_us;
+    return driver->last_us;
+}
+
+int64_t driver_monotonic_us(const struct driver *driver, int64_t time_us)
+{
+    return time_us - driver->clock_offset_us;
+}
+
+/* The difference changes only when it is off by more than a second: shown times stay steady. */
+int64_t driver_wall_us(struct driver *driver, int64_t time_us)
+{
+    int64_t ahead_us = clock_wall_us() - (clock_monotonic_us() + driver->clock_offset_us);
+    if (llabs(ahead_us - driver->wall_ahead_us) > SECOND_US)
+        driver->wall_ahead_us = ahead_us;
+    return time_us + driver->wall_ahead_us;
+}
+
+struct event driver_event(struct driver *driver, enum event_kind kind, uint64_t task)
+{
+    return (struct event){.kind = kind, .time_us = driver_now_us(driver), .task = task};
+}
+
+/* ---- into the log ---- */
 
 static int own(struct entry *entry, const void *data, size_t size)
 {
@@ -63,38 +187,38 @@ static int own(struct entry *entry, const void *data, size_t size)
     return 0;
 }
 
-void daemon_die_of_memory(void)
+void driver_die_of_memory(void)
 {
     log_error("out of memory: going down; running tasks go on and are found again");
     abort();
 }
 
-static int sum_up(struct daemon *daemon, const struct task *task, struct entry *entry)
+static int sum_up(struct driver *driver, const struct task *task, struct entry *entry)
 {
     entry->ended = (struct store_ended){
         .task = task->id,
         .uid = task->uid,
         .state = task->state,
-        .submitted_wall_us = daemon_wall_us(daemon, task->submitted_us),
-        .ended_wall_us = daemon_wall_us(daemon, task->ended_us),
+        .submitted_wall_us = driver_wall_us(driver, task->submitted_us),
+        .ended_wall_us = driver_wall_us(driver, task->ended_us),
         .wait_us = task->waited_us,
         .exec_us = task->executed_us,
         .jct_us = task->ended_us - task->submitted_us,
         .oom_count = task->oom_count,
     };
-    entry->record = record_task(daemon, task);
+    entry->record = driver->hooks.record_end(driver->hooks.context, task);
     return entry->record ? 0 : -ENOMEM;
 }
 
-static void queue_entry(struct daemon *daemon, const struct event *event, const json_t *detail)
+static void queue_entry(struct driver *driver, const struct event *event, const json_t *detail)
 {
     struct entry *entry = calloc(1, sizeof *entry);
     if (!entry)
-        daemon_die_of_memory();
+        driver_die_of_memory();
     entry->event = *event;
     entry->wall_us = clock_wall_us();
     entry->detail = json_incref((json_t *)(uintptr_t)detail);
-    attempts_note(daemon, event);
+    driver->hooks.decided(driver->hooks.context, event);
     int r = 0;
     if (event->kind == EVENT_PLACE) {
         r = own(entry, event->place.gpus, (size_t)event->place.n * sizeof *event->place.gpus);
@@ -103,119 +227,109 @@ static void queue_entry(struct daemon *daemon, const struct event *event, const 
         r = own(entry, event->gpus.list, (size_t)event->gpus.n * sizeof *event->gpus.list);
         entry->event.gpus.list = entry->owned;
     } else if (event->kind == EVENT_END) {
-        r = sum_up(daemon, core_task(daemon->core, event->task), entry);
+        r = sum_up(driver, core_task(driver->core, event->task), entry);
     }
     if (r < 0)
-        daemon_die_of_memory();
-    *(daemon->log_last ? &daemon->log_last->next : &daemon->log_first) = entry;
-    daemon->log_last = entry;
+        driver_die_of_memory();
+    *(driver->log_last ? &driver->log_last->next : &driver->log_first) = entry;
+    driver->log_last = entry;
 }
 
-static void queue_effect(struct daemon *daemon, const struct effect *effect)
+static void queue_effect(struct driver *driver, const struct effect *effect)
 {
-    if (daemon->n_pending == daemon->pending_room) {
-        int room = daemon->pending_room ? daemon->pending_room * 2 : 16;
-        struct pending_effect *pending = realloc(daemon->pending, (size_t)room * sizeof *pending);
+    if (driver->n_pending == driver->pending_room) {
+        int room = driver->pending_room ? driver->pending_room * 2 : 16;
+        struct pending_effect *pending = realloc(driver->pending, (size_t)room * sizeof *pending);
         if (!pending)
-            daemon_die_of_memory();
-        daemon->pending = pending;
-        daemon->pending_room = room;
+            driver_die_of_memory();
+        driver->pending = pending;
+        driver->pending_room = room;
     }
-    daemon->pending[daemon->n_pending++] = (struct pending_effect){effect->kind, effect->task};
+    driver->pending[driver->n_pending++] = (struct pending_effect){effect->kind, effect->task};
 }
 
-static int write_entry(struct daemon *daemon, const struct entry *entry, struct fault *fault)
+static int write_entry(struct driver *driver, const struct entry *entry, struct fault *fault)
 {
-    int r = store_append(daemon->store, &entry->event, entry->wall_us, entry->detail, fault);
+    int r = store_append(driver->store, &entry->event, entry->wall_us, entry->detail, fault);
     if (r < 0 || !entry->record)
         return r;
-    return store_put_ended(daemon->store, &entry->ended, entry->record, fault);
+    return store_put_ended(driver->store, &entry->ended, entry->record, fault);
 }
 
-static int write_log(struct daemon *daemon, struct fault *fault)
+static int write_log(struct driver *driver, struct fault *fault)
 {
-    int r = store_begin(daemon->store, fault);
+    int r = store_begin(driver->store, fault);
     if (r < 0)
         return r;
-    for (const struct entry *entry = daemon->log_first; entry && r == 0; entry = entry->next)
-        r = write_entry(daemon, entry, fault);
+    for (const struct entry *entry = driver->log_first; entry && r == 0; entry = entry->next)
+        r = write_entry(driver, entry, fault);
     if (r < 0) {
-        store_rollback(daemon->store);
+        store_rollback(driver->store);
         return r;
     }
-    return store_commit(daemon->store, fault);
+    return store_commit(driver->store, fault);
 }
 
 /* The reserve is for what the log must not miss: ends, cancels and what they entail. */
-static int write_log_or_use_reserve(struct daemon *daemon, struct fault *fault)
+static int write_log_or_use_reserve(struct driver *driver, struct fault *fault)
 {
-    int r = write_log(daemon, fault);
-    if (r != -ENOSPC || !store_release_reserve(daemon->store))
+    int r = write_log(driver, fault);
+    if (r != -ENOSPC || !store_release_reserve(driver->store))
         return r;
-    daemon->reserve_in_use = true;
+    driver->reserve_in_use = true;
     log_error(
         "the disk of %s is full: collocd now uses its reserve to record ends and cancels, and "
         "accepts no tasks until there is space",
-        daemon->config.state_dir);
-    return write_log(daemon, fault);
+        driver->state_dir);
+    return write_log(driver, fault);
 }
 
-/* The tasks that ended are history now. */
-static void retire(struct daemon *daemon, const struct entry *entry)
-{
-    uint64_t id = entry->event.task;
-    waiters_tell(daemon, id, entry->record);
-    run_history_take(&daemon->run_history, entry->record);
-    runner_clean(daemon, core_task(daemon->core, id));
-    job_remove(daemon, job_find(daemon, id));
-    core_forget(daemon->core, id);
-    inputs_note_forgotten(daemon, id);
-}
-
-static bool flush_log(struct daemon *daemon)
+static bool flush_log(struct driver *driver)
 {
     struct fault fault = {0};
-    if (!daemon->log_first)
-        return !daemon->log_broken;
-    if (write_log_or_use_reserve(daemon, &fault) < 0) {
-        if (!daemon->log_broken)
+    if (!driver->log_first)
+        return !driver->log_broken;
+    if (write_log_or_use_reserve(driver, &fault) < 0) {
+        if (!driver->log_broken)
             log_error(
                 "the event log cannot be written (%s): nothing new is accepted or started until it can",
                 fault.text);
-        daemon->log_broken = true;
-        daemon_try_again(daemon);
+        driver->log_broken = true;
+        driver_try_again(driver);
         return false;
     }
-    if (daemon->log_broken)
+    if (driver->log_broken)
         log_info("the event log can be written again");
-    daemon->log_broken = false;
-    while (daemon->log_first) {
-        struct entry *entry = daemon->log_first;
-        daemon->log_first = entry->next;
-        audit_event(daemon, &entry->event, entry->detail);
-        if (entry->record)
-            retire(daemon, entry);
+    driver->log_broken = false;
+    while (driver->log_first) {
+        struct entry *entry = driver->log_first;
+        driver->log_first = entry->next;
+        driver->hooks.recorded(driver->hooks.context, &entry->event, entry->detail);
+        if (entry->record) {
+            driver->hooks.ended(driver->hooks.context, entry->event.task, entry->record);
+            core_forget(driver->core, entry->event.task);
+        }
         entry_free(entry);
     }
-    daemon->log_last = NULL;
+    driver->log_last = NULL;
     return true;
 }
 
-static void schedule_tick(struct daemon *daemon);
+static void schedule_tick(struct driver *driver);
 
-static void carry_out(struct daemon *daemon, struct pending_effect effect)
+static void carry_out(struct driver *driver, struct pending_effect effect)
 {
     char why[1024];
     switch (effect.kind) {
     case EFFECT_START:
-        runner_start(daemon, effect.task);
+        driver->hooks.start(driver->hooks.context, effect.task);
         break;
     case EFFECT_KILL:
-        runner_kill(daemon, effect.task);
+        driver->hooks.kill(driver->hooks.context, effect.task);
         break;
     case EFFECT_WAIT:
         log_debug("task %llu waits: %s", (unsigned long long)effect.task,
-            core_explain(daemon->core, effect.task, daemon_now_us(daemon), why, sizeof why));
+            core_explain(driver->core, effect.task, driver_now_us(driver), why, sizeof why));
         break;
     case EFFECT_APPEND:
         break;
@@ -228,115 +342,105 @@ static void carry_out(struct daemon *daemon, struct pending_effect effect)
  * daemon dies before the log can be written, the next one reads CANCELLED or TIMEOUT there. Nothing
  * else follows from the signal, so nothing is lost and nothing runs twice.
  */
-static void carry_out_kills(struct daemon *daemon)
+static void carry_out_kills(struct driver *driver)
 {
     int kept = 0;
-    for (int i = 0; i < daemon->n_pending; i++) {
-        struct pending_effect effect = daemon->pending[i];
+    for (int i = 0; i < driver->n_pending; i++) {
+        struct pending_effect effect = driver->pending[i];
         if (effect.kind == EFFECT_KILL)
-            runner_kill(daemon, effect.task);
+            driver->hooks.kill(driver->hooks.context, effect.task);
         else
-            daemon->pending[kept++] = effect;
+            driver->pending[kept++] = effect;
     }
-    daemon->n_pending = kept;
+    driver->n_pending = kept;
 }
 
 /*
  * Makes durable and carries out, until nothing is left: starting a task feeds the next event, which
  * comes back here and is left to the loop that is under way.
  */
-static void settle(struct daemon *daemon)
+static void settle(struct driver *driver)
 {
-    if (daemon->carrying_out)
+    if (driver->carrying_out)
         return;
-    daemon->carrying_out = true;
-    while (flush_log(daemon) && daemon->n_pending) {
-        struct pending_effect effect = daemon->pending[0];
-        daemon->n_pending--;
-        memmove(daemon->pending, daemon->pending + 1,
-            (size_t)daemon->n_pending * sizeof *daemon->pending);
-        carry_out(daemon, effect);
+    driver->carrying_out = true;
+    while (flush_log(driver) && driver->n_pending) {
+        struct pending_effect effect = driver->pending[0];
+        driver->n_pending--;
+        memmove(driver->pending, driver->pending + 1,
+            (size_t)driver->n_pending * sizeof *driver->pending);
+        carry_out(driver, effect);
     }
-    if (daemon->log_broken)
-        carry_out_kills(daemon);
-    daemon->carrying_out = false;
-    schedule_tick(daemon);
+    if (driver->log_broken)
+        carry_out_kills(driver);
+    driver->carrying_out = false;
+    schedule_tick(driver);
 }
 
 static void on_retry(uv_timer_t *timer)
 {
-    struct daemon *daemon = timer->data;
-    settle(daemon);
-    if (!daemon->log_broken)
-        runner_try_again(daemon);
+    struct driver *driver = timer->data;
+    settle(driver);
+    if (!driver->log_broken)
+        driver->hooks.retry(driver->hooks.context);
 }
 
-void daemon_try_again(struct daemon *daemon)
+void driver_try_again(struct driver *driver)
 {
-    if (!daemon->stopping)
-        uv_timer_start(&daemon->retry_timer, on_retry, RETRY_MS, 0);
+    if (!driver->is_closed)
+        uv_timer_start(driver->retry_timer, on_retry, RETRY_MS, 0);
 }
 
 static void on_tick(uv_timer_t *timer)
 {
-    struct daemon *daemon = timer->data;
-    struct event tick = daemon_event(daemon, EVENT_TICK, 0);
-    daemon_feed_logged(daemon, &tick);
+    struct driver *driver = timer->data;
+    struct event tick = driver_event(driver, EVENT_TICK, 0);
+    driver_feed_logged(driver, &tick);
 }
 
-static void schedule_tick(struct daemon *daemon)
+static void schedule_tick(struct driver *driver)
 {
-    int64_t deadline_us = core_deadline_us(daemon->core);
-    if (deadline_us == INT64_MAX || daemon->stopping) {
-        uv_timer_stop(&daemon->tick_timer);
+    int64_t deadline_us = core_deadline_us(driver->core);
+    if (driver->is_closed)
+        return;
+    if (deadline_us == INT64_MAX) {
+        uv_timer_stop(driver->tick_timer);
         return;
     }
-    int64_t wait_us = deadline_us - daemon_now_us(daemon);
+    int64_t wait_us = deadline_us - driver_now_us(driver);
     uv_timer_start(
-        &daemon->tick_timer, on_tick, wait_us > 0 ? (uint64_t)(wait_us / MS_US) + 1 : 0, 0);
+        driver->tick_timer, on_tick, wait_us > 0 ? (uint64_t)(wait_us / MS_US) + 1 : 0, 0);
 }
 
-static int feed(struct daemon *daemon, const struct event *event, const json_t *detail, bool write)
+static int feed(struct driver *driver, const struct event *event, const json_t *detail, bool write)
 {
-    int r = core_step(daemon->core, event);
+    int r = core_step(driver->core, event);
     if (r == -ENOMEM)
-        daemon_die_of_memory();
-    inputs_note_step(daemon, event, r);
+        driver_die_of_memory();
+    driver->hooks.stepped(driver->hooks.context, event, r);
     if (r != 0)
         return r;
     if (write)
-        queue_entry(daemon, event, detail);
+        queue_entry(driver, event, detail);
     int n;
-    const struct effect *effects = core_effects(daemon->core, &n);
+    const struct effect *effects = core_effects(driver->core, &n);
     for (int i = 0; i < n; i++) {
         if (effects[i].kind == EFFECT_APPEND)
-            queue_entry(daemon, &effects[i].event, NULL);
+            queue_entry(driver, &effects[i].event, NULL);
         else
-            queue_effect(daemon, &effects[i]);
+            queue_effect(driver, &effects[i]);
     }
-    settle(daemon);
+    settle(driver);
     return 0;
 }
 
-int daemon_feed(struct daemon *daemon, const struct event *event, const json_t *detail)
+int driver_feed(struct driver *driver, const struct event *event, const json_t *detail)
 {
     bool write = event->kind != EVENT_SAMPLE && event->kind != EVENT_TICK;
-    return feed(daemon, event, detail, write);
+    return feed(driver, event, detail, write);
 }
 
-int daemon_feed_logged(struct daemon *daemon, const struct event *event)
+int driver_feed_logged(struct driver *driver, const struct event *event)
 {
-    return feed(daemon, event, NULL, false);
-}
-
-void daemon_drop_log(struct daemon *daemon)
-{
-    while (daemon->log_first) {
-        struct entry *entry = daemon->log_first;
-        log_warning("not written to the log: %s of task %llu", event_name(entry->event.kind),
-            (unsigned long long)entry->event.task);
-        daemon->log_first = entry->next;
-        entry_free(entry);
-    }
-    free(daemon->pending);
+    return feed(driver, event, NULL, false);
 }

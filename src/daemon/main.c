@@ -183,6 +183,79 @@ static int open_server(struct daemon *daemon, struct fault *fault)
     return uv_poll_start(&daemon->server_poll, UV_READABLE, on_server_ready);
 }
 
+/* ---- the driver's hooks ---- */
+
+static void on_start(void *context, uint64_t task)
+{
+    runner_start(context, task);
+}
+
+static void on_kill(void *context, uint64_t task)
+{
+    runner_kill(context, task);
+}
+
+static void on_stepped(void *context, const struct event *event, int answer)
+{
+    inputs_note_step(context, event, answer);
+}
+
+static void on_decided(void *context, const struct event *event)
+{
+    attempts_note(context, event);
+}
+
+static json_t *on_record_end(void *context, const struct task *task)
+{
+    return record_task(context, task);
+}
+
+static void on_recorded(void *context, const struct event *event, const json_t *detail)
+{
+    audit_event(context, event, detail);
+}
+
+/* The task is history now: requests that wait for it are answered, and its folders are cleaned. */
+static void on_ended(void *context, uint64_t id, const json_t *record)
+{
+    struct daemon *daemon = context;
+    waiters_tell(daemon, id, record);
+    run_history_take(&daemon->run_history, record);
+    runner_clean(daemon, core_task(daemon->core, id));
+    job_remove(daemon, job_find(daemon, id));
+    inputs_note_forgotten(daemon, id);
+}
+
+static void on_retry(void *context)
+{
+    runner_try_again(context);
+}
+
+static struct driver *create_driver(struct daemon *daemon, int64_t last_us)
+{
+    const struct driver_options options = {
+        .loop = &daemon->loop,
+        .core = daemon->core,
+        .store = daemon->store,
+        .state_dir = daemon->config.state_dir,
+        .clock_offset_us = time_base_open(daemon->config.state_dir, last_us).offset_us,
+        .last_us = last_us,
+        .hooks =
+            {
+                .context = daemon,
+                .start = on_start,
+                .kill = on_kill,
+                .stepped = on_stepped,
+                .decided = on_decided,
+                .record_end = on_record_end,
+                .recorded = on_recorded,
+                .ended = on_ended,
+                .retry = on_retry,
+            },
+    };
+    return driver_create(&options);
+}
+
 /* ---- the log: what happened before ---- */
 
 static int on_replayed(
@@ -255,15 +328,18 @@ static void report_loss(struct daemon *daemon, uint64_t last_task, uint64_t last
 static int open_log(struct daemon *daemon, struct fault *fault)
 {
     uint64_t last_task;
+    int64_t last_us;
     int r = store_open(daemon->config.state_dir, fault, &daemon->store);
     if (r == 0)
-        r = store_get_last(daemon->store, fault, &last_task, &daemon->last_us);
+        r = store_get_last(daemon->store, fault, &last_task, &last_us);
     if (r < 0)
         return r;
     uint64_t last_seen = last_folder(daemon);
     report_loss(daemon, last_task, last_seen);
     daemon->next_id = (last_task > last_seen ? last_task : last_seen) + 1;
-    daemon->clock_offset_us = time_base_open(daemon->config.state_dir, daemon->last_us).offset_us;
+    daemon->driver = create_driver(daemon, last_us);
+    if (!daemon->driver)
+        return fault_set(fault, ENOMEM, "out of memory");
     r = store_replay(daemon->store, policy_find, on_replayed, daemon, fault);
     if (r == -ENOMEM && !*fault->text)
         return fault_set(fault, ENOMEM, "out of memory");
@@ -293,6 +369,7 @@ static void stop(struct daemon *daemon)
     submissions_flush(daemon);
     submissions_refuse(daemon);
     daemon->stopping = true;
+    driver_close(daemon->driver);
     listings_refuse(daemon);
     waiters_tell(daemon, 0, NULL);
     mps_manager_stop(daemon);
@@ -308,7 +385,6 @@ static void stop(struct daemon *daemon)
     uv_handle_t *ours[] = {(uv_handle_t *)&daemon->server_poll,
         (uv_handle_t *)&daemon->server_timer, (uv_handle_t *)&daemon->server_soon,
         (uv_handle_t *)&daemon->list_turn, (uv_handle_t *)&daemon->sample_timer,
-        (uv_handle_t *)&daemon->tick_timer, (uv_handle_t *)&daemon->retry_timer,
         (uv_handle_t *)&daemon->history_timer, (uv_handle_t *)&daemon->mps_timer,
         (uv_handle_t *)&daemon->disk_timer, (uv_handle_t *)&daemon->term_signal,
         (uv_handle_t *)&daemon->int_signal, (uv_handle_t *)&daemon->hangup_signal};
@@ -365,8 +441,8 @@ static void watch_hangups(struct daemon *daemon)
 
 static void init_loop(struct daemon *daemon)
 {
-    uv_timer_t *timers[] = {&daemon->server_timer, &daemon->sample_timer, &daemon->tick_timer,
-        &daemon->retry_timer, &daemon->history_timer, &daemon->mps_timer, &daemon->disk_timer};
+    uv_timer_t *timers[] = {&daemon->server_timer, &daemon->sample_timer, &daemon->history_timer,
+        &daemon->mps_timer, &daemon->disk_timer};
     uv_loop_init(&daemon->loop);
     for (size_t i = 0; i < sizeof timers / sizeof *timers; i++) {
         uv_timer_init(&daemon->loop, timers[i]);
@@ -425,8 +501,9 @@ static void fini(struct daemon *daemon)
 {
     if (daemon->server)
         stop(daemon);
+    driver_close(daemon->driver);
     uv_run(&daemon->loop, UV_RUN_DEFAULT);
-    daemon_drop_log(daemon);
+    driver_destroy(daemon->driver);
     for (const struct task *task = daemon->core ? core_next_task(daemon->core, 0) : NULL; task;
          task = core_next_task(daemon->core, task->id))
         job_remove(daemon, job_find(daemon, task->id));
@@ -462,7 +539,7 @@ static void *allocate_or_die(size_t size)
 {
     void *memory = malloc(size);
     if (!memory && size > 0)
-        daemon_die_of_memory();
+        driver_die_of_memory();
     return memory;
 }
 

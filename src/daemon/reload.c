@@ -33,14 +33,14 @@ static void on_change(
 /* The scheduler looks at its queue again at once: a task may be allowed to start now. */
 static void apply(struct daemon *daemon, int64_t old_period_us)
 {
-    struct event tick = daemon_event(daemon, EVENT_TICK, 0);
+    struct event tick = driver_event(daemon->driver, EVENT_TICK, 0);
     config_complete(&daemon->config);
     core_configure(daemon->core, &daemon->config.core);
     inputs_note_settings(daemon);
     if (daemon->config.sample_period_us != old_period_us)
         sampler_start(daemon);
     mps_linger_changed(daemon);
-    daemon_feed_logged(daemon, &tick);
+    driver_feed_logged(daemon->driver, &tick);
 }
 
 void configuration_reload(struct daemon *daemon)

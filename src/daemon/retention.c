@@ -71,7 +71,7 @@ static void on_time(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
     int forgotten = 0;
-    if (!daemon->log_broken && forget(daemon, &forgotten) == 0 && forgotten > 0)
+    if (!driver_log_is_broken(daemon->driver) && forget(daemon, &forgotten) == 0 && forgotten > 0)
         remove_orphans(daemon);
     uv_timer_start(
         &daemon->history_timer, on_time, forgotten == FORGET_AT_ONCE ? AGAIN_MS : PERIOD_MS, 0);

@@ -77,7 +77,7 @@ json_t *attempts_snapshot(const struct job *job)
     json_t *copy = job ? json_deep_copy(job->attempts) : NULL, *attempt;
     size_t i;
     json_array_foreach(copy, i, attempt) {
-        int64_t ahead_us = daemon_wall_us(job->daemon, 0);
+        int64_t ahead_us = driver_wall_us(job->daemon->driver, 0);
         show_wall_time(attempt, "started_at", ahead_us);
         show_wall_time(attempt, "ended_at", ahead_us);
     }

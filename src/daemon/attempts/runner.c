@@ -62,7 +62,7 @@ void runner_unwatch(struct job *job)
 static int64_t end_time(
     struct daemon *daemon, const struct task *task, const struct attempt_exit *exit)
 {
-    int64_t now_us = daemon_now_us(daemon);
+    int64_t now_us = driver_now_us(daemon->driver);
     int64_t end_us = exit->end_wall_us + now_us - clock_wall_us();
     int64_t least_us = task->started_us + (exit->end_wall_us - exit->start_wall_us);
     if (exit->end_wall_us == 0)
@@ -102,7 +102,7 @@ static void report_exit(struct daemon *daemon, struct job *job, const struct att
     const struct failure judged = judge_failure(daemon, task, &exit->failure), *failure = &judged;
     daemon->exits_awaiting_look -= job->look_awaited > 0;
     job->look_awaited = 0;
-    struct event event = daemon_event(daemon, EVENT_EXITED, job->id);
+    struct event event = driver_event(daemon->driver, EVENT_EXITED, job->id);
     event.exited = (struct task_exit){.failure = failure->class,
         .code = exit->exit_code,
         .signal = exit->signal,
@@ -118,7 +118,7 @@ static void report_exit(struct daemon *daemon, struct job *job, const struct att
     if (failure->class == FAILURE_GPU_OOM)
         json_object_set_new(detail, "overruns", overruns_beside(daemon, task));
     job_note_exit(job, failure->class, detail);
-    daemon_feed(daemon, &event, detail);
+    driver_feed(daemon->driver, &event, detail);
     json_decref(detail);
     if (by_mps)
         mps_task_ended(daemon, uid);
@@ -143,7 +143,7 @@ static bool awaits_look(struct daemon *daemon, struct job *job, const struct att
     }
     if (job->look_awaited > daemon->looks_ended && clock_monotonic_us() < job->look_limit_us) {
         job->to_adopt = true;
-        daemon_try_again(daemon);
+        driver_try_again(daemon->driver);
         return true;
     }
     return false;
@@ -197,7 +197,7 @@ static void put_off(struct daemon *daemon, struct job *job, const char *why)
             (unsigned long long)job->id, why);
         job->put_off_why = strdup(why);
     }
-    daemon_try_again(daemon);
+    driver_try_again(daemon->driver);
 }
 
 static void on_shim_gone(uv_poll_t *poll, int status, int events)
@@ -406,9 +406,9 @@ static int launch_attempt(struct daemon *daemon, struct job *job, const struct t
 
 static void report_started(struct daemon *daemon, const struct job *job, bool by_streams)
 {
-    struct event started = daemon_event(daemon, EVENT_STARTED, job->id);
+    struct event started = driver_event(daemon->driver, EVENT_STARTED, job->id);
     started.started.by_streams = by_streams;
-    daemon_feed(daemon, &started, NULL);
+    driver_feed(daemon->driver, &started, NULL);
 }
 
 void runner_start(struct daemon *daemon, uint64_t id)
@@ -418,8 +418,8 @@ void runner_start(struct daemon *daemon, uint64_t id)
     if (!task || !job || task->state != TASK_STARTING)
         return;
     if (task->ending) {
-        struct event never = daemon_event(daemon, EVENT_UNSTARTED, id);
-        daemon_feed(daemon, &never, NULL);
+        struct event never = driver_event(daemon->driver, EVENT_UNSTARTED, id);
+        driver_feed(daemon->driver, &never, NULL);
         return;
     }
     struct launch launch = {0};
@@ -529,8 +529,8 @@ static void adopt(struct daemon *daemon, const struct task *task)
     }
     job->to_adopt = false;
     if (state == ATTEMPT_NEVER_STARTED || state == ATTEMPT_NO_FOLDER) {
-        struct event never = daemon_event(daemon, EVENT_UNSTARTED, task->id);
-        if (daemon_feed(daemon, &never, NULL) != 0) {
+        struct event never = driver_event(daemon->driver, EVENT_UNSTARTED, task->id);
+        if (driver_feed(daemon->driver, &never, NULL) != 0) {
             sweep(daemon, folder, task->uid);
             report_lost(daemon, job,
                 state == ATTEMPT_NO_FOLDER ? "its attempt folder is gone"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The GPUs' recent past: a series of each GPU below state-dir/samples, in rings as the setting
- * `samples` has them, and the route that tells it.
+ * `samples` has them, and that as JSON.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "daemon/http/routes.h"
+#include "daemon/daemon.h"
 
 #define SUFFIX ".series"
 
@@ -159,39 +159,39 @@ void samples_open(struct daemon *daemon)
     remove_old(folder, longest_us);
 }
 
-/* ---- the route ---- */
+/* ---- as JSON ---- */
 
-struct telling {
+struct series_writer {
     FILE *out;
     bool any;
 };
 
-static void tell(void *context, int64_t wall_us, const struct reading *values)
+static void write_row(void *context, int64_t wall_us, const struct reading *values)
 {
-    struct telling *telling = context;
-    fprintf(telling->out, "%s[%.3f", telling->any ? "," : "", (double)wall_us / 1e6);
+    struct series_writer *writer = context;
+    fprintf(writer->out, "%s[%.3f", writer->any ? "," : "", (double)wall_us / 1e6);
     for (int i = 0; i < VALUES; i++)
         if (values[i].valid)
-            fprintf(telling->out, ",%.6g", values[i].value);
+            fprintf(writer->out, ",%.6g", values[i].value);
         else
-            fputs(",null", telling->out);
-    fputc(']', telling->out);
-    telling->any = true;
+            fputs(",null", writer->out);
+    fputc(']', writer->out);
+    writer->any = true;
 }
 
-static int tell_gpu(struct daemon *daemon, size_t i, int64_t since_us, FILE *out)
+static int write_gpu(struct daemon *daemon, size_t i, int64_t since_us, FILE *out)
 {
     const struct gpu_info *info = &daemon->gpus->gpu[i];
-    struct telling telling = {out, false};
+    struct series_writer writer = {out, false};
     int64_t step_us = 0;
     fprintf(out, "{\"index\":\"%s\",\"uuid\":\"%s\",\"rows\":[", info->index, info->uuid);
     int r = series_read(
-        daemon->gpu_states[i].series, since_us, clock_wall_us(), tell, &telling, &step_us);
+        daemon->gpu_states[i].series, since_us, clock_wall_us(), write_row, &writer, &step_us);
     fprintf(out, "],\"step_s\":%.6g}", (double)step_us / 1e6);
     return r;
 }
 
-static int tell_all(struct daemon *daemon, int64_t since_us, FILE *out)
+int samples_write(struct daemon *daemon, int64_t since_us, FILE *out)
 {
     bool any = false;
     int r = 0;
@@ -204,31 +204,8 @@ static int tell_all(struct daemon *daemon, int64_t since_us, FILE *out)
             continue;
         fputs(any ? "," : "", out);
         any = true;
-        r = tell_gpu(daemon, i, since_us, out);
+        r = write_gpu(daemon, i, since_us, out);
     }
     fputs("]}", out);
     return r;
-}
-
-void route_samples(void *context, struct api_request *request)
-{
-    struct daemon *daemon = context;
-    const char *since = api_request_query(request, "since_s");
-    double since_s = 3600;
-    char *text = NULL;
-    size_t size;
-    if (since && parse_double(since, 0, 1e9, &since_s) < 0) {
-        api_reply_error(request, 400, "since_s=%.40s: a number of seconds", since);
-        return;
-    }
-    FILE *out = open_memstream(&text, &size);
-    int r = out ? tell_all(daemon, clock_wall_us() - (int64_t)(since_s * 1e6), out) : -ENOMEM;
-    if (out && fclose(out) != 0)
-        r = -ENOMEM;
-    if (r == 0) {
-        api_reply_text(request, 200, text);
-        return;
-    }
-    free(text);
-    api_reply_error(request, 500, "the samples cannot be read: %s", strerror(-r));
 }

@@ -32,7 +32,7 @@ struct reading unused_us(
         return READING_NONE;
     if (!state->is_idle)
         return reading_of(0);
-    int64_t held_us = resident->since_us - daemon->clock_offset_us;
+    int64_t held_us = driver_monotonic_us(daemon->driver, resident->since_us);
     int64_t since_us = held_us > state->idle_since_us ? held_us : state->idle_since_us;
     return reading_of((double)(seen->at_us > since_us ? seen->at_us - since_us : 0));
 }

@@ -78,13 +78,13 @@ static int tell_core(struct daemon *daemon)
     struct gpu_identity *list = calloc(most, sizeof *list);
     if (!list)
         return -ENOMEM;
-    struct event event = daemon_event(daemon, EVENT_GPUS, 0);
+    struct event event = driver_event(daemon->driver, EVENT_GPUS, 0);
     event.gpus.list = list;
     for (size_t i = 0; i < daemon->gpus->count; i++)
         if (gpu_info_is_listed(&daemon->gpus->gpu[i], daemon->config.gpus))
             list[event.gpus.n++] = identity_of(&daemon->gpus->gpu[i]);
     event.gpus.n += list_gone(daemon, list + event.gpus.n);
-    int r = daemon_feed(daemon, &event, NULL);
+    int r = driver_feed(daemon->driver, &event, NULL);
     free(list);
     for (size_t i = 0; i < daemon->gpus->count; i++) {
         bool managed = gpu_info_is_listed(&daemon->gpus->gpu[i], daemon->config.gpus);
@@ -95,10 +95,10 @@ static int tell_core(struct daemon *daemon)
 
 static int tell_core_of_none(struct daemon *daemon)
 {
-    struct event event = daemon_event(daemon, EVENT_GPUS, 0);
+    struct event event = driver_event(daemon->driver, EVENT_GPUS, 0);
     event.gpus.list = NULL;
     event.gpus.n = 0;
-    return daemon_feed(daemon, &event, NULL);
+    return driver_feed(daemon->driver, &event, NULL);
 }
 
 static int set_up_activity(struct daemon *daemon)
@@ -251,7 +251,7 @@ static void feed_gpu(struct daemon *daemon, size_t i)
     struct task_memory tasks[RESIDENTS_SEEN_MAX];
     if (state->view < 0 || seen->health == GPU_HEALTH_SILENT)
         return;
-    struct event event = daemon_event(daemon, EVENT_SAMPLE, 0);
+    struct event event = driver_event(daemon->driver, EVENT_SAMPLE, 0);
     event.sample = (struct core_sample){
         .gpu = state->view,
         .lost = seen->health == GPU_HEALTH_LOST || seen->health == GPU_HEALTH_GONE,
@@ -263,7 +263,7 @@ static void feed_gpu(struct daemon *daemon, size_t i)
     };
     attribute(daemon, state, &event.sample);
     usage_take(daemon, state);
-    daemon_feed(daemon, &event, NULL);
+    driver_feed(daemon->driver, &event, NULL);
 }
 
 /* What its tasks use on all their GPUs together, as the core has it from the samples. */

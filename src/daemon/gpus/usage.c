@@ -131,7 +131,8 @@ static double running_s(struct daemon *daemon, uint64_t task, int64_t at_us)
 {
     int64_t age_us = clock_monotonic_us() - at_us;
     int64_t started_us = core_task(daemon->core, task)->started_us;
-    return fmax(0, (double)(daemon_now_us(daemon) - age_us - started_us) / (double)SECOND_US);
+    return fmax(
+        0, (double)(driver_now_us(daemon->driver) - age_us - started_us) / (double)SECOND_US);
 }
 
 /* No other task was on the GPU, now or at the sample before. */

@@ -217,7 +217,7 @@ static void put_task_counts(FILE *out, struct daemon *daemon)
 
 static void put_task_times(FILE *out, struct daemon *daemon)
 {
-    int64_t now_us = daemon_now_us(daemon);
+    int64_t now_us = driver_now_us(daemon->driver);
     begin(out, &task_seconds);
     for (const struct task *task = NULL; (task = next_task(daemon, task));) {
         const struct job *job = job_find(daemon, task->id);

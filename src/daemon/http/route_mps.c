@@ -3,34 +3,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "daemon/http/request_fields.h"
 #include "daemon/http/routes.h"
-#include "daemon/mps/mps_manager.h"
-
-static json_t *record_user(const struct mps_user *user)
-{
-    pid_t pid = mps_user_daemon(user);
-    bool busy = user_helper_is_under_way(&user->helper);
-    bool sick = !pid && clock_monotonic_us() < user->sick_until_us;
-    const char *name = names_of_uid(user->daemon->names, user->uid)->name;
-    return json_pack("{s:I, s:s, s:s, s:s, s:o, s:i, s:s, s:s}", "uid", (json_int_t)user->uid,
-        "user", name, "state",
-        busy   ? "busy"
-        : pid  ? "running"
-        : sick ? "failed"
-               : "stopped",
-        "state_text", sick ? user->why : "", "pid", pid ? json_integer(pid) : json_null(), "tasks",
-        mps_user_tasks(user), "pipe_directory", user->pipe_dir, "log_directory", user->log_dir);
-}
 
 void route_mps(void *context, struct api_request *request)
 {
-    const struct daemon *daemon = context;
-    json_t *users = json_array();
-    for (const struct mps_user *user = daemon->mps_users; user; user = user->next)
-        json_array_append_new(users, record_user(user));
-    api_reply(request, 200, json_pack("{s:o}", "daemons", users));
+    api_reply(request, 200, json_pack("{s:o}", "daemons", mps_list(context)));
 }
 
 /* A request to start or stop a user's MPS, until the user's group is known. */
@@ -59,13 +37,11 @@ static void carry_out(const struct mps_order *order, uid_t uid, gid_t gid)
 static void on_owner_known(void *context, const struct name *name)
 {
     struct mps_order *order = context;
-    const struct mps_user *user = order->daemon->mps_users;
-    while (user && user->uid != name->uid)
-        user = user->next;
-    if (name->state == NAME_KNOWN || user)
-        carry_out(order, name->uid, name->state == NAME_KNOWN ? name->gid : user->gid);
+    gid_t gid = name->gid;
+    if (name->state == NAME_KNOWN || mps_find_group(order->daemon, name->uid, &gid))
+        carry_out(order, name->uid, gid);
     else
-        api_reply_error(order->request, 400, "uid %u: no such user is known here, nor his group",
+        api_reply_error(order->request, 400, "uid %u: no such user is known here, nor its group",
             (unsigned)name->uid);
     daemon_serve_soon(order->daemon);
     free(order);

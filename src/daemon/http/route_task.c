@@ -189,23 +189,24 @@ static void change(
     uint32_t owner = owner_of(record);
     const char *state = json_string_value(json_object_get(record, "state"));
     const struct task *task = core_task(daemon->core, id);
-    struct event event = daemon_event(daemon, kind, id);
+    struct event event = driver_event(daemon->driver, kind, id);
     json_t *detail = json_pack("{s:I}", "by_uid", (json_int_t)api_request_peer(request).uid);
     bool at_once = is_ended_at_once(daemon, kind, task);
     if (!may_touch(request, owner))
         api_reply_error(request, 403, "task %llu is not yours", (unsigned long long)id);
-    else if (daemon->log_broken && !at_once)
+    else if (driver_log_is_broken(daemon->driver) && !at_once)
         api_reply_error(request, 507, "the event log cannot be written at the moment");
-    else if (kind == EVENT_CANCEL && task && task_was_ended(task) && daemon->log_broken)
+    else if (kind == EVENT_CANCEL && task && task_was_ended(task) &&
+             driver_log_is_broken(daemon->driver))
         reply_unrecorded(request, id, json_incref(record));
     else if (kind == EVENT_CANCEL && task && task_was_ended(task))
         reply_task(request, json_incref(record));
-    else if (!task || daemon_feed(daemon, &event, detail) != 0)
+    else if (!task || driver_feed(daemon->driver, &event, detail) != 0)
         api_reply_error(
             request, 409, "task %llu is %s: it cannot be %s", (unsigned long long)id, state, verb);
-    else if (daemon->log_broken && at_once)
+    else if (driver_log_is_broken(daemon->driver) && at_once)
         reply_unrecorded(request, id, find_record(daemon, request, id));
-    else if (daemon->log_broken)
+    else if (driver_log_is_broken(daemon->driver))
         api_reply_error(request, 507,
             "task %llu will be %s, but the event log cannot be written at the moment",
             (unsigned long long)id, verb);

@@ -22,7 +22,7 @@ void reply_task(struct api_request *request, json_t *record);
  * cannot be read. */
 json_t *find_record(struct daemon *daemon, struct api_request *request, uint64_t id);
 
-/* history_ring.c */
+/* route_samples.c */
 void route_samples(void *context, struct api_request *request);
 
 /* route_list.c */

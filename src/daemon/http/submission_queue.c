@@ -168,7 +168,7 @@ static int write_submission(
     const json_t *summary = json_object_get(api_request_body(submission->request), "summary");
     const json_t *text = json_object_get(summary, "text");
     submission->event.task = daemon->next_id++;
-    submission->event.time_us = daemon_now_us(daemon);
+    submission->event.time_us = driver_now_us(daemon->driver);
     int r = put_text(
         daemon, submission, "script", submission->script, submission->script_size, fault);
     if (r == 0)
@@ -185,10 +185,10 @@ static int write_submission(
 
 static int write_all(struct daemon *daemon, struct submission *first, struct fault *fault)
 {
-    if (daemon->log_broken)
+    if (driver_log_is_broken(daemon->driver))
         return fault_set(fault, ENOSPC,
             "the event log cannot be written at the moment (collocd's own log says why)");
-    if (daemon->reserve_in_use)
+    if (driver_reserve_is_in_use(daemon->driver))
         return fault_set(fault, ENOSPC, "the disk of the event log is full");
     int r = store_begin(daemon->store, fault);
     for (struct submission *at = first; at && r == 0; at = at->next)
@@ -210,7 +210,7 @@ static void accept_submission(struct daemon *daemon, struct submission *submissi
     api_reply(submission->request, 201,
         json_pack("{s:I, s:O}", "id", (json_int_t)id, "warnings", submission->warnings));
     audit_event(daemon, &submission->event, submission->detail);
-    daemon_feed_logged(daemon, &submission->event);
+    driver_feed_logged(daemon->driver, &submission->event);
 }
 
 void submissions_flush(struct daemon *daemon)

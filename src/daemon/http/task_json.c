@@ -23,7 +23,7 @@ static json_t *reading(struct reading r, double unit)
 
 static json_t *moment(struct daemon *daemon, int64_t time_us, bool known)
 {
-    return known ? json_real((double)daemon_wall_us(daemon, time_us) / 1e6) : json_null();
+    return known ? json_real((double)driver_wall_us(daemon->driver, time_us) / 1e6) : json_null();
 }
 
 static json_t *seconds(int64_t us)
@@ -105,7 +105,7 @@ static void add_reason(struct daemon *daemon, json_t *object, const struct task 
             position > 2 ? "s are" : " is");
     } else {
         word = core_reason_word(daemon->core, task->id);
-        core_explain(daemon->core, task->id, daemon_now_us(daemon), text, sizeof text);
+        core_explain(daemon->core, task->id, driver_now_us(daemon->driver), text, sizeof text);
     }
     json_object_set_new(object, "reason", json_string(word));
     json_object_set_new(object, "reason_text", json_string(text));
@@ -114,7 +114,7 @@ static void add_reason(struct daemon *daemon, json_t *object, const struct task 
 static void add_times(
     struct daemon *daemon, json_t *object, const struct task *task, const struct job *job)
 {
-    int64_t now_us = daemon_now_us(daemon);
+    int64_t now_us = driver_now_us(daemon->driver);
     bool put_off = is_put_off(task, job), done = task_state_is_done(task->state);
     bool waits = task->queue || task->state == TASK_HELD || put_off;
     bool runs = task_state_holds_gpus(task->state) && !put_off;
@@ -345,7 +345,7 @@ const char *record_gpu_health(struct daemon *daemon, size_t i, const char **ret_
     const struct gpu_info *info = &daemon->gpus->gpu[i];
     const struct gpu_state *state = &daemon->gpu_states[i];
     const struct gpu_view *gpu = &core_view(daemon->core)->gpus[state->view];
-    int64_t age_us = daemon_now_us(daemon) - gpu->sampled_us;
+    int64_t age_us = driver_now_us(daemon->driver) - gpu->sampled_us;
     *ret_text = "";
     if (gpu->health == VIEW_LOST) {
         *ret_text = state->sample.health_reason;

@@ -19,7 +19,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "daemon/mps/mps_manager.h"
+#include "daemon/daemon.h"
+#include "daemon/user_helper.h"
 #include "gpu/mps.h"
 
 #define SICK_US       (60 * SECOND_US)
@@ -27,6 +28,19 @@
 #define STOP_MS       4000
 #define CLIENTS_SEEN  64
 #define STOP_AGAIN_US SECOND_US
+
+struct mps_user {
+    struct mps_user *next;
+    struct daemon *daemon;
+    uid_t uid;
+    gid_t gid;
+    char home[560], pipe_dir[600], log_dir[600];
+    struct user_helper helper; /* its daemon is being started or stopped */
+    struct api_request *asker; /* who waits for that, or NULL */
+    int64_t unused_since_us;   /* monotonic; 0: in use, or there is none */
+    int64_t sick_until_us;     /* it failed to start: not tried again until then, */
+    char why[512];             /* for this reason */
+};
 
 /* ---- whose ---- */
 
@@ -67,7 +81,7 @@ static struct mps_user *user_of(struct daemon *daemon, uid_t uid, gid_t gid)
 }
 
 /* What lies below the user's folder is the user's to arrange: it must lead root nowhere else. */
-pid_t mps_user_daemon(const struct mps_user *user)
+static pid_t find_control_daemon(const struct mps_user *user)
 {
     char path[600], pipe_dir[32];
     snprintf(path, sizeof path, "%s/mps", user->daemon->config.state_dir);
@@ -80,7 +94,7 @@ pid_t mps_user_daemon(const struct mps_user *user)
     return pid;
 }
 
-int mps_user_tasks(const struct mps_user *user)
+static int count_tasks(const struct mps_user *user)
 {
     int n = 0;
     for (const struct task *task = core_next_task(user->daemon->core, 0); task;
@@ -138,7 +152,8 @@ static void answer_asker(struct mps_user *user, int answer, const struct fault *
         return;
     if (answer == 0)
         api_reply(asker, 200,
-            json_pack("{s:i, s:b}", "uid", (int)user->uid, "alive", mps_user_daemon(user) != 0));
+            json_pack(
+                "{s:i, s:b}", "uid", (int)user->uid, "alive", find_control_daemon(user) != 0));
     else
         api_reply_error(asker, answer == -EBUSY ? 409 : 503, "%s", fault->text);
     daemon_serve_soon(user->daemon);
@@ -192,7 +207,7 @@ int mps_prepare(
     *ret_pipe_dir = user->pipe_dir;
     if (user_helper_is_under_way(&user->helper))
         return MPS_WAIT;
-    if (mps_user_daemon(user))
+    if (find_control_daemon(user))
         return 0;
     if (clock_monotonic_us() < user->sick_until_us)
         return fault_set(fault, EAGAIN, "%s", user->why);
@@ -221,7 +236,7 @@ static void look_again(struct daemon *daemon)
 /* Those that kept it are perhaps gone after another while. */
 static void stop_later(struct mps_user *user)
 {
-    if (mps_user_tasks(user) == 0)
+    if (count_tasks(user) == 0)
         user->unused_since_us = clock_monotonic_us() + STOP_AGAIN_US;
     look_again(user->daemon);
 }
@@ -269,7 +284,7 @@ static void look_after(uv_timer_t *timer)
         if (!over)
             continue;
         user->unused_since_us = 0;
-        if (!user_helper_is_under_way(&user->helper) && mps_user_daemon(user) &&
+        if (!user_helper_is_under_way(&user->helper) && find_control_daemon(user) &&
             begin_stop(user, &fault) < 0)
             log_warning("the MPS control daemon of user %u: %s", (unsigned)user->uid, fault.text);
     }
@@ -284,7 +299,7 @@ void mps_linger_changed(struct daemon *daemon)
 void mps_task_ended(struct daemon *daemon, uid_t uid)
 {
     struct mps_user *user = find_user(daemon, uid);
-    if (!user || mps_user_tasks(user) > 0)
+    if (!user || count_tasks(user) > 0)
         return;
     user->unused_since_us = clock_monotonic_us();
     look_again(daemon);
@@ -302,7 +317,7 @@ int mps_start_by_hand(
         return fault_set(fault, EBUSY, "it is being started or stopped at this moment");
     user->asker = asker;
     user->unused_since_us = 0;
-    if (mps_user_daemon(user)) {
+    if (find_control_daemon(user)) {
         answer_asker(user, 0, fault);
         return 0;
     }
@@ -316,11 +331,11 @@ int mps_stop_by_hand(
     struct daemon *daemon, uid_t uid, struct api_request *asker, struct fault *fault)
 {
     struct mps_user *user = find_user(daemon, uid);
-    if (!user || !mps_user_daemon(user))
+    if (!user || !find_control_daemon(user))
         return fault_set(fault, ESRCH, "user %u has no MPS control daemon", (unsigned)uid);
     if (user_helper_is_under_way(&user->helper))
         return fault_set(fault, EBUSY, "it is being started or stopped at this moment");
-    int tasks = mps_user_tasks(user);
+    int tasks = count_tasks(user);
     if (tasks > 0)
         return fault_set(fault, EBUSY, "%d task%s of user %u share%s by it", tasks,
             tasks > 1 ? "s" : "", (unsigned)uid, tasks > 1 ? "" : "s");
@@ -329,6 +344,40 @@ int mps_stop_by_hand(
     if (r < 0)
         user->asker = NULL;
     return r;
+}
+
+/* ---- what there is ---- */
+
+static json_t *user_json(const struct mps_user *user)
+{
+    pid_t pid = find_control_daemon(user);
+    bool busy = user_helper_is_under_way(&user->helper);
+    bool sick = !pid && clock_monotonic_us() < user->sick_until_us;
+    const char *name = names_of_uid(user->daemon->names, user->uid)->name;
+    return json_pack("{s:I, s:s, s:s, s:s, s:o, s:i, s:s, s:s}", "uid", (json_int_t)user->uid,
+        "user", name, "state",
+        busy   ? "busy"
+        : pid  ? "running"
+        : sick ? "failed"
+               : "stopped",
+        "state_text", sick ? user->why : "", "pid", pid ? json_integer(pid) : json_null(), "tasks",
+        count_tasks(user), "pipe_directory", user->pipe_dir, "log_directory", user->log_dir);
+}
+
+json_t *mps_list(const struct daemon *daemon)
+{
+    json_t *users = json_array();
+    for (const struct mps_user *user = daemon->mps_users; user; user = user->next)
+        json_array_append_new(users, user_json(user));
+    return users;
+}
+
+bool mps_find_group(const struct daemon *daemon, uid_t uid, gid_t *ret_gid)
+{
+    const struct mps_user *user = find_user(daemon, uid);
+    if (user)
+        *ret_gid = user->gid;
+    return user;
 }
 
 /* ---- life ---- */
@@ -346,7 +395,7 @@ void mps_manager_start(struct daemon *daemon)
         if (parse_int64(entry->d_name, 0, UINT32_MAX, &uid) < 0 || lstat(folder, &status) < 0)
             continue;
         struct mps_user *user = user_of(daemon, (uid_t)uid, status.st_gid);
-        if (user && mps_user_daemon(user))
+        if (user && find_control_daemon(user))
             mps_task_ended(daemon, (uid_t)uid);
     }
     if (homes)
@@ -360,8 +409,8 @@ void mps_manager_stop(struct daemon *daemon)
     struct fault fault = {0};
     for (struct mps_user *user = daemon->mps_users; user; user = user->next) {
         user->asker = NULL;
-        if (!user_helper_is_under_way(&user->helper) && mps_user_tasks(user) == 0 &&
-            mps_user_daemon(user))
+        if (!user_helper_is_under_way(&user->helper) && count_tasks(user) == 0 &&
+            find_control_daemon(user))
             begin_stop(user, &fault);
         user_helper_leave(&user->helper);
     }

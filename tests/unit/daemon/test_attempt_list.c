@@ -28,7 +28,7 @@ const struct task *core_task(const struct core *core, uint64_t id)
     return id == task.id ? &task : NULL;
 }
 
-int64_t daemon_wall_us(struct daemon *daemon, int64_t time_us)
+int64_t driver_wall_us(struct driver *driver, int64_t time_us)
 {
     return time_us;
 }
@@ -48,7 +48,8 @@ const char *record_failure_word(enum failure_class failure)
 static int begin_task(void **state)
 {
     task = (struct task){.id = 7};
-    job = (struct job){.id = 7, .attempts = json_array()};
+    static struct daemon daemon;
+    job = (struct job){.id = 7, .attempts = json_array(), .daemon = &daemon};
     return job.attempts ? 0 : -1;
 }
 

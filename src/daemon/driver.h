@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The driver: the core, its clock and its event log, and what leads from one to the next.
+ *
+ * Parts of the daemon post events here (driver_feed). The driver knows no part: it reaches them by
+ * the hooks that main sets.
+ *
+ * Contract:
+ * 1. An event and the decisions that follow are durable before `start` is called for one of them.
+ * 2. `kill` may come before its CANCEL or EXPIRE is durable, when the log cannot be written.
+ * 3. A hook may call driver_feed; effects that follow are carried out after the hook has returned.
+ */
+#ifndef COLLOC_DAEMON_DRIVER_H
+#define COLLOC_DAEMON_DRIVER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <uv.h>
+
+#include "core/core.h"
+#include "store/store.h"
+
+/* What the driver calls. All must be set; each gets `context`. */
+struct driver_hooks {
+    void *context;
+
+    /* Start the task on its GPUs, and answer with STARTED, UNSTARTED or EXITED. */
+    void (*start)(void *context, uint64_t task);
+
+    /* End the task's processes; EXITED follows when they are gone. */
+    void (*kill)(void *context, uint64_t task);
+
+    /* The core took an input, or refused it: `answer` is that of core_step. */
+    void (*stepped)(void *context, const struct event *event, int answer);
+
+    /* The event goes to the log; the core has applied it. */
+    void (*decided)(void *context, const struct event *event);
+
+    /* The record of a task that ends, as the log keeps it. Returns it for the driver to release;
+     * NULL when memory is out. */
+    json_t *(*record_end)(void *context, const struct task *task);
+
+    /* The event is durable. `detail`: what the log has beside it, borrowed, may be NULL. */
+    void (*recorded)(void *context, const struct event *event, const json_t *detail);
+
+    /* The task's END is durable; the core forgets the task when this returns. `record`: borrowed. */
+    void (*ended)(void *context, uint64_t task, const json_t *record);
+
+    /* A second after driver_try_again, when the log can be written. */
+    void (*retry)(void *context);
+};
+
+struct driver_options {
+    uv_loop_t *loop;
+    struct core *core; /* borrowed, as the others; all outlive the driver */
+    struct store *store;
+    const char *state_dir;   /* for messages */
+    int64_t clock_offset_us; /* core time = time since boot + this (daemon/time_base.h) */
+    int64_t last_us;         /* core time of the log's last event; 0: none */
+    struct driver_hooks hooks;
+};
+
+struct driver;
+
+/* Creates a driver; `options` is copied. Returns NULL when memory is out. */
+struct driver *driver_create(const struct driver_options *options);
+
+/* Ends the timers: nothing is retried or started by time any more. NULL is fine. */
+void driver_close(struct driver *driver);
+
+/* Releases the driver once the loop has run after driver_close, and logs each event that could not
+ * be written. NULL is fine. */
+void driver_destroy(struct driver *driver);
+
+/* Ends the process: a driver that cannot keep its log in memory must not go on deciding. */
+_Noreturn void driver_die_of_memory(void);
+
+/* The core's time now, in microseconds; never less than before. */
+int64_t driver_now_us(struct driver *driver);
+
+/* A moment of the core's clock as wall time, by today's difference between the two clocks. */
+int64_t driver_wall_us(struct driver *driver, int64_t time_us);
+
+/* A moment of the core's clock as clock_monotonic_us has it. */
+int64_t driver_monotonic_us(const struct driver *driver, int64_t time_us);
+
+/* An event of now, of this task (0: of none). */
+struct event driver_event(struct driver *driver, enum event_kind kind, uint64_t task);
+
+/*
+ * Feeds an input to the core, writes what follows to the log and carries it out. Samples and ticks
+ * are not written.
+ *
+ * `detail`: what the log keeps beside the event; borrowed, may be NULL.
+ *
+ * Returns as core_step does, but for -ENOMEM, which ends the process.
+ */
+int driver_feed(struct driver *driver, const struct event *event, const json_t *detail);
+
+/* The same for an input that is in the log already, or that needs no place in it. */
+int driver_feed_logged(struct driver *driver, const struct event *event);
+
+/* In a second, what could not be written or started is tried again. */
+void driver_try_again(struct driver *driver);
+
+/* Whether the last write to the log failed: nothing new is accepted. */
+bool driver_log_is_broken(const struct driver *driver);
+
+/* Whether the log's reserve on disk is released or was never had: nothing new is accepted. */
+bool driver_reserve_is_in_use(const struct driver *driver);
+void driver_set_reserve_in_use(struct driver *driver, bool in_use);
+
+#endif
