@@ -33,6 +33,7 @@
 #include "daemon/config.h"
 #include "daemon/driver.h"
 #include "daemon/http/user_file.h"
+#include "daemon/mps/mps_manager.h"
 #include "daemon/notify.h"
 #include "daemon/preallocation.h"
 #include "daemon/run_history.h"
@@ -83,9 +84,6 @@ struct job {
     struct daemon *daemon;
 };
 
-/* A user's MPS control daemon. */
-struct mps_user;
-
 /* A list of tasks that is being made. */
 struct listing;
 
@@ -133,6 +131,7 @@ struct daemon {
     struct notify notify;
     uv_loop_t loop;
     struct driver *driver;
+    struct mps *mps;
     struct core *core;
     struct store *store;
     struct run_history run_history;
@@ -169,7 +168,7 @@ struct daemon {
     struct listing *listings; /* lists of tasks that are being made */
 
     uv_poll_t server_poll;
-    uv_timer_t server_timer, sample_timer, history_timer, mps_timer, disk_timer;
+    uv_timer_t server_timer, sample_timer, history_timer, disk_timer;
     uv_idle_t server_soon, list_turn;
     uv_signal_t term_signal, int_signal, hangup_signal;
     uv_work_t sample_work;
@@ -177,8 +176,6 @@ struct daemon {
     bool look_closely; /* the look under way also asks what there is */
     int64_t looks_begun, looks_ended;
     int exits_awaiting_look;
-
-    struct mps_user *mps_users;
 
     /* for /v1/stats: while there were live tasks since this daemon started */
     bool lived; /* was there one since the last sample? */
@@ -411,45 +408,5 @@ void inputs_note_settings(struct daemon *daemon); /* the core's, which have chan
 void inputs_note_forgotten(struct daemon *daemon, uint64_t task);
 void inputs_note_step(struct daemon *daemon, const struct event *event, int answer);
 void inputs_close(struct daemon *daemon);
-
-/* ---- mps_manager.c ---- */
-
-/*
- * For `colloc mps`: start or stop a user's daemon and answer `asker` when that is done. 0, or a
- * fault, and then the asker is the caller's to answer: -EBUSY (tasks share by it), -ESRCH (there is
- * none).
- */
-int mps_start_by_hand(
-    struct daemon *daemon, uid_t uid, gid_t gid, struct api_request *asker, struct fault *fault);
-int mps_stop_by_hand(
-    struct daemon *daemon, uid_t uid, struct api_request *asker, struct fault *fault);
-
-/* The users who have, or had, a control daemon, as docs/protocol.md shows them. The caller releases
- * the list. */
-json_t *mps_list(const struct daemon *daemon);
-
-/* The group that the user's control daemon has or had. False: the user had none. */
-bool mps_find_group(const struct daemon *daemon, uid_t uid, gid_t *ret_gid);
-
-/*
- * Makes sure that an MPS control daemon of this user serves `ret_pipe_dir`. 0; MPS_WAIT: not yet,
- * runner_mps_ready will be called; or a fault that says why there is none to be had: the task goes
- * by streams.
- */
-enum { MPS_WAIT = 1 };
-int mps_prepare(
-    struct daemon *daemon, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault);
-
-/* Where that user's control daemon is or would be. */
-void mps_pipe_dir(const struct daemon *daemon, uid_t uid, char *path, size_t size);
-
-void mps_task_ended(struct daemon *daemon, uid_t uid); /* that shared by it */
-
-/* The setting mps-linger may have changed. */
-void mps_linger_changed(struct daemon *daemon);
-
-void mps_manager_start(struct daemon *daemon);
-void mps_manager_stop(struct daemon *daemon);
-void mps_manager_fini(struct daemon *daemon);
 
 #endif

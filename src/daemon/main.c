@@ -372,7 +372,7 @@ static void stop(struct daemon *daemon)
     driver_close(daemon->driver);
     listings_refuse(daemon);
     waiters_tell(daemon, 0, NULL);
-    mps_manager_stop(daemon);
+    mps_close(daemon->mps);
     uv_poll_stop(&daemon->server_poll);
     api_server_destroy(daemon->server);
     daemon->server = NULL;
@@ -385,9 +385,9 @@ static void stop(struct daemon *daemon)
     uv_handle_t *ours[] = {(uv_handle_t *)&daemon->server_poll,
         (uv_handle_t *)&daemon->server_timer, (uv_handle_t *)&daemon->server_soon,
         (uv_handle_t *)&daemon->list_turn, (uv_handle_t *)&daemon->sample_timer,
-        (uv_handle_t *)&daemon->history_timer, (uv_handle_t *)&daemon->mps_timer,
-        (uv_handle_t *)&daemon->disk_timer, (uv_handle_t *)&daemon->term_signal,
-        (uv_handle_t *)&daemon->int_signal, (uv_handle_t *)&daemon->hangup_signal};
+        (uv_handle_t *)&daemon->history_timer, (uv_handle_t *)&daemon->disk_timer,
+        (uv_handle_t *)&daemon->term_signal, (uv_handle_t *)&daemon->int_signal,
+        (uv_handle_t *)&daemon->hangup_signal};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         close_handle(ours[i], NULL);
     signal(SIGHUP, SIG_IGN); /* a reload now comes too late */
@@ -441,8 +441,8 @@ static void watch_hangups(struct daemon *daemon)
 
 static void init_loop(struct daemon *daemon)
 {
-    uv_timer_t *timers[] = {&daemon->server_timer, &daemon->sample_timer, &daemon->history_timer,
-        &daemon->mps_timer, &daemon->disk_timer};
+    uv_timer_t *timers[] = {
+        &daemon->server_timer, &daemon->sample_timer, &daemon->history_timer, &daemon->disk_timer};
     uv_loop_init(&daemon->loop);
     for (size_t i = 0; i < sizeof timers / sizeof *timers; i++) {
         uv_timer_init(&daemon->loop, timers[i]);
@@ -457,6 +457,28 @@ static void init_loop(struct daemon *daemon)
     watch_hangups(daemon);
 }
 
+static void on_mps_ready(void *context, uid_t uid)
+{
+    runner_mps_ready(context, uid);
+}
+
+static void on_mps_answered(void *context)
+{
+    daemon_serve_soon(context);
+}
+
+static struct mps *create_mps(struct daemon *daemon)
+{
+    const struct mps_options options = {
+        .loop = &daemon->loop,
+        .core = daemon->core,
+        .config = &daemon->config,
+        .names = daemon->names,
+        .hooks = {daemon, on_mps_ready, on_mps_answered},
+    };
+    return mps_create(&options);
+}
+
 static int start(struct daemon *daemon, struct fault *fault)
 {
     config_complete(&daemon->config);
@@ -467,7 +489,8 @@ static int start(struct daemon *daemon, struct fault *fault)
     daemon->core = core_create(&daemon->config.core);
     daemon->names = names_create(&daemon->loop, on_name, daemon);
     daemon->user_files = user_files_create(&daemon->loop);
-    if (!daemon->core || !daemon->names || !daemon->user_files)
+    daemon->mps = create_mps(daemon);
+    if (!daemon->core || !daemon->names || !daemon->user_files || !daemon->mps)
         return fault_set(fault, ENOMEM, "out of memory");
     int made = file_make_folders(daemon->config.state_dir, 0711);
     if (made < 0)
@@ -483,7 +506,7 @@ static int start(struct daemon *daemon, struct fault *fault)
         return r;
     cgroups_open(daemon);
     runner_adopt_all(daemon);
-    mps_manager_start(daemon);
+    mps_adopt(daemon->mps);
     sampler_start(daemon);
     uv_signal_start(&daemon->term_signal, on_signal, SIGTERM);
     uv_signal_start(&daemon->int_signal, on_signal, SIGINT);
@@ -502,13 +525,14 @@ static void fini(struct daemon *daemon)
     if (daemon->server)
         stop(daemon);
     driver_close(daemon->driver);
+    mps_close(daemon->mps);
     uv_run(&daemon->loop, UV_RUN_DEFAULT);
     driver_destroy(daemon->driver);
     for (const struct task *task = daemon->core ? core_next_task(daemon->core, 0) : NULL; task;
          task = core_next_task(daemon->core, task->id))
         job_remove(daemon, job_find(daemon, task->id));
     jobs_fini(daemon);
-    mps_manager_fini(daemon);
+    mps_destroy(daemon->mps);
     sampler_close(daemon);
     inputs_close(daemon);
     core_destroy(daemon->core);

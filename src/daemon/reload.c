@@ -39,7 +39,7 @@ static void apply(struct daemon *daemon, int64_t old_period_us)
     inputs_note_settings(daemon);
     if (daemon->config.sample_period_us != old_period_us)
         sampler_start(daemon);
-    mps_linger_changed(daemon);
+    mps_linger_changed(daemon->mps);
     driver_feed_logged(daemon->driver, &tick);
 }
 

@@ -121,7 +121,7 @@ static void report_exit(struct daemon *daemon, struct job *job, const struct att
     driver_feed(daemon->driver, &event, detail);
     json_decref(detail);
     if (by_mps)
-        mps_task_ended(daemon, uid);
+        mps_task_ended(daemon->mps, uid);
     sampler_look_now(daemon);
 }
 
@@ -342,7 +342,7 @@ static int join_mps(struct daemon *daemon, const struct task *task, struct launc
     const char *pipe_dir;
     if (task->share.sharing != SHARING_MPS)
         return 0;
-    int r = mps_prepare(daemon, task->uid, launch->gid, &pipe_dir, &fault);
+    int r = mps_prepare(daemon->mps, task->uid, launch->gid, &pipe_dir, &fault);
     if (r == 0)
         r = environment_join_mps(&launch->added, task, pipe_dir);
     if (r < 0) {
@@ -483,7 +483,7 @@ static bool went_by_streams(
     bool joined;
     if (task->share.sharing != SHARING_MPS)
         return false;
-    mps_pipe_dir(daemon, task->uid, variable + n, sizeof variable - n);
+    mps_pipe_dir(daemon->mps, task->uid, variable + n, sizeof variable - n);
     return attempt_has_variable(folder, variable, &fault, &joined) == 0 && !joined;
 }
 

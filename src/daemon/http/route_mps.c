@@ -8,7 +8,8 @@
 
 void route_mps(void *context, struct api_request *request)
 {
-    api_reply(request, 200, json_pack("{s:o}", "daemons", mps_list(context)));
+    const struct daemon *daemon = context;
+    api_reply(request, 200, json_pack("{s:o}", "daemons", mps_list(daemon->mps)));
 }
 
 /* A request to start or stop a user's MPS, until the user's group is known. */
@@ -27,8 +28,8 @@ static void reply_fault(struct api_request *request, int r, const struct fault *
 static void carry_out(const struct mps_order *order, uid_t uid, gid_t gid)
 {
     struct fault fault = {0};
-    int r = order->start ? mps_start_by_hand(order->daemon, uid, gid, order->request, &fault)
-                         : mps_stop_by_hand(order->daemon, uid, order->request, &fault);
+    int r = order->start ? mps_start_by_hand(order->daemon->mps, uid, gid, order->request, &fault)
+                         : mps_stop_by_hand(order->daemon->mps, uid, order->request, &fault);
     if (r < 0)
         reply_fault(order->request, r, &fault);
 }
@@ -38,7 +39,7 @@ static void on_owner_known(void *context, const struct name *name)
 {
     struct mps_order *order = context;
     gid_t gid = name->gid;
-    if (name->state == NAME_KNOWN || mps_find_group(order->daemon, name->uid, &gid))
+    if (name->state == NAME_KNOWN || mps_find_group(order->daemon->mps, name->uid, &gid))
         carry_out(order, name->uid, gid);
     else
         api_reply_error(order->request, 400, "uid %u: no such user is known here, nor its group",

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One MPS control daemon per user, started as that user when his first task needs it and stopped
- * when nobody has used it for a while: clients of one user share a GPU's SMs, users are kept apart,
- * and no user can disturb another's.
+ * One MPS control daemon per user. It is started as that user when the first task needs it, and
+ * stopped when it has had no task for the time of the setting mps-linger. So clients of one user
+ * share a GPU's SMs, and no user can disturb the tasks of another.
  *
  * A helper process that has become the user starts and stops it and writes the result into a pipe.
- * The loop never waits for that. (daemon/user_helper.h)
+ * The loop never waits for that. (mps/user_helper.h)
  */
+#include "daemon/mps/mps_manager.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +21,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "daemon/daemon.h"
 #include "daemon/user_helper.h"
 #include "gpu/mps.h"
 
@@ -29,54 +30,105 @@
 #define CLIENTS_SEEN  64
 #define STOP_AGAIN_US SECOND_US
 
+/* A user's control daemon. */
 struct mps_user {
     struct mps_user *next;
-    struct daemon *daemon;
+    struct mps *mps;
     uid_t uid;
     gid_t gid;
     char home[560], pipe_dir[600], log_dir[600];
     struct user_helper helper; /* its daemon is being started or stopped */
-    struct api_request *asker; /* who waits for that, or NULL */
+    struct api_request *asker; /* the request that waits for that, or NULL */
     int64_t unused_since_us;   /* monotonic; 0: in use, or there is none */
     int64_t sick_until_us;     /* it failed to start: not tried again until then, */
     char why[512];             /* for this reason */
 };
 
+struct mps {
+    uv_loop_t *loop;
+    const struct core *core;
+    const struct config *config;
+    struct names *names;
+    struct mps_hooks hooks;
+    struct mps_user *users;
+    uv_timer_t *timer; /* when the first unused daemon may go */
+    bool is_closed;
+};
+
+/* ---- life ---- */
+
+static void on_timer_closed(uv_handle_t *timer)
+{
+    free(timer);
+}
+
+struct mps *mps_create(const struct mps_options *options)
+{
+    struct mps *mps = calloc(1, sizeof *mps);
+    uv_timer_t *timer = calloc(1, sizeof *timer);
+    if (!mps || !timer) {
+        free(mps);
+        free(timer);
+        return NULL;
+    }
+    *mps = (struct mps){
+        .loop = options->loop,
+        .core = options->core,
+        .config = options->config,
+        .names = options->names,
+        .hooks = options->hooks,
+        .timer = timer,
+    };
+    uv_timer_init(mps->loop, timer);
+    timer->data = mps;
+    return mps;
+}
+
+void mps_destroy(struct mps *mps)
+{
+    while (mps && mps->users) {
+        struct mps_user *user = mps->users;
+        mps->users = user->next;
+        free(user);
+    }
+    free(mps);
+}
+
 /* ---- whose ---- */
 
-static struct mps_user *find_user(const struct daemon *daemon, uid_t uid)
+static struct mps_user *find_user(const struct mps *mps, uid_t uid)
 {
-    struct mps_user *user = daemon->mps_users;
+    struct mps_user *user = mps->users;
     while (user && user->uid != uid)
         user = user->next;
     return user;
 }
 
-static void home_of(const struct daemon *daemon, uid_t uid, char *path, size_t size)
+static void home_of(const struct mps *mps, uid_t uid, char *path, size_t size)
 {
-    snprintf(path, size, "%s/mps/%u", daemon->config.state_dir, (unsigned)uid);
+    snprintf(path, size, "%s/mps/%u", mps->config->state_dir, (unsigned)uid);
 }
 
-void mps_pipe_dir(const struct daemon *daemon, uid_t uid, char *path, size_t size)
+void mps_pipe_dir(const struct mps *mps, uid_t uid, char *path, size_t size)
 {
     char home[sizeof((struct mps_user *)0)->home];
-    home_of(daemon, uid, home, sizeof home);
+    home_of(mps, uid, home, sizeof home);
     snprintf(path, size, "%s/pipe", home);
 }
 
-static struct mps_user *user_of(struct daemon *daemon, uid_t uid, gid_t gid)
+static struct mps_user *user_of(struct mps *mps, uid_t uid, gid_t gid)
 {
-    struct mps_user *user = find_user(daemon, uid);
+    struct mps_user *user = find_user(mps, uid);
     if (user)
         return user;
     user = calloc(1, sizeof *user);
     if (!user)
         return NULL;
-    *user = (struct mps_user){.next = daemon->mps_users, .daemon = daemon, .uid = uid, .gid = gid};
-    home_of(daemon, uid, user->home, sizeof user->home);
-    mps_pipe_dir(daemon, uid, user->pipe_dir, sizeof user->pipe_dir);
+    *user = (struct mps_user){.next = mps->users, .mps = mps, .uid = uid, .gid = gid};
+    home_of(mps, uid, user->home, sizeof user->home);
+    mps_pipe_dir(mps, uid, user->pipe_dir, sizeof user->pipe_dir);
     snprintf(user->log_dir, sizeof user->log_dir, "%s/log", user->home);
-    daemon->mps_users = user;
+    mps->users = user;
     return user;
 }
 
@@ -84,7 +136,7 @@ static struct mps_user *user_of(struct daemon *daemon, uid_t uid, gid_t gid)
 static pid_t find_control_daemon(const struct mps_user *user)
 {
     char path[600], pipe_dir[32];
-    snprintf(path, sizeof path, "%s/mps", user->daemon->config.state_dir);
+    snprintf(path, sizeof path, "%s/mps", user->mps->config->state_dir);
     snprintf(pipe_dir, sizeof pipe_dir, "%u/pipe", (unsigned)user->uid);
     int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
@@ -97,8 +149,8 @@ static pid_t find_control_daemon(const struct mps_user *user)
 static int count_tasks(const struct mps_user *user)
 {
     int n = 0;
-    for (const struct task *task = core_next_task(user->daemon->core, 0); task;
-         task = core_next_task(user->daemon->core, task->id))
+    for (const struct task *task = core_next_task(user->mps->core, 0); task;
+         task = core_next_task(user->mps->core, task->id))
         n += task->uid == user->uid && task_state_holds_gpus(task->state) &&
              task->share.sharing == SHARING_MPS;
     return n;
@@ -117,7 +169,7 @@ static int make_home(const struct mps_user *user, struct fault *fault)
 
 static int start_here(const struct mps_user *user, struct fault *fault)
 {
-    const struct cluster_view *view = core_view(user->daemon->core);
+    const struct cluster_view *view = core_view(user->mps->core);
     const char *uuids[256];
     size_t n = 0;
     for (int i = 0; i < view->n_gpus && n < 256; i++)
@@ -156,7 +208,7 @@ static void answer_asker(struct mps_user *user, int answer, const struct fault *
                 "{s:i, s:b}", "uid", (int)user->uid, "alive", find_control_daemon(user) != 0));
     else
         api_reply_error(asker, answer == -EBUSY ? 409 : 503, "%s", fault->text);
-    daemon_serve_soon(user->daemon);
+    user->mps->hooks.answered(user->mps->hooks.context);
 }
 
 /* ---- starting ---- */
@@ -171,9 +223,9 @@ static void on_started(struct user_helper *helper, int answer, const struct faul
             user->pipe_dir);
     bool by_hand = user->asker;
     answer_asker(user, answer, fault);
-    runner_mps_ready(user->daemon, user->uid);
+    user->mps->hooks.ready(user->mps->hooks.context, user->uid);
     if (!by_hand)
-        mps_task_ended(user->daemon, user->uid); /* they may have been cancelled meanwhile */
+        mps_task_ended(user->mps, user->uid); /* they may have been cancelled meanwhile */
 }
 
 static int begin_start(struct mps_user *user, struct fault *fault)
@@ -183,7 +235,7 @@ static int begin_start(struct mps_user *user, struct fault *fault)
         return r;
     const struct user_helper_order order = {
         .uid = user->uid, .gid = user->gid, .limit_ms = START_MS, .what = "start MPS"};
-    int child = user_helper_begin(&user->helper, &user->daemon->loop, &order, fault);
+    int child = user_helper_begin(&user->helper, user->mps->loop, &order, fault);
     if (child == USER_HELPER_CHILD) {
         struct user_helper_report report = {0};
         report.answer = user_helper_become(&order);
@@ -197,9 +249,9 @@ static int begin_start(struct mps_user *user, struct fault *fault)
 }
 
 int mps_prepare(
-    struct daemon *daemon, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault)
+    struct mps *mps, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault)
 {
-    struct mps_user *user = user_of(daemon, uid, gid);
+    struct mps_user *user = user_of(mps, uid, gid);
     if (!user)
         return fault_set(fault, ENOMEM, "out of memory");
     user->gid = gid;
@@ -220,17 +272,16 @@ int mps_prepare(
 static void look_after(uv_timer_t *timer);
 
 /* Looks again when the first of the unused ones may go. */
-static void look_again(struct daemon *daemon)
+static void look_again(struct mps *mps)
 {
     int64_t next_us = INT64_MAX;
-    for (const struct mps_user *user = daemon->mps_users; user; user = user->next)
-        if (user->unused_since_us && user->unused_since_us + daemon->config.mps_linger_us < next_us)
-            next_us = user->unused_since_us + daemon->config.mps_linger_us;
-    if (next_us == INT64_MAX || daemon->stopping)
+    for (const struct mps_user *user = mps->users; user; user = user->next)
+        if (user->unused_since_us && user->unused_since_us + mps->config->mps_linger_us < next_us)
+            next_us = user->unused_since_us + mps->config->mps_linger_us;
+    if (next_us == INT64_MAX || mps->is_closed)
         return;
     int64_t wait_us = next_us - clock_monotonic_us();
-    uv_timer_start(
-        &daemon->mps_timer, look_after, wait_us > 0 ? (uint64_t)(wait_us / MS_US) + 1 : 1, 0);
+    uv_timer_start(mps->timer, look_after, wait_us > 0 ? (uint64_t)(wait_us / MS_US) + 1 : 1, 0);
 }
 
 /* Those that kept it are perhaps gone after another while. */
@@ -238,7 +289,7 @@ static void stop_later(struct mps_user *user)
 {
     if (count_tasks(user) == 0)
         user->unused_since_us = clock_monotonic_us() + STOP_AGAIN_US;
-    look_again(user->daemon);
+    look_again(user->mps);
 }
 
 static void on_stopped(struct user_helper *helper, int answer, const struct fault *fault)
@@ -251,7 +302,7 @@ static void on_stopped(struct user_helper *helper, int answer, const struct faul
         log_debug("the MPS control daemon of user %u stays: %s", (unsigned)user->uid, fault->text);
     user->unused_since_us = 0;
     answer_asker(user, answer, fault);
-    runner_mps_ready(user->daemon, user->uid);
+    user->mps->hooks.ready(user->mps->hooks.context, user->uid);
     if (answer < 0)
         stop_later(user);
 }
@@ -260,7 +311,7 @@ static int begin_stop(struct mps_user *user, struct fault *fault)
 {
     const struct user_helper_order order = {
         .uid = user->uid, .gid = user->gid, .limit_ms = STOP_MS, .what = "stop MPS"};
-    int child = user_helper_begin(&user->helper, &user->daemon->loop, &order, fault);
+    int child = user_helper_begin(&user->helper, user->mps->loop, &order, fault);
     if (child == USER_HELPER_CHILD) {
         struct user_helper_report report = {0};
         report.answer = user_helper_become(&order);
@@ -275,12 +326,12 @@ static int begin_stop(struct mps_user *user, struct fault *fault)
 
 static void look_after(uv_timer_t *timer)
 {
-    struct daemon *daemon = timer->data;
+    struct mps *mps = timer->data;
     struct fault fault = {0};
     int64_t now_us = clock_monotonic_us();
-    for (struct mps_user *user = daemon->mps_users; user; user = user->next) {
+    for (struct mps_user *user = mps->users; user; user = user->next) {
         bool over = user->unused_since_us &&
-                    now_us - user->unused_since_us >= daemon->config.mps_linger_us;
+                    now_us - user->unused_since_us >= mps->config->mps_linger_us;
         if (!over)
             continue;
         user->unused_since_us = 0;
@@ -288,29 +339,29 @@ static void look_after(uv_timer_t *timer)
             begin_stop(user, &fault) < 0)
             log_warning("the MPS control daemon of user %u: %s", (unsigned)user->uid, fault.text);
     }
-    look_again(daemon);
+    look_again(mps);
 }
 
-void mps_linger_changed(struct daemon *daemon)
+void mps_linger_changed(struct mps *mps)
 {
-    look_again(daemon);
+    look_again(mps);
 }
 
-void mps_task_ended(struct daemon *daemon, uid_t uid)
+void mps_task_ended(struct mps *mps, uid_t uid)
 {
-    struct mps_user *user = find_user(daemon, uid);
+    struct mps_user *user = find_user(mps, uid);
     if (!user || count_tasks(user) > 0)
         return;
     user->unused_since_us = clock_monotonic_us();
-    look_again(daemon);
+    look_again(mps);
 }
 
 /* ---- by hand ---- */
 
 int mps_start_by_hand(
-    struct daemon *daemon, uid_t uid, gid_t gid, struct api_request *asker, struct fault *fault)
+    struct mps *mps, uid_t uid, gid_t gid, struct api_request *asker, struct fault *fault)
 {
-    struct mps_user *user = user_of(daemon, uid, gid);
+    struct mps_user *user = user_of(mps, uid, gid);
     if (!user)
         return fault_set(fault, ENOMEM, "out of memory");
     if (user_helper_is_under_way(&user->helper))
@@ -327,10 +378,9 @@ int mps_start_by_hand(
     return r;
 }
 
-int mps_stop_by_hand(
-    struct daemon *daemon, uid_t uid, struct api_request *asker, struct fault *fault)
+int mps_stop_by_hand(struct mps *mps, uid_t uid, struct api_request *asker, struct fault *fault)
 {
-    struct mps_user *user = find_user(daemon, uid);
+    struct mps_user *user = find_user(mps, uid);
     if (!user || !find_control_daemon(user))
         return fault_set(fault, ESRCH, "user %u has no MPS control daemon", (unsigned)uid);
     if (user_helper_is_under_way(&user->helper))
@@ -353,7 +403,7 @@ static json_t *user_json(const struct mps_user *user)
     pid_t pid = find_control_daemon(user);
     bool busy = user_helper_is_under_way(&user->helper);
     bool sick = !pid && clock_monotonic_us() < user->sick_until_us;
-    const char *name = names_of_uid(user->daemon->names, user->uid)->name;
+    const char *name = names_of_uid(user->mps->names, user->uid)->name;
     return json_pack("{s:I, s:s, s:s, s:s, s:o, s:i, s:s, s:s}", "uid", (json_int_t)user->uid,
         "user", name, "state",
         busy   ? "busy"
@@ -364,63 +414,55 @@ static json_t *user_json(const struct mps_user *user)
         count_tasks(user), "pipe_directory", user->pipe_dir, "log_directory", user->log_dir);
 }
 
-json_t *mps_list(const struct daemon *daemon)
+json_t *mps_list(const struct mps *mps)
 {
     json_t *users = json_array();
-    for (const struct mps_user *user = daemon->mps_users; user; user = user->next)
+    for (const struct mps_user *user = mps->users; user; user = user->next)
         json_array_append_new(users, user_json(user));
     return users;
 }
 
-bool mps_find_group(const struct daemon *daemon, uid_t uid, gid_t *ret_gid)
+bool mps_find_group(const struct mps *mps, uid_t uid, gid_t *ret_gid)
 {
-    const struct mps_user *user = find_user(daemon, uid);
+    const struct mps_user *user = find_user(mps, uid);
     if (user)
         *ret_gid = user->gid;
     return user;
 }
 
-/* ---- life ---- */
+/* ---- beginning and end ---- */
 
-/* Those of an earlier daemon are taken over, so that they too end when nobody uses them. */
-void mps_manager_start(struct daemon *daemon)
+void mps_adopt(struct mps *mps)
 {
     char path[600], folder[600];
     int64_t uid;
     struct stat status;
-    snprintf(path, sizeof path, "%s/mps", daemon->config.state_dir);
+    snprintf(path, sizeof path, "%s/mps", mps->config->state_dir);
     DIR *homes = opendir(path);
     for (const struct dirent *entry; homes && (entry = readdir(homes));) {
         snprintf(folder, sizeof folder, "%.500s/%.80s", path, entry->d_name);
         if (parse_int64(entry->d_name, 0, UINT32_MAX, &uid) < 0 || lstat(folder, &status) < 0)
             continue;
-        struct mps_user *user = user_of(daemon, (uid_t)uid, status.st_gid);
+        struct mps_user *user = user_of(mps, (uid_t)uid, status.st_gid);
         if (user && find_control_daemon(user))
-            mps_task_ended(daemon, (uid_t)uid);
+            mps_task_ended(mps, (uid_t)uid);
     }
     if (homes)
         closedir(homes);
 }
 
-/* Nothing is waited for any more: the children end by themselves, and those with clients stay for
- * the next daemon. */
-void mps_manager_stop(struct daemon *daemon)
+void mps_close(struct mps *mps)
 {
     struct fault fault = {0};
-    for (struct mps_user *user = daemon->mps_users; user; user = user->next) {
+    if (!mps || mps->is_closed)
+        return;
+    mps->is_closed = true;
+    uv_close((uv_handle_t *)mps->timer, on_timer_closed);
+    for (struct mps_user *user = mps->users; user; user = user->next) {
         user->asker = NULL;
         if (!user_helper_is_under_way(&user->helper) && count_tasks(user) == 0 &&
             find_control_daemon(user))
             begin_stop(user, &fault);
         user_helper_leave(&user->helper);
-    }
-}
-
-void mps_manager_fini(struct daemon *daemon)
-{
-    while (daemon->mps_users) {
-        struct mps_user *user = daemon->mps_users;
-        daemon->mps_users = user->next;
-        free(user);
     }
 }
