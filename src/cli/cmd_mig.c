@@ -221,7 +221,7 @@ static int run(const struct invocation *invocation)
         return code;
     int r = gpu_set_open(invocation->values[MIG_NVML].text, &fault, &set);
     if (r == 0)
-        r = mig_look(set, invocation->operands[1], &fault, &gpu);
+        r = mig_query(set, invocation->operands[1], &fault, &gpu);
     if (r == 0)
         code = carry_out(invocation, invocation->operands[0], &gpu);
     else

@@ -22,7 +22,7 @@
 #include "base/text.h"
 #include "cli/print.h"
 #include "cli/support.h"
-#include "gpu/run.h"
+#include "gpu/program.h"
 
 enum { WORDS_MOST = 64, PIECE = 65536, COMPLAINT_MOST = 16384 };
 
@@ -259,7 +259,7 @@ int python_ask(
     if (support_find("python", folder, sizeof folder) < 0)
         return fault_set(
             fault, ENOENT, "cannot find colloc's Python programs where they were installed");
-    if (!run_find(interpreter, path, sizeof path))
+    if (!program_find(interpreter, path, sizeof path))
         return fault_set(fault, ENOENT,
             "%s: no such program: give a Python interpreter with --python", interpreter);
     int r = start(program, folder, &child);
@@ -286,15 +286,15 @@ int python_imports(const char *interpreter, const char *module, struct fault *fa
 {
     char path[PATH_MAX], statement[64], said[COMPLAINT_MOST];
     int status;
-    if (!run_find(interpreter, path, sizeof path))
+    if (!program_find(interpreter, path, sizeof path))
         return fault_set(fault, ENOENT, "no such program");
     snprintf(statement, sizeof statement, "import %s", module);
     const char *const argv[] = {interpreter, "-c", statement, NULL};
-    const struct run run = {.path = path,
+    const struct program run = {.path = path,
         .argv = (char *const *)(uintptr_t)argv,
         .envp = environ,
         .limit_us = IMPORT_LIMIT_US};
-    int r = run_wait(&run, said, sizeof said, &status, fault);
+    int r = program_run(&run, said, sizeof said, &status, fault);
     if (r < 0)
         return r;
     const char *last = strrchr(said, '\n');

@@ -41,7 +41,7 @@
 #include "exec/attempt.h"
 #include "exec/cgroup_path.h"
 #include "exec/kin.h"
-#include "gpu/share.h"
+#include "gpu/attribution.h"
 #include "store/store.h"
 
 /* What a task has had of its GPUs so far, all attempts together. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DCGM's SM activity counters, for GPUs that have no GPM (Volta, Turing, Ampere): one long-lived
- * `dcgmi dmon` whose lines are read as they come. Nothing here waits for it. It is told the GPUs by
- * the numbers that `dcgmi discovery -l` gives their UUIDs; it is started again, later each time,
- * when it ends or falls silent.
+ * SM activity from DCGM, for GPUs without GPM (Volta, Turing, Ampere): one long-running `dcgmi
+ * dmon` whose lines are read as they come. No function waits for it. `dcgmi discovery -l` maps the
+ * GPUs' UUIDs to DCGM's numbers first. When dcgmi ends or is silent it is restarted, with a pause
+ * that doubles each time.
  */
 #ifndef COLLOC_GPU_DCGM_H
 #define COLLOC_GPU_DCGM_H
@@ -16,27 +16,30 @@
 struct dcgm;
 
 /*
- * `program`: a path, or a name on PATH. Starts nothing yet. NULL: no memory. dcgm_destroy ends what
- * was started; takes NULL.
+ * program:   path of dcgmi, or its name on PATH; started by the first dcgm_poll
+ * period_us: between two rows
+ *
+ * Returns NULL without memory. dcgm_destroy kills the program; takes NULL.
  */
 struct dcgm *dcgm_create(const char *program, int64_t period_us);
 void dcgm_destroy(struct dcgm *dcgm);
 
-/* A GPU to be asked about; before the first dcgm_turn. `gpu` is the caller's number, below
+/* Adds a GPU to query, before the first dcgm_poll. `gpu`: the caller's number, below
  * DCGM_GPUS_MAX. */
-void dcgm_want(struct dcgm *dcgm, size_t gpu, const char *uuid);
+void dcgm_add_gpu(struct dcgm *dcgm, size_t gpu, const char *uuid);
 
-/* Reads what has come, starts what is to be started. */
-void dcgm_turn(struct dcgm *dcgm, int64_t now_us);
+/* Reads the output that has come; starts or restarts dcgmi when that is due. Does not block. */
+void dcgm_poll(struct dcgm *dcgm, int64_t now_us);
 
 /*
- * The GPU's latest row (but for the first of a stream, which is a mean over no time) with the time
- * it was read, or NULL: none has come for one and a half periods, and dcgm_why_not says why.
+ * Returns the GPU's latest row with the time it was read at, or NULL when none has come for one and
+ * a half periods: dcgm_missing_reason says why. The first row of a stream is left out: it is a mean
+ * over no time.
  */
 const struct dcgm_row *dcgm_latest(
     const struct dcgm *dcgm, size_t gpu, int64_t now_us, int64_t *ret_at_us);
 
-/* In words for people, dcgmi's own last words included; "" when there is nothing to say. */
-const char *dcgm_why_not(const struct dcgm *dcgm);
+/* Returns why there is no row, for the user, with dcgmi's last message. */
+const char *dcgm_missing_reason(const struct dcgm *dcgm);
 
 #endif

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parses dcgmi's output. The header names the columns by DCGM's short names:
+ *
+ *     #Entity   GPUTL  GRACT  SMACT
+ *     ID
+ *     GPU 0     98     0.97   0.61
+ */
 #include "gpu/dcgm_table.h"
 
 #include <math.h>
@@ -32,9 +39,9 @@ static const struct {
 
 /* ---- lines and words ---- */
 
-static void keep(struct dcgm_lines *lines, const char *at, size_t size)
+static void append_piece(struct dcgm_lines *lines, const char *at, size_t size)
 {
-    if (lines->used + size > sizeof(lines->text))
+    if (lines->used + size > sizeof lines->text)
         lines->too_long = true;
     if (lines->too_long)
         return;
@@ -47,7 +54,7 @@ bool dcgm_lines_next(struct dcgm_lines *lines, struct span *piece, struct span *
     while (piece->size > 0) {
         const char *end = memchr(piece->at, '\n', piece->size);
         size_t size = end ? (size_t)(end - piece->at) : piece->size;
-        keep(lines, piece->at, size);
+        append_piece(lines, piece->at, size);
         piece->at += size + (end != NULL);
         piece->size -= size + (end != NULL);
         bool whole = end && !lines->too_long;
@@ -86,9 +93,7 @@ static bool parse_gpu(struct span word, unsigned *ret_gpu)
 {
     char text[8];
     int64_t number;
-
-    if (!span_copy(word, text, sizeof(text)) ||
-        parse_int64(text, 0, DCGM_GPUS_MAX - 1, &number) < 0)
+    if (!span_copy(word, text, sizeof text) || parse_int64(text, 0, DCGM_GPUS_MAX - 1, &number) < 0)
         return false;
     *ret_gpu = (unsigned)number;
     return true;
@@ -108,18 +113,16 @@ static signed char find_field(struct span name)
 static bool starts_header(struct span *line)
 {
     struct span word;
-
     if (!next_word(line, &word))
         return false;
     return span_is(word, "#Entity") ||
            (span_is(word, "#") && next_word(line, &word) && span_is(word, "Entity"));
 }
 
-/* One with too many columns leaves none, and so no rows. */
+/* A header with too many columns leaves none, so that no row is accepted. */
 static void take_header(struct dcgm_table *table, struct span line)
 {
     struct span word;
-
     for (table->columns = 0; next_word(&line, &word); table->columns++) {
         if (table->columns == DCGM_COLUMNS_MAX) {
             table->columns = 0;
@@ -129,14 +132,13 @@ static void take_header(struct dcgm_table *table, struct span line)
     }
 }
 
-/* DCGM marks what it does not know by numbers beyond the possible, which some versions print. */
+/* DCGM marks unknown values by impossibly large numbers, which some versions print. */
 static struct reading convert(struct span word, enum unit unit)
 {
     const double rounding = 0.005, bytes_max = 1e13, watt_max = 1e4, millijoule_max = 1e15;
     char text[32];
     double value;
-
-    if (!span_copy(word, text, sizeof(text)) || parse_double(text, 0, millijoule_max, &value) < 0)
+    if (!span_copy(word, text, sizeof text) || parse_double(text, 0, millijoule_max, &value) < 0)
         return READING_NONE;
     switch (unit) {
     case PER_CENT:
@@ -157,7 +159,6 @@ bool dcgm_table_take(struct dcgm_table *table, struct span line, struct dcgm_row
 {
     struct span rest = line, word;
     size_t i;
-
     if (starts_header(&rest)) {
         take_header(table, rest);
         return false;
@@ -179,7 +180,6 @@ bool dcgm_table_take(struct dcgm_table *table, struct span line, struct dcgm_row
 bool dcgm_list_take(struct dcgm_list *list, struct span line, struct span *ret_uuid)
 {
     struct span word;
-
     if (!next_word(&line, &word) || !span_is(word, "|") || !next_word(&line, &word))
         return false;
     if (!span_is(word, "|")) {

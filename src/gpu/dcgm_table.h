@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `dcgmi` prints, line by line: the table of `dcgmi dmon` and the list of `dcgmi discovery
- * -l`. Takes no memory and any bytes. Columns are found by the names in the header, so their order
- * and any further ones do not matter.
+ * Parser of what dcgmi prints, a line at a time: the table of `dcgmi dmon` and the list of `dcgmi
+ * discovery -l`. Accepts any bytes and allocates nothing. Columns are found by the names in the
+ * header, so their order and further columns do not matter.
  */
 #ifndef COLLOC_GPU_DCGM_TABLE_H
 #define COLLOC_GPU_DCGM_TABLE_H
@@ -15,16 +15,18 @@
 
 enum { DCGM_LINE_MAX = 1024, DCGM_COLUMNS_MAX = 48, DCGM_GPUS_MAX = 64 };
 
-/* Puts lines together from the pieces that arrive. Start with {0}. */
+/* Assembles lines from the pieces that read() returns. Start with {0}. */
 struct dcgm_lines {
     char text[DCGM_LINE_MAX];
     size_t used;
-    bool too_long; /* the line under way is dropped */
+    bool too_long; /* the line being assembled is dropped */
 };
 
 /*
- * Takes bytes off the front of `piece` up to the end of a line. True with the line (valid until the
- * next call), false when the piece is used up and the line is not whole yet.
+ * Removes bytes from the front of `piece` up to the end of a line.
+ *
+ * Returns true with the line, valid until the next call; false when the piece is used up before the
+ * line is complete.
  */
 bool dcgm_lines_next(struct dcgm_lines *lines, struct span *piece, struct span *ret_line);
 
@@ -49,8 +51,8 @@ enum dcgm_field { /* in the order of DCGM_FIELD_IDS */
 
 #define DCGM_FIELD_IDS "203,1001,1002,1003,1004,1005,1006,1007,1008,1009,1010,1011,1012,155,156"
 
-/* One line of the table: fractions 0..1, bytes per second, watts, joules. What is N/A or not
- * possible is not valid. */
+/* One row: fractions 0..1, bytes per second, watts, joules. N/A and impossible values are invalid
+ * readings. */
 struct dcgm_row {
     unsigned gpu; /* DCGM's number */
     struct reading field[DCGM_FIELDS];
@@ -63,18 +65,18 @@ struct dcgm_table {
 };
 
 /*
- * Takes one line. True with a row; false for headers, units, empty lines, other entities than whole
- * GPUs and rows that have not exactly the header's columns (half of a line).
+ * Parses one line. Returns true with a row; false for headers, units, empty lines, entities that
+ * are not whole GPUs, and rows with another number of columns than the header (half of a line).
  */
 bool dcgm_table_take(struct dcgm_table *table, struct span line, struct dcgm_row *ret_row);
 
-/* The list of GPUs: remembers the number that the following lines are about. Start with {0}. */
+/* The list of GPUs: the GPU number that the following lines belong to. Start with {0}. */
 struct dcgm_list {
     bool known;
     unsigned gpu;
 };
 
-/* Takes one line. True with *ret_uuid (within the line) of GPU list->gpu. */
+/* Parses one line. Returns true with the UUID (within the line) of GPU list->gpu. */
 bool dcgm_list_take(struct dcgm_list *list, struct span line, struct span *ret_uuid);
 
 #endif

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GPM values by two alternating NVML samples: each update takes a new sample into the older buffer
+ * and computes the metrics between the two. The computation costs about 1 ms, so that under a share
+ * of a processor it pauses; nothing is lost, since the next value is the mean since the last one.
+ */
 #include "gpu/gpm.h"
 
 #include <math.h>
@@ -6,7 +11,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "gpu/cost.h"
+#include "gpu/query_cost.h"
 
 enum unit { PER_CENT, MIB_PER_S };
 
@@ -33,7 +38,6 @@ void gpm_init(struct gpm *gpm, const struct nvml *nvml, nvml_device device, bool
     unsigned gpu_instance)
 {
     struct nvml_gpm_support support = {.version = NVML_GPM_SUPPORT_VERSION};
-
     *gpm = (struct gpm){
         .is_mig = is_mig, .gpu_instance = gpu_instance, .interval_min_us = GPM_INTERVAL_MIN_US};
     if (nvml_call(nvml, gpm_support, device, &support) != NVML_OK || !support.supported)
@@ -57,15 +61,14 @@ void gpm_fini(struct gpm *gpm, const struct nvml *nvml)
     *gpm = (struct gpm){0};
 }
 
-static int take(struct gpm *gpm, const struct nvml *nvml, nvml_sample into)
+static int take_sample(struct gpm *gpm, const struct nvml *nvml, nvml_sample into)
 {
     if (gpm->is_mig)
         return nvml_call(nvml, gpm_mig_sample_get, gpm->device, gpm->gpu_instance, into);
     return nvml_call(nvml, gpm_sample_get, gpm->device, into);
 }
 
-/* Counters that went back come out as negative, beyond the possible or no number at all: no
- * reading. */
+/* After a counter reset NVML computes negative, impossible or NaN values: no reading. */
 static struct reading convert(const struct nvml_gpm_metric *metric, enum unit unit)
 {
     if (metric->result != NVML_OK || !isfinite(metric->value) || metric->value < 0)
@@ -95,21 +98,19 @@ static int compute(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_met
     return NVML_OK;
 }
 
-static void tell_idle(struct gpm *gpm)
+static void set_idle(struct gpm *gpm)
 {
     for (int i = 0; i < GPM_METRIC_COUNT; i++)
         gpm->last[i] = metrics[i].unit == PER_CENT ? reading_of(0) : READING_NONE;
 }
 
-/* Nothing is lost by resting: a value is the mean since the one before. */
 static int compute_in_share(
     struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch)
 {
-    int64_t began_us = cost_processor_us();
+    int64_t began_us = query_cost_cpu_us();
     int r = compute(gpm, nvml, scratch);
-
     if (gpm->share > 0)
-        gpm->rest_us = (int64_t)((double)(cost_processor_us() - began_us) / gpm->share);
+        gpm->rest_us = (int64_t)((double)(query_cost_cpu_us() - began_us) / gpm->share);
     return r;
 }
 
@@ -119,9 +120,8 @@ static int advance(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_met
     int next = !gpm->newest;
     bool was_primed = gpm->primed;
     bool idle = gpm->share > 0 && !gpm->was_in_use && !in_use;
-    int r = take(gpm, nvml, gpm->samples[next]);
-
-    memset(gpm->last, 0, sizeof(gpm->last));
+    int r = take_sample(gpm, nvml, gpm->samples[next]);
+    memset(gpm->last, 0, sizeof gpm->last);
     gpm->primed = r == NVML_OK;
     if (r != NVML_OK)
         return r;
@@ -129,23 +129,22 @@ static int advance(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_met
     gpm->taken_us = now_us;
     gpm->was_in_use = in_use;
     if (was_primed && idle)
-        tell_idle(gpm);
+        set_idle(gpm);
     gpm->rest_us = 0;
     return was_primed && !idle ? compute_in_share(gpm, nvml, scratch) : NVML_OK;
 }
 
-void gpm_compute_next(struct gpm *gpm)
+void gpm_force_next(struct gpm *gpm)
 {
     gpm->rest_us = 0;
     gpm->was_in_use = true;
 }
 
-int gpm_look(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch,
+int gpm_update(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch,
     bool in_use, struct gpu_sample *sample)
 {
     int64_t now_us = sample->at_us;
     int r = NVML_OK;
-
     if (!gpm->device)
         return NVML_NOT_SUPPORTED;
     int64_t interval_us = gpm->rest_us > gpm->interval_min_us ? gpm->rest_us : gpm->interval_min_us;

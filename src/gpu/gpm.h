@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GPM: NVML's SM activity counters (Hopper and newer). A value is made of two samples and is a mean
- * over the time between. */
+/* GPM: NVML's SM activity counters (Hopper and newer). A value is computed from two NVML samples
+ * and is the mean over the time between them. */
 #ifndef COLLOC_GPU_GPM_H
 #define COLLOC_GPU_GPM_H
 
@@ -12,7 +12,7 @@
 
 enum { GPM_METRIC_COUNT = 12 };
 
-/* NVML asks for more than 100 ms between two samples of a real GPU. */
+/* NVML requires more than 100 ms between two samples of a real GPU (nvml.h). */
 #define GPM_INTERVAL_MIN_US ((int64_t)100000)
 
 struct gpm {
@@ -22,15 +22,15 @@ struct gpm {
     nvml_sample samples[2];
     int newest;
     bool primed;     /* samples[newest] holds counters, taken at taken_us */
-    bool was_in_use; /* processes were there when they were taken, or have been seen there since */
+    bool was_in_use; /* processes were on the GPU then, or have been seen since */
     int64_t taken_us;
-    int64_t interval_min_us; /* a look sooner repeats the last */
-    double share;            /* of a processor that working them out may take; 0: as it comes */
-    int64_t rest_us;         /* a look sooner repeats the last: working that out took its time */
+    int64_t interval_min_us; /* an update sooner repeats the last values */
+    double share;            /* of a processor that computing them may take; 0: no limit */
+    int64_t rest_us;         /* the same, so that `share` is kept */
     struct reading last[GPM_METRIC_COUNT]; /* of the latest interval that was long enough */
 };
 
-/* Leaves `gpm` without a device where the driver or the GPU has no GPM. `gpu_instance` only counts
+/* Leaves `gpm` without a device if the driver or the GPU has no GPM. `gpu_instance` is used only
  * when is_mig. */
 void gpm_init(struct gpm *gpm, const struct nvml *nvml, nvml_device device, bool is_mig,
     unsigned gpu_instance);
@@ -38,7 +38,7 @@ void gpm_init(struct gpm *gpm, const struct nvml *nvml, nvml_device device, bool
 void gpm_fini(struct gpm *gpm, const struct nvml *nvml);
 
 /*
- * Fills the GPM readings of `sample`; those that cannot be had are not valid.
+ * Fills the GPM readings of `sample`; unavailable ones are invalid.
  *
  * `in_use`: false when the GPU is known to have no process and no activity now. An interval that
  *           begins and ends so, with no process seen in between, is reported as idle without
@@ -49,10 +49,10 @@ void gpm_fini(struct gpm *gpm, const struct nvml *nvml);
  *
  * Returns NVML's result, NVML_NOT_SUPPORTED without GPM.
  */
-int gpm_look(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch,
+int gpm_update(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch,
     bool in_use, struct gpu_sample *sample);
 
-/* The next gpm_look computes its values, whatever they cost and whoever is there. */
-void gpm_compute_next(struct gpm *gpm);
+/* The next gpm_update computes its values, whatever they cost, even on an idle GPU. */
+void gpm_force_next(struct gpm *gpm);
 
 #endif

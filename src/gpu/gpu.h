@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The GPUs of this machine: what there is (struct gpu_set, fixed when opened) and what each does
+ * The GPUs of this machine: which there are (struct gpu_set, fixed when opened) and what each does
  * now (struct gpu_sample).
  *
- * All of it comes from NVML, found at run time: no GPU, driver or vendor header is needed to build
- * or start. SM activity of GPUs without GPM comes from `dcgmi`, where that is wanted and there. Not
- * thread safe: one thread at a time. MIG instances made or removed later are seen by gpu_set_renew.
+ * Everything is queried from NVML, which is loaded at run time: neither a build nor a start needs a
+ * GPU, driver or vendor header. The SM activity of GPUs without GPM comes from `dcgmi`, if
+ * gpu_set_use_dcgmi is called and dcgmi is installed. gpu_set_renew follows MIG instances that are
+ * made or removed later.
+ *
+ * Contract:
+ *   1. A set and its samples are used by one thread at a time.
+ *   2. A value that the driver does not report is an invalid reading, never 0.
+ *   3. Positions of GPUs in a set do not change during its life.
  */
 #ifndef COLLOC_GPU_GPU_H
 #define COLLOC_GPU_GPU_H
@@ -18,10 +24,10 @@
 #include "base/fault.h"
 #include "base/reading.h"
 
-/* Named answers of gpu_set_open: nothing is broken in colloc, there are just no GPUs to be had. */
+/* Named answers of gpu_set_open: this machine has no usable GPU. */
 enum gpu_answer {
-    GPU_NO_LIBRARY = 1, /* NVML is not installed, or what was named is not NVML */
-    GPU_NO_DRIVER,      /* NVML is there, the kernel driver does not run or is of another version */
+    GPU_NO_LIBRARY = 1, /* NVML is not installed, or the named library is not NVML */
+    GPU_NO_DRIVER,      /* the kernel driver is not loaded, or of another version than NVML */
     GPU_NO_DEVICES,     /* the driver runs and sees no GPU */
 };
 
@@ -37,19 +43,18 @@ enum gpu_compute_mode { /* NVML's numbers */
 
 /* One GPU, or one MIG instance of a GPU. Texts that are not known are "". */
 struct gpu_info {
-    char uuid[96];  /* what CUDA_VISIBLE_DEVICES takes: "GPU-..." or "MIG-..." */
-    char index[24]; /* for people: "0", and "0:1" for MIG device 1 of GPU 0, as nvidia-smi counts */
-    char name[96];  /* "NVIDIA A100-SXM4-40GB" */
+    char uuid[96];       /* what CUDA_VISIBLE_DEVICES takes: "GPU-..." or "MIG-..." */
+    char index[24];      /* nvidia-smi's: "0", and "0:1" for MIG device 1 of GPU 0 */
+    char name[96];       /* "NVIDIA A100-SXM4-40GB" */
     char pci_bus_id[32]; /* of the card, also for a MIG instance */
     struct reading mem_total_bytes;
     int sm_count; /* 0: not known */
     enum gpu_compute_mode compute_mode;
     enum gpu_mig_mode mig_mode; /* of the card, also for a MIG instance */
-    bool instances_known; /* of a card: the driver said which MIG instances it has, or that it has
-                             none */
+    bool instances_known; /* of a card: the driver reports which MIG instances it has, if any */
 
-    bool is_place;     /* a task can be put here */
-    char why_not[112]; /* when not: the reason, for people */
+    bool is_place;     /* a task can be placed here */
+    char why_not[112]; /* otherwise the reason, for the user */
 
     bool is_mig;           /* the rest is about MIG instances only */
     size_t parent;         /* the card's position in the set */
@@ -70,59 +75,73 @@ struct gpu_set {
 };
 
 /*
- * Finds all GPUs. `library_path` NULL: the driver's libnvidia-ml.so.1. 0 with *ret_set (closed by
- * the caller), a gpu_answer (then `fault` holds the sentence for people and *ret_set is NULL), or a
- * fault: -ENOMEM, -EACCES, -EIO. A GPU that cannot be asked is listed all the same, as no place.
+ * Loads NVML and lists all GPUs. A GPU that cannot be queried is listed too, as no place.
+ *
+ * library_path: NULL: the driver's libnvidia-ml.so.1
+ * ret_set:      closed by the caller with gpu_set_close; NULL unless 0 is returned
+ *
+ * Returns 0; a gpu_answer, with a sentence for the user in `fault`; or -ENOMEM, -EACCES, -EIO.
  */
 int gpu_set_open(const char *library_path, struct fault *fault, struct gpu_set **ret_set);
 
+/* Takes NULL. */
 void gpu_set_close(struct gpu_set *set);
 
 /*
- * What has changed since the set was opened: MIG turned on or off, instances made or removed, the
- * compute mode. 0: nothing, as far as the driver tells, which is asked seldom unless `at_once`;
- * GPU_SET_CHANGED: *ret_set (closed by the caller) is what there is now and goes on where `set`
- * was, with its sums, troubles and activity; `set` tells what it told and is only to be closed. A
- * card that does not answer stays as it was. Or -ENOMEM.
+ * Follows what changed since the set was opened: MIG turned on or off, instances made or removed,
+ * the compute mode. A card that does not answer counts as unchanged.
+ *
+ * at_once: query now; otherwise the driver is queried at most once in one to five seconds
+ * ret_set: the new set, which takes over sampling with its energy totals, health and activity. The
+ *          old one keeps its `gpu` list and may only be closed.
+ *
+ * Returns 0: no change; GPU_SET_CHANGED with *ret_set, closed by the caller; or -ENOMEM.
  */
 enum { GPU_SET_CHANGED = 1 };
 int gpu_set_renew(struct gpu_set *set, bool at_once, struct gpu_set **ret_set);
 
-/* Shortens (or lengthens) what GPM means are taken over at least: for emulated GPUs, whose time may
- * be compressed. */
+/* Sets the minimum time that GPM values are means over (default: GPM_INTERVAL_MIN_US). For emulated
+ * GPUs, whose time may be compressed. */
 void gpu_set_gpm_interval(struct gpu_set *set, int64_t interval_min_us);
 
 /*
- * For who looks all day. Keeps the processor time that GPM takes for all GPUs together under this
- * share of one processor, by working its values out the seldomer the dearer they are (1.0 to 1.3 ms
- * on an H200). Likewise sm_utilisation of processes; utilisation and power are asked once a second
- * where there is GPM, and for processes when memory in use has moved, and once a second. What was
- * not asked anew repeats the last. 0, as at first: all of it at each look.
+ * Low-overhead mode, for continuous sampling. Values that were not queried anew repeat the last:
+ * GPM values and the processes' sm_utilisation are computed less often, the more they cost (1.0 to
+ * 1.3 ms on an H200); utilisation and power are queried once a second where there is GPM; processes
+ * when memory in use has changed, and once a second.
+ *
+ * cpu_share: of one processor, that GPM may cost for all GPUs together; 0, the default: every
+ *            sample queries everything
  */
-void gpu_set_looks_all_day(struct gpu_set *set, double share);
+void gpu_set_limit_overhead(struct gpu_set *set, double cpu_share);
 
-/* The next look asks for all of it, however dear (energy counter, GPM): ends of a measurement. */
-void gpu_set_ask_all(struct gpu_set *set);
+/* The next sample of each GPU queries everything, whatever it costs: for the two ends of a
+ * measurement. */
+void gpu_set_query_all_next(struct gpu_set *set);
 
-/* Forgets the Xids of the card (for an instance: of its card): somebody has seen to it. */
+/* Forgets the Xids of GPU `i` (for an instance: of its card), when a person has repaired it. */
 void gpu_set_forget_xids(struct gpu_set *set, size_t i);
 
-/* In a list of indices and UUIDs parted by commas? "" and "all" name every GPU. */
+/* Is the GPU in a comma-separated list of indices and UUIDs? "" and "all" name every GPU. */
 bool gpu_info_is_listed(const struct gpu_info *info, const char *list);
 
 /*
- * From now on GPUs that have no GPM (before Hopper; MIG instances excepted) have their activity
- * from one long-lived `dcgmi dmon` that tells every period. `program` is a path or a name on PATH.
- * It is started by the first look, and again when it ends; that it is not there is told in the
- * samples. Does nothing when all GPUs have GPM. 0 or -ENOMEM.
+ * Takes the activity of GPUs without GPM (before Hopper; MIG instances excepted) from one
+ * long-running `dcgmi dmon`. It starts with the next sample and again when it ends; when it cannot
+ * be started the samples say so. Does nothing when all GPUs have GPM.
+ *
+ * program:   path of dcgmi, or its name on PATH
+ * period_us: between two rows of dcgmi
+ *
+ * Returns 0 or -ENOMEM.
  */
 int gpu_set_use_dcgmi(struct gpu_set *set, const char *program, int64_t period_us);
 
 enum gpu_health {
     GPU_HEALTH_OK,
-    GPU_HEALTH_LOST, /* fell off the bus or needs a reset */
-    GPU_HEALTH_GONE, /* a MIG instance that was there when the set was opened and is not any more */
-    GPU_HEALTH_SILENT, /* does not even tell its memory */
+    GPU_HEALTH_LOST,   /* fell off the bus or needs a reset */
+    GPU_HEALTH_GONE,   /* a MIG instance that was removed since the set was opened */
+    GPU_HEALTH_SILENT, /* answers no query */
 };
 
 enum gpu_activity_source { GPU_ACTIVITY_NONE, GPU_ACTIVITY_GPM, GPU_ACTIVITY_DCGM };
@@ -133,46 +152,44 @@ struct gpu_process {
     pid_t pid;
     struct reading used_bytes;
     unsigned kinds; /* bits of enum gpu_process_kind: a process may have several kinds of context */
-    struct reading sm_utilisation; /* 0..1 of the last second in which it had kernels; only of
-                                      several without MPS */
+    struct reading sm_utilisation; /* 0..1 of the last second in which it had kernels; only when
+                                      several compute without MPS */
 };
 
 /*
- * One look at one GPU. Start with {0}, reuse for the next look (its memory only grows), end with
- * gpu_sample_fini. Whatever the GPU or driver does not tell is not valid; unless `health` is OK
- * nothing is.
+ * What one GPU did at one time. Start with {0}; reuse it for the next sample (its memory only
+ * grows); end with gpu_sample_fini. Unless `health` is GPU_HEALTH_OK no reading is valid.
  */
 struct gpu_sample {
     int64_t at_us; /* clock_monotonic_us */
     enum gpu_health health;
     char health_reason[112]; /* "" when OK */
 
-    /* What is wrong though it answers, for people ("": nothing), and whether no task should be put
-     * there for it. */
+    /* What is wrong with a GPU that answers ("": nothing); when is_serious, no task should be
+     * placed on it. */
     struct {
         bool is_serious;
         char text[112];
     } trouble;
 
-    /* As nvidia-smi counts: what driver and firmware reserve is neither used nor free, where the
-     * driver tells it. */
+    /* As nvidia-smi counts: what driver and firmware reserve is neither used nor free, if the
+     * driver reports it. */
     struct reading mem_total_bytes, mem_used_bytes, mem_free_bytes;
 
-    struct reading
-        utilisation; /* 0..1 of recent time with at least one kernel: misleads, see SMACT */
+    struct reading utilisation; /* 0..1 of recent time with at least one kernel: an upper bound of
+                                   SM activity */
     struct reading mem_utilisation; /* 0..1 of recent time in which memory was read or written */
     struct reading power_w;
-    struct reading
-        energy_j; /* total since some start; never falls from one valid reading to the next */
+    struct reading energy_j; /* total since some start; never falls between valid readings */
     struct reading temperature_c;
     struct reading sm_clock_mhz;
 
     /*
-     * From GPM (Hopper and newer): means over the time since the previous look, at least 0.1 s
-     * unless gpu_set_gpm_interval says otherwise, and longer under gpu_set_looks_all_day (a look
-     * sooner repeats the last: activity.at_us tells). Not valid in the first look. For a MIG
-     * instance: shares of the GPU instance it is in. From DCGM: means over its period; not valid
-     * any more when nothing new has come for one and a half periods. Fractions 0..1.
+     * Activity, fractions 0..1. From GPM (Hopper and newer): means since the previous sample, over
+     * at least 0.1 s unless gpu_set_gpm_interval says otherwise, and over longer in low-overhead
+     * mode; a sample taken sooner repeats the last (see activity.at_us). Not valid in the first
+     * sample. For a MIG instance: of its GPU instance. From DCGM: means over its period; not valid
+     * when no row has come for one and a half periods.
      */
     struct reading smact, smocc, gract, dram_active, tensor_active, fp64_active, fp32_active,
         fp16_active;
@@ -181,10 +198,10 @@ struct gpu_sample {
     struct {
         enum gpu_activity_source source;
         int64_t at_us;    /* when it was measured; meaningless without a source */
-        char reason[112]; /* why there is none, for people; "" when there is nothing to say */
+        char reason[112]; /* why there is none, for the user; "" when there is one */
     } activity;
 
-    /* Each pid once. A card in MIG mode tells none: its instances do. */
+    /* Each pid once. A card in MIG mode has none: its instances do. */
     struct {
         bool valid;
         size_t count;
@@ -193,17 +210,17 @@ struct gpu_sample {
     } processes;
 };
 
-/*
- * MPS's own processes (by the name of the program) are part of sharing, whoever's server it is:
- * their clients are listed beside them.
- */
+/* Is it a process of MPS itself, by its program's name? Its clients are listed beside it. */
 bool gpu_process_is_mps_server(pid_t pid);
 
-/* Looks at GPU number `i` of the set. Takes no memory once the process lists have had their
- * longest. */
+/*
+ * Samples GPU `i` of the set. Allocates only when a process list is longer than all before it.
+ *
+ * ret_sample: a sample that was used before, or {0}
+ */
 void gpu_set_sample(struct gpu_set *set, size_t i, struct gpu_sample *ret_sample);
 
-/* The same with the caller's clock (monotonic). */
+/* The same at a time of the caller's (monotonic, microseconds). */
 void gpu_set_sample_at(
     struct gpu_set *set, size_t i, int64_t now_us, struct gpu_sample *ret_sample);
 

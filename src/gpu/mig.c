@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * MIG instances through NVML. A plan (mig_plan.h) is applied by destroying all and creating anew.
+ */
 #include "gpu/mig.h"
 
 #include <errno.h>
@@ -22,10 +25,10 @@ static int failed(const struct mig_gpu *gpu, const char *what, int result, struc
 {
     int errnum = result == NVML_NO_PERMISSION ? EPERM : EIO;
     return fault_set(fault, errnum, "GPU %s: %s: %s", gpu->set->gpu[gpu->gpu].index, what,
-        nvml_words(nvml_of(gpu), result));
+        nvml_error_text(nvml_of(gpu), result));
 }
 
-/* ---- looking ---- */
+/* ---- querying ---- */
 
 static int find_card(struct gpu_set *set, const char *index, struct fault *fault, size_t *ret_card)
 {
@@ -38,11 +41,11 @@ static int find_card(struct gpu_set *set, const char *index, struct fault *fault
         if (set->gpu[i].mig_mode == GPU_MIG_UNSUPPORTED)
             return fault_set(fault, ENOTSUP, "GPU %s has no MIG", index);
         return fault_set(fault, ENOTSUP,
-            "MIG is off on GPU %s; `nvidia-smi -i %s -mig 1` turns it on (the GPU must be idle, and some "
-            "machines want a reset)",
+            "MIG is off on GPU %s; `nvidia-smi -i %s -mig 1` turns it on (the GPU must be idle; "
+            "some machines need a reset)",
             index, index);
     }
-    return fault_set(fault, ENODEV, "there is no GPU %s here", index);
+    return fault_set(fault, ENODEV, "this machine has no GPU %s", index);
 }
 
 static int read_profile(const struct mig_gpu *gpu, unsigned number, struct mig_profile *profile)
@@ -51,7 +54,6 @@ static int read_profile(const struct mig_gpu *gpu, unsigned number, struct mig_p
     struct nvml_placement placements[MIG_PLACEMENTS_MAX];
     unsigned count = MIG_PLACEMENTS_MAX;
     int result = nvml_call(nvml_of(gpu), gpu_profile, card_of(gpu), number, &info);
-
     if (result == NVML_OK)
         result = nvml_call(nvml_of(gpu), gpu_placements, card_of(gpu), info.id, placements, &count);
     if (result != NVML_OK)
@@ -60,17 +62,16 @@ static int read_profile(const struct mig_gpu *gpu, unsigned number, struct mig_p
     *profile = (struct mig_profile){
         .id = info.id, .slices = (int)info.slices, .n_placements = count};
     profile->mem_bytes = (int64_t)info.memory_mib * MIB;
-    snprintf(profile->name, sizeof(profile->name), "%.31s", name);
+    snprintf(profile->name, sizeof profile->name, "%.31s", name);
     for (unsigned i = 0; i < count; i++)
         profile->placements[i] = (struct mig_placement){placements[i].start, placements[i].size};
     return NVML_OK;
 }
 
-/* A number that this GPU has no profile for is passed over. */
+/* Profile numbers that this GPU does not have are skipped. */
 static int read_profiles(struct mig_gpu *gpu, struct fault *fault)
 {
     int result = NVML_OK;
-
     for (unsigned i = 0; i < NVML_GPU_PROFILES && gpu->n_profiles < MIG_PROFILES_MAX; i++) {
         int r = read_profile(gpu, i, &gpu->profiles[gpu->n_profiles]);
         gpu->n_profiles += r == NVML_OK;
@@ -86,7 +87,6 @@ static int read_profiles(struct mig_gpu *gpu, struct fault *fault)
 static unsigned instances_of(const struct mig_gpu *gpu, unsigned profile, nvml_gpu_instance *list)
 {
     unsigned count = MIG_INSTANCES_MAX;
-
     if (nvml_call(nvml_of(gpu), gpu_instances, card_of(gpu), profile, list, &count) != NVML_OK)
         return 0;
     return count;
@@ -107,7 +107,7 @@ static void read_present(struct mig_gpu *gpu)
     mig_plan_sort(&gpu->present);
 }
 
-int mig_look(struct gpu_set *set, const char *index, struct fault *fault, struct mig_gpu *ret_gpu)
+int mig_query(struct gpu_set *set, const char *index, struct fault *fault, struct mig_gpu *ret_gpu)
 {
     *ret_gpu = (struct mig_gpu){.set = set};
     int r = find_card(set, index, fault, &ret_gpu->gpu);
@@ -122,16 +122,16 @@ int mig_check_idle(const struct mig_gpu *gpu, struct fault *fault)
 {
     struct gpu_sample sample = {0};
     int r = 0;
-
     for (size_t i = 0; i < gpu->set->count && r == 0; i++) {
         const struct gpu_info *info = &gpu->set->gpu[i];
         if (!info->is_mig || info->parent != gpu->gpu)
             continue;
         gpu_set_sample(gpu->set, i, &sample);
         if (!sample.processes.valid)
-            r = fault_set(fault, EBUSY, "the driver does not tell who is on GPU %s", info->index);
+            r = fault_set(
+                fault, EBUSY, "the driver does not report the processes on GPU %s", info->index);
         else if (sample.processes.count > 0)
-            r = fault_set(fault, EBUSY, "process %d is on GPU %s: nothing is changed below it",
+            r = fault_set(fault, EBUSY, "process %d uses GPU %s: end it first",
                 (int)sample.processes.item[0].pid, info->index);
     }
     gpu_sample_fini(&sample);
@@ -143,7 +143,6 @@ int mig_check_idle(const struct mig_gpu *gpu, struct fault *fault)
 static int destroy_computes(const struct mig_gpu *gpu, nvml_gpu_instance instance)
 {
     const struct nvml *nvml = nvml_of(gpu);
-
     for (unsigned number = 0; number < NVML_COMPUTE_PROFILES; number++) {
         struct nvml_compute_profile profile;
         nvml_compute_instance list[MIG_INSTANCES_MAX];
@@ -171,13 +170,13 @@ static int destroy_all(const struct mig_gpu *gpu, struct fault *fault)
             if (result == NVML_OK)
                 result = nvml_call(nvml_of(gpu), gpu_instance_destroy, list[i]);
             if (result != NVML_OK)
-                return failed(gpu, "an instance could not be destroyed", result, fault);
+                return failed(gpu, "cannot destroy an instance", result, fault);
         }
     }
     return 0;
 }
 
-/* One compute instance that takes all of it. */
+/* Creates one compute instance that has the whole GPU instance. */
 static int create_compute(const struct mig_gpu *gpu, nvml_gpu_instance instance, int slices)
 {
     for (unsigned number = 0; number < NVML_COMPUTE_PROFILES; number++) {
@@ -197,14 +196,13 @@ static int create(const struct mig_gpu *gpu, const struct mig_instance *wanted, 
     const struct nvml_placement at = {wanted->at.start, wanted->at.size};
     nvml_gpu_instance instance;
     char what[96];
-
     int result = nvml_call(
         nvml_of(gpu), gpu_instance_create, card_of(gpu), profile->id, &at, &instance);
     if (result == NVML_OK)
         result = create_compute(gpu, instance, profile->slices);
     if (result == NVML_OK)
         return 0;
-    snprintf(what, sizeof(what), "%s at slice %u could not be made (those before it were)",
+    snprintf(what, sizeof what, "cannot create %s at slice %u (those before it exist now)",
         profile->name, at.start);
     return failed(gpu, what, result, fault);
 }

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Places instances by trying all placements, the largest instances first: at most seven instances
+ * with at most eight placements each. "3g 3g 1g" on an A100 has no placement, since two 3g take all
+ * memory slices.
+ */
 #include "gpu/mig_plan.h"
 
 #include <errno.h>
@@ -93,7 +98,7 @@ int mig_plan_make(const struct mig_profile *profiles, size_t count, const char *
     *ret_plan = (struct mig_plan){0};
     if (n_names > MIG_INSTANCES_MAX)
         return fault_set(
-            fault, EINVAL, "%zu instances: a GPU has no room for more than seven", n_names);
+            fault, EINVAL, "%zu instances: a GPU can be divided into seven at most", n_names);
     for (size_t i = 0; i < n_names; i++) {
         const struct mig_profile *profile = find_profile(profiles, count, names[i]);
         if (!profile)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How MIG instances fit on a GPU, by the placements its driver allows. Pure. */
+/* Placing MIG instances on a GPU, by the placements that the driver allows. Pure. */
 #ifndef COLLOC_GPU_MIG_PLAN_H
 #define COLLOC_GPU_MIG_PLAN_H
 
@@ -34,14 +34,18 @@ struct mig_plan {
 };
 
 /*
- * Places for one instance of each of `names` ("3g.40gb", or "3g" or "3" for the smallest profile of
- * so many slices), in the order of their starts. 0, or -EINVAL with words: no such profile (with
- * those that there are), or no room together.
+ * Finds a placement for one instance of each of `names`.
+ *
+ * profiles: `count` profiles of the GPU with their placements
+ * names:    "3g.40gb", or "3g" or "3" for the profile of 3 slices with the least memory
+ * ret_plan: the instances in the order of their starts
+ *
+ * Returns 0, or -EINVAL with a fault: an unknown profile, or the instances do not fit together.
  */
 int mig_plan_make(const struct mig_profile *profiles, size_t count, const char *const *names,
     size_t n_names, struct fault *fault, struct mig_plan *ret_plan);
 
-/* In the order of their starts. */
+/* Sorts the instances by their starts. */
 void mig_plan_sort(struct mig_plan *plan);
 
 #endif

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs NVIDIA's control program: "-d" starts the daemon, commands on standard input query it. A
+ * daemon is alive when its pid file names a process of that name and owner, since another process
+ * may have got its pid.
+ */
 #include "gpu/mps.h"
 
 #include <dirent.h>
@@ -18,7 +23,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "gpu/run.h"
+#include "gpu/program.h"
 
 #define PROGRAM  "nvidia-cuda-mps-control"
 #define PID_FILE PROGRAM ".pid"
@@ -29,9 +34,9 @@
 /* 0, or MPS_NOT_INSTALLED. */
 static int find_program(char *path, size_t size, struct fault *fault)
 {
-    if (run_find(PROGRAM, path, size))
+    if (program_find(PROGRAM, path, size))
         return 0;
-    fault_set(fault, ENOENT, "no MPS: " PROGRAM " is not on PATH; it comes with the NVIDIA driver");
+    fault_set(fault, ENOENT, "no MPS: " PROGRAM " is not on PATH; it is part of the NVIDIA driver");
     return MPS_NOT_INSTALLED;
 }
 
@@ -40,22 +45,19 @@ static bool names_live_daemon(const char *stat_line)
 {
     const char *name = strchr(stat_line, '(');
     const char *state = strrchr(stat_line, ')');
-
     return name && state && strncmp(name + 1, PROGRAM, 15) == 0 && state[1] == ' ' &&
            !strchr("ZX", state[2]);
 }
 
-/* A pid that some other process took over since is not the daemon: its name and its owner tell. */
 static bool is_control_daemon(pid_t pid, uid_t owner)
 {
     char path[64], line[64] = "";
     struct stat status;
-
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
-    ssize_t n = read(fd, line, sizeof(line) - 1);
+    ssize_t n = read(fd, line, sizeof line - 1);
     bool ours = fstat(fd, &status) == 0 && status.st_uid == owner;
     close(fd);
     line[n > 0 ? n : 0] = '\0';
@@ -67,10 +69,9 @@ static pid_t read_pid(int fd, uid_t owner)
 {
     char text[16] = "";
     int64_t pid;
-
     if (fd < 0)
         return 0;
-    ssize_t n = read(fd, text, sizeof(text) - 1);
+    ssize_t n = read(fd, text, sizeof text - 1);
     close(fd);
     text[n > 0 ? n : 0] = '\0';
     text[strcspn(text, "\n")] = '\0';
@@ -79,24 +80,21 @@ static pid_t read_pid(int fd, uid_t owner)
     return (pid_t)pid;
 }
 
-/* The directory is open to all, so a link or a FIFO somebody put there is not followed or waited
- * for. */
+/* All users can write to the directory: links are not followed, and a FIFO does not block. */
 #define PID_FLAGS (O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
 
 pid_t mps_find(const char *pipe_dir, uid_t owner)
 {
     char path[PATH_MAX];
-
-    if (snprintf(path, sizeof(path), "%s/" PID_FILE, pipe_dir) >= (int)sizeof(path))
+    if (snprintf(path, sizeof path, "%s/" PID_FILE, pipe_dir) >= (int)sizeof path)
         return 0;
     return read_pid(open(path, PID_FLAGS), owner);
 }
 
-/* For kernels before 5.6, which cannot be told to stay out of mounts: folder by folder, no link. */
+/* For kernels before 5.6, without openat2: opens folder by folder, following no link. */
 static int open_by_steps(int folder, char *path)
 {
     int at = fcntl(folder, F_DUPFD_CLOEXEC, 0);
-
     for (char *slash; at >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
         *slash = '\0';
         int next = openat(at, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -114,10 +112,9 @@ pid_t mps_find_below(int folder, const char *pipe_dir, uid_t owner)
     struct open_how how = {
         .flags = PID_FLAGS, .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
     char path[PATH_MAX];
-
-    if (snprintf(path, sizeof(path), "%s/" PID_FILE, pipe_dir) >= (int)sizeof(path))
+    if (snprintf(path, sizeof path, "%s/" PID_FILE, pipe_dir) >= (int)sizeof path)
         return 0;
-    int fd = (int)syscall(SYS_openat2, folder, path, &how, sizeof(how));
+    int fd = (int)syscall(SYS_openat2, folder, path, &how, sizeof how);
     if (fd < 0 && (errno == ENOSYS || errno == EPERM)) /* containers forbid what they do not know */
         fd = open_by_steps(folder, path);
     return read_pid(fd, owner);
@@ -127,7 +124,6 @@ static int make_open_folder(const char *path, struct fault *fault)
 {
     struct stat status;
     int r = file_make_folders(path, 0755);
-
     if (r < 0)
         return fault_set(fault, -r, "cannot make the MPS directory %s: %s", path, strerror(-r));
     if (lstat(path, &status) < 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid())
@@ -138,12 +134,10 @@ static int make_open_folder(const char *path, struct fault *fault)
     return 0;
 }
 
-/* Only what a control daemon makes: should the directory be the wrong one, nothing of value goes.
- */
-static bool is_remains(int folder, const char *name)
+/* Only what a control daemon creates, so that a wrong directory loses nothing of value. */
+static bool is_leftover(int folder, const char *name)
 {
     struct stat status;
-
     if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
         return false;
     if (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode))
@@ -151,15 +145,14 @@ static bool is_remains(int folder, const char *name)
     return strcmp(name, PID_FILE) == 0 || strcmp(name, "control_lock") == 0;
 }
 
-static void clear_remains(const char *pipe_dir)
+static void remove_leftovers(const char *pipe_dir)
 {
     DIR *folder = opendir(pipe_dir);
     struct dirent *entry;
-
     if (!folder)
         return;
     while ((entry = readdir(folder))) {
-        if (is_remains(dirfd(folder), entry->d_name))
+        if (is_leftover(dirfd(folder), entry->d_name))
             unlinkat(dirfd(folder), entry->d_name, 0);
     }
     closedir(folder);
@@ -167,7 +160,7 @@ static void clear_remains(const char *pipe_dir)
 
 struct environment {
     char **list;
-    char *own[3]; /* the entries we made; the others belong to environ */
+    char *own[3]; /* allocated entries; the others belong to environ */
 };
 
 static void environment_fini(struct environment *environment)
@@ -182,7 +175,6 @@ static char *join_uuids(const char *const *uuids, size_t count)
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
-
     if (!out)
         return NULL;
     fputs("CUDA_VISIBLE_DEVICES=", out);
@@ -198,11 +190,10 @@ static char *assign(const char *name, const char *value)
     return asprintf(&text, "%s=%s", name, value) < 0 ? NULL : text;
 }
 
-/* Our own environment, with MPS settings that were meant for somebody else taken out. */
+/* Our own environment without its MPS settings, and with `own`. */
 static int fill_environment(struct environment *environment)
 {
     size_t count = 0;
-
     while (environ[count])
         count++;
     environment->list = calloc(count + 4, sizeof(char *));
@@ -221,26 +212,24 @@ static int fill_environment(struct environment *environment)
     return 0;
 }
 
-/* Runs the control program with one word of argument, or with commands on its input. 0 when it
- * succeeded. */
-static int control(const char *program, const char *argument, const char *commands,
+/* Runs the control program with an argument, or with commands on its standard input. */
+static int run_control_program(const char *program, const char *argument, const char *commands,
     int64_t limit_us, struct environment *environment, char *output, size_t size,
     struct fault *fault)
 {
     char *argv[] = {(char *)PROGRAM, (char *)argument, NULL};
     int status = 0;
     int r = fill_environment(environment);
-
     if (r < 0)
         return fault_set(fault, ENOMEM, "no memory to start %s", program);
-    struct run run = {
+    struct program run = {
         .path = program,
         .argv = argv,
         .envp = environment->list,
         .input = commands,
         .limit_us = limit_us,
     };
-    r = run_wait(&run, output, size, &status, fault);
+    r = program_run(&run, output, size, &status, fault);
     if (r == 0 && status != 0)
         return fault_set(fault, EIO, "%s ended with status %d: %.200s", program, status, output);
     return r;
@@ -248,15 +237,16 @@ static int control(const char *program, const char *argument, const char *comman
 
 static int check_length(const char *pipe_dir, struct fault *fault)
 {
-    const size_t room = sizeof(((struct sockaddr_un *)NULL)->sun_path) - sizeof("/" LONGEST_SOCKET);
-
-    if (strlen(pipe_dir) > room)
+    const size_t length_max = sizeof(((struct sockaddr_un *)NULL)->sun_path) -
+                              sizeof("/" LONGEST_SOCKET);
+    if (strlen(pipe_dir) > length_max)
         return fault_set(fault, ENAMETOOLONG,
-            "the MPS pipe directory %s is longer than the %zu bytes sockets allow", pipe_dir, room);
+            "the MPS pipe directory %s is longer than the %zu bytes sockets allow", pipe_dir,
+            length_max);
     return 0;
 }
 
-static int start(const char *program, const char *pipe_dir, const char *log_dir,
+static int start_daemon(const char *program, const char *pipe_dir, const char *log_dir,
     const char *const *uuids, size_t count, struct fault *fault)
 {
     struct environment environment = {
@@ -265,12 +255,11 @@ static int start(const char *program, const char *pipe_dir, const char *log_dir,
     };
     char output[256];
     int r;
-
     if (!environment.own[0] || !environment.own[1] || !environment.own[2])
         r = fault_set(fault, ENOMEM, "no memory to start %s", program);
     else
-        r = control(
-            program, "-d", NULL, MPS_START_LIMIT_US, &environment, output, sizeof(output), fault);
+        r = run_control_program(
+            program, "-d", NULL, MPS_START_LIMIT_US, &environment, output, sizeof output, fault);
     environment_fini(&environment);
     return r;
 }
@@ -279,8 +268,7 @@ int mps_start(const char *pipe_dir, const char *log_dir, const char *const *uuid
     struct fault *fault)
 {
     char program[PATH_MAX];
-    int r = find_program(program, sizeof(program), fault);
-
+    int r = find_program(program, sizeof program, fault);
     if (r != 0)
         return r;
     r = check_length(pipe_dir, fault);
@@ -292,24 +280,23 @@ int mps_start(const char *pipe_dir, const char *log_dir, const char *const *uuid
         return r;
     if (mps_find(pipe_dir, geteuid()))
         return MPS_ALREADY_ALIVE;
-    clear_remains(pipe_dir);
-    return start(program, pipe_dir, log_dir, uuids, count, fault);
+    remove_leftovers(pipe_dir);
+    return start_daemon(program, pipe_dir, log_dir, uuids, count, fault);
 }
 
-/* Commands to the daemon that serves the pipe directory. 0 with its answer, MPS_NOT_INSTALLED, or a
- * fault. */
-static int ask(const char *pipe_dir, const char *commands, int64_t limit_us, char *output,
+/* Sends commands to the control daemon. Returns 0 with its answer in `output`, MPS_NOT_INSTALLED,
+ * or -errno. */
+static int query_daemon(const char *pipe_dir, const char *commands, int64_t limit_us, char *output,
     size_t size, struct fault *fault)
 {
     char program[PATH_MAX];
-    int r = find_program(program, sizeof(program), fault);
-
+    int r = find_program(program, sizeof program, fault);
     if (r != 0)
         return r;
     struct environment environment = {.own = {assign("CUDA_MPS_PIPE_DIRECTORY", pipe_dir)}};
     if (!environment.own[0])
         return fault_set(fault, ENOMEM, "no memory to start %s", program);
-    r = control(program, NULL, commands, limit_us, &environment, output, size, fault);
+    r = run_control_program(program, NULL, commands, limit_us, &environment, output, size, fault);
     environment_fini(&environment);
     return r;
 }
@@ -318,24 +305,23 @@ int mps_stop(const char *pipe_dir, struct fault *fault)
 {
     char output[256];
     pid_t daemon = mps_find(pipe_dir, geteuid());
-
     if (daemon == 0)
         return 0;
-    int r = ask(pipe_dir, "quit\n", MPS_STOP_LIMIT_US, output, sizeof(output), fault);
+    int r = query_daemon(pipe_dir, "quit\n", MPS_STOP_LIMIT_US, output, sizeof output, fault);
     if (r != 0 && r != -ETIMEDOUT)
         return r;
-    return run_wait_gone(daemon, r == -ETIMEDOUT ? 0 : MPS_STOP_LIMIT_US) < 0 ? MPS_STILL_ENDING
-                                                                              : 0;
+    return process_wait_gone(daemon, r == -ETIMEDOUT ? 0 : MPS_STOP_LIMIT_US) < 0 ? MPS_STILL_ENDING
+                                                                                  : 0;
 }
 
-/* The next line of an answer that is a process id alone; 0 behind the last. */
+/* Returns the next line that is a process id, or 0 after the last. */
 static pid_t next_pid(const char **at)
 {
     while (**at) {
         char line[32];
         int64_t pid;
         size_t length = strcspn(*at, "\n");
-        bool fits = span_copy(span_trim((struct span){*at, length}), line, sizeof(line));
+        bool fits = span_copy(span_trim((struct span){*at, length}), line, sizeof line);
         *at += length + ((*at)[length] == '\n');
         if (fits && parse_int64(line, 1, INT_MAX, &pid) == 0)
             return (pid_t)pid;
@@ -343,32 +329,31 @@ static pid_t next_pid(const char **at)
     return 0;
 }
 
-static int list_clients_of(
-    const char *pipe_dir, pid_t server, struct mps_client *list, size_t room, struct fault *fault)
+static int list_clients_of(const char *pipe_dir, pid_t server, struct mps_client *list,
+    size_t capacity, struct fault *fault)
 {
     char command[64], clients[4096];
     size_t n = 0;
-
-    snprintf(command, sizeof(command), "get_client_list %d\n", (int)server);
-    int r = ask(pipe_dir, command, MPS_ASK_LIMIT_US, clients, sizeof(clients), fault);
+    snprintf(command, sizeof command, "get_client_list %d\n", (int)server);
+    int r = query_daemon(pipe_dir, command, MPS_QUERY_LIMIT_US, clients, sizeof clients, fault);
     const char *at = clients;
-    for (pid_t pid; r == 0 && n < room && (pid = next_pid(&at));)
+    for (pid_t pid; r == 0 && n < capacity && (pid = next_pid(&at));)
         list[n++] = (struct mps_client){server, pid};
     return r == 0 ? (int)n : r < 0 ? r : -ENOENT;
 }
 
 int mps_list_clients(
-    const char *pipe_dir, struct mps_client *list, size_t room, struct fault *fault)
+    const char *pipe_dir, struct mps_client *list, size_t capacity, struct fault *fault)
 {
     char servers[1024];
     size_t n = 0;
-    int r = ask(pipe_dir, "get_server_list\n", MPS_ASK_LIMIT_US, servers, sizeof(servers), fault);
-
+    int r = query_daemon(
+        pipe_dir, "get_server_list\n", MPS_QUERY_LIMIT_US, servers, sizeof servers, fault);
     if (r != 0)
         return r < 0 ? r : -ENOENT;
     const char *at = servers;
-    for (pid_t server; n < room && (server = next_pid(&at));) {
-        r = list_clients_of(pipe_dir, server, list + n, room - n, fault);
+    for (pid_t server; n < capacity && (server = next_pid(&at));) {
+        r = list_clients_of(pipe_dir, server, list + n, capacity - n, fault);
         if (r < 0)
             return r;
         n += (size_t)r;
@@ -376,14 +361,13 @@ int mps_list_clients(
     return (int)n;
 }
 
-/* It answers with a CUDA result: 0 is success. */
+/* The answer is a CUDA result: 0 is success. */
 int mps_terminate_client(const char *pipe_dir, const struct mps_client *client, struct fault *fault)
 {
     char command[64], answer[256];
-
-    snprintf(command, sizeof(command), "terminate_client %d %d\n", (int)client->server,
-        (int)client->pid);
-    int r = ask(pipe_dir, command, MPS_ASK_LIMIT_US, answer, sizeof(answer), fault);
+    snprintf(
+        command, sizeof command, "terminate_client %d %d\n", (int)client->server, (int)client->pid);
+    int r = query_daemon(pipe_dir, command, MPS_QUERY_LIMIT_US, answer, sizeof answer, fault);
     if (r == 0 && strcmp(answer, "0") != 0)
         r = fault_set(
             fault, EIO, "MPS does not terminate client %d: %.100s", (int)client->pid, answer);

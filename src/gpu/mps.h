@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVIDIA's Multi-Process Service: one control daemon for a group of GPUs, told by its pipe
+ * NVIDIA's Multi-Process Service: one control daemon for a group of GPUs, identified by its pipe
  * directory. After NVIDIA's "Multi-Process Service" guide (docs.nvidia.com/deploy/mps).
  *
- * A task shares through it with CUDA_MPS_PIPE_DIRECTORY set to the pipe directory and
- * CUDA_VISIBLE_DEVICES by UUID, or by index where the server has all cards. The daemon outlives us;
- * whoever comes back finds it by the same directory. A healthy start or stop takes some milliseconds; the limits below are for sick ones
- * (stop: twice, once to be heard and once to see it end).
+ * A task becomes a client by CUDA_MPS_PIPE_DIRECTORY set to the pipe directory and
+ * CUDA_VISIBLE_DEVICES by UUID, or by index if the server has all cards. The control daemon
+ * outlives collocd, which finds it again by the same directory. A healthy one starts and stops
+ * within milliseconds; the limits below are for the others.
  */
 #ifndef COLLOC_GPU_MPS_H
 #define COLLOC_GPU_MPS_H
@@ -20,51 +20,55 @@
 
 #define MPS_START_LIMIT_US (5 * SECOND_US)
 #define MPS_STOP_LIMIT_US  (SECOND_US / 2)
-#define MPS_ASK_LIMIT_US   (SECOND_US / 2)
+#define MPS_QUERY_LIMIT_US (SECOND_US / 2)
 
 enum mps_answer {
-    MPS_NOT_INSTALLED = 1, /* no nvidia-cuda-mps-control on PATH: share by streams */
-    MPS_ALREADY_ALIVE,     /* an earlier one serves this pipe directory and is used again */
-    MPS_STILL_ENDING,      /* told to quit, still waiting for clients */
+    MPS_NOT_INSTALLED = 1, /* nvidia-cuda-mps-control is not on PATH */
+    MPS_ALREADY_ALIVE,     /* an earlier one serves this pipe directory */
+    MPS_STILL_ENDING,      /* it was sent quit and still waits for clients */
 };
 
 /*
- * Starts the control daemon for the GPUs with these UUIDs. Makes both directories (open to all
- * users, as clients and their servers make files there, but nobody removes another's) and clears
- * what a dead daemon left in the pipe directory. 0, MPS_ALREADY_ALIVE, MPS_NOT_INSTALLED (the fault
- * holds the sentence for people), or a fault: -ENAMETOOLONG (its sockets would not fit), -EPERM (a
- * directory is not ours), -ETIMEDOUT, -EIO (in its own words).
+ * Starts a control daemon. Creates both directories, with the mode of /tmp since clients and
+ * servers create files there, and removes what a dead control daemon left in the pipe directory.
+ *
+ * uuids: `count` GPUs that it serves
+ *
+ * Returns 0, MPS_ALREADY_ALIVE, MPS_NOT_INSTALLED (with a sentence for the user in `fault`), or a
+ * fault: -ENAMETOOLONG (no capacity for its sockets' names), -EPERM (a directory belongs to another
+ * user), -ETIMEDOUT, -EIO (with its message).
  */
 int mps_start(const char *pipe_dir, const char *log_dir, const char *const *uuids, size_t count,
     struct fault *fault);
 
-/* The control daemon of `owner` that serves the pipe directory, or 0. Two small reads. */
+/* Returns the pid of `owner`'s control daemon that serves the pipe directory, or 0. */
 pid_t mps_find(const char *pipe_dir, uid_t owner);
 
 /*
- * The same for a pipe directory of another, given from an open folder that he cannot move: nothing
- * is followed out of it, neither a link nor a mount, which may lead to what never answers.
+ * The same for another user's pipe directory, relative to an open folder that this user cannot
+ * move. Neither links nor mounts are followed out of it, since they may lead to a file system that
+ * hangs.
  */
 pid_t mps_find_below(int folder, const char *pipe_dir, uid_t owner);
 
-/* Tells it to quit and waits for its end. 0 also when none was alive; MPS_STILL_ENDING,
- * MPS_NOT_INSTALLED, or a fault.
- */
+/* Sends quit to the control daemon and waits for its end, at most twice MPS_STOP_LIMIT_US. Returns
+ * 0 (also when none is alive), MPS_STILL_ENDING, MPS_NOT_INSTALLED, or -errno with a fault. */
 int mps_stop(const char *pipe_dir, struct fault *fault);
 
-/* A process that shares through one of the daemon's servers. */
+/* A client of one of the control daemon's servers. */
 struct mps_client {
     pid_t server, pid;
 };
 
-/* Fills in up to `room` clients of our own daemon's servers. How many, or -errno. */
+/* Lists up to `capacity` clients of this user's control daemon. Returns their number, or -errno. */
 int mps_list_clients(
-    const char *pipe_dir, struct mps_client *list, size_t room, struct fault *fault);
+    const char *pipe_dir, struct mps_client *list, size_t capacity, struct fault *fault);
 
 /*
- * Has the server finish or drop the client's work and close it: from then on every CUDA call of the
- * client fails, and it can be killed without harm to the others. 0, or -errno: a driver that does
- * not know how (before CUDA 12) or a client that is gone.
+ * Makes the server finish or drop the client's work: every CUDA call of the client fails from then
+ * on, and killing it does not harm other clients.
+ *
+ * Returns 0, or -errno: the driver cannot (before CUDA 12), or the client is gone.
  */
 int mps_terminate_client(
     const char *pipe_dir, const struct mps_client *client, struct fault *fault);

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loads NVML by name tables: functions that must exist, functions that may be missing in old
+ * drivers, and process lists, which exist in up to three versions with different entry sizes.
+ */
 #include "gpu/nvml.h"
 
 #include <dlfcn.h>
@@ -7,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "gpu/gpu.h"
 
 struct symbol {
@@ -81,12 +86,10 @@ static const struct symbol process_lists[] = {
     SYMBOL(mps_processes, "nvmlDeviceGetMPSComputeRunningProcesses"),
 };
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 static bool find(struct nvml *nvml, size_t offset, const char *name)
 {
     void *function = dlsym(nvml->library, name);
-    memcpy((char *)nvml + offset, &function, sizeof(function));
+    memcpy((char *)nvml + offset, &function, sizeof function);
     return function != NULL;
 }
 
@@ -112,12 +115,11 @@ static void find_process_lists(struct nvml *nvml)
 {
     static const char *const suffixes[] = {"_v3", "_v2", ""};
     const size_t strides[] = {process_stride_v3(nvml), NVML_PROCESS_V2_SIZE, NVML_PROCESS_V1_SIZE};
-
-    for (size_t v = 0; v < COUNT(suffixes); v++) {
+    for (size_t v = 0; v < ARRAY_SIZE(suffixes); v++) {
         bool found = false;
-        for (size_t i = 0; i < COUNT(process_lists); i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(process_lists); i++) {
             char name[64];
-            snprintf(name, sizeof(name), "%s%s", process_lists[i].name, suffixes[v]);
+            snprintf(name, sizeof name, "%s%s", process_lists[i].name, suffixes[v]);
             found |= find(nvml, process_lists[i].offset, name);
         }
         if (found) {
@@ -136,7 +138,7 @@ int nvml_load(struct nvml *nvml, const char *path, struct fault *fault)
             "no NVIDIA management library: %s; it comes with the NVIDIA driver", dlerror());
         return GPU_NO_LIBRARY;
     }
-    for (size_t i = 0; i < COUNT(required); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(required); i++) {
         if (!find(nvml, required[i].offset, required[i].name)) {
             fault_set(fault, ENOSYS,
                 "%s has no %s: not the NVIDIA management library, or one too old",
@@ -145,7 +147,7 @@ int nvml_load(struct nvml *nvml, const char *path, struct fault *fault)
             return GPU_NO_LIBRARY;
         }
     }
-    for (size_t i = 0; i < COUNT(optional); i++)
+    for (size_t i = 0; i < ARRAY_SIZE(optional); i++)
         find(nvml, optional[i].offset, optional[i].name);
     find_process_lists(nvml);
     return 0;
@@ -158,10 +160,10 @@ void nvml_unload(struct nvml *nvml)
     *nvml = (struct nvml){0};
 }
 
-const char *nvml_words(const struct nvml *nvml, int result)
+const char *nvml_error_text(const struct nvml *nvml, int result)
 {
     if (result == NVML_FUNCTION_NOT_FOUND)
         return "the driver's NVML lacks the function";
-    const char *words = nvml->error_string ? nvml->error_string(result) : NULL;
-    return words ? words : "unknown NVML error";
+    const char *text = nvml->error_string ? nvml->error_string(result) : NULL;
+    return text ? text : "unknown NVML error";
 }

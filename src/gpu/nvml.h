@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVML as the driver installs it, opened at run time. Every function but the first five may be
- * missing (NULL). */
+/* NVML, loaded at run time. nvml.c maps each member to its NVML function by name. Every function
+ * but the first five may be missing (NULL): call those by nvml_call. */
 #ifndef COLLOC_GPU_NVML_H
 #define COLLOC_GPU_NVML_H
 
@@ -82,20 +82,22 @@ struct nvml {
     int (*gpm_metrics_get)(struct nvml_gpm_metrics *);
 };
 
-/* Calls a function that this driver's NVML may lack. */
+/* Calls an optional function; NVML_FUNCTION_NOT_FOUND when this driver's NVML lacks it. */
 #define nvml_call(nvml, function, ...)                                                             \
     ((nvml)->function ? (nvml)->function(__VA_ARGS__) : (int)NVML_FUNCTION_NOT_FOUND)
 
 /*
- * Opens `path` (NULL: libnvidia-ml.so.1, as the dynamic linker finds it) and finds its functions;
- * calls none of them. 0; GPU_NO_LIBRARY (gpu/gpu.h) when it cannot be loaded or is not NVML. The
- * fault says why.
+ * Loads NVML and looks its functions up; calls none of them.
+ *
+ * path: NULL: libnvidia-ml.so.1, by the dynamic linker's search path
+ *
+ * Returns 0, or GPU_NO_LIBRARY (gpu/gpu.h) with the reason in `fault`.
  */
 int nvml_load(struct nvml *nvml, const char *path, struct fault *fault);
 
 void nvml_unload(struct nvml *nvml);
 
-/* NVML's own words for a result, or our own where it has none. */
-const char *nvml_words(const struct nvml *nvml, int result);
+/* Returns NVML's text for a result, or ours when it has none. */
+const char *nvml_error_text(const struct nvml *nvml, int result);
 
 #endif

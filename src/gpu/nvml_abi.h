@@ -15,7 +15,7 @@ typedef struct nvml_gpm_sample_opaque *nvml_sample; /* nvmlGpmSample_t */
 
 typedef struct nvml_event_set_opaque *nvml_event_set; /* nvmlEventSet_t */
 
-enum nvml_result { /* nvmlReturn_t; the values that are told apart here */
+enum nvml_result { /* nvmlReturn_t; the values that colloc distinguishes */
     NVML_OK = 0,
     NVML_UNINITIALIZED = 1,
     NVML_INVALID_ARGUMENT = 2,
@@ -95,7 +95,7 @@ enum {
     NVML_SINCE_DRIVER_LOAD = 0
 }; /* nvmlMemoryErrorType_t, nvmlEccCounterType_t */
 
-enum nvml_held_down { /* nvmlClocksEventReason...: those that tell of a sick card or server */
+enum nvml_held_down { /* nvmlClocksEventReason...: those that mean a faulty card or server */
     NVML_HELD_DOWN_HARDWARE = 0x8,
     NVML_HELD_DOWN_HARDWARE_HEAT = 0x40,
     NVML_HELD_DOWN_POWER_BRAKE = 0x80,

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Per-process SM utilisation from NVML's sample buffer, averaged over its last second. */
 #include "gpu/process_time.h"
 
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "gpu/cost.h"
+#include "gpu/query_cost.h"
 
-enum { ROOM_MAX = 65536 };
+enum { ENTRIES_MAX = 65536 }; /* chosen: 4096 processes, 16 samples each */
 
-void process_time_room_fini(struct process_time_room *room)
+void process_time_buffer_fini(struct process_time_buffer *buffer)
 {
-    free(room->item);
-    *room = (struct process_time_room){0};
+    free(buffer->item);
+    *buffer = (struct process_time_buffer){0};
 }
 
-/* A second before. */
-static unsigned long long behind(unsigned long long time_us)
+/* Returns the time one second before, or 0. */
+static unsigned long long second_before(unsigned long long time_us)
 {
     return time_us > SECOND_US ? time_us - SECOND_US : 0;
 }
 
-static bool is_worth_asking(const struct gpu_sample *sample)
+static bool is_worth_query(const struct gpu_sample *sample)
 {
     unsigned computing = 0;
-
     for (size_t i = 0; i < sample->processes.count; i++) {
         unsigned kinds = sample->processes.item[i].kinds;
         if (kinds & GPU_PROCESS_MPS)
@@ -33,30 +33,28 @@ static bool is_worth_asking(const struct gpu_sample *sample)
     return computing > 1;
 }
 
-static bool room_grow(struct process_time_room *room, unsigned wanted)
+static bool grow_buffer(struct process_time_buffer *buffer, unsigned wanted)
 {
     struct nvml_process_utilization *item = NULL;
-
-    if (wanted <= ROOM_MAX)
-        item = realloc(room->item, wanted * sizeof(*item));
+    if (wanted <= ENTRIES_MAX)
+        item = realloc(buffer->item, wanted * sizeof *item);
     if (!item)
         return false;
-    room->item = item;
-    room->capacity = wanted;
+    buffer->item = item;
+    buffer->capacity = wanted;
     return true;
 }
 
-/* NVML says how many there are; more may have come by the next call. */
-static int fetch(const struct nvml *nvml, nvml_device device, struct process_time_room *room,
+/* NVML reports how many entries it has; there may be more by the next call. */
+static int fetch(const struct nvml *nvml, nvml_device device, struct process_time_buffer *buffer,
     unsigned long long since_us, unsigned *ret_count)
 {
     const int tries = 4;
     int r = NVML_INSUFFICIENT_SIZE;
-
     for (int i = 0; i < tries && r == NVML_INSUFFICIENT_SIZE; i++) {
-        *ret_count = room->capacity;
-        r = nvml_call(nvml, process_utilization, device, room->item, ret_count, since_us);
-        if (r == NVML_INSUFFICIENT_SIZE && !room_grow(room, 2 * *ret_count + 32))
+        *ret_count = buffer->capacity;
+        r = nvml_call(nvml, process_utilization, device, buffer->item, ret_count, since_us);
+        if (r == NVML_INSUFFICIENT_SIZE && !grow_buffer(buffer, 2 * *ret_count + 32))
             return NVML_UNKNOWN;
     }
     return r;
@@ -67,7 +65,6 @@ static struct reading mean_of(const struct nvml_process_utilization *items, unsi
 {
     double sum = 0;
     unsigned n = 0;
-
     for (unsigned i = 0; i < count; i++) {
         if ((pid_t)items[i].pid != pid || items[i].time_us <= since_us || items[i].sm > 100)
             continue;
@@ -77,12 +74,11 @@ static struct reading mean_of(const struct nvml_process_utilization *items, unsi
     return n ? reading_of(sum / n) : READING_NONE;
 }
 
-/* One of whom there is no sample had no kernel, when there are samples of others. */
+/* A process without an entry had no kernel, if others have entries. */
 static void fill(const struct nvml_process_utilization *items, unsigned count,
     unsigned long long since_us, struct gpu_sample *sample)
 {
     bool any = false;
-
     for (size_t i = 0; i < sample->processes.count; i++) {
         struct gpu_process *process = &sample->processes.item[i];
         process->sm_utilisation = mean_of(items, count, process->pid, since_us);
@@ -93,34 +89,34 @@ static void fill(const struct nvml_process_utilization *items, unsigned count,
             sample->processes.item[i].sm_utilisation = reading_of(0);
 }
 
-static void forget(struct gpu_sample *sample)
+static void clear_times(struct gpu_sample *sample)
 {
     for (size_t i = 0; i < sample->processes.count; i++)
         sample->processes.item[i].sm_utilisation = READING_NONE;
 }
 
-int process_time_look(const struct nvml *nvml, nvml_device device, struct process_time_room *room,
-    double share, struct process_time *time, struct gpu_sample *sample)
+int process_time_query(const struct nvml *nvml, nvml_device device,
+    struct process_time_buffer *buffer, double share, struct process_time *time,
+    struct gpu_sample *sample)
 {
     unsigned count = 0;
-    int64_t began_us = cost_processor_us();
-
-    if (!is_worth_asking(sample)) {
-        forget(sample);
+    int64_t began_us = query_cost_cpu_us();
+    if (!is_worth_query(sample)) {
+        clear_times(sample);
         return NVML_OK;
     }
-    if (share > 0 && sample->at_us < time->ask_again_us)
+    if (share > 0 && sample->at_us < time->next_query_us)
         return NVML_OK;
-    forget(sample);
-    int r = fetch(nvml, device, room, behind(time->newest_us), &count);
+    clear_times(sample);
+    int r = fetch(nvml, device, buffer, second_before(time->newest_us), &count);
     if (share > 0)
-        time->ask_again_us = sample->at_us +
-                             (int64_t)((double)(cost_processor_us() - began_us) / share);
+        time->next_query_us = sample->at_us +
+                              (int64_t)((double)(query_cost_cpu_us() - began_us) / share);
     if (r != NVML_OK)
         return r;
     for (unsigned i = 0; i < count; i++)
-        if (room->item[i].time_us > time->newest_us)
-            time->newest_us = room->item[i].time_us;
-    fill(room->item, count, behind(time->newest_us), sample);
+        if (buffer->item[i].time_us > time->newest_us)
+            time->newest_us = buffer->item[i].time_us;
+    fill(buffer->item, count, second_before(time->newest_us), sample);
     return NVML_OK;
 }

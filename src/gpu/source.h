@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a gpu_set keeps of each device beside what it tells: handles, and what the next look
- * compares with. */
+/* The private part of a gpu_set: NVML handles, and for each device the state that the next sample
+ * is computed from. */
 #ifndef COLLOC_GPU_SOURCE_H
 #define COLLOC_GPU_SOURCE_H
 
@@ -8,38 +8,36 @@
 #include "gpu/gpm.h"
 #include "gpu/gpu.h"
 #include "gpu/nvml.h"
+#include "gpu/process_list.h"
 #include "gpu/process_time.h"
-#include "gpu/processes.h"
+#include "gpu/roster.h"
 #include "gpu/trouble.h"
 #include "gpu/xid_events.h"
 
-/* More than any card can be cut into (seven today), so that room is made once. */
-enum { INSTANCES_MAX = 16 };
-
-/* A total that NVML may restart (driver reload, reset) as one that never falls. */
+/* Makes a counter that never falls of one that NVML may restart (driver reload, GPU reset). */
 struct total {
     bool seen;
-    uint64_t last; /* NVML's latest */
-    uint64_t lost; /* what earlier restarts dropped */
+    uint64_t last; /* NVML's latest value */
+    uint64_t lost; /* sum of what was counted before each restart */
 };
 
-/* The energy counter, and what is added to it by power until it is asked again. */
+/* The energy counter; between two queries power times time is added. */
 struct energy {
     struct total counter_mj;
-    struct reading total_j; /* as told last */
-    int64_t told_us;
-    int64_t ask_again_us;
+    struct reading total_j; /* as reported last */
+    int64_t updated_us;
+    int64_t next_query_us;
 };
 
 /*
- * What changes slowly: not asked at each of ten looks a second. Utilisation and power are not
- * either by who looks all day: the driver's power is the mean of a second (Ampere and later, but
- * for GA100), and SMACT says more than utilisation.
+ * Values that change slowly: queried once a second, however many samples are taken. Under
+ * gpu_set_limit_overhead that includes utilisation and power: the driver's power is the mean of a
+ * second (Ampere and later, but for GA100), and SMACT says more than utilisation.
  */
 struct slow {
     struct reading temperature_c, sm_clock_mhz;
     struct reading utilisation, mem_utilisation, power_w;
-    int64_t ask_again_us, ask_activity_again_us;
+    int64_t next_query_us, next_activity_query_us;
 };
 
 struct gpu_device {
@@ -48,52 +46,47 @@ struct gpu_device {
     struct energy energy;
     struct slow slow;
     struct gpm gpm;
-    struct processes_told processes;
+    struct process_cache processes;
     struct process_time process_time;
     struct trouble trouble; /* of a card */
     bool in_dcgm;
-    size_t dcgm_number; /* if so: what dcgm knows it by */
+    size_t dcgm_number; /* when in_dcgm: its number in `dcgm` */
 };
 
 struct gpu_source {
     struct nvml nvml;
     struct gpu_set set;
     struct gpu_info *info;
-    struct gpu_device *device; /* beside info */
-    struct dcgm *dcgm;         /* NULL: not wanted */
+    struct gpu_device *device; /* as many as info, same positions */
+    struct dcgm *dcgm;         /* NULL: not used */
     nvml_event_set events;     /* NULL: the driver has none */
-    int64_t events_taken_us;
-    struct process_room room;
-    struct process_time_room time_room;
+    int64_t events_read_us;
+    struct process_buffer process_buffer;
+    struct process_time_buffer time_buffer;
     struct nvml_gpm_metrics gpm_scratch;
-    int64_t gpm_interval_us; /* as was asked for; 0: nothing was */
-    double gpm_share;        /* likewise, of all GPUs together */
-    int64_t roster_ask_again_us;
+    int64_t gpm_interval_us; /* set by gpu_set_gpm_interval; 0: not set */
+    double gpm_share;        /* set by gpu_set_limit_overhead, for all GPUs together; 0: not set */
+    int64_t roster_next_query_us;
 };
 
-/* What may change of a card while the driver runs. */
-struct roster {
-    enum gpu_mig_mode mig_mode;
-    enum gpu_compute_mode compute_mode;
-    bool instances_known;
-    unsigned count; /* of MIG instances, and of each: */
-    struct roster_instance {
-        unsigned number; /* as nvidia-smi counts, behind the card's */
-        nvml_device handle;
-        char uuid[NVML_UUID_SIZE];
-    } instance[INSTANCES_MAX];
-};
+/* discover.c: */
 
-/* set.c: */
-void roster_read(const struct nvml *nvml, nvml_device card, struct roster *ret_roster);
-int gpu_source_make_room(struct gpu_source *source, size_t cards);
-/* Parts gpm_share among the GPUs there are. */
-void gpu_source_share_gpm(struct gpu_source *source);
+/* Allocates `info` and `device` for this many cards with all the instances they can have. 0 or
+ * -ENOMEM. */
+int gpu_source_allocate(struct gpu_source *source, size_t cards);
+
+/* Lists all cards and their instances. 0, GPU_NO_DEVICES, or -errno with a fault. */
+int gpu_source_discover(struct gpu_source *source, struct fault *fault);
+
+/* Appends a card and its instances, of which allocated entries are left. `index`: NVML's. */
 void gpu_source_add_card(
     struct gpu_source *source, unsigned index, nvml_device handle, const struct roster *roster);
 
-/* The GPU is there no more, or not until somebody resets it. */
-static inline bool nvml_says_lost(int result)
+/* set.c: divides gpm_share equally among the GPUs. */
+void gpu_source_divide_gpm_share(struct gpu_source *source);
+
+/* The result says that the GPU is gone, or unusable until it is reset. */
+static inline bool nvml_is_lost(int result)
 {
     return result == NVML_GPU_IS_LOST || result == NVML_RESET_REQUIRED;
 }

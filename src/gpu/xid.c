@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of Xids: see xid.h. */
 #include "gpu/xid.h"
 
 #include <stddef.h>
+
+#include "base/array.h"
 
 static const struct xid xids[] = {
     {13, XID_OF_APPLICATION, "graphics engine exception"},
@@ -27,7 +30,7 @@ static const struct xid xids[] = {
 
 struct xid xid_find(unsigned number)
 {
-    for (size_t i = 0; i < sizeof(xids) / sizeof(xids[0]); i++)
+    for (size_t i = 0; i < ARRAY_SIZE(xids); i++)
         if (xids[i].number == number)
             return xids[i];
     return (struct xid){number, XID_TO_WATCH, "see NVIDIA's list of Xids"};

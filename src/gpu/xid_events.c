@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One NVML event set for all cards. An event names its card by handle or, after a reset, by UUID.
+ */
 #include "gpu/xid_events.h"
 
 #include <string.h>
@@ -6,14 +9,13 @@
 #include "base/clock.h"
 #include "gpu/source.h"
 
-#define ROUND_US                                                                                   \
-    (20 * MS_US) /* looks at all GPUs come one after the other: asking once is enough */
+/* All GPUs are sampled one after the other: one read serves them all. Chosen. */
+#define ROUND_US (20 * MS_US)
 
-static bool tells_xids(const struct gpu_source *source, size_t i)
+static bool register_card(const struct gpu_source *source, size_t i)
 {
     unsigned long long types = 0;
     nvml_device card = source->device[i].handle;
-
     if (!card || source->info[i].is_mig)
         return false;
     return nvml_call(&source->nvml, device_event_types, card, &types) == NVML_OK &&
@@ -25,23 +27,21 @@ static bool tells_xids(const struct gpu_source *source, size_t i)
 void xid_events_open(struct gpu_source *source)
 {
     bool any = false;
-
     if (nvml_call(&source->nvml, event_set_create, &source->events) != NVML_OK) {
         source->events = NULL;
         return;
     }
     for (size_t i = 0; i < source->set.count; i++)
-        any |= tells_xids(source, i);
+        any |= register_card(source, i);
     if (!any)
         xid_events_close(source);
 }
 
-/* NULL when it is of a card that is not listed. */
+/* NULL: the card is not in the set. */
 static struct trouble *trouble_of(struct gpu_source *source, nvml_device card)
 {
     char uuid[NVML_UUID_SIZE];
-
-    if (source->nvml.device_uuid(card, uuid, sizeof(uuid)) != NVML_OK)
+    if (source->nvml.device_uuid(card, uuid, sizeof uuid) != NVML_OK)
         uuid[0] = '\0';
     for (size_t i = 0; i < source->set.count; i++)
         if (source->device[i].handle == card || strcmp(source->info[i].uuid, uuid) == 0)
@@ -49,21 +49,20 @@ static struct trouble *trouble_of(struct gpu_source *source, nvml_device card)
     return NULL;
 }
 
-void xid_events_take(struct gpu_source *source, int64_t now_us)
+void xid_events_read(struct gpu_source *source, int64_t now_us)
 {
-    const int most = 64; /* a card that reports without end must not keep the look from ending */
+    const int most = 64; /* chosen: a card that reports without end must not block the sample */
     struct nvml_event event = {0};
-
-    if (now_us - source->events_taken_us < ROUND_US)
+    if (now_us - source->events_read_us < ROUND_US)
         return;
-    source->events_taken_us = now_us;
+    source->events_read_us = now_us;
     for (int i = 0; source->events && i < most; i++) {
         if (nvml_call(&source->nvml, event_set_wait, source->events, &event, 0) != NVML_OK)
             return;
         struct trouble *trouble = event.type == NVML_EVENT_XID ? trouble_of(source, event.device)
                                                                : NULL;
         if (trouble)
-            trouble_note_xid(trouble, (unsigned)event.data, now_us);
+            trouble_add_xid(trouble, (unsigned)event.data, now_us);
     }
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Xids as the driver reports them, to the troubles of the cards they are of. Where there are no
- * events nothing comes.
- */
+/* Reads Xid events from the driver and adds each to its card's `trouble`. Drivers without events
+ * report none. */
 #ifndef COLLOC_GPU_XID_EVENTS_H
 #define COLLOC_GPU_XID_EVENTS_H
 
@@ -11,8 +10,8 @@ struct gpu_source;
 
 void xid_events_open(struct gpu_source *source);
 
-/* Takes what has come since; does not wait. */
-void xid_events_take(struct gpu_source *source, int64_t now_us);
+/* Reads the events since the last call. Does not block. */
+void xid_events_read(struct gpu_source *source, int64_t now_us);
 
 void xid_events_close(struct gpu_source *source);
 

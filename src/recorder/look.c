@@ -147,7 +147,7 @@ void looker_look(struct looker *looker, pid_t root)
 void looker_ask_all(struct looker *looker)
 {
     if (looker->set)
-        gpu_set_ask_all(looker->set);
+        gpu_set_query_all_next(looker->set);
 }
 
 void looker_close(struct looker *looker)

@@ -40,7 +40,7 @@ static void weigh(struct tally *tally, const struct presence *presence)
     };
     if (presence->ours == 0 && presence->others == 0)
         return;
-    tally->is_estimated |= share_weigh(holders, 2);
+    tally->is_estimated |= attribution_weigh(holders, 2);
     tally->weight = holders[0].weight;
     tally->holders = (presence->ours > 0) + (size_t)presence->others;
 }
@@ -61,8 +61,8 @@ static void add_span(struct tally *tally, const struct gpu_sample *sample)
     tally->power_w.span_s += meter->drawn_span_s;
     tally->energy_j += meter->drawn_j.value;
     if (tally->weight > 0)
-        tally->our_energy_j += meter->drawn_j.value *
-                               share_of_energy(tally->weight, tally->holders, meter->idle_part);
+        tally->our_energy_j += meter->drawn_j.value * attribution_energy_share(tally->weight,
+                                                          tally->holders, meter->idle_part);
 }
 
 static bool has_grown(const struct tally *tally, const struct gpu_sample *sample)

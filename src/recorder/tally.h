@@ -3,7 +3,7 @@
 #ifndef COLLOC_RECORDER_TALLY_H
 #define COLLOC_RECORDER_TALLY_H
 
-#include "gpu/share.h"
+#include "gpu/attribution.h"
 
 /* Who was there at one look, the command's processes apart from all others. */
 struct presence {

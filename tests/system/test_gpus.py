@@ -140,13 +140,13 @@ class Faulty(DaemonCase):
         self.emulator("set", "0", "ecc=0", "remap-failed=on")
         self.wait_gpu(lambda g: "cannot be remapped" in g["health_text"], 0)
         self.emulator("set", "0", "remap-failed=off", "remap-pending=on")
-        self.wait_gpu(lambda g: "is to be remapped" in g["health_text"], 0)
+        self.wait_gpu(lambda g: "has to be remapped" in g["health_text"], 0)
         self.emulator("set", "0", "remap-pending=off")
         self.is_used_again()
 
     def test_clocks_held_down(self):
         self.emulator("set", "0", "slowdown=heat")
-        self.is_avoided("held down by heat")
+        self.is_avoided("throttled by heat")
         self.emulator("set", "0", "slowdown=off")
         self.is_used_again()
 

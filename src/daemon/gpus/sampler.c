@@ -108,7 +108,7 @@ static int set_up_activity(struct daemon *daemon)
     if (period_us < config->gpm_interval_us)
         period_us = config->gpm_interval_us;
     gpu_set_gpm_interval(daemon->gpus, config->gpm_interval_us);
-    gpu_set_looks_all_day(daemon->gpus, GPM_SHARE);
+    gpu_set_limit_overhead(daemon->gpus, GPM_SHARE);
     if (strcmp(config->dcgmi, "none") == 0)
         return 0;
     return gpu_set_use_dcgmi(daemon->gpus, config->dcgmi, period_us);

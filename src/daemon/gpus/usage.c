@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Divides each GPU's activity and energy among the tasks on it (gpu/share.h has the rules) and sums
+ * Divides each GPU's activity and energy among the tasks on it (gpu/attribution.h has the rules) and sums
  * them up per task. All shares, and what no task had, add up to the GPU's own figures.
  *
  * A sample describes the interval since the sample before, and tasks begin and end within such
@@ -61,7 +61,8 @@ static void weigh(struct gpu_state *state)
     }
     for (size_t i = 0; i < n; i++)
         holders[i] = state->shares[i].holder;
-    state->shares_estimated = share_weigh(holders, n) || (n > 0 && !state->sample.processes.valid);
+    state->shares_estimated = attribution_weigh(holders, n) ||
+                              (n > 0 && !state->sample.processes.valid);
     for (size_t i = 0; i < n; i++)
         state->shares[i].holder.weight = holders[i].weight;
 }
@@ -161,7 +162,7 @@ void usage_take(struct daemon *daemon, struct gpu_state *state)
     weigh(state);
     for (size_t i = 0; i < state->n_shares; i++) {
         struct share *share = &state->shares[i];
-        double energy_part = share_of_energy(
+        double energy_part = attribution_energy_share(
             share->holder.weight, state->n_shares, state->drawn.idle_part);
         share->smact = part_of(state->sample.smact, share->holder.weight);
         share->power_w = part_of(state->drawn.power_w, energy_part);

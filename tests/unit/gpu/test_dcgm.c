@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "gpu/dcgm.h"
-#include "gpu/run.h"
+#include "gpu/program.h"
 
 /* ---- the table ---- */
 
@@ -216,8 +216,8 @@ static struct house house_of(const char *dmon)
     write_text(h.program, script, 0700);
     h.dcgm = dcgm_create(h.program, PERIOD_US);
     assert_non_null(h.dcgm);
-    dcgm_want(h.dcgm, 0, "GPU-0");
-    dcgm_want(h.dcgm, 1, "GPU-1");
+    dcgm_add_gpu(h.dcgm, 0, "GPU-0");
+    dcgm_add_gpu(h.dcgm, 1, "GPU-1");
     return h;
 }
 
@@ -237,7 +237,7 @@ static bool turn_until(struct house *h, bool (*holds)(struct house *h))
     int64_t end_us = clock_monotonic_us() + 20 * SECOND_US;
 
     do {
-        dcgm_turn(h->dcgm, h->now_us);
+        dcgm_poll(h->dcgm, h->now_us);
         if (holds(h))
             return true;
         usleep(1000);
@@ -264,7 +264,7 @@ static bool is_told_anew(struct house *h)
 
 static bool has_ended(struct house *h)
 {
-    return strstr(dcgm_why_not(h->dcgm), "has ended") != NULL;
+    return strstr(dcgm_missing_reason(h->dcgm), "has ended") != NULL;
 }
 
 static size_t starts(struct house *h)
@@ -291,7 +291,7 @@ static void test_numbers_are_mapped_by_uuid_and_age(void **state)
     size_t size;
 
     assert_null(latest(&h, 0));
-    assert_true(*dcgm_why_not(h.dcgm));
+    assert_true(*dcgm_missing_reason(h.dcgm));
     assert_true(turn_until(&h, both_are_told));
     assert_near(latest(&h, 0)->field[DCGM_SMACT], 0.5); /* the half line does not count */
     assert_near(latest(&h, 1)->field[DCGM_SMACT], 0.1);
@@ -301,12 +301,12 @@ static void test_numbers_are_mapped_by_uuid_and_age(void **state)
     free(text);
 
     h.now_us += PERIOD_US;
-    dcgm_turn(h.dcgm, h.now_us);
+    dcgm_poll(h.dcgm, h.now_us);
     assert_non_null(latest(&h, 0));
     h.now_us += PERIOD_US;
-    dcgm_turn(h.dcgm, h.now_us);
+    dcgm_poll(h.dcgm, h.now_us);
     assert_null(latest(&h, 0)); /* it lives and says nothing: noticed within three periods */
-    assert_non_null(strstr(dcgm_why_not(h.dcgm), "nothing"));
+    assert_non_null(strstr(dcgm_missing_reason(h.dcgm), "nothing"));
     house_end(&h);
 }
 
@@ -327,9 +327,9 @@ static void test_a_silent_one_is_started_anew(void **state)
 
     assert_true(turn_until(&h, both_are_told));
     h.now_us += 11 * SECOND_US;
-    dcgm_turn(h.dcgm, h.now_us);
+    dcgm_poll(h.dcgm, h.now_us);
     assert_null(latest(&h, 0));
-    assert_non_null(strstr(dcgm_why_not(h.dcgm), "silent"));
+    assert_non_null(strstr(dcgm_missing_reason(h.dcgm), "silent"));
     h.now_us += PERIOD_US;
     assert_true(turn_until(&h, both_are_told));
     assert_int_equal(starts(&h), 2);
@@ -342,13 +342,13 @@ static void test_a_dead_one_is_started_later_each_time(void **state)
     struct house h = house_of("printf '" TWO_ROWS "Lost the host engine.\\n'");
 
     assert_true(turn_until(&h, has_ended));
-    assert_non_null(strstr(dcgm_why_not(h.dcgm), "Lost the host engine."));
+    assert_non_null(strstr(dcgm_missing_reason(h.dcgm), "Lost the host engine."));
     assert_non_null(latest(&h, 0));
     for (int64_t rest_us = PERIOD_US; rest_us < 10 * PERIOD_US; rest_us *= 2) {
         size_t before = starts(&h);
         h.now_us += rest_us - 1;
         for (int i = 0; i < 20; i++)
-            dcgm_turn(h.dcgm, h.now_us);
+            dcgm_poll(h.dcgm, h.now_us);
         assert_int_equal(starts(&h), before);
         assert_true(has_ended(&h));
         h.now_us += 1;
@@ -361,7 +361,7 @@ static void test_a_dead_one_is_started_later_each_time(void **state)
 
 static bool says_refused(struct house *h)
 {
-    return strstr(dcgm_why_not(h->dcgm), "connection") != NULL;
+    return strstr(dcgm_missing_reason(h->dcgm), "connection") != NULL;
 }
 
 static void test_its_words_when_it_cannot(void **state)
@@ -380,8 +380,8 @@ static void test_not_installed(void **state)
     struct house h = house_of("");
 
     unlink(h.program);
-    dcgm_turn(h.dcgm, h.now_us);
-    assert_non_null(strstr(dcgm_why_not(h.dcgm), "not on PATH"));
+    dcgm_poll(h.dcgm, h.now_us);
+    assert_non_null(strstr(dcgm_missing_reason(h.dcgm), "not on PATH"));
     assert_null(latest(&h, 0));
     house_end(&h);
 }
@@ -419,7 +419,7 @@ static void test_destroyed_with_its_children(void **state)
     free(text);
     assert_int_equal(kill(child, 0), 0);
     house_end(&h);
-    assert_int_equal(run_wait_gone(child, 20 * SECOND_US), 0);
+    assert_int_equal(process_wait_gone(child, 20 * SECOND_US), 0);
 }
 
 int main(void)

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "gpu/gpu.h"
-#include "gpu/run.h"
+#include "gpu/program.h"
 
 #define PATIENCE_US (20 * SECOND_US)
 
@@ -30,7 +30,7 @@ struct world {
 
 static void tool(char *const argv[])
 {
-    struct run run = {
+    struct program run = {
         .path = getenv("EMULATOR_TOOL"),
         .argv = argv,
         .envp = environ,
@@ -40,7 +40,7 @@ static void tool(char *const argv[])
     char output[256];
     int status = -1;
 
-    assert_int_equal(run_wait(&run, output, sizeof(output), &status, &fault), 0);
+    assert_int_equal(program_run(&run, output, sizeof(output), &status, &fault), 0);
     assert_int_equal(status, 0);
 }
 

@@ -18,7 +18,7 @@
 
 #include "base/file.h"
 #include "gpu/mps.h"
-#include "gpu/run.h"
+#include "gpu/program.h"
 
 static const char *const uuids[] = {"GPU-a", "GPU-b"};
 
@@ -155,7 +155,7 @@ static void test_remains_of_a_killed_one_are_cleared(void **state)
     in_pipe_dir(p, "keep.txt", keep);
     assert_int_equal(file_write_atomic(keep, "x", 1, 0600), 0);
     assert_int_equal(kill(first, SIGKILL), 0);
-    assert_int_equal(run_wait_gone(first, 5 * SECOND_US), 0);
+    assert_int_equal(process_wait_gone(first, 5 * SECOND_US), 0);
     assert_false(mps_find(p->pipe_dir, geteuid()));
 
     assert_int_equal(start(p), 0);
@@ -232,12 +232,12 @@ static void test_a_program_that_hangs_is_killed(void **state)
 {
     char *const argv[] = {(char *)"sleep", (char *)"60", NULL};
     char *const envp[] = {NULL};
-    struct run run = {.path = "/bin/sleep", .argv = argv, .envp = envp, .limit_us = 20 * MS_US};
+    struct program run = {.path = "/bin/sleep", .argv = argv, .envp = envp, .limit_us = 20 * MS_US};
     struct fault fault = {0};
     char output[16];
     int status = 0;
 
-    assert_int_equal(run_wait(&run, output, sizeof(output), &status, &fault), -ETIMEDOUT);
+    assert_int_equal(program_run(&run, output, sizeof(output), &status, &fault), -ETIMEDOUT);
     assert_int_equal(status, 128 + SIGKILL);
     assert_non_null(strstr(fault.text, "/bin/sleep"));
 }

@@ -189,7 +189,7 @@ static void test_a_dear_energy_counter_is_asked_when_it_matters(void **state)
     look(&w, 0);
     look(&w, 0);
     assert_int_equal(gpu->energy_asked, 1);
-    gpu_set_ask_all(w.set);
+    gpu_set_query_all_next(w.set);
     look(&w, 0);
     assert_int_equal(gpu->energy_asked, 2);
     world_end(&w);
@@ -228,14 +228,14 @@ static void test_processes_are_listed_again_when_memory_moves(void **state)
     unsigned asked = gpu->compute.asked;
     look_after(&w, 10 * MS_US); /* who does not look all day asks each time */
     assert_int_equal(gpu->compute.asked, ++asked);
-    gpu_set_looks_all_day(w.set, 0.003);
+    gpu_set_limit_overhead(w.set, 0.003);
     for (int i = 0; i < 8; i++) {
         look_after(&w, 100 * MS_US);
         assert_int_equal(gpu->compute.asked, asked);
         assert_int_equal(w.sample.processes.count, 2);
         assert_reading(w.sample.processes.item[1].used_bytes, 2.0 * GIB);
     }
-    gpu_set_ask_all(w.set);
+    gpu_set_query_all_next(w.set);
     look_after(&w, 10 * MS_US);
     assert_int_equal(gpu->compute.asked, asked + 1);
     gpu->mem_used -= 2 * (uint64_t)GIB; /* the second's, which is listed for a moment yet */
@@ -266,7 +266,7 @@ static void test_a_list_that_failed_is_not_repeated(void **state)
     gpu->compute = (struct fake_processes){
         .result = NVML_UNKNOWN, .count = 1, .item = {{100, GIB}}};
     world_open(&w);
-    gpu_set_looks_all_day(w.set, 0.003);
+    gpu_set_limit_overhead(w.set, 0.003);
     look_after(&w, 0);
     assert_false(w.sample.processes.valid);
     gpu->compute.result = NVML_OK;
@@ -283,7 +283,7 @@ static void test_who_looks_all_day_asks_for_utilisation_once_a_second(void **sta
 
     gpu->gpm = true;
     world_open(&w);
-    gpu_set_looks_all_day(w.set, 0.003);
+    gpu_set_limit_overhead(w.set, 0.003);
     for (int i = 0; i < 21; i++) {
         look_after(&w, 100 * MS_US);
         assert_reading(w.sample.power_w, gpu->milliwatt / 1e3);
@@ -297,7 +297,7 @@ static void test_who_looks_all_day_asks_for_utilisation_once_a_second(void **sta
     gpu->memory_result = NVML_NOT_SUPPORTED; /* what answers is asked: it is not silent */
     look_after(&w, 10 * MS_US);
     assert_int_equal(w.sample.health, GPU_HEALTH_OK);
-    gpu_set_looks_all_day(w.set, 0);
+    gpu_set_limit_overhead(w.set, 0);
     unsigned asked = gpu->utilisation_asked;
     look_after(&w, 10 * MS_US);
     look_after(&w, 10 * MS_US);
@@ -315,7 +315,7 @@ static void test_dear_time_of_processes_is_asked_seldom(void **state)
     gpu->time[1] = (__typeof__(gpu->time[0])){200, 1000 * SECOND_US, 30};
     gpu->time_cost_us = 2500; /* so at most every 2.5 s */
     world_open(&w);
-    gpu_set_looks_all_day(w.set, 0.003);
+    gpu_set_limit_overhead(w.set, 0.003);
     look_after(&w, 0);
     unsigned asked = gpu->time_asked;
     for (int i = 0; i < 4; i++) {
@@ -357,7 +357,7 @@ static void test_dear_activity_is_worked_out_seldom(void **state)
     gpu->gpm = true;
     w.nvml->gpm_cost_us = 1000;
     world_open(&w);
-    gpu_set_looks_all_day(w.set, 4e-4); /* it rests 2.5 s */
+    gpu_set_limit_overhead(w.set, 4e-4); /* it rests 2.5 s */
     look(&w, 0);
     gpu->busy_us += 0.5 * SECOND_US;
     look(&w, 0);
@@ -368,7 +368,7 @@ static void test_dear_activity_is_worked_out_seldom(void **state)
     look(&w, 0);
     assert_reading(w.sample.smact, 0.5);
     assert_int_equal(w.nvml->gpm_computed, 1);
-    gpu_set_ask_all(w.set);
+    gpu_set_query_all_next(w.set);
     look(&w, 0);
     assert_reading(w.sample.smact, 0.1);
     assert_int_equal(w.nvml->gpm_computed, 2);
@@ -580,7 +580,7 @@ static void test_gpm_is_not_worked_out_where_nobody_is(void **state)
     gpu->gpm = true;
     gpu->utilisation = 0;
     world_open(&w);
-    gpu_set_looks_all_day(w.set, 1);
+    gpu_set_limit_overhead(w.set, 1);
     look(&w, 0);
     look(&w, 0);
     assert_reading(w.sample.smact, 0);
@@ -603,7 +603,7 @@ static void test_a_process_that_ended_since_the_last_look_has_worked(void **stat
     gpu->utilisation = 0;
     gpu->compute = (struct fake_processes){.count = 1, .item = {{7, 100}}};
     world_open(&w);
-    gpu_set_looks_all_day(w.set, 1);
+    gpu_set_limit_overhead(w.set, 1);
     look(&w, 0);
     look(&w, 0);
     gpu->compute.count = 0;
@@ -631,9 +631,9 @@ static void test_a_measurement_sees_what_came_and_went_between_two_looks(void **
     look(&w, 0);
     assert_reading(w.sample.smact, 0.5);
 
-    gpu_set_looks_all_day(w.set, 1);
+    gpu_set_limit_overhead(w.set, 1);
     gpu->busy_us += 0.25 * (double)SECOND_US;
-    gpu_set_ask_all(w.set);
+    gpu_set_query_all_next(w.set);
     look(&w, 0);
     assert_reading(w.sample.smact, 0.25);
     world_end(&w);

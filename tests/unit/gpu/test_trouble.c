@@ -9,18 +9,18 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "gpu/cost.h"
+#include "gpu/query_cost.h"
 #include "gpu/trouble.h"
 #include "gpu/xid.h"
 
 #define NOW_US (1000 * SECOND_US)
 
-static void assert_told(
+static void assert_report(
     const struct trouble *trouble, int64_t now_us, bool is_serious, const char *words)
 {
     struct gpu_sample sample = {.at_us = now_us};
 
-    trouble_tell(trouble, &sample);
+    trouble_report(trouble, &sample);
     assert_int_equal(sample.trouble.is_serious, is_serious);
     if (*words)
         assert_non_null(strstr(sample.trouble.text, words));
@@ -30,39 +30,39 @@ static void assert_told(
 
 static void test_nothing_is_wrong(void **state)
 {
-    assert_told(&(struct trouble){0}, NOW_US, false, "");
+    assert_report(&(struct trouble){0}, NOW_US, false, "");
 }
 
 static void test_an_xid_that_condemns_the_gpu_stays(void **state)
 {
     struct trouble trouble = {0};
 
-    trouble_note_xid(&trouble, 79, NOW_US);
-    trouble_note_xid(&trouble, 31, NOW_US + SECOND_US);
-    assert_told(&trouble, NOW_US, true, "Xid 79 (GPU has fallen off the bus)");
-    assert_told(&trouble, NOW_US + 86400 * SECOND_US, true, "Xid 79");
+    trouble_add_xid(&trouble, 79, NOW_US);
+    trouble_add_xid(&trouble, 31, NOW_US + SECOND_US);
+    assert_report(&trouble, NOW_US, true, "Xid 79 (GPU has fallen off the bus)");
+    assert_report(&trouble, NOW_US + 86400 * SECOND_US, true, "Xid 79");
 }
 
 static void test_a_programs_xid_is_told_for_a_while(void **state)
 {
     struct trouble trouble = {0};
 
-    trouble_note_xid(&trouble, 31, NOW_US);
-    assert_told(&trouble, NOW_US + SECOND_US, false,
+    trouble_add_xid(&trouble, 31, NOW_US);
+    assert_report(&trouble, NOW_US + SECOND_US, false,
         "Xid 31 (memory page fault), as faulty programs cause it");
-    assert_told(&trouble, NOW_US + 601 * SECOND_US, false, "");
-    trouble_note_xid(&trouble, 9999, NOW_US);
-    assert_told(&trouble, NOW_US + SECOND_US, false, "Xid 9999");
+    assert_report(&trouble, NOW_US + 601 * SECOND_US, false, "");
+    trouble_add_xid(&trouble, 9999, NOW_US);
+    assert_report(&trouble, NOW_US + SECOND_US, false, "Xid 9999");
 }
 
 static void test_memory(void **state)
 {
-    assert_told(
+    assert_report(
         &(struct trouble){.ecc_uncorrected = 1}, NOW_US, true, "1 uncorrectable ECC error since");
-    assert_told(
+    assert_report(
         &(struct trouble){.ecc_uncorrected = 3}, NOW_US, true, "3 uncorrectable ECC errors since");
-    assert_told(&(struct trouble){.remap_pending = true}, NOW_US, true, "reset it");
-    assert_told(
+    assert_report(&(struct trouble){.remap_pending = true}, NOW_US, true, "reset it");
+    assert_report(
         &(struct trouble){.remap_failed = true, .ecc_uncorrected = 3}, NOW_US, true, "replace it");
 }
 
@@ -88,13 +88,13 @@ static void test_no_answer_is_no_cure(void **state)
     struct trouble trouble = {0};
 
     result_of_questions = NVML_NOT_SUPPORTED;
-    trouble_look(&trouble, &nvml, NULL, NOW_US);
-    assert_told(&trouble, NOW_US, false, "");
+    trouble_update(&trouble, &nvml, NULL, NOW_US);
+    assert_report(&trouble, NOW_US, false, "");
     result_of_questions = NVML_OK;
-    trouble_look(&trouble, &nvml, NULL, NOW_US + 3600 * SECOND_US);
+    trouble_update(&trouble, &nvml, NULL, NOW_US + 3600 * SECOND_US);
     result_of_questions = NVML_UNKNOWN;
-    trouble_look(&trouble, &nvml, NULL, NOW_US + 7200 * SECOND_US);
-    assert_told(&trouble, NOW_US + 7200 * SECOND_US, true, "2 uncorrectable ECC errors since");
+    trouble_update(&trouble, &nvml, NULL, NOW_US + 7200 * SECOND_US);
+    assert_report(&trouble, NOW_US + 7200 * SECOND_US, true, "2 uncorrectable ECC errors since");
     assert_true(trouble.remap_pending);
 }
 
@@ -103,8 +103,8 @@ static void test_clocks_held_down_only_count_when_it_lasts(void **state)
     struct trouble trouble = {.held_down = NVML_HELD_DOWN_HARDWARE | NVML_HELD_DOWN_HARDWARE_HEAT,
         .held_down_since_us = NOW_US};
 
-    assert_told(&trouble, NOW_US + SECOND_US, false, "");
-    assert_told(&trouble, NOW_US + 4 * SECOND_US, true, "held down by heat");
+    assert_report(&trouble, NOW_US + SECOND_US, false, "");
+    assert_report(&trouble, NOW_US + 4 * SECOND_US, true, "throttled by heat");
 }
 
 static void test_blame(void **state)
@@ -122,8 +122,8 @@ static void test_blame(void **state)
 
 static void test_dear_questions_rest_long(void **state)
 {
-    assert_int_equal(cost_rest_us(3000, SECOND_US), 30 * SECOND_US);
-    assert_int_equal(cost_rest_us(5, SECOND_US), SECOND_US);
+    assert_int_equal(query_cost_pause_us(3000, SECOND_US), 30 * SECOND_US);
+    assert_int_equal(query_cost_pause_us(5, SECOND_US), SECOND_US);
 }
 
 int main(void)

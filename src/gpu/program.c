@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu/run.h"
+/* Starts programs by _Fork and execve, waits by pidfd: see program.h. */
+#include "gpu/program.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,14 +19,12 @@
 #include "base/text.h"
 
 /*
- * Between fork and exec only what POSIX calls async-signal-safe: the caller may have threads. Hence
- * _Fork, too: what libraries do at a fork (libuv closes pipes of its own by their numbers) is not
- * for a child that is about to exec.
+ * The child between fork and exec: only async-signal-safe calls, since the caller may have threads.
+ * _Fork instead of fork keeps libraries' fork handlers out (libuv closes its pipes in one).
  */
-static void become(const struct run *run, int input, int output)
+static void exec_program(const struct program *run, int input, int output)
 {
     sigset_t none;
-
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
@@ -40,7 +39,6 @@ static void become(const struct run *run, int input, int output)
 static int wait_pidfd(int pidfd, int64_t limit_us)
 {
     int64_t end_us = clock_monotonic_us() + limit_us;
-
     for (;;) {
         int64_t left_us = end_us - clock_monotonic_us();
         struct pollfd entry = {.fd = pidfd, .events = POLLIN};
@@ -54,7 +52,7 @@ static int wait_pidfd(int pidfd, int64_t limit_us)
     }
 }
 
-int run_wait_gone(pid_t pid, int64_t limit_us)
+int process_wait_gone(pid_t pid, int64_t limit_us)
 {
     int pidfd = pidfd_open(pid, 0);
     if (pidfd < 0)
@@ -67,13 +65,12 @@ int run_wait_gone(pid_t pid, int64_t limit_us)
 static int reap(pid_t pid)
 {
     int status = 0;
-
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* The group may not be there yet, when the child has not run so far. */
+/* The group does not exist before the child has called setsid. */
 static void kill_group(pid_t pid)
 {
     kill(-pid, SIGKILL);
@@ -82,7 +79,7 @@ static void kill_group(pid_t pid)
 
 static int wait_child(pid_t pid, int64_t limit_us, int *ret_status)
 {
-    int r = run_wait_gone(pid, limit_us);
+    int r = process_wait_gone(pid, limit_us);
     if (r < 0)
         kill_group(pid);
     *ret_status = reap(pid);
@@ -111,14 +108,14 @@ static void read_output(int fd, char *output, size_t size)
     output[text.size] = '\0';
 }
 
-static int run_between(
-    const struct run *run, int input, int output, int *ret_status, struct fault *fault)
+static int run_with_files(
+    const struct program *run, int input, int output, int *ret_status, struct fault *fault)
 {
     pid_t pid = _Fork();
     if (pid < 0)
         return fault_set(fault, errno, "cannot start %s: %s", run->path, strerror(errno));
     if (pid == 0)
-        become(run, input, output);
+        exec_program(run, input, output);
     int r = wait_child(pid, run->limit_us, ret_status);
     if (r == -ETIMEDOUT)
         return fault_set(fault, ETIMEDOUT, "%s did not end within %.1f s", run->path,
@@ -126,17 +123,17 @@ static int run_between(
     return r;
 }
 
-int run_wait(const struct run *run, char *output, size_t size, int *ret_status, struct fault *fault)
+int program_run(
+    const struct program *run, char *output, size_t size, int *ret_status, struct fault *fault)
 {
     int in = memory_file(run->input);
     int out = memory_file(NULL);
     int r;
-
     if (in < 0 || out < 0) {
         int errnum = in < 0 ? -in : -out;
         r = fault_set(fault, errnum, "cannot start %s: %s", run->path, strerror(errnum));
     } else {
-        r = run_between(run, in, out, ret_status, fault);
+        r = run_with_files(run, in, out, ret_status, fault);
         read_output(out, output, size);
     }
     if (in >= 0)
@@ -146,10 +143,9 @@ int run_wait(const struct run *run, char *output, size_t size, int *ret_status, 
     return r;
 }
 
-bool run_find(const char *program, char *path, size_t size)
+bool program_find(const char *program, char *path, size_t size)
 {
     const char *folders = getenv("PATH");
-
     if (strchr(program, '/'))
         return (size_t)snprintf(path, size, "%s", program) < size && access(path, X_OK) == 0;
     for (const char *at = folders ? folders : ""; *at;) {
@@ -162,11 +158,10 @@ bool run_find(const char *program, char *path, size_t size)
     return false;
 }
 
-int run_start(const struct run *run, pid_t *ret_pid, int *ret_fd, struct fault *fault)
+int program_start(const struct program *run, pid_t *ret_pid, int *ret_fd, struct fault *fault)
 {
     int ends[2], in = memory_file(NULL);
     pid_t pid = -1;
-
     if (in < 0 || pipe2(ends, O_CLOEXEC) < 0) {
         int errnum = in < 0 ? -in : errno;
         if (in >= 0)
@@ -175,7 +170,7 @@ int run_start(const struct run *run, pid_t *ret_pid, int *ret_fd, struct fault *
     }
     int r = fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0 || (pid = _Fork()) < 0 ? -errno : 0;
     if (pid == 0)
-        become(run, in, ends[1]);
+        exec_program(run, in, ends[1]);
     close(in);
     close(ends[1]);
     if (r < 0) {
@@ -187,7 +182,7 @@ int run_start(const struct run *run, pid_t *ret_pid, int *ret_fd, struct fault *
     return 0;
 }
 
-void run_end(pid_t pid)
+void program_kill(pid_t pid)
 {
     kill_group(pid);
     reap(pid);

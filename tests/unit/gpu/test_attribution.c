@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "gpu/share.h"
+#include "gpu/attribution.h"
 
 static void assert_near(double value, double expected)
 {
@@ -21,7 +21,7 @@ static void test_one_alone_has_it_all(void **state)
 {
     struct gpu_holder holders[] = {{.processes = 0}, {.processes = 2}};
 
-    assert_false(share_weigh(holders, 2));
+    assert_false(attribution_weigh(holders, 2));
     assert_near(holders[0].weight, 0);
     assert_near(holders[1].weight, 1);
 }
@@ -30,7 +30,7 @@ static void test_nobody_has_a_process(void **state)
 {
     struct gpu_holder holders[] = {{.processes = 0}, {.processes = 0}};
 
-    assert_false(share_weigh(holders, 2));
+    assert_false(attribution_weigh(holders, 2));
     assert_near(holders[0].weight + holders[1].weight, 0);
 }
 
@@ -42,7 +42,7 @@ static void test_by_the_time_they_had_kernels(void **state)
         {.processes = 1, .sm_utilisation = reading_of(0)},
     };
 
-    assert_false(share_weigh(holders, 3));
+    assert_false(attribution_weigh(holders, 3));
     assert_near(holders[0].weight, 0.75);
     assert_near(holders[1].weight, 0.25);
     assert_near(holders[2].weight, 0);
@@ -53,7 +53,7 @@ static void test_evenly_when_the_driver_does_not_tell(void **state)
     struct gpu_holder holders[] = {
         {.processes = 1, .sm_utilisation = reading_of(0.6)}, {.processes = 3}};
 
-    assert_true(share_weigh(holders, 2));
+    assert_true(attribution_weigh(holders, 2));
     assert_near(holders[0].weight, 0.25);
     assert_near(holders[1].weight, 0.75);
 }
@@ -63,7 +63,7 @@ static void test_evenly_when_it_tells_of_no_kernels(void **state)
     struct gpu_holder holders[] = {{.processes = 1, .sm_utilisation = reading_of(0)},
         {.processes = 1, .sm_utilisation = reading_of(0)}};
 
-    assert_true(share_weigh(holders, 2));
+    assert_true(attribution_weigh(holders, 2));
     assert_near(holders[0].weight, 0.5);
 }
 
@@ -73,7 +73,7 @@ static void test_evenly_under_mps(void **state)
         {.processes = 1, .is_mps = true, .sm_utilisation = reading_of(0.9)},
         {.processes = 1, .is_mps = true, .sm_utilisation = reading_of(0.1)}};
 
-    assert_true(share_weigh(holders, 2));
+    assert_true(attribution_weigh(holders, 2));
     assert_near(holders[0].weight, 0.5);
     assert_near(holders[1].weight, 0.5);
 }
@@ -82,10 +82,10 @@ static void test_energy_adds_up(void **state)
 {
     double idle = 1.0 / 3;
 
-    assert_near(300 * share_of_energy(0.75, 2, idle), 50 + 150);
-    assert_near(300 * share_of_energy(0.25, 2, idle), 50 + 50);
-    assert_near(300 * share_of_energy(0, 2, idle), 50);
-    assert_near(share_of_energy(1, 1, 1), 1);
+    assert_near(300 * attribution_energy_share(0.75, 2, idle), 50 + 150);
+    assert_near(300 * attribution_energy_share(0.25, 2, idle), 50 + 50);
+    assert_near(300 * attribution_energy_share(0, 2, idle), 50);
+    assert_near(attribution_energy_share(1, 1, 1), 1);
 }
 
 static struct gpu_sample drawing(double second, double power_w, double energy_j, size_t processes)

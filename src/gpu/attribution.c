@@ -1,39 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu/share.h"
+/*
+ * Example: a GPU draws 100 J, 40 of them idle power, with two time-sliced tasks of weights 0.75 and
+ * 0.25. They are charged 20 + 45 = 65 J and 20 + 15 = 35 J.
+ */
+#include "gpu/attribution.h"
 
 #include <math.h>
 
 #include "base/clock.h"
 
-bool share_weigh(struct gpu_holder *holders, size_t count)
+bool attribution_weigh(struct gpu_holder *holders, size_t count)
 {
-    double told = 0;
+    double sum = 0;
     unsigned processes = 0, active = 0;
-    bool is_told = true;
-
+    bool is_known = true;
     for (size_t i = 0; i < count; i++) {
         const struct gpu_holder *holder = &holders[i];
         if (holder->processes == 0)
             continue;
         active++;
         processes += holder->processes;
-        is_told &= holder->sm_utilisation.valid && !holder->is_mps;
-        told += reading_or(holder->sm_utilisation, 0);
+        is_known &= holder->sm_utilisation.valid && !holder->is_mps;
+        sum += reading_or(holder->sm_utilisation, 0);
     }
-    is_told &= told > 0;
+    is_known &= sum > 0;
     for (size_t i = 0; i < count; i++) {
         struct gpu_holder *holder = &holders[i];
         if (holder->processes == 0)
             holder->weight = 0;
-        else if (active > 1 && is_told)
-            holder->weight = holder->sm_utilisation.value / told;
+        else if (active > 1 && is_known)
+            holder->weight = holder->sm_utilisation.value / sum;
         else
             holder->weight = (double)holder->processes / processes;
     }
-    return active > 1 && !is_told;
+    return active > 1 && !is_known;
 }
 
-double share_of_energy(double weight, size_t count, double idle_part)
+double attribution_energy_share(double weight, size_t count, double idle_part)
 {
     return idle_part / (double)count + weight * (1 - idle_part);
 }
@@ -41,7 +44,6 @@ double share_of_energy(double weight, size_t count, double idle_part)
 static void note_idle_power(struct gpu_meter *meter, const struct gpu_sample *sample)
 {
     bool is_empty = sample->processes.valid && sample->processes.count == 0;
-
     if (!sample->power_w.valid || (meter->was_empty && !is_empty))
         return;
     if (!meter->idle_w.valid || (is_empty && !meter->was_empty) ||
@@ -50,13 +52,12 @@ static void note_idle_power(struct gpu_meter *meter, const struct gpu_sample *sa
     meter->was_empty = is_empty;
 }
 
-/* Where the counter is missing for a while, power fills in, and the counter's next reading does not
- * count that part again. */
+/* While the counter is missing, power times time counts; the counter's next reading leaves that
+ * part out. */
 static void measure_energy(struct gpu_meter *meter, const struct gpu_sample *sample)
 {
     bool by_counter = sample->energy_j.valid && meter->energy_j.valid;
     bool by_power = !sample->energy_j.valid && sample->power_w.valid && meter->span_s > 0;
-
     meter->drawn_j = READING_NONE;
     meter->drawn_span_s = 0;
     if (by_counter) {
@@ -76,13 +77,11 @@ static void measure_energy(struct gpu_meter *meter, const struct gpu_sample *sam
         meter->accounted_us = sample->at_us;
 }
 
-/* Activity may be measured more seldom than it is looked at; of a time in which it was not known
- * nothing is said. */
+/* Activity may be measured less often than it is sampled; time without a value does not count. */
 static double activity_span_s(struct gpu_meter *meter, const struct gpu_sample *sample)
 {
     int64_t at_us = sample->activity.at_us ? sample->activity.at_us : sample->at_us,
             before_us = meter->activity_at_us;
-
     if (sample->smact.valid && at_us <= before_us)
         return 0;
     meter->activity_at_us = sample->smact.valid ? at_us : sample->at_us;
