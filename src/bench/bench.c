@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * For each repeat, for each group: choose devices, start MPS if the group shares by it, sample the
+ * GPUs while the trainings run (trainer_group.h), and add the results to the journal.
+ */
 #include "bench/bench.h"
 
 #include <errno.h>
@@ -10,12 +14,13 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
-#include "bench/places.h"
+#include "bench/visible_devices.h"
 #include "gpu/mps.h"
-#include "recorder/look.h"
+#include "recorder/gpu_recorder.h"
 
-enum { GPUS_MAX = 64 };
+enum { GPUS_MAX = 64 }; /* of one group; chosen */
 
 struct bench {
     const struct bench_settings *settings;
@@ -25,73 +30,71 @@ struct bench {
     int signals;
     struct bench_progress progress;
     int64_t began_us;
-    size_t measured; /* groups of this very run */
+    size_t measured; /* groups run by this call */
     bool incomplete, failed;
 };
 
-/* One group while it runs. */
-struct session {
+/* The run of one group. */
+struct group_run {
     struct bench *bench;
     const struct bench_group *group;
     size_t number;
     int repeat;
-    struct looker looker;
+    struct gpu_recorder recorder;
     struct recording recording;
-    char places[BENCH_TASKS_MAX][PLACE_SIZE];
-    const char *place_list[BENCH_TASKS_MAX]; /* the same, as a crew takes them */
+    char devices[BENCH_TASKS_MAX][DEVICES_SIZE];
+    const char *device_list[BENCH_TASKS_MAX]; /* each task's entry of `devices` */
     char mps_pipe[64];
-    struct crew_result results[BENCH_TASKS_MAX];
+    struct training_result results[BENCH_TASKS_MAX];
 };
 
-/* ---- the GPU meanwhile ---- */
+/* ---- sampling ---- */
 
-static void look(void *context)
+static void sample_gpus(void *context)
 {
-    struct session *session = context;
-    if (session->looker.set)
-        looker_look(&session->looker, getpid());
+    struct group_run *run = context;
+    if (run->recorder.set)
+        gpu_recorder_sample(&run->recorder, getpid());
 }
 
-static int open_looks(struct session *session, FILE **ret_csv)
+static int open_samples(struct group_run *run, FILE **ret_csv)
 {
-    char path[PATH_MAX + 8];
-    journal_path(
-        session->bench->journal, "looks", session->number, session->repeat, path, PATH_MAX);
-    strcat(path, ".csv");
+    char base[PATH_MAX], path[PATH_MAX + 8];
+    journal_path(run->bench->journal, "looks", run->number, run->repeat, base, sizeof base);
+    snprintf(path, sizeof path, "%s.csv", base);
     *ret_csv = fopen(path, "we");
     if (!*ret_csv)
-        return fault_set(session->bench->fault, errno, "%s: %s", path, strerror(errno));
-    const struct recorder_settings settings = {.gpus = session->group->gpu,
-        .period_us = session->bench->settings->period_us,
-        .csv = *ret_csv};
-    return looker_open(&session->looker, &settings, &session->recording, session->bench->fault);
+        return fault_set(run->bench->fault, errno, "%s: %s", path, strerror(errno));
+    const struct recorder_settings settings = {
+        .gpus = run->group->gpu, .period_us = run->bench->settings->period_us, .csv = *ret_csv};
+    return gpu_recorder_open(&run->recorder, &settings, &run->recording, run->bench->fault);
 }
 
 /* ---- MPS for one group ---- */
 
-/* The GPUs of the group. */
-static size_t list_gpus(const struct session *session, const char **ret_uuids)
+/* Lists the UUIDs of the group's GPUs. */
+static size_t list_gpus(const struct group_run *run, const char **ret_uuids)
 {
-    const struct gpu_set *set = session->bench->set;
+    const struct gpu_set *set = run->bench->set;
     size_t n = 0;
     for (size_t i = 0; set && i < set->count && n < GPUS_MAX; i++)
-        if (gpu_info_is_listed(&set->gpu[i], session->group->gpu))
+        if (gpu_info_is_listed(&set->gpu[i], run->group->gpu))
             ret_uuids[n++] = set->gpu[i].uuid;
     return n;
 }
 
-/* A fresh one for each group: what one leaves behind must not touch the next. Its sockets want a
- * short path. */
-static int start_mps(struct session *session)
+/* Each group has its own control daemon, so that groups do not affect each other. Socket names
+ * limit the length of its path: hence /tmp. */
+static int start_mps(struct group_run *run)
 {
     char folder[] = "/tmp/colloc-bench-XXXXXX", log[64];
     const char *uuids[GPUS_MAX];
-    size_t count = list_gpus(session, uuids);
+    size_t count = list_gpus(run, uuids);
     if (!mkdtemp(folder))
-        return fault_set(session->bench->fault, errno, "%s: %s", folder, strerror(errno));
-    snprintf(session->mps_pipe, sizeof session->mps_pipe, "%s/pipe", folder);
+        return fault_set(run->bench->fault, errno, "%s: %s", folder, strerror(errno));
+    snprintf(run->mps_pipe, sizeof run->mps_pipe, "%s/pipe", folder);
     snprintf(log, sizeof log, "%s/log", folder);
-    int r = mps_start(session->mps_pipe, log, uuids, count, session->bench->fault);
+    int r = mps_start(run->mps_pipe, log, uuids, count, run->bench->fault);
     return r > 0 && r != MPS_ALREADY_ALIVE ? -ENOENT : r < 0 ? r : 0;
 }
 
@@ -100,7 +103,7 @@ static void remove_files(const char *folder)
     char path[PATH_MAX];
     static const char *const names[] = {"pipe/control", "pipe/control_lock",
         "pipe/control_privileged", "pipe/log", "log/control.log", "log/server.log"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);
         unlink(path);
     }
@@ -111,43 +114,42 @@ static void remove_files(const char *folder)
     rmdir(folder);
 }
 
-static void stop_mps(struct session *session)
+static void stop_mps(struct group_run *run)
 {
     struct fault ignored = {0};
-    if (!*session->mps_pipe)
+    if (!*run->mps_pipe)
         return;
-    mps_stop(session->mps_pipe, &ignored);
-    *strrchr(session->mps_pipe, '/') = '\0';
-    remove_files(session->mps_pipe);
+    mps_stop(run->mps_pipe, &ignored);
+    *strrchr(run->mps_pipe, '/') = '\0';
+    remove_files(run->mps_pipe);
 }
 
 /* ---- one group ---- */
 
-static int work(struct session *session)
+static int run_trainings(struct group_run *run)
 {
-    const struct bench_settings *settings = session->bench->settings;
+    const struct bench_settings *settings = run->bench->settings;
     char log_path[PATH_MAX];
-    journal_path(session->bench->journal, "logs", session->number, session->repeat, log_path,
-        sizeof log_path);
-    const struct crew crew = {
-        .group = session->group,
-        .places = session->bench->set ? session->place_list : NULL,
-        .mps_pipe = *session->mps_pipe ? session->mps_pipe : NULL,
+    journal_path(run->bench->journal, "logs", run->number, run->repeat, log_path, sizeof log_path);
+    const struct trainer_group trainers = {
+        .group = run->group,
+        .devices = run->bench->set ? run->device_list : NULL,
+        .mps_pipe = *run->mps_pipe ? run->mps_pipe : NULL,
         .log_path = log_path,
         .period_us = settings->period_us,
         .limit_us = settings->limit_us,
-        .signals = session->bench->signals,
-        .look = look,
-        .context = session,
+        .signals = run->bench->signals,
+        .sample = sample_gpus,
+        .context = run,
     };
-    return settings->client ? crew_of_tasks(&crew, settings->client, settings->submit,
-                                  settings->context, session->bench->fault, session->results)
-                            : crew_of_processes(&crew, session->bench->fault, session->results);
+    return settings->client
+               ? trainer_group_run_tasks(&trainers, settings->client, settings->submit,
+                     settings->context, run->bench->fault, run->results)
+               : trainer_group_run_processes(&trainers, run->bench->fault, run->results);
 }
 
-/* A training that ended well or ran out of GPU memory has shown something; any other failure has
- * not. */
-static void note_failure(struct bench_progress *progress, const struct crew_result *result)
+/* Out of GPU memory is a result of the experiment; any other failure is not. */
+static void note_failure(struct bench_progress *progress, const struct training_result *result)
 {
     bool first = progress->failed == 0;
     if (!*result->failure)
@@ -162,71 +164,70 @@ static double energy_j(const struct recording *recording)
 {
     double sum = 0;
     for (size_t i = 0; i < recording->n_gpus; i++)
-        sum += recording->gpu[i].tally.energy_j;
+        sum += recording->gpu[i].totals.energy_j;
     return sum;
 }
 
-/* Only a group that has a result goes into the journal: any other is run again by the next bench. */
-static int write_down(struct session *session)
+/* Only a group with a result is added to the journal; others run again in the next bench. */
+static int add_to_journal(struct group_run *run)
 {
-    const struct bench_group *group = session->group;
-    const struct recording *recording = &session->recording;
-    double first = session->results[0].started_unix_s, last = 0;
+    const struct bench_group *group = run->group;
+    const struct recording *recording = &run->recording;
+    double first = run->results[0].started_unix_s, last = 0;
     for (int i = 0; i < group->n_tasks; i++) {
-        note_failure(&session->bench->progress, &session->results[i]);
-        last = session->results[i].ended_unix_s > last ? session->results[i].ended_unix_s : last;
+        note_failure(&run->bench->progress, &run->results[i]);
+        last = run->results[i].ended_unix_s > last ? run->results[i].ended_unix_s : last;
     }
     const struct group_result result = {
         .began_unix_s = first,
         .total_s = last - first,
         .energy_j = energy_j(recording),
         .gpu_name = recording->n_gpus ? recording->gpu[0].info.name : "",
-        .way = session->bench->settings->client ? "daemon" : "processes",
-        .tasks = session->results,
+        .way = run->bench->settings->client ? "daemon" : "processes",
+        .tasks = run->results,
     };
-    session->bench->progress.total_s = result.total_s;
-    if (!session->bench->progress.has_result)
+    run->bench->progress.total_s = result.total_s;
+    if (!run->bench->progress.has_result)
         return 0;
-    return journal_add(session->bench->journal, group, session->number, session->repeat, &result,
-        session->bench->fault);
+    return journal_add(
+        run->bench->journal, group, run->number, run->repeat, &result, run->bench->fault);
 }
 
-static int run_session(struct session *session)
+static int measure_group(struct group_run *run)
 {
     FILE *csv;
-    int r = open_looks(session, &csv);
-    if (r == 0 && session->group->sharing == BENCH_MPS && !session->bench->settings->client)
-        r = start_mps(session);
+    int r = open_samples(run, &csv);
+    if (r == 0 && run->group->sharing == BENCH_MPS && !run->bench->settings->client)
+        r = start_mps(run);
     if (r == 0) {
-        looker_ask_all(&session->looker);
-        look(session);
-        r = work(session);
-        looker_ask_all(&session->looker);
-        look(session);
+        gpu_recorder_query_all(&run->recorder);
+        sample_gpus(run);
+        r = run_trainings(run);
+        gpu_recorder_query_all(&run->recorder);
+        sample_gpus(run);
     }
-    stop_mps(session);
-    looker_close(&session->looker);
+    stop_mps(run);
+    gpu_recorder_close(&run->recorder);
     if (csv && fclose(csv) != 0 && r == 0)
-        r = fault_set(session->bench->fault, EIO, "looks of '%s' could not all be written",
-            session->group->name);
+        r = fault_set(run->bench->fault, EIO, "cannot write all samples of '%s'", run->group->name);
     if (r == 0)
-        r = write_down(session);
-    recording_fini(&session->recording);
+        r = add_to_journal(run);
+    recording_fini(&run->recording);
     return r;
 }
 
-/* Places only matter where we put processes there ourselves. */
-static int find_places(struct session *session, char *why, size_t size)
+/* A daemon chooses the devices itself. */
+static int find_devices(struct group_run *run, char *why, size_t size)
 {
-    const struct bench *bench = session->bench;
+    const struct bench *bench = run->bench;
     if (bench->settings->client || !bench->set)
         return 0;
-    for (int i = 0; i < session->group->n_tasks; i++)
-        session->place_list[i] = session->places[i];
-    return places_find(bench->set, session->group, session->places, why, size);
+    for (int i = 0; i < run->group->n_tasks; i++)
+        run->device_list[i] = run->devices[i];
+    return visible_devices_find(bench->set, run->group, run->devices, why, size);
 }
 
-static void guess_time_left(struct bench *bench)
+static void estimate_time_left(struct bench *bench)
 {
     struct bench_progress *progress = &bench->progress;
     double took_s = (double)(clock_monotonic_us() - bench->began_us) / (double)SECOND_US;
@@ -240,35 +241,35 @@ static int run_group(struct bench *bench, size_t i, int repeat)
     const struct bench_settings *settings = bench->settings;
     struct bench_progress *progress = &bench->progress;
     char why[200];
-    struct session *session = calloc(1, sizeof *session);
-    if (!session)
+    struct group_run *run = calloc(1, sizeof *run);
+    if (!run)
         return fault_set(bench->fault, ENOMEM, "out of memory");
-    *session = (struct session){.bench = bench,
+    *run = (struct group_run){.bench = bench,
         .group = &settings->experiment->groups[i],
         .number = i + 1,
         .repeat = repeat};
-    progress->group = session->group;
+    progress->group = run->group;
     progress->repeat = repeat;
     progress->failed = 0;
     progress->has_result = true;
-    progress->skip = find_places(session, why, sizeof why) ? why : NULL;
+    progress->skip = find_devices(run, why, sizeof why) ? why : NULL;
     settings->on_begin(settings->context, progress);
-    int r = progress->skip ? 0 : run_session(session);
-    if (r == CREW_TOO_LONG)
-        progress->skip = "it took longer than --limit and was ended";
+    int r = progress->skip ? 0 : measure_group(run);
+    if (r == TRAINER_TIMEOUT)
+        progress->skip = "it ran longer than --limit and was killed";
     bench->incomplete |= progress->skip != NULL;
     progress->done++;
     bench->failed |= !progress->has_result;
     bench->measured += progress->skip == NULL;
-    guess_time_left(bench);
-    if (r == 0 || r == CREW_TOO_LONG)
+    estimate_time_left(bench);
+    if (r == 0 || r == TRAINER_TIMEOUT)
         settings->on_end(settings->context, progress);
     progress->skip = NULL;
-    free(session);
-    return r == CREW_TOO_LONG ? 0 : r;
+    free(run);
+    return r == TRAINER_TIMEOUT ? 0 : r;
 }
 
-/* Repeats are apart in time, so that what drifts meanwhile is seen in their spread. */
+/* Repeats of a group are spread over time, so that drift shows in their variance. */
 static int run_all(struct bench *bench)
 {
     const struct experiment *experiment = bench->settings->experiment;
@@ -277,7 +278,7 @@ static int run_all(struct bench *bench)
         for (size_t i = 0; i < experiment->n_groups; i++)
             if (!journal_has(bench->journal, &experiment->groups[i], repeat) &&
                 (r = run_group(bench, i, repeat)) != 0)
-                return r == CREW_INTERRUPTED ? BENCH_INTERRUPTED : r;
+                return r == TRAINER_INTERRUPTED ? BENCH_INTERRUPTED : r;
     return bench->incomplete ? BENCH_INCOMPLETE : bench->failed ? BENCH_FAILED : 0;
 }
 
@@ -293,7 +294,7 @@ static int watch_signals(sigset_t *ret_before, struct fault *fault)
     return fd < 0 ? fault_set(fault, errno, "no signalfd: %s", strerror(errno)) : fd;
 }
 
-/* What arrived must not arrive again when signals are let through. */
+/* Drops pending signals, so that unblocking does not deliver them again. */
 static void stop_watching(int signals, const sigset_t *before)
 {
     struct signalfd_siginfo signal;
@@ -312,8 +313,8 @@ int bench_run(const struct bench_settings *settings, struct journal *journal, st
     bench.signals = watch_signals(&before, fault);
     if (bench.signals < 0)
         return bench.signals;
-    gpu_set_open(NULL, &no_gpus,
-        &bench.set); /* without GPUs trainings run all the same, and say what they miss */
+    gpu_set_open(
+        NULL, &no_gpus, &bench.set); /* without GPUs the trainings report what is missing */
     bench.progress.repeats = settings->repeats;
     bench.progress.all = settings->experiment->n_groups * (size_t)settings->repeats;
     for (int repeat = 1; repeat <= settings->repeats; repeat++)

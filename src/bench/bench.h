@@ -1,36 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collocation experiments, one group of trainings after the other: places them, runs them, looks at
- * the GPU meanwhile, and keeps what was seen in a journal.
+ * Runs collocation experiments: one group of trainings after the other is placed on GPUs, run and
+ * sampled, and its measurements are added to a journal.
  */
 #ifndef COLLOC_BENCH_BENCH_H
 #define COLLOC_BENCH_BENCH_H
 
 #include "base/fault.h"
-#include "bench/crew.h"
 #include "bench/experiment.h"
 #include "bench/journal.h"
+#include "bench/trainer_group.h"
 
-/* For who shows how far it is. */
+/* For showing the progress. */
 struct bench_progress {
-    size_t done,
-        all; /* groups times repeats; `done` counts those that were in the journal already */
+    size_t done, all; /* groups times repeats; those that are in the journal already are done */
     const struct bench_group *group;
     int repeat, repeats;
-    double total_s;    /* the group took; not valid before it has ended */
-    double left_s;     /* a guess; negative when nothing can be said yet */
-    int failed;        /* tasks of it that did not end well */
-    bool has_result;   /* all of them ended well, or ran out of GPU memory */
-    char failure[400]; /* of the first that did not end well; rather of one without a result */
-    const char *skip;  /* why the group was left out, or NULL */
+    double total_s;    /* the group's run time; only for on_end */
+    double left_s;     /* estimated time left; negative: unknown yet */
+    int failed;        /* tasks of the group that failed */
+    bool has_result;   /* all tasks succeeded or ran out of GPU memory */
+    char failure[400]; /* of the first failed task, one without a result preferred */
+    const char *skip;  /* why the group was not run, or NULL */
 };
 
 struct bench_settings {
     const struct experiment *experiment;
     int repeats;
     int64_t period_us, limit_us;
-    struct client *client; /* the trainings are tasks of this daemon; NULL: processes of ours */
-    crew_submit *submit;
+    struct client *client; /* run trainings as tasks of this daemon; NULL: as processes */
+    training_submit *submit;
     void (*on_begin)(void *context, const struct bench_progress *progress);
     void (*on_end)(void *context, const struct bench_progress *progress);
     void *context; /* of all three */
@@ -38,12 +37,15 @@ struct bench_settings {
 
 /* Named answers of bench_run. */
 enum bench_answer {
-    BENCH_INTERRUPTED = 1, /* by a signal: what was measured is kept */
-    BENCH_INCOMPLETE,      /* groups were left out, or took too long */
-    BENCH_FAILED, /* a training of a group failed for another reason than GPU memory: not done */
+    BENCH_INTERRUPTED = 1, /* by a signal; finished groups are in the journal */
+    BENCH_INCOMPLETE,      /* groups could not be run, or took too long */
+    BENCH_FAILED,          /* a training failed for another reason than GPU memory */
 };
 
-/* 0 when every group is in the journal, an answer, or a fault. SIGINT, SIGTERM and SIGHUP end it.
+/*
+ * Runs every group that is not in the journal yet. SIGINT, SIGTERM and SIGHUP end it.
+ *
+ * Returns 0 when every group is in the journal, a bench_answer, or -errno with a fault.
  */
 int bench_run(const struct bench_settings *settings, struct journal *journal, struct fault *fault);
 

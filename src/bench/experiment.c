@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads tables of experiments. A line "resnet26:400*2+small" of `mix` is a group of three tasks:
+ * two of resnet26 with 400 steps per epoch, and one of small. Groups are named by mix and sharing.
+ */
 #include "bench/experiment.h"
 
 #include <errno.h>
@@ -8,8 +12,9 @@
 
 #include "base/columns.h"
 #include "base/units.h"
+#include "bench/group.h"
 #include "bench/radt.h"
-#include "bench/words.h"
+#include "bench/training_command.h"
 
 enum { EPOCHS_MAX = 10000, STEPS_MAX = 10000000, BATCH_MAX = 1000000 };
 
@@ -17,7 +22,7 @@ enum column { MIX, SHARING, GPU, EPOCHS, STEPS, BATCH, THREADS, COLUMNS };
 static const char *const names[COLUMNS][2] = {
     {"mix"}, {"sharing"}, {"gpu"}, {"epochs"}, {"steps"}, {"batch"}, {"threads"}};
 
-/* A group's line while it is read. */
+/* The table being read. */
 struct reader {
     struct columns *columns;
     int column[COLUMNS];
@@ -25,63 +30,10 @@ struct reader {
     struct fault *fault;
 };
 
-const char *bench_sharing_name(const struct bench_group *group)
-{
-    static const char *const words[] = {
-        [BENCH_SERIAL] = "serial", [BENCH_STREAMS] = "streams", [BENCH_MPS] = "mps"};
-    return group->sharing == BENCH_MIG ? group->profile : words[group->sharing];
-}
+/* ---- a line of colloc's form ---- */
 
-static void task_fini(struct bench_task *task)
-{
-    free(task->name);
-    words_free(task->words);
-}
-
-void bench_group_fini(struct bench_group *group)
-{
-    for (int i = 0; i < group->n_tasks; i++)
-        task_fini(&group->tasks[i]);
-    free(group->tasks);
-    free(group->name);
-    free(group->mix);
-}
-
-void experiment_fini(struct experiment *experiment)
-{
-    for (size_t i = 0; i < experiment->n_groups; i++)
-        bench_group_fini(&experiment->groups[i]);
-    free(experiment->groups);
-    *experiment = (struct experiment){0};
-}
-
-struct bench_group *experiment_add(struct experiment *experiment)
-{
-    size_t n = experiment->n_groups;
-    struct bench_group *groups = reallocarray(experiment->groups, n + 1, sizeof *groups);
-    if (!groups)
-        return NULL;
-    experiment->groups = groups;
-    groups[n] = (struct bench_group){0};
-    experiment->n_groups++;
-    return &groups[n];
-}
-
-struct bench_task *bench_group_add(struct bench_group *group)
-{
-    struct bench_task *tasks = reallocarray(
-        group->tasks, (size_t)group->n_tasks + 1, sizeof *tasks);
-    if (!tasks)
-        return NULL;
-    group->tasks = tasks;
-    tasks[group->n_tasks] = (struct bench_task){.threads = BENCH_THREADS_ALL};
-    return &tasks[group->n_tasks++];
-}
-
-/* ---- one line of ours ---- */
-
-static int number(const struct reader *reader, enum column column, int64_t max, int64_t otherwise,
-    int64_t *ret_value)
+static int read_integer(const struct reader *reader, enum column column, int64_t max,
+    int64_t otherwise, int64_t *ret_value)
 {
     double value = (double)otherwise;
     int r = columns_number(
@@ -115,16 +67,17 @@ static int read_part(
         *star = '\0';
         if (parse_int64(star + 1, 1, BENCH_TASKS_MAX, ret_count) < 0)
             return columns_wrong(reader->columns, reader->fault,
-                "'%s*%s': a task is there 1 to %d times", part, star + 1, BENCH_TASKS_MAX);
+                "'%s*%s': a task's count is 1 to %d", part, star + 1, BENCH_TASKS_MAX);
     }
     if ((colon = strchr(part, ':'))) {
         *colon = '\0';
         if (parse_int64(colon + 1, 1, STEPS_MAX, ret_steps) < 0)
             return columns_wrong(reader->columns, reader->fault,
-                "'%s:%s': steps are a whole number from 1 on", part, colon + 1);
+                "'%s:%s': steps must be a whole number, at least 1", part, colon + 1);
     }
     if (*part == '\0' || part[strspn(part, WORKLOAD_NAME)] != '\0')
-        return columns_wrong(reader->columns, reader->fault, "'%s' is no name of a training", part);
+        return columns_wrong(
+            reader->columns, reader->fault, "'%s' is not the name of a training", part);
     return 0;
 }
 
@@ -137,7 +90,7 @@ static int add_tasks(const struct reader *reader, struct bench_group *group, con
     for (int64_t i = 0; i < count; i++) {
         struct bench_task *task = bench_group_add(group);
         if (!task || !(task->name = strdup(name)) ||
-            !(task->words = words_of_training(reader->defaults, name, options)))
+            !(task->argv = training_command_make(reader->defaults, name, options)))
             return fault_set(reader->fault, ENOMEM, "out of memory");
     }
     return 0;
@@ -148,11 +101,11 @@ static int read_mix(const struct reader *reader, struct bench_group *group)
     const char *text = columns_get(reader->columns, reader->column[MIX]);
     struct training_options options = {0};
     int64_t epochs, steps, count;
-    int r = number(reader, EPOCHS, EPOCHS_MAX, reader->defaults->epochs, &epochs);
+    int r = read_integer(reader, EPOCHS, EPOCHS_MAX, reader->defaults->epochs, &epochs);
     if (r == 0)
-        r = number(reader, STEPS, STEPS_MAX, reader->defaults->steps, &steps);
+        r = read_integer(reader, STEPS, STEPS_MAX, reader->defaults->steps, &steps);
     if (r == 0)
-        r = number(reader, BATCH, BATCH_MAX, 0, &options.batch);
+        r = read_integer(reader, BATCH, BATCH_MAX, 0, &options.batch);
     if (r < 0)
         return r;
     if (!text)
@@ -174,15 +127,14 @@ static int read_mix(const struct reader *reader, struct bench_group *group)
     return r;
 }
 
-/* One share for all, or one for each: "30/70". */
+/* One percentage for all, or one for each task: "30/70". */
 static int read_threads(const struct reader *reader, struct bench_group *group)
 {
     const char *text = columns_get(reader->columns, reader->column[THREADS]);
     if (!text)
         return 0;
     if (group->sharing != BENCH_MPS)
-        return columns_wrong(
-            reader->columns, reader->fault, "a share of threads is for clients of MPS");
+        return columns_wrong(reader->columns, reader->fault, "threads are for clients of MPS only");
     const char *at = text;
     int n = 0;
     for (bool more = true; more && n < group->n_tasks; n++) {
@@ -208,7 +160,8 @@ static int read_gpu(const struct reader *reader, struct bench_group *group)
     const char *text = columns_get(reader->columns, reader->column[GPU]);
     text = reader->defaults->gpu ? reader->defaults->gpu : text ? text : "0";
     if (strlen(text) >= sizeof group->gpu)
-        return columns_wrong(reader->columns, reader->fault, "'%s' is no index of a GPU", text);
+        return columns_wrong(
+            reader->columns, reader->fault, "'%s' is not the index of a GPU", text);
     strcpy(group->gpu, text);
     return 0;
 }
@@ -229,7 +182,7 @@ static int read_group(const struct reader *reader, struct experiment *experiment
     return r;
 }
 
-static int read_ours(struct columns *columns, const struct experiment_defaults *defaults,
+static int read_own_form(struct columns *columns, const struct experiment_defaults *defaults,
     struct fault *fault, struct experiment *experiment)
 {
     struct reader reader = {.columns = columns, .defaults = defaults, .fault = fault};
@@ -252,7 +205,7 @@ static bool is_taken(const struct experiment *experiment, size_t n, const char *
     return false;
 }
 
-/* The same mix and sharing may stand there twice, with other steps or threads. */
+/* A table may have the same mix and sharing twice, with other steps or threads. */
 static int name_group(const struct experiment *experiment, size_t i)
 {
     struct bench_group *group = &experiment->groups[i];
@@ -271,13 +224,13 @@ static int name_group(const struct experiment *experiment, size_t i)
 static int read_table(struct columns *columns, const struct experiment_defaults *defaults,
     struct fault *fault, struct experiment *experiment)
 {
-    bool is_ours = columns_find(columns, (const char *const[]){"mix", NULL}) >= 0;
-    if (!is_ours && columns_find(columns, (const char *const[]){"Workload", NULL}) < 0)
-        return fault_set(fault, EINVAL, "%s: neither a column 'mix' (ours) nor 'Workload' (radT's)",
-            columns->name);
-    int r = (is_ours ? read_ours : radt_read)(columns, defaults, fault, experiment);
+    bool is_own_form = columns_find(columns, (const char *const[]){"mix", NULL}) >= 0;
+    if (!is_own_form && columns_find(columns, (const char *const[]){"Workload", NULL}) < 0)
+        return fault_set(fault, EINVAL,
+            "%s: neither a column 'mix' (colloc's form) nor 'Workload' (radT's)", columns->name);
+    int r = (is_own_form ? read_own_form : radt_read)(columns, defaults, fault, experiment);
     if (r == 0 && experiment->n_groups == 0)
-        return fault_set(fault, EINVAL, "%s: no experiments in it", columns->name);
+        return fault_set(fault, EINVAL, "%s: the table has no experiments", columns->name);
     for (size_t i = 0; r == 0 && i < experiment->n_groups; i++)
         if (name_group(experiment, i) < 0)
             r = fault_set(fault, ENOMEM, "out of memory");

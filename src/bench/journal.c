@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads and appends the CSV files of a journal: see journal.h. */
 #include "bench/journal.h"
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/columns.h"
 #include "base/file.h"
 
@@ -18,18 +20,17 @@
     "group,repeat,task,name,threads,exit_code,failure,started_unix_s,ended_unix_s,ready_unix_s,reserved_mib,epoch," \
     "epoch_s,epoch_from_unix_s,epoch_to_unix_s,samples\n"
 
-/* ---- what is there ---- */
+/* ---- reading ---- */
 
-static int remember(struct journal *journal, const char *group, const char *repeat)
+static int add_done(struct journal *journal, const char *group, const char *repeat)
 {
-    char **done = reallocarray(journal->done, journal->n_done + 1, sizeof *done), *key;
-    if (!done)
-        return -ENOMEM;
-    journal->done = done;
+    char *key;
     if (asprintf(&key, "%s\t%s", group, repeat) < 0)
         return -ENOMEM;
-    done[journal->n_done++] = key;
-    return 0;
+    int r = ARRAY_APPEND(journal->done, journal->n_done, journal->done_capacity, key);
+    if (r < 0)
+        free(key);
+    return r;
 }
 
 static int read_groups(struct journal *journal, struct columns *columns, struct fault *fault)
@@ -41,7 +42,7 @@ static int read_groups(struct journal *journal, struct columns *columns, struct 
         return fault_set(fault, EINVAL, "%s is not the journal of a bench", columns->name);
     while ((r = columns_next(columns, fault)) > 0)
         if (columns_get(columns, group) && columns_get(columns, repeat) &&
-            remember(journal, columns_get(columns, group), columns_get(columns, repeat)) < 0)
+            add_done(journal, columns_get(columns, group), columns_get(columns, repeat)) < 0)
             return fault_set(fault, ENOMEM, "out of memory");
     return r;
 }
@@ -50,7 +51,7 @@ static int make_folders(const struct journal *journal, struct fault *fault)
 {
     static const char *const kinds[] = {"looks", "logs"};
     char path[PATH_MAX];
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
         snprintf(path, sizeof path, "%s/%s", journal->folder, kinds[i]);
         int r = file_make_folders(path, 0755);
         if (r < 0)
@@ -104,11 +105,12 @@ void journal_path(const struct journal *journal, const char *kind, size_t number
     snprintf(path, size, "%s/%s/%zu-%d", journal->folder, kind, number, repeat);
 }
 
-/* ---- what is new ---- */
+/* ---- adding ---- */
 
-/* Whole lines, at the end of the file, on disk; or nothing: half a line would be none that can be
- * read again. */
-static int append(const struct journal *journal, const char *name, const char *header,
+/*
+ * Appends whole lines durably, or leaves the file as it was: half a line could not be read again.
+ */
+static int append_lines(const struct journal *journal, const char *name, const char *header,
     const char *text, size_t size, struct fault *fault)
 {
     char path[PATH_MAX];
@@ -137,7 +139,7 @@ static void print_reading(FILE *out, struct reading value)
 }
 
 static void print_task(FILE *out, const struct bench_group *group, int repeat, int i,
-    const struct crew_result *task, const struct told_epoch *epoch)
+    const struct training_result *task, const struct training_epoch *epoch)
 {
     columns_print(out, group->name);
     fprintf(out, ",%d,%d,", repeat, i);
@@ -145,8 +147,8 @@ static void print_task(FILE *out, const struct bench_group *group, int repeat, i
     fprintf(out, ",%d,%d,", group->tasks[i].threads, task->exit_code);
     columns_print(out, task->failure);
     fprintf(out, ",%.6f,%.6f", task->started_unix_s, task->ended_unix_s);
-    print_reading(out, task->told.ready_unix_s);
-    print_reading(out, task->told.reserved_mib);
+    print_reading(out, task->report.ready_unix_s);
+    print_reading(out, task->report.reserved_mib);
     if (epoch)
         fprintf(out, ",%d,%.6f,%.6f,%.6f,%.0f\n", epoch->number, epoch->seconds, epoch->from_unix_s,
             epoch->to_unix_s, epoch->samples);
@@ -155,13 +157,13 @@ static void print_task(FILE *out, const struct bench_group *group, int repeat, i
 }
 
 static void print_tasks(
-    FILE *out, const struct bench_group *group, int repeat, const struct crew_result *tasks)
+    FILE *out, const struct bench_group *group, int repeat, const struct training_result *tasks)
 {
     for (int i = 0; i < group->n_tasks; i++) {
-        const struct crew_result *task = &tasks[i];
-        for (int n = 0; n < task->told.n_epochs; n++)
-            print_task(out, group, repeat, i, task, &task->told.epochs[n]);
-        if (task->told.n_epochs == 0)
+        const struct training_result *task = &tasks[i];
+        for (int n = 0; n < task->report.n_epochs; n++)
+            print_task(out, group, repeat, i, task, &task->report.epochs[n]);
+        if (task->report.n_epochs == 0)
             print_task(out, group, repeat, i, task, NULL);
     }
 }
@@ -200,11 +202,11 @@ int journal_add(struct journal *journal, const struct bench_group *group, size_t
     if (line_out)
         fclose(line_out);
     if (r == 0)
-        r = append(journal, "tasks.csv", TASKS_HEADER, tasks, tasks_size, fault);
+        r = append_lines(journal, "tasks.csv", TASKS_HEADER, tasks, tasks_size, fault);
     if (r == 0)
-        r = append(journal, "groups.csv", GROUPS_HEADER, line, line_size, fault);
+        r = append_lines(journal, "groups.csv", GROUPS_HEADER, line, line_size, fault);
     snprintf(count, sizeof count, "%d", repeat);
-    if (r == 0 && remember(journal, group->name, count) < 0)
+    if (r == 0 && add_done(journal, group->name, count) < 0)
         r = fault_set(fault, ENOMEM, "out of memory");
     free(tasks);
     free(line);

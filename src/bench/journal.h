@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a bench has measured so far, in a folder: groups.csv (a line per group and repeat, written
- * last: it says that the rest is there), tasks.csv (a line per training), looks/N-R.csv (the GPU
- * over time, as `colloc record` has it), logs/N-R.I (what trainings said on stderr). Taken up again
- * where it was broken off. Only groups that have a result are in it: see enum bench_answer.
+ * The measurements of a bench so far, in a folder:
+ *
+ *     groups.csv      a line per group and repeat
+ *     tasks.csv       a line per training and epoch
+ *     looks/N-R.csv   samples of the GPU for group N, repeat R, as `colloc record` prints them
+ *     logs/N-R.I      stderr of task I
+ *
+ * A line of groups.csv is written last: it says that the group's other lines and files are
+ * complete. So a bench that was interrupted continues with the first group that has none. Only
+ * groups with a result are in the journal: see enum bench_answer.
  */
 #ifndef COLLOC_BENCH_JOURNAL_H
 #define COLLOC_BENCH_JOURNAL_H
@@ -12,40 +18,49 @@
 #include <stddef.h>
 
 #include "base/fault.h"
-#include "bench/crew.h"
+#include "bench/trainer_group.h"
 
 struct journal {
     char *folder;
-    char **done; /* "NAME\trepeat" of each group that is there */
-    size_t n_done;
+    char **done; /* "NAME\trepeat" of each group in the journal */
+    size_t n_done, done_capacity;
 };
 
-/* Makes the folder, or reads what is in it. 0 or a fault. Ended by journal_fini either way. */
+/* Creates the folder, or reads the journal in it. Returns 0, or -errno with a fault. Ended by
+ * journal_fini either way. */
 int journal_open(struct journal *journal, const char *folder, struct fault *fault);
 void journal_fini(struct journal *journal);
 
 /*
- * Takes the groups whose trainings failed out of the journal in the folder, so that they are run
- * again: before it is opened. Nothing happens where there is none. 0 or a fault.
+ * Removes groups with failed trainings from the journal in the folder, so that they run again. Call
+ * it before journal_open. A folder without a journal is left as it is.
+ *
+ * Returns 0, or -errno with a fault.
  */
 int journal_drop_failed(const char *folder, struct fault *fault);
 
+/* Is the repeat of the group in the journal? */
 bool journal_has(const struct journal *journal, const struct bench_group *group, int repeat);
 
-/* The names of files of a group, without an ending: "FOLDER/looks/3-1". `size` of PATH_MAX will do.
+/*
+ * Makes the path of a group's file without its ending: "FOLDER/looks/3-1".
+ *
+ * kind:   "looks" or "logs"
+ * number: the group's position in the table, from 1
+ * path:   `size` bytes, PATH_MAX is enough
  */
 void journal_path(const struct journal *journal, const char *kind, size_t number, int repeat,
     char *path, size_t size);
 
 struct group_result {
-    double began_unix_s, total_s,
-        energy_j; /* from the start of the first to the end of the last; energy of the GPU */
+    double began_unix_s, total_s; /* from the start of the first task to the end of the last */
+    double energy_j;              /* of the group's GPUs in that time */
     const char *gpu_name;
     const char *way; /* "processes" or "daemon" */
-    const struct crew_result *tasks;
+    const struct training_result *tasks;
 };
 
-/* Durable when it returns 0; or a fault. `number` is the group's place in the table, from 1. */
+/* Adds a group. Returns 0 when its lines are durable, or -errno with a fault. */
 int journal_add(struct journal *journal, const struct bench_group *group, size_t number, int repeat,
     const struct group_result *result, struct fault *fault);
 

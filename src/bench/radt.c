@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads radT's tables. A row is a task; consecutive rows of one workload are a group. Without a
+ * base folder each training is translated into one of colloc's train.py:
+ *
+ *     --model resnet26 --batch-size 128 --data-dir /data/cifar10
+ *     train.py resnet26 --batch 128 --side 32 --classes 10
+ */
 #include "bench/radt.h"
 
 #include <errno.h>
@@ -6,8 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/units.h"
-#include "bench/words.h"
+#include "bench/group.h"
+#include "bench/training_command.h"
 
 enum column {
     EXPERIMENT,
@@ -24,7 +33,7 @@ enum column {
 static const char *const names[COLUMNS] = {
     "Experiment", "Workload", "Devices", "Collocation", "File", "Params", "Status", "Listeners"};
 
-/* What these would record is in the samples that `colloc bench` takes of the GPU. */
+/* radT's recorders whose values are in colloc bench's samples of the GPU, too. */
 static const char *const listeners[] = {"smi", "dcgmi"};
 
 struct reader {
@@ -33,10 +42,10 @@ struct reader {
     const struct experiment_defaults *defaults;
     struct fault *fault;
     char key[64];     /* of the workload that is being read */
-    bool is_finished; /* so are all its lines so far */
+    bool is_finished; /* all its lines so far are FINISHED */
 };
 
-/* What our train.py calls the models of timm's script, and the images that a data set has. */
+/* train.py's names of timm's models, and the image sizes and classes of data sets. */
 static const char *const models[][2] = {
     {"efficientnetv2_s", "efficientnet"}, {"cait_xxs24_224", "cait"}};
 static const struct {
@@ -63,13 +72,13 @@ static void option_of(const char *params, const char *name, char *buffer, size_t
 
 static const char *our_name(const char *model)
 {
-    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(models); i++)
         if (strcmp(model, models[i][0]) == 0)
             return models[i][1];
     return model;
 }
 
-/* What Params says of a training. */
+/* The options in Params. */
 struct params {
     const char *text;
     char model[64], folder[1024], batch[16];
@@ -87,31 +96,31 @@ static void read_params(const char *text, struct params *ret_params)
         folder[n - 1] = '\0';
     char *slash = strrchr(folder, '/');
     ret_params->data_set = slash ? slash + 1 : folder;
-    for (char *at = folder; (at = strpbrk(at, ",\"'#\r\n"));) /* the journal's own */
+    for (char *at = folder; (at = strpbrk(at, ",\"'#\r\n"));) /* special in the journal */
         *at = '_';
 }
 
-/* The training that radT's script would do, done by ours. */
+/* The command of train.py for the training that radT's script would run. */
 static char **translate(const struct experiment_defaults *defaults, const struct params *params)
 {
     struct training_options options = {.epochs = defaults->epochs, .steps = defaults->steps};
     parse_int64(params->batch, 1, 1000000, &options.batch);
-    for (size_t i = 0; i < sizeof data_sets / sizeof *data_sets; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(data_sets); i++)
         if (strcmp(params->data_set, data_sets[i].folder) == 0) {
             options.side = data_sets[i].side;
             options.classes = data_sets[i].classes;
         }
-    return words_of_training(defaults, our_name(params->model), &options);
+    return training_command_make(defaults, our_name(params->model), &options);
 }
 
-static char **words_of(
+static char **make_command(
     const struct experiment_defaults *defaults, const char *script, const struct params *params)
 {
     char path[4096];
     if (!defaults->base)
         return translate(defaults, params);
     snprintf(path, sizeof path, "%s/%s", defaults->base, script);
-    return words_of_text(defaults->python, path, params->text);
+    return training_command_split(defaults->python, path, params->text);
 }
 
 /* "examples/train.py" is "train". */
@@ -130,8 +139,7 @@ static char *name_of_script(const char *script)
     return name;
 }
 
-/* "resnet26 cifar10 b128": model, data and batch tell the trainings of a table apart; a script
- * that has no --model is called by its file. */
+/* "resnet26 cifar10 b128"; the file's name for a script without --model. */
 static char *name_of(const struct params *params, const char *script)
 {
     if (!*params->model)
@@ -142,7 +150,7 @@ static char *name_of(const struct params *params, const char *script)
     return r < 0 ? NULL : name;
 }
 
-/* Our trainings need a --model; a script of the user's own is run as it is. */
+/* train.py needs a --model; a user's script is run as it is. */
 static int read_task(
     const struct reader *reader, const char *script, const char *text, struct params *ret_params)
 {
@@ -168,7 +176,7 @@ static int read_task(
     return 0;
 }
 
-/* One more GPU in a comma-separated list, once. False: there is no room. */
+/* Adds a GPU to a comma-separated list, once. False: the list is full. */
 static bool add_gpu(char *list, const char *index, size_t size)
 {
     for (const char *at = list; *at;) {
@@ -184,7 +192,7 @@ static bool add_gpu(char *list, const char *index, size_t size)
     return true;
 }
 
-/* "0+1" is both GPUs for this task. --gpu takes the place of all. */
+/* "0+1" is both GPUs for this task. --gpu replaces all. */
 static int read_devices(
     const struct reader *reader, struct bench_group *group, struct bench_task *task)
 {
@@ -220,10 +228,11 @@ static int add_task(const struct reader *reader, struct bench_group *group)
             reader->columns, reader->fault, "more than %d tasks together", BENCH_TASKS_MAX);
     struct bench_task *task = bench_group_add(group);
     if (!task || !(task->name = name_of(&params, script)) ||
-        !(task->words = words_of(reader->defaults, script, &params)))
+        !(task->argv = make_command(reader->defaults, script, &params)))
         return fault_set(reader->fault, ENOMEM, "out of memory");
     return read_devices(reader, group, task);
 }
+
 static int begin_group(struct reader *reader, struct experiment *experiment)
 {
     struct bench_group *group = experiment_add(experiment);
@@ -244,7 +253,7 @@ static int read_collocation(const struct reader *reader, struct bench_group *gro
     if (group->n_tasks > 0 &&
         (row.sharing != group->sharing || strcmp(row.profile, group->profile) != 0))
         return columns_wrong(reader->columns, reader->fault,
-            "Collocation '%s' is not that of the rows above: several ways of sharing in one "
+            "Collocation '%s' is not that of the rows above: different ways of sharing in one "
             "workload are not supported",
             how ? how : "-");
     group->sharing = row.sharing;
@@ -254,7 +263,7 @@ static int read_collocation(const struct reader *reader, struct bench_group *gro
 
 static bool is_listener(const char *name, size_t size)
 {
-    for (size_t i = 0; i < sizeof listeners / sizeof *listeners; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(listeners); i++)
         if (strlen(listeners[i]) == size && memcmp(listeners[i], name, size) == 0)
             return true;
     return false;
@@ -280,7 +289,7 @@ static void note_status(struct reader *reader)
     reader->is_finished &= status && strcmp(status, "FINISHED") == 0;
 }
 
-/* The workload that was read last, when all of it is done already. */
+/* Removes the last workload when all its lines are FINISHED. */
 static void drop_finished(const struct reader *reader, struct experiment *experiment)
 {
     if (experiment->n_groups > 0 && reader->is_finished)

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "bench/bench.h"
-#include "bench/summary.h"
+#include "bench/bench_summary.h"
 #include "cli/command.h"
 #include "cli/print.h"
 #include "cli/python.h"
@@ -141,7 +141,7 @@ static int count_gpus(const char *list)
 static int describe(
     const struct bench_group *group, int i, struct fault *fault, struct task_description *task)
 {
-    int r = taskfile_of_command((const char *const *)group->tasks[i].words, fault, task);
+    int r = taskfile_of_command((const char *const *)group->tasks[i].argv, fault, task);
     if (r == 0 && group->sharing != BENCH_MIG)
         r = option_set_text(&task_options[TASK_SHARING], "--sharing",
             group->sharing == BENCH_MPS ? "mps" : "streams", &task->values[TASK_SHARING], fault);
@@ -165,7 +165,7 @@ static int submit(
     json_t *request = NULL, *reply = NULL;
     int status, r = describe(group, i, fault, &task);
     if (r == 0)
-        r = request_create(&task, (const char *const *)group->tasks[i].words, fault, &request);
+        r = request_create(&task, (const char *const *)group->tasks[i].argv, fault, &request);
     if (r == 0)
         r = client_request(hand_in->client, "POST", "/v1/tasks", request, fault, &status, &reply);
     if (r == 0 && status >= 400) {
@@ -222,7 +222,7 @@ static void print_groups(const struct experiment *experiment)
                 printf(" (GPU %s)", task->gpus);
             if (task->threads != BENCH_THREADS_ALL)
                 printf(" (%d %% of the SMs)", task->threads);
-            for (char **word = task->words; *word; word++)
+            for (char **word = task->argv; *word; word++)
                 printf(" %s", *word);
             putchar('\n');
         }
@@ -315,7 +315,7 @@ static int measure(const struct invocation *invocation, const struct experiment 
     if (r == 0)
         r = bench_run(&settings, &journal, &fault);
     code = ending(r, &fault, folder);
-    bool is_summed = r >= 0 && journal.n_done > 0 && summary_write(folder, &fault) == 0;
+    bool is_summed = r >= 0 && journal.n_done > 0 && bench_summary_write(folder, &fault) == 0;
     if (r >= 0 && journal.n_done > 0 && !is_summed) {
         print_error("%s", fault.text);
         code = EXIT_REFUSED;

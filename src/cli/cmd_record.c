@@ -64,34 +64,34 @@ static void print_memory(FILE *out, const char *name, struct reading bytes)
 
 static void print_gpu(FILE *out, const struct recorded_gpu *gpu)
 {
-    const struct tally *tally = &gpu->tally;
+    const struct gpu_totals *totals = &gpu->totals;
     fprintf(out, "GPU %-5s %s", gpu->info.index, gpu->info.name);
-    print_memory(out, "peak memory", tally->used ? tally->our_peak_bytes : tally->peak_bytes);
-    if (!tally->used)
+    print_memory(out, "peak memory", totals->used ? totals->our_peak_bytes : totals->peak_bytes);
+    if (!totals->used)
         fputs(" (of the whole GPU)", out);
-    print_mean(out, "\n          mean ", "SMACT", &tally->smact, 100, "%");
-    print_mean(out, ", ", "SMOCC", &tally->smocc, 100, "%");
-    print_mean(out, ", ", "DRAM", &tally->dram_active, 100, "%");
-    print_mean(out, ", ", "power", &tally->power_w, 1, "W");
-    fprintf(out, "\n          energy %.1f kJ, of it the command's %.1f kJ\n", tally->energy_j / 1e3,
-        tally->our_energy_j / 1e3);
-    if (tally->with_others)
+    print_mean(out, "\n          mean ", "SMACT", &totals->smact, 100, "%");
+    print_mean(out, ", ", "SMOCC", &totals->smocc, 100, "%");
+    print_mean(out, ", ", "DRAM", &totals->dram_active, 100, "%");
+    print_mean(out, ", ", "power", &totals->power_w, 1, "W");
+    fprintf(out, "\n          energy %.1f kJ, of it the command's %.1f kJ\n",
+        totals->energy_j / 1e3, totals->our_energy_j / 1e3);
+    if (totals->with_others)
         fprintf(out,
             "          shared with other processes%s; the command's part of SMACT is "
             "%.1f %%\n",
-            tally->is_estimated
+            totals->is_estimated
                 ? ", and the driver does not report the activity of each process: it "
                   "is divided equally"
                 : "",
-            100 * reading_or(mean_value(&tally->our_smact), 0));
+            100 * reading_or(mean_value(&totals->our_smact), 0));
 }
 
 static bool is_of_interest(const struct recording *recording, const struct recorded_gpu *gpu)
 {
     for (size_t i = 0; i < recording->n_gpus; i++)
-        if (recording->gpu[i].tally.used)
-            return gpu->tally.used;
-    return gpu->tally.has_grown;
+        if (recording->gpu[i].totals.used)
+            return gpu->totals.used;
+    return gpu->totals.has_grown;
 }
 
 static void print_gpus(FILE *out, const struct recording *recording)
@@ -102,7 +102,7 @@ static void print_gpus(FILE *out, const struct recording *recording)
         if (!is_of_interest(recording, &recording->gpu[i]))
             continue;
         print_gpu(out, &recording->gpu[i]);
-        used |= recording->gpu[i].tally.used;
+        used |= recording->gpu[i].totals.used;
         shown++;
     }
     if (recording->n_gpus == 0)
@@ -129,7 +129,8 @@ static void print_summary(FILE *out, const struct recording *recording)
     print_gpus(out, recording);
     if (recording->n_gpus)
         fprintf(out, "Samples   %lld, %lld of them late; sampling took %.3f s of CPU time\n",
-            (long long)recording->looks, (long long)recording->late_looks, recording->own_cpu_s);
+            (long long)recording->samples, (long long)recording->late_samples,
+            recording->own_cpu_s);
 }
 
 /* ---- for programs ---- */
@@ -141,18 +142,18 @@ static json_t *json_of(struct reading value, double unit)
 
 static json_t *json_of_gpu(const struct recorded_gpu *gpu)
 {
-    const struct tally *tally = &gpu->tally;
+    const struct gpu_totals *totals = &gpu->totals;
     return json_pack(
         "{s:s, s:s, s:s, s:b, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:f}", "index",
-        gpu->info.index, "uuid", gpu->info.uuid, "name", gpu->info.name, "used", tally->used,
-        "with_others", tally->with_others, "estimated", tally->is_estimated, "command_mem_peak_mib",
-        json_of(tally->our_peak_bytes, (double)MIB), "mem_peak_mib",
-        json_of(tally->peak_bytes, (double)MIB), "smact", json_of(mean_value(&tally->smact), 1),
-        "command_smact", json_of(mean_value(&tally->our_smact), 1), "smocc",
-        json_of(mean_value(&tally->smocc), 1), "dram_active",
-        json_of(mean_value(&tally->dram_active), 1), "power_w",
-        json_of(mean_value(&tally->power_w), 1), "idle_w", json_of(tally->meter.idle_w, 1),
-        "energy_j", tally->energy_j, "command_energy_j", tally->our_energy_j);
+        gpu->info.index, "uuid", gpu->info.uuid, "name", gpu->info.name, "used", totals->used,
+        "with_others", totals->with_others, "estimated", totals->is_estimated,
+        "command_mem_peak_mib", json_of(totals->our_peak_bytes, (double)MIB), "mem_peak_mib",
+        json_of(totals->peak_bytes, (double)MIB), "smact", json_of(mean_value(&totals->smact), 1),
+        "command_smact", json_of(mean_value(&totals->our_smact), 1), "smocc",
+        json_of(mean_value(&totals->smocc), 1), "dram_active",
+        json_of(mean_value(&totals->dram_active), 1), "power_w",
+        json_of(mean_value(&totals->power_w), 1), "idle_w", json_of(totals->meter.idle_w, 1),
+        "energy_j", totals->energy_j, "command_energy_j", totals->our_energy_j);
 }
 
 static void print_summary_json(FILE *out, const struct recording *recording)
@@ -163,8 +164,8 @@ static void print_summary_json(FILE *out, const struct recording *recording)
     json_t *summary = json_pack("{s:i, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:o}", "exit_code",
         recording->exit_code, "elapsed_s", recording->elapsed_s, "user_s", recording->user_s,
         "system_s", recording->system_s, "host_peak_mib",
-        (double)recording->host_peak_bytes / (double)MIB, "looks", (json_int_t)recording->looks,
-        "late_looks", (json_int_t)recording->late_looks, "monitor_cpu_s", recording->own_cpu_s,
+        (double)recording->host_peak_bytes / (double)MIB, "looks", (json_int_t)recording->samples,
+        "late_looks", (json_int_t)recording->late_samples, "monitor_cpu_s", recording->own_cpu_s,
         "gpus", gpus);
     if (*recording->why_no_gpus)
         json_object_set_new(summary, "why_no_gpus", json_string(recording->why_no_gpus));
@@ -196,7 +197,7 @@ static int record(const struct invocation *invocation, FILE *csv, FILE *summary)
     struct fault fault = {0};
     struct recording recording;
     const struct recorder_settings settings = {
-        .words = (char *const *)invocation->operands,
+        .argv = (char *const *)invocation->operands,
         .gpus = values[RECORD_GPUS].set ? values[RECORD_GPUS].text : "",
         .period_us = values[RECORD_INTERVAL].set ? values[RECORD_INTERVAL].number : SECOND_US,
         .csv = csv,

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs the command, samples until its pidfd is ready, then reaps it. Everything is in one thread:
+ * a poll on the command's end and on a signalfd, with the time of the next sample as its timeout.
+ */
 #include "recorder/recorder.h"
 
 #include <errno.h>
@@ -12,10 +16,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/spawn.h"
 #include "base/units.h"
-#include "recorder/look.h"
+#include "recorder/gpu_recorder.h"
 
 /* The command while it runs. */
 struct child {
@@ -24,30 +29,29 @@ struct child {
     sigset_t mask_before;
 };
 
-static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+static const int passed_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
-/* Orphans among its descendants become ours, so that they are still found to be the command's. */
+/* As a subreaper we become the parent of orphaned descendants, so that they still count as the
+ * command's. */
 static int watch_signals(struct child *child, struct fault *fault)
 {
     sigset_t mask;
-
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     sigemptyset(&mask);
-    for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
-        sigaddset(&mask, passed_on[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(passed_signals); i++)
+        sigaddset(&mask, passed_signals[i]);
     sigaddset(&mask, SIGCHLD);
     sigprocmask(SIG_BLOCK, &mask, &child->mask_before);
     child->signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
     return child->signals < 0 ? fault_set(fault, errno, "no signalfd: %s", strerror(errno)) : 0;
 }
 
-/* What arrived was the command's. */
+/* Pending signals were passed on to the command: they are dropped here. */
 static void stop_watching(const struct child *child)
 {
     struct signalfd_siginfo signal;
-
     while (child->signals >= 0 &&
-           read(child->signals, &signal, sizeof(signal)) == (ssize_t)sizeof(signal))
+           read(child->signals, &signal, sizeof signal) == (ssize_t)sizeof signal)
         ;
     if (child->signals >= 0)
         close(child->signals);
@@ -55,22 +59,20 @@ static void stop_watching(const struct child *child)
     prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
-static void let_signals_through(void *context)
+static void restore_signal_mask(void *context)
 {
     const struct child *child = context;
-
     sigprocmask(SIG_SETMASK, &child->mask_before, NULL);
 }
 
-static int spawn(struct child *child, char *const *words, struct fault *fault)
+static int spawn(struct child *child, char *const *argv, struct fault *fault)
 {
-    int r = spawn_program(words, let_signals_through, child, &child->pid, &child->pidfd);
-
-    return r < 0 ? fault_set(fault, -r, "%s: %s", words[0], strerror(-r)) : 0;
+    int r = spawn_program(argv, restore_signal_mask, child, &child->pid, &child->pidfd);
+    return r < 0 ? fault_set(fault, -r, "%s: %s", argv[0], strerror(-r)) : 0;
 }
 
-/* Not the command, whose end is told at the end; nor what we started ourselves to look, which leads
- * a session. */
+/* Reaps neither the command, whose status is read at the end, nor programs that sampling runs
+ * (dcgmi), which lead a session. */
 static void reap_orphans(const struct child *child)
 {
     siginfo_t ended = {0};
@@ -82,19 +84,18 @@ static void reap_orphans(const struct child *child)
     }
 }
 
-/* What the terminal sends goes to its whole process group anyway. */
-static void take_signals(const struct child *child)
+/* Signals from the terminal (SI_KERNEL) reach the command by its process group. */
+static void pass_signals(const struct child *child)
 {
     struct signalfd_siginfo signal;
-
-    while (read(child->signals, &signal, sizeof(signal)) == (ssize_t)sizeof(signal))
+    while (read(child->signals, &signal, sizeof signal) == (ssize_t)sizeof signal)
         if (signal.ssi_signo == SIGCHLD)
             reap_orphans(child);
         else if (signal.ssi_code != SI_KERNEL)
             kill(child->pid, (int)signal.ssi_signo);
 }
 
-/* True when the command has ended by then. */
+/* Waits until the time. Returns true when the command ends before. */
 static bool wait_until(const struct child *child, int64_t until_us)
 {
     for (;;) {
@@ -108,7 +109,7 @@ static bool wait_until(const struct child *child, int64_t until_us)
         if (n == 0)
             return false;
         if (fds[1].revents)
-            take_signals(child);
+            pass_signals(child);
         if (fds[0].revents)
             return true;
     }
@@ -126,27 +127,26 @@ static double own_cpu_s(void)
     return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
 }
 
-static void watch(const struct child *child, struct looker *looker, int64_t period_us)
+static void sample_until_end(
+    const struct child *child, struct gpu_recorder *recorder, int64_t period_us)
 {
     int64_t next_us = clock_monotonic_us() + period_us;
-
-    if (!looker->set)
+    if (!recorder->set)
         period_us = 0;
     while (!wait_until(child, period_us ? next_us : INT64_MAX)) {
-        looker_look(looker, getpid());
+        gpu_recorder_sample(recorder, getpid());
         int64_t now_us = clock_monotonic_us();
         for (next_us += period_us; next_us <= now_us; next_us += period_us)
-            looker->recording->late_looks++;
+            recorder->recording->late_samples++;
     }
-    looker_ask_all(looker);
-    looker_look(looker, getpid());
+    gpu_recorder_query_all(recorder);
+    gpu_recorder_sample(recorder, getpid());
 }
 
 static void reap(const struct child *child, struct recording *recording)
 {
     struct rusage usage = {0};
     int status = 0;
-
     while (wait4(child->pid, &status, 0, &usage) < 0 && errno == EINTR)
         ;
     recording->exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -156,18 +156,17 @@ static void reap(const struct child *child, struct recording *recording)
 }
 
 static int measure(const struct recorder_settings *settings, struct child *child,
-    struct looker *looker, struct fault *fault)
+    struct gpu_recorder *recorder, struct fault *fault)
 {
-    struct recording *recording = looker->recording;
-
-    looker_ask_all(looker);
-    looker_look(looker, 0);
+    struct recording *recording = recorder->recording;
+    gpu_recorder_query_all(recorder);
+    gpu_recorder_sample(recorder, 0);
     double cpu_before_s = own_cpu_s();
     int64_t began_us = clock_monotonic_us();
-    int r = spawn(child, settings->words, fault);
+    int r = spawn(child, settings->argv, fault);
     if (r < 0)
         return r;
-    watch(child, looker, settings->period_us);
+    sample_until_end(child, recorder, settings->period_us);
     recording->elapsed_s = (double)(clock_monotonic_us() - began_us) / (double)SECOND_US;
     recording->own_cpu_s = own_cpu_s() - cpu_before_s;
     reap(child, recording);
@@ -176,13 +175,12 @@ static int measure(const struct recorder_settings *settings, struct child *child
 }
 
 static int record(
-    const struct recorder_settings *settings, struct looker *looker, struct fault *fault)
+    const struct recorder_settings *settings, struct gpu_recorder *recorder, struct fault *fault)
 {
     struct child child = {.pidfd = -1, .signals = -1};
     int r = watch_signals(&child, fault);
-
     if (r == 0)
-        r = measure(settings, &child, looker, fault);
+        r = measure(settings, &child, recorder, fault);
     stop_watching(&child);
     return r;
 }
@@ -190,13 +188,12 @@ static int record(
 int recorder_run(
     const struct recorder_settings *settings, struct fault *fault, struct recording *ret_recording)
 {
-    struct looker looker = {0};
-
+    struct gpu_recorder recorder = {0};
     *ret_recording = (struct recording){0};
-    int r = looker_open(&looker, settings, ret_recording, fault);
+    int r = gpu_recorder_open(&recorder, settings, ret_recording, fault);
     if (r == 0)
-        r = record(settings, &looker, fault);
-    looker_close(&looker);
+        r = record(settings, &recorder, fault);
+    gpu_recorder_close(&recorder);
     if (r < 0)
         recording_fini(ret_recording);
     return r;

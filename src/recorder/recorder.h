@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a command and measures what it does on the GPUs, without a daemon: looks at the GPUs at a
- * steady rate, tells the command's processes (all that descend from it) from others, and adds up.
+ * Runs a command and measures what it does on the GPUs, without a daemon: samples the GPUs at a
+ * fixed rate, separates the command's processes (its descendants) from all others, and adds up.
  */
 #ifndef COLLOC_RECORDER_RECORDER_H
 #define COLLOC_RECORDER_RECORDER_H
@@ -9,36 +9,38 @@
 #include <stdio.h>
 
 #include "base/fault.h"
-#include "recorder/tally.h"
+#include "recorder/gpu_totals.h"
 
 struct recorder_settings {
-    char *const *words;       /* the command, NULL-terminated */
-    const char *gpus;         /* indices and UUIDs parted by commas; "": all */
-    int64_t period_us;        /* between two looks */
+    char *const *argv;        /* the command, NULL-terminated */
+    const char *gpus;         /* comma-separated indices and UUIDs; "": all */
+    int64_t period_us;        /* between two samples */
     const char *nvml_library; /* NULL: the driver's */
-    FILE *csv;                /* one line per look and GPU; NULL: not wanted */
+    FILE *csv;                /* gets a line per sample and GPU; NULL: none */
 };
 
 struct recorded_gpu {
     struct gpu_info info;
-    struct tally tally;
+    struct gpu_totals totals;
 };
 
 struct recording {
     int exit_code; /* the command's; 128 + N for signal N */
     double elapsed_s, user_s, system_s;
-    int64_t host_peak_bytes; /* of the command's largest process */
-    int64_t looks, late_looks;
-    double own_cpu_s; /* what the measuring itself took, since the command started */
-    char why_no_gpus[256];
-    struct recorded_gpu *gpu; /* those that were asked for */
+    int64_t host_peak_bytes;       /* of the command's largest process */
+    int64_t samples, late_samples; /* late: not taken because the one before took too long */
+    double own_cpu_s;              /* processor time of the measurement itself */
+    char why_no_gpus[256];         /* "": there are some */
+    struct recorded_gpu *gpu;      /* those of settings->gpus */
     size_t n_gpus;
 };
 
 /*
- * Returns when the command has ended; its children may live on. Signals that ask a program to end
- * go to the command. 0 with the recording, which recording_fini ends; a fault when the command
- * cannot be started: -ENOENT, -EACCES, ...
+ * Runs and measures the command until it ends; its children may live on. SIGINT, SIGTERM, SIGHUP,
+ * SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to the command.
+ *
+ * Returns 0 with the recording, which the caller ends by recording_fini; or -errno with a fault:
+ * the command cannot be started (-ENOENT, -EACCES, ...), or no such GPU.
  */
 int recorder_run(
     const struct recorder_settings *settings, struct fault *fault, struct recording *ret_recording);

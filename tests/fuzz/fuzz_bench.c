@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "bench/experiment.h"
-#include "bench/told.h"
+#include "bench/training_log.h"
 #include "fuzz.h"
 
 static void require(int holds)
@@ -17,23 +17,24 @@ static void require(int holds)
         abort();
 }
 
-static void listen_in_pieces(const uint8_t *data, size_t size, size_t most, struct told *ret_told)
+static void parse_in_pieces(
+    const uint8_t *data, size_t size, size_t most, struct training_report *ret_report)
 {
-    static struct told_stream stream;
-    stream = (struct told_stream){0};
-    memset(ret_told, 0, sizeof *ret_told);
+    static struct training_log log;
+    log = (struct training_log){0};
+    memset(ret_report, 0, sizeof *ret_report);
     for (size_t at = 0, n; at < size; at += n) {
         n = size - at < most ? size - at : most;
-        told_bytes(&stream, ret_told, (const char *)data + at, n);
+        training_log_feed(&log, ret_report, (const char *)data + at, n);
     }
 }
 
-static void check_told(const uint8_t *data, size_t size)
+static void check_training_log(const uint8_t *data, size_t size)
 {
-    struct told whole, pieces;
-    listen_in_pieces(data, size, size, &whole);
-    listen_in_pieces(data, size, 3, &pieces);
-    require(whole.n_epochs >= 0 && whole.n_epochs <= TOLD_EPOCHS_MAX);
+    struct training_report whole, pieces;
+    parse_in_pieces(data, size, size, &whole);
+    parse_in_pieces(data, size, 3, &pieces);
+    require(whole.n_epochs >= 0 && whole.n_epochs <= TRAINING_EPOCHS_MAX);
     require(whole.n_epochs == pieces.n_epochs);
     for (int i = 0; i < whole.n_epochs; i++)
         require(whole.epochs[i].seconds > 0 && whole.epochs[i].number == i + 1);
@@ -59,7 +60,7 @@ static void check_table(const uint8_t *data, size_t size)
                     *group->mix);
             require(!strpbrk(group->name, ",\"\r\n") && *group->name != '#');
             for (int n = 0; n < group->n_tasks; n++)
-                require(group->tasks[n].words[0] && group->tasks[n].threads >= 1 &&
+                require(group->tasks[n].argv[0] && group->tasks[n].threads >= 1 &&
                         group->tasks[n].threads <= 100);
         }
     else
@@ -70,7 +71,7 @@ static void check_table(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    check_told(data, size);
+    check_training_log(data, size);
     check_table(data, size);
     return 0;
 }

@@ -28,7 +28,7 @@ static int count_files(void)
 static int run_words(const char *const *words, struct recording *recording)
 {
     struct fault fault = {0};
-    const struct recorder_settings settings = {.words = (char *const *)(uintptr_t)words,
+    const struct recorder_settings settings = {.argv = (char *const *)(uintptr_t)words,
         .gpus = "",
         .period_us = SECOND_US,
         .nvml_library = "/nowhere/nvml"};

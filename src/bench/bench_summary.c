@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The summary of a bench. The first epoch of a training warms up, and the second is the one that is
- * timed; later ones keep its neighbours company. Throughput and activity of all together are of the
- * time in which all trained:
+ * Makes the summary of a bench. The first epoch of a training is warm-up, the second is timed, and
+ * later ones only keep the GPU busy for the other tasks. Throughput and activity of a group are
+ * means over the time in which all its tasks train:
  *
  *     task 0   | 1: warms up |  2: timed   |  3  |
  *     task 1       | 1: warms up    |  2: timed     |
  *                                   |-- together -|
  *
- * Where each task made its whole second epoch while all others were busy, throughput is that of the
- * second epochs. A mean over samples of the GPU counts those within the time together, or, where
- * there was none, within the timed epochs. What is not known is empty.
+ * If all others were busy during the whole second epoch of each task, throughput is that of the
+ * second epochs. GPU means are over the samples within the time together; if there was none, within
+ * the timed epochs. Unknown values are empty fields.
  */
-#include "bench/summary.h"
+#include "bench/bench_summary.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -22,6 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/columns.h"
 #include "base/file.h"
 #include "base/reading.h"
@@ -32,7 +33,7 @@ enum { TIMED = 2 };
 
 static const char *const activities[] = {"smact", "smocc", "dram_active", "gract", "power_w",
     "mem_used_mib", "pcie_rx_mib_per_s", "pcie_tx_mib_per_s"};
-enum { POWER = 4, ACTIVITIES = sizeof activities / sizeof *activities };
+enum { POWER = 4, ACTIVITIES = ARRAY_SIZE(activities) };
 
 /* A line of tasks.csv with an epoch. Seconds are of the wall clock. */
 struct epoch {
@@ -43,7 +44,7 @@ struct epoch {
 
 struct epochs {
     struct epoch *item;
-    size_t n;
+    size_t n, capacity;
 };
 
 /* A line of groups.csv, and its epochs. */
@@ -54,19 +55,19 @@ struct group {
     struct epochs epochs;
 };
 
-struct span {
+struct interval {
     double from_s, to_s;
 };
 
 /* ---- one group ---- */
 
-/* In what each task was within its epochs from `first` on, at once. False: there was no such time. */
-static bool all_busy(const struct group *group, int first, struct span *ret_span)
+/* The time in which every task was in its epochs from `first` on. False: there is none. */
+static bool all_busy(const struct group *group, int first, struct interval *ret_span)
 {
     bool is_serial = strcmp(group->sharing, "serial") == 0;
-    *ret_span = (struct span){-INFINITY, INFINITY};
+    *ret_span = (struct interval){-INFINITY, INFINITY};
     for (int task = 0; task < group->n_tasks; task++) {
-        struct span own = {INFINITY, -INFINITY};
+        struct interval own = {INFINITY, -INFINITY};
         for (size_t i = 0; i < group->epochs.n; i++) {
             const struct epoch *epoch = &group->epochs.item[i];
             if (epoch->task != task || epoch->number < first)
@@ -94,27 +95,28 @@ static struct reading timed_s(const struct group *group, int *ret_count)
 }
 
 /* From the first beginning to the last end of the second epochs. */
-static struct span timed_span(const struct group *group)
+static struct interval timed_interval(const struct group *group)
 {
-    struct span span = {INFINITY, -INFINITY};
+    struct interval span = {INFINITY, -INFINITY};
     for (size_t i = 0; i < group->epochs.n; i++) {
         const struct epoch *epoch = &group->epochs.item[i];
         if (epoch->number == TIMED)
-            span = (struct span){fmin(span.from_s, epoch->from_s), fmax(span.to_s, epoch->to_s)};
+            span = (struct interval){
+                fmin(span.from_s, epoch->from_s), fmax(span.to_s, epoch->to_s)};
     }
     return span;
 }
 
 static bool timed_among_all(const struct group *group)
 {
-    struct span busy, timed = timed_span(group);
+    struct interval busy, timed = timed_interval(group);
     int count;
     timed_s(group, &count);
     return all_busy(group, 1, &busy) && count == group->n_tasks && busy.from_s <= timed.from_s &&
            timed.to_s <= busy.to_s;
 }
 
-static double samples_within(const struct epoch *epoch, const struct span *span)
+static double samples_within(const struct epoch *epoch, const struct interval *span)
 {
     double overlap_s = fmin(epoch->to_s, span->to_s) - fmax(epoch->from_s, span->from_s);
     double whole_s = epoch->to_s - epoch->from_s;
@@ -124,7 +126,7 @@ static double samples_within(const struct epoch *epoch, const struct span *span)
 static struct reading samples_per_s(const struct group *group)
 {
     bool by_epochs = timed_among_all(group);
-    struct span together;
+    struct interval together;
     double rate = 0, samples = 0;
     if (!by_epochs && !all_busy(group, TIMED, &together))
         return READING_NONE;
@@ -138,9 +140,9 @@ static struct reading samples_per_s(const struct group *group)
     return reading_of(by_epochs ? rate : samples / (together.to_s - together.from_s));
 }
 
-/* ---- the GPU meanwhile ---- */
+/* ---- samples of the GPU ---- */
 
-static void take_sample(struct columns *columns, const int *at, double *sums, int *counts)
+static void add_sample(struct columns *columns, const int *at, double *sums, int *counts)
 {
     for (int i = 0; i < ACTIVITIES; i++) {
         double value;
@@ -151,15 +153,16 @@ static void take_sample(struct columns *columns, const int *at, double *sums, in
     }
 }
 
-/* The samples in the time that counts. A file that cannot be read to its end has what it has. */
+/* Means over the samples in the group's interval. Of a file that cannot be read to its end the
+ * lines before count. */
 static void read_samples(const char *path, const struct group *group, struct reading *ret_means)
 {
     struct columns columns;
-    struct span span;
+    struct interval span;
     double sums[ACTIVITIES] = {0}, time_s;
     int at[ACTIVITIES], counts[ACTIVITIES] = {0};
     if (!all_busy(group, TIMED, &span))
-        span = timed_span(group);
+        span = timed_interval(group);
     if (columns_open(&columns, path, NULL) == 0) {
         int time = columns_find(&columns, (const char *const[]){"time_s", NULL});
         for (int i = 0; i < ACTIVITIES; i++)
@@ -167,7 +170,7 @@ static void read_samples(const char *path, const struct group *group, struct rea
         while (columns_next(&columns, NULL) == 1)
             if (columns_number(&columns, time, 0, NUMBER_MAX, NULL, &time_s) == 1 &&
                 span.from_s <= group->began_s + time_s && group->began_s + time_s <= span.to_s)
-                take_sample(&columns, at, sums, counts);
+                add_sample(&columns, at, sums, counts);
     }
     columns_close(&columns);
     for (int i = 0; i < ACTIVITIES; i++)
@@ -216,8 +219,8 @@ static void print_group(FILE *out, const char *folder, const struct group *group
 
 /* ---- the journal ---- */
 
-/* The column of that name as a number; a journal has it in each line where it `must`. */
-static int number(
+/* The value of a column as a number; `must`: every line has it. */
+static int read_number(
     struct columns *columns, const char *name, bool must, struct fault *fault, double *ret_value)
 {
     int r = columns_number(columns, columns_find(columns, (const char *const[]){name, NULL}),
@@ -232,8 +235,8 @@ static const char *text(const struct columns *columns, const char *name)
     return value ? value : "";
 }
 
-/* A line that was written twice, after a crash, counts once. */
-static struct epoch *place_of(struct epochs *epochs, const struct epoch *epoch)
+/* Returns the entry for an epoch. A line that was written twice, after a crash, has one entry. */
+static struct epoch *find_or_add_epoch(struct epochs *epochs, const struct epoch *epoch)
 {
     for (size_t i = 0; i < epochs->n; i++) {
         struct epoch *other = &epochs->item[i];
@@ -241,30 +244,30 @@ static struct epoch *place_of(struct epochs *epochs, const struct epoch *epoch)
             other->number == epoch->number && strcmp(other->group, epoch->group) == 0)
             return other;
     }
-    struct epoch *item = reallocarray(epochs->item, epochs->n + 1, sizeof *item);
-    if (!item)
+    if (ARRAY_RESERVE(epochs->item, epochs->capacity, epochs->n + 1) < 0)
         return NULL;
-    epochs->item = item;
-    item[epochs->n].group = strdup(epoch->group);
-    return item[epochs->n].group ? &item[epochs->n++] : NULL;
+    struct epoch *added = &epochs->item[epochs->n];
+    added->group = strdup(epoch->group);
+    epochs->n += added->group != NULL;
+    return added->group ? added : NULL;
 }
 
 static int read_epoch(struct columns *columns, struct epochs *epochs, struct fault *fault)
 {
     double repeat, task, epoch, took_s, from_s, to_s, samples;
-    int r = number(columns, "epoch", false, fault, &epoch);
+    int r = read_number(columns, "epoch", false, fault, &epoch);
     if (r <= 0)
         return r;
-    if ((r = number(columns, "repeat", true, fault, &repeat)) < 0 ||
-        (r = number(columns, "task", true, fault, &task)) < 0 ||
-        (r = number(columns, "epoch_s", true, fault, &took_s)) < 0 ||
-        (r = number(columns, "epoch_from_unix_s", true, fault, &from_s)) < 0 ||
-        (r = number(columns, "epoch_to_unix_s", true, fault, &to_s)) < 0 ||
-        (r = number(columns, "samples", true, fault, &samples)) < 0)
+    if ((r = read_number(columns, "repeat", true, fault, &repeat)) < 0 ||
+        (r = read_number(columns, "task", true, fault, &task)) < 0 ||
+        (r = read_number(columns, "epoch_s", true, fault, &took_s)) < 0 ||
+        (r = read_number(columns, "epoch_from_unix_s", true, fault, &from_s)) < 0 ||
+        (r = read_number(columns, "epoch_to_unix_s", true, fault, &to_s)) < 0 ||
+        (r = read_number(columns, "samples", true, fault, &samples)) < 0)
         return r;
     struct epoch read = {(char *)text(columns, "group"), (int)repeat, (int)task, (int)epoch, took_s,
         from_s, to_s, samples};
-    struct epoch *place = place_of(epochs, &read);
+    struct epoch *place = find_or_add_epoch(epochs, &read);
     if (!place)
         return fault_set(fault, ENOMEM, "out of memory");
     read.group = place->group;
@@ -284,7 +287,7 @@ static int read_epochs(const char *folder, struct epochs *epochs, struct fault *
     return r < 0 ? r : more < 0 ? more : 0;
 }
 
-/* The epochs of one group, borrowed from all. */
+/* Copies the epochs of one group; names stay borrowed from `all`. */
 static int find_epochs(const struct epochs *all, struct group *group)
 {
     group->epochs.item = calloc(all->n + 1, sizeof *group->epochs.item);
@@ -304,13 +307,13 @@ static int add_group(struct columns *columns, const char *folder, const struct e
         .sharing = text(columns, "sharing")};
     double number_, repeat, tasks, failed;
     int r;
-    if ((r = number(columns, "number", true, fault, &number_)) < 0 ||
-        (r = number(columns, "repeat", true, fault, &repeat)) < 0 ||
-        (r = number(columns, "tasks", true, fault, &tasks)) < 0 ||
-        (r = number(columns, "failed", true, fault, &failed)) < 0 ||
-        (r = number(columns, "began_unix_s", true, fault, &group.began_s)) < 0 ||
-        (r = number(columns, "total_s", true, fault, &group.total_s)) < 0 ||
-        (r = number(columns, "energy_j", true, fault, &group.energy_j)) < 0)
+    if ((r = read_number(columns, "number", true, fault, &number_)) < 0 ||
+        (r = read_number(columns, "repeat", true, fault, &repeat)) < 0 ||
+        (r = read_number(columns, "tasks", true, fault, &tasks)) < 0 ||
+        (r = read_number(columns, "failed", true, fault, &failed)) < 0 ||
+        (r = read_number(columns, "began_unix_s", true, fault, &group.began_s)) < 0 ||
+        (r = read_number(columns, "total_s", true, fault, &group.total_s)) < 0 ||
+        (r = read_number(columns, "energy_j", true, fault, &group.energy_j)) < 0)
         return r;
     if (tasks < 1 || tasks > BENCH_TASKS_MAX)
         return columns_wrong(columns, fault, "tasks is %g: 1 to %d", tasks, BENCH_TASKS_MAX);
@@ -347,7 +350,7 @@ static int write_file(const char *folder, const char *lines, size_t size, struct
     return r < 0 ? fault_set(fault, -r, "%s: %s", path, strerror(-r)) : 0;
 }
 
-int summary_write(const char *folder, struct fault *fault)
+int bench_summary_write(const char *folder, struct fault *fault)
 {
     struct epochs epochs = {0};
     char *lines = NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Takes groups whose trainings failed out of a journal, so that they are run again: groups.csv and
- * tasks.csv are read as tables and written anew without the lines of these groups.
+ * Removes groups with failed trainings from a journal: rewrites tasks.csv and then groups.csv
+ * without the lines of these groups. An interrupted removal is completed by the next one, since
+ * groups.csv still names the groups.
  */
 #include <errno.h>
 #include <limits.h>
@@ -10,20 +11,21 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/columns.h"
 #include "base/file.h"
 #include "bench/journal.h"
 
-/* Runs of groups: the name and the repeat of each. */
+/* Repeats of groups. */
 struct runs {
-    struct run {
+    struct run_key {
         char *group, *repeat;
     } * item;
-    size_t n;
+    size_t n, capacity;
 };
 
-/* Where a table of the journal has what tells a run. */
-struct place {
+/* The columns of a table that identify a run. */
+struct run_columns {
     int group, repeat;
 };
 
@@ -33,34 +35,34 @@ static const char *field(const struct columns *columns, int column)
     return value ? value : "";
 }
 
-static int find_place(const struct columns *columns, struct fault *fault, struct place *ret_place)
+static int find_run_columns(
+    const struct columns *columns, struct fault *fault, struct run_columns *ret_columns)
 {
-    ret_place->group = columns_find(columns, (const char *const[]){"group", NULL});
-    ret_place->repeat = columns_find(columns, (const char *const[]){"repeat", NULL});
-    if (ret_place->group < 0 || ret_place->repeat < 0)
-        return fault_set(fault, EINVAL, "%s is not of the journal of a bench", columns->name);
+    ret_columns->group = columns_find(columns, (const char *const[]){"group", NULL});
+    ret_columns->repeat = columns_find(columns, (const char *const[]){"repeat", NULL});
+    if (ret_columns->group < 0 || ret_columns->repeat < 0)
+        return fault_set(
+            fault, EINVAL, "%s does not belong to the journal of a bench", columns->name);
     return 0;
 }
 
-static bool has(const struct runs *runs, const struct columns *columns, const struct place *place)
+static bool contains_run(
+    const struct runs *runs, const struct columns *columns, const struct run_columns *at)
 {
     for (size_t i = 0; i < runs->n; i++)
-        if (strcmp(runs->item[i].group, field(columns, place->group)) == 0 &&
-            strcmp(runs->item[i].repeat, field(columns, place->repeat)) == 0)
+        if (strcmp(runs->item[i].group, field(columns, at->group)) == 0 &&
+            strcmp(runs->item[i].repeat, field(columns, at->repeat)) == 0)
             return true;
     return false;
 }
 
-static int add(struct runs *runs, const struct columns *columns, const struct place *place)
+static int add_run(struct runs *runs, const struct columns *columns, const struct run_columns *at)
 {
-    struct run *item = reallocarray(runs->item, runs->n + 1, sizeof *item);
-    if (!item)
+    if (ARRAY_RESERVE(runs->item, runs->capacity, runs->n + 1) < 0)
         return -ENOMEM;
-    runs->item = item;
-    item[runs->n] = (struct run){
-        strdup(field(columns, place->group)), strdup(field(columns, place->repeat))};
-    runs->n++;
-    return item[runs->n - 1].group && item[runs->n - 1].repeat ? 0 : -ENOMEM;
+    struct run_key *key = &runs->item[runs->n++];
+    *key = (struct run_key){strdup(field(columns, at->group)), strdup(field(columns, at->repeat))};
+    return key->group && key->repeat ? 0 : -ENOMEM;
 }
 
 static void runs_fini(struct runs *runs)
@@ -75,15 +77,15 @@ static void runs_fini(struct runs *runs)
 static int read_failed(const char *path, struct fault *fault, struct runs *ret_runs)
 {
     struct columns columns;
-    struct place place;
+    struct run_columns at;
     int r = columns_open(&columns, path, fault);
     if (r == 0)
-        r = find_place(&columns, fault, &place);
+        r = find_run_columns(&columns, fault, &at);
     int failed = r == 0 ? columns_find(&columns, (const char *const[]){"failed", NULL}) : 0;
     if (failed < 0)
         r = fault_set(fault, EINVAL, "%s is not the journal of a bench", path);
     while (r == 0 && (r = columns_next(&columns, fault)) == 1)
-        r = strcmp(field(&columns, failed), "0") != 0 && add(ret_runs, &columns, &place) < 0
+        r = strcmp(field(&columns, failed), "0") != 0 && add_run(ret_runs, &columns, &at) < 0
                 ? fault_set(fault, ENOMEM, "out of memory")
                 : 0;
     columns_close(&columns);
@@ -103,13 +105,13 @@ static void print_row(FILE *out, char *const *fields, int n)
 static int print_others(
     struct columns *columns, const struct runs *runs, FILE *out, struct fault *fault)
 {
-    struct place place;
-    int r = find_place(columns, fault, &place);
+    struct run_columns at;
+    int r = find_run_columns(columns, fault, &at);
     if (r < 0)
         return r;
     print_row(out, columns->name_at, columns->n);
     while ((r = columns_next(columns, fault)) == 1)
-        if (!has(runs, columns, &place))
+        if (!contains_run(runs, columns, &at))
             print_row(out, columns->field, columns->n);
     return r;
 }
@@ -133,7 +135,6 @@ static int write_others(const char *path, const struct runs *runs, struct fault 
     return written < 0 ? fault_set(fault, -written, "%s: %s", path, strerror(-written)) : r;
 }
 
-/* Groups last: until they are gone, another try takes out what an interrupted one left. */
 int journal_drop_failed(const char *folder, struct fault *fault)
 {
     char groups[PATH_MAX], tasks[PATH_MAX];

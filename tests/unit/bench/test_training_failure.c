@@ -13,26 +13,26 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/failure.h"
+#include "bench/training_failure.h"
 
 enum { EXITED_1 = 1 << 8 }; /* as waitpid gives it */
 
-static struct crew_result explain(int status, const char *log)
+static struct training_result explain(int status, const char *log)
 {
     char path[] = "/tmp/colloc-failure-XXXXXX";
-    struct crew_result result = {0};
+    struct training_result result = {0};
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     assert_int_equal(write(fd, log, strlen(log)), strlen(log));
     close(fd);
-    failure_explain(status, path, &result);
+    training_failure_explain(status, path, &result);
     unlink(path);
     return result;
 }
 
 static void test_out_of_gpu_memory_is_a_result(void **state)
 {
-    struct crew_result result = explain(EXITED_1,
+    struct training_result result = explain(EXITED_1,
         "Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n"
         "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n");
     assert_true(result.out_of_gpu_memory);
@@ -42,7 +42,7 @@ static void test_out_of_gpu_memory_is_a_result(void **state)
 
 static void test_a_module_that_is_missing_is_none(void **state)
 {
-    struct crew_result result = explain(EXITED_1,
+    struct training_result result = explain(EXITED_1,
         "Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n"
         "ModuleNotFoundError: No module named 'torch'\n\n");
     assert_false(result.out_of_gpu_memory);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench/places.h"
+/* Chooses GPUs by their indices, MIG instances by card and profile. */
+#include "bench/visible_devices.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* A search for the places of one group. */
+#include "base/array.h"
+
+/* A search for the devices of one group. */
 struct search {
     const struct gpu_set *set;
     const struct bench_group *group;
-    bool taken[BENCH_TASKS_MAX * 16]; /* instances, by their position in the set */
+    bool taken[BENCH_TASKS_MAX * 16]; /* MIG instances, by position in the set */
     char *why;
     size_t size;
 };
@@ -26,29 +29,29 @@ static const struct gpu_info *find_gpu(const struct gpu_set *set, const char *in
     return NULL;
 }
 
-static bool has_room(const char *place, const char *uuid)
+static bool fits(const char *devices, const char *uuid)
 {
-    return strlen(place) + 1 + strlen(uuid) < PLACE_SIZE;
+    return strlen(devices) + 1 + strlen(uuid) < DEVICES_SIZE;
 }
 
-/* The UUIDs of whole GPUs. */
-static int find_gpus(struct search *search, const char *indices, char *place)
+/* Lists the UUIDs of whole GPUs. */
+static int find_gpus(struct search *search, const char *indices, char *devices)
 {
-    *place = '\0';
+    *devices = '\0';
     for (const char *at = indices; *at;) {
         size_t n = strcspn(at, ",");
         const struct gpu_info *gpu = find_gpu(search->set, at, n);
         if (!gpu)
-            snprintf(search->why, search->size, "there is no GPU %.*s", (int)n, at);
+            snprintf(search->why, search->size, "this machine has no GPU %.*s", (int)n, at);
         else if (!gpu->is_place)
             snprintf(search->why, search->size, "GPU %s: %s", gpu->index, gpu->why_not);
-        else if (!has_room(place, gpu->uuid))
+        else if (!fits(devices, gpu->uuid))
             snprintf(search->why, search->size, "too many GPUs for one task: %s", indices);
-        if (!gpu || !gpu->is_place || !has_room(place, gpu->uuid))
-            return PLACES_LACKING;
-        if (*place)
-            strcat(place, ",");
-        strcat(place, gpu->uuid);
+        if (!gpu || !gpu->is_place || !fits(devices, gpu->uuid))
+            return DEVICES_MISSING;
+        if (*devices)
+            strcat(devices, ",");
+        strcat(devices, gpu->uuid);
         at += n + (at[n] == ',');
     }
     return 0;
@@ -61,45 +64,45 @@ static bool suits(const struct search *search, size_t i, size_t card)
            strcmp(gpu->profile, search->group->profile) == 0;
 }
 
-static int say_too_few(struct search *search, const char *index, size_t card)
+static int report_too_few(struct search *search, const char *index, size_t card)
 {
-    int there = 0, needed = 0;
+    int present = 0, needed = 0;
     for (size_t i = 0; i < search->set->count; i++)
-        there += suits(search, i, card);
+        present += suits(search, i, card);
     for (int i = 0; i < search->group->n_tasks; i++)
         needed += strcmp(gpus_of(search->group, i), index) == 0;
     snprintf(search->why, search->size,
-        "GPU %s has %d instance%s of %s, the group needs %d (`colloc mig` makes them)", index,
-        there, there == 1 ? "" : "s", search->group->profile, needed);
-    return PLACES_LACKING;
+        "GPU %s has %d instance%s of %s, the group needs %d (`colloc mig` creates them)", index,
+        present, present == 1 ? "" : "s", search->group->profile, needed);
+    return DEVICES_MISSING;
 }
 
-/* An instance that no task of the group has yet. */
-static int find_instance(struct search *search, const char *index, char *place)
+/* Takes an instance that no other task of the group has. */
+static int find_instance(struct search *search, const char *index, char *devices)
 {
     const struct gpu_info *gpu = find_gpu(search->set, index, strlen(index));
     if (!gpu) {
-        snprintf(search->why, search->size, "there is no GPU %s", index);
-        return PLACES_LACKING;
+        snprintf(search->why, search->size, "this machine has no GPU %s", index);
+        return DEVICES_MISSING;
     }
     size_t card = (size_t)(gpu - search->set->gpu);
-    size_t most = sizeof search->taken / sizeof *search->taken;
+    size_t most = ARRAY_SIZE(search->taken);
     for (size_t i = 0; i < search->set->count && i < most; i++)
         if (suits(search, i, card) && !search->taken[i]) {
             search->taken[i] = true;
-            snprintf(place, PLACE_SIZE, "%s", search->set->gpu[i].uuid);
+            snprintf(devices, DEVICES_SIZE, "%s", search->set->gpu[i].uuid);
             return 0;
         }
-    return say_too_few(search, index, card);
+    return report_too_few(search, index, card);
 }
 
-int places_find(const struct gpu_set *set, const struct bench_group *group,
-    char (*ret_places)[PLACE_SIZE], char *why, size_t size)
+int visible_devices_find(const struct gpu_set *set, const struct bench_group *group,
+    char (*ret_devices)[DEVICES_SIZE], char *why, size_t size)
 {
     struct search search = {.set = set, .group = group, .why = why, .size = size};
     int r = 0;
     for (int i = 0; r == 0 && i < group->n_tasks; i++)
         r = (group->sharing == BENCH_MIG ? find_instance : find_gpus)(
-            &search, gpus_of(group, i), ret_places[i]);
+            &search, gpus_of(group, i), ret_devices[i]);
     return r;
 }

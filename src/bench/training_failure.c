@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why a training of a bench failed: what `collocd` would find in its log (exec/classify.h). Running
- * out of GPU memory is a result of the experiment. Everything else, such as a module that is not
- * installed, says nothing about sharing a GPU, and its cause is what the log says last.
+ * Classifies a failed training as `collocd` would (exec/classify.h). Out of GPU memory is a result
+ * of the experiment; any other failure, such as a missing Python module, says nothing about sharing
+ * a GPU, and the last line of the log is its cause.
  */
-#include "bench/failure.h"
+#include "bench/training_failure.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static void read_log(const char *path, struct logscan *scan)
     close(fd);
 }
 
-static void describe(const struct crew_result *ended, int signal, char *text, size_t size)
+static void describe_exit(const struct training_result *ended, int signal, char *text, size_t size)
 {
     if (signal)
         snprintf(text, size, "ended by signal %d", signal);
@@ -32,14 +32,14 @@ static void describe(const struct crew_result *ended, int signal, char *text, si
         snprintf(text, size, "exit status %d", ended->exit_code);
 }
 
-void failure_explain(int status, const char *log_path, struct crew_result *result)
+void training_failure_explain(int status, const char *log_path, struct training_result *result)
 {
     int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     result->exit_code = signal ? 128 + signal : WEXITSTATUS(status);
     if (!result->exit_code)
         return;
     char how[32];
-    describe(result, signal, how, sizeof how);
+    describe_exit(result, signal, how, sizeof how);
     struct logscan *scans = calloc(2, sizeof *scans), *out = scans, *err = scans + 1;
     if (!scans) {
         snprintf(result->failure, sizeof result->failure, "%s", how);

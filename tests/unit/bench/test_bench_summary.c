@@ -13,8 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/columns.h"
-#include "bench/summary.h"
+#include "bench/bench_summary.h"
 
 #define GROUPS                                                                                     \
     "group,number,repeat,mix,sharing,gpu,gpu_name,way,tasks,failed,began_unix_s,total_s,energy_j\n"
@@ -78,7 +79,7 @@ static void assert_summary(struct folder *folder, const char *column, const char
     char path[128];
     fflush(folder->groups);
     fflush(folder->tasks);
-    if (summary_write(folder->path, &fault) < 0)
+    if (bench_summary_write(folder->path, &fault) < 0)
         fail_msg("%s", fault.text);
     snprintf(path, sizeof path, "%s/summary.csv", folder->path);
     assert_int_equal(columns_open(&columns, path, &fault), 0);
@@ -95,7 +96,7 @@ static void folder_end(struct folder *folder)
     char path[128];
     fclose(folder->groups);
     fclose(folder->tasks);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         snprintf(path, sizeof path, "%s/%s", folder->path, names[i]);
         unlink(path);
     }
@@ -190,7 +191,7 @@ static void test_what_is_no_journal_is_refused(void **state)
     fputs("g,1,1,m,mps,0,H200,processes,x,0,1000,60,500\n", folder.groups);
     fflush(folder.groups);
     fflush(folder.tasks);
-    assert_int_equal(summary_write(folder.path, &fault), -22);
+    assert_int_equal(bench_summary_write(folder.path, &fault), -22);
     assert_non_null(strstr(fault.text, "groups.csv:2: tasks is \"x\""));
     folder_end(&folder);
 }
