@@ -145,7 +145,7 @@ class Bench(DaemonCase):
     def test_what_cannot_be_placed_is_left_out(self):
         done = self.bench("mix,sharing,gpu\none*3,3g.20gb,0\none,streams,0\none,streams,7\none,streams,1\n", code=1)
         self.assertIn("GPU 0 has 2 instances of 3g.20gb, the group needs 3", done.stderr)
-        self.assertIn("there is no GPU 7", done.stderr)
+        self.assertIn("this machine has no GPU 7", done.stderr)
         self.assertEqual([row["gpu"] for row in self.rows("groups.csv")], ["1"])
 
     def test_a_group_that_takes_too_long_is_ended(self):
@@ -246,7 +246,7 @@ class Bench(DaemonCase):
         self.assertIn(" (GPU 1) ", done.stdout)
 
     def test_mistakes_are_named_with_their_line(self):
-        for line, words in (("one*0,streams", "1 to 64"), ("one,stream", "not 'stream'"), ("o;e,mps", "no name"), ("one,", "no sharing"),
+        for line, words in (("one*0,streams", "1 to 64"), ("one,stream", "not 'stream'"), ("o;e,mps", "is not the name"), ("one,", "no sharing"),
                             ("one:x,mps", "steps"), ("one*65,mps", "1 to 64"), ("one*40+one*40,mps", "more than 64")):
             done = self.bench("mix,sharing\n" + line + "\n", code=2)
             self.assertIn("table.csv:2: ", done.stderr)

@@ -277,7 +277,7 @@ class BeforeHopper(WithoutGpm):
         self.assertIn("not on PATH", seen["activity_text"])
         self.assertIsNone(seen["smact"])
         self.restart(dcgmi="none")
-        self.wait_gpu(lambda g: "not asked" in g["activity_text"])
+        self.wait_gpu(lambda g: "not used" in g["activity_text"])
         self.wait(self.train(3000, 50), "COMPLETED")
         self.assertEqual(self.stream(), [])
 

@@ -66,7 +66,7 @@ class Mig(DaemonCase):
 
     def test_what_cannot_be_is_said(self):
         for words, said in ((("plan", "0", "4g", "4g"), "do not fit"), (("plan", "0", "5g.20gb"), "it has 1g.5gb, 1g.10gb"),
-                            (("plan", "1"), "MIG is off on GPU 1"), (("plan", "7"), "there is no GPU 7"),
+                            (("plan", "1"), "MIG is off on GPU 1"), (("plan", "7"), "this machine has no GPU 7"),
                             (("plan", "0", *["1"] * 8), "do not fit")):
             self.assertIn(said, self.mig(*words, code=1))
         for words, said in ((("apply", "0"), "no profiles given"), (("reset", "0", "1g"), "unexpected profiles"), (("make", "0"), "give plan, apply or reset"),
