@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Requests by libcurl, which keeps the connection open between them. */
 #include "api/client.h"
 
 #include <curl/curl.h>
@@ -13,11 +14,12 @@
 #include <unistd.h>
 
 #include "api/client_socket.h"
+#include "base/array.h"
 #include "base/units.h"
 
 enum {
     REPLY_MAX_BYTES = 256 << 20,
-    SILENCE_MAX_S = 90, /* longer than the longest wait that the protocol has */
+    SILENCE_MAX_S = 90, /* longer than the longest wait in docs/protocol.md */
 };
 
 struct client {
@@ -26,12 +28,12 @@ struct client {
     char socket_path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 };
 
-/* What came back, as it comes in. */
+/* An answer being received. */
 struct reply {
     char *data;
-    size_t size, room;
+    size_t size, capacity;
     int status;
-    struct client_log log; /* only what headers say */
+    struct client_log log; /* its members that headers carry */
 };
 
 int client_open(const char *socket_path, struct fault *fault, struct client **ret_client)
@@ -66,7 +68,7 @@ const char *client_socket(const struct client *client)
     return client->socket_path;
 }
 
-bool client_nobody_listens(const struct client *client)
+bool client_is_unserved(const struct client *client)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -89,28 +91,22 @@ static size_t on_body(char *data, size_t size, size_t count, void *context)
     size_t n = size * count;
     if (n > REPLY_MAX_BYTES - reply->size)
         return 0;
-    if (reply->size + n + 1 > reply->room) {
-        size_t room = 2 * (reply->size + n) + 4096;
-        char *larger = realloc(reply->data, room);
-        if (!larger)
-            return 0;
-        reply->data = larger;
-        reply->room = room;
-    }
+    if (ARRAY_RESERVE(reply->data, reply->capacity, reply->size + n) < 0)
+        return 0;
     memcpy(reply->data + reply->size, data, n);
     reply->size += n;
     return n;
 }
 
-/* The value of a header line called `name`, without blanks; false for another header. */
+/* Copies the value of a header line of this name, without blanks. False: another header. */
 static bool header_value(
-    const char *line, size_t size, const char *name, char *ret_value, size_t room)
+    const char *line, size_t size, const char *name, char *ret_value, size_t value_size)
 {
     size_t n = strlen(name);
     if (size <= n || strncasecmp(line, name, n) != 0 || line[n] != ':')
         return false;
     size_t i = n + 1, used = 0;
-    for (; i < size && used < room - 1; i++)
+    for (; i < size && used < value_size - 1; i++)
         if ((unsigned char)line[i] > ' ')
             ret_value[used++] = line[i];
     ret_value[used] = '\0';
@@ -140,7 +136,7 @@ static size_t on_header(char *line, size_t size, size_t count, void *context)
 static int unreachable(
     const struct client *client, CURLcode code, const char *detail, struct fault *fault)
 {
-    const char *words = detail[0] ? detail : curl_easy_strerror(code);
+    const char *reason = detail[0] ? detail : curl_easy_strerror(code);
     if (code == CURLE_COULDNT_CONNECT)
         return fault_set(fault, ECONNREFUSED,
             "cannot reach collocd at %s: is it running? start it with `colloc serve`",
@@ -148,7 +144,8 @@ static int unreachable(
     if (code == CURLE_OPERATION_TIMEDOUT)
         return fault_set(fault, ETIMEDOUT, "collocd at %s does not answer (waited %d s)",
             client->socket_path, SILENCE_MAX_S);
-    return fault_set(fault, EIO, "collocd at %s broke off: %s", client->socket_path, words);
+    return fault_set(
+        fault, EIO, "the connection to collocd at %s was closed: %s", client->socket_path, reason);
 }
 
 static int transfer(struct client *client, const char *method, const char *path, const char *body,
@@ -195,7 +192,7 @@ static int parse_reply(
     json_error_t error;
     json_t *json = json_loadb(reply->data ? reply->data : "", reply->size, 0, &error);
     if (!json)
-        return fault_set(fault, EPROTO, "%s does not answer as collocd does (HTTP status %d): %s",
+        return fault_set(fault, EPROTO, "%s: the answer is not collocd's (HTTP status %d): %s",
             client->socket_path, reply->status, error.text);
     *ret = json;
     return 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The client half of docs/protocol.md: requests to collocd over its Unix socket, one connection
- * kept for all of them. For the CLI and for other programs that drive the daemon. Not for two
- * threads at once.
+ * The client side of docs/protocol.md: requests to collocd over its Unix socket, all on one
+ * connection. A client is used by one thread at a time.
  */
 #ifndef COLLOC_API_CLIENT_H
 #define COLLOC_API_CLIENT_H
@@ -17,35 +16,42 @@
 struct client;
 
 /*
- * `socket_path` NULL: COLLOC_SOCKET, else the first of the protocol's places where a socket of root
- * or of this user answers. 0 or -errno (-ECONNREFUSED when nothing answers, with the places that
- * were tried in the fault).
+ * Finds the daemon's socket; connects with the first request.
+ *
+ * socket_path: NULL: COLLOC_SOCKET, else the first of the protocol's places where a socket of root
+ *              or of this user accepts connections
+ *
+ * Returns 0, or -errno with a fault; -ECONNREFUSED when no place has a daemon.
  */
 int client_open(const char *socket_path, struct fault *fault, struct client **ret_client);
 
-/* Closes the connection. NULL is fine. */
+/* Closes the connection. Takes NULL. */
 void client_close(struct client *client);
 
-/* The socket it talks to. */
+/* Returns the path of the socket. */
 const char *client_socket(const struct client *client);
 
-/* True only when it is sure that no daemon listens there: no such socket, or one that a daemon has
- * left behind. */
-bool client_nobody_listens(const struct client *client);
+/* Returns true only when certainly no daemon listens: there is no such socket, or one that a daemon
+ * has left behind. */
+bool client_is_unserved(const struct client *client);
 
-/* Whether any request was answered yet: a daemon that then falls silent is probably being
- * restarted. */
+/* Has any request been answered yet? A daemon that stops answering later is probably restarting. */
 bool client_was_answered(const struct client *client);
 
 /*
- * One request. `path` starts with "/v1/"; `body` may be NULL. Negative when the daemon could not be
- * reached or did not answer in JSON; otherwise 0 with the HTTP status (of any kind) and the reply,
- * which the caller releases.
+ * Sends a request and waits for its answer.
+ *
+ * path:       starts with "/v1/"
+ * body:       NULL: none
+ * ret_status: HTTP status, also of errors
+ * ret_reply:  the caller calls json_decref
+ *
+ * Returns 0; or -errno with a fault when the daemon was not reached or did not answer in JSON.
  */
 int client_request(struct client *client, const char *method, const char *path, const json_t *body,
     struct fault *fault, int *ret_status, json_t **ret_reply);
 
-/* The words of an error reply. */
+/* Sets the fault to the message of an error reply. */
 void client_error(int status, const json_t *reply, struct fault *fault);
 
 /* A piece of a task's log. */
@@ -53,16 +59,20 @@ struct client_log {
     char *data; /* owned */
     size_t size;
     int64_t next_offset;
-    bool ended;  /* nothing more will come */
-    bool merged; /* the task's other stream goes to the same file */
+    bool ended;  /* the log is complete */
+    bool merged; /* stdout and stderr are one file */
     int attempt;
     int64_t dropped; /* bytes from the asked offset to the piece that the daemon no longer keeps */
 };
 
 /*
- * GET of a log path ("/v1/tasks/ID/log?..."). 0 with status 200 and the piece, or with another
- * status and the daemon's words in the fault; negative as client_request. The caller frees
- * ret_log->data.
+ * Reads a piece of a log.
+ *
+ * path:    "/v1/tasks/ID/log?..."
+ * ret_log: the caller frees ret_log->data
+ *
+ * Returns 0 with status 200 and the piece; 0 with another status and the daemon's message in the
+ * fault; or -errno as client_request does.
  */
 int client_read_log(struct client *client, const char *path, struct fault *fault, int *ret_status,
     struct client_log *ret_log);

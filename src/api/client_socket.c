@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A socket that another user could have created is never used, unless it is named explicitly. */
 #include "api/client_socket.h"
 
 #include <errno.h>
@@ -20,7 +21,7 @@ static int use_path(const char *path, char *ret_path, size_t size, struct fault 
     return 0;
 }
 
-/* Nobody but root and us may put a socket there, now or later. */
+/* Can only root and this user create a socket in its folder? */
 static bool is_safe_place(const char *path)
 {
     struct stat status;
@@ -30,7 +31,7 @@ static bool is_safe_place(const char *path)
            !(status.st_mode & S_IWOTH);
 }
 
-static bool answers(const char *path)
+static bool accepts_connection(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct stat status;
@@ -62,7 +63,7 @@ int client_find_socket(const char *wanted, char *ret_path, size_t size, struct f
         snprintf(places[n++], sizeof places[0], "%s/colloc/collocd.sock", runtime);
     snprintf(places[n++], sizeof places[0], "/tmp/colloc-%u/collocd.sock", (unsigned)geteuid());
     for (size_t i = 0; i < n; i++)
-        if (answers(places[i]))
+        if (accepts_connection(places[i]))
             return use_path(places[i], ret_path, size, fault);
     return fault_set(fault, ECONNREFUSED,
         "cannot reach collocd at %s%s%s or %s: is it running? start it with `colloc serve`, or name its "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where collocd's socket is, for api/client.c alone. */
+/* Finds collocd's socket; for api/client.c only. */
 #ifndef COLLOC_API_CLIENT_SOCKET_H
 #define COLLOC_API_CLIENT_SOCKET_H
 
@@ -8,9 +8,12 @@
 #include "base/fault.h"
 
 /*
- * `wanted`, else COLLOC_SOCKET, else the first of docs/protocol.md's places that answers and
- * belongs to root or to this user (anybody may make folders in /tmp). 0 or -errno with the places
- * tried.
+ * Chooses `wanted`, else COLLOC_SOCKET, else the first of docs/protocol.md's places that accepts a
+ * connection and belongs to root or to this user, since all users can create folders in /tmp.
+ *
+ * wanted: NULL or "": none
+ *
+ * Returns 0, or -errno with the places that were tried in the fault.
  */
 int client_find_socket(const char *wanted, char *ret_path, size_t size, struct fault *fault);
 

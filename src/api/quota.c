@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many connections and bytes each user has, and may have: a table of the users with a
- * connection, searched from its begin. It has one entry per possible connection, so that there is
- * always a free one. */
+/* A table of the users with a connection, searched linearly. It has one entry per possible
+ * connection, so that there is always a free one. */
 #include "api/quota.h"
 
 #include <errno.h>
@@ -35,14 +34,14 @@ static struct quota_user *find_user(const struct quota *quota, uid_t uid)
     return free_entry;
 }
 
-/* What counts against the user's own limits: for a stranger, what all strangers have. */
+/* What counts against the user's limits: for an unlisted user, the sum of all unlisted users. */
 static struct quota_user counted(const struct quota *quota, const struct quota_user *user)
 {
     struct quota_user sum = {.uid = user->uid};
-    if (!user->is_stranger)
+    if (!user->is_unlisted)
         return *user;
     for (int i = 0; i < quota->limits.connections; i++) {
-        if (!quota->users[i].is_stranger)
+        if (!quota->users[i].is_unlisted)
             continue;
         sum.connections += quota->users[i].connections;
         sum.bytes += quota->users[i].bytes;
@@ -50,14 +49,14 @@ static struct quota_user counted(const struct quota *quota, const struct quota_u
     return sum;
 }
 
-struct quota_user *quota_connect(struct quota *quota, uid_t uid, bool is_stranger)
+struct quota_user *quota_connect(struct quota *quota, uid_t uid, bool is_unlisted)
 {
     const struct quota_limits *limits = &quota->limits;
     bool is_root = uid == 0;
     struct quota_user *user = find_user(quota, uid);
     if (!user || uid == (uid_t)-1)
         return NULL;
-    user->is_stranger = is_stranger && !is_root;
+    user->is_unlisted = is_unlisted && !is_root;
     int most = limits->connections - (is_root ? 0 : limits->connections_reserved);
     if (quota->connections >= most ||
         (!is_root && counted(quota, user).connections >= limits->connections_per_user))
@@ -73,12 +72,12 @@ void quota_disconnect(struct quota *quota, struct quota_user *user)
     quota->connections--;
 }
 
-bool quota_set_stranger(struct quota *quota, uid_t uid, bool is_stranger)
+bool quota_set_unlisted(struct quota *quota, uid_t uid, bool is_unlisted)
 {
     struct quota_user *user = find_user(quota, uid);
     if (!user || uid == 0)
         return false;
-    user->is_stranger = is_stranger;
+    user->is_unlisted = is_unlisted;
     return counted(quota, user).connections > quota->limits.connections_per_user;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Quotas: how much of the server each user may take, in connections and in bytes of requests and
- * answers under way, so that no user and no group of users keeps the others, or root, from being
- * answered. Pure: the server reports what comes and goes.
+ * Quotas: the connections and the bytes of pending requests and answers that each user may take, so
+ * that no user and no group of users can block the others or root. Pure: the server reports what
+ * comes and goes.
  *
  * A machine has far more user ids than users: each user of Debian has 65,536 subordinate ids, and
- * `unshare -U` lets a connection come from any of them. Ids that are not in the user database are
- * therefore marked as strangers, and all strangers together have one user's part.
+ * `unshare -U` can connect from any of them. Ids that are not in the user database are therefore
+ * marked as unlisted, and all unlisted ids together have the quota of one user.
  */
 #ifndef COLLOC_API_QUOTA_H
 #define COLLOC_API_QUOTA_H
@@ -27,7 +27,7 @@ struct quota_limits {
 /* A user with at least one connection. */
 struct quota_user {
     uid_t uid;
-    bool is_stranger;
+    bool is_unlisted;
     int connections; /* 0: this entry is free */
     size_t bytes;
 };
@@ -42,32 +42,38 @@ struct quota {
 /* Returns 0 or -ENOMEM. */
 int quota_init(struct quota *quota, const struct quota_limits *limits);
 
-/* All zero is fine. */
+/* Takes an all-zero quota, too. */
 void quota_fini(struct quota *quota);
 
 /*
  * Counts a new connection.
- * uid: who connects; (uid_t)-1 when the kernel does not say.
- * is_stranger: not in the user database. One who is being looked up is none yet.
- * Returns the user's entry, valid until its last connection is disconnected, or NULL when the
- * connection must be refused: it is not counted then.
+ *
+ * uid:         (uid_t)-1 when the kernel does not report it
+ * is_unlisted: not in the user database; false while that is being looked up
+ *
+ * Returns the user's entry, valid until its last connection is disconnected; or NULL when the
+ * connection must be refused, which is then not counted.
  */
-struct quota_user *quota_connect(struct quota *quota, uid_t uid, bool is_stranger);
+struct quota_user *quota_connect(struct quota *quota, uid_t uid, bool is_unlisted);
 
+/* Counts the end of a connection. */
 void quota_disconnect(struct quota *quota, struct quota_user *user);
 
-/* Marks every connection of `uid`, now open, as a stranger's or not. Returns whether those that
- * count with them are then more than there may be: the connections of `uid` must be closed. */
-bool quota_set_stranger(struct quota *quota, uid_t uid, bool is_stranger);
+/* Marks all open connections of `uid` as unlisted or not. Returns true when that exceeds the quota:
+ * the connections of `uid` must be closed then. */
+bool quota_set_unlisted(struct quota *quota, uid_t uid, bool is_unlisted);
 
 enum quota_answer { QUOTA_TAKEN = 0, QUOTA_USER_FULL = 1, QUOTA_ALL_FULL = 2 };
 
-/* Takes bytes for one of the user's requests. A user below the own limit may go beyond it once, so
- * that an answer longer than that can be had. Returns QUOTA_TAKEN, or what has no bytes left: the
- * user or all users together; nothing is taken then. */
+/*
+ * Takes bytes for one of the user's requests. A user below the limit may exceed it once, so that
+ * one answer may be longer than the limit.
+ *
+ * Returns QUOTA_TAKEN; or, with nothing taken, which quota is used up: the user's or that of all.
+ */
 enum quota_answer quota_take(struct quota *quota, struct quota_user *user, size_t bytes);
 
-/* Gives back bytes that quota_take took. */
+/* Returns bytes that quota_take took. */
 void quota_give_back(struct quota *quota, struct quota_user *user, size_t bytes);
 
 #endif

@@ -125,7 +125,7 @@ static int check_tasks(
     int status = 0, r = client_open(invocation->common[COMMON_SOCKET].text, fault, &client);
     if (r < 0)
         return r == -ECONNREFUSED ? 0 : r;
-    bool nobody = client_nobody_listens(client);
+    bool nobody = client_is_unserved(client);
     if (!nobody)
         r = client_request(client, "GET", "/v1/tasks?state=live", NULL, fault, &status, &reply);
     if (r == 0 && !nobody && status != 200) {

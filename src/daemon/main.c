@@ -120,7 +120,7 @@ static bool counts_as_stranger(const struct name *name)
     return name->uid != 0 && (name->state == NAME_NONE || name->state == NAME_NO_ANSWER);
 }
 
-static bool is_stranger(void *context, uid_t uid)
+static bool is_unlisted(void *context, uid_t uid)
 {
     struct daemon *daemon = context;
     return counts_as_stranger(names_of_uid(daemon->names, uid));
@@ -131,7 +131,7 @@ static void on_name(void *context, const struct name *name)
     struct daemon *daemon = context;
     jobs_set_stranger(daemon, name->uid, name->state == NAME_NONE);
     if (daemon->server)
-        api_server_set_stranger(daemon->server, name->uid, counts_as_stranger(name));
+        api_server_set_unlisted(daemon->server, name->uid, counts_as_stranger(name));
 }
 
 /* Who may rename what is in the folder could put a socket of his own there, and be told what is
@@ -164,7 +164,7 @@ static int open_server(struct daemon *daemon, struct fault *fault)
         .bytes_max = (size_t)daemon->config.request_bytes_max,
         .idle_timeout_s = IDLE_TIMEOUT_S,
         .connections_per_user_max = CONNECTIONS_MAX,
-        .is_stranger = is_stranger,
+        .is_unlisted = is_unlisted,
     };
     int r = 0;
     char folder[sizeof daemon->config.socket_path];

@@ -14,7 +14,7 @@ class SecondDaemon(DaemonCase):
     def test_on_the_same_socket(self):
         status, words = self.run_daemon(state_dir=self.folder + "/other")
         self.assertEqual(status, 1)
-        self.assertIn(self.socket + ": another collocd answers there", words)
+        self.assertIn(self.socket + ": another collocd serves it", words)
         self.wait(self.submit(), "COMPLETED")
 
     def test_on_the_same_state(self):

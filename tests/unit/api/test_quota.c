@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Quotas of connections and bytes: each user's, everybody's, root's reserve, strangers'. */
+/* Quotas of connections and bytes: each user's, all users', root's reserve, unlisted users'. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,7 +62,7 @@ static void test_a_peer_without_credentials_is_refused(void **state)
     quota_fini(&quota);
 }
 
-static void test_strangers_count_together(void **state)
+static void unlisted_users_count_together(void **state)
 {
     struct quota quota = quota_of();
     for (uid_t uid = STRANGER; uid < STRANGER + 4; uid++) {
@@ -70,8 +70,8 @@ static void test_strangers_count_together(void **state)
     }
     struct quota_user *late = quota_connect(&quota, STRANGER + 4, false); /* not known to be one */
     assert_non_null(late);
-    assert_true(quota_set_stranger(&quota, STRANGER + 4, true));
-    assert_false(quota_set_stranger(&quota, 0, true));
+    assert_true(quota_set_unlisted(&quota, STRANGER + 4, true));
+    assert_false(quota_set_unlisted(&quota, 0, true));
     assert_null(quota_connect(&quota, STRANGER, true));
     assert_non_null(quota_connect(&quota, ADA, false));
 
@@ -79,18 +79,18 @@ static void test_strangers_count_together(void **state)
     assert_int_equal(quota_take(&quota, first, 300), QUOTA_TAKEN);
     assert_int_equal(quota_take(&quota, late, 200), QUOTA_TAKEN);
     assert_int_equal(quota_take(&quota, late, 1), QUOTA_USER_FULL);
-    quota_set_stranger(&quota, STRANGER, false);
+    quota_set_unlisted(&quota, STRANGER, false);
     assert_int_equal(quota_take(&quota, first, 200), QUOTA_TAKEN);
     quota_fini(&quota);
 }
 
-static void test_an_entry_that_is_used_again_is_no_stranger(void **state)
+static void a_reused_entry_is_not_unlisted(void **state)
 {
     struct quota quota = quota_of();
     struct quota_user *user = quota_connect(&quota, STRANGER, true);
     quota_disconnect(&quota, user);
     user = quota_connect(&quota, ADA, false);
-    assert_false(user->is_stranger);
+    assert_false(user->is_unlisted);
     quota_fini(&quota);
 }
 
@@ -124,8 +124,8 @@ int main(void)
         cmocka_unit_test(test_a_user_has_so_many_connections),
         cmocka_unit_test(test_root_has_a_reserve_of_connections_and_no_limit_of_its_own),
         cmocka_unit_test(test_a_peer_without_credentials_is_refused),
-        cmocka_unit_test(test_strangers_count_together),
-        cmocka_unit_test(test_an_entry_that_is_used_again_is_no_stranger),
+        cmocka_unit_test(unlisted_users_count_together),
+        cmocka_unit_test(a_reused_entry_is_not_unlisted),
         cmocka_unit_test(test_bytes_have_limits_and_a_reserve),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

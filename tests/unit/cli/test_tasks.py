@@ -228,7 +228,7 @@ class Wait(CliCase):
     def test_daemon_that_was_never_there(self):
         self.daemon.on_wait = self.stop_daemon
         self.daemon.tasks = [make_task(1, state="RUNNING")]
-        self.assertIn("broke off", self.complaint("wait", "1", code=3))
+        self.assertIn("the connection to collocd", self.complaint("wait", "1", code=3))
 
     def test_timeout(self):
         self.daemon.tasks = [make_task(1, state="RUNNING")]
@@ -377,8 +377,8 @@ class Unreachable(CliCase):
 
     def test_somebody_else_there(self):
         path = os.path.join(self.folder, "other.sock")
-        for answer, text in [(b"", "broke off"), (b"SSH-2.0-x\r\n", "broke off"),
-                             (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n<a/>", "does not answer as collocd does")]:
+        for answer, text in [(b"", "the connection to collocd"), (b"SSH-2.0-x\r\n", "the connection to collocd"),
+                             (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n<a/>", "the answer is not collocd")]:
             with socket.socket(socket.AF_UNIX) as listener:
                 listener.bind(path)
                 listener.listen()

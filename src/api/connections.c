@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connections and their users. Each connection is counted for the user at its other end (by
+ * SO_PEERCRED); libmicrohttpd keeps the entry as the connection's context until it is closed.
+ */
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "api/server_private.h"
+
+struct api_peer connection_peer(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+        connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct ucred credentials = {.uid = (uid_t)-1, .gid = (gid_t)-1};
+    socklen_t size = sizeof credentials;
+    if (info && getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0)
+        credentials.uid = (uid_t)-1;
+    return (struct api_peer){
+        .uid = credentials.uid, .gid = credentials.gid, .pid = credentials.pid};
+}
+
+static struct connection *connection_add(struct api_server *server, uid_t uid, int fd)
+{
+    bool is_unlisted = server->options.is_unlisted &&
+                       server->options.is_unlisted(server->options.context, uid);
+    struct quota_user *user = quota_connect(&server->quota, uid, is_unlisted);
+    struct connection *added = user ? calloc(1, sizeof *added) : NULL;
+    if (user && !added)
+        quota_disconnect(&server->quota, user);
+    if (!added)
+        return NULL;
+    *added = (struct connection){.user = user,
+        .uid = uid,
+        .fd = fd,
+        .next = server->connections,
+        .link = &server->connections};
+    if (added->next)
+        added->next->link = &added->next;
+    server->connections = added;
+    return added;
+}
+
+static void connection_remove(struct api_server *server, struct connection *gone)
+{
+    quota_disconnect(&server->quota, gone->user);
+    *gone->link = gone->next;
+    if (gone->next)
+        gone->next->link = gone->link;
+    free(gone);
+}
+
+void connection_on_change(void *context, struct MHD_Connection *connection, void **socket_context,
+    enum MHD_ConnectionNotificationCode code)
+{
+    struct api_server *server = context;
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+        if (*socket_context)
+            connection_remove(server, *socket_context);
+        return;
+    }
+    int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    *socket_context = connection_add(server, connection_peer(connection).uid, fd);
+    if (!*socket_context)
+        shutdown(fd, SHUT_RDWR);
+}
+
+void api_server_set_unlisted(struct api_server *server, uid_t uid, bool is_unlisted)
+{
+    if (!quota_set_unlisted(&server->quota, uid, is_unlisted))
+        return;
+    for (struct connection *at = server->connections; at; at = at->next)
+        if (at->uid == uid)
+            shutdown(at->fd, SHUT_RDWR);
+}

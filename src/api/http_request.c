@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of a request, by libmicrohttpd's callbacks: on_path once, on_data for its first line,
+ * for each piece of its body and for its end, on_end once. At its end the handler of its route
+ * runs. A handler that does not answer at once suspends the request; the answer resumes it, and
+ * on_data is called again and sends it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "api/server_private.h"
+
+#define ARGUMENTS_MAX 64 /* in a query; chosen: far more than any path has */
+
+struct api_peer api_request_peer(const struct api_request *request)
+{
+    return request->peer;
+}
+
+uint64_t api_request_id(const struct api_request *request)
+{
+    return request->id;
+}
+
+const json_t *api_request_body(const struct api_request *request)
+{
+    return request->body;
+}
+
+const char *api_request_query(const struct api_request *request, const char *key)
+{
+    return MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, key);
+}
+
+static void dispatch(struct api_request *request)
+{
+    if (request->server->is_stopping)
+        api_reply_error(request, 503, "the daemon is stopping");
+    else if (request->problem != BODY_GOOD)
+        reply_body_problem(request, request->problem);
+    else if (!request->body_size || request_body_parse(request))
+        request->route->handle(request->server->options.context, request);
+}
+
+static void suspend(struct api_request *request)
+{
+    struct api_server *server = request->server;
+    request->is_suspended = true;
+    request->next = server->suspended;
+    request->link = &server->suspended;
+    if (request->next)
+        request->next->link = &request->next;
+    server->suspended = request;
+    MHD_suspend_connection(request->connection);
+}
+
+/*
+ * Refuses a request with too many query arguments before libmicrohttpd parses them: each takes some
+ * hundred bytes of the connection's memory, and when that is used up the connection hangs until its
+ * timeout. Returns the request's first context: none.
+ */
+void *http_request_on_path(void *context, const char *path, struct MHD_Connection *connection)
+{
+    static const char body[] = "{\"error\": {\"code\": \"bad-request\", \"message\": "
+                               "\"the path has too many query arguments\"}}\n";
+    size_t arguments = 0;
+    for (const char *at = path; (at = strchr(at, '&')); at++)
+        arguments++;
+    if (arguments < ARGUMENTS_MAX)
+        return NULL;
+    int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    char reply[512];
+    int size = snprintf(reply, sizeof reply,
+        "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
+        "Connection: close\r\n\r\n%s",
+        sizeof body - 1, body);
+    send(fd, reply, (size_t)size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    shutdown(fd, SHUT_RDWR);
+    return NULL;
+}
+
+enum MHD_Result http_request_on_data(void *context, struct MHD_Connection *connection,
+    const char *url, const char *method, const char *version, const char *data, size_t *data_size,
+    void **request_context)
+{
+    struct api_request *request = *request_context;
+    if (!request) {
+        const struct connection *counted =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+        request = counted ? calloc(1, sizeof *request) : NULL;
+        if (!request)
+            return MHD_NO;
+        request->server = context;
+        request->connection = connection;
+        request->peer = connection_peer(connection);
+        request->user = counted->user;
+        *request_context = request;
+        return MHD_YES;
+    }
+    if (*data_size) {
+        request_body_append(request, data, *data_size);
+        *data_size = 0;
+        return MHD_YES;
+    }
+    if (!request->response && !request->route) {
+        int status;
+        request->route = route_find(
+            request->server->options.routes, method, url, &request->id, &status);
+        if (request->route)
+            dispatch(request);
+        else
+            api_reply_error(request, status, "%s %s: %s", method, url,
+                status == 405 ? "this path has other methods"
+                              : "no such path (docs/protocol.md lists them)");
+    }
+    if (!request->response) {
+        suspend(request);
+        return MHD_YES;
+    }
+    return MHD_queue_response(connection, (unsigned)request->status, request->response);
+}
+
+void http_request_on_end(void *context, struct MHD_Connection *connection, void **request_context,
+    enum MHD_RequestTerminationCode code)
+{
+    struct api_request *request = *request_context;
+    if (!request)
+        return;
+    quota_give_back(&request->server->quota, request->user, request->held_bytes);
+    if (request->response)
+        MHD_destroy_response(request->response);
+    json_decref(request->body);
+    free(request->body_text);
+    free(request);
+    *request_context = NULL;
+}

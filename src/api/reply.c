@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Answers. An answer is stored in the request; libmicrohttpd sends it when the handler returns, or,
+ * for a suspended request, when the connection has been resumed.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/server_private.h"
+#include "base/array.h"
+
+/* Answers up to this size are not counted in the quota. Chosen. */
+#define SMALL_ANSWER ((size_t)(64 * KIB))
+
+static void set_answer(struct api_request *request, int status, struct MHD_Response *response)
+{
+    if (request->response || !response)
+        return;
+    MHD_add_response_header(response, "Colloc-Version", request->server->options.version);
+    request->status = status;
+    request->response = response;
+    if (request->is_suspended) {
+        *request->link = request->next;
+        if (request->next)
+            request->next->link = request->link;
+        request->is_suspended = false;
+        MHD_resume_connection(request->connection);
+    }
+}
+
+void reply_body_problem(struct api_request *request, enum body_problem problem)
+{
+    switch (problem) {
+    case BODY_GOOD:
+        break;
+    case BODY_TOO_LARGE:
+        api_reply_error(request, 413, "the body is larger than %zu bytes",
+            request->server->options.body_max_bytes);
+        break;
+    case BODY_USER_FULL:
+        api_reply_error(request, 503,
+            "your pending requests hold more than %zu bytes: try again when they are answered",
+            BYTES_PER_USER);
+        break;
+    case BODY_ALL_FULL:
+        api_reply_error(request, 503,
+            "the pending requests of all users hold their limit of %zu bytes: try again later",
+            request->server->options.bytes_max);
+        break;
+    case BODY_NO_MEMORY:
+        api_reply_error(request, 503,
+            "not enough memory for a body of %zu bytes at the moment: try again later",
+            request->body_size);
+        break;
+    }
+}
+
+bool api_request_hold(struct api_request *request, size_t bytes)
+{
+    enum body_problem problem = request_take_bytes(request, bytes);
+    reply_body_problem(request, problem);
+    return problem == BODY_GOOD;
+}
+
+void api_reply_held_text(struct api_request *request, int status, char *text)
+{
+    static char out_of_memory[] =
+        "{\"error\": {\"code\": \"internal\", \"message\": \"out of memory\"}}\n";
+    struct MHD_Response *response = text ? MHD_create_response_from_buffer(
+                                               strlen(text), text, MHD_RESPMEM_MUST_FREE)
+                                         : MHD_create_response_from_buffer(strlen(out_of_memory),
+                                               out_of_memory, MHD_RESPMEM_PERSISTENT);
+    if (response)
+        MHD_add_response_header(response, "Content-Type", "application/json");
+    set_answer(request, text ? status : 500, response);
+}
+
+void api_reply_text(struct api_request *request, int status, char *text)
+{
+    if (text && strlen(text) > SMALL_ANSWER && !api_request_hold(request, strlen(text)))
+        free(text);
+    else
+        api_reply_held_text(request, status, text);
+}
+
+void api_reply(struct api_request *request, int status, json_t *body)
+{
+    char *text = body ? json_dumps(body, API_JSON_FLAGS) : NULL;
+    json_decref(body);
+    api_reply_text(request, status, text);
+}
+
+static const char *error_code(int status)
+{
+    static const struct {
+        int status;
+        const char *code;
+    } codes[] = {{400, "bad-request"}, {403, "not-yours"}, {404, "not-found"}, {405, "bad-method"},
+        {409, "wrong-state"}, {413, "too-large"}, {503, "not-now"}, {507, "log-not-writable"}};
+    for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
+        if (codes[i].status == status)
+            return codes[i].code;
+    return "internal";
+}
+
+void api_reply_error(struct api_request *request, int status, const char *format, ...)
+{
+    char message[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    json_t *text = json_string(message);
+    if (!text) { /* it quotes bytes that are not UTF-8, or was cut within a character */
+        for (char *at = message; *at; at++)
+            if ((unsigned char)*at >= 0x80)
+                *at = '?';
+        text = json_string(message);
+    }
+    api_reply(request, status,
+        json_pack("{s:{s:s, s:o}}", "error", "code", error_code(status), "message", text));
+}
+
+void api_reply_bytes(struct api_request *request, const char *type, const void *data, size_t size,
+    const struct api_header *headers)
+{
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        size, (void *)(uintptr_t)data, MHD_RESPMEM_MUST_COPY);
+    if (response) {
+        MHD_add_response_header(response, "Content-Type", type);
+        for (; headers && headers->name; headers++)
+            MHD_add_response_header(response, headers->name, headers->value);
+    }
+    set_answer(request, 200, response);
+}
