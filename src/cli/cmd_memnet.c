@@ -94,7 +94,7 @@ static void print_dataset(const struct dataset *dataset)
         "%zu MLPs, %zu CNNs, %zu Transformers and %zu runs of real networks; "
         "skipped: %zu failed runs, %zu with incomplete data\n",
         n[GPUMEMNET_MLP], n[GPUMEMNET_CNN], n[GPUMEMNET_TRANSFORMER], real, dataset->n_failed,
-        dataset->n_strange);
+        dataset->n_unsupported);
 }
 
 static int run(const struct invocation *invocation)

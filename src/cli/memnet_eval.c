@@ -18,17 +18,17 @@
 #include "cli/python.h"
 #include "cli/table.h"
 #include "estimator/gpumemnet/gpumemnet_built_in.h"
-#include "memnet/metrics.h"
-#include "memnet/plan.h"
+#include "memnet/net_metrics.h"
+#include "memnet/net_plan.h"
 
 enum { WEIGHTS_MAX = 16 << 20, GROUPS_MAX = 1024 };
 
 /* What was counted, in the order in which it is told. */
 struct counted {
     const struct net_plan *plan;
-    enum metrics_of group;
+    enum net_metrics_group group;
     const char *family; /* NULL: all of them */
-    struct metrics metrics;
+    struct net_metrics metrics;
 };
 
 struct evaluation {
@@ -77,13 +77,13 @@ static int read_net(const struct memnet_run *run, const struct net_plan *plan, s
 
 static int count(struct evaluation *evaluation, const struct net_plan *plan,
     const struct gpumemnet_net *net, const struct net_answer *answers, size_t n,
-    enum metrics_of group, const char *family)
+    enum net_metrics_group group, const char *family)
 {
     struct counted *row = &evaluation->counted[evaluation->n];
     if (evaluation->n == GROUPS_MAX)
         return 0;
     *row = (struct counted){.plan = plan, .group = group, .family = family};
-    int r = metrics_count(net, answers, n, group, family, &row->metrics);
+    int r = net_metrics_compute(net, answers, n, group, family, &row->metrics);
     evaluation->n += r == 0 && row->metrics.n > 0;
     return r;
 }
@@ -102,12 +102,12 @@ static int count_all(struct evaluation *evaluation, const struct net_plan *plan,
     const struct gpumemnet_net *net, const struct net_answer *answers, size_t n)
 {
     int r = 0;
-    for (int group = 0; r == 0 && group < METRICS_GROUPS; group++)
-        r = count(evaluation, plan, net, answers, n, (enum metrics_of)group, NULL);
+    for (int group = 0; r == 0 && group < NET_METRICS_GROUPS; group++)
+        r = count(evaluation, plan, net, answers, n, (enum net_metrics_group)group, NULL);
     for (size_t i = 0; r == 0 && i < n; i++)
         if (!seen(answers, i))
             r = count(evaluation, plan, net, answers, n,
-                answers[i].row->real ? METRICS_REAL : METRICS_TEST, answers[i].row->family);
+                answers[i].row->real ? NET_METRICS_REAL : NET_METRICS_TEST, answers[i].row->family);
     return r;
 }
 
@@ -191,10 +191,10 @@ static int begin_files(struct evaluation *evaluation, const char *folder, struct
 
 static json_t *counted_json(const struct counted *row)
 {
-    const struct metrics *m = &row->metrics;
+    const struct net_metrics *m = &row->metrics;
     const struct net_plan *plan = row->plan;
     json_t *object = json_pack("{ss,ss,so,sI}", "network", plan->name, "group",
-        metrics_group_name(row->group), "family",
+        net_metrics_group_name(row->group), "family",
         row->family ? json_string(row->family) : json_null(), "rows", (json_int_t)m->n);
     json_object_update_new(
         object, json_pack("{sf,sf,sf,sf,sf}", "accuracy", m->accuracy, "precision", m->precision,
@@ -206,7 +206,7 @@ static json_t *counted_json(const struct counted *row)
     json_object_update_new(
         object, json_pack("{sf,sf,sf}", "covered_p50", m->covered_p50, "covered_p90",
                     m->covered_p90, "covered_p99", m->covered_p99));
-    if (row->group == METRICS_TEST && !row->family)
+    if (row->group == NET_METRICS_TEST && !row->family)
         json_object_set_new(object, "published",
             json_pack("{sf,sf,sf,sf}", "accuracy", plan->accuracy, "precision", plan->precision,
                 "recall", plan->recall, "f1", plan->f1));
@@ -226,7 +226,7 @@ static void tell_json(const struct evaluation *evaluation)
 static void cell_or_published(
     struct table *table, const struct counted *row, double value, double published)
 {
-    if (row->group == METRICS_TEST)
+    if (row->group == NET_METRICS_TEST)
         table_cell(table, NULL, "%.4f (%.4f)", value, published);
     else
         table_cell(table, NULL, "%.4f", value);
@@ -236,8 +236,8 @@ static void begin_row(struct table *table, const struct counted *row)
 {
     table_row(table);
     table_cell(table, NULL, "%s", row->plan->name);
-    table_cell(table, NULL, "%s%s", row->family && row->group == METRICS_REAL ? "real: " : "",
-        row->family ? row->family : metrics_group_name(row->group));
+    table_cell(table, NULL, "%s%s", row->family && row->group == NET_METRICS_REAL ? "real: " : "",
+        row->family ? row->family : net_metrics_group_name(row->group));
     table_cell(table, NULL, "%zu", row->metrics.n);
 }
 
@@ -272,7 +272,7 @@ static void tell_bytes(const struct evaluation *evaluation, bool families)
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < evaluation->n; i++) {
         const struct counted *row = &evaluation->counted[i];
-        const struct metrics *m = &row->metrics;
+        const struct net_metrics *m = &row->metrics;
         const double cells[] = {m->error_median, m->error_p95, m->error_most, m->under,
             m->over_mean, m->p50_error_median, m->covered_p50, m->covered_p90, m->covered_p99,
             m->accuracy};
@@ -314,7 +314,7 @@ static int evaluate(struct evaluation *evaluation, const struct net_plan *plan, 
     }
     if (r < 0)
         return r;
-    r = memnet_answers(&net, &evaluation->run->dataset, &answers, &n);
+    r = net_answers_compute(&net, &evaluation->run->dataset, &answers, &n);
     if (r == 0) {
         r = count_all(evaluation, plan, &net, answers, n);
         if (evaluation->answers)

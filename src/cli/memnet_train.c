@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/memnet_run.h"
-#include "memnet/crew.h"
+#include "memnet/training_pool.h"
 
 struct telling {
     const char *folder;
@@ -84,12 +84,12 @@ static int on_trained(void *context, const struct net_plan *plan, int r,
     return r;
 }
 
-static size_t count_plans(const struct crew_settings *settings)
+static size_t count_plans(const struct training_pool_settings *settings)
 {
     const struct net_plan *plan;
     size_t n = 0;
     for (size_t i = 0; (plan = net_plan_at(i)) != NULL; i++)
-        n += crew_wants(settings, plan);
+        n += training_pool_selects(settings, plan);
     return n;
 }
 
@@ -101,7 +101,7 @@ int memnet_run_train(struct memnet_run *run, struct fault *fault)
     struct telling telling = {
         .folder = folder, .live = isatty(STDERR_FILENO), .began_us = clock_monotonic_us()};
     struct blas blas;
-    const struct crew_settings settings = {
+    const struct training_pool_settings settings = {
         .blas = &blas,
         .dataset = &run->dataset,
         .seed = values[MEMNET_SEED].set ? values[MEMNET_SEED].number : 1,
@@ -123,7 +123,7 @@ int memnet_run_train(struct memnet_run *run, struct fault *fault)
     r = blas_open(fault, &blas);
     if (r < 0)
         return r;
-    r = crew_run(&settings, fault);
+    r = training_pool_run(&settings, fault);
     blas_close(&blas);
     return r;
 }

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* m += (1 - b1)(g - m); v += (1 - b2)(g^2 - v); w -= rate m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) +
+ * e) */
 #include "memnet/adam.h"
 
 #include <errno.h>

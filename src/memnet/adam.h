@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adam (Kingma and Ba, 2015) with PyTorch's usual constants. */
+/* The optimizer Adam (Kingma and Ba, 2015) with PyTorch's default constants. */
 #ifndef COLLOC_MEMNET_ADAM_H
 #define COLLOC_MEMNET_ADAM_H
 
 #include <stddef.h>
 
 struct adam {
-    float *mean, *square; /* running, of the gradients */
+    float *mean, *square; /* running means of the gradients and of their squares */
     size_t n;
     int steps;
 };
@@ -14,7 +14,8 @@ struct adam {
 int adam_init(struct adam *adam, size_t n); /* 0 or -ENOMEM */
 void adam_fini(struct adam *adam);
 
-/* One step; the gradients are zero afterwards. A weight that never has a gradient stays as it is.
+/*
+ * Updates the weights and sets the gradients to zero. A weight without a gradient does not change.
  */
 void adam_step(struct adam *adam, double rate, float *weights, float *gradients);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Unpacks .xz by liblzma, whose memory and output are bounded. */
 #include "memnet/archive.h"
 
 #include <errno.h>
@@ -9,9 +10,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/file.h"
 
-enum { FIRST_SIZE = 1 << 16, MEMORY_MAX = 1 << 28 };
+enum { MEMORY_MAX = 1 << 28 }; /* of liblzma; chosen: `xz -9` needs a quarter */
 
 struct unpacked {
     char *text;
@@ -20,16 +22,11 @@ struct unpacked {
 
 static int grow(struct unpacked *unpacked)
 {
-    size_t size = unpacked->size ? 2 * unpacked->size : FIRST_SIZE;
-    char *text = size > ARCHIVE_MAX ? NULL : realloc(unpacked->text, size);
-    if (!text)
-        return size > ARCHIVE_MAX ? -EFBIG : -ENOMEM;
-    unpacked->text = text;
-    unpacked->size = size;
-    return 0;
+    size_t wanted = unpacked->size + 1;
+    return wanted > ARCHIVE_MAX ? -EFBIG : ARRAY_RESERVE(unpacked->text, unpacked->size, wanted);
 }
 
-/* Until the end of the last stream; one byte stays free for the NUL. */
+/* Unpacks to the end of the last stream; one byte stays free for the NUL. */
 static int unpack_all(lzma_stream *stream, struct unpacked *ret)
 {
     lzma_ret r = LZMA_OK;
@@ -72,7 +69,7 @@ static int read_packed(const char *path, struct fault *fault, char **ret_text, s
     if (r < 0) {
         free(unpacked.text);
         return fault_set(fault, -r, "%s: %s", path,
-            r == -EINVAL  ? "damaged or cut, or not made by xz"
+            r == -EINVAL  ? "damaged, incomplete, or not an .xz file"
             : r == -EFBIG ? "too large when unpacked"
                           : "out of memory");
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of a data set, plain or as .xz. */
+/* Reads files of a data set, plain or packed as .xz. */
 #ifndef COLLOC_MEMNET_ARCHIVE_H
 #define COLLOC_MEMNET_ARCHIVE_H
 
@@ -10,9 +10,11 @@
 enum { ARCHIVE_MAX = 1 << 30 }; /* bytes of one file, unpacked */
 
 /*
- * FOLDER/NAME, or else FOLDER/NAME.xz unpacked (several streams one behind the other are one file).
- * The caller frees *ret_text, which ends in a NUL that *ret_size does not count. 0, or with a fault
- * -ENOENT, -EINVAL (damaged), -EFBIG, -ENOMEM and what reading gives.
+ * Reads FOLDER/NAME, or else unpacks FOLDER/NAME.xz (concatenated streams are one file).
+ *
+ * ret_text: the caller frees it; a NUL follows that *ret_size does not count
+ *
+ * Returns 0, or with a fault -ENOENT, -EINVAL (damaged), -EFBIG, -ENOMEM or an error of reading.
  */
 int archive_read(
     const char *folder, const char *name, struct fault *fault, char **ret_text, size_t *ret_size);

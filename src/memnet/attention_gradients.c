@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Scaled dot-product attention, softmax(q k^T / sqrt(width)) v, and its derivatives. */
 #include <math.h>
 
 #include "estimator/gpumemnet/softmax.h"
@@ -17,8 +18,8 @@ void attention_forward(const struct blas *blas, const float *qkv, size_t n, int 
         v, stride, 0, ret_y, width);
 }
 
-/* Of the weights into that of the scores, in place. `level` is what the row's weights have in
- * common. */
+/* Turns the derivative of a row of weights into that of its scores, in place. `level`: sum of
+ * weights times derivatives. */
 static void softmax_backward(const float *weights, float level, float *d, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -34,7 +35,7 @@ void attention_backward(const float *qkv, const float *weights, const float *dy,
     float factor = 1 / sqrtf((float)width);
     int rows = (int)n, stride = 3 * width;
     size_t mark = scratch->used;
-    float *d = scratch_take(scratch, n * n);
+    float *d = scratch_alloc(scratch, n * n);
     blas->sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, rows, width, rows, 1, weights, rows, dy,
         width, 0, dv, stride);
     blas->sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, rows, width, 1, dy, width, v, stride,

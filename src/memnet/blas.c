@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Loads libopenblas.so.0 and finds its functions. */
 #include "memnet/blas.h"
 
 #include <dlfcn.h>
@@ -6,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ISO C knows no way from an object's address to a function's. */
-static void find(void *library, const char *name, void *ret_function)
+/* ISO C has no conversion from a data pointer to a function pointer: hence memcpy. */
+static void find_symbol(void *library, const char *name, void *ret_function)
 {
     void *address = dlsym(library, name);
     memcpy(ret_function, &address, sizeof address);
@@ -20,12 +21,13 @@ int blas_open(struct fault *fault, struct blas *ret_blas)
     if (!ret_blas->library)
         return fault_set(
             fault, ENOENT, "training needs OpenBLAS (Debian's libopenblas0): %s", dlerror());
-    find(ret_blas->library, "cblas_sgemm", &ret_blas->sgemm);
-    find(ret_blas->library, "cblas_sdot", &ret_blas->sdot);
+    find_symbol(ret_blas->library, "cblas_sgemm", &ret_blas->sgemm);
+    find_symbol(ret_blas->library, "cblas_sdot", &ret_blas->sdot);
     if (ret_blas->sgemm && ret_blas->sdot)
         return 0;
     blas_close(ret_blas);
-    return fault_set(fault, ENOENT, "training needs OpenBLAS; what is here has no cblas_sgemm");
+    return fault_set(
+        fault, ENOENT, "training needs OpenBLAS; the library that was found has no cblas_sgemm");
 }
 
 void blas_close(struct blas *blas)

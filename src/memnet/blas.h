@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenBLAS, loaded when training begins: its threads start with the library, which every other
- * subcommand would pay for.
+ * OpenBLAS, loaded when training begins: loading it starts its threads, which would slow down every
+ * other subcommand.
  */
 #ifndef COLLOC_MEMNET_BLAS_H
 #define COLLOC_MEMNET_BLAS_H
@@ -17,8 +17,10 @@ struct blas {
 };
 
 /*
- * One thread, so that sums have one order; say so before anything else loads OpenBLAS. 0, or
- * -ENOENT with a fault. Ended by blas_close after 0.
+ * Loads OpenBLAS with one thread, so that sums have one order. Call it before anything else loads
+ * OpenBLAS.
+ *
+ * Returns 0, ended by blas_close; or -ENOENT with a fault.
  */
 int blas_open(struct fault *fault, struct blas *ret_blas);
 void blas_close(struct blas *blas);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads runs.csv row by row and computes the features of each run from its network. */
 #include "memnet/dataset.h"
 
 #include <errno.h>
@@ -6,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/columns.h"
 #include "base/units.h"
 #include "memnet/archive.h"
@@ -38,7 +40,7 @@ static int find_columns(const struct columns *table, struct fault *fault, int re
     return 0;
 }
 
-static int take_text(const struct columns *table, const int *at, enum column column,
+static int read_text(const struct columns *table, const int *at, enum column column,
     struct fault *fault, char *buffer, size_t size)
 {
     const char *text = columns_get(table, at[column]);
@@ -50,19 +52,19 @@ static int take_text(const struct columns *table, const int *at, enum column col
                      table, fault, "%s: longer than %zu characters", names[column], size - 1);
 }
 
-static int take_number(const struct columns *table, const int *at, enum column column, double max,
+static int read_number(const struct columns *table, const int *at, enum column column, double max,
     struct fault *fault, double *ret)
 {
     int r = columns_number(table, at[column], 1, max, fault, ret);
     return r < 0 ? r : r == 1 ? 0 : columns_wrong(table, fault, "no %s", names[column]);
 }
 
-static int take_part(
+static int read_part(
     const struct columns *table, const int *at, struct fault *fault, enum dataset_part *ret)
 {
     static const char *const parts[PARTS] = {"train", "validation", "test"};
     char text[16];
-    int r = take_text(table, at, COLUMN_SPLIT, fault, text, sizeof text);
+    int r = read_text(table, at, COLUMN_SPLIT, fault, text, sizeof text);
     if (r < 0)
         return r;
     for (*ret = 0; *ret < PARTS; (*ret)++)
@@ -71,45 +73,45 @@ static int take_part(
     *ret = PART_TEST;
     return strcmp(text, "held-out") == 0
                ? 0
-               : columns_wrong(table, fault, "split: there is no \"%s\"", text);
+               : columns_wrong(table, fault, "split: unknown value \"%s\"", text);
 }
 
-static int take_training(
+static int read_training(
     const struct columns *table, const int *at, struct fault *fault, struct task_row *row)
 {
     char optimizer[32] = "", precision[16] = "";
     struct fault wrong;
-    int r = take_text(table, at, COLUMN_OPTIMIZER, fault, optimizer, sizeof optimizer);
+    int r = read_text(table, at, COLUMN_OPTIMIZER, fault, optimizer, sizeof optimizer);
     row->optimizer = optimizer_parse(optimizer);
     if (r == 0)
-        r = take_text(table, at, COLUMN_PRECISION, fault, precision, sizeof precision);
+        r = read_text(table, at, COLUMN_PRECISION, fault, precision, sizeof precision);
     if (r == 0 && precision_parse("precision", precision, &wrong, &row->precision) < 0)
         r = columns_wrong(table, fault, "%s", wrong.text);
     return r;
 }
 
-static int take_row(
+static int read_row(
     const struct columns *table, const int *at, struct fault *fault, struct task_row *row)
 {
     char kind[16];
     double batch = 0, mib = 0;
-    int r = take_text(table, at, COLUMN_ID, fault, row->id, sizeof row->id);
+    int r = read_text(table, at, COLUMN_ID, fault, row->id, sizeof row->id);
     if (r == 0)
-        r = take_text(table, at, COLUMN_KIND, fault, kind, sizeof kind);
+        r = read_text(table, at, COLUMN_KIND, fault, kind, sizeof kind);
     if (r == 0)
-        r = take_text(table, at, COLUMN_FAMILY, fault, row->family, sizeof row->family);
+        r = read_text(table, at, COLUMN_FAMILY, fault, row->family, sizeof row->family);
     if (r == 0)
-        r = take_part(table, at, fault, &row->part);
+        r = read_part(table, at, fault, &row->part);
     if (r == 0)
-        r = take_text(table, at, COLUMN_NETWORK, fault, row->network, sizeof row->network);
+        r = read_text(table, at, COLUMN_NETWORK, fault, row->network, sizeof row->network);
     if (r == 0)
-        r = take_training(table, at, fault, row);
+        r = read_training(table, at, fault, row);
     if (r == 0)
-        r = take_number(table, at, COLUMN_BATCH, (double)ESTIMATE_BATCH_MAX, fault, &batch);
+        r = read_number(table, at, COLUMN_BATCH, (double)ESTIMATE_BATCH_MAX, fault, &batch);
     if (r == 0)
-        r = take_number(table, at, COLUMN_MEMORY, 1e8, fault, &mib);
+        r = read_number(table, at, COLUMN_MEMORY, 1e8, fault, &mib);
     if (r == 0 && batch != (double)(int64_t)batch)
-        r = columns_wrong(table, fault, "batch: %g is no whole number", batch);
+        r = columns_wrong(table, fault, "batch: %g is not a whole number", batch);
     row->real = r == 0 && strcmp(kind, "real") == 0;
     row->batch = (int64_t)batch;
     row->bytes = mib * (double)MIB;
@@ -117,7 +119,7 @@ static int take_row(
 }
 
 /* 0, ESTIMATE_UNKNOWN or -ENOMEM. */
-static int take_features(const struct networks *networks, struct task_row *row)
+static int read_features(const struct networks *networks, struct task_row *row)
 {
     const struct estimate_request request = {.model = networks_find(networks, row->network),
         .batch = row->batch,
@@ -135,18 +137,16 @@ static int add_row(struct dataset *dataset, const struct columns *table, const i
         dataset->n_failed++;
         return 0;
     }
-    struct task_row *rows = reallocarray(dataset->rows, dataset->n + 1, sizeof *rows);
-    if (!rows)
+    if (ARRAY_RESERVE(dataset->rows, dataset->capacity, dataset->n + 1) < 0)
         return fault_set(fault, ENOMEM, "out of memory");
-    dataset->rows = rows;
-    rows += dataset->n;
-    *rows = (struct task_row){0};
-    int r = take_row(table, at, fault, rows);
+    struct task_row *row = &dataset->rows[dataset->n];
+    *row = (struct task_row){0};
+    int r = read_row(table, at, fault, row);
     if (r < 0)
         return r;
-    r = take_features(networks, rows);
+    r = read_features(networks, row);
     dataset->n += r == 0;
-    dataset->n_strange += r == ESTIMATE_UNKNOWN;
+    dataset->n_unsupported += r == ESTIMATE_UNKNOWN;
     return r < 0 ? fault_set(fault, ENOMEM, "out of memory") : 0;
 }
 

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two embedding blocks, positions, then layers of attention and feed-forward with residuals and
+ * layer norms after them, as in "Attention Is All You Need". Sequences have their own lengths: only
+ * attention works sequence by sequence, everything else on all rows at once.
+ */
 #include "memnet/encoder.h"
 
 #include <string.h>
@@ -54,7 +59,7 @@ static size_t squares_of(const struct batch *batch)
     return sum;
 }
 
-/* Returns what comes out. */
+/* Returns the layer's output. */
 static float *layer_forward(const struct encoder_layer_layout *layer, float *weights,
     const float *x, const struct token_rows *tokens, struct scratch *scratch,
     struct encoder_layer_tape *tape)
@@ -62,12 +67,12 @@ static float *layer_forward(const struct encoder_layer_layout *layer, float *wei
     int width = layer->projection.in;
     size_t n = tokens->n, size = n * (size_t)width;
     tape->x = x;
-    tape->qkv = scratch_take(scratch, 3 * size);
-    tape->weights = scratch_take(scratch, squares_of(tokens->batch));
-    tape->mixed = scratch_take(scratch, size);
-    tape->between = scratch_take(scratch, size);
-    tape->hidden = scratch_take(scratch, n * GPUMEMNET_FEED_FORWARD);
-    float *y = scratch_take(scratch, size);
+    tape->qkv = scratch_alloc(scratch, 3 * size);
+    tape->weights = scratch_alloc(scratch, squares_of(tokens->batch));
+    tape->mixed = scratch_alloc(scratch, size);
+    tape->between = scratch_alloc(scratch, size);
+    tape->hidden = scratch_alloc(scratch, n * GPUMEMNET_FEED_FORWARD);
+    float *y = scratch_alloc(scratch, size);
     linear_forward(scratch->blas, &layer->qkv, weights, x, n, tape->qkv);
     attend_all(scratch->blas, tokens->batch, width, tape);
     linear_forward(scratch->blas, &layer->projection, weights, tape->mixed, n, tape->between);
@@ -93,7 +98,7 @@ void encoder_forward(const struct encoder_layout *encoder, float *weights,
         &encoder->embedding[0], weights, tokens->x, tokens->n, scratch, &ret_tape->embedding[0]);
     float *second = block_forward(
         &encoder->embedding[1], weights, first, tokens->n, scratch, &ret_tape->embedding[1]);
-    float *x = scratch_take(scratch, tokens->n * width);
+    float *x = scratch_alloc(scratch, tokens->n * width);
     memcpy(x, second, tokens->n * width * sizeof *x);
     add_positions(batch, encoder->width, x);
     for (int i = 0; i < encoder->n_layers; i++)
@@ -122,15 +127,15 @@ static void attend_all_backward(const struct batch *batch, int width,
     }
 }
 
-/* `d` holds the derivative of what came out, then of what went in. */
+/* `d`: the derivative of the output; afterwards that of the input. */
 static void layer_backward(const struct encoder_layer_layout *layer, const float *weights,
     const struct token_rows *tokens, const struct encoder_layer_tape *tape, float *d,
     struct scratch *scratch, float *gradients)
 {
     int width = layer->projection.in;
     size_t n = tokens->n, size = n * (size_t)width, mark = scratch->used;
-    float *between = scratch_take(scratch, size), *dqkv = scratch_take(scratch, 3 * size);
-    float *hidden = dqkv; /* done with before qkv's turn; its rows are narrower */
+    float *between = scratch_alloc(scratch, size), *dqkv = scratch_alloc(scratch, 3 * size);
+    float *hidden = dqkv; /* used before dqkv; its rows are narrower */
     layer_norm_backward(
         &layer->norm_feed_forward, weights, &tape->norm_feed_forward, d, n, gradients, d);
     linear_backward(scratch->blas, &layer->down, weights, tape->hidden, d, n, gradients, hidden);
@@ -154,8 +159,8 @@ void encoder_backward(const struct encoder_layout *encoder, const float *weights
 {
     const struct batch *batch = tokens->batch;
     size_t width = (size_t)encoder->width, row = 0;
-    float *d = scratch_take(scratch, tokens->n * width),
-          *dfirst = scratch_take(scratch, tokens->n * width);
+    float *d = scratch_alloc(scratch, tokens->n * width),
+          *dfirst = scratch_alloc(scratch, tokens->n * width);
     for (size_t i = 0; i < batch->n; i++)
         for (size_t t = 0; t < batch->rows[i]->n_tokens; t++, row++)
             memcpy(d + row * width, dsums + i * stride, width * sizeof *d);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A Transformer encoder over the layer sequences of a batch. Internal to the room. */
+/* A Transformer encoder over the layer sequences of a batch. Internal to the component. */
 #ifndef COLLOC_MEMNET_ENCODER_H
 #define COLLOC_MEMNET_ENCODER_H
 
 #include "memnet/layers.h"
-#include "memnet/step.h"
+#include "memnet/training_step.h"
 
-/* The sequences of a batch one behind the other. */
+/* The sequences of a batch, concatenated. */
 struct token_rows {
     float *x; /* n x TOKEN_SIZE */
     size_t n; /* over all sequences */
@@ -25,10 +25,11 @@ struct encoder_tape {
     struct encoder_layer_tape layer[GPUMEMNET_ENCODER_LAYERS_MAX];
 };
 
-/* Floats of scratch that both directions take at most. */
+/* Returns the most floats of scratch that forward and backward need. */
 size_t encoder_scratch(const struct encoder_layout *encoder, const struct batch *batch);
 
-/* ret_sums: a row of the encoder's width for each sequence, `stride` apart. */
+/* Sums the encoder's output over each sequence. ret_sums: a row of the encoder's width for each
+ * sequence, `stride` floats apart. */
 void encoder_forward(const struct encoder_layout *encoder, float *weights,
     const struct token_rows *tokens, struct scratch *scratch, struct encoder_tape *ret_tape,
     float *ret_sums, size_t stride);

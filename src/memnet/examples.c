@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Scales features by the mean and deviation of the training rows, and makes classes of bytes. */
 #include "memnet/examples.h"
 
 #include <errno.h>
@@ -7,7 +8,7 @@
 
 #include "base/units.h"
 
-bool examples_wants(const struct gpumemnet_net *net, const struct task_row *row)
+bool examples_accepts(const struct gpumemnet_net *net, const struct task_row *row)
 {
     return !row->real && row->features.family == net->family;
 }
@@ -24,15 +25,15 @@ struct spread {
     double n, sum, squares;
 };
 
-static void note(struct spread *spread, double x)
+static void add_value(struct spread *spread, double x)
 {
     spread->n++;
     spread->sum += x;
     spread->squares += x * x;
 }
 
-/* What never varies in training says nothing; a factor of 0 keeps it silent. */
-static void settle(const struct spread *spread, float *ret_mean, float *ret_factor)
+/* A value that is constant in training gets the factor 0: the network must not depend on it. */
+static void finish_scaling(const struct spread *spread, float *ret_mean, float *ret_factor)
 {
     double mean = spread->n ? spread->sum / spread->n : 0;
     double variance = spread->n ? spread->squares / spread->n - mean * mean : 0;
@@ -46,25 +47,26 @@ void examples_scaling(const struct dataset *dataset, struct gpumemnet_net *net)
     for (size_t i = 0; i < dataset->n; i++) {
         const struct task_row *row = &dataset->rows[i];
         const struct gpumemnet_features *features = &row->features;
-        if (!examples_wants(net, row) || row->part != PART_TRAINING)
+        if (!examples_accepts(net, row) || row->part != PART_TRAINING)
             continue;
         for (int v = 0; v < net->layout.n_values; v++)
-            note(&values[v], (double)features->value[net->layout.values[v]]);
+            add_value(&values[v], (double)features->value[net->layout.values[v]]);
         for (size_t t = 0; t < features->n_tokens; t++)
             for (int c = 0; c < TOKEN_SIZE; c++)
-                note(&tokens[c], (double)features->tokens[t][c]);
+                add_value(&tokens[c], (double)features->tokens[t][c]);
         if (net->longest < (int64_t)features->n_tokens)
             net->longest = (int64_t)features->n_tokens;
     }
     for (int v = 0; v < net->layout.n_values; v++)
-        settle(&values[v], &net->scaling.mean[v], &net->scaling.factor[v]);
+        finish_scaling(&values[v], &net->scaling.mean[v], &net->scaling.factor[v]);
     for (int c = 0; c < TOKEN_SIZE; c++)
-        settle(&tokens[c], &net->scaling.token_mean[c], &net->scaling.token_factor[c]);
+        finish_scaling(&tokens[c], &net->scaling.token_mean[c], &net->scaling.token_factor[c]);
 }
 
 /* ---- rows ---- */
 
-static int fill(const struct gpumemnet_net *net, const struct task_row *row, struct example *ret)
+static int make_example(
+    const struct gpumemnet_net *net, const struct task_row *row, struct example *ret)
 {
     ret->n_tokens = gpumemnet_net_tokens(net, &row->features);
     ret->tokens = malloc((ret->n_tokens + 1) * TOKEN_SIZE * sizeof *ret->tokens);
@@ -84,8 +86,8 @@ int examples_init(const struct dataset *dataset, const struct gpumemnet_net *net
         return -ENOMEM;
     for (size_t i = 0; r == 0 && i < dataset->n; i++) {
         const struct task_row *row = &dataset->rows[i];
-        if (examples_wants(net, row) && row->part == part)
-            r = fill(net, row, &ret_examples->rows[ret_examples->n++]);
+        if (examples_accepts(net, row) && row->part == part)
+            r = make_example(net, row, &ret_examples->rows[ret_examples->n++]);
     }
     return r;
 }

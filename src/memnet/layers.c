@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Linear layers, norms and blocks: forward, and backward by the chain rule. */
 #include "memnet/layers.h"
 
 #include <math.h>
 #include <string.h>
 
-static const float running_share = 0.1f;
+static const float running_share = 0.1f; /* PyTorch's momentum */
 
 /* ---- linear ---- */
 
@@ -48,7 +49,7 @@ void relu_backward(const float *y, float *dy, size_t n)
 
 /* ---- batch norm ---- */
 
-/* Of one channel; summed in double, since the rows of all sequences come together. */
+/* Mean and variance of one channel, summed in double, since a batch has many rows. */
 static void moments(const float *x, size_t n, size_t stride, double *ret_mean, double *ret_variance)
 {
     double sum = 0, squares = 0;
@@ -60,7 +61,7 @@ static void moments(const float *x, size_t n, size_t stride, double *ret_mean, d
     *ret_variance = squares / (double)n;
 }
 
-static void run_along(float *running, double now)
+static void update_running(float *running, double now)
 {
     *running += running_share * ((float)now - *running);
 }
@@ -69,12 +70,12 @@ void batch_norm_forward(const struct norm_layout *layout, float *weights, const 
     struct scratch *scratch, struct norm_tape *ret_tape, float *ret_y)
 {
     size_t width = (size_t)layout->width;
-    float *unit = scratch_take(scratch, n * width), *inverse = scratch_take(scratch, width);
+    float *unit = scratch_alloc(scratch, n * width), *inverse = scratch_alloc(scratch, width);
     for (size_t c = 0; c < width; c++) {
         double mean, variance;
         moments(x + c, n, width, &mean, &variance);
-        run_along(&weights[layout->mean + c], mean);
-        run_along(&weights[layout->variance + c], variance * (double)n / (double)(n - 1));
+        update_running(&weights[layout->mean + c], mean);
+        update_running(&weights[layout->variance + c], variance * (double)n / (double)(n - 1));
         float scale = weights[layout->scale + c], shift = weights[layout->shift + c];
         inverse[c] = (float)(1 / sqrt(variance + (double)GPUMEMNET_EPSILON));
         for (size_t i = c; i < n * width; i += width) {
@@ -111,7 +112,7 @@ void layer_norm_forward(const struct norm_layout *layout, const float *weights, 
 {
     const float *scale = weights + layout->scale, *shift = weights + layout->shift;
     size_t width = (size_t)layout->width;
-    float *unit = scratch_take(scratch, n * width), *inverse = scratch_take(scratch, n);
+    float *unit = scratch_alloc(scratch, n * width), *inverse = scratch_alloc(scratch, n);
     for (size_t i = 0; i < n; i++) {
         double mean, variance;
         moments(x + i * width, width, 1, &mean, &variance);
@@ -149,7 +150,7 @@ void layer_norm_backward(const struct norm_layout *layout, const float *weights,
 float *block_forward(const struct block_layout *layout, float *weights, const float *x, size_t n,
     struct scratch *scratch, struct block_tape *ret_tape)
 {
-    float *y = scratch_take(scratch, n * (size_t)layout->linear.out);
+    float *y = scratch_alloc(scratch, n * (size_t)layout->linear.out);
     linear_forward(scratch->blas, &layout->linear, weights, x, n, y);
     *ret_tape = (struct block_tape){.x = x, .y = y};
     batch_norm_forward(&layout->norm, weights, y, n, scratch, &ret_tape->norm, y);
@@ -162,7 +163,7 @@ void block_backward(const struct block_layout *layout, const float *weights,
     float *ret_dx)
 {
     size_t mark = scratch->used;
-    float *dsum = scratch_take(scratch, n * (size_t)layout->linear.out);
+    float *dsum = scratch_alloc(scratch, n * (size_t)layout->linear.out);
     relu_backward(tape->y, dy, n * (size_t)layout->linear.out);
     batch_norm_backward(&layout->norm, weights, &tape->norm, dy, n, gradients, dsum);
     linear_backward(scratch->blas, &layout->linear, weights, tape->x, dsum, n, gradients, ret_dx);

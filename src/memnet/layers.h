@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Layers with their derivatives, over `n` rows. `weights` and `gradients` are arrays of one layout
- * (estimator/gpumemnet/gpumemnet_layout.h); backward adds to the gradients. Products go through BLAS.
+ * (estimator/gpumemnet/gpumemnet_layout.h); backward adds to the gradients. Matrix products use
+ * BLAS.
  */
 #ifndef COLLOC_MEMNET_LAYERS_H
 #define COLLOC_MEMNET_LAYERS_H
@@ -15,15 +16,15 @@
 void linear_forward(const struct blas *blas, const struct linear_layout *layout,
     const float *weights, const float *x, size_t n, float *ret_y);
 
-/* ret_dx NULL: not needed. */
+/* ret_dx: NULL: not computed. */
 void linear_backward(const struct blas *blas, const struct linear_layout *layout,
     const float *weights, const float *x, const float *dy, size_t n, float *gradients,
     float *ret_dx);
 
 void relu_forward(float *x, size_t n);                   /* in place */
-void relu_backward(const float *y, float *dy, size_t n); /* in place; y is what came out */
+void relu_backward(const float *y, float *dy, size_t n); /* in place; y is the forward output */
 
-/* What a norm remembers: rows with mean 0 and deviation 1, and what they were divided by. */
+/* A norm's state for backward: the normalised rows and the inverse deviations. */
 struct norm_tape {
     float *unit, *inverse;
 };
@@ -50,7 +51,7 @@ struct block_tape {
     float *y;
 };
 
-/* Returns y, on the scratch. */
+/* Returns y, in scratch memory. */
 float *block_forward(const struct block_layout *layout, float *weights, const float *x, size_t n,
     struct scratch *scratch, struct block_tape *ret_tape);
 /* Changes dy. */
@@ -60,11 +61,11 @@ void block_backward(const struct block_layout *layout, const float *weights,
 
 /*
  * Scaled dot-product attention of one head within one sequence. Each row of qkv is a query, a key
- * and a value of `width`; `weights` (n x n) is what each place takes from each.
+ * and a value of `width`; `weights` is n x n, a row per query.
  */
 void attention_forward(const struct blas *blas, const float *qkv, size_t n, int width,
     float *ret_weights, float *ret_y);
-/* `scratch` is for n x n numbers. */
+/* Needs n x n floats of scratch. */
 void attention_backward(const float *qkv, const float *weights, const float *dy, size_t n,
     int width, struct scratch *scratch, float *ret_dqkv);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parses layers.jsonl, sorts the networks by key and finds them by bisection. */
 #include "memnet/networks.h"
 
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
 
 enum cell { CELL_TYPE, CELL_PARAMETERS = 2, CELL_SHAPE = 4, CELL_REUSED = 6 };
@@ -77,20 +79,17 @@ static int model_of(const json_t *root, struct fault *fault, struct model **ret_
 
 /* ---- the file ---- */
 
-static int add(struct networks *networks, const json_t *root, struct fault *fault)
+static int add_network(struct networks *networks, const json_t *root, struct fault *fault)
 {
     const char *key = json_string_value(json_object_get(root, "model"));
     if (!key)
         return fault_set(fault, EINVAL, "no member \"model\"");
-    struct named_network *rows = reallocarray(networks->rows, networks->n + 1, sizeof *rows);
-    if (!rows)
+    if (ARRAY_RESERVE(networks->rows, networks->capacity, networks->n + 1) < 0)
         return fault_set(fault, ENOMEM, "out of memory");
-    networks->rows = rows;
-    rows += networks->n;
-    *rows = (struct named_network){.key = strdup(key)};
-    networks->n++;
-    return rows->key ? model_of(root, fault, &rows->model)
-                     : fault_set(fault, ENOMEM, "out of memory");
+    struct named_network *row = &networks->rows[networks->n++];
+    *row = (struct named_network){.key = strdup(key)};
+    return row->key ? model_of(root, fault, &row->model)
+                    : fault_set(fault, ENOMEM, "out of memory");
 }
 
 static int parse_line(struct networks *networks, struct span line, int number, struct fault *fault)
@@ -99,7 +98,7 @@ static int parse_line(struct networks *networks, struct span line, int number, s
     json_t *root = json_loadb(line.at, line.size, 0, &error);
     if (!root)
         return fault_set(fault, EINVAL, "line %d: no JSON, or cut: %s", number, error.text);
-    int r = add(networks, root, fault);
+    int r = add_network(networks, root, fault);
     json_decref(root);
     return r < 0 ? fault_prefix(fault, r, "line %d", number) : 0;
 }
@@ -124,7 +123,7 @@ int networks_parse(
     for (size_t i = 1; r == 0 && i < ret_networks->n; i++)
         if (compare(&ret_networks->rows[i - 1], &ret_networks->rows[i]) == 0)
             r = fault_set(
-                fault, EINVAL, "two networks are called \"%.80s\"", ret_networks->rows[i].key);
+                fault, EINVAL, "two networks have the key \"%.80s\"", ret_networks->rows[i].key);
     return r;
 }
 

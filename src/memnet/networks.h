@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The networks of a data set by their keys, from layers.jsonl: a line for each,
+ * The networks of a data set by key, from layers.jsonl, a line for each:
  *
  *     {"model": KEY, "rows": [[TYPE, ACTIVATIONS, PARAMETERS, ARGUMENTS, SHAPE, IN PLACE, REUSED],
- * ...], ...}
+ *                             ...], ...}
  *
- * with the shape of one sample, or null. Each becomes the summary that a user would hand in and is
- * read as such, so that training sees what estimating sees.
+ * SHAPE is that of one sample, or null. Each network is printed as a torchinfo summary and parsed
+ * like a user's, so that training and estimation see the same input.
  */
 #ifndef COLLOC_MEMNET_NETWORKS_H
 #define COLLOC_MEMNET_NETWORKS_H
@@ -21,15 +21,16 @@ struct networks {
         char *key;
         struct model *model;
     } * rows; /* sorted by key */
-    size_t n;
+    size_t n, capacity;
 };
 
-/* 0, or a fault that names the line. Ended by networks_fini either way. */
+/* Parses layers.jsonl. Returns 0, or -errno with a fault that names the line. Ended by
+ * networks_fini either way. */
 int networks_parse(
     const char *text, size_t size, struct fault *fault, struct networks *ret_networks);
 void networks_fini(struct networks *networks);
 
-/* NULL: not there. */
+/* Returns the network of a key, borrowed, or NULL. */
 const struct model *networks_find(const struct networks *networks, const char *key);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A stack of floats: see scratch.h. */
 #include "memnet/scratch.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@ void scratch_fini(struct scratch *scratch)
     *scratch = (struct scratch){.blas = scratch->blas};
 }
 
-float *scratch_take(struct scratch *scratch, size_t n)
+float *scratch_alloc(struct scratch *scratch, size_t n)
 {
     if (n > scratch->size - scratch->used)
         abort();

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of one step of training: taken piece by piece, given back all at once or down to a mark.
+/*
+ * Memory of one training step: allocated piece by piece, freed all at once or down to a mark:
+ *
+ *     size_t mark = scratch->used;
+ *     float *d = scratch_alloc(scratch, n);
+ *     ...
+ *     scratch->used = mark;
  */
 #ifndef COLLOC_MEMNET_SCRATCH_H
 #define COLLOC_MEMNET_SCRATCH_H
@@ -9,16 +15,16 @@
 #include "memnet/blas.h"
 
 struct scratch {
-    const struct blas *blas; /* for those who work on it */
+    const struct blas *blas; /* of the layers that use this memory */
     float *memory;
     size_t used, size; /* in floats */
 };
 
-/* Empties it and makes room for so many floats. 0 or -ENOMEM. */
+/* Frees all and reserves memory for `size` floats. Returns 0 or -ENOMEM. */
 int scratch_reserve(struct scratch *scratch, size_t size);
 void scratch_fini(struct scratch *scratch);
 
-/* Not set to anything. Asking for more than was reserved ends the program. */
-float *scratch_take(struct scratch *scratch, size_t n);
+/* Returns uninitialised memory. Aborts when more is allocated than was reserved. */
+float *scratch_alloc(struct scratch *scratch, size_t n);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Epochs of shuffled batches, validation after each, early stopping: see train.h. */
 #include "memnet/train.h"
 
 #include <errno.h>
@@ -10,10 +11,10 @@
 #include "base/units.h"
 #include "memnet/adam.h"
 #include "memnet/examples.h"
-#include "memnet/start.h"
+#include "memnet/initial_weights.h"
 
 static const double learning_rate = 1e-3;
-enum { ROWS_LEAST = 20 };
+enum { ROWS_LEAST = 20 }; /* chosen */
 
 struct training {
     struct gpumemnet_net *net;
@@ -29,7 +30,7 @@ struct training {
 
 /* ---- preparing ---- */
 
-/* As many classes as the training rows fill. */
+/* Sets the number of classes: up to that of the largest training row. */
 static int count_classes(
     const struct dataset *dataset, struct gpumemnet_net *net, struct fault *fault)
 {
@@ -37,7 +38,7 @@ static int count_classes(
     double most = 0;
     for (size_t i = 0; i < dataset->n; i++) {
         const struct task_row *row = &dataset->rows[i];
-        if (!examples_wants(net, row) || row->part != PART_TRAINING)
+        if (!examples_accepts(net, row) || row->part != PART_TRAINING)
             continue;
         n++;
         most = fmax(most, row->bytes);
@@ -79,7 +80,7 @@ static int training_init(const struct dataset *dataset, const struct net_plan *p
         return fault_set(
             fault, ENODATA, "no validation rows of kind %s", gpumemnet_family_name(net->family));
     t->random.state = (uint64_t)settings->seed;
-    start_weights(&net->layout, &t->random, net->weights);
+    initial_weights_draw(&net->layout, &t->random, net->weights);
     for (size_t i = 0; i < t->training.n; i++)
         t->order[i] = &t->training.rows[i];
     return 0;
@@ -108,7 +109,7 @@ static void shuffle(struct training *t)
     }
 }
 
-/* Once through the training rows. */
+/* One pass over the training rows. */
 static int train_pass(struct training *t, double *sum, size_t *seen)
 {
     shuffle(t);
@@ -117,7 +118,7 @@ static int train_pass(struct training *t, double *sum, size_t *seen)
         struct batch batch = {
             .rows = t->order + from, .n = left < TRAIN_BATCH ? left : TRAIN_BATCH};
         double loss;
-        int r = memnet_step(
+        int r = training_step_run(
             &t->net->layout, t->net->weights, &batch, &t->scratch, t->gradients, &loss);
         if (r < 0)
             return r;
@@ -128,8 +129,8 @@ static int train_pass(struct training *t, double *sum, size_t *seen)
     return 0;
 }
 
-/* A small set is gone through several times, so that the patience is as long as it was for the
- * thesis's. */
+/* An epoch has at least TRAIN_EPOCH_ROWS rows, so that the patience of 30 epochs means as many
+ * steps for a small data set as for the thesis's. */
 static int train_epoch(struct training *t)
 {
     double sum = 0;
@@ -141,7 +142,7 @@ static int train_epoch(struct training *t)
     return r;
 }
 
-/* Asked as an estimator asks. */
+/* Computes the validation loss with the code that estimation uses. */
 static int validate(struct training *t)
 {
     float logits[GPUMEMNET_CLASSES_MAX];
@@ -170,7 +171,7 @@ static void keep_best(struct training *t)
     memcpy(t->best, t->net->weights, t->net->layout.size * sizeof *t->best);
 }
 
-static bool goes_on(const struct training *t)
+static bool continues(const struct training *t)
 {
     const struct train_settings *settings = t->settings;
     int most = settings->epochs_max ? settings->epochs_max : TRAIN_EPOCHS_MAX;
@@ -191,7 +192,7 @@ static int train_all(struct training *t)
         if (r == 0)
             keep_best(t);
         t->progress.took_us = clock_monotonic_us() - began_us;
-    } while (r == 0 && goes_on(t));
+    } while (r == 0 && continues(t));
     memcpy(t->net->weights, t->best, t->net->layout.size * sizeof *t->best);
     return r;
 }

@@ -5,8 +5,8 @@
 
 #include "unit.h"
 
-#include "memnet/start.h"
-#include "memnet/step.h"
+#include "memnet/initial_weights.h"
+#include "memnet/training_step.h"
 
 enum { ROWS = 128, CLASSES = 3, TENSORS_MAX = 1000 };
 
@@ -108,7 +108,7 @@ static inline struct bench *bench_create(enum gpumemnet_family family, enum gpum
     bench->gradients = calloc(bench->layout.size, sizeof(float));
     bench->other = calloc(bench->layout.size, sizeof(float));
     assert_true(bench->weights && bench->gradients && bench->other);
-    start_weights(&bench->layout, &bench->random, bench->weights);
+    initial_weights_draw(&bench->layout, &bench->random, bench->weights);
     for (size_t i = 0; i < bench->n_tensors; i++) /* away from the zeros of the start */
         for (size_t j = 0; j < bench->tensor[i].n; j++)
             bench->weights[bench->tensor[i].at + j] += 0.1f * (float)random_normal(&bench->random);
@@ -131,7 +131,7 @@ static inline double loss_at(struct bench *bench, float *weights)
 {
     double loss;
     memset(bench->gradients, 0, bench->layout.size * sizeof(float));
-    assert_int_equal(memnet_step(&bench->layout, weights, &bench->batch, &bench->scratch,
+    assert_int_equal(training_step_run(&bench->layout, weights, &bench->batch, &bench->scratch,
                          bench->gradients, &loss),
         0);
     return loss;

@@ -36,7 +36,7 @@ static void test_rows(void **state)
         fail_msg("%s", fault.text);
     assert_int_equal(dataset.n, 2);
     assert_int_equal(dataset.n_failed, 1);
-    assert_int_equal(dataset.n_strange, 2);
+    assert_int_equal(dataset.n_unsupported, 2);
     const struct task_row *row = &dataset.rows[0];
     assert_string_equal(row->id, "a");
     assert_false(row->real);

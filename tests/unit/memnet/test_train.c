@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-#include "memnet/crew.h"
-#include "memnet/metrics.h"
+#include "memnet/net_metrics.h"
+#include "memnet/training_pool.h"
 
 static struct blas blas;
 
@@ -65,18 +65,19 @@ static char *train(
     return text;
 }
 
-static struct metrics count(const struct dataset *dataset, const char *text, enum metrics_of group)
+static struct net_metrics count(
+    const struct dataset *dataset, const char *text, enum net_metrics_group group)
 {
     struct gpumemnet_net net;
     struct fault fault = {""};
     struct net_answer *answers;
-    struct metrics metrics;
+    struct net_metrics metrics;
     size_t n;
     if (gpumemnet_net_parse(text, strlen(text), &fault, &net) < 0)
         fail_msg("%s", fault.text);
-    assert_int_equal(memnet_answers(&net, dataset, &answers, &n), 0);
+    assert_int_equal(net_answers_compute(&net, dataset, &answers, &n), 0);
     assert_int_equal(n, dataset->n);
-    assert_int_equal(metrics_count(&net, answers, n, group, NULL, &metrics), 0);
+    assert_int_equal(net_metrics_compute(&net, answers, n, group, NULL, &metrics), 0);
     free(answers);
     gpumemnet_net_fini(&net);
     return metrics;
@@ -87,7 +88,7 @@ static void learns(const char *name, size_t rows, int epochs, double accuracy)
     struct dataset dataset = make_dataset(rows);
     struct seen seen = {0};
     char *text = train(&dataset, name, 1, epochs, &seen);
-    struct metrics metrics = count(&dataset, text, METRICS_TEST);
+    struct net_metrics metrics = count(&dataset, text, NET_METRICS_TEST);
     assert_true(seen.last_loss < 0.5 * seen.first_loss);
     assert_true(
         metrics.n > 0 && metrics.accuracy >= accuracy && metrics.accuracy > metrics.commonest);
@@ -151,7 +152,7 @@ static void test_patience(void **state)
     dataset_fini(&dataset);
 }
 
-/* ---- the crew ---- */
+/* ---- the pool ---- */
 
 static int on_trained(void *context, const struct net_plan *plan, int r,
     const struct gpumemnet_net *net, struct fault *fault)
@@ -173,7 +174,7 @@ static void test_threads_do_not_matter(void **state)
     struct dataset dataset = make_dataset(150);
     char *texts[2][16] = {{NULL}};
     for (int jobs = 1; jobs <= 2; jobs++) {
-        const struct crew_settings settings = {.blas = &blas,
+        const struct training_pool_settings settings = {.blas = &blas,
             .dataset = &dataset,
             .seed = 1,
             .jobs = 2 * jobs - 1,
@@ -181,7 +182,7 @@ static void test_threads_do_not_matter(void **state)
             .on_trained = on_trained,
             .context = texts[jobs - 1]};
         struct fault fault = {""};
-        assert_int_equal(crew_run(&settings, &fault), 0);
+        assert_int_equal(training_pool_run(&settings, &fault), 0);
     }
     for (size_t i = 0; i < 16; i++) {
         assert_int_equal(texts[0][i] == NULL, texts[1][i] == NULL);

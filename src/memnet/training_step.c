@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "memnet/step.h"
+/*
+ * Encoders turn the layer sequences into inputs beside the values; the members of the ensemble map
+ * the inputs to logits, which are averaged. Backward goes the same way in reverse.
+ */
+#include "memnet/training_step.h"
 
 #include <math.h>
 #include <string.h>
@@ -42,7 +46,7 @@ static void gather_tokens(struct step *step)
     tokens->batch = step->batch;
     for (size_t i = 0; i < step->batch->n; i++)
         tokens->n += step->batch->rows[i]->n_tokens;
-    float *x = tokens->x = scratch_take(step->scratch, tokens->n * TOKEN_SIZE);
+    float *x = tokens->x = scratch_alloc(step->scratch, tokens->n * TOKEN_SIZE);
     for (size_t i = 0; i < step->batch->n; i++) {
         size_t size = step->batch->rows[i]->n_tokens * TOKEN_SIZE;
         memcpy(x, step->batch->rows[i]->tokens, size * sizeof *x);
@@ -54,7 +58,7 @@ static void fill_inputs(struct step *step)
 {
     const struct gpumemnet_layout *layout = step->layout;
     size_t stride = (size_t)layout->n_inputs;
-    float *at = step->inputs = scratch_take(step->scratch, step->batch->n * stride);
+    float *at = step->inputs = scratch_alloc(step->scratch, step->batch->n * stride);
     if (layout->n_encoders)
         gather_tokens(step);
     for (int i = 0; i < layout->n_encoders; i++) {
@@ -84,14 +88,14 @@ static void forward(struct step *step)
 {
     size_t size = step->batch->n * (size_t)step->layout->n_classes;
     fill_inputs(step);
-    step->logits = scratch_take(step->scratch, size);
-    float *own = scratch_take(step->scratch, size);
+    step->logits = scratch_alloc(step->scratch, size);
+    float *own = scratch_alloc(step->scratch, size);
     memset(step->logits, 0, size * sizeof *step->logits);
     for (int m = 0; m < step->layout->n_members; m++)
         add_member(step, m, own);
 }
 
-/* Mean cross-entropy; leaves its derivative in the logits' place. */
+/* Returns the mean cross-entropy and replaces the logits by its derivative. */
 static double loss_of(struct step *step)
 {
     size_t n = step->batch->n, classes = (size_t)step->layout->n_classes;
@@ -116,9 +120,9 @@ static void member_backward(struct step *step, int m, const float *dlogits, floa
     const struct member_layout *member = &step->layout->member[m];
     size_t n = step->batch->n, inputs = n * (size_t)step->layout->n_inputs,
            mark = step->scratch->used;
-    float *d = scratch_take(step->scratch, n * GPUMEMNET_WIDTH_MAX);
-    float *next = scratch_take(step->scratch, n * GPUMEMNET_WIDTH_MAX);
-    float *dx = scratch_take(step->scratch, inputs);
+    float *d = scratch_alloc(step->scratch, n * GPUMEMNET_WIDTH_MAX);
+    float *next = scratch_alloc(step->scratch, n * GPUMEMNET_WIDTH_MAX);
+    float *dx = scratch_alloc(step->scratch, inputs);
     linear_backward(step->scratch->blas, &member->logits, step->weights,
         step->member[m][member->n_blocks - 1].y, dlogits, n, step->gradients, d);
     for (int i = member->n_blocks - 1; i >= 0; i--) {
@@ -137,7 +141,7 @@ static void backward(struct step *step)
 {
     const struct gpumemnet_layout *layout = step->layout;
     size_t n = step->batch->n, stride = (size_t)layout->n_inputs;
-    float *dinputs = scratch_take(step->scratch, n * stride);
+    float *dinputs = scratch_alloc(step->scratch, n * stride);
     memset(dinputs, 0, n * stride * sizeof *dinputs);
     for (size_t i = 0; i < n * (size_t)layout->n_classes; i++)
         step->logits[i] /= (float)layout->n_members;
@@ -150,8 +154,8 @@ static void backward(struct step *step)
     }
 }
 
-int memnet_step(const struct gpumemnet_layout *layout, float *weights, const struct batch *batch,
-    struct scratch *scratch, float *gradients, double *ret_loss)
+int training_step_run(const struct gpumemnet_layout *layout, float *weights,
+    const struct batch *batch, struct scratch *scratch, float *gradients, double *ret_loss)
 {
     struct step step = {.layout = layout,
         .weights = weights,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The networks that there are: which set, method and bin, as in the thesis's tables 5.3, 5.5
- * and 5.7. */
-#ifndef COLLOC_MEMNET_PLAN_H
-#define COLLOC_MEMNET_PLAN_H
+/* The networks that colloc trains: family, method and bin width, as in tables 5.3, 5.5 and 5.7 of
+ * the thesis. */
+#ifndef COLLOC_MEMNET_NET_PLAN_H
+#define COLLOC_MEMNET_NET_PLAN_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,10 +14,10 @@ struct net_plan {
     enum gpumemnet_family family;
     enum gpumemnet_method method;
     int64_t bin_mib;
-    double accuracy, precision, recall, f1; /* published */
+    double accuracy, precision, recall, f1; /* published in the thesis */
 };
 
-/* net_plan_at(0), (1), ... until NULL. */
+/* Returns plan number i, or NULL after the last. */
 const struct net_plan *net_plan_at(size_t i);
 
 #endif

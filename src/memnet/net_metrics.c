@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "memnet/metrics.h"
+/* Accuracy, precision, recall and F1 weighted by class frequency, and errors in bytes. */
+#include "memnet/net_metrics.h"
 
 #include <errno.h>
 #include <math.h>
@@ -8,9 +9,10 @@
 
 #include "memnet/examples.h"
 
-/* ---- asking ---- */
+/* ---- answers ---- */
 
-static int ask(const struct gpumemnet_net *net, const struct task_row *row, struct net_answer *ret)
+static int answer_row(
+    const struct gpumemnet_net *net, const struct task_row *row, struct net_answer *ret)
 {
     float probability[GPUMEMNET_CLASSES_MAX];
     int r = gpumemnet_net_ask(net, &row->features, probability);
@@ -28,7 +30,7 @@ static int ask(const struct gpumemnet_net *net, const struct task_row *row, stru
     return 0;
 }
 
-int memnet_answers(const struct gpumemnet_net *net, const struct dataset *dataset,
+int net_answers_compute(const struct gpumemnet_net *net, const struct dataset *dataset,
     struct net_answer **ret_answers, size_t *ret_n)
 {
     struct net_answer *answers = calloc(dataset->n + 1, sizeof *answers);
@@ -36,7 +38,7 @@ int memnet_answers(const struct gpumemnet_net *net, const struct dataset *datase
     int r = answers ? 0 : -ENOMEM;
     for (size_t i = 0; r == 0 && i < dataset->n; i++)
         if (dataset->rows[i].features.family == net->family)
-            r = ask(net, &dataset->rows[i], &answers[n++]);
+            r = answer_row(net, &dataset->rows[i], &answers[n++]);
     if (r < 0) {
         free(answers);
         return r;
@@ -48,43 +50,45 @@ int memnet_answers(const struct gpumemnet_net *net, const struct dataset *datase
 
 /* ---- groups ---- */
 
-const char *metrics_group_name(enum metrics_of group)
+const char *net_metrics_group_name(enum net_metrics_group group)
 {
-    static const char *const names[METRICS_GROUPS] = {
+    static const char *const names[NET_METRICS_GROUPS] = {
         "test", "test, Adam and fp32", "real networks"};
     return names[group];
 }
 
-static bool belongs(const struct net_answer *answer, enum metrics_of group, const char *family)
+static bool belongs(
+    const struct net_answer *answer, enum net_metrics_group group, const char *family)
 {
     const struct task_row *row = answer->row;
     bool thesis = (row->optimizer == OPTIMIZER_ADAM || row->optimizer == OPTIMIZER_ADAMW) &&
                   row->precision == PRECISION_FP32;
     if (family && strcmp(row->family, family) != 0)
         return false;
-    if (group == METRICS_REAL)
+    if (group == NET_METRICS_REAL)
         return row->real;
-    return !row->real && row->part == PART_TEST && (group == METRICS_TEST || thesis);
+    return !row->real && row->part == PART_TEST && (group == NET_METRICS_TEST || thesis);
 }
 
 /* ---- classes ---- */
 
-/* Of each class: rows that are of it, that were said to be, and that are both. */
-struct tally {
-    double is[GPUMEMNET_CLASSES_MAX], said[GPUMEMNET_CLASSES_MAX], both[GPUMEMNET_CLASSES_MAX];
+/* Of each class: rows of it, rows that were answered with it, and rows of both. */
+struct class_counts {
+    double is[GPUMEMNET_CLASSES_MAX], answered[GPUMEMNET_CLASSES_MAX], both[GPUMEMNET_CLASSES_MAX];
 };
 
-static void count_classes(const struct tally *tally, int classes, double n, struct metrics *ret)
+static void count_classes(
+    const struct class_counts *counts, int classes, double n, struct net_metrics *ret)
 {
     for (int k = 0; k < classes; k++) {
-        double precision = tally->said[k] ? tally->both[k] / tally->said[k] : 0;
-        double recall = tally->is[k] ? tally->both[k] / tally->is[k] : 0;
+        double precision = counts->answered[k] ? counts->both[k] / counts->answered[k] : 0;
+        double recall = counts->is[k] ? counts->both[k] / counts->is[k] : 0;
         double f1 = precision + recall > 0 ? 2 * precision * recall / (precision + recall) : 0;
-        ret->accuracy += tally->both[k] / n;
-        ret->precision += precision * tally->is[k] / n;
-        ret->recall += recall * tally->is[k] / n;
-        ret->f1 += f1 * tally->is[k] / n;
-        ret->commonest = fmax(ret->commonest, tally->is[k] / n);
+        ret->accuracy += counts->both[k] / n;
+        ret->precision += precision * counts->is[k] / n;
+        ret->recall += recall * counts->is[k] / n;
+        ret->f1 += f1 * counts->is[k] / n;
+        ret->commonest = fmax(ret->commonest, counts->is[k] / n);
     }
 }
 
@@ -96,7 +100,7 @@ static int compare(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Sorts. */
+/* Sorts the values. */
 static double quantile(double *values, size_t n, double q)
 {
     qsort(values, n, sizeof *values, compare);
@@ -104,7 +108,7 @@ static double quantile(double *values, size_t n, double q)
     return values[at < n ? at : n - 1];
 }
 
-static void count_bytes(const struct net_answer *answer, double n, struct metrics *ret)
+static void count_bytes(const struct net_answer *answer, double n, struct net_metrics *ret)
 {
     double took = answer->row->bytes, edge = answer->edge_bytes;
     ret->under += (edge < took) / n;
@@ -115,17 +119,17 @@ static void count_bytes(const struct net_answer *answer, double n, struct metric
 }
 
 static void count_group(const struct net_answer *const *group, size_t n, int classes,
-    double *errors, struct metrics *ret)
+    double *errors, struct net_metrics *ret)
 {
-    struct tally tally = {{0}, {0}, {0}};
+    struct class_counts counts = {{0}, {0}, {0}};
     for (size_t i = 0; i < n; i++) {
-        tally.is[group[i]->class]++;
-        tally.said[group[i]->answered]++;
-        tally.both[group[i]->class] += group[i]->class == group[i]->answered;
+        counts.is[group[i]->class]++;
+        counts.answered[group[i]->answered]++;
+        counts.both[group[i]->class] += group[i]->class == group[i]->answered;
         count_bytes(group[i], (double)n, ret);
         errors[i] = fabs(group[i]->p50_bytes / group[i]->row->bytes - 1);
     }
-    count_classes(&tally, classes, (double)n, ret);
+    count_classes(&counts, classes, (double)n, ret);
     ret->p50_error_median = quantile(errors, n, 0.5);
     for (size_t i = 0; i < n; i++)
         errors[i] = fabs(group[i]->edge_bytes / group[i]->row->bytes - 1);
@@ -134,12 +138,12 @@ static void count_group(const struct net_answer *const *group, size_t n, int cla
     ret->error_most = errors[n - 1];
 }
 
-int metrics_count(const struct gpumemnet_net *net, const struct net_answer *answers, size_t n,
-    enum metrics_of group, const char *family, struct metrics *ret_metrics)
+int net_metrics_compute(const struct gpumemnet_net *net, const struct net_answer *answers, size_t n,
+    enum net_metrics_group group, const char *family, struct net_metrics *ret_metrics)
 {
     const struct net_answer **rows = calloc(n + 1, sizeof *rows);
     double *errors = calloc(n + 1, sizeof *errors);
-    *ret_metrics = (struct metrics){0};
+    *ret_metrics = (struct net_metrics){0};
     if (rows && errors) {
         for (size_t i = 0; i < n; i++)
             if (belongs(&answers[i], group, family))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "memnet/metrics.h"
+#include "memnet/net_metrics.h"
 
 enum { N = 6 };
 
@@ -34,9 +34,9 @@ static void test_by_hand(void **state)
     (void)state;
     struct task_row rows[N];
     struct net_answer answers[N];
-    struct metrics m;
+    struct net_metrics m;
     make_answers(rows, answers);
-    assert_int_equal(metrics_count(&net, answers, N, METRICS_TEST, NULL, &m), 0);
+    assert_int_equal(net_metrics_compute(&net, answers, N, NET_METRICS_TEST, NULL, &m), 0);
     assert_int_equal(m.n, N);
     assert_float_equal(m.accuracy, 4.0 / 6, 1e-9);
     assert_float_equal(m.recall, m.accuracy, 1e-9);
@@ -56,19 +56,19 @@ static void test_groups(void **state)
     (void)state;
     struct task_row rows[N];
     struct net_answer answers[N];
-    struct metrics m;
+    struct net_metrics m;
     make_answers(rows, answers);
     rows[0].part = PART_TRAINING;
     rows[1].real = true;
-    assert_int_equal(metrics_count(&net, answers, N, METRICS_TEST, NULL, &m), 0);
+    assert_int_equal(net_metrics_compute(&net, answers, N, NET_METRICS_TEST, NULL, &m), 0);
     assert_int_equal(m.n, 4);
-    assert_int_equal(metrics_count(&net, answers, N, METRICS_TEST_ADAM, NULL, &m), 0);
+    assert_int_equal(net_metrics_compute(&net, answers, N, NET_METRICS_TEST_ADAM, NULL, &m), 0);
     assert_int_equal(m.n, 2);
-    assert_int_equal(metrics_count(&net, answers, N, METRICS_REAL, NULL, &m), 0);
+    assert_int_equal(net_metrics_compute(&net, answers, N, NET_METRICS_REAL, NULL, &m), 0);
     assert_int_equal(m.n, 1);
-    assert_int_equal(metrics_count(&net, answers, N, METRICS_TEST, "mlp-uniform", &m), 0);
+    assert_int_equal(net_metrics_compute(&net, answers, N, NET_METRICS_TEST, "mlp-uniform", &m), 0);
     assert_int_equal(m.n, 1);
-    assert_int_equal(metrics_count(&net, answers, N, METRICS_TEST, "cnn", &m), 0);
+    assert_int_equal(net_metrics_compute(&net, answers, N, NET_METRICS_TEST, "cnn", &m), 0);
     assert_int_equal(m.n, 0);
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "memnet/plan.h"
+/* The table of plans. */
+#include "memnet/net_plan.h"
+
+#include "base/array.h"
 
 static const struct net_plan plans[] = {
     {"mlp-mlp-1gib", GPUMEMNET_MLP, GPUMEMNET_ENSEMBLE, 1024, .9542, .9251, .9542, .9386},
@@ -16,5 +19,5 @@ static const struct net_plan plans[] = {
 
 const struct net_plan *net_plan_at(size_t i)
 {
-    return i < sizeof plans / sizeof *plans ? &plans[i] : NULL;
+    return i < ARRAY_SIZE(plans) ? &plans[i] : NULL;
 }
