@@ -255,7 +255,7 @@ class Bench(DaemonCase):
             done = self.bench(f"mix,sharing,threads\none*2,mps,{threads}\n", code=2)
             self.assertIn("table.csv:2: ", done.stderr)
         self.assertIn("epochs is 1.5: it must be a whole number", self.bench("mix,sharing,epochs\none,mps,1.5\n", "--dry-run", code=2).stderr)
-        self.assertIn("share of threads", self.bench("mix,sharing,threads\none,streams,30\n", code=2).stderr)
+        self.assertIn("threads are for clients of MPS", self.bench("mix,sharing,threads\none,streams,30\n", code=2).stderr)
         self.assertIn("neither", self.bench("a,b\n1,2\n", code=2).stderr)
         self.assertIn("no experiments", self.bench("mix,sharing\n", code=2).stderr)
 

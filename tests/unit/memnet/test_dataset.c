@@ -72,7 +72,7 @@ static void test_mistakes_are_named_by_line(void **state)
     refuse(text, "runs.csv:3: 4 fields");
     refuse("a,1.5,mlp,mlp-uniform,train,m1,0,sgd,amp,ok,808\n", "runs.csv:2:");
     refuse("a,1.5,mlp,mlp-uniform,train,m1,64.5,sgd,amp,ok,808\n",
-        "runs.csv:2: batch: 64.5 is no whole number");
+        "runs.csv:2: batch: 64.5 is not a whole number");
     refuse("a,1.5,mlp,mlp-uniform,train,m1,64,sgd,amp,ok,\n", "runs.csv:2: no driver_mib");
     refuse("a,1.5,mlp,mlp-uniform,train,m1,64,sgd,amp,ok,x\n", "runs.csv:2:");
     refuse("a,1.5,mlp,mlp-uniform,often,m1,64,sgd,amp,ok,808\n", "runs.csv:2: split");
@@ -108,7 +108,7 @@ static void test_broken_layers_are_named_by_line(void **state)
         "{\"model\":\"x\",\"rows\":[[\"Linear\",5,30,\"\",[5],false,false]]}\n";
     char twice[2 * sizeof row];
     snprintf(twice, sizeof twice, "%s%s", row, row);
-    refuse_layers(twice, "two networks are called \"x\"");
+    refuse_layers(twice, "two networks have the key \"x\"");
     refuse_layers("[]\n", "line 1: no member \"model\"");
     refuse_layers("{\"model\":\"x\",\"rows\":[]}\n", "line 1: no rows");
     refuse_layers("{\"model\":\"x\",\"rows\":[[\"Linear\",1]]}\n", "line 1: rows[0]: must have");
@@ -158,7 +158,7 @@ static void test_packed_files(void **state)
     dataset_fini(&dataset);
     write_file(folder, "layers.jsonl.xz", packed, size - 9);
     assert_int_equal(dataset_read(folder, &fault, &dataset), -EINVAL);
-    assert_non_null(strstr(fault.text, "layers.jsonl.xz: damaged or cut"));
+    assert_non_null(strstr(fault.text, "layers.jsonl.xz: damaged, incomplete"));
     dataset_fini(&dataset);
     remove_file(folder, "runs.csv");
     remove_file(folder, "layers.jsonl.xz");
