@@ -9,11 +9,14 @@ enum { FIRST_CAPACITY = 8 };
 
 void *array_grow(void *items, size_t *capacity, size_t wanted, size_t item_size)
 {
-    size_t grown = *capacity ? *capacity : FIRST_CAPACITY, most = PTRDIFF_MAX / item_size;
+    size_t most = PTRDIFF_MAX / item_size;
     if (wanted <= *capacity || wanted > most)
         return items;
-    while (grown < wanted)
-        grown = grown > most / 2 ? most : 2 * grown;
+    size_t grown = *capacity > most / 2 ? most : 2 * *capacity;
+    if (grown < FIRST_CAPACITY)
+        grown = FIRST_CAPACITY;
+    if (grown < wanted)
+        grown = wanted;
     void *moved = realloc(items, grown * item_size);
     if (!moved)
         return items;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Resolves folders relative to /proc/self/exe. */
 #include "base/beside.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* CLOCK_BOOTTIME and CLOCK_REALTIME. */
 #include "base/clock.h"
 
 #include <time.h>

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables in text files, a row at a time.
+ * Comma-separated tables are parsed by libcsv: a quoted field may contain commas, line breaks and
+ * doubled quotation marks. Its strict mode makes a misplaced quotation mark an error on its line,
+ * so that it does not swallow the following rows. The other two kinds have no quotation marks: "|"
+ * separates the output of Slurm's `sacct -P` and colloc's tables, blanks separate hand-written
+ * tables.
  *
- * Comma-separated tables are RFC 4180's, read by libcsv: a field in quotation marks may hold commas,
- * line breaks and doubled quotation marks. It is strict, so that a quotation mark out of place is an
- * error on its line and does not swallow the rows that follow. The other two kinds know no quotation
- * marks: "|" is what Slurm's `sacct -P` and our own tables are separated by, blanks are what people
- * type.
- *
- * Lines are read into `raw`; the fields of a row are copied to `row`, one behind the other, each
- * ended by a NUL that takes the place of its separator. So a row's text is never longer than its
- * lines, and COLUMNS_LINE_MAX bounds both.
+ * Lines are read into `raw`; the fields of a row are copied to `row`, one after the other, each
+ * ended by a NUL in place of its separator. So a row's text is never longer than its lines, and
+ * COLUMNS_LINE_MAX bounds both.
  */
 #include "base/columns.h"
 
@@ -32,7 +30,7 @@ int columns_wrong(const struct columns *columns, struct fault *fault, const char
     return fault_set(fault, EINVAL, "%s:%lld: %s", columns->name, (long long)columns->number, text);
 }
 
-/* The next line, with its end. 1, 0 at the end of the file, or a fault. */
+/* Reads the next line with its end. Returns 1, 0 at the end of the file, or a fault. */
 static int read_line(struct columns *columns, struct fault *fault)
 {
     if (fgets(columns->raw, COLUMNS_LINE_MAX, columns->file)) {
@@ -51,7 +49,7 @@ static int read_line(struct columns *columns, struct fault *fault)
     return 0;
 }
 
-/* The first line of the next row: blank lines and comments are skipped. */
+/* Reads the first line of the next row, skipping blank lines and comments. */
 static int read_first_line(struct columns *columns, struct fault *fault)
 {
     int r;
@@ -72,8 +70,8 @@ static char *trim(char *field)
     return field;
 }
 
-/* Returns how many fields there are: more than COLUMNS_MAX are counted, not kept. */
-static int cut(const struct columns *columns, char *line, char **fields)
+/* Returns the number of fields; those beyond COLUMNS_MAX are counted, not stored. */
+static int split_fields(const struct columns *columns, char *line, char **fields)
 {
     const char separator[] = {columns->separator, columns->separator == ' ' ? '\t' : '\0', '\0'};
     bool blanks = columns->separator == ' ';
@@ -92,9 +90,9 @@ static int cut(const struct columns *columns, char *line, char **fields)
 
 /* ---- separated by commas ---- */
 
-/* A row while libcsv reads it. */
+/* The row that libcsv is reading. */
 struct row {
-    char *text; /* room for COLUMNS_LINE_MAX */
+    char *text; /* COLUMNS_LINE_MAX bytes */
     size_t used;
     char **fields;
     int n;
@@ -119,7 +117,7 @@ static void on_row(int end, void *context)
     ((struct row *)context)->has_ended = true;
 }
 
-/* One more line of the row. The last line of a file may lack its end, which libcsv wants to see. */
+/* Parses one more line of the row. libcsv needs a line end, which a file's last line may lack. */
 static int parse_line(
     struct columns *columns, const char *line, struct row *row, struct fault *fault)
 {
@@ -134,7 +132,8 @@ static int parse_line(
         "a quotation mark within a field: put the whole field in quotation marks and double it");
 }
 
-/* Reads on while a quoted field holds line breaks. Returns the number of fields, or a fault. */
+/* Reads further lines while a quoted field contains line breaks. Returns the number of fields, or a
+ * fault. */
 static int parse_row(
     struct columns *columns, const char *line, char *text, char **fields, struct fault *fault)
 {
@@ -161,7 +160,7 @@ static int parse_row(
 
 /* ---- rows ---- */
 
-/* Cuts the row that begins with `line` into fields, which point into `text`. */
+/* Splits the row that begins with `line` into fields, which point into `text`. */
 static int read_fields(
     struct columns *columns, const char *line, char *text, char **fields, struct fault *fault)
 {
@@ -169,10 +168,10 @@ static int read_fields(
         return parse_row(columns, line, text, fields, fault);
     strcpy(text, line);
     text[strcspn(text, "\r\n")] = '\0';
-    return cut(columns, text, fields);
+    return split_fields(columns, text, fields);
 }
 
-static int make_room(struct columns *columns, struct fault *fault)
+static int allocate(struct columns *columns, struct fault *fault)
 {
     columns->raw = malloc(COLUMNS_LINE_MAX);
     columns->names = malloc(COLUMNS_LINE_MAX);
@@ -186,7 +185,7 @@ static int make_room(struct columns *columns, struct fault *fault)
 
 static int read_names(struct columns *columns, struct fault *fault)
 {
-    int r = make_room(columns, fault);
+    int r = allocate(columns, fault);
     if (r < 0)
         return r;
     r = read_first_line(columns, fault);
@@ -196,7 +195,7 @@ static int read_names(struct columns *columns, struct fault *fault)
             columns->name);
     if (r < 0)
         return r;
-    const char *mark = "\xef\xbb\xbf"; /* of UTF-8, by spreadsheets */
+    const char *mark = "\xef\xbb\xbf"; /* of UTF-8, written by spreadsheets */
     const char *line = columns->raw + (strncmp(columns->raw, mark, 3) == 0 ? 3 : 0);
     columns->separator = strchr(line, '|') ? '|' : strchr(line, ',') ? ',' : ' ';
     columns->n = read_fields(columns, line, columns->names, columns->name_at, fault);
@@ -281,7 +280,7 @@ int columns_number(const struct columns *columns, int column, double min, double
     if (r == -ERANGE)
         return columns_wrong(columns, fault, "%s is %.60s: it must be between %g and %g",
             columns->name_at[column], text, min, max);
-    return r < 0 ? columns_wrong(columns, fault, "%s is \"%.60s\", which is no number",
+    return r < 0 ? columns_wrong(columns, fault, "%s is \"%.60s\", which is not a number",
                        columns->name_at[column], text)
                  : 1;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables in text files, a row at a time, whatever the size of the file. The first line names the
- * columns and says what separates them: "|", else commas, else blanks. Comma-separated tables are
- * RFC 4180's, with quoted fields. Blank lines and lines that begin with "#" are skipped. An empty
- * field and "-" are no value.
+ * Reads tables in text files, a row at a time, in constant memory. The first line names the
+ * columns; its separator is that of the table: "|", else commas, else blanks. Comma-separated
+ * tables are RFC 4180's, with quoted fields. Blank lines and lines that begin with "#" are skipped.
+ * An empty field and "-" mean no value.
  */
 #ifndef COLLOC_BASE_COLUMNS_H
 #define COLLOC_BASE_COLUMNS_H
@@ -21,49 +21,45 @@ struct columns {
     bool owned;       /* the file is closed by columns_close */
     const char *name; /* of the file, for faults; borrowed */
     int64_t lines;    /* read so far */
-    int64_t number;   /* of the line in which the present row begins */
-    char separator;   /* ' ' is any blanks */
+    int64_t number;   /* of the line in which the current row begins */
+    char separator;   /* ' ' means any blanks */
     struct csv_parser *parser;
     char *raw;         /* the last line that was read */
-    char *names, *row; /* the text of the first row and of the present one, cut into fields */
+    char *names, *row; /* the first row and the current one, split into fields */
     char *name_at[COLUMNS_MAX], *field[COLUMNS_MAX];
-    int n;
+    int n; /* columns */
 };
 
-/* Opens the file ("-" is standard input) and reads the names. 0 or -errno with a fault. Ended by
- * columns_close either way. */
+/* Opens a file ("-": standard input) and reads the names. Returns 0, or -errno with a fault. Ended
+ * by columns_close either way. */
 int columns_open(struct columns *columns, const char *path, struct fault *fault);
 
-/* The same over an open file (borrowed). */
+/* The same for an open file, which is borrowed. */
 int columns_open_file(struct columns *columns, FILE *file, const char *name, struct fault *fault);
 
-/* The same over a text in memory (borrowed). */
+/* The same for a text in memory, which is borrowed. */
 int columns_open_text(
     struct columns *columns, const char *text, const char *name, struct fault *fault);
 void columns_close(struct columns *columns);
 
-/* 1: there is a row; 0: the end; or -errno with the line in the fault. */
+/* Reads the next row. Returns 1, 0 at the end, or -errno with the line in the fault. */
 int columns_next(struct columns *columns, struct fault *fault);
 
-/* The column of the first of these names that there is, or -1. The names are ended by NULL. */
+/* Returns the column of the first of these names that exists, or -1. `names` is NULL-terminated. */
 int columns_find(const struct columns *columns, const char *const *names);
 
-/* The present row's value in that column; NULL when it has none, or `column` is -1. */
+/* Returns the current row's value, valid until the next row; NULL: no value, or `column` is -1. */
 const char *columns_get(const struct columns *columns, int column);
 
-/* As a number within [min, max]: 1, 0 without a value (*ret_value stays), or -errno with line and
- * column in the fault.
- */
+/* Parses the value as a number within [min, max]. Returns 1, 0 without a value (*ret_value is not
+ * changed), or -errno with line and column in the fault. */
 int columns_number(const struct columns *columns, int column, double min, double max,
     struct fault *fault, double *ret_value);
 
-/*
- * Writes one field so that a comma-separated table gives it back: in quotation marks where it needs
- * them.
- */
+/* Writes a field of a comma-separated table, quoted if needed. */
 void columns_print(FILE *out, const char *text);
 
-/* A fault of the present row. Returns -EINVAL. */
+/* Sets a fault with the file and line of the current row. Returns -EINVAL. */
 int columns_wrong(const struct columns *columns, struct fault *fault, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

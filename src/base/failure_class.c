@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The names of the failure classes: stored data, never changed. */
 #include "base/failure_class.h"
 
 #include <string.h>

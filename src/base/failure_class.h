@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why an attempt at a task failed, in one word: the core decides by it, exec finds it out, the log
- * and the API name it.
- */
+/* Why an attempt of a task failed. exec classifies it, the core decides by it, the event log and
+ * the API contain its name. */
 #ifndef COLLOC_BASE_FAILURE_CLASS_H
 #define COLLOC_BASE_FAILURE_CLASS_H
 
@@ -9,18 +8,18 @@
 
 enum failure_class {
     FAILURE_NONE,       /* exit code 0 is success, whatever the log says */
-    FAILURE_GPU_OOM,    /* GPU memory did not suffice: the only one worth another try elsewhere */
-    FAILURE_HOST_OOM,   /* the machine's memory did not suffice */
+    FAILURE_GPU_OOM,    /* out of GPU memory: the only class worth another attempt elsewhere */
+    FAILURE_HOST_OOM,   /* out of main memory */
     FAILURE_PROGRAM,    /* the user's own error */
-    FAILURE_SIGNAL,     /* ended by a signal that nobody here sent */
-    FAILURE_TIME_LIMIT, /* ended because its time was over */
-    FAILURE_CANCELLED,  /* ended because somebody asked */
-    FAILURE_LAUNCH,     /* could not be started: no such folder, no such interpreter ... */
-    FAILURE_GPU_FAULT,  /* the GPU stopped its work: an illegal address, say; under MPS perhaps a
-                           neighbour's */
-    FAILURE_MPS,        /* its MPS server went away, or would not have it */
-    FAILURE_GPU_GONE,   /* the GPU or MIG instance under it is not there any more */
-    FAILURE_LOST,       /* its shim was killed or the machine went down: nothing is known */
+    FAILURE_SIGNAL,     /* killed by a signal that colloc did not send */
+    FAILURE_TIME_LIMIT, /* killed at its time limit */
+    FAILURE_CANCELLED,  /* cancelled by a user */
+    FAILURE_LAUNCH,     /* cannot be started: no such folder, no such interpreter ... */
+    FAILURE_GPU_FAULT,  /* the GPU aborted its work, by an illegal address for example; under MPS
+                           possibly another client's */
+    FAILURE_MPS,        /* its MPS server ended or refused it */
+    FAILURE_GPU_GONE,   /* its GPU or MIG instance was removed */
+    FAILURE_LOST,       /* its shim was killed or the machine crashed: the outcome is unknown */
     FAILURE_CLASSES
 };
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Formats error messages: see fault.h. */
 #include "base/fault.h"
 
 #include <stdarg.h>

@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Faults: what went wrong, where, and what to do, in words for the person who caused or must mend
- * it.
+ * Error messages: what happened, where, and what to do, for the user who can correct it.
  *
- * Return convention of the whole project: 0 is done, a positive value is a named answer (no error),
- * a negative value is -errno and a fault. A function that can meet a user's mistake takes a `struct
- * fault *` (last but for out-parameters; may be NULL) and fills it when it returns negative.
+ * Contract, for every function of the project:
+ *   1. It returns 0 for success, a positive named answer, or -errno.
+ *   2. A function that can meet a user's mistake takes a `struct fault *`, last but for the
+ *      out-parameters, which may be NULL; it fills it when it returns -errno.
  */
 #ifndef COLLOC_BASE_FAULT_H
 #define COLLOC_BASE_FAULT_H
 
 struct fault {
-    char text[512]; /* "" when there was none */
+    char text[512]; /* "": none */
 };
 
-/* Writes the text (cut at the buffer's end) and returns -errnum, so that `return fault_set(f,
- * EINVAL, ...)` reads well.
- */
+/* Writes the message, truncated to the buffer. `errnum` is positive. Returns -errnum, for `return
+ * fault_set(fault, EINVAL, ...)`. */
 int fault_set(struct fault *fault, int errnum, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Puts "context: " before the text that is there. Returns `r` unchanged. */
+/* Puts "context: " before the message. Returns `r`. */
 int fault_prefix(struct fault *fault, int r, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

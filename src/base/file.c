@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads and writes whole files: see file.h. */
 #include "base/file.h"
 
 #include <errno.h>
@@ -10,6 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/array.h"
 
 static int too_large(const char *name, size_t limit, struct fault *fault)
 {
@@ -27,37 +30,31 @@ int file_read_fd(
     if (status.st_size > 0 && (size_t)status.st_size > limit)
         return too_large(name, limit, fault);
 
-    size_t room = status.st_size > 0 ? (size_t)status.st_size + 1 : 4096, size = 0;
-    char *data = malloc(room + 1);
-    while (data) {
-        ssize_t n = read(fd, data + size, room - size);
+    char *data = NULL;
+    size_t capacity = 0, size = 0,
+           expected = status.st_size > 0 ? (size_t)status.st_size + 2 : 4096;
+    int r = ARRAY_RESERVE(data, capacity, expected);
+    for (ssize_t n = 1; r == 0 && n != 0;) {
+        n = read(fd, data + size, capacity - 1 - size);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0) {
-            int r = fault_set(fault, errno, "%s: %s", name, strerror(errno));
-            free(data);
-            return r;
-        }
-        size += (size_t)n;
-        if (size > limit) {
-            free(data);
-            return too_large(name, limit, fault);
-        }
-        if (n == 0) {
-            data[size] = '\0';
-            *ret_data = data;
-            *ret_size = size;
-            return 0;
-        }
-        if (size == room) {
-            room *= 2;
-            char *larger = realloc(data, room + 1);
-            if (!larger)
-                free(data);
-            data = larger;
-        }
+        if (n < 0)
+            r = fault_set(fault, errno, "%s: %s", name, strerror(errno));
+        else if ((size += (size_t)n) > limit)
+            r = too_large(name, limit, fault);
+        else if (ARRAY_RESERVE(data, capacity, size + 2) < 0)
+            r = fault_set(fault, ENOMEM, "%s: out of memory", name);
     }
-    return fault_set(fault, ENOMEM, "%s: out of memory", name);
+    if (!data)
+        return fault_set(fault, ENOMEM, "%s: out of memory", name);
+    if (r < 0) {
+        free(data);
+        return r;
+    }
+    data[size] = '\0';
+    *ret_data = data;
+    *ret_size = size;
+    return 0;
 }
 
 int file_read(

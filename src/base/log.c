@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The only global state of the libraries: the log level. */
 #include "base/log.h"
 
 #include <stdarg.h>
@@ -28,7 +29,7 @@ static const char *level_name(enum log_level level)
     return "?";
 }
 
-/* A user's text in a message must not look like a message of ours, nor drive a terminal. */
+/* A user's text in a message must neither imitate a message nor control a terminal. */
 static void blank_controls(char *message)
 {
     for (; *message; message++)

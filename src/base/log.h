@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's own log: one line per message on stderr (control characters become blanks), with a
- * syslog priority prefix when journald reads it. */
+/* The daemon's log: a line per message on stderr. Control characters become blanks. When journald
+ * reads it, lines begin with a syslog priority instead of the time. */
 #ifndef COLLOC_BASE_LOG_H
 #define COLLOC_BASE_LOG_H
 
@@ -14,6 +14,7 @@ enum log_level {
 /* Messages above this level are dropped. Default: LOG_LEVEL_INFO. */
 void log_set_level(enum log_level level);
 
+/* Writes a message, truncated to 1023 bytes. The macros name the level. */
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define log_error(...)   log_write(LOG_LEVEL_ERROR, __VA_ARGS__)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process's facts from /proc/PID/stat (its name in brackets, and as field 22 its start) and
- * /proc/PID/status (its users). Both are made by the kernel from what it holds of the process; so
- * reading them does not wait for the process, even one that hangs in its file system.
+ * Reads /proc/PID/stat (the name in brackets; field 22 is the start time) and /proc/PID/status
+ * (user ids). The kernel makes both from its own data, so that reading does not wait for the
+ * process, even one that hangs in its file system.
  */
 #include "base/process.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A reading: a value and whether it is valid. "Not reported" never looks like zero. The unit is in
- * the field's name. */
+/* A reading: a measured value and whether it is valid, so that "not reported" never looks like 0.
+ * The unit is in the field's name. */
 #ifndef COLLOC_BASE_READING_H
 #define COLLOC_BASE_READING_H
 
@@ -18,20 +18,19 @@ static inline struct reading reading_of(double value)
     return (struct reading){.value = value, .valid = true};
 }
 
-/* The value, or `otherwise` when there is none: for printing and for sums. */
+/* Returns the value, or `otherwise` when it is invalid: for printing and sums only. */
 static inline double reading_or(struct reading r, double otherwise)
 {
     return r.valid ? r.value : otherwise;
 }
 
 /*
- * For a decision that must go on without the value.
+ * Returns the value, for a decision that must be made without it, too.
  *
- * `assumed`: what an unknown value is taken for.
+ * assumed: what an unknown value counts as
  *
- * Contract: it never lets a GPU pass for less active, emptier or more free than it may be. A
- * decision for which there is no such value asks `valid` itself. scripts/lint keeps reading_or out
- * of src/core and src/policy.
+ * Contract: `assumed` never makes a GPU less active or more free than it may be. A decision without
+ * such a value tests `valid`. scripts/lint keeps reading_or out of src/core and src/policy.
  */
 static inline double reading_assume(struct reading r, double assumed)
 {

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A close-on-exec pipe reports a failed exec: the child writes errno, a successful exec closes it.
+ */
 #include "base/spawn.h"
 
 #include <errno.h>
@@ -9,14 +12,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-_Noreturn static void become(char *const *words, int failed)
+_Noreturn static void exec_program(char *const *argv, int failed)
 {
-    execvp(words[0], words);
+    execvp(argv[0], argv);
     int errnum = errno;
     _exit(write(failed, &errnum, sizeof errnum) == sizeof errnum ? 127 : 126);
 }
 
-/* Why exec failed; 0 when it closed the pipe. */
+/* Returns the errno of a failed exec; 0: exec closed the pipe. */
 static int read_report(int report)
 {
     int errnum = 0;
@@ -26,18 +29,18 @@ static int read_report(int report)
     return n == (ssize_t)sizeof errnum ? errnum : 0;
 }
 
-int spawn_program(char *const *words, void (*prepare)(void *context), void *context, pid_t *ret_pid,
+int spawn_program(char *const *argv, void (*prepare)(void *context), void *context, pid_t *ret_pid,
     int *ret_pidfd)
 {
     int report[2];
     if (pipe2(report, O_CLOEXEC) < 0)
         return -errno;
-    fflush(NULL); /* or both would write what is still in the buffers */
+    fflush(NULL); /* otherwise both processes would write the buffered output */
     pid_t pid = fork();
     int errnum = pid < 0 ? errno : 0;
     if (pid == 0) {
         prepare(context);
-        become(words, report[1]);
+        exec_program(argv, report[1]);
     }
     close(report[1]);
     if (pid > 0)
@@ -45,7 +48,7 @@ int spawn_program(char *const *words, void (*prepare)(void *context), void *cont
     close(report[0]);
     if (!errnum && (*ret_pidfd = pidfd_open(pid, 0)) < 0) {
         errnum = errno;
-        kill(pid, SIGKILL); /* what nobody watches must not run */
+        kill(pid, SIGKILL); /* without a pidfd it cannot be watched */
     }
     if (errnum && pid > 0)
         waitpid(pid, NULL, 0);

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starting a program as a child, and knowing whether it could be started. */
+/* Starts a program as a child process, and reports when exec fails. */
 #ifndef COLLOC_BASE_SPAWN_H
 #define COLLOC_BASE_SPAWN_H
 
 #include <sys/types.h>
 
 /*
- * Runs `words[0]`, looked for on PATH, after `prepare` has done in the new process what is to be
- * done there. For callers without threads. 0 with the child and a pidfd of it, which the caller
- * waits for and closes; or -errno, and there is no child: -ENOENT, -EACCES, ...
+ * Starts argv[0], found on PATH. For callers without threads.
+ *
+ * prepare:   called in the new process before exec
+ * ret_pid:   the caller waits for it
+ * ret_pidfd: the caller closes it
+ *
+ * Returns 0; or -errno (-ENOENT, -EACCES, ...), and there is no child.
  */
-int spawn_program(char *const *words, void (*prepare)(void *context), void *context, pid_t *ret_pid,
+int spawn_program(char *const *argv, void (*prepare)(void *context), void *context, pid_t *ret_pid,
     int *ret_pidfd);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Spans and UTF-8: see text.h. */
 #include "base/text.h"
 
 #include <string.h>
@@ -70,8 +71,8 @@ bool span_next_line(struct span *text, struct span *ret_line)
     return true;
 }
 
-/* Bytes that follow a first one in a character; -1: it begins none. Overlong forms and surrogates
- * are whole enough. */
+/* Returns the number of bytes after the first one of a character; -1: it begins none. Overlong
+ * forms and surrogates are accepted. */
 static int followers(unsigned char first)
 {
     return first < 0x80                     ? 0

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parsers accept whole texts only; their values never overflow. */
 #include "base/units.h"
 
 #include <ctype.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 
 int parse_int64(const char *text, int64_t min, int64_t max, int64_t *ret_value)
@@ -27,8 +29,8 @@ int parse_int64(const char *text, int64_t min, int64_t max, int64_t *ret_value)
     return 0;
 }
 
-/* A plain decimal number (no hex, inf or nan) at the front of `text`; what follows it in ret_rest.
- */
+/* Parses a plain decimal number (no hex, inf or nan) at the front of `text`; *ret_rest is what
+ * follows. */
 static int parse_number(const char *text, double *ret_value, const char **ret_rest)
 {
     size_t n = strspn(text, "0123456789.");
@@ -97,15 +99,14 @@ int parse_size(const char *text, int64_t *ret_bytes)
         return -EINVAL;
     while (*unit == ' ')
         unit++;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(units); i++)
         if (strcasecmp(unit, units[i].name) == 0)
             return scaled(value, units[i].bytes, ret_bytes);
     return -EINVAL;
 }
 
-/* Takes up to nine digits off the front of `*text`: enough for any duration, and sums of them stay
- * far from overflow.
- */
+/* Removes up to nine digits from the front of `*text`: enough for any duration, and their sums
+ * cannot overflow. */
 static int parse_digits(const char **text, int64_t *ret)
 {
     size_t digits = strspn(*text, "0123456789");
@@ -153,7 +154,7 @@ static int parse_clock(const char *text, int64_t *ret_us)
     return 0;
 }
 
-/* The microseconds of the unit at the front of `*text`, which is taken off; 0: there is none. */
+/* Removes the unit at the front of `*text` and returns its microseconds; 0: there is none. */
 static double take_unit(const char **text)
 {
     static const struct {
@@ -162,7 +163,7 @@ static double take_unit(const char **text)
     } units[] = {{"us", 1}, {"ms", 1e3}, {"s", 1e6}, {"m", 60e6}, {"min", 60e6}, {"h", 3600e6},
         {"d", 86400e6}};
     size_t n = strspn(*text, "abcdefghijklmnopqrstuvwxyz");
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(units); i++)
         if (strlen(units[i].name) == n && strncmp(*text, units[i].name, n) == 0) {
             *text += n;
             return units[i].us;

@@ -25,7 +25,7 @@
 #include "estimator/physics/gpu_traits.h"
 #include "model/network.h"
 #include "taskfile/taskfile.h"
-#include "training/names.h"
+#include "training/name_list.h"
 
 enum {
     ESTIMATE_EXPORT,
@@ -190,14 +190,14 @@ static int read_operand(
 
 static int check_gpu(const struct invocation *invocation, struct fault *fault)
 {
-    char all[NAMES_MAX_SIZE];
+    char all[NAME_LIST_MAX_SIZE];
     const struct option_value *gpu = &invocation->values[ESTIMATE_GPU];
     if (!gpu->set || gpu_traits_find(gpu->text))
         return 0;
     return fault_set(fault, EINVAL,
         "--gpu=%.60s: unknown GPU model: give one of %s, or a name that contains one "
         "of them",
-        gpu->text, names_join(gpu_traits_kinds, all));
+        gpu->text, name_list_join(gpu_traits_kinds, all));
 }
 
 static int gather_task(

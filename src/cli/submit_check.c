@@ -21,7 +21,7 @@
 
 #include "base/text.h"
 #include "cli/print.h"
-#include "taskfile/words.h"
+#include "taskfile/word_split.h"
 
 /* ---- programs ---- */
 
@@ -161,7 +161,7 @@ static const char *unsupported(const char *word)
 static int check_slurm_line(struct span options, struct fault *fault)
 {
     const char **words;
-    int r = 0, count = words_split(options, NULL, &words);
+    int r = 0, count = word_split(options, NULL, &words);
     for (int i = 0; i < count && r == 0; i++) {
         const char *what = unsupported(words[i]);
         if (what)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a command line runs. A queue of tasks that are all called "python" helps nobody, so a task is
- * called by the script that its command names:
+ * What a command line runs. A queue of tasks that are all called "python" helps nobody, so a task
+ * is called by the script that its command names:
  *
  *     python -u train.py --lr 0.1                     train.py
  *     python -m pkg.train                             pkg.train
@@ -12,8 +12,8 @@
  * Interpreters (python, bash, ...) run the first word behind their options. Launchers (torchrun,
  * nice, srun, ...) take options of which only they know whether a value follows. So behind a
  * launcher the first word counts that can only be what it starts: one that looks like a script, or
- * is an interpreter or launcher itself; without such a word, the first that is neither an option nor
- * what may be the value of one.
+ * is an interpreter or launcher itself; without such a word, the first that is neither an option
+ * nor what may be the value of one.
  */
 #include "taskfile/command_line.h"
 
@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "taskfile/plain_text.h"
 
 /* One program that runs another file. The letters are its short options. */
@@ -64,8 +65,6 @@ static const char *const launcher_modules[] = {"torch.distributed.run", "torch.d
 static const char *const script_endings[] = {
     ".py", ".sh", ".bash", ".pl", ".rb", ".R", ".jl", ".js", ".lua", ".ipynb"};
 
-#define COUNT(table) (sizeof(table) / sizeof *(table))
-
 static bool is_among(const char *const *names, size_t count, const char *name)
 {
     for (size_t i = 0; i < count; i++)
@@ -90,7 +89,7 @@ static const char *base_name(const char *path)
 static const struct interpreter *find_interpreter(const char *word)
 {
     const char *name = base_name(word);
-    for (size_t i = 0; i < COUNT(interpreters); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(interpreters); i++) {
         size_t n = strlen(interpreters[i].name);
         if (strncmp(name, interpreters[i].name, n) == 0 &&
             name[n + strspn(name + n, "0123456789.")] == '\0')
@@ -101,12 +100,12 @@ static const struct interpreter *find_interpreter(const char *word)
 
 static bool is_launcher(const char *word)
 {
-    return is_among(launchers, COUNT(launchers), base_name(word));
+    return is_among(launchers, ARRAY_SIZE(launchers), base_name(word));
 }
 
 static bool looks_like_script(const char *word)
 {
-    for (size_t i = 0; i < COUNT(script_endings); i++)
+    for (size_t i = 0; i < ARRAY_SIZE(script_endings); i++)
         if (ends_with(base_name(word), script_endings[i]))
             return true;
     return false;
@@ -118,7 +117,7 @@ static const char *started_by(const char *const *words, int depth);
 
 static const char *module_name(const char *module, const char *const *rest, int depth)
 {
-    if (!is_among(launcher_modules, COUNT(launcher_modules), module))
+    if (!is_among(launcher_modules, ARRAY_SIZE(launcher_modules), module))
         return module;
     const char *started = started_by(rest, depth + 1);
     return started ? started : module;
@@ -127,7 +126,9 @@ static const char *module_name(const char *module, const char *const *rest, int 
 /* What one option word of an interpreter comes to. */
 enum short_option { SHORT_PLAIN, SHORT_TAKES_NEXT, SHORT_IS_CODE, SHORT_IS_MODULE };
 
-/* `word` begins with one dash. *ret_value is what is attached to the option's letter, "" otherwise. */
+/*
+ * `word` begins with one dash. *ret_value is what is attached to the option's letter, "" otherwise.
+ */
 static enum short_option read_short_option(
     const struct interpreter *interpreter, const char *word, const char **ret_value)
 {
@@ -181,7 +182,7 @@ static const char *script_of(
 static bool is_launcher_operand(const char *word)
 {
     return isdigit((unsigned char)word[0]) || strchr(word, '=') ||
-           is_among(verbs, COUNT(verbs), word);
+           is_among(verbs, ARRAY_SIZE(verbs), word);
 }
 
 static const char *first_plain_word(const char *const *words)

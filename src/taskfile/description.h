@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a user asks for when submitting a task, however it was written down. */
+/* A user's description of a task, from a command line, a script or a .rad file. */
 #ifndef COLLOC_TASKFILE_DESCRIPTION_H
 #define COLLOC_TASKFILE_DESCRIPTION_H
 
@@ -32,15 +32,16 @@ enum task_option {
     TASK_OPTIONS
 };
 
-/* The option table: script lines, command line, help, man page and completion come from here. */
+/* The option table of script lines, command line, help, man page and completion. */
 extern const struct option_spec task_options[TASK_OPTIONS];
 
 struct task_description {
     struct option_value values[TASK_OPTIONS]; /* by enum task_option */
-    char *script;                             /* whole text to run; valid UTF-8 without NUL */
-    char *summary; /* whole text of the file TASK_SUMMARY names, once read; or NULL */
+    char *script;                             /* the text to run: valid UTF-8 without NUL */
+    char *summary; /* content of the file that TASK_SUMMARY names; NULL: not read */
 };
 
+/* Frees what the description holds; zeroes it. */
 void task_description_fini(struct task_description *description);
 
 #endif

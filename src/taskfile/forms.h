@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The forms of task files, for taskfile.c alone. Each reads `text` (plain text) into the
- * description. */
+/*
+ * The forms of task files; for taskfile.c only. Each has a test whether a text is of its form, and
+ * a parser of plain text into a description, which returns 0 or -errno with file and line in the
+ * fault.
+ */
 #ifndef COLLOC_TASKFILE_FORMS_H
 #define COLLOC_TASKFILE_FORMS_H
 
@@ -9,7 +12,7 @@
 
 enum { LINE_MAX_BYTES = 64 << 10 };
 
-/* A script whose leading comments may hold `#COLLOC` lines. */
+/* A script whose leading comments may contain `#COLLOC` lines. */
 bool script_has_directive(struct span text);
 int script_parse(
     const char *name, struct span text, struct task_description *description, struct fault *fault);

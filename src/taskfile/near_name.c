@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the option that a mistyped name may mean: the nearest one by typing mistakes. */
 #include <string.h>
 
 #include "taskfile/option.h"
 
 enum { NAME_MAX_SIZE = 32 };
 
-static size_t least(size_t a, size_t b)
+static size_t min_size(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
@@ -21,9 +22,10 @@ static size_t typing_distance(const char *a, const char *b)
         size_t *now = row[i % 3], *last = row[(i + 2) % 3], *before = row[(i + 1) % 3];
         now[0] = i;
         for (size_t j = 1; j <= m; j++) {
-            now[j] = least(last[j - 1] + (a[i - 1] != b[j - 1]), least(last[j], now[j - 1]) + 1);
+            now[j] = min_size(
+                last[j - 1] + (a[i - 1] != b[j - 1]), min_size(last[j], now[j - 1]) + 1);
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                now[j] = least(now[j], before[j - 2] + 1);
+                now[j] = min_size(now[j], before[j - 2] + 1);
         }
     }
     return row[n % 3][m];

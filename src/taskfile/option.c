@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parses option words, checks values by kind, and words the mistakes. */
 #include "taskfile/option.h"
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
 #include "taskfile/plain_text.h"
@@ -49,7 +51,7 @@ const char *option_help_text(
 static int parse_flag(const char *text, int64_t *ret)
 {
     static const char *const words[] = {"no", "yes", "false", "true", "0", "1", "off", "on"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
         if (strcasecmp(text, words[i]) == 0) {
             *ret = (int64_t)(i % 2);
             return 0;
@@ -182,7 +184,7 @@ int option_set_text(const struct option_spec *spec, const char *shown, const cha
     return 0;
 }
 
-/* Slurm's, which people will look for. */
+/* Slurm's options that colloc does not have yet. */
 static bool is_planned(const char *name)
 {
     return strcmp(name, "array") == 0 || strcmp(name, "dependency") == 0;
@@ -243,7 +245,7 @@ static int find_short(const struct option_set *sets, size_t n_sets, const char *
     return fault_set(fault, EINVAL, "%.80s: no such option", word);
 }
 
-/* A number alone is MiB for Slurm and GB for most people: 12 MiB is not what anybody means. */
+/* A bare number is MiB in Slurm and GB for most users, so that "12" is refused. */
 static int check_unit(
     const struct option_spec *spec, const char *shown, const char *text, struct fault *fault)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options by table. One table serves a command line, `#COLLOC` lines in a script, help text, the
- * man page and shell completion.
+ * Options by table. One table serves the command line, `#COLLOC` lines of a script, help, the man
+ * page and shell completion. colloc and collocd parse their command lines with it.
  */
 #ifndef COLLOC_TASKFILE_OPTION_H
 #define COLLOC_TASKFILE_OPTION_H
@@ -25,7 +25,9 @@ enum option_kind {
     OPTION_SHARE,    /* 0 to 1, in `number` as millionths */
 };
 
-/* Choice number `i` (from 0) of a list that another component keeps. Returns NULL behind the last. */
+/*
+ * Choice number `i` (from 0) of a list that another component keeps. Returns NULL behind the last.
+ */
 typedef const char *option_choice_at(size_t i);
 
 struct option_spec {
@@ -82,8 +84,8 @@ struct option_word {
 };
 
 /*
- * Splits the next option off words[0..count): "--name=value", "--name value", "-J value", "-Jvalue",
- * or a flag alone. The value is not checked.
+ * Splits the next option off words[0..count): "--name=value", "--name value", "-J value",
+ * "-Jvalue", or a flag alone. The value is not checked.
  *
  * Returns how many words it takes, 1 or 2; 0 when words[0] is no option, is "--", or count is 0; or
  * -EINVAL with the option, what is wrong with it and a near name in the fault.
@@ -99,23 +101,29 @@ const char *option_find_near(const struct option_set *sets, size_t n_sets, const
  * says. Stops before the first word that is none, and before "--". A later option overrides an
  * earlier one.
  *
- * Returns how many words were read, or -errno with the option, what is wrong with it and a near name
- * in the fault.
+ * Returns how many words were read, or -errno with the option, what is wrong with it and a near
+ * name in the fault.
  */
 int options_take(const struct option_set *sets, size_t n_sets, const char *const *words, int count,
     struct fault *fault);
 
-/* Sets one value from text, checked as its spec says. `shown` names it in faults: "--batch" or
- * "batch_size". */
+/*
+ * Sets a value from text, checked as its spec says.
+ *
+ * shown: the option's name in messages: "--batch" or "batch_size"
+ *
+ * Returns 0, or -errno with a fault.
+ */
 int option_set_text(const struct option_spec *spec, const char *shown, const char *text,
     struct option_value *value, struct fault *fault);
 
-/* By name or alias; NULL when there is none. */
+/* Returns the option of this name or alias, or NULL. */
 const struct option_spec *option_find(
     const struct option_spec *specs, size_t count, const char *name);
 
-/* Of two names the near one: keeps in *best the candidate with the fewest typing mistakes from
- * `name`, if they are few.
+/*
+ * The candidate with the fewest typing mistakes in `name`: start with {0}, try all candidates, then
+ * `best` is it, or NULL when none is near.
  */
 struct near_name {
     const char *best;
@@ -123,10 +131,11 @@ struct near_name {
 };
 void near_name_try(struct near_name *near, const char *name, const char *candidate);
 
-/* Copies into `values` those that are set in `winners`, both over the same table. 0 or -ENOMEM. */
+/* Overwrites values by those set in `winners`; both are of the same table. Returns 0 or -ENOMEM. */
 int option_values_overlay(
     struct option_value *values, const struct option_value *winners, size_t count);
 
+/* Frees and zeroes the values. */
 void option_values_fini(struct option_value *values, size_t count);
 
 #endif

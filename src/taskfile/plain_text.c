@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A strict UTF-8 decoder: overlong forms and surrogates are refused. */
 #include "taskfile/plain_text.h"
 
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes of the well-formed character at the front (Unicode 15, table 3-7), 0 when there is none. */
+/* Returns the size of the well-formed character at the front (Unicode 15, table 3-7), 0: none. */
 static size_t character_size(const unsigned char *at, size_t size)
 {
     unsigned char c = at[0];
@@ -27,7 +28,7 @@ static size_t character_size(const unsigned char *at, size_t size)
     return n;
 }
 
-/* Offset of the first byte that is not text, or the size. */
+/* Returns the offset of the first byte that is not text, or the size. */
 static size_t text_length(struct span text)
 {
     size_t i = 0, n;

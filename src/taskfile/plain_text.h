@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Is it text? */
+/* Tests whether bytes are text. */
 #ifndef COLLOC_TASKFILE_PLAIN_TEXT_H
 #define COLLOC_TASKFILE_PLAIN_TEXT_H
 
@@ -8,10 +8,10 @@
 #include "base/fault.h"
 #include "base/text.h"
 
-/* Valid UTF-8 without NUL: what can travel in a JSON string. */
+/* Is it valid UTF-8 without NUL, as JSON strings need? */
 bool is_plain_text(struct span text);
 
-/* 0, or -EILSEQ with the file's name and the line. */
+/* Returns 0, or -EILSEQ with the file's name and the line in the fault. */
 int plain_text_check(const char *name, struct span text, struct fault *fault);
 
 #endif

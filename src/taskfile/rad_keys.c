@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * .rad files with keys (thesis, listing 6.1): `key: value` lines are options of colloc, all other
+ * lines are the commands of the script.
+ */
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -8,12 +12,12 @@
 
 enum { KEY_SIZE = 32 };
 
-/* Keys of .rad files that mean nothing to colloc. */
+/* Keys of .rad files that colloc ignores. */
 static const char *const ignored[] = {
     "dataset", "epochs", "horus", "faketensor", "gpumemnet", NULL};
 
 struct rad_line {
-    char key[KEY_SIZE]; /* as an option is called: lower case, dashes */
+    char key[KEY_SIZE]; /* as an option's name: lower case, dashes */
     struct span value;
 };
 
@@ -30,7 +34,7 @@ static bool is_known(const char *key)
     return is_ignored(key) || option_find(task_options, TASK_OPTIONS, key);
 }
 
-/* The value up to a comment: a # with a blank before it. */
+/* Returns the value without a comment: a # after a blank. */
 static struct span without_comment(struct span value)
 {
     for (size_t i = 0; i < value.size; i++)
@@ -39,8 +43,8 @@ static struct span without_comment(struct span value)
     return span_trim(value);
 }
 
-/* "key: value". Blanks before the colon are for known keys only, since `time : x` is a command as
- * well. */
+/* Splits "key: value". Blanks before the colon are accepted for known keys only, since `time : x`
+ * is a command, too. */
 static bool split_key(struct span line, struct rad_line *ret)
 {
     size_t n = 0;
@@ -67,7 +71,7 @@ bool rad_keys_detect(struct span text)
     struct span line;
     bool found = false;
     while (span_next_line(&text, &line)) {
-        /* Keys inside a here-document are a script's own business. */
+        /* Keys inside a here-document belong to a command. */
         if (line.size && memmem(line.at, line.size, "<<", 2))
             return false;
         found |= split_key(line, &rad) && is_known(rad.key);
@@ -77,18 +81,14 @@ bool rad_keys_detect(struct span text)
 
 static int unknown_key(const char *key, struct fault *fault)
 {
-    struct near_name near = {0};
-    for (size_t i = 0; i < TASK_OPTIONS; i++) {
-        near_name_try(&near, key, task_options[i].name);
-        if (task_options[i].alias)
-            near_name_try(&near, key, task_options[i].alias);
-    }
-    if (near.best)
-        return fault_set(fault, EINVAL, "%s: no such key; did you mean %s?", key, near.best);
+    const struct option_set set = {task_options, TASK_OPTIONS, NULL};
+    const char *near = option_find_near(&set, 1, key);
+    if (near)
+        return fault_set(fault, EINVAL, "%s: no such key; did you mean %s?", key, near);
     return fault_set(fault, EINVAL, "%s: no such key", key);
 }
 
-static int take_key(
+static int read_key(
     const struct rad_line *rad, struct task_description *description, struct fault *fault)
 {
     if (is_ignored(rad->key))
@@ -117,7 +117,7 @@ int rad_keys_parse(
             bad = fault_set(
                 fault, E2BIG, "line of %zu bytes; at most %d", line.size, LINE_MAX_BYTES);
         else if (split_key(line, &rad))
-            bad = take_key(&rad, description, fault);
+            bad = read_key(&rad, description, fault);
         else
             rad_script_line(&script, line);
         fault_prefix(bad < 0 ? fault : NULL, bad, "%s:%zu", name, number);

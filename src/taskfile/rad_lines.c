@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * .rad files with fixed positions: eight to twelve lines, the first three of which are the script,
+ * the others values by their position.
+ */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -23,11 +27,11 @@ enum {
     LINES_NEEDED = LINE_GPUS + 1,
 };
 
-/* The form's word for "no estimate". */
+/* The form's value for "no estimate". */
 static const double no_estimate_mib = 40000;
 
-/* The trimmed lines without empty ones at the end. Returns how many, LINES + 1 when there are more
- * than the form has.
+/* Splits the text into trimmed lines without empty ones at the end. Returns their number, LINES + 1
+ * for more than the form has.
  */
 static int split_lines(struct span text, struct span lines[LINES])
 {
@@ -66,7 +70,7 @@ bool rad_lines_detect(struct span text)
            (looks_numeric(lines[LINE_BATCH]) || looks_numeric(lines[LINE_GPUS]));
 }
 
-static int take_measured(
+static int read_measured(
     struct span line, struct task_description *description, struct fault *fault)
 {
     char text[32];
@@ -87,7 +91,7 @@ static int check_estimate(struct span line, struct fault *fault)
     return 0;
 }
 
-static int take_line(
+static int read_value(
     int i, struct span line, struct task_description *description, struct fault *fault)
 {
     switch (i) {
@@ -100,7 +104,7 @@ static int take_line(
     case LINE_GPUS:
         return rad_set(description, TASK_GPUS, "GPUs", line, fault);
     case LINE_MEASURED_MIB:
-        return take_measured(line, description, fault);
+        return read_measured(line, description, fault);
     default:
         return i > LINE_MEASURED_MIB ? check_estimate(line, fault) : 0;
     }
@@ -112,7 +116,7 @@ int rad_lines_parse(
     struct span lines[LINES];
     int count = split_lines(text, lines);
     for (int i = 0; i < count; i++) {
-        int r = take_line(i, lines[i], description, fault);
+        int r = read_value(i, lines[i], description, fault);
         if (r < 0)
             return fault_prefix(fault, r, "%s:%d", name, i + 1);
     }

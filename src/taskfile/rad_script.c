@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A conda line needs conda's shell functions: the script loads them first. */
 #include "taskfile/rad_script.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What both forms of .rad files share. */
+/* Makes a script and options of a .rad file: shared by both forms. */
 #ifndef COLLOC_TASKFILE_RAD_SCRIPT_H
 #define COLLOC_TASKFILE_RAD_SCRIPT_H
 
@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "taskfile/description.h"
 
-/* The script a .rad file becomes: its own lines as bash lines, as they were written. */
+/* The bash script that a .rad file becomes; its lines are copied unchanged. */
 struct rad_script {
     FILE *stream;
     char *text;
@@ -16,20 +16,22 @@ struct rad_script {
     bool has_command;
 };
 
+/* Returns 0 or -ENOMEM. Ended by rad_script_end. */
 int rad_script_begin(struct rad_script *script, struct fault *fault);
+/* Appends a line. After a conda line the script ends when that failed. */
 void rad_script_line(struct rad_script *script, struct span line);
 
-/* Hands the text to the description; a fault when there was no command line. Ends `script` either
- * way. */
+/* Moves the text to the description. Returns 0, or -errno with a fault: no line is a command. Ends
+ * `script` either way. */
 int rad_script_end(
     struct rad_script *script, struct task_description *description, struct fault *fault);
 
-/* Sets an option from a .rad value; `shown` is what the file calls it. */
+/* Sets an option from a .rad value; `shown` is its name in messages. Returns 0 or -errno. */
 int rad_set(struct task_description *description, enum task_option option, const char *shown,
     struct span value, struct fault *fault);
 
-/* "exclusive" is a wish for the GPU alone, "collocation" (or the listing's "exclusive/
- * collocation") none; else a policy. */
+/* Sets exclusive for "exclusive", nothing for "collocation" (or the listing's
+ * "exclusive/collocation"), a policy otherwise. Returns 0 or -errno. */
 int rad_set_policy(struct task_description *description, const char *shown, struct span value,
     struct fault *fault);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Scripts: #COLLOC lines before the first command are options, split into words as by a shell. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "taskfile/forms.h"
-#include "taskfile/words.h"
+#include "taskfile/word_split.h"
 
 static const char marker[] = "#COLLOC";
 
@@ -23,14 +24,14 @@ bool script_has_directive(struct span text)
     return false;
 }
 
-static int take_directive(
+static int read_directive(
     struct span line, struct task_description *description, struct fault *fault)
 {
     if (line.size > LINE_MAX_BYTES)
         return fault_set(fault, E2BIG, "line of %zu bytes; at most %d", line.size, LINE_MAX_BYTES);
     struct span rest = {line.at + strlen(marker), line.size - strlen(marker)};
     const char **words;
-    int count = words_split(rest, fault, &words);
+    int count = word_split(rest, fault, &words);
     if (count < 0)
         return count;
     struct option_set set = {task_options, TASK_OPTIONS, description->values};
@@ -41,8 +42,7 @@ static int take_directive(
     return r < 0 ? r : 0;
 }
 
-/* Windows line ends: the kernel would look for an interpreter called "bash\r", and bash for
- * commands that end so. */
+/* With Windows line ends the kernel would search an interpreter named "bash\r". */
 static bool has_windows_line_ends(struct span text)
 {
     const char *end = memchr(text.at, '\n', text.size);
@@ -55,14 +55,14 @@ int script_parse(
     struct span rest = text, line;
     if (has_windows_line_ends(text))
         return fault_set(fault, EINVAL,
-            "%s:1: has Windows line ends (CR LF); take them out: sed -i 's/\\r$//' %s", name, name);
+            "%s:1: has Windows line ends (CR LF); remove them: sed -i 's/\\r$//' %s", name, name);
     bool commands_began = false;
     for (size_t number = 1; span_next_line(&rest, &line); number++) {
         struct span trimmed = span_trim(line);
         if (is_directive(line)) {
             int r = commands_began ? fault_set(fault, EINVAL,
                                          "#COLLOC lines must stand before the first command")
-                                   : take_directive(line, description, fault);
+                                   : read_directive(line, description, fault);
             if (r < 0)
                 return fault_prefix(fault, r, "%s:%zu", name, number);
         }

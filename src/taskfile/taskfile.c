@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Decides the form: a "#!" or #COLLOC line means a script, `key: value` lines or eight to twelve
+ * lines of the positional form a .rad file, anything else a script.
+ */
 #include "taskfile/taskfile.h"
 
 #include <errno.h>
@@ -45,7 +49,7 @@ int taskfile_parse(const char *name, const char *text, size_t size, struct fault
         return rad_lines_parse(name, all, ret_description, fault);
     if (ends_with(name, ".rad"))
         return fault_set(fault, EINVAL,
-            "%s: is no .rad file: it has neither `key: value` lines nor the 8 to 12 lines "
+            "%s: is not a .rad file: it has neither `key: value` lines nor the 8 to 12 lines "
             "of the positional form",
             name);
     return script_parse(name, all, ret_description, fault);
@@ -63,7 +67,7 @@ static int default_name(struct task_description *description, const char *name, 
     return value->set ? 0 : option_set_text(&task_options[TASK_NAME], "name", name, value, fault);
 }
 
-static int look_beside(const char *path, struct task_description *description, struct fault *fault)
+static int find_summary(const char *path, struct task_description *description, struct fault *fault)
 {
     struct option_value *summary = &description->values[TASK_SUMMARY];
     size_t folder = (size_t)(base_name(path) - path);
@@ -95,7 +99,7 @@ int taskfile_read(const char *path, struct fault *fault, struct task_description
     free(text);
     if (r == 0)
         r = default_name(ret_description, base_name(name), fault);
-    return r < 0 ? r : look_beside(path, ret_description, fault);
+    return r < 0 ? r : find_summary(path, ret_description, fault);
 }
 
 int taskfile_of_command(

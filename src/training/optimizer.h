@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The optimizers of a training: what each of PyTorch's keeps per parameter, and what it takes while
- * it steps (its foreach form, the default). One table: names, aliases, states.
+ * The optimizers of a training, and the memory that PyTorch's implementations (the foreach form,
+ * the default) need per parameter. One table: names, aliases, states.
  */
 #ifndef COLLOC_TRAINING_OPTIMIZER_H
 #define COLLOC_TRAINING_OPTIMIZER_H
@@ -19,25 +19,25 @@ enum optimizer {
 };
 
 struct optimizer_traits {
-    int states;      /* tensors of the parameter's size that stay */
-    int temporaries; /* the same, during step() */
+    int states;      /* tensors of the parameter's size between steps */
+    int temporaries; /* further ones during step() */
 };
 
-/* The names of those that are known, NULL-terminated: for help and completion. */
+/* The names in the table, NULL-terminated: for help and completion. */
 extern const char *const optimizer_names[OPTIMIZER_OTHER];
 
-/* A name or an alias ("sgdm"), in any case. NULL and "" are OPTIMIZER_UNSAID; any other name is
- * OPTIMIZER_OTHER, since there are many more than are known here. */
+/* Parses a name or an alias ("sgdm") in any case. Returns OPTIMIZER_UNSAID for NULL and "",
+ * OPTIMIZER_OTHER for a name that is not in the table. */
 enum optimizer optimizer_parse(const char *text);
 
-/* The name; "" for OPTIMIZER_UNSAID, "other" for OPTIMIZER_OTHER. */
+/* Returns the name; "" for OPTIMIZER_UNSAID, "other" for OPTIMIZER_OTHER. */
 const char *optimizer_name(enum optimizer optimizer);
 
-/* What stands in for OPTIMIZER_UNSAID and OPTIMIZER_OTHER: OPTIMIZER_ADAM, the usual one, which
- * takes the most. */
+/* Returns the optimizer that estimates assume: OPTIMIZER_ADAM, which needs the most memory, for
+ * OPTIMIZER_UNSAID and OPTIMIZER_OTHER. */
 enum optimizer optimizer_assumed(enum optimizer optimizer);
 
-/* Of the one that is assumed. Never NULL. */
+/* Returns the traits of the assumed optimizer. Never NULL. */
 const struct optimizer_traits *optimizer_traits(enum optimizer optimizer);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The numeric precisions of a training: a table, and one parser over it. What each takes is the
- * estimators' business; here is only whether autocast is on.
+ * The numeric precisions of a training: a table and its parser. Estimators compute their memory;
+ * here is only whether autocast is on.
  */
 #include "training/precision.h"
 
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "training/names.h"
+#include "training/name_list.h"
 
 const char *const precision_names[PRECISIONS] = {
     "fp32", "tf32", "bf16", "fp16", "amp", "fp8", NULL};
@@ -47,7 +47,7 @@ static bool is_called(enum precision precision, const char *text)
 int precision_parse(
     const char *field, const char *text, struct fault *fault, enum precision *ret_precision)
 {
-    char all[NAMES_MAX_SIZE];
+    char all[NAME_LIST_MAX_SIZE];
     *ret_precision = PRECISION_UNSAID;
     if (!text || !*text)
         return 0;
@@ -57,7 +57,7 @@ int precision_parse(
             return 0;
         }
     return fault_set(fault, EINVAL, "%s=%.40s: must be one of %s", field, text,
-        names_join(precision_names, all));
+        name_list_join(precision_names, all));
 }
 
 const char *precision_name(enum precision precision)

@@ -32,23 +32,25 @@ extern const char *const precision_names[PRECISIONS];
 
 /*
  * Parses a name or an alias ("bfloat16", "half") in any case.
- *   text   NULL and "" are PRECISION_UNSAID
- *   field  what the fault calls the value: "--precision", "precision"
+ *
+ * field: the value's name in messages: "--precision", "precision"
+ * text:  NULL and "" are PRECISION_UNSAID
+ *
  * Returns 0, or -EINVAL with a fault that lists the names.
  */
 int precision_parse(
     const char *field, const char *text, struct fault *fault, enum precision *ret_precision);
 
-/* The name; "" for PRECISION_UNSAID. */
+/* Returns the name; "" for PRECISION_UNSAID. */
 const char *precision_name(enum precision precision);
 
-/* The table's name for a name or an alias; NULL when there is none. */
+/* Returns the table's name for a name or an alias, or NULL. */
 const char *precision_canonical(const char *text);
 
-/* Whether activations are in 16 bit, by torch.autocast. */
+/* Are activations in 16 bit, by torch.autocast? */
 bool precision_is_autocast(enum precision precision);
 
-/* What a person should know of an estimate at this precision; NULL: nothing. */
+/* Returns a note for estimates at this precision, or NULL. */
 const char *precision_note(enum precision precision);
 
 #endif

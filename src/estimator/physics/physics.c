@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "estimator/estimator_table.h"
-#include "training/names.h"
+#include "training/name_list.h"
 
 /* Chosen: a share of parameters, activations or layers that is not known makes the estimate doubtful
  * from here on; unknown activations are worth a remark earlier. */
@@ -32,7 +32,7 @@ enum { FOURIER_SIDE_MIN = 8, FOURIER_SIDE_MAX = 256, FOURIER_WEIGHTS = 2, COMPLE
 static void describe_optimizer(
     const struct estimate_request *request, struct estimate *ret_estimate)
 {
-    char all[NAMES_MAX_SIZE];
+    char all[NAME_LIST_MAX_SIZE];
     const char *assumed = optimizer_name(optimizer_assumed(request->optimizer));
     if (request->optimizer == OPTIMIZER_UNSAID)
         estimate_note(ret_estimate, 0, "taken for %s; --optimizer sharpens it", assumed);
@@ -40,7 +40,7 @@ static void describe_optimizer(
         estimate_note(ret_estimate, 0,
             "the optimizer %.40s is not known (known are %s), taken for %s",
             request->optimizer_text ? request->optimizer_text : "",
-            names_join(optimizer_names, all), assumed);
+            name_list_join(optimizer_names, all), assumed);
 }
 
 /* What a person should know of how sure this is. */
@@ -265,9 +265,9 @@ int physics_run(const struct estimate_request *request, struct fault *fault,
 {
     struct physics_constants constants = physics_constants_of(request->gpu_kind);
     int r = physics_run_with(&constants, request, fault, estimate, ret_physics);
-    char all[NAMES_MAX_SIZE];
+    char all[NAME_LIST_MAX_SIZE];
     if (r == 0 && request->gpu_kind && !gpu_traits_find(request->gpu_kind))
         estimate_note(estimate, 0, "the GPU %.60s is not known (known are %s), taken for an %s",
-            request->gpu_kind, names_join(gpu_traits_kinds, all), constants.gpu->match);
+            request->gpu_kind, name_list_join(gpu_traits_kinds, all), constants.gpu->match);
     return r;
 }

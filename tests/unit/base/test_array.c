@@ -36,7 +36,7 @@ static void append_keeps_all_in_order(void **state)
     free(points);
 }
 
-static void capacity_doubles_from_eight(void **state)
+static void capacity_doubles_or_is_what_is_wanted(void **state)
 {
     int *numbers = NULL;
     size_t capacity = 0, none = 0;
@@ -49,9 +49,11 @@ static void capacity_doubles_from_eight(void **state)
     assert_int_equal(ARRAY_RESERVE(numbers, capacity, 9), 0);
     assert_int_equal(capacity, 16);
     assert_int_equal(ARRAY_RESERVE(numbers, capacity, 100), 0);
-    assert_int_equal(capacity, 128);
+    assert_int_equal(capacity, 100);
     assert_int_equal(ARRAY_RESERVE(numbers, capacity, 5), 0);
-    assert_int_equal(capacity, 128);
+    assert_int_equal(capacity, 100);
+    assert_int_equal(ARRAY_RESERVE(numbers, capacity, 101), 0);
+    assert_int_equal(capacity, 200);
     free(numbers);
 }
 
@@ -77,7 +79,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(size_counts_items_not_bytes),
         cmocka_unit_test(append_keeps_all_in_order),
-        cmocka_unit_test(capacity_doubles_from_eight),
+        cmocka_unit_test(capacity_doubles_or_is_what_is_wanted),
         cmocka_unit_test(a_size_that_overflows_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "taskfile/words.h"
+#include "taskfile/word_split.h"
 #include "unit.h"
 
 static void assert_name(const char *line, const char *expected)
 {
     char name[COMMAND_NAME_SIZE];
     const char **words;
-    assert_true(words_split(span_of(line), NULL, &words) > 0);
+    assert_true(word_split(span_of(line), NULL, &words) > 0);
     command_line_name(words, name);
     if (strcmp(name, expected) != 0)
         fail_msg("%s: named '%s', not '%s'", line, name, expected);

@@ -108,7 +108,7 @@ static void test_faults(void **state)
     assert_refused("true\ngpus: 65536\n", "a.rad:2: gpus=65536: must be from 1 to 1024");
     assert_refused("true\nmodel: # later\n", "a.rad:2: model: needs a value");
     assert_refused("# only\nmodel: x.txt\n", "a.rad: has no command line to run");
-    assert_refused("python train.py\n", "a.rad: is no .rad file");
+    assert_refused("python train.py\n", "a.rad: is not a .rad file");
     assert_refused("#\n\ntrue\nm\nd\n-5\nexclusive\n1\n", "a.rad:6: batch size=-5: must be from 1");
     assert_refused("#\n\ntrue\nm\nd\n1\nexclusive\nall\n", "a.rad:8: GPUs=all: not a whole number");
     assert_refused(

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "taskfile/words.h"
+/* Words are copied without their quoting into one block, behind the pointers to them. */
+#include "taskfile/word_split.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,9 +17,9 @@ static bool is_escapable(char c)
     return c == '"' || c == '\\' || c == '$' || c == '`';
 }
 
-/* Copies one word to `out` without its quoting and ends it with NUL. Returns where the next word
- * goes, or NULL. */
-static char *take_word(struct span *line, char *out, struct fault *fault)
+/* Copies one word to `out` without its quoting, with a NUL. Returns the position for the next word,
+ * or NULL with a fault. */
+static char *copy_word(struct span *line, char *out, struct fault *fault)
 {
     char quote = 0;
     while (line->size && (quote || !is_blank(line->at[0]))) {
@@ -56,7 +57,7 @@ static void skip_blanks(struct span *line)
     }
 }
 
-int words_split(struct span line, struct fault *fault, const char ***ret_words)
+int word_split(struct span line, struct fault *fault, const char ***ret_words)
 {
     size_t most = line.size / 2 + 2;
     const char **words = malloc(most * sizeof *words + line.size + 2);
@@ -66,7 +67,7 @@ int words_split(struct span line, struct fault *fault, const char ***ret_words)
     int count = 0;
     for (skip_blanks(&line); line.size && line.at[0] != '#'; skip_blanks(&line)) {
         words[count++] = out;
-        out = take_word(&line, out, fault);
+        out = copy_word(&line, out, fault);
         if (!out) {
             free(words);
             return -EINVAL;

@@ -2,13 +2,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "taskfile/words.h"
+#include "taskfile/word_split.h"
 #include "unit.h"
 
 static void assert_words(const char *line, const char *const *want)
 {
     const char **words;
-    int count = words_split(span_of(line), NULL, &words);
+    int count = word_split(span_of(line), NULL, &words);
     assert_true(count >= 0);
     for (int i = 0; i < count; i++) {
         assert_non_null(want[i]);
@@ -51,11 +51,11 @@ static void test_faults(void **state)
 {
     struct fault fault = {0};
     const char **words;
-    assert_int_equal(words_split(span_of("a 'b"), &fault, &words), -EINVAL);
+    assert_int_equal(word_split(span_of("a 'b"), &fault, &words), -EINVAL);
     assert_has(fault.text, "quote '");
-    assert_int_equal(words_split(span_of("a \"b\\\""), &fault, &words), -EINVAL);
+    assert_int_equal(word_split(span_of("a \"b\\\""), &fault, &words), -EINVAL);
     assert_has(fault.text, "quote \"");
-    assert_int_equal(words_split(span_of("a b\\"), &fault, &words), -EINVAL);
+    assert_int_equal(word_split(span_of("a b\\"), &fault, &words), -EINVAL);
     assert_has(fault.text, "backslash");
 }
 
