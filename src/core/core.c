@@ -177,7 +177,7 @@ static int evict(struct core *core, uint64_t id, int64_t now_us)
     return r < 0 ? r : core_add_effect(core, EFFECT_KILL, id, NULL);
 }
 
-/* From instances that are gone: who has not noticed would be there for ever. */
+/* Tasks on MIG instances that are gone: without an error of their own they would run for ever. */
 static int evict_all(struct core *core, int64_t now_us)
 {
     int r = 0;

@@ -23,16 +23,17 @@ struct core_settings {
     struct conditions conditions;
     int64_t window_us; /* the monitoring window; the thesis: 90 s */
     enum window_statistic
-        statistic;         /* what the activity over the window is told by; the thesis: the mean */
-    int64_t settle_us;     /* memory that has not grown for so long has settled */
-    int64_t settle_max_us; /* a task's GPUs are held off from others no longer than that */
+        statistic;               /* of the activity over the window; the dissertation: the mean */
+    int64_t settle_us;           /* memory that has not grown for so long has settled */
+    int64_t settle_max_us;       /* a task's GPUs are held off from others no longer than that */
     int64_t recovery_step_bytes; /* more free memory for every crash (thesis 7.2); 0: GPUs to itself
                                     at once */
     int recoveries_max;          /* starts after a GPU memory crash, per task */
     int requeues_max;            /* starts after ends through no fault of its own, per task */
     double filler_smact;         /* a task that is expected to be more active nearly fills a GPU */
     int filler_percent;          /* of the SMs are such a task's beside others by MPS; 0: all */
-    bool mps_mem_limit; /* MPS clients whose need is known may take that and the margin, no more */
+    bool
+        mps_mem_limit; /* limit MPS clients to their requirement and the margin, where it is known */
 };
 
 /* The thesis's conditions (section 6.2.2), a hold-off of 10 s within 60 s, three recoveries; no
@@ -103,8 +104,8 @@ const struct core_settings *core_get_settings(const struct core *core);
 
 /*
  * What stands against starting a waiting task now, in one line: "GPU 2: SMACT 83 % over 80 %; GPU
- * 3: 1.2 GiB short", or "3 tasks are before it in the queue", or which one goes first and what
- * stands against overtaking it. Returns `buffer`.
+ * 3: 1.2 GiB short", or "3 tasks are before it in the queue", or which task is the head of the queue
+ * and what is against starting before it. Returns `buffer`.
  */
 const char *core_explain(
     const struct core *core, uint64_t id, int64_t now_us, char *buffer, size_t size);

@@ -1,44 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events: everything that ever happens to the core. Inputs tell what the world did, decisions what
- * the core decided; both change the state through core_apply, and all but samples and ticks are
- * written to the log.
+ * Events: everything that ever happens to the core. Inputs report what happened outside, decisions
+ * are the core's own. Both change the state through core_apply, and all but samples and ticks are
+ * written to the log. The names in event.c are stored: they do not change.
  */
 #ifndef COLLOC_CORE_EVENT_H
 #define COLLOC_CORE_EVENT_H
 
 #include "core/view.h"
 
-/* Bytes and microseconds beyond it cannot be: who reads events refuses them. Sums of a few below do
- * not overflow. */
+/* Readers of events refuse more bytes or microseconds. Chosen: sums of a few do not overflow. */
 #define EVENT_NUMBER_MAX (INT64_C(1) << 60)
 
 enum event_kind {
     /* inputs */
-    EVENT_GPUS,   /* these are the GPUs now: known ones keep their index, absent ones count as lost,
-                   * but may still   be at work: only those that are listed as gone are not */
-    EVENT_SUBMIT, /* a task, in the main queue or held */
-    EVENT_ESTIMATE,  /* what a pending task needs is known now, or that it cannot be (NEED_UNKNOWN)
-                      */
+    EVENT_GPUS,      /* the list of GPUs: known ones keep their index, missing ones are lost (their
+                        tasks may still run), those marked is_gone have ended */
+    EVENT_SUBMIT,    /* a task, queued or held */
+    EVENT_ESTIMATE,  /* the requirement of a NEED_PENDING task, or NEED_UNKNOWN */
     EVENT_SAMPLE,    /* of one GPU */
-    EVENT_STARTED,   /* the attempt has a process; may be said again, after a restart */
-    EVENT_UNSTARTED, /* the attempt never had one and never will: back to its queue */
-    EVENT_EXITED,    /* the attempt's process tree has gone */
-    EVENT_CANCEL,    /* somebody who may wants the task to end */
+    EVENT_STARTED,   /* the attempt has a process; repeated after a restart */
+    EVENT_UNSTARTED, /* the attempt never had a process and never will: back to its queue */
+    EVENT_EXITED,    /* the attempt's process tree has ended */
+    EVENT_CANCEL,    /* an authorised user cancels the task */
     EVENT_HOLD,
     EVENT_RELEASE,
-    EVENT_TICK, /* nothing but time went by */
+    EVENT_TICK, /* time has passed */
     /* decisions */
-    EVENT_PLACE,  /* these GPUs are the task's */
-    EVENT_EXPIRE, /* its time limit is over: told to end */
-    EVENT_EVICT,  /* its MIG instance is gone: told to end, and then to go back to its queue */
-    EVENT_EXTERNAL_SEEN, /* a process that is not ours has been seen beside it: an OOM now need not be its
-                      own fault */
-    EVENT_RECOVER,       /* it ran out of GPU memory beside others or under its own limit: into the
-                      recovery queue */
-    EVENT_REQUEUE, /* its GPU or MPS server failed it, or perhaps a neighbour did: back to its queue
-                    */
-    EVENT_END,     /* it is done, in this state */
+    EVENT_PLACE,         /* the task gets these GPUs */
+    EVENT_EXPIRE,        /* its time limit is over: it is ended */
+    EVENT_EVICT,         /* its MIG instance is gone: it is ended, then requeued */
+    EVENT_EXTERNAL_SEEN, /* external processes were beside it: an OOM may not be its own fault */
+    EVENT_RECOVER,       /* OOM beside others or under a limit of colloc: into the recovery queue */
+    EVENT_REQUEUE,       /* its GPU, its MPS server or perhaps a co-resident failed it */
+    EVENT_END,           /* it is done, in this state */
     EVENT_KINDS
 };
 
@@ -46,15 +41,15 @@ enum event_kind {
 struct core_sample {
     int gpu;
     bool lost;
-    bool faulty; /* it answers, but no task should be put there */
+    bool faulty; /* it answers, but gets no further task */
     struct reading mem_used_bytes;
     struct reading smact;              /* 0..1 */
     struct reading utilisation;        /* 0..1 */
-    struct reading external_processes; /* how many compute processes there are not ours */
+    struct reading external_processes; /* compute processes of no task */
     struct task_memory {
         uint64_t task;
         struct reading mem_used_bytes;
-    } * tasks; /* of ours, as far as the driver tells; need not be complete */
+    } * tasks; /* as far as the driver reports them; may be incomplete */
     int n_tasks;
 };
 
@@ -75,7 +70,7 @@ struct event {
         struct need estimate;
         struct core_sample sample;
         struct {
-            bool by_streams; /* there was no MPS to be had */
+            bool by_streams; /* no MPS server could be started */
         } started;
         struct task_exit exited;
         struct {

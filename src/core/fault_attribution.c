@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose fault it was. A fatal fault of one MPS client, as an illegal address is, stops the work of
- * all clients of its server on that GPU, and each of them hears of it as if it were its own.
- * Nothing tells whose it was: on an H200 the MPS server's log and the kernel's Xid line both named
- * a neighbour (docs/measured/mps.md). So all are suspects: each goes on by streams, where a fault
- * hits only the one whose it is.
+ * Which task caused a fault. A fatal fault of one MPS client, such as an illegal address, stops the
+ * work of all clients of its server on that GPU, and each client gets the error as if it were its
+ * own. Nothing names the cause: on an H200 the MPS server's log and the kernel's Xid line both named
+ * another client (docs/measured/mps.md). So every client that ended is a possible cause: all are
+ * requeued and run without MPS, where a fault stays in its own process. The task that causes it
+ * then fails again; the others complete.
  */
 #include "base/clock.h"
 #include "core/core_private.h"
 
-/* Ends that follow a fault by no more than that belong to it: frameworks take a while to fall. */
+/* Ends within this time after a fault belong to it. Chosen: frameworks take seconds to exit. */
 #define FAULT_WINDOW_US (10 * SECOND_US)
 
 static bool shares_with(const struct task *task, const struct resident *resident)
@@ -18,27 +19,27 @@ static bool shares_with(const struct task *task, const struct resident *resident
            resident->uid == task->uid;
 }
 
-static bool has_client_beside(const struct gpu_view *gpu, const struct task *task, int64_t now_us)
+static bool had_other_client(const struct gpu_view *gpu, const struct task *task, int64_t now_us)
 {
-    bool others_fell = gpu->fault.task && gpu->fault.task != task->id &&
-                       gpu->fault.uid == task->uid && now_us - gpu->fault.at_us <= FAULT_WINDOW_US;
+    bool others_ended = gpu->fault.task && gpu->fault.task != task->id &&
+                        gpu->fault.uid == task->uid && now_us - gpu->fault.at_us <= FAULT_WINDOW_US;
     for (int i = 0; i < gpu->n_residents; i++)
         if (shares_with(task, &gpu->residents[i]))
             return true;
-    return others_fell;
+    return others_ended;
 }
 
-static bool judge_fault(struct core *core, const struct task *task, int64_t now_us)
+static bool record_fault(struct core *core, const struct task *task, int64_t now_us)
 {
-    bool in_company = false;
+    bool had_others = false;
     for (int i = 0; i < task->n_gpus; i++) {
         struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
-        in_company |= has_client_beside(gpu, task, now_us);
+        had_others |= had_other_client(gpu, task, now_us);
         gpu->fault.task = task->id;
         gpu->fault.uid = task->uid;
         gpu->fault.at_us = now_us;
     }
-    return in_company;
+    return had_others;
 }
 
 void core_attribute_exit(struct core *core, struct task *task, const struct event *event)
@@ -47,5 +48,5 @@ void core_attribute_exit(struct core *core, struct task *task, const struct even
     bool gone = event->exited.failure == FAILURE_GPU_GONE;
     task->not_at_fault = gone || (by_mps && event->exited.failure == FAILURE_MPS);
     if (by_mps && event->exited.failure == FAILURE_GPU_FAULT)
-        task->not_at_fault = task->possible_cause = judge_fault(core, task, event->time_us);
+        task->not_at_fault = task->possible_cause = record_fault(core, task, event->time_us);
 }

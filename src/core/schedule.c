@@ -15,7 +15,6 @@
  */
 #include <errno.h>
 
-#include "base/hash.h"
 #include "base/top_k.h"
 #include "core/core_private.h"
 #include "core/sharing_choice.h"
@@ -103,11 +102,12 @@ static enum placement_answer choose_gpus(struct core *core, const struct task *t
 /* Leaves an EFFECT_WAIT when the reasons have changed; their figures change all the time. */
 static int report_wait(struct core *core, struct reported_wait *reported, const struct task *task)
 {
-    uint64_t reasons = HASH_START;
-    for (int i = 0; i < core->view.n_gpus; i++) {
+    const uint64_t multiplier = 0x9e3779b97f4a7c15u; /* 2^64 / the golden ratio: mixes well */
+    uint64_t reasons = 0;
+    for (int i = 0; i < core->view.n_gpus; i++) { /* by words: base/hash.h goes by bytes */
         const struct verdict *verdict = &core->verdicts[i];
-        reasons = hash_bytes(reasons, &verdict->kind, sizeof verdict->kind);
-        reasons = hash_bytes(reasons, &verdict->task, sizeof verdict->task);
+        reasons = (reasons ^ (verdict->task << 8 | (uint64_t)verdict->kind)) * multiplier;
+        reasons ^= reasons >> 32;
     }
     if (reported->task == task->id && reported->reasons == reasons)
         return 0;

@@ -1,31 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The choice between time-slicing and MPS: rules and their order are those of sharing_choose. The
+ * reasons have a stored name, which does not change, and a text for people. */
 #include "core/sharing_choice.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* Failed by MPS that often, a task goes on without it. */
+/* Chosen: after so many failures of its MPS server a task runs without MPS. */
 #define MPS_CHANCES 2
 
 static const struct {
     const char *name, *text;
 } reasons[SHARE_REASONS] = {
     [SHARE_AS_ASKED] = {"as-asked", ""},
-    [SHARE_ALONE] = {"alone", "nobody else comes to its GPUs, where MPS would only cost"},
-    [SHARE_INSTANCE] = {"instance", "a MIG instance is a share of its own"},
+    [SHARE_ALONE] = {"alone", "no other task is placed on its GPUs, where MPS would only cost"},
+    [SHARE_INSTANCE] = {"instance", "a MIG instance is not shared"},
     [SHARE_ONE_PROCESS] = {"one-process",
-        "the GPU's compute mode lets in several only through MPS"},
+        "the compute mode of the GPU admits several processes only through MPS"},
     [SHARE_FILLS] = {"fills", "it nearly fills a GPU: nothing to gain from running side by side"},
     [SHARE_WITH_ROOM] = {"with-room",
         "it leaves SMs free, as far as is known, which others can use at the same time"},
-    [SHARE_AS_NEIGHBOURS] = {"as-neighbours", "who is there takes turns, and so does it"},
-    [SHARE_OTHER_USER] = {"other-user", "who is there is a client of another user's MPS server"},
+    [SHARE_AS_NEIGHBOURS] = {"as-neighbours",
+        "the tasks on the GPU are time-sliced, and so is this one"},
+    [SHARE_OTHER_USER] = {"other-user",
+        "a task on the GPU is a client of another user's MPS server"},
     [SHARE_BESIDE_FILLER] = {"beside-filler",
-        "who is there nearly fills the GPU and would leave it little: they take turns"},
-    [SHARE_CAPPED] = {"capped", "it nearly fills a GPU: it leaves some SMs to those who are there"},
-    [SHARE_MPS_FAILED] = {"mps-failed", "MPS has failed it before"},
+        "a task on the GPU nearly fills it and would leave little: they are time-sliced"},
+    [SHARE_CAPPED] = {"capped", "it nearly fills a GPU: it leaves some SMs to the tasks on it"},
+    [SHARE_MPS_FAILED] = {"mps-failed", "its MPS server has failed before"},
     [SHARE_POSSIBLE_CAUSE] = {"suspect",
-        "a fault, its own or a neighbour's, stopped it: apart from others it shows whose"},
+        "a fault under MPS stopped it, its own or another task's: without MPS a fault stays in its own process"},
 };
 
 const char *sharing_reason_text(enum share_reason reason)
@@ -49,7 +53,7 @@ int sharing_reason_parse(const char *name, enum share_reason *ret_reason)
     return -EINVAL;
 }
 
-static struct sharing_mode by(enum sharing sharing, enum share_reason reason)
+static struct sharing_mode share_by(enum sharing sharing, enum share_reason reason)
 {
     return (struct sharing_mode){.sharing = sharing, .reason = reason};
 }
@@ -59,9 +63,9 @@ static bool fills(const struct core_settings *settings, const struct expectation
     return expect->smact.valid && expect->smact.value > settings->filler_smact;
 }
 
-/* What the task has to do because of who is on the GPU; SHARE_WITH_ROOM: nothing stands against
+/* What the residents of a GPU demand of the task. Returns SHARE_WITH_ROOM when nothing is against
  * MPS. */
-static enum share_reason look_at_residents(
+static enum share_reason reason_of_residents(
     const struct core_settings *settings, const struct gpu_view *gpu, const struct task *task)
 {
     bool filler = fills(settings, &task->request.expect);
@@ -77,29 +81,29 @@ static enum share_reason look_at_residents(
     return SHARE_WITH_ROOM;
 }
 
-static struct sharing_mode pick(const struct core_settings *settings,
+static struct sharing_mode choose_automatically(const struct core_settings *settings,
     const struct cluster_view *view, const struct task *task, const int *gpus, int n)
 {
-    bool in_company = false, filler = fills(settings, &task->request.expect);
+    bool has_coresidents = false, filler = fills(settings, &task->request.expect);
     for (int i = 0; i < n; i++) {
         const struct gpu_view *gpu = &view->gpus[gpus[i]];
         if (gpu->id.one_process)
-            return by(SHARING_MPS, SHARE_ONE_PROCESS);
-        enum share_reason reason = look_at_residents(settings, gpu, task);
+            return share_by(SHARING_MPS, SHARE_ONE_PROCESS);
+        enum share_reason reason = reason_of_residents(settings, gpu, task);
         if (reason != SHARE_WITH_ROOM)
-            return by(SHARING_STREAMS, reason);
-        in_company |= gpu->n_residents > 0;
+            return share_by(SHARING_STREAMS, reason);
+        has_coresidents |= gpu->n_residents > 0;
     }
     if (!filler)
-        return by(SHARING_MPS, SHARE_WITH_ROOM);
-    if (!in_company || !settings->filler_percent)
-        return by(SHARING_STREAMS, SHARE_FILLS);
-    struct sharing_mode share = by(SHARING_MPS, SHARE_CAPPED);
+        return share_by(SHARING_MPS, SHARE_WITH_ROOM);
+    if (!has_coresidents || !settings->filler_percent)
+        return share_by(SHARING_STREAMS, SHARE_FILLS);
+    struct sharing_mode share = share_by(SHARING_MPS, SHARE_CAPPED);
     share.thread_percent = settings->filler_percent;
     return share;
 }
 
-/* The need is what is kept free for it, with the margin: beyond that the memory is others'. */
+/* Its requirement and the margin are kept free for it; more belongs to other tasks. */
 static int64_t memory_limit(const struct core_settings *settings, const struct cluster_view *view,
     const struct task *task, const int *gpus, int n)
 {
@@ -126,17 +130,18 @@ struct sharing_mode sharing_choose(const struct core_settings *settings,
     bool exclusive)
 {
     enum sharing asked = task->request.sharing;
-    struct sharing_mode share = by(asked, SHARE_AS_ASKED);
+    struct sharing_mode share = share_by(asked, SHARE_AS_ASKED);
     if (asked == SHARING_STREAMS)
         return share;
     if (has_instance(view, gpus, n))
-        return by(SHARING_STREAMS, SHARE_INSTANCE);
+        return share_by(SHARING_STREAMS, SHARE_INSTANCE);
     if (task->possible_cause)
-        return by(SHARING_STREAMS, SHARE_POSSIBLE_CAUSE);
+        return share_by(SHARING_STREAMS, SHARE_POSSIBLE_CAUSE);
     if (task->mps_failures >= MPS_CHANCES)
-        return by(SHARING_STREAMS, SHARE_MPS_FAILED);
+        return share_by(SHARING_STREAMS, SHARE_MPS_FAILED);
     if (asked == SHARING_AUTO)
-        share = exclusive ? by(SHARING_STREAMS, SHARE_ALONE) : pick(settings, view, task, gpus, n);
+        share = exclusive ? share_by(SHARING_STREAMS, SHARE_ALONE)
+                          : choose_automatically(settings, view, task, gpus, n);
     if (share.sharing == SHARING_MPS) {
         if (task->request.thread_percent)
             share.thread_percent = task->request.thread_percent;

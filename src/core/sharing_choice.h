@@ -13,7 +13,14 @@
 
 #include "core/core.h"
 
-/* `whole`: nobody else will come to these GPUs as long as the task runs. */
+/*
+ * How the task shares the GPUs chosen for it.
+ *
+ * `gpus`, `n`: indices into the view.
+ * `exclusive`: no other task will be placed on them as long as this one runs.
+ *
+ * Returns the mode, its limits and the reason.
+ */
 struct sharing_mode sharing_choose(const struct core_settings *settings,
     const struct cluster_view *view, const struct task *task, const int *gpus, int n,
     bool exclusive);

@@ -41,18 +41,17 @@ struct sharing_mode {
     enum sharing sharing; /* SHARING_STREAMS or SHARING_MPS */
     enum share_reason {
         SHARE_AS_ASKED,
-        SHARE_ALONE,         /* nobody else will come there */
+        SHARE_ALONE,         /* no other task will be placed there */
         SHARE_INSTANCE,      /* a MIG instance is a share of its own */
         SHARE_ONE_PROCESS,   /* the GPU's compute mode lets in several only through MPS */
         SHARE_FILLS,         /* it nearly fills a GPU: nothing to gain from running beside others */
         SHARE_WITH_ROOM,     /* it leaves SMs free, which MPS lets others use at the same time */
-        SHARE_AS_NEIGHBOURS, /* who is there takes turns */
-        SHARE_OTHER_USER,    /* who is there is a client of another user's MPS server */
-        SHARE_BESIDE_FILLER, /* who is there nearly fills the GPU and would leave it little */
+        SHARE_AS_NEIGHBOURS, /* the residents are time-sliced */
+        SHARE_OTHER_USER,    /* a resident is a client of another user's MPS server */
+        SHARE_BESIDE_FILLER, /* a resident nearly fills the GPU and would leave it little */
         SHARE_CAPPED,        /* it nearly fills a GPU, and others are there: they keep some SMs */
         SHARE_MPS_FAILED,    /* MPS has failed it before */
-        SHARE_POSSIBLE_CAUSE, /* a fault, its own or a neighbour's, stopped it: apart from others it shows
-                          whose */
+        SHARE_POSSIBLE_CAUSE, /* it may have caused a fault under MPS: time-sliced, faults stay apart */
         SHARE_REASONS
     } reason;
     int thread_percent;      /* of the SMs, of an MPS client; 0: no limit */
@@ -61,7 +60,7 @@ struct sharing_mode {
 
 /*
  * What a task is expected to do to each of its GPUs while it has them to itself, as its user, an
- * estimator or a catalogue says it. What nobody says is not valid: never zero.
+ * estimator or a catalogue gives it. What is not given is not valid: never zero.
  */
 struct expectation {
     struct reading smact; /* 0..1, SM-time with a warp resident */
@@ -73,7 +72,7 @@ struct expectation {
 struct task_request {
     int gpus;                    /* 1 or more, all or none */
     const struct policy *policy; /* NULL: the core's default */
-    bool exclusive;              /* nobody else on its GPUs as long as it runs */
+    bool exclusive;              /* no other task on its GPUs as long as it runs */
     enum sharing sharing;
     int thread_percent; /* of the SMs, by MPS; 0: as the core sees fit */
     struct need need;
@@ -113,22 +112,22 @@ struct task {
     enum failure_class ending; /* FAILURE_CANCELLED, FAILURE_TIME_LIMIT or FAILURE_GPU_GONE once it
                                   was told to end */
 
-    int *gpus;            /* its reservation: indices into the view; NULL when it holds none */
-    int n_gpus;           /* 0 when it holds none */
-    bool has_process;     /* known to run (or to have been spawned) */
-    bool exclusive;       /* its GPUs take nobody else as long as it runs */
-    bool had_coresidents; /* another task was on one of its GPUs at some time of this attempt */
+    int *gpus;                 /* its reservation: indices into the view; NULL when it holds none */
+    int n_gpus;                /* 0 when it holds none */
+    bool has_process;          /* known to run (or to have been spawned) */
+    bool exclusive;            /* its GPUs take no other task as long as it runs */
+    bool had_coresidents;      /* another task or external process was beside it in this attempt */
     struct sharing_mode share; /* of this attempt */
     int attempts;              /* begun: the number of the last */
     int unstarted;             /* of those, the ones that never started */
     int oom_count;
     struct reading free_bytes; /* on each of its GPUs when this attempt was placed there */
-    int passed_count;          /* how many that came later have started before it */
+    int passed_count;          /* later tasks that have started before it */
     int requeue_count;         /* ends that were, or may have been, no fault of its own */
     int mps_failures;          /* of those, by MPS */
     bool
         not_at_fault; /* so was the last: its MPS server or its GPU failed it, or it is a suspect */
-    bool possible_cause;   /* a fault, its own or a neighbour's, has stopped it under MPS */
+    bool possible_cause;   /* a fault under MPS stopped it: its own or a co-resident's */
     struct task_exit exit; /* of the last attempt */
 
     int64_t submitted_us;
