@@ -175,7 +175,9 @@ static void format_text(const void *field, char *text, size_t size)
 static void format_exact_size(const void *field, char *text, size_t size)
 {
     int64_t bytes = *(const int64_t *)field;
-    if (bytes % GIB == 0)
+    if (bytes == 0)
+        snprintf(text, size, "0");
+    else if (bytes % GIB == 0)
         snprintf(text, size, "%" PRId64 "GiB", bytes / GIB);
     else if (bytes % MIB == 0)
         snprintf(text, size, "%" PRId64 "MiB", bytes / MIB);
@@ -185,8 +187,14 @@ static void format_exact_size(const void *field, char *text, size_t size)
 
 static void format_duration(const void *field, char *text, size_t size)
 {
-    int64_t us = *(const int64_t *)field;
-    if (us % SECOND_US == 0)
+    int64_t us = *(const int64_t *)field, minute_us = 60 * SECOND_US;
+    if (us && us % (1440 * minute_us) == 0)
+        snprintf(text, size, "%" PRId64 "d", us / (1440 * minute_us));
+    else if (us && us % (60 * minute_us) == 0)
+        snprintf(text, size, "%" PRId64 "h", us / (60 * minute_us));
+    else if (us > 2 * minute_us && us % minute_us == 0)
+        snprintf(text, size, "%" PRId64 "m", us / minute_us);
+    else if (us % SECOND_US == 0)
         snprintf(text, size, "%" PRId64 "s", us / SECOND_US);
     else if (us % MS_US == 0)
         snprintf(text, size, "%" PRId64 "ms", us / MS_US);
@@ -197,6 +205,11 @@ static void format_duration(const void *field, char *text, size_t size)
 static void format_number(const void *field, char *text, size_t size)
 {
     snprintf(text, size, "%.12g", *(const double *)field);
+}
+
+static void format_quantile(const void *field, char *text, size_t size)
+{
+    snprintf(text, size, "%g", quantile_percent(*(const enum quantile *)field) / 100.0);
 }
 
 static void format_count(const void *field, char *text, size_t size)
@@ -258,7 +271,7 @@ static const struct format {
     {set_duration, format_duration, "a time such as 90s, 5m or 1:30:00"},
     {set_period, format_duration, "a time from 1ms to 1h, such as 90s or 5m"},
     {set_fraction, format_number, "a number from 0 to 1"},
-    {set_quantile, format_number, "0.5, 0.9 or 0.99"},
+    {set_quantile, format_quantile, "0.5, 0.9 or 0.99"},
     {set_slowdown, format_number, "a number from 1 to 1000"},
     {set_count, format_count, "a whole number from 0 to 1000000"},
     {set_percentage, format_count, "a whole number from 0 to 100"},
@@ -282,101 +295,101 @@ static const struct option {
     bool is_live; /* can change while the daemon runs */
     int (*set)(void *field, size_t size, const char *value);
     const char *takes;
-    const char *default_text;
+    const char *default_text; /* of a path or list; NULL: config_defaults' value, as text */
     const char *help;
 } options[] = {
     {"socket", FIELD(socket_path), set_text, "PATH", "/run/colloc/collocd.sock",
         "Unix socket on which collocd listens"},
     {"state-dir", FIELD(state_dir), set_text, "FOLDER", "/var/lib/colloc",
         "folder of the event log, the run history and the tasks' logs"},
-    {"policy", LIVE(core.policy), set_policy, "NAME", "magm",
+    {"policy", LIVE(core.policy), set_policy, "NAME", NULL,
         "placement policy of tasks that name none: {choices}"},
-    {"sharing", LIVE(sharing), set_sharing, "HOW", "streams",
+    {"sharing", LIVE(sharing), set_sharing, "HOW", NULL,
         "how a task without --sharing shares a GPU: streams (time-sliced), mps, or auto "
         "(chosen with each placement)"},
     {"estimator", LIVE(estimator), set_text, "NAME", ESTIMATOR_USUAL,
         "estimator of the GPU memory requirement, for tasks with neither --estimator nor "
         "--memory"},
-    {"reserve-quantile", LIVE(reserve_quantile), set_quantile, "Q", "0.9",
+    {"reserve-quantile", LIVE(reserve_quantile), set_quantile, "Q", NULL,
         "memory to reserve for a task: this quantile of the estimate's calibrated error "
         "distribution (0.5, 0.9 or 0.99); an estimator without calibration gives one value"},
-    {"smact-max", LIVE(core.conditions.smact_max), set_fraction, "FRACTION", "0.80",
+    {"smact-max", LIVE(core.conditions.smact_max), set_fraction, "FRACTION", NULL,
         "a GPU takes another task only while its SM activity (SMACT, 0 to 1) is at most this"},
-    {"min-free", LIVE(core.conditions.min_free_bytes), set_size, "SIZE", "5GiB",
+    {"min-free", LIVE(core.conditions.min_free_bytes), set_size, "SIZE", NULL,
         "free GPU memory required for a task whose memory requirement is unknown"},
-    {"margin", LIVE(core.conditions.margin_bytes), set_size, "SIZE", "2GiB",
+    {"margin", LIVE(core.conditions.margin_bytes), set_size, "SIZE", NULL,
         "free GPU memory required in addition to a task's estimate"},
-    {"slowdown-max", LIVE(core.conditions.slowdown_max), set_slowdown, "TIMES", "3",
+    {"slowdown-max", LIVE(core.conditions.slowdown_max), set_slowdown, "TIMES", NULL,
         "policy predictive: the largest predicted slowdown of any task on a shared GPU; 2 means "
         "twice the run time"},
-    {"window", LIVE(core.window_us), set_period, "TIME", "90s",
+    {"window", LIVE(core.window_us), set_period, "TIME", NULL,
         "period over which the SM activity of a GPU is averaged"},
-    {"smact-statistic", LIVE(core.statistic), set_statistic, "HOW", "mean",
+    {"smact-statistic", LIVE(core.statistic), set_statistic, "HOW", NULL,
         "statistic of the SM activity over the window that policies compare with smact-max: "
         "mean, p95 or ewma (exponentially weighted moving average)"},
-    {"sample-period", LIVE(sample_period_us), set_period, "TIME", "1s",
+    {"sample-period", LIVE(sample_period_us), set_period, "TIME", NULL,
         "interval between two samples of every GPU"},
-    {"gpm-interval", FIELD(gpm_interval_us), set_period, "TIME", "100ms",
+    {"gpm-interval", FIELD(gpm_interval_us), set_period, "TIME", NULL,
         "shortest interval over which NVML measures SM activity; real GPUs need at least "
         "100ms, emulated GPUs accept less"},
-    {"unused-after", LIVE(unused_after_us), set_period, "TIME", "10m",
+    {"unused-after", LIVE(unused_after_us), set_period, "TIME", NULL,
         "report a task that has held a GPU for this long without using it"},
-    {"settle", LIVE(core.settle_us), set_period, "TIME", "10s",
+    {"settle", LIVE(core.settle_us), set_period, "TIME", NULL,
         "a task's memory has settled when it has not grown for this long; until then its GPU "
         "takes no other task"},
-    {"settle-max", LIVE(core.settle_max_us), set_period, "TIME", "60s",
+    {"settle-max", LIVE(core.settle_max_us), set_period, "TIME", NULL,
         "the longest time a GPU is held for a task whose memory is still growing"},
-    {"recovery-step", LIVE(core.recovery_step_bytes), set_size, "SIZE", "0",
+    {"recovery-step", LIVE(core.recovery_step_bytes), set_size, "SIZE", NULL,
         "memory added to the requirement of a task after each GPU memory crash beside other "
         "tasks, before the last attempt alone on its GPUs; 0: the first retry is alone already"},
-    {"recoveries", LIVE(core.recoveries_max), set_count, "N", "3",
+    {"recoveries", LIVE(core.recoveries_max), set_count, "N", NULL,
         "how often a task is restarted after it ran out of GPU memory beside other tasks"},
-    {"requeues", LIVE(core.requeues_max), set_count, "N", "3",
+    {"requeues", LIVE(core.requeues_max), set_count, "N", NULL,
         "how often a task is restarted after another task, or its MPS server, caused its end"},
-    {"filler-smact", LIVE(core.filler_smact), set_fraction, "FRACTION", "0.80",
+    {"filler-smact", LIVE(core.filler_smact), set_fraction, "FRACTION", NULL,
         "sharing=auto: a task with a larger expected SM activity (0 to 1) nearly fills a GPU "
         "and is time-sliced with others"},
-    {"filler-percentage", LIVE(core.filler_percent), set_percentage, "N", "70",
+    {"filler-percentage", LIVE(core.filler_percent), set_percentage, "N", NULL,
         "sharing=auto: limit a task that nearly fills the GPU to this percentage of the SMs "
         "beside other MPS clients; 0: no limit"},
-    {"mps-memory-limit", LIVE(core.mps_mem_limit), set_flag, "yes|no", "yes",
+    {"mps-memory-limit", LIVE(core.mps_mem_limit), set_flag, "yes|no", NULL,
         "limit each MPS client with a known memory requirement to that and the margin"},
-    {"mps-linger", LIVE(mps_linger_us), set_duration, "TIME", "60s",
+    {"mps-linger", LIVE(mps_linger_us), set_duration, "TIME", NULL,
         "stop a user's MPS control daemon after this long without a task that uses it"},
-    {"framework-memory-limit", LIVE(framework_mem_limit), set_flag, "yes|no", "no",
+    {"framework-memory-limit", LIVE(framework_mem_limit), set_flag, "yes|no", NULL,
         "limit each time-sliced task to its memory requirement and the margin through the "
         "settings of PyTorch and JAX; JAX then allocates that amount when it starts"},
-    {"mps-users-together", LIVE(core.conditions.mps_users_together), set_flag, "yes|no", "no",
+    {"mps-users-together", LIVE(core.conditions.mps_users_together), set_flag, "yes|no", NULL,
         "let tasks of different users share a GPU through MPS; the GPU alternates between the "
         "users' MPS servers"},
-    {"tasks-per-gpu", LIVE(core.conditions.tasks_per_gpu_max), set_count, "N", "0",
+    {"tasks-per-gpu", LIVE(core.conditions.tasks_per_gpu_max), set_count, "N", NULL,
         "the largest number of tasks on one GPU; 0: no limit"},
-    {"tasks-per-user", LIVE(tasks_per_user), set_count, "N", "20000",
+    {"tasks-per-user", LIVE(tasks_per_user), set_count, "N", NULL,
         "the largest number of queued and running tasks of one user; further submissions are "
         "refused (root has no limit)"},
-    {"request-memory", FIELD(request_bytes_max), set_request_memory, "SIZE", "1GiB",
+    {"request-memory", FIELD(request_bytes_max), set_request_memory, "SIZE", NULL,
         "the largest amount of memory for all requests and replies in progress; at least 64MiB"},
-    {"bytes-per-user", LIVE(bytes_per_user), set_size, "SIZE", "512MiB",
+    {"bytes-per-user", LIVE(bytes_per_user), set_size, "SIZE", NULL,
         "the largest size of all scripts, environments and summaries of one user's queued and "
         "running tasks; further submissions are refused (root has no limit)"},
     {"gpus", FIELD(gpus), set_text, "LIST", "all",
         "GPUs to manage, as a comma-separated list of indices or UUIDs; colloc never uses the "
         "others"},
-    {"samples", FIELD(samples), set_samples, "STEP:TIME,...", SAMPLES_USUAL,
+    {"samples", FIELD(samples), set_samples, "STEP:TIME,...", NULL,
         "how long samples of the GPUs are kept at which resolution, as a comma-separated list; "
         "none: keep no samples"},
-    {"log-reserve", FIELD(log_reserve_bytes), set_size, "SIZE", "16MiB",
+    {"log-reserve", FIELD(log_reserve_bytes), set_size, "SIZE", NULL,
         "disk space kept free for the event log, so that ends and cancels can be recorded when "
         "the disk is full; 0: none"},
-    {"kept-output", LIVE(kept_output_bytes), set_size, "SIZE", "1GiB",
+    {"kept-output", LIVE(kept_output_bytes), set_size, "SIZE", NULL,
         "the largest size of each output file in the state folder; when a file reaches it, its "
         "older half is dropped; 0: no limit"},
-    {"history", LIVE(history_us), set_duration, "TIME", "90d",
+    {"history", LIVE(history_us), set_duration, "TIME", NULL,
         "how long ended tasks are kept in the history"},
     {"record-inputs", FIELD(record_inputs), set_text, "FILE", "",
         "file that records every event, sample and decision of the scheduler for `colloc "
         "replay`; empty: no recording"},
-    {"record-inputs-max", LIVE(record_inputs_max), set_size, "SIZE", "1GiB",
+    {"record-inputs-max", LIVE(record_inputs_max), set_size, "SIZE", NULL,
         "size of the record-inputs file at which recording stops"},
     {"nvml-library", FIELD(nvml_library), set_text, "PATH", "libnvidia-ml.so.1",
         "path or name of the NVML library to load"},
@@ -385,7 +398,7 @@ static const struct option {
         "Hopper; none: do not use it"},
     {"shim", FIELD(shim), set_text, "PATH", "(as installed)",
         "path of the colloc-shim program, which runs each task"},
-    {"log-level", LIVE(log_level), set_log_level, "LEVEL", "info",
+    {"log-level", LIVE(log_level), set_log_level, "LEVEL", NULL,
         "the least important messages to log: error, warning, info or debug"},
 };
 #define OPTIONS ARRAY_SIZE(options)
@@ -402,8 +415,9 @@ static void format_value(
     const struct option *option, const struct config *config, char *text, size_t size)
 {
     format_of(option)->format((const char *)config + option->offset, text, size);
+    bool has_default = option->default_text && *option->default_text;
     if (!*text)
-        snprintf(text, size, "%s", *option->default_text ? option->default_text : "none");
+        snprintf(text, size, "%s", has_default ? option->default_text : "none");
 }
 
 void config_change(
@@ -694,11 +708,15 @@ static void print_wrapped(FILE *out, const char *prefix, const char *text)
     }
 }
 
-static void print_option(FILE *out, const struct option *option, enum config_form form)
+static void print_option(
+    FILE *out, const struct option *option, const struct config *defaults, enum config_form form)
 {
-    char help[OPTION_HELP_MAX], text[OPTION_HELP_MAX + VALUE_TEXT_MAX];
-    const char *by_default = *option->default_text ? option->default_text : "none";
+    char help[OPTION_HELP_MAX], text[OPTION_HELP_MAX + VALUE_TEXT_MAX], value[VALUE_TEXT_MAX] = "";
     option_help_text(option->help, policy_name_at, help, sizeof help);
+    if (!option->default_text)
+        format_value(option, defaults, value, sizeof value);
+    const char *default_text = option->default_text ? option->default_text : value;
+    const char *by_default = *default_text ? default_text : "none";
     switch (form) {
     case CONFIG_AS_HELP:
         fprintf(out, "  --%s=%s\n", option->name, option->takes);
@@ -717,7 +735,7 @@ static void print_option(FILE *out, const struct option *option, enum config_for
     case CONFIG_AS_YAML:
         fputc('\n', out);
         print_wrapped(out, "# ", help);
-        fprintf(out, "\n#%s: %s\n", option->name, option->default_text);
+        fprintf(out, "\n#%s: %s\n", option->name, default_text);
         break;
     }
 }
@@ -726,6 +744,8 @@ void config_print(FILE *out, enum config_form form)
 {
     if (form == CONFIG_AS_YAML)
         fputs("# /etc/colloc/collocd.yaml: the settings of collocd with their defaults.\n", out);
+    struct config defaults;
+    config_defaults(&defaults);
     for (size_t i = 0; i < OPTIONS; i++)
-        print_option(out, &options[i], form);
+        print_option(out, &options[i], &defaults, form);
 }
