@@ -10,6 +10,8 @@
 #include <limits.h>
 #include <stddef.h>
 
+#include "base/array.h"
+
 #define SETTING(field) offsetof(struct core_settings, field)
 
 static const struct {
@@ -58,7 +60,7 @@ json_t *core_settings_encode(const struct core_settings *settings)
 {
     json_t *object = json_pack("{s:s}", "policy", settings->policy->name);
     int failed = !object;
-    for (size_t i = 0; i < sizeof fields / sizeof *fields && !failed; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(fields) && !failed; i++) {
         const void *at = (const char *)settings + fields[i].offset;
         if (fields[i].type == REAL)
             failed = json_object_set_new(object, fields[i].key, json_real(*(const double *)at));
@@ -106,7 +108,7 @@ int core_settings_decode(const json_t *object, store_find_policy *find_policy, s
     if (!ret_settings->policy)
         return fault_set(
             fault, EINVAL, "setting policy: '%.60s' is not known here", name ? name : "");
-    for (size_t i = 0; i < sizeof fields / sizeof *fields && r == 0; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(fields) && r == 0; i++)
         r = decode_field(json_object_get(object, fields[i].key), i, fault, ret_settings);
     return r;
 }

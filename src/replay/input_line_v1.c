@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/units.h"
 #include "replay/core_settings_json.h"
 #include "store/event_json.h"
@@ -113,7 +114,7 @@ static int read_sample(struct span text, struct fault *fault, struct event *even
     int r = take_integer(&text, INT32_MIN, INT32_MAX, "GPU", fault, &gpu);
     if (r == 0)
         r = take_integer(&text, 0, 3, "health", fault, &health);
-    for (size_t i = 0; i < sizeof readings / sizeof *readings && r == 0; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(readings) && r == 0; i++)
         r = parse_reading(take_word(&text), fault, readings[i]);
     if (r < 0)
         return r;

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A trace is read a row at a time: only the next arrival is in memory. A resampled trace is drawn as a
+ * whole first (a bootstrap), since each task and each gap may come from any row.
+ */
 #include "sim/arrivals.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "sim/chance.h"
 
-#define ARRIVAL_S_MAX 1e10
+#define ARRIVAL_S_MAX 1e10 /* chosen: its microseconds fit in 64 bits */
 
 int arrivals_open(struct arrivals *arrivals, const char *path, const struct catalogue *catalogue,
     struct fault *fault)
 {
-    static const char *const times[] = {"submit_s", "arrival_s", NULL}, *const tasks[] = {
-                                                                            "task", NULL};
+    static const char *const times[] = {"submit_s", "arrival_s", NULL};
+    static const char *const tasks[] = {"task", NULL};
     *arrivals = (struct arrivals){.catalogue = catalogue};
     int r = columns_open(&arrivals->columns, path, fault);
     if (r < 0)
@@ -62,14 +67,8 @@ static int read_all(struct arrivals *arrivals, struct fault *fault)
     struct arrival arrival;
     int r;
     while ((r = read_next(arrivals, fault, &arrival)) == 1) {
-        if ((arrivals->n_drawn & (arrivals->n_drawn - 1)) == 0) {
-            size_t room = arrivals->n_drawn ? arrivals->n_drawn * 2 : 1;
-            struct arrival *drawn = realloc(arrivals->drawn, room * sizeof *drawn);
-            if (!drawn)
-                return fault_set(fault, ENOMEM, "out of memory");
-            arrivals->drawn = drawn;
-        }
-        arrivals->drawn[arrivals->n_drawn++] = arrival;
+        if (ARRAY_APPEND(arrivals->drawn, arrivals->n_drawn, arrivals->drawn_capacity, arrival) < 0)
+            return fault_set(fault, ENOMEM, "out of memory");
     }
     return r;
 }

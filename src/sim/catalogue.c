@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A catalogue is a table whose columns have several possible names, as published tables have them. What
+ * a table lacks (activity, time, memory) is taken from the built-in tasks of data/traces/tasks.txt: from
+ * the task of the same name, or else from the task with the same dataset and batch whose model's name
+ * begins alike. Example: "ResNet50 / ImageNet / 64" finds "resnet50-imagenet-64" by its traits
+ * (model resnet50, dataset imagenet, batch 64).
+ */
 #include "sim/catalogue.h"
 
 #include <ctype.h>
@@ -7,10 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/columns.h"
 #include "base/units.h"
 #include "sim/built_in_tasks.h"
 
+/* Figures beyond these are mistakes of a table (chosen: far above any task). */
 #define SOLO_S_MAX     1e9
 #define MEMORY_MIB_MAX 1e8
 
@@ -27,9 +36,9 @@ static const char *const
     *const names_gract[] = {"gract", NULL}, *const names_dram[] = {"dram", NULL},
     *const names_power[] = {"power_w", NULL};
 
-/* What tells of a task's kind, for looking it up in another catalogue. */
+/* By which a task is found in a catalogue that names it differently. */
 struct traits {
-    char model[64]; /* letters and digits alone, small, without the dataset's name */
+    char model[64]; /* lower-case letters and digits only, without the dataset's name */
     char dataset[32];
     char batch[16];
 };
@@ -37,9 +46,10 @@ struct traits {
 struct reader {
     struct columns columns;
     const struct catalogue_settings *settings;
-    int estimate;           /* the column of the estimator's word, or -1 */
-    struct catalogue known; /* data/traces/tasks.txt */
-    struct traits *known_traits;
+    int estimate;                /* the column of the estimator's figures, or -1 */
+    struct catalogue known;      /* data/traces/tasks.txt */
+    struct traits *known_traits; /* of each */
+    size_t n_known_traits, known_traits_capacity;
 };
 
 /* ---- tasks that two catalogues name differently ---- */
@@ -74,13 +84,13 @@ static bool begins_as(const char *a, const char *b)
     return *a && *b && strncmp(a, b, a_size < b_size ? a_size : b_size) == 0;
 }
 
-/* The task with the same dataset and batch and a model whose name begins alike, or else the only
- * one of the dataset. */
+/* Returns the task with the same dataset and batch whose model's name begins alike; else the only
+ * task of the dataset; else NULL. */
 static const struct sim_task *find_alike(const struct reader *reader, const struct traits *traits)
 {
     const struct sim_task *of_dataset = NULL;
     int n = 0;
-    for (int i = 0; i < reader->known.n; i++) {
+    for (size_t i = 0; i < reader->known.n; i++) {
         const struct traits *other = &reader->known_traits[i];
         if (!*traits->dataset || strcmp(other->dataset, traits->dataset) != 0)
             continue;
@@ -94,7 +104,7 @@ static const struct sim_task *find_alike(const struct reader *reader, const stru
 
 static const struct sim_task *find_known(const struct reader *reader, const char *name)
 {
-    for (int i = 0; i < reader->known.n; i++)
+    for (size_t i = 0; i < reader->known.n; i++)
         if (strcmp(reader->known.tasks[i].name, name) == 0)
             return &reader->known.tasks[i];
     struct traits traits = traits_of(&reader->columns);
@@ -126,9 +136,7 @@ static int read_time(const struct reader *reader, const struct sim_task *known, 
         return r;
     if (isnan(minutes) && !known)
         return columns_wrong(&reader->columns, fault,
-            "nothing says how long \"%.60s\" takes: solo_s, or epochs and "
-            "epoch_minutes",
-            task->name);
+            "the time of \"%.60s\" is missing: solo_s, or epochs and epoch_minutes", task->name);
     task->solo_s = isnan(minutes) ? known->solo_s : fmin(SOLO_S_MAX, epochs * minutes * 60);
     return 0;
 }
@@ -144,7 +152,7 @@ static int read_memory(const struct reader *reader, const struct sim_task *known
         return r;
     if (r == 0 && !known)
         return columns_wrong(
-            &reader->columns, fault, "nothing says how much memory \"%.60s\" takes", task->name);
+            &reader->columns, fault, "the memory of \"%.60s\" is missing: memory_mib", task->name);
     task->memory_bytes = r == 0 ? known->memory_bytes : (int64_t)(mib * (double)MIB);
     return 0;
 }
@@ -174,7 +182,7 @@ static int read_demand(
                       NULL;
     struct demand unsaid = {NAN, reader->settings->smact, NAN, NAN, NAN};
     task->demand = known && !says_smact ? known->demand : unsaid;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
         int r = number(reader, numbers[i].names, 0, numbers[i].max, fault, numbers[i].value);
         if (r < 0)
             return r;
@@ -199,20 +207,15 @@ static int read_task(struct reader *reader, struct fault *fault, struct sim_task
     return r < 0 ? r : read_demand(reader, known, fault, task);
 }
 
-/* ---- the whole ---- */
+/* ---- the catalogue ---- */
 
 static int add_task(struct reader *reader, struct fault *fault, struct catalogue *catalogue)
 {
     const char *name = columns_get(&reader->columns, columns_find(&reader->columns, names_task));
     if (!name)
         return columns_wrong(&reader->columns, fault, "the task has no name");
-    if ((catalogue->n & (catalogue->n - 1)) == 0) {
-        size_t room = catalogue->n ? (size_t)catalogue->n * 2 : 1;
-        struct sim_task *tasks = realloc(catalogue->tasks, room * sizeof *tasks);
-        if (!tasks)
-            return fault_set(fault, ENOMEM, "out of memory");
-        catalogue->tasks = tasks;
-    }
+    if (ARRAY_RESERVE(catalogue->tasks, catalogue->capacity, catalogue->n + 1) < 0)
+        return fault_set(fault, ENOMEM, "out of memory");
     struct sim_task *task = &catalogue->tasks[catalogue->n];
     *task = (struct sim_task){.name = strdup(name)};
     if (!task->name)
@@ -258,15 +261,10 @@ static int read_known(struct reader *reader, struct fault *fault)
     int r = columns_open_text(&known.columns, built_in_tasks, "data/traces/tasks.txt", fault),
         more = 0;
     while (r == 0 && (more = columns_next(&known.columns, fault)) == 1) {
-        struct traits *traits = realloc(
-            reader->known_traits, (size_t)(reader->known.n + 1) * sizeof *reader->known_traits);
-        if (!traits) {
-            r = fault_set(fault, ENOMEM, "out of memory");
-            break;
-        }
-        reader->known_traits = traits;
-        traits[reader->known.n] = traits_of(&known.columns);
-        r = add_task(&known, fault, &reader->known);
+        r = ARRAY_APPEND(reader->known_traits, reader->n_known_traits,
+            reader->known_traits_capacity, traits_of(&known.columns));
+        r = r < 0 ? fault_set(fault, ENOMEM, "out of memory")
+                  : add_task(&known, fault, &reader->known);
     }
     columns_close(&known.columns);
     return r < 0 ? r : more;
@@ -279,10 +277,10 @@ static int compare(const void *a, const void *b)
 
 static int check_names(const struct catalogue *catalogue, const char *path, struct fault *fault)
 {
-    for (int i = 1; i < catalogue->n; i++)
+    for (size_t i = 1; i < catalogue->n; i++)
         if (strcmp(catalogue->tasks[i - 1].name, catalogue->tasks[i].name) == 0)
             return fault_set(
-                fault, EINVAL, "%s: \"%.80s\" stands there twice", path, catalogue->tasks[i].name);
+                fault, EINVAL, "%s: \"%.80s\" is listed twice", path, catalogue->tasks[i].name);
     return catalogue->n ? 0 : fault_set(fault, EINVAL, "%s: no tasks", path);
 }
 
@@ -301,8 +299,7 @@ int catalogue_read(const char *path, const struct catalogue_settings *settings, 
     if (r == 0)
         r = read_rows(&reader, fault, ret_catalogue);
     if (r == 0 && ret_catalogue->n)
-        qsort(
-            ret_catalogue->tasks, (size_t)ret_catalogue->n, sizeof *ret_catalogue->tasks, compare);
+        qsort(ret_catalogue->tasks, ret_catalogue->n, sizeof *ret_catalogue->tasks, compare);
     if (r == 0)
         r = check_names(ret_catalogue, path ? path : built_in_name, fault);
     columns_close(&reader.columns);
@@ -313,7 +310,7 @@ int catalogue_read(const char *path, const struct catalogue_settings *settings, 
 
 void catalogue_fini(struct catalogue *catalogue)
 {
-    for (int i = 0; i < catalogue->n; i++)
+    for (size_t i = 0; i < catalogue->n; i++)
         free(catalogue->tasks[i].name);
     free(catalogue->tasks);
     *catalogue = (struct catalogue){0};
@@ -322,5 +319,5 @@ void catalogue_fini(struct catalogue *catalogue)
 const struct sim_task *catalogue_find(const struct catalogue *catalogue, const char *name)
 {
     struct sim_task key = {.name = (char *)name};
-    return bsearch(&key, catalogue->tasks, (size_t)catalogue->n, sizeof key, compare);
+    return bsearch(&key, catalogue->tasks, catalogue->n, sizeof key, compare);
 }

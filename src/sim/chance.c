@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A hash of seed and index (splitmix64's mixing of a counter) instead of a sequence: the number of a
+ * task does not depend on how many numbers were drawn before, so two policies get the same tasks.
+ */
 #include "sim/chance.h"
 
 #include <math.h>
 
-/* splitmix64's mixing of a counter */
 static uint64_t mix(uint64_t seed, uint64_t index)
 {
     uint64_t z = seed * 0x9E3779B97F4A7C15u + index * 0xD1B54A32D192ED03u;
@@ -12,7 +15,7 @@ static uint64_t mix(uint64_t seed, uint64_t index)
     return z ^ (z >> 31);
 }
 
-/* Between 0 and 1, neither included. */
+/* A number between 0 and 1, neither included. */
 static double uniform(uint64_t seed, uint64_t index)
 {
     return ((double)(mix(seed, index) >> 11) + 0.5) / 9007199254740992.0;

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers that look drawn at random, and that a seed and an index alone decide: in whatever order
- * they are asked for.
- */
+/* Random numbers that a seed and an index decide, in whatever order they are drawn. */
 #ifndef COLLOC_SIM_CHANCE_H
 #define COLLOC_SIM_CHANCE_H
 
 #include <stdint.h>
 
-/* Of the normal distribution, mean 0, standard deviation 1. */
+/* Returns a number of the normal distribution with mean 0 and standard deviation 1. */
 double chance_normal(uint64_t seed, uint64_t index);
 
-/* Of 0 to n - 1, n > 0. */
+/* Returns an integer from 0 to n - 1; `n` is above 0. */
 uint64_t chance_below(uint64_t seed, uint64_t index, uint64_t n);
 
 #endif

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * "2xA100-80GB,A100-40GB:3g.20gb+2g.10gb" is a list of groups. A group is a number of GPUs of a kind,
+ * each whole or divided into MIG instances. Each GPU becomes one place, or one for each instance.
+ */
 #include "sim/cluster.h"
 
 #include <errno.h>
@@ -6,29 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/units.h"
-
-static int grow_places(struct cluster *cluster)
-{
-    int room = cluster->place_room ? 2 * cluster->place_room : 16;
-    struct place_shape *places = reallocarray(cluster->places, (size_t)room, sizeof *places);
-    if (places)
-        cluster->places = places;
-    struct gpu_identity *identities = reallocarray(
-        cluster->identities, (size_t)room, sizeof *identities);
-    if (identities)
-        cluster->identities = identities;
-    if (!places || !identities)
-        return -ENOMEM;
-    cluster->place_room = room;
-    return 0;
-}
 
 static int add_place(
     struct cluster *cluster, int gpu, const struct mig_profile *profile, int instance)
 {
     const struct gpu_kind *kind = cluster->gpus[gpu];
-    if (cluster->n_places == cluster->place_room && grow_places(cluster) < 0)
+    size_t wanted = (size_t)cluster->n_places + 1;
+    if (ARRAY_RESERVE(cluster->places, cluster->places_capacity, wanted) < 0 ||
+        ARRAY_RESERVE(cluster->identities, cluster->identities_capacity, wanted) < 0)
         return -ENOMEM;
     struct place_shape *place = &cluster->places[cluster->n_places];
     struct gpu_identity *identity = &cluster->identities[cluster->n_places++];
@@ -70,14 +61,8 @@ static int add_gpu(
     struct cluster *cluster, const struct gpu_kind *kind, const char *profiles, struct fault *fault)
 {
     char copy[128];
-    bool is_full = (cluster->n_gpus & (cluster->n_gpus - 1)) == 0; /* room doubles: 1, 2, 4 ... */
-    if (is_full) {
-        size_t room = cluster->n_gpus ? 2 * (size_t)cluster->n_gpus : 1;
-        const struct gpu_kind **gpus = reallocarray(cluster->gpus, room, sizeof *gpus);
-        if (!gpus)
-            return -ENOMEM;
-        cluster->gpus = gpus;
-    }
+    if (ARRAY_RESERVE(cluster->gpus, cluster->gpus_capacity, (size_t)cluster->n_gpus + 1) < 0)
+        return -ENOMEM;
     cluster->gpus[cluster->n_gpus++] = kind;
     if (!profiles)
         return add_place(cluster, cluster->n_gpus - 1, NULL, 0);

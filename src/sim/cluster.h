@@ -10,23 +10,27 @@
 
 enum { CLUSTER_GPUS_MAX = 100000 };
 
-/* A place is a whole GPU, or one of the MIG instances that a GPU is parted into. */
+/* A place is a whole GPU, or one of the MIG instances that a GPU is divided into. */
 struct cluster {
     const struct gpu_kind **gpus;
+    size_t gpus_capacity;
     int n_gpus;
     struct place_shape {
         int gpu;
-        double sms, bandwidth;  /* fractions of its GPU */
-        int64_t capacity_bytes; /* what processes can have */
+        double sms, bandwidth;  /* fractions of its GPU's */
+        int64_t capacity_bytes; /* that processes can use */
     } * places;
     struct gpu_identity *identities; /* of the places */
+    size_t places_capacity, identities_capacity;
     int n_places;
-    int place_room; /* of the arrays */
 };
 
 /*
- * "4xA100-40GB", "2xA100-80GB,H100", "A100-40GB:3g.20gb+2g.10gb". The kinds are borrowed. 0 or
- * -errno with a fault. Ended by cluster_fini either way.
+ * Reads "4xA100-40GB", "2xA100-80GB,H100", "A100-40GB:3g.20gb+2g.10gb".
+ *
+ * `kinds`: borrowed until cluster_fini.
+ *
+ * Returns 0, or -errno with a fault; cluster_fini must follow in both cases.
  */
 int cluster_parse(const struct gpu_kinds *kinds, const char *text, struct fault *fault,
     struct cluster *ret_cluster);

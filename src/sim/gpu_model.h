@@ -14,24 +14,35 @@
 
 struct gpu_memory {
     int64_t capacity_bytes, used_bytes;
-    bool linear;
+    bool linear; /* memory is a line with holes; else pages from anywhere */
     struct segment {
         int64_t at, size;
         uint64_t owner;
-    } * segments; /* by address, where it is linear */
-    int n, room;
+    } * segments; /* in order of address if `linear` */
+    size_t n, capacity;
 };
 
 void gpu_memory_fini(struct gpu_memory *memory);
 
-/* One more segment for `owner`. 0, GPU_MEMORY_FULL when there is no room for it, or -ENOMEM. */
+/*
+ * Allocates a segment for `owner`.
+ *
+ * Returns 0; GPU_MEMORY_FULL if it does not fit; or -ENOMEM.
+ */
 enum { GPU_MEMORY_FULL = 1 };
 int gpu_memory_take(struct gpu_memory *memory, uint64_t owner, int64_t bytes);
+
+/* Frees all segments of the owner. */
 void gpu_memory_release(struct gpu_memory *memory, uint64_t owner);
+
+/* Returns the bytes of the owner. */
 int64_t gpu_memory_of(const struct gpu_memory *memory, uint64_t owner);
 
-/* When step `i` of a task's memory is asked for, in seconds from the start of an attempt that would
- * take `solo_s` alone. */
-double gpu_memory_due_s(const struct gpu_constants *laws, double solo_s, int i);
+/*
+ * Returns when an attempt takes memory step `step`, in seconds from its start.
+ *
+ * `solo_s`: how long the attempt would take alone.
+ */
+double gpu_memory_due_s(const struct gpu_constants *constants, double solo_s, int step);
 
 #endif

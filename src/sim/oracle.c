@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "policy/policies.h"
 
 static const struct {
@@ -23,13 +24,13 @@ const char *sim_policy_name_at(size_t i)
     for (const char *name; (name = policy_name_at(n)); n++)
         if (n == i)
             return name;
-    return i - n < sizeof oracles / sizeof *oracles ? oracles[i - n].name : NULL;
+    return i - n < ARRAY_SIZE(oracles) ? oracles[i - n].name : NULL;
 }
 
 bool sim_policy_find(const char *name, struct sim_policy *ret_policy)
 {
     *ret_policy = (struct sim_policy){policy_find(name), false};
-    for (size_t i = 0; i < sizeof oracles / sizeof *oracles; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(oracles); i++)
         if (strcasecmp(oracles[i].name, name) == 0)
             *ret_policy = (struct sim_policy){oracles[i].policy, true};
     return ret_policy->policy;

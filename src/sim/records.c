@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A row of the timeline is written when a GPU's figures differ from those of its last row, once all
+ * that happens at one time has happened: so a change of several tasks at once is one row.
+ */
 #include "sim/records.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a run tells as it goes, besides its result, as CSV: a row per task that ended, and a row
- * whenever a GPU changes. docs/simulate.md lists the columns.
+ * What a run writes beside its result, as CSV: a row for each task that ended, and a row for each
+ * change of a GPU. docs/simulate.md lists the columns.
  */
 #ifndef COLLOC_SIM_RECORDS_H
 #define COLLOC_SIM_RECORDS_H
@@ -22,16 +22,21 @@ struct timeline {
     int64_t now_us;
 };
 
-/* Writes the head and how every GPU begins. Out and farm are borrowed. 0 or -ENOMEM. Ended by
- * timeline_fini either way.
+/*
+ * Writes the head, and how each GPU begins.
+ *
+ * `out`, `gpus`: borrowed until timeline_fini.
+ *
+ * Returns 0 or -ENOMEM; timeline_fini must follow in both cases.
  */
 int timeline_init(struct timeline *timeline, FILE *out, const struct simulated_gpus *gpus);
 void timeline_fini(struct timeline *timeline);
 
-/* To be told before anything changes at `now_us`, and after all: writes how the GPUs were from the
- * moment before on. */
+/* Writes the changes of the time before, if `now_us` is later. To be called before anything changes
+ * at `now_us`, and with INT64_MAX at the end. */
 void timeline_advance(struct timeline *timeline, int64_t now_us);
 
+/* Writes the head of the tasks' table, and a row of it. `name`: of the task in the catalogue. */
 void task_rows_begin(FILE *out);
 void task_rows_add(FILE *out, const struct task *ended, const char *name);
 

@@ -22,6 +22,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 
 /* The daemon's default. */
@@ -93,14 +94,8 @@ static double activity_of(const struct sampling *sampling, int place)
 static int list_task_memory(
     struct sampling *sampling, const struct place *place, struct core_sample *sample)
 {
-    if (place->n_residents > sampling->memory_capacity) {
-        int capacity = place->n_residents * 2;
-        struct task_memory *memory = realloc(sampling->memory, (size_t)capacity * sizeof *memory);
-        if (!memory)
-            return -ENOMEM;
-        sampling->memory = memory;
-        sampling->memory_capacity = capacity;
-    }
+    if (ARRAY_RESERVE(sampling->memory, sampling->memory_capacity, place->n_residents) < 0)
+        return -ENOMEM;
     for (int i = 0; i < place->n_residents; i++) {
         uint64_t id = place->residents[i].task->id;
         sampling->memory[i] = (struct task_memory){

@@ -24,7 +24,7 @@ struct sampling {
     } * places;
     int current;                /* the place whose sample the core is deciding on; -1: none */
     struct task_memory *memory; /* scratch: the tasks of a sample */
-    int memory_capacity;
+    size_t memory_capacity;
 };
 
 /* Plans a first sample of each place at time 0. Returns 0 or -ENOMEM; sampling_fini must follow in

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
 #include "policy/policies.h"
@@ -170,7 +171,7 @@ static int read_setting(
         {"recoveries", FIELD_INT, SETTING(recoveries_max), 1000},
     };
 #undef SETTING
-    return read_named_field(fields, sizeof fields / sizeof *fields, settings, name, value, fault);
+    return read_named_field(fields, ARRAY_SIZE(fields), settings, name, value, fault);
 }
 
 /* ---- tasks ---- */
@@ -184,7 +185,7 @@ static int read_task_flag(struct scenario_task *task, const char *word, struct f
     } flags[] = {{"exclusive", FLAG(request.exclusive)}, {"held", FLAG(held)}, {"deaf", FLAG(deaf)},
         {"unlaunchable", FLAG(unlaunchable)}};
 #undef FLAG
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
         if (strcmp(flags[i].name, word) == 0) {
             *(bool *)((char *)task + flags[i].offset) = true;
             return 0;
@@ -225,7 +226,7 @@ static int read_task_option(struct scenario_task *task, char *word, struct fault
     if (!value)
         return read_task_flag(task, word, fault);
     *value++ = '\0';
-    return read_named_field(fields, sizeof fields / sizeof *fields, task, word, value, fault);
+    return read_named_field(fields, ARRAY_SIZE(fields), task, word, value, fault);
 }
 
 /* ---- what happens ---- */
@@ -337,7 +338,7 @@ static int read_timed(
     int64_t time_us = (int64_t)(seconds * (double)SECOND_US);
     if (strcmp(words->word[1], "submit") == 0)
         return read_submit(scenario, time_us, words, fault);
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
         if (strcmp(verbs[i].verb, words->word[1]) != 0)
             continue;
         struct scenario_input input = verbs[i].input;

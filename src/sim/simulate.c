@@ -119,7 +119,7 @@ static int prepare_gpus(struct simulation_run *run)
     int r = simulated_gpus_init(&run->gpus, simulation->cluster, simulation->laws);
     run->gpus.on_speed_changed = simulated_task_on_speed_changed;
     run->gpus.context = run;
-    run->totals = totals_start(simulation->cluster);
+    run->totals = run_totals_start(simulation->cluster);
     run->can_start = calloc((size_t)simulation->catalogue->n, sizeof *run->can_start);
     return run->can_start ? r : -ENOMEM;
 }
@@ -203,7 +203,7 @@ int simulate(
         r = run_to_end(&run);
     r = check_end(&run, r, fault);
     if (r == 0)
-        totals_calculate(&run.totals, &run.gpus, &run.result);
+        run_totals_calculate(&run.totals, &run.gpus, &run.result);
     *ret_result = run.result;
     clean_up(&run);
     return r;

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 
 /* Speeds that differ by less are rounding errors (chosen: far below 1 us in a task of a day). */
@@ -172,32 +173,12 @@ static void update_rates(
 
 /* ---- adding and removing tasks ---- */
 
-static int reserve_sharers(struct simulated_gpus *gpus, int capacity)
-{
-    if (capacity <= gpus->sharers_capacity)
-        return 0;
-    struct sharer *sharers = realloc(gpus->sharers, (size_t)capacity * sizeof *sharers);
-    if (!sharers)
-        return -ENOMEM;
-    gpus->sharers = sharers;
-    gpus->sharers_capacity = capacity;
-    return 0;
-}
-
 static int reserve_resident(struct simulated_gpus *gpus, struct place *place)
 {
-    if (place->n_residents < place->capacity)
-        return 0;
-    int capacity = place->capacity ? place->capacity * 2 : 4;
-    if (reserve_sharers(gpus, capacity) < 0)
+    size_t wanted = (size_t)place->n_residents + 1;
+    if (ARRAY_RESERVE(gpus->sharers, gpus->sharers_capacity, wanted) < 0)
         return -ENOMEM;
-    struct place_resident *residents = realloc(
-        place->residents, (size_t)capacity * sizeof *residents);
-    if (!residents)
-        return -ENOMEM;
-    place->residents = residents;
-    place->capacity = capacity;
-    return 0;
+    return ARRAY_RESERVE(place->residents, place->capacity, wanted);
 }
 
 int simulated_gpus_add_task(struct simulated_gpus *gpus, struct running_task *task, int64_t now_us)

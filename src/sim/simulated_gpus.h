@@ -31,7 +31,8 @@ struct place {
         struct running_task *task;
         double speed; /* that this place alone would allow */
     } * residents;
-    int n_residents, capacity;
+    int n_residents;
+    size_t capacity;
     double smact;   /* now, as a fraction of the whole GPU */
     double power_w; /* now, above that of a GPU in use without load */
     bool outdated;  /* smact and power_w must be calculated again */
@@ -48,7 +49,7 @@ struct simulated_gpus {
         int64_t since_us;
     } * gpus;
     struct sharer *sharers; /* scratch, room for the residents of the fullest place */
-    int sharers_capacity;
+    size_t sharers_capacity;
     int update; /* counts updates, so that each task's speed is calculated once in each */
 
     /* Called when the task's speed has changed; its left_s is that of now. */

@@ -82,7 +82,7 @@ static void forget_task(struct simulation_run *run, struct simulated_task *task)
     const struct task *ended = core_task(sim_core(run->sim), id);
     bool completed = ended->state == TASK_COMPLETED;
     *(completed ? &run->result.completed : &run->result.failed) += 1;
-    totals_add_ended(&run->totals, ended);
+    run_totals_add_ended(&run->totals, ended);
     if (run->simulation->tasks_out)
         task_rows_add(run->simulation->tasks_out, ended, task->type->name);
     run->n_unended--;

@@ -7,18 +7,18 @@
  *     simulated_task.c   the life of an attempt: start, memory steps, end
  *     sampling.c         which samples of the GPUs are taken
  *     simulated_gpus.c   speeds, activity, power
- *     totals.c           what the result is calculated from
+ *     run_totals.c         what the result is calculated from
  */
 #ifndef COLLOC_SIM_SIMULATION_RUN_H
 #define COLLOC_SIM_SIMULATION_RUN_H
 
 #include "sim/arrivals.h"
 #include "sim/records.h"
+#include "sim/run_totals.h"
 #include "sim/sampling.h"
 #include "sim/sim_driver.h"
 #include "sim/simulate.h"
 #include "sim/simulated_gpus.h"
-#include "sim/totals.h"
 
 /* The wake-ups of a simulation. */
 enum simulation_wakeup {
@@ -51,9 +51,10 @@ struct simulation_run {
     struct arrival next_arrival;   /* its task is NULL after the last one */
     bool *can_start;               /* by task of the catalogue: known to be able to start here */
     struct simulated_task **tasks; /* by id, from 1; NULL after the task's end */
-    uint64_t n_tasks, tasks_capacity, n_unended;
+    uint64_t n_tasks, n_unended;
+    size_t tasks_capacity;
     const struct running_task *changing; /* the task that is starting or ending now */
-    struct totals totals;
+    struct run_totals totals;
     struct simulation_result result;
     struct fault *fault;
     int error; /* 0, or the first -errno: nothing happens after it */

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "sim/chance.h"
 #include "sim/simulation_run.h"
@@ -90,23 +91,12 @@ static bool can_start(struct simulation_run *run, const struct task_request *req
 
 /* ---- submission ---- */
 
-static int reserve_task(struct simulation_run *run)
-{
-    if (run->n_tasks + 1 < run->tasks_capacity)
-        return 0;
-    uint64_t capacity = run->tasks_capacity ? run->tasks_capacity * 2 : 256;
-    struct simulated_task **tasks = realloc(run->tasks, capacity * sizeof *tasks);
-    if (!tasks)
-        return -ENOMEM;
-    run->tasks = tasks;
-    run->tasks_capacity = capacity;
-    return 0;
-}
-
 /* A new task with the next id; NULL without memory. With a seed its time is spread at random. */
 static struct simulated_task *add_task(struct simulation_run *run, const struct sim_task *type)
 {
-    struct simulated_task *task = reserve_task(run) < 0 ? NULL : calloc(1, sizeof *task);
+    if (ARRAY_RESERVE(run->tasks, run->tasks_capacity, run->n_tasks + 2) < 0)
+        return NULL;
+    struct simulated_task *task = calloc(1, sizeof *task);
     if (!task)
         return NULL;
     uint64_t seed = run->simulation->seed;
@@ -132,6 +122,6 @@ void submission_submit(struct simulation_run *run)
     run->result.submitted++;
     run->n_unended++;
     event.task = task->running.id;
-    totals_add_submitted(&run->totals, event.time_us, type, task->solo_s);
+    run_totals_add_submitted(&run->totals, event.time_us, type, task->solo_s);
     simulation_run_check(run, sim_step(run->sim, &event));
 }

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Threads take the runs in their order; the results wait in slots, so that the reader gets them in
+ * order, too. A run uses no state outside its thread, so its result is the same on any thread.
+ */
 #include "sim/sweep.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many simulations side by side, on several threads. Two runs share only what both of them read, so
- * that each gives what it gives alone, whatever the number of threads.
+ * Many simulations on several threads. Contract: the result of a run is the same as that of the run
+ * alone, whatever the number of threads.
  */
 #ifndef COLLOC_SIM_SWEEP_H
 #define COLLOC_SIM_SWEEP_H
@@ -11,22 +11,32 @@
 struct sweep;
 
 struct sweep_outcome {
-    int r; /* simulate's */
+    int r; /* what simulate returned */
     struct simulation_result result;
-    char *fault; /* its words when r is negative */
+    char *fault; /* its text if r is negative */
 };
 
-/* The simulations are borrowed; they begin in their order. `threads` is at least 1. NULL when
- * threads or memory are out. */
+/*
+ * Starts the runs, in their order.
+ *
+ * `simulations`: `n` of them, borrowed until sweep_destroy.
+ * `threads`: at least 1; fewer are started if the system has no more.
+ *
+ * Returns the sweep, for sweep_destroy; NULL without memory or threads.
+ */
 struct sweep *sweep_start(const struct simulation *simulations, int64_t n, int threads);
 
-/* Waits until run `i` has ended, but no longer than that. NULL when it has not. */
+/*
+ * Waits for the end of run `i`, at most `timeout_us`.
+ *
+ * Returns its outcome, valid until sweep_destroy; NULL if it has not ended.
+ */
 const struct sweep_outcome *sweep_wait(struct sweep *sweep, int64_t i, int64_t timeout_us);
 
-/* How many have ended. */
+/* Returns the number of runs that have ended. */
 int64_t sweep_ended(struct sweep *sweep);
 
-/* Stops those that run. */
+/* Cancels the runs that have not ended, and frees the sweep. NULL is allowed. */
 void sweep_destroy(struct sweep *sweep);
 
 #endif

@@ -72,7 +72,7 @@ static void check_catalogue(const char *path)
     if (catalogue_read(path, &settings, &fault, &catalogue) < 0)
         require(*fault.text != '\0');
     else
-        for (int i = 0; i < catalogue.n; i++) {
+        for (size_t i = 0; i < catalogue.n; i++) {
             const struct sim_task *task = &catalogue.tasks[i];
             require(*task->name && task->gpus >= 1 && isfinite(task->solo_s) && task->solo_s >= 0);
             require(task->memory_bytes >= 0 && task->need.bytes >= 0);

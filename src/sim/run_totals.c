@@ -3,7 +3,7 @@
  * All figures are of the time from the first submission to the last end. GPUs are idle before the
  * first submission, so that time's energy is subtracted; activity needs no correction.
  */
-#include "sim/totals.h"
+#include "sim/run_totals.h"
 
 #include "base/clock.h"
 
@@ -12,20 +12,20 @@ static double seconds_of(int64_t us)
     return (double)us / (double)SECOND_US;
 }
 
-struct totals totals_start(const struct cluster *cluster)
+struct run_totals run_totals_start(const struct cluster *cluster)
 {
-    return (struct totals){.first_us = -1, .bound = bound_start(cluster)};
+    return (struct run_totals){.first_us = -1, .bound = bound_start(cluster)};
 }
 
-void totals_add_submitted(
-    struct totals *totals, int64_t time_us, const struct sim_task *type, double solo_s)
+void run_totals_add_submitted(
+    struct run_totals *totals, int64_t time_us, const struct sim_task *type, double solo_s)
 {
     if (totals->first_us < 0)
         totals->first_us = time_us;
     bound_add(&totals->bound, seconds_of(time_us), type, solo_s);
 }
 
-void totals_add_ended(struct totals *totals, const struct task *ended)
+void run_totals_add_ended(struct run_totals *totals, const struct task *ended)
 {
     totals->wait_us += ended->waited_us;
     totals->exec_us += ended->executed_us;
@@ -33,8 +33,8 @@ void totals_add_ended(struct totals *totals, const struct task *ended)
     totals->last_us = ended->ended_us;
 }
 
-void totals_calculate(
-    const struct totals *totals, struct simulated_gpus *gpus, struct simulation_result *result)
+void run_totals_calculate(
+    const struct run_totals *totals, struct simulated_gpus *gpus, struct simulation_result *result)
 {
     const struct cluster *cluster = gpus->cluster;
     double ended = (double)(result->completed + result->failed), smact_s = 0, energy_j = 0;
