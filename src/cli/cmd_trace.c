@@ -168,7 +168,7 @@ static int run(const struct invocation *invocation)
     if (r < 0)
         print_error("%s", fault.text);
     catalogue_fini(&trace.catalogue);
-    job_log_fini(&trace.log);
+    cluster_log_fini(&trace.log);
     return r < 0 ? EXIT_USAGE : EXIT_OK;
 }
 

@@ -60,10 +60,10 @@ static int select_jobs(
         return fault_set(fault, ENOMEM, "out of memory");
     if (jobs->n == 0)
         return fault_set(fault, EINVAL, "%s: of %" PRId64 " jobs, none ran on a GPU and ended",
-            run->name, run->log.tally.read);
+            run->name, run->log.counts.read);
     civil_time_format(jobs->jobs[0].submit_us, first, sizeof first);
     civil_time_format(jobs->jobs[jobs->n - 1].submit_us, last, sizeof last);
-    if (jobs_select(jobs, selection, &run->log.tally) < 0)
+    if (jobs_select(jobs, selection, &run->log.counts) < 0)
         return fault_set(fault, ENOMEM, "out of memory");
     if (jobs->n == 0)
         return fault_set(fault, EINVAL,
@@ -87,7 +87,7 @@ int trace_import(struct trace_run *run, struct fault *fault)
     if (r == 0)
         r = trace_write(run, fault);
     if (r == 0)
-        report_kept(run->name, &run->log.tally, &run->log.jobs, trace_wants_json(run));
+        report_kept(run->name, &run->log.counts, &run->log.jobs, trace_wants_json(run));
     return r;
 }
 
@@ -161,7 +161,7 @@ int trace_info(struct trace_run *run, struct fault *fault)
         return fault_set(fault, ENOMEM, "out of memory");
     report_statistics(jobs, &statistics, is_log && is_dated(jobs), trace_wants_json(run));
     if (is_log && !trace_wants_json(run))
-        report_kept(run->name, &run->log.tally, jobs, false);
+        report_kept(run->name, &run->log.counts, jobs, false);
     job_statistics_fini(&statistics);
     return 0;
 }

@@ -18,29 +18,29 @@ enum { WORDS_SIZE = 40 };
 
 /* ---- what was kept ---- */
 
-static void print_kept_json(const struct tally *tally, const struct job_list *kept)
+static void print_kept_json(const struct job_counts *counts, const struct job_list *kept)
 {
     json_t *left_out = json_object();
     for (int i = 0; i < LEFT_OUT_REASONS; i++)
-        if (tally->left_out[i])
-            json_object_set_new(left_out, left_out_words(i), json_integer(tally->left_out[i]));
-    json_t *object = json_pack("{sI,sI,so}", "read", (json_int_t)tally->read, "kept",
+        if (counts->left_out[i])
+            json_object_set_new(left_out, left_out_text(i), json_integer(counts->left_out[i]));
+    json_t *object = json_pack("{sI,sI,so}", "read", (json_int_t)counts->read, "kept",
         (json_int_t)kept->n, "left_out", left_out);
     print_json(object);
     json_decref(object);
 }
 
 void report_kept(
-    const char *name, const struct tally *tally, const struct job_list *kept, bool json)
+    const char *name, const struct job_counts *counts, const struct job_list *kept, bool json)
 {
     if (json) {
-        print_kept_json(tally, kept);
+        print_kept_json(counts, kept);
         return;
     }
-    print_error("%s: %" PRId64 " jobs read, %zu kept", name, tally->read, kept->n);
+    print_error("%s: %" PRId64 " jobs read, %zu kept", name, counts->read, kept->n);
     for (int i = 0; i < LEFT_OUT_REASONS; i++)
-        if (tally->left_out[i])
-            print_error("  skipped: %" PRId64 " %s", tally->left_out[i], left_out_words(i));
+        if (counts->left_out[i])
+            print_error("  skipped: %" PRId64 " %s", counts->left_out[i], left_out_text(i));
 }
 
 /* ---- statistics ---- */

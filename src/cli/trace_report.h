@@ -5,12 +5,12 @@
 
 #include <stdbool.h>
 
-#include "trace/log.h"
+#include "trace/cluster_log.h"
 #include "trace/statistics.h"
 
 /* "read 90 jobs, kept 60; left out: 30 outside the window" to stderr, or as JSON to stdout. */
 void report_kept(
-    const char *name, const struct tally *tally, const struct job_list *kept, bool json);
+    const char *name, const struct job_counts *counts, const struct job_list *kept, bool json);
 
 /* The table of `colloc trace info`, or JSON, to stdout. `dated`: times are since 1970. */
 void report_statistics(

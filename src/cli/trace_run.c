@@ -90,11 +90,11 @@ int trace_read_log(struct trace_run *run, struct fault *fault)
 {
     const struct option_value *processors = trace_value(run, TRACE_PROCESSORS);
     run->log.processors_per_gpu = processors->set ? (int)processors->number : 1;
-    int r = job_log_read(
-        log_format_find(trace_value(run, TRACE_FROM)->text), run->name, &run->log, fault);
+    int r = cluster_log_read(
+        cluster_log_find_format(trace_value(run, TRACE_FROM)->text), run->name, &run->log, fault);
     if (r == -EBADMSG)
         r = break_off(run, fault);
-    if (r == 0 && run->log.tally.left_out[LEFT_OUT_NOT_UNDERSTOOD])
+    if (r == 0 && run->log.counts.left_out[LEFT_OUT_NOT_UNDERSTOOD])
         print_error("%s (the first invalid job)", run->log.first_mistake.text);
     return r;
 }

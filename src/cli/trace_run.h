@@ -5,7 +5,7 @@
 
 #include "cli/command.h"
 #include "sim/catalogue.h"
-#include "trace/log.h"
+#include "trace/cluster_log.h"
 
 enum {
     TRACE_FROM,
@@ -31,8 +31,8 @@ extern const struct option_spec trace_options[TRACE_OPTIONS];
 /* One run. */
 struct trace_run {
     const struct invocation *invocation;
-    const char *name;   /* of what was read */
-    struct job_log log; /* of info and synth, its jobs alone */
+    const char *name;       /* of what was read */
+    struct cluster_log log; /* of info and synth, its jobs alone */
     struct catalogue catalogue;
 };
 

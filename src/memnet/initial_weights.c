@@ -5,13 +5,14 @@
 #include <math.h>
 #include <string.h>
 
-static void uniform(struct random *random, float *x, int n, double bound)
+static void uniform(struct seeded_random *random, float *x, int n, double bound)
 {
     for (int i = 0; i < n; i++)
-        x[i] = (float)((2 * random_part(random) - 1) * bound);
+        x[i] = (float)((2 * seeded_random_fraction(random) - 1) * bound);
 }
 
-static void draw_linear(const struct linear_layout *linear, struct random *random, float *weights)
+static void draw_linear(
+    const struct linear_layout *linear, struct seeded_random *random, float *weights)
 {
     double bound = 1 / sqrt(linear->in);
     uniform(random, weights + linear->weight, linear->in * linear->out, bound);
@@ -24,7 +25,8 @@ static void draw_scale(const struct norm_layout *norm, float *weights)
         weights[norm->scale + (size_t)i] = 1;
 }
 
-static void draw_block(const struct block_layout *block, struct random *random, float *weights)
+static void draw_block(
+    const struct block_layout *block, struct seeded_random *random, float *weights)
 {
     draw_linear(&block->linear, random, weights);
     draw_scale(&block->norm, weights);
@@ -34,7 +36,7 @@ static void draw_block(const struct block_layout *block, struct random *random, 
 
 /* Query, key and value after Glorot; their biases and the projection's are 0. */
 static void draw_encoder_layer(
-    const struct encoder_layer_layout *layer, struct random *random, float *weights)
+    const struct encoder_layer_layout *layer, struct seeded_random *random, float *weights)
 {
     uniform(random, weights + layer->qkv.weight, layer->qkv.in * layer->qkv.out,
         sqrt(6.0 / (layer->qkv.in + layer->qkv.out)));
@@ -47,7 +49,7 @@ static void draw_encoder_layer(
 }
 
 void initial_weights_draw(
-    const struct gpumemnet_layout *layout, struct random *random, float *ret_weights)
+    const struct gpumemnet_layout *layout, struct seeded_random *random, float *ret_weights)
 {
     memset(ret_weights, 0, layout->size * sizeof *ret_weights);
     for (int e = 0; e < layout->n_encoders; e++) {

@@ -4,10 +4,10 @@
 #define COLLOC_MEMNET_INITIAL_WEIGHTS_H
 
 #include "estimator/gpumemnet/gpumemnet_layout.h"
-#include "trace/random.h"
+#include "trace/seeded_random.h"
 
 /* Draws all weights of the layout. */
 void initial_weights_draw(
-    const struct gpumemnet_layout *layout, struct random *random, float *ret_weights);
+    const struct gpumemnet_layout *layout, struct seeded_random *random, float *ret_weights);
 
 #endif

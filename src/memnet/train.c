@@ -22,7 +22,7 @@ struct training {
     struct train_progress progress;
     struct examples training, validation;
     const struct example **order;
-    struct random random;
+    struct seeded_random random;
     struct adam adam;
     struct scratch scratch;
     float *gradients, *best;
@@ -102,7 +102,7 @@ static void training_fini(struct training *t)
 static void shuffle(struct training *t)
 {
     for (size_t i = t->training.n; i > 1; i--) {
-        size_t other = random_below(&t->random, i);
+        size_t other = seeded_random_below(&t->random, i);
         const struct example *swap = t->order[i - 1];
         t->order[i - 1] = t->order[other];
         t->order[other] = swap;

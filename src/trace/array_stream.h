@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The objects of one JSON list, one at a time, whatever the size of the file. */
+/* Reads the objects of a JSON list one at a time, so that a file of any size needs little memory. */
 #ifndef COLLOC_TRACE_ARRAY_STREAM_H
 #define COLLOC_TRACE_ARRAY_STREAM_H
 
@@ -10,7 +10,7 @@
 
 #include "base/fault.h"
 
-enum { ARRAY_OBJECT_MAX = 1 << 24 }; /* bytes of one object */
+enum { ARRAY_OBJECT_MAX = 1 << 24 }; /* bytes of one object; chosen: far above any job */
 
 struct array_stream {
     FILE *file;       /* borrowed */
@@ -22,13 +22,13 @@ struct array_stream {
     int first;        /* its first byte, put back, or 0 */
 };
 
-/* Reads up to the first object. 0 or -EBADMSG with the line in the fault. */
+/* Reads up to the first object. `file` and `name` are borrowed. Returns 0, or -EBADMSG with the line
+ * in the fault. */
 int array_stream_open(
     struct array_stream *stream, FILE *file, const char *name, struct fault *fault);
 
-/* 1: an object, for the caller to release; 0: the list has ended; -EBADMSG, -EIO or -ENOMEM with
- * the line in the fault.
- */
+/* Reads the next object, for the caller to release. Returns 1; 0 at the end of the list; -EBADMSG,
+ * -EIO or -ENOMEM with the line in the fault. */
 int array_stream_next(struct array_stream *stream, struct fault *fault, json_t **ret_object);
 
 #endif

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The calendar in plain steps, year by year and month by month: the C library's functions depend on
+ * the time zone, or accept what is no date.
+ */
 #include "trace/civil_time.h"
 
 #include <errno.h>
@@ -20,9 +24,9 @@ static int days_of_month(int year, int month)
     return month == 2 && is_leap(year) ? 29 : days[month - 1];
 }
 
-/* Takes so many digits off the front of `*text`, then `mark` when it stands there; -1 without the
- * digits. */
-static int take(const char **text, int digits, char mark)
+/* Reads `digits` digits off the front of `*text`, and `mark` if it follows. Returns the number, or -1
+ * if a digit is missing. */
+static int read_digits(const char **text, int digits, char mark)
 {
     int value = 0;
     for (int i = 0; i < digits; i++, (*text)++) {
@@ -37,16 +41,17 @@ static int take(const char **text, int digits, char mark)
 
 int civil_time_parse(const char *text, int64_t *ret_us)
 {
-    int year = take(&text, 4, '-'), month = take(&text, 2, '-'), day = take(&text, 2, '\0');
+    int year = read_digits(&text, 4, '-'), month = read_digits(&text, 2, '-'),
+        day = read_digits(&text, 2, '\0');
     int hour = 0, minute = 0, second = 0;
     if (year < YEAR_FIRST || year > YEAR_LAST || month < 1 || month > 12 || day < 1 ||
         day > days_of_month(year, month))
         return -EINVAL;
     if (*text == ' ' || *text == 'T') {
         text++;
-        hour = take(&text, 2, ':');
-        minute = take(&text, 2, ':');
-        second = *text ? take(&text, 2, '\0') : 0;
+        hour = read_digits(&text, 2, ':');
+        minute = read_digits(&text, 2, ':');
+        second = *text ? read_digits(&text, 2, '\0') : 0;
     }
     if (*text || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60)
         return -EINVAL;

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tasks are sorted by GPUs, then by length; those with as many GPUs as the job form a range, in which
+ * the nearest lengths are found by binary search. Lengths are compared by ratio: a task of 5 minutes
+ * is as near to a job of 10 as one of 20.
+ *
+ * Example: a job of 100 s, and tasks of 80, 96, 103 and 130 s. The nearest is 103 s (ratio 1.03). Tasks
+ * up to a ratio of 1.03 x 1.05 are as good: 96 s (1.04) and 103 s, of which chance picks one.
+ */
 #include "trace/mapping.h"
 
 #include <errno.h>
@@ -92,11 +100,12 @@ const struct sim_task *mapping_nearest(struct mapping *mapping, const struct log
     size_t end = lower_bound(mapping, range, gpus, nextafter(length_s * near, INFINITY));
     if (begin == end) /* the nearest takes no time at all */
         return mapping->tasks[at - 1];
-    return mapping->tasks[begin + random_below(&mapping->random, end - begin)];
+    return mapping->tasks[begin + seeded_random_below(&mapping->random, end - begin)];
 }
 
 const struct sim_task *mapping_any(struct mapping *mapping, int gpus)
 {
     struct range range = of_gpus(mapping, gpus);
-    return mapping->tasks[range.begin + random_below(&mapping->random, range.end - range.begin)];
+    return mapping
+        ->tasks[range.begin + seeded_random_below(&mapping->random, range.end - range.begin)];
 }

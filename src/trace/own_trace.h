@@ -5,22 +5,27 @@
 
 #include "base/fault.h"
 #include "sim/catalogue.h"
-#include "trace/job.h"
+#include "trace/job_list.h"
 
 /*
- * Writes the jobs' arrivals to the file ("-" is standard output). `tasks` has what each job is;
- * with `own` each job is a task of its own, "j1", "j2" and so on, which own_tasks_write describes.
- * 0 or -errno with a fault.
+ * Writes when each job arrives, and as which task.
+ *
+ * `path`: "-" is standard output.
+ * `tasks`: what each job is; used if `own` is false.
+ * `own`: each job is a task of its own, "j1", "j2" and so on, which own_tasks_write describes.
+ *
+ * Returns 0, or -errno with a fault.
  */
 int own_trace_write(const char *path, const struct job_list *jobs,
     const struct sim_task *const *tasks, bool own, struct fault *fault);
 
-/* A catalogue in which each job is a task: its GPUs and length are its own, memory and activity
- * those of tasks[i]. */
+/* Writes a catalogue in which each job is a task: with GPUs and length of its own, memory and
+ * activity of tasks[i]. Returns 0, or -errno with a fault. */
 int own_tasks_write(const char *path, const struct job_list *jobs,
     const struct sim_task *const *tasks, struct fault *fault);
 
-/* Adds the jobs of a trace whose tasks are in the catalogue. 0 or -errno with a fault. */
+/* Reads a trace, whose tasks must be in the catalogue, and adds its jobs to the list. Returns 0, or
+ * -errno with a fault. */
 int own_trace_read(const char *path, const struct catalogue *catalogue, struct job_list *list,
     struct fault *fault);
 

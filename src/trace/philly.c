@@ -10,9 +10,9 @@
 
 #include "trace/array_stream.h"
 #include "trace/civil_time.h"
-#include "trace/log.h"
+#include "trace/cluster_log.h"
 
-/* 1: a time; 0: it is unknown; -EINVAL. */
+/* Returns 1 with a time; 0: it is not known; -EINVAL. */
 static int read_time(const json_t *job, const char *key, int64_t *ret_us)
 {
     const char *text = json_string_value(json_object_get(job, key));
@@ -33,8 +33,7 @@ static size_t count_gpus(const json_t *attempt)
     return n < JOB_GPUS_MAX ? n : JOB_GPUS_MAX;
 }
 
-/* 1: it ran for some time; 0: it has no times; -EINVAL. `*ret_ended` tells whether it has an end.
- */
+/* Returns 1 with the length; 0: a time is not known; -EINVAL. `*ret_ended`: it has an end. */
 static int read_attempt(const json_t *attempt, int64_t *ret_length_us, bool *ret_ended)
 {
     int64_t start_us, end_us;
@@ -49,7 +48,7 @@ static int read_attempt(const json_t *attempt, int64_t *ret_length_us, bool *ret
     return end_us < start_us ? -EINVAL : 1;
 }
 
-/* 0: a job; -EINVAL; -EBUSY: it had not ended. */
+/* Returns 0; -EINVAL; -EBUSY if the job had not ended. */
 static int read_job(const json_t *object, struct log_job *job)
 {
     size_t i;
@@ -70,7 +69,7 @@ static int read_job(const json_t *object, struct log_job *job)
     return ended ? 0 : -EBUSY;
 }
 
-static int take_job(const struct array_stream *stream, const json_t *object, struct job_log *log,
+static int add_job(const struct array_stream *stream, const json_t *object, struct cluster_log *log,
     struct fault *fault)
 {
     struct log_job job = {0};
@@ -79,29 +78,29 @@ static int take_job(const struct array_stream *stream, const json_t *object, str
     snprintf(where, sizeof where, "%.280s:%lld", stream->name, (long long)stream->begins);
     int r = read_job(object, &job);
     if (r == 0)
-        return job_log_add(log, &job, where, fault);
+        return cluster_log_add(log, &job, where, fault);
     if (r == -EBUSY) {
-        job_log_leave_out(log, LEFT_OUT_UNFINISHED);
+        cluster_log_leave_out(log, LEFT_OUT_UNFINISHED);
         return 0;
     }
     fault_set(&mistake, EINVAL,
         "%s: the job must have a submitted_time \"YYYY-MM-DD HH:MM:SS\" and attempts, each with "
         "an end_time not before its start_time, all of them together no longer than can be",
         where);
-    job_log_not_understood(log, &mistake);
+    cluster_log_not_understood(log, &mistake);
     return 0;
 }
 
-static int read_philly(FILE *file, const char *name, struct job_log *log, struct fault *fault)
+static int read_philly(FILE *file, const char *name, struct cluster_log *log, struct fault *fault)
 {
     struct array_stream stream;
     json_t *object;
     int r = array_stream_open(&stream, file, name, fault), more = 0;
     while (r == 0 && (more = array_stream_next(&stream, fault, &object)) == 1) {
-        r = take_job(&stream, object, log, fault);
+        r = add_job(&stream, object, log, fault);
         json_decref(object);
     }
     return r < 0 ? r : more;
 }
 
-const struct log_format log_format_philly = {"philly", read_philly};
+const struct cluster_log_format cluster_log_philly = {"philly", read_philly};

@@ -9,12 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/columns.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "trace/civil_time.h"
-#include "trace/log.h"
+#include "trace/cluster_log.h"
 
 enum { ID, SUBMIT, ELAPSED, ELAPSED_RAW, STATE, ALLOCATED, REQUESTED, SACCT_COLUMNS };
 
@@ -52,8 +53,8 @@ static int find_columns(struct sacct *sacct, struct fault *fault)
         "--parsable2 --format=JobID,Submit,Elapsed,State,AllocTRES,ReqTRES --starttime=...");
 }
 
-/* The number behind the last '=' or ':' of "gres/gpu=2", "gres/gpu:a100=2", "gpu:2", "gpu:a100:2";
- * 1 without one. */
+/* The number after the last '=' or ':' of "gres/gpu=2", "gres/gpu:a100=2", "gpu:2", "gpu:a100:2";
+ * 1 if there is none. */
 static int number_of(const char *word)
 {
     int64_t n = 1;
@@ -63,8 +64,8 @@ static int number_of(const char *word)
     return (int)n;
 }
 
-/* The GPUs of "billing=8,gres/gpu:a100=2,gres/gpu=2": all of them where that is said, or the sum
- * over their kinds. */
+/* The GPUs of "billing=8,gres/gpu:a100=2,gres/gpu=2": the total if it is listed, else the sum over
+ * the kinds. */
 static int count_gpus(const char *list)
 {
     int kinds = 0;
@@ -90,7 +91,7 @@ static bool has_ended(const char *state)
     size_t size = state ? strcspn(state, " ") : 0; /* "CANCELLED by 1000" */
     if (!state)
         return true;
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
         if (strlen(ends[i]) == size && strncmp(state, ends[i], size) == 0)
             return true;
     return false;
@@ -110,7 +111,8 @@ static int read_length(const struct sacct *sacct, int64_t *ret_us)
     return elapsed && strchr(elapsed, ':') && parse_duration(elapsed, ret_us) == 0 ? 0 : -EINVAL;
 }
 
-/* A further component of the job that was kept last: its GPUs are used together. */
+/* Adds the job to the last kept one if both are components of the same job: their GPUs are used
+ * together. Returns whether it did. */
 static bool joins_last(
     struct sacct *sacct, const char *id, const struct log_job *job, struct job_list *jobs)
 {
@@ -129,7 +131,8 @@ static bool joins_last(
     return true;
 }
 
-static int take_job(struct sacct *sacct, const char *id, struct job_log *log, struct fault *fault)
+static int add_job(
+    struct sacct *sacct, const char *id, struct cluster_log *log, struct fault *fault)
 {
     struct log_job job = {0};
     struct fault mistake;
@@ -138,13 +141,13 @@ static int take_job(struct sacct *sacct, const char *id, struct job_log *log, st
     if (!submit || civil_time_parse(submit, &job.submit_us) < 0) {
         columns_wrong(&sacct->columns, &mistake,
             "Submit is \"%.40s\": YYYY-MM-DDTHH:MM:SS is needed", submit ? submit : "");
-        job_log_not_understood(log, &mistake);
+        cluster_log_not_understood(log, &mistake);
         return 0;
     }
     if (read_length(sacct, &job.length_us) < 0) {
         columns_wrong(
             &sacct->columns, &mistake, "job %.40s has no elapsed time [DAYS-]HH:MM:SS", id);
-        job_log_not_understood(log, &mistake);
+        cluster_log_not_understood(log, &mistake);
         return 0;
     }
     job.gpus = count_gpus(get(sacct, ALLOCATED));
@@ -155,39 +158,40 @@ static int take_job(struct sacct *sacct, const char *id, struct job_log *log, st
     size_t before = log->jobs.n;
     snprintf(
         where, sizeof where, "%.280s:%lld", sacct->columns.name, (long long)sacct->columns.number);
-    int r = job_log_add(log, &job, where, fault);
+    int r = cluster_log_add(log, &job, where, fault);
     if (log->jobs.n == before)
         sacct->component_of[0] = '\0';
     return r;
 }
 
-static int take_row(struct sacct *sacct, struct job_log *log, struct fault *fault)
+static int read_row(struct sacct *sacct, struct cluster_log *log, struct fault *fault)
 {
     struct fault mistake;
     const char *id = get(sacct, ID);
     if (id && strchr(id, '.'))
         return 0; /* a step: 123.batch, 123.extern, 123.0 */
     if (id && has_ended(get(sacct, STATE)))
-        return take_job(sacct, id, log, fault);
+        return add_job(sacct, id, log, fault);
     if (id) {
-        job_log_leave_out(log, LEFT_OUT_UNFINISHED);
+        cluster_log_leave_out(log, LEFT_OUT_UNFINISHED);
         return 0;
     }
     columns_wrong(&sacct->columns, &mistake, "the job has no id");
-    job_log_not_understood(log, &mistake);
+    cluster_log_not_understood(log, &mistake);
     return 0;
 }
 
-/* A row that is no row: 0 when the next one may be read, -EBADMSG when the file ends within it. */
-static int pass_over(const struct sacct *sacct, struct job_log *log, int r, struct fault *fault)
+/* After a row that cannot be read. Returns 0 to go on with the next one; -EBADMSG if the file ends
+ * within it. */
+static int skip_row(const struct sacct *sacct, struct cluster_log *log, int r, struct fault *fault)
 {
     if (r != -EINVAL || feof(sacct->columns.file))
         return r == -EINVAL ? fault_prefix(fault, -EBADMSG, "the log breaks off") : r;
-    job_log_not_understood(log, fault);
+    cluster_log_not_understood(log, fault);
     return 0;
 }
 
-static int read_sacct(FILE *file, const char *name, struct job_log *log, struct fault *fault)
+static int read_sacct(FILE *file, const char *name, struct cluster_log *log, struct fault *fault)
 {
     struct sacct sacct = {0};
     int r = columns_open_file(&sacct.columns, file, name, fault), more = 1;
@@ -196,12 +200,12 @@ static int read_sacct(FILE *file, const char *name, struct job_log *log, struct 
     while (r == 0 && more) {
         more = columns_next(&sacct.columns, fault);
         if (more < 0)
-            r = pass_over(&sacct, log, more, fault);
+            r = skip_row(&sacct, log, more, fault);
         else if (more == 1)
-            r = take_row(&sacct, log, fault);
+            r = read_row(&sacct, log, fault);
     }
     columns_close(&sacct.columns);
     return r;
 }
 
-const struct log_format log_format_sacct = {"sacct", read_sacct};
+const struct cluster_log_format cluster_log_sacct = {"sacct", read_sacct};

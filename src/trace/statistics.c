@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Figures of a list of jobs, from two sorted copies: by length for the quantiles, by GPUs for the
+ * sizes. A quantile is the shortest length that so large a share of the jobs does not exceed.
+ */
 #include "trace/statistics.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
  * The Standard Workload Format, version 2.2
  * (https://www.cs.huji.ac.il/labs/parallel/workload/swf.html): 18 numbers a line, -1 where a figure
  * is unknown, ";" before comments, among them "; UnixStartTime: N". Processors are taken to be
- * GPUs, or so many to a GPU (job_log.processors_per_gpu).
+ * GPUs, or cluster_log.processors_per_gpu of them to be one.
  */
 #include <errno.h>
 #include <math.h>
@@ -13,14 +13,14 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "trace/log.h"
+#include "trace/cluster_log.h"
 
 /* Fields from 1 on, as the format counts them. */
 enum { SUBMIT = 2, RUN_TIME = 4, ALLOCATED = 5, REQUESTED = 8, STATUS = 11, FIELDS = 18 };
 /* A job that was interrupted has a line for each part, and one for the whole. */
 enum { STATUS_PART = 2, STATUS_LAST_PART_FAILED = 4 };
-enum { LINE_MAX_BYTES = 1 << 16 };
-#define SECONDS_MAX 7e9
+enum { LINE_MAX_BYTES = 1 << 16 }; /* chosen: 18 numbers take a few hundred */
+#define SECONDS_MAX 7e9            /* since 1970: the year 2191 */
 
 struct swf {
     const char *name;
@@ -58,8 +58,8 @@ static int read_fields(const struct swf *swf, char *line, struct fault *fault, d
     return n == FIELDS ? 0 : wrong(swf, fault, "a job must have 18 fields");
 }
 
-static int take_job(
-    const struct swf *swf, const double *fields, struct job_log *log, struct fault *fault)
+static int add_job(
+    const struct swf *swf, const double *fields, struct cluster_log *log, struct fault *fault)
 {
     char where[320];
     struct fault mistake;
@@ -70,7 +70,7 @@ static int take_job(
     if (fields[SUBMIT] < 0 || fields[SUBMIT] > SECONDS_MAX || fields[RUN_TIME] > 1e9 ||
         processors > JOB_GPUS_MAX) {
         wrong(swf, &mistake, "the submit time, the run time or the number of processors cannot be");
-        job_log_not_understood(log, &mistake);
+        cluster_log_not_understood(log, &mistake);
         return 0;
     }
     struct log_job job = {
@@ -78,11 +78,11 @@ static int take_job(
         .length_us = fields[RUN_TIME] > 0 ? llround(fields[RUN_TIME] * (double)SECOND_US) : 0,
         .gpus = processors > 0 ? (int)ceil(processors / log->processors_per_gpu) : 0,
     };
-    return job_log_add(log, &job, where, fault);
+    return cluster_log_add(log, &job, where, fault);
 }
 
-static int take_line(
-    struct swf *swf, char *line, bool whole, struct job_log *log, struct fault *fault)
+static int read_line(
+    struct swf *swf, char *line, bool whole, struct cluster_log *log, struct fault *fault)
 {
     double fields[FIELDS + 1];
     const char *first = line + strspn(line, " \t\r\n");
@@ -91,14 +91,14 @@ static int take_line(
     if (*first == ';' || *first == '\0')
         return 0;
     if (read_fields(swf, line, fault, fields) == 0)
-        return take_job(swf, fields, log, fault);
+        return add_job(swf, fields, log, fault);
     if (!whole)
         return fault_prefix(fault, -EBADMSG, "the log breaks off");
-    job_log_not_understood(log, fault);
+    cluster_log_not_understood(log, fault);
     return 0;
 }
 
-static int read_swf(FILE *file, const char *name, struct job_log *log, struct fault *fault)
+static int read_swf(FILE *file, const char *name, struct cluster_log *log, struct fault *fault)
 {
     struct swf swf = {.name = name};
     int r = 0;
@@ -112,7 +112,7 @@ static int read_swf(FILE *file, const char *name, struct job_log *log, struct fa
             r = fault_set(fault, EBADMSG, "%s:%lld: the line is too long, or binary", name,
                 (long long)swf.line);
         else
-            r = take_line(&swf, line, whole, log, fault);
+            r = read_line(&swf, line, whole, log, fault);
     }
     if (r == 0 && ferror(file))
         r = fault_set(fault, EIO, "%s: cannot be read after line %lld", name, (long long)swf.line);
@@ -120,4 +120,4 @@ static int read_swf(FILE *file, const char *name, struct job_log *log, struct fa
     return r;
 }
 
-const struct log_format log_format_swf = {"swf", read_swf};
+const struct cluster_log_format cluster_log_swf = {"swf", read_swf};

@@ -1,24 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Published figures of a cluster are a median length over all jobs and a mean length for each size.
+ * synth_fit finds the log-normal distributions that have them: for a given shape (sigma), bisection
+ * finds each size's median from its mean; an outer bisection finds the sigma at which half of all jobs
+ * are below the published median. The wider lengths are spread, the more jobs are short for the same
+ * mean, so both searches are of a rising function.
+ *
+ * Jobs are then drawn one by one: the size by its share, the length from its distribution, the arrival
+ * by rejection from a rate that swings over the day.
+ */
 #include "trace/synth.h"
 
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
-#include "trace/random.h"
+#include "trace/seeded_random.h"
 
 #define DAY_S 86400.0
-/* Of the rate of arrivals, over the day. */
+
+/* The rate of arrivals over the day: its swing around the mean, and when it is lowest. Assumed: no
+ * source has figures for these clusters. */
 #define SWING         0.5
 #define QUIETEST_HOUR 4
+
+/* Halvings of a range, more than the digits of a double. */
 enum { BISECTIONS = 60 };
 
 /*
  * helios: SenseTime's Venus cluster (Hu et al., "Characterization and Prediction of Deep Learning
  * Workloads in Large-Scale GPU Datacenters", SC 2021): 52.5 % of the jobs take one GPU, 22.6 %
- * eight, 10.3 % more, here sixteen; the other 14.6 % are parted evenly between two and four. Half
- * take less than ten minutes, the mean is 6,652 s, the longest 50 days. One-GPU jobs take 4.7 % of
+ * eight, 10.3 % more, here sixteen; the other 14.6 % are two and four in equal parts. Half take
+ * less than ten minutes, the mean is 6,652 s, the longest 50 days. One-GPU jobs take 4.7 % of
  * the GPU time, those with eight or more 85.7 %, from which the means follow, which are taken to be
  * the same for two and four, and for eight and sixteen: of 41,424 GPU-seconds a job, 4.7 % / 0.525
  * jobs; 9.6 % / (0.073 x 2 + 0.073 x 4); 85.7 % / (0.226 x 8 + 0.103 x 16).
@@ -39,7 +54,7 @@ static const struct synth_profile profiles[] = {
 
 const struct synth_profile *synth_profile_find(const char *name)
 {
-    for (size_t i = 0; i < sizeof profiles / sizeof *profiles; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(profiles); i++)
         if (strcmp(profiles[i].name, name) == 0)
             return &profiles[i];
     return NULL;
@@ -107,10 +122,10 @@ void synth_fit(const struct synth_profile *profile, struct synth_lengths *ret_le
 
 /* ---- jobs ---- */
 
-static int draw_size(const struct synth_request *request, struct random *random)
+static int draw_size(const struct synth_request *request, struct seeded_random *random)
 {
     const struct synth_size *sizes = request->profile->sizes;
-    double left = random_part(random) * synth_share(request->profile, request->gpus_max);
+    double left = seeded_random_fraction(random) * synth_share(request->profile, request->gpus_max);
     int last = 0;
     for (int i = 0; sizes[i].gpus; i++) {
         if (request->gpus_max && sizes[i].gpus > request->gpus_max)
@@ -122,24 +137,25 @@ static int draw_size(const struct synth_request *request, struct random *random)
     return last;
 }
 
-static double draw_arrival_s(double days, struct random *random)
+static double draw_arrival_s(double days, struct seeded_random *random)
 {
     for (;;) {
-        double at = random_part(random) * days;
+        double at = seeded_random_fraction(random) * days;
         double rate = 1 - SWING * cos(2 * M_PI * (at - QUIETEST_HOUR / 24.0));
-        if (random_part(random) * (1 + SWING) < rate)
+        if (seeded_random_fraction(random) * (1 + SWING) < rate)
             return at * DAY_S;
     }
 }
 
 int synth_make(const struct synth_request *request, struct job_list *list)
 {
-    struct random random = {request->seed};
+    struct seeded_random random = {request->seed};
     struct synth_lengths lengths;
     synth_fit(request->profile, &lengths);
     for (int64_t i = 0; i < request->jobs; i++) {
         int size = draw_size(request, &random);
-        double length_s = lengths.median_s[size] * exp(lengths.sigma * random_normal(&random));
+        double length_s = lengths.median_s[size] *
+                          exp(lengths.sigma * seeded_random_normal(&random));
         length_s = fmin(fmax(1, length_s), request->profile->longest_s);
         struct log_job job = {
             .submit_us = llround(draw_arrival_s(request->days, &random)) * SECOND_US,

@@ -8,7 +8,7 @@
 
 #include "base/columns.h"
 #include "fuzz.h"
-#include "trace/log.h"
+#include "trace/cluster_log.h"
 #include "trace/select.h"
 #include "trace/statistics.h"
 
@@ -18,14 +18,14 @@ static void require(int holds)
         abort();
 }
 
-static void check_selection(struct job_log *log)
+static void check_selection(struct cluster_log *log)
 {
     const struct selection selection = {
         .window_us = INT64_C(86400000000), .sample = 1, .arrival_scale = 0.5};
     struct job_statistics statistics;
     size_t n = log->jobs.n;
-    require(jobs_select(&log->jobs, &selection, &log->tally) == 0);
-    require(log->jobs.n + (size_t)log->tally.left_out[LEFT_OUT_OUTSIDE_WINDOW] == n);
+    require(jobs_select(&log->jobs, &selection, &log->counts) == 0);
+    require(log->jobs.n + (size_t)log->counts.left_out[LEFT_OUT_OUTSIDE_WINDOW] == n);
     for (size_t i = 1; i < log->jobs.n; i++)
         require(log->jobs.jobs[i - 1].submit_us <= log->jobs.jobs[i].submit_us);
     if (log->jobs.n && job_statistics_make(&log->jobs, &statistics) == 0) {
@@ -34,9 +34,9 @@ static void check_selection(struct job_log *log)
     }
 }
 
-static void read_log(const struct log_format *format, const uint8_t *data, size_t size)
+static void read_log(const struct cluster_log_format *format, const uint8_t *data, size_t size)
 {
-    struct job_log log = {.processors_per_gpu = 1};
+    struct cluster_log log = {.processors_per_gpu = 1};
     struct fault fault = {0};
     FILE *file = fmemopen((void *)data, size, "r");
     if (!file)
@@ -49,7 +49,7 @@ static void read_log(const struct log_format *format, const uint8_t *data, size_
                 job->gpus <= JOB_GPUS_MAX && job->submit_us >= 0);
     }
     check_selection(&log);
-    job_log_fini(&log);
+    cluster_log_fini(&log);
     fclose(file);
 }
 
@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const formats[] = {"philly", "sacct", "swf"};
     for (size_t i = 0; size && i < sizeof formats / sizeof *formats; i++)
-        read_log(log_format_find(formats[i]), data, size);
+        read_log(cluster_log_find_format(formats[i]), data, size);
     if (size)
         read_columns(data, size);
     return 0;

@@ -276,13 +276,13 @@ class BadInput(SimulateCase):
             (head + "a,1,-1,1,1\n", "bad.csv:2: solo_s is -1: it must be between 0 and 1e+09"),
             (head + "a,1,1,1,nan\n", 'bad.csv:2: smact is "nan", which is not a number'),
             (head + "a,1,1,1,7\n", "bad.csv:2: smact is 7: it must be between 0 and 1"),
-            (head + "a,1,,1,1\n", 'bad.csv:2: nothing says how long "a" takes: solo_s, or epochs and epoch_minutes'),
+            (head + "a,1,,1,1\n", 'bad.csv:2: the time of "a" is missing: solo_s, or epochs and epoch_minutes'),
             (head + "a,1.5,1,1,1\n", "bad.csv:2: gpus is 1.5: it must be a whole number"),
             (head + "a,nan,1,1,1\n", 'bad.csv:2: gpus is "nan", which is not a number'),
             (head + "a,1,1,1e300,1\n", "bad.csv:2: memory_mib is 1e300: it must be between 0 and 1e+08"),
             (head + "a,1,1,1,1,1\n", "bad.csv:2: 6 fields, where the first line names 5 columns"),
-            (head + "a,1,1,,1\n", 'bad.csv:2: nothing says how much memory "a" takes'),
-            (head + "a,1,1,1,1\na,1,1,1,1\n", 'bad.csv: "a" stands there twice'),
+            (head + "a,1,1,,1\n", 'bad.csv:2: the memory of "a" is missing: memory_mib'),
+            (head + "a,1,1,1,1\na,1,1,1,1\n", 'bad.csv: "a" is listed twice'),
         ]:
             with self.subTest(tasks):
                 self.assertEqual(self.complaint_of(tasks=tasks), complaint)

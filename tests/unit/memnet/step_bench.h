@@ -25,7 +25,7 @@ struct bench {
     struct blas blas;
     struct scratch scratch;
     float *weights, *gradients, *other;
-    struct random random;
+    struct seeded_random random;
 };
 
 static inline void add_tensor(struct bench *bench, const char *what, size_t at, int n)
@@ -79,14 +79,14 @@ static inline void fill_rows(struct bench *bench)
 {
     for (int i = 0; i < ROWS; i++) {
         struct example *row = &bench->rows[i];
-        row->class = (int)random_below(&bench->random, CLASSES);
+        row->class = (int)seeded_random_below(&bench->random, CLASSES);
         row->n_tokens = 1 + (size_t)i % 5;
         row->tokens = calloc(row->n_tokens * TOKEN_SIZE, sizeof *row->tokens);
         assert_non_null(row->tokens);
         for (int v = 0; v < bench->layout.n_values; v++)
-            row->values[v] = (float)random_normal(&bench->random);
+            row->values[v] = (float)seeded_random_normal(&bench->random);
         for (size_t t = 0; t < row->n_tokens * TOKEN_SIZE; t++)
-            row->tokens[t] = (float)random_normal(&bench->random);
+            row->tokens[t] = (float)seeded_random_normal(&bench->random);
         bench->order[i] = row;
     }
 }
@@ -111,7 +111,8 @@ static inline struct bench *bench_create(enum gpumemnet_family family, enum gpum
     initial_weights_draw(&bench->layout, &bench->random, bench->weights);
     for (size_t i = 0; i < bench->n_tensors; i++) /* away from the zeros of the start */
         for (size_t j = 0; j < bench->tensor[i].n; j++)
-            bench->weights[bench->tensor[i].at + j] += 0.1f * (float)random_normal(&bench->random);
+            bench->weights[bench->tensor[i].at + j] += 0.1f *
+                                                       (float)seeded_random_normal(&bench->random);
     return bench;
 }
 

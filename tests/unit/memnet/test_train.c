@@ -139,10 +139,10 @@ static void test_patience(void **state)
 {
     (void)state;
     struct dataset dataset = make_dataset(120);
-    struct random random = {.state = 1};
+    struct seeded_random random = {.state = 1};
     struct seen seen = {0};
     for (size_t i = 0; i < dataset.n; i++) /* noise: nothing carries over to other rows */
-        dataset.rows[i].bytes = (random_part(&random) < 0.5 ? 0.5 : 1.5) * GIB;
+        dataset.rows[i].bytes = (seeded_random_fraction(&random) < 0.5 ? 0.5 : 1.5) * GIB;
     char *text = train(&dataset, "mlp-mlp-1gib", 1, 0, &seen);
     assert_int_equal(seen.epochs, seen.best + TRAIN_PATIENCE);
     char *best = train(&dataset, "mlp-mlp-1gib", 1, seen.best, NULL);

@@ -14,7 +14,7 @@ static void check_tensor(struct bench *bench, const struct tensor *tensor, const
     double direction[256], along = 0, slope = 0, error = 1;
     assert_true(tensor->n <= 256);
     for (size_t j = 0; j < tensor->n; j++) {
-        direction[j] = random_normal(&bench->random);
+        direction[j] = seeded_random_normal(&bench->random);
         along += direction[j] * (double)exact[tensor->at + j];
     }
     for (double step = 1e-2; step > 5e-4 && error > share * fabs(along) + least; step /= 4) {

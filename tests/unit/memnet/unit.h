@@ -17,7 +17,7 @@
 
 #include "base/units.h"
 #include "memnet/dataset.h"
-#include "trace/random.h"
+#include "trace/seeded_random.h"
 
 /* A perceptron of `depth` linear layers as wide as `width`, whose memory is what such a training
  * takes, about. */
@@ -51,12 +51,13 @@ static inline void make_row(struct task_row *row, size_t id, int depth, double w
 static inline struct dataset make_dataset(size_t n)
 {
     struct dataset dataset = {.rows = calloc(n, sizeof *dataset.rows), .n = n};
-    struct random random = {.state = 7};
+    struct seeded_random random = {.state = 7};
     assert_non_null(dataset.rows);
     for (size_t i = 0; i < n; i++) {
-        int depth = 2 + (int)random_below(&random, 9);
-        double width = floor(exp(random_part(&random) * log(6000.0)));
-        make_row(&dataset.rows[i], i, depth, width, 1 + (int64_t)random_below(&random, 1024));
+        int depth = 2 + (int)seeded_random_below(&random, 9);
+        double width = floor(exp(seeded_random_fraction(&random) * log(6000.0)));
+        make_row(
+            &dataset.rows[i], i, depth, width, 1 + (int64_t)seeded_random_below(&random, 1024));
     }
     return dataset;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every log of a cluster tells of a job, and lists of such jobs. */
-#ifndef COLLOC_TRACE_JOB_H
-#define COLLOC_TRACE_JOB_H
+/* What each log of a cluster has of a job, lists of jobs, and why jobs are left out of a trace. */
+#ifndef COLLOC_TRACE_JOB_LIST_H
+#define COLLOC_TRACE_JOB_LIST_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+/* Figures beyond these are mistakes of a log (chosen: far above any cluster and any job). */
 enum { JOB_GPUS_MAX = 100000 };
 #define JOB_LENGTH_MAX_US (INT64_C(1000000000) * 1000000)
 
@@ -17,13 +18,13 @@ struct log_job {
 
 struct job_list {
     struct log_job *jobs;
-    size_t n, room;
+    size_t n, capacity;
 };
 
-/* 0 or -ENOMEM. */
+/* Adds a copy of the job at the end. Returns 0 or -ENOMEM. */
 int job_list_add(struct job_list *list, const struct log_job *job);
 
-/* By time of submission; jobs of the same time stay in order. 0 or -ENOMEM. */
+/* Sorts by time of submission; jobs of the same time stay in order. Returns 0 or -ENOMEM. */
 int job_list_sort(struct job_list *list);
 void job_list_fini(struct job_list *list);
 
@@ -39,9 +40,12 @@ enum left_out {
     LEFT_OUT_BEYOND_LIMIT,
     LEFT_OUT_REASONS
 };
-const char *left_out_words(enum left_out reason);
 
-struct tally {
+/* Returns the reason as text that follows a number of jobs: "had not ended". */
+const char *left_out_text(enum left_out reason);
+
+/* How many jobs a log has, and how many were left out for which reason. */
+struct job_counts {
     int64_t read;
     int64_t left_out[LEFT_OUT_REASONS];
 };

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "trace/job.h"
+/*
+ * Lists of jobs. They are sorted by a merge sort of our own: it is stable, so that jobs of the same
+ * second stay in the order of the log, and it needs half the list as extra memory, for logs of
+ * millions of jobs; qsort promises neither.
+ */
+#include "trace/job_list.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 int job_list_add(struct job_list *list, const struct log_job *job)
 {
-    if (list->n == list->room) {
-        size_t room = list->room ? list->room * 2 : 256;
-        struct log_job *jobs = realloc(list->jobs, room * sizeof *jobs);
-        if (!jobs)
-            return -ENOMEM;
-        list->jobs = jobs;
-        list->room = room;
-    }
-    list->jobs[list->n++] = *job;
-    return 0;
+    return ARRAY_APPEND(list->jobs, list->n, list->capacity, *job);
 }
 
 /* Merges the sorted halves of jobs[0..n) through `spare`, which has room for the first. */
@@ -53,9 +51,9 @@ void job_list_fini(struct job_list *list)
     *list = (struct job_list){0};
 }
 
-const char *left_out_words(enum left_out reason)
+const char *left_out_text(enum left_out reason)
 {
-    static const char *const words[LEFT_OUT_REASONS] = {
+    static const char *const texts[LEFT_OUT_REASONS] = {
         [LEFT_OUT_NOT_UNDERSTOOD] = "not understood",
         [LEFT_OUT_UNFINISHED] = "had not ended",
         [LEFT_OUT_NEVER_RAN] = "never ran",
@@ -65,5 +63,5 @@ const char *left_out_words(enum left_out reason)
         [LEFT_OUT_NOT_SAMPLED] = "not sampled",
         [LEFT_OUT_BEYOND_LIMIT] = "beyond --jobs",
     };
-    return words[reason];
+    return texts[reason];
 }

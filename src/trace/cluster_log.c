@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The formats of logs, and what they share: opening the file, and counting what becomes of each job.
+ * A format's reader calls one function for each job of the log: cluster_log_add for one that is
+ * complete, cluster_log_leave_out or cluster_log_not_understood for the others.
+ */
+#include "trace/cluster_log.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/array.h"
+
+const struct cluster_log_format *cluster_log_find_format(const char *name)
+{
+    static const struct cluster_log_format *const formats[] = {
+        &cluster_log_philly, &cluster_log_sacct, &cluster_log_swf};
+    for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+        if (strcmp(formats[i]->name, name) == 0)
+            return formats[i];
+    return NULL;
+}
+
+int cluster_log_read(const struct cluster_log_format *format, const char *path,
+    struct cluster_log *log, struct fault *fault)
+{
+    if (strcmp(path, "-") == 0)
+        return format->read(stdin, "standard input", log, fault);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return fault_set(fault, errno, "%s: %s", path, strerror(errno));
+    int r = format->read(file, path, log, fault);
+    fclose(file);
+    return r;
+}
+
+void cluster_log_fini(struct cluster_log *log)
+{
+    job_list_fini(&log->jobs);
+}
+
+void cluster_log_leave_out(struct cluster_log *log, enum left_out reason)
+{
+    log->counts.read++;
+    log->counts.left_out[reason]++;
+}
+
+void cluster_log_not_understood(struct cluster_log *log, const struct fault *fault)
+{
+    if (log->counts.left_out[LEFT_OUT_NOT_UNDERSTOOD] == 0)
+        log->first_mistake = *fault;
+    cluster_log_leave_out(log, LEFT_OUT_NOT_UNDERSTOOD);
+}
+
+int cluster_log_add(
+    struct cluster_log *log, const struct log_job *job, const char *where, struct fault *fault)
+{
+    struct fault mistake;
+    if (job->length_us == 0) {
+        cluster_log_leave_out(log, LEFT_OUT_NEVER_RAN);
+    } else if (job->gpus == 0) {
+        cluster_log_leave_out(log, LEFT_OUT_NO_GPU);
+    } else if (job->length_us < 0 || job->length_us > JOB_LENGTH_MAX_US || job->gpus < 0 ||
+               job->gpus > JOB_GPUS_MAX) {
+        fault_set(&mistake, EINVAL, "%s: a job of %d GPUs and %lld s cannot be", where, job->gpus,
+            (long long)(job->length_us / 1000000));
+        cluster_log_not_understood(log, &mistake);
+    } else {
+        log->counts.read++;
+        if (job_list_add(&log->jobs, job) < 0)
+            return fault_set(fault, ENOMEM, "out of memory after %zu jobs", log->jobs.n);
+    }
+    return 0;
+}
