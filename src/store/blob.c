@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts that many tasks share, by their content. */
+/*
+ * Texts that many tasks share (environments, scripts), stored once under the hash of their content.
+ * A table of uses says which tasks need a text; it goes with the last of them.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

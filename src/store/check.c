@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is wrong with the rows of a database: for `colloc check`, which reads it and changes
- * nothing. Each check is a query that yields one finding a row, in words.
+ * Finds damaged and missing rows, for `colloc check`, which reads the database and changes nothing.
+ * Each check is a query; each row that it returns is a finding, as text for people.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checksums of rows: SQL functions that the schema and the statements use.
  *

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks that have ended: their records, what they came to together, and forgetting them. */
+/*
+ * Tasks that have ended: a row of figures for lists and sums, and a record in JSON for everything
+ * else. The two are separate tables, so that sums read no records.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 /*
  * Each kind of event has a table of fields: the key, the type, where the value is in struct event,
  * and its range. Writing and reading walk the same table, so they cannot disagree, and the order of
- * the rows is the order of the keys in the log. Only lists (GPUs, the GPUs of a placement, the tasks
- * of a sample) are written and read by functions of their own.
+ * the rows is the order of the keys in the log. Only lists (GPUs, the GPUs of a placement, the
+ * tasks of a sample) are written and read by functions of their own.
  */
 #include "store/event_json.h"
 
@@ -464,7 +464,7 @@ static int decode_fields(
     return r;
 }
 
-/* Zeroed room for the entries of a list, for the caller to free. */
+/* Allocates zeroed entries of a list, for the caller to free. */
 static int open_list(const struct decoding *decoding, const json_t *list, const char *key,
     size_t size, void **ret_entries, int *ret_n)
 {

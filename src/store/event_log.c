@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events into the log and back. */
+/*
+ * Events, one row each. Beside them a table of live tasks is updated in the same transaction: which
+ * tasks have not ended, and at which event each of them was placed. So a restart reads only the
+ * events that it needs, however long the log is.
+ */
 #include <errno.h>
 #include <stdlib.h>
 

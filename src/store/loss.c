@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A log that lost something: noticed when it is opened, and kept in words in the table of facts, so
- * that it is said at every start until it is accepted (colloc check --accept-loss).
+ * A log that lost events: found when it is opened, and stored as text in the table of facts. So
+ * each start reports it, until the administrator accepts it (colloc check --accept-loss).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,15 +16,15 @@ const char *store_get_loss(const struct store *store)
     return store->loss;
 }
 
-/* What cannot be kept is said at least by this owner of the log. */
-int store_note_loss(struct store *store, const char *words, struct fault *fault)
+/* If the text cannot be stored, at least this run of the daemon reports it. */
+int store_note_loss(struct store *store, const char *text, struct fault *fault)
 {
     char when[32] = "";
     time_t now = (time_t)(clock_wall_us() / 1000000);
     struct tm parts;
     if (gmtime_r(&now, &parts))
         strftime(when, sizeof when, "%Y-%m-%d %H:%M UTC: ", &parts);
-    snprintf(store->loss, sizeof store->loss, "%s%s", when, words);
+    snprintf(store->loss, sizeof store->loss, "%s%s", when, text);
     int r = store_begin(store, fault);
     if (r == 0)
         r = statement_write(store, SET_LOSS, fault, "t", store->loss);
@@ -65,12 +66,12 @@ static int read_loss(struct store *store, struct fault *fault)
 }
 
 /* Does the log end before what its last owner signed? */
-static bool is_short(const struct store *store, char *words, size_t size)
+static bool is_short(const struct store *store, char *text, size_t size)
 {
     const struct signature *signature = &store->signature;
     if (store->last_seq >= signature->seq && store->last_task >= signature->task)
         return false;
-    snprintf(words, size,
+    snprintf(text, size,
         "the event log ends at event %lld and task %lld, but event %lld and task %lld had been "
         "recorded",
         (long long)store->last_seq, (long long)store->last_task, (long long)signature->seq,
@@ -80,19 +81,19 @@ static bool is_short(const struct store *store, char *words, size_t size)
 
 int loss_find(struct store *store, struct fault *fault)
 {
-    char words[256];
+    char text[256];
     int64_t missing = 0;
     int r = read_loss(store, fault);
     if (r == 0)
         r = count_missing(store, fault, &missing);
     if (r < 0)
         return r;
-    if (is_short(store, words, sizeof words)) {
-        store_note_loss(store, words, NULL);
+    if (is_short(store, text, sizeof text)) {
+        store_note_loss(store, text, NULL);
     } else if (missing > 0 && !*store->loss) {
         snprintf(
-            words, sizeof words, "%lld tasks are missing from the event log", (long long)missing);
-        store_note_loss(store, words, NULL);
+            text, sizeof text, "%lld tasks are missing from the event log", (long long)missing);
+        store_note_loss(store, text, NULL);
     }
     return 0;
 }

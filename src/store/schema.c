@@ -9,7 +9,7 @@
  * changes[v] makes version v + 1 out of version v; never edited once released.
  *
  * sum: of the row's other values (checksum.c). facts: `forgotten`, how many of the tasks up to the
- * last one are not in the log on purpose; `loss`, what it lost, in words (loss.c).
+ * last one are not in the log on purpose; `loss`, what it lost, as text (loss.c).
  *
  * live: the tasks that have not ended, and the event that gave a task the GPUs it holds now. It
  * follows from the events; it is there so that a restart does not read all of history.

@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The file is a head and then the rings, one after the other. A ring has keep / step slots; the
+ * record of the step that starts at time t is in slot (t / step) mod slots, so that it overwrites
+ * the one of a ring's length before, and nothing has to be searched:
+ *
+ *     step 10 s, keep 60 s:   slot  0   1   2   3   4   5
+ *                             t     60  70  20  30  40  50      (70 s has overwritten 10 s)
+ *
+ * Values are added up in memory; when a step has passed, its record is written. A record has its
+ * time and a checksum: a slot with another time is old, one with a wrong checksum half written.
+ */
 #include "store/series.h"
 
 #include <errno.h>
@@ -10,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 
 /* ---- the file ---- */
 
@@ -19,7 +31,7 @@ struct head {
     struct series_ring rings[SERIES_RINGS_MAX];
 };
 
-/* On disk n_values of the values count. */
+/* On disk a record ends after n_values values. */
 struct record {
     int64_t start_us;
     uint32_t check, reserved;
@@ -38,7 +50,7 @@ struct series {
     int fd;
     struct head head;
     enum series_figure figures[SERIES_VALUES_MAX];
-    struct step steps[SERIES_RINGS_MAX]; /* under way, of each ring */
+    struct step steps[SERIES_RINGS_MAX]; /* of each ring: the step that has not passed */
 };
 
 static size_t record_size(const struct series *series)
@@ -59,17 +71,11 @@ static off_t ring_offset(const struct series *series, size_t ring)
     return (off_t)sizeof(struct head) + slots * (off_t)record_size(series);
 }
 
-/* FNV-1a over the time and the values. */
+/* The checksum of the time and the values. */
 static uint32_t check_of(const struct series *series, const struct record *record)
 {
-    uint32_t hash = 2166136261u;
-    const unsigned char *parts[] = {
-        (const unsigned char *)&record->start_us, (const unsigned char *)record->value};
-    const size_t sizes[] = {sizeof record->start_us, series->head.n_values * sizeof(float)};
-    for (size_t p = 0; p < 2; p++)
-        for (size_t i = 0; i < sizes[p]; i++)
-            hash = (hash ^ parts[p][i]) * 16777619u;
-    return hash;
+    uint32_t hash = hash32_bytes(HASH32_START, &record->start_us, sizeof record->start_us);
+    return hash32_bytes(hash, record->value, series->head.n_values * sizeof(float));
 }
 
 static bool is_ours(const struct series *series)
@@ -81,8 +87,8 @@ static bool is_ours(const struct series *series)
            status.st_size == ring_offset(series, series->head.n_rings);
 }
 
-/* Its blocks are not there before they are written to. */
-static int make_anew(struct series *series)
+/* The file gets its full size at once; the disk allocates blocks as they are written. */
+static int create(struct series *series)
 {
     const struct head head = series->head;
     if (ftruncate(series->fd, 0) < 0 ||
@@ -97,7 +103,7 @@ static int open_file(struct series *series, const char *path, struct fault *faul
     series->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (series->fd < 0)
         return fault_set(fault, errno, "%s: %s", path, strerror(errno));
-    int r = is_ours(series) ? 0 : make_anew(series);
+    int r = is_ours(series) ? 0 : create(series);
     return r < 0 ? fault_set(fault, -r, "%s: %s", path, strerror(-r)) : 0;
 }
 
@@ -193,8 +199,8 @@ static size_t ring_for(const struct series *series, int64_t since_us, int64_t no
     return furthest;
 }
 
-/* True with the record when the slot holds that step's. */
-static bool take(
+/* Reads the record of a step. Returns false if the slot has another one, or a half-written one. */
+static bool read_record(
     const struct series *series, const char *slot, int64_t start_us, struct reading *values)
 {
     struct record record = {0};
@@ -223,7 +229,8 @@ int series_read(struct series *series, int64_t since_us, int64_t now_us,
         first_us = since_us;
     int64_t at_us = first_us > 0 ? first_us + form->step_us - 1 : 0;
     for (at_us -= at_us % form->step_us; r == 0 && at_us <= now_us; at_us += form->step_us)
-        if (take(series, data + (size_t)(at_us / form->step_us % slots) * size, at_us, values))
+        if (read_record(
+                series, data + (size_t)(at_us / form->step_us % slots) * size, at_us, values))
             on_record(context, at_us, values);
     free(data);
     return r;

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * FIPS 180-4, section 6.2: the text is padded to blocks of 64 bytes, each of which is mixed into a
+ * state of eight words in 64 rounds. Eight rounds are written out, since then the compiler keeps
+ * the state in registers.
+ */
 #include "store/sha256.h"
 
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The lock file, and what its owner signs it with.
  *
@@ -5,7 +6,7 @@
  *     65            the highest task number that was ever committed
  *     412           the highest event number
  *
- * The numbers are what tells a log that lost its end: SQLite stops reading a write-ahead log at the
+ * The numbers reveal a log that lost its end: SQLite stops reading a write-ahead log at the
  * first damaged frame, silently, and all that was committed behind it is gone. They are written
  * after each commit and not synced: a power cut may leave them behind the log, never ahead of it.
  * A log that was moved away on purpose takes them with it (store.c empties the lock then).

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every SQL statement that runs more than once, and how they run. */
+/*
+ * The SQL statements that run more than once, prepared when the log is opened, and how a statement
+ * is bound and run. This is the only place where errors of SQLite become -errno and a fault.
+ */
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>

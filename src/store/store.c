@@ -1,4 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening a log, in an order in which nothing is changed before it is known to be ours:
+ *
+ *     1. the folder belongs to this user, and no other can replace the files in it;
+ *     2. colloc.lock is locked: no other process has the log open;
+ *     3. the database is a log that is whole, or there is none yet;
+ *     4. its tables are brought up to this version;
+ *     5. the lock file gets our process id, for the message to the next process.
+ *
+ * SQLite runs with a write-ahead log and synchronous = FULL: a commit is one write and one fsync at
+ * the end of that file.
+ */
 #include "store/store.h"
 
 #include <errno.h>
@@ -45,7 +57,7 @@ json_t *store_load_json(sqlite3_stmt *statement, int column)
                 : NULL;
 }
 
-/* Somebody who may write to the folder could put another log, or a link, in the log's place. */
+/* A user who may write to the folder could replace the log by another one, or by a link. */
 static int check_folder(const char *folder, struct fault *fault)
 {
     struct stat status;
@@ -56,7 +68,7 @@ static int check_folder(const char *folder, struct fault *fault)
         return fault_set(fault, -r, "%s: %s", folder, strerror(-r));
     if (status.st_uid != geteuid())
         return fault_set(fault, EPERM,
-            "%s: belongs to user %u, not to %u who runs this: name another folder for the event log",
+            "%s: belongs to user %u, but this runs as user %u: name another folder for the event log",
             folder, (unsigned)status.st_uid, (unsigned)geteuid());
     if (status.st_mode & S_IWOTH)
         return fault_set(fault, EPERM,
@@ -106,7 +118,7 @@ static int open_lock(const char *path, struct fault *fault, int *ret_fd)
 }
 
 /*
- * A log that is empty though somebody has had it open was cut off: SQLite would quietly begin anew.
+ * A log that is empty although it was in use was truncated: SQLite would silently begin a new one.
  * A log that is not there at all was moved away on purpose.
  */
 static int check_not_cut_off(const struct store *store, struct fault *fault)

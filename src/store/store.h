@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The event log: everything that happened, in one SQLite file. The log is the truth: an event is
- * appended, then applied, then acted on; a restart replays what is needed to know every task that
- * has not ended.
+ * The event log: all that happened, in one SQLite file. The log is what counts: an event is
+ * appended, then applied to the core, then acted on. A restart replays the events that are needed
+ * to know each task that has not ended.
  *
- * All writing happens in a transaction of the caller's, and is durable (it survives a power cut)
- * once store_commit has returned 0. When the database fails (any fault but -EINVAL) the whole
- * transaction has been rolled back, and what is still written to it is refused.
- *
- * Not thread-safe. Callbacks must not call the store. Task ids are 1 to INT64_MAX.
+ * Contract:
+ * 1. All writing happens in a transaction of the caller (store_begin ... store_commit). Without one
+ *    it is refused (-EINVAL).
+ * 2. What was written is durable, also after a power cut, once store_commit has returned 0; of a
+ *    transaction that was not committed nothing remains.
+ * 3. If the database fails (any error but -EINVAL), the whole transaction has been rolled back, and
+ *    further writing to it is refused. After -EINVAL the transaction continues.
+ * 4. One process at a time has a log open: a lock beside it says which.
+ * 5. A row that is not what was written is found when it is read (-EUCLEAN), and a log that lost
+ *    its end is found when it is opened (store_get_loss).
+ * 6. Task ids are 1 to INT64_MAX, and none is used twice.
+ * 7. A store is used by one thread at a time. Callbacks must not call the store.
  */
 #ifndef COLLOC_STORE_STORE_H
 #define COLLOC_STORE_STORE_H
@@ -22,123 +29,151 @@
 
 struct store;
 
-enum { STORE_NONE = 1 }; /* the answer of the getters: there is no such thing */
+enum { STORE_NONE = 1 }; /* what getters return if the thing does not exist */
+
+/* Reads the name of a policy in the log: policy_find. Returns NULL for an unknown name. */
+typedef const struct policy *store_find_policy(const char *name);
+
+/* ---- opening and closing ---- */
 
 /*
- * Opens the log in `folder` (colloc.db), and creates both as needed. Locks it for as long as it is
- * open. An older version's log is brought up to date, in one transaction. Refused in words: another
- * process has it open (-EBUSY, after a second of trying), a newer version wrote it (-EPROTO), it is damaged or not ours
- * (-EUCLEAN), the folder belongs to somebody else or anybody may write to it (-EPERM), and what the
- * system refuses (-EACCES, -EROFS, -ENOSPC, ...).
+ * Opens the log, locks it, and brings an older version's log up to date in one transaction.
+ *
+ * `folder`: holds colloc.db; both are created if they do not exist.
+ * `ret_store`: for store_close.
+ *
+ * Returns 0, or with a fault: -EBUSY (another process has it open, after a second of trying),
+ * -EPROTO (a newer version wrote it), -EUCLEAN (damaged, or not a log of colloc), -EPERM (the
+ * folder belongs to another user, or everybody may write to it), or what the system refuses
+ * (-EACCES, -EROFS, -ENOSPC, ...).
  */
 int store_open(const char *folder, struct fault *fault, struct store **ret_store);
-void store_close(struct store *store); /* rolls an open transaction back; takes NULL */
 
+/*
+ * Opens a database only to read it: of any owner, in any folder. The lock beside it, if there is
+ * one, is held until store_close. The log is not brought up to date.
+ *
+ * `path`: of the database.
+ *
+ * Returns what store_open returns; another version is -EPROTO.
+ */
+int store_open_to_check(const char *path, struct fault *fault, struct store **ret_store);
+
+/* Rolls an open transaction back and closes the log. NULL is allowed. */
+void store_close(struct store *store);
+
+/* ---- transactions ---- */
+
+/* Returns 0, or -errno with a fault. */
 int store_begin(struct store *store, struct fault *fault);
-int store_commit(struct store *store, struct fault *fault); /* -ENOSPC: the disk is full */
+
+/* Returns 0: all of the transaction is durable; or -errno with a fault (-ENOSPC: the disk is full):
+ * none of it is. */
+int store_commit(struct store *store, struct fault *fault);
+
+/* Does nothing without a transaction. */
 void store_rollback(struct store *store);
 
 /*
- * Allocates a file of `bytes` beside the log (0: removes it), to be released when the disk is full.
- * Returns 0, or -errno (-ENOSPC: no room for it; there is none then).
- */
-int store_make_reserve(struct store *store, int64_t bytes, struct fault *fault);
-
-/* Gives the reserve's space to the log. Returns false when there is none. */
-bool store_release_reserve(struct store *store);
-bool store_has_reserve(const struct store *store);
-
-/*
- * Copies what is in the write-ahead log into the database, so that damage to the former costs
- * little. Waits for no reader. Returns 0 or -errno.
+ * Copies the write-ahead log into the database, so that damage to the former costs little. Does not
+ * wait for readers.
+ *
+ * Returns 0, or -errno with a fault.
  */
 int store_checkpoint(struct store *store, struct fault *fault);
 
+/* ---- the reserve: disk space for the time when the disk is full (reserve.c) ---- */
+
 /*
- * Appends one event; samples and ticks are refused (-EINVAL). `wall_us` is the wall clock then;
- * `detail` an object of what the core need not know, for the callers of store_replay and
- * store_task_events; may be NULL, stays the caller's.
+ * Allocates a file beside the log.
+ *
+ * `bytes`: its size; 0 removes it.
+ *
+ * Returns 0, or -errno with a fault (-ENOSPC: no space; there is no reserve then).
+ */
+int store_make_reserve(struct store *store, int64_t bytes, struct fault *fault);
+
+/* Gives the reserve's space to the log. Returns false if there is no reserve. */
+bool store_release_reserve(struct store *store);
+bool store_has_reserve(const struct store *store);
+
+/* ---- events ---- */
+
+/*
+ * Appends an event.
+ *
+ * `event`: neither a sample nor a tick.
+ * `wall_us`: the wall clock at its time.
+ * `detail`: a JSON object with what the core does not need, for the callers of store_replay and
+ *     store_task_events; or NULL. Stays the caller's.
+ *
+ * Returns 0; -EINVAL with a fault for what cannot be logged; or -errno of the database.
  */
 int store_append(struct store *store, const struct event *event, int64_t wall_us,
     const json_t *detail, struct fault *fault);
 
-/* How a name in the log becomes a policy again: policy_find. NULL for no such policy. */
-typedef const struct policy *store_find_policy(const char *name);
-
 /*
- * One event of the log. The pointers are valid during the call; `detail` may be NULL. Anything but
- * 0 ends the walk, which returns it.
+ * Receives one event of the log.
+ *
+ * `event`, `detail`: valid during the call; `detail` may be NULL.
+ *
+ * Returns 0 to go on; any other value ends the walk, which returns it.
  */
 typedef int store_on_event(
     void *context, const struct event *event, int64_t wall_us, const json_t *detail);
 
 /*
- * Hands over, in order, the GPUS events and the events of every task that has not ended; of those
- * that have ended, the ones that were not gone yet when a task that now holds GPUs got them
- * (whether that one had company depends on them). An event that cannot be understood is a fault
- * that names it (-EUCLEAN).
+ * Walks, in order, the events that a restart needs: the GPUS events, the events of each task that
+ * has not ended, and those of ended tasks that still ran when a task that now holds GPUs was placed
+ * (they may have been its co-residents).
+ *
+ * Returns 0; what the callback returned; -EUCLEAN with a fault that names an event that is damaged
+ * or not understood; or -errno of the database. So do the next two.
  */
 int store_replay(struct store *store, store_find_policy *find_policy, store_on_event *on_event,
     void *context, struct fault *fault);
 
-/* The events of one task, in order: its story. None when there is no such task. */
+/* Walks the events of one task, in order; none if there is no such task. */
 int store_task_events(struct store *store, uint64_t task, store_find_policy *find_policy,
     store_on_event *on_event, void *context, struct fault *fault);
 
-/*
- * What the log is known to have lost, in words; "": nothing. store_open finds it where the log ends
- * before what was committed, or has fewer tasks than it should; the caller adds what it knows.
- * Accepting it counts what is missing as forgotten.
- */
-const char *store_get_loss(const struct store *store);
-int store_note_loss(struct store *store, const char *words, struct fault *fault);
-int store_accept_loss(struct store *store, struct fault *fault);
-
-/*
- * Opens a database to read it only, of no matter which owner, in no matter which folder; the lock
- * beside it, if there is one, must be free (-EBUSY). Nothing is brought up to date: another version
- * is -EPROTO. The rest as store_open.
- */
-int store_open_to_check(const char *path, struct fault *fault, struct store **ret_store);
-
-/*
- * Hands over what is wrong with the rows, each finding in words. Returns how many findings there
- * are, or -errno when the database cannot be read on.
- */
-typedef void store_on_finding(void *context, const char *finding);
-int store_check_rows(
-    struct store *store, store_on_finding *on_finding, void *context, struct fault *fault);
-
-/* All events of the log in order, forgotten tasks' excepted. */
+/* Walks all events of the log, in order. */
 int store_all_events(struct store *store, store_find_policy *find_policy, store_on_event *on_event,
     void *context, struct fault *fault);
 
-/* Is the task among those that have not ended, as the table of them has it? */
-bool store_is_live(struct store *store, uint64_t task);
-
-/* Numbers for people: how many there are in the log. */
-struct store_counts {
-    int64_t events, live, ended;
-};
-int store_get_counts(struct store *store, struct fault *fault, struct store_counts *ret_counts);
-
-/* The highest task id ever used (0: none) and the time of the last event (0: none): where a restart
- * goes on. */
+/*
+ * Where a restart continues: `ret_task` is the highest task id ever used (0: none), `ret_time_us`
+ * the time of the last event (0: none).
+ *
+ * Returns 0, or -errno with a fault.
+ */
 int store_get_last(
     struct store *store, struct fault *fault, uint64_t *ret_task, int64_t *ret_time_us);
 
+/* ---- texts ---- */
+
 /*
- * Keeps a text as long as `task` is kept; one copy, however many tasks use it. Its key is the
- * SHA-256 of the content in hex.
+ * Stores a text for as long as `task` is in the log. A text that several tasks use is stored once.
+ *
+ * `ret_key`: the SHA-256 of the text in hex, with a NUL.
+ *
+ * Returns 0, or -errno with a fault.
  */
 int store_put_blob(struct store *store, uint64_t task, const void *data, size_t size,
     struct fault *fault, char ret_key[static 65]);
 
-/* The caller frees *ret_data, which has a NUL behind its end. 0 or STORE_NONE. */
+/*
+ * Reads a text.
+ *
+ * `ret_data`: for the caller to free; a NUL follows its end.
+ *
+ * Returns 0; STORE_NONE; -EUCLEAN if it is not what was written; or -errno with a fault.
+ */
 int store_get_blob(
     struct store *store, const char *key, struct fault *fault, char **ret_data, size_t *ret_size);
 
-/* What a task came to. */
+/* ---- tasks that have ended ---- */
+
 struct store_ended {
     uint64_t task;
     uint32_t uid;
@@ -148,56 +183,99 @@ struct store_ended {
     int oom_count; /* GPU memory crashes */
 };
 
-/* Keeps the record of a task that has ended (an object, stays the caller's), in the transaction of
- * its END event. */
+/*
+ * Stores the record of a task that has ended, in the transaction of its END event.
+ *
+ * `record`: a JSON object; stays the caller's.
+ *
+ * Returns 0; -EINVAL for another record or a state that is not done; or -errno with a fault.
+ */
 int store_put_ended(struct store *store, const struct store_ended *ended, const json_t *record,
     struct fault *fault);
 
-/* 0 and the record, which the caller releases, or STORE_NONE. */
+/* Reads a record, for the caller to release. Returns 0; STORE_NONE; -EUCLEAN; or -errno with a
+ * fault. */
 int store_get_ended(struct store *store, uint64_t task, struct fault *fault, json_t **ret_record);
 
 struct store_ended_filter {
-    bool of_uid; /* only those of `uid` */
+    bool of_uid; /* only tasks of `uid` */
     uint32_t uid;
-    enum task_state state; /* only those in this state; one that is not done (0): all */
-    uint64_t before;       /* only those that ended before this ended task did; 0: all */
+    enum task_state state; /* only tasks in this state; a state that is not done: all */
+    uint64_t before;       /* only tasks that ended before this ended task did; 0: all */
     int64_t limit;         /* at most so many; 0: all */
-    int64_t since_wall_us; /* only those that ended then or later; 0: all */
-    int64_t until_wall_us; /* only those that ended before; 0: all */
-    int64_t examine;       /* search no more than so many of those of `uid` and `before`; 0: all */
+    int64_t since_wall_us; /* only tasks that ended then or later; 0: all */
+    int64_t until_wall_us; /* only tasks that ended before; 0: all */
+    int64_t examine;       /* search at most so many of those of `uid` and `before`; 0: all */
 };
 
-/* Ended tasks, the last to end first; `record` is NULL where it is damaged. Anything but 0 from the callback ends the walk, which returns
- * it. */
+/* Receives an ended task; `record` is NULL if it is damaged. Returns as store_on_event. */
 typedef int store_on_ended(void *context, uint64_t task, const json_t *record);
+
+/* Walks the ended tasks that the filter selects, the last to end first. Returns as store_replay. */
 int store_list_ended(struct store *store, const struct store_ended_filter *filter,
     store_on_ended *on_ended, void *context, struct fault *fault);
 
 /*
- * Finds where a list that examined `filter->examine` tasks and found none goes on: a search for few
- * among many tasks is made in steps of bounded time.
- * ret_task: the last task examined, to be `before` of the next step, or 0: there are no more.
- * Returns 0 or a fault.
+ * Finds where a list that examined `filter->examine` tasks and found none continues: a search for
+ * few among many tasks is made in steps of bounded time.
+ *
+ * `ret_task`: the last task examined, which is `before` of the next step; 0: there are no more.
+ *
+ * Returns 0, or -errno with a fault.
  */
 int store_skip_ended(struct store *store, const struct store_ended_filter *filter,
     struct fault *fault, uint64_t *ret_task);
 
-/* Over all ended tasks that are still kept. */
+/* Sums over the ended tasks in the log. */
 struct store_totals {
     int64_t tasks[TASK_STATES]; /* how many, by state */
     int64_t wait_us, exec_us, jct_us;
     int64_t oom_count;
     int64_t recovered;                                   /* completed after a GPU memory crash */
-    int64_t first_submitted_wall_us, last_ended_wall_us; /* 0 when there is none */
+    int64_t first_submitted_wall_us, last_ended_wall_us; /* 0: no task has ended */
 };
 int store_get_totals(struct store *store, struct fault *fault, struct store_totals *ret_totals);
 
 /*
- * Forgets at most `limit` of the tasks that ended before `wall_us`: events, records, texts that no
- * other task uses. The task with the highest id stays, so that no id is used twice. In a
- * transaction, as every writer; to be repeated until it forgets none.
+ * Forgets ended tasks: their events, records, and texts that no other task uses. The task with the
+ * highest id stays, so that no id is used twice. Call it until it forgets none.
+ *
+ * `wall_us`: tasks that ended before it are forgotten.
+ * `limit`: at most so many in this call.
+ *
+ * Returns 0, or -errno with a fault.
  */
 int store_forget_before(
     struct store *store, int64_t wall_us, int limit, struct fault *fault, int *ret_forgotten);
+
+/* ---- damage and loss ---- */
+
+/*
+ * Returns what the log is known to have lost, as text for people; "": nothing. store_open finds
+ * that the log ends before what was committed, or has fewer tasks than it should.
+ */
+const char *store_get_loss(const struct store *store);
+
+/* Adds to it what the caller knows. Returns 0, or -errno with a fault. */
+int store_note_loss(struct store *store, const char *text, struct fault *fault);
+
+/* Ends the loss: what is missing counts as forgotten. Returns 0, or -errno with a fault. */
+int store_accept_loss(struct store *store, struct fault *fault);
+
+/* Receives a finding as text for people. */
+typedef void store_on_finding(void *context, const char *finding);
+
+/* Checks all rows. Returns the number of findings, or -errno if the database cannot be read. */
+int store_check_rows(
+    struct store *store, store_on_finding *on_finding, void *context, struct fault *fault);
+
+/* Is the task in the table of the tasks that have not ended? */
+bool store_is_live(struct store *store, uint64_t task);
+
+/* How many events, tasks that have not ended, and ended tasks are in the log. */
+struct store_counts {
+    int64_t events, live, ended;
+};
+int store_get_counts(struct store *store, struct fault *fault, struct store_counts *ret_counts);
 
 #endif

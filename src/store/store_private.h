@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this room share: the open database, its statements, and faults in its words. */
+/* What the files of this component share: the open database, its statements, and its errors. */
 #ifndef COLLOC_STORE_STORE_PRIVATE_H
 #define COLLOC_STORE_STORE_PRIVATE_H
 
@@ -59,7 +59,7 @@ struct store {
     int64_t last_task, last_seq;   /* the highest that are committed */
     int64_t added_task, added_seq; /* and in the open transaction */
     bool has_forgotten;            /* in the open transaction */
-    char loss[512];                /* what the log lost, in words; "": nothing */
+    char loss[512];                /* what the log lost, as text; "": nothing */
     char path[PATH_MAX];
 };
 
@@ -92,7 +92,7 @@ int loss_find(struct store *store, struct fault *fault);
 /* The same into store->loss only. */
 void loss_compare(struct store *store);
 
-/* 0 for this version's tables, -EPROTO for another's. */
+/* Returns 0 for the tables of this version, -EPROTO for those of another. */
 int schema_check(const struct store *store, struct fault *fault);
 
 /* Creates the tables of this version, or changes those of an older one into them. */
@@ -101,7 +101,7 @@ int schema_bring_up_to_date(struct store *store, struct fault *fault);
 int statements_prepare(struct store *store, struct fault *fault);
 void statements_finalize(struct store *store);
 
-/* What the database says is wrong now, in words. Returns -errno. */
+/* Sets a fault with the database's last error. Returns its -errno. */
 int statement_fault(const struct store *store, struct fault *fault);
 
 /*
@@ -110,24 +110,23 @@ int statement_fault(const struct store *store, struct fault *fault);
  */
 void statement_bind(sqlite3_stmt *statement, const char *types, ...);
 
-/* 1: a row is there; 0: no (further) row; negative: a fault. */
+/* Returns 1 with a row; 0 after the last row; or -errno with a fault. */
 int statement_step(const struct store *store, sqlite3_stmt *statement, struct fault *fault);
 void statement_reset(sqlite3_stmt *statement);
 
-/* Binds as above and carries out a statement that writes. Refuses without a transaction; rolls it
- * back on a fault. */
+/* Binds as above and runs a statement that writes. Returns 0; -EINVAL without a transaction; or
+ * -errno with a fault, after rolling the transaction back. */
 int statement_write(
     struct store *store, enum statement which, struct fault *fault, const char *types, ...);
 
-/* A fault about something in the database that cannot be right: prefixed with its path, -EUCLEAN.
- */
+/* Sets a fault about damage in the database, with its path. Returns -EUCLEAN. */
 int store_damaged(const struct store *store, struct fault *fault, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A JSON object as compact text; NULL when memory is out. */
+/* Returns a JSON object as compact text, for the caller to free; NULL without memory. */
 char *store_dump_json(const json_t *object);
 
-/* The JSON in a column; NULL for NULL and for no JSON. */
+/* Returns the JSON in a column, for the caller to release; NULL for NULL and for other texts. */
 json_t *store_load_json(sqlite3_stmt *statement, int column);
 
 #endif
