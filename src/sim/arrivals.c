@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A trace is read a row at a time: only the next arrival is in memory. A resampled trace is drawn as a
- * whole first (a bootstrap), since each task and each gap may come from any row.
+ * A trace is read a row at a time: only the next arrival is in memory. A resampled trace is drawn
+ * as a whole first (a bootstrap), since each task and each gap may come from any row.
  */
 #include "sim/arrivals.h"
 

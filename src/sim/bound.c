@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A task on g GPUs that runs s seconds alone, with smact, dram and memory m on each, needs g s smact
- * SM-seconds, g s dram of bandwidth and g s m of memory times time. Sharing slows tasks, so it never
- * uses SMs or bandwidth faster than alone, and holds memory longer. Of a resource with capacity C,
- * the tasks that arrive from a time t on therefore need it until at least
+ * A task on g GPUs that runs s seconds alone, with smact, dram and memory m on each, needs g s
+ * smact SM-seconds, g s dram of bandwidth and g s m of memory times time. Sharing slows tasks, so
+ * it never uses SMs or bandwidth faster than alone, and holds memory longer. Of a resource with
+ * capacity C, the tasks that arrive from a time t on therefore need it until at least
  *
  *     t + sum of their work / C
  *
- * whatever t is; and no task ends before its own arrival + s. The bound is the greatest of all these.
- * The maximum over t is when a single queue ends that serves the tasks in order of arrival, C of work
- * a second:
+ * whatever t is; and no task ends before its own arrival + s. The bound is the greatest of all
+ * these. The maximum over t is when a single queue ends that serves the tasks in order of arrival,
+ * C of work a second:
  *
  *     through = max(through, arrival) + work / C
  *
- * Example: C = 4 GPUs of SMs; two tasks arrive at 0 s and 10 s, each with 80 SM-seconds. The queue is
- * through at 20 s, then at max(20, 10) + 20 = 40 s: no policy can end earlier.
+ * Example: C = 4 GPUs of SMs; two tasks arrive at 0 s and 10 s, each with 80 SM-seconds. The queue
+ * is through at 20 s, then at max(20, 10) + 20 = 40 s: no policy can end earlier.
  */
 #include "sim/bound.h"
 

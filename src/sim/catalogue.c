@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A catalogue is a table whose columns have several possible names, as published tables have them. What
- * a table lacks (activity, time, memory) is taken from the built-in tasks of data/traces/tasks.txt: from
- * the task of the same name, or else from the task with the same dataset and batch whose model's name
- * begins alike. Example: "ResNet50 / ImageNet / 64" finds "resnet50-imagenet-64" by its traits
- * (model resnet50, dataset imagenet, batch 64).
+ * A catalogue is a table whose columns have several possible names, as published tables have them.
+ * What a table lacks (activity, time, memory) is taken from the built-in tasks of
+ * data/traces/tasks.txt: from the task of the same name, or else from the task with the same
+ * dataset and batch whose model's name begins alike. Example: "ResNet50 / ImageNet / 64" finds
+ * "resnet50-imagenet-64" by its traits (model resnet50, dataset imagenet, batch 64).
  */
 #include "sim/catalogue.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hash of seed and index (splitmix64's mixing of a counter) instead of a sequence: the number of a
- * task does not depend on how many numbers were drawn before, so two policies get the same tasks.
+ * A hash of seed and index (splitmix64's mixing of a counter) instead of a sequence: the number of
+ * a task does not depend on how many numbers were drawn before, so two policies get the same tasks.
  */
 #include "sim/chance.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * "2xA100-80GB,A100-40GB:3g.20gb+2g.10gb" is a list of groups. A group is a number of GPUs of a kind,
- * each whole or divided into MIG instances. Each GPU becomes one place, or one for each instance.
+ * "2xA100-80GB,A100-40GB:3g.20gb+2g.10gb" is a list of groups. A group is a number of GPUs of a
+ * kind, each whole or divided into MIG instances. Each GPU becomes one place, or one for each
+ * instance.
  */
 #include "sim/cluster.h"
 
@@ -74,8 +75,8 @@ static int no_such_kind(const struct gpu_kinds *kinds, const char *name, struct 
 {
     char names[300] = "";
     if (*name && name[strspn(name, "0123456789")] == '\0')
-        return fault_set(fault, EINVAL,
-            "\"%.20s\" says how many GPUs, or none, but not which: as in 4xA100-40GB", name);
+        return fault_set(
+            fault, EINVAL, "\"%.20s\" is a number of GPUs without a kind: write 4xA100-40GB", name);
     return fault_set(fault, EINVAL, "no GPU is called \"%.40s\"; there are: %s", name,
         gpu_kinds_names(kinds, names, sizeof names));
 }

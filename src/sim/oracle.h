@@ -9,7 +9,8 @@
 
 #include "core/policy.h"
 
-/* Name number `i` (from 0): the daemon's policies, then the oracles. Returns NULL behind the last. */
+/* Name number `i` (from 0): the daemon's policies, then the oracles. Returns NULL behind the
+ * last. */
 const char *sim_policy_name_at(size_t i);
 
 struct sim_policy {

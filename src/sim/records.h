@@ -18,7 +18,7 @@ struct timeline {
         int64_t mem_used_bytes;
         double smact, power_w;
         int tasks;
-    } * last; /* by GPU: what its last row says */
+    } * last; /* by GPU: its last row */
     int64_t now_us;
 };
 

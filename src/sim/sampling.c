@@ -12,9 +12,10 @@
  * core's mean over the window weighs samples by their number. So before the activity changes,
  * sampling_catch_up applies the samples of the window that were left out, one of three.
  *
- * Example, window 90 s: a task starts on an idle GPU at 10 s. It is sampled at 10, 11 and 12 s, then
- * each 3 s while the mean rises, then no more. At 500 s a second task arrives: samples of 410, 413,
- * ... 497 s are applied first, and the mean before the change is that of a GPU sampled each second.
+ * Example, window 90 s: a task starts on an idle GPU at 10 s. It is sampled at 10, 11 and 12 s,
+ * then each 3 s while the mean rises, then no more. At 500 s a second task arrives: samples of 410,
+ * 413, ... 497 s are applied first, and the mean before the change is that of a GPU sampled each
+ * second.
  */
 #include "sim/sampling.h"
 
@@ -175,7 +176,7 @@ static int64_t next_settled_us(const struct core_settings *settings, const struc
     return earliest_us;
 }
 
-/* Does the mean over the window tell policies the same as the present activity? */
+/* Would policies decide the same by the mean over the window as by the present activity? */
 static bool is_mean_current(const struct sampling *sampling, int place)
 {
     double mean = core_view(sim_core(sampling->sim))->gpus[place].smact_level.value;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A line is split into words at blanks. The first word, or the second after a time ("t=5"), decides
+ * A line is split at blanks. The first word, or the second after a time ("t=5"), decides
  * which function reads the rest. Settings and the options of a task are fields of a struct, so each
  * is a row in a table: its name, its type, and where its value goes.
  */

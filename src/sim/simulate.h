@@ -25,7 +25,7 @@ struct simulation {
     const struct gpu_constants *laws;
     struct core_settings settings;
     enum sharing sharing; /* of tasks; a policy that gives out whole GPUs always uses streams */
-    uint64_t seed; /* 0: each task takes as long as the catalogue says; otherwise times are spread
+    uint64_t seed;       /* 0: each task takes its time in the catalogue; otherwise times are spread
                       by gpu_constants.spread */
     uint64_t resample;   /* 0: the trace itself; otherwise the seed of a trace drawn from it
                           (arrivals_resample) */

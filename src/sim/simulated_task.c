@@ -8,8 +8,8 @@
  *                 v                                                         |
  *              end: FAILURE_GPU_OOM                            end: FAILURE_NONE
  *
- * When it finishes depends on its speed, which changes with its co-residents: each change plans the
- * finish anew and outdates the plan before.
+ * When it finishes depends on its speed, which changes with its co-residents: each change
+ * makes a new plan of the finish, and the plan before is ignored.
  *
  * Sampling must hear of each change. Places of the task that starts or ends are handled before the
  * change (prepare_change); other places, where only a co-resident's speed changes, when its speed

@@ -86,7 +86,7 @@ void simulated_task_on_memory_step(struct simulation_run *run, const struct sim_
 /* WAKE_FINISH: the attempt has done its work, if the plan is still the last. */
 void simulated_task_on_finish(struct simulation_run *run, const struct sim_wakeup *wakeup);
 
-/* simulated_gpus.on_speed_changed: plans the end of the attempt anew. */
+/* simulated_gpus.on_speed_changed: makes a new plan of the attempt's end. */
 void simulated_task_on_speed_changed(void *context, struct running_task *running);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the objects of the list itself, byte by byte, and lets the JSON parser read each of them: so
- * memory is needed for one object only. The parser gets one byte at a time, since it must not read
- * beyond its object.
+ * Finds the objects of the list itself, byte by byte, and lets the JSON parser read each of them:
+ * so memory is needed for one object only. The parser gets one byte at a time, since it must not
+ * read beyond its object.
  */
 #include "trace/array_stream.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the objects of a JSON list one at a time, so that a file of any size needs little memory. */
+/* Reads the objects of a JSON list one at a time, so that a file of any size needs little
+ * memory. */
 #ifndef COLLOC_TRACE_ARRAY_STREAM_H
 #define COLLOC_TRACE_ARRAY_STREAM_H
 
@@ -22,8 +23,8 @@ struct array_stream {
     int first;        /* its first byte, put back, or 0 */
 };
 
-/* Reads up to the first object. `file` and `name` are borrowed. Returns 0, or -EBADMSG with the line
- * in the fault. */
+/* Reads up to the first object. `file` and `name` are borrowed. Returns 0, or -EBADMSG with the
+ * line in the fault. */
 int array_stream_open(
     struct array_stream *stream, FILE *file, const char *name, struct fault *fault);
 

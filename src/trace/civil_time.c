@@ -24,8 +24,8 @@ static int days_of_month(int year, int month)
     return month == 2 && is_leap(year) ? 29 : days[month - 1];
 }
 
-/* Reads `digits` digits off the front of `*text`, and `mark` if it follows. Returns the number, or -1
- * if a digit is missing. */
+/* Reads `digits` digits off the front of `*text`, and `mark` if it follows. Returns the number,
+ * or -1 if a digit is missing. */
 static int read_digits(const char **text, int digits, char mark)
 {
     int value = 0;

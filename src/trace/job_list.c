@@ -17,7 +17,7 @@ int job_list_add(struct job_list *list, const struct log_job *job)
     return ARRAY_APPEND(list->jobs, list->n, list->capacity, *job);
 }
 
-/* Merges the sorted halves of jobs[0..n) through `spare`, which has room for the first. */
+/* Merges the sorted halves of jobs[0..n) through `spare`, which holds the first. */
 static void merge_sort(struct log_job *jobs, size_t n, struct log_job *spare)
 {
     size_t half = n / 2, a = 0, b = half, to = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files of `colloc simulate`, as CSV. Times are written with at most three decimals; figures that
- * are not known are left empty.
+ * The files of `colloc simulate`, as CSV. Times are written with at most three decimals; figures
+ * that are not known are left empty.
  */
 #include "trace/own_trace.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sequence of random numbers that the seed decides: splitmix64 (Steele, Lea, Flood, OOPSLA 2014). */
+/* A sequence of random numbers that the seed decides: splitmix64 (Steele, Lea, Flood, OOPSLA
+ * 2014). */
 #ifndef COLLOC_TRACE_SEEDED_RANDOM_H
 #define COLLOC_TRACE_SEEDED_RANDOM_H
 

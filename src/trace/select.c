@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Jobs are filtered in one pass in order of time, in this order: the window, the number of GPUs, the
- * sample, the number of jobs. The kept ones move to the front of the list, their times then count
- * from the first of them and are scaled.
+ * Jobs are filtered in one pass in order of time, in this order: the window, the number of GPUs,
+ * the sample, the number of jobs. The kept ones move to the front of the list, their times then
+ * count from the first of them and are scaled.
  */
 #include "trace/select.h"
 

@@ -290,7 +290,7 @@ class BadInput(SimulateCase):
     def test_options(self):
         for words, complaint in [
             (["--gpus=0xA100-40GB"], '"0" GPUs: there must be 1 to 100000'),
-            (["--gpus=0"], '"0" says how many GPUs, or none, but not which: as in 4xA100-40GB'),
+            (["--gpus=0"], '"0" is a number of GPUs without a kind: write 4xA100-40GB'),
             (["--gpus=B100"], 'no GPU is called "B100"; there are: A100-40GB, A100-80GB, H100, H200'),
             (["--gpus=A100-40GB:9g.5gb"], 'A100-40GB has no MIG profile "9g.5gb"'),
             (["--gpus=A100-40GB:7g.40gb+1g.5gb"], "these MIG instances are more than one A100-40GB"),
