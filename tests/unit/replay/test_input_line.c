@@ -54,8 +54,10 @@ static void both_forms_say_the_same(void **state)
         {"D 17 3 PLACE {\"gpus\":[1],\"whole\":false,\"sharing\":\"mps\"}",
             "{\"decision\":\"PLACE\",\"time_us\":17,\"task\":3,"
             "\"event\":{\"gpus\":[1],\"whole\":false,\"sharing\":\"mps\"}}"},
-        {"S 1 17 2 3 19140706304 - 0.73999999999999999 0 4:5 6:-",
-            "{\"input\":\"SAMPLE\",\"answer\":1,\"time_us\":17,\"event\":{\"gpu\":2,\"lost\":true,"
+        {"S 0 17 0 1 - - - -",
+            "{\"input\":\"SAMPLE\",\"time_us\":17,\"event\":{\"gpu\":0,\"lost\":true}}"},
+        {"S 1 17 2 2 19140706304 - 0.73999999999999999 0 4:5 6:-",
+            "{\"input\":\"SAMPLE\",\"answer\":1,\"time_us\":17,\"event\":{\"gpu\":2,"
             "\"faulty\":true,\"mem_used_bytes\":19140706304,\"utilisation\":0.73999999999999999,"
             "\"external_processes\":0,\"tasks\":[{\"task\":4,\"mem_used_bytes\":5},{\"task\":6}]}}"},
     };

@@ -114,6 +114,7 @@ static void other_decisions_are_found(void **state)
     } table[] = {
         {"\"decision\":\"END\",\"time_us\":", "\"decision\":\"END\",\"time_us\":1", "END"},
         {"\"decision\":\"END\"", "\"decision\":\"EXPIRE\"", "EXPIRE"},
+        {"\"task\":9,\"event\":{\"state\"", "\"task\":8,\"event\":{\"state\"", "\"task\":8"},
         {"\"state\":\"cancelled\"", "\"state\":\"failed\"", "decided now: {\"decision\":\"END\""},
         {"\"state\":\"cancelled\"", "\"state\":\"cancelled\",\"new\":1", "\"new\":1"},
         {"{\"decision\"", "{\"forget\":99}\n{\"decision\"", "recorded: nothing; decided now: {"},
