@@ -50,7 +50,7 @@ class TrialDaemon:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def colloc(self, *arguments, check=True):
-        done = subprocess.run([f"{self.programs}/colloc", "--socket", self.socket, *arguments], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([f"{self.programs}/colloc", "--socket", self.socket, *arguments], cwd=self.folder, capture_output=True, text=True, timeout=120)
         if check and done.returncode:
             raise RuntimeError(f"colloc {arguments}: {done.stderr}")
         return done.stdout
