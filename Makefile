@@ -4,7 +4,7 @@ BUILD  ?= build
 PREFIX ?= /usr/local
 SOAK_SECONDS ?= 3600
 
-.PHONY: all demo try test check soak test-gpu bench evaluate fuzz lint format install uninstall deps clean
+.PHONY: all demo try test check soak test-gpu bench evaluate fuzz lint format install uninstall dist deps clean
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -65,6 +65,10 @@ uninstall: $(BUILD)/build.ninja
 	meson configure $(BUILD) --prefix $(PREFIX)
 	ninja -C $(BUILD) build.ninja
 	scripts/uninstall $(BUILD)
+
+# The source of the last commit as build/meson-dist/colloc-VERSION.tar.xz, with its checksum.
+dist: $(BUILD)/build.ninja
+	meson dist -C $(BUILD) --no-tests
 
 deps:
 	scripts/install-deps build test report
