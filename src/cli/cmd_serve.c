@@ -27,7 +27,7 @@ struct serving {
 static void become_collocd(void *context)
 {
     static const char *const places[] = {
-        ".", "../" COLLOC_SBIN_DIR, "../daemon"}; /* bundled, installed, in the build */
+        ".", ("../" COLLOC_SBIN_DIR), "../daemon"}; /* bundled, installed, in the build */
     const struct serving *serving = context;
     char path[PATH_MAX];
     if (beside_find(places, sizeof places / sizeof *places, "collocd", path, sizeof path) == 0)
