@@ -142,10 +142,10 @@ class ManyUsers(Limited):
         resident = next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
         self.assertLess(resident, 256 + (200 if b"__asan_init" in read(program("collocd"), "rb") else 50))
         with self.user(known[5]):
-            reply = self.request("POST", "/v1/tasks", self.body("# " + "x" * (8 * MIB)))
+            reply = self.request("POST", "/v1/tasks", self.body("# " + "x" * (3 * MIB)))
             self.assertEqual(reply.status, 503, reply.data[:300])
             self.assertIn("all requests under way", reply.message)
-        self.submit("# " + "x" * (8 * MIB), hold=True)
+        self.submit("# " + "x" * (3 * MIB), hold=True)
 
 
 if __name__ == "__main__":

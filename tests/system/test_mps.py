@@ -206,13 +206,14 @@ class Endings(Care):
         self.assertEqual(self.server_log().count("Client termination succeeded"), 1)
 
     def wrapped(self, how, sharing="mps"):
-        """The last words of a wrapper whose task was cancelled, and how long that took."""
+        """What a wrapper reported when its task was cancelled, and how long that took."""
         training = "colloc-pretend-train --memory-mib=2000 --seconds=1e6 --ramp-seconds=1 --smact=0.1"
         task = self.submit(how.format(training=training), sharing=sharing, grace_s=20)
         until(lambda: (self.task(task)["mem_used_mib"] or 0) >= 2000, "the training")
         begin = time.monotonic()
         self.cancel(task)
-        return self.output(task).splitlines()[-1:], time.monotonic() - begin
+        said = [line for line in self.output(task).splitlines() if line == "checkpoint saved"]
+        return said, time.monotonic() - begin
 
     def test_a_wrapper_that_traps_sigterm_has_its_grace(self):
         wrapper = "set -e; trap 'echo checkpoint saved' TERM; {training}"

@@ -59,7 +59,7 @@ class Reload(Service):
     def decisions_are_the_same(self, changes):
         """And are not without one of the changes."""
         lines = read(self.inputs).splitlines()
-        at = [i for i, line in enumerate(lines) if line.startswith("C ")]
+        at = [i for i, line in enumerate(lines) if line.startswith('{"settings":')]
         self.assertEqual(len(at), changes - 1)
         self.assertTrue(json.loads(self.colloc("replay", "--json", self.inputs).stdout)["identical"])
         without = self.write("without", "\n".join(lines[:at[-1]] + lines[at[-1] + 1:]) + "\n")

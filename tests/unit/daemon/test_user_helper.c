@@ -121,6 +121,7 @@ static void a_report_arrives(void **state)
     assert_int_equal(done.answer, 7);
     user_helper_leave(&helper); /* harmless */
     uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
 }
 
 int main(void)
