@@ -81,7 +81,8 @@ static int encode_marked(const char *folder, const struct attempt_spec *spec, st
 
 void attempt_clean(const char *folder)
 {
-    static const char *const names[] = {"script", "spec", "claim", "exit", "exit.reserved", ""};
+    static const char *const names[] = {
+        "script", "spec", "claim", "claim.reserved", "exit", "exit.reserved", ""};
     char path[PATH_MAX];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);
@@ -89,11 +90,16 @@ void attempt_clean(const char *folder)
     }
 }
 
-static int reserve_exit(const char *folder, struct fault *fault)
+/* For what the shim will write: on a disk that is full by then it could neither start the task nor
+ * say how it ended. */
+static int reserve_space(const char *folder, struct fault *fault)
 {
     int r = exit_record_reserve(folder);
-    return r < 0 ? fault_set(fault, -r, "cannot reserve space for the exit record in %s: %s",
-                       folder, strerror(-r))
+    if (r == 0)
+        r = claim_reserve(folder);
+    return r < 0 ? fault_set(fault, -r,
+                       "cannot reserve space for the claim and the exit record in %s: %s", folder,
+                       strerror(-r))
                  : 0;
 }
 
@@ -111,7 +117,7 @@ int attempt_create(const char *folder, const struct attempt_spec *spec, struct f
     if (r == 0 && spec->script.size)
         r = write_script(folder, spec, fault);
     if (r == 0)
-        r = reserve_exit(folder, fault);
+        r = reserve_space(folder, fault);
     if (r < 0 && r != -EEXIST)
         attempt_clean(folder);
     free(data);

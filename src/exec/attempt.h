@@ -5,7 +5,8 @@
  *     <state>/tasks/<ID>/<ATTEMPT>/
  *         spec            what to run
  *         script          the submitted script as it was
- *         claim           was it started, and by which shim
+ *         claim           was it started, and by which shim; until then claim.reserved keeps its
+ *                         space on the disk
  *         exit            how it ended; until then exit.reserved keeps its space on the disk
  *         stdout, stderr  unless the output goes elsewhere
  *

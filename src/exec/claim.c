@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -11,18 +12,32 @@
 
 #include "base/file.h"
 
-static int make_locked(const char *path)
+#define RESERVED_BYTES 4096 /* a block of the usual file systems; the claim holds a process id */
+
+/* Without changing the size: an empty claim is a fence. */
+int claim_reserve(const char *folder)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/" CLAIM_RESERVED_NAME, folder);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    int r = fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, RESERVED_BYTES) < 0 ? -errno : 0;
+    close(fd);
+    return r == -EOPNOTSUPP ? 0 : r;
+}
+
+/* Opens a file with our lock on it and our process id in it. Returns the descriptor or -errno;
+ * -EAGAIN or -EACCES: another shim has the lock. */
+static int open_locked(const char *path, int flags)
 {
     char text[16];
     int n = snprintf(text, sizeof text, "%d\n", (int)getpid());
-    unlink(path);
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
     if (fd < 0)
         return -errno;
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    int r = file_write_fd(fd, text, (size_t)n);
-    if (r == 0 && fcntl(fd, F_SETLK, &lock) < 0)
-        r = -errno;
+    int r = fcntl(fd, F_SETLK, &lock) < 0 ? -errno : file_write_fd(fd, text, (size_t)n);
     if (r < 0)
         close(fd);
     return r < 0 ? r : fd;
@@ -37,21 +52,43 @@ static int make_durable(int fd, const char *path)
     return fsync(fd) < 0 ? -errno : file_sync_folder_of(path);
 }
 
+/* Gives the file its name unless that is taken. A name of its own, as by link(2), would need an
+ * inode on some file systems; those that cannot rename so (NFS) get that. */
+static int rename_new(const char *from, const char *to)
+{
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -errno;
+    if (link(from, to) < 0)
+        return -errno;
+    unlink(from);
+    return 0;
+}
+
+/* There is no reserved file when the claim is taken already, and in attempts that an earlier version
+ * of colloc made: then one of our own gets the name, if that is free. */
 int claim_take(const char *folder)
 {
-    char path[PATH_MAX], temporary[PATH_MAX + 16];
+    char path[PATH_MAX], from[PATH_MAX];
     snprintf(path, sizeof path, "%s/" CLAIM_NAME, folder);
-    snprintf(temporary, sizeof temporary, "%s.%d", path, (int)getpid());
-    int fd = make_locked(temporary);
-    int r = fd;
-    if (fd >= 0)
-        r = link(temporary, path) == 0 ? 0 : errno == EEXIST ? 1 : -errno;
-    unlink(temporary);
+    snprintf(from, sizeof from, "%s/" CLAIM_RESERVED_NAME, folder);
+    int fd = open_locked(from, 0);
+    bool is_own = fd == -ENOENT;
+    if (is_own) {
+        snprintf(from, sizeof from, "%s/" CLAIM_NAME ".%d", folder, (int)getpid());
+        unlink(from);
+        fd = open_locked(from, O_CREAT | O_EXCL);
+    }
+    int r = fd == -EAGAIN || fd == -EACCES ? 1 : fd < 0 ? fd : rename_new(from, path);
+    if (is_own)
+        unlink(from);
     if (fd >= 0 && r == 0 && (r = make_durable(fd, path)) < 0)
         unlink(path); /* nothing has run: the attempt counts as never started */
     if (fd >= 0 && r != 0)
         close(fd);
-    return r; /* the descriptor stays open on purpose: closing it would drop the lock */
+    return r == -EEXIST || r == -ENOENT ? 1 : r; /* the descriptor stays open on purpose: closing it
+                                                    would drop the lock */
 }
 
 /* The process that holds the lock, 0 when none does, or -errno. */

@@ -6,22 +6,41 @@
  * claim makes an empty one, and any shim still on its way gives up. (The lock is a POSIX one: it
  * belongs to one process, is not inherited by fork, and the kernel names its holder.)
  *
+ * Example: the daemon makes the folder of attempt 1 with an empty `claim.reserved`. Shim 4711 locks
+ * that file, writes "4711" into it and renames it to `claim`. The daemon is killed; the next one
+ * finds `claim`, and the kernel says that 4711 holds its lock: CLAIM_HELD, with a pidfd of 4711. Had
+ * it found the lock free, the shim had lived and died: CLAIM_LEFT, and `exit` says how the task
+ * ended. Had it found no `claim`, it had made an empty one, and 4711, when it came, had found the
+ * name taken and run nothing: CLAIM_FENCED.
+ *
  * Contract:
  * 1. A claim is on the disk before the task's first instruction: an attempt without one after a
  *    power cut has not run, and one with a claim is never run again.
+ * 2. Where claim_reserve has succeeded, a disk that becomes full does not keep the shim from taking
+ *    the claim.
  */
 #ifndef COLLOC_EXEC_CLAIM_H
 #define COLLOC_EXEC_CLAIM_H
 
 #include <sys/types.h>
 
-#define CLAIM_NAME "claim"
+#define CLAIM_NAME          "claim"
+#define CLAIM_RESERVED_NAME "claim.reserved"
 
 enum claim_state {
     CLAIM_FENCED = 1, /* never started, and never will be */
     CLAIM_HELD,       /* its shim lives */
     CLAIM_LEFT,       /* its shim lived and is gone */
 };
+
+/*
+ * Allocates, for the daemon, the space that claim_take will need.
+ *
+ * folder: of the attempt, which no shim knows yet.
+ *
+ * Returns 0; -ENOSPC, -EDQUOT: the disk is full now; or another -errno.
+ */
+int claim_reserve(const char *folder);
 
 /* Called by the shim. 0: the attempt is ours for as long as this process lives, and the disk knows.
  * 1: it is not. Or -errno. */

@@ -230,6 +230,28 @@ class FullTasks(SmallDisk):
         self.assertEqual(sorted(map(int, self.read("ran").split())), [tasks[0], tasks[2]])
 
 
+class BarelyRoom(SmallDisk):
+    """The disk is full at every page of a start: of the spec, the script, the claim, the exit record."""
+    mounted = "/tasks"
+
+    def test_a_start_is_never_a_failure(self):
+        deferred = 0
+        for pages in range(12):
+            ballast = self.fill()
+            os.truncate(ballast, os.stat(ballast).st_size - pages * 4096)
+            task = self.submit(f"echo $COLLOC_TASK_ID >> ran # {'x' * 5000}", output="/dev/null")
+            until(lambda task=task: self.task(task)["state"] == "COMPLETED" or self.task(task)["reason_text"].startswith(
+                "its start is retried"), "a start, or why not")
+            found = self.task(task)
+            self.assertIn((found["state"], found["reason"]), (("PENDING", "Resources"), ("COMPLETED", found["reason"])), found)
+            deferred += found["state"] == "PENDING"
+            os.unlink(ballast)
+            self.assertEqual(self.wait(task, "COMPLETED")["attempt_count"], 1)
+        self.assertGreater(deferred, 3)
+        self.assertLess(deferred, 12)
+        self.assertEqual(self.read("ran").split(), [str(task) for task in range(1, 13)])
+
+
 class FullInodes(SmallDisk):
     """There is space, but no file can be made."""
     mounted = "/tasks"
