@@ -370,8 +370,9 @@ static const struct option {
     {"request-memory", FIELD(request_bytes_max), set_request_memory, "SIZE", NULL,
         "the largest amount of memory for all requests and replies in progress; at least 64MiB"},
     {"bytes-per-user", LIVE(bytes_per_user), set_size, "SIZE", NULL,
-        "the largest size of all scripts, environments and summaries of one user's queued and "
-        "running tasks; further submissions are refused (root has no limit)"},
+        "the largest size of all scripts, environments and summaries of one user's tasks that have "
+        "not ended, or ended in the last 24 hours; further submissions are refused (root has no "
+        "limit)"},
     {"gpus", FIELD(gpus), set_text, "LIST", "all",
         "GPUs to manage, as a comma-separated list of indices or UUIDs; colloc never uses the "
         "others"},

@@ -29,6 +29,7 @@
 #include <uv.h>
 
 #include "api/server.h"
+#include "base/day_sum.h"
 #include "core/core.h"
 #include "daemon/config.h"
 #include "daemon/driver.h"
@@ -155,6 +156,7 @@ struct daemon {
     void *owners;           /* a tsearch tree: how many jobs each user has */
     int stranger_jobs;      /* of users that the user database lacks, together */
     int64_t stranger_bytes; /* of their texts */
+    struct day_sum stranger_bytes_ended;
     uint64_t next_id;
     int64_t open_files;               /* the soft limit as it was: the tasks' */
     bool disk_full, disk_nearly_full; /* and the log said so */
@@ -297,7 +299,10 @@ int jobs_of_user(struct daemon *daemon, uid_t uid);
  * may have thousands of ids. */
 void jobs_set_stranger(struct daemon *daemon, uid_t uid, bool is_stranger);
 
-/* How many bytes the scripts, environments and summaries of those have. */
+/*
+ * How many bytes the scripts, environments and summaries of those have, and of tasks that have ended
+ * in the last 24 hours: the log keeps their texts, too. A restart forgets those that have ended.
+ */
 int64_t bytes_of_user(struct daemon *daemon, uid_t uid);
 void jobs_fini(struct daemon *daemon);
 /* The detail of a task's SUBMIT from the log, to be released; NULL when it is not there. 0 or a
@@ -306,6 +311,9 @@ int job_read_detail(struct daemon *daemon, uint64_t id, struct fault *fault, jso
 
 struct job *job_find(struct daemon *daemon, uint64_t id);
 void job_remove(struct daemon *daemon, struct job *job);
+
+/* The same, of a task that has just ended: its texts go on counting for a day. NULL is fine. */
+void job_retire(struct daemon *daemon, struct job *job);
 /* How an attempt ended; `detail` is that of its EXITED. */
 void job_note_exit(struct job *job, enum failure_class failure, const json_t *detail);
 

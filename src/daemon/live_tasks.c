@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/daemon.h"
+#include "daemon/driver.h"
 #include "policy/policies.h"
 
 static int compare(const void *a, const void *b)
@@ -42,6 +43,7 @@ struct owner {
     int jobs;
     bool is_stranger;
     int64_t bytes; /* of their texts in the log */
+    struct day_sum bytes_ended;
 };
 
 static int compare_owners(const void *a, const void *b)
@@ -98,10 +100,11 @@ void jobs_set_stranger(struct daemon *daemon, uid_t uid, bool is_stranger)
 
 int64_t bytes_of_user(struct daemon *daemon, uid_t uid)
 {
+    const int64_t now_us = driver_now_us(daemon->driver);
     const struct owner *owner = owner_find(daemon, uid);
     if (names_is_stranger(daemon->names, uid))
-        return daemon->stranger_bytes;
-    return owner ? owner->bytes : 0;
+        return daemon->stranger_bytes + day_sum_get(&daemon->stranger_bytes_ended, now_us);
+    return owner ? owner->bytes + day_sum_get(&owner->bytes_ended, now_us) : 0;
 }
 
 void jobs_fini(struct daemon *daemon)
@@ -178,6 +181,16 @@ void job_remove(struct daemon *daemon, struct job *job)
     owner->bytes -= job->text_bytes;
     daemon->stranger_bytes -= owner->is_stranger ? job->text_bytes : 0;
     job_free(job);
+}
+
+void job_retire(struct daemon *daemon, struct job *job)
+{
+    if (!job)
+        return;
+    struct owner *owner = owner_find(daemon, job->uid);
+    day_sum_add(owner->is_stranger ? &daemon->stranger_bytes_ended : &owner->bytes_ended,
+        driver_now_us(daemon->driver), job->text_bytes);
+    job_remove(daemon, job);
 }
 
 void job_note_exit(struct job *job, enum failure_class failure, const json_t *detail)

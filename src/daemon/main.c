@@ -222,7 +222,7 @@ static void on_ended(void *context, uint64_t id, const json_t *record)
     waiters_tell(daemon, id, record);
     run_history_take(&daemon->run_history, record);
     runner_clean(daemon, core_task(daemon->core, id));
-    job_remove(daemon, job_find(daemon, id));
+    job_retire(daemon, job_find(daemon, id));
     inputs_note_forgotten(daemon, id);
 }
 

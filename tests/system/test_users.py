@@ -305,7 +305,19 @@ class FewBytes(Several):
         self.submit("# " + "x" * 100000)
         with self.user(ADA):
             self.act("cancel", first[0])
-        self.wait(self.submit_as(ADA, script), "COMPLETED")
+        refused = self.request_as(ADA, "POST", "/v1/tasks", self.body(script))
+        self.assertEqual((refused.status, "ended in the last 24 hours" in refused.message), (503, True), refused.data)
+
+    def test_submit_and_cancel_does_not_fill_the_log(self):
+        for uid in (ADA, KNOWN):
+            statuses = []
+            for _ in range(6):
+                reply = self.request_as(uid, "POST", "/v1/tasks", self.body("# " + "x" * 20000, hold=True))
+                statuses.append(reply.status)
+                if reply.status == 201:
+                    with self.user(uid):
+                        self.assertEqual(self.act("cancel", reply.json["id"]).status, 200)
+            self.assertEqual((statuses[0], statuses[-1]), (201, 503), statuses)
 
 
 @unittest.skipIf(os.geteuid() != 0, "becoming other users needs root")

@@ -104,8 +104,8 @@ static void refuse_for_size(const struct daemon *daemon, struct submission *subm
 {
     char size[32];
     api_reply_error(submission->request, 503,
-        "scripts, environments and summaries of your tasks that have not ended would have more than "
-        "%s: that is the most a user may have here (bytes-per-user)",
+        "scripts, environments and summaries of your tasks that have not ended, or ended in the last "
+        "24 hours, would have more than %s: that is the most a user may have here (bytes-per-user)",
         format_size(daemon->config.bytes_per_user, size, sizeof size));
 }
 
