@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Classifies a failed training as `collocd` would (exec/classify.h). Out of GPU memory is a result
+ * Classifies a failed training as `collocd` would (exec/failure_classify.h). Out of GPU memory is a result
  * of the experiment; any other failure, such as a missing Python module, says nothing about sharing
  * a GPU, and the last line of the log is its cause.
  */
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "exec/classify.h"
+#include "exec/failure_classify.h"
 
 static void read_log(const char *path, struct logscan *scan)
 {
@@ -45,10 +45,11 @@ void training_failure_explain(int status, const char *log_path, struct training_
         snprintf(result->failure, sizeof result->failure, "%s", how);
         return;
     }
-    const struct ending ending = {.exit_code = signal ? -1 : result->exit_code, .signal = signal};
+    const struct attempt_end ending = {
+        .exit_code = signal ? -1 : result->exit_code, .signal = signal};
     struct failure failure = {0};
     read_log(log_path, err);
-    classify(&ending, out, err, &failure);
+    failure_classify(&ending, out, err, &failure);
     result->out_of_gpu_memory = failure.class == FAILURE_GPU_OOM;
     const char *cause = result->out_of_gpu_memory ? failure.evidence : err->last_line;
     snprintf(result->failure, sizeof result->failure, "%s%s%s",

@@ -39,9 +39,9 @@
 #include "daemon/preallocation.h"
 #include "daemon/run_history.h"
 #include "daemon/user_names.h"
+#include "exec/ancestry_cache.h"
 #include "exec/attempt.h"
 #include "exec/cgroup_path.h"
-#include "exec/kin.h"
 #include "gpu/attribution.h"
 #include "store/store.h"
 
@@ -146,7 +146,7 @@ struct daemon {
     struct gpu_set *gpus_next;    /* what there is since the last look, NULL: the same; the pool
                                      thread's while sampling */
     int64_t usage_saved_us;
-    struct kin kin;
+    struct ancestry_cache ancestry;
 
     FILE *inputs; /* NULL: not recorded */
 

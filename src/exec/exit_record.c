@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "base/units.h"
-#include "exec/record.h"
+#include "exec/tagged_fields.h"
 
 #define MAGIC         "colloc-exit"
 #define VERSION       1
@@ -34,7 +34,7 @@ int exit_record_reserve(const char *folder)
 }
 
 /* Into the reserved space, and under its name once it is durable. */
-static int write_reserved(const char *folder, const char *path, const struct record *record)
+static int write_reserved(const char *folder, const char *path, const struct tagged_fields *record)
 {
     char reserved[PATH_MAX];
     snprintf(reserved, sizeof reserved, "%s/" RESERVED_NAME, folder);
@@ -55,21 +55,21 @@ int exit_record_write(const char *folder, const struct attempt_exit *attempt)
     char path[PATH_MAX];
     if (snprintf(path, sizeof path, "%s/" EXIT_NAME, folder) >= (int)sizeof path)
         return -ENAMETOOLONG;
-    struct record record = {0};
-    record_put_int(&record, MAGIC, VERSION);
-    record_put_int(&record, "code", attempt->exit_code);
-    record_put_int(&record, "signal", attempt->signal);
-    record_put_text(&record, "class", failure_name(attempt->failure.class));
-    record_put_text(&record, "framework", attempt->failure.framework);
-    record_put_text(&record, "evidence", attempt->failure.evidence);
-    record_put_int(&record, "start_wall_us", attempt->start_wall_us);
-    record_put_int(&record, "end_wall_us", attempt->end_wall_us);
-    record_put_int(&record, "max_rss_bytes", attempt->max_rss_bytes);
-    record_put_int(&record, "cpu_us", attempt->cpu_us);
-    int r = record_finish(&record);
+    struct tagged_fields record = {0};
+    tagged_fields_put_int(&record, MAGIC, VERSION);
+    tagged_fields_put_int(&record, "code", attempt->exit_code);
+    tagged_fields_put_int(&record, "signal", attempt->signal);
+    tagged_fields_put_text(&record, "class", failure_name(attempt->failure.class));
+    tagged_fields_put_text(&record, "framework", attempt->failure.framework);
+    tagged_fields_put_text(&record, "evidence", attempt->failure.evidence);
+    tagged_fields_put_int(&record, "start_wall_us", attempt->start_wall_us);
+    tagged_fields_put_int(&record, "end_wall_us", attempt->end_wall_us);
+    tagged_fields_put_int(&record, "max_rss_bytes", attempt->max_rss_bytes);
+    tagged_fields_put_int(&record, "cpu_us", attempt->cpu_us);
+    int r = tagged_fields_finish(&record);
     if (r == 0 && write_reserved(folder, path, &record) < 0)
         r = file_write_atomic(path, record.data, record.size, 0600);
-    record_fini(&record);
+    tagged_fields_fini(&record);
     return r;
 }
 
@@ -87,7 +87,7 @@ static int take_text(struct span value, char *buffer, size_t size)
 static int take_int(struct span value, int min, int max, int *ret)
 {
     int64_t n;
-    if (record_int(value, min, max, &n) < 0)
+    if (tagged_fields_int(value, min, max, &n) < 0)
         return -EBADMSG;
     *ret = (int)n;
     return 0;
@@ -106,13 +106,13 @@ static int take_field(struct attempt_exit *attempt, struct span key, struct span
     if (span_is(key, "evidence"))
         return take_text(value, attempt->failure.evidence, sizeof attempt->failure.evidence);
     if (span_is(key, "start_wall_us"))
-        return record_int(value, INT64_MIN, INT64_MAX, &attempt->start_wall_us);
+        return tagged_fields_int(value, INT64_MIN, INT64_MAX, &attempt->start_wall_us);
     if (span_is(key, "end_wall_us"))
-        return record_int(value, INT64_MIN, INT64_MAX, &attempt->end_wall_us);
+        return tagged_fields_int(value, INT64_MIN, INT64_MAX, &attempt->end_wall_us);
     if (span_is(key, "max_rss_bytes"))
-        return record_int(value, 0, INT64_MAX, &attempt->max_rss_bytes);
+        return tagged_fields_int(value, 0, INT64_MAX, &attempt->max_rss_bytes);
     if (span_is(key, "cpu_us"))
-        return record_int(value, 0, INT64_MAX, &attempt->cpu_us);
+        return tagged_fields_int(value, 0, INT64_MAX, &attempt->cpu_us);
     return -EBADMSG;
 }
 
@@ -120,10 +120,10 @@ int exit_record_decode(const char *data, size_t size, struct attempt_exit *ret)
 {
     *ret = (struct attempt_exit){.exit_code = -1, .failure.class = FAILURE_LOST};
     struct span rest = {data, size}, key, value;
-    int r = record_next(&rest, &key, &value);
+    int r = tagged_fields_next(&rest, &key, &value);
     if (r <= 0 || !span_is(key, MAGIC) || !span_is(value, "1"))
         return -EBADMSG;
-    while ((r = record_next(&rest, &key, &value)) > 0)
+    while ((r = tagged_fields_next(&rest, &key, &value)) > 0)
         if ((r = take_field(ret, key, value)) < 0)
             break;
     return r;

@@ -21,7 +21,7 @@
 #define INTERPRETER "/bin/bash"
 
 /* What the child knows. */
-struct order {
+struct launch_order {
     const char *folder;
     const struct attempt_spec *spec;
     const char *script; /* path; NULL: there is none */
@@ -99,7 +99,7 @@ static const char *find_path(const char *const *env)
     return "/usr/local/bin:/usr/bin:/bin";
 }
 
-static int execute(const struct order *order)
+static int execute_program(const struct launch_order *order)
 {
     const struct attempt_spec *spec = order->spec;
     char *const *env = (char *const *)(uintptr_t)spec->env;
@@ -122,7 +122,7 @@ static int execute(const struct order *order)
     return -errno;
 }
 
-static int open_output(const struct order *order, struct output *output, struct fault *fault)
+static int open_output(const struct launch_order *order, struct output *output, struct fault *fault)
 {
     const struct attempt_spec *spec = order->spec;
     struct identity identity;
@@ -139,13 +139,13 @@ static int open_output(const struct order *order, struct output *output, struct 
     return r < 0 ? fault_set(fault, -r, "cannot become user %u: %s", spec->uid, strerror(-r)) : 0;
 }
 
-static void tell(const struct order *order, const struct report *report)
+static void send_report(const struct launch_order *order, const struct report *report)
 {
     file_write_fd(order->report, report, sizeof *report);
 }
 
 /* Every step of the way, in order. Comes back only when one failed. */
-static int become_task(const struct order *order, struct fault *fault)
+static int become_task(const struct launch_order *order, struct fault *fault)
 {
     const struct attempt_spec *spec = order->spec;
     const char *what = order->script ? "the script" : spec->argv[0];
@@ -156,7 +156,8 @@ static int become_task(const struct order *order, struct fault *fault)
     r = open_output(order, &output, fault);
     if (r < 0)
         return r;
-    tell(order, &(struct report){.file = {output.file[OUTPUT_STDOUT], output.file[OUTPUT_STDERR]}});
+    send_report(
+        order, &(struct report){.file = {output.file[OUTPUT_STDOUT], output.file[OUTPUT_STDERR]}});
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != order->shim)
         return fault_set(fault, ESRCH, "the shim was killed while it started the task");
     r = limit_files(spec->open_files);
@@ -167,18 +168,18 @@ static int become_task(const struct order *order, struct fault *fault)
         return fault_set(
             fault, errno, "cannot change to folder %s: %s", spec->cwd, strerror(errno));
     reset_signals();
-    r = execute(order);
+    r = execute_program(order);
     if (order->script && r == -ENOENT)
         what = "the script: the interpreter its first line names";
     return fault_set(fault, -r, "cannot execute %s: %s", what, strerror(-r));
 }
 
-static _Noreturn void run_child(const struct order *order)
+static _Noreturn void run_child(const struct launch_order *order)
 {
     struct report report = {0};
     setsid();
     report.answer = become_task(order, &report.fault);
-    tell(order, &report);
+    send_report(order, &report);
     _exit(127);
 }
 
@@ -191,7 +192,7 @@ int launch_begin(struct launch *launch, const char *folder, const struct attempt
     *launch = (struct launch){.report = -1};
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
         return fault_set(fault, errno, "cannot start a process: %s", strerror(errno));
-    const struct order order = {folder, spec, has_script ? script : NULL, getpid(), ends[1]};
+    const struct launch_order order = {folder, spec, has_script ? script : NULL, getpid(), ends[1]};
     launch->pid = fork();
     if (launch->pid == 0)
         run_child(&order);

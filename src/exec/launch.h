@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 #include "base/fault.h"
-#include "exec/output.h"
+#include "exec/output_files.h"
 #include "exec/spec.h"
 
 /* A child on its way, and what it has reported so far. */

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "exec/evidence.h"
+#include "exec/log_line.h"
 
 #define OVERLAP 512 /* of two parts of a very long line: no message that matters is longer */
 
@@ -46,57 +46,57 @@ static struct span focus(const char *text, const char *lower, const struct patte
     return span_of(text + skip);
 }
 
-static bool is_oom(enum clue clue)
+static bool is_oom(enum log_cause cause)
 {
-    return clue == CLUE_GPU_OOM || clue == CLUE_HOST_OOM;
+    return cause == LOG_CAUSE_GPU_OOM || cause == LOG_CAUSE_HOST_OOM;
 }
 
 /* The last cause decides, unless it only followed from an earlier one. */
 static bool replaces(const struct logscan *scan, const struct pattern *pattern, bool thrown)
 {
-    if (!is_oom(scan->cause.clue))
+    if (!is_oom(scan->cause.kind))
         return true;
-    return pattern->clue != CLUE_KILLED &&
-           !(pattern->clue == CLUE_PROGRAM && thrown && scan->chained);
+    return pattern->kind != LOG_CAUSE_KILLED &&
+           !(pattern->kind == LOG_CAUSE_PROGRAM && thrown && scan->chained);
 }
 
-static void note(struct logscan *scan, struct finding *finding, const struct pattern *pattern,
+static void note(struct logscan *scan, struct log_match *match, const struct pattern *pattern,
     struct span evidence)
 {
-    finding->clue = pattern->clue;
-    finding->framework = pattern->framework;
-    finding->at = scan->offset;
-    evidence_clean(evidence, finding->evidence);
+    match->kind = pattern->kind;
+    match->framework = pattern->framework;
+    match->at = scan->offset;
+    log_line_clean(evidence, match->evidence);
 }
 
 /* A library that cannot set itself up seldom says why: a shortage just before it does. */
 static void judge_library(struct logscan *scan, const struct pattern *pattern, struct span text)
 {
-    if (scan->shortage.clue == CLUE_NOTHING) {
+    if (scan->shortage.kind == LOG_CAUSE_NONE) {
         note(scan, &scan->cause, pattern, text);
-        scan->cause.clue = CLUE_PROGRAM;
+        scan->cause.kind = LOG_CAUSE_PROGRAM;
         return;
     }
     scan->cause = scan->shortage;
-    scan->cause.clue = CLUE_GPU_OOM;
+    scan->cause.kind = LOG_CAUSE_GPU_OOM;
     scan->cause.at = scan->offset;
 }
 
 static void judge_pattern(
     struct logscan *scan, const struct pattern *pattern, struct span text, bool thrown)
 {
-    switch (pattern->clue) {
-    case CLUE_NOTHING:
+    switch (pattern->kind) {
+    case LOG_CAUSE_NONE:
         break;
-    case CLUE_SHORTAGE:
+    case LOG_CAUSE_SHORTAGE:
         note(scan, &scan->shortage, pattern, text);
         break;
-    case CLUE_CONSEQUENCE:
-        if (scan->consequence.clue == CLUE_NOTHING)
+    case LOG_CAUSE_CONSEQUENCE:
+        if (scan->consequence.kind == LOG_CAUSE_NONE)
             note(scan, &scan->consequence, pattern, text);
         break;
-    case CLUE_LIBRARY:
-        if (!is_oom(scan->cause.clue) || !scan->chained)
+    case LOG_CAUSE_LIBRARY:
+        if (!is_oom(scan->cause.kind) || !scan->chained)
             judge_library(scan, pattern, text);
         break;
     default:
@@ -139,10 +139,10 @@ static bool is_frame(const char *text)
 static void read_line(struct logscan *scan, struct span raw)
 {
     char line[LOGSCAN_PIECE];
-    evidence_strip(raw, line, sizeof line);
+    log_line_strip(raw, line, sizeof line);
     if (line[strspn(line, " ")] == '\0')
         return;
-    evidence_clean(span_of(line), scan->last_line);
+    log_line_clean(span_of(line), scan->last_line);
     const char *traceback = strstr(line, TRACEBACK), *text = line;
     if (traceback) {
         begin_traceback(scan, line, (size_t)(traceback - line));
@@ -190,10 +190,10 @@ void logscan_feed(struct logscan *scan, struct span bytes)
     }
 }
 
-static void drop_stale(struct finding *finding, int64_t offset)
+static void drop_stale(struct log_match *match, int64_t offset)
 {
-    if (offset - finding->at > LOGSCAN_WINDOW)
-        finding->clue = CLUE_NOTHING;
+    if (offset - match->at > LOGSCAN_WINDOW)
+        match->kind = LOG_CAUSE_NONE;
 }
 
 static void jump(struct logscan *scan, int64_t offset)

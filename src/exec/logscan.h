@@ -18,8 +18,8 @@
 
 enum { LOGSCAN_WINDOW = 256 * 1024, LOGSCAN_PIECE = 4096, LOGSCAN_PREFIX = 64 };
 
-struct finding {
-    enum clue clue; /* CLUE_NOTHING: there is none */
+struct log_match {
+    enum log_cause kind; /* LOG_CAUSE_NONE: there is none */
     const char *framework;
     char evidence[EVIDENCE_MAX];
     int64_t at; /* offset just behind the line */
@@ -38,9 +38,9 @@ struct logscan {
     char prefix[LOGSCAN_PREFIX]; /* what a launcher puts before each line of this traceback, such as
                                     "[rank0]: " */
 
-    struct finding shortage;      /* the last time that GPU memory was short */
-    struct finding cause;         /* the last that would be the reason */
-    struct finding consequence;   /* the first that only passes a failure on */
+    struct log_match shortage;    /* the last time that GPU memory was short */
+    struct log_match cause;       /* the last that would be the reason */
+    struct log_match consequence; /* the first that only passes a failure on */
     char last_line[EVIDENCE_MAX]; /* that was not blank */
 };
 

@@ -5,24 +5,24 @@
 
 #include <stdbool.h>
 
-enum clue {
-    CLUE_NOTHING,  /* looks like a failure and is none: the first row that matches a line decides */
-    CLUE_SHORTAGE, /* GPU memory was short; the program may well do with less */
-    CLUE_LIBRARY,  /* a library could not set itself up: after a shortage, because of it; else for
+enum log_cause {
+    LOG_CAUSE_NONE, /* looks like a failure and is none: the first row that matches a line decides */
+    LOG_CAUSE_SHORTAGE, /* GPU memory was short; the program may well do with less */
+    LOG_CAUSE_LIBRARY, /* a library could not set itself up: after a shortage, because of it; else for
                       any reason */
-    CLUE_GPU_OOM,
-    CLUE_HOST_OOM,
-    CLUE_GPU_FAULT, /* the GPU stopped the work of the process, which perhaps a neighbour's fault
+    LOG_CAUSE_GPU_OOM,
+    LOG_CAUSE_HOST_OOM,
+    LOG_CAUSE_GPU_FAULT, /* the GPU stopped the work of the process, which perhaps a neighbour's fault
                        did */
-    CLUE_MPS,       /* the MPS server went away, or would not have it */
-    CLUE_PROGRAM,
-    CLUE_KILLED,      /* a part of it was killed: by whom, the kernel must tell */
-    CLUE_CONSEQUENCE, /* somebody else's failure, passed on: launchers, peers that lost their
+    LOG_CAUSE_MPS,       /* the MPS server went away, or would not have it */
+    LOG_CAUSE_PROGRAM,
+    LOG_CAUSE_KILLED,      /* a part of it was killed: by whom, the kernel must tell */
+    LOG_CAUSE_CONSEQUENCE, /* somebody else's failure, passed on: launchers, peers that lost their
                          partner */
 };
 
 struct pattern {
-    enum clue clue;
+    enum log_cause kind;
     const char *framework;
     bool thrown_only;     /* proves something only as an exception that ended a traceback, not in
                              passing */

@@ -21,13 +21,13 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "exec/attempt.h"
+#include "exec/attempt_classify.h"
 #include "exec/cgroup.h"
 #include "exec/claim.h"
-#include "exec/classify.h"
 #include "exec/drain.h"
-#include "exec/evidence.h"
-#include "exec/judge.h"
+#include "exec/failure_classify.h"
 #include "exec/launch.h"
+#include "exec/log_line.h"
 #include "exec/oom_counter.h"
 #include "exec/output_cap.h"
 #include "exec/tree.h"
@@ -290,21 +290,21 @@ static void judge(struct shim *shim)
     int status = shim->main_pid ? SIGKILL : shim->main_status; /* an abandoned one was killed */
     result->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     result->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    const struct ending ending = {
+    const struct attempt_end end = {
         .exit_code = result->exit_code,
         .signal = result->signal,
         .cancelled = shim->asked == ATTEMPT_ASK_CANCEL,
         .time_over = shim->asked == ATTEMPT_ASK_TIME_LIMIT,
         .host_oom = judge_host_oom(shim),
     };
-    judge_attempt(shim->folder, &shim->file.spec, shim->launch.file, &ending, &result->failure);
+    attempt_classify(shim->folder, &shim->file.spec, shim->launch.file, &end, &result->failure);
 }
 
 static void judge_launch(struct shim *shim, const struct fault *fault)
 {
     shim->result.exit_code = -1;
     shim->result.failure.class = FAILURE_LAUNCH;
-    evidence_clean(span_of(fault->text), shim->result.failure.evidence);
+    log_line_clean(span_of(fault->text), shim->result.failure.evidence);
 }
 
 static void run(struct shim *shim)

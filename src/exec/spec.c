@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/record.h"
+#include "exec/tagged_fields.h"
 
 #define MAGIC   "colloc-spec"
 #define VERSION 1
@@ -47,33 +47,33 @@ int spec_encode(
     int r = check(spec, fault);
     if (r < 0)
         return r;
-    struct record record = {0};
-    record_put_int(&record, MAGIC, VERSION);
-    record_put_int(&record, "task", spec->task_id);
-    record_put_int(&record, "uid", spec->uid);
-    record_put_int(&record, "gid", spec->gid);
-    record_put_int(&record, "umask", spec->umask);
-    record_put_int(&record, "open_files", spec->open_files);
-    record_put_int(&record, "grace_us", spec->grace_us);
-    record_put_int(&record, "time_limit_us", spec->time_limit_us);
-    record_put_int(&record, "script", spec->script.size > 0);
-    record_put_int(&record, "append", spec->append);
-    record_put_int(&record, "stdout_is_default", spec->stdout_is_default);
-    record_put_int(&record, "kept_max_bytes", spec->kept_max_bytes);
-    record_put_text(&record, "cwd", spec->cwd);
-    record_put_text(&record, "stdout", spec->stdout_path);
-    record_put_text(&record, "stderr", spec->stderr_path);
-    record_put_text(&record, "cgroup", spec->cgroup);
+    struct tagged_fields record = {0};
+    tagged_fields_put_int(&record, MAGIC, VERSION);
+    tagged_fields_put_int(&record, "task", spec->task_id);
+    tagged_fields_put_int(&record, "uid", spec->uid);
+    tagged_fields_put_int(&record, "gid", spec->gid);
+    tagged_fields_put_int(&record, "umask", spec->umask);
+    tagged_fields_put_int(&record, "open_files", spec->open_files);
+    tagged_fields_put_int(&record, "grace_us", spec->grace_us);
+    tagged_fields_put_int(&record, "time_limit_us", spec->time_limit_us);
+    tagged_fields_put_int(&record, "script", spec->script.size > 0);
+    tagged_fields_put_int(&record, "append", spec->append);
+    tagged_fields_put_int(&record, "stdout_is_default", spec->stdout_is_default);
+    tagged_fields_put_int(&record, "kept_max_bytes", spec->kept_max_bytes);
+    tagged_fields_put_text(&record, "cwd", spec->cwd);
+    tagged_fields_put_text(&record, "stdout", spec->stdout_path);
+    tagged_fields_put_text(&record, "stderr", spec->stderr_path);
+    tagged_fields_put_text(&record, "cgroup", spec->cgroup);
     for (const char *const *arg = spec->argv; arg && *arg; arg++)
-        record_put_text(&record, "arg", *arg);
+        tagged_fields_put_text(&record, "arg", *arg);
     for (const char *const *variable = spec->env; variable && *variable; variable++)
         if (!is_overridden(spec, *variable))
-            record_put_text(&record, "env", *variable);
+            tagged_fields_put_text(&record, "env", *variable);
     for (const char *const *variable = spec->env_added; variable && *variable; variable++)
-        record_put_text(&record, "env", *variable);
-    r = record_finish(&record);
+        tagged_fields_put_text(&record, "env", *variable);
+    r = tagged_fields_finish(&record);
     if (r < 0) {
-        record_fini(&record);
+        tagged_fields_fini(&record);
         return fault_set(fault, ENOMEM, "out of memory");
     }
     *ret_data = record.data;
@@ -100,7 +100,7 @@ static int take_number(struct spec_file *file, struct span key, struct span valu
 {
     struct attempt_spec *spec = &file->spec;
     int64_t n;
-    if (record_int(value, 0, INT64_MAX, &n) < 0)
+    if (tagged_fields_int(value, 0, INT64_MAX, &n) < 0)
         return -EBADMSG;
     if (span_is(key, "task"))
         spec->task_id = n;
@@ -157,7 +157,7 @@ static int count_lists(struct span rest, struct counts *ret)
 {
     struct span key, value;
     int r;
-    while ((r = record_next(&rest, &key, &value)) > 0) {
+    while ((r = tagged_fields_next(&rest, &key, &value)) > 0) {
         ret->args += span_is(key, "arg");
         ret->variables += span_is(key, "env");
     }
@@ -175,7 +175,7 @@ static int decode(struct spec_file *file, struct span rest)
     if (!file->argv || !file->env)
         return -ENOMEM;
     struct span key, value;
-    while ((r = record_next(&rest, &key, &value)) > 0)
+    while ((r = tagged_fields_next(&rest, &key, &value)) > 0)
         if ((r = take_field(file, &seen, key, value)) < 0)
             return r;
     file->spec.argv = file->argv;

@@ -69,7 +69,7 @@ static void add_reading(struct reading *sum, struct reading value)
 }
 
 static struct gpu_occupants count_occupants(
-    struct kin *kin, const struct gpu_sample *sample, pid_t root)
+    struct ancestry_cache *cache, const struct gpu_sample *sample, pid_t root)
 {
     struct gpu_occupants occupants = {.our_memory_bytes = reading_of(0),
         .our_sm_utilisation = reading_of(0),
@@ -78,7 +78,8 @@ static struct gpu_occupants count_occupants(
         return (struct gpu_occupants){0};
     for (size_t i = 0; i < sample->processes.count; i++) {
         const struct gpu_process *process = &sample->processes.item[i];
-        bool is_ours = root && kin_find_root(kin, process->pid, &root, 1, sample->at_us) == 0;
+        bool is_ours = root &&
+                       ancestry_cache_find_root(cache, process->pid, &root, 1, sample->at_us) == 0;
         bool computes = (process->kinds & ~(unsigned)GPU_PROCESS_GRAPHICS) != 0;
         if (is_ours)
             add_reading(&occupants.our_memory_bytes, process->used_bytes);
@@ -133,7 +134,8 @@ void gpu_recorder_sample(struct gpu_recorder *recorder, pid_t root)
     for (size_t i = 0; i < recording->n_gpus; i++) {
         struct recorded_gpu *gpu = &recording->gpu[i];
         gpu_set_sample(recorder->set, recorder->index[i], &recorder->sample);
-        struct gpu_occupants occupants = count_occupants(&recorder->kin, &recorder->sample, root);
+        struct gpu_occupants occupants = count_occupants(
+            &recorder->ancestry, &recorder->sample, root);
         if (!recorder->began_us)
             recorder->began_us = recorder->sample.at_us;
         gpu_totals_add(&gpu->totals, &recorder->sample, &occupants);

@@ -3,7 +3,7 @@
 #ifndef COLLOC_RECORDER_GPU_RECORDER_H
 #define COLLOC_RECORDER_GPU_RECORDER_H
 
-#include "exec/kin.h"
+#include "exec/ancestry_cache.h"
 #include "recorder/recorder.h"
 
 struct gpu_recorder {
@@ -11,7 +11,7 @@ struct gpu_recorder {
     size_t *index;       /* positions in the set, one for each of recording->gpu */
     struct gpu_sample sample;
     int64_t began_us;
-    struct kin kin;
+    struct ancestry_cache ancestry;
     FILE *csv;
     struct recording *recording;
 };

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/classify.h"
 #include "exec/exit_record.h"
+#include "exec/failure_classify.h"
 #include "exec/spec.h"
 #include "fuzz.h"
 
@@ -26,7 +26,7 @@ static void check_evidence(const char *evidence)
 
 static struct failure classify_in_portions(const uint8_t *data, size_t size, size_t portion)
 {
-    static const struct ending ending = {.exit_code = 1};
+    static const struct attempt_end ending = {.exit_code = 1};
     struct logscan out = {0}, err = {0};
     struct failure failure;
     while (size) {
@@ -36,7 +36,7 @@ static struct failure classify_in_portions(const uint8_t *data, size_t size, siz
         size -= n;
     }
     logscan_finish(&err);
-    classify(&ending, &out, &err, &failure);
+    failure_classify(&ending, &out, &err, &failure);
     return failure;
 }
 

@@ -165,8 +165,8 @@ void attribute(struct daemon *daemon, struct gpu_state *state, struct core_sampl
     for (size_t i = 0; i < state->sample.processes.count; i++) {
         const struct gpu_process *process = &state->sample.processes.item[i];
         bool computes = (process->kinds & ~(unsigned)GPU_PROCESS_GRAPHICS) != 0;
-        int root = kin_find_root(
-            &daemon->kin, process->pid, roots.pid, roots.count, state->sample.at_us);
+        int root = ancestry_cache_find_root(
+            &daemon->ancestry, process->pid, roots.pid, roots.count, state->sample.at_us);
         if (root >= 0) {
             add_to_task(sample, roots.task[root], process->used_bytes);
         } else if (!gpu_process_is_mps_server(process->pid)) {

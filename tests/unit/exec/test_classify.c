@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exec/classify.h"
-#include "exec/evidence.h"
+#include "exec/failure_classify.h"
+#include "exec/log_line.h"
 
 #define FRAMES                                                                                     \
     "Traceback (most recent call last):\n  File \"train.py\", line 80, in <module>\n    main()\n"
@@ -32,7 +32,7 @@
 
 struct sample {
     const char *name;
-    struct ending ending;
+    struct attempt_end ending;
     const char *log; /* of stderr */
     const char *class;
     const char *framework; /* NULL: any */
@@ -327,13 +327,13 @@ static const struct sample samples[] = {
     {"nothing at all", EXIT(1), "", "program", "", ""},
 };
 
-static struct failure classify_text(const struct ending *ending, struct span text)
+static struct failure classify_text(const struct attempt_end *ending, struct span text)
 {
     struct logscan out = {0}, err = {0};
     struct failure failure;
     logscan_feed(&err, text);
     logscan_finish(&err);
-    classify(ending, &out, &err, &failure);
+    failure_classify(ending, &out, &err, &failure);
     return failure;
 }
 
@@ -360,7 +360,7 @@ static void test_portions(void **state)
             logscan_feed(&scan, (struct span){at, 1});
         logscan_finish(&scan);
         struct failure failure;
-        classify(&samples[i].ending, &out, &scan, &failure);
+        failure_classify(&samples[i].ending, &out, &scan, &failure);
         assert_string_equal(failure_name(failure.class), samples[i].class);
     }
 }
@@ -369,27 +369,27 @@ static void test_stdout_counts_too(void **state)
 {
     struct logscan out = {0}, err = {0};
     struct failure failure;
-    struct ending ending = EXIT(1);
+    struct attempt_end ending = EXIT(1);
     logscan_feed(&out, span_of("CUDA error: out of memory\n"));
     logscan_feed(&err, span_of("make: *** [run] Error 1\n"));
-    classify(&ending, &out, &err, &failure);
+    failure_classify(&ending, &out, &err, &failure);
     assert_string_equal(failure_name(failure.class), "gpu-oom");
     logscan_feed(&err, span_of(FRAMES "ValueError: no\n"));
-    classify(&ending, &out, &err, &failure);
+    failure_classify(&ending, &out, &err, &failure);
     assert_string_equal(failure.evidence, "ValueError: no");
 }
 
 static void test_huge_line(void **state)
 {
     struct logscan scan = {0}, out = {0};
-    struct ending ending = EXIT(1);
+    struct attempt_end ending = EXIT(1);
     struct failure failure;
     for (int i = 0; i < 3; i++) {
         for (int k = 0; k < 5000 + i * 777; k++)
             logscan_feed(&scan, (struct span){"x\0", 2});
         logscan_feed(&scan, span_of(" RuntimeError: CUDA out of memory. Tried to allocate 1 GiB "));
     }
-    classify(&ending, &out, &scan, &failure);
+    failure_classify(&ending, &out, &scan, &failure);
     assert_string_equal(failure_name(failure.class), "gpu-oom");
     assert_non_null(strstr(failure.evidence, "CUDA out of memory. Tried"));
 }
@@ -399,12 +399,12 @@ static void test_evidence_is_harmless(void **state)
     static const char line[] =
         "a\033]0;title\a\033[31mb\033[0m\tc\x01\x7f\xff\xc2\x9b\xe2\x80\xae \xc3\xa9 \xed\xa0\x80\0z";
     char evidence[EVIDENCE_MAX], longer[1000];
-    evidence_clean((struct span){line, sizeof line - 1}, evidence);
+    log_line_clean((struct span){line, sizeof line - 1}, evidence);
     assert_string_equal(evidence, "ab c???????? \xc3\xa9 ???z");
     memset(longer, 'x', sizeof longer);
     for (size_t i = 1; i + 1 < sizeof longer; i += 2)
         memcpy(longer + i, "\xc3\xa9", 2);
-    evidence_clean((struct span){longer, sizeof longer}, evidence);
+    log_line_clean((struct span){longer, sizeof longer}, evidence);
     assert_int_equal(strlen(evidence), EVIDENCE_MAX - 1);
     assert_null(strchr(evidence, '?'));
 }
@@ -414,10 +414,10 @@ static void test_evidence_is_cut_behind_a_word(void **state)
     char evidence[EVIDENCE_MAX], longer[1000];
     for (size_t i = 0; i < sizeof longer; i++)
         longer[i] = "memory "[i % 7];
-    evidence_clean((struct span){longer, sizeof longer}, evidence);
+    log_line_clean((struct span){longer, sizeof longer}, evidence);
     assert_true(strlen(evidence) < EVIDENCE_MAX);
     assert_string_equal(evidence + strlen(evidence) - 10, "memory ...");
-    evidence_clean((struct span){longer, 300}, evidence);
+    log_line_clean((struct span){longer, 300}, evidence);
     assert_null(strstr(evidence, "..."));
 }
 
@@ -436,10 +436,10 @@ static void test_reads_only_what_is_new(void **state)
     fputs("one\nRuntimeError: CUDA out of mem", log);
     assert_int_equal(logscan_update(&scan, fileno(log)), 0);
     assert_int_equal(scan.offset, 33);
-    assert_int_equal(scan.cause.clue, CLUE_NOTHING);
+    assert_int_equal(scan.cause.kind, LOG_CAUSE_NONE);
     fputs("ory. Tried to allocate 1 GiB\n", log);
     assert_int_equal(logscan_update(&scan, fileno(log)), 0);
-    assert_int_equal(scan.cause.clue, CLUE_GPU_OOM);
+    assert_int_equal(scan.cause.kind, LOG_CAUSE_GPU_OOM);
 
     struct logscan before = scan; /* not read again: a changed byte that was seen goes unnoticed */
     assert_int_equal(pwrite(fileno(log), "X", 1, 0), 1);
@@ -449,7 +449,7 @@ static void test_reads_only_what_is_new(void **state)
     assert_int_equal(ftruncate(fileno(log), 4), 0); /* begun anew */
     logscan_update(&scan, fileno(log));
     assert_int_equal(scan.offset, 4);
-    assert_int_equal(scan.cause.clue, CLUE_NOTHING);
+    assert_int_equal(scan.cause.kind, LOG_CAUSE_NONE);
     fclose(log);
 }
 
@@ -459,17 +459,17 @@ static void test_only_the_end_counts(void **state)
     struct logscan scan = {0};
     fputs(FRAMES TORCH_OOM "\nlived through it\n", log);
     assert_int_equal(logscan_update(&scan, fileno(log)), 0);
-    assert_int_equal(scan.cause.clue, CLUE_GPU_OOM);
+    assert_int_equal(scan.cause.kind, LOG_CAUSE_GPU_OOM);
     for (int i = 0; i < 40000; i++)
         fprintf(log, "step %d\n", i);
     assert_int_equal(logscan_update(&scan, fileno(log)), 0);
-    assert_int_equal(scan.cause.clue, CLUE_NOTHING);
+    assert_int_equal(scan.cause.kind, LOG_CAUSE_NONE);
 
     assert_int_equal(ftruncate(fileno(log), (off_t)4 << 30), 0); /* 4 GiB of NULs, then the end */
     fseek(log, 0, SEEK_END);
     fputs("\n" FRAMES TORCH_OOM "\n", log);
     assert_int_equal(logscan_update(&scan, fileno(log)), 0);
-    assert_int_equal(scan.cause.clue, CLUE_GPU_OOM);
+    assert_int_equal(scan.cause.kind, LOG_CAUSE_GPU_OOM);
     fclose(log);
 }
 

@@ -14,8 +14,8 @@
 
 #include "base/file.h"
 #include "exec/exit_record.h"
-#include "exec/record.h"
 #include "exec/spec.h"
+#include "exec/tagged_fields.h"
 
 static struct attempt_spec full_spec(void)
 {

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "exec/kin.h"
+#include "exec/ancestry_cache.h"
 #include "exec/tree.h"
 
 /* A child with an awkward name that has a child of its own; both live until they are killed. */
@@ -79,17 +79,19 @@ static void test_signal_marked(void **state)
 
 static void test_kin_are_remembered_for_a_second(void **state)
 {
-    static struct kin kin;
+    static struct ancestry_cache cache;
     pid_t grandchild, child = start_two(&grandchild);
     const pid_t roots[] = {1, child};
     const int64_t second_us = 1000000;
-    assert_int_equal(kin_find_root(&kin, grandchild, roots, 2, second_us), 1);
+    assert_int_equal(ancestry_cache_find_root(&cache, grandchild, roots, 2, second_us), 1);
     kill(grandchild, SIGKILL);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    assert_int_equal(kin_find_root(&kin, grandchild, roots, 2, 2 * second_us - 1), 1);
-    assert_int_equal(kin_find_root(&kin, grandchild, &roots[1], 1, 2 * second_us - 1), -1);
-    assert_int_not_equal(kin_find_root(&kin, grandchild, roots, 2, 2 * second_us + 1), 1);
+    assert_int_equal(ancestry_cache_find_root(&cache, grandchild, roots, 2, 2 * second_us - 1), 1);
+    assert_int_equal(
+        ancestry_cache_find_root(&cache, grandchild, &roots[1], 1, 2 * second_us - 1), -1);
+    assert_int_not_equal(
+        ancestry_cache_find_root(&cache, grandchild, roots, 2, 2 * second_us + 1), 1);
 }
 
 int main(void)

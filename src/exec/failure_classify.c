@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exec/classify.h"
+#include "exec/failure_classify.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "exec/evidence.h"
+#include "exec/log_line.h"
 
 /* The signal that ended it, directly or below a shell. */
-static int ending_signal(const struct ending *ending)
+static int end_signal(const struct attempt_end *end)
 {
-    if (ending->signal)
-        return ending->signal;
-    return ending->exit_code > 128 && ending->exit_code < 160 ? ending->exit_code - 128 : 0;
+    if (end->signal)
+        return end->signal;
+    return end->exit_code > 128 && end->exit_code < 160 ? end->exit_code - 128 : 0;
 }
 
 /* Signals that somebody sends, unlike those that a fault in the program raises. */
@@ -31,9 +31,9 @@ static void set(
 }
 
 static void set_found(
-    struct failure *failure, enum failure_class class, const struct finding *finding)
+    struct failure *failure, enum failure_class class, const struct log_match *match)
 {
-    set(failure, class, finding->framework, finding->evidence);
+    set(failure, class, match->framework, match->evidence);
 }
 
 static void set_signal(struct failure *failure, int signal)
@@ -43,9 +43,9 @@ static void set_signal(struct failure *failure, int signal)
     set(failure, FAILURE_SIGNAL, "", text);
 }
 
-static void set_host_oom(struct failure *failure, enum host_oom oom, const struct finding *cause)
+static void set_host_oom(struct failure *failure, enum host_oom oom, const struct log_match *cause)
 {
-    const char *line = cause->clue == CLUE_KILLED ? cause->evidence : "";
+    const char *line = cause->kind == LOG_CAUSE_KILLED ? cause->evidence : "";
     char text[EVIDENCE_MAX + 160], evidence[EVIDENCE_MAX];
     if (oom == HOST_OOM_CERTAIN)
         snprintf(text, sizeof text, "%s",
@@ -55,53 +55,53 @@ static void set_host_oom(struct failure *failure, enum host_oom oom, const struc
             "killed, perhaps for want of host memory: meanwhile the kernel killed a process of this "
             "machine for that (oom_kill)%s%s",
             *line ? ": " : "", line);
-    evidence_clean(span_of(text), evidence);
+    log_line_clean(span_of(text), evidence);
     set(failure, FAILURE_HOST_OOM, *line ? cause->framework : "", evidence);
 }
 
-static const struct finding *either(const struct finding *first, const struct finding *second)
+static const struct log_match *either(const struct log_match *first, const struct log_match *second)
 {
-    return first->clue != CLUE_NOTHING ? first : second;
+    return first->kind != LOG_CAUSE_NONE ? first : second;
 }
 
 static void set_unproven(
     struct failure *failure, const struct logscan *out, const struct logscan *err)
 {
-    const struct finding *consequence = either(&err->consequence, &out->consequence);
-    if (consequence->clue != CLUE_NOTHING)
+    const struct log_match *consequence = either(&err->consequence, &out->consequence);
+    if (consequence->kind != LOG_CAUSE_NONE)
         set_found(failure, FAILURE_PROGRAM, consequence);
     else
         set(failure, FAILURE_PROGRAM, "", err->last_line[0] ? err->last_line : out->last_line);
 }
 
-void classify(const struct ending *ending, const struct logscan *out, const struct logscan *err,
-    struct failure *ret_failure)
+void failure_classify(const struct attempt_end *end, const struct logscan *out,
+    const struct logscan *err, struct failure *ret_failure)
 {
-    const struct finding *cause = either(&err->cause, &out->cause);
-    int signal = ending_signal(ending);
-    bool killed = signal == SIGKILL || cause->clue == CLUE_KILLED;
+    const struct log_match *cause = either(&err->cause, &out->cause);
+    int signal = end_signal(end);
+    bool killed = signal == SIGKILL || cause->kind == LOG_CAUSE_KILLED;
 
-    if (ending->time_over)
+    if (end->time_over)
         set(ret_failure, FAILURE_TIME_LIMIT, "", "");
-    else if (ending->cancelled)
+    else if (end->cancelled)
         set(ret_failure, FAILURE_CANCELLED, "", "");
-    else if (ending->exit_code == 0)
+    else if (end->exit_code == 0)
         set(ret_failure, FAILURE_NONE, "", "");
-    else if (killed && ending->host_oom != HOST_OOM_NO)
-        set_host_oom(ret_failure, ending->host_oom, cause);
+    else if (killed && end->host_oom != HOST_OOM_NO)
+        set_host_oom(ret_failure, end->host_oom, cause);
     else if (is_sent(signal))
         set_signal(ret_failure, signal);
-    else if (cause->clue == CLUE_GPU_OOM)
+    else if (cause->kind == LOG_CAUSE_GPU_OOM)
         set_found(ret_failure, FAILURE_GPU_OOM, cause);
-    else if (cause->clue == CLUE_HOST_OOM)
+    else if (cause->kind == LOG_CAUSE_HOST_OOM)
         set_found(ret_failure, FAILURE_HOST_OOM, cause);
-    else if (cause->clue == CLUE_KILLED)
+    else if (cause->kind == LOG_CAUSE_KILLED)
         set_found(ret_failure, FAILURE_SIGNAL, cause);
-    else if (cause->clue == CLUE_GPU_FAULT)
+    else if (cause->kind == LOG_CAUSE_GPU_FAULT)
         set_found(ret_failure, FAILURE_GPU_FAULT, cause);
-    else if (cause->clue == CLUE_MPS)
+    else if (cause->kind == LOG_CAUSE_MPS)
         set_found(ret_failure, FAILURE_MPS, cause);
-    else if (cause->clue == CLUE_PROGRAM)
+    else if (cause->kind == LOG_CAUSE_PROGRAM)
         set_found(ret_failure, FAILURE_PROGRAM, cause);
     else if (signal)
         set_signal(ret_failure, signal);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exec/record.h"
+#include "exec/tagged_fields.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 #include "base/units.h"
 
-static bool make_room(struct record *record, size_t more)
+static bool make_room(struct tagged_fields *record, size_t more)
 {
     if (record->failed)
         return false;
@@ -26,7 +26,7 @@ static bool make_room(struct record *record, size_t more)
     return true;
 }
 
-void record_put(struct record *record, const char *key, struct span value)
+void tagged_fields_put(struct tagged_fields *record, const char *key, struct span value)
 {
     if (!make_room(record, strlen(key) + value.size + 32))
         return;
@@ -38,28 +38,28 @@ void record_put(struct record *record, const char *key, struct span value)
     record->size = (size_t)(at - record->data);
 }
 
-void record_put_text(struct record *record, const char *key, const char *value)
+void tagged_fields_put_text(struct tagged_fields *record, const char *key, const char *value)
 {
     if (value)
-        record_put(record, key, span_of(value));
+        tagged_fields_put(record, key, span_of(value));
 }
 
-void record_put_int(struct record *record, const char *key, int64_t value)
+void tagged_fields_put_int(struct tagged_fields *record, const char *key, int64_t value)
 {
     char text[24];
     snprintf(text, sizeof text, "%" PRId64, value);
-    record_put_text(record, key, text);
+    tagged_fields_put_text(record, key, text);
 }
 
-int record_finish(const struct record *record)
+int tagged_fields_finish(const struct tagged_fields *record)
 {
     return record->failed ? -ENOMEM : 0;
 }
 
-void record_fini(struct record *record)
+void tagged_fields_fini(struct tagged_fields *record)
 {
     free(record->data);
-    *record = (struct record){0};
+    *record = (struct tagged_fields){0};
 }
 
 /* Takes the bytes before the next blank off the front. */
@@ -74,14 +74,14 @@ static bool take_word(struct span *rest, struct span *ret_word)
     return true;
 }
 
-int record_next(struct span *rest, struct span *ret_key, struct span *ret_value)
+int tagged_fields_next(struct span *rest, struct span *ret_key, struct span *ret_value)
 {
     if (rest->size == 0)
         return 0;
     struct span size_text;
     int64_t size;
     if (!take_word(rest, ret_key) || !take_word(rest, &size_text) ||
-        record_int(size_text, 0, INT32_MAX, &size) < 0 || rest->size <= (size_t)size ||
+        tagged_fields_int(size_text, 0, INT32_MAX, &size) < 0 || rest->size <= (size_t)size ||
         rest->at[size] != '\n')
         return -EBADMSG;
     *ret_value = (struct span){rest->at, (size_t)size};
@@ -90,7 +90,7 @@ int record_next(struct span *rest, struct span *ret_key, struct span *ret_value)
     return 1;
 }
 
-int record_int(struct span value, int64_t min, int64_t max, int64_t *ret)
+int tagged_fields_int(struct span value, int64_t min, int64_t max, int64_t *ret)
 {
     char text[24];
     if (value.size == 0 || !span_copy(value, text, sizeof text) ||

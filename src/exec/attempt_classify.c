@@ -4,7 +4,7 @@
  * is the user reads it, and reports by a pipe; when it takes too long, it is killed and left to the
  * kernel, and the end is judged without the output.
  */
-#include "exec/judge.h"
+#include "exec/attempt_classify.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@ static void scan(struct logscan *scan, const char *folder, const struct attempt_
 }
 
 static _Noreturn void run_child(const char *folder, const struct attempt_spec *spec,
-    const struct output_file file[OUTPUT_STREAMS], const struct ending *ending, int report)
+    const struct output_file file[OUTPUT_STREAMS], const struct attempt_end *end, int report)
 {
     static struct logscan out, err;
     struct failure failure;
@@ -45,7 +45,7 @@ static _Noreturn void run_child(const char *folder, const struct attempt_spec *s
         if (!output_is_shared(spec))
             scan(&out, folder, spec, OUTPUT_STDOUT, &file[OUTPUT_STDOUT]);
     }
-    classify(ending, &out, &err, &failure);
+    failure_classify(end, &out, &err, &failure);
     file_write_fd(report, &failure, sizeof failure);
     _exit(0);
 }
@@ -57,17 +57,17 @@ static bool read_report(int from, struct failure *ret_failure)
            read(from, ret_failure, sizeof *ret_failure) == (ssize_t)sizeof *ret_failure;
 }
 
-static void judge_without_output(const struct ending *ending, struct failure *ret_failure)
+static void classify_without_output(const struct attempt_end *end, struct failure *ret_failure)
 {
     static const struct logscan nothing;
-    classify(ending, &nothing, &nothing, ret_failure);
+    failure_classify(end, &nothing, &nothing, ret_failure);
     if (ret_failure->class == FAILURE_PROGRAM)
         snprintf(ret_failure->evidence, sizeof ret_failure->evidence,
             "its output could not be read: the file system did not answer");
 }
 
-void judge_attempt(const char *folder, const struct attempt_spec *spec,
-    const struct output_file file[OUTPUT_STREAMS], const struct ending *ending,
+void attempt_classify(const char *folder, const struct attempt_spec *spec,
+    const struct output_file file[OUTPUT_STREAMS], const struct attempt_end *end,
     struct failure *ret_failure)
 {
     int ends[2];
@@ -75,7 +75,7 @@ void judge_attempt(const char *folder, const struct attempt_spec *spec,
     if (pipe2(ends, O_CLOEXEC) == 0) {
         pid_t child = fork();
         if (child == 0)
-            run_child(folder, spec, file, ending, ends[1]);
+            run_child(folder, spec, file, end, ends[1]);
         close(ends[1]);
         done = child > 0 && read_report(ends[0], ret_failure);
         close(ends[0]);
@@ -83,5 +83,5 @@ void judge_attempt(const char *folder, const struct attempt_spec *spec,
             kill(child, SIGKILL);
     }
     if (!done)
-        judge_without_output(ending, ret_failure);
+        classify_without_output(end, ret_failure);
 }

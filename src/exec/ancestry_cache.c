@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exec/kin.h"
+#include "exec/ancestry_cache.h"
 
 #include "base/clock.h"
 #include "exec/tree.h"
@@ -21,14 +21,15 @@ static int index_of(pid_t root, const pid_t *roots, size_t count)
     return -1;
 }
 
-int kin_find_root(struct kin *kin, pid_t pid, const pid_t *roots, size_t count, int64_t now_us)
+int ancestry_cache_find_root(
+    struct ancestry_cache *cache, pid_t pid, const pid_t *roots, size_t count, int64_t now_us)
 {
-    struct kin_entry *entry = &kin->entries[(unsigned)pid & (KIN_ENTRIES - 1)];
+    struct ancestry_entry *entry = &cache->entries[(unsigned)pid & (ANCESTRY_CACHE_ENTRIES - 1)];
     uint64_t hash = hash_of(roots, count);
     if (entry->pid == pid && entry->roots == hash && now_us - entry->asked_us < SECOND_US)
         return index_of(entry->root, roots, count);
     int found = tree_find_root(pid, roots, count);
-    *entry = (struct kin_entry){
+    *entry = (struct ancestry_entry){
         .pid = pid, .root = found < 0 ? 0 : roots[found], .roots = hash, .asked_us = now_us};
     return found;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exec/output.h"
+#include "exec/output_files.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From how an attempt ended and what it wrote to one word for it: exec/failure.h. */
-#ifndef COLLOC_EXEC_CLASSIFY_H
-#define COLLOC_EXEC_CLASSIFY_H
+#ifndef COLLOC_EXEC_FAILURE_CLASSIFY_H
+#define COLLOC_EXEC_FAILURE_CLASSIFY_H
 
 #include <stdbool.h>
 
@@ -14,7 +14,7 @@ enum host_oom {
     HOST_OOM_CERTAIN, /* a process of the attempt (its cgroup's memory.events) */
 };
 
-struct ending {
+struct attempt_end {
     int exit_code;  /* -1 when a signal ended it */
     int signal;     /* 0 when it exited */
     bool cancelled; /* we ended it because somebody asked, */
@@ -29,7 +29,7 @@ struct ending {
  * it is a signal. Codes 129..159 are a shell's way of
  * telling a signal.
  */
-void classify(const struct ending *ending, const struct logscan *out, const struct logscan *err,
-    struct failure *ret_failure);
+void failure_classify(const struct attempt_end *end, const struct logscan *out,
+    const struct logscan *err, struct failure *ret_failure);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exec/evidence.h"
+#include "exec/log_line.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static size_t escape_length(struct span s)
     return i < s.size ? i + 1 : i;
 }
 
-size_t evidence_strip(struct span line, char *buffer, size_t size)
+size_t log_line_strip(struct span line, char *buffer, size_t size)
 {
     size_t n = 0;
     while (line.size && n + 1 < size) {
@@ -71,10 +71,10 @@ static void mark_cut(char *evidence, size_t n)
         memcpy(evidence + end, mark, sizeof mark);
 }
 
-void evidence_clean(struct span line, char evidence[EVIDENCE_MAX])
+void log_line_clean(struct span line, char evidence[EVIDENCE_MAX])
 {
     char plain[EVIDENCE_MAX * 2];
-    evidence_strip(span_trim(line), plain, sizeof plain);
+    log_line_strip(span_trim(line), plain, sizeof plain);
     size_t n = 0;
     const char *at = plain;
     while (*at) {

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Records: what the daemon and a shim tell each other in files. A record is a list of fields, each
+ * written as "KEY SIZE VALUE\n" with SIZE the number of bytes of VALUE, so that a value may hold
+ * anything and `cat` still shows it. The first field names the kind of record and its version. Keys
+ * may repeat (lists).
+ */
+#ifndef COLLOC_EXEC_RECORD_H
+#define COLLOC_EXEC_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
+
+/* A record being written. Running out of memory is remembered and told once, by tagged_fields_finish. */
+struct tagged_fields {
+    char *data;
+    size_t size, room;
+    bool failed;
+};
+
+void tagged_fields_put(struct tagged_fields *record, const char *key, struct span value);
+void tagged_fields_put_text(
+    struct tagged_fields *record, const char *key, const char *value); /* NULL writes nothing */
+void tagged_fields_put_int(struct tagged_fields *record, const char *key, int64_t value);
+
+/* 0, or -ENOMEM when any put failed. tagged_fields_fini frees the data either way. */
+int tagged_fields_finish(const struct tagged_fields *record);
+void tagged_fields_fini(struct tagged_fields *record);
+
+/* Takes one field off the front. 1 when there was one, 0 at the end, -EBADMSG for anything that is
+ * not a record. */
+int tagged_fields_next(struct span *rest, struct span *ret_key, struct span *ret_value);
+
+/* Value as an integer within [min, max]. 0 or -EBADMSG. */
+int tagged_fields_int(struct span value, int64_t min, int64_t max, int64_t *ret);
+
+#endif
