@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table of answers by process id, each with a hash of the roots that it was given for: another
+ * set of roots is another question.
+ */
 #include "exec/ancestry_cache.h"
 
 #include "base/clock.h"
@@ -26,10 +30,10 @@ int ancestry_cache_find_root(
 {
     struct ancestry_entry *entry = &cache->entries[(unsigned)pid & (ANCESTRY_CACHE_ENTRIES - 1)];
     uint64_t hash = hash_of(roots, count);
-    if (entry->pid == pid && entry->roots == hash && now_us - entry->asked_us < SECOND_US)
+    if (entry->pid == pid && entry->roots == hash && now_us - entry->checked_us < SECOND_US)
         return index_of(entry->root, roots, count);
     int found = tree_find_root(pid, roots, count);
     *entry = (struct ancestry_entry){
-        .pid = pid, .root = found < 0 ? 0 : roots[found], .roots = hash, .asked_us = now_us};
+        .pid = pid, .root = found < 0 ? 0 : roots[found], .roots = hash, .checked_us = now_us};
     return found;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose a process is, remembered for a moment: who asks ten times a second must not read /proc each
- * time. */
+/* Process ancestry, cached for a second: a sampler that needs it ten times a second must not read
+ * /proc each time. */
 #ifndef COLLOC_EXEC_ANCESTRY_CACHE_H
 #define COLLOC_EXEC_ANCESTRY_CACHE_H
 
@@ -15,11 +15,18 @@ struct ancestry_cache {
     struct ancestry_entry {
         pid_t pid, root; /* root 0: of none of the roots */
         uint64_t roots;  /* which those were */
-        int64_t asked_us;
+        int64_t checked_us;
     } entries[ANCESTRY_CACHE_ENTRIES];
 };
 
-/* As tree_find_root; an answer to the same question is good for a second (monotonic clock). */
+/*
+ * As tree_find_root, from the cache where the same question was answered less than a second ago.
+ *
+ * roots:  `count` process ids.
+ * now_us: monotonic.
+ *
+ * Returns an index of `roots`, or -1: `pid` descends from none of them, or is gone.
+ */
 int ancestry_cache_find_root(
     struct ancestry_cache *cache, pid_t pid, const pid_t *roots, size_t count, int64_t now_us);
 

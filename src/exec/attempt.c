@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The daemon's half of an attempt: makes its folder, starts the shim, watches it by a pidfd and
+ * reads what it left. Nothing here waits; exec/claim.h says how two processes agree on the state.
+ */
 #include "exec/attempt.h"
 
 #include <errno.h>
@@ -202,8 +206,8 @@ int attempt_spawn(
         SYS_pidfd_open, ret_watch->shim, 0); /* not reaped yet: the pid is still its own */
     if (ret_watch->pidfd < 0) {
         r = fault_set(fault, errno, "cannot watch the shim: %s", strerror(errno));
-        kill(
-            ret_watch->shim, SIGKILL); /* what nobody watches must not run; its task dies with it */
+        kill(ret_watch->shim,
+            SIGKILL); /* an attempt that is not watched must not run; its task dies with the shim */
         waitpid(ret_watch->shim, NULL, 0);
     }
     return r;
@@ -220,7 +224,7 @@ static int probe_result(const char *folder, struct fault *fault, struct attempt_
         return r;
     *ret_exit = (struct attempt_exit){.exit_code = -1, .failure.class = FAILURE_LOST};
     snprintf(ret_exit->failure.evidence, sizeof ret_exit->failure.evidence,
-        "the task's shim ended without a word: it was killed, or the machine went down");
+        "the task's shim left no exit record: it was killed, or the machine went down");
     return ATTEMPT_LOST;
 }
 

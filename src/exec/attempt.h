@@ -13,8 +13,8 @@
  * The daemon: attempt_create, attempt_spawn, poll the pidfd, and when it is readable attempt_probe
  * for the result. After a restart: attempt_probe for each attempt that was not known to have ended;
  * from there on the two are the same. The user must be able to pass through all folders above the
- * attempt's (mode 0711 does), to run the script. A service manager must be told to leave shims
- * alone when it stops the daemon (systemd: KillMode=process). The task finds the folder's path in
+ * attempt's (mode 0711 does), to run the script. A service manager must leave shims alone
+ * when it stops the daemon (systemd: KillMode=process). The task finds the folder's path in
  * COLLOC_ATTEMPT.
  */
 #ifndef COLLOC_EXEC_ATTEMPT_H

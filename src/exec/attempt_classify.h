@@ -9,9 +9,13 @@
 
 /*
  * Reads the attempt's output and classifies its end (exec/failure_classify.h).
- * file: which files it wrote, as output_open found them; a file that is gone, or not regular, or
- * that cannot be read says nothing. So does a file system that does not answer within 5 s, and the
- * evidence then says so.
+ *
+ * folder:      of the attempt.
+ * file:        the files it wrote, as output_open found them. One that is gone, is not regular or
+ *              cannot be read counts as empty; where the file system does not answer within 5 s all
+ *              do, and the evidence says so.
+ * end:         how the main process ended.
+ * ret_failure: filled, also for an attempt that succeeded (FAILURE_NONE).
  */
 void attempt_classify(const char *folder, const struct attempt_spec *spec,
     const struct output_file file[OUTPUT_STREAMS], const struct attempt_end *end,

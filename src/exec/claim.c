@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The claim file: a POSIX lock says that its shim lives, a name that cannot be taken twice says
+ * that no other shim can. claim.h has an example.
+ */
 #include "exec/claim.h"
 
 #include <errno.h>

@@ -42,12 +42,21 @@ enum claim_state {
  */
 int claim_reserve(const char *folder);
 
-/* Called by the shim. 0: the attempt is ours for as long as this process lives, and the disk knows.
- * 1: it is not. Or -errno. */
+/*
+ * Takes the claim, for the shim.
+ *
+ * Returns 0: the attempt is this process's for as long as it lives, and the claim is on the disk; 1:
+ * another shim has it, or it is fenced; or -errno: nothing may run.
+ */
 int claim_take(const char *folder);
 
-/* Says how it stands, and fences an attempt that nobody has claimed. For CLAIM_HELD, the shim and a
- * pidfd of it. */
+/*
+ * Finds the state of a claim, and fences an attempt that no shim has claimed.
+ *
+ * ret_shim, ret_pidfd: filled for CLAIM_HELD; the descriptor is the caller's to close.
+ *
+ * Returns an enum claim_state, -ENOENT when there is no such folder, or another -errno.
+ */
 int claim_probe(const char *folder, pid_t *ret_shim, int *ret_pidfd);
 
 #endif

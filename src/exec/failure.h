@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How an attempt ended, in one word, with the line that proves it. */
+/* How an attempt ended: a class, with the log line that proves it. */
 #ifndef COLLOC_EXEC_FAILURE_H
 #define COLLOC_EXEC_FAILURE_H
 
@@ -10,7 +10,7 @@ enum { EVIDENCE_MAX = 320, FRAMEWORK_MAX = 16 };
 struct failure {
     enum failure_class class;
     char framework[FRAMEWORK_MAX]; /* "pytorch", "tensorflow", "jax", "cuda" ...; "" when the log
-                                      does not tell */
+                                      does not show it */
     char evidence[EVIDENCE_MAX];   /* one line of valid UTF-8 without control characters; "" when
                                       there is none */
 };

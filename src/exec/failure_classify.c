@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One ladder of conditions: the first that holds names the failure. Example: a task with exit code
+ * 137 has received SIGKILL below a shell. If its cgroup counts an OOM kill, it is
+ * FAILURE_HOST_OOM; otherwise it is FAILURE_SIGNAL.
+ */
 #include "exec/failure_classify.h"
 
 #include <signal.h>
@@ -15,7 +20,7 @@ static int end_signal(const struct attempt_end *end)
     return end->exit_code > 128 && end->exit_code < 160 ? end->exit_code - 128 : 0;
 }
 
-/* Signals that somebody sends, unlike those that a fault in the program raises. */
+/* Signals that another process sends, unlike those that a fault in the program raises. */
 static bool is_sent(int signal)
 {
     return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP ||

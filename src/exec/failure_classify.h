@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From how an attempt ended and what it wrote to one word for it: exec/failure.h. */
+/* From the exit status of an attempt and what it wrote to the class of its failure
+ * (exec/failure.h). */
 #ifndef COLLOC_EXEC_FAILURE_CLASSIFY_H
 #define COLLOC_EXEC_FAILURE_CLASSIFY_H
 
@@ -17,17 +18,19 @@ enum host_oom {
 struct attempt_end {
     int exit_code;  /* -1 when a signal ended it */
     int signal;     /* 0 when it exited */
-    bool cancelled; /* we ended it because somebody asked, */
-    bool time_over; /* or because its time was over */
+    bool cancelled; /* the shim ended it: it was cancelled */
+    bool time_over; /* the shim ended it: its time limit was over */
     enum host_oom host_oom;
 };
 
 /*
- * What was asked goes first, then success, then what the kernel and the logs prove. Logs are
- * finished scans; stderr's word goes before stdout's. A kill counts as the host's memory only when
- * the kernel says that it killed, and "perhaps" where it does not say which process; without proof
- * it is a signal. Codes 129..159 are a shell's way of
- * telling a signal.
+ * Classifies the end of an attempt. A cancel and the time limit come first, then success, then what
+ * the kernel and the logs prove. SIGKILL counts as lack of host memory only when the kernel reports
+ * a kill, with "perhaps" where it does not report which process; without proof it is a signal. Exit
+ * codes 129 to 159 are a shell's report of a signal.
+ *
+ * out, err:    finished scans; standard error's cause goes before standard output's.
+ * ret_failure: filled.
  */
 void failure_classify(const struct attempt_end *end, const struct logscan *out,
     const struct logscan *err, struct failure *ret_failure);

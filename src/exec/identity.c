@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Effective ids and groups are changed for a while (identity_assume) or all ids for good
+ * (identity_become).
+ */
 #include "exec/identity.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Acting as the user whose task it is. Without root all of this does nothing: the daemon's user
+/* Acting as the user who submitted the task. Without root all of this does nothing: the daemon's user
  * runs its own tasks. */
 #ifndef COLLOC_EXEC_IDENTITY_H
 #define COLLOC_EXEC_IDENTITY_H

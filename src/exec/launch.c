@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The child takes the steps of become_task in order and writes a report when its output is open,
+ * and when a step fails. The parent reads the pipe without waiting; its end means that exec has
+ * closed it.
+ */
 #include "exec/launch.h"
 
 #include <errno.h>

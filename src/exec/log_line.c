@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two passes: escape sequences go first, then whatever is not valid UTF-8 or would move a cursor.
+ */
 #include "exec/log_line.h"
 
 #include <stdbool.h>
@@ -60,7 +63,7 @@ static size_t character_length(const char *at)
     return overlong || surrogate || beyond || text_control(at, &number) ? 0 : n;
 }
 
-/* A line that goes on: ends it in " ..." behind its last whole word. */
+/* A line that is cut: ends it in " ..." behind its last whole word. */
 static void mark_cut(char *evidence, size_t n)
 {
     static const char mark[] = " ...";

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lines are assembled from pieces of any size and compared with the patterns (exec/pattern.h). The
+ * last cause wins, unless it only followed from an earlier one.
+ *
+ * Example: "CUDA out of memory" in a traceback, then a second traceback "During handling of the
+ * above exception" with "RuntimeError: worker died". The cause remains the first:
+ * LOG_CAUSE_GPU_OOM.
+ */
 #include "exec/logscan.h"
 
 #include <ctype.h>

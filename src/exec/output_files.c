@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opened by the child with the user's rights. A file in the user's folder is opened in another way
+ * depending on whether the user named it or its name is the default, which others can guess.
+ */
 #include "exec/output_files.h"
 
 #include <errno.h>
@@ -29,8 +33,8 @@ static int open_own(
 
 /*
  * Readable where that is allowed, so that the log can be looked through; a user may name a
- * write-only place. A FIFO without a reader is not waited for: nobody could end a task that hangs
- * there.
+ * write-only place. A FIFO without a reader is not waited for: a task that hangs there
+ * could not be ended.
  */
 static int open_best(const char *path, bool append)
 {
@@ -44,7 +48,7 @@ static int open_best(const char *path, bool append)
 }
 
 /*
- * A name that anybody can foresee, perhaps in a folder that all may write to: another user's file
+ * A name that other users can guess, perhaps in a folder that all may write to: another user's file
  * or link of that name is not followed, waited for or emptied.
  */
 static int open_default(const char *path, bool append)

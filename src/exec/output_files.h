@@ -29,8 +29,8 @@ struct output {
 
 /*
  * Opens both, close-on-exec. Files in the attempt folder are fresh and belong to the user; files
- * the user names are opened with the user's rights, so that nobody reaches through us what is not
- * theirs. Waits for the user's file system. Returns 0 or -errno with a fault.
+ * the user names are opened with the user's rights, so that no user reaches another's files
+ * through colloc. Waits for the user's file system. Returns 0 or -errno with a fault.
  */
 int output_open(const char *folder, const struct attempt_spec *spec,
     const struct identity *identity, struct fault *fault, struct output *ret);

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table, ordered: the first row that matches a line decides, so exceptions to a rule stand
+ * above it.
+ */
 #include "exec/pattern.h"
 
 #include <ctype.h>

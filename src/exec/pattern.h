@@ -16,8 +16,8 @@ enum log_cause {
                        did */
     LOG_CAUSE_MPS,       /* the MPS server went away, or would not have it */
     LOG_CAUSE_PROGRAM,
-    LOG_CAUSE_KILLED,      /* a part of it was killed: by whom, the kernel must tell */
-    LOG_CAUSE_CONSEQUENCE, /* somebody else's failure, passed on: launchers, peers that lost their
+    LOG_CAUSE_KILLED,      /* a part of it was killed; why is known from the kernel only */
+    LOG_CAUSE_CONSEQUENCE, /* another process's failure, passed on: launchers, peers that lost their
                          partner */
 };
 

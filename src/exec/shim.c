@@ -45,7 +45,7 @@
 /*
  * RUNNING, then ENDING (SIGTERM; the task has its grace), then KILLING. Between the last two comes
  * DROPPED when MPS clients were spared for the sake of a process above them: their work is dropped
- * now, and that process has a moment for its last words.
+ * now, and that process has a moment to write its checkpoint.
  */
 enum phase { PHASE_RUNNING, PHASE_ENDING, PHASE_DROPPED, PHASE_KILLING };
 
@@ -187,7 +187,7 @@ static int64_t cap_output(struct shim *shim)
     return is_kept ? clock_monotonic_us() + CAP_CHECK_US : NEVER;
 }
 
-/* Sleeps until a child ends, somebody asks, the deadline, or `check_us`. */
+/* Sleeps until a child ends, SIGTERM comes, the deadline, or `check_us`. */
 static void wait_for_news(struct shim *shim, int64_t check_us)
 {
     int64_t until_us = check_us < shim->deadline_us ? check_us : shim->deadline_us;

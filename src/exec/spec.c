@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A spec is written as tagged fields (exec/tagged_fields.h) and read back strictly: an unknown
+ * field is an error, as the daemon and the shim are of one version.
+ */
 #include "exec/spec.h"
 
 #include <errno.h>
@@ -32,9 +36,8 @@ static int check(const struct attempt_spec *spec, struct fault *fault)
         return fault_set(fault, EINVAL, "the folder to run in must be an absolute path");
     if (spec->script.size == 0 && (!spec->argv || !spec->argv[0]))
         return fault_set(fault, EINVAL, "there is neither a script nor a command to run");
-    if (spec->uid == (uid_t)-1 ||
-        spec->gid == (gid_t)-1) /* to setresuid they mean: stay who you are */
-        return fault_set(fault, EINVAL, "it is not known whose task it is");
+    if (spec->uid == (uid_t)-1 || spec->gid == (gid_t)-1) /* setresuid takes them for: no change */
+        return fault_set(fault, EINVAL, "the user or the group of the task is not known");
     if (spec->grace_us < 0 || spec->time_limit_us < 0 || spec->kept_max_bytes < 0)
         return fault_set(
             fault, EINVAL, "grace, time limit and the cap of the output must not be negative");

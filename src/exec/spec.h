@@ -13,7 +13,7 @@
 
 struct attempt_spec {
     int64_t task_id;
-    uid_t uid; /* who submitted: used when the daemon is root, else the task runs as the daemon's
+    uid_t uid; /* of the submitter: used when the daemon is root, else the task runs as the daemon's
                   user */
     gid_t gid;
     const char *cwd; /* absolute */

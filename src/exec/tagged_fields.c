@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writing grows one buffer; reading walks through the bytes and copies nothing. */
 #include "exec/tagged_fields.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records: what the daemon and a shim tell each other in files. A record is a list of fields, each
+ * Tagged fields: the form of the files between the daemon and a shim. A record is a list of fields, each
  * written as "KEY SIZE VALUE\n" with SIZE the number of bytes of VALUE, so that a value may hold
  * anything and `cat` still shows it. The first field names the kind of record and its version. Keys
  * may repeat (lists).
@@ -14,7 +14,7 @@
 
 #include "base/text.h"
 
-/* A record being written. Running out of memory is remembered and told once, by tagged_fields_finish. */
+/* A record being written. tagged_fields_finish reports if memory ran out. */
 struct tagged_fields {
     char *data;
     size_t size, room;

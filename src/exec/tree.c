@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All of /proc is read into a list of processes with their parents, and descent is marked in the
+ * list. A signal goes through a pidfd that is compared with the process's start time: a process id
+ * that was used again meanwhile is not signalled.
+ */
 #include "exec/tree.h"
 
 #include <dirent.h>

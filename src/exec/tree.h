@@ -8,9 +8,11 @@
 #include <sys/types.h>
 
 /*
- * Sends a signal to every descendant of `root`, not to `root` itself. A pid that came to belong to
- * somebody else since it was listed is left alone. Returns how many there were, or -errno.
- * Processes born meanwhile may be missed: who must be sure calls again.
+ * Sends a signal to every descendant of `root`, not to `root` itself. A process id that was
+ * used again since it was listed is left alone. Processes born meanwhile may be missed: a caller that
+ * must be sure calls again.
+ *
+ * Returns how many there were, or -errno.
  */
 int tree_signal(pid_t root, int signal);
 
