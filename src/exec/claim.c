@@ -70,8 +70,8 @@ static int rename_new(const char *from, const char *to)
     return 0;
 }
 
-/* There is no reserved file when the claim is taken already, and in attempts that an earlier version
- * of colloc made: then one of our own gets the name, if that is free. */
+/* There is no reserved file when the claim is taken already, and in attempts that an earlier
+ * version of colloc made: then a file of this shim's gets the name, if that is free. */
 int claim_take(const char *folder)
 {
     char path[PATH_MAX], from[PATH_MAX];

@@ -7,11 +7,11 @@
  * belongs to one process, is not inherited by fork, and the kernel names its holder.)
  *
  * Example: the daemon makes the folder of attempt 1 with an empty `claim.reserved`. Shim 4711 locks
- * that file, writes "4711" into it and renames it to `claim`. The daemon is killed; the next one
- * finds `claim`, and the kernel says that 4711 holds its lock: CLAIM_HELD, with a pidfd of 4711. Had
- * it found the lock free, the shim had lived and died: CLAIM_LEFT, and `exit` says how the task
- * ended. Had it found no `claim`, it had made an empty one, and 4711, when it came, had found the
- * name taken and run nothing: CLAIM_FENCED.
+ * that file, writes "4711" into it and renames it to `claim`. The daemon is killed. The next one
+ * finds `claim`, and the kernel says that 4711 holds the lock: CLAIM_HELD, with a pidfd of 4711. If
+ * the lock is free, the shim has lived and died: CLAIM_LEFT, and `exit` says how the task ended. If
+ * there is no `claim`, the daemon makes an empty one: CLAIM_FENCED. When 4711 comes now, it finds
+ * the name taken and runs nothing.
  *
  * Contract:
  * 1. A claim is on the disk before the task's first instruction: an attempt without one after a
@@ -45,8 +45,8 @@ int claim_reserve(const char *folder);
 /*
  * Takes the claim, for the shim.
  *
- * Returns 0: the attempt is this process's for as long as it lives, and the claim is on the disk; 1:
- * another shim has it, or it is fenced; or -errno: nothing may run.
+ * Returns 0: the attempt is this process's for as long as it lives, and the claim is on the disk;
+ * 1: another shim has it, or it is fenced; or -errno: nothing may run.
  */
 int claim_take(const char *folder);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Acting as the user who submitted the task. Without root all of this does nothing: the daemon's user
- * runs its own tasks. */
+/* Acting as the user who submitted the task. Without root all of this does nothing: then every task
+ * runs as the daemon's user. */
 #ifndef COLLOC_EXEC_IDENTITY_H
 #define COLLOC_EXEC_IDENTITY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `oom_kill` in memory.events of this process's cgroup, or in /proc/vmstat for the whole machine. */
+/* `oom_kill` in memory.events of this process's cgroup, or in /proc/vmstat for the machine. */
 #include "exec/oom_counter.h"
 
 #include <inttypes.h>

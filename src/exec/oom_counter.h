@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-/* Returns the count of this process's cgroup (v2) where that has one, else of the machine; -1 when the
- * kernel reports neither. */
+/* Returns the count of this process's cgroup (v2) where that has one, else of the machine; -1 when
+ * the kernel reports neither. */
 int64_t oom_counter_read(void);
 
 #endif

@@ -7,8 +7,8 @@
  * the file takes no space, and neither the file's size nor any offset changes. Readers ask for the
  * first data behind the hole (SEEK_DATA).
  *
- * Example, with a cap of 64 KiB: at 65 KiB the first 32 KiB are dropped; at 100 KiB, of which 68 KiB
- * are kept, the first 68 KiB. (Holes end where a block does, so up to 4 KiB more are kept.)
+ * Example, with a cap of 64 KiB: at 65 KiB the first 32 KiB are dropped; at 100 KiB, of which 68
+ * KiB are kept, the first 68 KiB. (Holes end where a block does: up to 4 KiB more are kept.)
  */
 #ifndef COLLOC_EXEC_OUTPUT_CAP_H
 #define COLLOC_EXEC_OUTPUT_CAP_H

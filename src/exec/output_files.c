@@ -93,7 +93,7 @@ static int open_named(const char *name, const struct attempt_spec *spec, bool is
                   : fd;
 }
 
-/* The output must go somewhere, though the task's folder does not take it: kept, with the reason. */
+/* Where the task's folder does not take the output, the attempt folder does, with the reason. */
 static int open_kept(
     const char *folder, const struct identity *identity, const char *why, struct fault *fault)
 {

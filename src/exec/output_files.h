@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files a task's output goes to: opened as the user by the child that becomes the task, and
  * found again when the task has ended, to be read for the reason of its failure. */
-#ifndef COLLOC_EXEC_OUTPUT_H
-#define COLLOC_EXEC_OUTPUT_H
+#ifndef COLLOC_EXEC_OUTPUT_FILES_H
+#define COLLOC_EXEC_OUTPUT_FILES_H
 
 #include <stdbool.h>
 #include <stdint.h>

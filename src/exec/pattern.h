@@ -6,19 +6,18 @@
 #include <stdbool.h>
 
 enum log_cause {
-    LOG_CAUSE_NONE, /* looks like a failure and is none: the first row that matches a line decides */
+    LOG_CAUSE_NONE, /* no failure; as a row: looks like one. The first row that matches decides */
     LOG_CAUSE_SHORTAGE, /* GPU memory was short; the program may well do with less */
-    LOG_CAUSE_LIBRARY, /* a library could not set itself up: after a shortage, because of it; else for
-                      any reason */
+    /* A library could not set itself up: after a shortage, because of it; else for any reason. */
+    LOG_CAUSE_LIBRARY,
     LOG_CAUSE_GPU_OOM,
     LOG_CAUSE_HOST_OOM,
-    LOG_CAUSE_GPU_FAULT, /* the GPU stopped the work of the process, which perhaps a neighbour's fault
-                       did */
-    LOG_CAUSE_MPS,       /* the MPS server went away, or would not have it */
+    LOG_CAUSE_GPU_FAULT, /* the GPU stopped the process, perhaps for a co-resident's fault */
+    LOG_CAUSE_MPS,       /* the MPS server went away, or refused the client */
     LOG_CAUSE_PROGRAM,
-    LOG_CAUSE_KILLED,      /* a part of it was killed; why is known from the kernel only */
-    LOG_CAUSE_CONSEQUENCE, /* another process's failure, passed on: launchers, peers that lost their
-                         partner */
+    LOG_CAUSE_KILLED, /* a part of it was killed; only the kernel knows why */
+    /* Another process's failure, passed on: by launchers, by peers that lost their partner. */
+    LOG_CAUSE_CONSEQUENCE,
 };
 
 struct pattern {

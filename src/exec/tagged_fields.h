@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tagged fields: the form of the files between the daemon and a shim. A record is a list of fields, each
- * written as "KEY SIZE VALUE\n" with SIZE the number of bytes of VALUE, so that a value may hold
- * anything and `cat` still shows it. The first field names the kind of record and its version. Keys
- * may repeat (lists).
+ * Tagged fields: the form of the files between the daemon and a shim. A record is a list of fields,
+ * each written as "KEY SIZE VALUE\n" with SIZE the number of bytes of VALUE, so that a value may
+ * hold anything and `cat` still shows it. The first field names the kind of record and its version.
+ * Keys may repeat (lists).
  */
-#ifndef COLLOC_EXEC_RECORD_H
-#define COLLOC_EXEC_RECORD_H
+#ifndef COLLOC_EXEC_TAGGED_FIELDS_H
+#define COLLOC_EXEC_TAGGED_FIELDS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,8 +9,8 @@
 
 /*
  * Sends a signal to every descendant of `root`, not to `root` itself. A process id that was
- * used again since it was listed is left alone. Processes born meanwhile may be missed: a caller that
- * must be sure calls again.
+ * used again since it was listed is left alone. Processes born meanwhile may be missed: a
+ * caller that must be sure calls again.
  *
  * Returns how many there were, or -errno.
  */
