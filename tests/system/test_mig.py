@@ -106,7 +106,7 @@ class Mig(DaemonCase):
         self.act("release", busy)
         until(lambda: "Using MIG" in self.output(busy))
         self.stop()
-        self.assertIn("is on GPU 0:", self.mig("reset", "0", "--yes", code=1))
+        self.assertIn("uses GPU 0:", self.mig("reset", "0", "--yes", code=1))
         self.start()
         self.act("cancel", busy)
         self.wait(busy, "CANCELLED")
