@@ -65,6 +65,15 @@ static void run_until(uv_loop_t *loop, const bool *condition, int64_t limit_us)
         uv_run(loop, UV_RUN_NOWAIT);
 }
 
+static void reap_children(uv_loop_t *loop)
+{
+    bool reaped = false;
+    for (int64_t end_us = clock_monotonic_us() + 10 * SECOND_US;
+         !reaped && clock_monotonic_us() < end_us; reaped = !has_children())
+        uv_run(loop, UV_RUN_NOWAIT);
+    assert_true(reaped);
+}
+
 static void a_child_that_cannot_die_is_reaped_later(void **state)
 {
     const struct user_helper_order order = {
@@ -93,11 +102,7 @@ static void a_child_that_cannot_die_is_reaped_later(void **state)
     assert_false(user_helper_is_under_way(&helper));
     assert_true(has_children());
     assert_int_equal(write_text("freezer.state", "THAWED"), 0);
-    bool reaped = false;
-    for (int64_t end_us = clock_monotonic_us() + 10 * SECOND_US;
-         !reaped && clock_monotonic_us() < end_us; reaped = !has_children())
-        uv_run(&loop, UV_RUN_NOWAIT);
-    assert_true(reaped);
+    reap_children(&loop);
     uv_close((uv_handle_t *)&other, NULL);
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
@@ -120,6 +125,7 @@ static void a_report_arrives(void **state)
     run_until(&loop, &done.is_done, 10 * SECOND_US);
     assert_int_equal(done.answer, 7);
     user_helper_leave(&helper); /* harmless */
+    reap_children(&loop);
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
 }
