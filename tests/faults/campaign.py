@@ -151,7 +151,7 @@ class PowerCuts(Workload):
 
     def see_ends(self):
         """What a client sees of ended tasks must stay so after a cut."""
-        for task in self.tasks("state=ended&limit=10000"):
+        for task in self.tasks(state="ended", limit=10000):
             self.ended[task["id"]] = self.lasting(task)
 
     @staticmethod
@@ -180,7 +180,7 @@ class PowerCuts(Workload):
         self.image = copy
         self.mount()
         self.start()
-        now = {task["id"]: self.lasting(task) for task in self.tasks("state=all")}
+        now = {task["id"]: self.lasting(task) for task in self.tasks(state="all")}
         changed = {task: (end, now.get(task)) for task, end in self.ended.items() if now.get(task) != end}
         self.assertEqual(changed, {}, "ends that clients had seen")
 

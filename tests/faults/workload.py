@@ -149,7 +149,7 @@ class Workload(DaemonCase):
     def judge(self):
         with self.kept_on_failure():
             until(lambda: not self.tasks(), "the end of all tasks", SETTLED_S)
-            tasks = self.tasks("state=all")
+            tasks = self.tasks(state="all")
             lines = self.lines()
             self.judge_submissions(tasks)
             for task in tasks:

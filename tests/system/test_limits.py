@@ -144,7 +144,7 @@ class ManyUsers(Limited):
         with self.user(known[5]):
             reply = self.request("POST", "/v1/tasks", self.body("# " + "x" * (3 * MIB)))
             self.assertEqual(reply.status, 503, reply.data[:300])
-            self.assertIn("all requests under way", reply.message)
+            self.assertIn("pending requests of all users", reply.message)
         self.submit("# " + "x" * (3 * MIB), hold=True)
 
 

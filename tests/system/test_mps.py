@@ -269,7 +269,7 @@ class Faults(Care):
         for task in innocent:
             ended = self.wait(task, "COMPLETED")
             self.assertEqual((ended["attempt_count"], ended["requeue_count"], ended["sharing"]), (2, 1, "streams"))
-            self.assertIn("a fault, its own or a neighbour's", self.story(task, "PLACE")[1])
+            self.assertIn("a fault under MPS stopped it, its own or another task's", self.story(task, "PLACE")[1])
 
     def test_a_foreign_process_takes_60_gib_meanwhile(self):
         self.emulator("create", "--gpus", "1xH200", "--speed", "100", self.env["COLLOC_EMULATOR"])
@@ -380,7 +380,7 @@ class Auto(Care):
         self.assertIn("nearly fills a GPU", why)
         second, how, _ = self.shared(smact=0.5)
         self.assertEqual(how, ("streams", None))
-        self.assertIn("takes turns", self.colloc("show", str(second)).stdout)
+        self.assertIn("time-sliced", self.colloc("show", str(second)).stdout)
         held = self.small(hold=True)
         self.assertEqual(self.task(held)["sharing"], "auto")
         self.cancel(first, second, held)

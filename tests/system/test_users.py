@@ -237,7 +237,7 @@ class Users(Several):
                 halves.append(client)
         self.assertEqual(self.request_as(BOB, "GET", "/v1/info").status, 200)
         with self.user(BOB):
-            self.refused(503, "under way")
+            self.refused(503, "pending requests")
         self.wait(self.submit_as(KNOWN), "COMPLETED")
         for client in halves:
             client.close()

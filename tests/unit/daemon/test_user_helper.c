@@ -117,7 +117,10 @@ static void a_report_arrives(void **state)
     struct user_helper helper = {.context = &done, .on_done = on_done};
     struct fault fault;
     uv_loop_t loop;
+    uv_timer_t other; /* as above: without it uv_run does not poll for the child's end */
     uv_loop_init(&loop);
+    uv_timer_init(&loop, &other);
+    uv_timer_start(&other, on_time, 3600 * 1000, 0);
     if (user_helper_begin(&helper, &loop, &order, &fault) == USER_HELPER_CHILD) {
         const struct user_helper_report report = {.answer = 7};
         user_helper_end(&helper, &report);
@@ -126,6 +129,7 @@ static void a_report_arrives(void **state)
     assert_int_equal(done.answer, 7);
     user_helper_leave(&helper); /* harmless */
     reap_children(&loop);
+    uv_close((uv_handle_t *)&other, NULL);
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
 }
