@@ -13,12 +13,27 @@ LOADERS = 4
 def images(data, folder):
     from torchvision import datasets, transforms
 
-    to_tensor = [transforms.ToTensor(), transforms.Normalize((0.5,) * data.channels, (0.5,) * data.channels)]
+    to_tensor = [
+        transforms.ToTensor(),
+        transforms.Normalize((0.5,) * data.channels, (0.5,) * data.channels),
+    ]
     if os.path.isdir(os.path.join(folder, "cifar-10-batches-py")):
-        found = datasets.CIFAR10(folder, transform=transforms.Compose([transforms.Resize(data.side), *to_tensor]))
+        found = datasets.CIFAR10(
+            folder, transform=transforms.Compose([transforms.Resize(data.side), *to_tensor])
+        )
     else:
-        found = datasets.ImageFolder(folder, transforms.Compose([transforms.RandomResizedCrop(data.side), *to_tensor]))
-    return DataLoader(found, data.batch, shuffle=True, num_workers=LOADERS, pin_memory=True, drop_last=True, persistent_workers=True)
+        found = datasets.ImageFolder(
+            folder, transforms.Compose([transforms.RandomResizedCrop(data.side), *to_tensor])
+        )
+    return DataLoader(
+        found,
+        data.batch,
+        shuffle=True,
+        num_workers=LOADERS,
+        pin_memory=True,
+        drop_last=True,
+        persistent_workers=True,
+    )
 
 
 class Text(Dataset):
@@ -31,8 +46,12 @@ class Text(Dataset):
         text = b"".join(open(path, "rb").read() for path in paths)
         count = len(text) // length
         if count == 0:
-            raise SystemExit(f"the text in {folder} is shorter than one sequence of {length} tokens")
-        self.sequences = torch.frombuffer(bytearray(text[: count * length]), dtype=torch.uint8).view(count, length)
+            raise SystemExit(
+                f"the text in {folder} is shorter than one sequence of {length} tokens"
+            )
+        self.sequences = torch.frombuffer(
+            bytearray(text[: count * length]), dtype=torch.uint8
+        ).view(count, length)
 
     def __len__(self):
         return len(self.sequences)
@@ -46,7 +65,9 @@ class ClickLog(IterableDataset):
     """Criteo's lines: the label, 13 numbers, 26 categories in hexadecimal, parted by tabs; any of them may be empty."""
 
     def __init__(self, folder, rows):
-        self.paths = sorted(path for path in glob.glob(os.path.join(folder, "*")) if os.path.isfile(path))
+        self.paths = sorted(
+            path for path in glob.glob(os.path.join(folder, "*")) if os.path.isfile(path)
+        )
         if not self.paths:
             raise SystemExit(f"no files in {folder}")
         self.rows = rows
@@ -57,9 +78,17 @@ class ClickLog(IterableDataset):
                 for number, line in enumerate(file, 1):
                     fields = line.rstrip("\n").split("\t")
                     if len(fields) != 40:
-                        raise SystemExit(f"{path}:{number}: {len(fields)} fields, a click log has 40")
-                    dense = torch.tensor([float(field or 0) for field in fields[1:14]]).clamp(min=0).log1p()
-                    sparse = torch.tensor([int(field or "0", 16) % self.rows for field in fields[14:]])
+                        raise SystemExit(
+                            f"{path}:{number}: {len(fields)} fields, a click log has 40"
+                        )
+                    dense = (
+                        torch.tensor([float(field or 0) for field in fields[1:14]])
+                        .clamp(min=0)
+                        .log1p()
+                    )
+                    sparse = torch.tensor(
+                        [int(field or "0", 16) % self.rows for field in fields[14:]]
+                    )
                     yield dense, sparse, torch.tensor(float(fields[0]))
 
 

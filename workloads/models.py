@@ -31,7 +31,9 @@ class Images:
     channels: int = 3
 
     def synthetic(self):
-        return torch.randn(self.batch, self.channels, self.side, self.side), torch.randint(0, self.classes, (self.batch,))
+        return torch.randn(self.batch, self.channels, self.side, self.side), torch.randint(
+            0, self.classes, (self.batch,)
+        )
 
 
 @dataclass
@@ -55,7 +57,11 @@ class Clicks:
     rows: int
 
     def synthetic(self):
-        return torch.randn(self.batch, 13), torch.randint(0, self.rows, (self.batch, 26)), torch.rand(self.batch).round()
+        return (
+            torch.randn(self.batch, 13),
+            torch.randint(0, self.rows, (self.batch, 26)),
+            torch.rand(self.batch).round(),
+        )
 
 
 @dataclass
@@ -108,8 +114,19 @@ def cifar_resnet18(data):
 
 
 def digits(data):
-    return nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.25), nn.Flatten(),
-                         nn.Linear(9216, 128), nn.ReLU(), nn.Dropout(0.5), nn.Linear(128, data.classes))
+    return nn.Sequential(
+        nn.Conv2d(1, 32, 3),
+        nn.ReLU(),
+        nn.Conv2d(32, 64, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Dropout(0.25),
+        nn.Flatten(),
+        nn.Linear(9216, 128),
+        nn.ReLU(),
+        nn.Dropout(0.5),
+        nn.Linear(128, data.classes),
+    )
 
 
 def gpt2(data):
@@ -132,7 +149,9 @@ def language_loss(output, words):
 class Recommender(nn.Module):
     def __init__(self, tables=26, rows=1_000_000, width=64):
         super().__init__()
-        self.tables = nn.ModuleList(nn.EmbeddingBag(rows, width, mode="sum", sparse=True) for _ in range(tables))
+        self.tables = nn.ModuleList(
+            nn.EmbeddingBag(rows, width, mode="sum", sparse=True) for _ in range(tables)
+        )
         self.bottom = nn.Sequential(nn.Linear(13, 512), nn.ReLU(), nn.Linear(512, width), nn.ReLU())
         self.top = nn.Sequential(nn.Linear(width * (tables + 1), 512), nn.ReLU(), nn.Linear(512, 1))
 
@@ -152,7 +171,12 @@ TRAININGS = {
     "efficientnet": by_torchvision("efficientnet_v2_s", Images(128, 64, 1000)),
     "resnet152": by_torchvision("resnet152", Images(32, 224, 1000)),
     "cait": by_timm("cait_xxs24_224", Images(32, 224, 1000), is_for_one_size=True),
-    "recommender": Training(Clicks(4096, 1_000_000), recommender, sgd_for_sparse, nn.functional.binary_cross_entropy_with_logits),
+    "recommender": Training(
+        Clicks(4096, 1_000_000),
+        recommender,
+        sgd_for_sparse,
+        nn.functional.binary_cross_entropy_with_logits,
+    ),
     "decoder": Training(Tokens(8, 512, 50257), gpt2, adamw, language_loss),
     "encoder": Training(Tokens(32, 128, 30522), bert, adamw, language_loss),
     "digits": Training(Images(64, 28, 10, channels=1), digits, sgd, nn.functional.cross_entropy),
@@ -164,7 +188,9 @@ def training_of(name):
     """Also "timm/NAME" and "torchvision/NAME": any of their classifiers, on images of 224x224 in batches of 32. KeyError for others."""
     library, _, model = name.partition("/")
     if model:
-        return {"timm": by_timm, "torchvision": by_torchvision}[library](model, Images(32, 224, 1000))
+        return {"timm": by_timm, "torchvision": by_torchvision}[library](
+            model, Images(32, 224, 1000)
+        )
     return TRAININGS[SIZES.get(name, name)]
 
 

@@ -43,7 +43,11 @@ def real_epochs(data, folder, device):
 def hold(gib, device):
     """In pieces of 1 GiB, as a framework's allocator grows."""
     whole, rest = divmod(gib, 1)
-    return [torch.empty(int(part * 2**30), dtype=torch.uint8, device=device) for part in (*[1] * int(whole), rest) if part]
+    return [
+        torch.empty(int(part * 2**30), dtype=torch.uint8, device=device)
+        for part in (*[1] * int(whole), rest)
+        if part
+    ]
 
 
 def finish(device):
@@ -58,18 +62,31 @@ def train(stepper, epochs, count, device):
             stepper.step(batch)
             samples += len(batch[0])
         finish(device)
-        say(event="epoch", epoch=number, seconds=round(time.monotonic() - since, 4), samples=samples, **{"from": began, "to": time.time()})
+        say(
+            event="epoch",
+            epoch=number,
+            seconds=round(time.monotonic() - since, 4),
+            samples=samples,
+            **{"from": began, "to": time.time()},
+        )
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("model")
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--batch", type=int)
     parser.add_argument("--side", type=int, help="of the images")
     parser.add_argument("--classes", type=int, help="of the images")
-    parser.add_argument("--ballast-gib", type=float, default=0, help="GPU memory that is held and not used, to stand for a larger model")
+    parser.add_argument(
+        "--ballast-gib",
+        type=float,
+        default=0,
+        help="GPU memory that is held and not used, to stand for a larger model",
+    )
     parser.add_argument("--data")
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     options = parser.parse_args()
@@ -79,15 +96,23 @@ def arguments():
     try:
         training_of(options.model)
     except KeyError:
-        parser.error(f"no model '{options.model}'; there are {', '.join([*SIZES, *TRAININGS])}, timm/NAME and torchvision/NAME")
-    if (options.side or options.classes) and not isinstance(training_of(options.model).data, Images):
+        parser.error(
+            f"no model '{options.model}'; there are {', '.join([*SIZES, *TRAININGS])}, timm/NAME and torchvision/NAME"
+        )
+    if (options.side or options.classes) and not isinstance(
+        training_of(options.model).data, Images
+    ):
         parser.error(f"--side and --classes are for images, {options.model} has none")
     return options
 
 
 def shaped(data, options):
     """The data with the shapes that were asked for."""
-    asked = {name: getattr(options, name) for name in ("batch", "side", "classes") if getattr(options, name)}
+    asked = {
+        name: getattr(options, name)
+        for name in ("batch", "side", "classes")
+        if getattr(options, name)
+    }
     return dataclasses.replace(data, **asked)
 
 

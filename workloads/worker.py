@@ -36,8 +36,13 @@ def run(step, seconds):
         times_ms.append(1000 * (time.monotonic() - now))
     took = time.monotonic() - began
     quantiles = statistics.quantiles(times_ms, n=20) if len(times_ms) > 1 else [times_ms[0]] * 19
-    return {"steps": len(times_ms), "steps_per_s": len(times_ms) / took, "step_ms": statistics.median(times_ms), "step_p95_ms": quantiles[18],
-            "reserved_mib": torch.cuda.max_memory_reserved() / 2**20}
+    return {
+        "steps": len(times_ms),
+        "steps_per_s": len(times_ms) / took,
+        "step_ms": statistics.median(times_ms),
+        "step_p95_ms": quantiles[18],
+        "reserved_mib": torch.cuda.max_memory_reserved() / 2**20,
+    }
 
 
 def epoch(step, steps):
@@ -45,8 +50,12 @@ def epoch(step, steps):
     for _ in range(steps):
         step()
     torch.cuda.synchronize()
-    return {"epoch_s": time.monotonic() - began, "processor_s": time.process_time() - processor_s,
-            "resident_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "reserved_mib": torch.cuda.max_memory_reserved() / 2**20}
+    return {
+        "epoch_s": time.monotonic() - began,
+        "processor_s": time.process_time() - processor_s,
+        "resident_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "reserved_mib": torch.cuda.max_memory_reserved() / 2**20,
+    }
 
 
 def main():

@@ -159,7 +159,11 @@ class Client:
         limit: at most this many ended tasks, newest first (None: the daemon's default, 1000).
         """
         query: Object = {
-            "state": state, "user": user, "since": since, "until": until, "limit": limit
+            "state": state,
+            "user": user,
+            "since": since,
+            "until": until,
+            "limit": limit,
         }
         page = self.get("/v1/tasks", **query)
         tasks = page["tasks"]
@@ -183,9 +187,7 @@ class Client:
             if found["state"] not in LIVE_STATES:
                 return found
             if end is not None and time.monotonic() >= end:
-                raise TimeoutError(
-                    f"task {task} is still {found['state']} after {timeout_s:g} s"
-                )
+                raise TimeoutError(f"task {task} is still {found['state']} after {timeout_s:g} s")
 
     def logs(self, task: int, stream: str = "stdout", attempt: Optional[int] = None) -> bytes:
         """What the task has written so far.

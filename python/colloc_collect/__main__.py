@@ -20,22 +20,43 @@ import warnings
 
 
 def options_of(arguments):
-    parser = argparse.ArgumentParser(prog="colloc_collect", description="memory and activity of training tasks, measured")
+    parser = argparse.ArgumentParser(
+        prog="colloc_collect", description="memory and activity of training tasks, measured"
+    )
     parser.add_argument("--out", required=True, help="folder for the results")
     parser.add_argument("--onto", help="folder of cleaned data that the new ones will be added to")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--seconds", type=float, default=480, help="stop after this long")
     parser.add_argument("--seed", type=int, default=20)
-    parser.add_argument("--synthetic", type=int, default=4000, help="configurations of each drawn kind together")
-    parser.add_argument("--per-architecture", type=int, default=7, help="configurations per real architecture")
-    parser.add_argument("--alone", type=int, default=320, help="how many have a GPU to themselves, for activity")
-    parser.add_argument("--alone-seconds", type=float, default=190, help="the last so many seconds belong to them")
+    parser.add_argument(
+        "--synthetic", type=int, default=4000, help="configurations of each drawn kind together"
+    )
+    parser.add_argument(
+        "--per-architecture", type=int, default=7, help="configurations per real architecture"
+    )
+    parser.add_argument(
+        "--alone", type=int, default=320, help="how many have a GPU to themselves, for activity"
+    )
+    parser.add_argument(
+        "--alone-seconds", type=float, default=190, help="the last so many seconds belong to them"
+    )
     parser.add_argument("--at-once", type=int, default=12, help="runs at a time on one GPU")
-    parser.add_argument("--runs-per-process", type=int, default=1, help="more is faster; the allocator is emptied in between")
-    parser.add_argument("--limit-gib", type=float, default=64, help="a run beside others may take this much")
+    parser.add_argument(
+        "--runs-per-process",
+        type=int,
+        default=1,
+        help="more is faster; the allocator is emptied in between",
+    )
+    parser.add_argument(
+        "--limit-gib", type=float, default=64, help="a run beside others may take this much"
+    )
     parser.add_argument("--exporters", type=int, default=24, help="processes that export")
-    parser.add_argument("--export-share", type=float, default=0.1, help="of the synthetic configurations")
-    parser.add_argument("--only", help="a kind (mlp, cnn, transformer, real) or a part of a real model's name")
+    parser.add_argument(
+        "--export-share", type=float, default=0.1, help="of the synthetic configurations"
+    )
+    parser.add_argument(
+        "--only", help="a kind (mlp, cnn, transformer, real) or a part of a real model's name"
+    )
     parser.add_argument("--count", type=int, help="the first so many rows of the plan")
     options = parser.parse_args(arguments)
     options.deadline = time.monotonic() + options.seconds
@@ -65,7 +86,9 @@ class Writer:
     def layers(self, key, layers):
         if key not in self._seen:
             self._seen.add(key)
-            self._append("layers.jsonl.xz", lzma.compress(self._line({"model": key, **layers}), preset=6))
+            self._append(
+                "layers.jsonl.xz", lzma.compress(self._line({"model": key, **layers}), preset=6)
+            )
 
     def export(self, row):
         self._append("exports.jsonl.xz", lzma.compress(self._line(row), preset=6))
@@ -114,7 +137,12 @@ def _rows(options, writer):
 
     rows = make_plan(options.seed, options.synthetic, options.per_architecture, options.alone)
     if options.only:
-        rows = [row for row in rows if options.only == row["kind"] or (row["kind"] == "real" and options.only in row["model"])]
+        rows = [
+            row
+            for row in rows
+            if options.only == row["kind"]
+            or (row["kind"] == "real" and options.only in row["model"])
+        ]
     done = set()
     path = os.path.join(options.out, "runs.jsonl")
     if os.path.exists(path):
@@ -125,7 +153,9 @@ def _rows(options, writer):
     measured = {}
     for row in earlier:
         if row["status"] == "ok":
-            measured.setdefault(row["model"], []).append((row["batch"], row["reserved_mib"] * (1 << 20)))
+            measured.setdefault(row["model"], []).append(
+                (row["batch"], row["reserved_mib"] * (1 << 20))
+            )
     rows = [row for row in rows if row["id"] not in done][: options.count]
     writer.say(f"{len(rows)} to run, {len(done)} done")
     return rows, measured
@@ -186,8 +216,16 @@ def _export_all(rows, writer, options):
         except BaseException as problem:
             error = f"{type(problem).__name__}: {problem}"[:300]
         signal.alarm(0)
-        writer.export({"model_key": model_key(row), "optimizer": row["optimizer"], "precision": row["precision"], "error": error,
-                       "seconds": round(time.monotonic() - started, 2), "export": answer})
+        writer.export(
+            {
+                "model_key": model_key(row),
+                "optimizer": row["optimizer"],
+                "precision": row["precision"],
+                "error": error,
+                "seconds": round(time.monotonic() - started, 2),
+                "export": answer,
+            }
+        )
 
 
 def _to_export(rows, options):
@@ -198,7 +236,10 @@ def _to_export(rows, options):
     for row in sorted((row for row in rows if row["kind"] == "real"), key=lambda row: row["batch"]):
         real.setdefault((model_key(row), row["optimizer"], row["precision"]), []).append(row)
     synthetic = [row for row in rows if row["kind"] != "real"]
-    return [*(group[len(group) // 2] for group in real.values()), *synthetic[: int(options.export_share * len(synthetic))]]
+    return [
+        *(group[len(group) // 2] for group in real.values()),
+        *synthetic[: int(options.export_share * len(synthetic))],
+    ]
 
 
 def _wait_until(pids, deadline):
@@ -229,11 +270,27 @@ def main():
         pynvml.nvmlShutdown()
     import torch
 
-    writer.say(json.dumps({"torch": torch.__version__, "cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version(),
-                           "gpus": gpus, "cores": os.cpu_count(), "python": sys.version.split()[0]}))
+    writer.say(
+        json.dumps(
+            {
+                "torch": torch.__version__,
+                "cuda": torch.version.cuda,
+                "cudnn": torch.backends.cudnn.version(),
+                "gpus": gpus,
+                "cores": os.cpu_count(),
+                "python": sys.version.split()[0],
+            }
+        )
+    )
     exports = _to_export(rows, options)
-    workers = [_fork(lambda i=i: _export_all(exports[i :: options.exporters], writer, options)) for i in range(options.exporters)]
-    supervisors = [_fork(lambda i=i: _supervise(i, rows[i::gpus], measured, writer, options)) for i in range(gpus)]
+    workers = [
+        _fork(lambda i=i: _export_all(exports[i :: options.exporters], writer, options))
+        for i in range(options.exporters)
+    ]
+    supervisors = [
+        _fork(lambda i=i: _supervise(i, rows[i::gpus], measured, writer, options))
+        for i in range(gpus)
+    ]
     for pid in supervisors:
         os.waitpid(pid, 0)
     _wait_until(workers, options.deadline)

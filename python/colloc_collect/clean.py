@@ -24,21 +24,72 @@ from .shipped import read_lines, read_runs
 
 # Leaf types by what the features count, in the order of their columns.
 COUNTED = {
-    "n_conv": ("Conv1d", "Conv2d", "Conv3d", "ConvTranspose2d", "Conv2dSame", "StdConv2d", "ScaledStdConv2d"),
+    "n_conv": (
+        "Conv1d",
+        "Conv2d",
+        "Conv3d",
+        "ConvTranspose2d",
+        "Conv2dSame",
+        "StdConv2d",
+        "ScaledStdConv2d",
+    ),
     "n_linear": ("Linear", "NonDynamicallyQuantizableLinear", "Conv1D", "LinearNorm"),
     "n_batch_norm": ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "BatchNormAct2d"),
     "n_layer_norm": ("LayerNorm", "LayerNorm2d", "RMSNorm", "GroupNorm"),
     "n_dropout": ("Dropout", "Dropout1d", "Dropout2d", "StochasticDepth", "DropPath"),
-    "n_pool": ("MaxPool1d", "MaxPool2d", "AvgPool2d", "AdaptiveAvgPool2d", "AdaptiveAvgPool1d", "AvgPool2dSame"),
+    "n_pool": (
+        "MaxPool1d",
+        "MaxPool2d",
+        "AvgPool2d",
+        "AdaptiveAvgPool2d",
+        "AdaptiveAvgPool1d",
+        "AvgPool2dSame",
+    ),
     "n_embedding": ("Embedding", "EmbeddingBag"),
     "n_recurrent": ("LSTM", "GRU", "RNN"),
     "n_attention": ("MultiheadAttention",),
 }
 COLUMNS = [
-    "id", "kind", "family", "split", "model", "shape", "activation", "batch", "sequence", "optimizer", "precision", "status", "layers", *COUNTED,
-    "parameters", "trainable", "parameter_bytes", "buffer_bytes", "activations", "driver_mib", "driver_from", "context_mib",
-    "reserved_mib", "allocated_mib", "active_mib", "requested_mib", "bound_mib", "alone", "neighbours", "alloc_retries", "steps",
-    "step_ms", "smact", "smocc", "tensor", "dram", "fp32", "power_w", "observed_s", "gpu",
+    "id",
+    "kind",
+    "family",
+    "split",
+    "model",
+    "shape",
+    "activation",
+    "batch",
+    "sequence",
+    "optimizer",
+    "precision",
+    "status",
+    "layers",
+    *COUNTED,
+    "parameters",
+    "trainable",
+    "parameter_bytes",
+    "buffer_bytes",
+    "activations",
+    "driver_mib",
+    "driver_from",
+    "context_mib",
+    "reserved_mib",
+    "allocated_mib",
+    "active_mib",
+    "requested_mib",
+    "bound_mib",
+    "alone",
+    "neighbours",
+    "alloc_retries",
+    "steps",
+    "step_ms",
+    "smact",
+    "smocc",
+    "tensor",
+    "dram",
+    "fp32",
+    "power_w",
+    "observed_s",
+    "gpu",
 ]
 HELD_OUT_SHARE = 0.3
 LEFT_OVER_MIB = 1
@@ -72,7 +123,12 @@ def _lines(folders, pattern):
 
 def _rank(row):
     """Of several runs of a configuration the best: done, in a process of its own, alone."""
-    return (row["status"] == "ok", row["status"] == "oom" and not row["neighbours"], row.get("runs_before", 0) == 0, row["alone"])
+    return (
+        row["status"] == "ok",
+        row["status"] == "oom" and not row["neighbours"],
+        row.get("runs_before", 0) == 0,
+        row["alone"],
+    )
 
 
 def _chosen(rows):
@@ -87,59 +143,120 @@ def _is_fresh(row):
     """The driver told what this run alone took. A client of MPS has a smaller context."""
     if row.get("mps"):
         return False
-    return row.get("runs_before", 0) == 0 and row.get("told_by_driver", True) and row["driver_end_mib"] > row.get("reserved_end_mib", 1e18)
+    return (
+        row.get("runs_before", 0) == 0
+        and row.get("told_by_driver", True)
+        and row["driver_end_mib"] > row.get("reserved_end_mib", 1e18)
+    )
 
 
 def _context_key(row):
     """Which libraries a task loads: cuDNN for convolutions and recurrent layers, cuBLAS for products; their code is in the context."""
     counts = row["counts"]
-    return (row["precision"], "cuDNN" if counts["n_conv"] or counts["n_recurrent"] else "",
-            "cuBLAS" if counts["n_linear"] or counts["n_attention"] or counts["n_recurrent"] else "")
+    return (
+        row["precision"],
+        "cuDNN" if counts["n_conv"] or counts["n_recurrent"] else "",
+        "cuBLAS" if counts["n_linear"] or counts["n_attention"] or counts["n_recurrent"] else "",
+    )
 
 
 def _contexts(rows, shipped):
     """What the driver adds to the allocator's memory, by precision and libraries; from processes of one run."""
-    told = [(_context_key(row), row["driver_end_mib"] - row["reserved_end_mib"]) for row in rows if row["status"] == "ok" and _is_fresh(row)]
-    told += [(_context_key({**row, "counts": row}), row["context_mib"]) for row in shipped if row["driver_from"] == "driver"]
+    told = [
+        (_context_key(row), row["driver_end_mib"] - row["reserved_end_mib"])
+        for row in rows
+        if row["status"] == "ok" and _is_fresh(row)
+    ]
+    told += [
+        (_context_key({**row, "counts": row}), row["context_mib"])
+        for row in shipped
+        if row["driver_from"] == "driver"
+    ]
     seen = collections.defaultdict(list)
     for key, context in told:
         seen[key].append(context)
         seen[None].append(context)
-    return {key: (statistics.median(values), statistics.pstdev(values), len(values)) for key, values in seen.items()}
+    return {
+        key: (statistics.median(values), statistics.pstdev(values), len(values))
+        for key, values in seen.items()
+    }
 
 
 def _memory(row, contexts):
     if row["status"] == "oom":
-        had = row["limit_mib"] if not row["neighbours"] else min(row["limit_mib"], row.get("reserved_mib") or 0)
+        had = (
+            row["limit_mib"]
+            if not row["neighbours"]
+            else min(row["limit_mib"], row.get("reserved_mib") or 0)
+        )
         return {"bound_mib": had}
     if row["status"] != "ok":
         return {}
-    values = {key: row[key] for key in ("reserved_mib", "allocated_mib", "active_mib", "requested_mib")}
+    values = {
+        key: row[key] for key in ("reserved_mib", "allocated_mib", "active_mib", "requested_mib")
+    }
     if _is_fresh(row):
-        return {**values, "driver_mib": row["driver_mib"], "driver_from": "driver", "context_mib": row["driver_end_mib"] - row["reserved_end_mib"]}
+        return {
+            **values,
+            "driver_mib": row["driver_mib"],
+            "driver_from": "driver",
+            "context_mib": row["driver_end_mib"] - row["reserved_end_mib"],
+        }
     context = contexts.get(_context_key(row), contexts[None])[0]
-    return {**values, "driver_mib": row["reserved_mib"] + context, "driver_from": "allocator", "context_mib": context}
+    return {
+        **values,
+        "driver_mib": row["reserved_mib"] + context,
+        "driver_from": "allocator",
+        "context_mib": context,
+    }
 
 
 def _is_dirty(row):
     """The allocator was not empty, or it had to give blocks back: the peak is not the task's own."""
-    return row["status"] == "ok" and (row.get("left_over_mib", 0) > LEFT_OVER_MIB or row.get("alloc_retries", 0) > 0)
+    return row["status"] == "ok" and (
+        row.get("left_over_mib", 0) > LEFT_OVER_MIB or row.get("alloc_retries", 0) > 0
+    )
 
 
 def _activity(row):
     if not row["alone"] or row["status"] != "ok" or not row.get("observed_s"):
         return {}
-    return {**{key: row.get(key) for key in ("smact", "smocc", "tensor", "dram", "fp32", "observed_s")},
-            "power_w": row["energy_j"] / row["observed_s"] if "energy_j" in row else None}
+    return {
+        **{key: row.get(key) for key in ("smact", "smocc", "tensor", "dram", "fp32", "observed_s")},
+        "power_w": row["energy_j"] / row["observed_s"] if "energy_j" in row else None,
+    }
 
 
 def _flat(row, model, contexts):
     spec = row["model"] if row["kind"] != "real" else {}
     return {
-        **{key: row.get(key) for key in ("id", "kind", "family", "batch", "sequence", "optimizer", "precision", "status", "neighbours", "steps")},
-        **(model or {}), **row["counts"], **_memory(row, contexts), **_activity(row), "model": model_key(row), "split": split_of(row),
-        "shape": spec.get("shape"), "activation": spec.get("activation"), "alone": int(row["alone"]), "gpu": GPU,
-        "alloc_retries": row.get("alloc_retries"), "step_ms": row.get("step_ms") if row["alone"] and row["status"] == "ok" else None,
+        **{
+            key: row.get(key)
+            for key in (
+                "id",
+                "kind",
+                "family",
+                "batch",
+                "sequence",
+                "optimizer",
+                "precision",
+                "status",
+                "neighbours",
+                "steps",
+            )
+        },
+        **(model or {}),
+        **row["counts"],
+        **_memory(row, contexts),
+        **_activity(row),
+        "model": model_key(row),
+        "split": split_of(row),
+        "shape": spec.get("shape"),
+        "activation": spec.get("activation"),
+        "alone": int(row["alone"]),
+        "gpu": GPU,
+        "alloc_retries": row.get("alloc_retries"),
+        "step_ms": row.get("step_ms") if row["alone"] and row["status"] == "ok" else None,
     }
 
 
@@ -150,14 +267,31 @@ def _layer_sequence(layers):
     """[type, activations per sample, parameters, arguments, shape without batch, in place] of each leaf and of what holds parameters."""
     keys, batch = layers["keys"], layers["batch"]
     rows = [dict(zip(keys, values)) for values in layers["rows"]]
-    return [[r["type"], r["activations"] / batch, r["parameters"], r["args"], r["shape"] and r["shape"][1:], int(r["in_place"]), int(r["shared"])]
-            for r in rows if r["leaf"] or r["parameters"]]
+    return [
+        [
+            r["type"],
+            r["activations"] / batch,
+            r["parameters"],
+            r["args"],
+            r["shape"] and r["shape"][1:],
+            int(r["in_place"]),
+            int(r["shared"]),
+        ]
+        for r in rows
+        if r["leaf"] or r["parameters"]
+    ]
 
 
 def _summary(layers):
     sequence = _layer_sequence(layers)
-    return {"layers": len(sequence), "activations": round(sum(row[1] for row in sequence)),
-            **{key: layers[key] for key in ("parameters", "trainable", "parameter_bytes", "buffer_bytes")}}
+    return {
+        "layers": len(sequence),
+        "activations": round(sum(row[1] for row in sequence)),
+        **{
+            key: layers[key]
+            for key in ("parameters", "trainable", "parameter_bytes", "buffer_bytes")
+        },
+    }
 
 
 def _counts(layers):
@@ -174,7 +308,13 @@ def _write_xz(path, text):
 
 
 def _number(value):
-    return f"{value:.6g}" if isinstance(value, float) and value != int(value) else f"{int(value)}" if isinstance(value, float) else value
+    return (
+        f"{value:.6g}"
+        if isinstance(value, float) and value != int(value)
+        else f"{int(value)}"
+        if isinstance(value, float)
+        else value
+    )
 
 
 def _write_runs(path, rows):
@@ -192,16 +332,25 @@ def _compact(value):
 
 def _write_layers(path, models, shipped):
     lines = {line["model"]: line for line in shipped}
-    lines |= {key: {"model": key, **_summary(layers), "rows": _layer_sequence(layers)} for key, layers in models.items()}
+    lines |= {
+        key: {"model": key, **_summary(layers), "rows": _layer_sequence(layers)}
+        for key, layers in models.items()
+    }
     _write_xz(path, "".join(_compact(lines[key]) for key in sorted(lines)))
 
 
 def _write_exports(path, folders, wanted, shipped):
     """One per model, optimizer and precision; where several batches were run, one that serves all."""
-    best = {(line["model_key"], line["optimizer"]["name"], line["precision"]): line for line in shipped}
+    best = {
+        (line["model_key"], line["optimizer"]["name"], line["precision"]): line for line in shipped
+    }
     for row in _lines(folders, "exports*.jsonl.xz"):
         key = (row["model_key"], row["optimizer"], row["precision"])
-        if row["export"] and row["model_key"] in wanted and (key not in best or row["export"]["every_batch"]):
+        if (
+            row["export"]
+            and row["model_key"] in wanted
+            and (key not in best or row["export"]["every_batch"])
+        ):
             best[key] = {"model_key": key[0], **row["export"]}
     _write_xz(path, "".join(_compact(best[key]) for key in sorted(best)))
     return best
@@ -211,7 +360,13 @@ def _write_exports(path, folders, wanted, shipped):
 
 
 def _table(header, rows):
-    return "\n".join(["| " + " | ".join(header) + " |", "|" + "---|" * len(header), *("| " + " | ".join(map(str, row)) + " |" for row in rows)])
+    return "\n".join(
+        [
+            "| " + " | ".join(header) + " |",
+            "|" + "---|" * len(header),
+            *("| " + " | ".join(map(str, row)) + " |" for row in rows),
+        ]
+    )
 
 
 def _card(template, rows, contexts, exports, dropped):
@@ -222,17 +377,38 @@ def _card(template, rows, contexts, exports, dropped):
     quantiles = []
     for kind in sorted({row["kind"] for row in ok}):
         values = sorted(row["driver_mib"] for row in ok if row["kind"] == kind)
-        quantiles.append([kind, len(values), *(round(values[int(q * (len(values) - 1))]) for q in (0, 0.25, 0.5, 0.75, 0.95, 1))])
+        quantiles.append(
+            [
+                kind,
+                len(values),
+                *(round(values[int(q * (len(values) - 1))]) for q in (0, 0.25, 0.5, 0.75, 0.95, 1)),
+            ]
+        )
     sources = collections.Counter(row["driver_from"] for row in ok)
     return template.format(
-        statuses=_table(["kind", "status", "runs"], [[*key, n] for key, n in sorted(statuses.items())]),
-        memory=_table(["kind", "runs", "least", "25 %", "median", "75 %", "95 %", "most"], quantiles),
-        families=_table(["family", "split", "runs"], [[*key, n] for key, n in sorted(families.items())]),
-        contexts=_table(["precision and libraries", "processes", "median MiB", "standard deviation"],
-                        [[" ".join(filter(None, key)) if key else "all", n, round(m), round(d, 1)]
-                         for key, (m, d, n) in sorted(contexts.items(), key=str)]),
-        activity=sum(1 for row in ok if row.get("smact") not in (None, "")), architectures=len({row["model"] for row in real}),
-        n_families=len(families), fresh=sources["driver"], reused=sources["allocator"], exports=len(exports), dropped=dropped,
+        statuses=_table(
+            ["kind", "status", "runs"], [[*key, n] for key, n in sorted(statuses.items())]
+        ),
+        memory=_table(
+            ["kind", "runs", "least", "25 %", "median", "75 %", "95 %", "most"], quantiles
+        ),
+        families=_table(
+            ["family", "split", "runs"], [[*key, n] for key, n in sorted(families.items())]
+        ),
+        contexts=_table(
+            ["precision and libraries", "processes", "median MiB", "standard deviation"],
+            [
+                [" ".join(filter(None, key)) if key else "all", n, round(m), round(d, 1)]
+                for key, (m, d, n) in sorted(contexts.items(), key=str)
+            ],
+        ),
+        activity=sum(1 for row in ok if row.get("smact") not in (None, "")),
+        architectures=len({row["model"] for row in real}),
+        n_families=len(families),
+        fresh=sources["driver"],
+        reused=sources["allocator"],
+        exports=len(exports),
+        dropped=dropped,
     )
 
 
@@ -240,7 +416,11 @@ class _Shipped:
     """What an earlier cleaning left; nothing where there was none."""
 
     def __init__(self, folder):
-        self.runs = [row for row in read_runs(folder) if row["status"] not in SAYS_NOTHING] if folder else []
+        self.runs = (
+            [row for row in read_runs(folder) if row["status"] not in SAYS_NOTHING]
+            if folder
+            else []
+        )
         self.layers = read_lines(folder, "layers.jsonl.xz") if folder else []
         self.exports = read_lines(folder, "exports.jsonl.xz") if folder else []
 
@@ -264,12 +444,17 @@ def clean(folders, out, template, onto=None):
     usable = [row for row in raw if not _is_dirty(row) and row["status"] not in SAYS_NOTHING]
     contexts = _contexts(usable, shipped.runs)
     summaries = {key: _summary(layers) for key, layers in models.items()}
-    rows = _with(shipped.runs, [_flat(row, summaries.get(model_key(row)), contexts) for row in _chosen(usable)])
+    rows = _with(
+        shipped.runs,
+        [_flat(row, summaries.get(model_key(row)), contexts) for row in _chosen(usable)],
+    )
     os.makedirs(out, exist_ok=True)
     _write_runs(os.path.join(out, "runs.csv.xz"), rows)
     wanted = {row["model"] for row in rows}
     _write_layers(os.path.join(out, "layers.jsonl.xz"), models, shipped.layers)
-    exports = _write_exports(os.path.join(out, "exports.jsonl.xz"), folders, wanted, shipped.exports)
+    exports = _write_exports(
+        os.path.join(out, "exports.jsonl.xz"), folders, wanted, shipped.exports
+    )
     with open(os.path.join(out, "README.md"), "w", encoding="utf-8") as file:
         file.write(_card(template, rows, contexts, exports, len(raw) - len(usable)))
 
@@ -280,7 +465,9 @@ def main():
     parser.add_argument("--onto", help="folder with data that were cleaned before")
     parser.add_argument("--out", required=True)
     options = parser.parse_args()
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "card.md"), encoding="utf-8") as file:
+    with open(
+        os.path.join(os.path.dirname(os.path.abspath(__file__)), "card.md"), encoding="utf-8"
+    ) as file:
         clean(options.raw, options.out, file.read(), options.onto)
 
 

@@ -24,9 +24,14 @@ class NoDevice:
 
 
 class Nvml:
-    METRICS = {"smact": "NVML_GPM_METRIC_SM_UTIL", "smocc": "NVML_GPM_METRIC_SM_OCCUPANCY",
-               "tensor": "NVML_GPM_METRIC_ANY_TENSOR_UTIL", "dram": "NVML_GPM_METRIC_DRAM_BW_UTIL",
-               "graphics": "NVML_GPM_METRIC_GRAPHICS_UTIL", "fp32": "NVML_GPM_METRIC_FP32_UTIL"}
+    METRICS = {
+        "smact": "NVML_GPM_METRIC_SM_UTIL",
+        "smocc": "NVML_GPM_METRIC_SM_OCCUPANCY",
+        "tensor": "NVML_GPM_METRIC_ANY_TENSOR_UTIL",
+        "dram": "NVML_GPM_METRIC_DRAM_BW_UTIL",
+        "graphics": "NVML_GPM_METRIC_GRAPHICS_UTIL",
+        "fp32": "NVML_GPM_METRIC_FP32_UTIL",
+    }
 
     def __init__(self, index):
         import pynvml
@@ -81,7 +86,11 @@ class Nvml:
         for i, metric in enumerate(self.METRICS.values()):
             get.metrics[i].metricId = getattr(nvml, metric)
         nvml.nvmlGpmMetricsGet(get)
-        values = {key: get.metrics[i].value / 100 for i, key in enumerate(self.METRICS) if get.metrics[i].nvmlReturn == 0}
+        values = {
+            key: get.metrics[i].value / 100
+            for i, key in enumerate(self.METRICS)
+            if get.metrics[i].nvmlReturn == 0
+        }
         for sample in (first, second):
             nvml.nvmlGpmSampleFree(sample)
         return values

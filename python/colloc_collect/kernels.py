@@ -89,7 +89,9 @@ def _make_watch(torch, position):
             if name == "convolution":
                 self.operations.append((begin, position(), None, 0))
             elif name == "convolution_backward":
-                self.operations.append((begin, position(), list(args[10]), args[2].numel() * args[2].element_size()))
+                self.operations.append(
+                    (begin, position(), list(args[10]), args[2].numel() * args[2].element_size())
+                )
             return results
 
     return Watch()
@@ -125,7 +127,9 @@ def measure(row, limit_bytes):
     from .worker import Training
 
     torch.cuda.init()
-    torch.cuda.set_per_process_memory_fraction(min(1.0, limit_bytes / torch.cuda.get_device_properties(0).total_memory))
+    torch.cuda.set_per_process_memory_fraction(
+        min(1.0, limit_bytes / torch.cuda.get_device_properties(0).total_memory)
+    )
     torch.manual_seed(1)
 
     def position():
@@ -144,8 +148,13 @@ def measure(row, limit_bytes):
         training.step()
         training.finish()
     changes = list(_changes(torch.cuda.memory._snapshot()["device_traces"][0]))
-    return {"reserved": reserved, "scratch": [scratch_of(_own(changes, begin - start, end - start), mask, weight)
-                                              for begin, end, mask, weight in watch.operations]}
+    return {
+        "reserved": reserved,
+        "scratch": [
+            scratch_of(_own(changes, begin - start, end - start), mask, weight)
+            for begin, end, mask, weight in watch.operations
+        ],
+    }
 
 
 # ---- all of them
@@ -158,7 +167,15 @@ def _rows(folder):
 
     for run in read_runs(folder):
         if run["status"] == "ok" and run["kind"] == "real" and run["n_conv"]:
-            row = _row("real", run["family"], run["model"], int(run["batch"]), int(run["sequence"] or 0), run["optimizer"], run["precision"])
+            row = _row(
+                "real",
+                run["family"],
+                run["model"],
+                int(run["batch"]),
+                int(run["sequence"] or 0),
+                run["optimizer"],
+                run["precision"],
+            )
             yield row, run["id"], run["reserved_mib"]
 
 
@@ -207,12 +224,17 @@ def _run_all(todo, options, path):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="colloc_collect.kernels", description="scratch memory of real networks' convolutions, measured")
+    parser = argparse.ArgumentParser(
+        prog="colloc_collect.kernels",
+        description="scratch memory of real networks' convolutions, measured",
+    )
     parser.add_argument("--data", required=True, help="folder of cleaned data")
     parser.add_argument("--out", required=True, help="folder for the result")
     parser.add_argument("--seconds", type=float, default=400, help="begin no run later than this")
     parser.add_argument("--at-once", type=int, default=15)
-    parser.add_argument("--gib", type=float, default=125, help="of the GPU's memory, for all runs at once")
+    parser.add_argument(
+        "--gib", type=float, default=125, help="of the GPU's memory, for all runs at once"
+    )
     options = parser.parse_args(arguments)
     options.deadline = time.monotonic() + options.seconds
     warnings.simplefilter("ignore")
@@ -221,9 +243,18 @@ def main(arguments=None):
     from . import worker
 
     worker.skip_random_initialisation()
-    for name in ("torchvision.models.detection", "torchvision.models.video", "timm", "transformers"):
+    for name in (
+        "torchvision.models.detection",
+        "torchvision.models.video",
+        "timm",
+        "transformers",
+    ):
         __import__(name)
-    _run_all(sorted(_rows(options.data), key=lambda entry: -entry[2]), options, os.path.join(options.out, "kernels.jsonl"))
+    _run_all(
+        sorted(_rows(options.data), key=lambda entry: -entry[2]),
+        options,
+        os.path.join(options.out, "kernels.jsonl"),
+    )
 
 
 if __name__ == "__main__":

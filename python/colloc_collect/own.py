@@ -6,8 +6,14 @@ from torch import nn
 
 class DoubleConv(nn.Sequential):
     def __init__(self, inputs, outputs):
-        super().__init__(nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(inplace=True),
-                         nn.Conv2d(outputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(inplace=True))
+        super().__init__(
+            nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
+            nn.BatchNorm2d(outputs),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(outputs, outputs, 3, padding=1, bias=False),
+            nn.BatchNorm2d(outputs),
+            nn.ReLU(inplace=True),
+        )
 
 
 class UNet(nn.Module):
@@ -24,7 +30,9 @@ class UNet(nn.Module):
     @staticmethod
     def _up(inputs, outputs, bilinear):
         if bilinear:
-            return nn.Sequential(nn.Upsample(scale_factor=2, mode="bilinear"), nn.Conv2d(inputs, outputs, 1))
+            return nn.Sequential(
+                nn.Upsample(scale_factor=2, mode="bilinear"), nn.Conv2d(inputs, outputs, 1)
+            )
         return nn.ConvTranspose2d(inputs, outputs, 2, stride=2)
 
     def forward(self, x):
@@ -64,13 +72,17 @@ class Tagger(nn.Module):
 class Recommender(nn.Module):
     """Dense features and categories, their pairwise products, a tower on top; as deep recommendation models are built."""
 
-    def __init__(self, tables=26, rows=100_000, width=64, dense=13, bottom=(512, 256), top=(512, 256)):
+    def __init__(
+        self, tables=26, rows=100_000, width=64, dense=13, bottom=(512, 256), top=(512, 256)
+    ):
         super().__init__()
         self.tables = nn.ModuleList(nn.EmbeddingBag(rows, width, mode="sum") for _ in range(tables))
         self.bottom = self._tower(dense, (*bottom, width))
         self.top = self._tower(width + (tables + 1) * tables // 2, top)
         self.head = nn.Linear(top[-1], 1)
-        self.register_buffer("pairs", torch.tril_indices(tables + 1, tables + 1, -1), persistent=False)
+        self.register_buffer(
+            "pairs", torch.tril_indices(tables + 1, tables + 1, -1), persistent=False
+        )
 
     @staticmethod
     def _tower(width, widths):
@@ -82,7 +94,9 @@ class Recommender(nn.Module):
 
     def forward(self, dense, categories):
         x = self.bottom(dense)
-        vectors = torch.stack([x, *(table(categories[:, i : i + 1]) for i, table in enumerate(self.tables))], 1)
+        vectors = torch.stack(
+            [x, *(table(categories[:, i : i + 1]) for i, table in enumerate(self.tables))], 1
+        )
         products = torch.bmm(vectors, vectors.transpose(1, 2))[:, self.pairs[0], self.pairs[1]]
         return self.head(self.top(torch.cat([x, products], 1)))
 
@@ -103,9 +117,16 @@ class Autoencoder(nn.Module):
     def __init__(self, width=64, levels=4):
         super().__init__()
         widths = [3, *(width << i for i in range(levels))]
-        down = [layer for a, b in zip(widths, widths[1:]) for layer in (nn.Conv2d(a, b, 4, 2, 1), nn.BatchNorm2d(b), nn.LeakyReLU(0.2))]
-        up = [layer for b, a in zip(widths[::-1], widths[-2:0:-1])
-              for layer in (nn.ConvTranspose2d(b, a, 4, 2, 1), nn.BatchNorm2d(a), nn.ReLU())]
+        down = [
+            layer
+            for a, b in zip(widths, widths[1:])
+            for layer in (nn.Conv2d(a, b, 4, 2, 1), nn.BatchNorm2d(b), nn.LeakyReLU(0.2))
+        ]
+        up = [
+            layer
+            for b, a in zip(widths[::-1], widths[-2:0:-1])
+            for layer in (nn.ConvTranspose2d(b, a, 4, 2, 1), nn.BatchNorm2d(a), nn.ReLU())
+        ]
         self.encoder = nn.Sequential(*down)
         self.decoder = nn.Sequential(*up, nn.ConvTranspose2d(widths[1], 3, 4, 2, 1), nn.Tanh())
 
@@ -117,9 +138,18 @@ class AudioConv(nn.Module):
     def __init__(self, width=128, classes=35):
         super().__init__()
         widths = [1, width, width, 2 * width, 4 * width]
-        self.body = nn.Sequential(*(
-            layer for i, (a, b) in enumerate(zip(widths, widths[1:]))
-            for layer in (nn.Conv1d(a, b, 80 if i == 0 else 3, 4 if i == 0 else 1), nn.BatchNorm1d(b), nn.ReLU(), nn.MaxPool1d(4))))
+        self.body = nn.Sequential(
+            *(
+                layer
+                for i, (a, b) in enumerate(zip(widths, widths[1:]))
+                for layer in (
+                    nn.Conv1d(a, b, 80 if i == 0 else 3, 4 if i == 0 else 1),
+                    nn.BatchNorm1d(b),
+                    nn.ReLU(),
+                    nn.MaxPool1d(4),
+                )
+            )
+        )
         self.head = nn.Linear(widths[-1], classes)
 
     def forward(self, x):
@@ -130,9 +160,17 @@ class TemporalConv(nn.Module):
     class Block(nn.Module):
         def __init__(self, inputs, outputs, dilation):
             super().__init__()
-            self.body = nn.Sequential(*(
-                layer for width in (inputs, outputs)
-                for layer in (nn.Conv1d(width, outputs, 3, padding=dilation, dilation=dilation), nn.ReLU(), nn.Dropout(0.2))))
+            self.body = nn.Sequential(
+                *(
+                    layer
+                    for width in (inputs, outputs)
+                    for layer in (
+                        nn.Conv1d(width, outputs, 3, padding=dilation, dilation=dilation),
+                        nn.ReLU(),
+                        nn.Dropout(0.2),
+                    )
+                )
+            )
             self.skip = nn.Conv1d(inputs, outputs, 1) if inputs != outputs else nn.Identity()
             self.last = nn.ReLU()
 
@@ -141,7 +179,9 @@ class TemporalConv(nn.Module):
 
     def __init__(self, inputs=32, width=256, levels=8, classes=10):
         super().__init__()
-        self.body = nn.Sequential(*(self.Block(width if i else inputs, width, 1 << i) for i in range(levels)))
+        self.body = nn.Sequential(
+            *(self.Block(width if i else inputs, width, 1 << i) for i in range(levels))
+        )
         self.head = nn.Linear(width, classes)
 
     def forward(self, x):
@@ -152,9 +192,20 @@ class PointNet(nn.Module):
     def __init__(self, classes=40):
         super().__init__()
         widths = [3, 64, 128, 1024]
-        self.points = nn.Sequential(*(layer for a, b in zip(widths, widths[1:])
-                                      for layer in (nn.Conv1d(a, b, 1), nn.BatchNorm1d(b), nn.ReLU())))
-        self.head = nn.Sequential(nn.Linear(1024, 512), nn.BatchNorm1d(512), nn.ReLU(), nn.Dropout(0.3), nn.Linear(512, classes))
+        self.points = nn.Sequential(
+            *(
+                layer
+                for a, b in zip(widths, widths[1:])
+                for layer in (nn.Conv1d(a, b, 1), nn.BatchNorm1d(b), nn.ReLU())
+            )
+        )
+        self.head = nn.Sequential(
+            nn.Linear(1024, 512),
+            nn.BatchNorm1d(512),
+            nn.ReLU(),
+            nn.Dropout(0.3),
+            nn.Linear(512, classes),
+        )
 
     def forward(self, points):
         return self.head(self.points(points).max(-1)[0])
@@ -164,15 +215,23 @@ class TabularResNet(nn.Module):
     class Block(nn.Module):
         def __init__(self, width):
             super().__init__()
-            self.body = nn.Sequential(nn.BatchNorm1d(width), nn.Linear(width, 2 * width), nn.ReLU(), nn.Dropout(0.2),
-                                      nn.Linear(2 * width, width), nn.Dropout(0.2))
+            self.body = nn.Sequential(
+                nn.BatchNorm1d(width),
+                nn.Linear(width, 2 * width),
+                nn.ReLU(),
+                nn.Dropout(0.2),
+                nn.Linear(2 * width, width),
+                nn.Dropout(0.2),
+            )
 
         def forward(self, x):
             return x + self.body(x)
 
     def __init__(self, inputs=200, width=512, blocks=8, classes=10):
         super().__init__()
-        self.body = nn.Sequential(nn.Linear(inputs, width), *(self.Block(width) for _ in range(blocks)))
+        self.body = nn.Sequential(
+            nn.Linear(inputs, width), *(self.Block(width) for _ in range(blocks))
+        )
         self.head = nn.Sequential(nn.BatchNorm1d(width), nn.ReLU(), nn.Linear(width, classes))
 
     def forward(self, x):

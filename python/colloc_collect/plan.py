@@ -13,8 +13,15 @@ SYNTHETIC_SHARE = {"mlp": 0.25, "cnn": 0.42, "transformer": 0.33}
 
 
 def _row(kind, family, model, batch, sequence, optimizer, precision):
-    row = {"kind": kind, "family": family, "model": model, "batch": batch, "sequence": sequence, "optimizer": optimizer,
-           "precision": precision}
+    row = {
+        "kind": kind,
+        "family": family,
+        "model": model,
+        "batch": batch,
+        "sequence": sequence,
+        "optimizer": optimizer,
+        "precision": precision,
+    }
     return {"id": identify(row), **row}
 
 
@@ -25,20 +32,39 @@ def _synthetic_rows(rng, count):
         # The thesis's Transformers and CNNs are trained with Adam, as most are; the others follow.
         optimizer = rng.choice(("adam", *OPTIMIZERS))
         family = f"{kind}-{spec['shape']}" if "shape" in spec else kind
-        yield _row(kind, family, spec, batch, sequence, optimizer, rng.choice(("fp32", *PRECISIONS)))
+        yield _row(
+            kind, family, spec, batch, sequence, optimizer, rng.choice(("fp32", *PRECISIONS))
+        )
 
 
 def _real_rows(rng, per_architecture):
     for architecture in real.ARCHITECTURES:
-        combinations = [(b, o, p) for b in architecture.batches for o in OPTIMIZERS for p in PRECISIONS]
-        for batch, optimizer, precision in rng.sample(combinations, min(per_architecture, len(combinations))):
-            yield _row("real", architecture.family, architecture.name, batch, architecture.sequence_length, optimizer, precision)
+        combinations = [
+            (b, o, p) for b in architecture.batches for o in OPTIMIZERS for p in PRECISIONS
+        ]
+        for batch, optimizer, precision in rng.sample(
+            combinations, min(per_architecture, len(combinations))
+        ):
+            yield _row(
+                "real",
+                architecture.family,
+                architecture.name,
+                batch,
+                architecture.sequence_length,
+                optimizer,
+                precision,
+            )
 
 
 def make_plan(seed, synthetic_count, per_architecture, alone):
     """Rows in a random order, so that a plan cut short is still balanced; `alone` of them have a GPU to themselves."""
     rng = random.Random(seed)
-    rows = list({row["id"]: row for row in [*_synthetic_rows(rng, synthetic_count), *_real_rows(rng, per_architecture)]}.values())
+    rows = list(
+        {
+            row["id"]: row
+            for row in [*_synthetic_rows(rng, synthetic_count), *_real_rows(rng, per_architecture)]
+        }.values()
+    )
     rng.shuffle(rows)
     real_first = sorted(rows, key=lambda row: row["kind"] != "real")
     n_real = min(alone // 2, sum(row["kind"] == "real" for row in rows))
@@ -52,13 +78,27 @@ def make_plan(seed, synthetic_count, per_architecture, alone):
 
 def task_of(row):
     """The training task a row stands for."""
-    common = {"optimizer": row["optimizer"], "precision": row["precision"], "sequence_length": row["sequence"]}
+    common = {
+        "optimizer": row["optimizer"],
+        "precision": row["precision"],
+        "sequence_length": row["sequence"],
+    }
     if row["kind"] == "real":
         architecture = real.BY_NAME[row["model"]]
-        return Task(lambda: real.make_model(architecture), lambda n: real.make_batch(architecture, n), real.loss_of(architecture),
-                    name=row["model"], **common)
+        return Task(
+            lambda: real.make_model(architecture),
+            lambda n: real.make_batch(architecture, n),
+            real.loss_of(architecture),
+            name=row["model"],
+            **common,
+        )
     spec = row["model"]
-    return Task(lambda: synthetic.make_model(spec), lambda n: synthetic.make_batch(spec, n), name=model_key(row), **common)
+    return Task(
+        lambda: synthetic.make_model(spec),
+        lambda n: synthetic.make_batch(spec, n),
+        name=model_key(row),
+        **common,
+    )
 
 
 # Reserved for a real model before anybody measured it: what the largest batch sizes of these rows take, generously.

@@ -9,7 +9,12 @@ from dataclasses import dataclass, field
 
 import torch
 
-SMALL, MIDDLE, LARGE, HUGE = (16, 32, 64, 128, 256), (8, 16, 32, 64, 128), (4, 8, 16, 32, 64), (1, 2, 4, 8, 16)
+SMALL, MIDDLE, LARGE, HUGE = (
+    (16, 32, 64, 128, 256),
+    (8, 16, 32, 64, 128),
+    (4, 8, 16, 32, 64),
+    (1, 2, 4, 8, 16),
+)
 
 
 @dataclass
@@ -33,7 +38,9 @@ TOKENS = ("classify", "masked", "causal", "seq2seq", "tokens", "tags", "mamba")
 
 
 def _vision(family, batches, *names, size=224, feed="image", **options):
-    return [Architecture(name, family, "torchvision", feed, batches, size, options) for name in names]
+    return [
+        Architecture(name, family, "torchvision", feed, batches, size, options) for name in names
+    ]
 
 
 def _timm(family, batches, *names, size=224):
@@ -45,7 +52,9 @@ def _text(name, family, model, feed, size, batches, **options):
 
 
 def _own(name, family, make, feed, size, batches, classes=1000, **options):
-    return Architecture(name, family, "own", feed, batches, size, options, config=make, classes=classes)
+    return Architecture(
+        name, family, "own", feed, batches, size, options, config=make, classes=classes
+    )
 
 
 ARCHITECTURES = [
@@ -70,11 +79,41 @@ ARCHITECTURES = [
     *_vision("swin", MIDDLE, "swin_t", "swin_s", "swin_v2_t"),
     *_vision("maxvit", (8, 16, 32, 48, 64), "maxvit_t"),
     # torchvision, other tasks
-    *_vision("segmentation", (2, 4, 8, 16), "fcn_resnet50", "deeplabv3_resnet50", feed="segmentation", size=512, weights_backbone=None),
-    *_vision("segmentation", (4, 8, 16, 32, 64), "lraspp_mobilenet_v3_large", feed="segmentation", size=512, weights_backbone=None),
+    *_vision(
+        "segmentation",
+        (2, 4, 8, 16),
+        "fcn_resnet50",
+        "deeplabv3_resnet50",
+        feed="segmentation",
+        size=512,
+        weights_backbone=None,
+    ),
+    *_vision(
+        "segmentation",
+        (4, 8, 16, 32, 64),
+        "lraspp_mobilenet_v3_large",
+        feed="segmentation",
+        size=512,
+        weights_backbone=None,
+    ),
     *_vision("video", HUGE, "r3d_18", "mc3_18", "r2plus1d_18", feed="video", size=112),
-    *_vision("detector", HUGE, "fasterrcnn_resnet50_fpn", "retinanet_resnet50_fpn", feed="detection", size=640, weights_backbone=None),
-    *_vision("detector", (4, 8, 16, 32, 64), "ssdlite320_mobilenet_v3_large", feed="detection", size=320, weights_backbone=None),
+    *_vision(
+        "detector",
+        HUGE,
+        "fasterrcnn_resnet50_fpn",
+        "retinanet_resnet50_fpn",
+        feed="detection",
+        size=640,
+        weights_backbone=None,
+    ),
+    *_vision(
+        "detector",
+        (4, 8, 16, 32, 64),
+        "ssdlite320_mobilenet_v3_large",
+        feed="detection",
+        size=320,
+        weights_backbone=None,
+    ),
     # timm
     *_timm("xception", MIDDLE, "legacy_xception", size=299),
     *_timm("res2net", MIDDLE, "res2net50_26w_4s"),
@@ -101,44 +140,230 @@ ARCHITECTURES = [
     # transformers
     _text("bert-base", "bert", "BertForSequenceClassification", "classify", 128, SMALL),
     _text("bert-base-mlm", "bert", "BertForMaskedLM", "masked", 512, LARGE),
-    _text("bert-large", "bert", "BertForSequenceClassification", "classify", 256, LARGE, hidden_size=1024, num_hidden_layers=24,
-          num_attention_heads=16, intermediate_size=4096),
-    _text("roberta-base", "bert", "RobertaForMaskedLM", "masked", 256, LARGE, max_position_embeddings=514),
-    _text("xlm-roberta-base", "bert", "XLMRobertaForSequenceClassification", "classify", 128, MIDDLE, vocab_size=250002,
-          max_position_embeddings=514),
+    _text(
+        "bert-large",
+        "bert",
+        "BertForSequenceClassification",
+        "classify",
+        256,
+        LARGE,
+        hidden_size=1024,
+        num_hidden_layers=24,
+        num_attention_heads=16,
+        intermediate_size=4096,
+    ),
+    _text(
+        "roberta-base",
+        "bert",
+        "RobertaForMaskedLM",
+        "masked",
+        256,
+        LARGE,
+        max_position_embeddings=514,
+    ),
+    _text(
+        "xlm-roberta-base",
+        "bert",
+        "XLMRobertaForSequenceClassification",
+        "classify",
+        128,
+        MIDDLE,
+        vocab_size=250002,
+        max_position_embeddings=514,
+    ),
     _text("electra-small", "electra", "ElectraForSequenceClassification", "classify", 256, SMALL),
-    _text("distilbert", "distilbert", "DistilBertForSequenceClassification", "classify", 256, SMALL),
-    _text("albert-base", "albert", "AlbertForSequenceClassification", "classify", 256, MIDDLE, hidden_size=768,
-          num_attention_heads=12, intermediate_size=3072),
-    _text("deberta-v2", "deberta", "DebertaV2ForSequenceClassification", "classify", 128, MIDDLE, hidden_size=768,
-          num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072),
+    _text(
+        "distilbert", "distilbert", "DistilBertForSequenceClassification", "classify", 256, SMALL
+    ),
+    _text(
+        "albert-base",
+        "albert",
+        "AlbertForSequenceClassification",
+        "classify",
+        256,
+        MIDDLE,
+        hidden_size=768,
+        num_attention_heads=12,
+        intermediate_size=3072,
+    ),
+    _text(
+        "deberta-v2",
+        "deberta",
+        "DebertaV2ForSequenceClassification",
+        "classify",
+        128,
+        MIDDLE,
+        hidden_size=768,
+        num_hidden_layers=12,
+        num_attention_heads=12,
+        intermediate_size=3072,
+    ),
     _text("mpnet-base", "mpnet", "MPNetForSequenceClassification", "classify", 128, MIDDLE),
-    _text("xlnet-base", "xlnet", "XLNetForSequenceClassification", "classify", 256, LARGE, d_model=768, n_layer=12, n_head=12, d_inner=3072),
+    _text(
+        "xlnet-base",
+        "xlnet",
+        "XLNetForSequenceClassification",
+        "classify",
+        256,
+        LARGE,
+        d_model=768,
+        n_layer=12,
+        n_head=12,
+        d_inner=3072,
+    ),
     _text("fnet-base", "fnet", "FNetForSequenceClassification", "classify", 256, MIDDLE),
     _text("gpt2", "gpt2", "GPT2LMHeadModel", "causal", 512, HUGE),
-    _text("gpt2-medium", "gpt2", "GPT2LMHeadModel", "causal", 512, HUGE, n_embd=1024, n_layer=24, n_head=16),
-    _text("gpt2-large", "gpt2", "GPT2LMHeadModel", "causal", 256, (1, 2, 4, 8), n_embd=1280, n_layer=36, n_head=20),
-    _text("gpt-neo-125m", "gpt-neo", "GPTNeoForCausalLM", "causal", 512, HUGE, hidden_size=768, num_layers=12, num_heads=12,
-          attention_types=[[["global", "local"], 6]]),
-    _text("pythia-160m", "gpt-neox", "GPTNeoXForCausalLM", "causal", 512, HUGE, hidden_size=768, num_hidden_layers=12,
-          num_attention_heads=12, intermediate_size=3072, vocab_size=50304),
+    _text(
+        "gpt2-medium",
+        "gpt2",
+        "GPT2LMHeadModel",
+        "causal",
+        512,
+        HUGE,
+        n_embd=1024,
+        n_layer=24,
+        n_head=16,
+    ),
+    _text(
+        "gpt2-large",
+        "gpt2",
+        "GPT2LMHeadModel",
+        "causal",
+        256,
+        (1, 2, 4, 8),
+        n_embd=1280,
+        n_layer=36,
+        n_head=20,
+    ),
+    _text(
+        "gpt-neo-125m",
+        "gpt-neo",
+        "GPTNeoForCausalLM",
+        "causal",
+        512,
+        HUGE,
+        hidden_size=768,
+        num_layers=12,
+        num_heads=12,
+        attention_types=[[["global", "local"], 6]],
+    ),
+    _text(
+        "pythia-160m",
+        "gpt-neox",
+        "GPTNeoXForCausalLM",
+        "causal",
+        512,
+        HUGE,
+        hidden_size=768,
+        num_hidden_layers=12,
+        num_attention_heads=12,
+        intermediate_size=3072,
+        vocab_size=50304,
+    ),
     _text("opt-125m", "opt", "OPTForCausalLM", "causal", 512, HUGE),
-    _text("bloom-560m", "bloom", "BloomForCausalLM", "causal", 256, HUGE, hidden_size=1024, n_layer=24, n_head=16, vocab_size=250880),
-    _text("llama-160m", "llama", "LlamaForCausalLM", "causal", 512, HUGE, hidden_size=768, num_hidden_layers=12,
-          num_attention_heads=12, intermediate_size=3072, vocab_size=32000),
-    _text("llama-1b", "llama", "LlamaForCausalLM", "causal", 512, (1, 2, 4, 8), hidden_size=2048, num_hidden_layers=16,
-          num_attention_heads=32, num_key_value_heads=8, intermediate_size=5632, vocab_size=32000),
-    _text("qwen2-0.5b", "llama", "Qwen2ForCausalLM", "causal", 512, HUGE, hidden_size=896, num_hidden_layers=24,
-          num_attention_heads=14, num_key_value_heads=2, intermediate_size=4864, vocab_size=151936, tie_word_embeddings=True),
-    _text("t5-small", "t5", "T5ForConditionalGeneration", "seq2seq", 256, MIDDLE, decoder_start_token_id=0),
-    _text("t5-base", "t5", "T5ForConditionalGeneration", "seq2seq", 256, LARGE, d_model=768, d_ff=3072, num_layers=12, num_heads=12,
-          decoder_start_token_id=0),
-    _text("bart-base", "bart", "BartForConditionalGeneration", "seq2seq", 256, LARGE, d_model=768, encoder_layers=6,
-          decoder_layers=6, encoder_ffn_dim=3072, decoder_ffn_dim=3072, encoder_attention_heads=12, decoder_attention_heads=12),
+    _text(
+        "bloom-560m",
+        "bloom",
+        "BloomForCausalLM",
+        "causal",
+        256,
+        HUGE,
+        hidden_size=1024,
+        n_layer=24,
+        n_head=16,
+        vocab_size=250880,
+    ),
+    _text(
+        "llama-160m",
+        "llama",
+        "LlamaForCausalLM",
+        "causal",
+        512,
+        HUGE,
+        hidden_size=768,
+        num_hidden_layers=12,
+        num_attention_heads=12,
+        intermediate_size=3072,
+        vocab_size=32000,
+    ),
+    _text(
+        "llama-1b",
+        "llama",
+        "LlamaForCausalLM",
+        "causal",
+        512,
+        (1, 2, 4, 8),
+        hidden_size=2048,
+        num_hidden_layers=16,
+        num_attention_heads=32,
+        num_key_value_heads=8,
+        intermediate_size=5632,
+        vocab_size=32000,
+    ),
+    _text(
+        "qwen2-0.5b",
+        "llama",
+        "Qwen2ForCausalLM",
+        "causal",
+        512,
+        HUGE,
+        hidden_size=896,
+        num_hidden_layers=24,
+        num_attention_heads=14,
+        num_key_value_heads=2,
+        intermediate_size=4864,
+        vocab_size=151936,
+        tie_word_embeddings=True,
+    ),
+    _text(
+        "t5-small",
+        "t5",
+        "T5ForConditionalGeneration",
+        "seq2seq",
+        256,
+        MIDDLE,
+        decoder_start_token_id=0,
+    ),
+    _text(
+        "t5-base",
+        "t5",
+        "T5ForConditionalGeneration",
+        "seq2seq",
+        256,
+        LARGE,
+        d_model=768,
+        d_ff=3072,
+        num_layers=12,
+        num_heads=12,
+        decoder_start_token_id=0,
+    ),
+    _text(
+        "bart-base",
+        "bart",
+        "BartForConditionalGeneration",
+        "seq2seq",
+        256,
+        LARGE,
+        d_model=768,
+        encoder_layers=6,
+        decoder_layers=6,
+        encoder_ffn_dim=3072,
+        decoder_ffn_dim=3072,
+        encoder_attention_heads=12,
+        decoder_attention_heads=12,
+    ),
     _text("whisper-tiny", "whisper", "WhisperForConditionalGeneration", "speech", 64, MIDDLE),
     _text("wav2vec2-base", "wav2vec2", "Wav2Vec2ForSequenceClassification", "wave", 32000, MIDDLE),
     _text("clip-vit-b32", "clip", "CLIPModel", "clip", 224, MIDDLE),
-    _text("segformer-b0", "segformer", "SegformerForSemanticSegmentation", "pixels", 512, LARGE, num_labels=150),
+    _text(
+        "segformer-b0",
+        "segformer",
+        "SegformerForSemanticSegmentation",
+        "pixels",
+        512,
+        LARGE,
+        num_labels=150,
+    ),
     _text("mamba-130m", "mamba", "MambaForCausalLM", "causal", 64, HUGE),
     # our own
     _own("unet", "unet", "UNet", "segments", 256, HUGE, classes=21),
@@ -149,15 +374,51 @@ ARCHITECTURES = [
     _own("gru-lm", "rnn", "LanguageRnn", "tokens", 70, MIDDLE, classes=33278, kind="GRU"),
     _own("bilstm-tagger", "rnn", "Tagger", "tags", 128, SMALL, classes=50),
     _own("dlrm", "dlrm", "Recommender", "clicks", 26, (512, 2048, 8192, 32768)),
-    _own("dlrm-large", "dlrm", "Recommender", "clicks", 26, (512, 2048, 8192, 32768), rows=400_000, width=64),
+    _own(
+        "dlrm-large",
+        "dlrm",
+        "Recommender",
+        "clicks",
+        26,
+        (512, 2048, 8192, 32768),
+        rows=400_000,
+        width=64,
+    ),
     _own("ncf", "ncf", "Factorization", "pairs", 0, (1024, 8192, 65536, 262144)),
     _own("autoencoder", "autoencoder", "Autoencoder", "reconstruct", 128, SMALL),
-    _own("autoencoder-256", "autoencoder", "Autoencoder", "reconstruct", 256, MIDDLE, width=96, levels=5),
+    _own(
+        "autoencoder-256",
+        "autoencoder",
+        "Autoencoder",
+        "reconstruct",
+        256,
+        MIDDLE,
+        width=96,
+        levels=5,
+    ),
     _own("audio-m5", "audio-conv", "AudioConv", "waves", 16000, SMALL, classes=35),
     _own("tcn", "tcn", "TemporalConv", "series", 512, SMALL, classes=10),
     _own("pointnet", "pointnet", "PointNet", "points", 1024, MIDDLE, classes=40),
-    _own("tabular-resnet", "tabular", "TabularResNet", "table", 200, (128, 512, 2048, 8192), classes=10),
-    _own("tabular-resnet-wide", "tabular", "TabularResNet", "table", 200, (128, 512, 2048, 8192), classes=10, width=2048, blocks=12),
+    _own(
+        "tabular-resnet",
+        "tabular",
+        "TabularResNet",
+        "table",
+        200,
+        (128, 512, 2048, 8192),
+        classes=10,
+    ),
+    _own(
+        "tabular-resnet-wide",
+        "tabular",
+        "TabularResNet",
+        "table",
+        200,
+        (128, 512, 2048, 8192),
+        classes=10,
+        width=2048,
+        blocks=12,
+    ),
 ]
 BY_NAME = {row.name: row for row in ARCHITECTURES}
 
@@ -199,7 +460,12 @@ def _make_own(row):
     return getattr(own, row.config)(**options)
 
 
-MAKE = {"torchvision": _make_torchvision, "timm": _make_timm, "transformers": _make_transformers, "own": _make_own}
+MAKE = {
+    "torchvision": _make_torchvision,
+    "timm": _make_timm,
+    "transformers": _make_transformers,
+    "own": _make_own,
+}
 
 
 def _images(n, size):
@@ -212,7 +478,9 @@ def _tokens(row, n, size=None):
 
 
 def _detection(row, n):
-    boxes = torch.tensor([[20.0, 30.0, 200.0, 220.0], [50.0, 60.0, 300.0, 280.0], [10.0, 100.0, 120.0, 310.0]])
+    boxes = torch.tensor(
+        [[20.0, 30.0, 200.0, 220.0], [50.0, 60.0, 300.0, 280.0], [10.0, 100.0, 120.0, 310.0]]
+    )
     targets = [{"boxes": boxes.clone(), "labels": torch.tensor([1, 2, 3])} for _ in range(n)]
     return ([torch.rand(3, row.size, row.size) for _ in range(n)], targets), None
 
@@ -223,7 +491,11 @@ def _segments(row, n):
 
 
 def _clip(row, n):
-    return {"input_ids": torch.randint(5, 49000, (n, 77)), "pixel_values": _images(n, 224), "return_loss": True}, None
+    return {
+        "input_ids": torch.randint(5, 49000, (n, 77)),
+        "pixel_values": _images(n, 224),
+        "return_loss": True,
+    }, None
 
 
 def _classes(row, n):
@@ -232,20 +504,52 @@ def _classes(row, n):
 
 FEED = {
     "image": lambda row, n: ((_images(n, row.size),), _classes(row, n)),
-    "video": lambda row, n: ((torch.randn(n, 3, 16, row.size, row.size),), torch.randint(0, 400, (n,))),
-    "segmentation": _segments, "segments": _segments, "detection": _detection,
-    "classify": lambda row, n: ({"input_ids": _tokens(row, n), "labels": torch.randint(0, 2, (n,))}, None),
+    "video": lambda row, n: (
+        (torch.randn(n, 3, 16, row.size, row.size),),
+        torch.randint(0, 400, (n,)),
+    ),
+    "segmentation": _segments,
+    "segments": _segments,
+    "detection": _detection,
+    "classify": lambda row, n: (
+        {"input_ids": _tokens(row, n), "labels": torch.randint(0, 2, (n,))},
+        None,
+    ),
     "masked": lambda row, n: ({"input_ids": _tokens(row, n), "labels": _tokens(row, n)}, None),
     "causal": lambda row, n: ({"input_ids": _tokens(row, n), "labels": _tokens(row, n)}, None),
-    "seq2seq": lambda row, n: ({"input_ids": _tokens(row, n), "labels": _tokens(row, n, row.size // 2)}, None),
-    "speech": lambda row, n: ({"input_features": torch.randn(n, 80, 3000), "labels": _tokens(row, n)}, None),
-    "wave": lambda row, n: ({"input_values": torch.randn(n, row.size), "labels": torch.randint(0, 2, (n,))}, None),
+    "seq2seq": lambda row, n: (
+        {"input_ids": _tokens(row, n), "labels": _tokens(row, n, row.size // 2)},
+        None,
+    ),
+    "speech": lambda row, n: (
+        {"input_features": torch.randn(n, 80, 3000), "labels": _tokens(row, n)},
+        None,
+    ),
+    "wave": lambda row, n: (
+        {"input_values": torch.randn(n, row.size), "labels": torch.randint(0, 2, (n,))},
+        None,
+    ),
     "clip": _clip,
-    "pixels": lambda row, n: ({"pixel_values": _images(n, row.size), "labels": torch.randint(0, 150, (n, row.size, row.size))}, None),
+    "pixels": lambda row, n: (
+        {
+            "pixel_values": _images(n, row.size),
+            "labels": torch.randint(0, 150, (n, row.size, row.size)),
+        },
+        None,
+    ),
     "tokens": lambda row, n: ((_tokens(row, n),), _tokens(row, n)),
-    "tags": lambda row, n: ((torch.randint(0, 50000, (n, row.size)),), torch.randint(0, row.classes, (n, row.size))),
-    "clicks": lambda row, n: ((torch.randn(n, 13), torch.randint(0, 100_000, (n, row.size))), torch.rand(n, 1)),
-    "pairs": lambda row, n: ((torch.randint(0, 138_000, (n,)), torch.randint(0, 27_000, (n,))), torch.rand(n, 1)),
+    "tags": lambda row, n: (
+        (torch.randint(0, 50000, (n, row.size)),),
+        torch.randint(0, row.classes, (n, row.size)),
+    ),
+    "clicks": lambda row, n: (
+        (torch.randn(n, 13), torch.randint(0, 100_000, (n, row.size))),
+        torch.rand(n, 1),
+    ),
+    "pairs": lambda row, n: (
+        (torch.randint(0, 138_000, (n,)), torch.randint(0, 27_000, (n,))),
+        torch.rand(n, 1),
+    ),
     "reconstruct": lambda row, n: ((_images(n, row.size),), torch.rand(n, 3, row.size, row.size)),
     "waves": lambda row, n: ((torch.randn(n, 1, row.size),), _classes(row, n)),
     "series": lambda row, n: ((torch.randn(n, 32, row.size),), _classes(row, n)),

@@ -5,7 +5,20 @@ import json
 import lzma
 import os
 
-TEXT = {"id", "kind", "family", "split", "model", "shape", "activation", "optimizer", "precision", "status", "driver_from", "gpu"}
+TEXT = {
+    "id",
+    "kind",
+    "family",
+    "split",
+    "model",
+    "shape",
+    "activation",
+    "optimizer",
+    "precision",
+    "status",
+    "driver_from",
+    "gpu",
+}
 
 
 def _value(column, text):
@@ -17,7 +30,10 @@ def _value(column, text):
 def read_runs(folder):
     """One dict per configuration; numbers as numbers, None where there is none."""
     with lzma.open(os.path.join(folder, "runs.csv.xz"), "rt", newline="", encoding="utf-8") as file:
-        return [{column: _value(column, text) for column, text in row.items()} for row in csv.DictReader(file)]
+        return [
+            {column: _value(column, text) for column, text in row.items()}
+            for row in csv.DictReader(file)
+        ]
 
 
 def read_lines(folder, name):

@@ -44,7 +44,12 @@ class Worker:
 
     def begin(self, row, limit_bytes, reserved, neighbours, first_try):
         self.reserved = reserved
-        self.row, self.limit, self.neighbours, self.first_try = row, limit_bytes, neighbours, first_try
+        self.row, self.limit, self.neighbours, self.first_try = (
+            row,
+            limit_bytes,
+            neighbours,
+            first_try,
+        )
         self.driver_peak = self.driver_end = 0
         self.first, self.steady_at, self.activity = None, None, {}
         self.runs += 1
@@ -94,7 +99,9 @@ class Supervisor:
     def _fits(self, row):
         busy = self._busy()
         taken = sum(w.reserved for w in busy)
-        return len(busy) < self.options.at_once and (not busy or taken + self._reserve(row) <= self._budget())
+        return len(busy) < self.options.at_once and (
+            not busy or taken + self._reserve(row) <= self._budget()
+        )
 
     def _left(self):
         return self.options.deadline - time.monotonic()
@@ -155,19 +162,39 @@ class Supervisor:
         status = w.close()
         if w.row:
             timed_out = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
-            self._finish(w, {"status": "timeout" if timed_out else "died", "error": f"wait status {status}"})
+            self._finish(
+                w, {"status": "timeout" if timed_out else "died", "error": f"wait status {status}"}
+            )
 
     def _finish(self, w, result):
         row = w.row
         if result["status"] == "oom" and w.neighbours and w.first_try:
             self.retries.append(row)
         if result["status"] == "ok":
-            self.measured.setdefault(model_key(row), []).append((row["batch"], result.get("reserved_mib", 0) * MIB))
-        self.writer.run({**row, "gpu_index": self.index, "neighbours": w.neighbours, "limit_mib": w.limit // MIB,
-                         "first_try": w.first_try, "driver_mib": w.driver_peak / MIB, "driver_end_mib": w.driver_end / MIB,
-                         "told_by_driver": w.told, "mps": MPS, **w.activity, **result})
+            self.measured.setdefault(model_key(row), []).append(
+                (row["batch"], result.get("reserved_mib", 0) * MIB)
+            )
+        self.writer.run(
+            {
+                **row,
+                "gpu_index": self.index,
+                "neighbours": w.neighbours,
+                "limit_mib": w.limit // MIB,
+                "first_try": w.first_try,
+                "driver_mib": w.driver_peak / MIB,
+                "driver_end_mib": w.driver_end / MIB,
+                "told_by_driver": w.told,
+                "mps": MPS,
+                **w.activity,
+                **result,
+            }
+        )
         w.row = None
-        spent = w.runs >= self.options.runs_per_process or result["status"] != "ok" or result.get("left_over_mib", 0) > 8
+        spent = (
+            w.runs >= self.options.runs_per_process
+            or result["status"] != "ok"
+            or result.get("left_over_mib", 0) > 8
+        )
         if spent and w in self.workers:
             self.workers.remove(w)
             w.kill()

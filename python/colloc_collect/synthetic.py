@@ -13,8 +13,17 @@ LIMIT_BYTES = 44 << 30
 LIMIT_MULTIPLY_ADDS = 2.5e12
 
 ACTIVATIONS = {
-    "relu": lambda: nn.ReLU(), "relu_inplace": lambda: nn.ReLU(inplace=True), "elu": nn.ELU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid,
-    "gelu": nn.GELU, "silu": nn.SiLU, "leaky_relu": nn.LeakyReLU, "prelu": nn.PReLU, "selu": nn.SELU, "softplus": nn.Softplus,
+    "relu": lambda: nn.ReLU(),
+    "relu_inplace": lambda: nn.ReLU(inplace=True),
+    "elu": nn.ELU,
+    "tanh": nn.Tanh,
+    "sigmoid": nn.Sigmoid,
+    "gelu": nn.GELU,
+    "silu": nn.SiLU,
+    "leaky_relu": nn.LeakyReLU,
+    "prelu": nn.PReLU,
+    "selu": nn.SELU,
+    "softplus": nn.Softplus,
     "mish": nn.Mish,
 }
 MLP_SHAPES = ("pyramid", "uniform", "bottleneck", "gradual")
@@ -41,7 +50,10 @@ def _mlp_widths(shape, first, last, hidden):
     if shape == "uniform":
         return [first] * hidden
     if shape == "bottleneck":
-        return [max(2, first // 4 if hidden // 3 <= i < hidden - hidden // 3 else first) for i in range(hidden)]
+        return [
+            max(2, first // 4 if hidden // 3 <= i < hidden - hidden // 3 else first)
+            for i in range(hidden)
+        ]
     return [max(2, round(first + (last - first) * i / max(hidden, 1))) for i in range(hidden)]
 
 
@@ -56,15 +68,24 @@ def draw_mlp(rng):
         output = rng.randint(1, max(1, min(1024, size // 4)))
         shape, hidden = rng.choice(MLP_SHAPES), rng.randint(1, 11)
         widths = _mlp_widths(shape, _log_uniform(rng, 4, 8192), output, hidden)
-        spec = {"kind": "mlp", "shape": shape, "input": size, "output": output, "widths": widths,
-                "activation": rng.choice(list(ACTIVATIONS)), "batch_norm": rng.random() < 0.5,
-                "dropout": rng.choice([0, 0, 0.1, 0.3, 0.5])}
+        spec = {
+            "kind": "mlp",
+            "shape": shape,
+            "input": size,
+            "output": output,
+            "widths": widths,
+            "activation": rng.choice(list(ACTIVATIONS)),
+            "batch_norm": rng.random() < 0.5,
+            "dropout": rng.choice([0, 0, 0.1, 0.3, 0.5]),
+        }
         if 27 <= _mlp_parameters(spec) <= 160e6:
             return spec, _batch(rng, 4, 1024), None
 
 
 def _mlp_size(spec, batch):
-    return 20 * _mlp_parameters(spec) + 16 * batch * sum(spec["widths"]), batch * _mlp_parameters(spec)
+    return 20 * _mlp_parameters(spec) + 16 * batch * sum(spec["widths"]), batch * _mlp_parameters(
+        spec
+    )
 
 
 def _make_mlp(spec):
@@ -92,7 +113,10 @@ def _cnn_filters(shape, base, depth):
     if shape == "gradual":
         return [min(512, round(base * (1 + 3 * i / max(depth - 1, 1)))) for i in range(depth)]
     if shape == "hourglass":
-        return [max(8, round(base * (0.25 + 0.75 * abs(i - middle) / max(middle, 1)))) for i in range(depth)]
+        return [
+            max(8, round(base * (0.25 + 0.75 * abs(i - middle) / max(middle, 1))))
+            for i in range(depth)
+        ]
     if shape == "dense":
         return [min(base, 64)] * depth
     return [base] * depth
@@ -109,15 +133,32 @@ def _cnn_pools(shape, side, depth, pooling):
 
 def draw_cnn(rng):
     while True:
-        shape, depth, side = rng.choice(CNN_SHAPES), rng.randint(1, 29), rng.choice([28, 32, 64, 96, 128, 224, 224])
+        shape, depth, side = (
+            rng.choice(CNN_SHAPES),
+            rng.randint(1, 29),
+            rng.choice([28, 32, 64, 96, 128, 224, 224]),
+        )
         pooling = rng.random() < 0.6
-        spec = {"kind": "cnn", "shape": shape, "channels": rng.choice([1, 3]), "side": side, "classes": _log_uniform(rng, 2, 22000),
-                "filters": _cnn_filters(shape, _log_uniform(rng, 16, 512), depth), "kernel": rng.choice([3, 3, 3, 5, 7]),
-                "activation": rng.choice(list(ACTIVATIONS)), "batch_norm": rng.random() < 0.6, "dropout": rng.choice([0, 0, 0, 0.2, 0.5]),
-                "pools": _cnn_pools(shape, side, depth, pooling)}
+        spec = {
+            "kind": "cnn",
+            "shape": shape,
+            "channels": rng.choice([1, 3]),
+            "side": side,
+            "classes": _log_uniform(rng, 2, 22000),
+            "filters": _cnn_filters(shape, _log_uniform(rng, 16, 512), depth),
+            "kernel": rng.choice([3, 3, 3, 5, 7]),
+            "activation": rng.choice(list(ACTIVATIONS)),
+            "batch_norm": rng.random() < 0.6,
+            "dropout": rng.choice([0, 0, 0, 0.2, 0.5]),
+            "pools": _cnn_pools(shape, side, depth, pooling),
+        }
         batch = _batch(rng, 2, 62)
         size, work = rough_size(spec, batch)
-        if size <= LIMIT_BYTES and work <= LIMIT_MULTIPLY_ADDS and (size > 1 << 30 or rng.random() < 0.4):
+        if (
+            size <= LIMIT_BYTES
+            and work <= LIMIT_MULTIPLY_ADDS
+            and (size > 1 << 30 or rng.random() < 0.4)
+        ):
             return spec, batch, None
 
 
@@ -128,7 +169,12 @@ def _cnn_size(spec, batch):
         weights = width * filters * spec["kernel"] ** 2
         parameters += weights
         work += weights * side * side
-        maps += filters * side * side * (2 + spec["batch_norm"] + bool(spec["dropout"]) + (spec["shape"] == "dense") * i)
+        maps += (
+            filters
+            * side
+            * side
+            * (2 + spec["batch_norm"] + bool(spec["dropout"]) + (spec["shape"] == "dense") * i)
+        )
         width = width + filters if spec["shape"] == "dense" else filters
         if i in spec["pools"]:
             side //= 2
@@ -144,7 +190,15 @@ class ConvUnit(nn.Sequential):
     """Convolution, and what the specification puts behind it."""
 
     def __init__(self, spec, inputs, outputs):
-        parts = [nn.Conv2d(inputs, outputs, spec["kernel"], padding=spec["kernel"] // 2, bias=not spec["batch_norm"])]
+        parts = [
+            nn.Conv2d(
+                inputs,
+                outputs,
+                spec["kernel"],
+                padding=spec["kernel"] // 2,
+                bias=not spec["batch_norm"],
+            )
+        ]
         if spec["batch_norm"]:
             parts.append(nn.BatchNorm2d(outputs))
         parts.append(ACTIVATIONS[spec["activation"]]())
@@ -203,10 +257,20 @@ def draw_transformer(rng):
         width = 64 * rng.randint(2, 32)
         if width % (8 * heads):
             continue
-        spec = {"kind": "transformer", "vocabulary": _log_uniform(rng, 50_000, 1_000_000), "width": width, "heads": heads,
-                "layers": rng.randint(2, 39), "hidden": width * rng.randint(2, 4), "dropout": rng.choice([0.1, 0.2, 0.3, 0.5]),
-                "sequence": rng.choice([128, 256, 512, 1024]), "classes": rng.randint(2, 1000),
-                "activation": rng.choice(["relu", "gelu"]), "norm_first": rng.random() < 0.3, "per_token": rng.random() < 0.2}
+        spec = {
+            "kind": "transformer",
+            "vocabulary": _log_uniform(rng, 50_000, 1_000_000),
+            "width": width,
+            "heads": heads,
+            "layers": rng.randint(2, 39),
+            "hidden": width * rng.randint(2, 4),
+            "dropout": rng.choice([0.1, 0.2, 0.3, 0.5]),
+            "sequence": rng.choice([128, 256, 512, 1024]),
+            "classes": rng.randint(2, 1000),
+            "activation": rng.choice(["relu", "gelu"]),
+            "norm_first": rng.random() < 0.3,
+            "per_token": rng.random() < 0.2,
+        }
         batch = _batch(rng, 1, 128)
         size, work = rough_size(spec, batch)
         if size <= LIMIT_BYTES and work <= LIMIT_MULTIPLY_ADDS:
@@ -218,7 +282,9 @@ def _transformer_size(spec, batch):
     per_layer = 4 * width * width + 2 * width * hidden
     parameters = spec["vocabulary"] * width + spec["layers"] * per_layer
     kept = spec["layers"] * tokens * (9 * width + 3 * hidden)
-    return 20 * parameters + 4 * kept, tokens * (spec["layers"] * (per_layer + 2 * spec["sequence"] * width))
+    return 20 * parameters + 4 * kept, tokens * (
+        spec["layers"] * (per_layer + 2 * spec["sequence"] * width)
+    )
 
 
 class Transformer(nn.Module):
@@ -229,8 +295,15 @@ class Transformer(nn.Module):
         self.per_token = spec["per_token"]
         self.embedding = nn.Embedding(spec["vocabulary"], spec["width"])
         self.position = nn.Parameter(torch.zeros(1, spec["sequence"], spec["width"]))
-        layer = nn.TransformerEncoderLayer(spec["width"], spec["heads"], spec["hidden"], spec["dropout"], spec["activation"],
-                                           batch_first=True, norm_first=spec["norm_first"])
+        layer = nn.TransformerEncoderLayer(
+            spec["width"],
+            spec["heads"],
+            spec["hidden"],
+            spec["dropout"],
+            spec["activation"],
+            batch_first=True,
+            norm_first=spec["norm_first"],
+        )
         self.encoder = nn.TransformerEncoder(layer, spec["layers"])
         self.classifier = nn.Linear(spec["width"], spec["classes"])
 
@@ -258,8 +331,14 @@ def make_model(spec):
 def make_batch(spec, n):
     if spec["kind"] == "mlp":
         x = torch.randn(n, spec["input"])
-        return (x,), (torch.randn(n, 1) if spec["output"] == 1 else torch.randint(0, spec["output"], (n,)))
+        return (x,), (
+            torch.randn(n, 1) if spec["output"] == 1 else torch.randint(0, spec["output"], (n,))
+        )
     if spec["kind"] == "cnn":
-        return (torch.randn(n, spec["channels"], spec["side"], spec["side"]),), torch.randint(0, spec["classes"], (n,))
+        return (torch.randn(n, spec["channels"], spec["side"], spec["side"]),), torch.randint(
+            0, spec["classes"], (n,)
+        )
     shape = (n, spec["sequence"]) if spec["per_token"] else (n,)
-    return (torch.randint(0, spec["vocabulary"], (n, spec["sequence"])),), torch.randint(0, spec["classes"], shape)
+    return (torch.randint(0, spec["vocabulary"], (n, spec["sequence"])),), torch.randint(
+        0, spec["classes"], shape
+    )

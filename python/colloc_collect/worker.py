@@ -31,7 +31,7 @@ class Line:
     def say(self, **message):
         data = json.dumps(message).encode() + b"\n"
         while data:
-            data = data[os.write(self.out, data):]
+            data = data[os.write(self.out, data) :]
 
     def hear(self):
         """The next message; None at the end."""
@@ -49,7 +49,11 @@ def skip_random_initialisation():
 
 def _unless_large(original):
     def method(self, *args, **kwargs):
-        return self if self.device.type == "cpu" and self.numel() > 10_000 else original(self, *args, **kwargs)
+        return (
+            self
+            if self.device.type == "cpu" and self.numel() > 10_000
+            else original(self, *args, **kwargs)
+        )
 
     return method
 
@@ -68,7 +72,11 @@ def _place(model, device):
     large = {id(parameter) for parameter in model.parameters() if parameter.numel() > 10_000}
 
     def there(tensor):
-        return torch.empty_like(tensor, device=device) if id(tensor) in large and tensor.device.type != device else tensor.to(device)
+        return (
+            torch.empty_like(tensor, device=device)
+            if id(tensor) in large and tensor.device.type != device
+            else tensor.to(device)
+        )
 
     model._apply(there)
 
@@ -90,8 +98,12 @@ class Training:
         self.inputs = self.target = self.output = self.loss = None
 
     def _optimizer(self, options):
-        kinds = {"sgd": (torch.optim.SGD, {}), "momentum": (torch.optim.SGD, {"momentum": 0.9}), "adam": (torch.optim.Adam, {}),
-                 "adamw": (torch.optim.AdamW, {})}
+        kinds = {
+            "sgd": (torch.optim.SGD, {}),
+            "momentum": (torch.optim.SGD, {"momentum": 0.9}),
+            "adam": (torch.optim.Adam, {}),
+            "adamw": (torch.optim.AdamW, {}),
+        }
         kind, own = kinds[self.task.optimizer]
         trainable = [p for p in self.model.parameters() if p.requires_grad]
         return kind(trainable, lr=1e-4, **own, **options)
@@ -101,11 +113,19 @@ class Training:
             return value.to(self.device)
         if isinstance(value, (list, tuple)):
             return type(value)(self._to_device(item) for item in value)
-        return {key: self._to_device(item) for key, item in value.items()} if isinstance(value, dict) else value
+        return (
+            {key: self._to_device(item) for key, item in value.items()}
+            if isinstance(value, dict)
+            else value
+        )
 
     def step(self, first=False):
         self.inputs, self.target = self._to_device(self.source)
-        autocast = torch.autocast(self.device, dtype=torch.bfloat16) if self.task.precision == "amp" else contextlib.nullcontext()
+        autocast = (
+            torch.autocast(self.device, dtype=torch.bfloat16)
+            if self.task.precision == "amp"
+            else contextlib.nullcontext()
+        )
         with self.layers if first else contextlib.nullcontext(), autocast:
             self.output = call(self.model, self.inputs)
             self.loss, _ = (self.task.loss or default_loss)(self.output, self.target)
@@ -122,21 +142,48 @@ def _memory():
     if not torch.cuda.is_initialized():
         return {}
     stats = torch.cuda.memory_stats()
-    peak = {key: stats.get(f"{name}.all.peak", 0) / MIB for key, name in (
-        ("allocated_mib", "allocated_bytes"), ("reserved_mib", "reserved_bytes"), ("active_mib", "active_bytes"),
-        ("requested_mib", "requested_bytes"), ("inactive_mib", "inactive_split_bytes"))}
-    return {**peak, "reserved_end_mib": stats.get("reserved_bytes.all.current", 0) / MIB,
-            "segments": stats.get("segment.all.peak", 0), "alloc_retries": stats.get("num_alloc_retries", 0)}
+    peak = {
+        key: stats.get(f"{name}.all.peak", 0) / MIB
+        for key, name in (
+            ("allocated_mib", "allocated_bytes"),
+            ("reserved_mib", "reserved_bytes"),
+            ("active_mib", "active_bytes"),
+            ("requested_mib", "requested_bytes"),
+            ("inactive_mib", "inactive_split_bytes"),
+        )
+    }
+    return {
+        **peak,
+        "reserved_end_mib": stats.get("reserved_bytes.all.current", 0) / MIB,
+        "segments": stats.get("segment.all.peak", 0),
+        "alloc_retries": stats.get("num_alloc_retries", 0),
+    }
 
 
 def _layers_of(training):
     """Compact rows: name, type, depth, leaf, shared, arguments, shape, activations, parameters, trainable, multiply-adds, in place."""
-    keys = ("name", "type", "depth", "leaf", "shared", "args", "shape", "activations", "parameters", "trainable", "in_place")
-    return {"keys": keys, "batch": training.batch, "rows": [[row[key] for key in keys] for row in training.layers.rows],
-            "parameters": sum(p.numel() for p in training.model.parameters()),
-            "trainable": sum(p.numel() for p in training.model.parameters() if p.requires_grad),
-            "parameter_bytes": sum(p.numel() * p.element_size() for p in training.model.parameters()),
-            "buffer_bytes": sum(b.numel() * b.element_size() for b in training.model.buffers())}
+    keys = (
+        "name",
+        "type",
+        "depth",
+        "leaf",
+        "shared",
+        "args",
+        "shape",
+        "activations",
+        "parameters",
+        "trainable",
+        "in_place",
+    )
+    return {
+        "keys": keys,
+        "batch": training.batch,
+        "rows": [[row[key] for key in keys] for row in training.layers.rows],
+        "parameters": sum(p.numel() for p in training.model.parameters()),
+        "trainable": sum(p.numel() for p in training.model.parameters() if p.requires_grad),
+        "parameter_bytes": sum(p.numel() * p.element_size() for p in training.model.parameters()),
+        "buffer_bytes": sum(b.numel() * b.element_size() for b in training.model.buffers()),
+    }
 
 
 def _timed_steps(training, alone):
@@ -178,7 +225,10 @@ def _train(order, device, line, writer, result):
 
 
 def _is_out_of_memory(error):
-    return isinstance(error, getattr(torch.cuda, "OutOfMemoryError", MemoryError)) or "out of memory" in str(error).lower()
+    return (
+        isinstance(error, getattr(torch.cuda, "OutOfMemoryError", MemoryError))
+        or "out of memory" in str(error).lower()
+    )
 
 
 def _attempt(order, device, line, writer):
@@ -189,7 +239,9 @@ def _attempt(order, device, line, writer):
     except Exception as error:
         status = "oom" if _is_out_of_memory(error) else "error"
         result["error"] = f"{type(error).__name__}: {error}"[:300]
-    result.update(_memory() if device == "cuda" else {}, seconds=round(time.monotonic() - started, 3))
+    result.update(
+        _memory() if device == "cuda" else {}, seconds=round(time.monotonic() - started, 3)
+    )
     return {"status": status, **result}
 
 

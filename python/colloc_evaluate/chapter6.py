@@ -70,8 +70,16 @@ ENERGY = {
 OVER_TIME = {"exclusive": HEAVY["Exclusive"], "MAGM + GPUMemNet": HEAVY["MAGM + GPUMemNet (80 %)"]}
 
 POLICIES = ("rr", "magm", "lug", "mug", "first-fit", "best-fit")
-SOURCES = {"section 6.4.1": ORACLES, "section 6.4.2": RECOVERY, "section 6.4.3": ESTIMATORS, "section 6.4.6": ENERGY,
-           "table 6.3": RECOVERY, "table 6.4": ESTIMATORS, "table 6.5": HEAVY, "table 6.6": ENERGY}
+SOURCES = {
+    "section 6.4.1": ORACLES,
+    "section 6.4.2": RECOVERY,
+    "section 6.4.3": ESTIMATORS,
+    "section 6.4.6": ENERGY,
+    "table 6.3": RECOVERY,
+    "table 6.4": ESTIMATORS,
+    "table 6.5": HEAVY,
+    "table 6.6": ENERGY,
+}
 
 
 def short_hold_off(setting):
@@ -99,9 +107,13 @@ def everything(trace, estimators, own):
     for sharing in ("mps", "streams"):
         for policy in (*own, *POLICIES):
             for estimator in ("none", "declared", *estimators):
-                settings[f"{policy}, {estimator}, {sharing}"] = Setting(trace, policy, estimator, sharing)
+                settings[f"{policy}, {estimator}, {sharing}"] = Setting(
+                    trace, policy, estimator, sharing
+                )
         for policy in own:
-            settings[f"{told_times(policy)}, declared, {sharing}"] = Setting(trace, policy, "declared", sharing, known="all")
+            settings[f"{told_times(policy)}, declared, {sharing}"] = Setting(
+                trace, policy, "declared", sharing, known="all"
+            )
     for policy in ("exclusive", "magm"):
         settings[f"{policy}, declared, MIG"] = Setting(trace, policy, "declared", gpus=MIG_GPUS)
     return settings
@@ -109,20 +121,53 @@ def everything(trace, estimators, own):
 
 def resampled(trace, own, seeds):
     """Policy -> its settings on other traces like this one."""
-    policies = {"exclusive": exclusive(trace), "MAGM, memory unknown": Setting(trace, "magm"), "LUG, memory unknown": Setting(trace, "lug"),
-                "OWF": Setting(trace, "owf", "declared"),
-                **{f"{policy}, memory {word}": Setting(trace, policy, told_) for policy in own
-                   for word, told_ in (("unknown", "none"), ("known", "declared"))},
-                **{f"{policy}, memory and times known": Setting(trace, policy, "declared", known="all") for policy in own}}
-    return {label: [setting._replace(resample=seed) for seed in seeds] for label, setting in policies.items()}
+    policies = {
+        "exclusive": exclusive(trace),
+        "MAGM, memory unknown": Setting(trace, "magm"),
+        "LUG, memory unknown": Setting(trace, "lug"),
+        "OWF": Setting(trace, "owf", "declared"),
+        **{
+            f"{policy}, memory {word}": Setting(trace, policy, told_)
+            for policy in own
+            for word, told_ in (("unknown", "none"), ("known", "declared"))
+        },
+        **{
+            f"{policy}, memory and times known": Setting(trace, policy, "declared", known="all")
+            for policy in own
+        },
+    }
+    return {
+        label: [setting._replace(resample=seed) for seed in seeds]
+        for label, setting in policies.items()
+    }
 
 
 def read_published():
     """(source, row, metric) -> value."""
-    with open(os.path.join(ROOT, "data", "published", "chapter6.csv"), encoding="utf-8", newline="") as file:
+    with open(
+        os.path.join(ROOT, "data", "published", "chapter6.csv"), encoding="utf-8", newline=""
+    ) as file:
         lines = [line for line in file if not line.startswith("#")]
-    return {(row["source"], row["row"], row["metric"]): float(row["value"]) for row in csv.DictReader(lines)}
+    return {
+        (row["source"], row["row"], row["metric"]): float(row["value"])
+        for row in csv.DictReader(lines)
+    }
 
 
-__all__ = ["GPUS", "ORACLES", "RECOVERY", "ESTIMATORS", "HEAVY", "ENERGY", "OVER_TIME", "SOURCES", "everything", "resampled", "short_hold_off", "told_times",
-           "with_activity", "with_free_launches", "read_published"]
+__all__ = [
+    "GPUS",
+    "ORACLES",
+    "RECOVERY",
+    "ESTIMATORS",
+    "HEAVY",
+    "ENERGY",
+    "OVER_TIME",
+    "SOURCES",
+    "everything",
+    "resampled",
+    "short_hold_off",
+    "told_times",
+    "with_activity",
+    "with_free_launches",
+    "read_published",
+]

@@ -21,7 +21,9 @@ class Inputs:
 
     def __init__(self, folder, traces, tasks, estimators, story):
         self.traces, self.tasks, self.estimators, self.story = traces, tasks, estimators, story
-        self.free_launches = os.path.join(folder, "free-launches.txt")  # a task alone under MPS is as fast as without
+        self.free_launches = os.path.join(
+            folder, "free-launches.txt"
+        )  # a task alone under MPS is as fast as without
         with open(self.free_launches, "w", encoding="utf-8") as file:
             file.write("constant launch_cost 0\n")
         self.scaled = {percent: _scaled(folder, percent) for percent in ACTIVITIES}
@@ -36,13 +38,25 @@ def find(folder):
     """Writes what it prepares into `folder`."""
     data = os.environ.get("COLLOC_EVAL_DATA")
     if not data:
-        return Inputs(folder, OWN_TRACES, None, (), "Tasks are those of `data/traces/tasks.txt`. The rows of Horus, FakeTensor and "
-                      "GPUMemNet are empty: they need `COLLOC_EVAL_DATA`, whose tasks have the answers of these estimators.")
+        return Inputs(
+            folder,
+            OWN_TRACES,
+            None,
+            (),
+            "Tasks are those of `data/traces/tasks.txt`. The rows of Horus, FakeTensor and "
+            "GPUMemNet are empty: they need `COLLOC_EVAL_DATA`, whose tasks have the answers of these estimators.",
+        )
     traces = {n: os.path.join(data, "traces", f"philly-{n}.csv") for n in (60, 90)}
     tasks = os.path.join(folder, "tasks.csv")
     _as_in_the_thesis(os.path.join(data, "carma", "tasks.csv"), tasks)
-    return Inputs(folder, traces, tasks, ESTIMATORS, "Memory and times of the tasks are the dissertation's (table 6.2), the "
-                  "estimators' answers those of CARMA's task files, where a task without an answer has 40000 MB and shares with nobody.")
+    return Inputs(
+        folder,
+        traces,
+        tasks,
+        ESTIMATORS,
+        "Memory and times of the tasks are the dissertation's (table 6.2), the "
+        "estimators' answers those of CARMA's task files, where a task without an answer has 40000 MB and shares with nobody.",
+    )
 
 
 def _scaled(folder, percent):

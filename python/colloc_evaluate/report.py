@@ -9,9 +9,11 @@ from colloc_evaluate.inputs import ACTIVITIES
 
 MINUTES = 60
 TIMES = (("waiting", "avg_wait_s"), ("execution", "avg_exec_s"), ("completion", "avg_jct_s"))
-CLAIMS = [("OWF on MPS, 90 tasks", "section 6.4.1", "OWF on MPS"),
-          ("LUG without estimates, 90 tasks", "section 6.4.2", "LUG (SMACT ≤ 80 % and GMem ≥ 5 GB)"),
-          ("MAGM + GPUMemNet, 90 tasks", "section 6.4.3", "MAGM (SMACT ≤ 80 % and GMem ≥ GPUMemNet)")]
+CLAIMS = [
+    ("OWF on MPS, 90 tasks", "section 6.4.1", "OWF on MPS"),
+    ("LUG without estimates, 90 tasks", "section 6.4.2", "LUG (SMACT ≤ 80 % and GMem ≥ 5 GB)"),
+    ("MAGM + GPUMemNet, 90 tasks", "section 6.4.3", "MAGM (SMACT ≤ 80 % and GMem ≥ GPUMemNet)"),
+]
 
 
 def minutes(name):
@@ -41,36 +43,86 @@ class Report:
         rows = []
         for what, source, row in CLAIMS:
             settings = chapter6.SOURCES[source]
-            rows.append(self._claim(f"{what}: total time, % less than exclusive", settings[row], settings["Exclusive"], "total_s",
-                                    self.published[source, row, "shorter_percent"]))
-        rows.append(self._claim("MAGM + GPUMemNet on MPS, 60 tasks: energy, % less than exclusive", ENERGY["MAGM + GPUMemNet on MPS"],
-                                ENERGY["Exclusive"], "energy_mj",
-                                self.published["section 6.4.6", "MAGM + GPUMemNet on MPS", "saved_percent"]))
-        self.page.table(["", ("published", 2), "ours", "least", "most", "deviation", "free launches",
-                         *(f"{percent} % of the activity" for percent in ACTIVITIES)], rows)
+            rows.append(
+                self._claim(
+                    f"{what}: total time, % less than exclusive",
+                    settings[row],
+                    settings["Exclusive"],
+                    "total_s",
+                    self.published[source, row, "shorter_percent"],
+                )
+            )
+        rows.append(
+            self._claim(
+                "MAGM + GPUMemNet on MPS, 60 tasks: energy, % less than exclusive",
+                ENERGY["MAGM + GPUMemNet on MPS"],
+                ENERGY["Exclusive"],
+                "energy_mj",
+                self.published["section 6.4.6", "MAGM + GPUMemNet on MPS", "saved_percent"],
+            )
+        )
+        self.page.table(
+            [
+                "",
+                ("published", 2),
+                "ours",
+                "least",
+                "most",
+                "deviation",
+                "free launches",
+                *(f"{percent} % of the activity" for percent in ACTIVITIES),
+            ],
+            rows,
+        )
 
     def _claim(self, what, setting, base, name, published):
         ours = self.runs.less_percent([setting], [base], name) or (None, None, None)
-        variants = [(chapter6.with_free_launches(setting), base),
-                    *((chapter6.with_activity(setting, percent), chapter6.with_activity(base, percent)) for percent in ACTIVITIES)]
+        variants = [
+            (chapter6.with_free_launches(setting), base),
+            *(
+                (chapter6.with_activity(setting, percent), chapter6.with_activity(base, percent))
+                for percent in ACTIVITIES
+            ),
+        ]
         less = [self.runs.less_percent([mine], [other], name) for mine, other in variants]
-        return [what, published, *ours, self._less(ours[0], published), *(spread and spread.median for spread in less)]
+        return [
+            what,
+            published,
+            *ours,
+            self._less(ours[0], published),
+            *(spread and spread.median for spread in less),
+        ]
 
     def crashes(self, source, title):
         rows = []
         for row, setting, published in self._published(source, "oom"):
             ours = self.numbers(setting, "oom")
-            rows.append([row, int(published), *ours, self._less(ours[0], published),
-                         self.median(chapter6.short_hold_off(setting), "oom")])
-        self.page.table(["", "published", "ours", "least", "most", "deviation", "hold-off 1 s"], rows, title)
+            rows.append(
+                [
+                    row,
+                    int(published),
+                    *ours,
+                    self._less(ours[0], published),
+                    self.median(chapter6.short_hold_off(setting), "oom"),
+                ]
+            )
+        self.page.table(
+            ["", "published", "ours", "least", "most", "deviation", "hold-off 1 s"], rows, title
+        )
 
     def energy(self, source, title):
         rows = []
         for row, setting, published in self._published(source, "energy_mj"):
             ours = self.numbers(setting, "energy_mj")
             deviation = self._less(ours[0], published)
-            rows.append([row, published, *ours, deviation, deviation and 100 * deviation / published])
-        self.page.table(["", ("published", 2), ("ours", 2), ("least", 2), ("most", 2), ("deviation", 2), "%"], rows, title)
+            rows.append(
+                [row, published, *ours, deviation, deviation and 100 * deviation / published]
+            )
+        self.page.table(
+            ["", ("published", 2), ("ours", 2), ("least", 2), ("most", 2), ("deviation", 2), "%"],
+            rows,
+            title,
+        )
 
     def _published(self, source, name):
         for row, setting in chapter6.SOURCES[source].items():
@@ -87,17 +139,55 @@ class Report:
             total = self.numbers(setting, minutes("total_s"))
             less = self.runs.less_percent([setting], [settings["Exclusive"]], "total_s")
             rows.append([row, *total, less and less.median, self.median(setting, over_bound)])
-        self.page.table(["", "total, min", "least", "most", "% less than exclusive", ("times the lower bound", 2)], rows)
+        self.page.table(
+            [
+                "",
+                "total, min",
+                "least",
+                "most",
+                "% less than exclusive",
+                ("times the lower bound", 2),
+            ],
+            rows,
+        )
         spreads = [self.runs.of(setting, minutes("total_s")) for setting in settings.values()]
-        self.page.figure(figure.bars(picture, list(settings), {"total": [spread and spread.median for spread in spreads]}, "minutes",
-                                     x="setting", spread={"total": [spread and spread.ends() for spread in spreads]}, title=title,
-                                     flat=True))
+        self.page.figure(
+            figure.bars(
+                picture,
+                list(settings),
+                {"total": [spread and spread.median for spread in spreads]},
+                "minutes",
+                x="setting",
+                spread={"total": [spread and spread.ends() for spread in spreads]},
+                title=title,
+                flat=True,
+            )
+        )
 
     def times(self, settings, picture, title):
-        series = {label: [self.median(setting, minutes(name)) for setting in settings.values()] for label, name in TIMES}
-        spread = {label: [ends and ends.ends() for ends in (self.runs.of(setting, minutes(name)) for setting in settings.values())]
-                  for label, name in TIMES}
-        self.page.figure(figure.bars(picture, list(settings), series, "minutes", x="setting", spread=spread, title=title, flat=True))
+        series = {
+            label: [self.median(setting, minutes(name)) for setting in settings.values()]
+            for label, name in TIMES
+        }
+        spread = {
+            label: [
+                ends and ends.ends()
+                for ends in (self.runs.of(setting, minutes(name)) for setting in settings.values())
+            ]
+            for label, name in TIMES
+        }
+        self.page.figure(
+            figure.bars(
+                picture,
+                list(settings),
+                series,
+                "minutes",
+                x="setting",
+                spread=spread,
+                title=title,
+                flat=True,
+            )
+        )
 
     def over_time(self, picture, column, y, title, scale=1):
         panels = {}
@@ -105,7 +195,9 @@ class Report:
             if not self.runs.can(setting):
                 continue
             for gpu, (xs, ys) in self.runs.timeline(setting, column).items():
-                panels.setdefault(f"GPU {gpu}", {})[label] = [x / MINUTES for x in xs], [value / scale for value in ys]
+                panels.setdefault(f"GPU {gpu}", {})[label] = [x / MINUTES for x in xs], [
+                    value / scale for value in ys
+                ]
         self.page.figure(figure.panels(picture, panels, "minutes", y, title=title, steps=True))
 
     # ---- the page ----
@@ -114,27 +206,44 @@ class Report:
         page = self.page
         page.heading("What the text of the chapter claims")
         self.claims()
-        page.text("Ours are medians over the seeds, with the least and the most of them. " + self.runs.inputs.story)
+        page.text(
+            "Ours are medians over the seeds, with the least and the most of them. "
+            + self.runs.inputs.story
+        )
         page.heading("Why ours differs")
         page.list(self.why)
         page.heading("Oracles: memory exactly known, 90 tasks")
         self.totals(ORACLES, "figure-6-5", "Figure 6.5: total time, 90 tasks, memory known")
-        self.times(ORACLES, "figure-6-6", "Figure 6.6: waiting, execution and completion, 90 tasks, memory known")
+        self.times(
+            ORACLES,
+            "figure-6-6",
+            "Figure 6.6: waiting, execution and completion, 90 tasks, memory known",
+        )
         page.heading("Recovery alone: nothing known of memory, 90 tasks")
         self.crashes("table 6.3", "Table 6.3: out-of-memory crashes, 90 tasks")
         self.totals(RECOVERY, "figure-6-7", "Figure 6.7: total time, 90 tasks, memory unknown")
-        self.times(RECOVERY, "figure-6-8", "Figure 6.8: waiting, execution and completion, 90 tasks, memory unknown")
+        self.times(
+            RECOVERY,
+            "figure-6-8",
+            "Figure 6.8: waiting, execution and completion, 90 tasks, memory unknown",
+        )
         page.heading("Estimators of memory, 90 tasks")
         self.crashes("table 6.4", "Table 6.4: out-of-memory crashes, 90 tasks, with estimators")
         self.totals(ESTIMATORS, "figure-6-9", "Figure 6.9: total time, 90 tasks, with estimators")
-        self.times(ESTIMATORS, "figure-6-10", "Figure 6.10: waiting, execution and completion, 90 tasks, with estimators")
+        self.times(
+            ESTIMATORS,
+            "figure-6-10",
+            "Figure 6.10: waiting, execution and completion, 90 tasks, with estimators",
+        )
         page.heading("The heavier trace, 60 tasks")
         self.crashes("table 6.5", "Table 6.5: out-of-memory crashes, 60 tasks")
         self.totals(HEAVY, "figure-6-11", "Figure 6.11: total time, 60 tasks")
         self.times(HEAVY, "figure-6-12", "Figure 6.12: waiting, execution and completion, 60 tasks")
         page.heading("GPUs over time, 60 tasks")
         page.text(f"One run of each, seed {self.runs.seeds[0]}.")
-        self.over_time("figure-6-13", "mem_used_mib", "GiB", "Figure 6.13: memory of every GPU", 1024)
+        self.over_time(
+            "figure-6-13", "mem_used_mib", "GiB", "Figure 6.13: memory of every GPU", 1024
+        )
         self.over_time("figure-6-14", "smact", "SMACT", "Figure 6.14: SM activity of every GPU")
         self.over_time("figure-6-15", "power_w", "W", "Figure 6.15: power of every GPU")
         page.heading("Energy, 60 tasks")
@@ -144,22 +253,59 @@ class Report:
         """`settings` as chapter6.everything makes them."""
         page = self.page
         page.heading(f"Beyond the chapter: every policy, {trace} tasks")
-        rows = [[*(f"{label}, , ".split(", ")[:3]), self.median(setting, minutes("total_s")), self.median(setting, over_bound),
-                 self.median(setting, minutes("avg_jct_s")), self.median(setting, "energy_mj"), self.median(setting, "oom"),
-                 self.median(setting, "completed")]
-                for label, setting in settings.items() if setting.estimator in ("none", "declared") and setting.sharing == "mps"]
-        page.table(["policy", "estimator", "sharing", "total, min", ("times the lower bound", 2), "completion, min", ("MJ", 2), "OOM",
-                    ("completed", 0)], rows, "Medians; no policy can be under the lower bound (docs/simulate.md)")
+        rows = [
+            [
+                *(f"{label}, , ".split(", ")[:3]),
+                self.median(setting, minutes("total_s")),
+                self.median(setting, over_bound),
+                self.median(setting, minutes("avg_jct_s")),
+                self.median(setting, "energy_mj"),
+                self.median(setting, "oom"),
+                self.median(setting, "completed"),
+            ]
+            for label, setting in settings.items()
+            if setting.estimator in ("none", "declared") and setting.sharing == "mps"
+        ]
+        page.table(
+            [
+                "policy",
+                "estimator",
+                "sharing",
+                "total, min",
+                ("times the lower bound", 2),
+                "completion, min",
+                ("MJ", 2),
+                "OOM",
+                ("completed", 0),
+            ],
+            rows,
+            "Medians; no policy can be under the lower bound (docs/simulate.md)",
+        )
         for sharing in ("mps", "streams"):
             self._over_bound(trace, sharing, settings)
 
     def _over_bound(self, trace, sharing, settings):
         policies = [*self.own, *map(chapter6.told_times, self.own), *chapter6.POLICIES]
         estimators = ["none", "declared", *self.runs.inputs.estimators]
-        found = {estimator: [settings.get(f"{policy}, {estimator}, {sharing}") for policy in policies] for estimator in estimators}
-        series = {estimator: [setting and self.median(setting, over_bound) for setting in of_policies] for estimator, of_policies in found.items()}
-        self.page.figure(figure.bars(f"bound-{trace}-{sharing}", policies, series, "times the lower bound", x="policy",
-                                     title=f"How far every policy is from the least possible: {trace} tasks, {sharing}", flat=True))
+        found = {
+            estimator: [settings.get(f"{policy}, {estimator}, {sharing}") for policy in policies]
+            for estimator in estimators
+        }
+        series = {
+            estimator: [setting and self.median(setting, over_bound) for setting in of_policies]
+            for estimator, of_policies in found.items()
+        }
+        self.page.figure(
+            figure.bars(
+                f"bound-{trace}-{sharing}",
+                policies,
+                series,
+                "times the lower bound",
+                x="policy",
+                title=f"How far every policy is from the least possible: {trace} tasks, {sharing}",
+                flat=True,
+            )
+        )
 
     def write_resampled(self, trace, settings):
         """`settings` as chapter6.resampled makes them."""
@@ -167,10 +313,25 @@ class Report:
         for label, mine in settings.items():
             if mine == settings["exclusive"]:
                 continue
-            less = [self.runs.less_percent(mine, settings["exclusive"], name) for name in ("total_s", "avg_jct_s", "energy_mj")]
-            rows.append([label, less[0].median, *less[0].ends(), less[1].median, less[2].median,
-                         sum(self.runs.of(setting, "oom").median for setting in mine)])
+            less = [
+                self.runs.less_percent(mine, settings["exclusive"], name)
+                for name in ("total_s", "avg_jct_s", "energy_mj")
+            ]
+            rows.append(
+                [
+                    label,
+                    less[0].median,
+                    *less[0].ends(),
+                    less[1].median,
+                    less[2].median,
+                    sum(self.runs.of(setting, "oom").median for setting in mine),
+                ]
+            )
         self.page.heading(f"Other traces, drawn from the one of {trace} tasks")
-        self.page.text(f"{len(settings['exclusive'])} traces with as many tasks, drawn with the gaps between them from this one: per cent less "
-                       "than exclusive on the same trace, and the crashes on all of them.")
-        self.page.table(["policy", "total time", "least", "most", "completion", "energy", "OOM"], rows)
+        self.page.text(
+            f"{len(settings['exclusive'])} traces with as many tasks, drawn with the gaps between them from this one: per cent less "
+            "than exclusive on the same trace, and the crashes on all of them."
+        )
+        self.page.table(
+            ["policy", "total time", "least", "most", "completion", "energy", "OOM"], rows
+        )

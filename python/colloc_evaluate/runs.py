@@ -13,16 +13,33 @@ from concurrent.futures import ThreadPoolExecutor
 GPUS = "4xA100-40GB"
 
 
-class Setting(namedtuple("Setting", "trace policy estimator sharing smact_max min_free_gib margin_gib gpus hold_off_s resample free_launches activity_percent "
-                         "known", defaults=["none", "mps", 0.8, 5, 2, GPUS, 60, 0, False, 100, "activity"])):
+class Setting(
+    namedtuple(
+        "Setting",
+        "trace policy estimator sharing smact_max min_free_gib margin_gib gpus hold_off_s resample free_launches activity_percent "
+        "known",
+        defaults=["none", "mps", 0.8, 5, 2, GPUS, 60, 0, False, 100, "activity"],
+    )
+):
     """A line of the command, but for the seed."""
 
     def words(self, inputs, seed):
-        return ["simulate", *inputs.options(self.trace, self.activity_percent), f"--policy={self.policy}", f"--estimator={self.estimator}",
-                f"--sharing={self.sharing}", f"--smact-max={self.smact_max:g}", f"--min-free-gib={self.min_free_gib:g}",
-                f"--margin-gib={self.margin_gib:g}", f"--gpus={self.gpus}", f"--hold-off={self.hold_off_s}s",
-                f"--known={self.known}", f"--seed={seed}", *([f"--resample={self.resample}"] if self.resample else []),
-                *([f"--gpu-kinds={inputs.free_launches}"] if self.free_launches else [])]
+        return [
+            "simulate",
+            *inputs.options(self.trace, self.activity_percent),
+            f"--policy={self.policy}",
+            f"--estimator={self.estimator}",
+            f"--sharing={self.sharing}",
+            f"--smact-max={self.smact_max:g}",
+            f"--min-free-gib={self.min_free_gib:g}",
+            f"--margin-gib={self.margin_gib:g}",
+            f"--gpus={self.gpus}",
+            f"--hold-off={self.hold_off_s}s",
+            f"--known={self.known}",
+            f"--seed={seed}",
+            *([f"--resample={self.resample}"] if self.resample else []),
+            *([f"--gpu-kinds={inputs.free_launches}"] if self.free_launches else []),
+        ]
 
 
 class Spread(namedtuple("Spread", "median least most")):
@@ -41,7 +58,13 @@ class Runs:
         self.colloc, self.inputs, self.seeds, self.results = colloc, inputs, seeds, {}
 
     def _run(self, words):
-        done = subprocess.run([self.colloc, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+        done = subprocess.run(
+            [self.colloc, *words],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
         if done.returncode:
             raise Failed(f"colloc {' '.join(words)}\n{done.stderr.strip()}")
         return done.stdout
@@ -63,9 +86,13 @@ class Runs:
 
     def prepare(self, settings, on_done=lambda done, of: None):
         """Runs what was not run yet."""
-        todo = [(setting, seed) for setting in dict.fromkeys(settings) if self.can(setting)
-                for seed in self.seeds_of(setting)
-                if (setting, seed) not in self.results]
+        todo = [
+            (setting, seed)
+            for setting in dict.fromkeys(settings)
+            if self.can(setting)
+            for seed in self.seeds_of(setting)
+            if (setting, seed) not in self.results
+        ]
 
         def run(job):
             return job, json.loads(self._run([*job[0].words(self.inputs, job[1]), "--json"]))
@@ -86,8 +113,11 @@ class Runs:
         """How much less than the bases they have: setting by setting and seed by seed."""
         if not all(map(self.can, settings)):
             return None
-        pairs = [(self.results[setting, seed][name], self.results[base, seed][name])
-                 for setting, base in zip(settings, bases) for seed in self.seeds_of(setting)]
+        pairs = [
+            (self.results[setting, seed][name], self.results[base, seed][name])
+            for setting, base in zip(settings, bases)
+            for seed in self.seeds_of(setting)
+        ]
         return self._spread([100 * (1 - mine / other) for mine, other in pairs])
 
     @staticmethod

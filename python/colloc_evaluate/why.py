@@ -6,7 +6,7 @@ WHY = [
     "published it. With nine tenths or eleven tenths of it, the gain moves by more than what ours and the published differ by: the last two columns of "
     "the first table, on the project's own copy of tasks and traces.",
     "The laws of sharing are fitted to an H200 (`docs/measured/sharing.md`), the dissertation's GPUs are A100s. That a task alone under "
-    "MPS waits longer for its launches, which others did not find on an A100, explains little: the column \"free launches\" is without it.",
+    'MPS waits longer for its launches, which others did not find on an A100, explains little: the column "free launches" is without it.',
     "The dissertation has one run of each setting. Runs of ours that differ only in the seed, which spreads the tasks' times by 2 %, "
     "end further apart than most settings do: one placement that falls otherwise changes all that follow. What the oracles on MPS, "
     "or MAGM and LUG, differ by here is less than that spread.",

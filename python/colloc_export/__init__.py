@@ -10,7 +10,9 @@ import sys
 try:
     importlib.import_module("torch")
 except ImportError as missing:
-    raise ImportError(f"colloc_export needs PyTorch, and {sys.executable} has none ({missing})") from None
+    raise ImportError(
+        f"colloc_export needs PyTorch, and {sys.executable} has none ({missing})"
+    ) from None
 
 from .export import export  # noqa: E402
 from .task import Task  # noqa: E402

@@ -16,26 +16,61 @@ from .task import OPTIMIZERS, Task
 
 def parse(arguments):
     parser = argparse.ArgumentParser(
-        prog="python3 -m colloc_export", description="What a PyTorch training task will allocate, found without a GPU.",
-        epilog="colloc estimate --export FILE.json --batch N reads the answer; docs/export.md says what is in it.")
-    parser.add_argument("source", help="MODULE:FUNCTION or FILE.py:FUNCTION that returns the model (or the model and a function from "
-                        "batch size to (inputs, target)); timm:NAME, torchvision:NAME, transformers:CLASS")
-    parser.add_argument("--input", action="append", default=[], metavar="[NAME=]SIZES[:DTYPE[:BELOW]]",
-                        help="what one sample looks like: 3x224x224, input_ids=512:int64:30522; may be repeated")
-    parser.add_argument("--classes", type=int, default=1000, help="of the target; 0: no target, the mean of the output is the loss")
-    parser.add_argument("--labels", action="store_true", help="pass labels like the first input; the model returns its loss")
+        prog="python3 -m colloc_export",
+        description="What a PyTorch training task will allocate, found without a GPU.",
+        epilog="colloc estimate --export FILE.json --batch N reads the answer; docs/export.md says what is in it.",
+    )
+    parser.add_argument(
+        "source",
+        help="MODULE:FUNCTION or FILE.py:FUNCTION that returns the model (or the model and a function from "
+        "batch size to (inputs, target)); timm:NAME, torchvision:NAME, transformers:CLASS",
+    )
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="[NAME=]SIZES[:DTYPE[:BELOW]]",
+        help="what one sample looks like: 3x224x224, input_ids=512:int64:30522; may be repeated",
+    )
+    parser.add_argument(
+        "--classes",
+        type=int,
+        default=1000,
+        help="of the target; 0: no target, the mean of the output is the loss",
+    )
+    parser.add_argument(
+        "--labels",
+        action="store_true",
+        help="pass labels like the first input; the model returns its loss",
+    )
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--optimizer", choices=sorted(OPTIMIZERS), default="adam")
-    parser.add_argument("--precision", choices=["fp32", "amp"], default="fp32", help="amp is autocast to bfloat16")
-    parser.add_argument("--sequence", type=int, metavar="TOKENS", help="sequence length, to be noted")
+    parser.add_argument(
+        "--precision", choices=["fp32", "amp"], default="fp32", help="amp is autocast to bfloat16"
+    )
+    parser.add_argument(
+        "--sequence", type=int, metavar="TOKENS", help="sequence length, to be noted"
+    )
     parser.add_argument("--name", help="of the model, for people")
     parser.add_argument("-o", "--output", metavar="FILE", help="instead of standard output")
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--text", action="store_true", help="a table like torchinfo's instead of JSON")
-    what.add_argument("--kernels", action="store_true", help="in the JSON: the scratch memory that cuDNN takes at this batch, asked on a GPU "
-                      "of this machine; needs its memory for one convolution at a time")
-    what.add_argument("--fake", action="store_true", help="only the peak of live fake tensors over forward and backward")
-    parser.add_argument("--with-fake", action="store_true", help="in the JSON: the answer of --fake as well")
+    what.add_argument(
+        "--text", action="store_true", help="a table like torchinfo's instead of JSON"
+    )
+    what.add_argument(
+        "--kernels",
+        action="store_true",
+        help="in the JSON: the scratch memory that cuDNN takes at this batch, asked on a GPU "
+        "of this machine; needs its memory for one convolution at a time",
+    )
+    what.add_argument(
+        "--fake",
+        action="store_true",
+        help="only the peak of live fake tensors over forward and backward",
+    )
+    parser.add_argument(
+        "--with-fake", action="store_true", help="in the JSON: the answer of --fake as well"
+    )
     return parser.parse_args(arguments)
 
 
@@ -50,8 +85,14 @@ def task_of(options):
             batch_maker([], 0, False)
         make_batch, both = made[1], make_model
         make_model = lambda: both()[0]  # noqa: E731
-    return Task(make_model, make_batch, optimizer=options.optimizer, precision=options.precision,
-                name=options.name or options.source, sequence_length=options.sequence)
+    return Task(
+        make_model,
+        make_batch,
+        optimizer=options.optimizer,
+        precision=options.precision,
+        name=options.name or options.source,
+        sequence_length=options.sequence,
+    )
 
 
 def answer(options):
@@ -77,7 +118,9 @@ def main():
     if options.batch < 1:
         sys.exit("colloc_export: --batch must be at least 1")
     try:
-        with contextlib.redirect_stdout(sys.stderr):  # what the user's model prints is no part of the answer
+        with contextlib.redirect_stdout(
+            sys.stderr
+        ):  # what the user's model prints is no part of the answer
             text = answer(options)
     except Mistake as mistake:
         sys.exit(f"colloc_export: {mistake}")

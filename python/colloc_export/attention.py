@@ -23,17 +23,28 @@ def kernel_of(query, key, value, mask=None):
     half, size = query.dtype in HALVES, query.shape[-1]
     same_size = size == key.shape[-1] == value.shape[-1]
     learned_mask = mask is not None and mask.requires_grad
-    if not all(tensor.dim() == 4 for tensor in (query, key, value)) or not all(map(_rows_are_dense, (query, key, value, mask))):
+    if not all(tensor.dim() == 4 for tensor in (query, key, value)) or not all(
+        map(_rows_are_dense, (query, key, value, mask))
+    ):
         return "math"
     grouped = query.shape[-3] != key.shape[-3]
-    if not query.shape[0] == key.shape[0] == value.shape[0] or query.shape[-3] % key.shape[-3] or query.dtype == torch.float64:
+    if (
+        not query.shape[0] == key.shape[0] == value.shape[0]
+        or query.shape[-3] % key.shape[-3]
+        or query.dtype == torch.float64
+    ):
         return "math"
     if half and same_size and size <= LARGEST_HEAD:
         if size % 8 == 0 and not learned_mask:
             return "cudnn"
         if mask is None:
             return "flash"
-    if not grouped and size == key.shape[-1] and not size % (8 if half else 4) and not value.shape[-1] % (8 if half else 4):
+    if (
+        not grouped
+        and size == key.shape[-1]
+        and not size % (8 if half else 4)
+        and not value.shape[-1] % (8 if half else 4)
+    ):
         return "efficient"
     return "math"
 
@@ -60,7 +71,14 @@ def _sums_of_key(query, key):
     """... and those of key and value in floats, where half of them do not fit into registers."""
     if query.dtype not in HALVES or query.shape[-1] <= 128:
         return 0
-    return 2 * 4 * query.shape[0] * query.shape[1] * _up(key.shape[-2], 128) * _up(query.shape[-1], 128)
+    return (
+        2
+        * 4
+        * query.shape[0]
+        * query.shape[1]
+        * _up(key.shape[-2], 128)
+        * _up(query.shape[-1], 128)
+    )
 
 
 def _delta(query, gradient):
@@ -87,7 +105,14 @@ def _cudnn_backward(query, key, value):
     gradients = torch.empty_like(query), torch.empty_like(key), torch.empty_like(value)
     workspace = 4 * (query.numel() + query[..., 0].numel()) + 256
     if query.shape[-3] != key.shape[-3]:  # for each head of the query, then added up
-        workspace += 2 * query.element_size() * query.shape[0] * query.shape[1] * key.shape[-2] * key.shape[-1]
+        workspace += (
+            2
+            * query.element_size()
+            * query.shape[0]
+            * query.shape[1]
+            * key.shape[-2]
+            * key.shape[-1]
+        )
     workspace = _scratch(query, workspace)
     del workspace
     return (*gradients, None)
@@ -97,7 +122,9 @@ def _flash_backward(query, key, value):
     gradients = _like_transposed(query), _like_transposed(key), _like_transposed(value)
     batch, heads, tokens, size = query.shape
     sums = _scratch(query, 4 * batch * heads * _up(tokens, 128))
-    of_query = _scratch(query, 4 * batch * heads * _up(tokens, 128) * _up(size, 32 if size <= 128 else 64))
+    of_query = _scratch(
+        query, 4 * batch * heads * _up(tokens, 128) * _up(size, 32 if size <= 128 else 64)
+    )
     del of_query, sums
     return (*gradients, None)
 
@@ -107,11 +134,17 @@ class _Fused(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, kernel, query, key, value, mask):
-        output = torch.empty_like(query) if kernel == "cudnn" else _like_transposed(query, value.shape[-1])
+        output = (
+            torch.empty_like(query)
+            if kernel == "cudnn"
+            else _like_transposed(query, value.shape[-1])
+        )
         rows = _up(query.shape[-2], 32) if kernel == "efficient" else query.shape[-2]
         sums = query.new_empty(*query.shape[:2], rows, dtype=torch.float32)
         if kernel == "efficient" and query.dtype in HALVES and value.shape[-1] > 128:
-            _scratch(query, 4 * output.numel())  # the output does not fit into registers; goes at once
+            _scratch(
+                query, 4 * output.numel()
+            )  # the output does not fit into registers; goes at once
         ctx.kernel = kernel
         ctx.save_for_backward(query, key, value, mask, output, sums)
         return output
@@ -141,7 +174,9 @@ def fused(kernel, query, key, value, mask):
     if kernel == "efficient" and mask is not None:
         mask = _padded_mask(mask, query, key)
     if kernel == "flash" and size % 8:
-        query, key, value = (torch.nn.functional.pad(tensor, (0, -size % 8)) for tensor in (query, key, value))
+        query, key, value = (
+            torch.nn.functional.pad(tensor, (0, -size % 8)) for tensor in (query, key, value)
+        )
         return _Fused.apply(kernel, query, key, value, None)[..., :size]
     return _Fused.apply(kernel, query, key, value, mask)
 
@@ -150,16 +185,37 @@ def _math(query, key, value, mask, dropout, causal, scale, grouped):
     if grouped:
         repeats = query.shape[-3] // key.shape[-3]
         key, value = key.repeat_interleave(repeats, -3), value.repeat_interleave(repeats, -3)
-    return torch.ops.aten._scaled_dot_product_attention_math.default(query, key, value, mask, dropout, causal, scale=scale)[0]
+    return torch.ops.aten._scaled_dot_product_attention_math.default(
+        query, key, value, mask, dropout, causal, scale=scale
+    )[0]
 
 
 def attention_with(on_attention):
     """What stands in for `scaled_dot_product_attention`; tells `on_attention` of query and key when one kernel does it."""
 
-    def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
+    def attention(
+        query,
+        key,
+        value,
+        attn_mask=None,
+        dropout_p=0.0,
+        is_causal=False,
+        *,
+        scale=None,
+        enable_gqa=False,
+    ):
         kernel = kernel_of(query, key, value, attn_mask)
         if kernel == "math":
-            return _math(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa and query.shape[-3] != key.shape[-3])
+            return _math(
+                query,
+                key,
+                value,
+                attn_mask,
+                dropout_p,
+                is_causal,
+                scale,
+                enable_gqa and query.shape[-3] != key.shape[-3],
+            )
         on_attention(query, key)
         return fused(kernel, query, key, value, attn_mask)
 

@@ -24,7 +24,9 @@ upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_linear1d upsam
 """.split()
 
 # Those that are told the type of their result and cast nothing before; a type that the caller gave stays.
-WITH_DTYPE = "prod softmax.int log_softmax.int cumprod cumsum sum sum.dim_IntList linalg_vector_norm".split()
+WITH_DTYPE = (
+    "prod softmax.int log_softmax.int cumprod cumsum sum sum.dim_IntList linalg_vector_norm".split()
+)
 
 # Operators that autocast runs in fp32 on the CPU and lets pass on CUDA. The loss takes its log-softmax in the type of the logits.
 LET_PASS_ON_CUDA = """
@@ -70,7 +72,9 @@ def _let_pass(operator):
     """A kernel that does nothing of its own. Before PyTorch 2 only operators made of others can have one."""
     if hasattr(torch.library, "fallthrough_kernel"):
         return torch.library.fallthrough_kernel
-    is_composite = torch._C._dispatch_has_kernel_for_dispatch_key(operator._schema.name, "CompositeImplicitAutograd")
+    is_composite = torch._C._dispatch_has_kernel_for_dispatch_key(
+        operator._schema.name, "CompositeImplicitAutograd"
+    )
     return operator.decompose if is_composite else None
 
 

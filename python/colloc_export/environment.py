@@ -19,7 +19,9 @@ class Cpu:
 
     def batch(self, make_batch, size):
         """A copy, as a transfer to the GPU makes one."""
-        return tree_map(lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf, make_batch(size))
+        return tree_map(
+            lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf, make_batch(size)
+        )
 
 
 class Fake:
@@ -70,7 +72,9 @@ class Fake:
                 if parameter is None or self._is_fake(parameter):
                     continue
                 if id(parameter) not in fakes:
-                    fakes[id(parameter)] = torch.nn.Parameter(self._fake(parameter.data), parameter.requires_grad)
+                    fakes[id(parameter)] = torch.nn.Parameter(
+                        self._fake(parameter.data), parameter.requires_grad
+                    )
                 module._parameters[name] = fakes[id(parameter)]
             for name, buffer in module._buffers.items():
                 module._buffers[name] = None if buffer is None else self._fake(buffer)
@@ -80,4 +84,6 @@ class Fake:
         """Clones: the mode remembers what it converted, and a batch has to go when the next one comes."""
         with self._real():
             batch = make_batch(size)
-        return tree_map(lambda leaf: self._fake(leaf).clone() if isinstance(leaf, torch.Tensor) else leaf, batch)
+        return tree_map(
+            lambda leaf: self._fake(leaf).clone() if isinstance(leaf, torch.Tensor) else leaf, batch
+        )

@@ -25,7 +25,9 @@ class Pairs:
         slope, rest = divmod(high - low, self.high - self.low)
         fixed = low - slope * self.low
         if rest or slope < 0 or fixed < 0:
-            raise NotLinear(f"a size goes from {low} to {high} as the batch goes from {self.low} to {self.high}")
+            raise NotLinear(
+                f"a size goes from {low} to {high} as the batch goes from {self.low} to {self.high}"
+            )
         return [fixed, slope]
 
     def scratch(self, low, high):
@@ -82,13 +84,21 @@ def _tensors(pairs, low, high):
 
 
 def _inputs(inputs):
-    return [{"name": name, "shape": shape[1:], "dtype": dtype} for name, (shape, dtype) in inputs.items()]
+    return [
+        {"name": name, "shape": shape[1:], "dtype": dtype}
+        for name, (shape, dtype) in inputs.items()
+    ]
 
 
 def _flags(run):
     return {
-        "frozen": run.parameters - run.trainable, "attention": run.attention, "checkpointing": False, "compiled": False,
-        "channels_last": run.channels_last, "recurrent": run.recurrent, "emulated_autocast": run.task.precision == "amp",
+        "frozen": run.parameters - run.trainable,
+        "attention": run.attention,
+        "checkpointing": False,
+        "compiled": False,
+        "channels_last": run.channels_last,
+        "recurrent": run.recurrent,
+        "emulated_autocast": run.task.precision == "amp",
     }
 
 
@@ -97,19 +107,40 @@ def _describe(task, batch, low, high, pairs, method, warnings):
     linear = isinstance(pairs, Pairs)
     optimizer = task.optimizer if isinstance(task.optimizer, str) else "other"
     return {
-        "colloc_export": VERSION, "model": task.name, "framework": {"name": "pytorch", "version": torch.__version__},
-        "method": method, "batch": batch, "batches": [low.batch, high.batch] if linear else [low.batch], "every_batch": linear,
-        "sequence_length": task.sequence_length, "optimizer": {"name": optimizer, **low.optimizer}, "precision": task.precision,
-        "loss": low.loss_kind, "inputs": _inputs(low.inputs), "layers": layers, "parameters": low.parameters,
-        "trainable": low.trainable, "parameter_bytes": low.parameter_bytes, "buffer_bytes": low.buffer_bytes,
+        "colloc_export": VERSION,
+        "model": task.name,
+        "framework": {"name": "pytorch", "version": torch.__version__},
+        "method": method,
+        "batch": batch,
+        "batches": [low.batch, high.batch] if linear else [low.batch],
+        "every_batch": linear,
+        "sequence_length": task.sequence_length,
+        "optimizer": {"name": optimizer, **low.optimizer},
+        "precision": task.precision,
+        "loss": low.loss_kind,
+        "inputs": _inputs(low.inputs),
+        "layers": layers,
+        "parameters": low.parameters,
+        "trainable": low.trainable,
+        "parameter_bytes": low.parameter_bytes,
+        "buffer_bytes": low.buffer_bytes,
         "multiply_adds": _sum_of(layers, "multiply_adds"),
         "activations": _sum_of([row for row in layers if row["leaf"]], "activations"),
-        "iterations": ITERATIONS, "ticks": low.storages.clock, "phases": low.phases, "classes": CLASSES,
+        "iterations": ITERATIONS,
+        "ticks": low.storages.clock,
+        "phases": low.phases,
+        "classes": CLASSES,
         "tensors": _tensors(pairs, low, high),
-        "convs": [_operation(pairs, a, b, ["batch"]) for a, b in zip(low.operations.convs, high.operations.convs)],
-        "matmuls": [_operation(pairs, a, b, ["m", "n", "k", "count"])
-                    for a, b in zip(low.operations.matmuls, high.operations.matmuls)],
-        "flags": _flags(low), "warnings": warnings,
+        "convs": [
+            _operation(pairs, a, b, ["batch"])
+            for a, b in zip(low.operations.convs, high.operations.convs)
+        ],
+        "matmuls": [
+            _operation(pairs, a, b, ["m", "n", "k", "count"])
+            for a, b in zip(low.operations.matmuls, high.operations.matmuls)
+        ],
+        "flags": _flags(low),
+        "warnings": warnings,
     }
 
 
@@ -124,7 +155,9 @@ def _run_somewhere(task, batch, warnings):
         return "fake", *_runs(task, Fake(), low, 2 * low)
     except Exception as error:
         reason = str(error).strip().split("\n")[0][:200]
-        warnings.append(f"does not run on fake tensors ({type(error).__name__}: {reason}); ran on the CPU at batch 2 and 4 instead")
+        warnings.append(
+            f"does not run on fake tensors ({type(error).__name__}: {reason}); ran on the CPU at batch 2 and 4 instead"
+        )
     return "cpu", *_runs(task, Cpu(), *CPU_BATCHES)
 
 
@@ -134,8 +167,12 @@ def export(task, batch):
     method, low, high = _run_somewhere(task, batch, warnings)
     try:
         if low.outline() != high.outline():
-            raise NotLinear(f"the runs at batch {low.batch} and {high.batch} do not allocate in the same order")
-        return _describe(task, batch, low, high, Pairs(low.batch, high.batch, batch), method, warnings)
+            raise NotLinear(
+                f"the runs at batch {low.batch} and {high.batch} do not allocate in the same order"
+            )
+        return _describe(
+            task, batch, low, high, Pairs(low.batch, high.batch, batch), method, warnings
+        )
     except NotLinear as reason:
         warnings.append(f"valid for batch {low.batch} only: {reason}")
         return _describe(task, low.batch, low, low, AtOneBatch(), method, warnings)

@@ -17,7 +17,11 @@ def _peak(task, batch, environment):
         inputs, target = environment.batch(task.make_batch, batch)
         for tensor in [*model.parameters(), *model.buffers(), *tensors_in((inputs, target))]:
             storages.add(tensor, "param")
-        autocast = torch.autocast("cpu", dtype=torch.bfloat16) if task.precision == "amp" else contextlib.nullcontext()
+        autocast = (
+            torch.autocast("cpu", dtype=torch.bfloat16)
+            if task.precision == "amp"
+            else contextlib.nullcontext()
+        )
         with Tracker(storages, lambda *_: None):
             with autocast:
                 loss, _ = (task.loss or default_loss)(call(model, inputs), target)
@@ -38,5 +42,13 @@ def fake_peak(task, batch):
         method = "cpu"
         low, high = (_peak(task, n, Cpu()) for n in (2, 4))
         peak = low + (high - low) * (batch - 2) // 2
-    return {"colloc_faketensor": 1, "model": task.name, "framework": {"name": "pytorch", "version": torch.__version__},
-            "batch": batch, "method": method, "peak_bytes": peak, "seconds": round(time.monotonic() - started, 3), "warnings": warnings}
+    return {
+        "colloc_faketensor": 1,
+        "model": task.name,
+        "framework": {"name": "pytorch", "version": torch.__version__},
+        "batch": batch,
+        "method": method,
+        "peak_bytes": peak,
+        "seconds": round(time.monotonic() - started, 3),
+        "warnings": warnings,
+    }

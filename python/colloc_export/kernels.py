@@ -21,7 +21,15 @@ class Scratch:
         """Peak, current and failures; PyTorch before 2 knows allocated bytes only, which are rounded up to 512."""
         stats = self.cuda.memory_stats()
         bytes = "requested_bytes" if "requested_bytes.all.peak" in stats else "allocated_bytes"
-        return tuple(stats[name] for name in (f"{bytes}.all.peak", f"{bytes}.all.current", "num_alloc_retries", "num_ooms"))
+        return tuple(
+            stats[name]
+            for name in (
+                f"{bytes}.all.peak",
+                f"{bytes}.all.current",
+                "num_alloc_retries",
+                "num_ooms",
+            )
+        )
 
     def of(self, operation):
         """Bytes; None where the GPU had no room for what the library wanted, which then took another kernel."""
@@ -40,20 +48,31 @@ def _of_batch(conv, batch):
 
 def _tensor(shape, conv):
     tensor = torch.zeros(shape, dtype=getattr(torch, conv["dtype"]), device="cuda")
-    return tensor.to(memory_format=torch.channels_last) if conv.get("channels_last") and tensor.dim() == 4 else tensor
+    return (
+        tensor.to(memory_format=torch.channels_last)
+        if conv.get("channels_last") and tensor.dim() == 4
+        else tensor
+    )
 
 
 def measure(conv, batch, scratch):
     """[forward] or [input's gradient, weight's gradient] of an entry of `convs`."""
     n = _of_batch(conv, batch)
     input, weight = _tensor([n, *conv["input"]], conv), _tensor(conv["weight"], conv)
-    rest = tuple(conv[name] for name in ("stride", "padding", "dilation", "transposed", "output_padding", "groups"))
+    rest = tuple(
+        conv[name]
+        for name in ("stride", "padding", "dilation", "transposed", "output_padding", "groups")
+    )
     if conv["phase"] != "backward":
         return [scratch.of(lambda: torch.ops.aten.convolution(input, weight, None, *rest))]
     output = _tensor([n, *conv["output"]], conv)
 
     def gradient(mask):
-        return scratch.of(lambda: torch.ops.aten.convolution_backward(output, input, weight, [conv["output"][0]], *rest, mask))
+        return scratch.of(
+            lambda: torch.ops.aten.convolution_backward(
+                output, input, weight, [conv["output"][0]], *rest, mask
+            )
+        )
 
     return [gradient([True, False, False]), gradient([False, True, False])]
 
@@ -80,7 +99,9 @@ def check_gpu(cuda=torch.cuda):
     try:
         cuda.init()
     except RuntimeError as error:
-        raise Mistake(f"--kernels asks a GPU, and the one here lets nobody in: {str(error).splitlines()[0]}") from None
+        raise Mistake(
+            f"--kernels asks a GPU, and the one here lets nobody in: {str(error).splitlines()[0]}"
+        ) from None
 
 
 def ask(description, cuda=torch.cuda):
@@ -90,5 +111,9 @@ def ask(description, cuda=torch.cuda):
         question = _question(conv)
         if question not in answers:
             answers[question] = _answer(conv, batch, scratch)
-    return {"batch": batch, "gpu": cuda.get_device_name(), "cudnn": torch.backends.cudnn.version(),
-            "scratch": [answers[_question(conv)] for conv in description["convs"]]}
+    return {
+        "batch": batch,
+        "gpu": cuda.get_device_name(),
+        "cudnn": torch.backends.cudnn.version(),
+        "scratch": [answers[_question(conv)] for conv in description["convs"]],
+    }

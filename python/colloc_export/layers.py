@@ -2,6 +2,7 @@
 """The layers of a model in the order in which they run, from hooks on its modules."""
 from .tracker import storage_of, tensors_in
 
+
 def own_parameters(module):
     return list(module.parameters(recurse=False))
 
@@ -54,9 +55,18 @@ class Layers:
     def _add(self, name, module, depth):
         parameters, trainable = self._count(own_parameters(module))
         row = {
-            "name": name, "type": type(module).__name__, "depth": depth, "leaf": True, "shared": module in self._seen,
-            "args": module.extra_repr().replace("\n", " "), "shape": None, "activations": 0, "parameters": parameters,
-            "trainable": trainable, "buffers": sum(b.numel() for b in module.buffers(recurse=False)), "multiply_adds": 0,
+            "name": name,
+            "type": type(module).__name__,
+            "depth": depth,
+            "leaf": True,
+            "shared": module in self._seen,
+            "args": module.extra_repr().replace("\n", " "),
+            "shape": None,
+            "activations": 0,
+            "parameters": parameters,
+            "trainable": trainable,
+            "buffers": sum(b.numel() for b in module.buffers(recurse=False)),
+            "multiply_adds": 0,
             "in_place": False,
         }
         self._seen.add(module)
@@ -73,7 +83,9 @@ class Layers:
 
     def _after(self, module, inputs, output):
         row = self._stack.pop()
-        results = tensors_in(output) or tensors_in(list(vars(output).values()) if hasattr(output, "__dict__") else [])
+        results = tensors_in(output) or tensors_in(
+            list(vars(output).values()) if hasattr(output, "__dict__") else []
+        )
         if not results:
             return
         row["shape"] = list(results[0].shape)

@@ -20,9 +20,17 @@ def _product(left, right):
 
 def _conv(input, weight, output, stride, padding, dilation, transposed, output_padding, groups):
     return {
-        "batch": input.shape[0], "input": list(input.shape[1:]), "weight": list(weight.shape), "output": list(output[1:]),
-        "stride": list(stride), "padding": list(padding), "dilation": list(dilation), "groups": groups,
-        "transposed": bool(transposed), "output_padding": list(output_padding), "dtype": _dtype(input),
+        "batch": input.shape[0],
+        "input": list(input.shape[1:]),
+        "weight": list(weight.shape),
+        "output": list(output[1:]),
+        "stride": list(stride),
+        "padding": list(padding),
+        "dilation": list(dilation),
+        "groups": groups,
+        "transposed": bool(transposed),
+        "output_padding": list(output_padding),
+        "dtype": _dtype(input),
         "channels_last": convs_use_channels_last(input) or convs_use_channels_last(weight),
     }
 
@@ -74,4 +82,8 @@ class Operations:
 
 
 def convs_use_channels_last(tensor):
-    return tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last) and not tensor.is_contiguous()
+    return (
+        tensor.dim() == 4
+        and tensor.is_contiguous(memory_format=torch.channels_last)
+        and not tensor.is_contiguous()
+    )

@@ -7,7 +7,12 @@ other shapes they follow the same terms. Nobody measured the layers with tanh an
 import torch
 
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
-RESERVED = {"lstm": 5, "gru": 6, "rnn_tanh": 2, "rnn_relu": 2}  # units that each unit of the output keeps: gates and cell states
+RESERVED = {
+    "lstm": 5,
+    "gru": 6,
+    "rnn_tanh": 2,
+    "rnn_relu": 2,
+}  # units that each unit of the output keeps: gates and cell states
 MIB = 1 << 20
 
 
@@ -15,7 +20,13 @@ class Shape:
     """What decides the sizes of a recurrent layer."""
 
     def __init__(self, kind, layers, directions, has_biases, dropout):
-        self.kind, self.layers, self.directions, self.has_biases, self.dropout = kind, layers, directions, has_biases, dropout
+        self.kind, self.layers, self.directions, self.has_biases, self.dropout = (
+            kind,
+            layers,
+            directions,
+            has_biases,
+            dropout,
+        )
 
     def reserve(self, steps, batch, units, element):
         """Kept for backward: of each layer its gates, between layers the output and a bit per element for dropout."""
@@ -26,11 +37,18 @@ class Shape:
 
     def workspace(self, steps, batch, inputs, units, element, weights):
         """For a moment: the weights without their biases, 16 MiB for each direction, gradients of gates and states."""
-        biases = 2 * GATES[self.kind] * units * self.layers * self.directions if self.has_biases else 0
+        biases = (
+            2 * GATES[self.kind] * units * self.layers * self.directions if self.has_biases else 0
+        )
         directions, states = self.directions, 2 if self.kind == "lstm" else 1
         each_step = directions * (GATES[self.kind] + 1 + directions) * units + inputs
         of_states = states * self.layers * directions * (4 + directions) * units
-        return (weights - biases) * element + directions * 16 * MIB + 256 + batch * (element * (steps * each_step + of_states) + 8)
+        return (
+            (weights - biases) * element
+            + directions * 16 * MIB
+            + 256
+            + batch * (element * (steps * each_step + of_states) + 8)
+        )
 
 
 class _Flat(torch.autograd.Function):
@@ -62,7 +80,9 @@ class _Recurrent(torch.autograd.Function):
         output = input.new_empty(steps, batch, hidden.shape[-1] * shape.directions)
         states = [torch.empty_like(state) for state in (hidden, cell) if state is not None]
         workspace = _workspace(ctx, input, weights)
-        reserve = input.new_empty(shape.reserve(steps, batch, hidden.shape[-1], input.element_size()), dtype=torch.uint8)
+        reserve = input.new_empty(
+            shape.reserve(steps, batch, hidden.shape[-1], input.element_size()), dtype=torch.uint8
+        )
         del dense, workspace
         ctx.has_cell = cell is not None
         ctx.save_for_backward(input, hidden, cell, output, reserve, *weights)
@@ -73,14 +93,23 @@ class _Recurrent(torch.autograd.Function):
         input, hidden, cell, _, _, *weights = ctx.saved_tensors
         dense, gradient = input.contiguous(), gradient.contiguous()
         of_input = input.new_empty(input.shape)
-        of_hidden, of_cell = torch.empty_like(hidden), torch.empty_like(cell) if ctx.has_cell else None
+        of_hidden, of_cell = (
+            torch.empty_like(hidden),
+            torch.empty_like(cell) if ctx.has_cell else None,
+        )
         workspace = _workspace(ctx, input, weights)
         del workspace, gradient, dense
         dense = input.contiguous()
         flat = input.new_empty(sum(weight.numel() for weight in weights))
         workspace = _workspace(ctx, input, weights)
         del workspace, dense
-        return (None, of_input, of_hidden, of_cell, *_views(flat, [weight.shape for weight in weights]))
+        return (
+            None,
+            of_input,
+            of_hidden,
+            of_cell,
+            *_views(flat, [weight.shape for weight in weights]),
+        )
 
 
 def flatten(module):
@@ -96,15 +125,21 @@ def flatten(module):
 
 def _workspace(ctx, input, weights):
     steps, batch, inputs, units, element = ctx.sizes
-    count = ctx.shape.workspace(steps, batch, inputs, units, element, sum(weight.numel() for weight in weights))
+    count = ctx.shape.workspace(
+        steps, batch, inputs, units, element, sum(weight.numel() for weight in weights)
+    )
     return input.new_empty(count, dtype=torch.uint8)
 
 
 def recurrent(kind, is_autocast):
     """What stands in for aten's operator of that kind. Under autocast cuDNN computes in half, whatever autocast's type is."""
 
-    def kernel(input, hidden, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
-        shape = Shape(kind, num_layers, 2 if bidirectional else 1, has_biases, dropout > 0 and train)
+    def kernel(
+        input, hidden, params, has_biases, num_layers, dropout, train, bidirectional, batch_first
+    ):
+        shape = Shape(
+            kind, num_layers, 2 if bidirectional else 1, has_biases, dropout > 0 and train
+        )
         hidden, cell = hidden if isinstance(hidden, (list, tuple)) else (hidden, None)
         if is_autocast():
             params = [_Flat.apply(*params)]

@@ -69,10 +69,16 @@ def _unless_fake(function, answer):
     """`answer` instead of the function's for a fake first argument."""
 
     def wrapped(*args, **kwargs):
-        named = next((name for name in ("padding_mask", "position_ids") if not args and name in kwargs), None)
+        named = next(
+            (name for name in ("padding_mask", "position_ids") if not args and name in kwargs), None
+        )
         rest = {name: value for name, value in kwargs.items() if name != named}
         first = kwargs.get(named, args[0] if args else None)
-        return answer(function, first, *args[1:], **rest) if isinstance(first, FakeTensor) else function(*args, **kwargs)
+        return (
+            answer(function, first, *args[1:], **rest)
+            if isinstance(first, FakeTensor)
+            else function(*args, **kwargs)
+        )
 
     return wrapped
 
@@ -80,26 +86,41 @@ def _unless_fake(function, answer):
 @contextlib.contextmanager
 def _whole_sequences():
     """transformers looks at values whether sequences are packed or padded, and takes fake tensors for a trace of which nothing is
-    known: it then makes masks that a GPU does not see. Here sequences are whole, as those of the batches of this package."""
+    known: it then makes masks that a GPU does not see. Here sequences are whole, as those of the batches of this package.
+    """
     masks = sys.modules.get("transformers.masking_utils")
     answers = {
         "find_packed_sequence_indices": lambda function, positions: None,
-        "_ignore_causal_mask_sdpa": lambda function, mask, *args, **kwargs: function(None, *args, **kwargs),
-        "_ignore_bidirectional_mask_sdpa": lambda function, mask, *args, **kwargs: function(None, *args, **kwargs),
+        "_ignore_causal_mask_sdpa": lambda function, mask, *args, **kwargs: function(
+            None, *args, **kwargs
+        ),
+        "_ignore_bidirectional_mask_sdpa": lambda function, mask, *args, **kwargs: function(
+            None, *args, **kwargs
+        ),
     }
     with contextlib.ExitStack() as stack:
         for name, answer in answers.items():
             if hasattr(masks, name):
-                stack.enter_context(mock.patch.object(masks, name, _unless_fake(getattr(masks, name), answer)))
+                stack.enter_context(
+                    mock.patch.object(masks, name, _unless_fake(getattr(masks, name), answer))
+                )
         yield
 
 
 def _autocast(precision):
-    return torch.autocast("cpu", dtype=torch.bfloat16) if precision == "amp" else contextlib.nullcontext()
+    return (
+        torch.autocast("cpu", dtype=torch.bfloat16)
+        if precision == "amp"
+        else contextlib.nullcontext()
+    )
 
 
 def _named(inputs):
-    pairs = inputs.items() if isinstance(inputs, dict) else ((f"input{i}", value) for i, value in enumerate(inputs))
+    pairs = (
+        inputs.items()
+        if isinstance(inputs, dict)
+        else ((f"input{i}", value) for i, value in enumerate(inputs))
+    )
     return [(name, value) for name, value in pairs if isinstance(value, torch.Tensor)]
 
 
@@ -157,7 +178,9 @@ class Run:
             del batch
             with Tracker(self.storages, self.operations, scratch_of):
                 self._iterate(model, optimizer, inputs, target, iteration)
-        self.inputs = {name: (list(tensor.shape), str(tensor.dtype)[6:]) for name, tensor in _named(inputs)}
+        self.inputs = {
+            name: (list(tensor.shape), str(tensor.dtype)[6:]) for name, tensor in _named(inputs)
+        }
         self.phases[-1]["end"] = self.storages.bound()
         self.storages.close()
         self._output = self._loss = None
@@ -165,7 +188,9 @@ class Run:
 
     def _iterate(self, model, optimizer, inputs, target, iteration):
         self._phase("forward")
-        with self.layers if iteration == 0 else contextlib.nullcontext(), _autocast(self.task.precision), _whole_sequences():
+        with self.layers if iteration == 0 else contextlib.nullcontext(), _autocast(
+            self.task.precision
+        ), _whole_sequences():
             self._output = output = call(model, inputs)  # the last one goes now
             self._phase("loss")
             self._loss, self.loss_kind = (self.task.loss or default_loss)(output, target)
@@ -201,4 +226,6 @@ class Run:
 
     def outline(self):
         """What has to agree between two batch sizes."""
-        return [(i.first, i.last, i.kind) for i in self.tensors], [row["name"] for row in self.layers.rows]
+        return [(i.first, i.last, i.kind) for i in self.tensors], [
+            row["name"] for row in self.layers.rows
+        ]

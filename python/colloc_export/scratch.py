@@ -54,8 +54,13 @@ class Stepped(int):
     def at(self, twice, ratio):
         """At `ratio` times its batch; `twice` is the same size at twice the batch."""
         a, b = self.launch, twice.launch
-        outputs, inputs = (max(1, round(x + (y - x) * (ratio - 1))) for x, y in ((a.outputs, b.outputs), (a.inputs, b.inputs)))
-        return int(_Launch(outputs, inputs, a.along_rows, a.vector, a.one_dimension).scratch()[self.index])
+        outputs, inputs = (
+            max(1, round(x + (y - x) * (ratio - 1)))
+            for x, y in ((a.outputs, b.outputs), (a.inputs, b.inputs))
+        )
+        return int(
+            _Launch(outputs, inputs, a.along_rows, a.vector, a.one_dimension).scratch()[self.index]
+        )
 
 
 RATIOS = [2.0**k for k in range(-2, 3)]
@@ -69,12 +74,20 @@ def line(low, high, base, batch):
     """
     sizes = {ratio: low.at(high, ratio * batch / base) for ratio in RATIOS}
     here = sizes[1]
-    chords = (int((size - here) // ((ratio - 1) * batch)) for ratio, size in sizes.items() if ratio != 1)
-    lines = [(here - slope * batch, slope) for slope in {0, here // batch, *chords} if 0 <= slope * batch <= here]
+    chords = (
+        int((size - here) // ((ratio - 1) * batch)) for ratio, size in sizes.items() if ratio != 1
+    )
+    lines = [
+        (here - slope * batch, slope)
+        for slope in {0, here // batch, *chords}
+        if 0 <= slope * batch <= here
+    ]
 
     def error(one):
         fixed, slope = one
-        return sum(abs(fixed + slope * batch * ratio - size) / (1 + ratio) for ratio, size in sizes.items())
+        return sum(
+            abs(fixed + slope * batch * ratio - size) / (1 + ratio) for ratio, size in sizes.items()
+        )
 
     return list(min(sorted(lines), key=error))
 
@@ -84,7 +97,12 @@ class _Launch:
 
     def __init__(self, outputs, inputs, along_rows, vector, one_dimension):
         self.one_dimension = one_dimension
-        self.outputs, self.inputs, self.along_rows, self.vector = outputs, inputs, along_rows, vector
+        self.outputs, self.inputs, self.along_rows, self.vector = (
+            outputs,
+            inputs,
+            along_rows,
+            vector,
+        )
         self.step_in = self.step_out = 1
         width, height = (inputs, outputs) if along_rows else (outputs // vector, inputs)
         if along_rows and one_dimension and width > 128:
@@ -133,7 +151,9 @@ class _Launch:
 
 def _runs(tensor, reduced):
     """The dimensions from the slowest to the fastest, neighbours that are reduced alike taken together: [[size, reduced], ...]."""
-    order = sorted((d for d in range(tensor.dim()) if tensor.shape[d] > 1), key=lambda d: -tensor.stride(d))
+    order = sorted(
+        (d for d in range(tensor.dim()) if tensor.shape[d] > 1), key=lambda d: -tensor.stride(d)
+    )
     runs = []
     for dimension in order:
         if runs and runs[-1][1] == (dimension in reduced):
@@ -211,17 +231,31 @@ def _embedding_backward(args, _):
         return [0, 0, 0, 0]
     segments = min(count, rows)
     pieces = count // 10 + segments
-    return [_copies(gradient), 8 * (3 * count + 2 * segments), 8 * pieces, 4 * pieces * gradient.shape[-1]]
+    return [
+        _copies(gradient),
+        8 * (3 * count + 2 * segments),
+        8 * pieces,
+        4 * pieces * gradient.shape[-1],
+    ]
 
 
 RULES = {
-    "sum": _reduce, "mean": _reduce,
-    "_softmax": _input_copy, "_log_softmax": _input_copy, "_safe_softmax": _safe_softmax,
-    "_softmax_backward_data": _softmax_backward, "_log_softmax_backward_data": _two_copies,
-    "native_layer_norm": _input_copy, "native_layer_norm_backward": _two_copies,
-    "avg_pool2d": _image_copy, "avg_pool2d_backward": _two_image_copies, "max_pool2d_with_indices_backward": _image_copy,
-    "upsample_bilinear2d_backward": _image_copy, "roll": _roll,
-    "mse_loss": _loss_by_element, "binary_cross_entropy_with_logits": _cross_entropy_of_bits,
+    "sum": _reduce,
+    "mean": _reduce,
+    "_softmax": _input_copy,
+    "_log_softmax": _input_copy,
+    "_safe_softmax": _safe_softmax,
+    "_softmax_backward_data": _softmax_backward,
+    "_log_softmax_backward_data": _two_copies,
+    "native_layer_norm": _input_copy,
+    "native_layer_norm_backward": _two_copies,
+    "avg_pool2d": _image_copy,
+    "avg_pool2d_backward": _two_image_copies,
+    "max_pool2d_with_indices_backward": _image_copy,
+    "upsample_bilinear2d_backward": _image_copy,
+    "roll": _roll,
+    "mse_loss": _loss_by_element,
+    "binary_cross_entropy_with_logits": _cross_entropy_of_bits,
     "embedding_dense_backward": _embedding_backward,
 }
 

@@ -31,7 +31,9 @@ class Input:
             kind = getattr(torch, dtype or "float32")
             return cls(name, sizes, kind, int(below or 1000))
         except (ValueError, AttributeError):
-            raise Mistake(f"--input {text}: expected sizes without the batch, as 3x224x224 or 512:int64:30522") from None
+            raise Mistake(
+                f"--input {text}: expected sizes without the batch, as 3x224x224 or 512:int64:30522"
+            ) from None
 
     def batch(self, n):
         if self.dtype.is_floating_point:
@@ -65,7 +67,9 @@ def maker_of(source):
     """What makes the model of "timm:resnet50", "torchvision:vit_b_16", "transformers:GPT2LMHeadModel", "module:function"."""
     library, _, name = source.rpartition(":")
     if not library:
-        raise Mistake(f"{source}: expected MODULE:FUNCTION, FILE.py:FUNCTION, timm:NAME, torchvision:NAME or transformers:CLASS")
+        raise Mistake(
+            f"{source}: expected MODULE:FUNCTION, FILE.py:FUNCTION, timm:NAME, torchvision:NAME or transformers:CLASS"
+        )
     try:
         if library == "timm":
             timm = importlib.import_module("timm")
@@ -83,11 +87,17 @@ def maker_of(source):
 def batch_maker(inputs, classes, labels):
     """A function of the batch size. Named inputs are passed by name; `labels` passes the target to the model, as transformers want."""
     if not inputs:
-        raise Mistake("say what the model is fed: --input 3x224x224, or --input input_ids=512:int64:30522")
+        raise Mistake(
+            "say what the model is fed: --input 3x224x224, or --input input_ids=512:int64:30522"
+        )
 
     def make(n):
         values = [one.batch(n) for one in inputs]
-        given = {one.name: value for one, value in zip(inputs, values)} if inputs[0].name else tuple(values)
+        given = (
+            {one.name: value for one, value in zip(inputs, values)}
+            if inputs[0].name
+            else tuple(values)
+        )
         if labels:
             return {**given, "labels": values[0].clone()}, None
         return given, torch.randint(0, classes, (n,)) if classes else None

@@ -30,8 +30,14 @@ def text_of(description):
         rows.append((_label(row, index[row["depth"]]), _shape(row, batch), _count(row)))
     widths = [max(len(cells[i]) for cells in [HEADER, *rows]) for i in range(3)]
     rule = "=" * (sum(widths) + 4)
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(cells, widths)).rstrip() for cells in [HEADER, *rows]]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(cells, widths)).rstrip()
+        for cells in [HEADER, *rows]
+    ]
     frozen = description["parameters"] - description["trainable"]
-    totals = [f"Total params: {description['parameters']:,}", f"Trainable params: {description['trainable']:,}",
-              f"Non-trainable params: {frozen:,}"]
+    totals = [
+        f"Total params: {description['parameters']:,}",
+        f"Trainable params: {description['trainable']:,}",
+        f"Non-trainable params: {frozen:,}",
+    ]
     return "\n".join([rule, lines[0], rule, *lines[1:], rule, *totals, rule]) + "\n"

@@ -7,7 +7,9 @@ import torch
 
 OPTIMIZERS = {
     "sgd": lambda parameters, **options: torch.optim.SGD(parameters, lr=0.01, **options),
-    "momentum": lambda parameters, **options: torch.optim.SGD(parameters, lr=0.01, momentum=0.9, **options),
+    "momentum": lambda parameters, **options: torch.optim.SGD(
+        parameters, lr=0.01, momentum=0.9, **options
+    ),
     "adam": lambda parameters, **options: torch.optim.Adam(parameters, lr=1e-3, **options),
     "adamw": lambda parameters, **options: torch.optim.AdamW(parameters, lr=1e-3, **options),
 }

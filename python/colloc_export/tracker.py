@@ -27,8 +27,11 @@ def tensors_in(value):
 def _gradients_of_convolution(_, input, weight, bias_sizes, *rest):
     """Their shapes. Fake tensors before PyTorch 2 do not know them, and compute a convolution of zeros on the CPU instead."""
     wanted = rest[-1]
-    return (torch.empty_like(input) if wanted[0] else None, torch.empty_like(weight) if wanted[1] else None,
-            input.new_empty(bias_sizes) if wanted[2] else None)
+    return (
+        torch.empty_like(input) if wanted[0] else None,
+        torch.empty_like(weight) if wanted[1] else None,
+        input.new_empty(bias_sizes) if wanted[2] else None,
+    )
 
 
 LAST_RESULT_FIRST = {"native_dropout"}  # CUDA makes the mask first
@@ -42,7 +45,13 @@ class Interval:
     __slots__ = ("bytes", "first", "last", "kind", "is_scratch")
 
     def __init__(self, size, first, kind, is_scratch=False):
-        self.bytes, self.first, self.last, self.kind, self.is_scratch = size, first, NEVER, kind, is_scratch
+        self.bytes, self.first, self.last, self.kind, self.is_scratch = (
+            size,
+            first,
+            NEVER,
+            kind,
+            is_scratch,
+        )
 
 
 class Storages:
@@ -58,7 +67,10 @@ class Storages:
     @staticmethod
     def _storages_are_kept():
         tensor = torch.empty(1)
-        return hasattr(tensor, "untyped_storage") and tensor.untyped_storage() is tensor.untyped_storage()
+        return (
+            hasattr(tensor, "untyped_storage")
+            and tensor.untyped_storage() is tensor.untyped_storage()
+        )
 
     def _end(self, key, interval):
         if self._alive.get(key, (None,))[0] is interval:
@@ -75,7 +87,11 @@ class Storages:
         """Notes the ends that nobody told of."""
         if self._told:
             return
-        gone = [(key, entry[0]) for key, entry in self._alive.items() if torch.UntypedStorage._expired(entry[1])]
+        gone = [
+            (key, entry[0])
+            for key, entry in self._alive.items()
+            if torch.UntypedStorage._expired(entry[1])
+        ]
         for key, interval in gone:
             torch.UntypedStorage._free_weak_ref(self._alive[key][1])
             self._end(key, interval)
@@ -93,7 +109,9 @@ class Storages:
 
     def add_scratch(self, sizes):
         """Notes memory that an operation takes and gives back: all of it comes, then all of it goes. Zeros have ticks, too."""
-        passing = [Interval(size, self.clock + i, "temp", is_scratch=True) for i, size in enumerate(sizes)]
+        passing = [
+            Interval(size, self.clock + i, "temp", is_scratch=True) for i, size in enumerate(sizes)
+        ]
         self.clock += len(passing)
         for interval in passing:
             interval.last = self.clock
@@ -120,14 +138,23 @@ class Storages:
         ended = sorted((i for i in self.intervals if i.last != NEVER), key=lambda i: i.last)
         while ended:
             start = ended[0].last
-            size = next((n for n in range(1, len(ended)) if ended[n].last != start + n or start + n in self._bounds), len(ended))
+            size = next(
+                (
+                    n
+                    for n in range(1, len(ended))
+                    if ended[n].last != start + n or start + n in self._bounds
+                ),
+                len(ended),
+            )
             run, ended = ended[:size], ended[size:]
             for tick, interval in enumerate(sorted(run, key=lambda i: i.first), run[0].last):
                 interval.last = tick
 
     def peak_bytes(self):
         """The most that lived at once."""
-        changes = [(i.first, i.bytes) for i in self.intervals] + [(i.last, -i.bytes) for i in self.intervals if i.last != NEVER]
+        changes = [(i.first, i.bytes) for i in self.intervals] + [
+            (i.last, -i.bytes) for i in self.intervals if i.last != NEVER
+        ]
         total = peak = 0
         for _, change in sorted(changes):
             total += change
@@ -158,7 +185,9 @@ class Tracker(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         self.storages.collect()
         tick = self.storages.clock
-        stand_in = FOR_FAKE_TENSORS.get(function) if args and isinstance(args[0], FakeTensor) else None
+        stand_in = (
+            FOR_FAKE_TENSORS.get(function) if args and isinstance(args[0], FakeTensor) else None
+        )
         results = (stand_in or function)(*args, **(kwargs or {}))
         self.storages.collect()
         name = name_of(function)

@@ -56,9 +56,17 @@ def minimise(function, start, rounds=500, tolerance=1e-6):
     start = np.asarray(start, float)
     simplex = np.vstack([start, start * (1 + 0.3 * np.eye(len(start)))])
     found = scipy.optimize.minimize(
-        function, start, method="Nelder-Mead",
-        options={"initial_simplex": simplex, "maxiter": rounds, "maxfev": None,
-                 "fatol": tolerance, "xatol": math.inf})
+        function,
+        start,
+        method="Nelder-Mead",
+        options={
+            "initial_simplex": simplex,
+            "maxiter": rounds,
+            "maxfev": None,
+            "fatol": tolerance,
+            "xatol": math.inf,
+        },
+    )
     return [float(x) for x in found.x]
 
 

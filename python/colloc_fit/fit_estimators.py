@@ -20,22 +20,43 @@ from colloc_fit import tables
 from colloc_fit.algebra import order_statistic
 from colloc_fit.memory_runs import MemoryRuns
 from colloc_fit.physics import MIB, RATES, SHARES, START, ask, fit_rates, fit_shares, is_training
-from colloc_fit.residual import (NO_CORRECTION, choose_strength, learn, learn_spread, left_out,
-                                 of_kind, predict, spread_of, with_spreads)
+from colloc_fit.residual import (
+    NO_CORRECTION,
+    choose_strength,
+    learn,
+    learn_spread,
+    left_out,
+    of_kind,
+    predict,
+    spread_of,
+    with_spreads,
+)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 QUANTILES = (0.5, 0.9, 0.99)
 GROUP_LEAST = 100  # chosen: runs that a tail of its own wants, one of which is beyond the p99
 # Whose tail a kind of evidence with fewer runs borrows.
-PARENTS = {"doubtful summary": "declared", "export": "declared", "export with kernels": "export",
-           "one other run": "declared", "several runs": "one other run"}
-EVIDENCE = {"doubtful summary": "EVIDENCE_DOUBTFUL", "summary": "EVIDENCE_SUMMARY",
-            "declared": "EVIDENCE_DECLARED", "export": "EVIDENCE_EXPORT",
-            "export with kernels": "EVIDENCE_KERNELS", "one other run": "EVIDENCE_ONE_RUN",
-            "several runs": "EVIDENCE_RUNS"}
-NETWORKS = (("convolutions", lambda row: row["n_conv"] and not row["n_layer_norm"]),
-            ("convolutions and tokens", lambda row: row["n_conv"] and row["n_layer_norm"]),
-            ("tokens", lambda row: not row["n_conv"]))
+PARENTS = {
+    "doubtful summary": "declared",
+    "export": "declared",
+    "export with kernels": "export",
+    "one other run": "declared",
+    "several runs": "one other run",
+}
+EVIDENCE = {
+    "doubtful summary": "EVIDENCE_DOUBTFUL",
+    "summary": "EVIDENCE_SUMMARY",
+    "declared": "EVIDENCE_DECLARED",
+    "export": "EVIDENCE_EXPORT",
+    "export with kernels": "EVIDENCE_KERNELS",
+    "one other run": "EVIDENCE_ONE_RUN",
+    "several runs": "EVIDENCE_RUNS",
+}
+NETWORKS = (
+    ("convolutions", lambda row: row["n_conv"] and not row["n_layer_norm"]),
+    ("convolutions and tokens", lambda row: row["n_conv"] and row["n_layer_norm"]),
+    ("tokens", lambda row: not row["n_conv"]),
+)
 
 
 # ---- errors of estimates: a pair is (point, correction)
@@ -58,7 +79,7 @@ def relative_errors(pairs):
 def sizes_of(errors):
     """Median, 95th percentile and largest of the errors' sizes."""
     sizes = [abs(e) for e in errors]
-    return statistics.median(sizes), order_statistic(sizes, .95), max(sizes)
+    return statistics.median(sizes), order_statistic(sizes, 0.95), max(sizes)
 
 
 def cells_of(errors):
@@ -200,15 +221,26 @@ def parts_table(name, points, table):
     """Where the error is: in what is in use, or in what the allocator holds beyond it."""
     for precision in ("fp32", "amp"):
         for label, belongs in NETWORKS:
-            some = [p for p in points if p.row["kind"] == "real" and belongs(p.row) and
-                    p.row["precision"] == precision]
+            some = [
+                p
+                for p in points
+                if p.row["kind"] == "real" and belongs(p.row) and p.row["precision"] == precision
+            ]
             if len(some) < 5:
                 continue
             peak = [abs(math.exp(-p.peak_y) - 1) for p in some]
             held = [abs(math.exp(-p.y) - 1) for p in some]
-            table.append([f"`{name}`", f"{label}, {precision}", str(len(some)),
-                          f"{statistics.median(peak):.2%}", f"{order_statistic(peak, .9):.1%}",
-                          f"{statistics.median(held):.2%}", f"{order_statistic(held, .9):.1%}"])
+            table.append(
+                [
+                    f"`{name}`",
+                    f"{label}, {precision}",
+                    str(len(some)),
+                    f"{statistics.median(peak):.2%}",
+                    f"{order_statistic(peak, .9):.1%}",
+                    f"{statistics.median(held):.2%}",
+                    f"{order_statistic(held, .9):.1%}",
+                ]
+            )
 
 
 # ---- the fit
@@ -219,11 +251,16 @@ class Fit:
 
     def __init__(self, data, build, scratch):
         self.data = data
-        declared = [(row, data.summaries[row["model"]], row["optimizer"], row["precision"])
-                    for row in data.runs]
+        declared = [
+            (row, data.summaries[row["model"]], row["optimizer"], row["precision"])
+            for row in data.runs
+        ]
         bare = [(row, path, "-", "-") for row, path, *_ in declared]
-        exports = [(row, data.export_of(row), row["optimizer"], row["precision"])
-                   for row in data.runs if data.export_of(row)]
+        exports = [
+            (row, data.export_of(row), row["optimizer"], row["precision"])
+            for row in data.runs
+            if data.export_of(row)
+        ]
         kernels = [(row, data.export_with_kernels_of(row), *rest) for row, _, *rest in exports]
         self.n_exports = len(exports)
         self.chosen = fit_shares(build, exports + declared, START, scratch)
@@ -231,8 +268,9 @@ class Fit:
         self.declared, self.names = ask(build, declared, self.chosen, scratch, "summaries")
         self.bare, _ = ask(build, bare, self.chosen, scratch, "bare summaries")
         self.exported, _ = ask(build, exports, self.chosen, scratch, "exports")
-        asked, _ = ask(build, [q for q in kernels if q[1]], self.chosen, scratch,
-                       "exports with kernels")
+        asked, _ = ask(
+            build, [q for q in kernels if q[1]], self.chosen, scratch, "exports with kernels"
+        )
         self.asked = [p for p in asked if p.evidence == "export with kernels"]
         self.sound = [p for p in self.declared if p.evidence == "declared"]
         self._choose()
@@ -251,8 +289,10 @@ class Fit:
         self.pairs = with_spreads([(p, c) for p, c in self.held_out if p.evidence == "declared"])
         self.export_pairs = with_spreads(left_out(self.exported, self.export_strength))
         self.asked_pairs = with_spreads(left_out(self.asked, self.asked_strength))
-        self.spreads = [learn_spread(some) for some in (self.pairs, self.bare_pairs,
-                                                        self.export_pairs, self.asked_pairs)]
+        self.spreads = [
+            learn_spread(some)
+            for some in (self.pairs, self.bare_pairs, self.export_pairs, self.asked_pairs)
+        ]
         self.doubtful = [(p, c) for p, c in self.held_out if p.evidence == "doubtful summary"]
         for p, _ in self.doubtful:
             p.spread = spread_of(self.spreads[0], p)
@@ -261,19 +301,30 @@ class Fit:
         """The rows of calibration.inc by kind of evidence, and the page's tables by name."""
         rows, errors, aside, parts = {}, [], [], []
         one, more = histories(self.pairs)
-        for name, some in (("summary", self.bare_pairs), ("declared", self.pairs),
-                           ("export", self.export_pairs), ("export with kernels", self.asked_pairs),
-                           ("one other run", one), ("several runs", more),
-                           ("doubtful summary", self.doubtful)):
+        for name, some in (
+            ("summary", self.bare_pairs),
+            ("declared", self.pairs),
+            ("export", self.export_pairs),
+            ("export with kernels", self.asked_pairs),
+            ("one other run", one),
+            ("several runs", more),
+            ("doubtful summary", self.doubtful),
+        ):
             report(name, some, rows, errors)
         without = [(p, c) for p, c in of_kind(self.export_pairs, True) if not p.row["n_conv"]]
         name = "`export with kernels`, and `export` of networks without convolutions"
         print(name)
-        report_row(name, "real", [(self.asked_pairs, of_kind(self.asked_pairs, True)),
-                                  (self.export_pairs, without)], errors)
-        for name, some, strength in (("declared", self.sound, self.strength),
-                                     ("export", self.exported, self.export_strength),
-                                     ("export with kernels", self.asked, self.asked_strength)):
+        report_row(
+            name,
+            "real",
+            [(self.asked_pairs, of_kind(self.asked_pairs, True)), (self.export_pairs, without)],
+            errors,
+        )
+        for name, some, strength in (
+            ("declared", self.sound, self.strength),
+            ("export", self.exported, self.export_strength),
+            ("export with kernels", self.asked, self.asked_strength),
+        ):
             missed = relative_errors(set_aside(some, strength))
             aside.append([f"`{name}`", str(len(missed)), *cells_of(missed)])
             parts_table(name, some, parts)
@@ -284,19 +335,29 @@ class Fit:
 
     def write_tables(self, folder, rows):
         """Replaces the .inc tables in `folder`."""
-        corrections = {"WEIGHTS_SUMMARY": (self.sound, self.strength),
-                       "WEIGHTS_EXPORT": (self.exported, self.export_strength),
-                       "WEIGHTS_KERNELS": (self.asked, self.asked_strength)}
+        corrections = {
+            "WEIGHTS_SUMMARY": (self.sound, self.strength),
+            "WEIGHTS_EXPORT": (self.exported, self.export_strength),
+            "WEIGHTS_KERNELS": (self.asked, self.asked_strength),
+        }
         kinds = ("SPREAD_DECLARED", "SPREAD_BARE", "SPREAD_EXPORT", "SPREAD_KERNELS")
         texts = {
-            "graph_weights": tables.weight_rows({
-                row: {} if strength == NO_CORRECTION else self._named(learn(points, strength))
-                for row, (points, strength) in corrections.items()}),
-            "spread_weights": tables.weight_rows({
-                row: self._named(weights) for row, weights in zip(kinds, self.spreads)}),
-            "calibration": tables.calibration_rows({
-                EVIDENCE[name]: calibration_of(name, rows)
-                for name in EVIDENCE if calibration_of(name, rows)}),
+            "graph_weights": tables.weight_rows(
+                {
+                    row: {} if strength == NO_CORRECTION else self._named(learn(points, strength))
+                    for row, (points, strength) in corrections.items()
+                }
+            ),
+            "spread_weights": tables.weight_rows(
+                {row: self._named(weights) for row, weights in zip(kinds, self.spreads)}
+            ),
+            "calibration": tables.calibration_rows(
+                {
+                    EVIDENCE[name]: calibration_of(name, rows)
+                    for name in EVIDENCE
+                    if calibration_of(name, rows)
+                }
+            ),
             "activity_rates": tables.rates_row(self.chosen, RATES),
             "workspace_shares": tables.share_rows(self.chosen, SHARES),
         }
@@ -306,16 +367,37 @@ class Fit:
 
     def write_page(self, path, page):
         """Replaces the tables of docs/measured/estimators.md."""
-        heads = {"errors": ["evidence", "networks", "runs", "median", "p95", "worst", "under p90",
-                            "over at p90", "under p99", "over at p99"],
-                 "aside": ["evidence", "runs", "median", "p95", "worst"],
-                 "parts": ["evidence", "networks", "runs", "in use: median", "p90", "held: median",
-                           "p90"],
-                 "activity": ["what", "runs", "rank correlation", "mean absolute error"]}
+        heads = {
+            "errors": [
+                "evidence",
+                "networks",
+                "runs",
+                "median",
+                "p95",
+                "worst",
+                "under p90",
+                "over at p90",
+                "under p99",
+                "over at p99",
+            ],
+            "aside": ["evidence", "runs", "median", "p95", "worst"],
+            "parts": [
+                "evidence",
+                "networks",
+                "runs",
+                "in use: median",
+                "p90",
+                "held: median",
+                "p90",
+            ],
+            "activity": ["what", "runs", "rank correlation", "mean absolute error"],
+        }
         real = sum(row["kind"] == "real" for row in self.data.runs)
-        blocks = {"runs": f"{len(self.data.runs)} runs that ended well, {real} of them of real "
-                          f"networks; {self.n_exports} with an export.",
-                  **{name: tables.markdown(head, page[name]) for name, head in heads.items()}}
+        blocks = {
+            "runs": f"{len(self.data.runs)} runs that ended well, {real} of them of real "
+            f"networks; {self.n_exports} with an export.",
+            **{name: tables.markdown(head, page[name]) for name, head in heads.items()},
+        }
         with open(path, encoding="utf-8") as file:
             text = file.read()
         with open(path, "w", encoding="utf-8") as file:

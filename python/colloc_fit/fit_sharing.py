@@ -38,7 +38,13 @@ class Demand(ctypes.Structure):
 
 
 class Sharer(ctypes.Structure):
-    _fields_ = [("demand", Demand), ("mps", ctypes.c_bool), ("cap", ctypes.c_double), ("speed", ctypes.c_double), ("scratch", ctypes.c_double * 6)]
+    _fields_ = [
+        ("demand", Demand),
+        ("mps", ctypes.c_bool),
+        ("cap", ctypes.c_double),
+        ("speed", ctypes.c_double),
+        ("scratch", ctypes.c_double * 6),
+    ]
 
 
 class Laws:
@@ -57,9 +63,13 @@ class Laws:
 
     def predict(self, mix):
         """Speeds of the mix's trainings, and the activity of its GPU."""
-        sharers = (Sharer * len(mix.demands))(*[Sharer(demand, mix.how == "mps", cap) for demand, cap in zip(mix.demands, mix.caps)])
+        sharers = (Sharer * len(mix.demands))(
+            *[Sharer(demand, mix.how == "mps", cap) for demand, cap in zip(mix.demands, mix.caps)]
+        )
         self.library.interference_solve(self.constants, self.one, self.one, sharers, len(sharers))
-        now = self.library.interference_activity(self.constants, self.one, self.one, sharers, len(sharers))
+        now = self.library.interference_activity(
+            self.constants, self.one, self.one, sharers, len(sharers)
+        )
         return [sharer.speed for sharer in sharers], now
 
 
@@ -106,19 +116,47 @@ def mean(rows, column):
 
 def read(path, held=False):
     (awake, _), runs = read_runs(path)
-    alone = {names[0]: rows for (how, names, _), rows in runs.items() if how == "streams" and len(names) == 1}
-    demands = {name: Demand(mean(rows, "gract"), mean(rows, "smact"), mean(rows, "smocc"), mean(rows, "dram_active"), mean(rows, "power_w") - awake)
-               for name, rows in alone.items()}
+    alone = {
+        names[0]: rows
+        for (how, names, _), rows in runs.items()
+        if how == "streams" and len(names) == 1
+    }
+    demands = {
+        name: Demand(
+            mean(rows, "gract"),
+            mean(rows, "smact"),
+            mean(rows, "smocc"),
+            mean(rows, "dram_active"),
+            mean(rows, "power_w") - awake,
+        )
+        for name, rows in alone.items()
+    }
     if held:
         runs = read_runs(path, held)[1]
     for (how, names, caps), rows in runs.items():
         if how not in ("streams", "mps") or not all(name in alone for name in names):
-            print(f"{path}: {how} {'+'.join(names)}: left out: neither streams nor MPS, or not measured alone", file=sys.stderr)
+            print(
+                f"{path}: {how} {'+'.join(names)}: left out: neither streams nor MPS, or not measured alone",
+                file=sys.stderr,
+            )
         elif how == "mps" or len(names) > 1:
-            places = [[row for k, row in enumerate(rows) if k % len(names) == i] for i in range(len(names))]
-            yield Mix(path, how, names, [demands[name] for name in names], caps,
-                      [mean(place, "steps_per_s") / mean(alone[name], "steps_per_s") for name, place in zip(names, places)],
-                      {name: mean(rows, column) for name, column in ACTIVITIES.items()}, awake)
+            places = [
+                [row for k, row in enumerate(rows) if k % len(names) == i]
+                for i in range(len(names))
+            ]
+            yield Mix(
+                path,
+                how,
+                names,
+                [demands[name] for name in names],
+                caps,
+                [
+                    mean(place, "steps_per_s") / mean(alone[name], "steps_per_s")
+                    for name, place in zip(names, places)
+                ],
+                {name: mean(rows, column) for name, column in ACTIVITIES.items()},
+                awake,
+            )
 
 
 def of(name, names, values):
@@ -128,8 +166,14 @@ def of(name, names, values):
 def errors(laws, mix):
     """ln(predicted / measured): of speeds one for each different training, of activities one."""
     predicted, now = laws.predict(mix)
-    speeds = {name: (predicted[mix.names.index(name)], statistics.fmean(of(name, mix.names, mix.speeds))) for name in dict.fromkeys(mix.names)}
-    found = {name: [math.log((getattr(now, name) + (mix.awake_w if name == "power_w" else 0)) / value)] for name, value in mix.activity.items()}
+    speeds = {
+        name: (predicted[mix.names.index(name)], statistics.fmean(of(name, mix.names, mix.speeds)))
+        for name in dict.fromkeys(mix.names)
+    }
+    found = {
+        name: [math.log((getattr(now, name) + (mix.awake_w if name == "power_w" else 0)) / value)]
+        for name, value in mix.activity.items()
+    }
     found["speed"] = [math.log(predicted / measured) for predicted, measured in speeds.values()]
     return found
 
@@ -138,8 +182,12 @@ def cost(laws, mixes, values):
     if min(values.values()) < 0 or max(values.values()) > 10:
         return math.inf
     laws.set(values)
-    return statistics.fmean(WEIGHTS[name] * statistics.fmean(map(abs, found[name])) for mix in mixes for found in [errors(laws, mix)]
-                            for name in WEIGHTS)
+    return statistics.fmean(
+        WEIGHTS[name] * statistics.fmean(map(abs, found[name]))
+        for mix in mixes
+        for found in [errors(laws, mix)]
+        for name in WEIGHTS
+    )
 
 
 def complete(laws, path):
@@ -149,15 +197,22 @@ def complete(laws, path):
         if how == "streams" and len(names) == 1:
             guess = Demand(math.nan, mean(rows, "smact"), math.nan, math.nan, math.nan)
             laws.library.demand_complete(ctypes.byref(guess), ctypes.c_double(work))
-            yield {"gract": guess.gract / mean(rows, "gract"), "smocc": guess.smocc / mean(rows, "smocc"),
-                   "dram": guess.dram / mean(rows, "dram_active"), "power_w": (guess.power_w + awake) / mean(rows, "power_w")}
+            yield {
+                "gract": guess.gract / mean(rows, "gract"),
+                "smocc": guess.smocc / mean(rows, "smocc"),
+                "dram": guess.dram / mean(rows, "dram_active"),
+                "power_w": (guess.power_w + awake) / mean(rows, "power_w"),
+            }
 
 
 def fit(laws, mixes, start, but=()):
     from colloc_fit.algebra import minimise  # SciPy is needed to fit, not to judge
 
     names = [name for name in start if name not in but]
-    found = minimise(lambda point: cost(laws, mixes, {**start, **dict(zip(names, point))}), [max(start[name], 0.01) for name in names])
+    found = minimise(
+        lambda point: cost(laws, mixes, {**start, **dict(zip(names, point))}),
+        [max(start[name], 0.01) for name in names],
+    )
     return {**start, **dict(zip(names, found))}
 
 
@@ -186,13 +241,21 @@ def parts(found):
         yield f"speed, {how}", [error for mix, e in found if mix.how == how for error in e["speed"]]
     for how in ("streams", "mps"):
         for name in ACTIVITIES:
-            yield f"{name}, {how}", [error for mix, e in found if mix.how == how for error in e[name]]
+            yield f"{name}, {how}", [
+                error for mix, e in found if mix.how == how for error in e[name]
+            ]
 
 
 def tell(page, title, rows):
     page.heading(title)
-    page.table(["", ("median, %", 1), ("90th percentile, %", 1), ("largest, %", 1), "of"],
-               [[what, *(100 * value for value in summary(found)[:3]), len(found)] for what, found in rows if found])
+    page.table(
+        ["", ("median, %", 1), ("90th percentile, %", 1), ("largest, %", 1), "of"],
+        [
+            [what, *(100 * value for value in summary(found)[:3]), len(found)]
+            for what, found in rows
+            if found
+        ],
+    )
 
 
 def slowdowns(found):
@@ -206,15 +269,34 @@ def slowdowns(found):
 def tell_where_not(page, found):
     rows = list(slowdowns(found))
     page.heading("Where it does not hold")
-    page.text("Not measured at all: MIG, other GPUs than one H200, plain processes beside clients of MPS.")
-    page.text("Held out, by how much more than measured each training is predicted to be slowed, on average:")
+    page.text(
+        "Not measured at all: MIG, other GPUs than one H200, plain processes beside clients of MPS."
+    )
+    page.text(
+        "Held out, by how much more than measured each training is predicted to be slowed, on average:"
+    )
     names = dict.fromkeys(row[2] for row in rows)
-    page.table(["training", ("streams, %", 1), ("MPS, %", 1)],
-               [[name, *(100 * statistics.fmean(row[4] / row[3] - 1 for row in rows if (row[0], row[2]) == (how, name))
-                         for how in ("streams", "mps"))] for name in names])
+    page.table(
+        ["training", ("streams, %", 1), ("MPS, %", 1)],
+        [
+            [
+                name,
+                *(
+                    100
+                    * statistics.fmean(
+                        row[4] / row[3] - 1 for row in rows if (row[0], row[2]) == (how, name)
+                    )
+                    for how in ("streams", "mps")
+                ),
+            ]
+            for name in names
+        ],
+    )
     page.text("All that are off by more than 10 %:")
-    page.table(["", "mix", "training", ("slowdown measured", 2), ("predicted", 2)],
-               [row for row in rows if abs(row[4] / row[3] - 1) > LIMITS[0]])
+    page.table(
+        ["", "mix", "training", ("slowdown measured", 2), ("predicted", 2)],
+        [row for row in rows if abs(row[4] / row[3] - 1) > LIMITS[0]],
+    )
 
 
 def tell_held(page, laws, values, mixes):
@@ -224,14 +306,27 @@ def tell_held(page, laws, values, mixes):
     for mix in mixes:
         predicted, _ = laws.predict(mix)
         off += [math.log(p / m) for p, m in zip(predicted, mix.speeds)]
-        parts_of = " + ".join(f"{name} {100 * cap:.0f} %" if cap else name for name, cap in zip(mix.names, mix.caps))
-        rows.append([parts_of, " ".join(f"{speed:.2f}" for speed in mix.speeds), " ".join(f"{speed:.2f}" for speed in predicted),
-                     sum(mix.speeds), sum(predicted)])
+        parts_of = " + ".join(
+            f"{name} {100 * cap:.0f} %" if cap else name for name, cap in zip(mix.names, mix.caps)
+        )
+        rows.append(
+            [
+                parts_of,
+                " ".join(f"{speed:.2f}" for speed in mix.speeds),
+                " ".join(f"{speed:.2f}" for speed in predicted),
+                sum(mix.speeds),
+                sum(predicted),
+            ]
+        )
     if not rows:
         return
     page.heading("Clients held to a part of the SMs, which no constant was fitted to")
-    page.text("Speeds of all, and their sum. " + "Speed is off by {:.1f} % (median), {:.1f} % (90th percentile), {:.1f} % at most.".format(
-        *(100 * value for value in summary(off))))
+    page.text(
+        "Speeds of all, and their sum. "
+        + "Speed is off by {:.1f} % (median), {:.1f} % (90th percentile), {:.1f} % at most.".format(
+            *(100 * value for value in summary(off))
+        )
+    )
     page.table(["MPS", "measured", "predicted", ("together", 2), ("predicted", 2)], rows)
 
 
@@ -243,8 +338,17 @@ def draw(page, found):
         xs, ys = series.setdefault({"mps": "MPS"}.get(how, how), ([], []))
         xs.append(measured)
         ys.append(predicted)
-    page.figure(figure.scatter("slowdown", series, "slowdown measured", "slowdown predicted", diagonal=True, log="xy",
-                               title="Slowdown of each training in each mix, held out: predicted against measured"))
+    page.figure(
+        figure.scatter(
+            "slowdown",
+            series,
+            "slowdown measured",
+            "slowdown predicted",
+            diagonal=True,
+            log="xy",
+            title="Slowdown of each training in each mix, held out: predicted against measured",
+        )
+    )
 
 
 def write_page(page, path):
@@ -267,7 +371,9 @@ def judge(found):
     for what, all_errors in parts(found):
         errors_of_it = summary(all_errors)
         print(f"{what}: median {errors_of_it[0]:.1%}, 90th percentile {errors_of_it[1]:.1%}")
-        if what.startswith(("speed", "smact", "power")) and any(error > limit for error, limit in zip(errors_of_it, LIMITS)):
+        if what.startswith(("speed", "smact", "power")) and any(
+            error > limit for error, limit in zip(errors_of_it, LIMITS)
+        ):
             wrong.append(what)
     return f"too far off: {', '.join(wrong)}: fit the constants anew" if wrong else None
 
@@ -277,32 +383,56 @@ def study(laws, mixes, present, files):
     page = Page("How well the interference model holds")
     best = fit(laws, mixes, present)
     out = held_out(laws, mixes, best)
-    page.text("Predicted against measured: the laws of `src/sharing/interference.c` and the measurements of `scripts/measure-sharing` in "
-              + ", ".join(f"`{os.path.relpath(path, ROOT)}`" for path in files) + ". Made by `scripts/fit-sharing --write --page=docs/measured/sharing.md`. "
-              "Speed is the share of its steps per second alone that a training has in a mix; equal trainings of a mix count as one. "
-              "The form of the formulae was chosen with all measurements in view; only the constants are held out.")
-    page.text("The fit to all: " + ", ".join(f"{name} {value:.3f}" for name, value in best.items()) + ".")
+    page.text(
+        "Predicted against measured: the laws of `src/sharing/interference.c` and the measurements of `scripts/measure-sharing` in "
+        + ", ".join(f"`{os.path.relpath(path, ROOT)}`" for path in files)
+        + ". Made by `scripts/fit-sharing --write --page=docs/measured/sharing.md`. "
+        "Speed is the share of its steps per second alone that a training has in a mix; equal trainings of a mix count as one. "
+        "The form of the formulae was chosen with all measurements in view; only the constants are held out."
+    )
+    page.text(
+        "The fit to all: " + ", ".join(f"{name} {value:.3f}" for name, value in best.items()) + "."
+    )
     tell(page, "Held out, one mix after the other, by streams and by MPS", parts(out))
     tell_where_not(page, out)
     uniform = [mix for mix in mixes if len(set(mix.names)) == 1]
     alike = fit(laws, uniform, best, but=["weight_power"])
-    tell(page, "Mixed sets, after a fit to equal trainings alone (but weight_power, which those cannot tell)",
-         parts(collect(laws, [mix for mix in mixes if mix not in uniform], alike)))
-    tell(page, "The constants of data/sharing/interference.txt on all that was measured", parts(collect(laws, mixes, present)))
+    tell(
+        page,
+        "Mixed sets, after a fit to equal trainings alone (but weight_power, which those cannot tell)",
+        parts(collect(laws, [mix for mix in mixes if mix not in uniform], alike)),
+    )
+    tell(
+        page,
+        "The constants of data/sharing/interference.txt on all that was measured",
+        parts(collect(laws, mixes, present)),
+    )
     tell_held(page, laws, present, [mix for path in files for mix in read(path, held=True)])
     guesses = [ratio for path in files for ratio in complete(laws, path)]
-    tell(page, "Trainings alone: what is taken to follow where only SMACT is known", [(name, [math.log(ratio[name]) for ratio in guesses]) for name in guesses[0]])
+    tell(
+        page,
+        "Trainings alone: what is taken to follow where only SMACT is known",
+        [(name, [math.log(ratio[name]) for ratio in guesses]) for name in guesses[0]],
+    )
     return page, best, out
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", default=os.path.join(ROOT, "build", "src", "sharing", "libcolloc-sharing.so"))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--library", default=os.path.join(ROOT, "build", "src", "sharing", "libcolloc-sharing.so")
+    )
     parser.add_argument("--laws", default=os.path.join(ROOT, "data", "sharing", "interference.txt"))
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--page")
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("files", nargs="*", default=sorted(glob.glob(os.path.join(ROOT, "data", "sharing", "*.csv"))))
+    parser.add_argument(
+        "files",
+        nargs="*",
+        default=sorted(glob.glob(os.path.join(ROOT, "data", "sharing", "*.csv"))),
+    )
     return parser.parse_args()
 
 
@@ -320,7 +450,11 @@ def main():
         print(page.markdown())
     if options.write:
         with open(options.laws, "w", encoding="utf-8") as file:
-            file.write(CONSTANT.sub(lambda line: line[1] + line[2] + line[3] + f"{best[line[2]]:.3f}", text))
+            file.write(
+                CONSTANT.sub(
+                    lambda line: line[1] + line[2] + line[3] + f"{best[line[2]]:.3f}", text
+                )
+            )
     return None
 
 

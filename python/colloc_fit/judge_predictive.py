@@ -18,22 +18,42 @@ TRACES = "philly-60", "philly-90"
 THESIS = "rr", "magm", "lug", "mug", "first-fit", "best-fit"
 ERROR = ["--need-error=0.2"]
 ROWS = {
-    "exclusive": ["--policy=exclusive"], **{name: [f"--policy={name}"] for name in THESIS},
+    "exclusive": ["--policy=exclusive"],
+    **{name: [f"--policy={name}"] for name in THESIS},
     "predictive": ["--policy=predictive"],
     "predictive, times known too": ["--policy=predictive", "--known=all"],
     "predictive, only memory known": ["--policy=predictive", "--known=none"],
     "magm, needs wrong by 20 %": ["--policy=magm", *ERROR],
     "predictive, needs wrong by 20 %": ["--policy=predictive", *ERROR],
-    "predictive, the same, recovery-step 5 GiB": ["--policy=predictive", *ERROR, "--recovery-step-gib=5"],
+    "predictive, the same, recovery-step 5 GiB": [
+        "--policy=predictive",
+        *ERROR,
+        "--recovery-step-gib=5",
+    ],
     "magm, no memory known": ["--policy=magm", "--estimator=none"],
-    "magm, the same, recovery-step 5 GiB": ["--policy=magm", "--estimator=none", "--recovery-step-gib=5"],
+    "magm, the same, recovery-step 5 GiB": [
+        "--policy=magm",
+        "--estimator=none",
+        "--recovery-step-gib=5",
+    ],
 }
 FIGURES = {"total time": "total_s", "JCT": "avg_jct_s", "energy": "energy_mj"}
 
 
 def simulate(colloc, folder, trace, run, words):
-    done = subprocess.run([colloc, "simulate", f"--trace={folder}/{trace}.txt", *run, "--sharing=mps", "--json", *words],
-                          stdout=subprocess.PIPE, check=True)
+    done = subprocess.run(
+        [
+            colloc,
+            "simulate",
+            f"--trace={folder}/{trace}.txt",
+            *run,
+            "--sharing=mps",
+            "--json",
+            *words,
+        ],
+        stdout=subprocess.PIPE,
+        check=True,
+    )
     return json.loads(done.stdout)
 
 
@@ -46,7 +66,7 @@ def spread(seed):
 
 
 def numbers(text):
-    """"1-3,7" is 1, 2, 3, 7."""
+    """ "1-3,7" is 1, 2, 3, 7."""
     bounds = [part.partition("-") for part in text.split(",")]
     return [n for first, _, last in bounds for n in range(int(first), int(last or first) + 1)]
 
@@ -70,46 +90,89 @@ def means(results, trace, runs_of):
         runs = [results[trace, run, name] for run in runs_of]
         mean = lambda key: statistics.mean(run[key] for run in runs)
         bound = statistics.mean(run["total_s"] / run["lower_bound_s"] for run in runs)
-        yield [name, f"{mean('total_s'):,.0f}", f"{bound:.3f}", f"{mean('avg_jct_s'):,.0f}", f"{mean('energy_mj'):.2f}",
-               f"{mean('oom'):.2f}"]
+        yield [
+            name,
+            f"{mean('total_s'):,.0f}",
+            f"{bound:.3f}",
+            f"{mean('avg_jct_s'):,.0f}",
+            f"{mean('energy_mj'):.2f}",
+            f"{mean('oom'):.2f}",
+        ]
 
 
 def comparison(results, trace, runs, row):
-    best = min(THESIS, key=lambda name: statistics.mean(results[trace, run, name]["total_s"] for run in runs))
-    others = {f"{best}, the best on average": (best,), "whichever of the six was best on the trace": THESIS}
+    best = min(
+        THESIS,
+        key=lambda name: statistics.mean(results[trace, run, name]["total_s"] for run in runs),
+    )
+    others = {
+        f"{best}, the best on average": (best,),
+        "whichever of the six was best on the trace": THESIS,
+    }
     for name, policies in others.items():
         for figure, key in FIGURES.items():
-            more = sorted(100 * (results[trace, run, row][key] / min(results[trace, run, p][key] for p in policies) - 1)
-                          for run in runs)
+            more = sorted(
+                100
+                * (
+                    results[trace, run, row][key]
+                    / min(results[trace, run, p][key] for p in policies)
+                    - 1
+                )
+                for run in runs
+            )
             low, middle, high = statistics.quantiles(more, n=4)
-            yield [f"{figure}, against {name}", f"{sum(x < 0 for x in more)} of {len(more)}", f"{middle:+.1f}", f"{low:+.1f} to {high:+.1f}"]
+            yield [
+                f"{figure}, against {name}",
+                f"{sum(x < 0 for x in more)} of {len(more)}",
+                f"{middle:+.1f}",
+                f"{low:+.1f} to {high:+.1f}",
+            ]
 
 
 def page(results, seeds):
     yield "# predictive against the policies of the dissertation"
     yield ""
-    yield (f"Made by `scripts/judge-predictive`. Simulated, 4 x A100-40GB, MPS, memory declared; predictive knows the activity of the tasks. The "
-           f"resampled traces have the seeds {ranges(seeds)}; its constants were chosen on the seeds 1001 to 1040. The bound is a "
-           "time that no policy can be under (`src/sim/bound.c`).")
+    yield (
+        f"Made by `scripts/judge-predictive`. Simulated, 4 x A100-40GB, MPS, memory declared; predictive knows the activity of the tasks. The "
+        f"resampled traces have the seeds {ranges(seeds)}; its constants were chosen on the seeds 1001 to 1040. The bound is a "
+        "time that no policy can be under (`src/sim/bound.c`)."
+    )
     yield ""
-    yield ("One trace is one throw: who happens to be last decides by some per cent. The traces themselves are therefore played again with "
-           "the tasks' times spread at random (`--seed`), too little to make them other traces.")
+    yield (
+        "One trace is one throw: who happens to be last decides by some per cent. The traces themselves are therefore played again with "
+        "the tasks' times spread at random (`--seed`), too little to make them other traces."
+    )
     for trace in TRACES:
-        groups = ((f"{trace} itself", [()]), (f"{trace} itself, times spread {len(seeds)} times: means", [spread(s) for s in seeds]),
-                  (f"{trace} resampled {len(seeds)} times: means", [resampled(s) for s in seeds]))
+        groups = (
+            (f"{trace} itself", [()]),
+            (f"{trace} itself, times spread {len(seeds)} times: means", [spread(s) for s in seeds]),
+            (f"{trace} resampled {len(seeds)} times: means", [resampled(s) for s in seeds]),
+        )
         for title, of in groups:
             yield from ("", f"## {title}", "")
-            yield from table(["", "total, s", "of the bound", "JCT, s", "energy, MJ", "OOM"], means(results, trace, of))
+            yield from table(
+                ["", "total, s", "of the bound", "JCT, s", "energy, MJ", "OOM"],
+                means(results, trace, of),
+            )
         for row in ("predictive", "predictive, times known too"):
             yield from ("", f"{row}, on the resampled ones, less being better:", "")
-            yield from table(["", "less on", "median, %", "quartiles, %"],
-                             comparison(results, trace, [resampled(s) for s in seeds], row))
+            yield from table(
+                ["", "less on", "median, %", "quartiles, %"],
+                comparison(results, trace, [resampled(s) for s in seeds], row),
+            )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("colloc", help="the program")
-    parser.add_argument("--seeds", type=numbers, default="4001-4030,5001-5030", help="FIRST-LAST,...; default: %(default)s")
+    parser.add_argument(
+        "--seeds",
+        type=numbers,
+        default="4001-4030,5001-5030",
+        help="FIRST-LAST,...; default: %(default)s",
+    )
     parser.add_argument("--page", help="a file to write, in Markdown; default: standard output")
     arguments = parser.parse_args()
     seeds = arguments.seeds
@@ -117,7 +180,9 @@ def main():
     runs_of = [(), *map(spread, seeds), *map(resampled, seeds)]
     keys = [(trace, run, name) for trace in TRACES for run in runs_of for name in ROWS]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        runs = pool.map(lambda key: simulate(arguments.colloc, folder, key[0], key[1], ROWS[key[2]]), keys)
+        runs = pool.map(
+            lambda key: simulate(arguments.colloc, folder, key[0], key[1], ROWS[key[2]]), keys
+        )
         results = dict(zip(keys, runs))
     with open(arguments.page or "/dev/stdout", "w", encoding="utf-8") as out:
         out.write("\n".join(page(results, seeds)) + "\n")

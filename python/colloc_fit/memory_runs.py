@@ -60,19 +60,23 @@ class MemoryRuns:
 
     def __init__(self, folder, scratch):
         self.scratch, self.summaries, self.exports = scratch, {}, {}
-        self.kernels = {line["id"]: line["scratch"]
-                        for line in read_lines(f"{folder}/kernels.jsonl.xz")}
+        self.kernels = {
+            line["id"]: line["scratch"] for line in read_lines(f"{folder}/kernels.jsonl.xz")
+        }
         for layers in read_lines(f"{folder}/layers.jsonl.xz"):
             self.summaries[layers["model"]] = self._write(torchsummary_text(layers))
         for export in read_lines(f"{folder}/exports.jsonl.xz"):
             key = export["model_key"]
-            self.exports[key, export["optimizer"]["name"], export["precision"]] = \
-                self._write(json.dumps(export))
+            self.exports[key, export["optimizer"]["name"], export["precision"]] = self._write(
+                json.dumps(export)
+            )
             text = torchinfo_text(export["layers"], export["parameters"])
             self.summaries[key] = self._write(text)
-        self.runs = [row for row in self._rows(f"{folder}/runs.csv.xz")
-                     if row["status"] == "ok" and row["driver_mib"]
-                     and row["model"] in self.summaries]
+        self.runs = [
+            row
+            for row in self._rows(f"{folder}/runs.csv.xz")
+            if row["status"] == "ok" and row["driver_mib"] and row["model"] in self.summaries
+        ]
         for row in self.runs:
             row["batch"], row["sequence"] = int(row["batch"]), int(row["sequence"] or 0)
 
@@ -80,8 +84,10 @@ class MemoryRuns:
     def _rows(path):
         with lzma.open(path, "rt") as file:
             for row in csv.DictReader(file):
-                yield {name: cell if name in ("id", "model") else number(cell)
-                       for name, cell in row.items()}
+                yield {
+                    name: cell if name in ("id", "model") else number(cell)
+                    for name, cell in row.items()
+                }
 
     def export_of(self, row):
         """The file with the export of a run; None where there is none."""

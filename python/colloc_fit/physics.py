@@ -17,18 +17,28 @@ MIB = 1 << 20
 REAL_WEIGHT = 4.0  # chosen: a real network counts as four random ones, of which there are more
 
 # Values to try. Microseconds of a launch; shares of the data sheet's rates.
-RATES = {"launch_us": (5, 7, 10, 14, 20, 28, 40, 56, 80, 110),
-         "matrix_share": (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6),
-         "bandwidth_share": (0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.7)}
+RATES = {
+    "launch_us": (5, 7, 10, 14, 20, 28, 40, 56, 80, 110),
+    "matrix_share": (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6),
+    "bandwidth_share": (0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.7),
+}
 # Shares of a convolution's input and output that its workspace holds.
 WINDOWS = ((0, 0), (1, 0), (0, 1), (0.5, 0.5), (0.75, 0.75), (1, 1), (1, 2), (2, 1), (1.5, 1.5))
 POINTWISE = ((0, 0), (0.25, 0.25), (0.5, 0.5), (1, 1))
 PRECISIONS, TAPS = ("fp32", "amp"), ("larger", "1x1")
 PASSES = ("forward", "input gradient", "weight gradient")
-SHARES = {(precision, taps, name): POINTWISE if taps == "1x1" else WINDOWS
-          for precision in PRECISIONS for taps in TAPS for name in PASSES}
-START = {"launch_us": 5, "matrix_share": 0.3, "bandwidth_share": 0.55,
-         **{key: (0, 0) if key[1] == "1x1" else (1, 1) for key in SHARES}}
+SHARES = {
+    (precision, taps, name): POINTWISE if taps == "1x1" else WINDOWS
+    for precision in PRECISIONS
+    for taps in TAPS
+    for name in PASSES
+}
+START = {
+    "launch_us": 5,
+    "matrix_share": 0.3,
+    "bandwidth_share": 0.55,
+    **{key: (0, 0) if key[1] == "1x1" else (1, 1) for key in SHARES},
+}
 
 
 def constants_line(chosen):
@@ -46,8 +56,15 @@ class Point:
 
     def __init__(self, row, cells):
         self.row = row
-        (self.context, self.reserved, self.active, self.live, self.step_us, self.smact,
-         self.dram) = map(float, cells[:7])
+        (
+            self.context,
+            self.reserved,
+            self.active,
+            self.live,
+            self.step_us,
+            self.smact,
+            self.dram,
+        ) = map(float, cells[:7])
         self.evidence = cells[7]
         self.features = [float(cell) for cell in cells[8:]]
         self.measured = row["driver_mib"] * MIB - self.context
@@ -75,8 +92,12 @@ class Physics:
             for row, path, optimizer, precision in questions:
                 fields = (path, row["batch"], optimizer, precision, row.get("sequence") or 0, GPU)
                 tasks.write("\t".join(map(str, fields)) + "\n")
-        self.program = subprocess.Popen([f"{build}/tools/colloc-physics", tasks.name], text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.program = subprocess.Popen(
+            [f"{build}/tools/colloc-physics", tasks.name],
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
         self.feature_names = self._cells()[8:]
         self.silent = collections.Counter()
 
@@ -107,8 +128,10 @@ def ask(build, questions, chosen, scratch, what):
     program = Physics(build, questions, scratch)
     points = program.points(chosen)
     program.close()
-    print(f"{what}: {len(questions)} runs; physics is silent on {sum(program.silent.values())} "
-          f"{dict(program.silent.most_common(3))}")
+    print(
+        f"{what}: {len(questions)} runs; physics is silent on {sum(program.silent.values())} "
+        f"{dict(program.silent.most_common(3))}"
+    )
     return points, program.feature_names
 
 
@@ -124,13 +147,22 @@ def misfit(points):
 def fit_shares(build, questions, chosen, scratch):
     """Of the workspaces, each precision by itself, over training families that convolve."""
     for precision in PRECISIONS:
-        some = Physics(build, [q for q in questions if q[0]["n_conv"] and is_training(q[0])
-                               and q[0]["precision"] == precision], scratch)
+        some = Physics(
+            build,
+            [
+                q
+                for q in questions
+                if q[0]["n_conv"] and is_training(q[0]) and q[0]["precision"] == precision
+            ],
+            scratch,
+        )
         grid = {key: values for key, values in SHARES.items() if key[0] == precision}
         chosen, least = descend(grid, chosen, lambda trial, some=some: misfit(some.points(trial)))
         some.close()
-        print(f"workspaces, {precision}: {least:.4f} with input and output " +
-              ", ".join(f"{taps} {name} {chosen[precision, taps, name]}" for _, taps, name in grid))
+        print(
+            f"workspaces, {precision}: {least:.4f} with input and output "
+            + ", ".join(f"{taps} {name} {chosen[precision, taps, name]}" for _, taps, name in grid)
+        )
     return chosen
 
 
@@ -145,15 +177,18 @@ def fit_rates(build, questions, chosen, scratch):
 
     def error_of(trial):
         points = alone.points(trial)
-        return step_error(points) + statistics.mean(2 * abs(p.smact - (p.row["smact"] or 0))
-                                                    for p in points)
+        return step_error(points) + statistics.mean(
+            2 * abs(p.smact - (p.row["smact"] or 0)) for p in points
+        )
 
     chosen, _ = descend(RATES, chosen, error_of)
     points = alone.points(chosen)
     alone.close()
-    print(f"activity: {len(points)} runs alone; launch {chosen['launch_us']} us, matrix "
-          f"{chosen['matrix_share']}, bandwidth {chosen['bandwidth_share']}: step time off by a "
-          f"factor of {math.exp(step_error(points)):.2f} in the geometric mean")
+    print(
+        f"activity: {len(points)} runs alone; launch {chosen['launch_us']} us, matrix "
+        f"{chosen['matrix_share']}, bandwidth {chosen['bandwidth_share']}: step time off by a "
+        f"factor of {math.exp(step_error(points)):.2f} in the geometric mean"
+    )
     table = []
     for mine, theirs in (("step_us", "step_ms"), ("smact", "smact"), ("dram", "dram")):
         known = [(getattr(p, mine), p.row[theirs]) for p in points if p.row[theirs] is not None]
@@ -161,7 +196,9 @@ def fit_rates(build, questions, chosen, scratch):
             error = statistics.mean(abs(a - b) for a, b in known)
             off = "" if theirs == "step_ms" else f"{error:.3f}"
             rank = rank_correlation(*zip(*known))
-            print(f"  {theirs}: rank correlation {rank:.3f} over {len(known)}, "
-                  f"mean absolute error {off}")
+            print(
+                f"  {theirs}: rank correlation {rank:.3f} over {len(known)}, "
+                f"mean absolute error {off}"
+            )
             table.append([f"`{theirs}`", str(len(known)), f"{rank:.2f}", off])
     return chosen, table

@@ -15,7 +15,7 @@ from colloc_fit.physics import weight_of
 NO_CORRECTION = math.inf
 RIDGES = (3, 30, 300, 3000, NO_CORRECTION)
 SPREAD_RIDGE = 10  # chosen: that of the summaries' correction is of this size
-TOLERANCE = 0.03   # a logarithm; beyond it a rule has failed, which no ratio makes up for
+TOLERANCE = 0.03  # a logarithm; beyond it a rule has failed, which no ratio makes up for
 FACTOR_MOST = math.log(2)  # RESIDUAL_FACTOR_MAX in residual.h
 SPREAD_LEAST, SPREAD_MOST = 0.004, 0.12  # RESIDUAL_SPREAD_MIN and _MAX in residual.h
 FOLDS = 8
@@ -29,8 +29,13 @@ def learn(points, strength):
     """The coefficients of the correction. strength: the ridge, or NO_CORRECTION."""
     if strength == NO_CORRECTION:
         return np.zeros(len(points[0].features))
-    return ridge([p.features for p in points], [p.y for p in points],
-                 [weight_of(p) for p in points], strength, TOLERANCE)
+    return ridge(
+        [p.features for p in points],
+        [p.y for p in points],
+        [weight_of(p) for p in points],
+        strength,
+        TOLERANCE,
+    )
 
 
 def predict(weights, point):
@@ -97,9 +102,11 @@ def of_kind(pairs, real):
 def choose_strength(name, points):
     """The ridge that does best on real families left out. Errors are bounded: what is far off lacks
     a rule, which no ratio makes up for."""
+
     def error_of(strength):
         pairs = of_kind(left_out(points, strength), True)
         return statistics.mean(min(abs(p.y - c), 0.1) for p, c in pairs)
+
     errors = {strength: error_of(strength) for strength in RIDGES}
     best = min(errors, key=errors.get)
     tried = ", ".join(f"{strength:g}: {error:.4f}" for strength, error in errors.items())

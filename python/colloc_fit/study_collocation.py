@@ -22,16 +22,36 @@ import time
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TABLES = os.path.join(TOP, "workloads", "study")
 BENCH = ["--interval=200ms", "--limit=120s", "--no-report"]
-DAEMON = ["--policy=mug", "--smact-max=1", "--min-free=1MiB", "--settle=50ms", "--settle-max=100ms", "--sample-period=200ms"]
+DAEMON = [
+    "--policy=mug",
+    "--smact-max=1",
+    "--min-free=1MiB",
+    "--settle=50ms",
+    "--settle-max=100ms",
+    "--sample-period=200ms",
+]
 
 
 def gpus():
-    listed = subprocess.run(["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     return listed.split()
 
 
 def bench(programs, table, gpu, folder, *options):
-    command = [os.path.join(programs, "colloc"), "bench", f"--gpu={gpu}", f"--output={folder}", *BENCH, *options, os.path.join(TABLES, f"{table}.csv")]
+    command = [
+        os.path.join(programs, "colloc"),
+        "bench",
+        f"--gpu={gpu}",
+        f"--output={folder}",
+        *BENCH,
+        *options,
+        os.path.join(TABLES, f"{table}.csv"),
+    ]
     with open(f"{folder}.log", "a", encoding="utf-8") as log:
         return subprocess.run(command, stdin=subprocess.DEVNULL, stderr=log, check=False).returncode
 
@@ -39,12 +59,23 @@ def bench(programs, table, gpu, folder, *options):
 def bench_by_daemon(programs, table, gpu, folder):
     with tempfile.TemporaryDirectory(prefix="colloc-study-") as state:
         socket = os.path.join(state, "s")
-        command = [os.path.join(programs, "collocd"), f"--socket={socket}", f"--state-dir={state}", f"--shim={programs}/colloc-shim", f"--gpus={gpu}", *DAEMON]
+        command = [
+            os.path.join(programs, "collocd"),
+            f"--socket={socket}",
+            f"--state-dir={state}",
+            f"--shim={programs}/colloc-shim",
+            f"--gpus={gpu}",
+            *DAEMON,
+        ]
         with open(f"{folder}-collocd.log", "a", encoding="utf-8") as log:
             daemon = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=log)
         try:
             limit = time.monotonic() + 20
-            while subprocess.run([os.path.join(programs, "colloc"), "--socket", socket, "info"], capture_output=True, check=False).returncode:
+            while subprocess.run(
+                [os.path.join(programs, "colloc"), "--socket", socket, "info"],
+                capture_output=True,
+                check=False,
+            ).returncode:
                 if time.monotonic() > limit or daemon.poll() is not None:
                     raise RuntimeError(f"collocd does not answer, see {folder}-collocd.log")
             return bench(programs, table, gpu, folder, "--daemon", f"--socket={socket}")
@@ -58,12 +89,18 @@ def measure_table(programs, table, gpu, folder):
     status = bench(programs, table, gpu, os.path.join(folder, table))
     if table == "compare":
         status |= bench_by_daemon(programs, table, gpu, os.path.join(folder, f"{table}-daemon"))
-    print(f"{table} on GPU {gpu}: {time.monotonic() - began:.0f} s{', not all of it' if status else ''}", file=sys.stderr, flush=True)
+    print(
+        f"{table} on GPU {gpu}: {time.monotonic() - began:.0f} s{', not all of it' if status else ''}",
+        file=sys.stderr,
+        flush=True,
+    )
     return status
 
 
 def measure(*arguments):
-    chosen = [word.removeprefix("--gpus=").split(",") for word in arguments if word.startswith("--gpus=")]
+    chosen = [
+        word.removeprefix("--gpus=").split(",") for word in arguments if word.startswith("--gpus=")
+    ]
     programs, folder, *tables = [word for word in arguments if not word.startswith("--gpus=")]
     programs = os.path.abspath(programs)
     os.makedirs(folder, exist_ok=True)
@@ -83,7 +120,9 @@ def measure(*arguments):
                 print(f"{table}: {error}", file=sys.stderr, flush=True)
                 statuses.append(1)
 
-    workers = [threading.Thread(target=work, args=(gpu,)) for gpu in (chosen[0] if chosen else gpus())]
+    workers = [
+        threading.Thread(target=work, args=(gpu,)) for gpu in (chosen[0] if chosen else gpus())
+    ]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -101,7 +140,9 @@ def join_tables(folder, target):
             continue
         most = number
         for name in wrote:
-            with open(os.path.join(source, name), encoding="utf-8") as file, open(os.path.join(target, name), "a", encoding="utf-8", newline="") as out:
+            with open(os.path.join(source, name), encoding="utf-8") as file, open(
+                os.path.join(target, name), "a", encoding="utf-8", newline=""
+            ) as out:
                 rows = csv.DictReader(file)
                 writer = csv.DictWriter(out, rows.fieldnames, lineterminator="\n")
                 if not wrote[name]:
@@ -113,7 +154,10 @@ def join_tables(folder, target):
                         looks = f"{row['number']}-{row['repeat']}.csv"
                         row["number"] = number + int(row["number"])
                         most = max(most, row["number"])
-                        shutil.copy(os.path.join(source, "looks", looks), os.path.join(target, "looks", f"{row['number']}-{row['repeat']}.csv"))
+                        shutil.copy(
+                            os.path.join(source, "looks", looks),
+                            os.path.join(target, "looks", f"{row['number']}-{row['repeat']}.csv"),
+                        )
                     writer.writerow(row)
         number = most
 
@@ -128,7 +172,14 @@ def draw(folder, report):
     return 0
 
 
-MEASURED = {"smact": "smact", "smocc": "smocc", "gract": "gract", "dram_active": "dram_active", "power_w": "power_w", "gpu_mem_used_mib": "mem_used_mib"}
+MEASURED = {
+    "smact": "smact",
+    "smocc": "smocc",
+    "gract": "gract",
+    "dram_active": "dram_active",
+    "power_w": "power_w",
+    "gpu_mem_used_mib": "mem_used_mib",
+}
 
 
 def equal_trainings(folder, summary):
@@ -142,9 +193,21 @@ def equal_trainings(folder, summary):
                 mix, how = row["group"].rsplit(" ", 1)
                 name, _, count = mix.partition("*")
                 told = summary[row["group"]]
-                if row["epoch"] == "2" and name.isalpha() and how in ("streams", "mps") and told["samples_per_s"]:
-                    yield name, {"how": how, "mix": "+".join([name] * int(count or 1)), "model": name, "error": "", "thread_percent": "",
-                                 "steps_per_s": float(row["samples"]) / float(row["epoch_s"]), **{key: told[column] for key, column in MEASURED.items()}}
+                if (
+                    row["epoch"] == "2"
+                    and name.isalpha()
+                    and how in ("streams", "mps")
+                    and told["samples_per_s"]
+                ):
+                    yield name, {
+                        "how": how,
+                        "mix": "+".join([name] * int(count or 1)),
+                        "model": name,
+                        "error": "",
+                        "thread_percent": "",
+                        "steps_per_s": float(row["samples"]) / float(row["epoch_s"]),
+                        **{key: told[column] for key, column in MEASURED.items()},
+                    }
 
 
 def hold_against_laws(folder, report):
@@ -159,7 +222,11 @@ def hold_against_laws(folder, report):
             writer.writerows(row for model, row in rows if model == name)
             file.flush()
             print(name, flush=True)
-            subprocess.run([sys.executable, os.path.join(TOP, "scripts", "fit-sharing"), "--quick", file.name], stderr=subprocess.DEVNULL, check=False)
+            subprocess.run(
+                [sys.executable, os.path.join(TOP, "scripts", "fit-sharing"), "--quick", file.name],
+                stderr=subprocess.DEVNULL,
+                check=False,
+            )
     return 0
 
 

@@ -35,11 +35,17 @@ LOAD_S = 2
 SHORT_S, SHORT_SMS = (2, 5, 10, 30), (33, 79)
 LOOK = ("--interval=100ms", "--gpus=0")
 MEMORY_MODELS = ("digits", "small", "medium", "heavy", "decoder", "encoder")
-EPOCHS = {"light": ("digits", 938, 3), "heavy": ("heavy", 20, 3)}  # the model, steps of an epoch, epochs in a turn
+EPOCHS = {
+    "light": ("digits", 938, 3),
+    "heavy": ("heavy", 20, 3),
+}  # the model, steps of an epoch, epochs in a turn
 ROUNDS = 5
 CALLS = 100
 SLICES, SLICE_S = 5, 10
-SMI_QUERY = ["--query-gpu=timestamp,utilization.gpu,utilization.memory,memory.used,power.draw", "--format=csv"]
+SMI_QUERY = [
+    "--query-gpu=timestamp,utilization.gpu,utilization.memory,memory.used,power.draw",
+    "--format=csv",
+]
 DCGMI_FIELDS = "203,204,1001,1002,1003,1004,1005,155"
 
 
@@ -53,17 +59,36 @@ class Study:
 
     def build_square(self):
         if not os.path.exists(self.square):
-            subprocess.run(["nvcc", "-O2", "-o", self.square, os.path.join(TOP, "workloads", "square.cu")], check=True)
+            subprocess.run(
+                ["nvcc", "-O2", "-o", self.square, os.path.join(TOP, "workloads", "square.cu")],
+                check=True,
+            )
 
     def steady(self, *command):
         """What `colloc record` saw of GPU 0: medians over the second half of the run, where only the load runs."""
         out = os.path.join(self.folder, "record.csv")
-        subprocess.run([self.colloc, "record", *LOOK, f"--output={out}", f"--summary={os.devnull}", "--", *command],
-                       capture_output=True, text=True, timeout=120, check=True)
+        subprocess.run(
+            [
+                self.colloc,
+                "record",
+                *LOOK,
+                f"--output={out}",
+                f"--summary={os.devnull}",
+                "--",
+                *command,
+            ],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
         with open(out, encoding="utf-8") as file:
             looks = list(csv.DictReader(file))
         middle = looks[len(looks) // 2 : -4]
-        return {key: median_of(look[key] for look in middle) for key in ("utilisation", "gract", "smact", "smocc", "dram_active", "power_w")}
+        return {
+            key: median_of(look[key] for look in middle)
+            for key in ("utilisation", "gract", "smact", "smocc", "dram_active", "power_w")
+        }
 
 
 def median_of(texts):
@@ -73,20 +98,48 @@ def median_of(texts):
 
 def measure_square(study):
     study.build_square()
-    return [{"blocks": blocks, "threads": threads, **study.steady(study.square, str(blocks), str(threads), str(LOAD_S))}
-            for blocks in BLOCKS for threads in THREADS]
+    return [
+        {
+            "blocks": blocks,
+            "threads": threads,
+            **study.steady(study.square, str(blocks), str(threads), str(LOAD_S)),
+        }
+        for blocks in BLOCKS
+        for threads in THREADS
+    ]
 
 
 def measure_sms(study):
     study.build_square()
-    return [{"sms": sms, **study.steady(study.square, str(sms), "1024", str(LOAD_S), "stay")} for _ in range(2) for sms in STAYING_SMS]
+    return [
+        {"sms": sms, **study.steady(study.square, str(sms), "1024", str(LOAD_S), "stay")}
+        for _ in range(2)
+        for sms in STAYING_SMS
+    ]
 
 
 def record_square(study, sms, seconds):
     """The summary of one run as `colloc record` makes it by default, and for how long the kernel ran."""
     summary = os.path.join(study.folder, "summary.json")
-    done = subprocess.run([study.colloc, "record", "--gpus=0", "--json", f"--summary={summary}", "--", study.square, str(sms), "1024",
-                           str(seconds), "stay"], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(
+        [
+            study.colloc,
+            "record",
+            "--gpus=0",
+            "--json",
+            f"--summary={summary}",
+            "--",
+            study.square,
+            str(sms),
+            "1024",
+            str(seconds),
+            "stay",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
     with open(summary, encoding="utf-8") as file:
         return json.load(file), json.loads(done.stdout.splitlines()[-1])["seconds"]
 
@@ -99,9 +152,16 @@ def measure_short(study):
         for sms in SHORT_SMS:
             summary, kernel_s = record_square(study, sms, seconds)
             gpu = summary["gpus"][0]
-            rows.append({"seconds": seconds, "sms": sms, "elapsed_s": summary["elapsed_s"], "kernel_s": kernel_s,
-                         "expected_smact": sms / total * kernel_s / summary["elapsed_s"],
-                         **{key: gpu[key] for key in ("smact", "command_smact", "power_w", "energy_j")}})
+            rows.append(
+                {
+                    "seconds": seconds,
+                    "sms": sms,
+                    "elapsed_s": summary["elapsed_s"],
+                    "kernel_s": kernel_s,
+                    "expected_smact": sms / total * kernel_s / summary["elapsed_s"],
+                    **{key: gpu[key] for key in ("smact", "command_smact", "power_w", "energy_j")},
+                }
+            )
     return rows
 
 
@@ -110,7 +170,9 @@ class Worker:
 
     def __init__(self, model, wrapper=()):
         worker = [sys.executable, os.path.join(TOP, "workloads", "worker.py")]
-        self.process = subprocess.Popen([*wrapper, *worker], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [*wrapper, *worker], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self.hear()
         self.tell(do="load", model=model)
 
@@ -128,7 +190,12 @@ class Worker:
 
 
 def gpu_used_mib():
-    text = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(
+        ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     return float(text.split()[0])
 
 
@@ -138,14 +205,24 @@ def measure_memory(study):
     for model in MEMORY_MODELS:
         summary = os.path.join(study.folder, "summary.json")
         before_mib = gpu_used_mib()
-        worker = Worker(model, (study.colloc, "record", *LOOK, "--json", f"--summary={summary}", "--"))
+        worker = Worker(
+            model, (study.colloc, "record", *LOOK, "--json", f"--summary={summary}", "--")
+        )
         told = worker.tell(do="epoch", steps=50)
         truth_mib = gpu_used_mib() - before_mib
         worker.close()
         with open(summary, encoding="utf-8") as file:
             seen_mib = json.load(file)["gpus"][0]["command_mem_peak_mib"]
-        rows.append({"model": model, "reserved_mib": told["reserved_mib"], "context_mib": truth_mib - told["reserved_mib"], "truth_mib": truth_mib,
-                     "colloc_mib": seen_mib, "error": seen_mib / truth_mib - 1})
+        rows.append(
+            {
+                "model": model,
+                "reserved_mib": told["reserved_mib"],
+                "context_mib": truth_mib - told["reserved_mib"],
+                "truth_mib": truth_mib,
+                "colloc_mib": seen_mib,
+                "error": seen_mib / truth_mib - 1,
+            }
+        )
     return rows
 
 
@@ -160,11 +237,17 @@ def processor_s(pid):
 
 def resident_mib(pid):
     with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-        return max((int(line.split()[1]) / 1024 for line in file if line.startswith("VmRSS")), default=0.0)
+        return max(
+            (int(line.split()[1]) / 1024 for line in file if line.startswith("VmRSS")), default=0.0
+        )
 
 
 def bytes_in(folder):
-    return sum(os.path.getsize(os.path.join(where, name)) for where, _, names in os.walk(folder) for name in names)
+    return sum(
+        os.path.getsize(os.path.join(where, name))
+        for where, _, names in os.walk(folder)
+        for name in names
+    )
 
 
 SPAWN = "import subprocess, sys, time\nwhile True:\n    began = time.monotonic()\n    subprocess.run(sys.argv[1:])\n    time.sleep(max(0, 1 - time.monotonic() + began))"
@@ -183,13 +266,19 @@ def monitors(study):
         "nvidia-smi, each second": [sys.executable, "-c", SPAWN, *smi],
         "dcgmi, staying": ["dcgmi", "dmon", "-e", DCGMI_FIELDS, "-d", "1000"],
     }
-    return {name: command for name, command in found.items() if command is None or shutil.which(command[0])}
+    return {
+        name: command
+        for name, command in found.items()
+        if command is None or shutil.which(command[0])
+    }
 
 
 @contextlib.contextmanager
 def running(command, folder):
     with open(os.path.join(folder, "output"), "w", encoding="utf-8") as output:
-        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command, cwd=folder, stdout=output, stderr=output, stdin=subprocess.DEVNULL
+        )
         time.sleep(0.7)  # starting is not what is measured
         try:
             yield process.pid
@@ -206,14 +295,22 @@ def turn(worker, command, steps, epochs):
         before = processor_s(pid), bytes_in(folder), time.monotonic()
         told = [worker.tell(do="epoch", steps=steps) for _ in range(epochs)]
         took = time.monotonic() - before[2]
-        return {"epochs": told, "cores": (processor_s(pid) - before[0]) / took, "resident_mib": resident_mib(pid),
-                "bytes_per_s": (bytes_in(folder) - before[1]) / took}
+        return {
+            "epochs": told,
+            "cores": (processor_s(pid) - before[0]) / took,
+            "resident_mib": resident_mib(pid),
+            "bytes_per_s": (bytes_in(folder) - before[1]) / took,
+        }
 
 
 def measure_overhead(study, name):
     model, steps, epochs = EPOCHS[name]
     worker, seen = Worker(model), monitors(study)
-    turns = [{"monitor": monitor, **turn(worker, command, steps, epochs)} for _ in range(ROUNDS) for monitor, command in seen.items()]
+    turns = [
+        {"monitor": monitor, **turn(worker, command, steps, epochs)}
+        for _ in range(ROUNDS)
+        for monitor, command in seen.items()
+    ]
     worker.close()
     return {"model": model, "steps": steps, "turns": turns}
 
@@ -232,12 +329,31 @@ class Nvml:
         out = ctypes.byref(self.room)
         memory = ctypes.create_string_buffer((40 | 2 << 24).to_bytes(4, "little"), 40)
         memory_1 = ctypes.create_string_buffer(24)
-        plain = {"utilisation": "UtilizationRates", "power": "PowerUsage", "energy": "TotalEnergyConsumption", "throttling": "CurrentClocksThrottleReasons"}
-        lists = {"compute processes": "ComputeRunningProcesses_v3", "graphics processes": "GraphicsRunningProcesses_v3", "MPS processes": "MPSComputeRunningProcesses_v3"}
-        ask = {name: lambda function=function: self.call(function, out) for name, function in plain.items()}
-        ask |= {name: lambda function=function: self.list(function) for name, function in lists.items()}
-        return ask | {"memory": lambda: self.call("MemoryInfo_v2", ctypes.byref(memory)), "memory, version 1": lambda: self.call("MemoryInfo", ctypes.byref(memory_1)), "temperature": lambda: self.call("Temperature", 0, out),
-                      "clock": lambda: self.call("ClockInfo", 1, out), "process utilisation": self.process_utilisation}
+        plain = {
+            "utilisation": "UtilizationRates",
+            "power": "PowerUsage",
+            "energy": "TotalEnergyConsumption",
+            "throttling": "CurrentClocksThrottleReasons",
+        }
+        lists = {
+            "compute processes": "ComputeRunningProcesses_v3",
+            "graphics processes": "GraphicsRunningProcesses_v3",
+            "MPS processes": "MPSComputeRunningProcesses_v3",
+        }
+        ask = {
+            name: lambda function=function: self.call(function, out)
+            for name, function in plain.items()
+        }
+        ask |= {
+            name: lambda function=function: self.list(function) for name, function in lists.items()
+        }
+        return ask | {
+            "memory": lambda: self.call("MemoryInfo_v2", ctypes.byref(memory)),
+            "memory, version 1": lambda: self.call("MemoryInfo", ctypes.byref(memory_1)),
+            "temperature": lambda: self.call("Temperature", 0, out),
+            "clock": lambda: self.call("ClockInfo", 1, out),
+            "process utilisation": self.process_utilisation,
+        }
 
     def call(self, name, *arguments):
         return getattr(self.library, f"nvmlDeviceGet{name}")(self.device, *arguments)
@@ -248,7 +364,12 @@ class Nvml:
 
     def process_utilisation(self):
         self.count.value = 256
-        return self.call("ProcessUtilization", ctypes.byref(self.room), ctypes.byref(self.count), ctypes.c_ulonglong(0))
+        return self.call(
+            "ProcessUtilization",
+            ctypes.byref(self.room),
+            ctypes.byref(self.count),
+            ctypes.c_ulonglong(0),
+        )
 
 
 def cost_us(ask):
@@ -260,7 +381,12 @@ def cost_us(ask):
         processor.append((time.thread_time_ns() - before[0]) / 1e3)
         wall.append((time.perf_counter_ns() - before[1]) / 1e3)
         time.sleep(0.01)
-    return {"result": result, "processor_us": statistics.median(processor), "wall_us": statistics.median(wall), "worst_us": max(wall)}
+    return {
+        "result": result,
+        "processor_us": statistics.median(processor),
+        "wall_us": statistics.median(wall),
+        "worst_us": max(wall),
+    }
 
 
 def measure_calls(study):
@@ -280,15 +406,33 @@ def measure_daemon(study):
     worker.tell(do="epoch", steps=5)
     for period in ("1s", "100ms"):
         with tempfile.TemporaryDirectory() as folder:
-            with running([study.collocd, "--socket=s", "--state-dir=.", f"--shim={study.shim}", f"--sample-period={period}"], folder) as pid:
+            with running(
+                [
+                    study.collocd,
+                    "--socket=s",
+                    "--state-dir=.",
+                    f"--shim={study.shim}",
+                    f"--sample-period={period}",
+                ],
+                folder,
+            ) as pid:
                 for _ in range(SLICES):
                     began, before = time.monotonic(), processor_s(pid)
                     while time.monotonic() - began < SLICE_S:
                         worker.tell(do="epoch", steps=20)
                     cores = (processor_s(pid) - before) / (time.monotonic() - began)
-                    rows.append({"period": period, "cores": cores, "resident_mib": resident_mib(pid)})
+                    rows.append(
+                        {"period": period, "cores": cores, "resident_mib": resident_mib(pid)}
+                    )
     worker.close()
-    return {"gpus": len(subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True).stdout.splitlines()), "slices": rows}
+    return {
+        "gpus": len(
+            subprocess.run(
+                ["nvidia-smi", "-L"], capture_output=True, text=True, check=True
+            ).stdout.splitlines()
+        ),
+        "slices": rows,
+    }
 
 
 PARTS = {
@@ -304,7 +448,14 @@ PARTS = {
 
 
 def measure(programs, output, *parts):
-    raw = {"gpu": subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True, check=True).stdout.strip()}
+    raw = {
+        "gpu": subprocess.run(
+            ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+    }
     with tempfile.TemporaryDirectory() as folder:
         study = Study(programs, folder)
         for name in parts or PARTS:
@@ -316,7 +467,11 @@ def measure(programs, output, *parts):
             print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
             with open(output, "w", encoding="utf-8") as file:
                 json.dump(raw, file, indent=1)
-    return 1 if any("error" in raw[name] for name in parts or PARTS if isinstance(raw[name], dict)) else 0
+    return (
+        1
+        if any("error" in raw[name] for name in parts or PARTS if isinstance(raw[name], dict))
+        else 0
+    )
 
 
 def draw(raw, folder):

@@ -28,9 +28,18 @@ TRAIN = os.path.join(TOP, "workloads", "train.py")
 A100_MIB = 40960
 CONTEXT_MIB = 700  # of a PyTorch process on an H200, outside its allocator: docs/measured/h200.md
 MODELS = {  # of the catalogue: what train.py calls it
-    "bert_base": "encoder", "bert_large": "decoder", "efficientnet_b0": "torchvision/efficientnet_b0", "inception_v3": "timm/inception_v3",
-    "mobilenet_v2": "torchvision/mobilenet_v2", "resnet50": "torchvision/resnet50", "vgg16": "torchvision/vgg16", "xception": "timm/legacy_xception",
-    "mobilenet_v3_small": "torchvision/mobilenet_v3_small", "resnet18": "torchvision/resnet18", "resnet34": "torchvision/resnet34", "mnist_cnn": "digits",
+    "bert_base": "encoder",
+    "bert_large": "decoder",
+    "efficientnet_b0": "torchvision/efficientnet_b0",
+    "inception_v3": "timm/inception_v3",
+    "mobilenet_v2": "torchvision/mobilenet_v2",
+    "resnet50": "torchvision/resnet50",
+    "vgg16": "torchvision/vgg16",
+    "xception": "timm/legacy_xception",
+    "mobilenet_v3_small": "torchvision/mobilenet_v3_small",
+    "resnet18": "torchvision/resnet18",
+    "resnet34": "torchvision/resnet34",
+    "mnist_cnn": "digits",
 }
 SHAPES = {"cifar100": ("--side=32", "--classes=100")}
 # The thesis's times, compressed like the trace: what settles in seconds is looked at more often.
@@ -40,7 +49,9 @@ WAYS = {
     "magm-mps": (["--policy=magm", "--sharing=mps"], ()),
     "magm-mps-declared": (["--policy=magm", "--sharing=mps"], ("memory",)),
     "foresee-mps": (  # check-words: alias (stored results have it)
-        ["--policy=predictive", "--sharing=mps"], ("memory", "smact", "expect")),
+        ["--policy=predictive", "--sharing=mps"],
+        ("memory", "smact", "expect"),
+    ),
 }
 
 
@@ -59,17 +70,45 @@ def measured_alone(programs, arguments, gpu):
     steps = 40 if "side" not in " ".join(arguments) and arguments[0] != "digits" else 400
     with tempfile.TemporaryDirectory() as folder:
         looks = os.path.join(folder, "looks.csv")
-        command = [os.path.join(programs, "colloc"), "record", "--interval=100ms", f"--gpus={gpu}", f"--output={looks}", f"--summary={os.devnull}", "--",
-                   sys.executable, TRAIN, *arguments, "--epochs=2", f"--steps={steps}"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, "CUDA_VISIBLE_DEVICES": gpu})
+        command = [
+            os.path.join(programs, "colloc"),
+            "record",
+            "--interval=100ms",
+            f"--gpus={gpu}",
+            f"--output={looks}",
+            f"--summary={os.devnull}",
+            "--",
+            sys.executable,
+            TRAIN,
+            *arguments,
+            "--epochs=2",
+            f"--steps={steps}",
+        ]
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            env={**os.environ, "CUDA_VISIBLE_DEVICES": gpu},
+        )
         told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         if done.returncode or len(told) < 5:
             raise RuntimeError(f"{' '.join(arguments)}: {done.stderr[-600:]}")
         with open(looks, encoding="utf-8") as file:
-            rows = [dict(zip(header, line.rstrip("\n").split(","))) for header in [next(file).rstrip("\n").split(",")] for line in file]
-    at_work = [float(row["smact"]) for row in rows if row["smact"] and float(row["smact"]) > 0.02][-8:-2]
-    return {"steps_per_s": steps / told[3]["seconds"], "memory_mib": told[4]["reserved_mib"] + CONTEXT_MIB,
-            "smact": statistics.median(at_work) if at_work else None}
+            rows = [
+                dict(zip(header, line.rstrip("\n").split(",")))
+                for header in [next(file).rstrip("\n").split(",")]
+                for line in file
+            ]
+    at_work = [float(row["smact"]) for row in rows if row["smact"] and float(row["smact"]) > 0.02][
+        -8:-2
+    ]
+    return {
+        "steps_per_s": steps / told[3]["seconds"],
+        "memory_mib": told[4]["reserved_mib"] + CONTEXT_MIB,
+        "smact": statistics.median(at_work) if at_work else None,
+    }
 
 
 def measure_alone(programs, tasks, gpus):
@@ -99,9 +138,19 @@ def read_tasks(count, compress):
     for row in rows_of("philly-60.txt"):
         task = catalogue[row["task"]]
         if task["gpus"] == "1" and len(tasks) < count:
-            share = float(task["memory_mib"] if task["memory_mib"] != "-" else task["rerun_mib"]) / A100_MIB
-            tasks.append({"name": row["task"], "at_s": float(row["arrival_s"]) / compress, "alone_s": float(task["solo_s"]) / compress,
-                          "memory_share": share, "arguments": arguments_of(task)})
+            share = (
+                float(task["memory_mib"] if task["memory_mib"] != "-" else task["rerun_mib"])
+                / A100_MIB
+            )
+            tasks.append(
+                {
+                    "name": row["task"],
+                    "at_s": float(row["arrival_s"]) / compress,
+                    "alone_s": float(task["solo_s"]) / compress,
+                    "memory_share": share,
+                    "arguments": arguments_of(task),
+                }
+            )
     first = tasks[0]["at_s"]
     for task in tasks:
         task["at_s"] -= first
@@ -113,8 +162,12 @@ def plan(tasks, alone, gpu_mib):
     for task in tasks:
         seen = alone[task["arguments"]]
         ballast_mib = max(0, task["memory_share"] * gpu_mib - seen["memory_mib"])
-        task.update(steps=max(1, round(task["alone_s"] * seen["steps_per_s"])), ballast_gib=round(ballast_mib / 1024, 2), smact=seen["smact"],
-                    memory_mib=round(seen["memory_mib"] + ballast_mib))
+        task.update(
+            steps=max(1, round(task["alone_s"] * seen["steps_per_s"])),
+            ballast_gib=round(ballast_mib / 1024, 2),
+            smact=seen["smact"],
+            memory_mib=round(seen["memory_mib"] + ballast_mib),
+        )
 
 
 class Server:
@@ -123,12 +176,23 @@ class Server:
     def __init__(self, programs, gpus, settings):
         self.programs, self.folder = programs, tempfile.mkdtemp(prefix="colloc-trace-")
         self.socket = os.path.join(self.folder, "s")
-        command = [os.path.join(programs, "collocd"), f"--socket={self.socket}", f"--state-dir={self.folder}/state", f"--shim={programs}/colloc-shim",
-                   f"--gpus={','.join(gpus)}", *SETTINGS, *settings]
+        command = [
+            os.path.join(programs, "collocd"),
+            f"--socket={self.socket}",
+            f"--state-dir={self.folder}/state",
+            f"--shim={programs}/colloc-shim",
+            f"--gpus={','.join(gpus)}",
+            *SETTINGS,
+            *settings,
+        ]
         self.log = open(os.path.join(self.folder, "log"), "w+", encoding="utf-8")
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=self.log)
         limit = time.monotonic() + 20
-        while subprocess.run([os.path.join(programs, "colloc"), "--socket", self.socket, "info"], capture_output=True, check=False).returncode:
+        while subprocess.run(
+            [os.path.join(programs, "colloc"), "--socket", self.socket, "info"],
+            capture_output=True,
+            check=False,
+        ).returncode:
             if time.monotonic() > limit or self.process.poll() is not None:
                 raise RuntimeError("collocd does not answer: " + self.words())
 
@@ -137,8 +201,17 @@ class Server:
             return file.read()[-3000:]
 
     def colloc(self, *arguments):
-        done = subprocess.run([os.path.join(self.programs, "colloc"), "--socket", self.socket, *arguments], capture_output=True, text=True, check=False)
-        return done.stdout if done.returncode == 0 or arguments[0] == "wait" else self.fail(arguments, done)
+        done = subprocess.run(
+            [os.path.join(self.programs, "colloc"), "--socket", self.socket, *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return (
+            done.stdout
+            if done.returncode == 0 or arguments[0] == "wait"
+            else self.fail(arguments, done)
+        )
 
     @staticmethod
     def fail(arguments, done):
@@ -159,11 +232,23 @@ class Server:
 
 
 def submit(server, task, said):
-    options = {"memory": f"--memory={task['memory_mib']}MiB", "smact": f"--smact={task['smact']:.3f}" if task["smact"] is not None else None,
-               "expect": f"--expect={task['alone_s'] + 8:.1f}s"}
+    options = {
+        "memory": f"--memory={task['memory_mib']}MiB",
+        "smact": f"--smact={task['smact']:.3f}" if task["smact"] is not None else None,
+        "expect": f"--expect={task['alone_s'] + 8:.1f}s",
+    }
     chosen = [options[word] for word in said if options[word]]
-    work = [sys.executable, TRAIN, *task["arguments"], "--epochs=1", f"--steps={task['steps']}", f"--ballast-gib={task['ballast_gib']}"]
-    return json.loads(server.colloc("submit", "--json", f"--name={task['name']}", *chosen, "--", *work))["id"]
+    work = [
+        sys.executable,
+        TRAIN,
+        *task["arguments"],
+        "--epochs=1",
+        f"--steps={task['steps']}",
+        f"--ballast-gib={task['ballast_gib']}",
+    ]
+    return json.loads(
+        server.colloc("submit", "--json", f"--name={task['name']}", *chosen, "--", *work)
+    )["id"]
 
 
 class Meter(threading.Thread):
@@ -175,15 +260,31 @@ class Meter(threading.Thread):
 
     def run(self):
         while not self.over.wait(0.5):
-            self.looks.append((time.monotonic(), [{key: gpu[key] for key in ("power_w", "smact", "mem_used_mib")} for gpu in self.server.gpus()]))
+            self.looks.append(
+                (
+                    time.monotonic(),
+                    [
+                        {key: gpu[key] for key in ("power_w", "smact", "mem_used_mib")}
+                        for gpu in self.server.gpus()
+                    ],
+                )
+            )
 
     def close(self):
         self.over.set()
         self.join()
         powers = [(at, sum(gpu["power_w"] or 0 for gpu in gpus)) for at, gpus in self.looks]
-        joule = sum((one[1] + other[1]) / 2 * (other[0] - one[0]) for one, other in zip(powers, powers[1:]))
-        active = [gpu["smact"] for _, gpus in self.looks for gpu in gpus if gpu["smact"] is not None]
-        return {"energy_j": joule, "mean_smact": statistics.fmean(active) if active else None, "looks": self.looks}
+        joule = sum(
+            (one[1] + other[1]) / 2 * (other[0] - one[0]) for one, other in zip(powers, powers[1:])
+        )
+        active = [
+            gpu["smact"] for _, gpus in self.looks for gpu in gpus if gpu["smact"] is not None
+        ]
+        return {
+            "energy_j": joule,
+            "mean_smact": statistics.fmean(active) if active else None,
+            "looks": self.looks,
+        }
 
 
 def run_way(programs, gpus, tasks, way, limit_s):
@@ -194,43 +295,99 @@ def run_way(programs, gpus, tasks, way, limit_s):
     for task in tasks:
         time.sleep(max(0, task["at_s"] - (time.monotonic() - began)))
         ids.append(submit(server, task, said))
-    server.colloc("wait", f"--timeout={max(1, limit_s - (time.monotonic() - began)):.0f}s", *map(str, ids))
+    server.colloc(
+        "wait", f"--timeout={max(1, limit_s - (time.monotonic() - began)):.0f}s", *map(str, ids)
+    )
     total_s, processor_s = time.monotonic() - began, server.processor_s()
     shown = [json.loads(server.colloc("show", str(number), "--json")) for number in ids]
     seen = meter.close()
-    keys = ("name", "state", "reason", "wait_s", "exec_s", "attempt_count", "oom_count", "mem_peak_mib", "failure", "evidence")
+    keys = (
+        "name",
+        "state",
+        "reason",
+        "wait_s",
+        "exec_s",
+        "attempt_count",
+        "oom_count",
+        "mem_peak_mib",
+        "failure",
+        "evidence",
+    )
     ended = [{key: task.get(key) for key in keys} for task in shown]
-    return {"total_s": total_s, "mean_wait_s": statistics.fmean(task["wait_s"] for task in ended), "mean_exec_s": statistics.fmean(task["exec_s"] for task in ended),
-            "mean_jct_s": statistics.fmean(task["wait_s"] + task["exec_s"] for task in ended), "completed": sum(task["state"] == "COMPLETED" for task in ended),
-            "oom": sum(task["oom_count"] for task in ended), "tasks": ended, **seen, "daemon_processor_s": processor_s, "log": server.close()}
+    return {
+        "total_s": total_s,
+        "mean_wait_s": statistics.fmean(task["wait_s"] for task in ended),
+        "mean_exec_s": statistics.fmean(task["exec_s"] for task in ended),
+        "mean_jct_s": statistics.fmean(task["wait_s"] + task["exec_s"] for task in ended),
+        "completed": sum(task["state"] == "COMPLETED" for task in ended),
+        "oom": sum(task["oom_count"] for task in ended),
+        "tasks": ended,
+        **seen,
+        "daemon_processor_s": processor_s,
+        "log": server.close(),
+    }
 
 
-SIMULATED = {"exclusive": ["--policy=exclusive"], "magm-mps": ["--policy=magm", "--sharing=mps", "--estimator=none"],
-             "magm-mps-declared": ["--policy=magm", "--sharing=mps"], "foresee-mps": ["--policy=predictive", "--sharing=mps", "--known=all"]}
+SIMULATED = {
+    "exclusive": ["--policy=exclusive"],
+    "magm-mps": ["--policy=magm", "--sharing=mps", "--estimator=none"],
+    "magm-mps-declared": ["--policy=magm", "--sharing=mps"],
+    "foresee-mps": ["--policy=predictive", "--sharing=mps", "--known=all"],
+}
 STRETCH = 20  # the daemon looked at windows of 4 s; the simulator's are of 90 s
 SMACT_UNKNOWN = 0.5
 
 
 def simulate(programs, seen, way):
     """The totals by the simulator, for tasks that take as long alone as they were seen to take under "exclusive"."""
-    starts = [ended["exec_s"] - task["alone_s"] for task, ended in zip(seen["tasks"], seen["ways"]["exclusive"]["tasks"])]
-    start_s = statistics.median(starts)  # of an interpreter with its libraries: nothing is on the GPU yet
+    starts = [
+        ended["exec_s"] - task["alone_s"]
+        for task, ended in zip(seen["tasks"], seen["ways"]["exclusive"]["tasks"])
+    ]
+    start_s = statistics.median(
+        starts
+    )  # of an interpreter with its libraries: nothing is on the GPU yet
     with tempfile.TemporaryDirectory() as folder:
-        trace, tasks, kinds = (os.path.join(folder, name) for name in ("trace.csv", "tasks.csv", "kinds.txt"))
-        with open(trace, "w", encoding="utf-8") as trace_file, open(tasks, "w", encoding="utf-8") as tasks_file:
+        trace, tasks, kinds = (
+            os.path.join(folder, name) for name in ("trace.csv", "tasks.csv", "kinds.txt")
+        )
+        with open(trace, "w", encoding="utf-8") as trace_file, open(
+            tasks, "w", encoding="utf-8"
+        ) as tasks_file:
             trace_file.write("submit_s,task\n")
             tasks_file.write("task,solo_s,memory_mib,smact\n")
-            for i, (task, ended) in enumerate(zip(seen["tasks"], seen["ways"]["exclusive"]["tasks"])):
+            for i, (task, ended) in enumerate(
+                zip(seen["tasks"], seen["ways"]["exclusive"]["tasks"])
+            ):
                 active = task["smact"] if task["smact"] and task["smact"] > 0.05 else SMACT_UNKNOWN
                 trace_file.write(f"{STRETCH * task['at_s']:.3f},t{i}\n")
-                tasks_file.write(f"t{i},{STRETCH * max(0.1, ended['exec_s'] - start_s):.3f},{ended['mem_peak_mib']:.0f},{active:.4f}\n")
+                tasks_file.write(
+                    f"t{i},{STRETCH * max(0.1, ended['exec_s'] - start_s):.3f},{ended['mem_peak_mib']:.0f},{active:.4f}\n"
+                )
         with open(kinds, "w", encoding="utf-8") as file:
             file.write(f"constant startup_s {STRETCH * start_s:.1f}\n")
-        command = [os.path.join(programs, "colloc"), "simulate", "--json", f"--trace={trace}", f"--tasks={tasks}", f"--gpus={seen['gpus']}xH200",
-                   f"--gpu-kinds={kinds}", f"--hold-off={6 * STRETCH}s", *SIMULATED[way]]
-        told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    return {"total_s": told["total_s"] / STRETCH, "mean_wait_s": told["avg_wait_s"] / STRETCH, "mean_exec_s": told["avg_exec_s"] / STRETCH,
-            "mean_jct_s": told["avg_jct_s"] / STRETCH, "oom": told["oom"], "completed": told["completed"]}
+        command = [
+            os.path.join(programs, "colloc"),
+            "simulate",
+            "--json",
+            f"--trace={trace}",
+            f"--tasks={tasks}",
+            f"--gpus={seen['gpus']}xH200",
+            f"--gpu-kinds={kinds}",
+            f"--hold-off={6 * STRETCH}s",
+            *SIMULATED[way],
+        ]
+        told = json.loads(
+            subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        )
+    return {
+        "total_s": told["total_s"] / STRETCH,
+        "mean_wait_s": told["avg_wait_s"] / STRETCH,
+        "mean_exec_s": told["avg_exec_s"] / STRETCH,
+        "mean_jct_s": told["avg_jct_s"] / STRETCH,
+        "oom": told["oom"],
+        "completed": told["completed"],
+    }
 
 
 def compare(programs, path):
@@ -242,7 +399,11 @@ def compare(programs, path):
         told = simulate(os.path.abspath(programs), seen, way)
         print(way)
         for key, value in told.items():
-            error = f"{100 * (value / result[key] - 1):+.1f} %" if result[key] and key.endswith("_s") else ""
+            error = (
+                f"{100 * (value / result[key] - 1):+.1f} %"
+                if result[key] and key.endswith("_s")
+                else ""
+            )
             print(f"    {key:<12} seen {result[key]:8.1f}   simulated {value:8.1f}   {error}")
     return 0
 
@@ -250,7 +411,9 @@ def compare(programs, path):
 def main():
     if sys.argv[1:2] == ["--simulate"] and len(sys.argv) == 4:
         return compare(*sys.argv[2:])
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--tasks", type=int, default=24)
     parser.add_argument("--compress", type=float, default=150)
     parser.add_argument("--gpus", default="0")
@@ -261,15 +424,32 @@ def main():
     parser.add_argument("output")
     parser.add_argument("ways", nargs="*", default=list(WAYS))
     options = parser.parse_args()
-    programs, sets = os.path.abspath(options.programs), [part.split(",") for part in (options.gpus, options.spare_gpus) if part]
+    programs, sets = os.path.abspath(options.programs), [
+        part.split(",") for part in (options.gpus, options.spare_gpus) if part
+    ]
     tasks = read_tasks(options.tasks, options.compress)
-    alone = read_alone(options.alone) if options.alone else measure_alone(programs, tasks, [gpu for part in sets for gpu in part])
+    alone = (
+        read_alone(options.alone)
+        if options.alone
+        else measure_alone(programs, tasks, [gpu for part in sets for gpu in part])
+    )
     missing = {task["arguments"] for task in tasks} - set(alone)
     if missing:
         sys.exit(f"{options.alone} has not measured {' '.join(sorted(missing)[0])}")
-    total = subprocess.run(["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"], capture_output=True, text=True, check=True).stdout
+    total = subprocess.run(
+        ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     plan(tasks, alone, float(total.split()[0]))
-    seen = {"compress": options.compress, "gpus": len(sets[0]), "tasks": tasks, "alone": {" ".join(kind): value for kind, value in alone.items()}, "ways": {}}
+    seen = {
+        "compress": options.compress,
+        "gpus": len(sets[0]),
+        "tasks": tasks,
+        "alone": {" ".join(kind): value for kind, value in alone.items()},
+        "ways": {},
+    }
     left, lock = list(options.ways), threading.Lock()
 
     def work(gpus):
@@ -280,13 +460,27 @@ def main():
                 way = left.pop(0)
             try:
                 result = run_way(programs, gpus, tasks, way, options.limit)
-            except (RuntimeError, OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
+            except (
+                RuntimeError,
+                OSError,
+                subprocess.SubprocessError,
+                ValueError,
+                KeyError,
+            ) as error:
                 result = {"error": repr(error)}
             with lock:
                 seen["ways"][way] = result
                 with open(options.output, "w", encoding="utf-8") as file:
                     json.dump(seen, file, indent=1)
-                print(way, {key: value for key, value in result.items() if key not in ("tasks", "looks", "log")}, flush=True)
+                print(
+                    way,
+                    {
+                        key: value
+                        for key, value in result.items()
+                        if key not in ("tasks", "looks", "log")
+                    },
+                    flush=True,
+                )
 
     workers = [threading.Thread(target=work, args=(gpus,)) for gpus in sets]
     for worker in workers:

@@ -5,8 +5,10 @@ Entries of an .inc table carry the name that the C code has for them, so their o
 """
 import re
 
-HEAD = ("/* SPDX-License-Identifier: Apache-2.0 */\n"
-        "/* Made by scripts/fit-estimators --write from data/memory. */\n")
+HEAD = (
+    "/* SPDX-License-Identifier: Apache-2.0 */\n"
+    "/* Made by scripts/fit-estimators --write from data/memory. */\n"
+)
 ROW = re.compile(r"^\[(\w+)\] = \{\n((?:    \[FEATURE_\w+\] = \S+,\n)*)\},\n", re.M)
 ENTRY = re.compile(r"^    \[FEATURE_(\w+)\] = (\S+),\n", re.M)
 
@@ -28,14 +30,19 @@ def weight_rows(rows):
 
 def read_weight_rows(text):
     """What weight_rows wrote, without its empty rows."""
-    return {row: {name: float(w) for name, w in ENTRY.findall(cells)}
-            for row, cells in ROW.findall(text)}
+    return {
+        row: {name: float(w) for name, w in ENTRY.findall(cells)}
+        for row, cells in ROW.findall(text)
+    }
 
 
 def calibration_rows(rows):
     """rows: C name of the evidence -> p50, p90, p99 in usual spreads, and the number of runs."""
-    lines = [f"[{name}] = {{.p50 = {row[0]:.4f}, .p90 = {row[1]:.4f}, .p99 = {row[2]:.4f}, "
-             f".n = {row[3]}}},\n" for name, row in rows.items()]
+    lines = [
+        f"[{name}] = {{.p50 = {row[0]:.4f}, .p90 = {row[1]:.4f}, .p99 = {row[2]:.4f}, "
+        f".n = {row[3]}}},\n"
+        for name, row in rows.items()
+    ]
     return HEAD + "".join(lines)
 
 
@@ -67,5 +74,5 @@ def replace_blocks(text, blocks):
     """Replaces what stands between <!-- NAME --> and <!-- end -->. blocks: NAME -> text."""
     for name, block in blocks.items():
         begin = text.index(f"<!-- {name} -->") + len(f"<!-- {name} -->")
-        text = text[:begin] + f"\n{block}\n" + text[text.index("<!-- end -->", begin):]
+        text = text[:begin] + f"\n{block}\n" + text[text.index("<!-- end -->", begin) :]
     return text

@@ -15,7 +15,9 @@ try:
     from matplotlib import style, ticker
     from matplotlib.figure import Figure
 except ImportError as missing:
-    raise SystemExit(f"colloc_report: figures need matplotlib (Debian's python3-matplotlib): {missing}") from None
+    raise SystemExit(
+        f"colloc_report: figures need matplotlib (Debian's python3-matplotlib): {missing}"
+    ) from None
 
 INK = "#24292f"
 PAPER = "#fefefe"
@@ -64,21 +66,28 @@ class Picture:
         svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
         head, rest = svg.split(">", 1)
         head = re.sub(r' (xmlns(:\w+)?|width|height|version)="[^"]*"', "", head)
-        rest = re.sub(r'\s*<!--.*?-->', "", rest, flags=re.S)
+        rest = re.sub(r"\s*<!--.*?-->", "", rest, flags=re.S)
         return f'{head} role="img">{rest}'.rstrip()
 
     def csv(self):
         text = io.StringIO()
         table = csv.writer(text, lineterminator="\n")
         table.writerow(self.columns)
-        table.writerows(["" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row]
-                        for row in self.rows)
+        table.writerows(
+            [
+                "" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else cell
+                for cell in row
+            ]
+            for row in self.rows
+        )
         return text.getvalue()
 
     def save(self, folder):
         """NAME.svg and NAME.csv."""
         for ending, text in (("svg", self.svg), ("csv", self.csv())):
-            with open(os.path.join(folder, f"{self.name}.{ending}"), "w", encoding="utf-8", newline="") as file:
+            with open(
+                os.path.join(folder, f"{self.name}.{ending}"), "w", encoding="utf-8", newline=""
+            ) as file:
                 file.write(text)
 
 
@@ -96,7 +105,9 @@ def draw(name, paint, columns, rows, title="", size=(WIDTH, 3.4), grid=(1, 1)):
 def _without_loose_ids(svg):
     """Leaves the ids that something refers to: those have the figure's name hashed in, so that figures can share a page."""
     used = set(re.findall(r'(?:url\(|href=")#([^")]+)', svg))
-    return re.sub(r' id="([^"]*)"', lambda found: found.group(0) if found.group(1) in used else "", svg)
+    return re.sub(
+        r' id="([^"]*)"', lambda found: found.group(0) if found.group(1) in used else "", svg
+    )
 
 
 def _label(axes, x, y):
@@ -110,8 +121,14 @@ def _legend(axes):
     by_label = dict(zip(reversed(labels), reversed(handles)))
     if len(by_label) > 1:
         labels = list(dict.fromkeys(labels))
-        axes.legend([by_label[label] for label in labels], labels, loc="lower right", bbox_to_anchor=(1, 1),
-                    ncols=min(len(labels), 5), borderaxespad=0)
+        axes.legend(
+            [by_label[label] for label in labels],
+            labels,
+            loc="lower right",
+            bbox_to_anchor=(1, 1),
+            ncols=min(len(labels), 5),
+            borderaxespad=0,
+        )
 
 
 def bars(name, groups, series, y, x="", title="", spread=None, marks=None, flat=False):
@@ -126,17 +143,27 @@ def bars(name, groups, series, y, x="", title="", spread=None, marks=None, flat=
         for i, (label, values) in enumerate(series.items()):
             where = [g + middle[i] for g in range(len(groups))]
             shown = [0 if value is None else value for value in values]
-            (axes.barh if flat else axes.bar)(where, shown, thick * 0.92, label=label, color=COLOURS[i % len(COLOURS)])
+            (axes.barh if flat else axes.bar)(
+                where, shown, thick * 0.92, label=label, color=COLOURS[i % len(COLOURS)]
+            )
             for at, value, ends in zip(where, values, spread.get(label, [])):
                 if value is not None and ends is not None:
-                    axes.plot(*((ends, (at, at)) if flat else ((at, at), ends)), color=INK, linewidth=1)
+                    axes.plot(
+                        *((ends, (at, at)) if flat else ((at, at), ends)), color=INK, linewidth=1
+                    )
         for label, values in marks.items():
             i = list(series).index(label) if label in series else (n - 1) / 2
             offset = middle[i] if isinstance(i, int) else 0
             seen = [(g + offset, value) for g, value in enumerate(values) if value is not None]
             across, along = [at for at, _ in seen], [value for _, value in seen]
-            axes.plot(*((along, across) if flat else (across, along)), "D", markersize=5, markerfacecolor="none", color=INK,
-                      label="published" if label in series else label)
+            axes.plot(
+                *((along, across) if flat else (across, along)),
+                "D",
+                markersize=5,
+                markerfacecolor="none",
+                color=INK,
+                label="published" if label in series else label,
+            )
         if flat:
             axes.set_yticks(range(len(groups)), groups)
             axes.invert_yaxis()
@@ -181,16 +208,27 @@ def panels(name, panels_, x, y, title="", steps=False, points=False, log=""):
         axes = axes if isinstance(axes, list) else [axes]
         for one, (heading, series) in zip(axes, panels_.items()):
             for label, (xs, ys) in series.items():
-                one.plot(xs, ys, drawstyle="steps-post" if steps else "default", marker="o" if points else "", markersize=4,
-                         label=label, color=COLOURS[labels.index(label) % len(COLOURS)])
+                one.plot(
+                    xs,
+                    ys,
+                    drawstyle="steps-post" if steps else "default",
+                    marker="o" if points else "",
+                    markersize=4,
+                    label=label,
+                    color=COLOURS[labels.index(label) % len(COLOURS)],
+                )
             one.set_title(heading, loc="left")
             _scale(one, log)
             _label(one, x if one is axes[-1] else "", y)
         _legend(axes[0])
 
     many = len(panels_) > 1
-    rows = [[*([heading] if many else []), label, at, value] for heading, series in panels_.items()
-            for label, (xs, ys) in series.items() for at, value in zip(xs, ys)]
+    rows = [
+        [*([heading] if many else []), label, at, value]
+        for heading, series in panels_.items()
+        for label, (xs, ys) in series.items()
+        for at, value in zip(xs, ys)
+    ]
     columns = [*(["panel"] if many else []), "series", x, y]
     height = 3.4 if not many else 0.9 + 1.35 * len(panels_)
     return draw(name, paint, columns, rows, title, (WIDTH, height), (len(panels_), 1))
@@ -203,18 +241,32 @@ def scatter(name, series, x, y, title="", names=None, diagonal=False, log=""):
 
     def paint(axes):
         for i, (label, (xs, ys)) in enumerate(series.items()):
-            axes.scatter(xs, ys, s=22, label=label, color=COLOURS[i % len(COLOURS)], alpha=0.85, linewidths=0)
+            axes.scatter(
+                xs, ys, s=22, label=label, color=COLOURS[i % len(COLOURS)], alpha=0.85, linewidths=0
+            )
             for at, value, text in zip(xs, ys, names.get(label, [])):
-                axes.annotate(text, (at, value), xytext=(4, 3), textcoords="offset points", fontsize=8, color=INK)
+                axes.annotate(
+                    text,
+                    (at, value),
+                    xytext=(4, 3),
+                    textcoords="offset points",
+                    fontsize=8,
+                    color=INK,
+                )
         if diagonal:
             axes.axline((1, 1), slope=1, color=MUTED, linewidth=1)
         _scale(axes, log)
         _label(axes, x, y)
         _legend(axes)
 
-    rows = [[label, *([names[label][i]] if label in names else [""] if names else []), xs[i], ys[i]]
-            for label, (xs, ys) in series.items() for i in range(len(xs))]
-    return draw(name, paint, ["series", *(["name"] if names else []), x, y], rows, title, (WIDTH, 4.4))
+    rows = [
+        [label, *([names[label][i]] if label in names else [""] if names else []), xs[i], ys[i]]
+        for label, (xs, ys) in series.items()
+        for i in range(len(xs))
+    ]
+    return draw(
+        name, paint, ["series", *(["name"] if names else []), x, y], rows, title, (WIDTH, 4.4)
+    )
 
 
 def _scale(axes, log):

@@ -28,10 +28,14 @@ def percent(value):
 
 def draw_square(page, rows):
     page.heading("What the metrics say of a known load (figure 3.1)")
-    page.text("`workloads/square.cu`: every thread squares one number, launch after launch. Medians of the middle of each run, per cent.")
+    page.text(
+        "`workloads/square.cu`: every thread squares one number, launch after launch. Medians of the middle of each run, per cent."
+    )
     groups = [f"{row['blocks']}x{row['threads']}" for row in rows]
     series = {label: [percent(row[key]) for row in rows] for label, key in METRICS.items()}
-    page.figure(figure.bars("square", groups, series, "%", x="", title="blocks x threads", flat=True))
+    page.figure(
+        figure.bars("square", groups, series, "%", x="", title="blocks x threads", flat=True)
+    )
 
 
 def draw_sms(page, rows):
@@ -39,18 +43,51 @@ def draw_sms(page, rows):
     counts = sorted({row["sms"] for row in rows})
     total = max(counts)
     errors = [100 * row["smact"] - 100 * row["sms"] / total for row in rows]
-    page.text(f"A kernel keeps exactly k of the {total} SMs busy, one block to each. SMACT was {min(errors):+.2f} to {max(errors):+.2f} points "
-              f"from k/{total} in {len(rows)} runs.")
+    page.text(
+        f"A kernel keeps exactly k of the {total} SMs busy, one block to each. SMACT was {min(errors):+.2f} to {max(errors):+.2f} points "
+        f"from k/{total} in {len(rows)} runs."
+    )
     truth = [100 * row["sms"] / total for row in rows]
-    page.figure(figure.scatter("sms", {"SMACT": (truth, [100 * row["smact"] for row in rows]), "utilisation": (truth, [percent(row["utilisation"]) for row in rows])},
-                               "SMs kept busy, %", "told, %", diagonal=True))
+    page.figure(
+        figure.scatter(
+            "sms",
+            {
+                "SMACT": (truth, [100 * row["smact"] for row in rows]),
+                "utilisation": (truth, [percent(row["utilisation"]) for row in rows]),
+            },
+            "SMs kept busy, %",
+            "told, %",
+            diagonal=True,
+        )
+    )
 
 
 def draw_memory(page, rows):
     page.heading("Memory of a process")
-    page.text("What colloc tells of a training against what the GPU as a whole lost to it (allocator and context). Nothing else was on the GPU.")
-    page.table(["training", ("allocator, MiB", 0), ("context, MiB", 0), ("both, MiB", 0), ("colloc, MiB", 0), ("error, %", 2)],
-               [[row["model"], row["reserved_mib"], row["context_mib"], row["truth_mib"], row["colloc_mib"], 100 * row["error"]] for row in rows])
+    page.text(
+        "What colloc tells of a training against what the GPU as a whole lost to it (allocator and context). Nothing else was on the GPU."
+    )
+    page.table(
+        [
+            "training",
+            ("allocator, MiB", 0),
+            ("context, MiB", 0),
+            ("both, MiB", 0),
+            ("colloc, MiB", 0),
+            ("error, %", 2),
+        ],
+        [
+            [
+                row["model"],
+                row["reserved_mib"],
+                row["context_mib"],
+                row["truth_mib"],
+                row["colloc_mib"],
+                100 * row["error"],
+            ]
+            for row in rows
+        ],
+    )
 
 
 def by_monitor(turns):
@@ -63,7 +100,10 @@ def by_monitor(turns):
 def slowdowns(grouped):
     """Of each monitor's turns against the turn without any in the same round, per cent."""
     alone = [turn_s(turn) for turn in grouped["none"]]
-    return {name: [100 * (turn_s(turn) / base - 1) for turn, base in zip(turns, alone)] for name, turns in grouped.items()}
+    return {
+        name: [100 * (turn_s(turn) / base - 1) for turn, base in zip(turns, alone)]
+        for name, turns in grouped.items()
+    }
 
 
 def turn_s(turn):
@@ -75,21 +115,64 @@ def draw_overhead(page, name, part):
     grouped = by_monitor(part["turns"])
     slower = slowdowns(grouped)
     rounds = len(grouped["none"])
-    page.text(f"`{part['model']}`, epochs of {part['steps']} steps, the monitors in turns, {rounds} rounds. "
-              "Slower: the median over the rounds against the turn without a monitor in the same round, and its least and most.")
+    page.text(
+        f"`{part['model']}`, epochs of {part['steps']} steps, the monitors in turns, {rounds} rounds. "
+        "Slower: the median over the rounds against the turn without a monitor in the same round, and its least and most."
+    )
     rows = []
     for monitor, turns in grouped.items():
         epochs = [epoch for turn in turns for epoch in turn["epochs"]]
-        rows.append([monitor, statistics.median(epoch["epoch_s"] for epoch in epochs), statistics.median(slower[monitor]),
-                     f"{min(slower[monitor]):+.2f} to {max(slower[monitor]):+.2f}",
-                     100 * statistics.median(epoch["processor_s"] / epoch["epoch_s"] for epoch in epochs),
-                     *(median_of(turns, key, scale) for key, scale in (("cores", 100), ("resident_mib", 1), ("bytes_per_s", 3600 / 1024)))])
-    page.table(["monitor", ("epoch, s", 3), ("slower, %", 2), "spread", ("its CPU, %", 1), ("monitor CPU, %", 2),
-                ("monitor MiB", 1), ("KiB an hour", 0)], rows)
+        rows.append(
+            [
+                monitor,
+                statistics.median(epoch["epoch_s"] for epoch in epochs),
+                statistics.median(slower[monitor]),
+                f"{min(slower[monitor]):+.2f} to {max(slower[monitor]):+.2f}",
+                100
+                * statistics.median(epoch["processor_s"] / epoch["epoch_s"] for epoch in epochs),
+                *(
+                    median_of(turns, key, scale)
+                    for key, scale in (
+                        ("cores", 100),
+                        ("resident_mib", 1),
+                        ("bytes_per_s", 3600 / 1024),
+                    )
+                ),
+            ]
+        )
+    page.table(
+        [
+            "monitor",
+            ("epoch, s", 3),
+            ("slower, %", 2),
+            "spread",
+            ("its CPU, %", 1),
+            ("monitor CPU, %", 2),
+            ("monitor MiB", 1),
+            ("KiB an hour", 0),
+        ],
+        rows,
+    )
     names = [row[0] for row in rows]
-    page.figure(figure.bars(f"{name}-time", names, {"slower": [row[2] for row in rows]}, "slower than without, %", flat=True,
-                            spread={"slower": [(min(slower[each]), max(slower[each])) for each in names]}))
-    page.figure(figure.bars(f"{name}-processor", names, {"monitor": [row[5] for row in rows]}, "processor, % of a core", flat=True))
+    page.figure(
+        figure.bars(
+            f"{name}-time",
+            names,
+            {"slower": [row[2] for row in rows]},
+            "slower than without, %",
+            flat=True,
+            spread={"slower": [(min(slower[each]), max(slower[each])) for each in names]},
+        )
+    )
+    page.figure(
+        figure.bars(
+            f"{name}-processor",
+            names,
+            {"monitor": [row[5] for row in rows]},
+            "processor, % of a core",
+            flat=True,
+        )
+    )
 
 
 def median_of(turns, key, scale):

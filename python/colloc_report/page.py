@@ -38,7 +38,10 @@ class _Table:
     def __init__(self, columns, rows, caption):
         columns = [column if isinstance(column, tuple) else (column, 1) for column in columns]
         self.caption, self.names = caption, [name for name, _ in columns]
-        self.cells = [[_cell(value, digits) for value, (_, digits) in zip(row, columns, strict=True)] for row in rows]
+        self.cells = [
+            [_cell(value, digits) for value, (_, digits) in zip(row, columns, strict=True)]
+            for row in rows
+        ]
         self.numeric = [self._is_numeric([row[i] for row in rows]) for i in range(len(columns))]
 
     @staticmethod
@@ -76,15 +79,21 @@ class Page:
     def html(self):
         body = "\n".join(getattr(self, f"_html_{kind}")(*rest) for kind, *rest in self.blocks)
         title = html.escape(self.title)
-        return (f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-                f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title}</title>\n'
-                f"<style>{CSS}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{body}\n</body>\n</html>\n")
+        return (
+            f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title}</title>\n'
+            f"<style>{CSS}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{body}\n</body>\n</html>\n"
+        )
 
     def markdown(self, pictures="."):
         """`pictures`: the folder of the pictures, seen from where the Markdown will lie."""
         parts = [f"# {self.title}"]
-        parts += [self._markdown_figure(*rest, pictures) if kind == "figure" else getattr(self, f"_markdown_{kind}")(*rest)
-                  for kind, *rest in self.blocks]
+        parts += [
+            self._markdown_figure(*rest, pictures)
+            if kind == "figure"
+            else getattr(self, f"_markdown_{kind}")(*rest)
+            for kind, *rest in self.blocks
+        ]
         return "\n\n".join(parts) + "\n"
 
     def write(self, folder, name="index.html"):
@@ -114,14 +123,18 @@ class Page:
         classes = [' class="number"' if number else "" for number in table.numeric]
 
         def line(tag, cells):
-            marked = (f"<{tag}{kind}>{self._words(cell)}</{tag}>" for cell, kind in zip(cells, classes))
+            marked = (
+                f"<{tag}{kind}>{self._words(cell)}</{tag}>" for cell, kind in zip(cells, classes)
+            )
             return f"<tr>{''.join(marked)}</tr>"
 
         caption = f"<caption>{self._words(table.caption)}</caption>\n" if table.caption else ""
         rows = "\n".join(line("td", cells) for cells in table.cells)
         head = line("th", table.names)
-        return (f'<div class="wide"><table>\n{caption}<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody>\n'
-                "</table></div>")
+        return (
+            f'<div class="wide"><table>\n{caption}<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody>\n'
+            "</table></div>"
+        )
 
     def _html_figure(self, picture, caption):
         caption = f"<figcaption>{self._words(caption)}</figcaption>\n" if caption else ""

@@ -29,7 +29,10 @@ def quantile(values, fraction):
 
 
 def row(what, unit, target, median, p99=None):
-    print("\t".join([what, unit, target, f"{median:.4g}", "" if p99 is None else f"{p99:.4g}"]), flush=True)
+    print(
+        "\t".join([what, unit, target, f"{median:.4g}", "" if p99 is None else f"{p99:.4g}"]),
+        flush=True,
+    )
 
 
 def row_of(what, unit, target, values):
@@ -43,10 +46,18 @@ class BenchDaemon:
         self.settings = settings
         self.build = os.path.abspath(build)
         self.folder = tempfile.mkdtemp(prefix="colloc-bench-")
-        self.env = {**os.environ, "COLLOC_EMULATOR": os.path.join(self.folder, "gpus"),
-                    "LD_LIBRARY_PATH": os.path.join(self.build, "emulator"),
-                    "COLLOC_SOCKET": os.path.join(self.folder, "socket")}
-        self.run("emulator/colloc-emulator", "create", f"--gpus={GPUS}x{kind}", self.env["COLLOC_EMULATOR"])
+        self.env = {
+            **os.environ,
+            "COLLOC_EMULATOR": os.path.join(self.folder, "gpus"),
+            "LD_LIBRARY_PATH": os.path.join(self.build, "emulator"),
+            "COLLOC_SOCKET": os.path.join(self.folder, "socket"),
+        }
+        self.run(
+            "emulator/colloc-emulator",
+            "create",
+            f"--gpus={GPUS}x{kind}",
+            self.env["COLLOC_EMULATOR"],
+        )
         self.stamp = os.path.join(self.build, "tests/bench/stamp")
         self.daemon = None
 
@@ -59,8 +70,14 @@ class BenchDaemon:
         shutil.rmtree(self.folder)
 
     def run(self, program, *arguments):
-        done = subprocess.run([os.path.join(self.build, program), *arguments], env=self.env, check=True,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            [os.path.join(self.build, program), *arguments],
+            env=self.env,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         return done.stdout
 
     def start(self):
@@ -68,11 +85,25 @@ class BenchDaemon:
         before = time.monotonic()
         with open(os.path.join(self.folder, "log"), "ab") as log:
             self.daemon = subprocess.Popen(
-                [os.path.join(self.build, "src/daemon/collocd"), f"--socket={self.env['COLLOC_SOCKET']}",
-                 f"--state-dir={self.folder}/state", f"--shim={self.build}/src/exec/colloc-shim", *self.settings],
-                env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        while subprocess.run([os.path.join(self.build, "src/cli/colloc"), "info"], env=self.env, check=False,
-                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
+                [
+                    os.path.join(self.build, "src/daemon/collocd"),
+                    f"--socket={self.env['COLLOC_SOCKET']}",
+                    f"--state-dir={self.folder}/state",
+                    f"--shim={self.build}/src/exec/colloc-shim",
+                    *self.settings,
+                ],
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        while subprocess.run(
+            [os.path.join(self.build, "src/cli/colloc"), "info"],
+            env=self.env,
+            check=False,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ).returncode:
             if self.daemon.poll() is not None or time.monotonic() - before > 30:
                 raise RuntimeError("collocd does not come up")
         return time.monotonic() - before
@@ -86,15 +117,23 @@ class BenchDaemon:
         for gpu in range(GPUS):
             self.run("emulator/colloc-emulator", "set", str(gpu), "foreign-mib=39000")
         deadline = time.monotonic() + 30
-        while any((gpu["mem_used_mib"] or 0) < 39000
-                  for gpu in json.loads(self.run("src/cli/colloc", "gpus", "--json"))["gpus"]):
+        while any(
+            (gpu["mem_used_mib"] or 0) < 39000
+            for gpu in json.loads(self.run("src/cli/colloc", "gpus", "--json"))["gpus"]
+        ):
             if time.monotonic() > deadline:
                 raise RuntimeError("the GPUs do not fill")
 
     def load(self, *arguments):
-        return [[float(word) for word in line.split()]
-                for line in self.run("tests/bench/load", arguments[0], self.env["COLLOC_SOCKET"],
-                                     *(str(argument) for argument in arguments[1:])).splitlines()]
+        return [
+            [float(word) for word in line.split()]
+            for line in self.run(
+                "tests/bench/load",
+                arguments[0],
+                self.env["COLLOC_SOCKET"],
+                *(str(argument) for argument in arguments[1:]),
+            ).splitlines()
+        ]
 
     def resident_mib(self):
         """RSS and PSS."""
@@ -109,7 +148,9 @@ class BenchDaemon:
             with open(f"/proc/{self.daemon.pid}/task/{thread}/schedstat", encoding="ascii") as file:
                 seconds += int(file.read().split()[0]) / 1e9
             with open(f"/proc/{self.daemon.pid}/task/{thread}/status", encoding="ascii") as file:
-                switches += sum(int(line.split()[1]) for line in file if line.startswith("voluntary"))
+                switches += sum(
+                    int(line.split()[1]) for line in file if line.startswith("voluntary")
+                )
         return seconds, switches
 
     def time_ms(self, program, *arguments):
@@ -120,13 +161,21 @@ class BenchDaemon:
 
 def measure_starts(build):
     with BenchDaemon(build) as daemon:
-        row_of("a task that fits: reply to submit until its first instruction", "ms", "p99 <= 50",
-               [line[0] for line in daemon.load("start", daemon.stamp, STARTS)])
+        row_of(
+            "a task that fits: reply to submit until its first instruction",
+            "ms",
+            "p99 <= 50",
+            [line[0] for line in daemon.load("start", daemon.stamp, STARTS)],
+        )
 
 
 def start_ms(submit, read_stamp):
     """From the return of the submitting program to the first instruction of the task that it submitted."""
-    task = subprocess.run(submit, check=True, stdout=subprocess.PIPE, text=True).stdout.split()[-1].strip(".")
+    task = (
+        subprocess.run(submit, check=True, stdout=subprocess.PIPE, text=True)
+        .stdout.split()[-1]
+        .strip(".")
+    )
     returned_ns = time.time_ns()
     return (int(read_stamp(task)) - returned_ns) / 1e6
 
@@ -134,15 +183,24 @@ def start_ms(submit, read_stamp):
 def measure_peers(build):
     """Programs against programs: each submits a task that says when it began, and waits for its end."""
     with BenchDaemon(build) as daemon:
-        os.environ.update(daemon.env, TS_SOCKET=os.path.join(daemon.folder, "tsp"), TMPDIR=daemon.folder)
+        os.environ.update(
+            daemon.env, TS_SOCKET=os.path.join(daemon.folder, "tsp"), TMPDIR=daemon.folder
+        )
         colloc = os.path.join(daemon.build, "src/cli/colloc")
 
         def read_colloc(task):
             daemon.run("src/cli/colloc", "wait", task)
             return daemon.run("src/cli/colloc", "logs", task)
 
-        row_of("colloc submit: return until the task's first instruction", "ms", "p99 <= 50",
-               [start_ms([colloc, "submit", "--", daemon.stamp], read_colloc) for _ in range(PEER_STARTS)])
+        row_of(
+            "colloc submit: return until the task's first instruction",
+            "ms",
+            "p99 <= 50",
+            [
+                start_ms([colloc, "submit", "--", daemon.stamp], read_colloc)
+                for _ in range(PEER_STARTS)
+            ],
+        )
         if shutil.which("tsp"):
             measure_task_spooler(daemon)
 
@@ -153,36 +211,62 @@ def measure_task_spooler(daemon):
         return subprocess.check_output(["tsp", "-c", task])
 
     try:
-        row_of("task-spooler's tsp: the same", "ms", "",
-               [start_ms(["tsp", daemon.stamp], read_stamp) for _ in range(PEER_STARTS)])
+        row_of(
+            "task-spooler's tsp: the same",
+            "ms",
+            "",
+            [start_ms(["tsp", daemon.stamp], read_stamp) for _ in range(PEER_STARTS)],
+        )
     finally:
         subprocess.run(["tsp", "-K"], check=True)
 
 
 def measure_cli(build):
     with BenchDaemon(build) as daemon:
-        row_of("colloc version: a program's start", "ms", "",
-               [daemon.time_ms("src/cli/colloc", "version") for _ in range(SHORT_RUNS)])
-        row_of("colloc queue, nothing queued", "ms", "",
-               [daemon.time_ms("src/cli/colloc", "queue") for _ in range(SHORT_RUNS)])
+        row_of(
+            "colloc version: a program's start",
+            "ms",
+            "",
+            [daemon.time_ms("src/cli/colloc", "version") for _ in range(SHORT_RUNS)],
+        )
+        row_of(
+            "colloc queue, nothing queued",
+            "ms",
+            "",
+            [daemon.time_ms("src/cli/colloc", "queue") for _ in range(SHORT_RUNS)],
+        )
 
 
 def measure_queue(build):
     """10,000 submitted at once by 8 clients, and what is then."""
     with BenchDaemon(build) as daemon:
         daemon.fill_gpus()
-        (rate, median_us, p99_us), = daemon.load("submit", CLIENTS, QUEUED)
+        ((rate, median_us, p99_us),) = daemon.load("submit", CLIENTS, QUEUED)
         row(f"durable submits, {CLIENTS} clients, {QUEUED:,} tasks", "/s", "median >= 2000", rate)
         row("a submit among them, submit to reply", "ms", "", median_us / 1e3, p99_us / 1e3)
         rss, pss = daemon.resident_mib()
         row(f"collocd with {QUEUED:,} queued, resident", "MiB", "median < 40", rss)
         row("the same, its proportional share (PSS)", "MiB", "", pss)
-        row_of(f"colloc queue, {QUEUED:,} queued", "ms", "",
-               [daemon.time_ms("src/cli/colloc", "queue") for _ in range(3)])
-        row(f"colloc queue has asked for {QUEUED:,}: resident", "MiB", "median < 40", daemon.resident_mib()[0])
+        row_of(
+            f"colloc queue, {QUEUED:,} queued",
+            "ms",
+            "",
+            [daemon.time_ms("src/cli/colloc", "queue") for _ in range(3)],
+        )
+        row(
+            f"colloc queue has asked for {QUEUED:,}: resident",
+            "MiB",
+            "median < 40",
+            daemon.resident_mib()[0],
+        )
         daemon.stop()
         row(f"restart with {QUEUED:,} queued, until it answers", "ms", "", daemon.start() * 1e3)
-        row(f"restarted with {QUEUED:,} queued: resident", "MiB", "median < 40", daemon.resident_mib()[0])
+        row(
+            f"restarted with {QUEUED:,} queued: resident",
+            "MiB",
+            "median < 40",
+            daemon.resident_mib()[0],
+        )
 
 
 def measure_idle(build):
@@ -191,16 +275,28 @@ def measure_idle(build):
         before = daemon.activity()
         time.sleep(IDLE_S)
         after = daemon.activity()
-        row(f"idle collocd, {GPUS} GPUs, one sample a second: of one core", "%", "median < 0.2",
-            (after[0] - before[0]) / IDLE_S * 100)
+        row(
+            f"idle collocd, {GPUS} GPUs, one sample a second: of one core",
+            "%",
+            "median < 0.2",
+            (after[0] - before[0]) / IDLE_S * 100,
+        )
         row("the same: goes to sleep", "/s", "", (after[1] - before[1]) / IDLE_S)
 
 
 def train(daemon, gpu):
     """Somebody at work, so that there is activity to be worked out."""
-    return subprocess.Popen([os.path.join(daemon.build, "emulator/colloc-pretend-train"), "--memory-mib=4000",
-                             "--seconds=100000", "--smact=0.6"], env={**daemon.env, "CUDA_VISIBLE_DEVICES": str(gpu)},
-                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    return subprocess.Popen(
+        [
+            os.path.join(daemon.build, "emulator/colloc-pretend-train"),
+            "--memory-mib=4000",
+            "--seconds=100000",
+            "--smact=0.6",
+        ],
+        env={**daemon.env, "CUDA_VISIBLE_DEVICES": str(gpu)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
 
 
 def children_cpu_s():
@@ -221,16 +317,33 @@ def spawn_each_second(daemon, program, *arguments):
 def measure_recorder(daemon):
     """The monitor alone: `colloc record` of a command that does nothing."""
     path = os.path.join(daemon.folder, "summary")
-    command = [os.path.join(daemon.build, "src/cli/colloc"), "record", "--interval=100ms", "--json", f"--summary={path}",
-               "--", "sleep", str(IDLE_S)]
+    command = [
+        os.path.join(daemon.build, "src/cli/colloc"),
+        "record",
+        "--interval=100ms",
+        "--json",
+        f"--summary={path}",
+        "--",
+        "sleep",
+        str(IDLE_S),
+    ]
     with subprocess.Popen(command, env=daemon.env, stdin=subprocess.DEVNULL) as recorder:
         time.sleep(IDLE_S - 2)
         own_kib = private_kib(recorder.pid)
     with open(path, encoding="utf-8") as file:
         summary = json.load(file)
-    row(f"the monitor alone (colloc record), {GPUS} GPUs, 10 looks a second: of one core", "%", "median < 0.5",
-        summary["monitor_cpu_s"] / summary["elapsed_s"] * 100)
-    row("the same: memory of its own (private pages that it wrote)", "MiB", "median < 4", own_kib / 1024)
+    row(
+        f"the monitor alone (colloc record), {GPUS} GPUs, 10 looks a second: of one core",
+        "%",
+        "median < 0.5",
+        summary["monitor_cpu_s"] / summary["elapsed_s"] * 100,
+    )
+    row(
+        "the same: memory of its own (private pages that it wrote)",
+        "MiB",
+        "median < 4",
+        own_kib / 1024,
+    )
 
 
 def private_kib(pid):
@@ -245,15 +358,32 @@ def measure_monitor(build):
         try:
             before = daemon.activity()
             time.sleep(IDLE_S)
-            row(f"collocd, {GPUS} busy GPUs, 10 looks a second: of one core", "%", "",
-                (daemon.activity()[0] - before[0]) / IDLE_S * 100)
+            row(
+                f"collocd, {GPUS} busy GPUs, 10 looks a second: of one core",
+                "%",
+                "",
+                (daemon.activity()[0] - before[0]) / IDLE_S * 100,
+            )
             daemon.stop()
             measure_recorder(daemon)
             for what, program, *arguments in (
-                    ("an NVML program (gpu-probe, as nvidia-smi)", "tests/system/gpu-probe"),
-                    ("dcgmi dmon -c 1 (emulated)", "emulator/dcgmi", "dmon", "-e", "203,1001,1002,1003,155", "-c", "1")):
-                row(f"instead: {what} started once a second: of one core", "%", "",
-                    spawn_each_second(daemon, program, *arguments) / IDLE_S * 100)
+                ("an NVML program (gpu-probe, as nvidia-smi)", "tests/system/gpu-probe"),
+                (
+                    "dcgmi dmon -c 1 (emulated)",
+                    "emulator/dcgmi",
+                    "dmon",
+                    "-e",
+                    "203,1001,1002,1003,155",
+                    "-c",
+                    "1",
+                ),
+            ):
+                row(
+                    f"instead: {what} started once a second: of one core",
+                    "%",
+                    "",
+                    spawn_each_second(daemon, program, *arguments) / IDLE_S * 100,
+                )
             daemon.start()
         finally:
             for task in tasks:
@@ -261,8 +391,14 @@ def measure_monitor(build):
                 task.wait()
 
 
-MEASURES = {"starts": measure_starts, "peers": measure_peers, "cli": measure_cli, "queue": measure_queue, "idle": measure_idle,
-            "monitor": measure_monitor}
+MEASURES = {
+    "starts": measure_starts,
+    "peers": measure_peers,
+    "cli": measure_cli,
+    "queue": measure_queue,
+    "idle": measure_idle,
+    "monitor": measure_monitor,
+}
 
 
 def main():

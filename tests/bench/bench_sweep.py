@@ -29,14 +29,25 @@ def used_s():
 
 
 def main():
-    command = [os.path.join(sys.argv[1], "src", "cli", "colloc"), "sweep", f"--seed=1:{SEEDS}", "--policy=magm,lug",
-               f"--trace={ROOT}/data/traces/philly-90.txt", "--output=/dev/null"]
+    command = [
+        os.path.join(sys.argv[1], "src", "cli", "colloc"),
+        "sweep",
+        f"--seed=1:{SEEDS}",
+        "--policy=magm,lug",
+        f"--trace={ROOT}/data/traces/philly-90.txt",
+        "--output=/dev/null",
+    ]
     idle, used, began = idle_s(), used_s(), time.monotonic()
     subprocess.run(command, check=True)
     idle, used, passed_s = idle_s() - idle, used_s() - used, time.monotonic() - began
     cores = len(os.sched_getaffinity(0))
     for what, unit, target, value in [
-        (f"sweep: use of {cores} cores, of what others leave", "%", "median >= 90", 100 * used / (used + idle)),
+        (
+            f"sweep: use of {cores} cores, of what others leave",
+            "%",
+            "median >= 90",
+            100 * used / (used + idle),
+        ),
         (f"sweep: use of {cores} cores in all", "%", "", 100 * used / passed_s / cores),
         ("sweep: runs of 90 tasks", "per second", "", 2 * SEEDS / passed_s),
     ]:

@@ -35,12 +35,14 @@ class Kills(Workload):
     Every fourth shim begins up to 0.5 s late, as on a machine without memory: the next daemon has often taken its place.
     """
 
-    SLOW_SHIM = "#!/bin/bash\n((RANDOM % 4)) || sleep 0.$((RANDOM % 5))\nexec {} \"$@\"\n"
+    SLOW_SHIM = '#!/bin/bash\n((RANDOM % 4)) || sleep 0.$((RANDOM % 5))\nexec {} "$@"\n'
 
     def command(self, **settings):
         slow = os.path.join(self.folder, "slow-shim")
         if not os.path.exists(slow):
-            with open(slow, "w", encoding="ascii", opener=lambda path, flags: os.open(path, flags, 0o755)) as file:
+            with open(
+                slow, "w", encoding="ascii", opener=lambda path, flags: os.open(path, flags, 0o755)
+            ) as file:
                 file.write(self.SLOW_SHIM.format(program("shim")))
         return super().command(shim=slow, **settings)
 
@@ -54,15 +56,24 @@ class Kills(Workload):
                     continue
                 self.restart(signal.SIGTERM if self.random.random() < 0.15 else signal.SIGKILL)
                 kills += 1
-        print(f"kills: {kills} ends of the daemon, {len(self.shims_killed)} of shims: {self.judge()}", flush=True)
+        print(
+            f"kills: {kills} ends of the daemon, {len(self.shims_killed)} of shims: {self.judge()}",
+            flush=True,
+        )
         self.assertGreater(kills, 0)
 
 
-@unittest.skipIf("ASAN_OPTIONS" in os.environ, "the address sanitizer does not go with a library loaded before it")
+@unittest.skipIf(
+    "ASAN_OPTIONS" in os.environ,
+    "the address sanitizer does not go with a library loaded before it",
+)
 class SystemCalls(Workload):
     """System calls of the daemon fail by chance (faulty.c), and it is killed now and then."""
 
-    rates_per_million = (3000, 10000)  # chosen: each daemon gets through its start about every second time
+    rates_per_million = (
+        3000,
+        10000,
+    )  # chosen: each daemon gets through its start about every second time
     nth_call = (1, 300)  # chosen: at the start or soon after it
 
     def start(self, **settings):
@@ -71,9 +82,13 @@ class SystemCalls(Workload):
         for _ in range(3):
             rate = self.random.randint(*self.rates_per_million)
             nth = f"@{self.random.randint(*self.nth_call)}"
-            faulty = {"LD_PRELOAD": os.path.abspath(os.path.join(BUILD, "tests", "faults", "libfaulty.so")),
-                      "COLLOC_TEST_FAULTS": f"{self.random.randrange(1 << 30)}:{self.random.choice((rate, rate, nth))}",
-                      "COLLOC_TEST_FAULTS_LOG": self.faults_log}
+            faulty = {
+                "LD_PRELOAD": os.path.abspath(
+                    os.path.join(BUILD, "tests", "faults", "libfaulty.so")
+                ),
+                "COLLOC_TEST_FAULTS": f"{self.random.randrange(1 << 30)}:{self.random.choice((rate, rate, nth))}",
+                "COLLOC_TEST_FAULTS_LOG": self.faults_log,
+            }
             try:
                 return self.start_with(faulty, settings)
             except AssertionError:
@@ -93,14 +108,19 @@ class SystemCalls(Workload):
         with self.under_harm():
             while self.time_is_left():
                 self.pause(1.5)
-                self.assertIsNone(self.process.poll(), "the daemon ended:\n" + "\n".join(self.log[-40:]))
+                self.assertIsNone(
+                    self.process.poll(), "the daemon ended:\n" + "\n".join(self.log[-40:])
+                )
                 self.stop(signal.SIGKILL)
                 self.start()
                 starts += 1
         self.stop(signal.SIGKILL)
         self.start_with({}, {})
         faults = collections.Counter(read(self.faults_log).split())
-        print(f"system calls: {starts} daemons, {sum(faults.values())} faults {dict(faults)}: {self.judge()}", flush=True)
+        print(
+            f"system calls: {starts} daemons, {sum(faults.values())} faults {dict(faults)}: {self.judge()}",
+            flush=True,
+        )
         self.assertGreater(sum(faults.values()), 0)
 
 
@@ -124,21 +144,33 @@ class PowerCuts(Workload):
             self.image = os.path.join(self.folder, "disk-0")
             with open(self.image, "wb") as file:
                 file.truncate(self.image_mib << 20)
-            subprocess.run(["mkfs.ext4", "-q", "-F", self.image], check=True, stdin=subprocess.DEVNULL)
+            subprocess.run(
+                ["mkfs.ext4", "-q", "-F", self.image], check=True, stdin=subprocess.DEVNULL
+            )
             self.mount()
         super().start(**settings)
 
     def mount(self):
         os.makedirs(self.state, 0o711, exist_ok=True)
-        done = subprocess.run(["mount", "-o", "loop", self.image, self.state], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["mount", "-o", "loop", self.image, self.state],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode and not self.process:
             self.skipTest("cannot mount a loop device here: " + done.stderr.strip())
         self.assertEqual(done.returncode, 0, done.stderr)
         self.mounted = True
 
     def unmount(self):
-        until(lambda: subprocess.run(["umount", self.state], stderr=subprocess.DEVNULL, check=False).returncode == 0,
-              "the unmounting of the state folder")
+        until(
+            lambda: subprocess.run(
+                ["umount", self.state], stderr=subprocess.DEVNULL, check=False
+            ).returncode
+            == 0,
+            "the unmounting of the state folder",
+        )
         self.mounted = False
 
     def tear_down_daemon(self):
@@ -156,7 +188,10 @@ class PowerCuts(Workload):
 
     @staticmethod
     def lasting(task):
-        return {key: task[key] for key in ("name", "state", "reason", "exit_code", "attempt_count", "submitted_at")}
+        return {
+            key: task[key]
+            for key in ("name", "state", "reason", "exit_code", "attempt_count", "submitted_at")
+        }
 
     def stop_everything(self):
         """Until no process runs that had not been stopped: a task may have started another one meanwhile."""
@@ -181,7 +216,9 @@ class PowerCuts(Workload):
         self.mount()
         self.start()
         now = {task["id"]: self.lasting(task) for task in self.tasks(state="all")}
-        changed = {task: (end, now.get(task)) for task, end in self.ended.items() if now.get(task) != end}
+        changed = {
+            task: (end, now.get(task)) for task, end in self.ended.items() if now.get(task) != end
+        }
         self.assertEqual(changed, {}, "ends that clients had seen")
 
     def may_be_lost(self, task, runs):
@@ -196,7 +233,10 @@ class PowerCuts(Workload):
                 self.pause(0.3)
                 cuts += 1
                 self.cut(cuts)
-        print(f"power cuts: {cuts} cuts, {len(self.ended)} ends seen before one: {self.judge()}", flush=True)
+        print(
+            f"power cuts: {cuts} cuts, {len(self.ended)} ends seen before one: {self.judge()}",
+            flush=True,
+        )
         self.assertGreater(cuts, 0)
 
 
@@ -228,8 +268,12 @@ class Corruption(DamageCase):
 
 
 # And their shares of the time.
-PARTS = {"kills": (Kills, 0.35), "system-calls": (SystemCalls, 0.25), "power-cuts": (PowerCuts, 0.25),
-         "corruption": (Corruption, 0.15)}
+PARTS = {
+    "kills": (Kills, 0.35),
+    "system-calls": (SystemCalls, 0.25),
+    "power-cuts": (PowerCuts, 0.25),
+    "corruption": (Corruption, 0.15),
+}
 
 
 def run_round(parts, seed, seconds):
@@ -243,15 +287,24 @@ def run_round(parts, seed, seconds):
         suite.addTests(unittest.defaultTestLoader.loadTestsFromTestCase(case))
     good = unittest.TextTestRunner(verbosity=2, failfast=True).run(suite).wasSuccessful()
     if not good:
-        print(f"FAILED: again with --seed={seed} --seconds={seconds:.0f} {' '.join(parts)}", flush=True)
+        print(
+            f"FAILED: again with --seed={seed} --seconds={seconds:.0f} {' '.join(parts)}",
+            flush=True,
+        )
     return good
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Harms a daemon with a seed and judges what became of its tasks.")
+    parser = argparse.ArgumentParser(
+        description="Harms a daemon with a seed and judges what became of its tasks."
+    )
     parser.add_argument("--seed", type=int, default=SEED, help="0: a random one")
-    parser.add_argument("--seconds", type=float, default=30, help="how long to do harm (default: 30)")
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)} (default: all)")
+    parser.add_argument(
+        "--seconds", type=float, default=30, help="how long to do harm (default: 30)"
+    )
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)} (default: all)"
+    )
     args = parser.parse_args()
     unknown = set(args.parts) - set(PARTS)
     if unknown:

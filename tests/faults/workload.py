@@ -48,13 +48,25 @@ class Submission:
 class Workload(DaemonCase):
     gpus = "4xA100-40GB"
     speed = 1000
-    settings = {"sharing": "streams", "policy": "rr", "min-free": "0", "smact-max": "1", "sample-period": "50ms",
-                "settle": "50ms", "settle-max": "300ms", "window": "450ms", "mps-linger": "1s"}
+    settings = {
+        "sharing": "streams",
+        "policy": "rr",
+        "min-free": "0",
+        "smact-max": "1",
+        "sample-period": "50ms",
+        "settle": "50ms",
+        "settle-max": "300ms",
+        "window": "450ms",
+        "mps-linger": "1s",
+    }
     seed, seconds = 0, 10
     kinds = ("exit", "sleep", "training", "memory", "mps", "burst")
 
     def setUp(self):
-        self.random, self.shims_killed = random.Random(self.seed), set()  # the ids of those shims' tasks
+        self.random, self.shims_killed = (
+            random.Random(self.seed),
+            set(),
+        )  # the ids of those shims' tasks
         self.submissions, self.stop_submitting = [], threading.Event()
         self.begun = time.monotonic()
         super().setUp()
@@ -92,7 +104,11 @@ class Workload(DaemonCase):
             return train + f"--memory-mib=2000 --seconds={chance.randrange(50, 500)}", 0, {}
         if kind == "memory":  # two of them do not fit on one GPU
             return train + f"--memory-mib=24000 --seconds={chance.randrange(100, 400)}", 0, {}
-        return train + f"--memory-mib=3000 --smact=0.1 --seconds={chance.randrange(50, 500)}", 0, {"sharing": "mps"}
+        return (
+            train + f"--memory-mib=3000 --smact=0.1 --seconds={chance.randrange(50, 500)}",
+            0,
+            {"sharing": "mps"},
+        )
 
     def submit_until_stopped(self, chance):
         while not self.stop_submitting.is_set():
@@ -110,7 +126,9 @@ class Workload(DaemonCase):
         script, code, members = self.script(chance, kind)
         submission = Submission(f"{kind}-{len(self.submissions)}", kind, code)
         self.submissions.append(submission)
-        script = f"echo {submission.name} $COLLOC_TASK_ID $COLLOC_ATTEMPT >> {self.work}/ran\n{script}"
+        script = (
+            f"echo {submission.name} $COLLOC_TASK_ID $COLLOC_ATTEMPT >> {self.work}/ran\n{script}"
+        )
         body = json.dumps(self.body(script, name=submission.name, grace_s=1, **members))
         connection.request("POST", "/v1/tasks", body)
         reply = connection.getresponse()
@@ -181,17 +199,23 @@ class Workload(DaemonCase):
     def judge_submissions(self, tasks):
         self.by_name = {submission.name: submission for submission in self.submissions}
         names = collections.Counter(task["name"] for task in tasks)
-        self.assertEqual([name for name, count in names.items() if count > 1], [], "submissions that exist twice")
+        self.assertEqual(
+            [name for name, count in names.items() if count > 1], [], "submissions that exist twice"
+        )
         known = {task["id"]: task["name"] for task in tasks}
         for submission in self.submissions:
             if submission.id:
-                self.assertEqual(known.get(submission.id), submission.name, "an acknowledged task is lost")
+                self.assertEqual(
+                    known.get(submission.id), submission.name, "an acknowledged task is lost"
+                )
 
     def judge_runs(self, task, lines):
         attempts = [attempt for _, attempt in lines]
         self.assertEqual(len(attempts), len(set(attempts)), ("an attempt ran twice", task, lines))
         self.assertTrue(all(name == task["name"] for name, _ in lines), (task, lines))
-        self.assertLessEqual(len(lines), task["attempt_count"], ("more runs than attempts", task, lines))
+        self.assertLessEqual(
+            len(lines), task["attempt_count"], ("more runs than attempts", task, lines)
+        )
         for attempt in task["attempts"][:-1]:
             self.assertIn(attempt["reason"], REPEATED, ("ran again", task))
         if task["state"] == "COMPLETED":
@@ -201,22 +225,32 @@ class Workload(DaemonCase):
         if task["state"] == "CANCELLED":
             self.assertTrue(submission.cancelled, ("cancelled without a request", task))
         elif task["reason"] == "Lost":
-            self.assertTrue(self.may_be_lost(task, runs), ("lost though its shim was not killed", task))
+            self.assertTrue(
+                self.may_be_lost(task, runs), ("lost though its shim was not killed", task)
+            )
         else:
             state = "FAILED" if submission.exit_code else "COMPLETED"
-            self.assertEqual((task["state"], task["exit_code"]), (state, submission.exit_code), task)
+            self.assertEqual(
+                (task["state"], task["exit_code"]), (state, submission.exit_code), task
+            )
 
     def may_be_lost(self, task, runs):
         return task["id"] in self.shims_killed or (task["reason_text"] == NEVER_BEGAN and not runs)
 
     def judge_gpus(self):
         def empty():
-            return all(not gpu["tasks"] and not gpu["foreign_processes"] for gpu in self.get("/v1/gpus")["gpus"])
+            return all(
+                not gpu["tasks"] and not gpu["foreign_processes"]
+                for gpu in self.get("/v1/gpus")["gpus"]
+            )
+
         until(empty, "empty GPUs")
 
     def counts(self, tasks, lines):
         answered = sum(1 for submission in self.submissions if submission.id)
         ends = collections.Counter(task["state"] for task in tasks)
         words = ", ".join(f"{count} {state}" for state, count in sorted(ends.items()))
-        return (f"{len(self.submissions)} submissions, {answered} acknowledged, {len(tasks)} tasks "
-                f"({words}), {sum(map(len, lines.values()))} runs")
+        return (
+            f"{len(self.submissions)} submissions, {answered} acknowledged, {len(tasks)} tasks "
+            f"({words}), {sum(map(len, lines.values()))} runs"
+        )

@@ -29,8 +29,19 @@ def until(condition, what):
 
 
 def told(task):
-    keys = ("requeue_count", "sharing", "sharing_text", "thread_percentage", "mem_limit_mib", "reason_text")
-    return {**brief(task), **{key: task[key] for key in keys}, "story": [(e["event"], e["text"]) for e in task["events"]]}
+    keys = (
+        "requeue_count",
+        "sharing",
+        "sharing_text",
+        "thread_percentage",
+        "mem_limit_mib",
+        "reason_text",
+    )
+    return {
+        **brief(task),
+        **{key: task[key] for key in keys},
+        "story": [(e["event"], e["text"]) for e in task["events"]],
+    }
 
 
 def has_begun(daemon, task):
@@ -38,14 +49,27 @@ def has_begun(daemon, task):
 
 
 def trainings(daemon, count, seconds, *options):
-    tasks = [daemon.submit(TRAIN, "resnet18", "--batch", "64", "--seconds", str(seconds), options=options)[0] for _ in range(count)]
+    tasks = [
+        daemon.submit(
+            TRAIN, "resnet18", "--batch", "64", "--seconds", str(seconds), options=options
+        )[0]
+        for _ in range(count)
+    ]
     for task in tasks:
         until(lambda task=task: has_begun(daemon, task), f"first step of task {task}")
     return tasks
 
 
 def new_daemon(programs):
-    return TrialDaemon(programs, sharing="mps", settle="1s", settle_max="2s", smact_max="1", min_free="2GiB", policy="rr")
+    return TrialDaemon(
+        programs,
+        sharing="mps",
+        settle="1s",
+        settle_max="2s",
+        smact_max="1",
+        min_free="2GiB",
+        policy="rr",
+    )
 
 
 def mps_folder(daemon):
@@ -54,21 +78,38 @@ def mps_folder(daemon):
 
 def server_log(daemon):
     with open(mps_folder(daemon) + "/log/server.log", errors="replace") as file:
-        return [line for line in file.read().splitlines() if "fatal" in line or "torn down" in line or "terminat" in line]
+        return [
+            line
+            for line in file.read().splitlines()
+            if "fatal" in line or "torn down" in line or "terminat" in line
+        ]
 
 
 def fault(daemon):
     """An illegal address among innocents."""
-    innocent = [daemon.submit(TRAIN, "resnet18", "--batch", "64", "--seconds", "16")[0] for _ in range(2)]
+    innocent = [
+        daemon.submit(TRAIN, "resnet18", "--batch", "64", "--seconds", "16")[0] for _ in range(2)
+    ]
     guilty, _ = daemon.submit(TRAIN, "wild", "--seconds", "4")
     ended = daemon.wait(guilty, *innocent)
-    return {"guilty": told(ended[0]), "innocent": [told(task) for task in ended[1:]], "server_log": server_log(daemon)}
+    return {
+        "guilty": told(ended[0]),
+        "innocent": [told(task) for task in ended[1:]],
+        "server_log": server_log(daemon),
+    }
 
 
 def server_killed(daemon):
     tasks = trainings(daemon, 4, 12)
     environment = dict(os.environ, CUDA_MPS_PIPE_DIRECTORY=mps_folder(daemon) + "/pipe")
-    listed = subprocess.run(["nvidia-cuda-mps-control"], input="get_server_list\n", text=True, env=environment, capture_output=True, timeout=10)
+    listed = subprocess.run(
+        ["nvidia-cuda-mps-control"],
+        input="get_server_list\n",
+        text=True,
+        env=environment,
+        capture_output=True,
+        timeout=10,
+    )
     os.kill(int(listed.stdout.split()[0]), signal.SIGKILL)
     return {"tasks": [told(task) for task in daemon.wait(*tasks)]}
 
@@ -78,11 +119,17 @@ def cancelled(daemon):
     neighbour, victim = trainings(daemon, 2, 12)
     before = time.monotonic()
     daemon.colloc("cancel", str(victim))
-    ended, = daemon.wait(victim)
+    (ended,) = daemon.wait(victim)
     took = time.monotonic() - before
-    rest, = daemon.wait(neighbour)
-    return {"victim": told(ended), "took_s": took, "stderr": daemon.colloc("logs", str(victim), "--stderr")[-700:], "neighbour": told(rest),
-            "neighbour_words": daemon.lines(neighbour), "server_log": server_log(daemon)}
+    (rest,) = daemon.wait(neighbour)
+    return {
+        "victim": told(ended),
+        "took_s": took,
+        "stderr": daemon.colloc("logs", str(victim), "--stderr")[-700:],
+        "neighbour": told(rest),
+        "neighbour_words": daemon.lines(neighbour),
+        "server_log": server_log(daemon),
+    }
 
 
 # The training itself ignores SIGTERM: the wrapper decides when it has saved.
@@ -103,17 +150,26 @@ def wrapper_saves(daemon):
         task = json.loads(out)["id"]
         until(lambda task=task: has_begun(daemon, task), f"first step of task {task}")
         daemon.colloc("cancel", str(task))
-        ended, = daemon.wait(task)
-        seen[sharing] = {"task": told(ended), "saved": "checkpoint saved" in daemon.colloc("logs", str(task))}
+        (ended,) = daemon.wait(task)
+        seen[sharing] = {
+            "task": told(ended),
+            "saved": "checkpoint saved" in daemon.colloc("logs", str(task)),
+        }
     return seen
 
 
 def memory_limit(daemon):
     """3 GiB were declared, 8 are taken: with a margin of 2 GiB the task falls at 5, and goes on when the GPU is idle."""
     neighbour, _ = daemon.submit(TRAIN, "resnet18", "--batch", "64", "--seconds", "16")
-    wrong, _ = daemon.submit(TRAIN, "allocate", "--gib", "8", "--seconds", "1", options=("--memory", "3G"))
+    wrong, _ = daemon.submit(
+        TRAIN, "allocate", "--gib", "8", "--seconds", "1", options=("--memory", "3G")
+    )
     ended = daemon.wait(wrong, neighbour)
-    return {"wrong": told(ended[0]), "neighbour": told(ended[1]), "neighbour_words": daemon.lines(neighbour)}
+    return {
+        "wrong": told(ended[0]),
+        "neighbour": told(ended[1]),
+        "neighbour_words": daemon.lines(neighbour),
+    }
 
 
 def run(name, part, programs, seen):
@@ -133,10 +189,17 @@ def run(name, part, programs, seen):
 def main():
     programs, output = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None
     seen = {}
-    parts = {"fault": fault, "server_killed": server_killed, "cancelled": cancelled, "memory_limit": memory_limit,
-             "wrapper_saves": wrapper_saves}
+    parts = {
+        "fault": fault,
+        "server_killed": server_killed,
+        "cancelled": cancelled,
+        "memory_limit": memory_limit,
+        "wrapper_saves": wrapper_saves,
+    }
     chosen = sys.argv[3:] or list(parts)
-    threads = [threading.Thread(target=run, args=(name, parts[name], programs, seen)) for name in chosen]
+    threads = [
+        threading.Thread(target=run, args=(name, parts[name], programs, seen)) for name in chosen
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -20,7 +20,10 @@ def say(**what):
 
 def used_by_me():
     torch.cuda.synchronize()
-    return {"reserved_mib": torch.cuda.max_memory_reserved() / 2**20, "allocated_mib": torch.cuda.max_memory_allocated() / 2**20}
+    return {
+        "reserved_mib": torch.cuda.max_memory_reserved() / 2**20,
+        "allocated_mib": torch.cuda.max_memory_allocated() / 2**20,
+    }
 
 
 def train(name, batch, seconds):
@@ -44,7 +47,15 @@ def train(name, batch, seconds):
         else:
             steps += 1
     took = time.monotonic() - started
-    say(event="trained", model=name, batch=batch, steps=steps, step_ms=1000 * took / steps, images_per_s=batch * steps / took, **used_by_me())
+    say(
+        event="trained",
+        model=name,
+        batch=batch,
+        steps=steps,
+        step_ms=1000 * took / steps,
+        images_per_s=batch * steps / took,
+        **used_by_me(),
+    )
 
 
 def allocate(gib, seconds):
@@ -67,7 +78,9 @@ def illegal():
 def wild(seconds):
     import cupy
 
-    kernel = cupy.RawKernel('extern "C" __global__ void wild(unsigned long long at) { *(volatile int*)at = 1; }', "wild")
+    kernel = cupy.RawKernel(
+        'extern "C" __global__ void wild(unsigned long long at) { *(volatile int*)at = 1; }', "wild"
+    )
     matrix = torch.randn(2048, 2048, device="cuda")
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -85,7 +98,12 @@ def main():
     parser.add_argument("--gib", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=10)
     options = parser.parse_args()
-    say(event="first-line", at=time.time(), visible=os.environ.get("CUDA_VISIBLE_DEVICES"), pipe=os.environ.get("CUDA_MPS_PIPE_DIRECTORY"))
+    say(
+        event="first-line",
+        at=time.time(),
+        visible=os.environ.get("CUDA_VISIBLE_DEVICES"),
+        pipe=os.environ.get("CUDA_MPS_PIPE_DIRECTORY"),
+    )
     if options.what == "allocate":
         allocate(options.gib, options.seconds)
     elif options.what == "illegal":

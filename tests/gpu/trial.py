@@ -32,11 +32,19 @@ class TrialDaemon:
         self.start()
 
     def start(self):
-        command = [f"{self.programs}/collocd", f"--socket={self.socket}", f"--state-dir={self.folder}/state", f"--shim={self.programs}/colloc-shim", "--gpus=0"]
+        command = [
+            f"{self.programs}/collocd",
+            f"--socket={self.socket}",
+            f"--state-dir={self.folder}/state",
+            f"--shim={self.programs}/colloc-shim",
+            "--gpus=0",
+        ]
         command += [f"--{key.replace('_', '-')}={value}" for key, value in self.settings.items()]
         self.process = subprocess.Popen(command, stderr=self.log, start_new_session=True)
         limit = time.monotonic() + 20
-        while subprocess.run([f"{self.programs}/colloc", "--socket", self.socket, "info"], capture_output=True).returncode:
+        while subprocess.run(
+            [f"{self.programs}/colloc", "--socket", self.socket, "info"], capture_output=True
+        ).returncode:
             if time.monotonic() > limit or self.process.poll() is not None:
                 raise RuntimeError("collocd does not answer: " + open(self.log.name).read())
 
@@ -50,7 +58,13 @@ class TrialDaemon:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def colloc(self, *arguments, check=True):
-        done = subprocess.run([f"{self.programs}/colloc", "--socket", self.socket, *arguments], cwd=self.folder, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            [f"{self.programs}/colloc", "--socket", self.socket, *arguments],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
         if check and done.returncode:
             raise RuntimeError(f"colloc {arguments}: {done.stderr}")
         return done.stdout
@@ -68,21 +82,39 @@ class TrialDaemon:
         return [self.show(task) for task in tasks]
 
     def lines(self, task):
-        return [json.loads(line) for line in self.colloc("logs", str(task)).splitlines() if line.startswith("{")]
+        return [
+            json.loads(line)
+            for line in self.colloc("logs", str(task)).splitlines()
+            if line.startswith("{")
+        ]
 
     def gpus(self):
         return json.loads(self.colloc("gpus", "--json"))["gpus"]
 
 
 def brief(task):
-    keys = ("state", "reason", "failure", "evidence", "wait_s", "exec_s", "attempt_count", "oom_count", "exit_code", "signal", "mem_peak_mib")
+    keys = (
+        "state",
+        "reason",
+        "failure",
+        "evidence",
+        "wait_s",
+        "exec_s",
+        "attempt_count",
+        "oom_count",
+        "exit_code",
+        "signal",
+        "mem_peak_mib",
+    )
     return {key: task[key] for key in keys}
 
 
 def nvidia_smi(query):
     if not shutil.which("nvidia-smi"):
         return None
-    return subprocess.run(["nvidia-smi", query, "--format=csv,noheader,nounits"], capture_output=True, text=True).stdout.splitlines()
+    return subprocess.run(
+        ["nvidia-smi", query, "--format=csv,noheader,nounits"], capture_output=True, text=True
+    ).stdout.splitlines()
 
 
 def one_training(programs):
@@ -91,8 +123,22 @@ def one_training(programs):
     samples = []
     while daemon.show(task)["state"] in ("PENDING", "RUNNING"):
         gpu = daemon.gpus()[0]
-        samples.append({key: gpu[key] for key in ("mem_used_mib", "smact", "smocc", "dram_active", "utilisation", "power_w")})
-        samples[-1]["driver_processes"] = nvidia_smi("--query-compute-apps=pid,used_memory") if len(samples) % 10 == 5 else None
+        samples.append(
+            {
+                key: gpu[key]
+                for key in (
+                    "mem_used_mib",
+                    "smact",
+                    "smocc",
+                    "dram_active",
+                    "utilisation",
+                    "power_w",
+                )
+            }
+        )
+        samples[-1]["driver_processes"] = (
+            nvidia_smi("--query-compute-apps=pid,used_memory") if len(samples) % 10 == 5 else None
+        )
         time.sleep(0.5)
     lines, task_shown = daemon.lines(task), daemon.show(task)
     daemon.close()
@@ -109,7 +155,10 @@ def latency(programs):
         daemon.wait(task)
         by_colloc.append(float(daemon.colloc("logs", str(task))) - before)
         before = time.time()
-        by_hand.append(float(subprocess.run([sys.executable, *work], capture_output=True, text=True).stdout) - before)
+        by_hand.append(
+            float(subprocess.run([sys.executable, *work], capture_output=True, text=True).stdout)
+            - before
+        )
     daemon.close()
     return {"by_colloc_s": by_colloc, "by_hand_s": by_hand}
 
@@ -118,7 +167,9 @@ def out_of_memory(programs):
     daemon = TrialDaemon(programs, sharing="streams", settle="3s", smact_max="1")
     first, _ = daemon.submit(TRAIN, "allocate", "--gib", "90", "--seconds", "12")
     second, _ = daemon.submit(TRAIN, "allocate", "--gib", "70", "--seconds", "3")
-    alone, _ = daemon.submit(TRAIN, "allocate", "--gib", "200", "--seconds", "3", options=("--exclusive",))
+    alone, _ = daemon.submit(
+        TRAIN, "allocate", "--gib", "200", "--seconds", "3", options=("--exclusive",)
+    )
     beside, neighbour, lonely = daemon.wait(second, first, alone)
     stats = {"beside": brief(beside), "neighbour": brief(neighbour), "alone": brief(lonely)}
     stats["story"] = [(event["event"], event["text"]) for event in beside["events"]]
@@ -131,7 +182,10 @@ def other_failures(programs):
     daemon = TrialDaemon(programs, sharing="streams")
     work = {
         "device assert": (TRAIN, "illegal"),
-        "jax oom": ("-c", "import os; os.environ['XLA_PYTHON_CLIENT_PREALLOCATE']='false'; import jax.numpy as n; n.zeros((300, 2**28)).block_until_ready()"),
+        "jax oom": (
+            "-c",
+            "import os; os.environ['XLA_PYTHON_CLIENT_PREALLOCATE']='false'; import jax.numpy as n; n.zeros((300, 2**28)).block_until_ready()",
+        ),
         "cupy oom": ("-c", "import cupy; cupy.zeros((300, 2**28), dtype=cupy.float32)"),
         "plain error": ("-c", "raise ValueError('CUDA out of memory is not what happened')"),
     }
@@ -161,9 +215,14 @@ def kill_daemon(programs):
 
 def together(programs, how, policy, count, model, batch):
     """`count` equal trainings; how long until all have done the same number of seconds' worth of steps."""
-    daemon = TrialDaemon(programs, sharing=how, policy=policy, settle="1s", smact_max="1", min_free="2GiB")
+    daemon = TrialDaemon(
+        programs, sharing=how, policy=policy, settle="1s", smact_max="1", min_free="2GiB"
+    )
     started = time.time()
-    tasks = [daemon.submit(TRAIN, model, "--batch", str(batch), "--seconds", "12")[0] for _ in range(count)]
+    tasks = [
+        daemon.submit(TRAIN, model, "--batch", str(batch), "--seconds", "12")[0]
+        for _ in range(count)
+    ]
     ended = daemon.wait(*tasks)
     words = [line for task in tasks for line in daemon.lines(task) if line["event"] == "trained"]
     pipes = [daemon.lines(task)[0]["pipe"] for task in tasks]
@@ -178,7 +237,14 @@ def together(programs, how, policy, count, model, batch):
     }
     for pipe in set(filter(None, pipes)):
         environment = dict(os.environ, CUDA_MPS_PIPE_DIRECTORY=pipe)
-        subprocess.run(["nvidia-cuda-mps-control"], input="quit\n", text=True, env=environment, capture_output=True, timeout=30)
+        subprocess.run(
+            ["nvidia-cuda-mps-control"],
+            input="quit\n",
+            text=True,
+            env=environment,
+            capture_output=True,
+            timeout=30,
+        )
     daemon.close()
     return result
 
@@ -191,9 +257,14 @@ def cost(programs):
         time.sleep(2)
         before, began = processor_s(daemon.process.pid), time.monotonic()
         time.sleep(seconds)
-        result[period] = {"share_of_a_core": (processor_s(daemon.process.pid) - before) / (time.monotonic() - began)}
+        result[period] = {
+            "share_of_a_core": (processor_s(daemon.process.pid) - before)
+            / (time.monotonic() - began)
+        }
         with open(f"/proc/{daemon.process.pid}/status") as status:
-            result[period]["memory"] = [line.strip() for line in status if line.startswith(("VmRSS", "RssAnon"))]
+            result[period]["memory"] = [
+                line.strip() for line in status if line.startswith(("VmRSS", "RssAnon"))
+            ]
         daemon.close()
     return result
 
@@ -206,7 +277,11 @@ def processor_s(pid):
 
 def main():
     programs, output = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None
-    seen = {"gpu": nvidia_smi("--query-gpu=name,driver_version,memory.total,compute_mode,mig.mode.current")}
+    seen = {
+        "gpu": nvidia_smi(
+            "--query-gpu=name,driver_version,memory.total,compute_mode,mig.mode.current"
+        )
+    }
     parts = {
         "cost": lambda: cost(programs),
         "latency": lambda: latency(programs),

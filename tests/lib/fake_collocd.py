@@ -9,12 +9,40 @@ import threading
 import urllib.parse
 
 TASK = {
-    "id": 1, "name": "task", "command": None, "user": "ada", "uid": 1000, "state": "PENDING", "reason": "Priority", "reason_text": "",
-    "submitted_at": 1700000000, "started_at": None, "ended_at": None, "wait_s": 75.5, "exec_s": 0, "jct_s": 75.5,
-    "gpus_requested": 1, "gpus": [], "gpu_uuids": [], "policy": "magm", "sharing": "mps", "exclusive": False,
-    "time_limit_s": None, "need_mib": None, "estimator": "none", "estimate_mib": None, "mem_used_mib": None,
-    "mem_peak_mib": None, "attempt_count": 0, "attempts": [], "oom_count": 0, "exit_code": None, "signal": None, "failure": None,
-    "evidence": None, "position": 1,
+    "id": 1,
+    "name": "task",
+    "command": None,
+    "user": "ada",
+    "uid": 1000,
+    "state": "PENDING",
+    "reason": "Priority",
+    "reason_text": "",
+    "submitted_at": 1700000000,
+    "started_at": None,
+    "ended_at": None,
+    "wait_s": 75.5,
+    "exec_s": 0,
+    "jct_s": 75.5,
+    "gpus_requested": 1,
+    "gpus": [],
+    "gpu_uuids": [],
+    "policy": "magm",
+    "sharing": "mps",
+    "exclusive": False,
+    "time_limit_s": None,
+    "need_mib": None,
+    "estimator": "none",
+    "estimate_mib": None,
+    "mem_used_mib": None,
+    "mem_peak_mib": None,
+    "attempt_count": 0,
+    "attempts": [],
+    "oom_count": 0,
+    "exit_code": None,
+    "signal": None,
+    "failure": None,
+    "evidence": None,
+    "position": 1,
 }
 
 LIVE = ("PENDING", "RUNNING", "COMPLETING")
@@ -60,7 +88,9 @@ class FakeDaemon:
 
         Handler.daemon = daemon
         self.server = Server(self.socket_path, Handler)
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        threading.Thread(
+            target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        ).start()
 
     def stop(self):
         self.server.shutdown()
@@ -114,9 +144,20 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
         if words[:2] == ["v1", "tasks"]:
             self.answer_tasks(words[2:], query)
         elif words == ["v1", "gpus"]:
-            self.answer(200, {"gpus": self.daemon.gpus, "sampled_at": 1, "policy": "magm", "sharing": "mps"})
+            self.answer(
+                200, {"gpus": self.daemon.gpus, "sampled_at": 1, "policy": "magm", "sharing": "mps"}
+            )
         elif words == ["v1", "info"]:
-            self.answer(200, {"version": "0.1.0", "api": 1, "pid": 7, "policy": "magm", "settings": {"window_s": 90}})
+            self.answer(
+                200,
+                {
+                    "version": "0.1.0",
+                    "api": 1,
+                    "pid": 7,
+                    "policy": "magm",
+                    "settings": {"window_s": 90},
+                },
+            )
         else:
             self.refuse(404, f"{url.path}: no such path")
 
@@ -145,18 +186,35 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
 
     def answer_list(self, query):
         state = query.get("state", "live")
-        tasks = [task for task in self.daemon.tasks
-                 if state == "all" or task["state"] == state.upper() or (state == "live" and task["state"] in LIVE)
-                 or (state == "ended" and task["state"] not in LIVE)]
+        tasks = [
+            task
+            for task in self.daemon.tasks
+            if state == "all"
+            or task["state"] == state.upper()
+            or (state == "live" and task["state"] in LIVE)
+            or (state == "ended" and task["state"] not in LIVE)
+        ]
         self.answer(200, {"tasks": tasks})
 
     def answer_log(self, task, query):
         attempts = self.daemon.logs.get((task["id"], query["stream"]), [b""])
         attempt = int(query.get("attempt", len(attempts)))
-        offset = int(query["offset"]) if "offset" in query else max(0, len(attempts[attempt - 1]) - int(query["tail"]))
-        text = attempts[attempt - 1][offset:][:self.daemon.piece]
+        offset = (
+            int(query["offset"])
+            if "offset" in query
+            else max(0, len(attempts[attempt - 1]) - int(query["tail"]))
+        )
+        text = attempts[attempt - 1][offset:][: self.daemon.piece]
         offset += len(text)
         ended = task["state"] not in LIVE and offset >= len(attempts[attempt - 1])
-        self.answer(200, text, [("Colloc-Next-Offset", str(offset)), ("Colloc-Ended", "true" if ended else "false"),
-                                ("Colloc-Attempt", str(attempt)), ("Colloc-Merged", "true" if task["id"] in self.daemon.merged else "false")])
+        self.answer(
+            200,
+            text,
+            [
+                ("Colloc-Next-Offset", str(offset)),
+                ("Colloc-Ended", "true" if ended else "false"),
+                ("Colloc-Attempt", str(attempt)),
+                ("Colloc-Merged", "true" if task["id"] in self.daemon.merged else "false"),
+            ],
+        )
         self.daemon.on_log(task)

@@ -27,8 +27,11 @@ from colloc import Client, Connection  # noqa: E402
 
 BUILD = os.environ.get("COLLOC_BUILD", os.path.join(os.path.dirname(__file__), "..", "..", "build"))
 PROGRAMS = {
-    "collocd": "src/daemon/collocd", "shim": "src/exec/colloc-shim", "colloc": "src/cli/colloc",
-    "emulator": "emulator/colloc-emulator", "pretend-train": "emulator/colloc-pretend-train",
+    "collocd": "src/daemon/collocd",
+    "shim": "src/exec/colloc-shim",
+    "colloc": "src/cli/colloc",
+    "emulator": "emulator/colloc-emulator",
+    "pretend-train": "emulator/colloc-pretend-train",
 }
 LIMIT_S = 60  # for anything to happen at all, on a busy machine and with sanitizers
 MIB = 1 << 20
@@ -59,7 +62,10 @@ def cgroup_of(pid):
     """The folder of the process's cgroup (v2), or None."""
     mounts = [line.split() for line in read("/proc/self/mounts").splitlines()]
     mount = next((fields[1] for fields in mounts if fields[2] == "cgroup2"), None)
-    own = next((line[3:] for line in read(f"/proc/{pid}/cgroup").splitlines() if line.startswith("0::")), None)
+    own = next(
+        (line[3:] for line in read(f"/proc/{pid}/cgroup").splitlines() if line.startswith("0::")),
+        None,
+    )
     return os.path.normpath(mount + own) if mount and own else None
 
 
@@ -67,7 +73,7 @@ def cgroups_of(state):
     """The cgroups of the attempts under that state folder: their names begin with its FNV-1a hash."""
     name = 2166136261
     for byte in state.encode():
-        name = (name ^ byte) * 16777619 & 0xffffffff
+        name = (name ^ byte) * 16777619 & 0xFFFFFFFF
     home = os.path.join(cgroup_of("self") or "/nonexistent", "colloc")
     names = os.listdir(home) if os.path.isdir(home) else []
     return [os.path.join(home, entry) for entry in names if entry.startswith(f"{name:08x}-")]
@@ -88,7 +94,9 @@ def processes_with(text):
         if not name.isdigit() or int(name) == os.getpid():
             continue
         try:
-            if needle in read(f"/proc/{name}/environ", "rb") or needle in read(f"/proc/{name}/cmdline", "rb"):
+            if needle in read(f"/proc/{name}/environ", "rb") or needle in read(
+                f"/proc/{name}/cmdline", "rb"
+            ):
                 found.append(int(name))
         except OSError:
             pass
@@ -115,20 +123,27 @@ class DaemonCase(unittest.TestCase):
         self.folder = tempfile.mkdtemp(prefix="colloc-test-")
         os.chmod(self.folder, 0o755)
         self.addCleanup(self.tear_down_daemon)
-        self.socket, self.state, self.work = (os.path.join(self.folder, name) for name in ("s", "state", "work"))
+        self.socket, self.state, self.work = (
+            os.path.join(self.folder, name) for name in ("s", "state", "work")
+        )
         os.mkdir(self.work)
         self.client = Client(self.socket, LIMIT_S)
         self.env = {
             "PATH": os.path.dirname(program("emulator")) + ":" + os.environ["PATH"],
             "LD_LIBRARY_PATH": os.path.dirname(program("emulator")),
-            "COLLOC_EMULATOR": os.path.join(self.folder, "gpus"), "COLLOC_SOCKET": self.socket,
-            "HOME": self.work, "LC_ALL": "C.UTF-8", "COLLOC_TEST_FOLDER": self.folder,
+            "COLLOC_EMULATOR": os.path.join(self.folder, "gpus"),
+            "COLLOC_SOCKET": self.socket,
+            "HOME": self.work,
+            "LC_ALL": "C.UTF-8",
+            "COLLOC_TEST_FOLDER": self.folder,
         }
         for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
             if name in os.environ:
                 self.env[name] = os.environ[name]
         self.process, self.log, self.log_news = None, [], threading.Condition()
-        self.emulator("create", "--gpus", self.gpus, "--speed", str(self.speed), self.env["COLLOC_EMULATOR"])
+        self.emulator(
+            "create", "--gpus", self.gpus, "--speed", str(self.speed), self.env["COLLOC_EMULATOR"]
+        )
         self.start()
 
     def tear_down_daemon(self):
@@ -136,7 +151,9 @@ class DaemonCase(unittest.TestCase):
         if self.process and self.process.poll() is None:
             self.stop(signal.SIGKILL)
         until(lambda: not self.kill_all(), "the end of all processes")
-        for cgroup in cgroups_of(self.state):  # of shims that were killed, unless a hung mount keeps a process in it
+        for cgroup in cgroups_of(
+            self.state
+        ):  # of shims that were killed, unless a hung mount keeps a process in it
             with contextlib.suppress(OSError):
                 os.rmdir(cgroup)
         if self.keep_folder:
@@ -159,15 +176,34 @@ class DaemonCase(unittest.TestCase):
     # ---- the daemon ----
 
     def command(self, **settings):
-        given = {"socket": self.socket, "state-dir": self.state, "shim": program("shim"), "sample-period": "100ms",
-                 "settle": "200ms", "settle-max": "2s", "window": "900ms", **self.settings, **settings}
-        return [*self.daemon_prefix, program("collocd"),
-                *(f"--{key.replace('_', '-')}={value}" for key, value in given.items())]
+        given = {
+            "socket": self.socket,
+            "state-dir": self.state,
+            "shim": program("shim"),
+            "sample-period": "100ms",
+            "settle": "200ms",
+            "settle-max": "2s",
+            "window": "900ms",
+            **self.settings,
+            **settings,
+        }
+        return [
+            *self.daemon_prefix,
+            program("collocd"),
+            *(f"--{key.replace('_', '-')}={value}" for key, value in given.items()),
+        ]
 
     def start(self, **settings):
         """collocd, answering."""
-        self.process = subprocess.Popen(self.command(**settings), env=self.env, cwd=self.folder, text=True,
-                                        errors="replace", stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.process = subprocess.Popen(
+            self.command(**settings),
+            env=self.env,
+            cwd=self.folder,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
         reader = threading.Thread(target=self.read_log, args=(self.process,), daemon=True)
         self.process.reader, self.process.log_ended = reader, False
         reader.start()
@@ -185,21 +221,32 @@ class DaemonCase(unittest.TestCase):
 
     def wait_log(self, pattern, since=0):
         """A line of this daemon's log, or of an earlier one's in this test; each is found once unless `since` is given."""
+
         def find():
             for i in range(max(since, getattr(self, "log_seen", 0)), len(self.log)):
                 if re.search(pattern, self.log[i]):
                     self.log_seen = i + 1
                     return self.log[i]
             return None
+
         with self.log_news:
             found = self.log_news.wait_for(lambda: find() or self.process.log_ended, LIMIT_S)
-        self.assertIsInstance(found, str, f"no '{pattern}' in the daemon's log:\n" + "\n".join(self.log[-30:]))
+        self.assertIsInstance(
+            found, str, f"no '{pattern}' in the daemon's log:\n" + "\n".join(self.log[-30:])
+        )
         return found
 
     def run_daemon(self, **settings):
         """One that is expected to give up: its exit status and last words."""
-        done = subprocess.run(self.command(**settings), env=self.env, cwd=self.folder, capture_output=True, text=True,
-                              timeout=LIMIT_S, check=False)
+        done = subprocess.run(
+            self.command(**settings),
+            env=self.env,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
         return done.returncode, done.stderr
 
     def stop(self, how=signal.SIGTERM):
@@ -230,7 +277,12 @@ class DaemonCase(unittest.TestCase):
 
     def body(self, script="true", **members):
         environment = {**self.env, **members.pop("environment", {})}
-        return {"script": "#!/bin/bash\n" + script + "\n", "cwd": self.work, "environment": environment, **members}
+        return {
+            "script": "#!/bin/bash\n" + script + "\n",
+            "cwd": self.work,
+            "environment": environment,
+            **members,
+        }
 
     def submit(self, script="true", **members):
         """The id."""
@@ -240,8 +292,10 @@ class DaemonCase(unittest.TestCase):
 
     def train(self, mib=2000, seconds=100, options="", **members):
         """A pretend training of so many emulated seconds."""
-        return self.submit(f"exec colloc-pretend-train --memory-mib={mib} --seconds={seconds} --ramp-seconds=5 {options}",
-                           **members)
+        return self.submit(
+            f"exec colloc-pretend-train --memory-mib={mib} --seconds={seconds} --ramp-seconds=5 {options}",
+            **members,
+        )
 
     def refused(self, status, *words, body=None, path="/v1/tasks", method="POST", **members):
         """What is not accepted, and that the answer names what and where."""
@@ -269,8 +323,10 @@ class DaemonCase(unittest.TestCase):
         return found
 
     def wait_state(self, task, state):
-        return until(lambda: next((t for t in [self.task(task)] if t["state"] == state), None),
-                     f"state {state} of task {task}")
+        return until(
+            lambda: next((t for t in [self.task(task)] if t["state"] == state), None),
+            f"state {state} of task {task}",
+        )
 
     def output(self, task, stream="stdout", **query):
         text = "".join(f"&{key}={value}" for key, value in query.items())
@@ -287,8 +343,17 @@ class DaemonCase(unittest.TestCase):
     # ---- programs ----
 
     def colloc(self, *arguments, code=0, text=None, prefix=(), **env):
-        done = subprocess.run([*prefix, program("colloc"), *arguments], env={**self.env, **env}, cwd=self.work, input=text,
-                              text=True, errors="replace", capture_output=True, timeout=LIMIT_S, check=False)
+        done = subprocess.run(
+            [*prefix, program("colloc"), *arguments],
+            env={**self.env, **env},
+            cwd=self.work,
+            input=text,
+            text=True,
+            errors="replace",
+            capture_output=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
         if code is not None:
             self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done

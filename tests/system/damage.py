@@ -18,7 +18,10 @@ class DamageCase(DaemonCase):
 
     @staticmethod
     def lasting(task):
-        return {key: task[key] for key in ("name", "state", "uid", "exit_code", "evidence", "reason", "attempts")}
+        return {
+            key: task[key]
+            for key in ("name", "state", "uid", "exit_code", "evidence", "reason", "attempts")
+        }
 
     def start_copy(self, state):
         """Does it start there? If not, the words it refused with."""
@@ -50,14 +53,18 @@ class DamageCase(DaemonCase):
             else:
                 counts[self.judge(before, f"COLLOC_SEED={seed} round {n}")] += 1
                 self.stop(9)
-            shutil.rmtree(state, ignore_errors=True)  # a shim that a damaged log has started may still write there
+            shutil.rmtree(
+                state, ignore_errors=True
+            )  # a shim that a damaged log has started may still write there
         return counts
 
     def judge(self, before, where):
         listed = self.get("/v1/tasks?state=all")
         if "warning" in listed or self.get("/v1/info")["log_loss"]:
             return "said"
-        self.assertEqual({task["id"]: self.lasting(task) for task in listed["tasks"]}, before, where)
+        self.assertEqual(
+            {task["id"]: self.lasting(task) for task in listed["tasks"]}, before, where
+        )
         return "identical"
 
     @staticmethod
@@ -69,11 +76,13 @@ class DamageCase(DaemonCase):
     @staticmethod
     def damage_page(chance, data):
         at = chance.randrange(len(data) // 4096) * 4096
-        data[at:at + 4096] = bytes(4096)
+        data[at : at + 4096] = bytes(4096)
 
     @staticmethod
     def damage_end(chance, data):
-        del data[chance.randrange(len(data)):]
+        del data[chance.randrange(len(data)) :]
 
     def damage_somehow(self, chance, data):
-        chance.choice((self.damage_bytes, self.damage_bytes, self.damage_page, self.damage_end))(chance, data)
+        chance.choice((self.damage_bytes, self.damage_bytes, self.damage_page, self.damage_end))(
+            chance, data
+        )

@@ -15,7 +15,9 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 def attributes():
     """Of the root folder: the answer is valid for an hour."""
-    return struct.pack("<QII6Q10I", 3600, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0o40777, 1, 0, 0, 0, 4096, 0)
+    return struct.pack(
+        "<QII6Q10I", 3600, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0o40777, 1, 0, 0, 0, 4096, 0
+    )
 
 
 def initialised():
@@ -33,7 +35,9 @@ class HungMount:
         if LIBC.mount(b"hung", folder.encode(), b"fuse", 0, options.encode()) < 0:
             os.close(self.device)
             raise OSError(ctypes.get_errno(), "mount of FUSE")
-        self.hung = threading.Semaphore(0)  # released for each request that is left without an answer
+        self.hung = threading.Semaphore(
+            0
+        )  # released for each request that is left without an answer
         self.server = threading.Thread(target=self.serve, daemon=True)
         self.server.start()
 

@@ -18,7 +18,9 @@ class Cgroups(DaemonCase):
 
     def escaped(self):
         """A task that has let go of a process in a session of its own, without a variable: its pids."""
-        task = self.submit("env -i setsid sh -c 'echo $$ >escaped; exec sleep 1000' & echo $$ >main; wait")
+        task = self.submit(
+            "env -i setsid sh -c 'echo $$ >escaped; exec sleep 1000' & echo $$ >main; wait"
+        )
         return task, int(self.wait_file("main")), int(self.wait_file("escaped"))
 
     def shim(self, pid):

@@ -78,10 +78,17 @@ class Crash(DaemonCase):
             self.assertEqual(ran[task], 1, (why, found))
             status = next(int(line[1]) for line in lines if int(line[0]) == task)
             if status == 0 or found["name"] == "long":
-                self.assertEqual((found["state"], found["exit_code"]), ("COMPLETED", 0), (why, found))
+                self.assertEqual(
+                    (found["state"], found["exit_code"]), ("COMPLETED", 0), (why, found)
+                )
             else:
-                self.assertEqual((found["state"], found["exit_code"]), ("FAILED", status), (why, found))
-        until(lambda: not self.tasks(), "the end of what was accepted but not answered any more, " + why)
+                self.assertEqual(
+                    (found["state"], found["exit_code"]), ("FAILED", status), (why, found)
+                )
+        until(
+            lambda: not self.tasks(),
+            "the end of what was accepted but not answered any more, " + why,
+        )
         self.assertEqual([gpu["tasks"] for gpu in self.get("/v1/gpus")["gpus"]], [[]] * 4, why)
 
     def test_submit_that_was_answered_survives(self):
@@ -136,7 +143,9 @@ class Restart(DaemonCase):
         self.restart(signal.SIGKILL)
         queue = [t for t in self.tasks() if t["state"] == "PENDING"]
         self.assertEqual([t["id"] for t in queue], [*waiting, held])
-        self.assertEqual([t["id"] for t in queue if t["reason"] == "JobHeldUser"], [waiting[1], held])
+        self.assertEqual(
+            [t["id"] for t in queue if t["reason"] == "JobHeldUser"], [waiting[1], held]
+        )
 
     def test_cancel_then_killed(self):
         task = self.submit("trap '' TERM; echo $$ > pid; while :; do sleep 0.05; done", grace_s=1)
@@ -148,7 +157,9 @@ class Restart(DaemonCase):
         self.wait_gone(pid)
 
     def test_shim_killed(self):
-        task = self.submit("(setsid sleep 1000 & echo $! > left); echo $PPID > shim; while :; do sleep 0.1; done")
+        task = self.submit(
+            "(setsid sleep 1000 & echo $! > left); echo $PPID > shim; while :; do sleep 0.1; done"
+        )
         shim = int(self.wait_file("shim"))
         self.wait_state(task, "RUNNING")
         os.kill(shim, signal.SIGKILL)
@@ -157,7 +168,9 @@ class Restart(DaemonCase):
         until(lambda: not is_alive(int(self.read("left"))), "the end of what the task left")
 
     def test_shim_killed_while_nobody_looked(self):
-        task = self.submit("(setsid sleep 1000 & echo $! > left); echo $PPID > shim; while :; do sleep 0.1; done")
+        task = self.submit(
+            "(setsid sleep 1000 & echo $! > left); echo $PPID > shim; while :; do sleep 0.1; done"
+        )
         shim = int(self.wait_file("shim"))
         self.wait_state(task, "RUNNING")
         self.stop(signal.SIGKILL)
@@ -182,9 +195,9 @@ class Restart(DaemonCase):
         return read(claim)
 
 
-
 class Moments(DaemonCase):
     """What is known of an attempt whose beginning or end the daemon did not see."""
+
     gpus = "1xA100-40GB"
 
     def test_a_daemon_that_was_stopped_learns_when_a_task_ended(self):
@@ -207,18 +220,26 @@ class Moments(DaemonCase):
     def test_an_attempt_that_came_to_nothing_is_not_counted(self):
         """collocd is killed while a start waits for MPS."""
         slow = os.path.join(self.work, "nvidia-cuda-mps-control")
-        self.write("nvidia-cuda-mps-control", f"#!/bin/bash\necho slow >{self.work}/asked; sleep 1000\n")
+        self.write(
+            "nvidia-cuda-mps-control", f"#!/bin/bash\necho slow >{self.work}/asked; sleep 1000\n"
+        )
         os.chmod(slow, 0o755)
         path, self.env["PATH"] = self.env["PATH"], f"{self.work}:{self.env['PATH']}"
         self.restart(sharing="mps")
         self.env["PATH"] = path
         task = self.submit("echo ran >>ran; echo words")
-        until(lambda: "PLACE" in [entry["event"] for entry in self.task(task)["events"]], "its placement")
+        until(
+            lambda: "PLACE" in [entry["event"] for entry in self.task(task)["events"]],
+            "its placement",
+        )
         self.wait_file("asked")
         self.restart(signal.SIGKILL, sharing="mps")
         found = self.wait(task, "COMPLETED")
         self.assertEqual(found["attempt_count"], 1)
-        self.assertEqual((self.read("ran"), self.output(task, attempt=len(found["attempts"]))), ("ran\n", "words\n"))
+        self.assertEqual(
+            (self.read("ran"), self.output(task, attempt=len(found["attempts"]))),
+            ("ran\n", "words\n"),
+        )
 
     def test_a_task_without_its_folder_is_lost(self):
         task = self.submit("echo $$ >pid; while [ ! -e go ]; do sleep 0.02; done; exit 8")
@@ -231,18 +252,25 @@ class Moments(DaemonCase):
         self.assertIn("folder is gone", found["reason_text"])
 
 
-
 FAKETIME = "/usr/lib/{}-linux-gnu/faketime/libfaketime.so.1".format(platform.machine())
 
 
 @unittest.skipUnless(os.path.exists(FAKETIME), "libfaketime is not installed")
-@unittest.skipIf("ASAN_OPTIONS" in os.environ, "libfaketime and the address sanitizer do not go together")
+@unittest.skipIf(
+    "ASAN_OPTIONS" in os.environ, "libfaketime and the address sanitizer do not go together"
+)
 class Clocks(DaemonCase):
     """The wall clock is wrong when collocd starts, as before NTP has answered."""
+
     gpus = "1xA100-40GB"
 
     def restart_at(self, wall):
-        wrong = {"LD_PRELOAD": FAKETIME, "FAKETIME": wall, "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
+        wrong = {
+            "LD_PRELOAD": FAKETIME,
+            "FAKETIME": wall,
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            "DONT_FAKE_MONOTONIC": "1",
+        }
         before = dict(self.env)
         self.env.update(wrong)
         self.restart(signal.SIGKILL)
@@ -260,7 +288,12 @@ class Clocks(DaemonCase):
         later = self.submit(hold=True)
         self.write("go", "")
         found = self.wait(task, "COMPLETED")
-        for moment in (found["submitted_at"], found["started_at"], found["ended_at"], self.task(later)["submitted_at"]):
+        for moment in (
+            found["submitted_at"],
+            found["started_at"],
+            found["ended_at"],
+            self.task(later)["submitted_at"],
+        ):
             self.assertGreater(moment, begin - 2)
             self.assertLess(moment, time.time() + 2)
         self.assertLess(found["exec_s"], 300)
@@ -269,7 +302,9 @@ class Clocks(DaemonCase):
         """It was written under a wrong clock, by a boot that is over."""
         self.stop()
         os.unlink(f"{self.state}/clock")
-        self.env.update({"LD_PRELOAD": FAKETIME, "FAKETIME": "+40y", "FAKETIME_DONT_FAKE_MONOTONIC": "1"})
+        self.env.update(
+            {"LD_PRELOAD": FAKETIME, "FAKETIME": "+40y", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+        )
         self.start()
         for name in ("LD_PRELOAD", "FAKETIME", "FAKETIME_DONT_FAKE_MONOTONIC"):
             self.env.pop(name)

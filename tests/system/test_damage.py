@@ -39,7 +39,9 @@ class Damage(DamageCase):
         self.with_tasks()
         self.stop()
         self.assertEqual(self.check_log(code=0)["findings"], [])
-        self.change("UPDATE events SET body = replace(body, '\"uid\":', '\"uid\":1') WHERE task = 7")
+        self.change(
+            "UPDATE events SET body = replace(body, '\"uid\":', '\"uid\":1') WHERE task = 7"
+        )
         status, words = self.run_daemon()
         self.assertEqual(status, 1)
         self.assertRegex(words, r"event \d+ \(SUBMIT of task 7\): is not what was written")
@@ -50,8 +52,10 @@ class Damage(DamageCase):
     def test_damaged_history_is_never_served_in_silence(self):
         self.with_tasks()
         self.stop()
-        self.change("UPDATE records SET record = replace(record, 'COMPLETED', 'CANCELLED') WHERE task = 4",
-                    "UPDATE events SET wall_us = wall_us + 1 WHERE task = 3 AND kind = 'EXITED'")
+        self.change(
+            "UPDATE records SET record = replace(record, 'COMPLETED', 'CANCELLED') WHERE task = 4",
+            "UPDATE events SET wall_us = wall_us + 1 WHERE task = 3 AND kind = 'EXITED'",
+        )
         self.start()
         reply = self.request("GET", "/v1/tasks/4")
         self.assertEqual(reply.status, 500)
@@ -68,17 +72,27 @@ class Damage(DamageCase):
     def test_missing_rows(self):
         self.with_tasks()
         self.stop()
-        self.change("DELETE FROM events WHERE task = 5 AND kind = 'PLACE'", "DELETE FROM ended WHERE task = 2",
-                    "DELETE FROM blobs WHERE id = (SELECT blob FROM blob_uses WHERE task = 7 LIMIT 1)")
+        self.change(
+            "DELETE FROM events WHERE task = 5 AND kind = 'PLACE'",
+            "DELETE FROM ended WHERE task = 2",
+            "DELETE FROM blobs WHERE id = (SELECT blob FROM blob_uses WHERE task = 7 LIMIT 1)",
+        )
         found = "\n".join(self.check_log()["findings"])
-        for words in ("task 2 has events, but is neither", "of task 7 is missing", "1 tasks are missing"):
+        for words in (
+            "task 2 has events, but is neither",
+            "of task 7 is missing",
+            "1 tasks are missing",
+        ):
             self.assertIn(words, found)
 
     def test_events_that_do_not_follow(self):
         self.with_tasks()
         self.stop()
         self.change("DELETE FROM events WHERE task = 5 AND kind = 'PLACE'")
-        self.assertIn("STARTED of task 5 is not possible after the events before it", self.check_log()["findings"])
+        self.assertIn(
+            "STARTED of task 5 is not possible after the events before it",
+            self.check_log()["findings"],
+        )
 
     # ---- a log that ends too early ----
 
@@ -90,11 +104,16 @@ class Damage(DamageCase):
         self.wait(self.submit(), "COMPLETED")
         self.stop()
         shutil.copy(self.folder + "/copy", self.database())
-        self.assertRegex(self.check_log()["findings"][0], r"ends at event \d+ and task 3, but event \d+ and task 4")
+        self.assertRegex(
+            self.check_log()["findings"][0],
+            r"ends at event \d+ and task 3, but event \d+ and task 4",
+        )
         for _ in range(2):
             since = len(self.log)
             self.start()
-            self.assertTrue([line for line in self.log[since:] if "error" in line and "task 4 had been" in line])
+            self.assertTrue(
+                [line for line in self.log[since:] if "error" in line and "task 4 had been" in line]
+            )
             self.assertIn("task 4 had been recorded", self.get("/v1/info")["log_loss"])
             self.assertIn("task 4 had been recorded", self.colloc("queue").stderr)
             self.assertGreater(self.submit(), 3)
@@ -108,7 +127,10 @@ class Damage(DamageCase):
         self.stop()
         os.makedirs(self.state + "/tasks/65/1")
         os.unlink(self.state + "/colloc.lock")
-        self.assertIn("/tasks/65: a task's folder, but the log ends at task 2", self.check_log()["findings"][0])
+        self.assertIn(
+            "/tasks/65: a task's folder, but the log ends at task 2",
+            self.check_log()["findings"][0],
+        )
         self.start()
         self.assertIn("folders of tasks up to 65", self.get("/v1/info")["log_loss"])
         self.assertEqual(self.submit(), 66)
@@ -129,11 +151,18 @@ class Damage(DamageCase):
     def test_an_older_version_is_brought_up_to_date(self):
         before = self.with_tasks()
         self.stop()
-        self.change("ALTER TABLE events DROP COLUMN sum", "ALTER TABLE ended DROP COLUMN sum",
-                    "ALTER TABLE records DROP COLUMN sum", "DROP TABLE facts", "PRAGMA user_version = 1")
+        self.change(
+            "ALTER TABLE events DROP COLUMN sum",
+            "ALTER TABLE ended DROP COLUMN sum",
+            "ALTER TABLE records DROP COLUMN sum",
+            "DROP TABLE facts",
+            "PRAGMA user_version = 1",
+        )
         self.assertIn("version 1 of the log", self.colloc("check", self.state, code=1).stderr)
         self.start()
-        self.assertEqual({task["id"]: self.lasting(task) for task in self.tasks(state="all")}, before)
+        self.assertEqual(
+            {task["id"]: self.lasting(task) for task in self.tasks(state="all")}, before
+        )
         self.stop()
         self.assertEqual(self.check_log(code=0)["ended"], 6)
 

@@ -23,7 +23,11 @@ FIRST_S, FIFTH_S = 2691.2, 2666.4
 IDEAL_TOTAL_S = FIRST_S + FIFTH_S
 IDEAL_EXEC_S = (4 * FIRST_S + FIFTH_S) / 5
 IDEAL_WAIT_S = (FIRST_S - 900) / 5
-IDLE_W, INCEPTION_W, XCEPTION_W = 50, 85 + 190 * (0.25 * 0.776 + 0.75 * 0.64), 85 + 190 * (0.25 * 0.965 + 0.75 * 0.85)
+IDLE_W, INCEPTION_W, XCEPTION_W = (
+    50,
+    85 + 190 * (0.25 * 0.776 + 0.75 * 0.64),
+    85 + 190 * (0.25 * 0.965 + 0.75 * 0.85),
+)
 IDEAL_MJ = (4 * FIRST_S * INCEPTION_W + FIFTH_S * (XCEPTION_W + 3 * IDLE_W)) / 1e6
 
 
@@ -39,9 +43,21 @@ class Demo(unittest.TestCase):
         trace = os.path.join(self.folder, "trace.txt")
         with open(trace, "w", encoding="utf-8") as file:
             file.write("\n".join(["# a trace", "arrival_s task", *lines, ""]))
-        return subprocess.Popen([sys.executable, DEMO, f"--trace={trace}", f"--speed={SPEED}", f"--build={BUILD}",
-                                 f"--result={self.result}"], env={**os.environ, "TMPDIR": self.temporary},
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return subprocess.Popen(
+            [
+                sys.executable,
+                DEMO,
+                f"--trace={trace}",
+                f"--speed={SPEED}",
+                f"--build={BUILD}",
+                f"--result={self.result}",
+            ],
+            env={**os.environ, "TMPDIR": self.temporary},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
 
     def wait(self, process):
         """Exit status and output, and that nothing of it lives on."""
@@ -50,7 +66,11 @@ class Demo(unittest.TestCase):
         return process.returncode, text
 
     def trainings(self):
-        return [pid for pid in processes_with(self.temporary) if self.command(pid).startswith(b"colloc-pretend-train")]
+        return [
+            pid
+            for pid in processes_with(self.temporary)
+            if self.command(pid).startswith(b"colloc-pretend-train")
+        ]
 
     def command(self, pid):
         try:
@@ -73,11 +93,22 @@ class Demo(unittest.TestCase):
         for server, crashes in (("exclusive", 0), ("magm", 1)):
             with self.subTest(server=server):
                 figures = result[server]
-                self.assertEqual((figures["tasks_completed"], figures["oom"], figures["recovered"], figures["speed"]),
-                                 (5, crashes, crashes, SPEED))
+                self.assertEqual(
+                    (
+                        figures["tasks_completed"],
+                        figures["oom"],
+                        figures["recovered"],
+                        figures["speed"],
+                    ),
+                    (5, crashes, crashes, SPEED),
+                )
                 self.assert_little_more(figures["total_s"], IDEAL_TOTAL_S)
                 self.assert_little_more(figures["avg_exec_s"], IDEAL_EXEC_S)
-                self.assertAlmostEqual(figures["avg_jct_s"], figures["avg_wait_s"] + figures["avg_exec_s"], delta=0.05 * FIRST_S)
+                self.assertAlmostEqual(
+                    figures["avg_jct_s"],
+                    figures["avg_wait_s"] + figures["avg_exec_s"],
+                    delta=0.05 * FIRST_S,
+                )
                 self.assertGreaterEqual(figures["energy_mj"], 0.97 * IDEAL_MJ)
                 self.assertLess(figures["energy_mj"], 1.5 * IDEAL_MJ)
                 self.assertGreater(figures["mean_smact"], 0.2)
@@ -89,14 +120,18 @@ class Demo(unittest.TestCase):
     def check_simulated(self, result, text):
         """The emulator follows the model of the simulator. Starts take longer here than on average now and then: that much more may
         a server take, on which three tasks start one after the other."""
-        simulated, slow_starts_s = result["simulated"], 3 * max(0, result["exclusive"]["avg_exec_s"] - IDEAL_EXEC_S)
+        simulated, slow_starts_s = result["simulated"], 3 * max(
+            0, result["exclusive"]["avg_exec_s"] - IDEAL_EXEC_S
+        )
         for server in "exclusive", "magm":
             with self.subTest(simulated=server):
                 total_s, figures = result[server]["total_s"], simulated[server]
                 self.assertLess(figures["min_s"], figures["max_s"])
                 self.assertGreaterEqual(total_s, 0.97 * figures["total_s"])
                 self.assertLessEqual(total_s, 1.03 * figures["total_s"] + slow_starts_s)
-        self.assertGreater(simulated["magm"]["total_s"], 1.03 * simulated["exclusive"]["total_s"])  # MPS costs a task alone something
+        self.assertGreater(
+            simulated["magm"]["total_s"], 1.03 * simulated["exclusive"]["total_s"]
+        )  # MPS costs a task alone something
         self.assertRegex(text, r"Simulated: total time +1h\d\d \(\d+ min\) +1h\d\d \(\d+ min\)\n")
         self.assertRegex(text, r"  emulated: longer by +[+-][\d.]+ % +[+-][\d.]+ %\n")
 

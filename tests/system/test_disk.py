@@ -42,9 +42,14 @@ class SecondDaemon(DaemonCase):
 
     def test_bad_settings(self):
         self.stop()
-        for settings, word in (({"policy": "best"}, "policy"), ({"window": "soon"}, "window"), ({"colour": "red"}, "colour"),
-                               ({"sample-period": "0"}, "sample-period"), ({"socket": "x" * 200}, "socket"),
-                               ({"config": "/no/such.yaml"}, "/no/such.yaml")):
+        for settings, word in (
+            ({"policy": "best"}, "policy"),
+            ({"window": "soon"}, "window"),
+            ({"colour": "red"}, "colour"),
+            ({"sample-period": "0"}, "sample-period"),
+            ({"socket": "x" * 200}, "socket"),
+            ({"config": "/no/such.yaml"}, "/no/such.yaml"),
+        ):
             status, words = self.run_daemon(**settings)
             self.assertEqual(status, 2, words)
             self.assertIn(word, words)
@@ -52,8 +57,13 @@ class SecondDaemon(DaemonCase):
     def test_bad_settings_files(self):
         self.stop()
         path = os.path.join(self.folder, "collocd.yaml")
-        for text, word in (("policy = rr\nwindow = 3s\n", ":1: 'policy = rr"), ("rr\n", ":1: 'rr': expected"),
-                           ("- policy: rr\n", ":1: lists and aliases"), ("policy:\n  a: b\n", ":2: policy"), ("smact: 1\n", "smact")):
+        for text, word in (
+            ("policy = rr\nwindow = 3s\n", ":1: 'policy = rr"),
+            ("rr\n", ":1: 'rr': expected"),
+            ("- policy: rr\n", ":1: lists and aliases"),
+            ("policy:\n  a: b\n", ":2: policy"),
+            ("smact: 1\n", "smact"),
+        ):
             with open(path, "w", encoding="ascii") as file:
                 file.write(text)
             status, words = self.run_daemon(config=path)
@@ -87,7 +97,11 @@ class Log(DaemonCase):
     def test_damaged(self):
         self.with_tasks()
         size = os.path.getsize(self.database())
-        for damage in (b"not a database at all" * 100, b"", read(self.database(), "rb")[:size // 2]):
+        for damage in (
+            b"not a database at all" * 100,
+            b"",
+            read(self.database(), "rb")[: size // 2],
+        ):
             with open(self.database(), "wb") as file:
                 file.write(damage)
             status, words = self.run_daemon()
@@ -110,6 +124,7 @@ class Log(DaemonCase):
 
 class KeptOutput(DaemonCase):
     """Output that goes to the state folder, for the task's folder does not take it, has a cap."""
+
     settings = {"kept-output": "256KiB"}
     cap = 256 << 10
     lines = 60000
@@ -132,7 +147,7 @@ class KeptOutput(DaemonCase):
 
     def check_lines(self, text, last):
         """The newest lines, none of them missing, behind the rest of one that is cut."""
-        numbers = [int(line) for line in text.splitlines()[1:-1 if last == "last" else None]]
+        numbers = [int(line) for line in text.splitlines()[1 : -1 if last == "last" else None]]
         self.assertEqual(numbers, list(range(self.lines - len(numbers) + 1, self.lines + 1)))
         self.assertTrue(text.endswith(last + "\n"), text[-100:])
         self.assertNotIn("\0", text)
@@ -140,19 +155,29 @@ class KeptOutput(DaemonCase):
     def test_the_older_half_is_dropped_while_it_runs(self):
         task = self.start_writer()
         self.check_lines(self.output(task), str(self.lines))
-        follower = subprocess.Popen([program("colloc"), "logs", "-f", str(task)], env=self.env, text=True,
-                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        follower = subprocess.Popen(
+            [program("colloc"), "logs", "-f", str(task)],
+            env=self.env,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         self.finish(task)
         out, err = follower.communicate(timeout=60)
         self.check_lines(out, "last")
-        self.assertRegex(err, rf"colloc: task {task}: [0-9.]+ [KM]iB of its output before this were dropped \(collocd's setting kept-output\)")
+        self.assertRegex(
+            err,
+            rf"colloc: task {task}: [0-9.]+ [KM]iB of its output before this were dropped \(collocd's setting kept-output\)",
+        )
         self.check_lines(self.colloc("logs", str(task)).stdout, "last")
 
     def test_the_last_lines(self):
         task = self.start_writer()
         self.finish(task)
         done = self.colloc("logs", "-n", "3", str(task))
-        self.assertEqual((done.stdout, done.stderr), (f"{self.lines - 1}\n{self.lines}\nlast\n", ""))
+        self.assertEqual(
+            (done.stdout, done.stderr), (f"{self.lines - 1}\n{self.lines}\nlast\n", "")
+        )
         self.assertEqual(self.output(task, tail=5), "last\n")
         done = self.colloc("logs", "-n", str(self.lines), str(task))
         self.check_lines(done.stdout, "last")
@@ -164,7 +189,9 @@ class KeptOutput(DaemonCase):
         begin, size = int(first.headers["Colloc-Next-Offset"]) - len(first.data), len(first.data)
         self.assertEqual(int(first.headers["Colloc-Dropped"]), begin - 100)
         second = self.request("GET", f"/v1/tasks/{task}/log?offset={begin + 10}")
-        self.assertEqual((second.data, second.headers.get("Colloc-Dropped")), (first.data[10:], None))
+        self.assertEqual(
+            (second.data, second.headers.get("Colloc-Dropped")), (first.data[10:], None)
+        )
         end = self.request("GET", f"/v1/tasks/{task}/log?offset={begin + size}")
         self.assertEqual((end.data, end.headers.get("Colloc-Dropped")), (b"", None))
         self.finish(task)
@@ -187,8 +214,12 @@ class SmallDisk(DaemonCase):
 
     def mount(self, folder):
         os.makedirs(folder, 0o711)
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", self.options + ",mode=711", "colloc-test", folder],
-                                 capture_output=True, text=True, check=False)
+        mounted = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", self.options + ",mode=711", "colloc-test", folder],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if mounted.returncode:
             self.skipTest("cannot mount: " + mounted.stderr)
 
@@ -196,7 +227,9 @@ class SmallDisk(DaemonCase):
         if self.process and self.process.poll() is None:
             self.stop(9)
         until(lambda: not self.kill_all(), "the end of all processes")
-        subprocess.run(["umount", self.state + self.mounted], check=False, stderr=subprocess.DEVNULL)
+        subprocess.run(
+            ["umount", self.state + self.mounted], check=False, stderr=subprocess.DEVNULL
+        )
         super().tear_down_daemon()
 
     def fill(self):
@@ -213,6 +246,7 @@ class SmallDisk(DaemonCase):
 
 class FullTasks(SmallDisk):
     """The log has room, the tasks' folders have none."""
+
     mounted = "/tasks"
 
     def test_a_start_waits_for_room(self):
@@ -222,7 +256,9 @@ class FullTasks(SmallDisk):
         self.assertEqual(self.act("cancel", tasks[1]).status, 200)
         since = len(self.log)
         self.restart(9)
-        self.assertTrue([line for line in self.log[since:] if "start deferred" in line], self.log[since:])
+        self.assertTrue(
+            [line for line in self.log[since:] if "start deferred" in line], self.log[since:]
+        )
         os.unlink(ballast)
         self.wait(tasks[0], "COMPLETED")
         self.wait(tasks[1], "CANCELLED")
@@ -232,6 +268,7 @@ class FullTasks(SmallDisk):
 
 class BarelyRoom(SmallDisk):
     """The disk is full at every page of a start: of the spec, the script, the claim, the exit record."""
+
     mounted = "/tasks"
 
     def test_a_start_is_never_a_failure(self):
@@ -240,10 +277,17 @@ class BarelyRoom(SmallDisk):
             ballast = self.fill()
             os.truncate(ballast, os.stat(ballast).st_size - pages * 4096)
             task = self.submit(f"echo $COLLOC_TASK_ID >> ran # {'x' * 5000}", output="/dev/null")
-            until(lambda task=task: self.task(task)["state"] == "COMPLETED" or self.task(task)["reason_text"].startswith(
-                "its start is retried"), "a start, or why not")
+            until(
+                lambda task=task: self.task(task)["state"] == "COMPLETED"
+                or self.task(task)["reason_text"].startswith("its start is retried"),
+                "a start, or why not",
+            )
             found = self.task(task)
-            self.assertIn((found["state"], found["reason"]), (("PENDING", "Resources"), ("COMPLETED", found["reason"])), found)
+            self.assertIn(
+                (found["state"], found["reason"]),
+                (("PENDING", "Resources"), ("COMPLETED", found["reason"])),
+                found,
+            )
             deferred += found["state"] == "PENDING"
             os.unlink(ballast)
             self.assertEqual(self.wait(task, "COMPLETED")["attempt_count"], 1)
@@ -254,6 +298,7 @@ class BarelyRoom(SmallDisk):
 
 class FullInodes(SmallDisk):
     """There is space, but no file can be made."""
+
     mounted = "/tasks"
     options = "size=3m,nr_inodes=40"
 
@@ -267,12 +312,18 @@ class FullInodes(SmallDisk):
         self.wait_log(f"task {task}: start deferred.*No space left")
         for _ in range(3):
             found = self.task(task)
-            self.assertEqual((found["state"], found["reason"], found["started_at"]), ("PENDING", "Resources", None), found)
+            self.assertEqual(
+                (found["state"], found["reason"], found["started_at"]),
+                ("PENDING", "Resources", None),
+                found,
+            )
             self.assertIn("No space left", found["reason_text"])
             self.assertEqual([found["id"] for found in self.tasks(state="PENDING")], [task])
             since = len(self.log)
             self.restart(9)
-            self.assertTrue([line for line in self.log[since:] if "start deferred" in line], self.log[since:])
+            self.assertTrue(
+                [line for line in self.log[since:] if "start deferred" in line], self.log[since:]
+            )
         shutil.rmtree(ballast)
         self.assertEqual(self.wait(task, "COMPLETED")["attempt_count"], 1)
         self.assertEqual(self.read("ran"), "ran\n")
@@ -285,6 +336,7 @@ class FullInodes(SmallDisk):
 
 class Ending(SmallDisk):
     """Running tasks end on a full disk: by themselves, by cancel, by their time limit."""
+
     def running(self, script, **members):
         task = self.submit(f"echo $$ >> pid; {script}", output=self.work + "/out", **members)
         pid = until(lambda: self.read_if("pid"), "the task's start").split()[-1]
@@ -295,14 +347,22 @@ class Ending(SmallDisk):
     def fill_log(self):
         ballast = self.fill()
         for _ in range(1000):
-            if self.request("POST", "/v1/tasks", self.body(f"# {os.urandom(3000).hex()}", hold=True)).status == 507:
+            if (
+                self.request(
+                    "POST", "/v1/tasks", self.body(f"# {os.urandom(3000).hex()}", hold=True)
+                ).status
+                == 507
+            ):
                 return ballast
         return self.fail("the disk is never full")
 
     def cases(self):
         os.mkfifo(self.work + "/go")
-        return (self.running("sleep 1000"), self.running("sleep 1000", time_limit_s=4),
-                self.running("read line < go; exit 7"))
+        return (
+            self.running("sleep 1000"),
+            self.running("sleep 1000", time_limit_s=4),
+            self.running("read line < go; exit 7"),
+        )
 
     def check(self, cases):
         (cancelled, _), (timed_out, _), (ended, _) = cases
@@ -331,7 +391,10 @@ class EndingWithoutReserve(Ending):
         self.assertIn("will be recorded once the disk", reply.json["note"])
         self.assertIn("will be recorded", self.colloc("cancel", str(cases[0][0])).stderr)
         for task, _ in cases:
-            until(lambda task=task: self.task(task)["state"] not in ("RUNNING", "COMPLETING"), "the end of the task")
+            until(
+                lambda task=task: self.task(task)["state"] not in ("RUNNING", "COMPLETING"),
+                "the end of the task",
+            )
         os.unlink(ballast)
         self.check(cases)
 
@@ -369,7 +432,9 @@ class EndingWithReserve(Ending):
         self.check(cases)
         self.assertEqual(self.request("POST", "/v1/tasks", self.body()).status, 507)
         os.unlink(ballast)
-        until(lambda: self.request("POST", "/v1/tasks", self.body()).status == 201, "room for a task")
+        until(
+            lambda: self.request("POST", "/v1/tasks", self.body()).status == 201, "room for a task"
+        )
         until(lambda: os.path.exists(self.state + "/colloc.reserve"), "the reserve")
         self.assertEqual(os.stat(self.state + "/colloc.reserve").st_size, 512 << 10)
 
@@ -378,7 +443,9 @@ class FullDisk(SmallDisk):
     def submit_until_refused(self):
         accepted = []
         for _ in range(1000):
-            reply = self.request("POST", "/v1/tasks", self.body(f"true # {os.urandom(3000).hex()}", hold=True))
+            reply = self.request(
+                "POST", "/v1/tasks", self.body(f"true # {os.urandom(3000).hex()}", hold=True)
+            )
             if reply.status != 201:
                 self.assertEqual(reply.status, 507, reply.data)
                 self.assertIn("nothing was queued", reply.message)
@@ -388,7 +455,9 @@ class FullDisk(SmallDisk):
 
     def test_nothing_is_lost(self):
         os.mkfifo(self.work + "/go")
-        running = self.submit("echo $$ > pid; read line < go; echo done >> out; exit 4", output=self.work + "/out")
+        running = self.submit(
+            "echo $$ > pid; read line < go; echo done >> out; exit 4", output=self.work + "/out"
+        )
         pid = int(self.wait_file("pid"))
         self.wait_state(running, "RUNNING")
         waiting = self.submit("echo late >> ran", output=self.work + "/late", hold=True)
@@ -397,7 +466,11 @@ class FullDisk(SmallDisk):
         held = self.submit_until_refused()
         for task in (unwanted, waiting):
             reply = self.act("cancel", task)
-            self.assertEqual((reply.status, "event log cannot be written" in reply.message), (507, True), reply.data)
+            self.assertEqual(
+                (reply.status, "event log cannot be written" in reply.message),
+                (507, True),
+                reply.data,
+            )
         self.write("go", "\n")
         self.wait_gone(pid)
         self.assertEqual(self.read("out"), "done\n")
@@ -418,8 +491,10 @@ class FullDisk(SmallDisk):
         ballast = self.fill()
         for task in blockers:
             self.act("cancel", task)
-        until(lambda: any("cannot be written" in line or "No space" in line for line in self.log),
-              "a word of the full disk")
+        until(
+            lambda: any("cannot be written" in line or "No space" in line for line in self.log),
+            "a word of the full disk",
+        )
         os.unlink(ballast)
         for task in waiting:
             self.wait(task, "COMPLETED")
@@ -430,7 +505,9 @@ class FullDisk(SmallDisk):
         running = self.submit("echo $$ > pid; read line < go; exit 4", output=self.work + "/out")
         pid = int(self.wait_file("pid"))
         self.wait_state(running, "RUNNING")
-        waiting = self.submit("echo late >> ran", gpus=4, exclusive=True, output=self.work + "/late")
+        waiting = self.submit(
+            "echo late >> ran", gpus=4, exclusive=True, output=self.work + "/late"
+        )
         ballast = self.fill()
         self.stop(9)
         status, words = 1, ""

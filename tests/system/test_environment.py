@@ -14,7 +14,9 @@ class Environment(DaemonCase):
     def variables(self, task):
         """Those that the script printed with `env`."""
         self.wait(task, "COMPLETED")
-        return dict(line.partition("=")[::2] for line in self.output(task).splitlines() if "=" in line)
+        return dict(
+            line.partition("=")[::2] for line in self.output(task).splitlines() if "=" in line
+        )
 
     def seen(self, **members):
         task = self.submit(SHOW, **members)
@@ -30,15 +32,22 @@ class WholeGpus(Environment):
         found = self.variables(task)
         self.assertRegex(found["CUDA_VISIBLE_DEVICES"], r"^[0-3],[0-3]$")
         self.assertEqual(found["COLLOC_GPUS"], found["CUDA_VISIBLE_DEVICES"])
-        self.assertEqual((found["COLLOC_TASK_ID"], found["CUDA_DEVICE_ORDER"]), (str(task), "PCI_BUS_ID"))
+        self.assertEqual(
+            (found["COLLOC_TASK_ID"], found["CUDA_DEVICE_ORDER"]), (str(task), "PCI_BUS_ID")
+        )
 
     def test_the_index_is_the_drivers_where_the_daemon_has_some_of_the_gpus(self):
         self.restart(gpus="2,3", sharing="streams")
         self.assertEqual(sorted(self.seen(gpus=2).split(",")), ["2", "3"])
         task = self.train(mib=3000, seconds=1e6, **EXCLUSIVE)
         place = self.wait_state(task, "RUNNING")["gpus"][0]
-        until(lambda: any(gpu["index"] == place and (gpu["mem_used_mib"] or 0) >= 3000 for gpu in self.get("/v1/gpus")["gpus"]),
-              f"its memory on GPU {place}")
+        until(
+            lambda: any(
+                gpu["index"] == place and (gpu["mem_used_mib"] or 0) >= 3000
+                for gpu in self.get("/v1/gpus")["gpus"]
+            ),
+            f"its memory on GPU {place}",
+        )
         self.act("cancel", task)
         self.wait(task)
 
@@ -55,16 +64,28 @@ class WholeGpus(Environment):
 
     def test_defaults_give_way_to_the_user(self):
         found = self.variables(self.submit("env"))
-        self.assertEqual((found["PYTHONUNBUFFERED"], found["TF_FORCE_GPU_ALLOW_GROWTH"],
-                          found["XLA_PYTHON_CLIENT_PREALLOCATE"]), ("1", "true", "false"))
-        own = {"PYTHONUNBUFFERED": "", "TF_FORCE_GPU_ALLOW_GROWTH": "false", "XLA_PYTHON_CLIENT_PREALLOCATE": "true"}
+        self.assertEqual(
+            (
+                found["PYTHONUNBUFFERED"],
+                found["TF_FORCE_GPU_ALLOW_GROWTH"],
+                found["XLA_PYTHON_CLIENT_PREALLOCATE"],
+            ),
+            ("1", "true", "false"),
+        )
+        own = {
+            "PYTHONUNBUFFERED": "",
+            "TF_FORCE_GPU_ALLOW_GROWTH": "false",
+            "XLA_PYTHON_CLIENT_PREALLOCATE": "true",
+        }
         found = self.variables(self.submit("env", environment=own))
         self.assertEqual({name: found[name] for name in own}, own)
 
     def test_a_task_alone_on_its_gpus_keeps_its_frameworks_way(self):
         found = self.variables(self.submit("env", **EXCLUSIVE))
         self.assertEqual(found["PYTHONUNBUFFERED"], "1")
-        self.assertFalse({"TF_FORCE_GPU_ALLOW_GROWTH", "XLA_PYTHON_CLIENT_PREALLOCATE"} & set(found))
+        self.assertFalse(
+            {"TF_FORCE_GPU_ALLOW_GROWTH", "XLA_PYTHON_CLIENT_PREALLOCATE"} & set(found)
+        )
 
 
 class Instances(Environment):
@@ -84,7 +105,11 @@ class Preallocation(Environment):
 
     def learned(self, mib, **members):
         """Whether the next run of the network is estimated from this one, which took so much."""
-        network = {"summary": {"name": "net.txt", "text": SUMMARY}, "batch": 32, "optimizer": "adam"}
+        network = {
+            "summary": {"name": "net.txt", "text": SUMMARY},
+            "batch": 32,
+            "optimizer": "adam",
+        }
         ended = self.wait(self.train(mib, 100, **network, **members), "COMPLETED")
         self.assertEqual(ended["mem_peak_mib"], mib)
         after = self.task(self.submit("true", **network))["estimate_mib"]

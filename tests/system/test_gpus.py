@@ -38,8 +38,10 @@ class Gpus(DaemonCase):
         self.wait(waiting, "COMPLETED")
 
     def test_a_task_whose_gpu_is_lost_goes_on_elsewhere(self):
-        task = self.submit("echo $COLLOC_GPUS; "
-                           "exec colloc-pretend-train --memory-mib=3000 --seconds=$([ -e again ] && echo 5 || echo 1e6)")
+        task = self.submit(
+            "echo $COLLOC_GPUS; "
+            "exec colloc-pretend-train --memory-mib=3000 --seconds=$([ -e again ] && echo 5 || echo 1e6)"
+        )
         gpu = self.wait_state(task, "RUNNING")["gpus"][0]
         self.wait_gpu(lambda g: (g["mem_used_mib"] or 0) > 2900, int(gpu))
         self.write("again", "")
@@ -47,7 +49,9 @@ class Gpus(DaemonCase):
         ended = self.wait(task, "COMPLETED")
         self.assertEqual((ended["requeue_count"], ended["attempt_count"]), (1, 2))
         given = [line for line in self.output(task).splitlines() if line in ("0", "1")]
-        self.assertEqual(given, [gpu, "1" if gpu == "0" else "0"])  # both attempts write to one file
+        self.assertEqual(
+            given, [gpu, "1" if gpu == "0" else "0"]
+        )  # both attempts write to one file
         exits = [event["text"] for event in self.task(task)["events"] if event["event"] == "EXITED"]
         self.assertRegex(exits[0], f"^gpu-gone: GPU {gpu}: ")
 
@@ -65,7 +69,12 @@ class Gpus(DaemonCase):
         for gpu in "01":
             self.emulator("set", gpu, "gpm=off", "utilization=off", "memory=off")
         for index in (0, 1):
-            self.wait_gpu(lambda g: g["smact"] is None and g["utilisation"] is None and g["mem_used_mib"] is None, index)
+            self.wait_gpu(
+                lambda g: g["smact"] is None
+                and g["utilisation"] is None
+                and g["mem_used_mib"] is None,
+                index,
+            )
         task = self.submit(policy="magm")
         reason = until(lambda: self.task(task)["reason_text"])
         self.assertEqual(self.task(task)["state"], "PENDING", reason)
@@ -95,6 +104,7 @@ class Gpus(DaemonCase):
 
 class Faulty(DaemonCase):
     """GPUs that work, and are not to be trusted."""
+
     gpus = "2xA100-40GB"
 
     def is_avoided(self, words):
@@ -127,7 +137,9 @@ class Faulty(DaemonCase):
         self.emulator("set", "0", "ecc=2", "xid=79")
         self.wait_gpu(lambda g: g["health"] == "faulty", 0)
         self.colloc("gpus", "--clear=0")
-        self.assertIn("ECC", self.wait_gpu(lambda g: "Xid" not in g["health_text"], 0)["health_text"])
+        self.assertIn(
+            "ECC", self.wait_gpu(lambda g: "Xid" not in g["health_text"], 0)["health_text"]
+        )
 
     def test_an_xid_of_a_program(self):
         self.emulator("set", "0", "xid=31")
@@ -156,7 +168,9 @@ class Faulty(DaemonCase):
         self.emulator("set", "0", "hang=on")
         self.wait_gpu(lambda g: g["health"] == "stale", 0)
         task = self.submit()
-        until(lambda: "no recent" in self.task(task)["reason_text"] or self.task(task)["reason_text"])
+        until(
+            lambda: "no recent" in self.task(task)["reason_text"] or self.task(task)["reason_text"]
+        )
         self.assertEqual(self.task(task)["state"], "PENDING")
         self.emulator("set", "0", "hang=off")
         self.wait(task, "COMPLETED")
@@ -168,7 +182,9 @@ class FaultyMig(DaemonCase):
     def test_instances_have_the_troubles_of_their_card(self):
         self.emulator("set", "0", "xid=48")
         for index in (1, 2):
-            self.assertIn("double-bit", self.wait_gpu(lambda g: g["health"] == "faulty", index)["health_text"])
+            self.assertIn(
+                "double-bit", self.wait_gpu(lambda g: g["health"] == "faulty", index)["health_text"]
+            )
 
 
 class NoEvents(DaemonCase):
@@ -196,7 +212,9 @@ class Unused(DaemonCase):
     def test_who_holds_a_gpu_and_does_not_use_it(self):
         idle = self.submit("exec sleep 1000", gpus=2)
         self.wait_state(idle, "RUNNING")
-        seen = until(lambda: next((h for h in [self.holder(0)] if h and h["unused_for_long"]), None))
+        seen = until(
+            lambda: next((h for h in [self.holder(0)] if h and h["unused_for_long"]), None)
+        )
         self.assertGreaterEqual(seen["unused_s"], 0.5)
         self.assertLess(seen["unused_s"], LIMIT_S)
         self.wait_log(f"task {idle} has GPU 0 and has not used it")
@@ -210,7 +228,9 @@ class Unused(DaemonCase):
         for index in "01":
             self.emulator("set", index, "gpm=off", "utilization=off")
         self.wait_gpu(lambda g: g["smact"] is None and g["utilisation"] is None, gpu)
-        self.assertEqual((self.holder(gpu)["unused_s"], self.holder(gpu)["unused_for_long"]), (None, False))
+        self.assertEqual(
+            (self.holder(gpu)["unused_s"], self.holder(gpu)["unused_for_long"]), (None, False)
+        )
 
     def test_time_begins_anew_with_use_and_with_not_knowing(self):
         idle = self.submit("exec sleep 1000")
@@ -243,11 +263,16 @@ class MigWithoutGpm(WithoutGpm):
 
 class BeforeHopper(WithoutGpm):
     """GPUs without GPM: their activity comes from one dcgmi that goes on."""
+
     gpus = "2xA100-40GB"
 
     def stream(self):
         """The pids of `dcgmi dmon`."""
-        return [pid for pid in processes_with(self.folder) if b"dmon" in read_if_there(f"/proc/{pid}/cmdline")]
+        return [
+            pid
+            for pid in processes_with(self.folder)
+            if b"dmon" in read_if_there(f"/proc/{pid}/cmdline")
+        ]
 
     def test_activity_is_told_by_dcgmi(self):
         task = self.train(3000, 1e6, "--smact=0.6")
@@ -260,14 +285,14 @@ class BeforeHopper(WithoutGpm):
 
     def test_a_stalled_one_does_not_read_as_idle_and_a_dead_one_is_replaced(self):
         self.wait_gpu(lambda g: g["smact"] == 0)
-        first, = self.stream()
+        (first,) = self.stream()
         os.kill(first, signal.SIGSTOP)
         seen = self.wait_gpu(lambda g: g["smact"] is None)
         self.assertEqual(seen["activity_source"], None)
         self.assertIn("dcgmi", seen["activity_text"])
         os.kill(first, signal.SIGKILL)
         self.wait_gpu(lambda g: g["smact"] == 0)
-        second, = self.stream()
+        (second,) = self.stream()
         self.assertNotEqual(first, second)
         self.stop()
         self.wait_gone(second)
@@ -290,8 +315,12 @@ class Csv(DaemonCase):
         self.emulator("set", "0", "power=off")
         self.wait_gpu(lambda g: g["power_w"] is None and g["smact"] == 0)
         rows = list(csv.DictReader(io.StringIO(self.colloc("gpus", "--csv").stdout)))
-        self.assertEqual([row["index"] for row in rows], [gpu["index"] for gpu in self.get("/v1/gpus")["gpus"]])
-        self.assertEqual((rows[0]["power_w"], rows[0]["smact"], rows[0]["uuid"]), ("", "0", self.gpu(0)["uuid"]))
+        self.assertEqual(
+            [row["index"] for row in rows], [gpu["index"] for gpu in self.get("/v1/gpus")["gpus"]]
+        )
+        self.assertEqual(
+            (rows[0]["power_w"], rows[0]["smact"], rows[0]["uuid"]), ("", "0", self.gpu(0)["uuid"])
+        )
         self.assertEqual(float(rows[0]["mem_total_mib"]), self.gpu(0)["mem_total_mib"])
         self.assertGreater(float(rows[0]["sampled_at"]), 1.7e9)
         self.assertEqual([row["mig_profile"] for row in rows], ["", "", "3g.20gb"])
@@ -300,6 +329,7 @@ class Csv(DaemonCase):
 
 class Shares(DaemonCase):
     """Parts of a GPU's activity, power and energy: they add up, and stay with the task when it has ended."""
+
     gpus = "1xA100-40GB"
     settings = {"sharing": "streams", "tasks-per-gpu": "4", "smact-max": "1"}
 
@@ -307,15 +337,21 @@ class Shares(DaemonCase):
         return [task[key] for task in gpu["tasks"]] + [gpu[foreign]]
 
     def two(self, **members):
-        tasks = [self.train(3000, 1e6, f"--smact={smact}", memory_mib=3000, **members) for smact in (0.6, 0.2)]
+        tasks = [
+            self.train(3000, 1e6, f"--smact={smact}", memory_mib=3000, **members)
+            for smact in (0.6, 0.2)
+        ]
         for task in tasks:
             self.wait_state(task, "RUNNING")
         self.wait_gpu(lambda g: len(g["tasks"]) == 2 and all(t["smact"] for t in g["tasks"]))
         return tasks
 
     def test_parts_add_up_to_the_gpu(self):
-        other = subprocess.Popen(["colloc-pretend-train", "--memory-mib=3000", "--seconds=1e6", "--smact=0.3"],
-                                 env=self.env, stdout=subprocess.DEVNULL)
+        other = subprocess.Popen(
+            ["colloc-pretend-train", "--memory-mib=3000", "--seconds=1e6", "--smact=0.3"],
+            env=self.env,
+            stdout=subprocess.DEVNULL,
+        )
         self.addCleanup(lambda: (other.kill(), other.wait()))
         self.wait_gpu(lambda g: g["foreign_smact"])
         tasks = self.two(policy="first-fit")
@@ -336,7 +372,9 @@ class Shares(DaemonCase):
         drawn_j = 1e6 * (self.gpu()["energy_mj"] - before)
         self.assertAlmostEqual(ended["smact_mean"], 0.6, delta=0.1)
         self.assertGreater(ended["energy_j"], 0.5 * drawn_j)
-        self.assertLessEqual(ended["energy_j"], drawn_j + 1)  # no look may lie between its end and now
+        self.assertLessEqual(
+            ended["energy_j"], drawn_j + 1
+        )  # no look may lie between its end and now
         self.assertFalse(ended["shares_estimated"])
         self.restart()
         self.assertEqual(self.task(task)["energy_j"], ended["energy_j"])
@@ -345,7 +383,11 @@ class Shares(DaemonCase):
 
     def test_a_restart_does_not_forget_what_was_used(self):
         task = self.train(3000, 1e6, "--smact=0.6")
-        before = until(lambda: next((t for t in [self.task(task)] if t["energy_j"] and t["mem_peak_mib"] == 3000), None))
+        before = until(
+            lambda: next(
+                (t for t in [self.task(task)] if t["energy_j"] and t["mem_peak_mib"] == 3000), None
+            )
+        )
         self.restart()
         after = self.task(task)
         self.assertGreaterEqual(after["energy_j"], before["energy_j"])
@@ -374,8 +416,17 @@ class MigShares(DaemonCase):
 
         def parts(gpus):
             return [gpu["tasks"][0]["power_w"] or 0 for gpu in gpus[1:]]
-        gpus = until(lambda: next((gpus for gpus in [self.get("/v1/gpus")["gpus"]]
-                                   if sum(parts(gpus)) > 0.9 * gpus[0]["power_w"]), None))
+
+        gpus = until(
+            lambda: next(
+                (
+                    gpus
+                    for gpus in [self.get("/v1/gpus")["gpus"]]
+                    if sum(parts(gpus)) > 0.9 * gpus[0]["power_w"]
+                ),
+                None,
+            )
+        )
         self.assertLess(sum(parts(gpus)), 1.05 * gpus[0]["power_w"])
         self.assertGreater(min(parts(gpus)), 10)
 
@@ -390,7 +441,9 @@ class Past(DaemonCase):
     def test_the_past_is_kept_over_a_restart(self):
         task = self.train(3000, 1e6, "--smact=0.6", policy="exclusive")
         gpu = self.wait_state(task, "RUNNING")["gpus"][0]
-        until(lambda: any(row["index"] == gpu and row["smact"] == "0.6" for row in self.past("30s")))
+        until(
+            lambda: any(row["index"] == gpu and row["smact"] == "0.6" for row in self.past("30s"))
+        )
         self.restart(signal.SIGKILL)
         seen = until(lambda: next((rows for rows in [self.past("1h")] if rows), None))
         self.assertEqual({row["step_s"] for row in seen}, {"1"})
@@ -415,20 +468,36 @@ class Foreign(DaemonCase):
     gpus = "1xA100-40GB"
 
     def test_somebody_elses_process(self):
-        other = subprocess.Popen([os.path.join(os.path.dirname(program("emulator")), "colloc-pretend-train"),
-                                  "--memory-mib=9000", "--seconds=1e6", "--ramp-seconds=1"],
-                                 env=self.env, stdout=subprocess.DEVNULL)
+        other = subprocess.Popen(
+            [
+                os.path.join(os.path.dirname(program("emulator")), "colloc-pretend-train"),
+                "--memory-mib=9000",
+                "--seconds=1e6",
+                "--ramp-seconds=1",
+            ],
+            env=self.env,
+            stdout=subprocess.DEVNULL,
+        )
         try:
-            seen = self.wait_gpu(lambda g: g["foreign_processes"] and (g["mem_used_mib"] or 0) > 8900)
+            seen = self.wait_gpu(
+                lambda g: g["foreign_processes"] and (g["mem_used_mib"] or 0) > 8900
+            )
             self.assertEqual([p["pid"] for p in seen["foreign_processes"]], [other.pid])
             self.assertEqual(seen["tasks"], [])
             named = seen["foreign_processes"][0]
-            self.assertEqual((named["name"], named["uid"]), ("colloc-pretend-train"[:15], os.getuid()))
+            self.assertEqual(
+                (named["name"], named["uid"]), ("colloc-pretend-train"[:15], os.getuid())
+            )
             self.assertAlmostEqual(named["started_at"], time.time(), delta=60)
             row = self.colloc("gpus").stdout.splitlines()[1]
             user = pwd.getpwuid(os.getuid()).pw_name
-            self.assertRegex(row, rf"external {user}: \S+colloc-pretend-train.* \(pid {other.pid}\) 8\.\d GiB, \d+:\d\d old$")
-            named = json.loads(self.colloc("gpus", "--json").stdout)["gpus"][0]["foreign_processes"][0]
+            self.assertRegex(
+                row,
+                rf"external {user}: \S+colloc-pretend-train.* \(pid {other.pid}\) 8\.\d GiB, \d+:\d\d old$",
+            )
+            named = json.loads(self.colloc("gpus", "--json").stdout)["gpus"][0][
+                "foreign_processes"
+            ][0]
             self.assertEqual(named["user"], user)
             self.assertIn("--memory-mib=9000", named["command"])
             alone = self.submit(policy="exclusive")
@@ -455,13 +524,24 @@ class ShortTasks(DaemonCase):
         seconds = 1.4
         ended = self.wait(self.train(1000, seconds, "--smact=0.6 --ramp-seconds=0.1"), "COMPLETED")
         self.assertAlmostEqual(ended["smact_mean"], 0.6 * seconds / ended["exec_s"], delta=0.05)
-        busy_w = self.colloc("record", "--interval=100ms", "--json", "--", "colloc-pretend-train", "--memory-mib=1000",
-                             f"--seconds={seconds}", "--ramp-seconds=0.1", "--smact=0.6").stderr
+        busy_w = self.colloc(
+            "record",
+            "--interval=100ms",
+            "--json",
+            "--",
+            "colloc-pretend-train",
+            "--memory-mib=1000",
+            f"--seconds={seconds}",
+            "--ramp-seconds=0.1",
+            "--smact=0.6",
+        ).stderr
         command_j = json.loads(busy_w)["gpus"][0]["command_energy_j"]
         self.assertAlmostEqual(ended["energy_j"] / command_j, 1, delta=0.15)
 
     def test_a_task_whose_process_ended_before_the_sample_has_its_work(self):
-        task = self.submit("colloc-pretend-train --memory-mib=1000 --seconds=1 --ramp-seconds=0.1 --smact=0.6; exit 3")
+        task = self.submit(
+            "colloc-pretend-train --memory-mib=1000 --seconds=1 --ramp-seconds=0.1 --smact=0.6; exit 3"
+        )
         ended = self.wait(task, "FAILED")
         self.assertAlmostEqual(ended["smact_mean"], 0.6 / ended["exec_s"], delta=0.06)
 

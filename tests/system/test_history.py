@@ -12,7 +12,14 @@ class History(DaemonCase):
     gpus = "1xA100-40GB"
 
     def train_network(self, batch, mib, options=""):
-        return self.train(mib, 100, options, summary={"name": "net.txt", "text": SUMMARY}, batch=batch, optimizer="adam")
+        return self.train(
+            mib,
+            100,
+            options,
+            summary={"name": "net.txt", "text": SUMMARY},
+            batch=batch,
+            optimizer="adam",
+        )
 
     def test_the_next_run_is_known(self):
         first = self.train_network(32, 4000)
@@ -33,7 +40,11 @@ class History(DaemonCase):
         until(lambda: len(self.tasks(state="ended")) == 2)
 
         def ids(*words):
-            return [int(line) for line in self.colloc("history", "--csv", "-o", "id", *words).stdout.split()[1:]]
+            return [
+                int(line)
+                for line in self.colloc("history", "--csv", "-o", "id", *words).stdout.split()[1:]
+            ]
+
         self.assertEqual(sorted(ids("--since=1h")), [good, bad])
         self.assertEqual(ids("--until=1h"), [])
         self.assertEqual(ids("--since=1h", "-s", "completed"), [good])
@@ -45,7 +56,9 @@ class History(DaemonCase):
         self.refused(400, "since=x", path="/v1/tasks?state=ended&since=x", method="GET", body="")
 
     def test_the_kind_of_gpu_survives_a_restart(self):
-        self.emulator("create", "--gpus", "1xA100-40GB,1xH200", "--speed", "100", self.env["COLLOC_EMULATOR"])
+        self.emulator(
+            "create", "--gpus", "1xA100-40GB,1xH200", "--speed", "100", self.env["COLLOC_EMULATOR"]
+        )
         self.restart(policy="best-fit", sample_period="100ms")
         task = self.train(60000, 1e6, memory_mib=60000)
         self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) > 59000, index=1)

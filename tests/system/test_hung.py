@@ -27,14 +27,19 @@ class FileSystem(DaemonCase):
 
     def assert_prompt(self):
         """The best of a few: the machine may be busy with other things."""
+
         def seconds():
             begin = time.monotonic()
             self.get("/v1/info")
             return time.monotonic() - begin
+
         self.assertLess(min(seconds() for _ in range(5)), PROMPT_S)
 
     def test_a_task_whose_output_hangs_can_be_cancelled(self):
-        for members in ({"output": f"{self.mount.folder}/out"}, {"cwd": f"{self.mount.folder}/work"}):
+        for members in (
+            {"output": f"{self.mount.folder}/out"},
+            {"cwd": f"{self.mount.folder}/work"},
+        ):
             task = self.submit("true", gpus=4, grace_s=600, **members)
             self.wait_hung()
             self.assert_prompt()
@@ -67,7 +72,10 @@ class FileSystem(DaemonCase):
         self.mount.close()
         os.unlink(self.work + "/logs")
         os.rename(self.work + "/before", self.work + "/logs")
-        until(lambda: self.request("GET", f"/v1/tasks/{task}/log").status == 200, "an answer from a sound file system")
+        until(
+            lambda: self.request("GET", f"/v1/tasks/{task}/log").status == 200,
+            "an answer from a sound file system",
+        )
         self.stop()
 
     def test_a_time_limit_ends_a_task_whose_output_hangs(self):
@@ -82,13 +90,18 @@ class FileSystem(DaemonCase):
         self.assertIn("did not answer", self.task(task)["evidence"])
 
 
-@unittest.skipIf(b"__asan_init" in read(program("collocd"), "rb"), "the sanitizer wants to be loaded first")
+@unittest.skipIf(
+    b"__asan_init" in read(program("collocd"), "rb"), "the sanitizer wants to be loaded first"
+)
 class Names(DaemonCase):
     """NSS waits for a file to go."""
 
     def start(self, **settings):
         self.switch = os.path.join(self.folder, "names-hang")
-        self.env.update(LD_PRELOAD=os.path.abspath(f"{BUILD}/tests/system/libhung-names.so"), COLLOC_TEST_NAMES_HANG=self.switch)
+        self.env.update(
+            LD_PRELOAD=os.path.abspath(f"{BUILD}/tests/system/libhung-names.so"),
+            COLLOC_TEST_NAMES_HANG=self.switch,
+        )
         super().start(**settings)
         for name in ("LD_PRELOAD", "COLLOC_TEST_NAMES_HANG"):
             self.env.pop(name)

@@ -13,16 +13,37 @@ from daemon_case import DaemonCase, MIB, program, read, until
 
 class Fields(DaemonCase):
     WRONG = {
-        "script": [None, 5, "", [], {}], "arguments": ["x", [1], {}, [None]], "name": [5, "x" * 300, []],
-        "cwd": [None, 5, "", "relative", "x" * 5000], "environment": [None, 5, [], {"A": 5}, {"": "x"}, {"A=B": "x"}],
-        "umask": ["022", -1, 0o1000, 1.5, 1e18], "gpus": [0, -1, 5, 65, 10**9, 10**15, 1.5, "2", []],
-        "policy": ["best", 5, "x" * 100], "exclusive": ["yes", 1], "sharing": ["mig", 5],
-        "time_limit_s": [0, -5, "60", 1e300], "memory_mib": [0, -1, 1e18, "8G", 10**7, 50000],
+        "script": [None, 5, "", [], {}],
+        "arguments": ["x", [1], {}, [None]],
+        "name": [5, "x" * 300, []],
+        "cwd": [None, 5, "", "relative", "x" * 5000],
+        "environment": [None, 5, [], {"A": 5}, {"": "x"}, {"A=B": "x"}],
+        "umask": ["022", -1, 0o1000, 1.5, 1e18],
+        "gpus": [0, -1, 5, 65, 10**9, 10**15, 1.5, "2", []],
+        "policy": ["best", 5, "x" * 100],
+        "exclusive": ["yes", 1],
+        "sharing": ["mig", 5],
+        "time_limit_s": [0, -5, "60", 1e300],
+        "memory_mib": [0, -1, 1e18, "8G", 10**7, 50000],
         "host_memory_mib": [0, -1, "32G", []],
-        "estimator": ["oracle", 5], "summary": ["text", 5, {}, {"name": "x"}, {"name": "x", "text": 5},
-                                               {"name": "x", "text": "no summary at all"}, {"name": 5, "text": "x"}],
-        "optimizer": [5], "precision": [5, "foo", "fp31"], "seq": [0, -1, "x"], "hold": ["no", 0], "output": [5, "x" * 5000],
-        "error": [5], "grace_s": [-1, "x", 1e9], "smact": [-0.1, 1.1, "x"],
+        "estimator": ["oracle", 5],
+        "summary": [
+            "text",
+            5,
+            {},
+            {"name": "x"},
+            {"name": "x", "text": 5},
+            {"name": "x", "text": "no summary at all"},
+            {"name": 5, "text": "x"},
+        ],
+        "optimizer": [5],
+        "precision": [5, "foo", "fp31"],
+        "seq": [0, -1, "x"],
+        "hold": ["no", 0],
+        "output": [5, "x" * 5000],
+        "error": [5],
+        "grace_s": [-1, "x", 1e9],
+        "smact": [-0.1, 1.1, "x"],
         "expected_s": [0, -1, "x"],
     }
 
@@ -56,21 +77,40 @@ class Fields(DaemonCase):
         self.assertEqual(self.task(1)["host_memory_mib"], 32768)
         self.assertEqual(self.task(1)["need_mib"], 200)
         self.assertRegex(self.colloc("show", "1").stdout, r"Host memory +32\.0 GiB")
-        self.assertEqual(self.colloc("submit", "--memory=300MiB", "--hold", "--", "true").stderr, "")
+        self.assertEqual(
+            self.colloc("submit", "--memory=300MiB", "--hold", "--", "true").stderr, ""
+        )
         self.refused(400, "host_memory_mib", host_memory_mib="32G")
 
     def test_a_summary_of_very_many_layers_keeps_nobody_waiting(self):
-        rows = "".join(f"  (l{i}): Linear(in_features={64 + i * 37 % 1900}, out_features={64 + i * 61 % 1900}, bias=True)\n"
-                       for i in range(60000))
+        rows = "".join(
+            f"  (l{i}): Linear(in_features={64 + i * 37 % 1900}, out_features={64 + i * 61 % 1900}, bias=True)\n"
+            for i in range(60000)
+        )
         begin = time.monotonic()
-        self.refused(400, "many.txt", "more than 50000 layers", summary={"name": "many.txt", "text": f"Net(\n{rows})\n"}, hold=True)
-        rows = rows[:rows.index("(l49900)")].rstrip()
-        self.submit(summary={"name": "many.txt", "text": f"Net(\n{rows}\n)\n"}, memory_mib=1000, hold=True)
+        self.refused(
+            400,
+            "many.txt",
+            "more than 50000 layers",
+            summary={"name": "many.txt", "text": f"Net(\n{rows})\n"},
+            hold=True,
+        )
+        rows = rows[: rows.index("(l49900)")].rstrip()
+        self.submit(
+            summary={"name": "many.txt", "text": f"Net(\n{rows}\n)\n"}, memory_mib=1000, hold=True
+        )
         self.assertLess(time.monotonic() - begin, 10)
 
     def test_an_estimate_at_the_edge_of_64_bits_does_no_harm(self):
-        for bits, refused in ((63, True), (60, False)):  # what is refused would not be read again; what is not, must be
-            body = {"summary": {"name": "edge.txt", "text": self.horus_summary(2**bits - 256)}, "batch": 10**9, "estimator": "horus"}
+        for bits, refused in (
+            (63, True),
+            (60, False),
+        ):  # what is refused would not be read again; what is not, must be
+            body = {
+                "summary": {"name": "edge.txt", "text": self.horus_summary(2**bits - 256)},
+                "batch": 10**9,
+                "estimator": "horus",
+            }
             if refused:
                 self.refused(400, "bytes", hold=True, **body)
             else:
@@ -85,9 +125,11 @@ class Fields(DaemonCase):
         batch, sum_wanted = 10**9, (size - (800 << 20)) // 4
         parameters = min(sum_wanted % batch, sum_wanted // batch // 2)
         rule = "=" * 64
-        return (f"{'-' * 64}\n        Layer (type)               Output Shape         Param #\n{rule}\n"
-                f"            Linear-1      [-1, {sum_wanted // batch - parameters}]     {parameters:,}\n{rule}\n"
-                f"Total params: {parameters:,}\n")
+        return (
+            f"{'-' * 64}\n        Layer (type)               Output Shape         Param #\n{rule}\n"
+            f"            Linear-1      [-1, {sum_wanted // batch - parameters}]     {parameters:,}\n{rule}\n"
+            f"Total params: {parameters:,}\n"
+        )
 
     def sample(self, name):
         return os.path.join(os.path.dirname(__file__), "..", "data", "summaries", name)
@@ -96,9 +138,23 @@ class Fields(DaemonCase):
         body = self.body()
         for key in ("script", "cwd", "environment"):
             self.refused(400, key, body={k: v for k, v in body.items() if k != key})
-        for text in ("", "nonsense", "[]", "5", "null", '"x"', "{", '{"script": "a", "script": "b"}', "[" * 100000,
-                     '{"a":' * 100000, b'{"script": "\xff\xfe"}', '{"script": "a\\u0000b"}', "1e999999",
-                     '{"gpus": 123456789012345678901234567890}', "\0" * 100):
+        for text in (
+            "",
+            "nonsense",
+            "[]",
+            "5",
+            "null",
+            '"x"',
+            "{",
+            '{"script": "a", "script": "b"}',
+            "[" * 100000,
+            '{"a":' * 100000,
+            b'{"script": "\xff\xfe"}',
+            '{"script": "a\\u0000b"}',
+            "1e999999",
+            '{"gpus": 123456789012345678901234567890}',
+            "\0" * 100,
+        ):
             with self.subTest(text=text[:30]):
                 reply = self.request("POST", "/v1/tasks", text)
                 self.assertEqual(reply.status, 400, reply.data)
@@ -138,12 +194,15 @@ class Fields(DaemonCase):
         name = "\u8a13\u7df4 \u00e9 \U0001f525 \u202e \x9b \x1b[31m\t"
         task = self.submit("true", name=name)
         self.assertEqual(self.wait(task)["name"], name)
-        for output in (self.colloc("history").stdout, self.colloc("show", str(task)).stdout, self.metrics_while_it_runs(name),
-                       self.colloc("show", str(task), "--json").stdout):
+        for output in (
+            self.colloc("history").stdout,
+            self.colloc("show", str(task)).stdout,
+            self.metrics_while_it_runs(name),
+            self.colloc("show", str(task), "--json").stdout,
+        ):
             self.assertFalse(set(output) & set("\u202e\x1b\x9b"), output)
         self.assertEqual(json.loads(self.colloc("show", str(task), "--json").stdout)["name"], name)
         self.assertIn("policy", self.refused(400, policy="\u8a13" * 14).message)
-
 
     def metrics_while_it_runs(self, name):
         task = self.submit("while :; do sleep 0.05; done", name=name)
@@ -159,22 +218,45 @@ class Paths(DaemonCase):
     def test_paths_methods_and_queries(self):
         self.submit(hold=True)
         for method, path, status in (
-                ("GET", "/", 404), ("GET", "/v1", 404), ("GET", "/v2/tasks", 404), ("GET", "/v1/tasks/", 404),
-                ("GET", "/v1/tasks/0", 404), ("GET", "/v1/tasks/-1", 404), ("GET", "/v1/tasks/18446744073709551616", 404),
-                ("GET", "/v1/tasks/9223372036854775807", 404), ("GET", "/v1/tasks/9223372036854775808", 404),
-                ("GET", "/v1/tasks/abc", 404), ("GET", "/v1/tasks/1x", 404), ("GET", "/v1/tasks/1/2", 404),
-                ("GET", "/v1/tasks/" + "1" * 5000, 404), ("GET", "/v1/../../etc/passwd", 404), ("GET", "/v1/%ff%fe", 404),
-                ("DELETE", "/v1/tasks/1", 405), ("PUT", "/v1/tasks", 405), ("POST", "/v1/tasks/1", 405),
-                ("GET", "/v1/tasks/1/cancel", 405), ("POST", "/v1/gpus", 405), ("BREW", "/v1/info", 405),
-                ("POST", "/v1/tasks/2/cancel", 404), ("POST", "/v1/tasks/1/release?x=" + "y" * 3000, 200),
-                ("GET", "/v1/tasks?state=DANCING", 400), ("GET", "/v1/tasks?limit=0", 400),
-                ("GET", "/v1/tasks?limit=-1", 400), ("GET", "/v1/tasks?limit=99999999999999999999", 400),
-                ("GET", "/v1/tasks?limit=x", 400), ("GET", "/v1/tasks?user=%00%ff", 200), ("GET", "/v1/tasks?state=", 400),
-                ("GET", "/v1/tasks/1/wait?timeout_s=-1", 400), ("GET", "/v1/tasks/1/wait?timeout_s=nan", 400),
-                ("GET", "/v1/tasks/1/wait?timeout_s=soon", 400), ("GET", "/v1/tasks/1/log?stream=stdin", 400),
-                ("GET", "/v1/tasks/1/log?offset=-1", 400), ("GET", "/v1/tasks/1/log?attempt=7", 400),
-                ("GET", "/v1/tasks/1/log?offset=9223372036854775807", 200),
-                ("GET", "/v1/tasks/1/log?offset=9223372036854775808", 400)):
+            ("GET", "/", 404),
+            ("GET", "/v1", 404),
+            ("GET", "/v2/tasks", 404),
+            ("GET", "/v1/tasks/", 404),
+            ("GET", "/v1/tasks/0", 404),
+            ("GET", "/v1/tasks/-1", 404),
+            ("GET", "/v1/tasks/18446744073709551616", 404),
+            ("GET", "/v1/tasks/9223372036854775807", 404),
+            ("GET", "/v1/tasks/9223372036854775808", 404),
+            ("GET", "/v1/tasks/abc", 404),
+            ("GET", "/v1/tasks/1x", 404),
+            ("GET", "/v1/tasks/1/2", 404),
+            ("GET", "/v1/tasks/" + "1" * 5000, 404),
+            ("GET", "/v1/../../etc/passwd", 404),
+            ("GET", "/v1/%ff%fe", 404),
+            ("DELETE", "/v1/tasks/1", 405),
+            ("PUT", "/v1/tasks", 405),
+            ("POST", "/v1/tasks/1", 405),
+            ("GET", "/v1/tasks/1/cancel", 405),
+            ("POST", "/v1/gpus", 405),
+            ("BREW", "/v1/info", 405),
+            ("POST", "/v1/tasks/2/cancel", 404),
+            ("POST", "/v1/tasks/1/release?x=" + "y" * 3000, 200),
+            ("GET", "/v1/tasks?state=DANCING", 400),
+            ("GET", "/v1/tasks?limit=0", 400),
+            ("GET", "/v1/tasks?limit=-1", 400),
+            ("GET", "/v1/tasks?limit=99999999999999999999", 400),
+            ("GET", "/v1/tasks?limit=x", 400),
+            ("GET", "/v1/tasks?user=%00%ff", 200),
+            ("GET", "/v1/tasks?state=", 400),
+            ("GET", "/v1/tasks/1/wait?timeout_s=-1", 400),
+            ("GET", "/v1/tasks/1/wait?timeout_s=nan", 400),
+            ("GET", "/v1/tasks/1/wait?timeout_s=soon", 400),
+            ("GET", "/v1/tasks/1/log?stream=stdin", 400),
+            ("GET", "/v1/tasks/1/log?offset=-1", 400),
+            ("GET", "/v1/tasks/1/log?attempt=7", 400),
+            ("GET", "/v1/tasks/1/log?offset=9223372036854775807", 200),
+            ("GET", "/v1/tasks/1/log?offset=9223372036854775808", 400),
+        ):
             with self.subTest(path=f"{method} {path[:50]}"):
                 reply = self.request(method, path)
                 self.assertEqual(reply.status, status, reply.data[:300])
@@ -194,9 +276,16 @@ class Paths(DaemonCase):
         self.assertIn("nothing.sh", self.colloc("submit", "nothing.sh", code=2).stderr)
         good = self.write("good.sh", "#!/bin/bash\ntrue\n")
         self.write("binary", bytes(range(256)) * 10)
-        for option, word in (("--summary=missing.txt", "missing.txt"), ("--summary=binary", "binary"),
-                             ("--batch=-5", "batch"), ("--batch=0", "batch"), ("--gpus=65", "65"), ("--gpus=0", "gpus"),
-                             ("--memory=1000GiB", "GiB"), ("--policy=best", "best")):
+        for option, word in (
+            ("--summary=missing.txt", "missing.txt"),
+            ("--summary=binary", "binary"),
+            ("--batch=-5", "batch"),
+            ("--batch=0", "batch"),
+            ("--gpus=65", "65"),
+            ("--gpus=0", "gpus"),
+            ("--memory=1000GiB", "GiB"),
+            ("--policy=best", "best"),
+        ):
             done = self.colloc("submit", option, good, code=None)
             self.assertNotEqual(done.returncode, 0, option)
             self.assertIn(word, done.stderr)
@@ -221,8 +310,14 @@ class Clients(DaemonCase):
         """As root, who is not counted."""
         clients = [self.connect() for _ in range(200)]
         for i, client in enumerate(clients):
-            client.sendall((b"", b"G", b"POST /v1/tasks HTTP/1.1\r\nContent-Length: 100\r\n\r\n{",
-                            b"GET /v1/info HTTP/1.1\r\nX:")[i % 4])
+            client.sendall(
+                (
+                    b"",
+                    b"G",
+                    b"POST /v1/tasks HTTP/1.1\r\nContent-Length: 100\r\n\r\n{",
+                    b"GET /v1/info HTTP/1.1\r\nX:",
+                )[i % 4]
+            )
         self.quick()
         self.wait(self.submit(), "COMPLETED")
         for client in clients:
@@ -230,14 +325,22 @@ class Clients(DaemonCase):
         self.all_closed()
 
     def all_closed(self):
-        until(lambda: len(os.listdir(f"/proc/{self.process.pid}/fd")) < 40, "the closing of connections")
+        until(
+            lambda: len(os.listdir(f"/proc/{self.process.pid}/fd")) < 40,
+            "the closing of connections",
+        )
 
     def test_header_floods_and_nonsense(self):
-        for data in (b"X" * 100000, b"\r\n" * 1000 + b"\0" * 1000, b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 20000 + b"\r\n",
-                     b"GET /v1/info HTTP/9.9\r\n\r\n", b"POST /v1/tasks HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
-                     b"POST /v1/tasks HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n",
-                     b"POST /v1/tasks HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nZZZ\r\n",
-                     b"POST /v1/tasks HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n"):
+        for data in (
+            b"X" * 100000,
+            b"\r\n" * 1000 + b"\0" * 1000,
+            b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 20000 + b"\r\n",
+            b"GET /v1/info HTTP/9.9\r\n\r\n",
+            b"POST /v1/tasks HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
+            b"POST /v1/tasks HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n",
+            b"POST /v1/tasks HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nZZZ\r\n",
+            b"POST /v1/tasks HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n",
+        ):
             client = self.connect()
             client.settimeout(0.5)  # some of it is no end of a request: then there is no answer
             try:
@@ -250,15 +353,17 @@ class Clients(DaemonCase):
     def test_random_bytes(self):
         seed = int(os.environ.get("COLLOC_SEED", random.randrange(1 << 30)))
         noise = random.Random(seed)
-        good = [b"GET /v1/tasks/1/log?stream=stdout&offset=0 HTTP/1.1\r\nHost: x\r\n\r\n",
-                b"POST /v1/tasks HTTP/1.1\r\nContent-Length: 60\r\n\r\n" + json.dumps({"script": "true", "cwd": "/", "gpus": 65,
-                                                                                     "environment": {}}).encode()]
+        good = [
+            b"GET /v1/tasks/1/log?stream=stdout&offset=0 HTTP/1.1\r\nHost: x\r\n\r\n",
+            b"POST /v1/tasks HTTP/1.1\r\nContent-Length: 60\r\n\r\n"
+            + json.dumps({"script": "true", "cwd": "/", "gpus": 65, "environment": {}}).encode(),
+        ]
         end = time.monotonic() + 2
         while time.monotonic() < end:
             data = bytearray(noise.choice(good))
             for _ in range(noise.randrange(1, 8)):
                 at = noise.randrange(len(data))
-                data[at:at + noise.randrange(3)] = noise.randbytes(noise.randrange(3))
+                data[at : at + noise.randrange(3)] = noise.randbytes(noise.randrange(3))
             client = self.connect()
             try:
                 client.sendall(bytes(data))

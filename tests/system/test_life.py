@@ -18,42 +18,76 @@ class Life(DaemonCase):
             self.wait(task, "FAILED")
         done = self.colloc("logs", str(both))
         self.assertEqual(done.stdout, "out\nValueError: no such label\n")
-        self.assertEqual(done.stderr, f"colloc: task {both} FAILED (NonZeroExitCode): ValueError: no such label\n")
-        self.assertEqual(self.colloc("logs", str(apart)).stdout, "out\n\n==> stderr <==\nValueError: no such label\n")
+        self.assertEqual(
+            done.stderr,
+            f"colloc: task {both} FAILED (NonZeroExitCode): ValueError: no such label\n",
+        )
+        self.assertEqual(
+            self.colloc("logs", str(apart)).stdout,
+            "out\n\n==> stderr <==\nValueError: no such label\n",
+        )
         self.assertEqual(self.colloc("logs", str(apart), "--stdout").stdout, "out\n")
-        self.assertEqual(self.colloc("logs", "-n1", str(both), str(apart), "--stderr").stdout.count("ValueError"), 2)
-        self.assertIn(f"attempt 3: task {both} was started 1 time", self.colloc("logs", "--attempt=3", str(both), code=1).stderr)
+        self.assertEqual(
+            self.colloc("logs", "-n1", str(both), str(apart), "--stderr").stdout.count(
+                "ValueError"
+            ),
+            2,
+        )
+        self.assertIn(
+            f"attempt 3: task {both} was started 1 time",
+            self.colloc("logs", "--attempt=3", str(both), code=1).stderr,
+        )
         held = self.submit(hold=True)
-        self.assertIn("has not been started", self.colloc("logs", "--attempt=1", str(held), code=1).stderr)
+        self.assertIn(
+            "has not been started", self.colloc("logs", "--attempt=1", str(held), code=1).stderr
+        )
         self.act("cancel", held)
         self.refused(400, "stream", method="GET", body="", path=f"/v1/tasks/{both}/log?stream=x")
         self.refused(400, "offset", method="GET", body="", path=f"/v1/tasks/{both}/log?offset=x")
-        self.refused(400, "tail", method="GET", body="", path=f"/v1/tasks/{both}/log?tail=1&offset=1")
+        self.refused(
+            400, "tail", method="GET", body="", path=f"/v1/tasks/{both}/log?tail=1&offset=1"
+        )
         self.assertEqual(self.output(both, tail=5), "abel\n")
 
     def test_submit_run_complete(self):
-        script = self.write("job.sh", "#!/bin/bash\n#COLLOC --name=first --gpus=2\necho out $1 $2\necho err >&2\nexit 0\n")
+        script = self.write(
+            "job.sh",
+            "#!/bin/bash\n#COLLOC --name=first --gpus=2\necho out $1 $2\necho err >&2\nexit 0\n",
+        )
         done = self.colloc("submit", "--wait", script, "a b", "c")
         self.assertIn("Submitted task 1", done.stdout)
         task = self.task(1)
-        self.assertEqual((task["state"], task["exit_code"], task["name"], task["gpus_requested"]),
-                         ("COMPLETED", 0, "first", 2))
+        self.assertEqual(
+            (task["state"], task["exit_code"], task["name"], task["gpus_requested"]),
+            ("COMPLETED", 0, "first", 2),
+        )
         self.assertEqual(self.read("colloc-1.out"), "out a b c\nerr\n")
         self.assertEqual(self.output(1), "out a b c\nerr\n")
         self.assertEqual(self.colloc("logs", "1").stdout, "out a b c\nerr\n")
         self.assertEqual(os.listdir(self.state + "/tasks"), [])
         self.assertIn("COMPLETED", self.colloc("history").stdout)
-        self.assertEqual([event["event"] for event in task["events"]],
-                         ["SUBMIT", "PLACE", "STARTED", "EXITED", "END"])
+        self.assertEqual(
+            [event["event"] for event in task["events"]],
+            ["SUBMIT", "PLACE", "STARTED", "EXITED", "END"],
+        )
         self.assertEqual(task["events"][3]["text"], "exit code 0")
 
     def test_cancel_of_several_says_what_becomes_of_each(self):
-        running, held, ended = self.submit("exec sleep 1000"), self.submit(hold=True), self.submit("true")
+        running, held, ended = (
+            self.submit("exec sleep 1000"),
+            self.submit(hold=True),
+            self.submit("true"),
+        )
         self.wait_state(running, "RUNNING")
         self.wait(ended, "COMPLETED")
         done = self.colloc("cancel", str(running), str(held), str(ended), code=1)
-        self.assertEqual(done.stdout, f"Task {running} COMPLETING (its processes are being ended)\nTask {held} CANCELLED\n")
-        self.assertEqual(done.stderr, f"colloc: task {ended} is COMPLETED: it cannot be cancelled\n")
+        self.assertEqual(
+            done.stdout,
+            f"Task {running} COMPLETING (its processes are being ended)\nTask {held} CANCELLED\n",
+        )
+        self.assertEqual(
+            done.stderr, f"colloc: task {ended} is COMPLETED: it cannot be cancelled\n"
+        )
         self.wait(running, "CANCELLED")
 
     def test_exit_codes_and_signals(self):
@@ -61,21 +95,34 @@ class Life(DaemonCase):
         self.assertEqual(self.wait(failed, "FAILED")["exit_code"], 7)
         self.assertEqual(self.wait(failed)["reason"], "NonZeroExitCode")
         killed = self.wait(killed, "FAILED")
-        self.assertEqual((killed["signal"], killed["reason"], killed["exit_code"]), (11, "RaisedSignal", None))
+        self.assertEqual(
+            (killed["signal"], killed["reason"], killed["exit_code"]), (11, "RaisedSignal", None)
+        )
         self.assertEqual(self.colloc("wait", str(failed), code=None).returncode, 7)
 
     def test_wait_answers_at_the_end_or_in_time(self):
         os.mkfifo(self.work + "/go")
         task = self.submit(f"read < {self.work}/go")
-        self.assertIn(self.get(f"/v1/tasks/{task}/wait?timeout_s=0.05")["task"]["state"], ("PENDING", "RUNNING"))
+        self.assertIn(
+            self.get(f"/v1/tasks/{task}/wait?timeout_s=0.05")["task"]["state"],
+            ("PENDING", "RUNNING"),
+        )
         self.wait_state(task, "RUNNING")
         self.write("go", "\n")
         self.wait(task, "COMPLETED")
 
     def test_script_and_summary_stay_as_at_submit(self):
-        script = self.write("job.sh", "#!/bin/bash\n#COLLOC --summary=model.txt --batch=4 --hold\necho before\n")
-        summary = self.write("model.txt", read(os.path.join(os.path.dirname(__file__), "..", "data", "summaries",
-                                                            "torchinfo_columns.txt")))
+        script = self.write(
+            "job.sh", "#!/bin/bash\n#COLLOC --summary=model.txt --batch=4 --hold\necho before\n"
+        )
+        summary = self.write(
+            "model.txt",
+            read(
+                os.path.join(
+                    os.path.dirname(__file__), "..", "data", "summaries", "torchinfo_columns.txt"
+                )
+            ),
+        )
         self.colloc("submit", script)
         estimate = self.task(1)["estimate_mib"]
         self.assertGreater(estimate, 0)
@@ -89,8 +136,13 @@ class Life(DaemonCase):
 
     def test_runs_where_and_as_it_was_submitted(self):
         os.mkdir(self.work + "/there")
-        task = self.submit('pwd; umask; echo "$GREETING"; echo $CUDA_VISIBLE_DEVICES; echo "$COLLOC_TASK_ID"; env | wc -l',
-                           cwd=self.work + "/there", umask=0o27, gpus=2, environment={"GREETING": "h\u00e9 'o'\nb"})
+        task = self.submit(
+            'pwd; umask; echo "$GREETING"; echo $CUDA_VISIBLE_DEVICES; echo "$COLLOC_TASK_ID"; env | wc -l',
+            cwd=self.work + "/there",
+            umask=0o27,
+            gpus=2,
+            environment={"GREETING": "h\u00e9 'o'\nb"},
+        )
         self.wait(task, "COMPLETED")
         lines = self.output(task).splitlines()
         self.assertEqual(lines[:4], [self.work + "/there", "0027", "h\u00e9 'o'", "b"])
@@ -103,23 +155,36 @@ class Life(DaemonCase):
         both = self.submit("echo one; echo two >&2", output="both.txt")
         self.wait(task, "COMPLETED")
         self.wait(both, "COMPLETED")
-        self.assertEqual((self.read(f"out-{task}.txt"), self.read(f"err-{task}.txt")), ("one\n", "two\n"))
+        self.assertEqual(
+            (self.read(f"out-{task}.txt"), self.read(f"err-{task}.txt")), ("one\n", "two\n")
+        )
         self.assertEqual(sorted(self.read("both.txt").splitlines()), ["one", "two"])
         self.assertEqual(self.output(task, "stderr"), "two\n")
 
     def test_what_cannot_start_says_why(self):
-        for members, word in (({"cwd": "/no/such/folder"}, "/no/such/folder"), ({"output": "/no/such/x"}, "/no/such/x")):
+        for members, word in (
+            ({"cwd": "/no/such/folder"}, "/no/such/folder"),
+            ({"output": "/no/such/x"}, "/no/such/x"),
+        ):
             task = self.wait(self.submit("true", **members), "FAILED")
             self.assertEqual((task["reason"], task["failure"]), ("Launch", "launch"))
             self.assertIn(word, task["reason_text"])
-        reply = self.request("POST", "/v1/tasks", {**self.body(), "script": "#!/no/such/interpreter\n"})
+        reply = self.request(
+            "POST", "/v1/tasks", {**self.body(), "script": "#!/no/such/interpreter\n"}
+        )
         task = self.wait(reply.json["id"], "FAILED")
         self.assertEqual(task["reason"], "Launch")
         self.assertIn("interpreter", task["reason_text"])
 
     def test_a_daemon_without_its_shim_refuses_to_start(self):
-        done = subprocess.run(self.command(shim="/no/such/shim", socket=self.socket + "2"), env=self.env, capture_output=True, text=True,
-                              timeout=30, check=False)
+        done = subprocess.run(
+            self.command(shim="/no/such/shim", socket=self.socket + "2"),
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
         self.assertEqual(done.returncode, 1)
         self.assertIn("/no/such/shim: No such file or directory: no task could start", done.stderr)
 
@@ -134,7 +199,14 @@ class Limits(DaemonCase):
     daemon_prefix = ("prlimit", "--nofile=200:4000")
 
     def test_the_daemons_raised_limit_is_not_the_tasks(self):
-        self.assertIn(" 4000 ", next(line for line in read(f"/proc/{self.process.pid}/limits").splitlines() if "open files" in line))
+        self.assertIn(
+            " 4000 ",
+            next(
+                line
+                for line in read(f"/proc/{self.process.pid}/limits").splitlines()
+                if "open files" in line
+            ),
+        )
         task = self.submit("ulimit -Sn; ulimit -Hn")
         self.wait(task, "COMPLETED")
         self.assertEqual(self.output(task), "200\n4000\n")
@@ -155,8 +227,15 @@ class Ending(DaemonCase):
         return task, pids
 
     def until_lines(self, name, n):
-        return list(map(int, until(lambda: (lambda w: w if len(w) >= n else None)(self.read_if(name).split()),
-                                   f"{n} lines in {name}")))
+        return list(
+            map(
+                int,
+                until(
+                    lambda: (lambda w: w if len(w) >= n else None)(self.read_if(name).split()),
+                    f"{n} lines in {name}",
+                ),
+            )
+        )
 
     def test_cancel_ends_the_whole_tree(self):
         task, pids = self.tree(grace_s=0.2)
@@ -178,7 +257,10 @@ class Ending(DaemonCase):
         self.assertEqual(self.task(task)["state"], "RUNNING")
 
     def test_cancel_is_polite_first(self):
-        task = self.submit("trap 'echo saved; exit 3' TERM; echo ready > ready; while :; do sleep 0.01; done", grace_s=50)
+        task = self.submit(
+            "trap 'echo saved; exit 3' TERM; echo ready > ready; while :; do sleep 0.01; done",
+            grace_s=50,
+        )
         self.wait_file("ready")
         self.act("cancel", task)
         self.assertEqual(self.wait(task, "CANCELLED")["exit_code"], 3)
@@ -240,7 +322,9 @@ class Seen(DaemonCase):
         self.assertIn("GPU", self.task(4)["reason_text"])
         gpus = json.loads(self.colloc("gpus", "--json").stdout)["gpus"]
         self.assertEqual(len(gpus), 4)
-        self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) >= 3000 and (gpu["smact_window"] or 0) > 0)
+        self.wait_gpu(
+            lambda gpu: (gpu["mem_used_mib"] or 0) >= 3000 and (gpu["smact_window"] or 0) > 0
+        )
         self.wait_gpu(lambda gpu: [t["mem_used_mib"] >= 3000 for t in gpu["tasks"]] == [True])
         self.assertEqual(json.loads(self.colloc("show", "1", "--json").stdout)["id"], 1)
         self.colloc("cancel", "1", "2", "3", "4")
@@ -251,6 +335,7 @@ class Seen(DaemonCase):
         for task in done:
             self.wait(task)
         held = self.submit(hold=True)
+
         def ids(state, **query):
             return [task["id"] for task in self.tasks(state=state, **query)]
 
@@ -262,7 +347,9 @@ class Seen(DaemonCase):
         user = self.task(held)["user"]
         self.assertEqual(len(ids("ended", limit=3, user=user)), 3)
         self.assertEqual(ids("all", user="nobody-of-that-name"), [])
-        self.assertGreater(self.task(held)["submitted_at"] % 1 + self.task(done[0])["submitted_at"] % 1, 0)
+        self.assertGreater(
+            self.task(held)["submitted_at"] % 1 + self.task(done[0])["submitted_at"] % 1, 0
+        )
 
 
 if __name__ == "__main__":

@@ -60,15 +60,20 @@ class Descriptors(Limited):
         self.wait(self.submit("echo done"), "COMPLETED")
 
 
-@unittest.skipIf(b"__asan_init" in read(program("collocd"), "rb"), "the sanitizer needs all addresses")
+@unittest.skipIf(
+    b"__asan_init" in read(program("collocd"), "rb"), "the sanitizer needs all addresses"
+)
 class Memory(Limited):
     """Address space for the daemon itself and little beside."""
+
     daemon_prefix = ("prlimit", f"--as={52 * MIB}")
 
     def test_a_body_too_large_for_memory_is_refused(self):
         pid, statuses = self.process.pid, set()
         for size in (1, 4, 6, 8, 10, 12, 13, 14, 15):
-            reply = self.request("POST", "/v1/tasks", self.body("# " + "x" * (size * MIB), hold=True))
+            reply = self.request(
+                "POST", "/v1/tasks", self.body("# " + "x" * (size * MIB), hold=True)
+            )
             statuses.add(reply.status)
             self.assertIn(reply.status, (201, 503, 507), reply.data[:300])
             if reply.status == 503:
@@ -84,7 +89,9 @@ class Arguments(Limited):
     def test_too_many_query_arguments_are_refused_at_once(self):
         for count in (64, 500, 5000):
             begin = time.monotonic()
-            client = self.connect(b"GET /v1/tasks?" + b"&" * count + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+            client = self.connect(
+                b"GET /v1/tasks?" + b"&" * count + b" HTTP/1.1\r\nHost: x\r\n\r\n"
+            )
             self.assertTrue(client.recv(4096).startswith(b"HTTP/1.1 400 "), count)
             self.assertEqual(client.recv(4096), b"")
             self.assertLess(time.monotonic() - begin, 5)
@@ -140,7 +147,9 @@ class ManyUsers(Limited):
             self.connect_as(uid, 5, half)
         lines = read(f"/proc/{self.process.pid}/status").splitlines()
         resident = next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
-        self.assertLess(resident, 256 + (200 if b"__asan_init" in read(program("collocd"), "rb") else 50))
+        self.assertLess(
+            resident, 256 + (200 if b"__asan_init" in read(program("collocd"), "rb") else 50)
+        )
         with self.user(known[5]):
             reply = self.request("POST", "/v1/tasks", self.body("# " + "x" * (3 * MIB)))
             self.assertEqual(reply.status, 503, reply.data[:300])

@@ -40,14 +40,19 @@ class LongHistory(DaemonCase):
         with sqlite3.connect(f"{self.state}/colloc.db") as db:
             (record,) = db.execute("SELECT record FROM records WHERE task = ?", (task,)).fetchone()
             columns = [row[1] for row in db.execute("PRAGMA table_info(ended)")]
-            row = db.execute(f"SELECT {', '.join(columns)} FROM ended WHERE task = ?", (task,)).fetchone()
+            row = db.execute(
+                f"SELECT {', '.join(columns)} FROM ended WHERE task = ?", (task,)
+            ).fetchone()
             ended, known = dict(zip(columns, row)), json.loads(record)
             numbers = range(10, 10 + ENDED - 1)
             db.executemany(
                 f"INSERT INTO ended({', '.join(columns)}) VALUES({', '.join('?' * len(columns))})",
-                (tuple({**ended, "seq": ended["seq"] + n, "task": n}.values()) for n in numbers))
-            db.executemany("INSERT INTO records(task, record) VALUES(?, ?)",
-                           ((n, json.dumps({**known, "id": n})) for n in numbers))
+                (tuple({**ended, "seq": ended["seq"] + n, "task": n}.values()) for n in numbers),
+            )
+            db.executemany(
+                "INSERT INTO records(task, record) VALUES(?, ?)",
+                ((n, json.dumps({**known, "id": n})) for n in numbers),
+            )
             db.create_function("row_sum", -1, row_sum)
             summed = [column for column in columns if column not in ("seq", "sum")]
             db.execute(f"UPDATE ended SET sum = row_sum({', '.join(summed)})")
@@ -56,7 +61,10 @@ class LongHistory(DaemonCase):
 
     def queued_s(self):
         """How long the daemon and this thread have waited for a processor since they began."""
-        files = (f"/proc/{self.process.pid}/schedstat", f"/proc/self/task/{threading.get_native_id()}/schedstat")
+        files = (
+            f"/proc/{self.process.pid}/schedstat",
+            f"/proc/self/task/{threading.get_native_id()}/schedstat",
+        )
         return sum(int(read(file).split()[1]) for file in files if os.path.exists(file)) / 1e9
 
     def watch(self, call):
@@ -83,26 +91,42 @@ class LongHistory(DaemonCase):
         """The tasks that `colloc queue` writes to a file, from several pages."""
         with open(self.work + "/tasks", "w+b") as file:
             command = [program("colloc"), "queue", "--state=all", f"--limit={limit}", "--json"]
-            _, times = self.watch(lambda: subprocess.run(command, env=self.env, stdout=file, timeout=LIMIT_S, check=True))
+            _, times = self.watch(
+                lambda: subprocess.run(
+                    command, env=self.env, stdout=file, timeout=LIMIT_S, check=True
+                )
+            )
             self.assert_prompt(what, times)
             file.seek(0)
             return json.load(file)["tasks"]
 
     def assert_prompt(self, what, times):
         times.sort()
-        print(f"{what}: {len(times)} other requests, median {statistics.median(times) * 1000:.1f} ms, "
-              f"99 % {times[int(len(times) * 0.99)] * 1000:.1f} ms, most {times[-1] * 1000:.1f} ms", flush=True)
+        print(
+            f"{what}: {len(times)} other requests, median {statistics.median(times) * 1000:.1f} ms, "
+            f"99 % {times[int(len(times) * 0.99)] * 1000:.1f} ms, most {times[-1] * 1000:.1f} ms",
+            flush=True,
+        )
         self.assertLess(times[-1], PROMPT_S, what)
 
     def test_other_requests_do_not_wait_for_a_long_list(self):
         page = self.watch_list("one page", "state=all&limit=1000000")
-        self.assertEqual([task["id"] for task in page["tasks"]],
-                         [self.held, *range(ENDED + 8, ENDED + 8 - PAGE + 1, -1)])
+        self.assertEqual(
+            [task["id"] for task in page["tasks"]],
+            [self.held, *range(ENDED + 8, ENDED + 8 - PAGE + 1, -1)],
+        )
         last = self.watch_list("the next page", f"state=all&limit=1000000&after={page['next']}")
         self.assertEqual(last["tasks"][0]["id"], page["tasks"][-1]["id"] - 1)
         user = page["tasks"][-1]["user"]
-        for query in ("state=TIMEOUT", f"state=TIMEOUT&user={user}", "state=TIMEOUT&since=1", "state=ended&until=1"):
-            self.assertEqual(self.watch_list(f"none of {query}", query + "&limit=1000000"), {"tasks": []})
+        for query in (
+            "state=TIMEOUT",
+            f"state=TIMEOUT&user={user}",
+            "state=TIMEOUT&since=1",
+            "state=ended&until=1",
+        ):
+            self.assertEqual(
+                self.watch_list(f"none of {query}", query + "&limit=1000000"), {"tasks": []}
+            )
         found = self.watch_list("the only one that failed, the first to end", "state=FAILED")
         self.assertEqual([task["id"] for task in found["tasks"]], [self.failed])
         self.assertEqual(len({task["id"] for task in self.watch_queue("all pages", 25000)}), 25001)
@@ -115,7 +139,19 @@ class LongHistory(DaemonCase):
         page = self.get(f"/v1/tasks?state=ended&limit={PAGE + 5}")
         rest = self.get(f"/v1/tasks?state=ended&limit={PAGE + 5}&after={page['next']}")
         self.assertEqual((len(page["tasks"]), len(rest["tasks"]), "next" in rest), (PAGE, 5, False))
-        for after in ("", "x", "2", "2.", "2.1", "4.1.1", "2.x.1", "2.1.x", "-1.1.1", "2.99999999999999999999.1", "2.1.-1"):
+        for after in (
+            "",
+            "x",
+            "2",
+            "2.",
+            "2.1",
+            "4.1.1",
+            "2.x.1",
+            "2.1.x",
+            "-1.1.1",
+            "2.99999999999999999999.1",
+            "2.1.-1",
+        ):
             self.assertEqual(self.request("GET", f"/v1/tasks?after={after}").status, 400, after)
 
 

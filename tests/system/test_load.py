@@ -18,11 +18,16 @@ class Load(DaemonCase):
         """The GPU is looked at while 48 clients submit without a pause."""
         self.emulator("set", "0", "foreign-mib=39000")
         self.wait_gpu(lambda gpu: (gpu["mem_free_mib"] or 1e9) < 5120)
-        with subprocess.Popen([f"{BUILD}/tests/bench/load", "submit", self.socket, "48", "20000"],
-                              env=self.env, stdout=subprocess.DEVNULL) as flood:
+        with subprocess.Popen(
+            [f"{BUILD}/tests/bench/load", "submit", self.socket, "48", "20000"],
+            env=self.env,
+            stdout=subprocess.DEVNULL,
+        ) as flood:
             until(lambda: len(self.tasks()) > 1000, "1000 tasks in the queue")
             begin = self.get("/v1/gpus")["sampled_at"]
-            until(lambda: self.get("/v1/gpus")["sampled_at"] > begin + 0.5, "half a second of samples")
+            until(
+                lambda: self.get("/v1/gpus")["sampled_at"] > begin + 0.5, "half a second of samples"
+            )
             self.assertIsNone(flood.poll(), "the samples came only after the flood")
             flood.kill()
         self.restart()
@@ -50,7 +55,10 @@ class LongQueue(DaemonCase):
     def timed(self, what, call):
         begin = time.monotonic()
         found = call()
-        print(f"{what}: {time.monotonic() - begin:.2f} s, {self.resident_mib():.0f} MiB resident", flush=True)
+        print(
+            f"{what}: {time.monotonic() - begin:.2f} s, {self.resident_mib():.0f} MiB resident",
+            flush=True,
+        )
         return found
 
     def test_ten_thousand_waiting(self):

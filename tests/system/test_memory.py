@@ -18,19 +18,41 @@ class OneGpu(DaemonCase):
         self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) > 27000 and not gpu["hold_off"])
         second = self.train(20000, 100)
         ended = self.wait(second, "COMPLETED")
-        self.assertEqual((ended["oom_count"], ended["attempt_count"], ended["exit_code"]), (1, 2, 0))
+        self.assertEqual(
+            (ended["oom_count"], ended["attempt_count"], ended["exit_code"]), (1, 2, 0)
+        )
         self.assertEqual(self.wait(first, "COMPLETED")["oom_count"], 0)
         self.assertEqual(self.output(second).count("CUDA out of memory. Tried to allocate"), 1)
         events = [event["event"] for event in self.task(second)["events"]]
-        self.assertEqual(events, ["SUBMIT", "PLACE", "STARTED", "EXITED", "RECOVER", "PLACE", "STARTED", "EXITED", "END"])
+        self.assertEqual(
+            events,
+            [
+                "SUBMIT",
+                "PLACE",
+                "STARTED",
+                "EXITED",
+                "RECOVER",
+                "PLACE",
+                "STARTED",
+                "EXITED",
+                "END",
+            ],
+        )
         self.assertGreaterEqual(ended["started_at"], self.task(first)["ended_at"])
         crash, retry = ended["attempts"]
-        self.assertEqual((crash["gpus"], crash["reason"], crash["exit_code"]), (["0"], "OutOfMemory", 1))
+        self.assertEqual(
+            (crash["gpus"], crash["reason"], crash["exit_code"]), (["0"], "OutOfMemory", 1)
+        )
         self.assertEqual((retry["gpus"], retry["reason"], retry["exit_code"]), (["0"], "None", 0))
-        self.assertEqual((retry["started_at"], retry["ended_at"]), (ended["started_at"], ended["ended_at"]))
+        self.assertEqual(
+            (retry["started_at"], retry["ended_at"]), (ended["started_at"], ended["ended_at"])
+        )
         self.assertLess(crash["started_at"], crash["ended_at"])
         self.assertEqual(crash["gpu_uuids"], [self.gpu()["uuid"]])
-        self.assertRegex(self.colloc("show", str(second)).stdout, r"(?m)^Attempt 1    GPU 0, .* to .*: OutOfMemory$")
+        self.assertRegex(
+            self.colloc("show", str(second)).stdout,
+            r"(?m)^Attempt 1    GPU 0, .* to .*: OutOfMemory$",
+        )
 
     def test_recovery_survives_the_daemon(self):
         first = self.train(28000, 300)
@@ -49,7 +71,9 @@ class OneGpu(DaemonCase):
     def test_who_took_more_than_was_declared_is_named(self):
         culprit = self.train(23000, 1e6, memory_mib=12288)
         self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) > 22900 and not gpu["hold_off"])
-        self.assertRegex(self.task(culprit)["mem_text"], r"^took 10\.\d GiB more than declared \(12\.0 GiB\)$")
+        self.assertRegex(
+            self.task(culprit)["mem_text"], r"^took 10\.\d GiB more than declared \(12\.0 GiB\)$"
+        )
         victim = self.train(20000, 100, memory_mib=15000)
         until(lambda: self.task(victim)["oom_count"] == 1)
         said = rf"task {culprit} took 10\.\d GiB more than it declared"
@@ -75,23 +99,35 @@ class OneGpu(DaemonCase):
 
     def test_alone_is_the_end(self):
         ended = self.wait(self.train(60000, 100), "OUT_OF_MEMORY")
-        self.assertEqual((ended["attempt_count"], ended["reason"], ended["failure"]), (1, "OutOfMemory", "gpu-oom"))
+        self.assertEqual(
+            (ended["attempt_count"], ended["reason"], ended["failure"]),
+            (1, "OutOfMemory", "gpu-oom"),
+        )
         self.assertIn("CUDA out of memory", ended["evidence"])
         self.assertIn("to itself", ended["reason_text"])
 
     def test_a_program_that_speaks_of_memory_is_not_recovered(self):
-        ended = self.wait(self.submit('echo "please note: a CUDA out of memory can happen here"; '
-                                      'echo "ValueError: bad label" >&2; exit 1'), "FAILED")
-        self.assertEqual((ended["attempt_count"], ended["failure"], ended["reason"]), (1, "program", "NonZeroExitCode"))
+        ended = self.wait(
+            self.submit(
+                'echo "please note: a CUDA out of memory can happen here"; '
+                'echo "ValueError: bad label" >&2; exit 1'
+            ),
+            "FAILED",
+        )
+        self.assertEqual(
+            (ended["attempt_count"], ended["failure"], ended["reason"]),
+            (1, "program", "NonZeroExitCode"),
+        )
 
     def test_declared_memory_is_kept_free(self):
         first = self.train(20000, 150, memory_mib=21000)
         second = self.train(19000, 100, memory_mib=19500)
-        waits = until(lambda: next((t for t in [self.task(second)] if "short" in t["reason_text"]), None))
+        waits = until(
+            lambda: next((t for t in [self.task(second)] if "short" in t["reason_text"]), None)
+        )
         self.assertEqual((waits["state"], waits["reason"]), ("PENDING", "Resources"))
         for task in (first, second):
             self.assertEqual(self.wait(task, "COMPLETED")["oom_count"], 0)
-
 
     def test_the_memory_of_who_loads_data_first_is_not_given_away(self):
         for others_mib in (0, 1000):
@@ -99,7 +135,11 @@ class OneGpu(DaemonCase):
             self.wait_gpu(lambda gpu: len(gpu["foreign_processes"] or []) == bool(others_mib))
             first = self.submit("exec sleep 1000", memory_mib=26000)
             second = self.train(20000, 100, memory_mib=20000)
-            waits = until(lambda: next((t for t in [self.task(second)] if "GiB short" in t["reason_text"]), None))
+            waits = until(
+                lambda: next(
+                    (t for t in [self.task(second)] if "GiB short" in t["reason_text"]), None
+                )
+            )
             self.assertEqual(waits["state"], "PENDING")
             for task in (second, first):
                 self.act("cancel", task)
@@ -120,8 +160,12 @@ class Mps(DaemonCase):
 
     def test_clients_of_one_server(self):
         tasks = [self.train(5000, 1e6, "--smact=0.2") for _ in range(2)]
-        self.wait_gpu(lambda gpu: [t["mem_used_mib"] is not None and t["mem_used_mib"] >= 4900
-                                   for t in gpu["tasks"]] == [True, True])
+        self.wait_gpu(
+            lambda gpu: [
+                t["mem_used_mib"] is not None and t["mem_used_mib"] >= 4900 for t in gpu["tasks"]
+            ]
+            == [True, True]
+        )
         shown = self.show()
         self.assertEqual(shown.count("  MPS  "), 2, shown)
         self.assertEqual(self.gpu()["foreign_processes"], [])
@@ -141,7 +185,9 @@ class Mps(DaemonCase):
         for name in ("colloc-pretend-train", "colloc-emulator"):
             os.symlink(os.path.join(path.split(":", maxsplit=1)[0], name), os.path.join(bare, name))
         if control:
-            os.symlink(self.write("control", control), os.path.join(bare, "nvidia-cuda-mps-control"))
+            os.symlink(
+                self.write("control", control), os.path.join(bare, "nvidia-cuda-mps-control")
+            )
             os.chmod(os.path.join(self.work, "control"), 0o755)
         self.env["PATH"] = bare + ":" + path.split(":", 1)[1]
         self.start()
@@ -159,7 +205,9 @@ class Mps(DaemonCase):
         """Killed between the start and its STARTED's way into the log: the attempt tells."""
         self.restart_with()
         for ended in (False, True):
-            task = self.submit(f"while [ ! -e go ]; do sleep 0.02; done; echo '{self.LAST_WORDS}' >&2; exit 1")
+            task = self.submit(
+                f"while [ ! -e go ]; do sleep 0.02; done; echo '{self.LAST_WORDS}' >&2; exit 1"
+            )
             self.wait_log(f"task {task} shares by streams: ")
             self.wait_state(task, "RUNNING")
             shim = self.shim_of(task)
@@ -168,7 +216,9 @@ class Mps(DaemonCase):
                 self.write("go", "")
                 self.wait_gone(shim)
             with sqlite3.connect(self.state + "/colloc.db") as log:
-                log.execute("DELETE FROM events WHERE task = ? AND kind NOT IN ('SUBMIT', 'PLACE')", (task,))
+                log.execute(
+                    "DELETE FROM events WHERE task = ? AND kind NOT IN ('SUBMIT', 'PLACE')", (task,)
+                )
             log.close()
             self.start()
             if ended:
@@ -189,11 +239,15 @@ class Mps(DaemonCase):
         self.wait_log(f"task {task} shares by streams: ")
         self.assertEqual(self.wait(task, "COMPLETED")["sharing"], "streams")
         story = self.get(f"/v1/tasks/{task}")["task"]["events"]
-        self.assertIn(("STARTED", "by streams: no MPS to be had"), [(event["event"], event["text"]) for event in story])
+        self.assertIn(
+            ("STARTED", "by streams: no MPS to be had"),
+            [(event["event"], event["text"]) for event in story],
+        )
 
     def show(self):
-        return subprocess.run([program("emulator"), "show"], env=self.env, capture_output=True, text=True,
-                              check=True).stdout
+        return subprocess.run(
+            [program("emulator"), "show"], env=self.env, capture_output=True, text=True, check=True
+        ).stdout
 
 
 class Mig(DaemonCase):
@@ -204,9 +258,17 @@ class Mig(DaemonCase):
         parent = next(gpu for gpu in gpus if gpu["health"] == "mig-parent")
         instances = [gpu for gpu in gpus if gpu["mig_profile"]]
         self.assertEqual([gpu["parent_uuid"] for gpu in instances], [parent["uuid"]] * 3)
-        self.assertEqual(sorted(gpu["mig_profile"] for gpu in instances), ["1g.5gb", "2g.10gb", "3g.20gb"])
-        tasks = [self.submit("echo $CUDA_VISIBLE_DEVICES; exec colloc-pretend-train --memory-mib=3000 --seconds=50 "
-                             "--ramp-seconds=1", exclusive=True) for _ in range(4)]
+        self.assertEqual(
+            sorted(gpu["mig_profile"] for gpu in instances), ["1g.5gb", "2g.10gb", "3g.20gb"]
+        )
+        tasks = [
+            self.submit(
+                "echo $CUDA_VISIBLE_DEVICES; exec colloc-pretend-train --memory-mib=3000 --seconds=50 "
+                "--ramp-seconds=1",
+                exclusive=True,
+            )
+            for _ in range(4)
+        ]
         for task in tasks:
             self.wait(task, "COMPLETED")
         used = {self.output(task).split()[0] for task in tasks}

@@ -44,7 +44,11 @@ class Metrics(DaemonCase):
 
     def of(self, families, family, /, **labels):
         """The value of the one series with these labels, or None."""
-        found = [value for series, value in families[family].items() if set(labels.items()) <= set(series)]
+        found = [
+            value
+            for series, value in families[family].items()
+            if set(labels.items()) <= set(series)
+        ]
         self.assertLessEqual(len(found), 1)
         return found[0] if found else None
 
@@ -52,32 +56,47 @@ class Metrics(DaemonCase):
         self.wait_gpu(lambda gpu: gpu["smact"] == 0)
         seen = self.read_metrics()
         self.assertEqual(self.of(seen, "colloc_gpu_info", gpu="0", health="ok"), 1)
-        self.assertEqual(self.of(seen, "colloc_gpu_memory_total_bytes", gpu="1"), self.gpu(1)["mem_total_mib"] * MIB)
+        self.assertEqual(
+            self.of(seen, "colloc_gpu_memory_total_bytes", gpu="1"),
+            self.gpu(1)["mem_total_mib"] * MIB,
+        )
         self.assertEqual(self.of(seen, "colloc_gpu_sm_active_ratio", gpu="0"), 0)
         self.assertEqual(self.of(seen, "colloc_gpu_tasks", gpu="0"), 0)
         self.assertEqual(self.of(seen, "colloc_tasks", state="RUNNING"), 0)
         self.assertEqual(seen["colloc_task_memory_used_bytes"], {})
         energy = self.of(seen, "colloc_gpu_energy_joules_total", gpu="0")
-        until(lambda: self.of(self.read_metrics(), "colloc_gpu_energy_joules_total", gpu="0") > energy)
+        until(
+            lambda: self.of(self.read_metrics(), "colloc_gpu_energy_joules_total", gpu="0") > energy
+        )
 
     def test_a_task_with_an_odd_name(self):
         task = self.train(9000, 1e6, "--smact=0.6", name='a "b" \\ c\nd ü')
         self.submit(hold=True)
         gpu = self.wait_state(task, "RUNNING")["gpus"][0]
         until(lambda: (self.task(task)["mem_used_mib"] or 0) >= 9000)
-        until(lambda: (self.of(self.read_metrics(), "colloc_gpu_sm_active_ratio", gpu=gpu) or 0) > 0.55)
+        until(
+            lambda: (self.of(self.read_metrics(), "colloc_gpu_sm_active_ratio", gpu=gpu) or 0)
+            > 0.55
+        )
         seen = self.read_metrics()
         name = {"task": str(task), "name": 'a \\"b\\" \\\\ c\\nd ü'}
         for metric in ("memory_used_bytes", "memory_peak_bytes", "gpu_memory_used_bytes"):
-            self.assertAlmostEqual(self.of(seen, f"colloc_task_{metric}", **name) / MIB, self.task(task)["mem_used_mib"])
-        self.assertEqual(self.of(seen, "colloc_task_gpu_memory_used_bytes", gpu=gpu, **name),
-                         self.of(seen, "colloc_task_memory_used_bytes", **name))
+            self.assertAlmostEqual(
+                self.of(seen, f"colloc_task_{metric}", **name) / MIB,
+                self.task(task)["mem_used_mib"],
+            )
+        self.assertEqual(
+            self.of(seen, "colloc_task_gpu_memory_used_bytes", gpu=gpu, **name),
+            self.of(seen, "colloc_task_memory_used_bytes", **name),
+        )
         self.assertGreater(self.of(seen, "colloc_task_execution_seconds", **name), 0)
         active = self.of(seen, "colloc_task_gpu_sm_active_ratio", gpu=gpu, **name)
         self.assertTrue(0.5 < active < 0.65, active)
         energy = self.of(seen, "colloc_task_energy_joules_total", **name)
         self.assertGreater(energy, 0)
-        until(lambda: self.of(self.read_metrics(), "colloc_task_energy_joules_total", **name) > energy)
+        until(
+            lambda: self.of(self.read_metrics(), "colloc_task_energy_joules_total", **name) > energy
+        )
         self.assertEqual(self.of(seen, "colloc_gpu_tasks", gpu=gpu), 1)
         self.assertEqual(self.of(seen, "colloc_tasks", state="PENDING"), 1)
 

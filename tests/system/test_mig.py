@@ -25,7 +25,9 @@ class Answering:
         self.path, self.server = path, socketserver.ThreadingUnixStreamServer(path, Handler)
 
     def __enter__(self):
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        threading.Thread(
+            target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        ).start()
 
     def __exit__(self, *_):
         self.server.shutdown()
@@ -41,7 +43,11 @@ class Mig(DaemonCase):
         return done.stdout if code == 0 else done.stderr
 
     def instances(self):
-        return sorted(gpu["mig_profile"] for gpu in self.get("/v1/gpus")["gpus"] if gpu["mig_profile"] and gpu["health"] == "ok")
+        return sorted(
+            gpu["mig_profile"]
+            for gpu in self.get("/v1/gpus")["gpus"]
+            if gpu["mig_profile"] and gpu["health"] == "ok"
+        )
 
     def wait_instances(self, *profiles):
         until(lambda: self.instances() == list(profiles), f"instances {profiles}")
@@ -50,27 +56,64 @@ class Mig(DaemonCase):
         """Profiles and starts of the table below a head line."""
         lines = text.split(head + "\n", 1)[1].splitlines()
         rows = [line.split() for line in lines[1:]]
-        return [(row[0], int(row[-1])) for row in rows[: next((i for i, row in enumerate(rows) if len(row) < 4 or not row[-1].isdigit()), None)]]
+        return [
+            (row[0], int(row[-1]))
+            for row in rows[
+                : next(
+                    (i for i, row in enumerate(rows) if len(row) < 4 or not row[-1].isdigit()), None
+                )
+            ]
+        ]
 
     def test_a_plan_changes_nothing_and_says_where_what_goes(self):
         text = self.mig("plan", "0", "1g.5gb", "3g", "2")
-        self.assertEqual(self.rows(text, "Instances of GPU 0 now:"), [("3g.20gb", 0), ("2g.10gb", 4), ("1g.5gb", 6)])
-        self.assertEqual(self.rows(text, "Instances that it would have:"), [("3g.20gb", 0), ("2g.10gb", 4), ("1g.5gb", 6)])
-        profiles = [line.split() for line in self.mig("plan", "0").split("Profiles of this GPU:\n", 1)[1].splitlines()[1:]]
-        self.assertEqual([(row[0], row[-1]) for row in profiles],
-                         [("1g.5gb", "0,1,2,3,4,5,6"), ("1g.10gb", "0,2,4,6"), ("2g.10gb", "0,2,4"), ("3g.20gb", "0,4"),
-                          ("4g.20gb", "0"), ("7g.40gb", "0")])
+        self.assertEqual(
+            self.rows(text, "Instances of GPU 0 now:"),
+            [("3g.20gb", 0), ("2g.10gb", 4), ("1g.5gb", 6)],
+        )
+        self.assertEqual(
+            self.rows(text, "Instances that it would have:"),
+            [("3g.20gb", 0), ("2g.10gb", 4), ("1g.5gb", 6)],
+        )
+        profiles = [
+            line.split()
+            for line in self.mig("plan", "0")
+            .split("Profiles of this GPU:\n", 1)[1]
+            .splitlines()[1:]
+        ]
+        self.assertEqual(
+            [(row[0], row[-1]) for row in profiles],
+            [
+                ("1g.5gb", "0,1,2,3,4,5,6"),
+                ("1g.10gb", "0,2,4,6"),
+                ("2g.10gb", "0,2,4"),
+                ("3g.20gb", "0,4"),
+                ("4g.20gb", "0"),
+                ("7g.40gb", "0"),
+            ],
+        )
         seven = self.rows(self.mig("plan", "0", *["1"] * 7), "Instances that it would have:")
         self.assertEqual(seven, [("1g.5gb", start) for start in range(7)])
-        self.assertEqual(self.rows(self.mig("plan", "0", "3g", "4g"), "Instances that it would have:"), [("4g.20gb", 0), ("3g.20gb", 4)])
+        self.assertEqual(
+            self.rows(self.mig("plan", "0", "3g", "4g"), "Instances that it would have:"),
+            [("4g.20gb", 0), ("3g.20gb", 4)],
+        )
 
     def test_what_cannot_be_is_said(self):
-        for words, said in ((("plan", "0", "4g", "4g"), "do not fit"), (("plan", "0", "5g.20gb"), "it has 1g.5gb, 1g.10gb"),
-                            (("plan", "1"), "MIG is off on GPU 1"), (("plan", "7"), "this machine has no GPU 7"),
-                            (("plan", "0", *["1"] * 8), "do not fit")):
+        for words, said in (
+            (("plan", "0", "4g", "4g"), "do not fit"),
+            (("plan", "0", "5g.20gb"), "it has 1g.5gb, 1g.10gb"),
+            (("plan", "1"), "MIG is off on GPU 1"),
+            (("plan", "7"), "this machine has no GPU 7"),
+            (("plan", "0", *["1"] * 8), "do not fit"),
+        ):
             self.assertIn(said, self.mig(*words, code=1))
-        for words, said in ((("apply", "0"), "no profiles given"), (("reset", "0", "1g"), "unexpected profiles"), (("make", "0"), "give plan, apply or reset"),
-                            (("plan",), "no GPU given")):
+        for words, said in (
+            (("apply", "0"), "no profiles given"),
+            (("reset", "0", "1g"), "unexpected profiles"),
+            (("make", "0"), "give plan, apply or reset"),
+            (("plan",), "no GPU given"),
+        ):
             self.assertIn(said, self.mig(*words, code=2))
 
     def test_without_yes_nothing_happens(self):
@@ -86,7 +129,10 @@ class Mig(DaemonCase):
     def test_apply_and_reset(self):
         self.assertIn("Done.", self.mig("apply", "0", "4g", "2g", "1g", "--yes"))
         self.wait_instances("1g.5gb", "2g.10gb", "4g.20gb")
-        task = self.submit("echo $CUDA_VISIBLE_DEVICES; exec colloc-pretend-train --memory-mib=1000 --seconds=5", memory_mib=3000)
+        task = self.submit(
+            "echo $CUDA_VISIBLE_DEVICES; exec colloc-pretend-train --memory-mib=1000 --seconds=5",
+            memory_mib=3000,
+        )
         self.wait(task, "COMPLETED")
         self.mig("reset", "0", "--yes")
         self.wait_instances()
@@ -101,7 +147,12 @@ class Mig(DaemonCase):
         for task in tasks:
             self.act("cancel", task)
             self.wait(task, "CANCELLED")
-        busy = self.submit("exec colloc-pretend-train --memory-mib=2000 --seconds=1e6", environment={"PATH": self.env["PATH"]}, gpus=1, hold=True)
+        busy = self.submit(
+            "exec colloc-pretend-train --memory-mib=2000 --seconds=1e6",
+            environment={"PATH": self.env["PATH"]},
+            gpus=1,
+            hold=True,
+        )
         self.restart(gpus="0:0,0:1,0:2")
         self.act("release", busy)
         until(lambda: "Using MIG" in self.output(busy))
@@ -116,8 +167,12 @@ class Mig(DaemonCase):
         before = ("1g.5gb", "2g.10gb", "3g.20gb")
         self.wait_instances(*before)
         self.stop()
-        for answer in (b"HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\n{}", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
-                       b"nonsense", b""):
+        for answer in (
+            b"HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\n{}",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+            b"nonsense",
+            b"",
+        ):
             with Answering(self.socket, answer):
                 self.assertRegex(self.mig("reset", "0", "--yes", code=1), "nothing was changed")
         self.start()
@@ -163,11 +218,15 @@ class Vanishing(DaemonCase):
         found = self.wait_state(task, "PENDING")
         self.assertEqual((found["failure"], found["requeue_count"]), ("gpu-gone", n))
         story = self.story(task)
-        self.assertIn(("EXITED", "gpu-gone: GPU 0:1: the MIG instance is not there any more"), story)
+        self.assertIn(
+            ("EXITED", "gpu-gone: GPU 0:1: the MIG instance is not there any more"), story
+        )
         self.assertIn(("REQUEUE", "what it was on is not there any more"), story)
 
     def test_who_dies_of_it_goes_back_and_on_when_it_is_there_again(self):
-        _, task = self.occupy("exec colloc-pretend-train --memory-mib=2000 --seconds=$([ -e again ] && echo 5 || echo 1e6)")
+        _, task = self.occupy(
+            "exec colloc-pretend-train --memory-mib=2000 --seconds=$([ -e again ] && echo 5 || echo 1e6)"
+        )
         until(lambda: "Using MIG" in self.output(task))
         self.emulator("set", "0", "vanish=1")
         self.check_back(task)
@@ -188,15 +247,21 @@ class Vanishing(DaemonCase):
         self.wait(task, "COMPLETED")
 
     def test_who_is_evicted_goes_back_even_when_it_is_there_again(self):
-        _, task = self.occupy("[ -e again ] && exit 0; trap 'until [ -e again ]; do sleep 0.02; done; exit 1' TERM\n"
-                              "while :; do sleep 0.02; done", grace_s=600)
+        _, task = self.occupy(
+            "[ -e again ] && exit 0; trap 'until [ -e again ]; do sleep 0.02; done; exit 1' TERM\n"
+            "while :; do sleep 0.02; done",
+            grace_s=600,
+        )
         self.emulator("set", "0", "vanish=1")
         until(lambda: "EVICT" in [event for event, _ in self.story(task)])
         self.emulator("set", "0", "appear=1")
         self.wait_places(*self.ALL)
         self.write("again", "")
         self.wait(task, "COMPLETED")
-        self.assertIn(("EXITED", "gpu-gone: GPU 0:1: the MIG instance was not there any more"), self.story(task))
+        self.assertIn(
+            ("EXITED", "gpu-gone: GPU 0:1: the MIG instance was not there any more"),
+            self.story(task),
+        )
 
     def ended_children(self):
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as file:
@@ -205,7 +270,9 @@ class Vanishing(DaemonCase):
 
     def test_what_cannot_be_started_while_an_instance_goes(self):
         train = "colloc-pretend-train --seconds=1e6 --memory-mib="
-        first = self.submit(f"{train}15000 & until [ -e done ]; do sleep 0.02; done; kill $!", memory_mib=15000)
+        first = self.submit(
+            f"{train}15000 & until [ -e done ]; do sleep 0.02; done; kill $!", memory_mib=15000
+        )
         self.wait_state(first, "RUNNING")
         self.wait_gpu(lambda gpu: gpu["mem_used_mib"] > 14000, 1)
         second = self.submit(f"exec {train}2000", memory_mib=3000)
@@ -221,7 +288,10 @@ class Vanishing(DaemonCase):
         self.process.send_signal(signal.SIGCONT)
         self.assertEqual(self.wait(third, "FAILED")["failure"], "launch")
         self.wait_places("0:0")
-        until(lambda: ("REQUEUE", "what it was on is not there any more") in self.story(second), "the second's return")
+        until(
+            lambda: ("REQUEUE", "what it was on is not there any more") in self.story(second),
+            "the second's return",
+        )
 
     def test_an_instance_that_is_there_only_now_is_used(self):
         self.emulator("set", "0", "vanish=1")
@@ -235,8 +305,10 @@ class Vanishing(DaemonCase):
         self.assertEqual(self.output(second), "0:1\n")
 
     def test_gone_while_nobody_looked(self):
-        for script in ("[ -e again ] && exit 0; exec sleep 1000",
-                       "[ -e again ] && exit 0; exec colloc-pretend-train --memory-mib=2000 --seconds=1e6"):
+        for script in (
+            "[ -e again ] && exit 0; exec sleep 1000",
+            "[ -e again ] && exit 0; exec colloc-pretend-train --memory-mib=2000 --seconds=1e6",
+        ):
             blocker, task = self.occupy(script)
             self.stop(signal.SIGKILL)
             self.emulator("set", "0", "vanish=1")
@@ -256,7 +328,9 @@ class Vanishing(DaemonCase):
             os.unlink(self.work + "/again")
 
     def test_killed_in_the_midst_of_it(self):
-        _, task = self.occupy("trap '' TERM; [ -e again ] && exit 0; while :; do sleep 0.05; done", grace_s=1)
+        _, task = self.occupy(
+            "trap '' TERM; [ -e again ] && exit 0; while :; do sleep 0.05; done", grace_s=1
+        )
         self.emulator("set", "0", "vanish=1")
         until(lambda: "EVICT" in [event for event, _ in self.story(task)])
         self.stop(signal.SIGKILL)

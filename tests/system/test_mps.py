@@ -18,11 +18,13 @@ class Care(DaemonCase):
 
     def processes(self, name):
         """Of this test's daemon: those whose program has the name."""
+
         def program_of(pid):
             try:
                 return os.path.basename(os.readlink(f"/proc/{pid}/exe"))
             except OSError:
                 return ""
+
         return [pid for pid in processes_with(self.folder) if program_of(pid) == name]
 
     def server(self):
@@ -38,7 +40,9 @@ class Care(DaemonCase):
         """So many clients of one server."""
         tasks = [self.small(**members) for _ in range(count)]
         for task in tasks:
-            until(lambda task=task: "(MPS)" in self.output(task), f"task {task} to be a client of MPS")
+            until(
+                lambda task=task: "(MPS)" in self.output(task), f"task {task} to be a client of MPS"
+            )
         return tasks
 
     def story(self, task, event):
@@ -55,19 +59,27 @@ class Daemons(Care):
 
     def test_comes_with_the_first_client_and_goes_when_nobody_uses_it(self):
         self.assertEqual(self.control(), [])
-        task, = self.running(1)
+        (task,) = self.running(1)
         self.assertEqual(len(self.control()), 1)
         shown = self.get("/v1/mps")["daemons"]
-        self.assertEqual([(d["state"], d["tasks"], d["pipe_directory"]) for d in shown], [("running", 1, f"{self.home}/pipe")])
+        self.assertEqual(
+            [(d["state"], d["tasks"], d["pipe_directory"]) for d in shown],
+            [("running", 1, f"{self.home}/pipe")],
+        )
         self.assertIn("running", self.colloc("mps").stdout)
         self.cancel(task)
         until(lambda: not self.control(), "the end of the control daemon")
-        until(lambda: self.get("/v1/mps")["daemons"][0]["state"] == "stopped", "that collocd knows of it")
+        until(
+            lambda: self.get("/v1/mps")["daemons"][0]["state"] == "stopped",
+            "that collocd knows of it",
+        )
 
     def test_goes_after_clients_that_are_not_ours_too(self):
         self.restart(log_level="debug")
-        task, = self.running(1)
-        other = self.small(sharing="streams", environment={"CUDA_MPS_PIPE_DIRECTORY": f"{self.home}/pipe"})
+        (task,) = self.running(1)
+        other = self.small(
+            sharing="streams", environment={"CUDA_MPS_PIPE_DIRECTORY": f"{self.home}/pipe"}
+        )
         until(lambda: "(MPS)" in self.output(other))
         self.cancel(task)
         self.wait_log("stays: 1 process still shares by it")
@@ -80,14 +92,14 @@ class Daemons(Care):
         until(lambda: not self.control(), "the end of the control daemon")
 
     def test_a_new_collocd_takes_over_the_old_ones(self):
-        task, = self.running(1)
+        (task,) = self.running(1)
         self.restart(signal.SIGKILL)
         self.assertEqual(self.get("/v1/mps")["daemons"][0]["tasks"], 1)
         self.cancel(task)
         until(lambda: not self.control(), "the end of the control daemon")
 
     def test_stays_while_its_clients_outlive_collocd_and_goes_with_it_otherwise(self):
-        task, = self.running(1)
+        (task,) = self.running(1)
         self.stop()
         self.assertEqual(len(self.control()), 1)
         self.start(mps_linger="1h")
@@ -100,10 +112,14 @@ class Daemons(Care):
     def test_a_stale_pipe_directory(self):
         os.makedirs(f"{self.home}/pipe")
         os.mkfifo(f"{self.home}/pipe/control_lock")
-        for name, text in (("nvidia-cuda-mps-control.pid", "999999\n"), ("control", "not even a socket"), ("keep.txt", "mine")):
+        for name, text in (
+            ("nvidia-cuda-mps-control.pid", "999999\n"),
+            ("control", "not even a socket"),
+            ("keep.txt", "mine"),
+        ):
             with open(f"{self.home}/pipe/{name}", "w", encoding="ascii") as file:
                 file.write(text)
-        task, = self.running(1)
+        (task,) = self.running(1)
         self.assertEqual(read(f"{self.home}/pipe/keep.txt"), "mine")
         self.cancel(task)
 
@@ -137,7 +153,7 @@ class ByHand(Care):
 
 class Limits(Care):
     def test_a_wrong_need_hurts_only_its_own_task(self):
-        neighbour, = self.running(1)
+        (neighbour,) = self.running(1)
         wrong = self.train(12000, 60, "--smact=0.1", memory_mib=6000)
         self.wait_state(wrong, "RUNNING")
         self.assertEqual(self.task(wrong)["mem_limit_mib"], 6000 + 2048)
@@ -151,7 +167,9 @@ class Limits(Care):
         leaking = self.small(1e6, "--leak-mib=200", memory_mib=4000)
         self.wait(neighbour, "COMPLETED")
         ended = self.wait(leaking, "OUT_OF_MEMORY")
-        self.assertEqual((ended["attempt_count"], ended["oom_count"], ended["failure"]), (2, 2, "gpu-oom"))
+        self.assertEqual(
+            (ended["attempt_count"], ended["oom_count"], ended["failure"]), (2, 2, "gpu-oom")
+        )
         self.assertIn("with its GPU to itself", ended["reason_text"])
 
     def test_not_wanted(self):
@@ -162,7 +180,11 @@ class Limits(Care):
         self.cancel(task)
 
     def test_part_of_the_sms(self):
-        task = self.submit("env; exec colloc-pretend-train --memory-mib=2000 --seconds=1", thread_percentage=30, memory_mib=2000)
+        task = self.submit(
+            "env; exec colloc-pretend-train --memory-mib=2000 --seconds=1",
+            thread_percentage=30,
+            memory_mib=2000,
+        )
         self.wait(task, "COMPLETED")
         lines = self.output(task).splitlines()
         self.assertIn("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=30", lines)
@@ -174,13 +196,20 @@ class Limits(Care):
         self.restart(sharing="streams", framework_memory_limit="yes")
         own = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
         first = self.submit("env", memory_mib=8192, environment=own)
-        second = self.submit("env", memory_mib=8192, environment={"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.9"})
+        second = self.submit(
+            "env", memory_mib=8192, environment={"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.9"}
+        )
         third = self.submit("env")
         for task in (first, second, third):
             self.wait(task, "COMPLETED")
-        self.assertIn("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True,per_process_memory_fraction:0.2500", self.output(first))
+        self.assertIn(
+            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True,per_process_memory_fraction:0.2500",
+            self.output(first),
+        )
         self.assertIn("XLA_PYTHON_CLIENT_MEM_FRACTION=0.2500", self.output(first))
-        self.assertIn("PYTORCH_CUDA_ALLOC_CONF=per_process_memory_fraction:0.2500", self.output(second))
+        self.assertIn(
+            "PYTORCH_CUDA_ALLOC_CONF=per_process_memory_fraction:0.2500", self.output(second)
+        )
         self.assertIn("XLA_PYTHON_CLIENT_MEM_FRACTION=0.9\n", self.output(second))
         self.assertNotIn("ALLOC_CONF", self.output(third))
 
@@ -197,7 +226,7 @@ class Endings(Care):
         self.cancel(neighbour)
 
     def test_one_that_wants_to_write_a_checkpoint_is_left_to_it(self):
-        task, = self.running(1)
+        (task,) = self.running(1)
         polite = self.small(options="--catch-term")
         until(lambda: "(MPS)" in self.output(polite))
         ended, _ = self.cancel(polite, task)
@@ -207,7 +236,9 @@ class Endings(Care):
 
     def wrapped(self, how, sharing="mps"):
         """What a wrapper reported when its task was cancelled, and how long that took."""
-        training = "colloc-pretend-train --memory-mib=2000 --seconds=1e6 --ramp-seconds=1 --smact=0.1"
+        training = (
+            "colloc-pretend-train --memory-mib=2000 --seconds=1e6 --ramp-seconds=1 --smact=0.1"
+        )
         task = self.submit(how.format(training=training), sharing=sharing, grace_s=20)
         until(lambda: (self.task(task)["mem_used_mib"] or 0) >= 2000, "the training")
         begin = time.monotonic()
@@ -226,22 +257,29 @@ class Endings(Care):
 
     def test_a_wrapper_saves_while_its_training_still_works(self):
         self.running(1)
-        words, took = self.wrapped("trap 'sleep 0.5; kill -0 $pid && echo checkpoint saved; exit' TERM; {training} & pid=$!;"
-                                   "wait $pid")
+        words, took = self.wrapped(
+            "trap 'sleep 0.5; kill -0 $pid && echo checkpoint saved; exit' TERM; {training} & pid=$!;"
+            "wait $pid"
+        )
         self.assertEqual(words, ["checkpoint saved"])
         self.assertLess(took, 10)
-        self.assertEqual(self.server_log().count("Client termination succeeded"), 1)  # once the wrapper had ended
+        self.assertEqual(
+            self.server_log().count("Client termination succeeded"), 1
+        )  # once the wrapper had ended
 
     def test_a_wrapper_that_does_not_end_is_not_waited_for_beyond_its_grace(self):
-        task = self.submit("trap 'echo trapped' TERM; colloc-pretend-train --memory-mib=2000 --seconds=1e6 --smact=0.1 &"
-                           "while :; do wait; done", grace_s=0.3)
+        task = self.submit(
+            "trap 'echo trapped' TERM; colloc-pretend-train --memory-mib=2000 --seconds=1e6 --smact=0.1 &"
+            "while :; do wait; done",
+            grace_s=0.3,
+        )
         until(lambda: "(MPS)" in self.output(task), "a client of MPS")
         self.cancel(task)
         self.assertIn("trapped", self.output(task))
         self.assertEqual(self.server_log().count("Client termination succeeded"), 1)
 
     def test_a_control_program_that_hangs_does_not_keep_a_task_alive(self):
-        task, = self.running(1)
+        (task,) = self.running(1)
         for pid in self.control():
             os.kill(pid, signal.SIGSTOP)
         self.cancel(task)
@@ -255,21 +293,34 @@ class Faults(Care):
         before = self.server()
         os.kill(before, signal.SIGKILL)
         ended = [self.wait(task, "COMPLETED") for task in tasks]
-        self.assertEqual([(task["attempt_count"], task["requeue_count"]) for task in ended], [(2, 1)] * 4)
-        self.assertEqual([self.story(task, "EXITED")[0].partition(":")[0] for task in tasks], ["mps"] * 4)
+        self.assertEqual(
+            [(task["attempt_count"], task["requeue_count"]) for task in ended], [(2, 1)] * 4
+        )
+        self.assertEqual(
+            [self.story(task, "EXITED")[0].partition(":")[0] for task in tasks], ["mps"] * 4
+        )
         self.assertTrue(is_alive(self.process.pid))
 
     def test_one_that_faults_among_innocents(self):
         innocent = self.running(3, seconds=200)
         guilty = self.small(options="--fault-after=20")
         ended = self.wait(guilty, "FAILED")
-        self.assertEqual((ended["failure"], ended["reason"], ended["attempt_count"]), ("gpu-fault", "GpuFault", 2))
+        self.assertEqual(
+            (ended["failure"], ended["reason"], ended["attempt_count"]),
+            ("gpu-fault", "GpuFault", 2),
+        )
         self.assertIn("the fault that stopped its neighbours was its own", ended["reason_text"])
         self.assertIn("illegal memory access", ended["evidence"])
         for task in innocent:
             ended = self.wait(task, "COMPLETED")
-            self.assertEqual((ended["attempt_count"], ended["requeue_count"], ended["sharing"]), (2, 1, "streams"))
-            self.assertIn("a fault under MPS stopped it, its own or another task's", self.story(task, "PLACE")[1])
+            self.assertEqual(
+                (ended["attempt_count"], ended["requeue_count"], ended["sharing"]),
+                (2, 1, "streams"),
+            )
+            self.assertIn(
+                "a fault under MPS stopped it, its own or another task's",
+                self.story(task, "PLACE")[1],
+            )
 
     def test_a_foreign_process_takes_60_gib_meanwhile(self):
         self.emulator("create", "--gpus", "1xH200", "--speed", "100", self.env["COLLOC_EMULATOR"])
@@ -285,7 +336,10 @@ class Faults(Care):
     def test_a_foreign_process_takes_what_a_task_was_to_grow_into(self):
         self.emulator("create", "--gpus", "1xH200", "--speed", "20", self.env["COLLOC_EMULATOR"])
         self.restart()
-        task = self.submit("exec colloc-pretend-train --memory-mib=90000 --seconds=60 --ramp-seconds=20", memory_mib=90000)
+        task = self.submit(
+            "exec colloc-pretend-train --memory-mib=90000 --seconds=60 --ramp-seconds=20",
+            memory_mib=90000,
+        )
         self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) > 5000)
         self.emulator("set", "0", "foreign-mib=60000")
         until(lambda: self.task(task)["oom_count"] == 1, "a memory crash")
@@ -296,6 +350,7 @@ class Faults(Care):
 
 class FaultsByStreams(Care):
     """Where nobody holds a task to its need, and its fault is its own."""
+
     settings = {"sharing": "streams"}
 
     def test_one_that_leaks_until_it_crashes(self):
@@ -304,10 +359,14 @@ class FaultsByStreams(Care):
         leaking = self.small(1e6, "--leak-mib=400", memory_mib=4000)
         until(lambda: self.task(leaking)["oom_count"] == 1, "a memory crash")
         self.assertEqual(self.task(leaking)["reason"], "Recovering")
-        self.assertEqual((self.task(neighbour)["state"], self.task(neighbour)["attempt_count"]), ("RUNNING", 1))
+        self.assertEqual(
+            (self.task(neighbour)["state"], self.task(neighbour)["attempt_count"]), ("RUNNING", 1)
+        )
         self.cancel(neighbour)
         ended = self.wait(leaking, "OUT_OF_MEMORY")
-        self.assertEqual((ended["attempt_count"], ended["oom_count"], ended["failure"]), (2, 2, "gpu-oom"))
+        self.assertEqual(
+            (ended["attempt_count"], ended["oom_count"], ended["failure"]), (2, 2, "gpu-oom")
+        )
 
     def test_one_that_faults_among_innocents(self):
         innocent = [self.small(200) for _ in range(2)]
@@ -322,6 +381,7 @@ class FaultsByStreams(Care):
 
 class ExclusiveProcess(Care):
     """A GPU whose compute mode admits one process."""
+
     settings = {"sharing": "streams"}
 
     def setUp(self):
@@ -389,7 +449,10 @@ class Auto(Care):
         first, how, _ = self.shared(smact=0.85, options="--smact=0.79")
         self.assertEqual(how, ("streams", None))
         second = self.small(20, smact=0.79)
-        until(lambda: "shared, all tasks together would lose" in self.task(second)["reason_text"], "the reason to wait")
+        until(
+            lambda: "shared, all tasks together would lose" in self.task(second)["reason_text"],
+            "the reason to wait",
+        )
         self.cancel(first)
         self.wait(second, "COMPLETED")
 

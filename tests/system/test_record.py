@@ -18,17 +18,35 @@ class Record(DaemonCase):
         """No daemon here."""
 
     def train(self, mib=4000, seconds=100, options=""):
-        return ["colloc-pretend-train", f"--memory-mib={mib}", f"--seconds={seconds}", "--ramp-seconds=5", *options.split()]
+        return [
+            "colloc-pretend-train",
+            f"--memory-mib={mib}",
+            f"--seconds={seconds}",
+            "--ramp-seconds=5",
+            *options.split(),
+        ]
 
     def record(self, *words, code=0, options=()):
         """The summary as JSON."""
         path = os.path.join(self.work, "summary")
-        done = self.colloc("record", "--interval=20ms", "--json", f"--summary={path}", *options, "--", *words, code=code)
+        done = self.colloc(
+            "record",
+            "--interval=20ms",
+            "--json",
+            f"--summary={path}",
+            *options,
+            "--",
+            *words,
+            code=code,
+        )
         return done, json.loads(read(path))
 
     def test_a_training_alone(self):
         csv_path = os.path.join(self.work, "looks.csv")
-        done, summary = self.record(*self.train(seconds=300, options="--smact=0.6 --epochs=2"), options=[f"--output={csv_path}"])
+        done, summary = self.record(
+            *self.train(seconds=300, options="--smact=0.6 --epochs=2"),
+            options=[f"--output={csv_path}"],
+        )
         self.assertIn("Epoch 2/2", done.stdout)
         gpu, other = summary["gpus"]
         self.assertTrue(gpu["used"] and not gpu["with_others"] and not other["used"])
@@ -44,11 +62,23 @@ class Record(DaemonCase):
         self.assertEqual(looks[0]["smact"], "")
 
     def test_beside_another_the_parts_are_told_apart(self):
-        other = subprocess.Popen(self.train(3000, 1e6, "--smact=0.2"), env=self.env, cwd=self.work,
-                                 stdout=subprocess.DEVNULL)
+        other = subprocess.Popen(
+            self.train(3000, 1e6, "--smact=0.2"),
+            env=self.env,
+            cwd=self.work,
+            stdout=subprocess.DEVNULL,
+        )
         self.addCleanup(lambda: (other.kill(), other.wait()))
-        until(lambda: "streams" in subprocess.run([program("emulator"), "show"], env=self.env, capture_output=True,
-                                                  text=True, check=True).stdout)
+        until(
+            lambda: "streams"
+            in subprocess.run(
+                [program("emulator"), "show"],
+                env=self.env,
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
+        )
         _, summary = self.record(*self.train(options="--smact=0.6"))
         gpu = summary["gpus"][0]
         self.assertTrue(gpu["with_others"] and not gpu["estimated"])
@@ -92,18 +122,31 @@ class Record(DaemonCase):
             _, summary = self.record(*words, code=code)
             self.assertEqual(summary["exit_code"], code)
         self.assertIn("nowhere: No such file", self.colloc("record", "nowhere", code=127).stderr)
-        self.assertIn("Permission denied", self.colloc("record", self.write("plain", "x"), code=126).stderr)
+        self.assertIn(
+            "Permission denied", self.colloc("record", self.write("plain", "x"), code=126).stderr
+        )
         self.assertIn("no such GPU", self.colloc("record", "--gpus=9", "true", code=125).stderr)
-        self.assertIn("must be from 10 ms to 3600 s", self.colloc("record", "--interval=1ms", "true", code=2).stderr)
-        self.assertIn("/nowhere/x", self.colloc("record", "-o", "/nowhere/x", "true", code=125).stderr)
+        self.assertIn(
+            "must be from 10 ms to 3600 s",
+            self.colloc("record", "--interval=1ms", "true", code=2).stderr,
+        )
+        self.assertIn(
+            "/nowhere/x", self.colloc("record", "-o", "/nowhere/x", "true", code=125).stderr
+        )
 
     def test_words_behind_the_command_are_its_own(self):
         self.assertEqual(self.colloc("record", "echo", "--json", "-o", "x").stdout, "--json -o x\n")
 
     def test_signals_are_passed_on(self):
         script = "trap 'echo got it; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
-        with subprocess.Popen([program("colloc"), "record", "sh", "-c", script], env=self.env, cwd=self.work, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        with subprocess.Popen(
+            [program("colloc"), "record", "sh", "-c", script],
+            env=self.env,
+            cwd=self.work,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
             self.assertEqual(process.stdout.readline(), "ready\n")
             process.send_signal(signal.SIGTERM)
             out, words = process.communicate(timeout=60)
@@ -145,8 +188,18 @@ class ShortRuns(DaemonCase):
         for seconds in (0.4, 1, 2.1):
             with self.subTest(seconds=seconds):
                 path = os.path.join(self.work, "summary")
-                self.colloc("record", "--interval=200ms", "--json", f"--summary={path}", "--", "colloc-pretend-train",
-                            "--memory-mib=1000", f"--seconds={seconds}", "--ramp-seconds=0.1", "--smact=0.6")
+                self.colloc(
+                    "record",
+                    "--interval=200ms",
+                    "--json",
+                    f"--summary={path}",
+                    "--",
+                    "colloc-pretend-train",
+                    "--memory-mib=1000",
+                    f"--seconds={seconds}",
+                    "--ramp-seconds=0.1",
+                    "--smact=0.6",
+                )
                 summary = json.loads(read(path))
                 gpu, elapsed = summary["gpus"][0], summary["elapsed_s"]
                 self.assertAlmostEqual(gpu["smact"], 0.6 * seconds / elapsed, delta=0.02)

@@ -29,7 +29,9 @@ class Service(DaemonCase):
 
     def configure(self, **settings):
         with open(self.config, "w", encoding="utf-8") as file:
-            file.writelines(f"{key.replace('_', '-')}: {value}\n" for key, value in settings.items())
+            file.writelines(
+                f"{key.replace('_', '-')}: {value}\n" for key, value in settings.items()
+            )
 
     def reload(self, *patterns, **settings):
         self.configure(**settings)
@@ -39,7 +41,12 @@ class Service(DaemonCase):
 
 class Reload(Service):
     def test_what_changes_is_said_and_counts_at_once(self):
-        self.reload("smact-max changed from 0.8 to 0.65$", "tasks-per-gpu changed from 0 to 1$", smact_max=0.65, tasks_per_gpu=1)
+        self.reload(
+            "smact-max changed from 0.8 to 0.65$",
+            "tasks-per-gpu changed from 0 to 1$",
+            smact_max=0.65,
+            tasks_per_gpu=1,
+        )
         shown = self.get("/v1/info")["settings"]
         self.assertEqual((shown["smact_max"], shown["tasks_per_gpu"]), (0.65, 1))
         running = [self.train(2000, 1e6, memory_mib=2000) for _ in range(2)]
@@ -61,12 +68,16 @@ class Reload(Service):
         lines = read(self.inputs).splitlines()
         at = [i for i, line in enumerate(lines) if line.startswith('{"settings":')]
         self.assertEqual(len(at), changes - 1)
-        self.assertTrue(json.loads(self.colloc("replay", "--json", self.inputs).stdout)["identical"])
-        without = self.write("without", "\n".join(lines[:at[-1]] + lines[at[-1] + 1:]) + "\n")
+        self.assertTrue(
+            json.loads(self.colloc("replay", "--json", self.inputs).stdout)["identical"]
+        )
+        without = self.write("without", "\n".join(lines[: at[-1]] + lines[at[-1] + 1 :]) + "\n")
         self.assertIn("then a different decision", self.colloc("replay", without, code=1).stdout)
 
     def test_a_former_policy_name(self):
-        self.reload("policy changed from magm to predictive$", policy="foresee")  # check-words: alias
+        self.reload(
+            "policy changed from magm to predictive$", policy="foresee"
+        )  # check-words: alias
         self.assertEqual(self.get("/v1/info")["policy"], "predictive")
         self.reload("policy changed from predictive to magm$", policy="magm")
         task = self.train(2000, 10, policy="foresee")  # check-words: alias
@@ -74,12 +85,18 @@ class Reload(Service):
         self.wait(task, "COMPLETED")
 
     def test_what_cannot_change_stays(self):
-        self.reload("gpus stays all; 0 takes effect when collocd is restarted", gpus=0, smact_max=0.8)
+        self.reload(
+            "gpus stays all; 0 takes effect when collocd is restarted", gpus=0, smact_max=0.8
+        )
         self.assertEqual(len(self.get("/v1/gpus")["gpus"]), 2)
         self.reload("read again, nothing has changed", smact_max="0.80")
 
     def test_a_mistake_changes_nothing_and_names_its_line(self):
-        self.reload(r"nothing is changed: \S+collocd.yaml:2: smact-max: .*'much'", margin="1GiB", smact_max="much")
+        self.reload(
+            r"nothing is changed: \S+collocd.yaml:2: smact-max: .*'much'",
+            margin="1GiB",
+            smact_max="much",
+        )
         self.assertEqual(self.get("/v1/info")["settings"]["margin_mib"], 2048)
         self.reload("margin changed from 2GiB to 1536MiB", margin="1536M", smact_max=0.8)
 
@@ -126,7 +143,9 @@ class Terminal(Service):
         os.close(terminal)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
         self.start()
-        self.assertTrue(any(f"task {task} is still running: found again" in line for line in self.log))
+        self.assertTrue(
+            any(f"task {task} is still running: found again" in line for line in self.log)
+        )
 
     def test_a_hangup_with_the_terminal_there_is_a_reload(self):
         child, terminal = self.start_in_terminal()
@@ -179,17 +198,29 @@ class Notify(Service):
 
 class Check(Service):
     def check(self, *options):
-        done = subprocess.run([program("collocd"), "--check", *options], env=self.env, capture_output=True, text=True,
-                              timeout=LIMIT_S, check=False)
+        done = subprocess.run(
+            [program("collocd"), "--check", *options],
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
         return done.returncode, done.stdout + done.stderr
 
     def test_check(self):
         bad = self.write("bad.yaml", "# settings\nsmact-max: 0.7\npolicy: best\n")
         good = self.write("good.yaml", "smact-max: 0.7\n")
         self.assertEqual(self.check(f"--config={good}"), (0, "configuration is fine\n"))
-        self.assertEqual(self.check("--config", good, "--margin=1GiB"), (0, "configuration is fine\n"))
-        for options, words in (([f"--config={bad}"], "bad.yaml:3: policy: "), (["--config=/nowhere/x"], "/nowhere/x: "),
-                               (["--nothing=1"], "nothing: "), (["--config=" + self.write("list", "- a\n")], "list:1: ")):
+        self.assertEqual(
+            self.check("--config", good, "--margin=1GiB"), (0, "configuration is fine\n")
+        )
+        for options, words in (
+            ([f"--config={bad}"], "bad.yaml:3: policy: "),
+            (["--config=/nowhere/x"], "/nowhere/x: "),
+            (["--nothing=1"], "nothing: "),
+            (["--config=" + self.write("list", "- a\n")], "list:1: "),
+        ):
             status, text = self.check(*options)
             self.assertEqual(status, 1, text)
             self.assertIn(words, text)
@@ -207,7 +238,9 @@ class Audit(Service):
             match = re.match(self.FORM, line)
             self.assertTrue(match, line)
             if int(match[2]) == task:
-                found.append((match[1], dict(re.findall(r' ([a-z_]+)=("(?:[^"\\]|\\.)*"|\S+)', match[3]))))
+                found.append(
+                    (match[1], dict(re.findall(r' ([a-z_]+)=("(?:[^"\\]|\\.)*"|\S+)', match[3])))
+                )
         return found
 
     def test_a_task_from_submission_to_end(self):
@@ -216,9 +249,14 @@ class Audit(Service):
         self.wait_log(f"audit event=end task={task} ")
         (first, submitted), (second, started), (third, ended) = self.trail(task)
         self.assertEqual((first, second, third), ("submit", "start", "end"))
-        self.assertEqual((submitted["uid"], submitted["name"], submitted["gpus"]), (str(os.getuid()), "resnet50", "1"))
+        self.assertEqual(
+            (submitted["uid"], submitted["name"], submitted["gpus"]),
+            (str(os.getuid()), "resnet50", "1"),
+        )
         self.assertEqual(submitted["user"], self.task(task)["user"])
-        self.assertEqual((started["gpus"], started["attempt"], started["sharing"]), ("0", "1", "streams"))
+        self.assertEqual(
+            (started["gpus"], started["attempt"], started["sharing"]), ("0", "1", "streams")
+        )
         self.assertEqual(ended["state"], "COMPLETED")
 
     def test_crash_hold_release_cancel_and_a_restart(self):
@@ -228,18 +266,25 @@ class Audit(Service):
         self.act("release", held)
         self.wait_state(held, "RUNNING")
         self.restart()
-        self.assertTrue(any(f"task {held} is still running: found again" in line for line in self.log))
+        self.assertTrue(
+            any(f"task {held} is still running: found again" in line for line in self.log)
+        )
         self.act("cancel", held)
         self.wait(held, "CANCELLED")
         self.wait_log(f"audit event=end task={held} ")
-        self.assertEqual([event for event, _ in self.trail(held)], ["submit", "release", "start", "cancel", "end"])
+        self.assertEqual(
+            [event for event, _ in self.trail(held)],
+            ["submit", "release", "start", "cancel", "end"],
+        )
         self.assertEqual(self.trail(held)[3][1]["by_uid"], str(os.getuid()))
         crash = next(values for event, values in self.trail(crashed) if event == "crash")
         self.assertEqual((crash["class"], crash["exit"], crash["signal"]), ("program", "3", "0"))
 
     def test_a_users_text_stays_a_value(self):
         name = 'a" task=7 state=X \\ \n\x1b[2J\u0085 \u00e4' + "x" * 200
-        task = self.submit("echo secret-in-script", name=name, environment={"TOKEN": "secret-in-environment"})
+        task = self.submit(
+            "echo secret-in-script", name=name, environment={"TOKEN": "secret-in-environment"}
+        )
         self.wait(task, "COMPLETED")
         self.wait_log(f"audit event=end task={task} ")
         value = self.trail(task)[0][1]["name"]

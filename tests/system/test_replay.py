@@ -15,7 +15,11 @@ class Replay(DaemonCase):
 
     @property
     def settings(self):
-        return {"record-inputs": os.path.join(self.folder, "inputs"), "sharing": "streams", "policy": "magm"}
+        return {
+            "record-inputs": os.path.join(self.folder, "inputs"),
+            "sharing": "streams",
+            "policy": "magm",
+        }
 
     def replay(self, path=None, code=0):
         return self.colloc("replay", path or self.settings["record-inputs"], code=code)
@@ -50,34 +54,63 @@ class Replay(DaemonCase):
         self.assertEqual(result["starts"], 3)
         self.assertGreater(result["samples"], 20)
         lines = read(self.settings["record-inputs"]).splitlines()
-        self.assertEqual(result["decisions"], sum(line.startswith('{"decision":') for line in lines))
+        self.assertEqual(
+            result["decisions"], sum(line.startswith('{"decision":') for line in lines)
+        )
         self.assertTrue(any('"RECOVER"' in line for line in lines))
-        self.assertRegex(self.replay().stdout, r"^\d+ inputs \(\d+ samples\) of 3 starts of the daemon, \d+ decisions, identical")
+        self.assertRegex(
+            self.replay().stdout,
+            r"^\d+ inputs \(\d+ samples\) of 3 starts of the daemon, \d+ decisions, identical",
+        )
         self.tampered_is_caught(lines)
 
     def tampered_is_caught(self, lines):
         place = next(i for i, line in enumerate(lines) if '"decision":"PLACE"' in line)
-        sample = next(i for i, line in enumerate(lines) if line.startswith('{"input":"SAMPLE","time') and i < place)
+        sample = next(
+            i
+            for i, line in enumerate(lines)
+            if line.startswith('{"input":"SAMPLE","time') and i < place
+        )
         exited = next(i for i, line in enumerate(lines) if '"EXITED"' in line)
         changed = {
-            "another GPU": lines[:place] + [re.sub(r'"gpus":\[\d\]', '"gpus":[7]', lines[place])] + lines[place + 1:],
-            "no decision": lines[:place] + lines[place + 1:],
+            "another GPU": lines[:place]
+            + [re.sub(r'"gpus":\[\d\]', '"gpus":[7]', lines[place])]
+            + lines[place + 1 :],
+            "no decision": lines[:place] + lines[place + 1 :],
             "one more": lines[:place] + [lines[place]] + lines[place:],
-            "no samples before": lines[:sample] + [line for i, line in enumerate(lines[sample:], sample)
-                                                   if i > place or '"SAMPLE"' not in line],
-            "another ending": lines[:exited] + [lines[exited].replace('"none"', '"program"')] + lines[exited + 1:],
+            "no samples before": lines[:sample]
+            + [
+                line
+                for i, line in enumerate(lines[sample:], sample)
+                if i > place or '"SAMPLE"' not in line
+            ],
+            "another ending": lines[:exited]
+            + [lines[exited].replace('"none"', '"program"')]
+            + lines[exited + 1 :],
         }
         for what, text in changed.items():
             path = self.write("changed", "\n".join(text) + "\n")
             self.assertIn("then a different decision", self.replay(path, code=1).stdout, what)
-        for text, words in (("garbage\n", "line 1: no line of recorded inputs"), ("", "nothing is recorded"),
-                            (re.sub(r'"statistic":\d+', '"statistic":1000', lines[0]), "setting statistic: out of range"),
-                            (f"{lines[0]}\nT 0 9223372036854775807\n", "line 2: time:"),
-                            (lines[0] + '\n{"input":"TICK","time_us":9223372036854775807,"event":{}}\n', "line 2: time_us:"),
-                            (f"{lines[0]}\nS 0 1 0 0 nan - - -\n", "line 2: 'nan' is no reading"),
-                            (lines[0].replace('"colloc_inputs":2', '"colloc_inputs":3'), "by a newer colloc"),
-                            ("\n".join([lines[0], "garbage", *lines[1:]]) + "\n", "line 2: no line of recorded inputs"),
-                            ("\n".join(lines[:9]) + "\nD 1\n", "line 10")):
+        for text, words in (
+            ("garbage\n", "line 1: no line of recorded inputs"),
+            ("", "nothing is recorded"),
+            (
+                re.sub(r'"statistic":\d+', '"statistic":1000', lines[0]),
+                "setting statistic: out of range",
+            ),
+            (f"{lines[0]}\nT 0 9223372036854775807\n", "line 2: time:"),
+            (
+                lines[0] + '\n{"input":"TICK","time_us":9223372036854775807,"event":{}}\n',
+                "line 2: time_us:",
+            ),
+            (f"{lines[0]}\nS 0 1 0 0 nan - - -\n", "line 2: 'nan' is no reading"),
+            (lines[0].replace('"colloc_inputs":2', '"colloc_inputs":3'), "by a newer colloc"),
+            (
+                "\n".join([lines[0], "garbage", *lines[1:]]) + "\n",
+                "line 2: no line of recorded inputs",
+            ),
+            ("\n".join(lines[:9]) + "\nD 1\n", "line 10"),
+        ):
             self.assertIn(words, self.replay(self.write("changed", text), code=2).stderr)
         self.assertIn("No such file", self.replay("/nowhere/x", code=2).stderr)
 

@@ -20,14 +20,26 @@ class Serve(unittest.TestCase):
         self.socket, self.state = os.path.join(self.folder, "s"), os.path.join(self.folder, "state")
         self.temporary = os.path.join(self.folder, "tmp")
         os.mkdir(self.temporary)
-        self.env = {**{key: value for key, value in os.environ.items() if not key.startswith("COLLOC_") or key == "COLLOC_BUILD"},
-                    "TMPDIR": self.temporary}
+        self.env = {
+            **{
+                key: value
+                for key, value in os.environ.items()
+                if not key.startswith("COLLOC_") or key == "COLLOC_BUILD"
+            },
+            "TMPDIR": self.temporary,
+        }
 
     def serve(self, *options, before=(), **env):
         log = open(os.path.join(self.folder, "log"), "wb")
         with log:
-            process = subprocess.Popen([program("colloc"), *before, "serve", *options], env={**self.env, **env}, cwd=self.folder,
-                                       stdin=subprocess.DEVNULL, stderr=log, start_new_session=True)
+            process = subprocess.Popen(
+                [program("colloc"), *before, "serve", *options],
+                env={**self.env, **env},
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stderr=log,
+                start_new_session=True,
+            )
         self.addCleanup(self.end, process)
         until(lambda: process.poll() is not None or "listening on" in self.log(), "listening")
         return process
@@ -41,13 +53,22 @@ class Serve(unittest.TestCase):
         return process.wait(LIMIT_S)
 
     def colloc(self, *arguments, code=0, **env):
-        done = subprocess.run([program("colloc"), *arguments], env={**self.env, **env}, cwd=self.folder, capture_output=True,
-                              text=True, timeout=LIMIT_S, check=False)
+        done = subprocess.run(
+            [program("colloc"), *arguments],
+            env={**self.env, **env},
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
         self.assertEqual(done.returncode, code, done.stdout + done.stderr + self.log())
         return done.stdout
 
     def test_pretend_gpus_from_one_command(self):
-        process = self.serve("--emulate=4xA100-40GB", f"--socket={self.socket}", f"--state-dir={self.state}")
+        process = self.serve(
+            "--emulate=4xA100-40GB", f"--socket={self.socket}", f"--state-dir={self.state}"
+        )
         self.assertIsNone(process.poll(), self.log())
         self.assertEqual(self.colloc("--socket=" + self.socket, "gpus").count("A100-SXM4-40GB"), 4)
         self.assertIn("A100", self.colloc("gpus", COLLOC_SOCKET=self.socket))
@@ -64,15 +85,28 @@ class Serve(unittest.TestCase):
         self.assertEqual(os.listdir(self.temporary), [])
 
     def test_an_interrupt_and_several_kinds(self):
-        process = self.serve("--emulate", "1xH200,2xA100-80GB", f"--state-dir={self.state}", before=["--socket", self.socket])
-        self.assertEqual(self.colloc("--socket=" + self.socket, "gpus", "--json").count('"uuid"'), 3)
+        process = self.serve(
+            "--emulate",
+            "1xH200,2xA100-80GB",
+            f"--state-dir={self.state}",
+            before=["--socket", self.socket],
+        )
+        self.assertEqual(
+            self.colloc("--socket=" + self.socket, "gpus", "--json").count('"uuid"'), 3
+        )
         self.assertEqual(self.end(process, signal.SIGINT), 0)
         self.assertEqual(os.listdir(self.temporary), [])
 
     def test_bad_lists_are_said(self):
-        for gpus, words in (("4xFoo", "Foo: unknown GPU; known: A100-40GB"), ("0xA100-40GB", "1 to 64"),
-                            ("9999xA100-40GB", "1 to 64"), ("", "known: A100-40GB")):
-            process = self.serve("--emulate=" + gpus, f"--socket={self.socket}", f"--state-dir={self.state}")
+        for gpus, words in (
+            ("4xFoo", "Foo: unknown GPU; known: A100-40GB"),
+            ("0xA100-40GB", "1 to 64"),
+            ("9999xA100-40GB", "1 to 64"),
+            ("", "known: A100-40GB"),
+        ):
+            process = self.serve(
+                "--emulate=" + gpus, f"--socket={self.socket}", f"--state-dir={self.state}"
+            )
             self.assertEqual(process.wait(LIMIT_S), 2)
             self.assertIn(words, self.log())
         self.assertEqual(os.listdir(self.temporary), [])
@@ -84,10 +118,19 @@ class Serve(unittest.TestCase):
         self.assertEqual(os.listdir(self.temporary), [])
 
     def test_a_shell_with_gpus(self):
-        words = "colloc gpus\ncolloc submit --wait -- colloc-pretend-train --memory-mib=2000 --seconds=1\n" \
-                "colloc submit -- sleep 1000\ncolloc history\nexit 7\n"
-        done = subprocess.run([TRY], env={**self.env, "BUILD": BUILD}, input=words, capture_output=True, text=True,
-                              timeout=LIMIT_S, check=False)
+        words = (
+            "colloc gpus\ncolloc submit --wait -- colloc-pretend-train --memory-mib=2000 --seconds=1\n"
+            "colloc submit -- sleep 1000\ncolloc history\nexit 7\n"
+        )
+        done = subprocess.run(
+            [TRY],
+            env={**self.env, "BUILD": BUILD},
+            input=words,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
         self.assertEqual(done.returncode, 7, done.stdout + done.stderr)
         self.assertEqual(done.stdout.count("A100-SXM4-40GB"), 4, done.stdout)
         self.assertIn("COMPLETED", done.stdout)

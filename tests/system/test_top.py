@@ -20,9 +20,15 @@ class Top(DaemonCase):
         self.servers = 0
 
     def tmux(self, *arguments):
-        done = subprocess.run(["tmux", "-f", "/dev/null", "-S", self.server(), *arguments],
-                              env={**self.env, "TERM": "xterm"}, cwd=self.work, text=True, capture_output=True,
-                              timeout=LIMIT_S, check=False)
+        done = subprocess.run(
+            ["tmux", "-f", "/dev/null", "-S", self.server(), *arguments],
+            env={**self.env, "TERM": "xterm"},
+            cwd=self.work,
+            text=True,
+            capture_output=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
@@ -33,8 +39,16 @@ class Top(DaemonCase):
         """A shell that runs the command between two looks at its terminal, and then waits."""
         self.servers += 1
         command = command.replace("colloc top", program("colloc") + " top")
-        self.tmux("-u", "new-session", "-d", "-x", str(columns), "-y", str(rows),
-                  f"stty -g >before; {command}; echo $? >status; stty -g >after; echo over; cat")
+        self.tmux(
+            "-u",
+            "new-session",
+            "-d",
+            "-x",
+            str(columns),
+            "-y",
+            str(rows),
+            f"stty -g >before; {command}; echo $? >status; stty -g >after; echo over; cat",
+        )
 
     def screen(self):
         return self.tmux("capture-pane", "-p").split("\n")[:-1]
@@ -47,21 +61,38 @@ class Top(DaemonCase):
 
     def wait_text(self, *words):
         try:
-            return until(lambda: next((t for t in [self.text()] if all(w in t for w in words)), None))
+            return until(
+                lambda: next((t for t in [self.text()] if all(w in t for w in words)), None)
+            )
         except AssertionError:
             self.fail(f"no {words} in:\n{self.text()}")
 
     def wait_line(self, start, pattern=""):
-        return until(lambda: next((line for line in self.screen() if line.startswith(start) and re.search(pattern, line)),
-                                  None), f"a line {start}{pattern}")
+        return until(
+            lambda: next(
+                (
+                    line
+                    for line in self.screen()
+                    if line.startswith(start) and re.search(pattern, line)
+                ),
+                None,
+            ),
+            f"a line {start}{pattern}",
+        )
 
     def top_pid(self):
-        return next(pid for pid in processes_with(self.folder) if "colloc\0top\0" in read(f"/proc/{pid}/cmdline"))
+        return next(
+            pid
+            for pid in processes_with(self.folder)
+            if "colloc\0top\0" in read(f"/proc/{pid}/cmdline")
+        )
 
     def assert_restored(self):
         self.wait_text("over")
         self.assertEqual(self.read("before"), self.read("after"))
-        self.assertEqual(self.tmux("display", "-p", "#{alternate_on} #{cursor_flag} #{wrap_flag}"), "0 1 1\n")
+        self.assertEqual(
+            self.tmux("display", "-p", "#{alternate_on} #{cursor_flag} #{wrap_flag}"), "0 1 1\n"
+        )
 
     # ---- the picture ----
 
@@ -127,7 +158,12 @@ class Top(DaemonCase):
 
         def rows():
             column = self.get("/v1/samples?since_s=60")["columns"].index("smact")
-            return [row for row in self.get("/v1/samples?since_s=60")["gpus"][gpu]["rows"] if (row[column] or 0) > 0.4]
+            return [
+                row
+                for row in self.get("/v1/samples?since_s=60")["gpus"][gpu]["rows"]
+                if (row[column] or 0) > 0.4
+            ]
+
         until(lambda: len(rows()) >= 25)  # 5 s of work
         self.open(command="colloc top --interval=1s")
         self.wait_text("q quit")
@@ -136,8 +172,11 @@ class Top(DaemonCase):
         self.assert_restored()
 
     def test_external_processes_are_named(self):
-        other = subprocess.Popen([program("pretend-train"), "--memory-mib=9000", "--seconds=1e6"], env=self.env,
-                                 stdout=subprocess.DEVNULL)
+        other = subprocess.Popen(
+            [program("pretend-train"), "--memory-mib=9000", "--seconds=1e6"],
+            env=self.env,
+            stdout=subprocess.DEVNULL,
+        )
         try:
             self.open(columns=120)
             self.wait_line("", rf"external \S+: .*pretend-train.*\(pid {other.pid}\)")

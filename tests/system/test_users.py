@@ -46,7 +46,9 @@ def become(uid):
 
 def may_run(uid):
     """May this user reach the programs of the build?"""
-    done = subprocess.run([*become(uid), program("collocd"), "--version"], capture_output=True, check=False)
+    done = subprocess.run(
+        [*become(uid), program("collocd"), "--version"], capture_output=True, check=False
+    )
     return done.returncode == 0
 
 
@@ -81,7 +83,9 @@ class Users(Several):
         task = self.submit_as(ADA, command="train --token=secret")
         self.wait(task, "COMPLETED")
         for uid, shown in [(ADA, "train --token=secret"), (BOB, None), (0, "train --token=secret")]:
-            self.assertEqual(self.request_as(uid, "GET", f"/v1/tasks/{task}").json["task"]["command"], shown)
+            self.assertEqual(
+                self.request_as(uid, "GET", f"/v1/tasks/{task}").json["task"]["command"], shown
+            )
             listed = self.request_as(uid, "GET", "/v1/tasks?state=ended").json["tasks"]
             self.assertEqual([one["command"] for one in listed], [shown])
         self.refused(400, "command", command=7)
@@ -97,19 +101,27 @@ class Users(Several):
         self.assertEqual(self.task(task)["uid"], ADA)
 
     def test_others_may_look_but_not_touch(self):
-        task = self.submit_as(ADA, "echo secret; while :; do sleep 0.05; done", environment={"TOKEN": "secret"})
+        task = self.submit_as(
+            ADA, "echo secret; while :; do sleep 0.05; done", environment={"TOKEN": "secret"}
+        )
         held = self.submit_as(ADA, hold=True)
         self.wait_state(task, "RUNNING")
         for number in (task, held):
             for verb in ("cancel", "hold", "release"):
-                self.assertEqual(self.request_as(BOB, "POST", f"/v1/tasks/{number}/{verb}").status, 403)
+                self.assertEqual(
+                    self.request_as(BOB, "POST", f"/v1/tasks/{number}/{verb}").status, 403
+                )
         self.assertEqual(self.request_as(BOB, "GET", f"/v1/tasks/{task}/log").status, 403)
         seen = self.request_as(BOB, "GET", f"/v1/tasks/{task}")
         self.assertEqual(seen.status, 200)
-        self.assertFalse(set(seen.json["task"]) & {"script", "cwd", "arguments", "events", "environment"})
+        self.assertFalse(
+            set(seen.json["task"]) & {"script", "cwd", "arguments", "events", "environment"}
+        )
         self.assertNotIn(b"secret", seen.data)
         self.assertEqual(self.task(task)["state"], "RUNNING")
-        self.assertIn("secret", self.request_as(ADA, "GET", f"/v1/tasks/{task}").json["task"]["script"])
+        self.assertIn(
+            "secret", self.request_as(ADA, "GET", f"/v1/tasks/{task}").json["task"]["script"]
+        )
         self.assertEqual(self.request_as(ADA, "POST", f"/v1/tasks/{held}/release").status, 200)
         self.wait(held, "COMPLETED")
         self.assertEqual(self.act("cancel", task).status, 200)
@@ -119,7 +131,9 @@ class Users(Several):
 
     def test_a_line_of_a_log_is_its_owners(self):
         line = "FileNotFoundError: /home/ada/secret"
-        task = self.submit_as(ADA, f"while [ ! -e go ]; do sleep 0.02; done; echo '{line}' >&2; exit 1")
+        task = self.submit_as(
+            ADA, f"while [ ! -e go ]; do sleep 0.02; done; echo '{line}' >&2; exit 1"
+        )
         with self.user(BOB):
             waits = self.connection()
             waits.request("GET", f"/v1/tasks/{task}/wait")
@@ -128,7 +142,10 @@ class Users(Several):
         self.wait(task, "FAILED")
         paths = f"/v1/tasks/{task}", f"/v1/tasks/{task}/wait", "/v1/tasks?state=all"
         with contextlib.closing(waits):
-            seen = [waits.getresponse().read(), *(self.request_as(BOB, "GET", path).data for path in paths)]
+            seen = [
+                waits.getresponse().read(),
+                *(self.request_as(BOB, "GET", path).data for path in paths),
+            ]
         for data in seen:
             self.assertIn(b'"FAILED"', data)
             self.assertNotIn(b"secret", data)
@@ -144,38 +161,64 @@ class Users(Several):
         self.assertEqual(self.request_as(ADA, "GET", f"/v1/tasks/{task['id']}/log").status, 403)
         self.assertEqual(self.read("root-only"), "root's")
         link = os.path.join(self.work, "link")
-        task = self.submit_as(ADA, f"rm -f {self.work}/log; ln -s {root_file} {link}; mv {link} {self.work}/log", output="log")
+        task = self.submit_as(
+            ADA,
+            f"rm -f {self.work}/log; ln -s {root_file} {link}; mv {link} {self.work}/log",
+            output="log",
+        )
         self.wait(task, "COMPLETED")
         self.assertNotIn(b"root's", self.request_as(ADA, "GET", f"/v1/tasks/{task}/log").data)
         task = self.submit_as(ADA, "echo secret")
         self.wait(task, "COMPLETED")
         for name in ("script", "spec", "stdout"):
-            peek = subprocess.run([*become(BOB), "cat", f"{self.state}/tasks/{task}/1/{name}"], capture_output=True, check=False)
+            peek = subprocess.run(
+                [*become(BOB), "cat", f"{self.state}/tasks/{task}/1/{name}"],
+                capture_output=True,
+                check=False,
+            )
             self.assertNotEqual(peek.returncode, 0, name)
-        peek = subprocess.run([*become(BOB), "cat", f"{self.state}/colloc.db"], capture_output=True, check=False)
+        peek = subprocess.run(
+            [*become(BOB), "cat", f"{self.state}/colloc.db"], capture_output=True, check=False
+        )
         self.assertNotEqual(peek.returncode, 0)
 
     def test_what_the_system_shows_of_the_daemon_is_no_log(self):
         self.env["ROOTS_TOKEN"] = "secret"
         self.restart()
         self.env.pop("ROOTS_TOKEN")
-        files = [f"/proc/{self.process.pid}/fd/{name}" for name in os.listdir(f"/proc/{self.process.pid}/fd")]
+        files = [
+            f"/proc/{self.process.pid}/fd/{name}"
+            for name in os.listdir(f"/proc/{self.process.pid}/fd")
+        ]
         private = [path for path in files if not os.stat(path).st_mode & 0o4]
         self.assertTrue(any(os.readlink(path).endswith("colloc.db") for path in private))
-        for path in ("/proc/self/environ", "/proc/self/maps", f"/proc/{self.process.pid}/environ", "/proc/kmsg", *private):
+        for path in (
+            "/proc/self/environ",
+            "/proc/self/maps",
+            f"/proc/{self.process.pid}/environ",
+            "/proc/kmsg",
+            *private,
+        ):
             task = self.wait(self.submit_as(ADA, "echo mine", output=path))
             reply = self.request_as(ADA, "GET", f"/v1/tasks/{task['id']}/log")
-            self.assertTrue(reply.status in (403, 409, 500) or reply.data == b"", (path, reply.status, reply.data[:200]))
+            self.assertTrue(
+                reply.status in (403, 409, 500) or reply.data == b"",
+                (path, reply.status, reply.data[:200]),
+            )
 
     def test_keys_of_one_user_are_not_anothers(self):
         """The tasks of all users descend from one daemon, whose session keyring they must not share."""
-        done = subprocess.run(["python3", "-c", KEYS, "join"], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["python3", "-c", KEYS, "join"], capture_output=True, text=True, check=False
+        )
         if done.stdout != "0\n":
             self.skipTest("the kernel or a sandbox refuses keyrings: " + done.stdout)
         self.daemon_prefix = ("python3", "-c", KEYS, "join")  # as a service manager does it
         self.restart()
         keys = self.write("keys.py", KEYS)
-        mine = self.submit_as(ADA, f"python3 {keys} add; while [ ! -e go ]; do sleep 0.02; done; python3 {keys} find")
+        mine = self.submit_as(
+            ADA, f"python3 {keys} add; while [ ! -e go ]; do sleep 0.02; done; python3 {keys} find"
+        )
         until(lambda: self.output(mine).strip(), "the key")
         self.assertGreater(int(self.output(mine)), 0)
         other = self.submit_as(BOB, f"python3 {keys} find; python3 {keys} revoke")
@@ -192,7 +235,9 @@ class Users(Several):
         for verb in ("start", "stop"):
             for owner in (ADA, 0):
                 reply = self.request_as(BOB, "POST", f"/v1/mps/{verb}", {"uid": owner})
-                self.assertEqual((reply.status, reply.message), (403, f"user {owner}'s MPS is not yours"))
+                self.assertEqual(
+                    (reply.status, reply.message), (403, f"user {owner}'s MPS is not yours")
+                )
         self.assertEqual(self.get("/v1/mps")["daemons"], [])
 
     def test_a_fifo_as_output_blocks_nobody(self):
@@ -223,7 +268,10 @@ class Users(Several):
         self.assertLess(len(os.listdir(f"/proc/{self.process.pid}/fd")), 320)
         for client in silent:
             client.close()
-        until(lambda: len(os.listdir(f"/proc/{self.process.pid}/fd")) < 256, "the end of BOB's connections")
+        until(
+            lambda: len(os.listdir(f"/proc/{self.process.pid}/fd")) < 256,
+            "the end of BOB's connections",
+        )
         self.wait(self.submit_as(BOB), "COMPLETED")
 
     def test_bodies_of_one_user_do_not_take_all_memory(self):
@@ -241,11 +289,16 @@ class Users(Several):
         self.wait(self.submit_as(KNOWN), "COMPLETED")
         for client in halves:
             client.close()
-        until(lambda: self.request_as(BOB, "POST", "/v1/tasks", self.body()).status == 201, "room for BOB")
+        until(
+            lambda: self.request_as(BOB, "POST", "/v1/tasks", self.body()).status == 201,
+            "room for BOB",
+        )
 
     def test_long_estimates_of_one_user_keep_nobody_waiting(self):
-        layers = "".join(f"    (l{i}): Linear(in_features={64 + i * 37 % 1900}, out_features={64 + i * 61 % 1900}, bias=True)\n"
-                         for i in range(100))
+        layers = "".join(
+            f"    (l{i}): Linear(in_features={64 + i * 37 % 1900}, out_features={64 + i * 61 % 1900}, bias=True)\n"
+            for i in range(100)
+        )
         summary = {"name": "many.txt", "text": f"Net(\n  (0-489): 490 x Block(\n{layers}  )\n)\n"}
         with self.user(BOB):
             floods = [self.connection() for _ in range(4)]
@@ -257,7 +310,9 @@ class Users(Several):
         self.get("/v1/info")
         self.process.send_signal(signal.SIGSTOP)  # so that all are there when it goes on
         for flood in floods:
-            flood.request("POST", "/v1/tasks", json.dumps(self.body(hold=True, batch=32, summary=summary)))
+            flood.request(
+                "POST", "/v1/tasks", json.dumps(self.body(hold=True, batch=32, summary=summary))
+            )
         mine.request("POST", "/v1/tasks", json.dumps(self.body()))
         self.process.send_signal(signal.SIGCONT)
         task = json.loads(mine.getresponse().read())["id"]
@@ -269,7 +324,9 @@ class Users(Several):
 
     def test_cancel_reaches_what_changed_its_session_only_of_its_own_task(self):
         other = self.submit_as(BOB, "echo $$ > bob; while :; do sleep 0.05; done")
-        mine = self.submit_as(ADA, "(setsid sleep 1000 & echo $! > ada); while :; do sleep 0.05; done", grace_s=0.2)
+        mine = self.submit_as(
+            ADA, "(setsid sleep 1000 & echo $! > ada); while :; do sleep 0.05; done", grace_s=0.2
+        )
         ada, bob = int(self.wait_file("ada")), int(self.wait_file("bob"))
         self.wait_state(mine, "RUNNING")
         self.assertEqual(self.request_as(ADA, "POST", f"/v1/tasks/{mine}/cancel").status, 200)
@@ -298,21 +355,32 @@ class FewBytes(Several):
             if restarted:
                 self.restart(9)
             refused = self.request_as(ADA, "POST", "/v1/tasks", self.body(script))
-            self.assertEqual((refused.status, "bytes-per-user" in refused.message), (503, True), refused.data)
-        self.assertEqual(self.request_as(BOB, "POST", "/v1/tasks", self.body(script)).status, 503,
-                         "users without a name count together")
+            self.assertEqual(
+                (refused.status, "bytes-per-user" in refused.message), (503, True), refused.data
+            )
+        self.assertEqual(
+            self.request_as(BOB, "POST", "/v1/tasks", self.body(script)).status,
+            503,
+            "users without a name count together",
+        )
         self.submit_as(KNOWN, script)
         self.submit("# " + "x" * 100000)
         with self.user(ADA):
             self.act("cancel", first[0])
         refused = self.request_as(ADA, "POST", "/v1/tasks", self.body(script))
-        self.assertEqual((refused.status, "ended in the last 24 hours" in refused.message), (503, True), refused.data)
+        self.assertEqual(
+            (refused.status, "ended in the last 24 hours" in refused.message),
+            (503, True),
+            refused.data,
+        )
 
     def test_submit_and_cancel_does_not_fill_the_log(self):
         for uid in (ADA, KNOWN):
             statuses = []
             for _ in range(6):
-                reply = self.request_as(uid, "POST", "/v1/tasks", self.body("# " + "x" * 20000, hold=True))
+                reply = self.request_as(
+                    uid, "POST", "/v1/tasks", self.body("# " + "x" * 20000, hold=True)
+                )
                 statuses.append(reply.status)
                 if reply.status == 201:
                     with self.user(uid):
@@ -323,6 +391,7 @@ class FewBytes(Several):
 @unittest.skipIf(os.geteuid() != 0, "becoming other users needs root")
 class Output(Several):
     """Where output goes that was named nowhere: the task's folder; where that does not take it, the state folder."""
+
     def check_kept(self, task, why):
         self.wait(task, "COMPLETED")
         with self.user(ADA):
@@ -369,9 +438,14 @@ class Output(Several):
         task = self.submit_both(hold=True)
         self.stop()
         with sqlite3.connect(self.state + "/colloc.db") as log:
-            for statement in ("UPDATE events SET detail = json_remove(detail, '$.output', '$.output_is_default')",
-                              "ALTER TABLE events DROP COLUMN sum", "ALTER TABLE ended DROP COLUMN sum",
-                              "ALTER TABLE records DROP COLUMN sum", "DROP TABLE facts", "PRAGMA user_version = 1"):
+            for statement in (
+                "UPDATE events SET detail = json_remove(detail, '$.output', '$.output_is_default')",
+                "ALTER TABLE events DROP COLUMN sum",
+                "ALTER TABLE ended DROP COLUMN sum",
+                "ALTER TABLE records DROP COLUMN sum",
+                "DROP TABLE facts",
+                "PRAGMA user_version = 1",
+            ):
                 log.execute(statement)
         log.close()
         self.start()
@@ -392,8 +466,11 @@ class Many(Several):
         refused = self.request_as(ADA, "POST", "/v1/tasks", self.body("true"))
         self.assertEqual(refused.status, 503, refused.data)
         self.assertIn("3 tasks of yours have not ended", refused.json["error"]["message"])
-        self.assertEqual(self.request_as(BOB, "POST", "/v1/tasks", self.body("true")).status, 503,
-                         "users without a name count together")
+        self.assertEqual(
+            self.request_as(BOB, "POST", "/v1/tasks", self.body("true")).status,
+            503,
+            "users without a name count together",
+        )
         self.submit_as(KNOWN, hold=True)
         self.request_as(ADA, "POST", f"/v1/tasks/{tasks[0]}/cancel")
         self.submit_as(ADA, hold=True)
@@ -414,7 +491,10 @@ class Mps(Several):
         os.chmod(self.env["COLLOC_EMULATOR"], 0o666)
 
     def trains(self, uid):
-        return self.submit_as(uid, "exec colloc-pretend-train --memory-mib=3000 --seconds=1e6 --ramp-seconds=1 --smact=0.1")
+        return self.submit_as(
+            uid,
+            "exec colloc-pretend-train --memory-mib=3000 --seconds=1e6 --ramp-seconds=1 --smact=0.1",
+        )
 
     def test_another_user_s_tasks_are_kept_apart_and_the_reason_is_shown(self):
         first, second = self.trains(ADA), self.trains(BOB)
@@ -433,7 +513,9 @@ class Mps(Several):
         self.env.pop("ROOTS_TOKEN")
         task = self.trains(ADA)
         until(lambda: "(MPS)" in self.output(task), "a client of MPS")
-        with open(f"{self.state}/mps/{ADA}/pipe/nvidia-cuda-mps-control.pid", encoding="ascii") as file:
+        with open(
+            f"{self.state}/mps/{ADA}/pipe/nvidia-cuda-mps-control.pid", encoding="ascii"
+        ) as file:
             environment = read(f"/proc/{int(file.read())}/environ").split("\0")
         self.assertIn("PATH=" + self.env["PATH"], environment)
         self.assertNotIn("ROOTS_TOKEN=secret", environment)
@@ -441,12 +523,16 @@ class Mps(Several):
         self.wait(task, "CANCELLED")
 
     def test_it_has_all_groups_of_the_user(self):
-        found = next(((pwd.getpwnam(name), group) for group in grp.getgrall() for name in group.gr_mem), None)
+        found = next(
+            ((pwd.getpwnam(name), group) for group in grp.getgrall() for name in group.gr_mem), None
+        )
         if not found:
             self.skipTest("no user here is in a second group")
         user, group = found
         self.colloc("mps", "start", f"--user={user.pw_name}")
-        with open(f"{self.state}/mps/{user.pw_uid}/pipe/nvidia-cuda-mps-control.pid", encoding="ascii") as file:
+        with open(
+            f"{self.state}/mps/{user.pw_uid}/pipe/nvidia-cuda-mps-control.pid", encoding="ascii"
+        ) as file:
             status = read(f"/proc/{int(file.read())}/status")
         groups = status.partition("\nGroups:")[2].partition("\n")[0].split()
         self.assertIn(str(group.gr_gid), groups)
@@ -454,7 +540,9 @@ class Mps(Several):
         self.colloc("mps", "stop", f"--user={user.pw_name}")
 
     def test_a_uid_that_nobody_knows_gets_no_group_of_roots(self):
-        self.assertIn("no such user is known here", self.colloc("mps", "start", "--user=64077", code=1).stderr)
+        self.assertIn(
+            "no such user is known here", self.colloc("mps", "start", "--user=64077", code=1).stderr
+        )
         self.assertFalse(os.path.exists(f"{self.state}/mps/64077"))
         task = self.trains(ADA)
         until(lambda: "(MPS)" in self.output(task), "a client of MPS")
@@ -476,6 +564,7 @@ class Mps(Several):
 
 class MpsDisturbed(DaemonCase):
     """What starts a user's MPS is that user's process: he may signal it at any moment."""
+
     settings = {"sharing": "mps"}
 
     def start(self, **settings):
@@ -516,6 +605,7 @@ class MpsDisturbed(DaemonCase):
 @unittest.skipIf(os.geteuid() != 0, "becoming other users needs root")
 class OwnDaemon(DaemonCase):
     """One that a user runs for himself."""
+
     daemon_prefix = become(ADA)
 
     def start(self, **settings):
@@ -527,11 +617,22 @@ class OwnDaemon(DaemonCase):
 
     def test_is_nobody_elses(self):
         self.assertEqual(stat.S_IMODE(os.stat(self.socket).st_mode), 0o600)
-        task = subprocess.run([*become(BOB), program("colloc"), "queue"], env=self.env, capture_output=True, text=True,
-                              check=False)
+        task = subprocess.run(
+            [*become(BOB), program("colloc"), "queue"],
+            env=self.env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         self.assertNotEqual(task.returncode, 0)
-        done = subprocess.run([*become(ADA), program("colloc"), "submit", "--wait", "--", "id", "-u"], env=self.env,
-                              cwd=self.work, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [*become(ADA), program("colloc"), "submit", "--wait", "--", "id", "-u"],
+            env=self.env,
+            cwd=self.work,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.output(1), f"{ADA}\n")
 
@@ -555,8 +656,13 @@ class OwnDaemon(DaemonCase):
         os.symlink(self.socket, runtime + "/colloc/collocd.sock")
         for owner, works in ((ADA, True), (BOB, False)):
             os.chown(runtime + "/colloc", owner, owner)
-            done = subprocess.run([*become(ADA), program("colloc"), "queue"], env={**env, "XDG_RUNTIME_DIR": runtime},
-                                  capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [*become(ADA), program("colloc"), "queue"],
+                env={**env, "XDG_RUNTIME_DIR": runtime},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             self.assertEqual(done.returncode == 0, works, done.stderr)
 
     def test_refuses_a_state_folder_of_somebody_else(self):

@@ -14,7 +14,13 @@ WORKLOADS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..",
 def python_with_torch():
     """A python of the user's own may come first and lack Debian's packages."""
     for python in ("python3", "/usr/bin/python3"):
-        if shutil.which(python) and subprocess.run([python, "-c", "import torch"], capture_output=True, check=False).returncode == 0:
+        if (
+            shutil.which(python)
+            and subprocess.run(
+                [python, "-c", "import torch"], capture_output=True, check=False
+            ).returncode
+            == 0
+        ):
             return python
     return None
 
@@ -23,7 +29,13 @@ PYTHON = python_with_torch()
 
 
 def train(*arguments):
-    return subprocess.run([PYTHON, os.path.join(WORKLOADS, "train.py"), *arguments, "--device", "cpu"], capture_output=True, text=True, timeout=100, check=False)
+    return subprocess.run(
+        [PYTHON, os.path.join(WORKLOADS, "train.py"), *arguments, "--device", "cpu"],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
 
 
 def events(done):
@@ -37,7 +49,9 @@ class Train(unittest.TestCase):
 
     def test_epochs_are_told_one_to_a_line(self):
         told = events(train("digits", "--epochs", "3", "--steps", "4", "--batch", "8"))
-        self.assertEqual([line["event"] for line in told], ["begin", "ready", "epoch", "epoch", "epoch", "end"])
+        self.assertEqual(
+            [line["event"] for line in told], ["begin", "ready", "epoch", "epoch", "epoch", "end"]
+        )
         for number, line in enumerate(told[2:5], 1):
             self.assertEqual((line["epoch"], line["samples"]), (number, 32))
             self.assertAlmostEqual(line["seconds"], line["to"] - line["from"], delta=0.05)
@@ -66,12 +80,23 @@ class Train(unittest.TestCase):
     def test_text_becomes_sequences(self):
         with open(os.path.join(self.folder, "a.txt"), "w", encoding="utf-8") as text:
             text.write("x" * 1000)
-        self.assertEqual(self.loaded(f"Tokens(4, 100, 256), {self.folder!r}"), [[[4, 100], [4, 100]]] * 2)
+        self.assertEqual(
+            self.loaded(f"Tokens(4, 100, 256), {self.folder!r}"), [[[4, 100], [4, 100]]] * 2
+        )
 
     def loaded(self, arguments):
-        code = ("import json; from models import *; from loaders import open_data\n"
-                f"print(json.dumps([[list(tensor.shape) for tensor in batch] for batch in open_data({arguments})]))")
-        done = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, timeout=100, check=True, env={**os.environ, "PYTHONPATH": WORKLOADS})
+        code = (
+            "import json; from models import *; from loaders import open_data\n"
+            f"print(json.dumps([[list(tensor.shape) for tensor in batch] for batch in open_data({arguments})]))"
+        )
+        done = subprocess.run(
+            [PYTHON, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=True,
+            env={**os.environ, "PYTHONPATH": WORKLOADS},
+        )
         return json.loads(done.stdout)
 
 

@@ -29,16 +29,35 @@ class CliCase(unittest.TestCase):
         self.daemon = FakeDaemon(os.path.join(self.folder, "collocd.sock"))
         self.daemon.__enter__()
         self.addCleanup(self.daemon.__exit__)
-        self.environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "TERM": "xterm", "TZ": "UTC",
-                            "COLLOC_SOCKET": self.daemon.socket_path}
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "LC_ALL": "C.UTF-8",
+            "TERM": "xterm",
+            "TZ": "UTC",
+            "COLLOC_SOCKET": self.daemon.socket_path,
+        }
 
     def run_colloc(self, *words, stdin="", **environment):
-        return subprocess.run([COLLOC, *words], input=stdin, capture_output=True, text=True, cwd=self.folder,
-                              env={**self.environment, **environment}, timeout=60, check=False)
+        return subprocess.run(
+            [COLLOC, *words],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env={**self.environment, **environment},
+            timeout=60,
+            check=False,
+        )
 
     def start_colloc(self, *words):
-        return subprocess.Popen([COLLOC, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                cwd=self.folder, env=self.environment)
+        return subprocess.Popen(
+            [COLLOC, *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.folder,
+            env=self.environment,
+        )
 
     def colloc(self, *words, code=0, **environment):
         """Runs colloc, checks the exit code, returns stdout."""
@@ -51,14 +70,20 @@ class CliCase(unittest.TestCase):
         done = self.run_colloc(*words, **environment)
         self.assertEqual((done.returncode, done.stdout), (code, ""), done.stderr)
         self.assertTrue(done.stderr.startswith("colloc: "), done.stderr)
-        return done.stderr[len("colloc: "):].rstrip("\n")
+        return done.stderr[len("colloc: ") :].rstrip("\n")
 
     def screen(self, columns, *words, **environment):
         """What colloc writes to a terminal so wide, with its escape sequences."""
         leader, follower = pty.openpty()
         fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-        with subprocess.Popen([COLLOC, *words], stdin=follower, stdout=follower, stderr=subprocess.STDOUT, cwd=self.folder,
-                              env={**self.environment, **environment}) as process:
+        with subprocess.Popen(
+            [COLLOC, *words],
+            stdin=follower,
+            stdout=follower,
+            stderr=subprocess.STDOUT,
+            cwd=self.folder,
+            env={**self.environment, **environment},
+        ) as process:
             os.close(follower)
             chunks = []
             while True:

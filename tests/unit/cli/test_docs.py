@@ -12,8 +12,16 @@ from cli_case import COLLOC, CliCase
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 COLLOCD = os.path.join(os.path.dirname(COLLOC), "..", "daemon", "collocd")
-PAGES = ["README.md", "CONTRIBUTING.md", "tests/README.md", *sorted(os.path.relpath(path, ROOT) for pattern in
-         ("docs/*.md", "docs/measured/*.md", "data/*/*.md") for path in glob.glob(os.path.join(ROOT, pattern)))]
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "tests/README.md",
+    *sorted(
+        os.path.relpath(path, ROOT)
+        for pattern in ("docs/*.md", "docs/measured/*.md", "data/*/*.md")
+        for path in glob.glob(os.path.join(ROOT, pattern))
+    ),
+]
 
 
 def read_pages():
@@ -27,7 +35,9 @@ def code_of(text):
     text = re.sub(r" *\\\n\s*", " ", text)
     fenced = re.findall(r"^```.*?\n(.*?)^```", text, re.M | re.S)
     indented = re.findall(r"^(?: {4}|\t)(.*)$", text, re.M)
-    return [line for block in (*fenced, *indented) for line in block.splitlines()] + re.findall(r"`([^`\n]+)`", text)
+    return [line for block in (*fenced, *indented) for line in block.splitlines()] + re.findall(
+        r"`([^`\n]+)`", text
+    )
 
 
 class Docs(CliCase):
@@ -39,7 +49,9 @@ class Docs(CliCase):
         """(page, the words behind the program) of each place where it is called."""
         for page, text in read_pages():
             for code in code_of(text):
-                for call in re.split(r"\||&&|;|\s#\s|\s--\s", re.sub(r"\[,?-?(-\w+)", r" \1", code)):
+                for call in re.split(
+                    r"\||&&|;|\s#\s|\s--\s", re.sub(r"\[,?-?(-\w+)", r" \1", code)
+                ):
                     found = re.search(rf"(?:^|[\s/$(]){program} +([^`]*)", call)
                     if found:
                         yield page, found[1].split()
@@ -48,7 +60,10 @@ class Docs(CliCase):
         known, calls = {}, 0
         for page, words in self.calls("colloc"):
             name = words[0].split("|")[0]
-            if not re.fullmatch(r"[a-z]+", name) or name in os.environ.get("COLLOC_LEFT_OUT", "").split():
+            if (
+                not re.fullmatch(r"[a-z]+", name)
+                or name in os.environ.get("COLLOC_LEFT_OUT", "").split()
+            ):
                 continue
             with self.subTest(page=page, words=words):
                 if name not in known:
@@ -73,7 +88,9 @@ class Docs(CliCase):
             for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
                 if not re.match(r"[a-z]+:", link):
                     with self.subTest(page=page, link=link):
-                        self.assertTrue(os.path.exists(os.path.join(ROOT, os.path.dirname(page), link)))
+                        self.assertTrue(
+                            os.path.exists(os.path.join(ROOT, os.path.dirname(page), link))
+                        )
                     links += 1
             for script in re.findall(r"\bscripts/[\w-]+", "\n".join(code_of(text))):
                 with self.subTest(page=page, script=script):

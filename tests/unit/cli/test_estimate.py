@@ -44,9 +44,16 @@ class Estimate(CliCase):
     def test_which_estimator(self):
         summary = ("--summary=net.txt", "--batch=8")
         self.assertEqual(self.estimate(*summary, "--estimator=graph"), self.estimate(*summary))
-        self.assertEqual(self.estimate("--memory=6G", "--estimator=declared")["estimates"][0]["mib"], 6144)
-        self.assertEqual(self.estimate("--memory=6G", "--estimator=declared"), self.estimate("--memory=6G"))
-        by_name = {estimate["estimator"]: estimate for estimate in self.estimate(*summary, "--estimator=all")["estimates"]}
+        self.assertEqual(
+            self.estimate("--memory=6G", "--estimator=declared")["estimates"][0]["mib"], 6144
+        )
+        self.assertEqual(
+            self.estimate("--memory=6G", "--estimator=declared"), self.estimate("--memory=6G")
+        )
+        by_name = {
+            estimate["estimator"]: estimate
+            for estimate in self.estimate(*summary, "--estimator=all")["estimates"]
+        }
         self.assertGreater(by_name["horus"]["mib"], 4 * 1001000 / 2**20)
         self.assertIsNone(by_name["declared"]["mib"])
 
@@ -58,31 +65,42 @@ class Estimate(CliCase):
         self.assertIsNone(rows["none"]["reserved_mib"])
         lines = self.colloc("estimate", *words).splitlines()
         head, table = lines[4], {line.split()[0]: line for line in lines[5:-2]}
-        self.assertEqual(head.split(), ["ESTIMATOR", "MEMORY", "P50", "P90", "P99", "FLOOR", "SMACT", "NOTE"])
+        self.assertEqual(
+            head.split(), ["ESTIMATOR", "MEMORY", "P50", "P90", "P99", "FLOOR", "SMACT", "NOTE"]
+        )
         self.assertEqual([table[name].count("*") for name in ("graph", "horus", "none")], [1, 1, 0])
         self.assertGreater(table["graph"].index("*"), head.index("P50") + len("P50"))
         self.assertLess(table["graph"].index("*"), head.index("P99"))
         self.assertLess(table["horus"].index("*"), head.index("P50"))
-        self.assertTrue(lines[-1].startswith("* the daemon reserves this value by default"), lines[-1])
+        self.assertTrue(
+            lines[-1].startswith("* the daemon reserves this value by default"), lines[-1]
+        )
         self.assertNotIn("*", self.colloc("estimate", "--memory=6G", "--estimator=none"))
 
     def test_options_of_a_task_file(self):
         self.write("train.sh", "#COLLOC --summary=net.txt --batch=8 --memory=6G\ntrue\n")
-        self.assertEqual(self.estimate("train.sh"), self.estimate("--summary=net.txt", "--batch=8", "--memory=6144MiB"))
+        self.assertEqual(
+            self.estimate("train.sh"),
+            self.estimate("--summary=net.txt", "--batch=8", "--memory=6144MiB"),
+        )
 
     def test_a_file_is_what_its_content_shows(self):
         by_option = self.estimate("--summary=net.txt", "--batch=8")
         self.assertEqual(self.estimate("net.txt", "--batch=8"), by_option)
         with open(EXPORT, encoding="utf-8") as file:
             self.write("net.json", file.read())
-        self.assertEqual(self.estimate("net.json", "--batch=8"), self.estimate("--export=net.json", "--batch=8"))
+        self.assertEqual(
+            self.estimate("net.json", "--batch=8"), self.estimate("--export=net.json", "--batch=8")
+        )
         self.write("keras.txt", 'Model: "net"\n' + SUMMARY)
         self.assertEqual(self.estimate("keras.txt", "--batch=8")["model"]["parameters"], 1001000)
         quoted = "".join(f"# {line}\n" for line in SUMMARY.splitlines())
         self.write("train.sh", f"#!/bin/sh\n#COLLOC --memory=6G\n{quoted}cat <<END\n{SUMMARY}END\n")
         self.assertEqual(self.estimate("train.sh")["reserve_mib"], 6144)
         self.write("broken.txt", SUMMARY.replace("1,001,000", "-5", 1))
-        self.assertIn("is no parameter count", self.complaint("estimate", "broken.txt", "--batch=8", code=2))
+        self.assertIn(
+            "is no parameter count", self.complaint("estimate", "broken.txt", "--batch=8", code=2)
+        )
 
     def test_the_answer_comes_first(self):
         reply = self.estimate("net.txt", "--batch=8")
@@ -90,18 +108,29 @@ class Estimate(CliCase):
         self.assertEqual(reserve, math.ceil(reply["estimates"][0]["p99_mib"]))
         first = f"Reserve {reserve:.0f} MiB: enough for 99 of 100 such trainings"
         self.assertEqual(self.colloc("estimate", "net.txt", "--batch=8").splitlines()[0], first)
-        self.assertEqual(self.colloc("estimate", "net.txt", "--batch=8", "--estimator=all").splitlines()[0], first)
-        self.assertEqual(self.colloc("estimate", "net.txt", "--batch=8", "--estimator=horus").splitlines()[0],
-                         f"Reserve {math.ceil(self.estimate('net.txt', '--batch=8', '--estimator=horus')['estimates'][0]['mib'])} "
-                         "MiB: the estimate of horus, whose error is not calibrated")
-        self.assertEqual(self.colloc("estimate", "--memory=1G", "--estimator=none").splitlines()[0], "Reserve: unknown")
+        self.assertEqual(
+            self.colloc("estimate", "net.txt", "--batch=8", "--estimator=all").splitlines()[0],
+            first,
+        )
+        self.assertEqual(
+            self.colloc("estimate", "net.txt", "--batch=8", "--estimator=horus").splitlines()[0],
+            f"Reserve {math.ceil(self.estimate('net.txt', '--batch=8', '--estimator=horus')['estimates'][0]['mib'])} "
+            "MiB: the estimate of horus, whose error is not calibrated",
+        )
+        self.assertEqual(
+            self.colloc("estimate", "--memory=1G", "--estimator=none").splitlines()[0],
+            "Reserve: unknown",
+        )
         self.assertIsNone(self.estimate("--memory=1G", "--estimator=none")["reserve_mib"])
         self.assertRegex(self.colloc("estimate", "net.txt", "--batch=8"), r" \d+ % taken")
 
     def test_precisions(self):
         def at(name):
-            answer = self.estimate("net.txt", "--batch=5000", "--optimizer=adam", f"--precision={name}")["estimates"][0]
+            answer = self.estimate(
+                "net.txt", "--batch=5000", "--optimizer=adam", f"--precision={name}"
+            )["estimates"][0]
             return answer["mib"], answer["note"]
+
         self.assertEqual(at("tf32"), at("fp32"))
         for name in ("bf16", "fp16", "fp8"):
             self.assertEqual(at(name)[0], at("amp")[0])
@@ -111,8 +140,10 @@ class Estimate(CliCase):
 
     def test_an_unknown_optimizer_is_named_with_the_list(self):
         answer = self.estimate("net.txt", "--batch=8", "--optimizer=lion")["estimates"][0]
-        self.assertIn("the optimizer lion is not known (known are sgd, momentum, adam, adamw, rmsprop, adagrad), taken for adam",
-                      answer["note"])
+        self.assertIn(
+            "the optimizer lion is not known (known are sgd, momentum, adam, adamw, rmsprop, adagrad), taken for adam",
+            answer["note"],
+        )
 
     def test_warnings(self):
         self.write("net.txt", SUMMARY.replace("Total params: 1,001,000", "Total params: 7"))
@@ -128,7 +159,9 @@ class Estimate(CliCase):
 
     def test_text_that_is_cut_stays_text(self):
         name = "a" + "é" * 60
-        answer = self.estimate("--summary=net.txt", "--batch=8", f"--optimizer={name}")["estimates"][0]
+        answer = self.estimate("--summary=net.txt", "--batch=8", f"--optimizer={name}")[
+            "estimates"
+        ][0]
         self.assertIn("the optimizer a" + "é" * 10, answer["note"])
         self.assertEqual(answer["evidence"], "summary")
         with open(EXPORT, encoding="utf-8") as file:
@@ -136,9 +169,16 @@ class Estimate(CliCase):
         self.assertIn("é" * 60, self.estimate("--export=net.json", "--batch=8")["warnings"][0])
 
     def test_sizes_beyond_any_machine(self):
-        self.write("net.txt", SUMMARY + "Forward/backward pass size (MB): 900000000000\nParams size (MB): 1\n")
-        self.assertRegex(self.complaint("estimate", "--summary=net.txt", "--batch=10000000", "--estimator=summary", code=2),
-                         r"^summary comes to .*e\+\d+ bytes: the batch or the summary cannot be right$")
+        self.write(
+            "net.txt",
+            SUMMARY + "Forward/backward pass size (MB): 900000000000\nParams size (MB): 1\n",
+        )
+        self.assertRegex(
+            self.complaint(
+                "estimate", "--summary=net.txt", "--batch=10000000", "--estimator=summary", code=2
+            ),
+            r"^summary comes to .*e\+\d+ bytes: the batch or the summary cannot be right$",
+        )
 
     def test_export(self):
         with open(EXPORT) as file:
@@ -151,38 +191,77 @@ class Estimate(CliCase):
 
     def doubt(self, text, warning):
         """An answer all the same, with the reason and wider than that of the sound summary."""
-        sound, doubtful = (self.estimate(f"--summary={self.write('doubt.txt', what)}", "--batch=8") for what in (SUMMARY, text))
+        sound, doubtful = (
+            self.estimate(f"--summary={self.write('doubt.txt', what)}", "--batch=8")
+            for what in (SUMMARY, text)
+        )
         self.assertEqual(doubtful["estimates"][0]["evidence"], "doubtful summary")
         self.assertIn(warning, "; ".join(doubtful["warnings"]))
         self.assertIn("see its warnings", doubtful["estimates"][0]["note"])
-        widths = [(row["p90_mib"] - row["p50_mib"]) / row["mib"] for row in (sound["estimates"][0], doubtful["estimates"][0])]
+        widths = [
+            (row["p90_mib"] - row["p50_mib"]) / row["mib"]
+            for row in (sound["estimates"][0], doubtful["estimates"][0])
+        ]
         self.assertLess(*widths)
 
     def test_doubtful_summaries(self):
         self.doubt(SUMMARY + SUMMARY, "line 11: a second summary begins; only the first is read")
-        self.doubt(SUMMARY[:SUMMARY.index("Total")], "cut off: there are no totals behind its layers")
-        self.doubt(SUMMARY[:SUMMARY.index("Total")] + SUMMARY, "a second summary begins")
-        self.doubt(SUMMARY + "Net(\n  (fc): Linear(in_features=8, out_features=4, bias=True)\n)\n", "a second summary begins")
-        self.doubt(SUMMARY.replace("[-1, 1000]       1,001,000", "[64, 1000]       1,001,000\n Linear-2 [32, 10] 0"), "not of the batch of 64")
-        self.doubt(SUMMARY.replace("Total params: 1,001,000", "Total params: 2,002,000"), "its layers add up to 1001000")
+        self.doubt(
+            SUMMARY[: SUMMARY.index("Total")], "cut off: there are no totals behind its layers"
+        )
+        self.doubt(SUMMARY[: SUMMARY.index("Total")] + SUMMARY, "a second summary begins")
+        self.doubt(
+            SUMMARY + "Net(\n  (fc): Linear(in_features=8, out_features=4, bias=True)\n)\n",
+            "a second summary begins",
+        )
+        self.doubt(
+            SUMMARY.replace(
+                "[-1, 1000]       1,001,000", "[64, 1000]       1,001,000\n Linear-2 [32, 10] 0"
+            ),
+            "not of the batch of 64",
+        )
+        self.doubt(
+            SUMMARY.replace("Total params: 1,001,000", "Total params: 2,002,000"),
+            "its layers add up to 1001000",
+        )
 
     def test_another_batch_than_printed(self):
         self.write("net.txt", SUMMARY.replace("[-1,", "[64,"))
-        self.assertIn("printed for a batch of 64, scaled to 8", self.estimate("--summary=net.txt", "--batch=8")["estimates"][0]["note"])
-        self.assertEqual(self.estimate("--summary=net.txt"), self.estimate("--summary=net.txt", "--batch=64"))
+        self.assertIn(
+            "printed for a batch of 64, scaled to 8",
+            self.estimate("--summary=net.txt", "--batch=8")["estimates"][0]["note"],
+        )
+        self.assertEqual(
+            self.estimate("--summary=net.txt"), self.estimate("--summary=net.txt", "--batch=64")
+        )
 
     def test_bad_summaries(self):
         for old, new, complaint in [
-            ("            Linear-1                 [-1, 1000]       1,001,000\n", "", "line 2: a table without a layer that can be read"),
-            ("[-1, 1000]", "[-1, 99999999999, 99999999999]", "line 4: the product of the output shape is beyond 64 bits"),
-            ("[-1, 1000]", "[-1, 99999999999999999999]", "line 4: a dimension of the output shape is beyond 64 bits"),
+            (
+                "            Linear-1                 [-1, 1000]       1,001,000\n",
+                "",
+                "line 2: a table without a layer that can be read",
+            ),
+            (
+                "[-1, 1000]",
+                "[-1, 99999999999, 99999999999]",
+                "line 4: the product of the output shape is beyond 64 bits",
+            ),
+            (
+                "[-1, 1000]",
+                "[-1, 99999999999999999999]",
+                "line 4: a dimension of the output shape is beyond 64 bits",
+            ),
             ("[-1, 1000]", "[-1, 0]", "line 4: a dimension of 0 in the output shape"),
             ("[-1, 1000]", "[-1, -1000]", "line 4: a negative dimension in the output shape"),
             ("1,001,000", "9,999,999,999,999,999,999", "line 4: a parameter count beyond 64 bits"),
             ("1,001,000", "-5", 'line 4: "-5" is no parameter count'),
         ]:
             self.write("net.txt", SUMMARY.replace(old, new, 1))
-            self.assertIn(f"net.txt: {complaint}", self.complaint("estimate", "--summary=net.txt", "--batch=8", code=2))
+            self.assertIn(
+                f"net.txt: {complaint}",
+                self.complaint("estimate", "--summary=net.txt", "--batch=8", code=2),
+            )
 
     def test_bad_exports(self):
         with open(EXPORT, encoding="utf-8") as file:
@@ -195,32 +274,66 @@ class Estimate(CliCase):
             (SUMMARY + good, "not an export"),
             ("[]", "not an export"),
             ("{}", "it has no member colloc_export with its version"),
-            (json.dumps({**whole, "colloc_export": 2}), "version 2 of the exporter's format; this colloc reads version 1"),
-            (json.dumps({**whole, "colloc_export": "1"}), "it has no member colloc_export with its version"),
+            (
+                json.dumps({**whole, "colloc_export": 2}),
+                "version 2 of the exporter's format; this colloc reads version 1",
+            ),
+            (
+                json.dumps({**whole, "colloc_export": "1"}),
+                "it has no member colloc_export with its version",
+            ),
             (json.dumps({**whole, "layers": []}), "layers: must be a list that is not empty"),
             (json.dumps({**whole, "tensors": []}), "tensors: must be a list that is not empty"),
-            (json.dumps({**whole, "tensors": [[2**60, 0, 0, -1, 0]]}), "tensors[0]: must be [fixed, per sample, first, last, class], whole"),
-            (json.dumps({**whole, "tensors": [[2**52, 0, 0, -1, 0]]}), "at a batch of 8 the export's tensors are more than any GPU holds"),
-            (json.dumps({**whole, "parameters": 447}), "its layers have 448 parameters, more than the 447 of the model"),
+            (
+                json.dumps({**whole, "tensors": [[2**60, 0, 0, -1, 0]]}),
+                "tensors[0]: must be [fixed, per sample, first, last, class], whole",
+            ),
+            (
+                json.dumps({**whole, "tensors": [[2**52, 0, 0, -1, 0]]}),
+                "at a batch of 8 the export's tensors are more than any GPU holds",
+            ),
+            (
+                json.dumps({**whole, "parameters": 447}),
+                "its layers have 448 parameters, more than the 447 of the model",
+            ),
             (json.dumps({**whole, "batch": 0}), "batch: must be a positive whole number"),
         ]:
             self.write("net.json", text)
-            self.assertIn(complaint, self.complaint("estimate", "--export=net.json", "--batch=8", code=2))
+            self.assertIn(
+                complaint, self.complaint("estimate", "--export=net.json", "--batch=8", code=2)
+            )
         self.write("net.json", json.dumps({**whole, "every_batch": False}))
         answer = self.estimate("--export=net.json", "--batch=9")["estimates"][0]
-        self.assertEqual((answer["mib"], answer["note"]), (None, "the export holds for a batch of 8 alone"))
+        self.assertEqual(
+            (answer["mib"], answer["note"]), (None, "the export holds for a batch of 8 alone")
+        )
 
     def test_mistakes(self):
         with open(os.path.join(self.folder, "binary"), "wb") as file:
             file.write(b"\x7fELF\0\0")
         for words, text in [
-            ([], "no model given: give a model summary, an export, --pytorch=SOURCE or --memory=SIZE"),
-            (["net.txt", "--summary=net.txt"], "net.txt is a model description already: leave out --summary"),
-            (["net.txt", "--batch=8", "--gpu=RTX4090"], "--gpu=RTX4090: unknown GPU model: give one of H200, H100, A100, V100"),
+            (
+                [],
+                "no model given: give a model summary, an export, --pytorch=SOURCE or --memory=SIZE",
+            ),
+            (
+                ["net.txt", "--summary=net.txt"],
+                "net.txt is a model description already: leave out --summary",
+            ),
+            (
+                ["net.txt", "--batch=8", "--gpu=RTX4090"],
+                "--gpu=RTX4090: unknown GPU model: give one of H200, H100, A100, V100",
+            ),
             (["net.txt", "--batch=8", "--gpu=NVIDIA RTX A1000"], "unknown GPU model"),
-            (["net.txt", "--batch=8", "--precision=foo"], "--precision=foo: must be one of fp32, tf32, bf16, fp16, amp, fp8"),
+            (
+                ["net.txt", "--batch=8", "--precision=foo"],
+                "--precision=foo: must be one of fp32, tf32, bf16, fp16, amp, fp8",
+            ),
             (["--export=net.txt", "--batch=8"], "net.txt: not an export"),
-            (["--summary=net.txt", "--export=net.txt"], "--summary and --export exclude each other: give one of them"),
+            (
+                ["--summary=net.txt", "--export=net.txt"],
+                "--summary and --export exclude each other: give one of them",
+            ),
             (["--summary=none.txt"], "model summary: none.txt: No such file or directory"),
             (["--summary=binary"], "model summary: binary:1: has a NUL byte"),
             (["--summary=net.txt", "--batch=0"], "--batch=0: must be from 1"),

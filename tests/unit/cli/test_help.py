@@ -26,7 +26,19 @@ class Help(CliCase):
         return re.findall(r"^  (\w+)  ", self.colloc("help"), re.M)
 
     def test_overview(self):
-        for name in ["submit", "queue", "show", "cancel", "hold", "release", "logs", "wait", "history", "gpus", "serve"]:
+        for name in [
+            "submit",
+            "queue",
+            "show",
+            "cancel",
+            "hold",
+            "release",
+            "logs",
+            "wait",
+            "history",
+            "gpus",
+            "serve",
+        ]:
             self.assertIn(name, self.names())
         self.assertEqual(self.colloc(), self.colloc("--help"))
 
@@ -39,8 +51,19 @@ class Help(CliCase):
             self.assertLessEqual(len(line), 80)
 
     def test_common_options_are_shown_where_they_say_something(self):
-        without_socket = {"check", "record", "estimate", "memnet", "simulate", "sweep", "trace", "replay",
-                          "help", "version", "serve"}
+        without_socket = {
+            "check",
+            "record",
+            "estimate",
+            "memnet",
+            "simulate",
+            "sweep",
+            "trace",
+            "replay",
+            "help",
+            "version",
+            "serve",
+        }
         without_json = {"bench", "sweep", "top", "help", "serve"}
         page = self.colloc("help", "--completion=fish")
         for name in self.names():
@@ -48,18 +71,41 @@ class Help(CliCase):
             self.assertEqual("--socket=" not in text, name in without_socket, name)
             self.assertEqual("\n      --json" not in text, name in without_json, name)
             if name != "serve":
-                self.assertEqual(f"__fish_seen_subcommand_from {name}' -l json" in page, name not in without_json, name)
+                self.assertEqual(
+                    f"__fish_seen_subcommand_from {name}' -l json" in page,
+                    name not in without_json,
+                    name,
+                )
 
     def test_mistakes(self):
-        self.assertEqual(self.complaint("queu", code=2), "queu: unknown command: did you mean `colloc queue`?")
-        self.assertEqual(self.complaint("frobnicate", code=2), "frobnicate: unknown command: `colloc help` lists all commands")
-        for word, command in [("kill", "cancel ID"), ("ls", "queue"), ("ps", "queue"), ("list", "queue"), ("status", "queue"),
-                              ("run", "submit -- COMMAND"), ("stats", "history"), ("report", "history"),
-                              ("reserve", "submit --exclusive"), ("sbatch", "submit FILE")]:
+        self.assertEqual(
+            self.complaint("queu", code=2), "queu: unknown command: did you mean `colloc queue`?"
+        )
+        self.assertEqual(
+            self.complaint("frobnicate", code=2),
+            "frobnicate: unknown command: `colloc help` lists all commands",
+        )
+        for word, command in [
+            ("kill", "cancel ID"),
+            ("ls", "queue"),
+            ("ps", "queue"),
+            ("list", "queue"),
+            ("status", "queue"),
+            ("run", "submit -- COMMAND"),
+            ("stats", "history"),
+            ("report", "history"),
+            ("reserve", "submit --exclusive"),
+            ("sbatch", "submit FILE"),
+        ]:
             complaint = self.complaint(word, code=2)
-            self.assertTrue(complaint.startswith(f"{word}: unknown command: `colloc {command}`"), complaint)
+            self.assertTrue(
+                complaint.startswith(f"{word}: unknown command: `colloc {command}`"), complaint
+            )
         self.assertIn("did you mean show?", self.complaint("help", "shwo", code=2))
-        self.assertEqual(self.complaint("queue", "--jsno", code=2), "--jsno: no such option; did you mean --json?")
+        self.assertEqual(
+            self.complaint("queue", "--jsno", code=2),
+            "--jsno: no such option; did you mean --json?",
+        )
         self.assertIn("\\x1b", self.complaint("\x1b[2J", code=2))
 
     def test_version(self):
@@ -68,17 +114,34 @@ class Help(CliCase):
 
     def test_man_page_is_clean(self):
         page = self.colloc("help", "--man")
-        for word in ["SH EXIT STATUS", "colloc submit", "\\-\\-dry\\-run", "\\-\\-gpus", "COLLOC_SOCKET"]:
+        for word in [
+            "SH EXIT STATUS",
+            "colloc submit",
+            "\\-\\-dry\\-run",
+            "\\-\\-gpus",
+            "COLLOC_SOCKET",
+        ]:
             self.assertIn(word, page)
         if not shutil.which("groff"):
             self.skipTest("no groff here")
-        done = subprocess.run(["groff", "-man", "-ww", "-Tutf8", "-z"], input=page, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["groff", "-man", "-ww", "-Tutf8", "-z"],
+            input=page,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_output_that_cannot_be_written(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
-            done = subprocess.run([COLLOC, "help"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-        self.assertEqual((done.returncode, done.stderr), (1, "colloc: cannot write the output: No space left on device\n"))
+            done = subprocess.run(
+                [COLLOC, "help"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            )
+        self.assertEqual(
+            (done.returncode, done.stderr),
+            (1, "colloc: cannot write the output: No space left on device\n"),
+        )
 
 
 class Serve(CliCase):
@@ -87,8 +150,12 @@ class Serve(CliCase):
         os.chmod(path, 0o700)
         program = os.path.join(self.folder, "colloc")
         shutil.copy(COLLOC, program)
-        done = subprocess.run([program, "--socket=/s", "serve", "--gpus", "-h", "a b"], capture_output=True, text=True,
-                              check=False)
+        done = subprocess.run(
+            [program, "--socket=/s", "serve", "--gpus", "-h", "a b"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         self.assertEqual(done.stdout, "--socket=/s --gpus -h a b\n", done.stderr)
 
 
@@ -98,9 +165,18 @@ class Bash(CliCase):
         self.script = self.write("completion", self.colloc("help", "--completion=bash"))
 
     def complete(self, *words):
-        environment = {**self.environment, "PATH": os.path.dirname(COLLOC) + ":" + os.environ["PATH"]}
-        done = subprocess.run(["bash", "-c", COMPLETE, "bash", self.script, "colloc", *words], capture_output=True, text=True,
-                              env=environment, cwd=self.folder, check=False)
+        environment = {
+            **self.environment,
+            "PATH": os.path.dirname(COLLOC) + ":" + os.environ["PATH"],
+        }
+        done = subprocess.run(
+            ["bash", "-c", COMPLETE, "bash", self.script, "colloc", *words],
+            capture_output=True,
+            text=True,
+            env=environment,
+            cwd=self.folder,
+            check=False,
+        )
         return [line for line in done.stdout.splitlines() if line and "compopt" not in line]
 
     def test_commands(self):
@@ -116,7 +192,10 @@ class Bash(CliCase):
     def test_values(self):
         self.assertEqual(self.complete("submit", "--sharing", "=", "m"), ["mps"])
         self.assertIn("horus", self.complete("submit", "--estimator", "="))
-        self.assertEqual(self.complete("submit", "--policy", "="), ["exclusive", "rr", "magm", "lug", "mug", "first-fit", "best-fit", "predictive"])
+        self.assertEqual(
+            self.complete("submit", "--policy", "="),
+            ["exclusive", "rr", "magm", "lug", "mug", "first-fit", "best-fit", "predictive"],
+        )
 
     def test_files(self):
         self.write("train.sh", "")
@@ -151,9 +230,11 @@ class Settings(unittest.TestCase):
                 self.assertRegex(done.stderr, rf"{name}: invalid value 'x': give .+ \(.+\)")
 
     def test_other_mistakes(self):
-        for argument, message in (("--smact-max", "--smact-max: needs a value"),
-                                  ("--smact-mx=1", "did you mean --smact-max"),
-                                  ("run", "run: unexpected argument")):
+        for argument, message in (
+            ("--smact-max", "--smact-max: needs a value"),
+            ("--smact-mx=1", "did you mean --smact-max"),
+            ("run", "run: unexpected argument"),
+        ):
             with self.subTest(argument=argument):
                 self.assertRegex(self.run_collocd("--check", argument).stderr, message)
 

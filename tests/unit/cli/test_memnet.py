@@ -20,7 +20,10 @@ def make_network(rng, key):
     width, depth = 2 ** rng.randint(4, 12), rng.randint(2, 8)
     rows = []
     for _ in range(depth):
-        rows += [["Linear", float(width), width * (width + 1), "", [width], 0, 0], ["ReLU", float(width), 0, "", [width], 0, 0]]
+        rows += [
+            ["Linear", float(width), width * (width + 1), "", [width], 0, 0],
+            ["ReLU", float(width), 0, "", [width], 0, 0],
+        ]
     return {"model": key, "rows": rows}, depth * width * (width + 1), 2 * depth * width
 
 
@@ -51,7 +54,9 @@ class Memnet(CliCase):
             return file.read()
 
     def train(self, folder, *words):
-        return self.run_colloc("memnet", "train", "--only=mlp-mlp", "--epochs=40", f"--output={folder}", *words, "data")
+        return self.run_colloc(
+            "memnet", "train", "--only=mlp-mlp", "--epochs=40", f"--output={folder}", *words, "data"
+        )
 
     def test_training_is_reproducible(self):
         self.make_data()
@@ -60,7 +65,10 @@ class Memnet(CliCase):
         self.assertIn("118 MLPs, 0 CNNs, 0 Transformers and 2 runs of real networks", done.stderr)
         self.train("again", "--jobs=2")
         self.train("other", "--seed=2")
-        self.assertEqual(sorted(os.listdir(os.path.join(self.folder, "once"))), ["mlp-mlp-1gib.txt", "mlp-mlp-2gib.txt"])
+        self.assertEqual(
+            sorted(os.listdir(os.path.join(self.folder, "once"))),
+            ["mlp-mlp-1gib.txt", "mlp-mlp-2gib.txt"],
+        )
         self.assertEqual(self.read("once/mlp-mlp-1gib.txt"), self.read("again/mlp-mlp-1gib.txt"))
         self.assertNotEqual(self.read("once/mlp-mlp-1gib.txt"), self.read("other/mlp-mlp-1gib.txt"))
 
@@ -68,7 +76,10 @@ class Memnet(CliCase):
         self.make_data()
         done = self.run_colloc("memnet", "train", "--only=cnn-mlp", "data")
         self.assertEqual(done.returncode, 0)
-        self.assertIn("cnn-mlp-8gib: skipped: 0 training rows of kind cnn: at least 20 are needed", done.stderr)
+        self.assertIn(
+            "cnn-mlp-8gib: skipped: 0 training rows of kind cnn: at least 20 are needed",
+            done.stderr,
+        )
 
     def test_evaluation(self):
         self.make_data()
@@ -90,9 +101,15 @@ class Memnet(CliCase):
         good = self.read("weights/mlp-mlp-1gib.txt")
         words = ("memnet", "eval", "--weights=weights", "--only=mlp-mlp-1gib", "data")
         for text, complaint in [
-            (self.read("weights/mlp-mlp-2gib.txt"), "of the network mlp-mlp with bins of 2048 MiB, not of mlp-mlp-1gib"),
-            (good[:len(good) // 2], "damaged or cut off"),
-            (good.replace("colloc-gpumemnet 1", "colloc-gpumemnet 9"), "version 9; this colloc reads version 1"),
+            (
+                self.read("weights/mlp-mlp-2gib.txt"),
+                "of the network mlp-mlp with bins of 2048 MiB, not of mlp-mlp-1gib",
+            ),
+            (good[: len(good) // 2], "damaged or cut off"),
+            (
+                good.replace("colloc-gpumemnet 1", "colloc-gpumemnet 9"),
+                "version 9; this colloc reads version 1",
+            ),
             ("", "not a file of colloc's memory networks"),
         ]:
             self.write("weights/mlp-mlp-1gib.txt", text)
@@ -104,29 +121,55 @@ class Memnet(CliCase):
     def test_files_for_pictures(self):
         self.make_data()
         self.train("weights")
-        self.run_colloc("memnet", "eval", "--weights=weights", "--only=mlp-mlp-1gib", "--output=out", "--python=true", "data")
+        self.run_colloc(
+            "memnet",
+            "eval",
+            "--weights=weights",
+            "--only=mlp-mlp-1gib",
+            "--output=out",
+            "--python=true",
+            "data",
+        )
         answers = list(csv.DictReader(self.read("out/answers.csv").splitlines()))
         self.assertEqual(len(answers), 120)
-        self.assertEqual({row["part"] for row in answers}, {"training", "validation", "test", "real"})
+        self.assertEqual(
+            {row["part"] for row in answers}, {"training", "validation", "test", "real"}
+        )
         features = list(csv.DictReader(self.read("out/features.csv").splitlines()))
         self.assertEqual(len(features), 120)
-        self.assertAlmostEqual(float(features[0]["log_batch"]), math.log1p(int(features[0]["batch"])), places=4)
+        self.assertAlmostEqual(
+            float(features[0]["log_batch"]), math.log1p(int(features[0]["batch"])), places=4
+        )
 
     def test_built_in_weights(self):
         self.make_data()
         done = self.run_colloc("memnet", "eval", "--json", "data")
         self.assertEqual(done.returncode, 0, done.stderr)
         names = {row["network"] for row in json.loads(done.stdout)["memnet"]}
-        self.assertEqual(names, {"mlp-mlp-1gib", "mlp-mlp-2gib", "mlp-transformer-1gib", "mlp-transformer-2gib"})
+        self.assertEqual(
+            names, {"mlp-mlp-1gib", "mlp-mlp-2gib", "mlp-transformer-1gib", "mlp-transformer-2gib"}
+        )
 
     def test_mistakes(self):
         self.make_data(30)
-        self.assertIn('unknown action "learn": give train or eval', self.complaint("memnet", "learn", "data", code=2))
-        self.assertIn("--seed is not an option of this action", self.complaint("memnet", "eval", "--seed=1", "data", code=2))
-        self.assertIn("there is neither runs.csv nor runs.csv.xz", self.complaint("memnet", "eval", ".", code=2))
+        self.assertIn(
+            'unknown action "learn": give train or eval',
+            self.complaint("memnet", "learn", "data", code=2),
+        )
+        self.assertIn(
+            "--seed is not an option of this action",
+            self.complaint("memnet", "eval", "--seed=1", "data", code=2),
+        )
+        self.assertIn(
+            "there is neither runs.csv nor runs.csv.xz",
+            self.complaint("memnet", "eval", ".", code=2),
+        )
         with open(os.path.join(self.folder, "data", "runs.csv"), "a") as file:
             file.write("cut,mlp,mlp-un")
-        self.assertIn("data: runs.csv:32: 3 fields, where the first line names 10 columns", self.complaint("memnet", "train", "data", code=2))
+        self.assertIn(
+            "data: runs.csv:32: 3 fields, where the first line names 10 columns",
+            self.complaint("memnet", "train", "data", code=2),
+        )
 
     def test_nothing_to_judge(self):
         self.make_data(30)
@@ -142,7 +185,9 @@ class Memnet(CliCase):
         self.write("weights/mlp-mlp-1gib.txt", "colloc-gpumemnet 7\n")
         done = self.run_colloc("memnet", "eval", "--weights=weights", "--only=mlp-mlp-1gib", "data")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("weights/mlp-mlp-1gib.txt: weights: version 7; this colloc reads version 1", done.stderr)
+        self.assertIn(
+            "weights/mlp-mlp-1gib.txt: weights: version 7; this colloc reads version 1", done.stderr
+        )
 
 
 if __name__ == "__main__":

@@ -28,7 +28,13 @@ def broken():
 
 def python_with_torch():
     for program in (sys.executable, "/usr/bin/python3"):
-        if os.path.exists(program) and subprocess.run([program, "-c", "import torch"], capture_output=True, check=False).returncode == 0:
+        if (
+            os.path.exists(program)
+            and subprocess.run(
+                [program, "-c", "import torch"], capture_output=True, check=False
+            ).returncode
+            == 0
+        ):
             return program
     return None
 
@@ -63,12 +69,39 @@ class FakeInterpreter(Case):
     def test_what_it_is_called_with(self):
         self.export()
         program = self.interpreter('printf "%s\\n" "$@" > words; cat export.json')
-        self.rows(*self.WORDS, program, "--optimizer=adamw", "--precision=amp", "--seq=12", "--classes=0", "--labels", "--kernels",
-                  "--input=a=4:int64:9,b=2", "--estimator=all")
+        self.rows(
+            *self.WORDS,
+            program,
+            "--optimizer=adamw",
+            "--precision=amp",
+            "--seq=12",
+            "--classes=0",
+            "--labels",
+            "--kernels",
+            "--input=a=4:int64:9,b=2",
+            "--estimator=all",
+        )
         with open(os.path.join(self.folder, "words"), encoding="utf-8") as file:
-            self.assertEqual(file.read().split("\n"), [
-                "-m", "colloc_export", "--batch=16", "--optimizer=adamw", "--precision=amp", "--sequence=12", "--classes=0", "--labels",
-                "--kernels", "--with-fake", "--input=a=4:int64:9", "--input=b=2", "--", "mine.py:make", ""])
+            self.assertEqual(
+                file.read().split("\n"),
+                [
+                    "-m",
+                    "colloc_export",
+                    "--batch=16",
+                    "--optimizer=adamw",
+                    "--precision=amp",
+                    "--sequence=12",
+                    "--classes=0",
+                    "--labels",
+                    "--kernels",
+                    "--with-fake",
+                    "--input=a=4:int64:9",
+                    "--input=b=2",
+                    "--",
+                    "mine.py:make",
+                    "",
+                ],
+            )
 
     def test_the_exporter_is_asked_for_what_it_knows(self):
         self.export()
@@ -81,14 +114,20 @@ class FakeInterpreter(Case):
     def test_no_shell(self):
         self.export()
         source = "$(touch ran);`touch ran`;--output=ran"
-        self.rows(f"--pytorch={source}", "--batch=1", self.interpreter('for word; do last=$word; done; echo "$last" > last; cat export.json'))
+        self.rows(
+            f"--pytorch={source}",
+            "--batch=1",
+            self.interpreter('for word; do last=$word; done; echo "$last" > last; cat export.json'),
+        )
         with open(os.path.join(self.folder, "last"), encoding="utf-8") as file:
             self.assertEqual(file.read(), source + "\n")
         self.assertFalse(os.path.exists(os.path.join(self.folder, "ran")))
 
     def test_an_export_like_any_other(self):
         file = self.export(faketensor={"batch": 16, "method": "fake", "peak_bytes": 3 << 20})
-        run, rows = self.rows(*self.WORDS, self.interpreter("cat export.json; echo noise >&2"), "--estimator=all")
+        run, rows = self.rows(
+            *self.WORDS, self.interpreter("cat export.json; echo noise >&2"), "--estimator=all"
+        )
         read, _ = self.rows(f"--export={file}", "--batch=16", "--estimator=all")
         self.assertEqual(run, read)
         self.assertEqual(rows["faketensor"]["mib"], 3)
@@ -124,16 +163,27 @@ class FakeInterpreter(Case):
         words = [f"--export={file}", "--batch=16"]
         reply, before = self.rows(*words)
         for batch, evidence in ((8, "export with kernels"), (16, "same run")):
-            history = self.write("history.csv", "fingerprint,batch,seq,optimizer,precision,gpu,peak_mib,outcome\n"
-                                 f"{reply['model']['fingerprint']},{batch},,adam,fp32,NVIDIA H200,5000,completed\n")
+            history = self.write(
+                "history.csv",
+                "fingerprint,batch,seq,optimizer,precision,gpu,peak_mib,outcome\n"
+                f"{reply['model']['fingerprint']},{batch},,adam,fp32,NVIDIA H200,5000,completed\n",
+            )
             _, rows = self.rows(*words, f"--history={history}")
             self.assertEqual(rows["graph"]["evidence"], evidence)
             self.assertEqual(rows["graph"]["mib"] == before["graph"]["mib"], batch == 8)
 
     def test_figures_that_are_none(self):
-        for figure in [7, {}, {"batch": 0, "peak_bytes": 1}, {"batch": 1, "peak_bytes": -1}, {"batch": 1, "peak_bytes": 1.5},
-                       {"batch": 1, "peak_bytes": 2**60}]:
-            text = self.complaint("estimate", f"--export={self.export(faketensor=figure)}", "--batch=1", code=2)
+        for figure in [
+            7,
+            {},
+            {"batch": 0, "peak_bytes": 1},
+            {"batch": 1, "peak_bytes": -1},
+            {"batch": 1, "peak_bytes": 1.5},
+            {"batch": 1, "peak_bytes": 2**60},
+        ]:
+            text = self.complaint(
+                "estimate", f"--export={self.export(faketensor=figure)}", "--batch=1", code=2
+            )
             self.assertIn("faketensor: must be an object with batch and peak_bytes", text)
 
     def test_what_the_exporter_warns_of_is_shown(self):
@@ -142,15 +192,28 @@ class FakeInterpreter(Case):
         self.assertEqual(done.stderr, f"colloc: warning: {path}: valid for batch 8 only\\x1b[2J\n")
 
     def test_failures(self):
-        self.assertIn("exited with status 3: second", self.complaint_of("echo first >&2; echo second >&2; exit 3"))
-        self.assertTrue(self.complaint_of("echo first >&2; echo second >&2; exit 3").startswith("    first\n"))
+        self.assertIn(
+            "exited with status 3: second",
+            self.complaint_of("echo first >&2; echo second >&2; exit 3"),
+        )
+        self.assertTrue(
+            self.complaint_of("echo first >&2; echo second >&2; exit 3").startswith("    first\n")
+        )
         self.assertIn("was killed by signal 9", self.complaint_of("kill -9 $$"))
         self.assertRegex(self.complaint_of("exit 1"), "exited with status 1\n$")
         self.assertIn("\\x1b[2J", self.complaint_of('printf "\\033[2J" >&2; exit 1'))
 
     def test_what_is_no_answer(self):
-        for said in ["printf ''", "echo '{'", "echo '[1]'", "echo '{\"colloc_export\": 2}'", "head -c 1000 /dev/urandom", "head -c 9 /dev/zero",
-                     "head -c 100 export.json", "echo 'Linear-1 [-1, 8] 72'"]:
+        for said in [
+            "printf ''",
+            "echo '{'",
+            "echo '[1]'",
+            "echo '{\"colloc_export\": 2}'",
+            "head -c 1000 /dev/urandom",
+            "head -c 9 /dev/zero",
+            "head -c 100 export.json",
+            "echo 'Linear-1 [-1, 8] 72'",
+        ]:
             self.export()
             done = self.run_colloc("estimate", *self.WORDS, self.interpreter(said))
             self.assertEqual((done.returncode, done.stdout), (2, ""), said)
@@ -163,7 +226,7 @@ class FakeInterpreter(Case):
         self.assertLess(len(said), 100000)
 
     def test_takes_too_long(self):
-        program = 'echo $$ > pid; sleep 1000 & echo $! > child; wait'
+        program = "echo $$ > pid; sleep 1000 & echo $! > child; wait"
         started = time.monotonic()
         self.assertIn("did not end within 1 s", self.complaint_of(program, "--limit=1s"))
         self.assertLess(time.monotonic() - started, 30)
@@ -196,25 +259,47 @@ class FakeInterpreter(Case):
             for folder in (os.path.dirname(colloc), python):
                 os.makedirs(os.path.join(self.folder, folder), exist_ok=True)
             shutil.copy(COLLOC, os.path.join(self.folder, colloc))
-            done = subprocess.run([os.path.join(self.folder, colloc), "estimate", *self.WORDS,
-                                   self.interpreter('echo "$PYTHONPATH" > path; cat export.json')], capture_output=True, text=True,
-                                  cwd=self.folder, env={**self.environment, "PYTHONPATH": "/of/the/user"}, check=False)
+            done = subprocess.run(
+                [
+                    os.path.join(self.folder, colloc),
+                    "estimate",
+                    *self.WORDS,
+                    self.interpreter('echo "$PYTHONPATH" > path; cat export.json'),
+                ],
+                capture_output=True,
+                text=True,
+                cwd=self.folder,
+                env={**self.environment, "PYTHONPATH": "/of/the/user"},
+                check=False,
+            )
             self.assertEqual(done.returncode, 0, done.stderr)
             with open(os.path.join(self.folder, "path"), encoding="utf-8") as file:
-                self.assertEqual(file.read(), os.path.realpath(os.path.join(self.folder, python)) + ":/of/the/user\n")
+                self.assertEqual(
+                    file.read(),
+                    os.path.realpath(os.path.join(self.folder, python)) + ":/of/the/user\n",
+                )
             shutil.rmtree(os.path.join(self.folder, python))
             os.remove(os.path.join(self.folder, colloc))
 
     def test_without_its_program(self):
         colloc = os.path.join(self.folder, "colloc")
         shutil.copy(COLLOC, colloc)
-        done = subprocess.run([colloc, "estimate", *self.WORDS], capture_output=True, text=True, env=self.environment, check=False)
+        done = subprocess.run(
+            [colloc, "estimate", *self.WORDS],
+            capture_output=True,
+            text=True,
+            env=self.environment,
+            check=False,
+        )
         self.assertIn("cannot find colloc's Python programs where they were installed", done.stderr)
 
     def test_mistakes(self):
         self.write("net.txt", "Linear-1 [-1, 8] 72\n")
         for words, text in [
-            ([*self.WORDS, "--python=/none"], "/none: no such program: give a Python interpreter with --python"),
+            (
+                [*self.WORDS, "--python=/none"],
+                "/none: no such program: give a Python interpreter with --python",
+            ),
             (["--pytorch=mine.py:make"], "--pytorch needs the batch size: add --batch=N"),
             ([*self.WORDS, "--summary=net.txt"], "give one of them"),
             ([*self.WORDS, "--export=net.txt"], "give one of them"),
@@ -224,8 +309,14 @@ class FakeInterpreter(Case):
             ([*self.WORDS, "--input=" + "3," * 16 + "3"], "--input: more than 16 inputs"),
         ]:
             self.assertIn(text, self.complaint("estimate", *words, code=2))
-        text = self.complaint("estimate", f"--export={self.write('fake.json', json.dumps({'colloc_faketensor': 1, 'peak_bytes': 1}))}", code=2)
-        self.assertIn("made with --fake, which is one figure and no layers: make it with --with-fake", text)
+        text = self.complaint(
+            "estimate",
+            f"--export={self.write('fake.json', json.dumps({'colloc_faketensor': 1, 'peak_bytes': 1}))}",
+            code=2,
+        )
+        self.assertIn(
+            "made with --fake, which is one figure and no layers: make it with --with-fake", text
+        )
 
 
 @unittest.skipUnless(python_with_torch(), "no PyTorch here")
@@ -244,11 +335,18 @@ class RealInterpreter(Case):
         self.assertEqual(reply["warnings"], [])
 
     def test_failures(self):
-        done = self.run_colloc("estimate", "--pytorch=mine.py:broken", "--input=3x32x32", "--batch=16", self.python)
+        done = self.run_colloc(
+            "estimate", "--pytorch=mine.py:broken", "--input=3x32x32", "--batch=16", self.python
+        )
         self.assertEqual(done.returncode, 2)
-        self.assertTrue(done.stderr.endswith("exited with status 1: ValueError: no such thing \\x1b[2J\n"), done.stderr)
+        self.assertTrue(
+            done.stderr.endswith("exited with status 1: ValueError: no such thing \\x1b[2J\n"),
+            done.stderr,
+        )
         self.assertIn("in broken", done.stderr)
-        done = self.run_colloc("estimate", "--pytorch=mine.py:nothing", "--input=3x32x32", "--batch=16", self.python)
+        done = self.run_colloc(
+            "estimate", "--pytorch=mine.py:nothing", "--input=3x32x32", "--batch=16", self.python
+        )
         self.assertIn("has no attribute 'nothing'", done.stderr)
 
     def test_a_python_without_pytorch(self):

@@ -16,19 +16,34 @@ large,1,200,30000,0.6,1,0.1,185,
 pair,2,300,4000,0.5,1,0.1,185,
 giant,1,100,50000,0.5,1,0.1,185,
 """
-KEYS = ["total_s", "avg_wait_s", "avg_exec_s", "avg_jct_s", "oom", "completed", "energy_mj", "mean_smact", "lower_bound_s",
-        "failed", "left_out"]
+KEYS = [
+    "total_s",
+    "avg_wait_s",
+    "avg_exec_s",
+    "avg_jct_s",
+    "oom",
+    "completed",
+    "energy_mj",
+    "mean_smact",
+    "lower_bound_s",
+    "failed",
+    "left_out",
+]
 
 
 def laws():
     with open(os.path.join(ROOT, "data", "sharing", "interference.txt"), encoding="utf-8") as file:
-        return {line.split()[1]: float(line.split()[2]) for line in file if line.startswith("constant ")}
+        return {
+            line.split()[1]: float(line.split()[2]) for line in file if line.startswith("constant ")
+        }
 
 
 def slowdown_beside(smact, other):
     """Of one of two clients of MPS with gract 1: the formulae of src/sharing/interference.c."""
     law = laws()
-    work, others_work = (a * (1 + law["cache_cost"] * (1 - a / (smact + other))) for a in (smact, other))
+    work, others_work = (
+        a * (1 + law["cache_cost"] * (1 - a / (smact + other))) for a in (smact, other)
+    )
     grip = (other / (1 - other) / (smact / (1 - smact))) ** law["weight_power"]
     return 1 - smact + work * (1 + grip * others_work / (1 - other + others_work))
 
@@ -39,17 +54,34 @@ class SimulateCase(CliCase):
         self.tasks = self.write("tasks.csv", TASKS)
 
     def trace(self, *arrivals):
-        return self.write("trace.csv", "submit_s,task\n" + "".join(f"{time},{task}\n" for time, task in arrivals))
+        return self.write(
+            "trace.csv", "submit_s,task\n" + "".join(f"{time},{task}\n" for time, task in arrivals)
+        )
 
     def simulate(self, *arrivals, gpus="1xA100-40GB", policy="magm", **options):
         words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
-        return json.loads(self.colloc("simulate", "--trace", self.trace(*arrivals), "--tasks", self.tasks, "--gpus", gpus,
-                                      "--policy", policy, "--json", *words))
+        return json.loads(
+            self.colloc(
+                "simulate",
+                "--trace",
+                self.trace(*arrivals),
+                "--tasks",
+                self.tasks,
+                "--gpus",
+                gpus,
+                "--policy",
+                policy,
+                "--json",
+                *words,
+            )
+        )
 
     def complaint_of(self, *words, trace=None, tasks=None):
         trace = self.write("trace.csv", trace) if trace is not None else self.trace((0, "small"))
         tasks = self.write("bad.csv", tasks) if tasks is not None else self.tasks
-        return self.complaint("simulate", "--trace", trace, "--tasks", tasks, *words, code=2).replace(self.folder + "/", "")
+        return self.complaint(
+            "simulate", "--trace", trace, "--tasks", tasks, *words, code=2
+        ).replace(self.folder + "/", "")
 
 
 class Results(SimulateCase):
@@ -67,19 +99,33 @@ class Results(SimulateCase):
 
     def test_exclusive_needs_no_mps(self):
         self.tasks = self.write("tasks.csv", TASKS.replace("0.3,1,", "0.3,0.5,"))
-        self.assertEqual(self.simulate((0, "small"), policy="exclusive", sharing="mps")["total_s"], 100)
+        self.assertEqual(
+            self.simulate((0, "small"), policy="exclusive", sharing="mps")["total_s"], 100
+        )
         under_mps = 100 * (1 + laws()["launch_cost"] * 0.5)
-        self.assertAlmostEqual(self.simulate((0, "small"), policy="magm", sharing="mps")["total_s"], under_mps, delta=0.01)
+        self.assertAlmostEqual(
+            self.simulate((0, "small"), policy="magm", sharing="mps")["total_s"],
+            under_mps,
+            delta=0.01,
+        )
 
     def test_sharing(self):
         arrivals = (0, "small"), (40, "small")  # the second finds the hold-off of the first over
-        self.assertAlmostEqual(self.simulate(*arrivals)["total_s"], 40 + 60 * slowdown_beside(0.3, 0.3) + 40, delta=0.01)
+        self.assertAlmostEqual(
+            self.simulate(*arrivals)["total_s"],
+            40 + 60 * slowdown_beside(0.3, 0.3) + 40,
+            delta=0.01,
+        )
         turns = 2 * (1 + laws()["switch_cost"] + laws()["cold_cost"])
-        self.assertAlmostEqual(self.simulate(*arrivals, sharing="streams")["total_s"], 40 + 60 * turns + 40, delta=0.01)
+        self.assertAlmostEqual(
+            self.simulate(*arrivals, sharing="streams")["total_s"], 40 + 60 * turns + 40, delta=0.01
+        )
 
     def test_several_gpus_are_as_fast_as_the_slowest(self):
         result = self.simulate((0, "pair"), (60, "large"), gpus="2xA100-40GB")
-        large_s = 200 * slowdown_beside(0.6, 0.5)  # they share one GPU for all of the large one's life
+        large_s = 200 * slowdown_beside(
+            0.6, 0.5
+        )  # they share one GPU for all of the large one's life
         pair_s = 300 + large_s * (1 - 1 / slowdown_beside(0.5, 0.6))
         self.assertAlmostEqual(result["avg_exec_s"], (pair_s + large_s) / 2, delta=0.05)
 
@@ -94,8 +140,15 @@ class Results(SimulateCase):
         self.assertEqual((result["oom"], result["total_s"]), (0, 400))
 
     def test_estimates_of_the_catalogue(self):
-        lines = self.colloc("simulate", "--trace", self.trace((0, "small"), (1, "large")), "--tasks", self.tasks,
-                            "--estimator=careful", "--trace-out=-")
+        lines = self.colloc(
+            "simulate",
+            "--trace",
+            self.trace((0, "small"), (1, "large")),
+            "--tasks",
+            self.tasks,
+            "--estimator=careful",
+            "--trace-out=-",
+        )
         self.assertIn("submit small#1 gpus=1 need=5.9 GiB", lines)
         self.assertIn("submit large#2 gpus=1 need=unknown", lines)
 
@@ -109,19 +162,38 @@ class Results(SimulateCase):
         trace = os.path.join(ROOT, "data", "traces", "philly-60.txt")
         for policy in ("exclusive", "rr", "magm", "lug", "mug", "first-fit", "best-fit"):
             with self.subTest(policy):
-                result = json.loads(self.colloc("simulate", "--trace", trace, "--policy", policy, "--json"))
+                result = json.loads(
+                    self.colloc("simulate", "--trace", trace, "--policy", policy, "--json")
+                )
                 self.assertEqual(result["completed"], 60)
 
     def test_oracles_by_streams_mps_and_mig(self):
         """Told what every task takes, an oracle's few crashes are holes in memory, and an instance of its own has none."""
         trace = os.path.join(ROOT, "data", "traces", "philly-60.txt")
         for policy in ("off", "obf", "owf", "olug"):
-            for gpus, words in (("4xA100-40GB", ["--sharing=streams"]), ("4xA100-40GB", ["--sharing=mps"]),
-                                ("4xA100-40GB:4g.20gb+3g.20gb", ["--sharing=streams"])):
+            for gpus, words in (
+                ("4xA100-40GB", ["--sharing=streams"]),
+                ("4xA100-40GB", ["--sharing=mps"]),
+                ("4xA100-40GB:4g.20gb+3g.20gb", ["--sharing=streams"]),
+            ):
                 with self.subTest(policy=policy, gpus=gpus, words=words):
-                    done = self.run_colloc("simulate", "--trace", trace, "--policy", policy, "--gpus", gpus, "--estimator=none", "--json", *words)
+                    done = self.run_colloc(
+                        "simulate",
+                        "--trace",
+                        trace,
+                        "--policy",
+                        policy,
+                        "--gpus",
+                        gpus,
+                        "--estimator=none",
+                        "--json",
+                        *words,
+                    )
                     result, left_out = json.loads(done.stdout), done.stderr.count("left out")
-                    self.assertEqual((result["left_out"], result["completed"] + result["failed"] + left_out), (left_out, 60))
+                    self.assertEqual(
+                        (result["left_out"], result["completed"] + result["failed"] + left_out),
+                        (left_out, 60),
+                    )
                     self.assertGreater(result["completed"], 40)
                     self.assertLessEqual(result["oom"], 0 if "g.20gb" in gpus else 1)
                     self.assertGreaterEqual(result["total_s"], result["lower_bound_s"])
@@ -130,15 +202,32 @@ class Results(SimulateCase):
         arrivals = (0, "large"), (60, "pair"), (120, "small")
         tasks = TASKS.replace("pair,2,", "pair,1,")
         self.tasks = self.write("tasks.csv", tasks)
-        self.assertEqual(self.places(arrivals, "off"), ["gpu0", "gpu0", "gpu1"])  # above 0.8 of the SMs are busy then
+        self.assertEqual(
+            self.places(arrivals, "off"), ["gpu0", "gpu0", "gpu1"]
+        )  # above 0.8 of the SMs are busy then
         self.assertEqual(self.places(arrivals, "owf"), ["gpu0", "gpu1", "gpu1"])
         self.tasks = self.write("tasks.csv", tasks.replace("0.6,", "0.2,"))
-        self.assertEqual(self.places([(0, "small"), (1, "large"), (60, "small")], "obf"), ["gpu0", "gpu1", "gpu1"])
-        self.assertEqual(self.places([(0, "small"), (1, "large"), (60, "small")], "off"), ["gpu0", "gpu1", "gpu0"])
+        self.assertEqual(
+            self.places([(0, "small"), (1, "large"), (60, "small")], "obf"),
+            ["gpu0", "gpu1", "gpu1"],
+        )
+        self.assertEqual(
+            self.places([(0, "small"), (1, "large"), (60, "small")], "off"),
+            ["gpu0", "gpu1", "gpu0"],
+        )
 
     def places(self, arrivals, policy):
-        lines = self.colloc("simulate", "--trace", self.trace(*arrivals), "--tasks", self.tasks, "--gpus=2xA100-40GB",
-                            "--policy", policy, "--trace-out=-")
+        lines = self.colloc(
+            "simulate",
+            "--trace",
+            self.trace(*arrivals),
+            "--tasks",
+            self.tasks,
+            "--gpus=2xA100-40GB",
+            "--policy",
+            policy,
+            "--trace-out=-",
+        )
         return [line.split()[3] for line in lines.splitlines() if " place " in line]
 
     def test_seed(self):
@@ -148,8 +237,13 @@ class Results(SimulateCase):
         self.assertLess(abs(runs[1]["total_s"] / runs[0]["total_s"] - 1), 0.1)
 
     def test_resample(self):
-        arrivals = [(time, task) for time, task in zip(range(0, 5000, 250), ["small", "large", "pair", "small"] * 5)]
-        other = [self.simulate(*arrivals, gpus="2xA100-40GB", resample=seed) for seed in (1, 1, 2, 3)]
+        arrivals = [
+            (time, task)
+            for time, task in zip(range(0, 5000, 250), ["small", "large", "pair", "small"] * 5)
+        ]
+        other = [
+            self.simulate(*arrivals, gpus="2xA100-40GB", resample=seed) for seed in (1, 1, 2, 3)
+        ]
         self.assertEqual(other[0], other[1])
         self.assertEqual([result["completed"] for result in other], [20] * 4)
         self.assertEqual(len({result["avg_jct_s"] for result in other}), 3)
@@ -159,21 +253,31 @@ class Results(SimulateCase):
 
     def test_what_is_known_is_for_predictive(self):
         arrivals = (0, "large"), (40, "small"), (80, "large"), (120, "small")
-        known = [self.simulate(*arrivals, known=what) for what in ("none", "activity", "time", "all")]
+        known = [
+            self.simulate(*arrivals, known=what) for what in ("none", "activity", "time", "all")
+        ]
         self.assertEqual(known, known[:1] * 4)
         many = [(time, "small") for time in range(0, 240, 30)]
-        known = [self.simulate(*many, policy="predictive", known=what)["avg_jct_s"] for what in ("none", "activity")]
+        known = [
+            self.simulate(*many, policy="predictive", known=what)["avg_jct_s"]
+            for what in ("none", "activity")
+        ]
         self.assertNotEqual(known[0], known[1])
 
     def test_needs_that_are_wrong(self):
-        arrivals = [(40 * time, task) for time, task in enumerate(["large", "small", "small", "large"] * 3)]
+        arrivals = [
+            (40 * time, task) for time, task in enumerate(["large", "small", "small", "large"] * 3)
+        ]
         right, wrong, same = [self.simulate(*arrivals, need_error=error) for error in (0, 0.5, 0.5)]
         self.assertEqual(wrong, same)
         self.assertNotEqual(right, wrong)
         self.assertIn("--need-error", self.complaint_of("--need-error=-1"))
 
     def test_margin(self):
-        arrivals = (0, "large"), (100, "small")  # 10.7 GiB are left beside the large one, the small one takes 3.9
+        arrivals = (0, "large"), (
+            100,
+            "small",
+        )  # 10.7 GiB are left beside the large one, the small one takes 3.9
         self.assertEqual(self.simulate(*arrivals, margin_gib=6)["avg_wait_s"], 0)
         self.assertEqual(self.simulate(*arrivals, margin_gib=7)["avg_wait_s"], 50)
 
@@ -189,22 +293,56 @@ class Results(SimulateCase):
 
     def test_a_row_per_task(self):
         rows = self.written("per_task", (10, "small"), (10, "small"), policy="exclusive")
-        self.assertEqual([list(row.values()) for row in rows], [
-            ["1", "small", "1", "completed", *(f"{s:.6f}" for s in (10, 10, 110, 0, 100, 100)), "1", "0"],
-            ["2", "small", "1", "completed", *(f"{s:.6f}" for s in (10, 110, 210, 100, 100, 200)), "1", "0"]])
+        self.assertEqual(
+            [list(row.values()) for row in rows],
+            [
+                [
+                    "1",
+                    "small",
+                    "1",
+                    "completed",
+                    *(f"{s:.6f}" for s in (10, 10, 110, 0, 100, 100)),
+                    "1",
+                    "0",
+                ],
+                [
+                    "2",
+                    "small",
+                    "1",
+                    "completed",
+                    *(f"{s:.6f}" for s in (10, 110, 210, 100, 100, 200)),
+                    "1",
+                    "0",
+                ],
+            ],
+        )
         crashed = self.written("per_task", (0, "large"), (100, "large"), estimator="none")[-1]
         self.assertEqual((crashed["attempts"], crashed["oom"]), ("2", "1"))
 
     def test_gpus_over_time(self):
-        rows = self.written("timeline", (0, "small"), (40, "large"), gpus="2xA100-40GB", policy="exclusive")
+        rows = self.written(
+            "timeline", (0, "small"), (40, "large"), gpus="2xA100-40GB", policy="exclusive"
+        )
         self.assertEqual(list(rows[0].values()), ["0.000000", "0", "0", "0.0000", "50.0", "0"])
-        for gpu, memory, smact, power, tasks_s in (("0", "4006", "0.3000", "135.0", 100), ("1", "30004", "0.6000", "185.0", 200)):
+        for gpu, memory, smact, power, tasks_s in (
+            ("0", "4006", "0.3000", "135.0", 100),
+            ("1", "30004", "0.6000", "185.0", 200),
+        ):
             mine = [row for row in rows if row["gpu"] == gpu]
             busy = [row for row in mine if row["tasks"] == "1"]
-            self.assertEqual([row["mem_used_mib"] for row in busy], sorted((row["mem_used_mib"] for row in busy), key=int))
-            self.assertEqual((busy[-1]["mem_used_mib"], busy[-1]["smact"], busy[-1]["power_w"]), (memory, smact, power))
+            self.assertEqual(
+                [row["mem_used_mib"] for row in busy],
+                sorted((row["mem_used_mib"] for row in busy), key=int),
+            )
+            self.assertEqual(
+                (busy[-1]["mem_used_mib"], busy[-1]["smact"], busy[-1]["power_w"]),
+                (memory, smact, power),
+            )
             self.assertEqual(float(mine[-1]["time_s"]) - float(busy[0]["time_s"]), tasks_s)
-            self.assertEqual((mine[-1]["mem_used_mib"], mine[-1]["power_w"], mine[-1]["tasks"]), ("0", "50.0", "0"))
+            self.assertEqual(
+                (mine[-1]["mem_used_mib"], mine[-1]["power_w"], mine[-1]["tasks"]),
+                ("0", "50.0", "0"),
+            )
 
     def test_energy_is_the_power_over_time(self):
         path = os.path.join(ROOT, "data", "traces", "philly-60.txt")
@@ -216,13 +354,17 @@ class Results(SimulateCase):
                 since_s, power_w = last.get(row["gpu"], (0, 0))
                 energy_j += power_w * (float(row["time_s"]) - since_s)
                 last[row["gpu"]] = float(row["time_s"]), float(row["power_w"])
-        energy_j += sum(power_w * (result["total_s"] - since_s) for since_s, power_w in last.values())
+        energy_j += sum(
+            power_w * (result["total_s"] - since_s) for since_s, power_w in last.values()
+        )
         self.assertAlmostEqual(energy_j / 1e6, result["energy_mj"], places=2)
 
     def test_own_traces(self):
         path = os.path.join(ROOT, "data", "traces", "philly-60.txt")
         words = ["simulate", "--trace", path, "--json", "--policy"]
-        exclusive, magm = (json.loads(self.colloc(*words, policy)) for policy in ("exclusive", "magm"))
+        exclusive, magm = (
+            json.loads(self.colloc(*words, policy)) for policy in ("exclusive", "magm")
+        )
         for run in (exclusive, magm):
             self.assertEqual(run["completed"], 60)
             self.assertGreater(run["total_s"], run["lower_bound_s"])
@@ -235,18 +377,31 @@ class Results(SimulateCase):
         # Bound by the SMs: 6 x 200 s x 0.6; the last one arrives at 0 as well.
         self.assertAlmostEqual(self.simulate(*[(0, "small")] * 10)["lower_bound_s"], 300)
         # Bound by memory: 30000 of 40336 MiB for 200 s each.
-        self.assertAlmostEqual(self.simulate(*[(0, "large")] * 2)["lower_bound_s"], 400 * 30000 / 40336)
+        self.assertAlmostEqual(
+            self.simulate(*[(0, "large")] * 2)["lower_bound_s"], 400 * 30000 / 40336
+        )
         self.assertAlmostEqual(self.simulate((0, "small"), (500, "small"))["lower_bound_s"], 600)
 
     def test_columns_of_others(self):
         """Attributes of a task come from a task alike; an empty newer memory falls back to the older."""
-        tasks = self.write("theirs.csv", "task,model,dataset,batch_size,gpus,epochs,epoch_minutes,memory_mb_thesis,memory_mb_2025\n"
-                           "a,Resnet50,imagenet,32,1,2,1.5,5262,\n")
-        done = self.run_colloc("simulate", "--trace", self.trace((0, "a")), "--tasks", tasks, "--sharing=streams", "--trace-out=-",
-                               "--json")
+        tasks = self.write(
+            "theirs.csv",
+            "task,model,dataset,batch_size,gpus,epochs,epoch_minutes,memory_mb_thesis,memory_mb_2025\n"
+            "a,Resnet50,imagenet,32,1,2,1.5,5262,\n",
+        )
+        done = self.run_colloc(
+            "simulate",
+            "--trace",
+            self.trace((0, "a")),
+            "--tasks",
+            tasks,
+            "--sharing=streams",
+            "--trace-out=-",
+            "--json",
+        )
         self.assertEqual(done.stderr, "")
         self.assertIn("need=5.1 GiB", done.stdout)
-        result = json.loads(done.stdout[done.stdout.index("{"):])
+        result = json.loads(done.stdout[done.stdout.index("{") :])
         self.assertEqual(result["total_s"], 180)
         self.assertAlmostEqual(result["mean_smact"], 0.73 / 4)
 
@@ -255,15 +410,30 @@ class BadInput(SimulateCase):
     def test_traces(self):
         for trace, complaint in [
             ("", "trace.csv: the file is empty: a line with the names of the columns is missing"),
-            ("when,what\n", 'trace.csv:1: the first line must name the columns "submit_s" and "task"'),
+            (
+                "when,what\n",
+                'trace.csv:1: the first line must name the columns "submit_s" and "task"',
+            ),
             ("submit_s,task\n5,small\n4,small\n", "trace.csv:3: out of order: 4 s comes after 5 s"),
-            ("submit_s,task\n-5,small\n", "trace.csv:2: submit_s is -5: it must be between 0 and 1e+10"),
+            (
+                "submit_s,task\n-5,small\n",
+                "trace.csv:2: submit_s is -5: it must be between 0 and 1e+10",
+            ),
             ("submit_s,task\nnan,small\n", 'trace.csv:2: submit_s is "nan", which is not a number'),
-            ("submit_s,task\n1e99,small\n", "trace.csv:2: submit_s is 1e99: it must be between 0 and 1e+10"),
-            ("submit_s,task\n0,tiny\n", 'trace.csv:2: the catalogue of tasks (--tasks) has no "tiny"'),
+            (
+                "submit_s,task\n1e99,small\n",
+                "trace.csv:2: submit_s is 1e99: it must be between 0 and 1e+10",
+            ),
+            (
+                "submit_s,task\n0,tiny\n",
+                'trace.csv:2: the catalogue of tasks (--tasks) has no "tiny"',
+            ),
             ("submit_s,task\n0\n", "trace.csv:2: 1 fields, where the first line names 2 columns"),
             ("submit_s,task\n0,\n", "trace.csv:2: an arrival has a time and a task"),
-            ("submit_s,task\n" + "x" * 70000, "trace.csv:2: the line is longer than 65534 bytes, or binary"),
+            (
+                "submit_s,task\n" + "x" * 70000,
+                "trace.csv:2: the line is longer than 65534 bytes, or binary",
+            ),
         ]:
             with self.subTest(trace[:40]):
                 self.assertEqual(self.complaint_of(trace=trace), complaint)
@@ -276,10 +446,16 @@ class BadInput(SimulateCase):
             (head + "a,1,-1,1,1\n", "bad.csv:2: solo_s is -1: it must be between 0 and 1e+09"),
             (head + "a,1,1,1,nan\n", 'bad.csv:2: smact is "nan", which is not a number'),
             (head + "a,1,1,1,7\n", "bad.csv:2: smact is 7: it must be between 0 and 1"),
-            (head + "a,1,,1,1\n", 'bad.csv:2: the time of "a" is missing: solo_s, or epochs and epoch_minutes'),
+            (
+                head + "a,1,,1,1\n",
+                'bad.csv:2: the time of "a" is missing: solo_s, or epochs and epoch_minutes',
+            ),
             (head + "a,1.5,1,1,1\n", "bad.csv:2: gpus is 1.5: it must be a whole number"),
             (head + "a,nan,1,1,1\n", 'bad.csv:2: gpus is "nan", which is not a number'),
-            (head + "a,1,1,1e300,1\n", "bad.csv:2: memory_mib is 1e300: it must be between 0 and 1e+08"),
+            (
+                head + "a,1,1,1e300,1\n",
+                "bad.csv:2: memory_mib is 1e300: it must be between 0 and 1e+08",
+            ),
             (head + "a,1,1,1,1,1\n", "bad.csv:2: 6 fields, where the first line names 5 columns"),
             (head + "a,1,1,,1\n", 'bad.csv:2: the memory of "a" is missing: memory_mib'),
             (head + "a,1,1,1,1\na,1,1,1,1\n", 'bad.csv: "a" is listed twice'),
@@ -291,30 +467,54 @@ class BadInput(SimulateCase):
         for words, complaint in [
             (["--gpus=0xA100-40GB"], '"0" GPUs: there must be 1 to 100000'),
             (["--gpus=0"], '"0" is a number of GPUs without a kind: write 4xA100-40GB'),
-            (["--gpus=B100"], 'no GPU is called "B100"; there are: A100-40GB, A100-80GB, H100, H200'),
+            (
+                ["--gpus=B100"],
+                'no GPU is called "B100"; there are: A100-40GB, A100-80GB, H100, H200',
+            ),
             (["--gpus=A100-40GB:9g.5gb"], 'A100-40GB has no MIG profile "9g.5gb"'),
-            (["--gpus=A100-40GB:7g.40gb+1g.5gb"], "these MIG instances are more than one A100-40GB"),
-            (["--policy=magn"], "--policy=magn: no such policy; did you mean magm; give one of exclusive, rr, magm, "
-                                "lug, mug, first-fit, best-fit, predictive, off, obf, owf, olug"),
+            (
+                ["--gpus=A100-40GB:7g.40gb+1g.5gb"],
+                "these MIG instances are more than one A100-40GB",
+            ),
+            (
+                ["--policy=magn"],
+                "--policy=magn: no such policy; did you mean magm; give one of exclusive, rr, magm, "
+                "lug, mug, first-fit, best-fit, predictive, off, obf, owf, olug",
+            ),
             (["--smact-max=nan"], "--smact-max=nan: invalid number: give one from 0 to 1"),
             (["--min-free-gib=-1"], "--min-free-gib=-1: invalid number: give one from 0 to 1e+06"),
             (["--margin-gib=x"], "--margin-gib=x: invalid number: give one from 0 to 1e+06"),
             (["--timeline=/nowhere/t.csv"], "/nowhere/t.csv: No such file or directory"),
-            (["--estimator=psychic"], 'estimator "psychic": the tasks have no column psychic_mb_reported or psychic_mib; '
-                                      "without such columns there are none and declared"),
+            (
+                ["--estimator=psychic"],
+                'estimator "psychic": the tasks have no column psychic_mb_reported or psychic_mib; '
+                "without such columns there are none and declared",
+            ),
         ]:
             with self.subTest(words):
                 self.assertEqual(self.complaint_of(*words), complaint)
-        self.assertEqual(self.complaint("simulate", code=2), "simulate: no trace given: add --trace=FILE (`colloc help simulate` has its form)")
+        self.assertEqual(
+            self.complaint("simulate", code=2),
+            "simulate: no trace given: add --trace=FILE (`colloc help simulate` has its form)",
+        )
 
     def test_tables_of_spreadsheets(self):
         trace = self.write("trace.csv", "\ufeffsubmit_s,task\r\n0,small\r\n")
-        result = json.loads(self.colloc("simulate", "--trace", trace, "--tasks", self.tasks, "--json"))
+        result = json.loads(
+            self.colloc("simulate", "--trace", trace, "--tasks", self.tasks, "--json")
+        )
         self.assertEqual(result["completed"], 1)
 
     def test_what_fits_nowhere_is_left_out(self):
-        done = self.run_colloc("simulate", "--trace", self.trace((0, "giant"), (1, "pair"), (2, "small")), "--tasks",
-                               self.tasks, "--gpus=A100-40GB", "--json")
+        done = self.run_colloc(
+            "simulate",
+            "--trace",
+            self.trace((0, "giant"), (1, "pair"), (2, "small")),
+            "--tasks",
+            self.tasks,
+            "--gpus=A100-40GB",
+            "--json",
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(json.loads(done.stdout)["completed"], 1)
         giant, pair = done.stderr.splitlines()
@@ -331,17 +531,27 @@ class BadInput(SimulateCase):
             ("constant switch_cost nan\n", 'kinds.txt:1: switch_cost: "nan" is not possible'),
             ("kind X 100 20 0 9 1 1 1\n", 'kinds.txt:1: sms: "0" is not possible'),
             ("kind X 100 20 10 nan 1 1 1\n", 'kinds.txt:1: watts: "nan" is not possible'),
-            ("kind X 100 20 10 9 5 1 1\n", "kinds.txt:1: awake_w must be between idle_w and limit_w"),
+            (
+                "kind X 100 20 10 9 5 1 1\n",
+                "kinds.txt:1: awake_w must be between idle_w and limit_w",
+            ),
             ("constant ramp_s 1e99\n", 'kinds.txt:1: ramp_s: "1e99" is not possible'),
             ("constant switch_cost 2\n", 'kinds.txt:1: switch_cost: "2" is not possible'),
             ("\nconstant speed 2\n", 'kinds.txt:2: there is no constant "speed"'),
-            ("gpu X\n", 'kinds.txt:1: a line begins with constant, kind, alias, nvml or mig, not with "gpu"'),
+            (
+                "gpu X\n",
+                'kinds.txt:1: a line begins with constant, kind, alias, nvml or mig, not with "gpu"',
+            ),
         ]:
             with self.subTest(text):
-                self.assertEqual(self.complaint_of("--gpu-kinds", self.write("kinds.txt", text)), complaint)
+                self.assertEqual(
+                    self.complaint_of("--gpu-kinds", self.write("kinds.txt", text)), complaint
+                )
 
     def test_kinds_of_ones_own(self):
-        kinds = self.write("kinds.txt", "kind Mine 60000 500 100 300 20 30 100\nconstant ramp_s 1\n")
+        kinds = self.write(
+            "kinds.txt", "kind Mine 60000 500 100 300 20 30 100\nconstant ramp_s 1\n"
+        )
         result = self.simulate((0, "giant"), gpus="Mine", gpu_kinds=kinds)
         self.assertEqual(result["completed"], 1)
 

@@ -17,16 +17,32 @@ class Queue(CliCase):
     def setUp(self):
         super().setUp()
         self.daemon.tasks = [
-            make_task(11, name="resnet50", state="RUNNING", started_at=1700000100, exec_s=3725.2, gpus=["0", "2"],
-                      gpus_requested=2, need_mib=12083.2),
-            make_task(12, name=LONG, user="ghopper", reason="Resources", reason_text=WHY, need_mib=40000),
+            make_task(
+                11,
+                name="resnet50",
+                state="RUNNING",
+                started_at=1700000100,
+                exec_s=3725.2,
+                gpus=["0", "2"],
+                gpus_requested=2,
+                need_mib=12083.2,
+            ),
+            make_task(
+                12, name=LONG, user="ghopper", reason="Resources", reason_text=WHY, need_mib=40000
+            ),
             make_task(13, reason="JobHeldUser"),
         ]
 
     def test_narrow(self):
         lines = self.screen_lines(80, "queue")
-        self.assertEqual(lines[0].split(), ["ID", "NAME", "USER", "STATE", "TIME", "GPUS", "MEMORY", "GPU(REASON)"])
-        self.assertEqual(lines[1].split(), ["11", "resnet50", "ada", "RUNNING", "1:02:05", "2", "11.8", "GiB", "0,2"])
+        self.assertEqual(
+            lines[0].split(),
+            ["ID", "NAME", "USER", "STATE", "TIME", "GPUS", "MEMORY", "GPU(REASON)"],
+        )
+        self.assertEqual(
+            lines[1].split(),
+            ["11", "resnet50", "ada", "RUNNING", "1:02:05", "2", "11.8", "GiB", "0,2"],
+        )
         self.assertEqual(len(lines), 4, "one line a task")
         self.assertRegex(lines[2], r"^12 a-training[a-z-]*\.\.\. ghopper ")
         self.assertRegex(lines[2], r" \(Resources\) GPU 2.*\.\.\.$")
@@ -35,12 +51,16 @@ class Queue(CliCase):
 
     def test_reasons_do_not_grow_with_the_gpus(self):
         why = "; ".join(f"GPU {i}: task 328 is still taking its memory" for i in range(64))
-        self.daemon.tasks = [make_task(11, reason="Resources", reason_text=why, command="python 'a b.py'")]
+        self.daemon.tasks = [
+            make_task(11, reason="Resources", reason_text=why, command="python 'a b.py'")
+        ]
         self.assertEqual(len(self.screen_lines(80, "queue")), 2)
         self.assertIn("GPU 63: task 328", self.colloc("queue"))
 
     def test_long_has_the_command(self):
-        self.daemon.tasks[1]["command"] = "python 'a b.py' --epochs 100 --a-long-option=with-a-value-that-is-long"
+        self.daemon.tasks[1][
+            "command"
+        ] = "python 'a b.py' --epochs 100 --a-long-option=with-a-value-that-is-long"
         lines = self.screen_lines(80, "queue", "-l")
         self.assertEqual(lines[0].split()[-2:], ["GPU(REASON)", "COMMAND"])
         self.assertRegex(lines[2], r" \(Resources\) +python 'a .*\.\.\.$")
@@ -70,7 +90,9 @@ class Queue(CliCase):
         self.assertNotIn("\x1b[", self.screen(80, "queue", TERM="dumb"))
 
     def test_names_cannot_drive_the_terminal(self):
-        self.daemon.tasks = [make_task(1, name="a\x1b[2Jb\nc\x9b", reason="R\x1b]0;x\x07", reason_text="x\x1b[31my")]
+        self.daemon.tasks = [
+            make_task(1, name="a\x1b[2Jb\nc\x9b", reason="R\x1b]0;x\x07", reason_text="x\x1b[31my")
+        ]
         screen = self.screen(160, "queue", NO_COLOR="1")
         self.assertEqual([c for c in screen if (c < " " and c != "\n") or c == "\x9b"], [])
         self.assertIn("\\x1b[2J", screen)
@@ -82,15 +104,27 @@ class Queue(CliCase):
 
     def test_query(self):
         self.colloc("queue", "--user=a&b c", "--state", "RUNNING", "-n5")
-        self.assertEqual(self.daemon.requests[-1][1], "/v1/tasks?state=RUNNING&user=a%26b%20c&limit=5")
+        self.assertEqual(
+            self.daemon.requests[-1][1], "/v1/tasks?state=RUNNING&user=a%26b%20c&limit=5"
+        )
 
 
 class Show(CliCase):
     def setUp(self):
         super().setUp()
-        self.task = make_task(7, name="bert\x1b[1m\x9b", state="FAILED", reason="NonZeroExitCode", exit_code=3, need_mib=2048,
-                              started_at=1700000060, script="#!/bin/sh\nexit 3\n", arguments=["a  b\x07"], attempt_count=1,
-                              events=[{"at": 1700000000, "event": "SUBMIT", "text": "by ada"}])
+        self.task = make_task(
+            7,
+            name="bert\x1b[1m\x9b",
+            state="FAILED",
+            reason="NonZeroExitCode",
+            exit_code=3,
+            need_mib=2048,
+            started_at=1700000060,
+            script="#!/bin/sh\nexit 3\n",
+            arguments=["a  b\x07"],
+            attempt_count=1,
+            events=[{"at": 1700000000, "event": "SUBMIT", "text": "by ada"}],
+        )
         self.daemon.tasks = [self.task]
 
     def test_story(self):
@@ -107,7 +141,9 @@ class Show(CliCase):
         self.task["reason_text"] = WHY + "; " + WHY
         lines = self.screen_lines(80, "show", "7")
         first = next(i for i, line in enumerate(lines) if "GPU 2" in line)
-        self.assertEqual(" ".join(line.strip() for line in lines[first:first + 2]), self.task["reason_text"])
+        self.assertEqual(
+            " ".join(line.strip() for line in lines[first : first + 2]), self.task["reason_text"]
+        )
         self.assertTrue(lines[first + 1].startswith(" " * 13 + "% over 80 %"), lines[first + 1])
 
     def test_json_is_the_task(self):
@@ -115,39 +151,102 @@ class Show(CliCase):
 
     def test_no_such_task(self):
         self.assertEqual(self.complaint("show", "8", code=1), "task 8: no such task")
-        self.assertEqual(self.complaint("show", "x7", code=2), "x7: not a task id: `colloc queue` lists the ids")
+        self.assertEqual(
+            self.complaint("show", "x7", code=2), "x7: not a task id: `colloc queue` lists the ids"
+        )
         self.assertIn("missing argument", self.complaint("show", code=2))
         self.assertIn("unexpected argument '8'", self.complaint("show", "7", "8", code=2))
 
 
 class History(CliCase):
     def test_ended_tasks(self):
-        self.daemon.tasks = [make_task(1), make_task(2, state="COMPLETED", reason="None", exit_code=0, mem_peak_mib=900,
-                                       smact_mean=0.614, energy_j=1234567, oom_count=1, attempt_count=2, started_at=1700000100,
-                                       ended_at=1700003600.5, attempts=[{"gpus": ["0"]}, {"gpus": ["1", "2"]}]),
-                             make_task(3, name=LONG, state="OUT_OF_MEMORY", reason="OutOfMemory", exit_code=1, exec_s=61,
-                                       reason_text="alone on GPU 1 and still out of memory", oom_count=2)]
+        self.daemon.tasks = [
+            make_task(1),
+            make_task(
+                2,
+                state="COMPLETED",
+                reason="None",
+                exit_code=0,
+                mem_peak_mib=900,
+                smact_mean=0.614,
+                energy_j=1234567,
+                oom_count=1,
+                attempt_count=2,
+                started_at=1700000100,
+                ended_at=1700003600.5,
+                attempts=[{"gpus": ["0"]}, {"gpus": ["1", "2"]}],
+            ),
+            make_task(
+                3,
+                name=LONG,
+                state="OUT_OF_MEMORY",
+                reason="OutOfMemory",
+                exit_code=1,
+                exec_s=61,
+                reason_text="alone on GPU 1 and still out of memory",
+                oom_count=2,
+            ),
+        ]
         narrow = self.screen_lines(80, "history")
         self.assertEqual(len(narrow), 3)
-        self.assertEqual(narrow[0].split(), ["ID", "NAME", "USER", "STATE", "ENDED", "RUN", "GPU", "REASON"])
-        self.assertEqual(narrow[1].split(), ["2", "task", "ada", "COMPLETED", "2023-11-14", "0:00", "1,2", "1xOOM"])
+        self.assertEqual(
+            narrow[0].split(), ["ID", "NAME", "USER", "STATE", "ENDED", "RUN", "GPU", "REASON"]
+        )
+        self.assertEqual(
+            narrow[1].split(),
+            ["2", "task", "ada", "COMPLETED", "2023-11-14", "0:00", "1,2", "1xOOM"],
+        )
         self.assertIn(f" {LONG[:5]}", narrow[2])
         self.assertRegex(narrow[2], r" 2xOOM: alone on .*\.\.\.$")
         lines = self.screen_lines(160, "history", "-n3")
         self.assertEqual(len(lines), 3)
-        self.assertEqual(lines[1].split(), ["2", "task", "ada", "COMPLETED", "2023-11-14", "2023-11-14", "1:15", "0:00", "1,2",
-                                            "900.0", "MiB", "61", "%", "342.9", "Wh", "0:0", "1xOOM"])
-        self.assertTrue(lines[2].endswith("1:0  2xOOM: alone on GPU 1 and still out of memory"), lines[2])
+        self.assertEqual(
+            lines[1].split(),
+            [
+                "2",
+                "task",
+                "ada",
+                "COMPLETED",
+                "2023-11-14",
+                "2023-11-14",
+                "1:15",
+                "0:00",
+                "1,2",
+                "900.0",
+                "MiB",
+                "61",
+                "%",
+                "342.9",
+                "Wh",
+                "0:0",
+                "1xOOM",
+            ],
+        )
+        self.assertTrue(
+            lines[2].endswith("1:0  2xOOM: alone on GPU 1 and still out of memory"), lines[2]
+        )
         self.assertEqual(self.daemon.requests[-1][1], "/v1/tasks?state=ended&limit=3")
-        self.assertEqual([task["id"] for task in json.loads(self.colloc("history", "--json"))["tasks"]], [2, 3])
-        self.assertEqual(self.colloc("history", "-o", "reason,name,energy").splitlines()[1].split(), ["1xOOM", "task", "342.9", "Wh"])
-        self.assertEqual(self.colloc("history", "--csv", "-o", "id,ended,gpu,reason,energy"),
-                         'id,ended_at,gpu,reason,energy_j\n2,1700003600.5,"1,2",1xOOM,1234567\n'
-                         "3,,,2xOOM: alone on GPU 1 and still out of memory,\n")
+        self.assertEqual(
+            [task["id"] for task in json.loads(self.colloc("history", "--json"))["tasks"]], [2, 3]
+        )
+        self.assertEqual(
+            self.colloc("history", "-o", "reason,name,energy").splitlines()[1].split(),
+            ["1xOOM", "task", "342.9", "Wh"],
+        )
+        self.assertEqual(
+            self.colloc("history", "--csv", "-o", "id,ended,gpu,reason,energy"),
+            'id,ended_at,gpu,reason,energy_j\n2,1700003600.5,"1,2",1xOOM,1234567\n'
+            "3,,,2xOOM: alone on GPU 1 and still out of memory,\n",
+        )
         self.assertEqual(len(self.colloc("history", "--csv").splitlines()[0].split(",")), 23)
 
     def test_energy_is_what_people_pay_for(self):
-        for joules, shown in [(50, "0.01 Wh"), (68700, "19.1 Wh"), (3599999, "1000.0 Wh"), (4500000, "1.25 kWh")]:
+        for joules, shown in [
+            (50, "0.01 Wh"),
+            (68700, "19.1 Wh"),
+            (3599999, "1000.0 Wh"),
+            (4500000, "1.25 kWh"),
+        ]:
             self.daemon.tasks = [make_task(2, state="COMPLETED", energy_j=joules)]
             self.assertEqual(self.colloc("history", "-o", "energy").splitlines()[1].strip(), shown)
 
@@ -155,19 +254,27 @@ class History(CliCase):
         def asked(*words):
             self.colloc("history", *words)
             return self.daemon.requests[-1][1].removeprefix("/v1/tasks?")
+
         self.assertEqual(asked("-s", "failed", "-u", "ada"), "state=failed&limit=20&user=ada")
-        self.assertEqual(asked("--since=1970-01-02 01:00", "--until", "@90001"),
-                         "state=ended&limit=10000&since=90000&until=90001")
+        self.assertEqual(
+            asked("--since=1970-01-02 01:00", "--until", "@90001"),
+            "state=ended&limit=10000&since=90000&until=90001",
+        )
         before = time.time()
         since = int(asked("--since=2h", "-n5").removeprefix("state=ended&limit=5&since="))
         self.assertTrue(int(before) - 7200 <= since <= time.time() - 7200)
 
     def test_mistakes_reach_no_daemon(self):
-        for words, text in [(["--since=soon"], "--since=soon: invalid time: give 2026-11-20"),
-                            (["--state=running"], "--state=running: not a final state: give one of COMPLETED, FAILED"),
-                            (["-o", "id,colour"], "--output: 'colour': no such field: give some of id, name"),
-                            (["-o", "id,"], "--output: '': no such field"),
-                            (["--json", "--csv"], "--json prints all fields")]:
+        for words, text in [
+            (["--since=soon"], "--since=soon: invalid time: give 2026-11-20"),
+            (
+                ["--state=running"],
+                "--state=running: not a final state: give one of COMPLETED, FAILED",
+            ),
+            (["-o", "id,colour"], "--output: 'colour': no such field: give some of id, name"),
+            (["-o", "id,"], "--output: '': no such field"),
+            (["--json", "--csv"], "--json prints all fields"),
+        ]:
             self.assertIn(text, self.complaint("history", *words, code=2))
         self.assertEqual(self.daemon.requests, [])
 
@@ -175,31 +282,71 @@ class History(CliCase):
 class Gpus(CliCase):
     def setUp(self):
         super().setUp()
-        known = {"index": "0", "uuid": "GPU-0", "name": "NVIDIA A100-SXM4-40GB", "health": "ok", "health_text": "",
-                 "mem_total_mib": 40960, "mem_used_mib": 512.5, "smact": 0.5, "smact_window": 0.826, "power_w": 251.4,
-                 "temperature_c": 61, "tasks": [{"id": 4}, {"id": 9}], "foreign_processes": [{"pid": 4194304, "mem_used_mib": 33000, "uid": 4242424, "name": "python3",
-                                                                             "started_at": int(time.time()) - 3725},
-                                                                            {"pid": 4194305, "mem_used_mib": None, "uid": None,
-                                                                             "name": None, "started_at": None}],
-                 "hold_off": "task 9 is still taking its memory"}
-        lost = {**dict.fromkeys(known), "index": "1", "health": "lost", "health_text": "fell off the bus", "tasks": []}
+        known = {
+            "index": "0",
+            "uuid": "GPU-0",
+            "name": "NVIDIA A100-SXM4-40GB",
+            "health": "ok",
+            "health_text": "",
+            "mem_total_mib": 40960,
+            "mem_used_mib": 512.5,
+            "smact": 0.5,
+            "smact_window": 0.826,
+            "power_w": 251.4,
+            "temperature_c": 61,
+            "tasks": [{"id": 4}, {"id": 9}],
+            "foreign_processes": [
+                {
+                    "pid": 4194304,
+                    "mem_used_mib": 33000,
+                    "uid": 4242424,
+                    "name": "python3",
+                    "started_at": int(time.time()) - 3725,
+                },
+                {
+                    "pid": 4194305,
+                    "mem_used_mib": None,
+                    "uid": None,
+                    "name": None,
+                    "started_at": None,
+                },
+            ],
+            "hold_off": "task 9 is still taking its memory",
+        }
+        lost = {
+            **dict.fromkeys(known),
+            "index": "1",
+            "health": "lost",
+            "health_text": "fell off the bus",
+            "tasks": [],
+        }
         self.daemon.gpus = [known, lost]
 
     def test_unknown_is_no_zero(self):
         lines = self.screen_lines(160, "gpus")
         self.assertIn("83 %", lines[1])
         self.assertIn(" 4,9 ", lines[1])
-        self.assertIn("task 9 is still taking its memory; external 4242424: python3 (pid 4194304) 32.2 GiB, 1:02:0",
-                      self.colloc("gpus").splitlines()[1])
-        self.assertTrue(self.colloc("gpus").splitlines()[1].endswith(" old; external pid 4194305 (ended)"))
-        self.assertEqual(lines[-1].split(), ["1", "-", "lost", "-", "-", "-", "-", "-", "fell", "off", "the", "bus"])
+        self.assertIn(
+            "task 9 is still taking its memory; external 4242424: python3 (pid 4194304) 32.2 GiB, 1:02:0",
+            self.colloc("gpus").splitlines()[1],
+        )
+        self.assertTrue(
+            self.colloc("gpus").splitlines()[1].endswith(" old; external pid 4194305 (ended)")
+        )
+        self.assertEqual(
+            lines[-1].split(),
+            ["1", "-", "lost", "-", "-", "-", "-", "-", "fell", "off", "the", "bus"],
+        )
 
     def test_narrow(self):
         self.assertIn("0.5/40.0 GiB", self.screen_lines(80, "gpus")[1])
 
     def test_json(self):
         for process in self.daemon.gpus[0]["foreign_processes"]:
-            process["user"], process["command"] = None if process["uid"] is None else "4242424", None
+            process["user"], process["command"] = (
+                None if process["uid"] is None else "4242424",
+                None,
+            )
         self.assertEqual(json.loads(self.colloc("gpus", "--json"))["gpus"], self.daemon.gpus)
 
 

@@ -26,23 +26,41 @@ ENDINGS = [
 
 class Submit(CliCase):
     def submitted(self):
-        posts = [body for method, path, body in self.daemon.requests if (method, path) == ("POST", "/v1/tasks")]
+        posts = [
+            body
+            for method, path, body in self.daemon.requests
+            if (method, path) == ("POST", "/v1/tasks")
+        ]
         self.assertEqual(len(posts), 1)
         return posts[0]
 
     def test_script(self):
         self.write("net.txt", "Linear(in_features=1, out_features=1)\n")
-        script = "#!/bin/bash\n#COLLOC --gpus=2 --summary=net.txt --batch=64 --memory=6G --mem=32000 -t 90s\npython train.py \"$@\"\n"
+        script = '#!/bin/bash\n#COLLOC --gpus=2 --summary=net.txt --batch=64 --memory=6G --mem=32000 -t 90s\npython train.py "$@"\n'
         self.write("train.sh", script)
-        self.assertEqual(self.colloc("submit", "--batch=32", "train.sh", "--lr", "0.1", FLAVOUR="é"), "Submitted task 12\n")
+        self.assertEqual(
+            self.colloc("submit", "--batch=32", "train.sh", "--lr", "0.1", FLAVOUR="é"),
+            "Submitted task 12\n",
+        )
         body = self.submitted()
         self.assertEqual(body.pop("environment"), {**self.environment, "FLAVOUR": "é"})
         self.assertEqual(body.pop("umask"), body_umask())
-        self.assertEqual(body, {
-            "script": script, "arguments": ["--lr", "0.1"], "cwd": self.folder, "name": "train.sh", "gpus": 2,
-            "summary": {"name": "net.txt", "text": "Linear(in_features=1, out_features=1)\n"}, "batch": 32,
-            "memory_mib": 6144, "host_memory_mib": 32000, "time_limit_s": 90,
-            "command": "train.sh --lr 0.1"})
+        self.assertEqual(
+            body,
+            {
+                "script": script,
+                "arguments": ["--lr", "0.1"],
+                "cwd": self.folder,
+                "name": "train.sh",
+                "gpus": 2,
+                "summary": {"name": "net.txt", "text": "Linear(in_features=1, out_features=1)\n"},
+                "batch": 32,
+                "memory_mib": 6144,
+                "host_memory_mib": 32000,
+                "time_limit_s": 90,
+                "command": "train.sh --lr 0.1",
+            },
+        )
 
     def test_command(self):
         self.colloc("submit", "--name=x", "--hold", "--", "echo", "a  b", "$HOME", "--gpus=9")
@@ -54,14 +72,21 @@ class Submit(CliCase):
         self.assertNotIn("gpus", body)
 
     def test_a_command_is_named_by_what_it_runs(self):
-        for command, name in [("timeout 2h sh train.sh", "train.sh"), ("env A=b python3 -m pkg.mod", "pkg.mod"),
-                              ("/bin/true", "true")]:
-            self.assertEqual(json.loads(self.colloc("submit", "--dry-run", "--", *command.split()))["name"], name)
+        for command, name in [
+            ("timeout 2h sh train.sh", "train.sh"),
+            ("env A=b python3 -m pkg.mod", "pkg.mod"),
+            ("/bin/true", "true"),
+        ]:
+            self.assertEqual(
+                json.loads(self.colloc("submit", "--dry-run", "--", *command.split()))["name"], name
+            )
 
     def test_standard_input(self):
         done = self.run_colloc("submit", "-", "a", stdin="#COLLOC --exclusive\ntrue\n")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual((self.submitted()["exclusive"], self.submitted()["arguments"]), (True, ["a"]))
+        self.assertEqual(
+            (self.submitted()["exclusive"], self.submitted()["arguments"]), (True, ["a"])
+        )
 
     def test_json_and_warnings(self):
         self.daemon.submit_reply = (201, {"id": 5, "warnings": ["nothing is known of its memory"]})
@@ -70,9 +95,12 @@ class Submit(CliCase):
         self.assertEqual(done.stderr, "colloc: warning: nothing is known of its memory\n")
 
     def test_lines_of_other_queues_are_pointed_out(self):
-        for script, said in [("#SBATCH --gres=gpu:2\ntrue\n", "line 1: colloc does not read lines of #SBATCH"),
-                             ("true\n#PBS -l x\n", "line 2: colloc does not read lines of #PBS"),
-                             ("#colloc --gpus=2\ntrue\n", "line 1 is ignored"), ("  #COLLOC --gpus=2\ntrue\n", "line 1 is ignored")]:
+        for script, said in [
+            ("#SBATCH --gres=gpu:2\ntrue\n", "line 1: colloc does not read lines of #SBATCH"),
+            ("true\n#PBS -l x\n", "line 2: colloc does not read lines of #PBS"),
+            ("#colloc --gpus=2\ntrue\n", "line 1 is ignored"),
+            ("  #COLLOC --gpus=2\ntrue\n", "line 1 is ignored"),
+        ]:
             self.write("job.sh", script)
             done = self.run_colloc("submit", "--dry-run", "job.sh")
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -88,23 +116,38 @@ class Submit(CliCase):
 
     def test_options_behind_the_file_go_to_the_script(self):
         self.write("train.sh", "true\n")
-        self.assertEqual(self.warnings("train.sh", "--gpus=2", "--lr", "--hold", "--", "--gpus=3"),
-                         ["--gpus=2 is passed to train.sh: give options of submit before FILE",
-                          "--hold is passed to train.sh: give options of submit before FILE"])
+        self.assertEqual(
+            self.warnings("train.sh", "--gpus=2", "--lr", "--hold", "--", "--gpus=3"),
+            [
+                "--gpus=2 is passed to train.sh: give options of submit before FILE",
+                "--hold is passed to train.sh: give options of submit before FILE",
+            ],
+        )
         self.assertEqual(self.warnings("--gpus=2", "train.sh", "--learning-rate=2"), [])
 
     def test_what_was_meant_is_said(self):
         for words, text in [
-            (["python3", "x.py"], "python3: no such script in the current folder: did you mean `colloc submit -- python3 x.py`?"),
-            (["--", "python3 x.py --lr 0.1"], "'python3 x.py --lr 0.1': no program has this name: did you mean "
-                                              "`colloc submit -- python3 x.py --lr 0.1`?"),
+            (
+                ["python3", "x.py"],
+                "python3: no such script in the current folder: did you mean `colloc submit -- python3 x.py`?",
+            ),
+            (
+                ["--", "python3 x.py --lr 0.1"],
+                "'python3 x.py --lr 0.1': no program has this name: did you mean "
+                "`colloc submit -- python3 x.py --lr 0.1`?",
+            ),
             (["--", "pyhton3", "x.py"], "pyhton3: no such program on PATH"),
             (["--output=.", "--", "true"], "--output=.: is a folder: give a file in it"),
         ]:
             self.assertEqual(self.complaint("submit", *words, code=2), text)
         self.write("x.py", "print()\n")
-        self.assertEqual(self.warnings("x.py", "a"), ["bash will run x.py, because its first line is not #! INTERPRETER: did you mean "
-                                                      "`colloc submit -- python3 x.py a`?"])
+        self.assertEqual(
+            self.warnings("x.py", "a"),
+            [
+                "bash will run x.py, because its first line is not #! INTERPRETER: did you mean "
+                "`colloc submit -- python3 x.py a`?"
+            ],
+        )
         self.write("y.py", "#!/usr/bin/env python3\n")
         self.assertEqual(self.warnings("y.py", "a"), [])
 
@@ -114,20 +157,34 @@ class Submit(CliCase):
         self.write("x.py", "")
         self.assertEqual(self.warnings("--", "./nowhere", "x"), [f"./nowhere: {missing}"])
         self.assertEqual(self.warnings("--", "./plain"), ["./plain: is not executable (chmod +x)"])
-        self.assertEqual(self.warnings("--", "python3", "-u", "nosuch.py", "later.py"), [f"nosuch.py: {missing}"])
+        self.assertEqual(
+            self.warnings("--", "python3", "-u", "nosuch.py", "later.py"), [f"nosuch.py: {missing}"]
+        )
         self.assertEqual(self.warnings("--", "python3", "x.py", "later.py"), [])
-        self.assertEqual(self.warnings("--error=there/%j.log", "--", "true"), [f"--error=there/%j.log: cannot use its folder: {missing}"])
+        self.assertEqual(
+            self.warnings("--error=there/%j.log", "--", "true"),
+            [f"--error=there/%j.log: cannot use its folder: {missing}"],
+        )
         self.assertEqual(self.warnings("--output=%j/x.log", "--error=x.log", "--", "true"), [])
 
     def test_arrays_and_dependencies_are_refused_until_they_work(self):
-        for line, text in [("--array=1-4", "#SBATCH --array=1-4: job arrays"), ("-J x -a 1-4", "#SBATCH -a: job arrays"),
-                           ("--dependency afterok:12", "#SBATCH --dependency: dependencies"), ("-d12", "#SBATCH -d12: dep")]:
+        for line, text in [
+            ("--array=1-4", "#SBATCH --array=1-4: job arrays"),
+            ("-J x -a 1-4", "#SBATCH -a: job arrays"),
+            ("--dependency afterok:12", "#SBATCH --dependency: dependencies"),
+            ("-d12", "#SBATCH -d12: dep"),
+        ]:
             self.write("job.sh", f"#!/bin/sh\n#SBATCH {line}\ntrue\n")
-            self.assertTrue(self.complaint("submit", "job.sh", code=2).startswith("job.sh:2: " + text), line)
+            self.assertTrue(
+                self.complaint("submit", "job.sh", code=2).startswith("job.sh:2: " + text), line
+            )
         for line in ("--array-like=1", "-D /tmp", "--comment='--array"):
             self.write("job.sh", f"#!/bin/sh\n#SBATCH {line}\ntrue\n")
             self.assertEqual(len(self.warnings("job.sh")), 1)
-        self.assertEqual(self.complaint("submit", "--dependency=12", "--", "true", code=2), "--dependency: is not supported yet")
+        self.assertEqual(
+            self.complaint("submit", "--dependency=12", "--", "true", code=2),
+            "--dependency: is not supported yet",
+        )
 
     def test_an_interrupted_wait_says_that_the_task_goes_on(self):
         self.daemon.tasks = [make_task(12, state="RUNNING")]
@@ -138,15 +195,26 @@ class Submit(CliCase):
             os.sched_yield()
         process.send_signal(signal.SIGINT)
         err = process.communicate(timeout=60)[1]
-        self.assertEqual((process.returncode, err), (130, "\ncolloc: task 12 continues; `colloc cancel 12` ends it\n"))
+        self.assertEqual(
+            (process.returncode, err),
+            (130, "\ncolloc: task 12 continues; `colloc cancel 12` ends it\n"),
+        )
 
     def test_dry_run(self):
-        self.assertEqual(json.loads(self.colloc("submit", "--dry-run", "--gpus=3", "--", "true"))["gpus"], 3)
+        self.assertEqual(
+            json.loads(self.colloc("submit", "--dry-run", "--gpus=3", "--", "true"))["gpus"], 3
+        )
         self.assertEqual(self.daemon.requests, [])
 
     def test_refusal(self):
-        self.daemon.submit_reply = (400, {"error": {"code": "bad-request", "message": "--gpus=65: this server has 4 GPUs"}})
-        self.assertEqual(self.complaint("submit", "--gpus=65", "--", "true", code=1), "--gpus=65: this server has 4 GPUs")
+        self.daemon.submit_reply = (
+            400,
+            {"error": {"code": "bad-request", "message": "--gpus=65: this server has 4 GPUs"}},
+        )
+        self.assertEqual(
+            self.complaint("submit", "--gpus=65", "--", "true", code=1),
+            "--gpus=65: this server has 4 GPUs",
+        )
 
     def test_mistakes_reach_no_daemon(self):
         self.write("bad.sh", "#!/bin/sh\n#COLLOC --batch=0\ntrue\n")
@@ -157,7 +225,10 @@ class Submit(CliCase):
             (["lost.rad"], "model summary: nowhere.txt: No such file or directory"),
             (["--gpus=65536", "bad.sh"], "--gpus=65536: must be from 1 to 1024"),
             (["--gpsu=1", "bad.sh"], "--gpsu: no such option; did you mean --gpus?"),
-            (["--memory=12", "bad.sh"], "--memory=12: has no unit; write --memory=12GiB, or 12MiB if you mean that"),
+            (
+                ["--memory=12", "bad.sh"],
+                "--memory=12: has no unit; write --memory=12GiB, or 12MiB if you mean that",
+            ),
             (["--", "echo", "\udcff"], "argument 2 of the task is not UTF-8 text"),
         ]:
             self.assertEqual(self.complaint("submit", *words, code=2), text)
@@ -166,7 +237,9 @@ class Submit(CliCase):
     def test_environment_that_is_no_text(self):
         done = self.run_colloc("submit", "--", "true", ODD="\udcff")
         self.assertEqual(done.returncode, 0)
-        self.assertIn("environment variable ODD is not UTF-8 text: the task does not get it", done.stderr)
+        self.assertIn(
+            "environment variable ODD is not UTF-8 text: the task does not get it", done.stderr
+        )
         self.assertNotIn("ODD", self.submitted()["environment"])
 
     def test_wait(self):
@@ -185,13 +258,23 @@ class Wait(CliCase):
     def test_exit_codes(self):
         for ending, code in ENDINGS:
             self.daemon.tasks = [make_task(1, **ending)]
-            self.assertTrue(self.colloc("wait", "1", code=code).startswith(f"Task 1 {ending['state']} after 1:15"))
+            self.assertTrue(
+                self.colloc("wait", "1", code=code).startswith(
+                    f"Task 1 {ending['state']} after 1:15"
+                )
+            )
 
     def test_several(self):
-        self.daemon.tasks = [make_task(1, state="COMPLETED"), make_task(2, state="TIMEOUT"),
-                             make_task(3, state="FAILED", exit_code=3)]
+        self.daemon.tasks = [
+            make_task(1, state="COMPLETED"),
+            make_task(2, state="TIMEOUT"),
+            make_task(3, state="FAILED", exit_code=3),
+        ]
         self.assertEqual(len(self.colloc("wait", "1", "2", "3", code=124).splitlines()), 3)
-        self.assertEqual(json.loads(self.colloc("wait", "--json", "3", "1", code=3))["tasks"], self.daemon.tasks[2::-2])
+        self.assertEqual(
+            json.loads(self.colloc("wait", "--json", "3", "1", code=3))["tasks"],
+            self.daemon.tasks[2::-2],
+        )
         self.assertEqual(self.complaint("wait", "4", code=1), "task 4: no such task")
 
     def test_asks_again_until_the_end(self):
@@ -219,7 +302,10 @@ class Wait(CliCase):
         self.daemon.tasks = [make_task(1, state="RUNNING")]
         self.daemon.on_wait = on_wait
         with self.start_colloc("wait", "1") as process:
-            self.assertEqual(process.stderr.readline(), "colloc: collocd does not answer: waiting up to 60 s for its restart\n")
+            self.assertEqual(
+                process.stderr.readline(),
+                "colloc: collocd does not answer: waiting up to 60 s for its restart\n",
+            )
             self.daemon.tasks[0]["state"] = "COMPLETED"
             self.daemon.start()
             self.assertEqual(process.communicate(timeout=60)[1], "")
@@ -232,7 +318,9 @@ class Wait(CliCase):
 
     def test_timeout(self):
         self.daemon.tasks = [make_task(1, state="RUNNING")]
-        self.assertEqual(self.complaint("wait", "--timeout=0", "1", code=124), "task 1 has not ended yet")
+        self.assertEqual(
+            self.complaint("wait", "--timeout=0", "1", code=124), "task 1 has not ended yet"
+        )
 
 
 class Change(CliCase):
@@ -245,12 +333,17 @@ class Change(CliCase):
     def test_one_connection_for_all(self):
         self.daemon.tasks = [make_task(i) for i in range(1, 5)]
         self.colloc("hold", "1", "2", "3", "4")
-        self.assertEqual([path for _, path, _ in self.daemon.requests], [f"/v1/tasks/{i}/hold" for i in range(1, 5)])
+        self.assertEqual(
+            [path for _, path, _ in self.daemon.requests],
+            [f"/v1/tasks/{i}/hold" for i in range(1, 5)],
+        )
         self.assertEqual(self.daemon.connections, 1)
 
     def test_json(self):
         self.daemon.tasks = [make_task(1)]
-        self.assertEqual(json.loads(self.colloc("release", "1", "--json"))["tasks"], self.daemon.tasks)
+        self.assertEqual(
+            json.loads(self.colloc("release", "1", "--json"))["tasks"], self.daemon.tasks
+        )
 
     def test_ids_are_checked_first(self):
         self.daemon.tasks = [make_task(1)]
@@ -263,7 +356,10 @@ class Change(CliCase):
 class Logs(CliCase):
     def test_streams_and_attempts(self):
         self.daemon.tasks = [make_task(1, state="RUNNING")]
-        self.daemon.logs = {(1, "stdout"): [b"first attempt\n", b"second attempt\n"], (1, "stderr"): [b"", b"oh\n"]}
+        self.daemon.logs = {
+            (1, "stdout"): [b"first attempt\n", b"second attempt\n"],
+            (1, "stderr"): [b"", b"oh\n"],
+        }
         self.assertEqual(self.colloc("logs", "1"), "second attempt\n\n==> stderr <==\noh\n")
         self.assertEqual(self.colloc("logs", "1", "--stdout"), "second attempt\n")
         self.assertEqual(self.colloc("logs", "--attempt=1", "1"), "first attempt\n")
@@ -281,10 +377,21 @@ class Logs(CliCase):
             self.assertEqual(self.colloc("logs", "1", *words), "out\nerr\n")
 
     def test_several_tasks_have_titles(self):
-        self.daemon.tasks = [make_task(1, state="COMPLETED"), make_task(2, state="COMPLETED"), make_task(3, state="COMPLETED")]
-        self.daemon.logs = {(1, "stdout"): [b"one\n"], (2, "stdout"): [b"two"], (2, "stderr"): [b"oh\n"], (3, "stdout"): [b""]}
-        self.assertEqual(self.colloc("logs", "1", "2", "3"),
-                         "==> task 1 <==\none\n\n==> task 2 <==\ntwo\n\n==> task 2: stderr <==\noh\n")
+        self.daemon.tasks = [
+            make_task(1, state="COMPLETED"),
+            make_task(2, state="COMPLETED"),
+            make_task(3, state="COMPLETED"),
+        ]
+        self.daemon.logs = {
+            (1, "stdout"): [b"one\n"],
+            (2, "stdout"): [b"two"],
+            (2, "stderr"): [b"oh\n"],
+            (3, "stdout"): [b""],
+        }
+        self.assertEqual(
+            self.colloc("logs", "1", "2", "3"),
+            "==> task 1 <==\none\n\n==> task 2 <==\ntwo\n\n==> task 2: stderr <==\noh\n",
+        )
         followed = self.colloc("logs", "-f", "1", "2", "3")
         self.assertTrue(followed.startswith("==> task 1 <==\none\n\n==> task 2 <==\ntwo"), followed)
         self.assertTrue(followed.endswith("oh\n"), followed)
@@ -296,9 +403,18 @@ class Logs(CliCase):
         self.daemon.tasks = [make_task(1, state="COMPLETED")]
         self.daemon.piece = 256 << 10
         whole = b"".join(b"line %d\n" % i for i in range(100))
-        for text, lines, shown in [(b"a\nb\nc\n", 2, "b\nc\n"), (b"a\nb\nc", 2, "b\nc"), (b"a\nb\nc\n", 5, "a\nb\nc\n"),
-                                   (b"a\nb\nc\n", 3, "a\nb\nc\n"), (b"a\n", 0, ""), (b"b\na", 0, ""), (b"a", 1, "a"), (b"", 3, ""),
-                                   (b"\n\n\n", 2, "\n\n"), (whole, 1, "line 99\n")]:
+        for text, lines, shown in [
+            (b"a\nb\nc\n", 2, "b\nc\n"),
+            (b"a\nb\nc", 2, "b\nc"),
+            (b"a\nb\nc\n", 5, "a\nb\nc\n"),
+            (b"a\nb\nc\n", 3, "a\nb\nc\n"),
+            (b"a\n", 0, ""),
+            (b"b\na", 0, ""),
+            (b"a", 1, "a"),
+            (b"", 3, ""),
+            (b"\n\n\n", 2, "\n\n"),
+            (whole, 1, "line 99\n"),
+        ]:
             self.daemon.logs = {(1, "stdout"): [text]}
             self.assertEqual(self.colloc("logs", "1", f"-n{lines}"), shown, (text, lines))
         big = b"".join(b"%09d\n" % i for i in range(60000))  # more than two pieces of 256 KiB
@@ -308,12 +424,21 @@ class Logs(CliCase):
 
     def test_why_it_failed_comes_last(self):
         line = "ValueError: bad label"
-        self.daemon.tasks = [make_task(1, state="FAILED", reason="NonZeroExitCode", reason_text=line), make_task(2, state="COMPLETED"),
-                             make_task(3, state="RUNNING"), make_task(4, state="CANCELLED", reason="Cancelled")]
+        self.daemon.tasks = [
+            make_task(1, state="FAILED", reason="NonZeroExitCode", reason_text=line),
+            make_task(2, state="COMPLETED"),
+            make_task(3, state="RUNNING"),
+            make_task(4, state="CANCELLED", reason="Cancelled"),
+        ]
         self.daemon.logs = {(1, "stdout"): [b"epoch 1\n"]}
-        for words, said in [(["1"], f"colloc: task 1 FAILED (NonZeroExitCode): {line}\n"), (["2"], ""), (["3"], ""),
-                            (["1", "-f"], f"colloc: task 1 FAILED (NonZeroExitCode): {line}\n"),
-                            (["4"], "colloc: task 4 CANCELLED (Cancelled)\n"), (["1", "--attempt=1"], "")]:
+        for words, said in [
+            (["1"], f"colloc: task 1 FAILED (NonZeroExitCode): {line}\n"),
+            (["2"], ""),
+            (["3"], ""),
+            (["1", "-f"], f"colloc: task 1 FAILED (NonZeroExitCode): {line}\n"),
+            (["4"], "colloc: task 4 CANCELLED (Cancelled)\n"),
+            (["1", "--attempt=1"], ""),
+        ]:
             done = self.run_colloc("logs", *words)
             self.assertEqual((done.returncode, done.stderr), (0, said), words)
 
@@ -335,7 +460,9 @@ class Logs(CliCase):
         self.daemon.logs = {(1, "stdout"): [b"one\n"]}
         self.daemon.on_log = on_log
         done = self.run_colloc("logs", "-f", "1")
-        self.assertEqual((done.returncode, done.stdout), (0, "one\ntwo\nlast words\nfrom the start\n"))
+        self.assertEqual(
+            (done.returncode, done.stdout), (0, "one\ntwo\nlast words\nfrom the start\n")
+        )
         self.assertEqual(done.stderr, "colloc: task 1 was restarted: attempt 2\n")
 
     def test_follow_over_a_restart_of_the_daemon(self):
@@ -348,7 +475,10 @@ class Logs(CliCase):
         self.daemon.logs = {(1, "stdout"): [b"before and after\n"]}
         self.daemon.on_log = on_log
         with self.start_colloc("logs", "-f", "1") as process:
-            self.assertEqual(process.stderr.readline(), "colloc: collocd does not answer: waiting up to 60 s for its restart\n")
+            self.assertEqual(
+                process.stderr.readline(),
+                "colloc: collocd does not answer: waiting up to 60 s for its restart\n",
+            )
             self.daemon.tasks[0]["state"] = "COMPLETED"
             self.daemon.start()
             self.assertEqual(process.communicate(timeout=60), ("before and after\n", ""))
@@ -366,19 +496,31 @@ class Unreachable(CliCase):
         self.colloc("queue", **places)
         if os.geteuid() == 0:
             os.chown(os.path.join(self.folder, "colloc", "collocd.sock"), 65534, 65534)
-            self.assertIn("cannot reach collocd at /run/colloc", self.complaint("queue", code=3, **places))
+            self.assertIn(
+                "cannot reach collocd at /run/colloc", self.complaint("queue", code=3, **places)
+            )
 
     def test_nobody_there(self):
         path = os.path.join(self.folder, "none.sock")
-        self.assertEqual(self.complaint("queue", "--socket", path, code=3),
-                         f"cannot reach collocd at {path}: is it running? start it with `colloc serve`")
-        self.assertIn("cannot reach collocd at /run/", self.complaint("queue", code=3, COLLOC_SOCKET="", XDG_RUNTIME_DIR="/x"))
-        self.assertIn("too long for a socket", self.complaint("queue", code=3, COLLOC_SOCKET="/" + "x" * 200))
+        self.assertEqual(
+            self.complaint("queue", "--socket", path, code=3),
+            f"cannot reach collocd at {path}: is it running? start it with `colloc serve`",
+        )
+        self.assertIn(
+            "cannot reach collocd at /run/",
+            self.complaint("queue", code=3, COLLOC_SOCKET="", XDG_RUNTIME_DIR="/x"),
+        )
+        self.assertIn(
+            "too long for a socket", self.complaint("queue", code=3, COLLOC_SOCKET="/" + "x" * 200)
+        )
 
     def test_somebody_else_there(self):
         path = os.path.join(self.folder, "other.sock")
-        for answer, text in [(b"", "the connection to collocd"), (b"SSH-2.0-x\r\n", "the connection to collocd"),
-                             (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n<a/>", "the answer is not collocd")]:
+        for answer, text in [
+            (b"", "the connection to collocd"),
+            (b"SSH-2.0-x\r\n", "the connection to collocd"),
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n<a/>", "the answer is not collocd"),
+        ]:
             with socket.socket(socket.AF_UNIX) as listener:
                 listener.bind(path)
                 listener.listen()

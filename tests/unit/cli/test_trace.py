@@ -52,20 +52,38 @@ SWF = """; Version: 2.2
 
 
 def philly_job(submitted, *attempts, number=1):
-    return {"status": "Pass", "vc": "ee9e8c", "jobid": f"application_{number}", "user": "ce2f4c",
-            "submitted_time": submitted,
-            "attempts": [{"start_time": start, "end_time": end,
-                          "detail": [{"ip": "m1", "gpus": [f"gpu{i}" for i in range(gpus)]}]} for start, end, gpus in attempts]}
+    return {
+        "status": "Pass",
+        "vc": "ee9e8c",
+        "jobid": f"application_{number}",
+        "user": "ce2f4c",
+        "submitted_time": submitted,
+        "attempts": [
+            {
+                "start_time": start,
+                "end_time": end,
+                "detail": [{"ip": "m1", "gpus": [f"gpu{i}" for i in range(gpus)]}],
+            }
+            for start, end, gpus in attempts
+        ],
+    }
 
 
 PHILLY = [
     philly_job("2017-10-07 02:00:00", ("2017-10-07 02:10:00", "2017-10-07 02:11:00", 1)),
-    philly_job("2017-10-07 01:11:39", ("2017-10-07 01:12:00", "2017-10-07 01:22:00", 2),
-               ("2017-10-07 02:00:00", "2017-10-07 02:06:40", 2)),
+    philly_job(
+        "2017-10-07 01:11:39",
+        ("2017-10-07 01:12:00", "2017-10-07 01:22:00", 2),
+        ("2017-10-07 02:00:00", "2017-10-07 02:06:40", 2),
+    ),
     philly_job("2017-10-07 03:00:00"),
     philly_job("2017-10-07 03:00:00", ("2017-10-07 03:00:00", None, 1)),
     philly_job("2017-10-07 03:00:00", ("2017-10-07 03:00:00", "None", 1)),
-    philly_job("2017-10-07 03:00:00", (None, "2017-10-07 04:00:00", 1), ("2017-10-07 05:00:00", "2017-10-07 06:00:00", 1)),
+    philly_job(
+        "2017-10-07 03:00:00",
+        (None, "2017-10-07 04:00:00", 1),
+        ("2017-10-07 05:00:00", "2017-10-07 06:00:00", 1),
+    ),
     philly_job("2017-10-07 03:00:00", ("2017-10-07 05:00:00", "2017-10-07 04:00:00", 1)),
     {"status": "Pass"},
 ]
@@ -78,28 +96,35 @@ class TraceCase(CliCase):
 
     def trace(self, text, *words, code=0):
         """The rows that `trace import` writes, and what it says."""
-        done = self.run_colloc("trace", "import", *words, "--tasks", self.tasks, self.write("log", text))
+        done = self.run_colloc(
+            "trace", "import", *words, "--tasks", self.tasks, self.write("log", text)
+        )
         self.assertEqual(done.returncode, code, done.stderr)
         said = done.stderr.replace(self.folder + "/", "").replace("colloc: ", "")
         return [tuple(row.values()) for row in csv.DictReader(io.StringIO(done.stdout))], said
 
     def refusal(self, text, *words):
-        return self.complaint("trace", "import", *words, self.write("log", text), code=2).replace(self.folder + "/", "")
+        return self.complaint("trace", "import", *words, self.write("log", text), code=2).replace(
+            self.folder + "/", ""
+        )
 
 
 class Import(TraceCase):
     def test_sacct(self):
         rows, said = self.trace(SACCT, "--from=sacct")
         self.assertEqual(rows, [("0", "pair"), ("60", "long"), ("240", "pair"), ("300", "pair")])
-        self.assertEqual(said.splitlines(), [
-            'log:14: Submit is "Unknown": YYYY-MM-DDTHH:MM:SS is needed (the first invalid job)',
-            "1 jobs became tasks with another number of GPUs, because the catalogue has none with theirs",
-            "log: 11 jobs read, 4 kept",
-            "  skipped: 3 not understood",
-            "  skipped: 2 had not ended",
-            "  skipped: 1 never ran",
-            "  skipped: 1 without GPUs",
-        ])
+        self.assertEqual(
+            said.splitlines(),
+            [
+                'log:14: Submit is "Unknown": YYYY-MM-DDTHH:MM:SS is needed (the first invalid job)',
+                "1 jobs became tasks with another number of GPUs, because the catalogue has none with theirs",
+                "log: 11 jobs read, 4 kept",
+                "  skipped: 3 not understood",
+                "  skipped: 2 had not ended",
+                "  skipped: 1 never ran",
+                "  skipped: 1 without GPUs",
+            ],
+        )
 
     def test_own_lengths(self):
         out = self.folder + "/tasks.csv"
@@ -107,14 +132,20 @@ class Import(TraceCase):
         self.assertEqual(rows, [("0", "j1"), ("60", "j2"), ("240", "j3"), ("300", "j4")])
         with open(out, encoding="utf-8") as file:
             tasks = [(row["task"], row["gpus"], row["solo_s"]) for row in csv.DictReader(file)]
-        self.assertEqual(tasks, [("j1", "2", "93600"), ("j2", "1", "3600"), ("j3", "2", "1000"), ("j4", "8", "60")])
+        self.assertEqual(
+            tasks,
+            [("j1", "2", "93600"), ("j2", "1", "3600"), ("j3", "2", "1000"), ("j4", "8", "60")],
+        )
 
     def test_what_a_catalogue_leaves_out_stays_unknown(self):
         out = self.folder + "/tasks.csv"
         self.tasks = self.write("catalogue.csv", "task,gpus,solo_s,memory_mib\na,1,60,2000\n")
         self.trace(SWF, "--from=swf", "--tasks-out", out)
         with open(out, encoding="utf-8") as file:
-            self.assertEqual([(row["memory_mib"], row["smact"]) for row in csv.DictReader(file)], [("2000", "")] * 3)
+            self.assertEqual(
+                [(row["memory_mib"], row["smact"]) for row in csv.DictReader(file)],
+                [("2000", "")] * 3,
+            )
 
     def test_sacct_with_other_columns(self):
         text = "JobIDRaw|ElapsedRaw|Submit|AllocGRES\n7|61|2024-03-01T10:00:00|gpu:2\n8|3600|2024-03-01T10:00:01|gpu:a100:1\n"
@@ -128,11 +159,17 @@ class Import(TraceCase):
     def test_swf(self):
         rows, said = self.trace(SWF, "--from=swf")
         self.assertEqual(rows, [("0", "short"), ("100.5", "pair"), ("600", "short")])
-        self.assertIn("log:9: the submit time, the run time or the number of processors cannot be", said)
+        self.assertIn(
+            "log:9: the submit time, the run time or the number of processors cannot be", said
+        )
         for words in ["7 jobs read, 3 kept", "2 not understood", "1 never ran", "1 without GPUs"]:
             self.assertIn(words, said)
-        self.assertEqual(self.trace(SWF, "--from=swf", "--processors-per-gpu=2")[0][1], ("100.5", "long"))
-        self.assertEqual(self.trace(SWF, "--from=swf", "--from-time=2001-09-09 01:49:00")[0], [("0", "short")])
+        self.assertEqual(
+            self.trace(SWF, "--from=swf", "--processors-per-gpu=2")[0][1], ("100.5", "long")
+        )
+        self.assertEqual(
+            self.trace(SWF, "--from=swf", "--from-time=2001-09-09 01:49:00")[0], [("0", "short")]
+        )
 
     def test_philly(self):
         rows, said = self.trace(json.dumps(PHILLY, indent=2), "--from=philly")
@@ -151,41 +188,77 @@ class Import(TraceCase):
 
     def test_selection(self):
         log = json.dumps(PHILLY)
-        self.assertEqual(self.trace(log, "--from=philly", "--gpus=1")[0], [("0", "short"), ("3600", "long")])
-        self.assertEqual(self.trace(log, "--from=philly", "--gpus=1xA100-40GB")[0], [("0", "short"), ("3600", "long")])
-        self.assertEqual(self.trace(log, "--from=philly", "--from-time=2017-10-07 01:30", "--window=1h")[0], [("0", "short")])
+        self.assertEqual(
+            self.trace(log, "--from=philly", "--gpus=1")[0], [("0", "short"), ("3600", "long")]
+        )
+        self.assertEqual(
+            self.trace(log, "--from=philly", "--gpus=1xA100-40GB")[0],
+            [("0", "short"), ("3600", "long")],
+        )
+        self.assertEqual(
+            self.trace(log, "--from=philly", "--from-time=2017-10-07 01:30", "--window=1h")[0],
+            [("0", "short")],
+        )
         self.assertEqual(self.trace(log, "--from=philly", "--from-time=1h")[0], [("0", "long")])
-        self.assertEqual(self.trace(log, "--from=philly", "--jobs=2", "--arrival-scale=0.1")[0],
-                         [("0", "pair"), ("290.1", "short")])
+        self.assertEqual(
+            self.trace(log, "--from=philly", "--jobs=2", "--arrival-scale=0.1")[0],
+            [("0", "pair"), ("290.1", "short")],
+        )
 
     def test_standard_input_and_files(self):
         out = self.folder + "/T.csv"
-        done = self.run_colloc("trace", "import", "--from=swf", "--tasks", self.tasks, "-o", out, "--json", "-", stdin=SWF)
+        done = self.run_colloc(
+            "trace",
+            "import",
+            "--from=swf",
+            "--tasks",
+            self.tasks,
+            "-o",
+            out,
+            "--json",
+            "-",
+            stdin=SWF,
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(json.loads(done.stdout), {"read": 7, "kept": 3, "left_out": {
-            "not understood": 2, "never ran": 1, "without GPUs": 1}})
-        result = json.loads(self.colloc("simulate", "--trace", out, "--tasks", self.tasks, "--json"))
+        self.assertEqual(
+            json.loads(done.stdout),
+            {
+                "read": 7,
+                "kept": 3,
+                "left_out": {"not understood": 2, "never ran": 1, "without GPUs": 1},
+            },
+        )
+        result = json.loads(
+            self.colloc("simulate", "--trace", out, "--tasks", self.tasks, "--json")
+        )
         self.assertEqual(result["completed"], 3)
 
 
 class BrokenLogs(TraceCase):
     def test_philly_that_breaks_off(self):
         log = json.dumps(PHILLY, indent=2)
-        log = log[:log.index("application_1", log.index("application_1") + 20)]
+        log = log[: log.index("application_1", log.index("application_1") + 20)]
         line = log.count("\n") + 1
         complaint = self.refusal(log, "--from=philly")
-        self.assertRegex(complaint, rf"^log:{line}: the log breaks off within job 2, which begins in line \d+: "
-                                    "use the 1 jobs before that with --keep-partial$")
+        self.assertRegex(
+            complaint,
+            rf"^log:{line}: the log breaks off within job 2, which begins in line \d+: "
+            "use the 1 jobs before that with --keep-partial$",
+        )
         rows, said = self.trace(log, "--from=philly", "--keep-partial")
         self.assertEqual(rows, [("0", "short")])
         self.assertIn(f"log:{line}: the log breaks off", said)
 
     def test_other_logs_that_break_off(self):
-        cut = SWF[:SWF.rindex(" 70 1")]
-        self.assertEqual(self.refusal(cut, "--from=swf"),
-                         "the log breaks off: log:11: a job must have 18 fields: use the 2 jobs before that with --keep-partial")
-        self.assertIn("the log breaks off: log:17: 3 fields, where the first line names 7 columns: use the ",
-                      self.refusal(SACCT[:SACCT.index("2024-03-01T10:04:00") + 7], "--from=sacct"))
+        cut = SWF[: SWF.rindex(" 70 1")]
+        self.assertEqual(
+            self.refusal(cut, "--from=swf"),
+            "the log breaks off: log:11: a job must have 18 fields: use the 2 jobs before that with --keep-partial",
+        )
+        self.assertIn(
+            "the log breaks off: log:17: 3 fields, where the first line names 7 columns: use the ",
+            self.refusal(SACCT[: SACCT.index("2024-03-01T10:04:00") + 7], "--from=sacct"),
+        )
         self.assertEqual(len(self.trace(cut, "--from=swf", "--keep-partial")[0]), 2)
 
     def test_no_logs(self):
@@ -193,9 +266,17 @@ class BrokenLogs(TraceCase):
             ("", "philly", 'log:1: the list of jobs must begin with "["'),
             ('{"a": 1}', "philly", 'log:1: the list of jobs must begin with "["'),
             ("[]", "philly", "log: of 0 jobs, none ran on a GPU and ended"),
-            ("", "sacct", "log: the file is empty: a line with the names of the columns is missing"),
-            ("JobID|State\n", "sacct", "log:1: the first line must name JobID, Submit, Elapsed and AllocTRES or ReqTRES: "
-             "sacct --allusers --parsable2 --format=JobID,Submit,Elapsed,State,AllocTRES,ReqTRES --starttime=..."),
+            (
+                "",
+                "sacct",
+                "log: the file is empty: a line with the names of the columns is missing",
+            ),
+            (
+                "JobID|State\n",
+                "sacct",
+                "log:1: the first line must name JobID, Submit, Elapsed and AllocTRES or ReqTRES: "
+                "sacct --allusers --parsable2 --format=JobID,Submit,Elapsed,State,AllocTRES,ReqTRES --starttime=...",
+            ),
             ("; nothing\n", "swf", "log: of 0 jobs, none ran on a GPU and ended"),
             ("x" * 70000 + "\n", "swf", "log:1: the line is too long, or binary"),
         ]:
@@ -203,28 +284,46 @@ class BrokenLogs(TraceCase):
                 self.assertEqual(self.refusal(log, f"--from={form}"), complaint)
 
     def test_nothing_left(self):
-        self.assertEqual(self.refusal(json.dumps(PHILLY[:6]), "--from=philly", "--from-time=2018-01-01"),
-                         "log: no job matches the options: its jobs were submitted from 2017-10-07 01:11:39 to 2017-10-07 03:00:00")
+        self.assertEqual(
+            self.refusal(json.dumps(PHILLY[:6]), "--from=philly", "--from-time=2018-01-01"),
+            "log: no job matches the options: its jobs were submitted from 2017-10-07 01:11:39 to 2017-10-07 03:00:00",
+        )
 
     def test_large_logs_take_no_more_memory(self):
         """A log of 64 MB in 56 MB beyond what the program takes by itself, and where it breaks."""
-        job = json.dumps(philly_job("2017-10-07 02:00:00", *[("2017-10-07 02:10:00", "2017-10-07 02:11:00", 8)] * 100))
+        job = json.dumps(
+            philly_job(
+                "2017-10-07 02:00:00", *[("2017-10-07 02:10:00", "2017-10-07 02:11:00", 8)] * 100
+            )
+        )
         log = self.folder + "/large"
         jobs = (64 << 20) // len(job)
         with open(log, "w", encoding="utf-8") as file:
             file.write("[" + (job + ",\n") * jobs + job[:500])
         limit = (56 << 20) + self.address_space()
-        done = subprocess.run([COLLOC, "trace", "import", "--from=philly", log], capture_output=True, text=True, check=False,
-                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+        done = subprocess.run(
+            [COLLOC, "trace", "import", "--from=philly", log],
+            capture_output=True,
+            text=True,
+            check=False,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        )
         self.assertEqual(done.returncode, 2)
         self.assertEqual(done.stdout, "")
-        self.assertIn(f"large:{jobs + 1}: the log breaks off within job {jobs + 1}, which begins in line {jobs + 1}", done.stderr)
+        self.assertIn(
+            f"large:{jobs + 1}: the log breaks off within job {jobs + 1}, which begins in line {jobs + 1}",
+            done.stderr,
+        )
 
     def address_space(self):
         """What the program takes to say its version, to 4 MiB; a sanitizer's shadow is beyond any limit."""
         for limit in range(4 << 20, 256 << 20, 4 << 20):
-            done = subprocess.run([COLLOC, "version"], capture_output=True, check=False,
-                                  preexec_fn=lambda most=limit: resource.setrlimit(resource.RLIMIT_AS, (most, most)))
+            done = subprocess.run(
+                [COLLOC, "version"],
+                capture_output=True,
+                check=False,
+                preexec_fn=lambda most=limit: resource.setrlimit(resource.RLIMIT_AS, (most, most)),
+            )
             if done.returncode == 0:
                 return limit
         return self.skipTest("a sanitizer needs more address space than can be limited")
@@ -235,28 +334,62 @@ class Options(TraceCase):
         log = self.write("log", SWF)
         for words, complaint in [
             (["draw"], "trace: unknown action draw: give import, synth or info"),
-            (["import", "--from=swf"], "trace import: no file given: give its name, or - for standard input"),
-            (["import", log], "trace import: no format given: add --from=philly, --from=sacct or --from=swf"),
+            (
+                ["import", "--from=swf"],
+                "trace import: no file given: give its name, or - for standard input",
+            ),
+            (
+                ["import", log],
+                "trace import: no format given: add --from=philly, --from=sacct or --from=swf",
+            ),
             (["synth", log], "trace synth: unexpected file: this action reads none"),
             (["synth"], "trace synth: no catalogue file given: add --tasks-out=FILE"),
-            (["info", "--seed=1", log], "trace info: --seed is not an option of this action (see `colloc help trace`)"),
-            (["import", "--from=swf", "--json", log], "trace import: --json prints its report on standard output: give a file for the trace with -o"),
-            (["import", "--from=swf", "--from-time=soon", log],
-             '--from-time=soon: invalid time: give a date such as "2017-10-07 08:00", or a time after the first submission such as 2d'),
-            (["import", "--from=swf", "--gpus=0", log], "--gpus=0: invalid number of GPUs: give 1 to 100000"),
-            (["import", "--from=swf", "--gpus=4xB100", log],
-             '--gpus=4xB100: no GPU is called "B100"; there are: A100-40GB, A100-80GB, H100, H200'),
-            (["import", "--from=swf", "--sample=2", log], "--sample=2: invalid number: give one from 0 to 1"),
-            (["import", "--from=swf", "--arrival-scale=nan", log], "--arrival-scale=nan: invalid number: give one from 0 to 1000"),
-            (["synth", "--tasks-out=x", "--days=-1"], "--days=-1: invalid number: give one from 0.001 to 36500"),
-            (["import", "--from=swf", self.folder + "/none"], self.folder + "/none: No such file or directory"),
+            (
+                ["info", "--seed=1", log],
+                "trace info: --seed is not an option of this action (see `colloc help trace`)",
+            ),
+            (
+                ["import", "--from=swf", "--json", log],
+                "trace import: --json prints its report on standard output: give a file for the trace with -o",
+            ),
+            (
+                ["import", "--from=swf", "--from-time=soon", log],
+                '--from-time=soon: invalid time: give a date such as "2017-10-07 08:00", or a time after the first submission such as 2d',
+            ),
+            (
+                ["import", "--from=swf", "--gpus=0", log],
+                "--gpus=0: invalid number of GPUs: give 1 to 100000",
+            ),
+            (
+                ["import", "--from=swf", "--gpus=4xB100", log],
+                '--gpus=4xB100: no GPU is called "B100"; there are: A100-40GB, A100-80GB, H100, H200',
+            ),
+            (
+                ["import", "--from=swf", "--sample=2", log],
+                "--sample=2: invalid number: give one from 0 to 1",
+            ),
+            (
+                ["import", "--from=swf", "--arrival-scale=nan", log],
+                "--arrival-scale=nan: invalid number: give one from 0 to 1000",
+            ),
+            (
+                ["synth", "--tasks-out=x", "--days=-1"],
+                "--days=-1: invalid number: give one from 0.001 to 36500",
+            ),
+            (
+                ["import", "--from=swf", self.folder + "/none"],
+                self.folder + "/none: No such file or directory",
+            ),
         ]:
             with self.subTest(words):
                 self.assertEqual(self.complaint("trace", *words, code=2), complaint)
 
     def test_unwritable_output(self):
         log = self.write("log", SWF)
-        self.assertIn("could not all be written", self.complaint("trace", "import", "--from=swf", "-o", "/dev/full", log, code=2))
+        self.assertIn(
+            "could not all be written",
+            self.complaint("trace", "import", "--from=swf", "-o", "/dev/full", log, code=2),
+        )
 
 
 class Synth(TraceCase):
@@ -276,13 +409,19 @@ class Synth(TraceCase):
 
     def test_feeds_the_simulator(self):
         words, trace = self.synth("--jobs=300", "--days=1", "--gpus=8", "--seed=1")
-        result = json.loads(self.colloc("simulate", "--trace", trace, "--gpus=8xA100-40GB", "--policy=magm", *words))
+        result = json.loads(
+            self.colloc("simulate", "--trace", trace, "--gpus=8xA100-40GB", "--policy=magm", *words)
+        )
         self.assertEqual(result["completed"], 300)
 
     def test_a_whole_cluster(self):
         """A tenth of one: `make bench` has it whole."""
         words, trace = self.synth("--jobs=11732", "--days=75", "--gpus=249", "--seed=1")
-        result = json.loads(self.colloc("simulate", "--trace", trace, "--gpus=249xA100-40GB", "--policy=magm", *words))
+        result = json.loads(
+            self.colloc(
+                "simulate", "--trace", trace, "--gpus=249xA100-40GB", "--policy=magm", *words
+            )
+        )
         self.assertEqual(result["completed"], 11732)
 
     def test_a_seed_decides(self):
@@ -300,9 +439,15 @@ class Info(TraceCase):
         trace = self.write("T.csv", "submit_s,task\n0,short\n10,pair\n100,long\n100,short\n")
         info = json.loads(self.colloc("trace", "info", "--json", "--tasks", self.tasks, trace))
         self.assertEqual((info["jobs"], info["span_s"], info["under_ten_minutes"]), (4, 100, 0.5))
-        self.assertEqual([info["length_s"][key] for key in ("mean", "p25", "p50", "p75", "p100")], [1180, 60, 60, 1000, 3600])
+        self.assertEqual(
+            [info["length_s"][key] for key in ("mean", "p25", "p50", "p75", "p100")],
+            [1180, 60, 60, 1000, 3600],
+        )
         self.assertAlmostEqual(info["gpu_hours"], 5720 / 3600)
-        self.assertEqual([(size["gpus"], size["jobs"], size["share"]) for size in info["sizes"]], [(1, 3, 0.75), (2, 1, 0.25)])
+        self.assertEqual(
+            [(size["gpus"], size["jobs"], size["share"]) for size in info["sizes"]],
+            [(1, 3, 0.75), (2, 1, 0.25)],
+        )
         lines = self.colloc("trace", "info", "--tasks", self.tasks, trace).splitlines()
         self.assertEqual(lines[0], "Jobs      4 in 1:40")
         self.assertEqual(lines[-1].split(), ["2", "1", "25.0", "%", "35.0", "%"])
@@ -314,8 +459,10 @@ class Info(TraceCase):
 
     def test_task_that_is_not_there(self):
         trace = self.write("T.csv", "submit_s,task\n0,j1\n")
-        self.assertEqual(self.complaint("trace", "info", trace, code=2),
-                         trace + ':2: the catalogue of tasks (--tasks) has no "j1"')
+        self.assertEqual(
+            self.complaint("trace", "info", trace, code=2),
+            trace + ':2: the catalogue of tasks (--tasks) has no "j1"',
+        )
 
 
 if __name__ == "__main__":

@@ -39,9 +39,16 @@ class Submit(ClientCase):
         task = self.client.submit("true\n", ["a", "b"], cwd="/tmp", environment={"A": "1"}, gpus=2)
         self.assertEqual(task, 12)
         self.assertEqual(self.daemon.requests[-1][:2], ("POST", "/v1/tasks"))
-        self.assertEqual(self.last_body(), {
-            "script": "true\n", "arguments": ["a", "b"], "cwd": "/tmp", "environment": {"A": "1"},
-            "gpus": 2})
+        self.assertEqual(
+            self.last_body(),
+            {
+                "script": "true\n",
+                "arguments": ["a", "b"],
+                "cwd": "/tmp",
+                "environment": {"A": "1"},
+                "gpus": 2,
+            },
+        )
 
     def test_defaults_are_of_this_process(self):
         with mock.patch.dict(os.environ, {"MINE": "yes", "BROKEN": "\udcff"}):
@@ -110,6 +117,7 @@ class Wait(ClientCase):
             seen.append(task["state"])
             if len(seen) == 3:
                 task["state"] = "FAILED"
+
         self.daemon.on_wait = on_wait
         self.assertEqual(self.client.wait(1)["state"], "FAILED")
         self.assertEqual(len(seen), 3)
@@ -145,7 +153,8 @@ class Socket(ClientCase):
 
     def test_found_where_a_daemon_listens(self):
         places = mock.patch.object(
-            colloc.connection, "default_places", lambda: ["/no/such", self.socket])
+            colloc.connection, "default_places", lambda: ["/no/such", self.socket]
+        )
         with mock.patch.dict(os.environ, {"COLLOC_SOCKET": ""}), places:
             self.assertEqual(colloc.Client().socket, self.socket)
             os.chmod(self.folder, 0o777)  # anybody may have put the socket there
@@ -154,9 +163,14 @@ class Socket(ClientCase):
 
     def test_the_places_of_a_user(self):
         with mock.patch.dict(os.environ, {"XDG_RUNTIME_DIR": "/run/user/7"}):
-            self.assertEqual(colloc.connection.default_places(), [
-                "/run/colloc/collocd.sock", "/run/user/7/colloc/collocd.sock",
-                f"/tmp/colloc-{os.geteuid()}/collocd.sock"])
+            self.assertEqual(
+                colloc.connection.default_places(),
+                [
+                    "/run/colloc/collocd.sock",
+                    "/run/user/7/colloc/collocd.sock",
+                    f"/tmp/colloc-{os.geteuid()}/collocd.sock",
+                ],
+            )
 
     def test_no_daemon_is_an_os_error_that_names_the_socket(self):
         with self.assertRaisesRegex(FileNotFoundError, "/no/such"):

@@ -30,7 +30,11 @@ class Plan(unittest.TestCase):
     def test_every_kind_shape_and_architecture_is_there(self):
         rows = plan.make_plan(3, 600, 1, 0)
         families = {row["family"] for row in rows}
-        self.assertLessEqual({f"cnn-{shape}" for shape in synthetic.CNN_SHAPES} | {f"mlp-{shape}" for shape in synthetic.MLP_SHAPES}, families)
+        self.assertLessEqual(
+            {f"cnn-{shape}" for shape in synthetic.CNN_SHAPES}
+            | {f"mlp-{shape}" for shape in synthetic.MLP_SHAPES},
+            families,
+        )
         self.assertEqual({row["model"] for row in rows if row["kind"] == "real"}, set(real.BY_NAME))
         self.assertGreaterEqual(len(real.BY_NAME), 60)
         self.assertGreaterEqual(len({row.family for row in real.ARCHITECTURES}), 20)
@@ -38,9 +42,19 @@ class Plan(unittest.TestCase):
     def test_drawn_networks_run(self):
         rng = random.Random(5)
         for shape in synthetic.CNN_SHAPES:
-            spec = {"kind": "cnn", "shape": shape, "channels": 1, "side": 28, "classes": 7, "filters": synthetic._cnn_filters(shape, 16, 6),
-                    "kernel": 3, "activation": "relu_inplace", "batch_norm": True, "dropout": 0.2,
-                    "pools": synthetic._cnn_pools(shape, 28, 6, True)}
+            spec = {
+                "kind": "cnn",
+                "shape": shape,
+                "channels": 1,
+                "side": 28,
+                "classes": 7,
+                "filters": synthetic._cnn_filters(shape, 16, 6),
+                "kernel": 3,
+                "activation": "relu_inplace",
+                "batch_norm": True,
+                "dropout": 0.2,
+                "pools": synthetic._cnn_pools(shape, 28, 6, True),
+            }
             (x,), target = synthetic.make_batch(spec, 2)
             output = synthetic.make_model(spec)(x)
             self.assertEqual(tuple(output.shape), (2, 7), shape)
@@ -53,9 +67,37 @@ class Plan(unittest.TestCase):
 
 class Collector(unittest.TestCase):
     def collect(self, out, *more):
-        done = subprocess.run([sys.executable, "-W", "ignore", "-m", "colloc_collect", "--out", out, "--device", "cpu", "--exporters", "1",
-                               "--alone", "0", "--synthetic", "0", "--per-architecture", "8", "--only", "ncf", "--at-once", "2",
-                               "--seconds", "90", *more], env={**os.environ, "PYTHONPATH": PYTHON_FOLDER}, timeout=150, check=False)
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-W",
+                "ignore",
+                "-m",
+                "colloc_collect",
+                "--out",
+                out,
+                "--device",
+                "cpu",
+                "--exporters",
+                "1",
+                "--alone",
+                "0",
+                "--synthetic",
+                "0",
+                "--per-architecture",
+                "8",
+                "--only",
+                "ncf",
+                "--at-once",
+                "2",
+                "--seconds",
+                "90",
+                *more,
+            ],
+            env={**os.environ, "PYTHONPATH": PYTHON_FOLDER},
+            timeout=150,
+            check=False,
+        )
         self.assertEqual(done.returncode, 0)
         with open(os.path.join(out, "runs.jsonl"), encoding="utf-8") as file:
             return [json.loads(line) for line in file]

@@ -10,7 +10,9 @@ import tempfile
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-COLLOC = os.path.join(os.environ.get("COLLOC_BUILD", os.path.join(ROOT, "build")), "src", "cli", "colloc")
+COLLOC = os.path.join(
+    os.environ.get("COLLOC_BUILD", os.path.join(ROOT, "build")), "src", "cli", "colloc"
+)
 NONE = "–"
 
 
@@ -31,7 +33,11 @@ class Reader(html.parser.HTMLParser):
             self.rows.append([])
         if tag in ("td", "th"):
             self.rows[-1].append("")
-        self.outside += [value for name, value in attrs if name in ("src", "href", "xlink:href") and not value.startswith("#")]
+        self.outside += [
+            value
+            for name, value in attrs
+            if name in ("src", "href", "xlink:href") and not value.startswith("#")
+        ]
 
     def handle_endtag(self, tag):
         if tag == self.inside:
@@ -48,37 +54,64 @@ class Reader(html.parser.HTMLParser):
 
 def run(*words, **environment):
     env = {name: value for name, value in os.environ.items() if name != "COLLOC_EVAL_DATA"}
-    return subprocess.run(words, capture_output=True, text=True, check=False, env={**env, **environment})
+    return subprocess.run(
+        words, capture_output=True, text=True, check=False, env={**env, **environment}
+    )
 
 
 def simulate(trace, policy, *words):
-    done = run(COLLOC, "simulate", f"--trace={ROOT}/data/traces/philly-{trace}.txt", f"--policy={policy}", "--json", *words)
+    done = run(
+        COLLOC,
+        "simulate",
+        f"--trace={ROOT}/data/traces/philly-{trace}.txt",
+        f"--policy={policy}",
+        "--json",
+        *words,
+    )
     return json.loads(done.stdout)
 
 
 # What a row of a table is as a command.
 NO_CONDITION = ("--estimator=none", "--smact-max=1", "--min-free-gib=0")
-ORACLES = {"Exclusive": (90, "exclusive"), "OFF on streams": (90, "off", "--sharing=streams"), "OFF on MPS": (90, "off"),
-           "OBF on streams": (90, "obf", "--sharing=streams"), "OBF on MPS": (90, "obf"),
-           "OWF on streams": (90, "owf", "--sharing=streams"), "OWF on MPS": (90, "owf"),
-           "OLUG on streams": (90, "olug", "--sharing=streams"), "OLUG on MPS": (90, "olug")}
-TABLE_6_3 = {"RR (no condition)": (90, "rr", *NO_CONDITION),
-             "MAGM (no condition)": (90, "magm", *NO_CONDITION),
-             "MAGM (SMACT ≤ 80 %)": (90, "magm", "--estimator=none", "--min-free-gib=0"),
-             "MAGM (SMACT ≤ 80 % and GMem ≥ 2 GB)": (90, "magm", "--estimator=none", "--min-free-gib=2"),
-             "MAGM (SMACT ≤ 80 % and GMem ≥ 5 GB)": (90, "magm", "--estimator=none"),
-             "LUG (SMACT ≤ 80 % and GMem ≥ 5 GB)": (90, "lug", "--estimator=none"),
-             "MAGM (SMACT ≤ 75 % and GMem ≥ 5 GB)": (90, "magm", "--estimator=none", "--smact-max=0.75"),
-             "MAGM (SMACT ≤ 85 % and GMem ≥ 5 GB)": (90, "magm", "--estimator=none", "--smact-max=0.85")}
-TABLE_6_6 = {"Exclusive": (60, "exclusive"), "RR on streams": (60, "rr", *NO_CONDITION, "--sharing=streams"),
-             "RR on MPS": (60, "rr", *NO_CONDITION), "MAGM on MPS": (60, "magm", "--estimator=none", "--min-free-gib=2")}
+ORACLES = {
+    "Exclusive": (90, "exclusive"),
+    "OFF on streams": (90, "off", "--sharing=streams"),
+    "OFF on MPS": (90, "off"),
+    "OBF on streams": (90, "obf", "--sharing=streams"),
+    "OBF on MPS": (90, "obf"),
+    "OWF on streams": (90, "owf", "--sharing=streams"),
+    "OWF on MPS": (90, "owf"),
+    "OLUG on streams": (90, "olug", "--sharing=streams"),
+    "OLUG on MPS": (90, "olug"),
+}
+TABLE_6_3 = {
+    "RR (no condition)": (90, "rr", *NO_CONDITION),
+    "MAGM (no condition)": (90, "magm", *NO_CONDITION),
+    "MAGM (SMACT ≤ 80 %)": (90, "magm", "--estimator=none", "--min-free-gib=0"),
+    "MAGM (SMACT ≤ 80 % and GMem ≥ 2 GB)": (90, "magm", "--estimator=none", "--min-free-gib=2"),
+    "MAGM (SMACT ≤ 80 % and GMem ≥ 5 GB)": (90, "magm", "--estimator=none"),
+    "LUG (SMACT ≤ 80 % and GMem ≥ 5 GB)": (90, "lug", "--estimator=none"),
+    "MAGM (SMACT ≤ 75 % and GMem ≥ 5 GB)": (90, "magm", "--estimator=none", "--smact-max=0.75"),
+    "MAGM (SMACT ≤ 85 % and GMem ≥ 5 GB)": (90, "magm", "--estimator=none", "--smact-max=0.85"),
+}
+TABLE_6_6 = {
+    "Exclusive": (60, "exclusive"),
+    "RR on streams": (60, "rr", *NO_CONDITION, "--sharing=streams"),
+    "RR on MPS": (60, "rr", *NO_CONDITION),
+    "MAGM on MPS": (60, "magm", "--estimator=none", "--min-free-gib=2"),
+}
 
 
 class EvaluateTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
-        cls.done = run(os.path.join(ROOT, "scripts", "evaluate"), "--seeds=0", f"--colloc={COLLOC}", f"--output={cls.folder.name}")
+        cls.done = run(
+            os.path.join(ROOT, "scripts", "evaluate"),
+            "--seeds=0",
+            f"--colloc={COLLOC}",
+            f"--output={cls.folder.name}",
+        )
         if cls.done.returncode:
             raise AssertionError(cls.done.stderr)
         with open(cls.done.stdout.strip(), encoding="utf-8") as file:
@@ -90,13 +123,18 @@ class EvaluateTest(unittest.TestCase):
         cls.folder.cleanup()
 
     def table(self, start):
-        rows = next(rows for caption, rows in self.page.tables.items() if str(caption).startswith(start))
+        rows = next(
+            rows for caption, rows in self.page.tables.items() if str(caption).startswith(start)
+        )
         return rows[0], {row[0]: row[1:] for row in rows[1:]}
 
     def with_row(self, label):
         """The table of total times with this row."""
-        return next({row[0]: row[1:] for row in rows[1:]} for caption, rows in self.page.tables.items()
-                    if isinstance(caption, int) and any(row[0] == label and len(row) == 6 for row in rows))
+        return next(
+            {row[0]: row[1:] for row in rows[1:]}
+            for caption, rows in self.page.tables.items()
+            if isinstance(caption, int) and any(row[0] == label and len(row) == 6 for row in rows)
+        )
 
     def test_needs_nothing_from_elsewhere(self):
         self.assertEqual(self.page.outside, [])
@@ -106,10 +144,21 @@ class EvaluateTest(unittest.TestCase):
         _, rows = self.table("Table 6.3")
         self.assertEqual(list(rows), list(TABLE_6_3))
         for label, words in TABLE_6_3.items():
-            oom, hasty = (float(simulate(*words, *more)["oom"]) for more in ((), ("--hold-off=1s",)))
+            oom, hasty = (
+                float(simulate(*words, *more)["oom"]) for more in ((), ("--hold-off=1s",))
+            )
             published = int(rows[label][0])
-            self.assertEqual(rows[label][1:], [f"{oom:.1f}", f"{oom:.0f}", f"{oom:.0f}", f"{oom - published:.1f}", f"{hasty:.1f}"],
-                             label)
+            self.assertEqual(
+                rows[label][1:],
+                [
+                    f"{oom:.1f}",
+                    f"{oom:.0f}",
+                    f"{oom:.0f}",
+                    f"{oom - published:.1f}",
+                    f"{hasty:.1f}",
+                ],
+                label,
+            )
 
     def test_total_times(self):
         rows = self.with_row("OWF on MPS")
@@ -118,20 +167,44 @@ class EvaluateTest(unittest.TestCase):
         for label, words in ORACLES.items():
             result = simulate(*words)
             total = f"{result['total_s'] / 60:.1f}"
-            self.assertEqual(rows[label], [total, total, total, f"{100 * (1 - result['total_s'] / exclusive):.1f}",
-                                           f"{result['total_s'] / result['lower_bound_s']:.2f}"], label)
+            self.assertEqual(
+                rows[label],
+                [
+                    total,
+                    total,
+                    total,
+                    f"{100 * (1 - result['total_s'] / exclusive):.1f}",
+                    f"{result['total_s'] / result['lower_bound_s']:.2f}",
+                ],
+                label,
+            )
 
     def test_claims(self):
-        rows = next({row[0]: row[1:] for row in rows[1:]} for rows in self.page.tables.values() if "free launches" in rows[0])
+        rows = next(
+            {row[0]: row[1:] for row in rows[1:]}
+            for rows in self.page.tables.values()
+            if "free launches" in rows[0]
+        )
         kinds = os.path.join(self.folder.name, "kinds.txt")
         with open(kinds, "w", encoding="utf-8") as file:
             file.write("constant launch_cost 0\n")
         self.addCleanup(os.remove, kinds)
         owf, exclusive = (90, "owf"), (90, "exclusive")
-        less = [100 * (1 - simulate(*mine)["total_s"] / simulate(*other)["total_s"]) for mine, other in
-                [(owf, exclusive), ((*owf, f"--gpu-kinds={kinds}"), exclusive)]]
+        less = [
+            100 * (1 - simulate(*mine)["total_s"] / simulate(*other)["total_s"])
+            for mine, other in [(owf, exclusive), ((*owf, f"--gpu-kinds={kinds}"), exclusive)]
+        ]
         cells = rows["OWF on MPS, 90 tasks: total time, % less than exclusive"]
-        self.assertEqual(cells, ["30.13", *[f"{less[0]:.1f}"] * 3, f"{less[0] - 30.13:.1f}", f"{less[1]:.1f}", *cells[6:]])
+        self.assertEqual(
+            cells,
+            [
+                "30.13",
+                *[f"{less[0]:.1f}"] * 3,
+                f"{less[0] - 30.13:.1f}",
+                f"{less[1]:.1f}",
+                *cells[6:],
+            ],
+        )
         self.assertTrue(all(0 < float(cell) < 60 for cell in cells[6:]), cells)
         self.assertEqual(len(set(cells[6:])), 2)
 
@@ -153,16 +226,22 @@ class EvaluateTest(unittest.TestCase):
         self.assertLessEqual({f"figure-6-{number}" for number in range(5, 16)}, names)
         for name in names:
             self.assertTrue(os.path.getsize(os.path.join(self.folder.name, f"{name}.svg")))
-            with open(os.path.join(self.folder.name, f"{name}.csv"), encoding="utf-8", newline="") as file:
+            with open(
+                os.path.join(self.folder.name, f"{name}.csv"), encoding="utf-8", newline=""
+            ) as file:
                 rows = list(csv.reader(file))
             self.assertGreater(len(rows), 1, name)
             self.assertTrue(all(len(row) == len(rows[0]) for row in rows), name)
-        with open(os.path.join(self.folder.name, "figure-6-5.csv"), encoding="utf-8", newline="") as file:
+        with open(
+            os.path.join(self.folder.name, "figure-6-5.csv"), encoding="utf-8", newline=""
+        ) as file:
             totals = {row["setting"]: float(row["total"]) for row in csv.DictReader(file)}
         self.assertAlmostEqual(totals["OWF on MPS"], simulate(90, "owf")["total_s"] / 60, places=2)
 
     def test_no_row_of_the_published_is_lost(self):
-        with open(os.path.join(ROOT, "data", "published", "chapter6.csv"), encoding="utf-8", newline="") as file:
+        with open(
+            os.path.join(ROOT, "data", "published", "chapter6.csv"), encoding="utf-8", newline=""
+        ) as file:
             rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
         for row in rows:
             if row["source"].startswith("table"):
@@ -179,8 +258,13 @@ class EvaluateTest(unittest.TestCase):
     @unittest.skipUnless(os.environ.get("COLLOC_EVAL_DATA"), "needs COLLOC_EVAL_DATA")
     def test_with_the_estimators(self):
         with tempfile.TemporaryDirectory() as folder:
-            done = run(os.path.join(ROOT, "scripts", "evaluate"), "--seeds=1", f"--colloc={COLLOC}", f"--output={folder}",
-                       COLLOC_EVAL_DATA=os.environ["COLLOC_EVAL_DATA"])
+            done = run(
+                os.path.join(ROOT, "scripts", "evaluate"),
+                "--seeds=1",
+                f"--colloc={COLLOC}",
+                f"--output={folder}",
+                COLLOC_EVAL_DATA=os.environ["COLLOC_EVAL_DATA"],
+            )
             self.assertEqual(done.stderr, "")
             with open(done.stdout.strip(), encoding="utf-8") as file:
                 rows = Reader(file.read()).tables

@@ -42,17 +42,29 @@ class Scratch(unittest.TestCase):
             ((8960, 33278), HALF, [0], [42595840, 2080]),
         ]:
             with self.subTest(sizes=sizes, dtype=dtype):
-                self.assertEqual(scratch_of("sum", (shaped(*sizes, dtype=dtype), dims, True), None), expected)
+                self.assertEqual(
+                    scratch_of("sum", (shaped(*sizes, dtype=dtype), dims, True), None), expected
+                )
         self.assertEqual(scratch_of("sum", (shaped(64, 1000), [1], True), None), [0, 0])
         self.assertEqual(scratch_of("mean", (shaped(15, 1024, 1472), [1]), None), [146964480, 692])
 
     def test_softmax_and_norms(self):
         scores = shaped(2, 4, 8, 8)
-        self.assertEqual(scratch_of("_softmax_backward_data", (scores, scores, -1, FULL), None), [0, 4 * 512])
-        self.assertEqual(scratch_of("_softmax_backward_data", (scores.transpose(1, 3), scores, -1, FULL), None), [4 * 512, 4 * 512])
-        self.assertEqual(scratch_of("_log_softmax", (scores.transpose(1, 3), 1, False), None), [4 * 512])
+        self.assertEqual(
+            scratch_of("_softmax_backward_data", (scores, scores, -1, FULL), None), [0, 4 * 512]
+        )
+        self.assertEqual(
+            scratch_of("_softmax_backward_data", (scores.transpose(1, 3), scores, -1, FULL), None),
+            [4 * 512, 4 * 512],
+        )
+        self.assertEqual(
+            scratch_of("_log_softmax", (scores.transpose(1, 3), 1, False), None), [4 * 512]
+        )
         self.assertEqual(scratch_of("_log_softmax", (scores, 1, False), None), [0])
-        self.assertEqual(scratch_of("native_layer_norm_backward", (scores.transpose(1, 3), scores, [8]), None), [4 * 512])
+        self.assertEqual(
+            scratch_of("native_layer_norm_backward", (scores.transpose(1, 3), scores, [8]), None),
+            [4 * 512],
+        )
 
     def test_losses_by_element(self):
         images = shaped(128, 3, 128, 128)
@@ -61,9 +73,19 @@ class Scratch(unittest.TestCase):
 
     def test_embeddings(self):
         gradient, indices = shaped(256, 35, 650), shaped(256, 35, dtype=torch.int64)
-        self.assertEqual(scratch_of("embedding_dense_backward", (gradient, indices, 33278, -1, False), None)[2:], [78848, 25625600])
+        self.assertEqual(
+            scratch_of("embedding_dense_backward", (gradient, indices, 33278, -1, False), None)[2:],
+            [78848, 25625600],
+        )
         few = shaped(64, dtype=torch.int64)
-        self.assertEqual(sum(scratch_of("embedding_dense_backward", (shaped(64, 650), few, 33278, -1, False), None)), 0)
+        self.assertEqual(
+            sum(
+                scratch_of(
+                    "embedding_dense_backward", (shaped(64, 650), few, 33278, -1, False), None
+                )
+            ),
+            0,
+        )
 
     def test_operators_without_a_rule_take_nothing(self):
         self.assertEqual(scratch_of("relu", (shaped(8),), shaped(8)), [])
@@ -89,7 +111,10 @@ class Scratch(unittest.TestCase):
         self.assertEqual(Pairs(16, 32).scratch(4505, 9011), [9, 281])
 
     def at_batch(self, pairs, tokens, channels):
-        low, high = (scratch_of("sum", (shaped(n * tokens, channels), [0], True), None)[0] for n in (pairs.low, pairs.high))
+        low, high = (
+            scratch_of("sum", (shaped(n * tokens, channels), [0], True), None)[0]
+            for n in (pairs.low, pairs.high)
+        )
         return int(low), pairs.scratch(low, high)
 
     def test_a_reduction_that_fills_the_gpu_grows_no_further(self):
@@ -109,7 +134,14 @@ class Scratch(unittest.TestCase):
                 return (self.rows @ x.t()).sum(0)[:, None]
 
         for batch in (2, 8):
-            self.assertTrue(export(Task(Products, lambda n: ((torch.zeros(n, 8),), torch.zeros(n, dtype=torch.long))), batch)["tensors"])
+            self.assertTrue(
+                export(
+                    Task(
+                        Products, lambda n: ((torch.zeros(n, 8),), torch.zeros(n, dtype=torch.long))
+                    ),
+                    batch,
+                )["tensors"]
+            )
 
     def test_nothing_is_reduced_without_scratch(self):
         for sizes, dims in (((0, 1000000), [1]), ((1000000, 0), [0])):
@@ -117,7 +149,9 @@ class Scratch(unittest.TestCase):
 
     def test_a_run_at_small_batches_serves_the_one_asked_for(self):
         _, (fixed, each) = self.at_batch(Pairs(2, 4, 64), 197, 768)
-        self.assertEqual(fixed + 64 * each, scratch_of("sum", (shaped(64 * 197, 768), [0], True), None)[0])
+        self.assertEqual(
+            fixed + 64 * each, scratch_of("sum", (shaped(64 * 197, 768), [0], True), None)[0]
+        )
 
     def test_a_reduction_that_begins_to_share_outputs_above_the_batch_is_none_there(self):
         self.assertEqual(self.at_batch(Pairs(128, 256), 1, 512), (0, [0, 0]))
@@ -128,11 +162,20 @@ class Attention(unittest.TestCase):
         return shaped(4, heads, tokens, size, dtype=dtype)
 
     def test_which_kernel(self):
-        learned, fixed = (shaped(1, 12, 197, 197, dtype=HALF).requires_grad_(grad) for grad in (True, False))
+        learned, fixed = (
+            shaped(1, 12, 197, 197, dtype=HALF).requires_grad_(grad) for grad in (True, False)
+        )
         for size, dtype, mask, expected in [
-            (64, HALF, None, "cudnn"), (64, HALF, fixed, "cudnn"), (256, HALF, None, "cudnn"), (60, HALF, None, "flash"),
-            (264, HALF, None, "efficient"), (64, HALF, learned, "efficient"), (64, FULL, None, "efficient"),
-            (60, FULL, None, "efficient"), (62, FULL, None, "math"), (64, HALF, learned.transpose(2, 3), "math"),
+            (64, HALF, None, "cudnn"),
+            (64, HALF, fixed, "cudnn"),
+            (256, HALF, None, "cudnn"),
+            (60, HALF, None, "flash"),
+            (264, HALF, None, "efficient"),
+            (64, HALF, learned, "efficient"),
+            (64, FULL, None, "efficient"),
+            (60, FULL, None, "efficient"),
+            (62, FULL, None, "math"),
+            (64, HALF, learned.transpose(2, 3), "math"),
         ]:
             with self.subTest(size=size, dtype=dtype, mask=mask is not None):
                 one = self.heads(size, dtype)
@@ -143,7 +186,12 @@ class Attention(unittest.TestCase):
 
     def test_shapes_that_only_plain_products_take(self):
         alone, many = shaped(1, 8, 5, 64), shaped(4, 8, 5, 64)
-        for query, key in [(alone, many), (shaped(4, 2, 5, 64), many), (shaped(5, 64), shaped(5, 64)), (alone.double(), alone.double())]:
+        for query, key in [
+            (alone, many),
+            (shaped(4, 2, 5, 64), many),
+            (shaped(5, 64), shaped(5, 64)),
+            (alone.double(), alone.double()),
+        ]:
             with self.subTest(query=query.shape):
                 self.assertEqual(kernel_of(query, key, key), "math")
 
@@ -171,7 +219,9 @@ class Attention(unittest.TestCase):
         query = torch.empty(2, 4, 16, 64, dtype=HALF, requires_grad=True)
         storages = Storages()
         with Tracker(storages, lambda *_: None):
-            output = attention_with(lambda *_: None)(query, query, query, torch.ones(2, 1, 16, 16, dtype=torch.bool))
+            output = attention_with(lambda *_: None)(
+                query, query, query, torch.ones(2, 1, 16, 16, dtype=torch.bool)
+            )
         storages.collect()
         kept = [i.bytes for i in storages.intervals if i.last == -1]
         self.assertIn(2 * 2 * 16 * 16, kept)
@@ -198,7 +248,9 @@ class Attention(unittest.TestCase):
 class Speaker(nn.Module):
     def __init__(self, kind=nn.LSTM, **options):
         super().__init__()
-        self.words, self.layers = nn.Embedding(500, 64), kind(64, 64, 2, batch_first=True, dropout=0.5, **options)
+        self.words, self.layers = nn.Embedding(500, 64), kind(
+            64, 64, 2, batch_first=True, dropout=0.5, **options
+        )
         self.head = nn.Linear(64 * (1 + bool(options.get("bidirectional"))), 500)
 
     def forward(self, words):
@@ -222,12 +274,18 @@ class Recurrent(unittest.TestCase):
                 shape = Shape(kind, 2, directions, True, dropout)
                 steps, batch, inputs, units = sizes
                 self.assertLess(abs(shape.reserve(steps, batch, units, element) - reserve), 512)
-                self.assertEqual(shape.workspace(steps, batch, inputs, units, element, weights), workspace)
+                self.assertEqual(
+                    shape.workspace(steps, batch, inputs, units, element, weights), workspace
+                )
 
     def sizes(self, description, name):
         index = description["classes"].index(name)
         begin = description["phases"][-1]["forward"]
-        return [(fixed, each) for fixed, each, first, _, kind in description["tensors"] if kind == index and first >= begin]
+        return [
+            (fixed, each)
+            for fixed, each, first, _, kind in description["tensors"]
+            if kind == index and first >= begin
+        ]
 
     def test_gradients_of_all_weights_lie_in_one_block(self):
         got = export(Task(Speaker, words, optimizer="sgd"), 4)
@@ -260,12 +318,24 @@ class Sequences(unittest.TestCase):
 
         class Model(nn.Linear):
             def forward(self, x):
-                answers.append((masks.find_packed_sequence_indices(x), masks._ignore_causal_mask_sdpa(x, 3),
-                                masks._ignore_causal_mask_sdpa(padding_mask=x, query_length=3)))
+                answers.append(
+                    (
+                        masks.find_packed_sequence_indices(x),
+                        masks._ignore_causal_mask_sdpa(x, 3),
+                        masks._ignore_causal_mask_sdpa(padding_mask=x, query_length=3),
+                    )
+                )
                 return super().forward(x)
 
         with mock.patch.dict(sys.modules, {masks.__name__: masks}):
-            export(Task(lambda: Model(64, 10), lambda n: ((torch.randn(n, 64),), torch.randint(0, 10, (n,))), optimizer="sgd"), 4)
+            export(
+                Task(
+                    lambda: Model(64, 10),
+                    lambda n: ((torch.randn(n, 64),), torch.randint(0, 10, (n,))),
+                    optimizer="sgd",
+                ),
+                4,
+            )
         self.assertEqual(set(answers), {(None, True, True)})
         self.assertEqual(masks.find_packed_sequence_indices(torch.ones(1)), "packed")
         self.assertFalse(masks._ignore_causal_mask_sdpa(torch.ones(1), 3))
@@ -273,8 +343,15 @@ class Sequences(unittest.TestCase):
 
 class Autocast(unittest.TestCase):
     def test_the_loss_keeps_log_probabilities_in_the_type_of_the_logits(self):
-        got = export(Task(lambda: nn.Linear(64, 1000), lambda n: ((torch.randn(n, 64),), torch.randint(0, 1000, (n,))),
-                          optimizer="sgd", precision="amp"), 8)
+        got = export(
+            Task(
+                lambda: nn.Linear(64, 1000),
+                lambda n: ((torch.randn(n, 64),), torch.randint(0, 1000, (n,))),
+                optimizer="sgd",
+                precision="amp",
+            ),
+            8,
+        )
         begin = got["phases"][-1]["forward"]
         each = [t[1] for t in got["tensors"] if t[2] >= begin]
         self.assertEqual(each.count(2 * 1000), 4)  # logits, log-softmax, and their gradients
@@ -289,7 +366,15 @@ class Autocast(unittest.TestCase):
             def forward(self, x):
                 return torch.linalg.vector_norm(self.layer(x), dim=-1, keepdim=True)
 
-        got = export(Task(Directions, lambda n: ((torch.randn(n, 64),), torch.randn(n, 1)), optimizer="sgd", precision="amp"), 8)
+        got = export(
+            Task(
+                Directions,
+                lambda n: ((torch.randn(n, 64),), torch.randn(n, 1)),
+                optimizer="sgd",
+                precision="amp",
+            ),
+            8,
+        )
         forward, backward = got["phases"][-1]["forward"], got["phases"][-1]["backward"]
         self.assertNotIn(4 * 128, [t[1] for t in got["tensors"] if forward <= t[2] < backward])
 

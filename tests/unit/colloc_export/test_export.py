@@ -36,8 +36,16 @@ class Net(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.conv, self.norm, self.relu = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(inplace=True)
-        self.mix, self.drop, self.head = nn.Conv2d(8, 8, 1, bias=False), nn.Dropout(0.5), nn.Linear(8, 5)
+        self.conv, self.norm, self.relu = (
+            nn.Conv2d(3, 8, 3, padding=1),
+            nn.BatchNorm2d(8),
+            nn.ReLU(inplace=True),
+        )
+        self.mix, self.drop, self.head = (
+            nn.Conv2d(8, 8, 1, bias=False),
+            nn.Dropout(0.5),
+            nn.Linear(8, 5),
+        )
 
     def forward(self, x):
         x = self.relu(self.norm(self.conv(x)))
@@ -63,7 +71,11 @@ class Reader(nn.Module):
 def of_class(description, name, iteration=None):
     index = description["classes"].index(name)
     begin = 0 if iteration is None else description["phases"][iteration]["input"]
-    end = description["ticks"] if iteration is None or iteration + 1 == description["iterations"] else description["phases"][iteration + 1]["input"]
+    end = (
+        description["ticks"]
+        if iteration is None or iteration + 1 == description["iterations"]
+        else description["phases"][iteration + 1]["input"]
+    )
     return [t for t in description["tensors"] if t[4] == index and begin <= t[2] < end]
 
 
@@ -87,7 +99,10 @@ class Tensors(unittest.TestCase):
         for optimizer, copies in states.items():
             with self.subTest(optimizer=optimizer):
                 got = export(Task(mlp, mlp_batch, optimizer=optimizer), 8)
-                self.assertEqual((got["parameters"], got["trainable"], got["parameter_bytes"]), (parameters, parameters, 4 * parameters))
+                self.assertEqual(
+                    (got["parameters"], got["trainable"], got["parameter_bytes"]),
+                    (parameters, parameters, 4 * parameters),
+                )
                 self.assertEqual(total(of_class(got, "param"), 0), 4 * parameters)
                 self.assertEqual(total(of_class(got, "grad", 1), 0), 4 * parameters)
                 self.assertEqual(total(of_class(got, "state"), 0), 4 * parameters * copies)
@@ -104,7 +119,12 @@ class Tensors(unittest.TestCase):
         second = got["phases"][1]
         self.assertTrue(all(t[3] == -1 for name in ("param", "state") for t in of_class(got, name)))
         self.assertTrue(all(second["zero_grad"] <= t[3] for t in of_class(got, "grad", 1)))
-        self.assertTrue(all(second["input"] > t[2] and t[3] >= second["input"] - 1 for t in of_class(got, "input", 0)))
+        self.assertTrue(
+            all(
+                second["input"] > t[2] and t[3] >= second["input"] - 1
+                for t in of_class(got, "input", 0)
+            )
+        )
         ticks = [tick for t in got["tensors"] for tick in t[2:4] if tick >= 0]
         self.assertEqual(len(ticks), len(set(ticks)))
         self.assertLess(max(ticks), got["ticks"])
@@ -112,13 +132,19 @@ class Tensors(unittest.TestCase):
     def test_one_file_serves_every_batch(self):
         for precision in ("fp32", "amp"):
             low, high = (export(Task(Net, net_batch, precision=precision), n) for n in (4, 48))
-            self.assertTrue(low["every_batch"] and high["every_batch"], low["warnings"] + high["warnings"])
+            self.assertTrue(
+                low["every_batch"] and high["every_batch"], low["warnings"] + high["warnings"]
+            )
             self.assertEqual(low["tensors"], high["tensors"])
             self.assertEqual((low["layers"], low["convs"]), (high["layers"], high["convs"]))
 
     def test_nothing_is_computed(self):
         """What fake tensors do not know they compute on the CPU, of zeros."""
-        with mock.patch("torch._subclasses.fake_tensor.run_fallback_kernel", side_effect=AssertionError("computed"), create=True):
+        with mock.patch(
+            "torch._subclasses.fake_tensor.run_fallback_kernel",
+            side_effect=AssertionError("computed"),
+            create=True,
+        ):
             got = export(Task(Net, net_batch), 8)
         self.assertEqual((got["method"], got["every_batch"]), ("fake", True))
 
@@ -131,7 +157,9 @@ class Tensors(unittest.TestCase):
         self.assertEqual({conv["dtype"] for conv in got["convs"]}, {"bfloat16"})
         self.assertTrue(got["flags"]["emulated_autocast"])
         layer = nn.Sequential(nn.Linear(64, 64), nn.LayerNorm(64), nn.Linear(64, 10))
-        kept = of_class(export(Task(lambda: layer, mlp_batch, optimizer="sgd", precision="amp"), 8), "saved", 1)
+        kept = of_class(
+            export(Task(lambda: layer, mlp_batch, optimizer="sgd", precision="amp"), 8), "saved", 1
+        )
         self.assertIn(4 * 64, [t[1] for t in kept])  # the norm's input in fp32
 
     def test_frozen_parameters_have_neither_gradient_nor_state(self):
@@ -165,18 +193,27 @@ class Tensors(unittest.TestCase):
 
     def test_ordinary_operators_are_back_afterwards(self):
         export(Task(Net, net_batch), 4)
-        self.assertNotIn("Native", type(nn.Dropout()(torch.ones(3, requires_grad=True)).grad_fn).__name__)
+        self.assertNotIn(
+            "Native", type(nn.Dropout()(torch.ones(3, requires_grad=True)).grad_fn).__name__
+        )
 
 
 class Layers(unittest.TestCase):
     def test_rows_in_the_order_of_execution(self):
         rows = export(Task(Net, net_batch), 4)["layers"]
-        self.assertEqual([row["name"] for row in rows], ["", "conv", "norm", "relu", "mix", "relu", "drop", "head"])
-        self.assertEqual([row["shared"] for row in rows], [False, False, False, False, False, True, False, False])
+        self.assertEqual(
+            [row["name"] for row in rows],
+            ["", "conv", "norm", "relu", "mix", "relu", "drop", "head"],
+        )
+        self.assertEqual(
+            [row["shared"] for row in rows], [False, False, False, False, False, True, False, False]
+        )
         self.assertEqual([row["in_place"] for row in rows][3], True)
         self.assertEqual(rows[1]["shape"], [8, 16, 16])
         self.assertEqual(rows[1]["multiply_adds"], [0, 8 * 3 * 9 * 16 * 16])
-        self.assertEqual(sum(row["parameters"] for row in rows), sum(p.numel() for p in Net().parameters()))
+        self.assertEqual(
+            sum(row["parameters"] for row in rows), sum(p.numel() for p in Net().parameters())
+        )
 
 
 class Clock(unittest.TestCase):
@@ -198,7 +235,14 @@ class FakeGpu:
     """Counts as the caching allocator of a GPU would: every operation takes what `bytes_of` says beside a result of 1000."""
 
     def __init__(self, scratch, fails=False, counts="requested_bytes"):
-        self.scratch, self.fails, self.counts, self.questions, self.now, self.failures = scratch, fails, counts, 0, 0, 0
+        self.scratch, self.fails, self.counts, self.questions, self.now, self.failures = (
+            scratch,
+            fails,
+            counts,
+            0,
+            0,
+            0,
+        )
 
     def is_available(self):
         return True
@@ -222,22 +266,42 @@ class FakeGpu:
         self.failures += self.fails
 
     def memory_stats(self):
-        return {f"{self.counts}.all.peak": getattr(self, "peak", 0), f"{self.counts}.all.current": self.now, "num_alloc_retries": 0,
-                "num_ooms": self.failures}
+        return {
+            f"{self.counts}.all.peak": getattr(self, "peak", 0),
+            f"{self.counts}.all.current": self.now,
+            "num_alloc_retries": 0,
+            "num_ooms": self.failures,
+        }
 
 
 class Kernels(unittest.TestCase):
     def asked(self, gpu):
-        got = export(Task(lambda: nn.Sequential(Net().conv, nn.Conv2d(8, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1), nn.Flatten()), net_batch), 8)
+        got = export(
+            Task(
+                lambda: nn.Sequential(
+                    Net().conv,
+                    nn.Conv2d(8, 8, 3, padding=1),
+                    nn.Conv2d(8, 8, 3, padding=1),
+                    nn.Flatten(),
+                ),
+                net_batch,
+            ),
+            8,
+        )
         operators = mock.Mock(convolution=gpu.run, convolution_backward=gpu.run)
-        with mock.patch.object(kernels, "_tensor", lambda shape, conv: shape), mock.patch.object(torch.ops, "aten", operators):
+        with mock.patch.object(kernels, "_tensor", lambda shape, conv: shape), mock.patch.object(
+            torch.ops, "aten", operators
+        ):
             return got, kernels.ask(got, gpu)
 
     def test_each_shape_is_asked_once_for_each_pass(self):
         gpu = FakeGpu(7)
         got, answer = self.asked(gpu)
         self.assertEqual((answer["batch"], answer["gpu"]), (8, "NVIDIA H200"))
-        self.assertEqual([len(bytes) for bytes in answer["scratch"]], [1 if conv["phase"] == "forward" else 2 for conv in got["convs"]])
+        self.assertEqual(
+            [len(bytes) for bytes in answer["scratch"]],
+            [1 if conv["phase"] == "forward" else 2 for conv in got["convs"]],
+        )
         self.assertEqual(gpu.questions, 6)  # of the two equal ones only the first
         self.assertEqual(answer["scratch"], [[7], [14], [14], [21, 28], [21, 28], [35, 42]])
 
@@ -245,20 +309,43 @@ class Kernels(unittest.TestCase):
         self.assertEqual(self.asked(FakeGpu(512, counts="allocated_bytes"))[1]["scratch"][0], [512])
 
     def test_a_convolution_of_the_loss_runs_forward(self):
-        conv = {"phase": "loss", "batch": [0, 1], "input": [3, 8, 8], "weight": [4, 3, 3, 3], "output": [4, 6, 6], "stride": [1, 1], "padding": [0, 0],
-                "dilation": [1, 1], "transposed": False, "output_padding": [0, 0], "groups": 1, "dtype": "float32"}
+        conv = {
+            "phase": "loss",
+            "batch": [0, 1],
+            "input": [3, 8, 8],
+            "weight": [4, 3, 3, 3],
+            "output": [4, 6, 6],
+            "stride": [1, 1],
+            "padding": [0, 0],
+            "dilation": [1, 1],
+            "transposed": False,
+            "output_padding": [0, 0],
+            "groups": 1,
+            "dtype": "float32",
+        }
         gpu = FakeGpu(7)
-        with mock.patch.object(kernels, "_tensor", lambda shape, conv: shape), mock.patch.object(torch.ops, "aten", mock.Mock(convolution=gpu.run)):
+        with mock.patch.object(kernels, "_tensor", lambda shape, conv: shape), mock.patch.object(
+            torch.ops, "aten", mock.Mock(convolution=gpu.run)
+        ):
             self.assertEqual(kernels.measure(conv, 2, kernels.Scratch(gpu)), [7])
 
     def test_a_kernel_without_room_is_no_answer(self):
-        self.assertEqual({bytes for some in self.asked(FakeGpu(7, fails=True))[1]["scratch"] for bytes in some}, {None})
+        self.assertEqual(
+            {bytes for some in self.asked(FakeGpu(7, fails=True))[1]["scratch"] for bytes in some},
+            {None},
+        )
 
     def test_channels_last_is_told(self):
         def channels_last():
-            return nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten()).to(memory_format=torch.channels_last)
+            return nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten()).to(
+                memory_format=torch.channels_last
+            )
 
-        told = [conv["channels_last"] for task in (Task(Net, net_batch), Task(channels_last, net_batch)) for conv in export(task, 4)["convs"]]
+        told = [
+            conv["channels_last"]
+            for task in (Task(Net, net_batch), Task(channels_last, net_batch))
+            for conv in export(task, 4)["convs"]
+        ]
         self.assertEqual(told, [False] * 4 + [True] * 2)
 
 
@@ -268,20 +355,37 @@ class Commands(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
         with open(os.path.join(self.folder, "mine.py"), "w", encoding="utf-8") as file:
-            file.write("from torch import nn\n\ndef make():\n    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(),"
-                       " nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5))\n")
+            file.write(
+                "from torch import nn\n\ndef make():\n    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(),"
+                " nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5))\n"
+            )
 
     def run_it(self, *arguments, code=0):
-        done = subprocess.run([sys.executable, "-m", "colloc_export", *arguments], cwd=self.folder, capture_output=True, text=True,
-                              env={**os.environ, "PYTHONPATH": PYTHON_FOLDER}, timeout=100, check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", "colloc_export", *arguments],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": PYTHON_FOLDER},
+            timeout=100,
+            check=False,
+        )
         self.assertEqual(done.returncode, code, done.stderr)
         return done.stdout if code == 0 else done.stderr
 
     def exported(self, *more):
-        return self.run_it("mine.py:make", "--input", "3x32x32", "--classes", "5", "--batch", "16", *more)
+        return self.run_it(
+            "mine.py:make", "--input", "3x32x32", "--classes", "5", "--batch", "16", *more
+        )
 
     def estimate(self, *arguments):
-        done = subprocess.run([os.environ["COLLOC"], "estimate", "--json", *arguments], cwd=self.folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [os.environ["COLLOC"], "estimate", "--json", *arguments],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
@@ -299,7 +403,9 @@ class Commands(unittest.TestCase):
     @unittest.skipUnless("COLLOC" in os.environ, "colloc is not built")
     def test_colloc_reads_the_table_and_counts_the_same(self):
         self.exported("--text", "-o", "table.txt")
-        model = self.estimate("--summary", "table.txt", "--batch", "16", "--estimator", "horus")["model"]
+        model = self.estimate("--summary", "table.txt", "--batch", "16", "--estimator", "horus")[
+            "model"
+        ]
         description = json.loads(self.exported())
         self.assertEqual(model["parameters"], description["parameters"])
 
@@ -307,7 +413,9 @@ class Commands(unittest.TestCase):
         self.assertIn("--input", self.run_it("mine.py:make", code=1))
         self.assertIn("nothing", self.run_it("mine.py:nothing", "--input", "3", code=1))
         self.assertIn("3xz", self.run_it("mine.py:make", "--input", "3xz", code=1))
-        self.assertIn("--batch", self.run_it("mine.py:make", "--input", "3", "--batch", "0", code=1))
+        self.assertIn(
+            "--batch", self.run_it("mine.py:make", "--input", "3", "--batch", "0", code=1)
+        )
         if not torch.cuda.is_available():
             self.assertIn("GPU", self.run_it("mine.py:make", "--input", "3", "--kernels", code=1))
 

@@ -70,8 +70,9 @@ class Others(unittest.TestCase):
 
     def test_descend(self):
         grid = {"a": (0, 1, 2, 3), "b": (0, 5, 10)}
-        best, least = descend(grid, {"a": 0, "b": 0, "c": 9},
-                              lambda c: (c["a"] - 2) ** 2 + abs(c["b"] - 6))
+        best, least = descend(
+            grid, {"a": 0, "b": 0, "c": 9}, lambda c: (c["a"] - 2) ** 2 + abs(c["b"] - 6)
+        )
         self.assertEqual((best, least), ({"a": 2, "b": 5, "c": 9}, 1))
 
 

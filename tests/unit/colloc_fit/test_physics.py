@@ -12,18 +12,45 @@ from colloc_fit.physics import START, Physics, constants_line, misfit
 PROGRAM = os.path.join(fit_case.BUILD, "tools", "colloc-physics")
 LAYERS = [
     {"depth": 0, "name": "", "type": "Net", "shape": [10], "parameters": 0, "shared": False},
-    {"depth": 1, "name": "stem", "type": "Conv2d", "shape": [8, 32, 32], "parameters": 216,
-     "shared": False},
-    {"depth": 1, "name": "stem", "type": "Conv2d", "shape": [8, 32, 32], "parameters": 0,
-     "shared": True},
-    {"depth": 1, "name": "head", "type": "Linear", "shape": [10], "parameters": 81930,
-     "shared": False},
+    {
+        "depth": 1,
+        "name": "stem",
+        "type": "Conv2d",
+        "shape": [8, 32, 32],
+        "parameters": 216,
+        "shared": False,
+    },
+    {
+        "depth": 1,
+        "name": "stem",
+        "type": "Conv2d",
+        "shape": [8, 32, 32],
+        "parameters": 0,
+        "shared": True,
+    },
+    {
+        "depth": 1,
+        "name": "head",
+        "type": "Linear",
+        "shape": [10],
+        "parameters": 81930,
+        "shared": False,
+    },
 ]
 
 
 def row_of(**more):
-    return {"batch": 64, "sequence": 0, "driver_mib": 1500, "allocated_mib": 60, "family": "f",
-            "kind": "real", "precision": "fp32", "optimizer": "adam", **more}
+    return {
+        "batch": 64,
+        "sequence": 0,
+        "driver_mib": 1500,
+        "allocated_mib": 60,
+        "family": "f",
+        "kind": "real",
+        "precision": "fp32",
+        "optimizer": "adam",
+        **more,
+    }
 
 
 class Asked(unittest.TestCase):
@@ -35,16 +62,25 @@ class Asked(unittest.TestCase):
             file.write(memory_runs.torchinfo_text(LAYERS, 82146))
 
     def physics(self, rows):
-        program = Physics(fit_case.BUILD, [(row, self.summary, row["optimizer"], row["precision"])
-                                           for row in rows], self.folder.name)
+        program = Physics(
+            fit_case.BUILD,
+            [(row, self.summary, row["optimizer"], row["precision"]) for row in rows],
+            self.folder.name,
+        )
         self.addCleanup(program.close)
         return program
 
     def ask_raw(self, constants):
         with open(os.path.join(self.folder.name, "tasks"), "w", encoding="utf-8") as tasks:
             tasks.write(f"{self.summary}\t64\tadam\tfp32\t0\tNVIDIA H200\n")
-        return subprocess.run([PROGRAM, tasks.name], input=constants, text=True, check=False,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return subprocess.run(
+            [PROGRAM, tasks.name],
+            input=constants,
+            text=True,
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
 
     def test_answers_each_line_of_constants(self):
         program = self.physics([row_of(), row_of(batch=128)])
@@ -73,8 +109,14 @@ class Asked(unittest.TestCase):
         self.assertEqual(built_in, named)
 
     def test_refuses_what_is_no_constant(self):
-        for wrong in ("launch=5", "launch_us", "fp32/larger/forward/none=1", "fp32/larger=1",
-                      "fp64/larger/forward/input=1", "5 0.3 0.5"):
+        for wrong in (
+            "launch=5",
+            "launch_us",
+            "fp32/larger/forward/none=1",
+            "fp32/larger=1",
+            "fp64/larger/forward/input=1",
+            "5 0.3 0.5",
+        ):
             done = self.ask_raw(wrong + "\n")
             self.assertEqual(done.returncode, 1, wrong)
             self.assertIn("not NAME=VALUE of a known constant", done.stderr)
@@ -101,11 +143,15 @@ class Asked(unittest.TestCase):
 
 class Texts(unittest.TestCase):
     def test_torchsummary_leaves_out_what_has_no_shape(self):
-        rows = [["Conv2d", 0, 216, 0, [8, 4, 4], False, False],
-                ["Fold", 0, 0, 0, None, False, False],
-                ["Conv2d", 0, 216, 0, [8, 4, 4], False, True]]
-        self.assertEqual(memory_runs.torchsummary_text({"rows": rows}),
-                         "Conv2d-1  [-1, 8, 4, 4]  216\nConv2d-3  [-1, 8, 4, 4]  0\n")
+        rows = [
+            ["Conv2d", 0, 216, 0, [8, 4, 4], False, False],
+            ["Fold", 0, 0, 0, None, False, False],
+            ["Conv2d", 0, 216, 0, [8, 4, 4], False, True],
+        ]
+        self.assertEqual(
+            memory_runs.torchsummary_text({"rows": rows}),
+            "Conv2d-1  [-1, 8, 4, 4]  216\nConv2d-3  [-1, 8, 4, 4]  0\n",
+        )
 
     def test_torchinfo_marks_what_runs_again(self):
         text = memory_runs.torchinfo_text(LAYERS, 82146)
@@ -114,8 +160,9 @@ class Texts(unittest.TestCase):
         self.assertIn("Total params: 82,146", text)
 
     def test_numbers(self):
-        self.assertEqual([memory_runs.number(cell) for cell in ("1.5", "", "adam")],
-                         [1.5, None, "adam"])
+        self.assertEqual(
+            [memory_runs.number(cell) for cell in ("1.5", "", "adam")], [1.5, None, "adam"]
+        )
 
 
 if __name__ == "__main__":

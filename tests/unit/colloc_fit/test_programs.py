@@ -10,9 +10,14 @@ import fit_case
 
 def run(name, *arguments):
     program = os.path.join(fit_case.ROOT, "scripts", name)
-    return subprocess.run([sys.executable, program, *arguments],
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True, check=False)
+    return subprocess.run(
+        [sys.executable, program, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
 
 
 class Programs(unittest.TestCase):
@@ -31,8 +36,14 @@ class Programs(unittest.TestCase):
     def test_paths_still_point_into_the_tree(self):
         sys.path.insert(0, os.path.join(fit_case.ROOT, "python"))
         from colloc_fit import fit_estimators, fit_sharing, study_collocation, study_trace
-        for path in (fit_estimators.ROOT, fit_sharing.ROOT, study_collocation.TABLES,
-                     study_trace.TRAIN, os.path.join(fit_estimators.ROOT, "data", "memory")):
+
+        for path in (
+            fit_estimators.ROOT,
+            fit_sharing.ROOT,
+            study_collocation.TABLES,
+            study_trace.TRAIN,
+            os.path.join(fit_estimators.ROOT, "data", "memory"),
+        ):
             self.assertTrue(os.path.exists(path), path)
 
 

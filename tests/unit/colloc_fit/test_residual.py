@@ -14,8 +14,9 @@ def points_of(n, y_of, noise=0.0, families=24):
     points = []
     for i in range(n):
         features = [1.0, drawn.random(), drawn.random()]
-        points.append(Point(f"family {i % families}", features,
-                            y_of(*features) + noise * drawn.gauss(0, 1)))
+        points.append(
+            Point(f"family {i % families}", features, y_of(*features) + noise * drawn.gauss(0, 1))
+        )
     return points
 
 
@@ -39,8 +40,10 @@ class Residual(unittest.TestCase):
     def test_folds_are_whole_families(self):
         points = points_of(100, lambda *_: 0)
         folds = residual.folds(points)
-        self.assertEqual(sorted(family for fold in folds for family in fold),
-                         sorted({p.row["family"] for p in points}))
+        self.assertEqual(
+            sorted(family for fold in folds for family in fold),
+            sorted({p.row["family"] for p in points}),
+        )
         self.assertEqual(folds, residual.folds(points), "the same each time")
 
     def test_a_family_does_not_teach_its_own_correction(self):

@@ -29,16 +29,19 @@ class Tables(unittest.TestCase):
             self.assertTrue(os.access(os.path.join(fit_case.ROOT, command), os.X_OK), command)
 
     def test_rows_read_back_are_written_the_same(self):
-        for name, empty in (("graph_weights", ("WEIGHTS_EXPORT", "WEIGHTS_KERNELS")),
-                            ("spread_weights", ())):
+        for name, empty in (
+            ("graph_weights", ("WEIGHTS_EXPORT", "WEIGHTS_KERNELS")),
+            ("spread_weights", ()),
+        ):
             rows = {**tables.read_weight_rows(read(f"{name}.inc")), **{row: {} for row in empty}}
             self.assertEqual(tables.weight_rows(rows), read(f"{name}.inc"), name)
 
     def test_rows_name_each_feature_of_the_program_once(self):
         with tempfile.NamedTemporaryFile() as no_tasks:
             program = [os.path.join(fit_case.BUILD, "tools", "colloc-physics"), no_tasks.name]
-            head = subprocess.run(program, input="", stdout=subprocess.PIPE, text=True,
-                                  check=True).stdout
+            head = subprocess.run(
+                program, input="", stdout=subprocess.PIPE, text=True, check=True
+            ).stdout
         names = head.rstrip("\n").split("\t")[8:]
         self.assertEqual(len(names), len(set(names)))
         for name in ("graph_weights", "spread_weights"):
@@ -58,16 +61,22 @@ class Tables(unittest.TestCase):
             self.assertEqual(read("calibration.inc").count(f"[{name}]"), 1)
 
     def test_share_rows_name_their_place(self):
-        text = tables.share_rows({("amp", "1x1", "weight gradient"): (0.25, 2)},
-                                 [("amp", "1x1", "weight gradient")])
-        self.assertIn("[CONV_HALF][CONV_POINTWISE][CONV_WEIGHT_GRADIENT] = "
-                      "{.input = 0.25, .output = 2},", text)
+        text = tables.share_rows(
+            {("amp", "1x1", "weight gradient"): (0.25, 2)}, [("amp", "1x1", "weight gradient")]
+        )
+        self.assertIn(
+            "[CONV_HALF][CONV_POINTWISE][CONV_WEIGHT_GRADIENT] = " "{.input = 0.25, .output = 2},",
+            text,
+        )
 
     def test_blocks_of_a_page(self):
         page = "a\n<!-- x -->\nold\n<!-- end -->\nb\n<!-- y -->\n<!-- end -->\n"
         page = tables.replace_blocks(page, {"x": "new", "y": tables.markdown(["h"], [["1"]])})
-        self.assertEqual(page, "a\n<!-- x -->\nnew\n<!-- end -->\nb\n"
-                               "<!-- y -->\n| h |\n| --- |\n| 1 |\n<!-- end -->\n")
+        self.assertEqual(
+            page,
+            "a\n<!-- x -->\nnew\n<!-- end -->\nb\n"
+            "<!-- y -->\n| h |\n| --- |\n| 1 |\n<!-- end -->\n",
+        )
         with self.assertRaises(ValueError):
             tables.replace_blocks(page, {"z": ""})
 

@@ -43,21 +43,54 @@ class Projections(unittest.TestCase):
 
 def feature_row(i, kind, real):
     row = {name: 0.1 * (i % 7) for name in memnet.VALUES}
-    row.update(id=f"r{i}", set=kind, real=real, family=kind, network=f"n{i // 4 if real else i}", batch=2 ** (i % 4), optimizer="adam",
-               precision="fp32", measured_mib=1000 + 700 * (i % 5), states=2, half=0, log_parameters=14 + i % 5)
+    row.update(
+        id=f"r{i}",
+        set=kind,
+        real=real,
+        family=kind,
+        network=f"n{i // 4 if real else i}",
+        batch=2 ** (i % 4),
+        optimizer="adam",
+        precision="fp32",
+        measured_mib=1000 + 700 * (i % 5),
+        states=2,
+        half=0,
+        log_parameters=14 + i % 5,
+    )
     return row
 
 
 def answer_row(i, net, part):
-    return {"net": net, "id": f"r{i}", "part": part, "family": "x", "network": f"n{i}", "batch": 1, "optimizer": "adam", "precision": "fp32",
-            "measured_mib": 1000 + i, "class": i % 2, "answered": 1, "edge_mib": 2048, "p50_mib": 1500, "p90_mib": 1900, "p99_mib": 2000}
+    return {
+        "net": net,
+        "id": f"r{i}",
+        "part": part,
+        "family": "x",
+        "network": f"n{i}",
+        "batch": 1,
+        "optimizer": "adam",
+        "precision": "fp32",
+        "measured_mib": 1000 + i,
+        "class": i % 2,
+        "answered": 1,
+        "edge_mib": 2048,
+        "p50_mib": 1500,
+        "p90_mib": 1900,
+        "p99_mib": 2000,
+    }
 
 
 class ThePage(unittest.TestCase):
     def test_all_pictures(self):
         with tempfile.TemporaryDirectory() as folder:
-            features = [feature_row(i, "mlp", 0) for i in range(30)] + [feature_row(i, "cnn", 1) for i in range(8)]
-            answers = [answer_row(i, "mlp-mlp-1gib", part) for i in range(10) for part in ("training", "test", "real")]
+            features = [feature_row(i, "mlp", 0) for i in range(30)] + [
+                feature_row(i, "cnn", 1) for i in range(8)
+            ]
+            answers = [
+                answer_row(i, "mlp-mlp-1gib", part)
+                for i in range(10)
+                for part in ("training", "test", "real")
+            ]
             for name, rows in (("features.csv", features), ("answers.csv", answers)):
                 with open(os.path.join(folder, name), "w") as file:
                     table = csv.DictWriter(file, rows[0])
@@ -66,7 +99,20 @@ class ThePage(unittest.TestCase):
             with open(memnet.draw(folder)) as file:
                 self.assertIn("Accuracy", file.read())
             drawn = {name for name in os.listdir(folder) if name.endswith(".svg")}
-            self.assertEqual(drawn, {f"{name}.svg" for name in ("accuracy", "answers-mlp-mlp-1gib", "staircase", "batches", "pca-mlp", "tsne-mlp")})
+            self.assertEqual(
+                drawn,
+                {
+                    f"{name}.svg"
+                    for name in (
+                        "accuracy",
+                        "answers-mlp-mlp-1gib",
+                        "staircase",
+                        "batches",
+                        "pca-mlp",
+                        "tsne-mlp",
+                    )
+                },
+            )
             with open(os.path.join(folder, "accuracy.csv")) as file:
                 self.assertEqual(list(csv.reader(file))[1], ["mlp-mlp-1gib", "0.5", "0.9542"])
 

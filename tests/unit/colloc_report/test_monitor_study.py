@@ -14,7 +14,12 @@ from colloc_report import monitor_study  # noqa: E402
 
 
 def epoch(seconds):
-    return {"epoch_s": seconds, "processor_s": seconds / 2, "resident_mib": 900, "reserved_mib": 100}
+    return {
+        "epoch_s": seconds,
+        "processor_s": seconds / 2,
+        "resident_mib": 900,
+        "reserved_mib": 100,
+    }
 
 
 def turn(monitor, seconds, **cost):
@@ -23,12 +28,40 @@ def turn(monitor, seconds, **cost):
 
 RAW = {
     "gpu": "NVIDIA H200, 580.1",
-    "square": [{"blocks": 1, "threads": 32, "utilisation": 0.98, "gract": 0.91, "smact": 0.004, "smocc": None}],
-    "sms": [{"sms": 66, "smact": 0.51, "utilisation": 1}, {"sms": 132, "smact": 0.99, "utilisation": 1}],
-    "memory": [{"model": "small", "reserved_mib": 1000, "context_mib": 500, "truth_mib": 1500, "colloc_mib": 1530, "error": 0.02}],
-    "light": {"model": "digits", "steps": 10, "turns": [
-        turn("none", 2.0), turn("colloc, 1 s", 2.02, cores=0.001, resident_mib=9, bytes_per_s=1024),
-        turn("none", 4.0), turn("colloc, 1 s", 4.0, cores=0.003, resident_mib=9, bytes_per_s=1024)]},
+    "square": [
+        {
+            "blocks": 1,
+            "threads": 32,
+            "utilisation": 0.98,
+            "gract": 0.91,
+            "smact": 0.004,
+            "smocc": None,
+        }
+    ],
+    "sms": [
+        {"sms": 66, "smact": 0.51, "utilisation": 1},
+        {"sms": 132, "smact": 0.99, "utilisation": 1},
+    ],
+    "memory": [
+        {
+            "model": "small",
+            "reserved_mib": 1000,
+            "context_mib": 500,
+            "truth_mib": 1500,
+            "colloc_mib": 1530,
+            "error": 0.02,
+        }
+    ],
+    "light": {
+        "model": "digits",
+        "steps": 10,
+        "turns": [
+            turn("none", 2.0),
+            turn("colloc, 1 s", 2.02, cores=0.001, resident_mib=9, bytes_per_s=1024),
+            turn("none", 4.0),
+            turn("colloc, 1 s", 4.0, cores=0.003, resident_mib=9, bytes_per_s=1024),
+        ],
+    },
     "heavy": {"error": "no such model"},
 }
 
@@ -51,7 +84,10 @@ class MonitorStudy(unittest.TestCase):
         self.assertEqual(self.table("square.csv")[1], ["1x32", "98", "91", "0.4", ""])
 
     def test_slower_is_against_the_same_round(self):
-        self.assertEqual(self.table("light-time.csv")[1:], [["none", "0", "0", "0"], ["colloc, 1 s", "0.5", "0", "1"]])
+        self.assertEqual(
+            self.table("light-time.csv")[1:],
+            [["none", "0", "0", "0"], ["colloc, 1 s", "0.5", "0", "1"]],
+        )
 
     def test_the_page_tells_errors_and_costs(self):
         with open(os.path.join(self.folder, "index.html"), encoding="utf-8") as file:

@@ -35,7 +35,9 @@ class Reader(html.parser.HTMLParser):
         for name, value in attrs:
             if name == "id":
                 self.ids.append(value)
-            if name in ("src", "href", "xlink:href", "data", "action") and not value.startswith("#"):
+            if name in ("src", "href", "xlink:href", "data", "action") and not value.startswith(
+                "#"
+            ):
                 self.outside.append(value)
         if tag == "td":
             self.cells.append([dict(attrs).get("class"), ""])
@@ -56,12 +58,38 @@ class Reader(html.parser.HTMLParser):
 
 def pictures():
     return [
-        figure.bars("totals", ["exclusive", "magm"], {"MPS": [607, 459.25], "streams": [None, 602]}, "minutes",
-                    spread={"MPS": [(600, 612), (451, 466)]}, marks={"MPS": [610, None]}),
+        figure.bars(
+            "totals",
+            ["exclusive", "magm"],
+            {"MPS": [607, 459.25], "streams": [None, 602]},
+            "minutes",
+            spread={"MPS": [(600, 612), (451, 466)]},
+            marks={"MPS": [610, None]},
+        ),
         figure.bars("flat", ["a long name", "b"], {"total": [1, 2]}, "minutes", flat=True),
-        figure.lines("loss", {"a": ([1, 2], [0.5, 0.25]), "b": ([1], [0.75])}, "epoch", "loss", points=True, log="xy"),
-        figure.panels("memory", {"GPU 0": {"a": ([0, 5], [1, 2])}, "GPU 1": {"a": ([0], [3])}}, "s", "GiB", steps=True),
-        figure.scatter("fit", {"a": ([1, 2], [1.1, 1.9])}, "measured", "said", names={"a": ["x", "<y>"]}, diagonal=True),
+        figure.lines(
+            "loss",
+            {"a": ([1, 2], [0.5, 0.25]), "b": ([1], [0.75])},
+            "epoch",
+            "loss",
+            points=True,
+            log="xy",
+        ),
+        figure.panels(
+            "memory",
+            {"GPU 0": {"a": ([0, 5], [1, 2])}, "GPU 1": {"a": ([0], [3])}},
+            "s",
+            "GiB",
+            steps=True,
+        ),
+        figure.scatter(
+            "fit",
+            {"a": ([1, 2], [1.1, 1.9])},
+            "measured",
+            "said",
+            names={"a": ["x", "<y>"]},
+            diagonal=True,
+        ),
     ]
 
 
@@ -71,22 +99,41 @@ def rows_of(picture):
 
 class FigureTest(unittest.TestCase):
     def test_bars_csv_holds_values_spread_and_published(self):
-        self.assertEqual(rows_of(pictures()[0]), [
-            ["group", "MPS", "MPS: least", "MPS: most", "streams", "MPS: published"],
-            ["exclusive", "607", "600", "612", "", "610"],
-            ["magm", "459.25", "451", "466", "602", ""]])
+        self.assertEqual(
+            rows_of(pictures()[0]),
+            [
+                ["group", "MPS", "MPS: least", "MPS: most", "streams", "MPS: published"],
+                ["exclusive", "607", "600", "612", "", "610"],
+                ["magm", "459.25", "451", "466", "602", ""],
+            ],
+        )
 
     def test_lines_csv_is_a_row_per_point(self):
-        self.assertEqual(rows_of(pictures()[2]), [["series", "epoch", "loss"], ["a", "1", "0.5"], ["a", "2", "0.25"],
-                                                  ["b", "1", "0.75"]])
+        self.assertEqual(
+            rows_of(pictures()[2]),
+            [
+                ["series", "epoch", "loss"],
+                ["a", "1", "0.5"],
+                ["a", "2", "0.25"],
+                ["b", "1", "0.75"],
+            ],
+        )
 
     def test_panels_csv_names_the_panel(self):
-        self.assertEqual(rows_of(pictures()[3])[1:], [["GPU 0", "a", "0", "1"], ["GPU 0", "a", "5", "2"],
-                                                      ["GPU 1", "a", "0", "3"]])
+        self.assertEqual(
+            rows_of(pictures()[3])[1:],
+            [["GPU 0", "a", "0", "1"], ["GPU 0", "a", "5", "2"], ["GPU 1", "a", "0", "3"]],
+        )
 
     def test_scatter_csv_names_the_points(self):
-        self.assertEqual(rows_of(pictures()[4]), [["series", "name", "measured", "said"], ["a", "x", "1", "1.1"],
-                                                  ["a", "<y>", "2", "1.9"]])
+        self.assertEqual(
+            rows_of(pictures()[4]),
+            [
+                ["series", "name", "measured", "said"],
+                ["a", "x", "1", "1.1"],
+                ["a", "<y>", "2", "1.9"],
+            ],
+        )
 
     def test_same_data_same_bytes(self):
         for first, second in zip(pictures(), pictures()):
@@ -109,8 +156,17 @@ class FigureTest(unittest.TestCase):
 
     def test_without_matplotlib(self):
         """A sentence for who asked for a report, no traceback."""
-        done = subprocess.run([sys.executable, "-c", "import sys; sys.modules['matplotlib'] = None; import colloc_report.figure"],
-                              cwd=os.path.join(ROOT, "python"), capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                "import sys; sys.modules['matplotlib'] = None; import colloc_report.figure",
+            ],
+            cwd=os.path.join(ROOT, "python"),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
         self.assertIn("figures need matplotlib", done.stderr)
 
@@ -121,7 +177,9 @@ class PageTest(unittest.TestCase):
         self.page.heading("First & foremost")
         self.page.text("Less < more, `--x=<y>`.")
         self.page.list(["one", "two & three"])
-        self.page.table(["policy", ("total", 2), "tasks"], [["<magm>", 459.251, 60], ["a|b", None, 7]], "Totals")
+        self.page.table(
+            ["policy", ("total", 2), "tasks"], [["<magm>", 459.251, 60], ["a|b", None, 7]], "Totals"
+        )
         for picture in pictures():
             self.page.figure(picture, f"Figure {picture.name}")
 
@@ -136,8 +194,17 @@ class PageTest(unittest.TestCase):
             self.assertNotIn(outside, text)
 
     def test_table_cells(self):
-        self.assertEqual(Reader(self.page.html()).cells,
-                         [[None, "<magm>"], ["number", "459.25"], ["number", "60"], [None, "a|b"], ["number", "–"], ["number", "7"]])
+        self.assertEqual(
+            Reader(self.page.html()).cells,
+            [
+                [None, "<magm>"],
+                ["number", "459.25"],
+                ["number", "60"],
+                [None, "a|b"],
+                ["number", "–"],
+                ["number", "7"],
+            ],
+        )
 
     def test_a_row_too_short_is_a_mistake(self):
         with self.assertRaises(ValueError):
@@ -150,13 +217,18 @@ class PageTest(unittest.TestCase):
 
     def test_markdown(self):
         text = self.page.markdown("pictures")
-        self.assertIn("| policy | total | tasks |\n|---|---:|---:|\n| <magm> | 459.25 | 60 |\n| a\\|b | – | 7 |", text)
+        self.assertIn(
+            "| policy | total | tasks |\n|---|---:|---:|\n| <magm> | 459.25 | 60 |\n| a\\|b | – | 7 |",
+            text,
+        )
         self.assertIn("![Figure totals](pictures/totals.svg)", text)
 
     def test_written_files(self):
         with tempfile.TemporaryDirectory() as folder:
             self.page.write(folder)
-            names = [f"{picture.name}.{ending}" for picture in pictures() for ending in ("csv", "svg")]
+            names = [
+                f"{picture.name}.{ending}" for picture in pictures() for ending in ("csv", "svg")
+            ]
             self.assertEqual(sorted(os.listdir(folder)), sorted(["index.html", *names]))
 
 

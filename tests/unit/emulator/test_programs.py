@@ -22,12 +22,23 @@ class Machine(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         self.children = []
         self.addCleanup(self.end_children)
-        self.env = dict(os.environ, COLLOC_EMULATOR=self.folder + "/gpus", CUDA_MPS_PIPE_DIRECTORY=self.folder,
-                        CUDA_MPS_LOG_DIRECTORY=self.folder, CUDA_VISIBLE_DEVICES="0")
+        self.env = dict(
+            os.environ,
+            COLLOC_EMULATOR=self.folder + "/gpus",
+            CUDA_MPS_PIPE_DIRECTORY=self.folder,
+            CUDA_MPS_LOG_DIRECTORY=self.folder,
+            CUDA_VISIBLE_DEVICES="0",
+        )
         with open(self.folder + "/kinds", "w") as file:
             file.write(self.kinds)
-        self.run_program("colloc-emulator", "create", "--gpus=" + self.gpus, "--gpu-kinds=" + file.name, "--speed=500",
-                         self.env["COLLOC_EMULATOR"])
+        self.run_program(
+            "colloc-emulator",
+            "create",
+            "--gpus=" + self.gpus,
+            "--gpu-kinds=" + file.name,
+            "--speed=500",
+            self.env["COLLOC_EMULATOR"],
+        )
 
     def end_children(self):
         for child in self.children:
@@ -35,8 +46,14 @@ class Machine(unittest.TestCase):
             child.communicate()
 
     def run_program(self, name, *arguments, code=0, text=None, **env):
-        done = subprocess.run([FOLDER + "/" + name, *arguments], env=dict(self.env, **env), input=text, text=True,
-                              capture_output=True, timeout=LIMIT_S)
+        done = subprocess.run(
+            [FOLDER + "/" + name, *arguments],
+            env=dict(self.env, **env),
+            input=text,
+            text=True,
+            capture_output=True,
+            timeout=LIMIT_S,
+        )
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 
@@ -45,9 +62,19 @@ class Machine(unittest.TestCase):
 
     def start(self, *arguments, mib, seconds="1e8", **env):
         """A training that has all its memory when this returns."""
-        command = [FOLDER + "/colloc-pretend-train", f"--memory-mib={mib}", f"--seconds={seconds}", *arguments]
-        child = subprocess.Popen(command, env=dict(self.env, **env), text=True, stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE)
+        command = [
+            FOLDER + "/colloc-pretend-train",
+            f"--memory-mib={mib}",
+            f"--seconds={seconds}",
+            *arguments,
+        ]
+        child = subprocess.Popen(
+            command,
+            env=dict(self.env, **env),
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         self.children.append(child)
         self.wait_for(lambda: (child.pid, mib) in [(p, m) for p, m, _ in self.processes()])
         return child
@@ -74,7 +101,9 @@ class Machine(unittest.TestCase):
 
 class Training(Machine):
     def test_trains_and_ends(self):
-        out = self.train("--memory-mib=7106", "--seconds=48", "--epochs=3", "--exit-code=7", code=7).stdout
+        out = self.train(
+            "--memory-mib=7106", "--seconds=48", "--epochs=3", "--exit-code=7", code=7
+        ).stdout
         self.assertIn("(streams)", out)
         self.assertEqual(re.findall(r"Epoch (\d)/3", out), ["1", "2", "3"])
         self.assertEqual(self.processes(), [])
@@ -92,13 +121,19 @@ class Training(Machine):
     def test_uses_as_many_gpus_as_asked(self):
         child = self.start("--gpus=2", mib=3000, CUDA_VISIBLE_DEVICES="1,0")
         self.assertEqual([m for p, m, _ in self.processes() if p == child.pid], [3000, 3000])
-        self.assertIn("invalid device ordinal",
-                      self.train("--memory-mib=3000", "--seconds=9", "--gpus=2", code=1).stderr)
+        self.assertIn(
+            "invalid device ordinal",
+            self.train("--memory-mib=3000", "--seconds=9", "--gpus=2", code=1).stderr,
+        )
 
     def test_no_gpu_in_sight(self):
         for visible in ("", "7", "GPU-elsewhere"):
-            done = self.train("--memory-mib=3000", "--seconds=9", code=1, CUDA_VISIBLE_DEVICES=visible)
-            self.assertIn("RuntimeError: CUDA error: no CUDA-capable device is detected", done.stderr)
+            done = self.train(
+                "--memory-mib=3000", "--seconds=9", code=1, CUDA_VISIBLE_DEVICES=visible
+            )
+            self.assertIn(
+                "RuntimeError: CUDA error: no CUDA-capable device is detected", done.stderr
+            )
 
     def test_a_polite_end_and_a_rude_one(self):
         for number in (signal.SIGTERM, signal.SIGKILL):
@@ -127,19 +162,21 @@ class Training(Machine):
 class OutOfMemory(Machine):
     WORDS = {
         "pytorch": r"^torch\.OutOfMemoryError: CUDA out of memory\. Tried to allocate 7\.20 GiB\. GPU 0 has a total "
-                   r"capacity of 39\.39 GiB of which \d+\.\d\d GiB is free\. Process (\d+) has 29\.30 GiB memory in "
-                   r"use\. Including non-PyTorch memory, this process has [\d.]+ GiB memory in use\. ",
+        r"capacity of 39\.39 GiB of which \d+\.\d\d GiB is free\. Process (\d+) has 29\.30 GiB memory in "
+        r"use\. Including non-PyTorch memory, this process has [\d.]+ GiB memory in use\. ",
         "tensorflow": r"^tensorflow\.python\.framework\.errors_impl\.ResourceExhaustedError: .*\n\nOOM when allocating "
-                      r"tensor with shape\[\d+\]",
+        r"tensor with shape\[\d+\]",
         "jax": r"^jaxlib\.xla_extension\.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate "
-               r"\d+ bytes\.$",
+        r"\d+ bytes\.$",
         "cuda": r"^CUDA error at train\.cu:57 code=2\(cudaErrorMemoryAllocation\)",
     }
 
     def test_each_framework_dies_with_its_own_words(self):
         neighbour = self.start(mib=30000)
         for framework, words in self.WORDS.items():
-            done = self.train("--memory-mib=30000", "--seconds=900", "--framework=" + framework, code=1)
+            done = self.train(
+                "--memory-mib=30000", "--seconds=900", "--framework=" + framework, code=1
+            )
             found = re.search(words, done.stderr, re.MULTILINE)
             self.assertTrue(found, done.stderr)
             if framework == "pytorch":
@@ -180,7 +217,9 @@ class Mps(Machine):
         return self.run_program("nvidia-cuda-mps-control", text=command + "\n", **options).stdout
 
     def test_a_second_daemon_is_refused(self):
-        self.assertIn("already running", self.run_program("nvidia-cuda-mps-control", "-d", code=1).stderr)
+        self.assertIn(
+            "already running", self.run_program("nvidia-cuda-mps-control", "-d", code=1).stderr
+        )
 
     def test_clients_share_through_a_server(self):
         self.assertEqual(self.control("get_server_list"), "")
@@ -192,7 +231,9 @@ class Mps(Machine):
         with open(f"/proc/{server}/cmdline") as file:
             self.assertIn("nvidia-cuda-mps-server", file.read())
         self.assertEqual(self.control("get_server_status " + server), "ACTIVE\n")
-        self.assertEqual(set(self.control("get_client_list " + server).split()), {str(a.pid), str(b.pid)})
+        self.assertEqual(
+            set(self.control("get_client_list " + server).split()), {str(a.pid), str(b.pid)}
+        )
         self.assertIn(str(a.pid), self.control("get_device_client_list").splitlines()[0])
         self.assertEqual(self.control("get_client_list 1"), "Server not found\n")
 
@@ -218,14 +259,18 @@ class Mps(Machine):
     def test_a_thread_percentage_limits_new_clients(self):
         self.assertEqual(self.control("get_default_active_thread_percentage"), "100.0\n")
         self.assertEqual(self.control("set_default_active_thread_percentage 25"), "25.0\n")
-        self.assertEqual(self.control("set_default_active_thread_percentage 0"), "Invalid percentage\n")
+        self.assertEqual(
+            self.control("set_default_active_thread_percentage 0"), "Invalid percentage\n"
+        )
         self.start("--smact=0.5", mib=2000)
         # GRACT 0.65: kernels take 2 instead of 0.65 on a quarter of the SMs, and launches of a client 0.429 * 0.35 longer
         self.assertIn("speed 0.40", self.show())
 
     def test_quit_waits_for_clients(self):
         child = self.start(mib=2000)
-        quitting = subprocess.Popen([FOLDER + "/nvidia-cuda-mps-control"], env=self.env, stdin=subprocess.PIPE, text=True)
+        quitting = subprocess.Popen(
+            [FOLDER + "/nvidia-cuda-mps-control"], env=self.env, stdin=subprocess.PIPE, text=True
+        )
         self.children.append(quitting)
         quitting.stdin.write("quit\n")
         quitting.stdin.flush()
@@ -260,31 +305,52 @@ class Kinds(Machine):
     def test_kinds_of_ones_own(self):
         self.assertRegex(self.show(), r"(?m)^0 +Mine .* 9000 MiB")
         self.assertRegex(self.show(), r"(?m)^1 +H100 ")
-        self.assertIn("out of memory", self.train("--memory-mib=8002", "--seconds=0", code=1).stderr)
+        self.assertIn(
+            "out of memory", self.train("--memory-mib=8002", "--seconds=0", code=1).stderr
+        )
         self.train("--memory-mib=8000", "--seconds=0")
 
     def test_a_wrong_file_is_refused(self):
         with open(self.folder + "/wrong", "w") as file:
             file.write("kind X\n")
-        for path, words in ((file.name, "/wrong:1: kind NAME"), ("/nonexistent", "/nonexistent: No such file")):
-            done = self.run_program("colloc-emulator", "create", "--gpus=H200", "--gpu-kinds=" + path,
-                                    self.folder + "/other", code=2)
+        for path, words in (
+            (file.name, "/wrong:1: kind NAME"),
+            ("/nonexistent", "/nonexistent: No such file"),
+        ):
+            done = self.run_program(
+                "colloc-emulator",
+                "create",
+                "--gpus=H200",
+                "--gpu-kinds=" + path,
+                self.folder + "/other",
+                code=2,
+            )
             self.assertIn(words, done.stderr)
 
 
 class WrongUse(Machine):
     def test_it_says_what_is_wrong(self):
-        for arguments, words in ((["--seconds=3"], "--memory-mib and --seconds are needed"),
-                                 (["--memory-mib=0", "--seconds=3"], "--memory-mib=0: not a value"),
-                                 (["--memory-mib=9", "--seconds=-1"], "--seconds=-1: not a value"),
-                                 (["--memory-mib=9", "--seconds=3", "--framework=mxnet"], "--framework=mxnet"),
-                                 (["--memory-mib=9", "--seconds=3", "--smact=1.5"], "--smact=1.5"),
-                                 (["--memory-mib=9", "--seconds=3", "more"], "more: unexpected")):
+        for arguments, words in (
+            (["--seconds=3"], "--memory-mib and --seconds are needed"),
+            (["--memory-mib=0", "--seconds=3"], "--memory-mib=0: not a value"),
+            (["--memory-mib=9", "--seconds=-1"], "--seconds=-1: not a value"),
+            (["--memory-mib=9", "--seconds=3", "--framework=mxnet"], "--framework=mxnet"),
+            (["--memory-mib=9", "--seconds=3", "--smact=1.5"], "--smact=1.5"),
+            (["--memory-mib=9", "--seconds=3", "more"], "more: unexpected"),
+        ):
             self.assertIn(words, self.train(*arguments, code=2).stderr)
-        self.assertIn("/nonexistent: No such file", self.train("--memory-mib=9", "--seconds=3", code=2,
-                                                               COLLOC_EMULATOR="/nonexistent").stderr)
-        for arguments, words in ((["2", "lost=on"], "no GPU of that index"), (["0", "lost=maybe"], "on or off"),
-                                 (["0", "colour=red"], "colour: unknown"), (["0", "foreign-mib=x"], "number of MiB")):
+        self.assertIn(
+            "/nonexistent: No such file",
+            self.train(
+                "--memory-mib=9", "--seconds=3", code=2, COLLOC_EMULATOR="/nonexistent"
+            ).stderr,
+        )
+        for arguments, words in (
+            (["2", "lost=on"], "no GPU of that index"),
+            (["0", "lost=maybe"], "on or off"),
+            (["0", "colour=red"], "colour: unknown"),
+            (["0", "foreign-mib=x"], "number of MiB"),
+        ):
             self.assertIn(words, self.set(*arguments, code=2).stderr)
 
 

@@ -20,7 +20,11 @@ WITHIN = 2e-4  # of the largest gradient of the tensor: sums of 32-bit numbers o
 
 
 def tensor(values, *shape):
-    return torch.tensor(values, dtype=DTYPE).reshape(*shape) if shape else torch.tensor(values, dtype=DTYPE)
+    return (
+        torch.tensor(values, dtype=DTYPE).reshape(*shape)
+        if shape
+        else torch.tensor(values, dtype=DTYPE)
+    )
 
 
 class Net(nn.Module):
@@ -29,10 +33,12 @@ class Net(nn.Module):
     def __init__(self, step):
         super().__init__()
         self.compared = []  # (name, parameter, gradient by C), and buffers with what C made of them
-        self.encoders = nn.ModuleList(self.encoder(f"encoder {i}", e)
-                                      for i, e in enumerate(step["encoders"]))
-        self.members = nn.ModuleList(self.member(f"member {i}", m)
-                                     for i, m in enumerate(step["members"]))
+        self.encoders = nn.ModuleList(
+            self.encoder(f"encoder {i}", e) for i, e in enumerate(step["encoders"])
+        )
+        self.members = nn.ModuleList(
+            self.member(f"member {i}", m) for i, m in enumerate(step["members"])
+        )
 
     def load(self, name, parameter, pair):
         weights, gradients = (tensor(side, *parameter.shape) for side in pair)
@@ -59,20 +65,33 @@ class Net(nn.Module):
 
     def block(self, name, told):
         out = told["linear"]["out"]
-        return nn.Sequential(self.linear(name, told["linear"]),
-                             self.norm(f"{name} norm", told["norm"], nn.BatchNorm1d(out, dtype=DTYPE)),
-                             nn.ReLU())
+        return nn.Sequential(
+            self.linear(name, told["linear"]),
+            self.norm(f"{name} norm", told["norm"], nn.BatchNorm1d(out, dtype=DTYPE)),
+            nn.ReLU(),
+        )
 
     def encoder_layer(self, name, told, width):
-        layer = nn.TransformerEncoderLayer(width, 1, told["up"]["out"], dropout=0.0,
-                                           batch_first=True, norm_first=False, dtype=DTYPE)
+        layer = nn.TransformerEncoderLayer(
+            width,
+            1,
+            told["up"]["out"],
+            dropout=0.0,
+            batch_first=True,
+            norm_first=False,
+            dtype=DTYPE,
+        )
         attention = layer.self_attn
         for parameter, part, which in (
-                (attention.in_proj_weight, "qkv", "weight"), (attention.in_proj_bias, "qkv", "bias"),
-                (attention.out_proj.weight, "projection", "weight"),
-                (attention.out_proj.bias, "projection", "bias"),
-                (layer.linear1.weight, "up", "weight"), (layer.linear1.bias, "up", "bias"),
-                (layer.linear2.weight, "down", "weight"), (layer.linear2.bias, "down", "bias")):
+            (attention.in_proj_weight, "qkv", "weight"),
+            (attention.in_proj_bias, "qkv", "bias"),
+            (attention.out_proj.weight, "projection", "weight"),
+            (attention.out_proj.bias, "projection", "bias"),
+            (layer.linear1.weight, "up", "weight"),
+            (layer.linear1.bias, "up", "bias"),
+            (layer.linear2.weight, "down", "weight"),
+            (layer.linear2.bias, "down", "bias"),
+        ):
             self.load(f"{name} {part} {which}", parameter, told[part][which])
         self.norm(f"{name} norm of attention", told["norm_attention"], layer.norm1)
         self.norm(f"{name} norm of feed-forward", told["norm_feed_forward"], layer.norm2)
@@ -81,10 +100,16 @@ class Net(nn.Module):
     def encoder(self, name, told):
         module = nn.Module()
         module.width = told["width"]
-        module.embedding = nn.Sequential(*(self.block(f"{name} embedding {i}", block)
-                                           for i, block in enumerate(told["embedding"])))
-        module.layers = nn.ModuleList(self.encoder_layer(f"{name} layer {i}", layer, module.width)
-                                      for i, layer in enumerate(told["layers"]))
+        module.embedding = nn.Sequential(
+            *(
+                self.block(f"{name} embedding {i}", block)
+                for i, block in enumerate(told["embedding"])
+            )
+        )
+        module.layers = nn.ModuleList(
+            self.encoder_layer(f"{name} layer {i}", layer, module.width)
+            for i, layer in enumerate(told["layers"])
+        )
         return module
 
     def member(self, name, told):
@@ -117,7 +142,9 @@ class Step(unittest.TestCase):
         net = Net(step).train()
         values = tensor([row["values"] for row in step["rows"]])
         logits = net(values, [tensor(row["tokens"]) for row in step["rows"]])
-        loss = nn.functional.cross_entropy(logits, torch.tensor([row["class"] for row in step["rows"]]))
+        loss = nn.functional.cross_entropy(
+            logits, torch.tensor([row["class"] for row in step["rows"]])
+        )
         loss.backward()
         self.assertAlmostEqual(loss.item(), step["loss"], 5)
         largest = 0

@@ -8,7 +8,9 @@ import sys
 import tempfile
 import unittest
 
-BENCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "scripts", "bench")
+BENCH = os.path.join(
+    os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "scripts", "bench"
+)
 # Answers from the folder it is in, and lists the benchmarks only once the tests are enabled.
 MESON = f"""#!{sys.executable}
 import json, os, sys
@@ -39,11 +41,19 @@ class Bench(unittest.TestCase):
         return path
 
     def bench(self, *programs):
-        listed = [{"cmd": [self.program(f"bench_{i}", text)], "env": {}} for i, text in enumerate(programs)]
+        listed = [
+            {"cmd": [self.program(f"bench_{i}", text)], "env": {}}
+            for i, text in enumerate(programs)
+        ]
         with open(os.path.join(self.folder, "benchmarks"), "w", encoding="utf-8") as file:
             json.dump(listed, file)
-        return subprocess.run([sys.executable, BENCH, "--runs=1", self.folder], capture_output=True, text=True, check=False,
-                              env={**os.environ, "PATH": self.folder + ":" + os.environ["PATH"]})
+        return subprocess.run(
+            [sys.executable, BENCH, "--runs=1", self.folder],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PATH": self.folder + ":" + os.environ["PATH"]},
+        )
 
     def test_a_folder_without_tests_is_configured_with_them(self):
         done = self.bench("#!/bin/sh\nprintf 'submit\\tms\\tmedian < 9\\t3\\t4\\n'\n")
