@@ -235,7 +235,12 @@ class Workload(DaemonCase):
             )
 
     def may_be_lost(self, task, runs):
-        return task["id"] in self.shims_killed or (task["reason_text"] == NEVER_BEGAN and not runs)
+        """A start that is lost between its event and its claim is known (NEVER_BEGAN): its attempt,
+        the last of the task, must not have run."""
+        did_not_run = len(runs) < task["attempt_count"]
+        return task["id"] in self.shims_killed or (
+            task["reason_text"] == NEVER_BEGAN and did_not_run
+        )
 
     def judge_gpus(self):
         def empty():
