@@ -148,7 +148,7 @@ class ManyUsers(Limited):
         lines = read(f"/proc/{self.process.pid}/status").splitlines()
         resident = next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
         self.assertLess(
-            resident, 256 + (200 if b"__asan_init" in read(program("collocd"), "rb") else 50)
+            resident, 256 + (300 if b"__asan_init" in read(program("collocd"), "rb") else 50)
         )
         with self.user(known[5]):
             reply = self.request("POST", "/v1/tasks", self.body("# " + "x" * (3 * MIB)))
