@@ -346,7 +346,7 @@ static int run(const struct invocation *invocation)
     if (r == 0)
         r = open_outputs(invocation, &fault, &setup.simulation);
     if (r == 0)
-        r = simulate(&setup.simulation, &fault, &result);
+        r = simulate_trace(&setup.simulation, &fault, &result);
     r = close_outputs(&setup.simulation, r, &fault);
     if (r < 0)
         print_error("%s", fault.text);

@@ -237,7 +237,7 @@ static void release_gpus(struct core *core, struct task *task, int64_t now_us)
 }
 
 /* There was no MPS server: the attempt is time-sliced. */
-static void share_by_streams(struct core *core, struct task *task)
+static void use_time_slicing(struct core *core, struct task *task)
 {
     task->share = (struct sharing_mode){.sharing = SHARING_STREAMS, .reason = task->share.reason};
     for (int i = 0; i < task->n_gpus; i++) {
@@ -252,7 +252,7 @@ static int apply_started(struct core *core, struct task *task, const struct even
     if (!task_state_holds_gpus(task->state))
         return CORE_NOT_NOW;
     if (event->started.by_streams)
-        share_by_streams(core, task);
+        use_time_slicing(core, task);
     if (task->state != TASK_STARTING)
         return 0;
     task_move(task, TASK_RUNNING);

@@ -93,8 +93,8 @@ static int end_task(struct core *core, uint64_t id, enum task_state state, int64
     return core_decide(core, &event);
 }
 
-/* Why it was told to end counts. Otherwise its exit does: its time may have run out while no daemon
- * ran. */
+/* If colloc ended the task, its state says why. Otherwise the exit decides: the shim ends a task at
+ * its time limit while no daemon runs. */
 static enum task_state final_state(const struct task *task)
 {
     switch (task->ending ? task->ending : task->exit.failure) {
@@ -112,8 +112,7 @@ static enum task_state final_state(const struct task *task)
     }
 }
 
-/* Another try makes sense only when co-residents or a memory limit of colloc may have caused the
- * crash. */
+/* A task that had its GPUs to itself, without a memory limit of colloc, would crash again. */
 static bool may_recover(const struct core *core, const struct task *task)
 {
     bool may_differ = task->had_coresidents || task->share.mem_limit_bytes > 0;
@@ -163,28 +162,28 @@ static int64_t expires_us(const struct task *task)
     return limited ? task->started_us + task->request.time_limit_us : INT64_MAX;
 }
 
-static int expire(struct core *core, uint64_t id, int64_t now_us)
+static int expire_task(struct core *core, uint64_t id, int64_t now_us)
 {
     struct event event = {.kind = EVENT_EXPIRE, .time_us = now_us, .task = id};
     int r = core_decide(core, &event);
     return r < 0 ? r : core_add_effect(core, EFFECT_KILL, id, NULL);
 }
 
-static int evict(struct core *core, uint64_t id, int64_t now_us)
+static int evict_task(struct core *core, uint64_t id, int64_t now_us)
 {
     struct event event = {.kind = EVENT_EVICT, .time_us = now_us, .task = id};
     int r = core_find_task(core, id)->ending ? 0 : core_decide(core, &event);
     return r < 0 ? r : core_add_effect(core, EFFECT_KILL, id, NULL);
 }
 
-/* Tasks on MIG instances that are gone: without an error of their own they would run for ever. */
+/* Ends the tasks on MIG instances that are gone. They see no error, and would run for ever. */
 static int evict_all(struct core *core, int64_t now_us)
 {
     int r = 0;
     for (int i = 0; i < core->view.n_gpus && core->any_gone; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         for (int k = 0; k < gpu->n_residents && gpu->id.is_gone && r == 0; k++)
-            r = evict(core, gpu->residents[k].task, now_us);
+            r = evict_task(core, gpu->residents[k].task, now_us);
     }
     return r;
 }
@@ -196,7 +195,8 @@ static int expire_tasks(struct core *core, int64_t now_us)
         const struct gpu_view *gpu = &core->view.gpus[i];
         for (int k = 0; k < gpu->n_residents; k++) {
             uint64_t id = gpu->residents[k].task;
-            int r = expires_us(core_find_task(core, id)) <= now_us ? expire(core, id, now_us) : 0;
+            int r = expires_us(core_find_task(core, id)) <= now_us ? expire_task(core, id, now_us)
+                                                                   : 0;
             if (r < 0)
                 return r;
         }
@@ -217,7 +217,7 @@ int64_t core_deadline_us(const struct core *core)
     return earliest;
 }
 
-static int react(struct core *core, const struct event *event)
+static int react_to_input(struct core *core, const struct event *event)
 {
     struct task *task = core_find_task(core, event->task);
     switch (event->kind) {
@@ -280,7 +280,7 @@ int core_step(struct core *core, const struct event *event)
     core->n_effects = 0;
     int r = core_apply_event(core, event);
     if (r == 0)
-        r = react(core, event);
+        r = react_to_input(core, event);
     if (r == 0 && core->replayed)
         r = decide_leftovers(core, event->time_us);
     if (r == 0 && needs_pass(core, event)) {

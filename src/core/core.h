@@ -4,9 +4,10 @@
  * their time inside and carries out the effects each step leaves. No I/O, no clock, no threads,
  * nothing global.
  *
- * The driver's part of the bargain: it writes an input to its log before it feeds it (samples and
- * ticks need not be written), and writes every EFFECT_APPEND before it carries out the effects
- * behind it.
+ * Contract (of the driver):
+ *   1. It writes an input to its log before it feeds it. Samples and ticks need not be written.
+ *   2. It writes the decision of an EFFECT_APPEND before it carries out the effects behind it.
+ *   3. The time of an event is not before that of the event before it.
  */
 #ifndef COLLOC_CORE_CORE_H
 #define COLLOC_CORE_CORE_H
@@ -21,19 +22,18 @@
 struct core_settings {
     const struct policy *policy; /* the default of tasks that name none */
     struct conditions conditions;
-    int64_t window_us; /* the monitoring window; the thesis: 90 s */
-    enum window_statistic
-        statistic;               /* of the activity over the window; the dissertation: the mean */
-    int64_t settle_us;           /* memory that has not grown for so long has settled */
-    int64_t settle_max_us;       /* a task's GPUs are held off from others no longer than that */
-    int64_t recovery_step_bytes; /* more free memory for every crash (thesis 7.2); 0: GPUs to itself
-                                    at once */
-    int recoveries_max;          /* starts after a GPU memory crash, per task */
-    int requeues_max;            /* starts after ends through no fault of its own, per task */
-    double filler_smact;         /* a task that is expected to be more active nearly fills a GPU */
-    int filler_percent;          /* of the SMs are such a task's beside others by MPS; 0: all */
-    bool
-        mps_mem_limit; /* limit MPS clients to their requirement and the margin, where it is known */
+    int64_t window_us;               /* the monitoring window; the thesis: 90 s */
+    enum window_statistic statistic; /* of activity over the window; the dissertation: the mean */
+    int64_t settle_us;               /* memory that has not grown for this time has settled */
+    int64_t settle_max_us;           /* the longest hold-off: GPUs closed to others for one task */
+    int64_t recovery_step_bytes;     /* more free memory for each crash (thesis 7.2); 0: a crashed
+                                        task gets GPUs to itself at once */
+    int recoveries_max;              /* starts after a GPU memory crash, per task */
+    int requeues_max;    /* starts after ends that were not the task's fault, per task */
+    double filler_smact; /* a task with a higher expected SMACT nearly fills a GPU */
+    int filler_percent;  /* such a task, beside other MPS clients, gets this share of the SMs, in
+                            per cent; 0: all */
+    bool mps_mem_limit;  /* limit an MPS client to its known requirement and the margin */
 };
 
 /* The thesis's conditions (section 6.2.2), a hold-off of 10 s within 60 s, three recoveries; no
@@ -43,9 +43,8 @@ struct core_settings core_settings_default(void);
 enum effect_kind {
     EFFECT_APPEND, /* write `event`, a decision, to the log */
     EFFECT_START,  /* start `task` on its GPUs; answer with STARTED, or EXITED (FAILURE_LAUNCH) */
-    EFFECT_KILL,   /* end `task`'s process tree, politely first; answer with EXITED when it has gone
-                    */
-    EFFECT_WAIT,   /* why `task`, first in its queue, waits has changed: core_explain tells */
+    EFFECT_KILL,   /* end `task`'s processes: SIGTERM, then SIGKILL; answer with EXITED */
+    EFFECT_WAIT,   /* `task`, the first of its queue, now waits for another reason: core_explain */
 };
 
 struct effect {
@@ -56,62 +55,75 @@ struct effect {
 
 struct core;
 
-/* The settings are copied. NULL when memory is out. */
+/* Creates a core without GPUs and tasks. `settings`: copied. Returns it, for core_destroy; NULL
+ * without memory. */
 struct core *core_create(const struct core_settings *settings);
 void core_destroy(struct core *core);
 
-/* New settings from now on; the state stays. */
+/* Replaces the settings from now on; the state stays. */
 void core_configure(struct core *core, const struct core_settings *settings);
 
 /*
- * Applies the event and decides what follows from it. Time must not go back. An event that does not
- * suit the state (a cancel of a task that has ended, a sample of no GPU) is an answer, not a fault:
- * 0, CORE_NO_SUCH_TASK or CORE_NOT_NOW (and nothing has changed), or -ENOMEM.
+ * Applies the event and decides what follows from it.
+ *
+ * Returns 0; or, with nothing changed, CORE_NO_SUCH_TASK or CORE_NOT_NOW for an event that does not
+ * suit the state (a cancel of a task that has ended, a sample of no GPU); or -ENOMEM: the driver
+ * has to end and replay its log.
  */
 enum { CORE_NO_SUCH_TASK = 1, CORE_NOT_NOW = 2 };
 int core_step(struct core *core, const struct event *event);
 
 /*
- * Applies the event and decides nothing: how a log is replayed. Returns as core_step does. After
- * the log's end the driver feeds STARTED, UNSTARTED or EXITED for every task that core_next_task
- * shows to hold GPUs: STARTED of a task that was told to end leaves its EFFECT_KILL again. The
- * first step after a replay also decides what the log's last inputs left undecided (an EXITED or a
- * CANCEL whose END was never written).
+ * Applies the event and decides nothing: how a log is replayed.
+ *
+ * After the log's end the driver feeds STARTED, UNSTARTED or EXITED for each task that holds GPUs
+ * (core_next_task lists all tasks). STARTED of a task that is ENDING leaves its EFFECT_KILL again.
+ * The first step after a replay also decides what the log's last inputs left undecided, such as an
+ * EXITED or a CANCEL whose END was never written.
+ *
+ * Returns as core_step does.
  */
 int core_apply(struct core *core, const struct event *event);
 
 /* What the last step left to do, in order. Valid until the next step. */
 const struct effect *core_effects(const struct core *core, int *ret_n);
 
-/* When the core wants a TICK at the latest (a time limit): INT64_MAX when it does not. */
+/* Returns when the core needs a TICK at the latest (a task's time limit); INT64_MAX: never. */
 int64_t core_deadline_us(const struct core *core);
 
-/* A request that can never be met here is a fault in words. 0 or -EINVAL. */
+/* Can the request ever be met on these GPUs? Returns 0; -EINVAL with the reason in the fault. */
 int core_check_request(
     const struct core *core, const struct task_request *request, struct fault *fault);
 
-/* By id; NULL when there is none (any more). Done tasks stay until core_forget. */
+/* Returns the task, valid until core_forget; NULL when there is none of this id. */
 const struct task *core_task(const struct core *core, uint64_t id);
+
+/* Frees a task that has ended. Others, and ids that are not known, stay as they are. */
 void core_forget(struct core *core, uint64_t id);
 
-/* The task with the smallest id above `id`, or NULL: for walking all. Start with 0. */
+/* To walk all tasks, from 0 on. Returns the task with the smallest id above `id`, or NULL. */
 const struct task *core_next_task(const struct core *core, uint64_t id);
 
+/* The parts of the state. Each returns a pointer that stays valid until core_destroy. */
 const struct task_queue *core_main_queue(const struct core *core);
 const struct task_queue *core_recovery_queue(const struct core *core);
 const struct cluster_view *core_view(const struct core *core);
 const struct core_settings *core_get_settings(const struct core *core);
 
 /*
- * What stands against starting a waiting task now, in one line: "GPU 2: SMACT 83 % over 80 %; GPU
- * 3: 1.2 GiB short", or "3 tasks are before it in the queue", or which task is the head of the queue
- * and what is against starting before it. Returns `buffer`.
+ * Writes in one line why a waiting task does not start now: "GPU 2: SMACT 83 % over 80 %; GPU 3:
+ * 1.2 GiB short", or "3 tasks are before it in the queue", or which task is the head of the queue
+ * and why this one does not start before it.
+ *
+ * `size`: of `buffer`, in bytes; a longer text is cut.
+ *
+ * Returns `buffer`.
  */
 const char *core_explain(
     const struct core *core, uint64_t id, int64_t now_us, char *buffer, size_t size);
 
-/* The same in one of Slurm's words: "Resources", "Priority", "JobHeldUser", "Recovering", "None".
- */
+/* Returns the same as one of Slurm's reasons: "Resources", "Priority", "JobHeldUser", "Recovering"
+ * or "None". */
 const char *core_reason_word(const struct core *core, uint64_t id);
 
 #endif

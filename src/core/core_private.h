@@ -80,17 +80,17 @@ void core_attribute_exit(struct core *core, struct task *task, const struct even
 /* Applies a decision and leaves it to be written to the log. Returns 0 or -ENOMEM. */
 int core_decide(struct core *core, const struct event *event);
 
-/* Leaves an effect to be carried out. `event`: of EFFECT_APPEND; else NULL. Returns 0 or -ENOMEM. */
+/* Leaves an effect to be carried out. `event`: of EFFECT_APPEND, or NULL. Returns 0 or -ENOMEM. */
 int core_add_effect(
     struct core *core, enum effect_kind kind, uint64_t task, const struct event *event);
 
-/* Records for all residents of a GPU that external processes are beside them. Returns 0 or -ENOMEM.
- */
+/* Records for each resident of the GPU that external processes are beside it. Returns 0 or
+ * -ENOMEM. */
 int core_record_external(struct core *core, int gpu, int64_t now_us);
 
 /* ---- schedule.c ---- */
 
-/* Chosen: after so many later tasks have started before it, the oldest task is the head. */
+/* Tasks. Chosen: once this many later ones have started before it, the oldest task is the head. */
 enum { CORE_PASSED_MAX = 100 };
 
 /* The task's policy, or the default. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The names of events. They stand in logs: an old name stays when the event gets a better one. */
 #include "core/event.h"
 
 #include <errno.h>

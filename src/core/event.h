@@ -83,8 +83,10 @@ struct event {
     };
 };
 
-/* "SUBMIT", "PLACE", ...: stable, they stand in logs. And back: -EINVAL for no such name. */
+/* Returns "SUBMIT", "PLACE", ...: stable, since they stand in logs. */
 const char *event_name(enum event_kind kind);
+
+/* Reads such a name. Returns 0, or -EINVAL for another text. */
 int event_parse_name(const char *name, enum event_kind *ret_kind);
 
 #endif

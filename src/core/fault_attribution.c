@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which task caused a fault. A fatal fault of one MPS client, such as an illegal address, stops the
- * work of all clients of its server on that GPU, and each client gets the error as if it were its
- * own. Nothing names the cause: on an H200 the MPS server's log and the kernel's Xid line both named
- * another client (docs/measured/mps.md). So every client that ended is a possible cause: all are
+ * work of all clients of its server on that GPU, and each client gets the error as if it had caused
+ * it. Nothing names the cause: on an H200 the MPS server's log and the kernel's Xid line both named
+ * another client (docs/measured/mps.md). So each client that ended is a possible cause: all are
  * requeued and run without MPS, where a fault stays in its own process. The task that causes it
  * then fails again; the others complete.
  */

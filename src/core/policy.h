@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A placement policy: a pure function from the view of the GPUs and one task to GPUs for it, or to
- * the reasons why it has to wait. The core knows policies only through this struct; src/policy
- * holds them.
+ * A placement policy: a pure function that gets the view of the GPUs and one task, and returns GPUs
+ * for the task, or the reasons why it has to wait. The core knows policies only through this
+ * struct; src/policy holds them.
  */
 #ifndef COLLOC_CORE_POLICY_H
 #define COLLOC_CORE_POLICY_H
@@ -29,7 +29,7 @@ enum verdict_kind {
     VERDICT_SMACT_HIGH,       /* SMACT `have` exceeds `limit` */
     VERDICT_UTILISATION_HIGH, /* SMACT is unknown, utilisation `have` exceeds `limit` */
     VERDICT_OTHER_MPS_USER,   /* its resident `task` is a client of another user's MPS server */
-    VERDICT_ONE_PROCESS,      /* its compute mode admits one process: `task`'s (0: an external) */
+    VERDICT_ONE_PROCESS,      /* its compute mode admits one process: `task`'s (0: external) */
     VERDICT_SLOWDOWN,         /* a task would take `have` times as long as alone; at most `limit` */
     VERDICT_NO_GAIN           /* sharing would gain `have` GPUs; at least `limit` is required */
 };
@@ -60,8 +60,8 @@ enum placement_answer {
     PLACE_WAIT, /* not now: the verdicts say why */
 };
 
-/* The mean of equal readings may differ from them in its last digits: an activity exceeds its limit
- * only by more than this. */
+/* An activity (0 to 1) exceeds its limit only by more than this. Chosen: the mean of equal readings
+ * may differ from them by rounding, which is far less. */
 #define POLICY_ROUNDING 1e-9
 
 struct policy {
@@ -97,8 +97,8 @@ struct policy {
         const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts);
 
     /*
-     * Reserves GPUs for the query's task, which is the head of the queue and has to wait. NULL: the
-     * policy knows no backfill, the tasks behind the head wait.
+     * Reserves GPUs for the query's task, which is the head of the queue and has to wait. May be
+     * NULL: the policy knows no backfill, and the tasks behind the head wait.
      *
      * `ret_gpus`: room for task->request.gpus: the GPUs on which it is predicted to start first.
      * `ret_start_us`: when that is, as predicted; INT64_MAX: not known.

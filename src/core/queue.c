@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Linked lists. A task also has a number, from which its position follows without a walk. */
 #include "core/queue.h"
 
 #include <assert.h>
@@ -6,11 +7,11 @@
 #include <stdint.h>
 
 /*
- * Tasks are numbered along their queue, so that the difference to the first one's number is a
- * position. That holds while tasks come and go at the ends; after a change in the middle the next
- * question numbers them anew.
+ * Tasks are numbered along their queue: a task's number less that of the first task is its
+ * position. That holds while tasks come and go at the ends. After a change in the middle,
+ * queue_ahead_of numbers them again.
  */
-static void number(struct task_queue *queue, struct task *task)
+static void assign_number(struct task_queue *queue, struct task *task)
 {
     if (task->previous)
         task->number = task->previous->number + 1;
@@ -29,7 +30,7 @@ static void insert_after(struct task_queue *queue, struct task *before, struct t
     *(after ? &after->previous : &queue->last) = task;
     task->queue = queue;
     queue->count++;
-    number(queue, task);
+    assign_number(queue, task);
 }
 
 int queue_ahead_of(const struct task *task)

@@ -8,18 +8,18 @@
 struct task_queue {
     struct task *first, *last;
     int count;
-    bool has_gaps; /* the numbers of its tasks do not count them any more */
+    bool has_gaps; /* the numbers of its tasks are no positions (queue.c) */
 };
 
-/* Puts it where its submission belongs: behind all that were submitted no later. For tasks that
- * come back. */
+/* Puts a task that is in no queue behind all that were submitted before it: new tasks at the end,
+ * requeued ones where they belong. */
 void queue_push_in_order(struct task_queue *queue, struct task *task);
 
-/* How many tasks are before it in its queue. Costs nothing for all the tasks of a queue in a row.
- */
+/* Returns how many tasks are before it in its queue. Walks the queue only after a change in its
+ * middle. */
 int queue_ahead_of(const struct task *task);
 
-/* Takes the task out of the queue that it is in. */
+/* Takes the task out of the queue that it is in; it must be in one. */
 void queue_remove(struct task *task);
 
 #endif

@@ -5,7 +5,7 @@
 #include "base/units.h"
 #include "core/core_private.h"
 
-/* A process with less has hardly more than its CUDA context. Measured contexts take 287 to 667 MiB
+/* A process with less has little beside its CUDA context. Measured contexts take 287 to 667 MiB
  * (docs/measured/h200.md). */
 #define CONTEXT_BYTES (768 * MIB)
 /* Growth below both is ignored. Chosen: an allocator's small segments are no growth. */

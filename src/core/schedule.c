@@ -6,12 +6,12 @@
  * them has to wait, as many GPUs as it wants are drained: no other task is placed there, so that
  * they become idle. Those behind it take what they can elsewhere.
  *
- * Then the main queue, first in, first out: while its head (core_head_of_queue) can be placed, it
- * is; when it has to wait, all others wait behind it, so that no task starves. Unless its policy
- * knows backfill: then GPUs are reserved for the head, and others may start where the policy sees
+ * Then the main queue, first in, first out: its head (core_head_of_queue) is placed, and the next
+ * head, until one has to wait. All others then wait behind it, so that no task starves. If its
+ * policy knows backfill, GPUs are reserved for the head, and others may start where the policy sees
  * that this does not delay it (policy/backfill.h has the rules and an example).
  *
- * A pass is bounded: so many tasks of a queue are tried, and no more (the constants below).
+ * A pass is bounded: the constants below limit how many tasks of a queue are tried.
  */
 #include <errno.h>
 
@@ -79,7 +79,7 @@ static bool wants_exclusive_gpus(const struct core *core, const struct task *tas
            (task->oom_count > 1 && recovers_alone(core, task));
 }
 
-static int place(struct core *core, struct task *task, int64_t now_us)
+static int place_task(struct core *core, struct task *task, int64_t now_us)
 {
     struct event event = {.kind = EVENT_PLACE, .time_us = now_us, .task = task->id};
     event.place.gpus = core->chosen;
@@ -115,7 +115,7 @@ static int report_wait(struct core *core, struct reported_wait *reported, const 
     return core_add_effect(core, EFFECT_WAIT, task->id, NULL);
 }
 
-/* External processes, or memory of unknown origin, are on it: it may never become idle. */
+/* Does the GPU hold external processes, or memory of unknown origin? It may never become idle. */
 static bool is_used_externally(const struct gpu_view *gpu, int64_t settle_us)
 {
     if (gpu->external_processes.valid && gpu->external_processes.value > 0)
@@ -209,7 +209,7 @@ static int count_open_gpus(const struct core *core)
 static int place_recovering(struct core *core, struct task *task, int64_t now_us)
 {
     release_reservation_of_chosen(core, task);
-    return place(core, task, now_us);
+    return place_task(core, task, now_us);
 }
 
 /* GPUs are drained for the first recovering task; those behind it may take others. */
@@ -262,7 +262,7 @@ static bool reserve_gpus(struct core *core, const struct task *task, int64_t now
     return true;
 }
 
-/* Do enough healthy GPUs suit it? One that is lost may never come back. */
+/* Do enough healthy GPUs suit the task? A lost GPU does not count: it may never come back. */
 static bool can_be_served(const struct core *core, const struct task *task)
 {
     int n = 0;
@@ -333,7 +333,7 @@ static int backfill_behind(struct core *core, const struct task *head, int64_t n
         core, head, shortest, tries < BACKFILL_TRIES_MAX ? tries : BACKFILL_TRIES_MAX);
     for (int i = 0; i < n && r == 0; i++)
         if (choose_gpus(core, shortest[i], now_us) == PLACE_NOW)
-            r = place(core, shortest[i], now_us);
+            r = place_task(core, shortest[i], now_us);
     return r;
 }
 
@@ -350,7 +350,7 @@ static int schedule_main(struct core *core, int64_t now_us)
             r = report_wait(core, &core->main_wait, head);
             return r < 0 ? r : backfill_behind(core, head, now_us);
         }
-        r = place(core, head, now_us);
+        r = place_task(core, head, now_us);
     }
     release_reservation(core);
     return r;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The choice between time-slicing and MPS: rules and their order are those of sharing_choose. The
- * reasons have a stored name, which does not change, and a text for people. */
+/* The choice between time-slicing and MPS, rule by rule in the order of sharing_choose. A reason
+ * has a stored name, which does not change, and a text for people. */
 #include "core/sharing_choice.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* Chosen: after so many failures of its MPS server a task runs without MPS. */
+/* After this many failures of its MPS server a task runs without MPS. Chosen: one may be chance. */
 #define MPS_CHANCES 2
 
 static const struct {
@@ -58,24 +58,24 @@ static struct sharing_mode share_by(enum sharing sharing, enum share_reason reas
     return (struct sharing_mode){.sharing = sharing, .reason = reason};
 }
 
-static bool fills(const struct core_settings *settings, const struct expectation *expect)
+static bool nearly_fills(const struct core_settings *settings, const struct expectation *expect)
 {
     return expect->smact.valid && expect->smact.value > settings->filler_smact;
 }
 
-/* What the residents of a GPU demand of the task. Returns SHARE_WITH_ROOM when nothing is against
- * MPS. */
+/* How the task can share with the residents of a GPU. Returns SHARE_WITH_ROOM when nothing is
+ * against MPS. */
 static enum share_reason reason_of_residents(
     const struct core_settings *settings, const struct gpu_view *gpu, const struct task *task)
 {
-    bool filler = fills(settings, &task->request.expect);
+    bool filler = nearly_fills(settings, &task->request.expect);
     for (int i = 0; i < gpu->n_residents; i++) {
         const struct resident *resident = &gpu->residents[i];
         if (resident->sharing == SHARING_STREAMS)
             return SHARE_AS_NEIGHBOURS;
         if (resident->uid != task->uid)
             return SHARE_OTHER_USER;
-        if (!filler && fills(settings, &resident->expect) && !resident->thread_percent)
+        if (!filler && nearly_fills(settings, &resident->expect) && !resident->thread_percent)
             return SHARE_BESIDE_FILLER;
     }
     return SHARE_WITH_ROOM;
@@ -84,7 +84,7 @@ static enum share_reason reason_of_residents(
 static struct sharing_mode choose_automatically(const struct core_settings *settings,
     const struct cluster_view *view, const struct task *task, const int *gpus, int n)
 {
-    bool has_coresidents = false, filler = fills(settings, &task->request.expect);
+    bool has_coresidents = false, filler = nearly_fills(settings, &task->request.expect);
     for (int i = 0; i < n; i++) {
         const struct gpu_view *gpu = &view->gpus[gpus[i]];
         if (gpu->id.one_process)

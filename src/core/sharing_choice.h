@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a task is to share the GPUs that were chosen for it: by streams (taking turns) or by MPS
- * (side by side), with which limits, and why so. A pure function.
+ * How a task shares the GPUs that were chosen for it: time-sliced (taking turns) or through MPS
+ * (side by side), with which limits, and why. A pure function.
  *
  * The rules of SHARING_AUTO follow what was measured on an H200 (docs/measured/h200.md,
- * docs/measured/mps.md): by MPS trainings that leave SMs free gain the most; one that nearly fills
- * the GPU leaves a smaller neighbour a third of its speed, unless it is held to a share of the SMs,
- * or the two take turns.
+ * docs/measured/mps.md). Trainings that leave SMs free gain most from MPS. One that nearly fills
+ * the GPU leaves a smaller co-resident a third of its speed, unless it is limited to a part of the
+ * SMs, or the two are time-sliced.
  */
-#ifndef COLLOC_CORE_SHARE_H
+#ifndef COLLOC_CORE_SHARING_CHOICE_H
 #define COLLOC_CORE_SHARE_H
 
 #include "core/core.h"
@@ -25,11 +25,13 @@ struct sharing_mode sharing_choose(const struct core_settings *settings,
     const struct cluster_view *view, const struct task *task, const int *gpus, int n,
     bool exclusive);
 
-/* Why, for people: "it leaves SMs free ...". "" for what was asked for. */
+/* Returns the reason for people: "it leaves SMs free ..."; "" for the mode that was requested. */
 const char *sharing_reason_text(enum share_reason reason);
 
-/* "as-asked", "alone", ...: stable, they stand in logs. And back: -EINVAL for no such name. */
+/* Returns "as-asked", "alone", ...: stable, since they stand in logs. */
 const char *sharing_reason_name(enum share_reason reason);
+
+/* Reads such a name. Returns 0, or -EINVAL for another text. */
 int sharing_reason_parse(const char *name, enum share_reason *ret_reason);
 
 #endif

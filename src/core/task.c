@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life-cycle of a task, as a table: for each state its names and the states that may follow.
+ *
+ *     HELD <---> QUEUED -------.                     .--> ENDING --.
+ *       ^                      v                     |             v
+ *       |                   STARTING ---> RUNNING ---+--------> EXITED ---> COMPLETED, FAILED,
+ *       v                      ^                                            CANCELLED, TIMEOUT,
+ *     RECOVERING --------------'                                            OUT_OF_MEMORY
+ *
+ * Also: a task that waits can be CANCELLED at once. STARTING becomes EXITED when the start fails,
+ * and goes back to its queue when it never happened. EXITED goes back to QUEUED or RECOVERING when
+ * the task is to run again. A move that the table does not allow is a defect of this program.
+ */
 #include "core/task.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A task: what was asked for, where it is in its life, what it holds. The core keeps no more of a
- * task than decisions need; its script, environment and name are the driver's.
+ * A task: what was requested, which state it is in (task.c draws its life), what it holds. The core
+ * keeps no more of a task than decisions need; its script, environment and name are the driver's.
  */
 #ifndef COLLOC_CORE_TASK_H
 #define COLLOC_CORE_TASK_H
@@ -19,8 +19,8 @@ struct task_queue;
 enum need_kind {
     NEED_UNKNOWN,   /* nothing is known: the policies' floor of free memory applies */
     NEED_PENDING,   /* an estimator is at work: the task waits for it */
-    NEED_ESTIMATED, /* may be wrong: a need beyond every GPU means "a GPU to itself" */
-    NEED_DECLARED,  /* the user's word: a need beyond every GPU is refused */
+    NEED_ESTIMATED, /* may be wrong: more than every GPU has means "a GPU to itself" */
+    NEED_DECLARED,  /* by the user: more than every GPU has is refused */
 };
 
 struct need {
@@ -33,16 +33,16 @@ struct need {
 enum sharing {
     SHARING_STREAMS, /* plain processes, time-sliced by the driver */
     SHARING_MPS,     /* clients of an MPS server */
-    SHARING_AUTO,    /* of a request only: one of the above is picked with its placement */
+    SHARING_AUTO,    /* of a request only: one of the above is chosen with its placement */
 };
 
-/* How an attempt shares its GPUs, and why so: core/sharing_choice.h decides it. */
+/* How an attempt shares its GPUs, and why: core/sharing_choice.h decides it. */
 struct sharing_mode {
     enum sharing sharing; /* SHARING_STREAMS or SHARING_MPS */
     enum share_reason {
         SHARE_AS_ASKED,
         SHARE_ALONE,         /* no other task will be placed there */
-        SHARE_INSTANCE,      /* a MIG instance is a share of its own */
+        SHARE_INSTANCE,      /* a MIG instance has one task */
         SHARE_ONE_PROCESS,   /* the GPU's compute mode lets in several only through MPS */
         SHARE_FILLS,         /* it nearly fills a GPU: nothing to gain from running beside others */
         SHARE_WITH_ROOM,     /* it leaves SMs free, which MPS lets others use at the same time */
@@ -51,7 +51,7 @@ struct sharing_mode {
         SHARE_BESIDE_FILLER, /* a resident nearly fills the GPU and would leave it little */
         SHARE_CAPPED,        /* it nearly fills a GPU, and others are there: they keep some SMs */
         SHARE_MPS_FAILED,    /* MPS has failed it before */
-        SHARE_POSSIBLE_CAUSE, /* it may have caused a fault under MPS: time-sliced, faults stay apart */
+        SHARE_POSSIBLE_CAUSE, /* it may have caused a fault under MPS, so it runs without */
         SHARE_REASONS
     } reason;
     int thread_percent;      /* of the SMs, of an MPS client; 0: no limit */
@@ -83,12 +83,11 @@ struct task_request {
 enum task_state {
     TASK_HELD,       /* in no queue until released */
     TASK_QUEUED,     /* in the main queue */
-    TASK_RECOVERING, /* in the recovery queue: it ran out of GPU memory and waits for GPUs to itself
-                      */
+    TASK_RECOVERING, /* in the recovery queue: it ran out of GPU memory */
     TASK_STARTING,   /* has its GPUs, its process is not known yet */
     TASK_RUNNING,    /* has its GPUs and a process */
-    TASK_ENDING,     /* as RUNNING, but it has been told to end (`ending` says why) */
-    TASK_EXITED,     /* its process is gone, what that means is decided in the same step */
+    TASK_ENDING,     /* as RUNNING, but colloc is ending it (`ending` says why) */
+    TASK_EXITED,     /* its process has ended; the same step decides what follows */
     TASK_COMPLETED,  /* from here on: done */
     TASK_FAILED,
     TASK_CANCELLED,
@@ -109,10 +108,10 @@ struct task {
     uint32_t uid;
     struct task_request request;
     enum task_state state;
-    enum failure_class ending; /* FAILURE_CANCELLED, FAILURE_TIME_LIMIT or FAILURE_GPU_GONE once it
-                                  was told to end */
+    enum failure_class ending; /* why colloc ends it: FAILURE_CANCELLED, FAILURE_TIME_LIMIT or
+                                  FAILURE_GPU_GONE; FAILURE_NONE: it does not */
 
-    int *gpus;                 /* its reservation: indices into the view; NULL when it holds none */
+    int *gpus;                 /* those it holds: indices into the view; NULL when it holds none */
     int n_gpus;                /* 0 when it holds none */
     bool has_process;          /* known to run (or to have been spawned) */
     bool exclusive;            /* its GPUs take no other task as long as it runs */
@@ -123,12 +122,12 @@ struct task {
     int oom_count;
     struct reading free_bytes; /* on each of its GPUs when this attempt was placed there */
     int passed_count;          /* later tasks that have started before it */
-    int requeue_count;         /* ends that were, or may have been, no fault of its own */
+    int requeue_count;         /* ends that the task did not cause, or may not have caused */
     int mps_failures;          /* of those, by MPS */
-    bool
-        not_at_fault; /* so was the last: its MPS server or its GPU failed it, or it is a suspect */
-    bool possible_cause;   /* a fault under MPS stopped it: its own or a co-resident's */
-    struct task_exit exit; /* of the last attempt */
+    bool not_at_fault;         /* the last end was such: its MPS server or GPU failed, or a fault
+                                  under MPS may be a co-resident's */
+    bool possible_cause;       /* a fault under MPS ended it: its own or a co-resident's */
+    struct task_exit exit;     /* of the last attempt */
 
     int64_t submitted_us;
     int64_t queued_us;  /* since when it waits, this time */
@@ -142,14 +141,16 @@ struct task {
     int64_t number;               /* rising along the queue: see queue.c */
 };
 
-/* "PENDING", "RUNNING", ...: the words Slurm users know. */
+/* Returns Slurm's name of the state: "PENDING", "RUNNING", ... */
 const char *task_state_word(enum task_state state);
 
-/* The internal name, for traces: "queued", "recovering", ... */
+/* Returns the exact name, for traces: "queued", "recovering", ... */
 const char *task_state_name(enum task_state state);
 
-/* "streams", "mps", "auto"; and back. */
+/* Returns "streams", "mps" or "auto". */
 const char *sharing_name(enum sharing sharing);
+
+/* Reads such a name. Returns 0, or -EINVAL for another text. */
 int sharing_parse(const char *name, enum sharing *ret_sharing);
 
 static inline bool task_state_is_done(enum task_state state)
@@ -162,23 +163,23 @@ static inline bool task_state_holds_gpus(enum task_state state)
     return state == TASK_STARTING || state == TASK_RUNNING || state == TASK_ENDING;
 }
 
-/* Was it told to end for good? Not for a GPU that is gone: then it goes back to its queue. */
+/* Does colloc end the task for good? Not if its GPU is gone: then it goes back to its queue. */
 static inline bool task_was_ended(const struct task *task)
 {
     return task->ending && task->ending != FAILURE_GPU_GONE;
 }
 
-/* May a task go from one state to the other? The life-cycle table. */
+/* May a task go from one state to the other, by the table in task.c? */
 bool task_may_move(enum task_state from, enum task_state to);
 
 /*
- * The invariant: in a queue exactly when it waits, a reservation exactly when it is starting,
- * running or ending, a process exactly when running or ending.
+ * Tests the invariant: the task is in a queue exactly while it waits, holds GPUs exactly while it
+ * is starting, running or ending, and has a process exactly while it is running or ending.
  */
 bool task_is_sound(const struct task *task);
 
-/* Moves the task. Aborts the program on a move the table does not allow: going on would risk other
- * people's runs. */
+/* Moves the task to a state. Aborts the program on a move that the table does not allow: to go on
+ * with a wrong state would risk other users' tasks. */
 void task_move(struct task *task, enum task_state to);
 
 #endif

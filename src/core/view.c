@@ -6,8 +6,8 @@
 
 #include "base/units.h"
 
-/* An idle GPU has less in use. Measured: 15 MiB on an A100, a few hundred with an MPS server or a
- * display. */
+/* Memory in use on an idle GPU is below this. Measured: 15 MiB on an A100, a few hundred MiB with
+ * an MPS server or a display. */
 #define IDLE_MEM_BYTES (1 * GIB)
 
 struct resident *gpu_view_resident(const struct gpu_view *gpu, uint64_t task)

@@ -116,11 +116,11 @@ bool gpu_view_is_idle(const struct gpu_view *gpu);
  */
 bool cluster_view_suits(const struct cluster_view *view, int gpu, const struct task *task);
 
-/* What residents are known to need that have no memory on the GPU yet, in bytes. Their processes
- * may load data for long before they take it. */
+/* Returns the bytes that residents are known to need and have not begun to take. Their processes
+ * may load data for minutes first. */
 double gpu_view_pending_bytes(const struct gpu_view *gpu);
 
-/* Free memory as sampled. Not valid without a sample. */
+/* Returns the free bytes as sampled. Not valid without a sample. */
 static inline struct reading gpu_view_free_bytes(const struct gpu_view *gpu)
 {
     if (!gpu->mem_used_bytes.valid)

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ring holds the entries by time; its size is a power of two and doubles while the window does
+ * not fit. A figure is calculated over all entries each time: a window has some hundred of them,
+ * and a running sum would drift.
+ */
 #include "core/window.h"
 
 #include <errno.h>
@@ -15,10 +20,11 @@ void window_fini(struct window *window)
 
 static struct window_entry *entry_at(const struct window *window, int i)
 {
-    return &window->ring[(window->first + i) & (window->size - 1)]; /* a power of two: see grow */
+    return &window->ring[(window->first + i) &
+                         (window->size - 1)]; /* a power of two: see grow_ring */
 }
 
-static int grow(struct window *window)
+static int grow_ring(struct window *window)
 {
     int size = window->size ? window->size * 2 : 32;
     struct window_entry *ring = calloc((size_t)size, sizeof *ring);
@@ -46,7 +52,7 @@ int window_add(struct window *window, int64_t time_us, int64_t length_us, struct
         window->first = (window->first + 1) % window->size;
         window->count--;
     }
-    if (window->count == window->size && grow(window) < 0)
+    if (window->count == window->size && grow_ring(window) < 0)
         return -ENOMEM;
     *entry_at(window, window->count++) = (struct window_entry){
         .time_us = time_us, .value = value.valid ? value.value : NAN};
@@ -67,7 +73,7 @@ struct reading window_mean_since(const struct window *window, int64_t since_us, 
     return n > 0 && n >= enough ? reading_of(sum / n) : READING_NONE;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_values(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -83,7 +89,7 @@ static struct reading p95_since(const struct window *window, int64_t since_us, i
     }
     if (n == 0 || n < enough)
         return READING_NONE;
-    qsort(window->sorted, (size_t)n, sizeof *window->sorted, compare);
+    qsort(window->sorted, (size_t)n, sizeof *window->sorted, compare_values);
     return reading_of(window->sorted[(95 * n + 99) / 100 - 1]);
 }
 

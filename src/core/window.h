@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The samples of the last while, in a ring, and their mean. A sample that is not valid is
- * remembered as such. */
+/* The monitoring window: the samples of one value over the last `length_us`, and the figures that
+ * policies use. A sample that is not valid is an entry, too: the value was unknown then. */
 #ifndef COLLOC_CORE_WINDOW_H
 #define COLLOC_CORE_WINDOW_H
 
@@ -20,7 +20,14 @@ struct window {
 
 void window_fini(struct window *window);
 
-/* Forgets entries older than `length_us` before `time_us`, then adds one. 0 or -ENOMEM. */
+/* Frees the entries. A zeroed window is empty and valid. */
+/*
+ * Drops entries older than `length_us` before `time_us`, then adds one.
+ *
+ * `time_us`: not before the last entry's.
+ *
+ * Returns 0 or -ENOMEM.
+ */
 int window_add(struct window *window, int64_t time_us, int64_t length_us, struct reading value);
 
 /* How the entries of a window become one figure. */
@@ -32,23 +39,27 @@ enum window_statistic {
     WINDOW_STATISTICS
 };
 
-/* "mean", "p95", "ewma". And back: -EINVAL. */
+/* Returns "mean", "p95" or "ewma". */
 const char *window_statistic_name(enum window_statistic how);
+
+/* Reads such a name. Returns 0, or -EINVAL for another text. */
 int window_statistic_parse(const char *name, enum window_statistic *ret_how);
 
 /*
- * The figure of the valid entries since `since_us` when there are at least `enough` of them,
- * otherwise of all valid entries in the window. Not valid when there is none, or when the newest
- * entry is not valid: a sensor that has stopped answering says nothing of now.
+ * The figure of the entries since `since_us`, if at least `enough` of them are valid; otherwise of
+ * the whole window.
+ *
+ * Returns a reading; not valid when no entry is, or when the newest is not: a sensor that stopped
+ * answering says nothing about now.
  */
 struct reading window_level(
     const struct window *window, enum window_statistic how, int64_t since_us, int enough);
 
-/* By how much the values change in a second: the line of least squares. Not valid with fewer than
- * two times. */
+/* Returns the change of the value in a second: the slope of the line of least squares. Not valid
+ * with fewer than two different times. */
 struct reading window_slope_per_s(const struct window *window);
 
-/* The mean of the valid entries since `since_us`: not valid when there are fewer than `enough`. */
+/* Returns the mean of the valid entries since `since_us`; not valid if fewer than `enough`. */
 struct reading window_mean_since(const struct window *window, int64_t since_us, int enough);
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/top_k.h"
 #include "policy/admission.h"
 
 /* Chosen: a task that wants more GPUs gets no reservation. */
@@ -31,8 +32,8 @@ struct stage {
     double passed_s;
 };
 
-/* The resident on this GPU only, its memory settled. Without a reading, a resident that has not
- * settled has taken nothing yet. */
+/* Returns the resident as if it were on this GPU only and its memory had settled. Without a
+ * reading, a resident that has not settled has taken nothing yet. */
 static struct resident resident_alone(const struct resident *resident)
 {
     struct resident copy = *resident;
@@ -55,7 +56,8 @@ static void stage_speeds(const struct stage *stage, double *ret_speeds)
         ret_speeds[i] = fmin(ret_speeds[i], stage->speed_max[i]);
 }
 
-/* What is left, had it always run at its present speed: past residents are not remembered. */
+/* Returns the work left, as if the resident had always run at its present speed: those that shared
+ * the GPU before are not remembered. */
 static double work_left_s(const struct resident *resident, double speed, int64_t now_us)
 {
     double done_s = speed * (double)(now_us - resident->since_us) / (double)SECOND_US;
@@ -84,7 +86,7 @@ static void stage_init(struct stage *stage, const struct placement_query *query,
         stage->gpu.mem_used_bytes = reading_of(used);
 }
 
-/* The measured activity is that of all residents: it says nothing of a part of them. */
+/* The measured activity is the sum of all residents'. Once one has left, it is not known. */
 static void forget_activity(struct gpu_view *gpu)
 {
     gpu->smact_level = gpu->utilisation_level = READING_NONE;
@@ -181,9 +183,11 @@ static struct opening predict_opening(
     return opening;
 }
 
-static bool opens_before(const struct opening *a, const struct opening *b)
+static bool opens_before(const void *a, const void *b, const void *context)
 {
-    return a->at_us != b->at_us ? a->at_us < b->at_us : a->n_left < b->n_left;
+    (void)context;
+    const struct opening *x = a, *y = b;
+    return x->at_us != y->at_us ? x->at_us < y->at_us : x->n_left < y->n_left;
 }
 
 static bool may_open(const struct placement_query *query, int i)
@@ -193,30 +197,20 @@ static bool may_open(const struct placement_query *query, int i)
            cluster_view_suits(query->view, i, query->task);
 }
 
-/* Inserts into the best `most`, in order. Returns how many there are now. */
-static int insert_opening(struct opening *best, int n, int most, struct opening opening)
-{
-    int at = n;
-    while (at > 0 && opens_before(&opening, &best[at - 1]))
-        at--;
-    if (at == most)
-        return n;
-    int last = n < most ? n : most - 1;
-    memmove(&best[at + 1], &best[at], (size_t)(last - at) * sizeof *best);
-    best[at] = opening;
-    return n < most ? n + 1 : most;
-}
-
 bool backfill_reserve(const struct placement_query *query, int *ret_gpus, int64_t *ret_start_us)
 {
-    int n = 0, wanted = query->task->request.gpus;
+    int wanted = query->task->request.gpus;
+    size_t n = 0;
     struct opening best[RESERVED_MAX];
     if (wanted > RESERVED_MAX)
         return false;
-    for (int i = 0; i < query->view->n_gpus; i++)
-        if (may_open(query, i))
-            n = insert_opening(best, n, wanted, predict_opening(query, i, NULL));
-    if (n < wanted)
+    for (int i = 0; i < query->view->n_gpus; i++) {
+        if (!may_open(query, i))
+            continue;
+        struct opening opening = predict_opening(query, i, NULL);
+        n = top_k_insert(best, n, (size_t)wanted, sizeof *best, &opening, opens_before, NULL);
+    }
+    if (n < (size_t)wanted)
         return false;
     for (int i = 0; i < wanted; i++)
         ret_gpus[i] = best[i].gpu;

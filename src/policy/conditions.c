@@ -23,8 +23,7 @@
  */
 #include "policy/conditions.h"
 
-#include <string.h>
-
+#include "base/top_k.h"
 #include "policy/predict.h"
 
 static struct verdict make_verdict(enum verdict_kind kind, uint64_t task, double have, double limit)
@@ -191,20 +190,15 @@ struct verdict conditions_check(const struct placement_query *query, int i)
     return is_final ? place : check_sharing(query, i);
 }
 
-/* Inserts into the best `most`, in order: tasks take few GPUs. GPUs come by rising index: of equal
- * ones the lower index stays in front. Returns how many there are now. */
-static int insert_gpu(const struct placement_query *query, conditions_before *before, int *best,
-    int n, int most, int gpu)
+struct order {
+    const struct placement_query *query;
+    conditions_before *before; /* NULL: by index, the order in which they come */
+};
+
+static bool is_better(const void *a, const void *b, const void *context)
 {
-    int at = n;
-    while (at > 0 && before && before(query, gpu, best[at - 1]))
-        at--;
-    if (at == most)
-        return n;
-    int last = n < most ? n : most - 1;
-    memmove(&best[at + 1], &best[at], (size_t)(last - at) * sizeof *best);
-    best[at] = gpu;
-    return n < most ? n + 1 : most;
+    const struct order *order = context;
+    return order->before && order->before(order->query, *(const int *)a, *(const int *)b);
 }
 
 /* When the last of the best is unbeaten, so are the others. */
@@ -218,13 +212,15 @@ enum placement_answer conditions_choose(const struct placement_query *query,
     conditions_before *before, conditions_unbeaten *unbeaten, int *ret_gpus,
     struct verdict *ret_verdicts)
 {
+    const struct order order = {query, before};
     int wanted = query->task->request.gpus, n = 0;
     int most = wanted < query->view->n_gpus ? wanted : query->view->n_gpus;
     for (int i = 0; i < query->view->n_gpus; i++) {
         ret_verdicts[i] = conditions_check(query, i);
         if (ret_verdicts[i].kind != VERDICT_FITS)
             continue;
-        n = insert_gpu(query, before, ret_gpus, n, most, i);
+        n = (int)top_k_insert(
+            ret_gpus, (size_t)n, (size_t)most, sizeof *ret_gpus, &i, is_better, &order);
         if (n == wanted && are_unbeaten(query, before, unbeaten, ret_gpus, n))
             return PLACE_NOW;
     }

@@ -9,7 +9,7 @@
 #include "policy/gpu_activity.h"
 #include "policy/policies.h"
 
-static bool fuller(const struct placement_query *query, int a, int b)
+static bool is_fuller(const struct placement_query *query, int a, int b)
 {
     const struct gpu_view *gpus = query->view->gpus;
     double of_a = gpu_activity(&gpus[a]), of_b = gpu_activity(&gpus[b]);
@@ -22,7 +22,7 @@ static bool fuller(const struct placement_query *query, int a, int b)
 static enum placement_answer choose(
     const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
 {
-    return conditions_choose(query, fuller, NULL, ret_gpus, ret_verdicts);
+    return conditions_choose(query, is_fuller, NULL, ret_gpus, ret_verdicts);
 }
 
 const struct policy policy_mug = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which policies there are. The table has a file of its own, so that a program can be linked with
+ * Which policies there are. The table is alone in its file, so that a program can be linked with
  * another one: tests/unit/extend adds a policy this way.
  */
 #include "policy/policies.h"

@@ -13,16 +13,16 @@
  *
  * An example. GPU 0 runs a task with 90 % SM activity, GPU 1 one with 30 %. A task with 40 % would
  * slow both tasks on GPU 0 down: little is gained. On GPU 1 the two use 70 % of the SMs and hardly
- * disturb each other: the task goes there. On an idle GPU it would disturb no task: had there been
- * one, it would have gone there without looking further.
+ * disturb each other: the task goes there. An idle GPU would have been taken at once, since there
+ * it disturbs no task.
  *
  * Backfill (backfill.h): GPUs are reserved for the head of the queue; tasks behind it may start
  * where that does not delay it.
  */
 #include <math.h>
 #include <stddef.h>
-#include <string.h>
 
+#include "base/top_k.h"
 #include "policy/admission.h"
 #include "policy/backfill.h"
 #include "policy/conditions.h"
@@ -119,25 +119,21 @@ static bool pick_of_few(struct predictor *predictor, const struct verdict *verdi
     return true;
 }
 
+static bool gains_more(const void *a, const void *b, const void *context)
+{
+    const struct verdict *verdicts = context;
+    return verdicts[*(const int *)a].have > verdicts[*(const int *)b].have + ROUNDING;
+}
+
 /* With many GPUs picks those that gain most one by one. */
 static bool pick_of_many(
     const struct placement_query *query, const struct verdict *verdicts, int *ret_gpus)
 {
-    int n = 0, most = query->task->request.gpus;
-    for (int i = 0; i < query->view->n_gpus; i++) {
-        int at = n;
-        if (verdicts[i].kind != VERDICT_FITS)
-            continue;
-        while (at > 0 && verdicts[i].have > verdicts[ret_gpus[at - 1]].have + ROUNDING)
-            at--;
-        if (at == most)
-            continue;
-        int last = n < most ? n : most - 1;
-        memmove(&ret_gpus[at + 1], &ret_gpus[at], (size_t)(last - at) * sizeof *ret_gpus);
-        ret_gpus[at] = i;
-        n += n < most;
-    }
-    return n == most;
+    size_t n = 0, wanted = (size_t)query->task->request.gpus;
+    for (int i = 0; i < query->view->n_gpus; i++)
+        if (verdicts[i].kind == VERDICT_FITS)
+            n = top_k_insert(ret_gpus, n, wanted, sizeof *ret_gpus, &i, gains_more, verdicts);
+    return n == wanted;
 }
 
 /* The verdict of each GPU; in VERDICT_FITS `have` is the gain on that GPU alone. */
@@ -151,7 +147,7 @@ static void check_all_gpus(
     }
 }
 
-static bool pick(const struct placement_query *query, struct predictor *predictor,
+static bool pick_gpus(const struct placement_query *query, struct predictor *predictor,
     const struct verdict *verdicts, int *ret_gpus)
 {
     if (query->view->n_gpus > PREDICTOR_SLOTS)
@@ -169,7 +165,7 @@ static enum placement_answer choose(
     if (pick_idle(query, &predictor, ret_gpus))
         return PLACE_NOW;
     check_all_gpus(query, &predictor, ret_verdicts);
-    if (!pick(query, &predictor, ret_verdicts, ret_gpus))
+    if (!pick_gpus(query, &predictor, ret_verdicts, ret_gpus))
         return PLACE_WAIT;
     struct prediction effect = predictor_join(&predictor, ret_gpus, wanted);
     bool is_tested = effect.known && wanted > 1;

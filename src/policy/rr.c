@@ -12,7 +12,7 @@ static int steps_to(const struct cluster_view *view, int gpu)
     return (gpu - view->last_placed - 1 + view->n_gpus) % view->n_gpus;
 }
 
-static bool nearer(const struct placement_query *query, int a, int b)
+static bool is_nearer(const struct placement_query *query, int a, int b)
 {
     return steps_to(query->view, a) < steps_to(query->view, b);
 }
@@ -20,7 +20,7 @@ static bool nearer(const struct placement_query *query, int a, int b)
 static enum placement_answer choose(
     const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
 {
-    return conditions_choose(query, nearer, NULL, ret_gpus, ret_verdicts);
+    return conditions_choose(query, is_nearer, NULL, ret_gpus, ret_verdicts);
 }
 
 const struct policy policy_rr = {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * The lower bound, one resource at a time.
+ *
  * A task on g GPUs that runs s seconds alone, with smact, dram and memory m on each, needs g s
  * smact SM-seconds, g s dram of bandwidth and g s m of memory times time. Sharing slows tasks, so
  * it never uses SMs or bandwidth faster than alone, and holds memory longer. Of a resource with

@@ -113,8 +113,8 @@ static const struct sim_task *find_known(const struct reader *reader, const char
 
 /* ---- a row ---- */
 
-static int number(const struct reader *reader, const char *const *names, double min, double max,
-    struct fault *fault, double *ret_value)
+static int read_number(const struct reader *reader, const char *const *names, double min,
+    double max, struct fault *fault, double *ret_value)
 {
     return columns_number(
         &reader->columns, columns_find(&reader->columns, names), min, max, fault, ret_value);
@@ -124,14 +124,14 @@ static int read_time(const struct reader *reader, const struct sim_task *known, 
     struct sim_task *task)
 {
     double epochs = 1, minutes = NAN;
-    int r = number(reader, names_solo_s, 0, SOLO_S_MAX, fault, &task->solo_s);
+    int r = read_number(reader, names_solo_s, 0, SOLO_S_MAX, fault, &task->solo_s);
     if (r != 0)
         return r;
-    r = number(reader, names_epochs, 1, 1e6, fault, &epochs);
+    r = read_number(reader, names_epochs, 1, 1e6, fault, &epochs);
     if (r >= 0)
-        r = number(reader, names_minutes, 0, SOLO_S_MAX / 60, fault, &minutes);
+        r = read_number(reader, names_minutes, 0, SOLO_S_MAX / 60, fault, &minutes);
     if (r == 0)
-        r = number(reader, names_minutes_newer, 0, SOLO_S_MAX / 60, fault, &minutes);
+        r = read_number(reader, names_minutes_newer, 0, SOLO_S_MAX / 60, fault, &minutes);
     if (r < 0)
         return r;
     if (isnan(minutes) && !known)
@@ -145,9 +145,9 @@ static int read_memory(const struct reader *reader, const struct sim_task *known
     struct fault *fault, struct sim_task *task)
 {
     double mib = 0;
-    int r = number(reader, names_memory, 0, MEMORY_MIB_MAX, fault, &mib);
+    int r = read_number(reader, names_memory, 0, MEMORY_MIB_MAX, fault, &mib);
     if (r == 0)
-        r = number(reader, names_memory_otherwise, 0, MEMORY_MIB_MAX, fault, &mib);
+        r = read_number(reader, names_memory_otherwise, 0, MEMORY_MIB_MAX, fault, &mib);
     if (r < 0)
         return r;
     if (r == 0 && !known)
@@ -183,7 +183,7 @@ static int read_demand(
     struct demand unsaid = {NAN, reader->settings->smact, NAN, NAN, NAN};
     task->demand = known && !says_smact ? known->demand : unsaid;
     for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-        int r = number(reader, numbers[i].names, 0, numbers[i].max, fault, numbers[i].value);
+        int r = read_number(reader, numbers[i].names, 0, numbers[i].max, fault, numbers[i].value);
         if (r < 0)
             return r;
     }
@@ -194,7 +194,7 @@ static int read_task(struct reader *reader, struct fault *fault, struct sim_task
 {
     const struct sim_task *known = find_known(reader, task->name);
     double gpus = known ? known->gpus : 1;
-    int r = number(reader, names_gpus, 1, 100000, fault, &gpus);
+    int r = read_number(reader, names_gpus, 1, 100000, fault, &gpus);
     if (r >= 0 && gpus != floor(gpus))
         r = columns_wrong(&reader->columns, fault, "gpus is %g: it must be a whole number", gpus);
     task->gpus = (int)gpus;
@@ -270,7 +270,7 @@ static int read_known(struct reader *reader, struct fault *fault)
     return r < 0 ? r : more;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_tasks(const void *a, const void *b)
 {
     return strcmp(((const struct sim_task *)a)->name, ((const struct sim_task *)b)->name);
 }
@@ -299,7 +299,7 @@ int catalogue_read(const char *path, const struct catalogue_settings *settings, 
     if (r == 0)
         r = read_rows(&reader, fault, ret_catalogue);
     if (r == 0 && ret_catalogue->n)
-        qsort(ret_catalogue->tasks, ret_catalogue->n, sizeof *ret_catalogue->tasks, compare);
+        qsort(ret_catalogue->tasks, ret_catalogue->n, sizeof *ret_catalogue->tasks, compare_tasks);
     if (r == 0)
         r = check_names(ret_catalogue, path ? path : built_in_name, fault);
     columns_close(&reader.columns);
@@ -319,5 +319,5 @@ void catalogue_fini(struct catalogue *catalogue)
 const struct sim_task *catalogue_find(const struct catalogue *catalogue, const char *name)
 {
     struct sim_task key = {.name = (char *)name};
-    return bsearch(&key, catalogue->tasks, catalogue->n, sizeof key, compare);
+    return bsearch(&key, catalogue->tasks, catalogue->n, sizeof key, compare_tasks);
 }

@@ -10,7 +10,7 @@
 struct sim_task {
     char *name;
     int gpus;
-    double solo_s;        /* how long an attempt takes on GPUs of its own */
+    double solo_s;        /* how long an attempt takes alone on its GPUs */
     int64_t memory_bytes; /* that it really takes on each GPU */
     struct need need;     /* the memory requirement that the scheduler knows */
     struct demand demand; /* power_w is that of the whole GPU; NAN where the catalogue has no figure

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-static uint64_t mix(uint64_t seed, uint64_t index)
+static uint64_t mix_bits(uint64_t seed, uint64_t index)
 {
     uint64_t z = seed * 0x9E3779B97F4A7C15u + index * 0xD1B54A32D192ED03u;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -16,17 +16,18 @@ static uint64_t mix(uint64_t seed, uint64_t index)
 }
 
 /* A number between 0 and 1, neither included. */
-static double uniform(uint64_t seed, uint64_t index)
+static double draw_uniform(uint64_t seed, uint64_t index)
 {
-    return ((double)(mix(seed, index) >> 11) + 0.5) / 9007199254740992.0;
+    return ((double)(mix_bits(seed, index) >> 11) + 0.5) / 9007199254740992.0;
 }
 
 double chance_normal(uint64_t seed, uint64_t index)
 {
-    return sqrt(-2 * log(uniform(seed, 2 * index))) * cos(2 * M_PI * uniform(seed, 2 * index + 1));
+    return sqrt(-2 * log(draw_uniform(seed, 2 * index))) *
+           cos(2 * M_PI * draw_uniform(seed, 2 * index + 1));
 }
 
 uint64_t chance_below(uint64_t seed, uint64_t index, uint64_t n)
 {
-    return (uint64_t)(uniform(seed, index) * (double)n);
+    return (uint64_t)(draw_uniform(seed, index) * (double)n);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random numbers that a seed and an index decide, in whatever order they are drawn. */
+/* Random numbers. Each depends on a seed and an index only, not on the order of the calls. */
 #ifndef COLLOC_SIM_CHANCE_H
 #define COLLOC_SIM_CHANCE_H
 

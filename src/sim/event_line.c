@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A line is "t=TIME VERB NAME DETAILS". The details are short: what a reader needs to follow the
- * scheduler, not all that the event holds. Users and scripts compare these lines, so they stay as
- * they are.
+ * Writes "t=TIME VERB NAME DETAILS". The details are short: what a reader needs to follow the
+ * scheduler, not all that the event holds.
+ *
+ * Contract: the form of a line does not change. Users and tests compare these lines.
  */
 #include "sim/event_line.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A row of the timeline is written when a GPU's figures differ from those of its last row, once all
- * that happens at one time has happened: so a change of several tasks at once is one row.
+ * Writes the CSV tables. The timeline gets a row when a GPU's figures differ from those of its last
+ * row, and only when time moves on: tasks that start or end at the same time cause one row.
  */
 #include "sim/records.h"
 
@@ -14,7 +14,7 @@
 #include "base/columns.h"
 #include "base/units.h"
 
-static double seconds(int64_t us)
+static double to_seconds(int64_t us)
 {
     return (double)us / (double)SECOND_US;
 }
@@ -28,7 +28,7 @@ static struct gpu_moment moment_of(const struct simulated_gpus *gpus, int gpu)
         .smact = now->smact, .power_w = now->power_w, .tasks = now->n_residents};
 }
 
-static bool same(const struct gpu_moment *a, const struct gpu_moment *b)
+static bool same_figures(const struct gpu_moment *a, const struct gpu_moment *b)
 {
     return a->mem_used_bytes == b->mem_used_bytes && a->smact == b->smact &&
            a->power_w == b->power_w && a->tasks == b->tasks;
@@ -36,7 +36,7 @@ static bool same(const struct gpu_moment *a, const struct gpu_moment *b)
 
 static void write_moment(FILE *out, int64_t time_us, int gpu, const struct gpu_moment *moment)
 {
-    fprintf(out, "%.6f,%d,%" PRId64 ",%.4f,%.1f,%d\n", seconds(time_us), gpu,
+    fprintf(out, "%.6f,%d,%" PRId64 ",%.4f,%.1f,%d\n", to_seconds(time_us), gpu,
         moment->mem_used_bytes / MIB, moment->smact, moment->power_w, moment->tasks);
 }
 
@@ -49,7 +49,7 @@ static void write_changes(struct timeline *timeline, bool all)
         struct gpu_moment now = moment_of(gpus, gpu);
         for (; place < gpus->cluster->n_places && gpus->cluster->places[place].gpu == gpu; place++)
             now.mem_used_bytes += gpus->places[place].memory.used_bytes;
-        if (all || !same(&now, &timeline->last[gpu]))
+        if (all || !same_figures(&now, &timeline->last[gpu]))
             write_moment(timeline->out, timeline->now_us, gpu, &now);
         timeline->last[gpu] = now;
     }
@@ -91,7 +91,8 @@ void task_rows_add(FILE *out, const struct task *ended, const char *name)
     fprintf(out, "%" PRIu64 ",", ended->id);
     columns_print(out, name);
     fprintf(out, ",%d,%s,%.6f,%.6f,%.6f,%.6f,%.6f,%.6f,%d,%d\n", ended->request.gpus,
-        task_state_name(ended->state), seconds(ended->submitted_us), seconds(ended->started_us),
-        seconds(ended->ended_us), seconds(ended->waited_us), seconds(ended->executed_us),
-        seconds(ended->ended_us - ended->submitted_us), ended->attempts, ended->oom_count);
+        task_state_name(ended->state), to_seconds(ended->submitted_us),
+        to_seconds(ended->started_us), to_seconds(ended->ended_us), to_seconds(ended->waited_us),
+        to_seconds(ended->executed_us), to_seconds(ended->ended_us - ended->submitted_us),
+        ended->attempts, ended->oom_count);
 }

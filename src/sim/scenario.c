@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The world of a scenario, behind the virtual-clock driver. Inputs come due in the order of the
- * text: those of users go to the core, which may refuse them as the daemon does; those of GPUs
- * change what the next samples report. Each second all GPUs are sampled: the memory and activity of
- * a GPU are the sums over the tasks that run there, and on one whose memory is over-full the
- * youngest task dies first.
+ * text. Those of users go to the core, which may refuse them as in the daemon; those of GPUs change
+ * what the next samples report. Each second all GPUs are sampled: the memory and activity of a GPU
+ * are the sums over the tasks that run there. If that is more memory than the GPU has, its youngest
+ * task runs out of memory.
  */
 #include "sim/scenario.h"
 
@@ -43,17 +43,17 @@ struct scenario_run {
     int error; /* 0, or the first -errno */
 };
 
-static void check(struct scenario_run *run, int r)
+static void note_error(struct scenario_run *run, int r)
 {
     if (r < 0 && run->error == 0)
         run->error = r;
 }
 
-static void wake(struct scenario_run *run, enum scenario_wakeup kind, int64_t time_us,
+static void schedule_wakeup(struct scenario_run *run, enum scenario_wakeup kind, int64_t time_us,
     uint64_t subject, int version)
 {
     struct sim_wakeup wakeup = {kind, time_us, subject, version};
-    check(run, sim_schedule_wakeup(run->sim, &wakeup));
+    note_error(run, sim_schedule_wakeup(run->sim, &wakeup));
 }
 
 /* ---- tasks ---- */
@@ -72,17 +72,17 @@ static void on_start(void *context, struct sim *sim, const struct task *task)
     if (what->unlaunchable) {
         struct event failed = exited_event(
             task->id, now_us, (struct task_exit){.failure = FAILURE_LAUNCH, .code = -1});
-        check(run, sim_schedule_event(sim, &failed));
+        note_error(run, sim_schedule_event(sim, &failed));
         return;
     }
     struct event started = {.kind = EVENT_STARTED, .time_us = now_us, .task = task->id};
     run->tasks[task->id].attempt = task->attempts;
-    check(run, sim_schedule_event(sim, &started));
+    note_error(run, sim_schedule_event(sim, &started));
     if (what->runs_us)
-        wake(run, WAKE_FINISH, now_us + what->runs_us, task->id, task->attempts);
+        schedule_wakeup(run, WAKE_FINISH, now_us + what->runs_us, task->id, task->attempts);
 }
 
-/* A deaf task keeps its memory until it has gone. */
+/* A deaf task ignores the signal: it keeps its memory until it is killed. */
 static void on_kill(void *context, struct sim *sim, const struct task *task)
 {
     struct scenario_run *run = context;
@@ -91,10 +91,10 @@ static void on_kill(void *context, struct sim *sim, const struct task *task)
     struct event event = exited_event(task->id, sim_now_us(sim) + (deaf ? DEAF_END_US : 0), exit);
     if (!deaf)
         run->tasks[task->id].attempt = 0;
-    check(run, sim_schedule_event(sim, &event));
+    note_error(run, sim_schedule_event(sim, &event));
 }
 
-static void finish(struct scenario_run *run, const struct sim_wakeup *wakeup)
+static void finish_task(struct scenario_run *run, const struct sim_wakeup *wakeup)
 {
     struct task_state_now *task = &run->tasks[wakeup->subject];
     int code = run->scenario.tasks[wakeup->subject].exit_code;
@@ -103,7 +103,7 @@ static void finish(struct scenario_run *run, const struct sim_wakeup *wakeup)
     task->attempt = 0;
     struct event event = exited_event(wakeup->subject, wakeup->time_us,
         (struct task_exit){.failure = code ? FAILURE_PROGRAM : FAILURE_NONE, .code = code});
-    check(run, sim_step(run->sim, &event));
+    note_error(run, sim_step(run->sim, &event));
 }
 
 static double memory_taken(const struct scenario_run *run, uint64_t id, int64_t now_us)
@@ -127,7 +127,8 @@ static bool runs_on(const struct scenario_run *run, const struct task *task, int
     return false;
 }
 
-/* Kills the youngest task of a GPU whose memory is over-full. Returns whether it did. */
+/* Ends the youngest task of a GPU on which more memory is in use than there is. Returns whether it
+ * did. */
 static bool kill_if_full(struct scenario_run *run, int gpu, double used_bytes)
 {
     struct core *core = sim_core(run->sim);
@@ -143,7 +144,7 @@ static bool kill_if_full(struct scenario_run *run, int gpu, double used_bytes)
     struct event oom = exited_event(youngest->id, sim_now_us(run->sim),
         (struct task_exit){.failure = FAILURE_GPU_OOM, .code = 1});
     run->tasks[youngest->id].attempt = 0;
-    check(run, sim_schedule_event(run->sim, &oom));
+    note_error(run, sim_schedule_event(run->sim, &oom));
     return true;
 }
 
@@ -168,7 +169,7 @@ static double sum_tasks(
     return used_bytes;
 }
 
-/* The sample as the driver of a GPU with these troubles would let the daemon take it. */
+/* Fills in what the daemon would sample from a GPU with these troubles. */
 static void fill_sample(
     const struct gpu_now *gpu, double used_bytes, double smact, struct core_sample *sample)
 {
@@ -200,8 +201,8 @@ static void sample_gpu(struct scenario_run *run, int i)
     if (run->gpus[i].troubles & GPU_TROUBLE_SILENT)
         return;
     fill_sample(&run->gpus[i], used_bytes, smact, &event.sample);
-    /* Stepped at once, not scheduled: the list of tasks is scratch. */
-    check(run, sim_step(run->sim, &event));
+    /* Not scheduled for later: the list of tasks is scratch. */
+    note_error(run, sim_step(run->sim, &event));
 }
 
 /* ---- inputs ---- */
@@ -239,7 +240,7 @@ static void step_input(struct scenario_run *run, const struct event *event)
         return;
     }
     int r = sim_step(run->sim, event);
-    check(run, r);
+    note_error(run, r);
     if (r > 0)
         fprintf(run->out, "t=%s refused %s %s\n", time, event_name(event->kind), name);
 }
@@ -269,10 +270,10 @@ static void on_wake(void *context, struct sim *sim, const struct sim_wakeup *wak
     case WAKE_SAMPLE:
         for (int i = 0; i < run->scenario.n_gpus; i++)
             sample_gpu(run, i);
-        wake(run, WAKE_SAMPLE, wakeup->time_us + SAMPLE_US, 0, 0);
+        schedule_wakeup(run, WAKE_SAMPLE, wakeup->time_us + SAMPLE_US, 0, 0);
         break;
     case WAKE_FINISH:
-        finish(run, wakeup);
+        finish_task(run, wakeup);
         break;
     }
 }
@@ -315,14 +316,14 @@ static int run_to_end(struct scenario_run *run)
 {
     const struct scenario *scenario = &run->scenario;
     struct event gpus = {.kind = EVENT_GPUS, .gpus = {scenario->gpus, scenario->n_gpus}};
-    check(run, sim_schedule_event(run->sim, &gpus));
-    wake(run, WAKE_SAMPLE, 0, 0, 0);
+    note_error(run, sim_schedule_event(run->sim, &gpus));
+    schedule_wakeup(run, WAKE_SAMPLE, 0, 0, 0);
     for (int i = 0; i < scenario->n_inputs; i++)
-        wake(run, WAKE_INPUT, scenario->inputs[i].time_us, (uint64_t)i, 0);
+        schedule_wakeup(run, WAKE_INPUT, scenario->inputs[i].time_us, (uint64_t)i, 0);
     int64_t until_us = scenario->run_us ? scenario->run_us : RUN_MAX_US;
     for (int64_t now_us = 0;
          !run->error && now_us <= until_us && (scenario->run_us || !is_over(run));)
-        check(run, sim_run(run->sim, now_us += SAMPLE_US));
+        note_error(run, sim_run(run->sim, now_us += SAMPLE_US));
     return run->error;
 }
 

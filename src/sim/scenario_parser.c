@@ -28,7 +28,7 @@ struct line_words {
     char text[1024];
 };
 
-static int split(struct span line, struct line_words *words, struct fault *fault)
+static int split_line(struct span line, struct line_words *words, struct fault *fault)
 {
     if (!span_copy(line, words->text, sizeof words->text))
         return fault_set(fault, EINVAL, "line too long");
@@ -45,7 +45,7 @@ static int split(struct span line, struct line_words *words, struct fault *fault
     return 0;
 }
 
-static int invalid(struct fault *fault, const char *word)
+static int refuse_word(struct fault *fault, const char *word)
 {
     return fault_set(fault, EINVAL, "'%s' is not understood here", word);
 }
@@ -123,8 +123,8 @@ static int read_named_field(const struct field *fields, size_t n, void *object, 
 {
     for (size_t i = 0; i < n; i++)
         if (strcmp(fields[i].name, name) == 0)
-            return read_field(&fields[i], object, text) < 0 ? invalid(fault, text) : 0;
-    return invalid(fault, name);
+            return read_field(&fields[i], object, text) < 0 ? refuse_word(fault, text) : 0;
+    return refuse_word(fault, name);
 }
 
 /* ---- GPUs and settings ---- */
@@ -137,11 +137,11 @@ static int read_gpus(
     const char *x = strchr(word, 'x');
     int64_t count, bytes;
     if (!x || x - word >= (int)sizeof count_text)
-        return invalid(fault, word);
+        return refuse_word(fault, word);
     memcpy(count_text, word, (size_t)(x - word));
     if (parse_int64(count_text, 1, SCENARIO_GPUS_MAX - scenario->n_gpus, &count) < 0 ||
         parse_size(x + 1, &bytes) < 0)
-        return invalid(fault, word);
+        return refuse_word(fault, word);
     for (int64_t i = 0; i < count; i++) {
         int index = scenario->n_gpus++;
         struct gpu_identity *gpu = &scenario->gpus[index];
@@ -198,7 +198,7 @@ static int read_task_flag(struct scenario_task *task, const char *word, struct f
     else if (strcmp(word, "auto") == 0)
         task->request.sharing = SHARING_AUTO;
     else
-        return invalid(fault, word);
+        return refuse_word(fault, word);
     return 0;
 }
 
@@ -278,7 +278,8 @@ static int read_task_event(struct scenario *scenario, struct scenario_input *inp
 {
     input->event.time_us = input->time_us;
     input->event.task = find_task(scenario, words->word[2]);
-    return input->event.task ? add_input(scenario, input, fault) : invalid(fault, words->word[2]);
+    return input->event.task ? add_input(scenario, input, fault)
+                             : refuse_word(fault, words->word[2]);
 }
 
 /* "t=5 estimate a 6GiB" */
@@ -288,7 +289,7 @@ static int read_estimate(struct scenario *scenario, struct scenario_input *input
     if (words->n < 4)
         return fault_set(fault, EINVAL, "estimate needs a task and a size");
     if (read_need(NEED_ESTIMATED, words->word[3], &input->event.estimate) < 0)
-        return invalid(fault, words->word[3]);
+        return refuse_word(fault, words->word[3]);
     return read_task_event(scenario, input, words, fault);
 }
 
@@ -300,9 +301,9 @@ static int read_gpu_change(struct scenario *scenario, struct scenario_input *inp
     input->kind = INPUT_GPU;
     if (strncmp(gpu, "gpu", 3) != 0 ||
         read_int(gpu + 3, scenario->n_gpus - 1, &input->change.gpu) < 0)
-        return invalid(fault, gpu);
+        return refuse_word(fault, gpu);
     if (words->n > 3 && parse_size(words->word[3], &input->change.external_bytes) < 0)
-        return invalid(fault, words->word[3]);
+        return refuse_word(fault, words->word[3]);
     return add_input(scenario, input, fault);
 }
 
@@ -332,7 +333,7 @@ static int read_timed(
     };
     double seconds;
     if (parse_double(words->word[0] + 2, 0, TIME_MAX_S, &seconds) < 0)
-        return invalid(fault, words->word[0]);
+        return refuse_word(fault, words->word[0]);
     if (words->n < 3)
         return fault_set(fault, EINVAL, "a time needs a verb and a task or a GPU after it");
     int64_t time_us = (int64_t)(seconds * (double)SECOND_US);
@@ -345,7 +346,7 @@ static int read_timed(
         input.time_us = time_us;
         return verbs[i].read(scenario, &input, words, fault);
     }
-    return invalid(fault, words->word[1]);
+    return refuse_word(fault, words->word[1]);
 }
 
 /* ---- lines ---- */
@@ -353,23 +354,23 @@ static int read_timed(
 static int read_line(struct scenario *scenario, struct span line, struct fault *fault)
 {
     struct line_words words;
-    int r = split(line, &words, fault);
+    int r = split_line(line, &words, fault);
     if (r < 0 || words.n == 0)
         return r;
     const char *first = words.word[0], *second = words.n > 1 ? words.word[1] : "";
     if (strncmp(first, "t=", 2) == 0)
         return read_timed(scenario, &words, fault);
     if (words.n < 2)
-        return invalid(fault, first);
+        return refuse_word(fault, first);
     if (strcmp(first, "gpus") == 0 || strcmp(first, "mig") == 0)
         return read_gpus(scenario, second, first[0] == 'm', fault);
     if (strcmp(first, "policy") == 0)
-        return read_policy(second, &scenario->settings.policy) < 0 ? invalid(fault, second) : 0;
+        return read_policy(second, &scenario->settings.policy) < 0 ? refuse_word(fault, second) : 0;
     if (strcmp(first, "run") == 0)
-        return parse_duration(second, &scenario->run_us) < 0 ? invalid(fault, second) : 0;
+        return parse_duration(second, &scenario->run_us) < 0 ? refuse_word(fault, second) : 0;
     if (strcmp(first, "set") == 0 && words.n == 3)
         return read_setting(&scenario->settings, second, words.word[2], fault);
-    return invalid(fault, first);
+    return refuse_word(fault, first);
 }
 
 int scenario_parse(

@@ -100,7 +100,7 @@ static void sift_down(struct heap_entry *heap, int count, struct heap_entry entr
     heap[i] = entry;
 }
 
-static int grow(struct sim *sim)
+static int grow_heap(struct sim *sim)
 {
     int capacity = sim->capacity ? sim->capacity * 2 : 64;
     struct heap_entry *heap = realloc(sim->heap, (size_t)capacity * sizeof *heap);
@@ -118,9 +118,9 @@ static int grow(struct sim *sim)
 }
 
 /* Puts an entry on the heap. Returns its slot, for the caller to fill; NULL without memory. */
-static struct slot *schedule(struct sim *sim, int64_t time_us, int64_t *ret_time_us)
+static struct slot *add_entry(struct sim *sim, int64_t time_us, int64_t *ret_time_us)
 {
-    if (sim->count == sim->capacity && grow(sim) < 0)
+    if (sim->count == sim->capacity && grow_heap(sim) < 0)
         return NULL;
     struct heap_entry entry = {.order = sim->next_order++, .slot = sim->heap[sim->count].slot};
     *ret_time_us = entry.time_us = time_us < sim->now_us ? sim->now_us : time_us;
@@ -131,7 +131,7 @@ static struct slot *schedule(struct sim *sim, int64_t time_us, int64_t *ret_time
 int sim_schedule_event(struct sim *sim, const struct event *event)
 {
     int64_t time_us;
-    struct slot *slot = schedule(sim, event->time_us, &time_us);
+    struct slot *slot = add_entry(sim, event->time_us, &time_us);
     if (!slot)
         return -ENOMEM;
     slot->is_wakeup = false;
@@ -143,7 +143,7 @@ int sim_schedule_event(struct sim *sim, const struct event *event)
 int sim_schedule_wakeup(struct sim *sim, const struct sim_wakeup *wakeup)
 {
     int64_t time_us;
-    struct slot *slot = schedule(sim, wakeup->time_us, &time_us);
+    struct slot *slot = add_entry(sim, wakeup->time_us, &time_us);
     if (!slot)
         return -ENOMEM;
     slot->is_wakeup = true;
@@ -164,7 +164,7 @@ static const struct slot *take_earliest(struct sim *sim)
 
 /* ---- running ---- */
 
-static void observe(struct sim *sim, const struct event *event)
+static void report_event(struct sim *sim, const struct event *event)
 {
     if (sim->observer)
         sim->observer->on_event(sim->observer->context, sim, event);
@@ -175,7 +175,7 @@ static void carry_out(struct sim *sim, const struct effect *effect)
     const struct task *task = core_task(sim->core, effect->task);
     switch (effect->kind) {
     case EFFECT_APPEND:
-        observe(sim, &effect->event);
+        report_event(sim, &effect->event);
         break;
     case EFFECT_START:
         sim->world->start(sim->world->context, sim, task);
@@ -208,7 +208,7 @@ int sim_step(struct sim *sim, const struct event *event)
     int r = core_step(sim->core, event);
     if (r > 0)
         return r;
-    observe(sim, event);
+    report_event(sim, event);
     int n;
     const struct effect *effects = core_effects(sim->core, &n);
     for (int i = 0; i < n; i++)

@@ -186,7 +186,7 @@ static void clean_up(struct simulation_run *run)
     sim_destroy(run->sim);
 }
 
-int simulate(
+int simulate_trace(
     const struct simulation *simulation, struct fault *fault, struct simulation_result *ret_result)
 {
     struct simulation_run run = {.simulation = simulation, .fault = fault};

@@ -59,7 +59,7 @@ struct simulation_result {
  * Returns 0; -EDEADLK if tasks never started; -ECANCELED (without a fault); or another -errno of
  * the files and of memory. Else the fault says what is wrong.
  */
-int simulate(
+int simulate_trace(
     const struct simulation *simulation, struct fault *fault, struct simulation_result *ret_result);
 
 #endif

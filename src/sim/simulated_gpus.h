@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The simulated GPUs: which tasks compute on which place, how fast each task is, and what each GPU
- * has done and how much energy it has drawn. All rates are constant between two changes of who
- * computes where, so nothing is calculated in between.
+ * The simulated GPUs: which tasks compute on which place, how fast each task is, and how much
+ * activity and energy each GPU has summed up. Rates change only when a task begins or stops to
+ * compute, so nothing is calculated in between.
  */
 #ifndef COLLOC_SIM_SIMULATED_GPUS_H
 #define COLLOC_SIM_SIMULATED_GPUS_H

@@ -11,9 +11,9 @@
  * When it finishes depends on its speed, which changes with its co-residents: each change
  * makes a new plan of the finish, and the plan before is ignored.
  *
- * Sampling must hear of each change. Places of the task that starts or ends are handled before the
- * change (prepare_change); other places, where only a co-resident's speed changes, when its speed
- * is reported.
+ * Sampling has to know of each change of activity before it happens. The places of a task that
+ * starts or ends are reported by prepare_change; other places, where only a co-resident's speed
+ * changes, by simulated_task_on_speed_changed.
  */
 #include <errno.h>
 #include <math.h>

@@ -3,11 +3,11 @@
  * The state of one simulation, shared by the files that make it up:
  *
  *     simulate.c         prepares, dispatches wake-ups, cleans up
- *     submission.c       the trace's arrivals become submitted tasks
+ *     task_submission.c  the trace's arrivals become submitted tasks
  *     simulated_task.c   the life of an attempt: start, memory steps, end
  *     sampling.c         which samples of the GPUs are taken
  *     simulated_gpus.c   speeds, activity, power
- *     run_totals.c         what the result is calculated from
+ *     run_totals.c       what the result is calculated from
  */
 #ifndef COLLOC_SIM_SIMULATION_RUN_H
 #define COLLOC_SIM_SIMULATION_RUN_H
@@ -67,7 +67,7 @@ void simulation_run_check(struct simulation_run *run, int r);
 void simulation_run_wake(struct simulation_run *run, enum simulation_wakeup kind, int64_t time_us,
     uint64_t subject, int version);
 
-/* ---- submission.c ---- */
+/* ---- task_submission.c ---- */
 
 /* Reads the next arrival of the trace and schedules it. */
 void submission_schedule_next(struct simulation_run *run);

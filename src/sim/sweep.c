@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads take the runs in their order; the results wait in slots, so that the reader gets them in
- * order, too. A run uses no state outside its thread, so its result is the same on any thread.
+ * A worker pool: each thread takes the next run of the list. Results are kept in a slot per run,
+ * so that the reader gets them in order. A run uses no state outside its thread, so its result is
+ * the same on any thread.
  */
 #include "sim/sweep.h"
 
@@ -38,7 +39,7 @@ static int64_t take_next(struct sweep *sweep)
     return i;
 }
 
-static void put(struct sweep *sweep, int64_t i, const struct sweep_outcome *outcome)
+static void store_outcome(struct sweep *sweep, int64_t i, const struct sweep_outcome *outcome)
 {
     pthread_mutex_lock(&sweep->lock);
     sweep->slots[i] = (struct slot){true, *outcome};
@@ -47,7 +48,7 @@ static void put(struct sweep *sweep, int64_t i, const struct sweep_outcome *outc
     pthread_mutex_unlock(&sweep->lock);
 }
 
-static void *work(void *context)
+static void *run_worker(void *context)
 {
     struct sweep *sweep = context;
     int64_t i;
@@ -56,10 +57,10 @@ static void *work(void *context)
         struct sweep_outcome outcome = {0};
         struct fault fault = {0};
         simulation.cancelled = &sweep->cancelled;
-        outcome.r = simulate(&simulation, &fault, &outcome.result);
+        outcome.r = simulate_trace(&simulation, &fault, &outcome.result);
         if (outcome.r < 0)
             outcome.fault = strdup(fault.text);
-        put(sweep, i, &outcome);
+        store_outcome(sweep, i, &outcome);
     }
     return NULL;
 }
@@ -84,7 +85,7 @@ struct sweep *sweep_start(const struct simulation *simulations, int64_t n, int t
     sweep->threads = calloc((size_t)threads, sizeof *sweep->threads);
     sweep->slots = calloc((size_t)n, sizeof *sweep->slots);
     while (sweep->threads && sweep->slots && sweep->n_threads < threads &&
-           pthread_create(&sweep->threads[sweep->n_threads], NULL, work, sweep) == 0)
+           pthread_create(&sweep->threads[sweep->n_threads], NULL, run_worker, sweep) == 0)
         sweep->n_threads++;
     if (sweep->n_threads > 0)
         return sweep;

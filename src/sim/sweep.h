@@ -11,7 +11,7 @@
 struct sweep;
 
 struct sweep_outcome {
-    int r; /* what simulate returned */
+    int r; /* what simulate_trace returned */
     struct simulation_result result;
     char *fault; /* its text if r is negative */
 };

@@ -24,7 +24,7 @@ static const void *bytes_of(sqlite3_value *value, int *ret_size)
 }
 
 /* Each value with its size before it, so that bytes cannot move from one to the next. */
-static char *join(int n, sqlite3_value **values, size_t *ret_size)
+static char *join_values(int n, sqlite3_value **values, size_t *ret_size)
 {
     size_t room = 0, at = 0;
     int size;
@@ -50,7 +50,7 @@ static void row_sum(sqlite3_context *context, int n, sqlite3_value **values)
 {
     char hex[65];
     size_t size;
-    char *joined = join(n, values, &size);
+    char *joined = join_values(n, values, &size);
     if (!joined) {
         sqlite3_result_error_nomem(context);
         return;

@@ -57,8 +57,8 @@ int store_get_ended(struct store *store, uint64_t task, struct fault *fault, jso
     " AND seq >= (SELECT min(seq) FROM (SELECT seq FROM ended WHERE true%s%s ORDER BY seq DESC "   \
     "LIMIT ?7))"
 
-static int prepare(struct store *store, const struct store_ended_filter *filter, const char *sql,
-    struct fault *fault, sqlite3_stmt **ret_rows)
+static int prepare_rows(struct store *store, const struct store_ended_filter *filter,
+    const char *sql, struct fault *fault, sqlite3_stmt **ret_rows)
 {
     if (sqlite3_prepare_v2(store->db, sql, -1, ret_rows, NULL) != SQLITE_OK)
         return statement_fault(store, fault);
@@ -84,7 +84,7 @@ static int prepare_list(struct store *store, const struct store_ended_filter *fi
         of_uid, task_state_is_done(filter->state) ? " AND state = ?2" : "", before,
         filter->since_wall_us ? " AND ended_wall_us >= ?4" : "",
         filter->until_wall_us ? " AND ended_wall_us < ?5" : "", examined);
-    return prepare(store, filter, sql, fault, ret_rows);
+    return prepare_rows(store, filter, sql, fault, ret_rows);
 }
 
 int store_list_ended(struct store *store, const struct store_ended_filter *filter,
@@ -112,7 +112,7 @@ int store_skip_ended(struct store *store, const struct store_ended_filter *filte
     sqlite3_snprintf(sizeof sql, sql,
         "SELECT task FROM ended WHERE true%s%s ORDER BY seq DESC LIMIT 1 OFFSET ?7 - 1",
         filter->of_uid ? OF_UID : "", filter->before ? BEFORE : "");
-    int r = prepare(store, filter, sql, fault, &row);
+    int r = prepare_rows(store, filter, sql, fault, &row);
     if (r < 0)
         return r;
     r = statement_step(store, row, fault);
@@ -166,7 +166,7 @@ static int find_oldest(
     return r;
 }
 
-static int forget(struct store *store, int64_t task, struct fault *fault)
+static int forget_task(struct store *store, int64_t task, struct fault *fault)
 {
     static const enum statement parts[] = {
         DELETE_EVENTS, DELETE_BLOBS, DELETE_BLOB_USES, DELETE_RECORD, DELETE_ENDED, ADD_FORGOTTEN};
@@ -184,7 +184,7 @@ int store_forget_before(
     int r = 0;
     *ret_forgotten = 0;
     while (*ret_forgotten < limit && (r = find_oldest(store, wall_us, fault, &task)) > 0) {
-        r = forget(store, task, fault);
+        r = forget_task(store, task, fault);
         if (r < 0)
             return r;
         ++*ret_forgotten;

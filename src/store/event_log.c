@@ -38,15 +38,15 @@ static int note_live(
     }
 }
 
-static int append(struct store *store, const struct event *event, int64_t wall_us, const char *body,
-    const char *detail, struct fault *fault)
+static int append_event(struct store *store, const struct event *event, int64_t wall_us,
+    const char *body, const char *detail, struct fault *fault)
 {
     if (!body)
         return fault_set(fault, ENOMEM, "out of memory");
     int64_t seq = store->added_seq + 1, task = (int64_t)event->task;
     int r = statement_write(store, ADD_EVENT, fault, "iitiitt", seq, task, event_name(event->kind),
         event->time_us, wall_us, body, detail);
-    if (r == 0 && store->added_task == 0 && task > 1) /* a new log goes on with the numbers */
+    if (r == 0 && store->added_task == 0 && task > 1) /* a new log continues the old one's ids */
         r = statement_write(store, SET_FORGOTTEN, fault, "i", task - 1);
     if (r < 0)
         return r;
@@ -71,7 +71,7 @@ int store_append(struct store *store, const struct event *event, int64_t wall_us
         r = event_encode(event, fault, &object);
     if (r == 0) {
         char *body = store_dump_json(object);
-        r = append(store, event, wall_us, body, detail_text, fault);
+        r = append_event(store, event, wall_us, body, detail_text, fault);
         free(body);
         json_decref(object);
     }
@@ -127,7 +127,7 @@ static int read_event(struct store *store, int64_t seq, store_find_policy *find_
 }
 
 /* Walks the events whose numbers the statement yields. */
-static int walk(struct store *store, sqlite3_stmt *numbers, store_find_policy *find_policy,
+static int walk_events(struct store *store, sqlite3_stmt *numbers, store_find_policy *find_policy,
     store_on_event *on_event, void *context, struct fault *fault)
 {
     int r;
@@ -144,20 +144,21 @@ static int walk(struct store *store, sqlite3_stmt *numbers, store_find_policy *f
 int store_replay(struct store *store, store_find_policy *find_policy, store_on_event *on_event,
     void *context, struct fault *fault)
 {
-    return walk(store, store->statements[REPLAY], find_policy, on_event, context, fault);
+    return walk_events(store, store->statements[REPLAY], find_policy, on_event, context, fault);
 }
 
 int store_all_events(struct store *store, store_find_policy *find_policy, store_on_event *on_event,
     void *context, struct fault *fault)
 {
-    return walk(store, store->statements[ALL_EVENTS], find_policy, on_event, context, fault);
+    return walk_events(store, store->statements[ALL_EVENTS], find_policy, on_event, context, fault);
 }
 
 int store_task_events(struct store *store, uint64_t task, store_find_policy *find_policy,
     store_on_event *on_event, void *context, struct fault *fault)
 {
     statement_bind(store->statements[TASK_EVENTS], "i", (int64_t)task);
-    return walk(store, store->statements[TASK_EVENTS], find_policy, on_event, context, fault);
+    return walk_events(
+        store, store->statements[TASK_EVENTS], find_policy, on_event, context, fault);
 }
 
 int store_read_last(struct store *store, struct fault *fault)

@@ -48,7 +48,7 @@ int store_make_reserve(struct store *store, int64_t bytes, struct fault *fault)
     return errnum ? fault_set(fault, errnum, "%s: %s", path, strerror(errnum)) : 0;
 }
 
-/* A file system that cannot allocate ahead leaves the space to whoever writes first. */
+/* On a file system that cannot allocate ahead, another process may take the space first. */
 static void extend_wal(const struct store *store, int64_t bytes)
 {
     char path[PATH_MAX + 8];

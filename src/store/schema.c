@@ -56,7 +56,7 @@ static int get_number(
     return r < 0 ? r : 0;
 }
 
-static int execute(const struct store *store, const char *sql, struct fault *fault)
+static int run_sql(const struct store *store, const char *sql, struct fault *fault)
 {
     return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK
                ? 0
@@ -67,13 +67,13 @@ static int change_from(const struct store *store, int version, struct fault *fau
 {
     char set_version[64];
     snprintf(set_version, sizeof set_version, "PRAGMA user_version = %d", (int)VERSION);
-    int r = execute(store, "BEGIN IMMEDIATE", fault);
+    int r = run_sql(store, "BEGIN IMMEDIATE", fault);
     for (; r == 0 && version < (int)VERSION; version++)
-        r = execute(store, changes[version], fault);
+        r = run_sql(store, changes[version], fault);
     if (r == 0)
-        r = execute(store, set_version, fault);
+        r = run_sql(store, set_version, fault);
     if (r == 0)
-        r = execute(store, "COMMIT", fault);
+        r = run_sql(store, "COMMIT", fault);
     if (r < 0)
         sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
     return r;

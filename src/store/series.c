@@ -88,7 +88,7 @@ static bool is_ours(const struct series *series)
 }
 
 /* The file gets its full size at once; the disk allocates blocks as they are written. */
-static int create(struct series *series)
+static int create_file(struct series *series)
 {
     const struct head head = series->head;
     if (ftruncate(series->fd, 0) < 0 ||
@@ -103,7 +103,7 @@ static int open_file(struct series *series, const char *path, struct fault *faul
     series->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (series->fd < 0)
         return fault_set(fault, errno, "%s: %s", path, strerror(errno));
-    int r = is_ours(series) ? 0 : create(series);
+    int r = is_ours(series) ? 0 : create_file(series);
     return r < 0 ? fault_set(fault, -r, "%s: %s", path, strerror(-r)) : 0;
 }
 

@@ -23,20 +23,21 @@ static const uint32_t constants[64] = {0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b
     0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa,
     0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-static uint32_t rotate(uint32_t x, int n)
+static uint32_t rotate_right(uint32_t x, int n)
 {
     return x >> n | x << (32 - n);
 }
 
-static void expand(const uint8_t *block, uint32_t schedule[64])
+static void expand_block(const uint8_t *block, uint32_t schedule[64])
 {
     for (int i = 0; i < 16; i++)
         schedule[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
                       (uint32_t)block[4 * i + 2] << 8 | (uint32_t)block[4 * i + 3];
     for (int i = 16; i < 64; i++) {
         uint32_t a = schedule[i - 15], b = schedule[i - 2];
-        schedule[i] = schedule[i - 16] + schedule[i - 7] + (rotate(a, 7) ^ rotate(a, 18) ^ a >> 3) +
-                      (rotate(b, 17) ^ rotate(b, 19) ^ b >> 10);
+        schedule[i] = schedule[i - 16] + schedule[i - 7] +
+                      (rotate_right(a, 7) ^ rotate_right(a, 18) ^ a >> 3) +
+                      (rotate_right(b, 17) ^ rotate_right(b, 19) ^ b >> 10);
     }
 }
 
@@ -44,31 +45,34 @@ static void expand(const uint8_t *block, uint32_t schedule[64])
  * One round of FIPS 180-4, 6.2.2. Its variables a to h are the entries of `s` from `a` on, round
  * and round: instead of moving all of them along, the next round begins one entry earlier.
  */
-static inline void mix(uint32_t s[8], unsigned a, uint32_t word)
+static inline void mix_word(uint32_t s[8], unsigned a, uint32_t word)
 {
 #define S(n) s[(a + (n)) % 8]
     uint32_t choice = (S(4) & S(5)) ^ (~S(4) & S(6));
     uint32_t majority = (S(0) & S(1)) ^ (S(0) & S(2)) ^ (S(1) & S(2));
-    uint32_t sum = S(7) + (rotate(S(4), 6) ^ rotate(S(4), 11) ^ rotate(S(4), 25)) + choice + word;
+    uint32_t sum = S(7) +
+                   (rotate_right(S(4), 6) ^ rotate_right(S(4), 11) ^ rotate_right(S(4), 25)) +
+                   choice + word;
     S(3) += sum;
-    S(7) = sum + (rotate(S(0), 2) ^ rotate(S(0), 13) ^ rotate(S(0), 22)) + majority;
+    S(7) = sum + (rotate_right(S(0), 2) ^ rotate_right(S(0), 13) ^ rotate_right(S(0), 22)) +
+           majority;
 #undef S
 }
 
 static void add_block(uint32_t state[8], const uint8_t *block)
 {
     uint32_t schedule[64], s[8];
-    expand(block, schedule);
+    expand_block(block, schedule);
     memcpy(s, state, sizeof s);
     for (unsigned i = 0; i < 64; i += 8) {
-        mix(s, 0, constants[i] + schedule[i]);
-        mix(s, 7, constants[i + 1] + schedule[i + 1]);
-        mix(s, 6, constants[i + 2] + schedule[i + 2]);
-        mix(s, 5, constants[i + 3] + schedule[i + 3]);
-        mix(s, 4, constants[i + 4] + schedule[i + 4]);
-        mix(s, 3, constants[i + 5] + schedule[i + 5]);
-        mix(s, 2, constants[i + 6] + schedule[i + 6]);
-        mix(s, 1, constants[i + 7] + schedule[i + 7]);
+        mix_word(s, 0, constants[i] + schedule[i]);
+        mix_word(s, 7, constants[i + 1] + schedule[i + 1]);
+        mix_word(s, 6, constants[i + 2] + schedule[i + 2]);
+        mix_word(s, 5, constants[i + 3] + schedule[i + 3]);
+        mix_word(s, 4, constants[i + 4] + schedule[i + 4]);
+        mix_word(s, 3, constants[i + 5] + schedule[i + 5]);
+        mix_word(s, 2, constants[i + 6] + schedule[i + 6]);
+        mix_word(s, 1, constants[i + 7] + schedule[i + 7]);
     }
     for (int i = 0; i < 8; i++)
         state[i] += s[i];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening a log, in an order in which nothing is changed before it is known to be ours:
+ * Opening a log. The order makes sure that nothing is changed before it is known to be colloc's:
  *
  *     1. the folder belongs to this user, and no other can replace the files in it;
  *     2. colloc.lock is locked: no other process has the log open;
@@ -57,7 +57,7 @@ json_t *store_load_json(sqlite3_stmt *statement, int column)
                 : NULL;
 }
 
-/* A user who may write to the folder could replace the log by another one, or by a link. */
+/* Another user with write permission to the folder could replace the log by a file or a link. */
 static int check_folder(const char *folder, struct fault *fault)
 {
     struct stat status;
@@ -132,9 +132,9 @@ static int check_not_cut_off(const struct store *store, struct fault *fault)
     return 0;
 }
 
-/* Takes the lock and makes a file for SQLite that nobody else can read: environments may hold
+/* Takes the lock, and makes the database's file readable by its owner only: environments may hold
  * secrets. */
-static int claim(struct store *store, const char *folder, struct fault *fault)
+static int claim_folder(struct store *store, const char *folder, struct fault *fault)
 {
     char lock_path[PATH_MAX];
     if (snprintf(lock_path, sizeof lock_path, "%s/colloc.lock", folder) >= (int)sizeof lock_path)
@@ -209,7 +209,7 @@ int store_open(const char *folder, struct fault *fault, struct store **ret_store
     if (!store)
         return fault_set(fault, ENOMEM, "out of memory");
     store->lock_fd = -1;
-    r = claim(store, folder, fault);
+    r = claim_folder(store, folder, fault);
     if (r == 0)
         r = open_database(store, fault);
     if (r == -ENOSPC && store_release_reserve(store)) {

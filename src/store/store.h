@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The event log: all that happened, in one SQLite file. The log is what counts: an event is
- * appended, then applied to the core, then acted on. A restart replays the events that are needed
- * to know each task that has not ended.
+ * The event log: all that happened, in one SQLite file. The state of the core follows from it: an
+ * event is appended, then applied to the core, then acted on. A restart replays the events that are
+ * needed to know each task that has not ended.
  *
  * Contract:
  * 1. All writing happens in a transaction of the caller (store_begin ... store_commit). Without one
@@ -202,10 +202,10 @@ struct store_ended_filter {
     uint32_t uid;
     enum task_state state; /* only tasks in this state; a state that is not done: all */
     uint64_t before;       /* only tasks that ended before this ended task did; 0: all */
-    int64_t limit;         /* at most so many; 0: all */
+    int64_t limit;         /* at most this number of tasks; 0: all */
     int64_t since_wall_us; /* only tasks that ended then or later; 0: all */
     int64_t until_wall_us; /* only tasks that ended before; 0: all */
-    int64_t examine;       /* search at most so many of those of `uid` and `before`; 0: all */
+    int64_t examine;       /* search at most this number of those of `uid` and `before`; 0: all */
 };
 
 /* Receives an ended task; `record` is NULL if it is damaged. Returns as store_on_event. */
@@ -241,7 +241,7 @@ int store_get_totals(struct store *store, struct fault *fault, struct store_tota
  * highest id stays, so that no id is used twice. Call it until it forgets none.
  *
  * `wall_us`: tasks that ended before it are forgotten.
- * `limit`: at most so many in this call.
+ * `limit`: at most this number of tasks in this call.
  *
  * Returns 0, or -errno with a fault.
  */

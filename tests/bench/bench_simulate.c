@@ -95,7 +95,7 @@ static double run_ms(
         .knows_activity = true,
         .remarks = stderr};
     if (r == 0)
-        r = simulate(&simulation, &fault, &result);
+        r = simulate_trace(&simulation, &fault, &result);
     if (r < 0 || result.failed) {
         fprintf(stderr, "the simulation failed: %s\n", fault.text);
         exit(1);

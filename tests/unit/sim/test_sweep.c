@@ -77,7 +77,7 @@ static void test_each_run_is_as_it_is_alone(void **state)
         for (int i = RUNS - 1; i >= 0; i--) {
             struct simulation_result alone;
             const struct sweep_outcome *outcome = sweep_wait(sweep, i, PATIENCE_US);
-            assert_int_equal(simulate(&world.simulations[i], NULL, &alone), 0);
+            assert_int_equal(simulate_trace(&world.simulations[i], NULL, &alone), 0);
             assert_non_null(outcome);
             assert_int_equal(outcome->r, 0);
             assert_null(outcome->fault);
@@ -123,7 +123,7 @@ static void test_a_cancelled_run_is_no_result(void **state)
     atomic_bool cancelled = true;
     make_world(&world, TASKS);
     world.simulations[0].cancelled = &cancelled;
-    assert_int_equal(simulate(&world.simulations[0], NULL, &result), -ECANCELED);
+    assert_int_equal(simulate_trace(&world.simulations[0], NULL, &result), -ECANCELED);
     end_world(&world);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the trace to the queue: one arrival at a time is read ahead, so that a trace of any length
- * needs no memory. When it is due, its task is submitted with what the simulation's settings let
- * the scheduler know of it: the memory requirement (exact, estimated, or with an error), the
- * expected activity, the expected time.
+ * Submits the tasks of the trace. Only the next arrival is in memory, so a trace may have any
+ * length. When it is due, its task is submitted with what the settings of the simulation let the
+ * scheduler know: the memory requirement (exact, estimated, or with an error), the expected
+ * activity, the expected time.
  */
 #include <errno.h>
 #include <inttypes.h>
