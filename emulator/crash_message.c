@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/units.h"
 #include "emulator/memory.h"
 
@@ -16,7 +17,7 @@ int framework_find(const char *name)
 {
     static const char *const names[] = {"pytorch", "tensorflow", "jax", "cuda"};
 
-    for (int i = 0; i < (int)(sizeof(names) / sizeof(names[0])); i++)
+    for (int i = 0; i < (int)ARRAY_SIZE(names); i++)
         if (strcmp(name, names[i]) == 0)
             return i;
     return -1;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
 #include "emulator/pipes.h"
@@ -152,7 +153,7 @@ static int add_columns(struct dmon *dmon, char *ids)
 {
     for (char *id = strtok(ids, ","); id; id = strtok(NULL, ",")) {
         const struct field *found = NULL;
-        for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]) && !found; i++)
+        for (size_t i = 0; i < ARRAY_SIZE(fields) && !found; i++)
             if (strcmp(fields[i].id, id) == 0)
                 found = &fields[i];
         if (!found || dmon->columns == COLUMNS_MAX)

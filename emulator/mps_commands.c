@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
 #include "emulator/mps_clients.h"
@@ -246,7 +247,7 @@ void control_run(struct control *control, char *line, FILE *out)
     char *arguments = line + strcspn(line, " ");
     if (*arguments)
         *arguments++ = '\0';
-    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
         if (strcmp(line, commands[i].name) == 0) {
             commands[i].run(control, arguments, out);
             return;

@@ -3,6 +3,7 @@
  * samples. */
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "emulator/nvml_view.h"
 #include "emulator/pipes.h"
 
@@ -86,7 +87,7 @@ static const struct metric metrics[] = {
 
 static const struct metric *find_metric(unsigned id)
 {
-    for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++)
+    for (size_t i = 0; i < ARRAY_SIZE(metrics); i++)
         if (metrics[i].id == id)
             return &metrics[i];
     return NULL;

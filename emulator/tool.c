@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/units.h"
 #include "emulator/memory.h"
@@ -107,7 +108,7 @@ static int set_slowdown(struct gpu *gpu, const char *value, struct fault *fault)
         {"heat", NVML_CLOCKS_HARDWARE | NVML_CLOCKS_HARDWARE_HEAT},
         {"power-brake", NVML_CLOCKS_HARDWARE | NVML_CLOCKS_POWER_BRAKE}};
 
-    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(reasons); i++) {
         if (strcmp(reasons[i].name, value) == 0) {
             gpu->clock_reasons = reasons[i].bits;
             return 0;
@@ -139,7 +140,7 @@ static int set_key(struct gpu *gpu, const char *assignment, struct fault *fault)
         !span_copy((struct span){assignment, (size_t)(value - assignment)}, name, sizeof(name)))
         return fault_set(fault, EINVAL, "%s: must be KEY=VALUE", assignment);
     value++;
-    for (size_t i = 0; i < sizeof(trouble_keys) / sizeof(trouble_keys[0]); i++)
+    for (size_t i = 0; i < ARRAY_SIZE(trouble_keys); i++)
         if (strcmp(name, trouble_keys[i].name) == 0)
             return set_trouble(gpu, &trouble_keys[i], value, fault);
     if (strcmp(name, "xid") == 0)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/units.h"
@@ -143,7 +144,7 @@ static int check_source(
     static const int of_pytorch[] = {ESTIMATE_INPUT, ESTIMATE_CLASSES, ESTIMATE_LABELS,
         ESTIMATE_KERNELS, ESTIMATE_PYTHON, ESTIMATE_LIMIT};
     bool runs = values[ESTIMATE_PYTORCH].set;
-    for (size_t i = 0; !runs && i < sizeof of_pytorch / sizeof *of_pytorch; i++)
+    for (size_t i = 0; !runs && i < ARRAY_SIZE(of_pytorch); i++)
         if (values[of_pytorch[i]].set)
             return fault_set(
                 fault, EINVAL, "estimate: --%s needs --pytorch", options[of_pytorch[i]].name);
@@ -430,7 +431,7 @@ static void print_answer(struct table *table, const struct estimate *answer)
 
 static void print_answers(const struct estimation *estimation)
 {
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    struct table *table = table_create(columns, ARRAY_SIZE(columns));
     bool has_star = false;
     for (size_t i = 0; i < estimation->count; i++) {
         print_answer(table, &estimation->answers[i]);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "cli/external.h"
 #include "cli/print.h"
@@ -179,12 +180,12 @@ static void print_csv(const json_t *reply)
     size_t i;
     json_t *gpu;
     printf("sampled_at");
-    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+    for (size_t k = 0; k < ARRAY_SIZE(keys); k++)
         printf(",%s", keys[k]);
     putchar('\n');
     json_array_foreach(json_object_get(reply, "gpus"), i, gpu) {
         print_csv_cell(json_object_get(reply, "sampled_at"));
-        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+        for (size_t k = 0; k < ARRAY_SIZE(keys); k++) {
             putchar(',');
             print_csv_cell(json_object_get(gpu, keys[k]));
         }
@@ -234,7 +235,7 @@ static int print_past(const struct invocation *invocation)
 
 static void print_table(const json_t *reply)
 {
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    struct table *table = table_create(columns, ARRAY_SIZE(columns));
     size_t i;
     json_t *gpu;
     json_array_foreach(json_object_get(reply, "gpus"), i, gpu) {

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "cli/memnet_run.h"
 #include "cli/print.h"
 
@@ -70,7 +71,7 @@ static const struct action {
 static int find_action(
     const struct invocation *invocation, struct fault *fault, const struct action **ret_action)
 {
-    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(actions); i++)
         if (strcmp(actions[i].name, invocation->operands[0]) == 0)
             *ret_action = &actions[i];
     if (!*ret_action)

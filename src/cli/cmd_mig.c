@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/units.h"
 #include "cli/print.h"
 #include "cli/session.h"
@@ -40,7 +41,7 @@ static const struct table_column columns[] = {
 static void print_instances(
     const struct mig_gpu *gpu, const struct mig_plan *plan, const char *none)
 {
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    struct table *table = table_create(columns, ARRAY_SIZE(columns));
     for (size_t i = 0; i < plan->count; i++) {
         const struct mig_profile *profile = &gpu->profiles[plan->instances[i].profile];
         char size[32];
@@ -66,7 +67,7 @@ static const char *format_placements(const struct mig_profile *profile, char *bu
 
 static void print_profiles(const struct mig_gpu *gpu)
 {
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    struct table *table = table_create(columns, ARRAY_SIZE(columns));
     for (size_t i = 0; i < gpu->n_profiles; i++) {
         const struct mig_profile *profile = &gpu->profiles[i];
         char size[32], placements[96];

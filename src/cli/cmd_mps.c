@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/units.h"
 #include "cli/print.h"
 #include "cli/session.h"
@@ -53,7 +54,7 @@ static int show_status(const struct invocation *invocation)
     if (invocation->common[COMMON_JSON].number) {
         print_json(reply);
     } else {
-        struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+        struct table *table = table_create(columns, ARRAY_SIZE(columns));
         json_array_foreach(json_object_get(reply, "daemons"), i, daemon) {
             add_daemon(table, daemon);
         }

@@ -2,6 +2,7 @@
 /* `colloc queue`: the waiting and running tasks as a table or JSON. */
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "cli/print.h"
 #include "cli/session.h"
 #include "cli/table.h"
@@ -83,9 +84,8 @@ static void add_task(struct table *table, const json_t *task, bool is_long)
 
 static void print_tasks(const json_t *tasks, bool is_long)
 {
-    struct table *table = is_long ? table_create(
-                                        long_columns, sizeof long_columns / sizeof *long_columns)
-                                  : table_create(columns, sizeof columns / sizeof *columns);
+    struct table *table = is_long ? table_create(long_columns, ARRAY_SIZE(long_columns))
+                                  : table_create(columns, ARRAY_SIZE(columns));
     size_t i;
     json_t *task;
     json_array_foreach(tasks, i, task) {

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/beside.h"
 #include "cli/command.h"
 #include "cli/emulate.h"
@@ -30,7 +31,7 @@ static void become_collocd(void *context)
         ".", ("../" COLLOC_SBIN_DIR), "../daemon"}; /* bundled, installed, in the build */
     const struct serving *serving = context;
     char path[PATH_MAX];
-    if (beside_find(places, sizeof places / sizeof *places, "collocd", path, sizeof path) == 0)
+    if (beside_find(places, ARRAY_SIZE(places), "collocd", path, sizeof path) == 0)
         execv(path, serving->words);
     execv(COLLOCD_PATH, serving->words);
     execvp("collocd", serving->words);

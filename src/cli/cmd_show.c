@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "cli/print.h"
 #include "cli/session.h"
 #include "cli/task_view.h"
@@ -175,7 +176,7 @@ static void print_arguments(const json_t *task)
 static void print_task(const json_t *task)
 {
     printf("%-12s %.0f\n", "Task", member_number(task, "id", 0));
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
         print_field(&fields[i], json_object_get(task, fields[i].key));
     print_attempts(task);
     print_events(json_object_get(task, "events"));

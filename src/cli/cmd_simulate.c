@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/command.h"
@@ -299,7 +300,7 @@ static int close_outputs(const struct simulation *simulation, int r, struct faul
         int option;
     } outputs[] = {{simulation->trace_out, SIMULATE_TRACE_OUT},
         {simulation->timeline_out, SIMULATE_TIMELINE}, {simulation->tasks_out, SIMULATE_PER_TASK}};
-    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(outputs); i++) {
         int closed = close_output(
             outputs[i].file, options[outputs[i].option].name, r < 0 ? NULL : fault);
         r = r < 0 ? r : closed;

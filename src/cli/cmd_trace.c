@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "cli/print.h"
 #include "cli/trace_run.h"
 
@@ -121,7 +122,7 @@ static int find_action(
 {
     const char *name = invocation->operands[0];
     *ret_action = NULL;
-    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(actions); i++)
         if (strcmp(actions[i].name, name) == 0)
             *ret_action = &actions[i];
     if (!*ret_action)

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/array.h"
 #include "taskfile/description.h"
 
 /* Exit codes; `wait` and `submit --wait` give the task's own as well (cli/task_end.h). */
@@ -41,7 +42,7 @@ struct command {
     int (*run)(const struct invocation *);
 };
 
-#define COMMAND_OPTIONS(table)  .options = (table), .option_count = sizeof(table) / sizeof *(table)
+#define COMMAND_OPTIONS(table)  .options = (table), .option_count = ARRAY_SIZE(table)
 #define TASK_OPTION_BIT(option) ((uint32_t)1 << (option))
 
 /* For `common_without`: a command that never asks a daemon; one without JSON. */

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/array.h"
 #include "cli/command.h"
 
 #if HAVE_GPUMEMNET
@@ -99,7 +100,7 @@ static const struct {
 
 const char *command_hint(const char *word)
 {
-    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
         if (strcmp(hints[i].word, word) == 0)
             return hints[i].hint;
     return NULL;

@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/beside.h"
 #include "base/units.h"
 #include "cli/command.h"
@@ -33,7 +34,7 @@ static const char *find_tool(const char *name, char *path, size_t size)
 {
     static const char *const places[] = {"../" COLLOC_LIBEXEC_DIR "/colloc/emulator",
         "../../emulator"}; /* installed; in the build */
-    return beside_find(places, sizeof places / sizeof *places, name, path, size) == 0 ? path : NULL;
+    return beside_find(places, ARRAY_SIZE(places), name, path, size) == 0 ? path : NULL;
 }
 
 const char *emulate_library(char *path, unsigned long size)
@@ -169,7 +170,7 @@ static int serve(const char *file, void (*become_collocd)(void *), void *context
     sigset_t signals, old;
     const int attended[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGCHLD};
     sigemptyset(&signals);
-    for (size_t i = 0; i < sizeof attended / sizeof *attended; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(attended); i++)
         sigaddset(&signals, attended[i]);
     sigprocmask(SIG_BLOCK, &signals, &old);
     prctl(PR_SET_CHILD_SUBREAPER, 1);

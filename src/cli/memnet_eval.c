@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/memnet_run.h"
@@ -246,7 +247,7 @@ static void tell_classes(const struct evaluation *evaluation)
     static const struct table_column columns[] = {{"NETWORK", 0}, {"ROWS OF", 0},
         {"N", TABLE_RIGHT}, {"ACCURACY", TABLE_RIGHT}, {"PRECISION", TABLE_RIGHT},
         {"RECALL", TABLE_RIGHT}, {"F1", TABLE_RIGHT}, {"COMMONEST CLASS", TABLE_RIGHT}};
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    struct table *table = table_create(columns, ARRAY_SIZE(columns));
     for (size_t i = 0; i < evaluation->n; i++) {
         const struct counted *row = &evaluation->counted[i];
         if (row->family)
@@ -269,7 +270,7 @@ static void tell_bytes(const struct evaluation *evaluation, bool families)
         {"N", TABLE_RIGHT}, {"MEDIAN", TABLE_RIGHT}, {"P95", TABLE_RIGHT}, {"MOST", TABLE_RIGHT},
         {"UNDER", TABLE_RIGHT}, {"OVER", TABLE_RIGHT}, {"P50", TABLE_RIGHT}, {"<=P50", TABLE_RIGHT},
         {"<=P90", TABLE_RIGHT}, {"<=P99", TABLE_RIGHT}, {"IN BIN", TABLE_RIGHT}};
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    struct table *table = table_create(columns, ARRAY_SIZE(columns));
     for (size_t i = 0; i < evaluation->n; i++) {
         const struct counted *row = &evaluation->counted[i];
         const struct net_metrics *m = &row->metrics;
@@ -279,7 +280,7 @@ static void tell_bytes(const struct evaluation *evaluation, bool families)
         if ((row->family != NULL) != families)
             continue;
         begin_row(table, row);
-        for (size_t c = 0; c < sizeof cells / sizeof *cells; c++)
+        for (size_t c = 0; c < ARRAY_SIZE(cells); c++)
             table_cell(table, NULL, "%.1f %%", 100 * cells[c]);
     }
     table_print(table, "No rows.");

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
 
@@ -35,7 +36,7 @@ static bool read_calendar(const char *text, const struct tm *today, struct tm *r
 {
     static const char *const forms[] = {"%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S",
         "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%H:%M", "%H:%M:%S"};
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
         if (matches(text, forms[i], today, ret))
             return true;
     return false;

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/print.h"
@@ -86,7 +87,7 @@ struct child {
 static void child_fini(struct child *child)
 {
     const int fds[] = {child->pidfd, child->out.fd, child->err.fd};
-    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
         if (fds[i] >= 0)
             close(fds[i]);
     free(child->out.text);

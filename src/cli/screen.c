@@ -20,6 +20,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "cli/print.h"
 
@@ -85,7 +86,7 @@ static void handle_signals(void)
 {
     static const int ends[] = {
         SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
         handle(ends[i], on_end, (int)SA_RESETHAND);
     handle(SIGTSTP, on_stop, SA_RESTART);
     handle(SIGWINCH, on_resize, 0);
@@ -147,7 +148,7 @@ static int take_key(struct screen *screen)
     size_t used = 1;
     int key = (unsigned char)screen->keys[0];
 
-    for (size_t i = 0; i < sizeof sequences / sizeof *sequences; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(sequences); i++) {
         size_t size = strlen(sequences[i].sequence);
         if (size <= screen->key_count && memcmp(screen->keys, sequences[i].sequence, size) == 0) {
             used = size;

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "cli/print.h"
 #include "taskfile/word_split.h"
@@ -149,7 +150,7 @@ static const char *unsupported(const char *word)
         {"--array", 'a', "job arrays are not supported: the script would run only once"},
         {"--dependency", 'd', "dependencies are not supported: the task would not wait"},
     };
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
         size_t n = strlen(options[i].name);
         bool is_long = strncmp(word, options[i].name, n) == 0 && (!word[n] || word[n] == '=');
         if (is_long || (word[0] == '-' && word[1] == options[i].letter))

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/units.h"
 #include "cli/simulating.h"
 #include "sim/arrivals.h"
@@ -213,7 +214,7 @@ static double count(const struct axes *axes)
         axes->smact_max.n, axes->min_free_gib.n, axes->margin_gib.n, axes->resamples.n,
         axes->seeds.n};
     double product = 1;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
         product *= sizes[i];
     return product;
 }

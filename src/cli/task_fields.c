@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "cli/print.h"
 #include "cli/table.h"
 
@@ -94,7 +95,7 @@ static const struct task_field fields[] = {
     {"command", "COMMAND", TABLE_REST, "command", plain_text, NULL},
 };
 
-enum { FIELDS = sizeof fields / sizeof *fields };
+enum { FIELDS = ARRAY_SIZE(fields) };
 
 static const struct task_field *find_field(const char *name, size_t size)
 {

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
 
@@ -110,7 +111,7 @@ const json_t *task_gpus(const json_t *task)
 bool task_has_ended(const json_t *task)
 {
     static const char *const live[] = {"PENDING", "RUNNING", "COMPLETING"};
-    for (size_t i = 0; i < sizeof live / sizeof *live; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(live); i++)
         if (strcmp(member_text(task, "state", ""), live[i]) == 0)
             return false;
     return true;

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/print.h"
@@ -66,7 +67,7 @@ static void print_sizes(const struct job_statistics *statistics)
 {
     static const struct table_column columns[] = {{"GPUS", TABLE_RIGHT}, {"JOBS", TABLE_RIGHT},
         {"JOBS", TABLE_RIGHT}, {"GPU TIME", TABLE_RIGHT}};
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    struct table *table = table_create(columns, ARRAY_SIZE(columns));
     for (size_t i = 0; i < statistics->n_sizes; i++) {
         const struct size_share *size = &statistics->sizes[i];
         table_row(table);

@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define BIT(state) (1u << (state))
 #define DONE                                                                                       \
     (BIT(TASK_COMPLETED) | BIT(TASK_FAILED) | BIT(TASK_CANCELLED) | BIT(TASK_TIMEOUT) |            \
@@ -67,7 +69,7 @@ const char *sharing_name(enum sharing sharing)
 
 int sharing_parse(const char *name, enum sharing *ret_sharing)
 {
-    for (size_t i = 0; i < sizeof sharings / sizeof *sharings; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(sharings); i++) {
         if (strcmp(sharings[i], name) == 0) {
             *ret_sharing = (enum sharing)i;
             return 0;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "estimator/estimator_table.h"
@@ -32,7 +33,7 @@ static const struct estimator *const table[] = {
 
 const struct estimator *estimator_at(size_t i)
 {
-    return i < sizeof table / sizeof table[0] ? table[i] : NULL;
+    return i < ARRAY_SIZE(table) ? table[i] : NULL;
 }
 
 const struct estimator *estimator_find(const char *name)
@@ -159,7 +160,7 @@ static int check_answer(const struct estimate *estimate, struct fault *fault)
 {
     const struct reading sizes[] = {estimate->bytes, estimate->p50_bytes, estimate->p90_bytes,
         estimate->p99_bytes, estimate->floor_bytes};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
         if (sizes[i].valid && !(sizes[i].value >= 0 && sizes[i].value <= bytes_max))
             return fault_set(fault, ERANGE,
                 "%s comes to %.3g bytes: the batch or the summary cannot be right",

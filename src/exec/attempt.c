@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "exec/claim.h"
 #include "exec/tree.h"
@@ -88,7 +89,7 @@ void attempt_clean(const char *folder)
     static const char *const names[] = {
         "script", "spec", "claim", "claim.reserved", "exit", "exit.reserved", ""};
     char path[PATH_MAX];
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);
         remove(path);
     }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 static bool mask_has(const char *status, const char *key, int signal)
 {
     const char *line = strstr(status, key);
@@ -15,7 +17,7 @@ static bool mask_has(const char *status, const char *key, int signal)
 static bool names_shell(const char *program)
 {
     static const char *const shells[] = {"sh", "bash", "dash", "ksh", "mksh", "zsh", "busybox"};
-    for (size_t i = 0; i < sizeof shells / sizeof *shells; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(shells); i++)
         if (strcmp(program, shells[i]) == 0)
             return true;
     return false;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
+#include "base/array.h"
 
 /* clang-format off */
 static const struct pattern patterns[] = {
@@ -148,7 +148,7 @@ static bool has_part(const char *line, const char *part)
 
 static bool matches(const struct pattern *pattern, const char *line)
 {
-    for (size_t i = 0; i < COUNT(pattern->parts) && pattern->parts[i]; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(pattern->parts) && pattern->parts[i]; i++)
         if (!has_part(line, pattern->parts[i]))
             return false;
     return true;
@@ -156,7 +156,7 @@ static bool matches(const struct pattern *pattern, const char *line)
 
 const struct pattern *pattern_find(const char *line, bool thrown)
 {
-    for (size_t i = 0; i < COUNT(patterns); i++)
+    for (size_t i = 0; i < ARRAY_SIZE(patterns); i++)
         if ((thrown || !patterns[i].thrown_only) && matches(&patterns[i], line))
             return &patterns[i];
     return NULL;

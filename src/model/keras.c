@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/array.h"
 #include "model/format.h"
 
 enum cell { CELL_LABEL, CELL_SHAPE, CELL_COUNT, CELL_TRAINABLE, CELLS };
@@ -68,7 +69,7 @@ static void read_header(struct span line, struct table *ret_table)
     struct table table = {.boxed = span_starts(span_trim(line), "|")};
     for (size_t i = 0; i < line.size && table.n < COLUMNS_MAX; i++) {
         struct span here = span_skip(line, i);
-        for (size_t t = 0; t < sizeof titles / sizeof titles[0]; t++) {
+        for (size_t t = 0; t < ARRAY_SIZE(titles); t++) {
             if (!span_starts(here, titles[t]))
                 continue;
             table.start[table.n] = i;

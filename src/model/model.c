@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "model/format.h"
 
 static const struct model_format *const formats[] = {
@@ -53,7 +54,7 @@ size_t model_warnings(const struct model *model)
 
 static const struct model_format *detect(struct span line, struct span rest)
 {
-    for (size_t i = 0; line.size <= MODEL_LINE_MAX && i < sizeof formats / sizeof formats[0]; i++)
+    for (size_t i = 0; line.size <= MODEL_LINE_MAX && i < ARRAY_SIZE(formats); i++)
         if (formats[i]->detect(line, rest))
             return formats[i];
     return NULL;

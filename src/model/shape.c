@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "model/format.h"
 
 enum { DIM_OPEN = -1 }; /* -1, None and ?: whatever the batch, or not known */
@@ -41,7 +42,7 @@ static int take_dim(struct parser *parser, struct span *s, int64_t *ret_dim)
                      : 0;
     }
     static const char *const open[] = {"-1", "None", "?"};
-    for (size_t i = 0; i < sizeof open / sizeof open[0]; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(open); i++) {
         if (!span_starts(*s, open[i]))
             continue;
         if (s->size > strlen(open[i]) && is_digit(s->at[strlen(open[i])]))
@@ -158,7 +159,7 @@ int parser_shape(struct parser *parser, struct span cell, struct layer *layer)
             int r = take_dim(parser, &cell, &dim);
             if (r < 0)
                 return r;
-            if (r > 0 || dims.n == (int)(sizeof dims.at / sizeof dims.at[0])) {
+            if (r > 0 || dims.n == (int)ARRAY_SIZE(dims.at)) {
                 forget_shape(layer);
                 return 0;
             }

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "base/array.h"
 #include "model/format.h"
 
 enum column { COLUMN_OTHER, COLUMN_OUTPUT, COLUMN_COUNT, COLUMN_KERNEL, COLUMN_TRAINABLE };
@@ -51,7 +52,7 @@ static struct columns read_header(struct span line)
     struct columns columns = {.numbered = span_find_text(line, "depth-idx") < line.size};
     while (line.size && columns.n < COLUMNS_MAX) {
         size_t used = 1;
-        for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(titles); i++) {
             if (!span_starts(line, titles[i].title))
                 continue;
             columns.at[columns.n++] = titles[i].column;

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "model/format.h"
 
 bool line_is_rule(struct span line)
@@ -96,7 +97,7 @@ static bool take_size(struct model *model, struct span label, struct span text)
     } sizes[] = {{"Input size", &model->printed.input_bytes},
         {"Forward/backward pass size", &model->printed.pass_bytes},
         {"Params size", &model->printed.params_bytes}};
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
         if (!span_starts(label, sizes[i].label))
             continue;
         int decimals;
@@ -147,7 +148,7 @@ bool totals_take(struct parser *parser, struct span line)
     }
     if (take_size(model, label, rest))
         return true;
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++)
         if (span_starts(label, others[i]))
             return true;
     return false;

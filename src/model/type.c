@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/array.h"
 #include "model/format.h"
 
 struct type_row {
@@ -238,7 +239,7 @@ static int compare(struct span s, const char *type)
 
 static const struct type_row *first_not_before(struct span s)
 {
-    size_t low = 0, high = sizeof types / sizeof types[0];
+    size_t low = 0, high = ARRAY_SIZE(types);
     while (low < high) {
         size_t middle = (low + high) / 2;
         if (compare(s, types[middle].type) > 0)
@@ -246,7 +247,7 @@ static const struct type_row *first_not_before(struct span s)
         else
             high = middle;
     }
-    return low < sizeof types / sizeof types[0] ? &types[low] : NULL;
+    return low < ARRAY_SIZE(types) ? &types[low] : NULL;
 }
 
 enum layer_kind layer_kind_of(struct span type)
@@ -261,7 +262,7 @@ enum layer_kind layer_kind_of(struct span type)
     if (row && (compare(type, row->type) == 0 ||
                    (shortened && type.size >= 4 && strncmp(row->type, type.at, type.size) == 0)))
         return row->kind;
-    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++)
         if (span_ends(type, suffixes[i].type))
             return suffixes[i].kind;
     return LAYER_OTHER;

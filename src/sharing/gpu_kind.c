@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/units.h"
 #include "sharing/built_in_gpu_kinds.h"
 
@@ -83,7 +84,7 @@ static int read_constant(struct gpu_kinds *kinds, struct words *words, struct fa
         {words->word[1], 1, interference_constant(&constants->interference, words->word[1])}};
     if (strcmp(words->word[1], "context_mib") == 0)
         return read_mib(words->word[1], words->word[2], fault, &constants->context_bytes);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
         if (numbers[i].value && strcmp(words->word[1], numbers[i].name) == 0)
             return parse_double(words->word[2], 0, numbers[i].max, numbers[i].value) < 0
                        ? bad(fault, words->word[1], words->word[2])
@@ -229,7 +230,7 @@ static const struct {
 static int read_words(
     struct gpu_kinds *kinds, struct words *words, bool has_kind, struct fault *fault)
 {
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
         if (strcmp(words->word[0], lines[i].word) == 0)
             return lines[i].of_kind && !has_kind
                        ? fault_set(

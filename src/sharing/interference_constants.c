@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "sharing/interference.h"
 
 const struct interference_constants interference_measured = {
@@ -19,7 +20,7 @@ double *interference_constant(struct interference_constants *constants, const ch
         {"launch_cost", &constants->launch_cost}, {"weight_power", &constants->weight_power},
         {"grip", &constants->weight_power}, /* its name before: check-words: alias */
         {"cache_cost", &constants->cache_cost}, {"traffic_cost", &constants->traffic_cost}};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++)
         if (strcmp(name, all[i].name) == 0)
             return all[i].value;
     return NULL;

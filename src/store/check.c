@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "store/store_private.h"
 
 static const char *const checks[] = {
@@ -71,7 +72,7 @@ int store_check_rows(
     struct store *store, store_on_finding *on_finding, void *context, struct fault *fault)
 {
     int total = 0;
-    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(checks); i++) {
         int n = run_check(store, checks[i], on_finding, context, fault);
         if (n < 0)
             return n;

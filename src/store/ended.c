@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "store/store_private.h"
 
 int store_put_ended(
@@ -172,7 +173,7 @@ static int forget_task(struct store *store, int64_t task, struct fault *fault)
         DELETE_EVENTS, DELETE_BLOBS, DELETE_BLOB_USES, DELETE_RECORD, DELETE_ENDED, ADD_FORGOTTEN};
     int r = 0;
     store->has_forgotten = true;
-    for (size_t i = 0; r == 0 && i < sizeof parts / sizeof *parts; i++)
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(parts); i++)
         r = statement_write(store, parts[i], fault, "i", task);
     return r;
 }

@@ -173,7 +173,7 @@ static const struct field end_fields[] = {
 
 #define FIELDS(table)                                                                              \
     {                                                                                              \
-        table, sizeof table / sizeof *table                                                        \
+        table, ARRAY_SIZE(table)                                                                   \
     }
 
 struct fields {

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/array.h"
 #include "store/store_private.h"
 
 /*
@@ -41,7 +42,7 @@ static const char *const changes[] = {
     "INSERT INTO facts SELECT 'forgotten', coalesce(max(task), 0) - count(DISTINCT task) FROM events WHERE task > 0;",
 };
 
-enum { VERSION = sizeof changes / sizeof *changes };
+enum { VERSION = ARRAY_SIZE(changes) };
 
 static int get_number(
     const struct store *store, const char *query, struct fault *fault, int *ret_number)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
 #include "bench.h"
@@ -116,7 +117,7 @@ static void add_recovering(struct core *core, uint64_t id, int gpus)
         {.kind = EVENT_EXITED, .exited = {.failure = FAILURE_GPU_OOM, .code = 1}},
         {.kind = EVENT_RECOVER},
     };
-    for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
         events[i].time_us = now_us;
         events[i].task = id;
         require(core_apply(core, &events[i]));

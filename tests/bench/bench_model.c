@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "bench.h"
 #include "estimator/estimator.h"
@@ -25,7 +26,7 @@ static const struct {
     {"gpumemnet-transformer", "median < 1000"},
 #endif
 };
-enum { MEASURED = sizeof measured / sizeof *measured };
+enum { MEASURED = ARRAY_SIZE(measured) };
 
 static void estimate(const char *estimator, const char *text, size_t size)
 {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "estimator/estimator.h"
 #include "fuzz.h"
 
@@ -18,7 +19,7 @@ static void check_estimate(const struct export *export, int64_t batch)
     struct estimate estimate;
     struct fault fault = {""};
     static const char *const estimators[] = {"graph", "faketensor"};
-    for (size_t i = 0; i < sizeof estimators / sizeof *estimators; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(estimators); i++) {
         int r = estimate_run(estimators[i], &request, &fault, &estimate);
         if (r < 0)
             require(fault.text[0] != '\0');

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "estimator/estimator.h"
 #include "fuzz.h"
 
@@ -79,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     check_model(model);
-    for (size_t i = 0; i < sizeof estimators / sizeof estimators[0]; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(estimators); i++) {
         check_estimate(estimators[i], model, ESTIMATE_NOT_SAID, 0);
         check_estimate(estimators[i], model, 128, 512);
         check_estimate(estimators[i], model, ESTIMATE_BATCH_MAX, 0);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/columns.h"
 #include "fuzz.h"
 #include "trace/cluster_log.h"
@@ -72,7 +73,7 @@ static void read_columns(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const formats[] = {"philly", "sacct", "swf"};
-    for (size_t i = 0; size && i < sizeof formats / sizeof *formats; i++)
+    for (size_t i = 0; size && i < ARRAY_SIZE(formats); i++)
         read_log(cluster_log_find_format(formats[i]), data, size);
     if (size)
         read_columns(data, size);

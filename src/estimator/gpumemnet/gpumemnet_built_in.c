@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "estimator/gpumemnet/built_in_cnn_mlp_8gib.h"
 #include "estimator/gpumemnet/built_in_cnn_transformer_8gib.h"
 #include "estimator/gpumemnet/built_in_mlp_mlp_1gib.h"
@@ -33,7 +34,7 @@ static const struct gpumemnet_built_in table[] = {
 
 const struct gpumemnet_built_in *gpumemnet_built_in_at(size_t i)
 {
-    return i < sizeof table / sizeof *table ? &table[i] : NULL;
+    return i < ARRAY_SIZE(table) ? &table[i] : NULL;
 }
 
 const struct gpumemnet_built_in *gpumemnet_built_in_find(const char *name)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "training/optimizer.h"
 
 /* A block may hide some of its layers; beyond this share of the parameters the counts say too
@@ -87,7 +88,7 @@ static int function_of(struct span type)
     static const char *const functions[] = {"ReLU", "ReLU6", "LeakyReLU", "PReLU", "RReLU", "ELU",
         "SELU", "CELU", "GELU", "SiLU", "Mish", "Hardswish", "Tanh", "Sigmoid", "Softplus",
         "Softsign", "Softmax"};
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(functions); i++)
         if (span_is(type, functions[i]))
             return (int)i;
     return -1;
@@ -121,7 +122,7 @@ static void set_counts(const struct model *model, float value[GPUMEMNET_VALUES])
         if (!counts(&model->layers[i]))
             continue;
         value[VALUE_DEPTH]++;
-        if (kind < sizeof counted / sizeof *counted && counted[kind] != VALUE_DEPTH)
+        if (kind < ARRAY_SIZE(counted) && counted[kind] != VALUE_DEPTH)
             value[counted[kind]]++;
     }
     for (int i = VALUE_DEPTH; i <= VALUE_DROPOUTS; i++)

@@ -19,6 +19,7 @@
 
 #include <math.h>
 
+#include "base/array.h"
 #include "estimator/physics/attention.h"
 
 /* Chosen: how far back an input may lie. DenseNet's longest block has 48 layers that one convolution
@@ -287,7 +288,7 @@ static double image_channels(const struct layer *layer, struct extent extent, st
 {
     static const double usual[] = {3, 1, 4, 2}; /* colour, grey, with transparency, two */
     double channels = layer->in_size > 0 ? (double)layer->in_size : 3;
-    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(usual); i++) {
         bool depthwise;
         double window = window_of(layer, extent, usual[i], &depthwise);
         bool better = window > 0 && !depthwise &&

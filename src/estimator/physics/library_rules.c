@@ -16,6 +16,8 @@
 
 #include <string.h>
 
+#include "base/array.h"
+
 static bool ends_with(struct span s, const char *suffix)
 {
     size_t n = strlen(suffix);
@@ -33,7 +35,7 @@ bool library_raises_logits(const struct model *model)
         "ForCausalLM", "LMHeadModel", "ForConditionalGeneration"};
     if (model->n_layers == 0 || model->layers[0].leaf)
         return true;
-    for (size_t i = 0; i < sizeof generators / sizeof generators[0]; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(generators); i++)
         if (ends_with(model->layers[0].type, generators[i]))
             return true;
     return false;
@@ -54,7 +56,7 @@ bool library_drops_within(const struct model *model)
         tokens |= (layer->kind == LAYER_LINEAR && layer->rank >= 2) ||
                   span_starts(layer->type, "LayerNorm") || span_starts(layer->type, "GroupNorm");
     }
-    for (size_t i = 0; i < sizeof without / sizeof without[0]; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(without); i++)
         if (model->n_layers > 0 && span_starts(model->layers[0].type, without[i]))
             return false;
     return !(image && tokens);
@@ -100,7 +102,7 @@ bool library_writes_scores(struct span type)
 {
     static const char *const makers[] = {
         "T5", "MT5", "Bloom", "GPTNeoSelf", "Disentangled", "XLNet", "MPNet"};
-    for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(makers); i++)
         if (span_starts(type, makers[i]))
             return true;
     return false;

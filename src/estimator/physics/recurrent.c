@@ -14,6 +14,7 @@
 
 #include <stddef.h>
 
+#include "base/array.h"
 #include "base/units.h"
 
 enum {
@@ -35,7 +36,7 @@ static const struct cell cells[] = {{"LSTM", 4, 5, 2}, {"GRU", 3, 6, 1}, {"RNN",
 
 static const struct cell *cell_of(struct span type)
 {
-    for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(cells); i++)
         if (span_is(type, cells[i].type))
             return &cells[i];
     return NULL;

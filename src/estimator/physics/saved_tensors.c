@@ -11,6 +11,8 @@
 
 #include <stddef.h>
 
+#include "base/array.h"
+
 enum { MASK_BYTES = 1, INDEX_BYTES = 8 };
 
 struct row {
@@ -90,7 +92,7 @@ static struct saved_tensors of_kind(const struct layer *layer)
 struct saved_tensors saved_tensors_of(const struct layer *layer)
 {
     struct saved_tensors keep = of_kind(layer);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         if (span_is(layer->type, rows[i].type))
             keep = rows[i].keep;
     if (layer->in_place == TOLD_NO)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/columns.h"
 
 static struct fault fault;
@@ -112,7 +113,7 @@ static void test_there_and_back(void **state)
 {
     static const char *const texts[] = {
         "plain", "a,b", "\"", "say \"so\"", " blank ", "#", "1\n2", "a|b", "", "\xc3\xa9"};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
         char *text = NULL;
         size_t size;
         struct columns columns;

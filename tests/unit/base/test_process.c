@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/process.h"
 
@@ -27,13 +28,13 @@ static void test_stat(void **state)
     };
     char name[PROCESS_NAME_SIZE];
     unsigned long long ticks;
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
         assert_int_equal(process_parse_stat(good[i].stat, name, &ticks), 0);
         assert_string_equal(name, good[i].name);
         assert_int_equal(ticks, 98765);
     }
     static const char *const bad[] = {"", "7", "7 (x", "7 x)", ")(", "7 (x)", "7 (x) S 1 1"};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
         assert_int_equal(process_parse_stat(bad[i], name, &ticks), -EPROTO);
 }
 

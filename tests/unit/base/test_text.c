@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
 
 static void assert_span(struct span s, const char *text)
@@ -60,7 +61,7 @@ static void test_lines_of_any_ending(void **state)
 {
     struct span text = span_of("one\n\r\n\ntwo\r\nlast"), line;
     static const char *const expected[] = {"one", "", "", "two", "last"};
-    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(expected); i++) {
         assert_true(span_next_line(&text, &line));
         assert_span(line, expected[i]);
     }

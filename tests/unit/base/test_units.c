@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
 
@@ -27,7 +28,7 @@ static void test_int64_refuses(void **state)
     static const char *const not_numbers[] = {
         "", "-", " 1", "1 ", "+1", "1.0", "0x10", "1e3", "--1", "ten"};
     int64_t value = 7;
-    for (size_t i = 0; i < sizeof not_numbers / sizeof *not_numbers; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(not_numbers); i++)
         assert_int_equal(parse_int64(not_numbers[i], INT64_MIN, INT64_MAX, &value), -EINVAL);
     assert_int_equal(parse_int64("0", 1, 8, &value), -ERANGE);
     assert_int_equal(parse_int64("9", 1, 8, &value), -ERANGE);
@@ -43,7 +44,7 @@ static void test_double(void **state)
     } good[] = {{"0.80", 0.80}, {"1", 1}, {".5", 0.5}, {"-.5", -0.5}, {"-2.5", -2.5},
         {"1e-3", 1e-3}, {"5.", 5}};
     double value;
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
         assert_int_equal(parse_double(good[i].text, -10, 10, &value), 0);
         assert_true(value == good[i].value);
     }
@@ -54,7 +55,7 @@ static void test_double_refuses(void **state)
     static const char *const not_numbers[] = {"", ".", "-", "-.", "nan", "inf", "-inf", "0x10",
         "0x1p3", "-0x1", "1 ", " 1", "+1", "1..2", "1e", "80%"};
     double value = 7;
-    for (size_t i = 0; i < sizeof not_numbers / sizeof *not_numbers; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(not_numbers); i++)
         assert_int_equal(parse_double(not_numbers[i], -100, 100, &value), -EINVAL);
     assert_int_equal(parse_double("1.01", 0, 1, &value), -ERANGE);
     assert_int_equal(parse_double("-0.01", 0, 1, &value), -ERANGE);
@@ -88,7 +89,7 @@ static void test_size(void **state)
         {"8000000T", 8000000 * (int64_t)1024 * GIB},
     };
     int64_t bytes;
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
         assert_int_equal(parse_size(good[i].text, &bytes), 0);
         assert_int_equal(bytes, good[i].bytes);
     }
@@ -99,7 +100,7 @@ static void test_size_refuses(void **state)
     static const char *const bad[] = {"", "GiB", "-5G", "+5G", " 5G", "5G ", "5GX", "5 G iB",
         "1.2.3G", "infG", "0x5G", ".", "..5G", "1e3M", "five", "5%", "5,5G"};
     int64_t bytes = 7;
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
         assert_int_equal(parse_size(bad[i], &bytes), -EINVAL);
     assert_int_equal(parse_size("8388608T", &bytes), -ERANGE);
     assert_int_equal(parse_size("1000000000000000000", &bytes), -ERANGE);
@@ -131,7 +132,7 @@ static void test_duration(void **state)
         {"2-03:12:34", ((2 * 24 + 3) * 3600 + 12 * 60 + 34) * SECOND_US},
     };
     int64_t us;
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
         assert_int_equal(parse_duration(good[i].text, &us), 0);
         assert_int_equal(us, good[i].us);
     }
@@ -143,7 +144,7 @@ static void test_duration_refuses(void **state)
         "30:", "1::2", "5-", "-5-10", "+5-10", " 5-10", "5-1-1", "5-1:2:3:4", "5--10", "5- 10",
         "1:-5", "never", "1.2.3s", "1:2s", "8h30", "30m8h", "5m5m", "5min2m", "8h 30m", "8h30x"};
     int64_t us = 7;
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
         assert_int_equal(parse_duration(bad[i], &us), -EINVAL);
     assert_int_equal(parse_duration("1000000000000000d", &us), -ERANGE);
     assert_int_equal(parse_duration("10000000000", &us), -ERANGE);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Moments as people type them, in a zone with summer time. */
+#include "base/array.h"
 #include "cli/moment.h"
 
 #include <errno.h>
@@ -39,7 +40,7 @@ static void test_moments(void **state)
         {"7d", NOW - 7 * DAY}, {"1h30m", NOW - 5400}, {"90min", NOW - 5400},
         {"@1700000000", 1700000000}, {"2026-07-01", TODAY - 144 * DAY - HOUR}, /* summer time */
     };
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
         int64_t moment = -1;
         if (moment_parse(good[i].text, NOW, &moment) != 0 || moment != good[i].moment)
             fail_msg(
@@ -53,7 +54,7 @@ static void test_refuses(void **state)
         "2026-11-20x", "2026-11-20 25:00", "25:00", "12:60", "-2h", "h", "2 h", "@", "@x", "@-1",
         "2h ago", "n", "1:2:3:4"};
     int64_t moment = 7;
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
         if (moment_parse(bad[i], NOW, &moment) >= 0)
             fail_msg("'%s' was taken for a moment", bad[i]);
     assert_int_equal(moment_parse("2026-02-30", NOW, &moment), -ERANGE);

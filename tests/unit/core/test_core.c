@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "policy/policies.h"
 #include "pretend_gpus.h"
 
@@ -109,7 +110,7 @@ static void an_end_that_is_noticed_late_counts_from_when_it_was(void **state)
 {
     static const int64_t told_us[] = {30 * S, 0, 200 * S, 1},
                          ended_us[] = {30 * S, 90 * S, 90 * S, 90 * S};
-    for (size_t i = 0; i < sizeof told_us / sizeof *told_us; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(told_us); i++) {
         struct core *core = start(1);
         world_submit(core, 2 * S, 1, plain);
         int64_t started_us = core_task(core, 1)->started_us;
@@ -256,7 +257,7 @@ static void a_replay_decides_what_the_log_left_open(void **state)
         {.kind = EVENT_CANCEL, .time_us = 4, .task = 3},
         {.kind = EVENT_EXITED, .time_us = 5, .task = 1, .exited = {.failure = FAILURE_NONE}},
     };
-    for (size_t i = 0; i < sizeof log / sizeof *log; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(log); i++)
         assert_int_equal(core_apply(core, &log[i]), 0);
     assert_int_equal(world_state(core, 1), TASK_EXITED);
     assert_int_equal(world_input(core, 6, EVENT_TICK, 0), 0);
@@ -522,7 +523,7 @@ static void the_sample_that_makes_room_places(void **state)
         {&policy_predictive, KNOWN(20, 0.2), KNOWN(10, 0.2), {25, 5, {0.2, true}, 1, 1},
             {25, 20, {0.2, true}, 1, 1}},
     };
-    for (size_t i = 0; i < sizeof stories / sizeof *stories; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(stories); i++) {
         const struct makes_room *story = &stories[i];
         struct core *core = world_core(story->policy, 1);
         int64_t t = 1;

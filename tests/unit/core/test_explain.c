@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "pretend_gpus.h"
 
 /* A policy that says what the test wants said. */
@@ -67,7 +68,7 @@ static void every_verdict_has_words_to_act_on(void **state)
     };
     struct core *core = world_core(&saying, 1);
     world_submit(core, 1, 1, (struct task_request){.gpus = 1});
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
         said = table[i].verdict;
         assert_string_equal(explain(core, 1), table[i].words);
     }

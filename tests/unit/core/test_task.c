@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "core/event.h"
 #include "core/queue.h"
 #include "core/task.h"
@@ -44,7 +45,7 @@ static const struct {
 
 static bool is_listed(enum task_state from, enum task_state to)
 {
-    for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(moves); i++)
         if (moves[i].from == from && moves[i].to == to)
             return true;
     return false;

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/array.h"
 #include "base/units.h"
 #include "estimator/physics/allocator.h"
 
@@ -33,7 +34,7 @@ static void test_segments_by_size(void **state)
         {11 * MIB, 12 * MIB},
         {101 * MIB + 1, 102 * MIB},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct allocator a;
         allocator_init(&a);
         take(&a, cases[i].request);
@@ -127,7 +128,7 @@ static void test_real_trainings(void **state)
 {
     static const char *const names[] = {"autoencoder-amp-128", "resnet18-fp32-128", "vgg19-amp-32"};
     static int handles[4096];
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         char path[512];
         struct allocator a;
         int64_t reserved, active, change;
@@ -138,7 +139,7 @@ static void test_real_trainings(void **state)
         assert_int_equal(fscanf(file, "%" SCNd64 " %" SCNd64, &reserved, &active), 2);
         allocator_init(&a);
         while (fscanf(file, "%" SCNd64, &change) == 1) {
-            assert_true(n < sizeof handles / sizeof handles[0] && -change <= (int64_t)n);
+            assert_true(n < ARRAY_SIZE(handles) && -change <= (int64_t)n);
             if (change > 0)
                 handles[n++] = take(&a, change);
             else

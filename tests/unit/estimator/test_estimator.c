@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/units.h"
 #include "estimator/estimator.h"
 #include "estimator/physics/gpu_traits.h"
@@ -119,7 +120,7 @@ static void test_requested_batch_wins_over_the_printed(void **state)
 static void test_absurd_batches(void **state)
 {
     static const int64_t batches[] = {0, -5, 1000000000000000000, ESTIMATE_BATCH_MAX + 1};
-    for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(batches); i++) {
         struct fault fault = {""};
         struct estimate e;
         assert_int_equal(run("horus", two_layers, batches[i], &fault, &e), -EINVAL);

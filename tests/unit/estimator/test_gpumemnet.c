@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/units.h"
 #include "estimator/gpumemnet/gpumemnet_attention.h"
 #include "estimator/gpumemnet/gpumemnet_built_in.h"
@@ -69,7 +70,7 @@ static void test_features(void **state)
         [VALUE_PARAMETERS] = 4938,
         [VALUE_ACTIVATIONS] = 266,
         [VALUE_BATCH_ACTIVATIONS] = 32 * 266};
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
         assert_float_equal(f.value[i], log1p(counts[i]), 1e-5);
     assert_float_equal(f.value[VALUE_STATES], 2, 0);
     assert_float_equal(f.value[VALUE_HALF], 0, 0);
@@ -95,7 +96,7 @@ static void test_families(void **state)
     } cases[] = {{mlp, GPUMEMNET_MLP}, {cnn, GPUMEMNET_CNN}, {transformer, GPUMEMNET_TRANSFORMER},
         {norm_without_places, GPUMEMNET_MLP}};
     struct gpumemnet_features f;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         assert_int_equal(features_of(cases[i].text, NULL, NULL, &f), 0);
         assert_int_equal(f.family, cases[i].family);
         gpumemnet_features_fini(&f);

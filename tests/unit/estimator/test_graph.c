@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/units.h"
 #include "estimator/estimator.h"
 #include "estimator/physics/allocator_replay.h"
@@ -66,7 +67,7 @@ static void test_optimizers(void **state)
         const char *optimizer;
         double sets;
     } cases[] = {{"sgd", 2}, {"momentum", 3}, {"adam", 5}, {"adamw", 5}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct built b;
         build("Linear-1 [-1, 4096] 16777216\n", (struct estimate_request){.batch = 1},
             cases[i].optimizer, &b);
@@ -168,7 +169,7 @@ static void test_image_sizes(void **state)
     } cases[] = {{"Conv2d-1 [-1, 64, 112, 112] 9408\n", 224 * 224},
         {"Conv2d-1 [-1, 64, 64, 64] 1728\n", 64 * 64},
         {"Conv2d-1 [-1, 384, 14, 14] 295296\n", 224 * 224}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct built b;
         build(cases[i].text, (struct estimate_request){.batch = 1}, "sgd", &b);
         assert_true(b.tape.tensors[0].elements == 3 * cases[i].pixels);
@@ -386,7 +387,7 @@ static void test_recurrent_layers(void **state)
         {"GRU", 5077800, 650, 70, 650, 32, 75712000, 72833728},
     };
     struct recurrent got;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct layer layer = {.type = {cases[i].type, strlen(cases[i].type)},
             .parameters = (int64_t)cases[i].parameters};
         struct extent output = {cases[i].steps * cases[i].width, cases[i].steps, cases[i].width};
@@ -429,7 +430,7 @@ static void test_enlarged_maps(void **state)
               "├─AdaptiveAvgPool2d: 1-2  [-1, 21, 1, 1]  --\n====\n",
             2},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct built b;
         build(cases[i].text, (struct estimate_request){.batch = 1, .precision = PRECISION_AMP},
             "sgd", &b);
@@ -539,7 +540,7 @@ static void test_suspect_summaries(void **state)
         {"Linear-1 [-1, 10] 110\nNovelty-2 [-1, 640] 0\nNovelty-3 [-1, 640] 50\n", "Novelty", 8,
             EVIDENCE_DOUBTFUL},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct estimate e = estimate(cases[i].text, cases[i].batch, 0);
         assert_int_equal(e.evidence, cases[i].evidence);
         if (!strstr(e.note, cases[i].words))

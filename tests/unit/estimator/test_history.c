@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/units.h"
 #include "estimator/estimator.h"
 
@@ -164,7 +165,7 @@ static void test_csv(void **state)
     free(runs);
     static const char *const wrong[] = {"zz,32,,,,,1,completed", "ff,0,,,,,1,completed",
         "ff,32,,,,,1,perhaps", "ff,32,,,,,completed", "ff,32,,,,,-1,oom", ",32,,,,,1,oom"};
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
         snprintf(csv, sizeof csv, "%s%s\n", header, wrong[i]);
         assert_int_equal(past_runs_parse(csv, strlen(csv), &fault, &runs, &n), -EINVAL);
         assert_non_null(strstr(fault.text, "line 2"));

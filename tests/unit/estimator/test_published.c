@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/units.h"
 #include "estimator/estimator.h"
@@ -57,7 +58,7 @@ static void test_figures(void **state)
     const char *data = getenv("COLLOC_EVAL_DATA");
     if (!data)
         skip();
-    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(figures); i++) {
         double mib = horus_mib(data, &figures[i]), off = mib / figures[i].mib - 1;
         if (off > figures[i].tolerance || off < -figures[i].tolerance)
             fail_msg("%s at %lld: %.4f MiB, published %.4f", figures[i].file,

@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/units.h"
@@ -648,7 +649,7 @@ static void test_named_output_is_opened_as_the_user(void **state)
     assert_int_equal(symlink(own, link), 0);
     struct attempt_spec spec = spec_of("echo ran >ran-anyway\n");
     const char *const tries[] = {own, "innocent", "../new"};
-    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(tries); i++) {
         spec.stdout_path = tries[i];
         struct running done = run_spec(&spec);
         assert_string_equal(failure_name(done.result.failure.class), "launch");
@@ -663,7 +664,7 @@ static void test_named_output_is_opened_as_the_user(void **state)
 static void test_output_to_a_magic_link_is_refused(void **state)
 {
     const char *const tries[] = {"/dev/stdout", "/proc/self/fd/1", "/proc/thread-self/fd/2"};
-    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(tries); i++) {
         struct attempt_spec spec = spec_of("echo ran >ran-anyway\n");
         spec.stdout_path = tries[i];
         struct running done = run_spec(&spec);

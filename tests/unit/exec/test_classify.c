@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "exec/failure_classify.h"
 #include "exec/log_line.h"
 
@@ -339,7 +340,7 @@ static struct failure classify_text(const struct attempt_end *ending, struct spa
 
 static void test_samples(void **state)
 {
-    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
         const struct sample *sample = &samples[i];
         struct failure failure = classify_text(&sample->ending, span_of(sample->log));
         bool right = strcmp(failure_name(failure.class), sample->class) == 0 &&
@@ -354,7 +355,7 @@ static void test_samples(void **state)
 /* In whatever portions a log arrives, the answer is the same. */
 static void test_portions(void **state)
 {
-    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
         struct logscan scan = {0}, out = {0};
         for (const char *at = samples[i].log; *at; at++)
             logscan_feed(&scan, (struct span){at, 1});

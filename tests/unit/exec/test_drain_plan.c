@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "exec/drain_plan.h"
 
 static const struct drain_process plain = {.on_sigterm = SIGTERM_KILLS};
@@ -29,7 +30,7 @@ static void assert_plan(
 #define ASSERT_PLAN(FATE, TOP, ...)                                                                \
     do {                                                                                           \
         const struct drain_process chain[] = {__VA_ARGS__};                                        \
-        assert_plan(FATE, TOP, chain, sizeof chain / sizeof *chain);                               \
+        assert_plan(FATE, TOP, chain, ARRAY_SIZE(chain));                                          \
     } while (0)
 
 static void a_plain_training_is_dropped(void **state)

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "exec/exit_record.h"
 #include "exec/spec.h"
@@ -108,7 +109,7 @@ static void test_bad_specs(void **state)
         "colloc-spec 1 1\ncwd -1 /\n",
         "  \n",
     };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         struct spec_file file;
         assert_int_equal(spec_decode(strdup(bad[i]), strlen(bad[i]), NULL, &file), -EBADMSG);
     }

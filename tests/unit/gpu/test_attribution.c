@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "gpu/attribution.h"
 
@@ -146,7 +147,7 @@ static void test_activity_may_be_older_than_the_look(void **state)
         double look_s, measured_s, expected_s;
     } steps[] = {{1, 1, 0}, {2, 2, 1}, {3, 2, 0}, {4, 2, 0}, {5, 5, 3}};
 
-    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
         struct gpu_sample look = drawing(steps[i].look_s, 100, 0, 1);
         look.smact = reading_of(0.5);
         look.activity.at_us = (int64_t)(steps[i].measured_s * SECOND_US);

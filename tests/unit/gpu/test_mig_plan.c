@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "base/units.h"
 #include "gpu/mig_plan.h"
 
@@ -57,7 +58,7 @@ static const struct mig_profile profiles[] = {
 
 static int make(const char *const *names, size_t n, struct fault *fault, struct mig_plan *plan)
 {
-    return mig_plan_make(profiles, sizeof profiles / sizeof *profiles, names, n, fault, plan);
+    return mig_plan_make(profiles, ARRAY_SIZE(profiles), names, n, fault, plan);
 }
 
 static void assert_lies(const struct mig_plan *plan, size_t i, const char *name, unsigned start)
@@ -102,7 +103,7 @@ static void what_cannot_be_is_said(void **state)
     assert_string_equal(fault.text, "these 2 instances do not fit on one GPU together");
     static const char *const wrong[] = {
         "5g", "", "g", "3gb", "-1", "3g.20gbx", "99999999999999999999"};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
         assert_int_equal(make(&wrong[i], 1, &fault, &plan), -EINVAL);
         assert_non_null(strstr(fault.text, "1g.5gb, 1g.10gb, 2g.10gb, 3g.20gb, 4g.20gb, 7g.40gb"));
     }

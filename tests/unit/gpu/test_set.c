@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
 #include "fake_nvml.h"
@@ -115,7 +116,7 @@ static void test_init_failures(void **state)
     };
     struct world w = world_of("FAKE_NVML_NEW");
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         w.nvml->init_result = cases[i].result;
         w.fault.text[0] = '\0';
         assert_int_equal(gpu_set_open(w.path, &w.fault, &w.set), cases[i].expected);

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "gpu/query_cost.h"
 #include "gpu/trouble.h"
@@ -112,11 +113,11 @@ static void test_blame(void **state)
     static const unsigned of_gpu[] = {48, 62, 64, 79, 95, 119}, of_programs[] = {13, 31, 43, 45},
                           to_watch[] = {63, 74, 94, 12345};
 
-    for (size_t i = 0; i < sizeof(of_gpu) / sizeof(of_gpu[0]); i++)
+    for (size_t i = 0; i < ARRAY_SIZE(of_gpu); i++)
         assert_int_equal(xid_find(of_gpu[i]).blame, XID_OF_GPU);
-    for (size_t i = 0; i < sizeof(of_programs) / sizeof(of_programs[0]); i++)
+    for (size_t i = 0; i < ARRAY_SIZE(of_programs); i++)
         assert_int_equal(xid_find(of_programs[i]).blame, XID_OF_APPLICATION);
-    for (size_t i = 0; i < sizeof(to_watch) / sizeof(to_watch[0]); i++)
+    for (size_t i = 0; i < ARRAY_SIZE(to_watch); i++)
         assert_int_equal(xid_find(to_watch[i]).blame, XID_TO_WATCH);
 }
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "model/network.h"
 
 #define HEAD    "{\"colloc_export\":1,\"batch\":8,"
@@ -133,7 +134,7 @@ static void test_mistakes(void **state)
         {HEAD TENSORS "\"layers\":[{\"type\":\"A\",\"depth\":999,\"parameters\":0}]}", -EINVAL,
             "layers[0]"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct fault fault = {""};
         struct network network;
         assert_int_equal(parse(cases[i].text, &fault, &network), cases[i].code);
@@ -147,7 +148,7 @@ static void test_mistakes(void **state)
 static void test_kernels_without_an_answer(void **state)
 {
     static const char *const answers[] = {"[[null]]", "[[]]", "[7]", "[[-1]]", "[[1e3]]"};
-    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
         char text[2048];
         struct fault fault = {""};
         struct network network;

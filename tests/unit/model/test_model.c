@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What holds for every form: cleaning, bounds, what stands around a summary. */
+#include "base/array.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -170,7 +171,7 @@ static void test_decimal_totals(void **state)
         {"Total params: 480,300 (1.83 MB)", 480300},
         {" Total params: 480,300 (1.83 MB)", 480300},
     };
-    for (size_t i = 0; i < sizeof totals / sizeof totals[0]; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(totals); i++) {
         char text[200];
         snprintf(text, sizeof text, "%s%s\n", row, totals[i].line);
         struct model *model = parse_text(text);

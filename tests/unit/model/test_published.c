@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Real summaries that other people made, where COLLOC_EVAL_DATA says they are: each parses, with
  * the right total. */
+#include "base/array.h"
 #include "unit.h"
 
 #include <dirent.h>
@@ -32,7 +33,7 @@ static const struct expected models[] = {
 
 static int64_t expected_parameters(const char *file)
 {
-    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(models); i++)
         if (strncmp(file, models[i].file, strlen(models[i].file)) == 0)
             return models[i].parameters;
     fail_msg("nobody knows what %s should hold", file);

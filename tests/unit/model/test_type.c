@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/array.h"
 #include "unit.h"
 
 #include "model/format.h"
@@ -27,7 +28,7 @@ static void test_known_types(void **state)
         {"StochasticDepth", LAYER_DROPOUT},
         {"ZeroPadding3D", LAYER_MERGE},
     };
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(types); i++)
         assert_int_equal(layer_kind_of(span_of(types[i].type)), types[i].kind);
 }
 
@@ -43,7 +44,7 @@ static void test_others(void **state)
 {
     static const char *const types[] = {
         "", "C", "Conv", "Conv2", "Conv2dd", "linear", "ResNet", "zzz", "AAA"};
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(types); i++)
         assert_int_equal(layer_kind_of(span_of(types[i])), LAYER_OTHER);
 }
 

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "policy/policies.h"
 #include "replay/input_line.h"
 
@@ -61,7 +62,7 @@ static void both_forms_say_the_same(void **state)
             "\"faulty\":true,\"mem_used_bytes\":19140706304,\"utilisation\":0.73999999999999999,"
             "\"external_processes\":0,\"tasks\":[{\"task\":4,\"mem_used_bytes\":5},{\"task\":6}]}}"},
     };
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
         const char *texts[] = {table[i].first, table[i].second};
         for (int form = 0; form < 2; form++) {
             struct input_line line;
@@ -126,7 +127,7 @@ static void what_is_wrong_is_refused_in_words(void **state)
         {"T 0 1 more", "more than a tick"},
         {"D 1", "task"},
     };
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
         struct input_line line;
         struct fault fault;
         assert_int_equal(read_text(table[i].text, &line, &fault), -EINVAL);

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "policy/policies.h"
 #include "replay/replay_inputs.h"
 
@@ -123,7 +124,7 @@ static void other_decisions_are_found(void **state)
         {"\"input\":\"CANCEL\"", "\"input\":\"CANCEL\",\"answer\":1", "recorded: answer 1"},
     };
     char *recorded = recorded_text(), *text = convert(recorded, 0);
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
         struct replay_result result;
         struct fault fault;
         char *changed = change(text, table[i].old, table[i].new);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "sim/scenario.h"
 
 static int tell(const char *story, char **ret_trace, struct fault *fault)
@@ -80,7 +81,7 @@ static void a_mistake_is_named_with_its_line(void **state)
         {"gpus 1x40GiB\nt=0 submit a loud\n", "'loud'"},
         {"gpus 1x40GiB\nset slowdown-max 0\n", "'0'"},
     };
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
         struct fault fault = {""};
         char *trace;
         assert_int_equal(tell(table[i].story, &trace, &fault), -EINVAL);

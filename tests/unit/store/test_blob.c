@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "store/sha256.h"
 #include "unit.h"
 
@@ -23,7 +24,7 @@ static void keys_are_sha256(void **state)
         {"a", 64, "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb"},
         {"a", 1000000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         size_t length = strlen(cases[i].text), size = length * (size_t)cases[i].times;
         char *data = malloc(size + 1), hex[65];
         for (size_t at = 0; at < size; at++)

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "core/policy.h"
 #include "store/event_json.h"
 
@@ -171,7 +172,7 @@ static void what_is_wrong_is_refused_with_its_key(void **state)
             "\"sharing\":\"mps\",\"need\":\"unknown\",\"need_bytes\":0,\"time_limit_us\":0}",
             "policy: 'best'"},
     };
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
         struct event event = {.kind = table[i].kind};
         struct fault fault = {""};
         json_t *body = json_loads(table[i].text, 0, NULL);

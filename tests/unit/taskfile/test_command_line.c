@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a command line runs, and its text. */
+#include "base/array.h"
 #include "taskfile/command_line.h"
 
 #include <stdlib.h>
@@ -80,7 +81,7 @@ static void test_names(void **state)
         {"nice -n 10", "nice"},
         {"nice nice nice nice nice nice nice nice nice nice nice nice train.py", "nice"},
     };
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
         assert_name(lines[i].line, lines[i].name);
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "trace/array_stream.h"
 
 struct outcome {
@@ -52,7 +53,7 @@ static void test_whole_lists(void **state)
         {"[{\"a\":[1,{\"b\":2}]}\n,\n{\"c\":\"}]\\\"{[\"}]\n", 2},
         {"[{},{},{}]", 3},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct outcome outcome = read_all(cases[i].text);
         assert_string_equal(outcome.fault, "");
         assert_int_equal(outcome.r, 0);
@@ -78,7 +79,7 @@ static void test_broken_lists(void **state)
         {"[{}]\nmore", 1, "log:2: there is something behind the list of jobs"},
         {"[{},\n{\"a\"\n;}]", 1, "log:3: no JSON: ':' expected near ';'"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct outcome outcome = read_all(cases[i].text);
         assert_string_equal(outcome.fault, cases[i].fault);
         assert_int_equal(outcome.r, -EBADMSG);

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "trace/civil_time.h"
 
@@ -24,7 +25,7 @@ static void test_parse(void **state)
         {"2017-10-07T01:11", 1507338660},
         {"2100-03-01 00:00:00", 4107542400},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         int64_t us;
         assert_int_equal(civil_time_parse(cases[i].text, &us), 0);
         assert_int_equal(us, cases[i].seconds * SECOND_US);
@@ -37,7 +38,7 @@ static void test_no_dates(void **state)
         "2017-02-29", "2100-02-29", "1969-12-31", "2200-01-01", "2017-10-07 24:00:00",
         "2017-10-07 01:60:00", "2017-10-07 01:11:39 PDT", "2017-10-07 01", "2017/10/07",
         "2017-10-7", "-017-10-07"};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
         int64_t us;
         if (civil_time_parse(texts[i], &us) != -EINVAL)
             fail_msg("%s is taken for a date", texts[i]);

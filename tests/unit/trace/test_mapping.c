@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "trace/mapping.h"
 
@@ -20,7 +21,7 @@ static struct sim_task tasks[] = {
     {.name = (char *)"pair", .gpus = 2, .solo_s = 500},
     {.name = (char *)"eight", .gpus = 8, .solo_s = 500},
 };
-static const struct catalogue catalogue = {.tasks = tasks, .n = sizeof tasks / sizeof *tasks};
+static const struct catalogue catalogue = {.tasks = tasks, .n = ARRAY_SIZE(tasks)};
 
 static const char *nearest(uint64_t seed, int gpus, double length_s)
 {
