@@ -262,14 +262,19 @@ static int apply_started(struct core *core, struct task *task, const struct even
     return 0;
 }
 
-/* The start never happened: the task has been waiting since its placement. */
+/*
+ * The start never happened: the task has been waiting since its placement. STARTED may have been
+ * logged for a shim that then did not come to claim the attempt. So a time limit that is over
+ * meanwhile says nothing of the task; a cancel does.
+ */
 static int apply_unstarted(struct core *core, struct task *task, const struct event *event)
 {
-    if (task->state != TASK_STARTING)
+    if (!task_state_holds_gpus(task->state))
         return CORE_NOT_NOW;
     release_gpus(core, task, event->time_us);
+    task->has_process = false;
     task->unstarted++;
-    if (!task_was_ended(task))
+    if (task->ending != FAILURE_CANCELLED)
         task->ending = FAILURE_NONE;
     return_to_queue(core, task, task->started_us);
     return 0;

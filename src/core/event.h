@@ -20,7 +20,8 @@ enum event_kind {
     EVENT_ESTIMATE,  /* the requirement of a NEED_PENDING task, or NEED_UNKNOWN */
     EVENT_SAMPLE,    /* of one GPU */
     EVENT_STARTED,   /* the attempt has a process; repeated after a restart */
-    EVENT_UNSTARTED, /* the attempt never had a process and never will: back to its queue */
+    EVENT_UNSTARTED, /* the attempt has run nothing and never will, though STARTED may have been
+                        logged: back to its queue */
     EVENT_EXITED,    /* the attempt's process tree has ended */
     EVENT_CANCEL,    /* an authorised user cancels the task */
     EVENT_HOLD,

@@ -221,7 +221,7 @@ class PowerCuts(Workload):
         }
         self.assertEqual(changed, {}, "ends that clients had seen")
 
-    def may_be_lost(self, task, runs):
+    def may_be_lost(self, task):
         return task["submitted_at"] < self.last_cut_at
 
     def test_power_cuts(self):

@@ -8,8 +8,7 @@ what the client was answered, what the daemon says of its tasks, and which lines
 Contract, checked by `judge`:
 1. A submission that was acknowledged exists exactly once; one without an answer exists at most once.
 2. No attempt ran twice. A task runs again only after an attempt that ended for a reason of REPEATED.
-3. A task ends as its script does, unless the client cancelled it, its shim was killed, or the daemon was killed before
-   the shim had begun: such a task may be lost, but then has not run.
+3. A task ends as its script does, unless the client cancelled it or its shim was killed.
 4. All GPUs are empty, and `colloc check` finds the event log sound.
 """
 
@@ -33,7 +32,6 @@ SETTLED_S = 120  # chosen: for all tasks to end on a busy machine
 BACKLOG = 40  # chosen: tasks that wait or run before the client pauses, so that a round ends soon
 BURST = 10
 CANCELLED = 0.12  # the share of submissions that the client cancels
-NEVER_BEGAN = "its shim ended before it had started anything"
 REPEATED = ("OutOfMemory", "MpsServer", "GpuFault", "GpuGone", "NotStarted")  # docs/protocol.md
 
 
@@ -173,7 +171,7 @@ class Workload(DaemonCase):
             for task in tasks:
                 runs = lines.get(task["id"], [])
                 self.judge_runs(task, runs)
-                self.judge_end(task, self.by_name[task["name"]], runs)
+                self.judge_end(task, self.by_name[task["name"]])
             self.judge_gpus()
             self.stop()
             sound = json.loads(self.colloc("check", "--json", self.state).stdout)
@@ -221,26 +219,19 @@ class Workload(DaemonCase):
         if task["state"] == "COMPLETED":
             self.assertGreaterEqual(len(lines), 1, ("completed, but never ran", task))
 
-    def judge_end(self, task, submission, runs):
+    def judge_end(self, task, submission):
         if task["state"] == "CANCELLED":
             self.assertTrue(submission.cancelled, ("cancelled without a request", task))
         elif task["reason"] == "Lost":
-            self.assertTrue(
-                self.may_be_lost(task, runs), ("lost though its shim was not killed", task)
-            )
+            self.assertTrue(self.may_be_lost(task), ("lost though its shim was not killed", task))
         else:
             state = "FAILED" if submission.exit_code else "COMPLETED"
             self.assertEqual(
                 (task["state"], task["exit_code"]), (state, submission.exit_code), task
             )
 
-    def may_be_lost(self, task, runs):
-        """A start that is lost between its event and its claim is known (NEVER_BEGAN): its attempt,
-        the last of the task, must not have run."""
-        did_not_run = len(runs) < task["attempt_count"]
-        return task["id"] in self.shims_killed or (
-            task["reason_text"] == NEVER_BEGAN and did_not_run
-        )
+    def may_be_lost(self, task):
+        return task["id"] in self.shims_killed
 
     def judge_gpus(self):
         def empty():

@@ -12,7 +12,7 @@ import threading
 import time
 import unittest
 
-from daemon_case import DaemonCase, is_alive, read, until
+from daemon_case import DaemonCase, is_alive, program, read, until
 
 
 class Crash(DaemonCase):
@@ -240,6 +240,44 @@ class Moments(DaemonCase):
             (self.read("ran"), self.output(task, attempt=len(found["attempts"]))),
             ("ran\n", "words\n"),
         )
+
+    def test_a_start_that_was_logged_but_never_began_is_made_again(self):
+        """collocd is killed between logging STARTED and the claim of the shim, which comes late."""
+        slow, shim = os.path.join(self.work, "slow-shim"), program("shim")
+        self.write(
+            "slow-shim",
+            f"#!/bin/bash\necho $$ >>{self.work}/shims\n"
+            f'while [ ! -e {self.work}/go ]; do sleep 0.02; done\nexec {shim} "$@"\n',
+        )
+        os.chmod(slow, 0o755)
+        self.restart(shim=slow, policy="rr", min_free="0", settle="1ms", settle_max="1ms")
+        task, cancelled = self.submit("echo ran >>ran"), self.submit("echo ran >>ran")
+        until(lambda: len(self.read_if("shims").split()) == 2, "both shims")
+        for one in (task, cancelled):
+            self.wait_state(one, "RUNNING")
+        self.act("cancel", cancelled)
+        self.restart(signal.SIGKILL)
+        found = self.wait(task, "COMPLETED")
+        self.write("go", "")
+        for pid in self.read("shims").split():
+            self.wait_gone(int(pid))
+        self.assertEqual(
+            [(attempt["reason"], attempt["exit_code"]) for attempt in found["attempts"]],
+            [("NotStarted", None), ("None", 0)],
+        )
+        self.assertEqual((found["attempt_count"], self.read("ran")), (1, "ran\n"))
+        self.wait(cancelled, "CANCELLED")
+
+    def test_a_task_that_ran_without_its_claim_is_lost(self):
+        task = self.submit("echo $$ >pid; sleep 1000")
+        pid = int(self.wait_file("pid"))
+        self.wait_state(task, "RUNNING")
+        self.stop(signal.SIGKILL)
+        os.unlink(f"{self.state}/tasks/{task}/1/claim")
+        self.start()
+        found = self.wait(task, "FAILED")
+        self.assertEqual((found["reason"], found["attempt_count"]), ("Lost", 1))
+        self.wait_gone(pid)
 
     def test_a_task_without_its_folder_is_lost(self):
         task = self.submit("echo $$ >pid; while [ ! -e go ]; do sleep 0.02; done; exit 8")

@@ -172,14 +172,18 @@ static void report_launch_failure(struct daemon *daemon, struct job *job, const 
     report_exit(daemon, job, &exit);
 }
 
-/* What a shim that was killed has left running must not go on on GPUs that count as free. */
-static void sweep(const struct daemon *daemon, const char *folder, uid_t uid)
+/*
+ * What a shim that was killed has left running must not go on on GPUs that count as free.
+ * Returns how many processes there were, or -errno when that is not known.
+ */
+static int sweep(const struct daemon *daemon, const char *folder, uid_t uid)
 {
-    int marked = attempt_sweep(folder, uid), n = cgroups_sweep(daemon, folder);
-    n = marked > n ? marked : n;
+    int marked = attempt_sweep(folder, uid), in_cgroup = cgroups_sweep(daemon, folder);
+    int n = marked > in_cgroup ? marked : in_cgroup;
     if (n > 0)
         log_warning(
             "%s: its shim was killed; %d processes that it left were killed too", folder, n);
+    return n > 0 ? n : marked;
 }
 
 /* Nothing is wrong with the task: the machine is short of something, or its disk failed to read or
@@ -510,6 +514,27 @@ static bool is_still_put_off(
     return true;
 }
 
+/*
+ * No shim had claimed the attempt, and none can. The daemon may have died between logging STARTED
+ * and the claim: then, too, the attempt has run nothing, unless processes bear its mark.
+ * Where the whole folder is gone, a claim may be gone with it.
+ */
+static void adopt_unclaimed(
+    struct daemon *daemon, struct job *job, const struct task *task, int state, const char *folder)
+{
+    if (task->has_process &&
+        (sweep(daemon, folder, task->uid) != 0 || state == ATTEMPT_NO_FOLDER)) {
+        report_lost(daemon, job,
+            state == ATTEMPT_NO_FOLDER ? "its attempt folder is gone" : "its claim is gone");
+        return;
+    }
+    if (task->has_process)
+        log_info(
+            "task %llu: its start had come to nothing: queued again", (unsigned long long)job->id);
+    struct event never = driver_event(daemon->driver, EVENT_UNSTARTED, job->id);
+    driver_feed(daemon->driver, &never, NULL);
+}
+
 static void adopt(struct daemon *daemon, const struct task *task)
 {
     struct job *job = job_find(daemon, task->id);
@@ -529,13 +554,7 @@ static void adopt(struct daemon *daemon, const struct task *task)
     }
     job->to_adopt = false;
     if (state == ATTEMPT_NEVER_STARTED || state == ATTEMPT_NO_FOLDER) {
-        struct event never = driver_event(daemon->driver, EVENT_UNSTARTED, task->id);
-        if (driver_feed(daemon->driver, &never, NULL) != 0) {
-            sweep(daemon, folder, task->uid);
-            report_lost(daemon, job,
-                state == ATTEMPT_NO_FOLDER ? "its attempt folder is gone"
-                                           : "its shim ended before it had started anything");
-        }
+        adopt_unclaimed(daemon, job, task, state, folder);
         return;
     }
     bool by_streams = went_by_streams(daemon, task, folder);

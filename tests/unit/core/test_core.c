@@ -105,6 +105,34 @@ static void what_never_started_has_waited_all_the_time(void **state)
     core_destroy(core);
 }
 
+/* A daemon that was killed between logging STARTED and the claim of the shim. */
+static void what_was_logged_as_started_but_never_ran_is_queued_again(void **state)
+{
+    static const enum event_kind meanwhile[] = {EVENT_STARTED, EVENT_TICK, EVENT_CANCEL};
+    static const enum task_state after[] = {TASK_STARTING, TASK_STARTING, TASK_CANCELLED};
+    for (size_t i = 0; i < sizeof after / sizeof *after; i++) {
+        struct core *core = start(1);
+        struct task_request request = plain;
+        request.time_limit_us = 50 * S;
+        world_submit(core, 2 * S, 1, request);
+        assert_int_equal(world_input(core, 3 * S, EVENT_STARTED, 1), 0);
+        assert_int_equal(world_input(core, 60 * S, meanwhile[i], 1), 0);
+        world_sample(core, 60 * S, 0, 0, 0, 0);
+        assert_int_equal(world_input(core, 60 * S, EVENT_UNSTARTED, 1), 0);
+        const struct task *task = core_task(core, 1);
+        assert_int_equal(task->state, after[i]);
+        assert_int_equal(world_count(core, EFFECT_START, 1), after[i] == TASK_STARTING);
+        assert_int_equal(task->executed_us, 0);
+        assert_int_equal(task->waited_us, 58 * S);
+        assert_int_equal(task->unstarted, 1);
+        assert_int_equal(core_view(core)->gpus[0].n_residents, after[i] == TASK_STARTING);
+        assert_int_equal(world_input(core, 61 * S, EVENT_UNSTARTED, 1),
+            after[i] == TASK_STARTING ? 0 : CORE_NOT_NOW);
+        world_check(core);
+        core_destroy(core);
+    }
+}
+
 /* By a daemon that was stopped for a while. */
 static void an_end_that_is_noticed_late_counts_from_when_it_was(void **state)
 {
@@ -611,6 +639,7 @@ int main(void)
         cmocka_unit_test(cancelling_a_start_kills_once_there_is_something_to_kill),
         cmocka_unit_test(a_cancelled_start_that_never_was_is_cancelled),
         cmocka_unit_test(what_never_started_has_waited_all_the_time),
+        cmocka_unit_test(what_was_logged_as_started_but_never_ran_is_queued_again),
         cmocka_unit_test(an_end_that_is_noticed_late_counts_from_when_it_was),
         cmocka_unit_test(only_who_waits_for_an_estimate_takes_one),
         cmocka_unit_test(times_are_kept_apart),
