@@ -100,7 +100,7 @@ static const struct option_spec options[] = {
         .kind = OPTION_TEXT,
         .argument = "GPUS",
         .help = "run on emulated GPUs, such as 4xA100-40GB or 2xH200,1xA100-80GB; "
-                "models: A100-40GB, A100-80GB, H100 and H200"},
+                "each kind of data/gpu-kinds.txt, from V100-16GB and T4 to B200"},
 };
 
 const struct command command_serve = {

@@ -26,7 +26,7 @@ static void refuse(const char *gpus, const char *word)
 
 static void a_wrong_list_is_refused_in_words(void **state)
 {
-    refuse("4xA10", "unknown GPU; known: A100-40GB, A100-80GB, H100, H200");
+    refuse("4xB100", "unknown GPU; known: A100-40GB, A100-80GB, H100, H200");
     refuse("", "unknown GPU");
     refuse("0xH200", "must be 1 to 64");
     refuse("65xH200", "must be 1 to 64");

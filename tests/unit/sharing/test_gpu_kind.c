@@ -34,8 +34,42 @@ static void test_built_in(void **state)
     assert_int_equal(a100->nvml.cuda_major, 8);
     assert_int_equal(a100->nvml.pci_device_id, 0x20B010DE);
     assert_string_equal(h100->nvml.product, "NVIDIA H100 80GB HBM3");
-    assert_null(find(*state, "A10"));
+    assert_null(find(*state, "A100"));
     assert_null(find(*state, ""));
+}
+
+/* What people compare with their own nvidia-smi: total memory, SMs, limit of power, capability. */
+static void test_published_figures(void **state)
+{
+    static const struct {
+        const char *name;
+        int total_mib, sms, limit_w, cuda_major, cuda_minor;
+    } published[] = {
+        {"V100-16GB", 16384, 80, 300, 7, 0},
+        {"V100-32GB", 32768, 80, 300, 7, 0},
+        {"T4", 15360, 40, 70, 7, 5},
+        {"A10", 23028, 72, 150, 8, 6},
+        {"A30", 24576, 56, 165, 8, 0},
+        {"A40", 46068, 84, 300, 8, 6},
+        {"L4", 23034, 58, 72, 8, 9},
+        {"L40S", 46068, 142, 350, 8, 9},
+        {"RTX-A6000", 49140, 84, 300, 8, 6},
+        {"RTX-3090", 24576, 82, 350, 8, 6},
+        {"RTX-4090", 24564, 128, 450, 8, 9},
+        {"RTX-5090", 32607, 170, 575, 12, 0},
+        {"B200", 183359, 148, 1000, 10, 0},
+    };
+    for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
+        const struct gpu_kind *kind = find(*state, published[i].name);
+        assert_non_null(kind);
+        assert_int_equal(kind->total_bytes / MIB, published[i].total_mib);
+        assert_int_equal(kind->sms, published[i].sms);
+        assert_int_equal((int)kind->limit_w, published[i].limit_w);
+        assert_int_equal(kind->nvml.cuda_major, published[i].cuda_major);
+        assert_int_equal(kind->nvml.cuda_minor, published[i].cuda_minor);
+        assert_true(kind->reserved_bytes > 0 && kind->reserved_bytes < GIB);
+        assert_true(kind->awake_w + kind->work_w <= kind->limit_w);
+    }
 }
 
 static void test_alias(void **state)
@@ -106,6 +140,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_built_in, init),
+        cmocka_unit_test_setup(test_published_figures, init),
         cmocka_unit_test_setup(test_alias, init),
         cmocka_unit_test_setup(test_profiles, init),
         cmocka_unit_test_setup(test_replaced, init),
