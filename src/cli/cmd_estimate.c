@@ -130,8 +130,8 @@ static int take_export(
     if (task->values[TASK_SUMMARY].set)
         return fault_set(
             fault, EINVAL, "estimate: --summary and --export exclude each other: give one of them");
-    struct option_value given[TASK_OPTIONS] = {[TASK_SUMMARY] = *export};
-    return option_values_overlay(task->values, given, TASK_OPTIONS) < 0
+    struct option_value given[TASK_OPTION_MAX] = {[TASK_SUMMARY] = *export};
+    return option_values_overlay(task->values, given, TASK_OPTION_MAX) < 0
                ? fault_set(fault, ENOMEM, "out of memory")
                : 0;
 }
@@ -207,7 +207,7 @@ static int gather_task(
     int r = check_gpu(invocation, fault);
     if (r == 0 && invocation->operand_count)
         r = read_operand(invocation, task, fault);
-    if (r == 0 && option_values_overlay(task->values, invocation->task_values, TASK_OPTIONS) < 0)
+    if (r == 0 && option_values_overlay(task->values, invocation->task_values, TASK_OPTION_MAX) < 0)
         r = fault_set(fault, ENOMEM, "out of memory");
     if (r == 0)
         r = take_export(invocation, task, fault);

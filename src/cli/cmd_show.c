@@ -79,8 +79,9 @@ static const struct field fields[] = {
     {"Failure", "failure", plain},
     {"Evidence", "evidence", plain},
     {"Summary", "summary_name", plain},
-    {"Batch", "batch", plain},
-    {"Host memory", "host_memory_mib", mib_text},
+};
+
+static const struct field fields_after_options[] = {
     {"Damaged", "damaged", plain},
     {"Folder", "cwd", plain},
     {"Output", "output", plain},
@@ -173,11 +174,35 @@ static void print_arguments(const json_t *task)
     }
 }
 
+static void print_fields(const json_t *task, const struct field *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        print_field(&list[i], json_object_get(task, list[i].key));
+}
+
+/* Options that the daemon keeps as they were submitted; other fields show what became of the rest.
+ */
+static void print_submitted_options(const json_t *task)
+{
+    for (size_t i = 0; i < task_option_count; i++) {
+        const struct option_spec *spec = &task_options[i];
+        struct field field = {.label = spec->shown_as,
+            .key = spec->field,
+            .format = spec->kind == OPTION_SIZE       ? mib_text
+                      : spec->kind == OPTION_DURATION ? seconds_text
+                      : spec->kind == OPTION_SHARE    ? fraction_text
+                                                      : plain};
+        if (spec->shown_as)
+            print_fields(task, &field, 1);
+    }
+}
+
 static void print_task(const json_t *task)
 {
     printf("%-12s %.0f\n", "Task", member_number(task, "id", 0));
-    for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-        print_field(&fields[i], json_object_get(task, fields[i].key));
+    print_fields(task, fields, ARRAY_SIZE(fields));
+    print_submitted_options(task);
+    print_fields(task, fields_after_options, ARRAY_SIZE(fields_after_options));
     print_attempts(task);
     print_events(json_object_get(task, "events"));
     print_script(task);

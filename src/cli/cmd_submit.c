@@ -34,7 +34,7 @@ static int describe(
                                      : taskfile_read(first, fault, task);
     if (r < 0)
         return submit_explain_unread(invocation->operands, r, fault);
-    if (option_values_overlay(task->values, invocation->task_values, TASK_OPTIONS) < 0)
+    if (option_values_overlay(task->values, invocation->task_values, TASK_OPTION_MAX) < 0)
         return fault_set(fault, ENOMEM, "out of memory");
     return taskfile_read_summary(task, fault);
 }
@@ -159,7 +159,7 @@ const struct command command_submit = {
                    "that TensorFlow and JAX allocate memory as they need it.\n\n"
                    "Prints \"Submitted task 12\" when the task is stored on disk.",
     COMMAND_OPTIONS(options),
-    .task_options = TASK_OPTION_BIT(TASK_OPTIONS) - 1,
+    .task_options = TASK_OPTIONS_ALL,
     .operand = OPERAND_FILE,
     .min_operands = 1,
     .max_operands = -1,

@@ -32,7 +32,7 @@ struct command {
     const char *description; /* paragraphs parted by an empty line */
     const struct option_spec *options;
     size_t option_count;   /* at most COMMAND_MOST_OPTIONS */
-    uint32_t task_options; /* bits 1 << enum task_option: which of those it takes too */
+    uint64_t task_options; /* bits 1 << enum task_option: which of those it takes too */
     enum operand_kind operand;
     int min_operands, max_operands; /* max -1: any number */
     bool rest_is_operands;          /* the words behind the first operand are no options of ours */
@@ -43,7 +43,8 @@ struct command {
 };
 
 #define COMMAND_OPTIONS(table)  .options = (table), .option_count = ARRAY_SIZE(table)
-#define TASK_OPTION_BIT(option) ((uint32_t)1 << (option))
+#define TASK_OPTION_BIT(option) ((uint64_t)1 << (option))
+#define TASK_OPTIONS_ALL        UINT64_MAX
 
 /* For `common_without`: a command that never asks a daemon; one without JSON. */
 #define WITHOUT_SOCKET ((uint32_t)1 << COMMON_SOCKET)
@@ -54,7 +55,7 @@ struct invocation {
     const struct command *command;
     struct option_value common[COMMON_OPTIONS];
     struct option_value values[COMMAND_MOST_OPTIONS]; /* by the command's own options */
-    struct option_value task_values[TASK_OPTIONS];
+    struct option_value task_values[TASK_OPTION_MAX];
     const char **operands; /* NULL-terminated */
     int operand_count;
     bool after_dashes; /* the first operand stood behind "--" */

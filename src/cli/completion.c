@@ -45,7 +45,7 @@ static void bash_option_values(const struct option_spec *spec)
 
 static void bash_all_values(void)
 {
-    for (size_t i = 0; i < TASK_OPTIONS; i++)
+    for (size_t i = 0; i < task_option_count; i++)
         bash_option_values(&task_options[i]);
     for (size_t i = 0; i < COMMON_OPTIONS; i++)
         bash_option_values(&common_options[i]);
@@ -140,7 +140,7 @@ static void fish_option(const struct option_spec *spec, void *context)
         putchar('\'');
     }
     char help[OPTION_HELP_MAX];
-    printf(" -d \"%s\"\n", option_help_text(spec->help, spec->choice_at, help, sizeof help));
+    printf(" -d \"%s\"\n", option_help_text(spec, help, sizeof help));
 }
 
 static void print_fish(void)
@@ -174,7 +174,7 @@ static void zsh_option(const struct option_spec *spec, void *context)
 {
     char help[OPTION_HELP_MAX];
     printf("        '--%s%s[", spec->name, spec->argument ? "=" : "");
-    zsh_text(option_help_text(spec->help, spec->choice_at, help, sizeof help));
+    zsh_text(option_help_text(spec, help, sizeof help));
     putchar(']');
     if (spec->argument)
         printf(":%s:", spec->argument);

@@ -9,7 +9,7 @@ enum { TEXT_WIDTH = 79, HELP_COLUMN = 26 };
 void help_each_option(
     const struct command *command, void (*each)(const struct option_spec *, void *), void *context)
 {
-    for (size_t i = 0; i < TASK_OPTIONS; i++)
+    for (size_t i = 0; i < task_option_count; i++)
         if (command->task_options & TASK_OPTION_BIT(i))
             each(&task_options[i], context);
     for (size_t i = 0; i < command->option_count; i++)
@@ -30,7 +30,7 @@ static void print_option(const struct option_spec *spec, void *context)
         printf("%-*s", HELP_COLUMN, left);
     else
         printf("%s\n%*s", left, HELP_COLUMN, "");
-    option_help_text(spec->help, spec->choice_at, help, sizeof help);
+    option_help_text(spec, help, sizeof help);
     print_wrapped(help, HELP_COLUMN, TEXT_WIDTH);
 }
 

@@ -12,8 +12,8 @@
  * options. */
 struct option_tables {
     struct option_set sets[3];
-    struct option_spec task_specs[TASK_OPTIONS];
-    struct option_value task_values[TASK_OPTIONS];
+    struct option_spec task_specs[TASK_OPTION_MAX];
+    struct option_value task_values[TASK_OPTION_MAX];
 };
 
 static void gather_tables(struct invocation *invocation, struct option_tables *ret)
@@ -21,7 +21,7 @@ static void gather_tables(struct invocation *invocation, struct option_tables *r
     const struct command *command = invocation->command;
     size_t n = 0;
     *ret = (struct option_tables){0};
-    for (size_t i = 0; i < TASK_OPTIONS; i++)
+    for (size_t i = 0; i < task_option_count; i++)
         if (command && command->task_options & TASK_OPTION_BIT(i))
             ret->task_specs[n++] = task_options[i];
     if (command)
@@ -37,10 +37,9 @@ static void scatter_task_values(struct invocation *invocation, struct option_tab
     for (size_t i = 0; i < tables->sets[2].count; i++) {
         if (!tables->task_values[i].set)
             continue;
-        struct option_value *value =
-            &invocation
-                 ->task_values[option_find(task_options, TASK_OPTIONS, tables->task_specs[i].name) -
-                               task_options];
+        const struct option_spec *spec = option_find(
+            task_options, task_option_count, tables->task_specs[i].name);
+        struct option_value *value = &invocation->task_values[spec - task_options];
         free(value->text);
         *value = tables->task_values[i];
     }
@@ -142,6 +141,6 @@ void invocation_fini(struct invocation *invocation)
 {
     option_values_fini(invocation->common, COMMON_OPTIONS);
     option_values_fini(invocation->values, COMMAND_MOST_OPTIONS);
-    option_values_fini(invocation->task_values, TASK_OPTIONS);
+    option_values_fini(invocation->task_values, TASK_OPTION_MAX);
     free(invocation->operands);
 }

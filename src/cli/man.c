@@ -43,7 +43,7 @@ static void print_option(const struct option_spec *spec, void *context)
         printf("=\\fI%s\\fR", spec->argument);
     putchar('\n');
     char help[OPTION_HELP_MAX];
-    print_roff(option_help_text(spec->help, spec->choice_at, help, sizeof help));
+    print_roff(option_help_text(spec, help, sizeof help));
 }
 
 static void print_command(const struct command *command)
@@ -149,7 +149,7 @@ int help_print_man(void)
     puts(".SH TASK OPTIONS");
     print_roff("These options work on the command line of submit, in #COLLOC lines and, "
                "without dashes, in .rad files:");
-    for (size_t i = 0; i < TASK_OPTIONS; i++)
+    for (size_t i = 0; i < task_option_count; i++)
         print_option(&task_options[i], NULL);
     print_section("TASK FILES", task_files);
     print_exit_codes();

@@ -112,7 +112,7 @@ int request_create(const struct task_description *task, const char *const *argum
     json_object_set_new(request, "cwd", cwd_json);
     json_object_set_new(request, "environment", environment_json());
     json_object_set_new(request, "umask", json_integer(current_umask()));
-    for (size_t i = 0; i < TASK_OPTIONS; i++) {
+    for (size_t i = 0; i < task_option_count; i++) {
         if (!task->values[i].set)
             continue;
         json_t *value = i == TASK_SUMMARY ? summary_json(task)

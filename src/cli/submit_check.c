@@ -124,7 +124,7 @@ void submit_warn_of_words(
     const struct command *submit, const char *const *words, const char *script)
 {
     for (const char *const *word = words + 1; *word && strcmp(*word, "--") != 0; word++)
-        if (is_option_of(task_options, TASK_OPTIONS, *word) ||
+        if (is_option_of(task_options, task_option_count, *word) ||
             is_option_of(submit->options, submit->option_count, *word))
             print_error(
                 "warning: %s is passed to %s: give options of submit before FILE", *word, words[0]);

@@ -497,21 +497,30 @@ void config_defaults(struct config *config)
     }
 }
 
-/* As the options of a command line. */
+/* As an option of a command line. The only choices that a setting's help lists are policies. */
+static struct option_spec spec_of(const struct option *option)
+{
+    return (struct option_spec){.name = option->name,
+        .kind = OPTION_TEXT,
+        .argument = option->takes,
+        .help = option->help,
+        .choice_at = policy_name_at};
+}
+
 static void list_specs(struct option_spec specs[static OPTIONS])
 {
     for (size_t i = 0; i < OPTIONS; i++)
-        specs[i] = (struct option_spec){
-            .name = options[i].name, .kind = OPTION_TEXT, .argument = options[i].takes};
+        specs[i] = spec_of(&options[i]);
 }
 
 static int set_option(
     struct config *config, const struct option *option, const char *value, struct fault *fault)
 {
     char help[OPTION_HELP_MAX];
+    const struct option_spec spec = spec_of(option);
     if (option->set((char *)config + option->offset, option->size, value) == 0)
         return 0;
-    option_help_text(option->help, policy_name_at, help, sizeof help);
+    option_help_text(&spec, help, sizeof help);
     return fault_set(fault, EINVAL, "%s: invalid value '%s': give %s (%s)", option->name, value,
         format_of(option)->expects, help);
 }
@@ -713,7 +722,8 @@ static void print_option(
     FILE *out, const struct option *option, const struct config *defaults, enum config_form form)
 {
     char help[OPTION_HELP_MAX], text[OPTION_HELP_MAX + VALUE_TEXT_MAX], value[VALUE_TEXT_MAX] = "";
-    option_help_text(option->help, policy_name_at, help, sizeof help);
+    const struct option_spec spec = spec_of(option);
+    option_help_text(&spec, help, sizeof help);
     if (!option->default_text)
         format_value(option, defaults, value, sizeof value);
     const char *default_text = option->default_text ? option->default_text : value;

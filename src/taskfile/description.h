@@ -7,37 +7,21 @@
 
 #include "taskfile/option.h"
 
+/* The options of a task by the rows of task_options.def: TASK_NAME, TASK_GPUS and so on. */
 enum task_option {
-    TASK_NAME,
-    TASK_GPUS,
-    TASK_POLICY,
-    TASK_EXCLUSIVE,
-    TASK_SHARING,
-    TASK_THREADS,
-    TASK_TIME,
-    TASK_EXPECT,
-    TASK_MEMORY,
-    TASK_HOST_MEMORY,
-    TASK_SMACT,
-    TASK_ESTIMATOR,
-    TASK_SUMMARY,
-    TASK_BATCH,
-    TASK_OPTIMIZER,
-    TASK_PRECISION,
-    TASK_SEQ,
-    TASK_HOLD,
-    TASK_OUTPUT,
-    TASK_ERROR,
-    TASK_GRACE,
-    TASK_OPTIONS
+#define TASK_OPTION(id, ...) id,
+#include "taskfile/task_options.def"
+#undef TASK_OPTION
+    TASK_OPTION_MAX = 64 /* room for the options of a program with more rows (tests/unit/extend) */
 };
 
-/* The option table of script lines, command line, help, man page and completion. */
-extern const struct option_spec task_options[TASK_OPTIONS];
+/* The table of the rows, and how many it has: at most TASK_OPTION_MAX. */
+extern const struct option_spec task_options[];
+extern const size_t task_option_count;
 
 struct task_description {
-    struct option_value values[TASK_OPTIONS]; /* by enum task_option */
-    char *script;                             /* the text to run: valid UTF-8 without NUL */
+    struct option_value values[TASK_OPTION_MAX]; /* by enum task_option */
+    char *script;                                /* the text to run: valid UTF-8 without NUL */
     char *summary; /* content of the file that TASK_SUMMARY names; NULL: not read */
 };
 

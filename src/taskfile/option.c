@@ -34,17 +34,37 @@ const char *option_choice(const struct option_spec *spec, size_t i)
     return spec->choices ? spec->choices[i] : NULL;
 }
 
-const char *option_help_text(
-    const char *help, option_choice_at *choice_at, char *buffer, size_t size)
+/* The choices of the option, comma-separated. */
+static const char *list_choices(const struct option_spec *spec, char *buffer, size_t size)
 {
-    static const char mark[] = "{choices}";
-    const char *at = strstr(help, mark), *choice;
-    size_t used = (size_t)snprintf(
-        buffer, size, "%.*s", at ? (int)(at - help) : (int)strlen(help), help);
-    for (size_t i = 0; at && used < size && (choice = choice_at(i)); i++)
+    const char *choice;
+    size_t used = 0;
+    buffer[0] = '\0';
+    for (size_t i = 0; used < size && (choice = option_choice(spec, i)); i++)
         used += (size_t)snprintf(buffer + used, size - used, "%s%s", i ? ", " : "", choice);
-    if (at && used < size)
-        snprintf(buffer + used, size - used, "%s", at + sizeof mark - 1);
+    return buffer;
+}
+
+const char *option_help_text(const struct option_spec *spec, char *buffer, size_t size)
+{
+    char choices[OPTION_HELP_MAX];
+    const struct {
+        const char *mark, *text;
+    } parts[] = {{"{choices}", list_choices(spec, choices, sizeof choices)},
+        {"{default}", spec->default_text}};
+    size_t used = 0;
+    for (const char *at = spec->help; *at && used + 1 < size;) {
+        size_t part = 0;
+        while (part < ARRAY_SIZE(parts) && strncmp(at, parts[part].mark, 9) != 0)
+            part++;
+        if (part == ARRAY_SIZE(parts)) {
+            buffer[used++] = *at++;
+            continue;
+        }
+        used += (size_t)snprintf(buffer + used, size - used, "%s", parts[part].text);
+        at += strlen(parts[part].mark);
+    }
+    buffer[used < size ? used : size - 1] = '\0';
     return buffer;
 }
 
@@ -123,37 +143,46 @@ static int number_fault(
         format_limit(spec->min, low, sizeof low), format_limit(spec->max, high, sizeof high));
 }
 
-static int check_choice(
+bool option_is_choice(const struct option_spec *spec, const char *text)
+{
+    const char *choice;
+    if (spec->canonical && spec->canonical(text))
+        return true;
+    for (size_t i = 0; (choice = option_choice(spec, i)); i++)
+        if (strcmp(text, choice) == 0)
+            return true;
+    return false;
+}
+
+int option_refuse_choice(
     const struct option_spec *spec, const char *shown, const char *text, struct fault *fault)
 {
-    char all[256] = "";
-    if (spec->canonical && spec->canonical(text))
-        return 0;
-    const char *choice;
-    for (size_t i = 0; (choice = option_choice(spec, i)); i++) {
-        if (strcmp(text, choice) == 0)
-            return 0;
-        size_t used = strlen(all);
-        snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "", choice);
-    }
-    return fault_set(fault, EINVAL, "%s=%.80s: must be one of %s", shown, text, all);
+    char all[OPTION_HELP_MAX];
+    return fault_set(fault, EINVAL, "%s=%.80s: must be one of %s", shown, text,
+        list_choices(spec, all, sizeof all));
+}
+
+size_t option_text_max(const struct option_spec *spec)
+{
+    return spec->max > 0 ? (size_t)spec->max : VALUE_MAX_SIZE;
 }
 
 static int check_text(
     const struct option_spec *spec, const char *shown, const char *text, struct fault *fault)
 {
-    size_t size = strlen(text);
+    size_t size = strlen(text), max = option_text_max(spec);
     if (size == 0)
         return fault_set(fault, EINVAL, "%s: needs a value", shown);
-    if (size > VALUE_MAX_SIZE)
-        return fault_set(
-            fault, E2BIG, "%s: value of %zu bytes; at most %d", shown, size, VALUE_MAX_SIZE);
+    if (size > max)
+        return fault_set(fault, E2BIG, "%s: value of %zu bytes; at most %zu", shown, size, max);
     for (const char *c = text; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
             return fault_set(fault, EINVAL, "%s: has a control character in its value", shown);
     if (!is_plain_text((struct span){text, size}))
         return fault_set(fault, EILSEQ, "%s: is not UTF-8 text", shown);
-    return spec->kind == OPTION_CHOICE ? check_choice(spec, shown, text, fault) : 0;
+    if (spec->kind == OPTION_CHOICE && !option_is_choice(spec, text))
+        return option_refuse_choice(spec, shown, text, fault);
+    return 0;
 }
 
 static bool is_textual(enum option_kind kind)

@@ -16,7 +16,7 @@ enum { MILLION = 1000000 };
 
 enum option_kind {
     OPTION_FLAG,     /* --hold, --hold=no */
-    OPTION_TEXT,     /* `choices` are hints for completion */
+    OPTION_TEXT,     /* `max` bytes; `choices` are hints for completion */
     OPTION_CHOICE,   /* one of `choices` */
     OPTION_FILE,     /* a path */
     OPTION_INTEGER,  /* min..max */
@@ -36,12 +36,16 @@ struct option_spec {
     char letter;       /* 'J' for -J, or 0 */
     enum option_kind kind;
     const char *argument; /* what help calls the value: "N", "FILE"; NULL for flags */
-    const char *help;     /* one sentence without a full stop; "{choices}" stands for the list */
+    const char *help;     /* one sentence without a full stop; "{choices}" stands for the list of
+                             choices, "{default}" for default_text */
     const char *field;    /* key in the daemon's request (docs/protocol.md), or NULL */
-    int64_t min, max;
-    bool needs_unit;             /* of a size in an option word: "12" alone is refused */
-    const char *const *choices;  /* NULL-terminated, or NULL */
-    option_choice_at *choice_at; /* instead of `choices`; or NULL */
+    int64_t min, max;     /* of numbers; of texts max is the limit in bytes, 0: 4096 */
+    const char *default_text; /* the value when none is given, as it would be written; or NULL */
+    const char *shown_as;     /* of a task option that the event log keeps as it was submitted: its
+                                 heading in `colloc show`, at most 12 characters; or NULL */
+    bool needs_unit;          /* of a size in an option word: "12" alone is refused */
+    const char *const *choices;                 /* NULL-terminated, or NULL */
+    option_choice_at *choice_at;                /* instead of `choices`; or NULL */
     const char *(*canonical)(const char *text); /* of a choice: the name in `choices` for an alias,
                                                    NULL for none; may be NULL */
 };
@@ -58,15 +62,29 @@ enum { OPTION_HELP_MAX = 512 };
 const char *option_choice(const struct option_spec *spec, size_t i);
 
 /*
- * Writes a help text with its list of choices.
+ * Writes the help of an option, with its choices and its default where the text names them.
  *
- * `help`: with or without "{choices}".
- * `choice_at`: may be NULL when `help` has no "{choices}".
+ * size: OPTION_HELP_MAX is enough for all; a longer text is cut
  *
  * Returns `buffer`.
  */
-const char *option_help_text(
-    const char *help, option_choice_at *choice_at, char *buffer, size_t size);
+const char *option_help_text(const struct option_spec *spec, char *buffer, size_t size);
+
+/*
+ * Refuses a text that is none of the option's choices.
+ *
+ * shown: the option's name in the message: "--policy" or "policy"
+ *
+ * Returns -EINVAL with a fault that lists the choices.
+ */
+int option_refuse_choice(
+    const struct option_spec *spec, const char *shown, const char *text, struct fault *fault);
+
+/* Returns the largest number of bytes in a value of the option, which is a text. */
+size_t option_text_max(const struct option_spec *spec);
+
+/* Is the text one of the option's choices, or an alias of one? */
+bool option_is_choice(const struct option_spec *spec, const char *text);
 
 /* A table and where options_take puts its values (as many as specs; NULL for option_next alone). */
 struct option_set {

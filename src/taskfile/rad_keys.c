@@ -31,7 +31,7 @@ static bool is_ignored(const char *key)
 
 static bool is_known(const char *key)
 {
-    return is_ignored(key) || option_find(task_options, TASK_OPTIONS, key);
+    return is_ignored(key) || option_find(task_options, task_option_count, key);
 }
 
 /* Returns the value without a comment: a # after a blank. */
@@ -81,7 +81,7 @@ bool rad_keys_detect(struct span text)
 
 static int unknown_key(const char *key, struct fault *fault)
 {
-    const struct option_set set = {task_options, TASK_OPTIONS, NULL};
+    const struct option_set set = {task_options, task_option_count, NULL};
     const char *near = option_find_near(&set, 1, key);
     if (near)
         return fault_set(fault, EINVAL, "%s: no such key; did you mean %s?", key, near);
@@ -93,7 +93,7 @@ static int read_key(
 {
     if (is_ignored(rad->key))
         return 0;
-    const struct option_spec *spec = option_find(task_options, TASK_OPTIONS, rad->key);
+    const struct option_spec *spec = option_find(task_options, task_option_count, rad->key);
     if (!spec)
         return unknown_key(rad->key, fault);
     enum task_option option = (enum task_option)(spec - task_options);

@@ -34,7 +34,7 @@ static int read_directive(
     int count = word_split(rest, fault, &words);
     if (count < 0)
         return count;
-    struct option_set set = {task_options, TASK_OPTIONS, description->values};
+    struct option_set set = {task_options, task_option_count, description->values};
     int r = options_take(&set, 1, words, count, fault);
     if (r >= 0 && r < count)
         r = fault_set(fault, EINVAL, "'%.80s' is not an option; write --name=value", words[r]);

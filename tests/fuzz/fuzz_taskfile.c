@@ -30,7 +30,7 @@ static void parse_as(const char *name, const char *text, size_t size)
     int r = taskfile_parse(name, text, size, &fault, &task);
     require(r < 0 ? strstr(fault.text, name) != NULL
                   : task.script && is_plain_text(span_of(task.script)));
-    for (size_t i = 0; i < TASK_OPTIONS; i++)
+    for (size_t i = 0; i < task_option_count; i++)
         if (task.values[i].set)
             check_value(&task_options[i], &task.values[i]);
     task_description_fini(&task);

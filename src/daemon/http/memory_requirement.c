@@ -12,28 +12,16 @@
 
 #define SUMMARY_MAX (4u << 20)
 
-static int read_estimate_request(
-    const json_t *body, struct estimate_request *request, struct fault *fault)
+static int set_estimate_request(
+    const struct option_value *options, struct estimate_request *request, struct fault *fault)
 {
-    bool given;
-    double memory_mib;
-    const char *precision = NULL;
-    request->batch = ESTIMATE_NOT_SAID;
-    int r = field_integer(body, "batch", -9.2e18, 9.2e18, fault, &given, &request->batch);
-    if (r == 0)
-        r = field_integer(body, "seq", 1, 1e9, fault, &given, &request->sequence_length);
-    if (r == 0)
-        r = field_text(body, "optimizer", 64, fault, &request->optimizer_text);
+    const struct option_value *batch = &options[TASK_BATCH];
+    request->batch = batch->set ? batch->number : ESTIMATE_NOT_SAID;
+    request->sequence_length = options[TASK_SEQ].number;
+    request->optimizer_text = options[TASK_OPTIMIZER].text;
     request->optimizer = optimizer_parse(request->optimizer_text);
-    if (r == 0)
-        r = field_text(body, "precision", 64, fault, &precision);
-    if (r == 0)
-        r = precision_parse("precision", precision, fault, &request->precision);
-    if (r == 0)
-        r = field_number(body, "memory_mib", 1, 1e9, fault, &given, &memory_mib);
-    if (r == 0 && given)
-        request->declared_bytes = (int64_t)(memory_mib * (double)MIB);
-    return r;
+    request->declared_bytes = options[TASK_MEMORY].number;
+    return precision_parse("precision", options[TASK_PRECISION].text, fault, &request->precision);
 }
 
 static int parse_summary(const json_t *body, struct submission *submission, struct fault *fault,
@@ -86,7 +74,7 @@ static int set_need(
     return 0;
 }
 
-static int estimate(const struct daemon *daemon, const json_t *body, struct submission *submission,
+static int estimate(const struct daemon *daemon, struct submission *submission,
     const struct network *network, struct fault *fault)
 {
     struct estimate_request request = {.model = network->model,
@@ -95,10 +83,8 @@ static int estimate(const struct daemon *daemon, const json_t *body, struct subm
         .history = daemon->run_history.runs,
         .n_history = daemon->run_history.n};
     struct estimate estimate = {0};
-    const char *named = NULL;
-    int r = read_estimate_request(body, &request, fault);
-    if (r == 0)
-        r = field_text(body, "estimator", 64, fault, &named);
+    const char *named = submission->options[TASK_ESTIMATOR].text;
+    int r = set_estimate_request(submission->options, &request, fault);
     if (r < 0)
         return r;
     json_t *subject = run_history_subject(&request);
@@ -112,9 +98,8 @@ static int estimate(const struct daemon *daemon, const json_t *body, struct subm
         submission_warn(submission, "%s", estimate.note);
     struct reading *smact = &submission->event.submit.request.expect.smact;
     *smact = smact->valid ? *smact : estimate.smact;
-    return r == 0 ? set_need(name, estimate_reserved(&estimate, daemon->config.reserve_quantile),
-                        submission, fault)
-                  : 0;
+    return set_need(
+        name, estimate_reserved(&estimate, daemon->config.reserve_quantile), submission, fault);
 }
 
 int submission_estimate_need(const struct daemon *daemon, const json_t *body,
@@ -123,7 +108,7 @@ int submission_estimate_need(const struct daemon *daemon, const json_t *body,
     struct network network = {0};
     int r = parse_summary(body, submission, fault, &network);
     if (r == 0)
-        r = estimate(daemon, body, submission, &network, fault);
+        r = estimate(daemon, submission, &network, fault);
     network_fini(&network);
     return r;
 }

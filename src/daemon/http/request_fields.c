@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Checks members of a request. Those of task options are checked by the option table, so that the
+ * daemon accepts what `colloc submit` does: {"memory_mib": 12288} is --memory=12GiB.
+ */
 #include "daemon/http/request_fields.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/clock.h"
+#include "base/units.h"
 
 int field_wrong(struct fault *fault, const char *key, const char *wanted)
 {
@@ -63,4 +71,78 @@ int field_bool(const json_t *body, const char *key, struct fault *fault, bool *r
         return field_wrong(fault, key, "true or false");
     *ret_value = json_is_true(value);
     return 0;
+}
+
+/* How much of an option's number is 1 in JSON. */
+static double unit_of(const struct option_spec *spec)
+{
+    switch (spec->kind) {
+    case OPTION_SIZE:
+        return (double)MIB;
+    case OPTION_DURATION:
+        return (double)SECOND_US;
+    case OPTION_SHARE:
+        return MILLION;
+    default:
+        return 1;
+    }
+}
+
+static int number_option(const json_t *body, const struct option_spec *spec, struct fault *fault,
+    struct option_value *ret_value)
+{
+    double unit = unit_of(spec), value;
+    double max = spec->kind == OPTION_SHARE ? 1 : (double)spec->max / unit;
+    int r = spec->kind == OPTION_INTEGER ? field_integer(body, spec->field, (double)spec->min, max,
+                                               fault, &ret_value->set, &ret_value->number)
+                                         : field_number(body, spec->field, (double)spec->min / unit,
+                                               max, fault, &ret_value->set, &value);
+    if (r == 0 && ret_value->set && spec->kind != OPTION_INTEGER)
+        ret_value->number = llround(value * unit);
+    return r;
+}
+
+static int text_option(const json_t *body, const struct option_spec *spec, struct fault *fault,
+    struct option_value *ret_value)
+{
+    const char *text = NULL, *name = NULL;
+    int r = field_text(body, spec->field, option_text_max(spec), fault, &text);
+    if (r < 0 || !text)
+        return r;
+    if (spec->kind == OPTION_CHOICE && !option_is_choice(spec, text))
+        return option_refuse_choice(spec, spec->field, text, fault);
+    if (spec->canonical)
+        name = spec->canonical(text);
+    ret_value->text = strdup(name ? name : text);
+    ret_value->set = ret_value->text != NULL;
+    return ret_value->set ? 0 : fault_set(fault, ENOMEM, "out of memory");
+}
+
+static int flag_option(const json_t *body, const struct option_spec *spec, struct fault *fault,
+    struct option_value *ret_value)
+{
+    const json_t *value = json_object_get(body, spec->field);
+    bool flag = false;
+    int r = field_bool(body, spec->field, fault, &flag);
+    ret_value->set = r == 0 && value && !json_is_null(value);
+    ret_value->number = flag;
+    return r;
+}
+
+static bool is_text(enum option_kind kind)
+{
+    return kind == OPTION_TEXT || kind == OPTION_CHOICE || kind == OPTION_FILE;
+}
+
+int field_option(const json_t *body, const struct option_spec *spec, struct fault *fault,
+    struct option_value *ret_value)
+{
+    int r = is_text(spec->kind)         ? text_option(body, spec, fault, ret_value)
+            : spec->kind == OPTION_FLAG ? flag_option(body, spec, fault, ret_value)
+                                        : number_option(body, spec, fault, ret_value);
+    if (r < 0 || ret_value->set || !spec->default_text)
+        return r;
+    r = option_set_text(spec, spec->field, spec->default_text, ret_value, fault);
+    ret_value->set = false;
+    return r;
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/fault.h"
+#include "taskfile/option.h"
 
 /* "KEY: has to be WANTED". Returns -EINVAL. */
 int field_wrong(struct fault *fault, const char *key, const char *wanted);
@@ -23,5 +24,17 @@ int field_number(const json_t *body, const char *key, double min, double max, st
 int field_integer(const json_t *body, const char *key, double min, double max, struct fault *fault,
     bool *ret_given, int64_t *ret_value);
 int field_bool(const json_t *body, const char *key, struct fault *fault, bool *ret_value);
+
+/*
+ * The value of a task option: the member `spec->field`, of the JSON type, in the unit and within
+ * the limits of the option. A choice or alias is replaced by its name in the table. When it is
+ * absent the value is the option's default and `set` is false.
+ *
+ * ret_value: zeroed by the caller, who ends it with option_values_fini
+ *
+ * Returns 0, or -errno with a fault.
+ */
+int field_option(const json_t *body, const struct option_spec *spec, struct fault *fault,
+    struct option_value *ret_value);
 
 #endif

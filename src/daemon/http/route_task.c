@@ -3,11 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "core/sharing_choice.h"
 #include "daemon/http/routes.h"
 #include "policy/policies.h"
+#include "taskfile/description.h"
 
 struct story {
     struct daemon *daemon;
@@ -126,21 +128,27 @@ static void add_script(struct daemon *daemon, json_t *record, const json_t *deta
     }
 }
 
+static void copy_detail(json_t *record, const json_t *detail, const char *key)
+{
+    json_t *value = json_object_get(detail, key);
+    json_object_set_new(record, key, value ? json_incref(value) : json_null());
+}
+
 /* What only the owner and root may see. */
 static void add_private(struct daemon *daemon, json_t *record, uint64_t id)
 {
-    static const char *const kept[] = {"arguments", "cwd", "summary_name", "batch", "optimizer",
-        "precision", "seq", "host_memory_mib", "output", "error"};
+    static const char *const kept[] = {"arguments", "cwd", "summary_name", "output", "error"};
     struct story story = {.daemon = daemon, .events = json_array()};
     struct fault fault = {0};
     if (store_task_events(daemon->store, id, policy_find, on_story, &story, &fault) < 0) {
         log_error("%s", fault.text);
         json_object_set_new(record, "damaged", json_string(fault.text));
     }
-    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
-        json_t *value = json_object_get(story.submit_detail, kept[i]);
-        json_object_set_new(record, kept[i], value ? json_incref(value) : json_null());
-    }
+    for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+        copy_detail(record, story.submit_detail, kept[i]);
+    for (size_t i = 0; i < task_option_count; i++)
+        if (task_options[i].shown_as)
+            copy_detail(record, story.submit_detail, task_options[i].field);
     add_script(daemon, record, story.submit_detail);
     json_object_set_new(record, "events", story.events);
     json_decref(story.submit_detail);

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the body of POST /v1/tasks to a submission. (submission_queue.c queues it.) */
+/*
+ * From the body of POST /v1/tasks to a submission. (submission_queue.c queues it.)
+ *
+ * The members of task options are read by the option table into `options`; set_request hands to the
+ * core what it decides by, make_detail to the event log what is kept beside the core's event.
+ */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,17 +12,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/array.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "daemon/http/request_fields.h"
 #include "daemon/http/submission.h"
 #include "policy/policies.h"
-#include "taskfile/option.h"
 
-#define GRACE_DEFAULT 30.0
-#define COMMAND_MAX   1024 /* bytes; chosen: enough to recognise a command, for thousands of tasks */
-#define SECONDS_MAX   (10 * 365 * 86400.0)
+#define COMMAND_MAX 1024 /* bytes; chosen: enough to recognise a command, for thousands of tasks */
 
 void submission_free(struct submission *submission)
 {
@@ -26,6 +28,7 @@ void submission_free(struct submission *submission)
     json_decref(submission->detail);
     json_decref(submission->warnings);
     free(submission->environment);
+    option_values_fini(submission->options, TASK_OPTION_MAX);
     free(submission);
 }
 
@@ -43,43 +46,24 @@ void submission_warn(struct submission *submission, const char *format, ...)
 
 /* ---- the parts of a submission ---- */
 
+static bool is_task_option(const char *key)
+{
+    for (size_t i = 0; i < task_option_count; i++)
+        if (strcmp(task_options[i].field, key) == 0)
+            return true;
+    return false;
+}
+
 static int check_keys(const json_t *body, struct fault *fault)
 {
-    static const char *const known[] = {
-        "script",
-        "arguments",
-        "command",
-        "name",
-        "cwd",
-        "environment",
-        "umask",
-        "gpus",
-        "policy",
-        "exclusive",
-        "sharing",
-        "time_limit_s",
-        "memory_mib",
-        "host_memory_mib",
-        "estimator",
-        "summary",
-        "batch",
-        "optimizer",
-        "precision",
-        "seq",
-        "hold",
-        "output",
-        "error",
-        "grace_s",
-        "smact",
-        "expected_s",
-        "thread_percentage",
-    };
+    static const char *const others[] = {
+        "script", "arguments", "command", "cwd", "environment", "umask"};
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)body, key, value) {
-        bool found = false;
-        for (size_t i = 0; i < sizeof known / sizeof *known && !found; i++)
-            found = strcmp(known[i], key) == 0;
+        bool found = is_task_option(key);
+        for (size_t i = 0; i < ARRAY_SIZE(others) && !found; i++)
+            found = strcmp(others[i], key) == 0;
         if (!found)
             return fault_set(
                 fault, EINVAL, "%.40s: there is no such key (docs/protocol.md lists them)", key);
@@ -87,61 +71,36 @@ static int check_keys(const json_t *body, struct fault *fault)
     return 0;
 }
 
-static int unknown_policy(const char *name, struct fault *fault)
+/* All task options but the summary, which is no text but an object (memory_requirement.c). */
+static int read_options(const json_t *body, struct submission *submission, struct fault *fault)
 {
-    char all[OPTION_HELP_MAX];
-    option_help_text("{choices}", policy_name_at, all, sizeof all);
-    return fault_set(fault, EINVAL, "policy=%.40s: must be one of %s", name, all);
-}
-
-static int read_expectation(const json_t *body, struct fault *fault, struct expectation *ret_expect)
-{
-    bool given;
-    double smact, expected_s;
-    int r = field_number(body, "smact", 0, 1, fault, &given, &smact);
-    if (r == 0 && given)
-        ret_expect->smact = reading_of(smact);
-    if (r == 0)
-        r = field_number(body, "expected_s", 0.001, SECONDS_MAX, fault, &given, &expected_s);
-    if (r == 0 && given)
-        ret_expect->time_us = (int64_t)(expected_s * 1e6);
+    int r = 0;
+    for (size_t i = 0; i < task_option_count && r == 0; i++)
+        if (i != TASK_SUMMARY)
+            r = field_option(body, &task_options[i], fault, &submission->options[i]);
     return r;
 }
 
-static int read_request(const struct daemon *daemon, const json_t *body,
-    struct submission *submission, struct fault *fault)
+/* The core's part of the options. */
+static int set_request(
+    const struct daemon *daemon, struct submission *submission, struct fault *fault)
 {
+    const struct option_value *options = submission->options;
     struct task_request *request = &submission->event.submit.request;
-    const char *policy = NULL, *sharing = NULL;
-    bool given;
-    int64_t gpus = 1, percent = 0;
-    double limit_s;
-    request->sharing = daemon->config.sharing;
-    int r = field_integer(body, "gpus", INT32_MIN, INT32_MAX, fault, &given, &gpus);
-    if (r == 0)
-        r = field_text(body, "policy", 64, fault, &policy);
-    if (r == 0)
-        r = field_text(body, "sharing", 64, fault, &sharing);
-    if (r == 0)
-        r = field_bool(body, "exclusive", fault, &request->exclusive);
-    if (r == 0)
-        r = field_bool(body, "hold", fault, &submission->event.submit.held);
-    if (r == 0)
-        r = read_expectation(body, fault, &request->expect);
-    if (r == 0)
-        r = field_integer(body, "thread_percentage", 1, 100, fault, &given, &percent);
-    request->thread_percent = (int)percent;
-    if (r == 0)
-        r = field_number(body, "time_limit_s", 0.001, SECONDS_MAX, fault, &given, &limit_s);
-    if (r < 0)
-        return r;
-    if (given)
-        request->time_limit_us = (int64_t)(limit_s * 1e6);
-    request->gpus = (int)gpus;
+    const char *policy = options[TASK_POLICY].text;
+    request->gpus = (int)options[TASK_GPUS].number;
+    request->exclusive = options[TASK_EXCLUSIVE].number;
+    request->thread_percent = (int)options[TASK_THREADS].number;
+    request->time_limit_us = options[TASK_TIME].number;
+    request->expect.time_us = options[TASK_EXPECT].number;
+    if (options[TASK_SMACT].set)
+        request->expect.smact = reading_of((double)options[TASK_SMACT].number / MILLION);
+    /* "default" is the daemon's setting. */
+    if (sharing_parse(options[TASK_SHARING].text, &request->sharing) < 0)
+        request->sharing = daemon->config.sharing;
+    submission->event.submit.held = options[TASK_HOLD].number;
     if (policy && !(request->policy = policy_find(policy)))
-        return unknown_policy(policy, fault);
-    if (sharing && strcmp(sharing, "default") != 0 && sharing_parse(sharing, &request->sharing) < 0)
-        return fault_set(fault, EINVAL, "sharing=%.40s: streams, mps, auto or default", sharing);
+        return option_refuse_choice(&task_options[TASK_POLICY], "policy", policy, fault);
     return 0;
 }
 
@@ -195,68 +154,65 @@ static json_t *preallocation_json(const json_t *environment)
     return name ? json_string(name) : NULL;
 }
 
-/* Recorded, and said to be no limit. */
-static int read_host_memory(const json_t *body, struct submission *submission, struct fault *fault)
+static void warn_of_host_memory(struct submission *submission)
 {
+    const struct option_value *host_memory = &submission->options[TASK_HOST_MEMORY];
     char size[32];
-    double mib;
-    bool given;
-    int r = field_number(body, "host_memory_mib", 1, 1e9, fault, &given, &mib);
-    if (r == 0 && given)
+    if (host_memory->set)
         submission_warn(submission,
             "host memory of %s is recorded, not enforced: colloc does not limit host memory yet",
-            format_size((int64_t)(mib * (double)MIB), size, sizeof size));
-    return r;
+            format_size(host_memory->number, size, sizeof size));
+}
+
+/* What the log keeps as it was submitted. */
+static void keep_as_submitted(const json_t *body, json_t *detail)
+{
+    json_t *arguments = json_object_get(body, "arguments");
+    if (arguments)
+        json_object_set(detail, "arguments", arguments);
+    for (size_t i = 0; i < task_option_count; i++) {
+        const struct option_spec *spec = &task_options[i];
+        json_t *value = spec->shown_as ? json_object_get(body, spec->field) : NULL;
+        if (value)
+            json_object_set(detail, spec->field, value);
+    }
 }
 
 /* What the log keeps of it beside the core's event. */
 static int make_detail(const json_t *body, struct submission *submission, struct fault *fault)
 {
-    const char *name = "task", *cwd = NULL, *output = NULL, *error = NULL, *command = NULL;
-    double grace_s = GRACE_DEFAULT;
+    const struct option_value *options = submission->options;
+    const char *cwd = NULL, *command = NULL, *name = options[TASK_NAME].text;
     int64_t mask = 022;
     bool given;
-    int r = field_text(body, "name", 255, fault, &name);
-    if (r == 0)
-        r = field_text(body, "cwd", SUBMISSION_TEXT_MAX, fault, &cwd);
-    if (r == 0)
-        r = field_text(body, "output", SUBMISSION_TEXT_MAX, fault, &output);
-    if (r == 0)
-        r = field_text(body, "error", SUBMISSION_TEXT_MAX, fault, &error);
+    int r = field_text(body, "cwd", SUBMISSION_TEXT_MAX, fault, &cwd);
     if (r == 0)
         r = field_text(body, "command", COMMAND_MAX, fault, &command);
     if (r == 0)
-        r = field_number(body, "grace_s", 0, 86400, fault, &given, &grace_s);
-    if (r == 0)
         r = field_integer(body, "umask", 0, 0777, fault, &given, &mask);
-    if (r == 0)
-        r = read_host_memory(body, submission, fault);
     if (r < 0)
         return r;
     if (!cwd || cwd[0] != '/')
         return fault_set(fault, EINVAL, "cwd: has to be an absolute path; it is required");
 
     struct api_peer peer = api_request_peer(submission->request);
-    json_t *detail = json_pack("{s:s, s:s, s:i, s:s, s:i, s:I}", "name", *name ? name : "task",
-        "user", submission->user, "gid", (int)peer.gid, "cwd", cwd, "umask", (int)mask, "grace_us",
-        (json_int_t)(grace_s * 1e6));
+    json_t *detail = json_pack("{s:s, s:s, s:i, s:s, s:i, s:I}", "name",
+        name && *name ? name : "task", "user", submission->user, "gid", (int)peer.gid, "cwd", cwd,
+        "umask", (int)mask, "grace_us", (json_int_t)options[TASK_GRACE].number);
     if (!detail)
         return fault_set(fault, ENOMEM, "out of memory");
     submission->detail = detail;
-    static const char *const kept[] = {
-        "arguments", "batch", "optimizer", "precision", "seq", "host_memory_mib"};
-    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
-        if (json_object_get(body, kept[i]))
-            json_object_set(detail, kept[i], json_object_get(body, kept[i]));
+    keep_as_submitted(body, detail);
+    warn_of_host_memory(submission);
     json_t *preallocation = preallocation_json(json_object_get(body, "environment"));
     if (preallocation)
         json_object_set_new(detail, "preallocation", preallocation);
-    json_object_set_new(detail, "output", json_string(output ? output : SUBMISSION_OUTPUT));
-    json_object_set_new(detail, "output_is_default", json_boolean(!output));
+    json_object_set_new(detail, "output", json_string(options[TASK_OUTPUT].text));
+    json_object_set_new(detail, "output_is_default", json_boolean(!options[TASK_OUTPUT].set));
     if (command && *command)
         json_object_set_new(detail, "command", json_string(command));
-    if (error)
-        json_object_set_new(detail, "error", json_string(error));
+    if (options[TASK_ERROR].text)
+        json_object_set_new(detail, "error", json_string(options[TASK_ERROR].text));
     return 0;
 }
 
@@ -310,7 +266,9 @@ int submission_read(const struct daemon *daemon, struct submission *submission, 
     if (r == 0)
         r = pack_environment(body, submission, fault);
     if (r == 0)
-        r = read_request(daemon, body, submission, fault);
+        r = read_options(body, submission, fault);
+    if (r == 0)
+        r = set_request(daemon, submission, fault);
     if (r == 0)
         r = make_detail(body, submission, fault);
     if (r == 0)

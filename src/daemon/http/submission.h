@@ -4,9 +4,9 @@
 #define COLLOC_DAEMON_HTTP_SUBMISSION_H
 
 #include "daemon/daemon.h"
+#include "taskfile/description.h"
 
 #define SUBMISSION_TEXT_MAX   4096              /* of names and paths */
-#define SUBMISSION_OUTPUT     "colloc-%j.out"   /* in the task's folder, as Slurm's slurm-%j.out */
 #define SUBMISSION_SCRIPT_MAX ((size_t)4 << 20) /* as Slurm's max_script_size is by default */
 
 struct submission {
@@ -15,6 +15,7 @@ struct submission {
     struct api_request *request;
     char user[NAME_MAX_BYTES]; /* the submitter's name, or number */
     struct event event;
+    struct option_value options[TASK_OPTION_MAX]; /* by enum task_option */
     json_t *detail;     /* for the log; blobs' keys are filled in when it is written */
     const char *script; /* in the request's body */
     size_t script_size;

@@ -221,7 +221,7 @@ class Submit(CliCase):
         self.write("lost.rad", "true\nmodel: nowhere.txt\n")
         for words, text in [
             (["nowhere.sh"], "nowhere.sh: No such file or directory"),
-            (["bad.sh"], "bad.sh:2: --batch=0: must be from 1 to 10000000"),
+            (["bad.sh"], "bad.sh:2: --batch=0: must be from 1 to 1000000000"),
             (["lost.rad"], "model summary: nowhere.txt: No such file or directory"),
             (["--gpus=65536", "bad.sh"], "--gpus=65536: must be from 1 to 1024"),
             (["--gpsu=1", "bad.sh"], "--gpsu: no such option; did you mean --gpus?"),

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/units.h"
 #include "taskfile/description.h"
 #include "unit.h"
 
-static struct option_value values[TASK_OPTIONS];
+static struct option_value values[TASK_OPTION_MAX];
 static struct fault fault;
 
 static int take(const char *const *words)
 {
-    struct option_set set = {task_options, TASK_OPTIONS, values};
+    struct option_set set = {task_options, task_option_count, values};
     int count = 0;
     while (words[count])
         count++;
@@ -23,7 +26,7 @@ static int take(const char *const *words)
 
 static int clear(void **state)
 {
-    option_values_fini(values, TASK_OPTIONS);
+    option_values_fini(values, TASK_OPTION_MAX);
     return 0;
 }
 
@@ -99,7 +102,7 @@ static void test_flags(void **state)
 static void test_bad_numbers(void **state)
 {
     assert_int_equal(TAKE("--batch=0"), -ERANGE);
-    assert_string_equal(fault.text, "--batch=0: must be from 1 to 10000000");
+    assert_string_equal(fault.text, "--batch=0: must be from 1 to 1000000000");
     assert_int_equal(TAKE("--batch=-5"), -ERANGE);
     assert_int_equal(TAKE("--batch=1000000000000000000"), -ERANGE);
     assert_int_equal(TAKE("--batch=99999999999999999999999"), -ERANGE);
@@ -146,6 +149,16 @@ static void assert_suggestion(const char *word, const char *near)
         assert_null(strstr(fault.text, "did you mean"));
 }
 
+static void test_long_texts(void **state)
+{
+    char name[300] = "--name=";
+    memset(name + strlen(name), 'x', 255);
+    assert_int_equal(TAKE(name), 1);
+    strcat(name, "x");
+    assert_int_equal(TAKE(name), -E2BIG);
+    assert_string_equal(fault.text, "--name: value of 256 bytes; at most 255");
+}
+
 static void test_unknown_suggests_near_name(void **state)
 {
     assert_suggestion("--gpsu=1", "did you mean --gpus?");
@@ -158,25 +171,63 @@ static void test_unknown_suggests_near_name(void **state)
 
 static void test_overlay_keeps_unset(void **state)
 {
-    struct option_value base[TASK_OPTIONS] = {0};
+    struct option_value base[TASK_OPTION_MAX] = {0};
     assert_int_equal(TAKE("--gpus=2", "--name=script"), 2);
-    assert_int_equal(option_values_overlay(base, values, TASK_OPTIONS), 0);
+    assert_int_equal(option_values_overlay(base, values, TASK_OPTION_MAX), 0);
     clear(NULL);
     assert_int_equal(TAKE("--name=line"), 1);
-    assert_int_equal(option_values_overlay(base, values, TASK_OPTIONS), 0);
+    assert_int_equal(option_values_overlay(base, values, TASK_OPTION_MAX), 0);
     assert_int_equal(base[TASK_GPUS].number, 2);
     assert_string_equal(base[TASK_NAME].text, "line");
-    option_values_fini(base, TASK_OPTIONS);
+    option_values_fini(base, TASK_OPTION_MAX);
 }
 
 static void test_table_is_whole(void **state)
 {
-    for (size_t i = 0; i < TASK_OPTIONS; i++) {
+    for (size_t i = 0; i < task_option_count; i++) {
         const struct option_spec *spec = &task_options[i];
         assert_true(spec->name && spec->help && spec->field);
         assert_true((spec->kind == OPTION_FLAG) == (spec->argument == NULL));
-        assert_ptr_equal(option_find(task_options, TASK_OPTIONS, spec->name), spec);
+        assert_ptr_equal(option_find(task_options, task_option_count, spec->name), spec);
+        assert_true(!spec->shown_as || strlen(spec->shown_as) <= 12);
     }
+}
+
+static void test_defaults_are_values_that_help_names(void **state)
+{
+    assert_string_equal(task_options[TASK_GRACE].default_text, "30s");
+    for (size_t i = 0; i < task_option_count; i++) {
+        const struct option_spec *spec = &task_options[i];
+        assert_int_equal(!spec->default_text, !strstr(spec->help, "{default}"));
+        if (spec->default_text)
+            assert_int_equal(
+                option_set_text(spec, spec->name, spec->default_text, &values[i], &fault), 0);
+    }
+}
+
+static void test_help_names_choices_and_default(void **state)
+{
+    static const char *const colours[] = {"red", "blue", NULL};
+    const struct option_spec spec = {.help = "one of {choices}; default: {default} {other}",
+        .choices = colours,
+        .default_text = "red"};
+    char help[64], cut[16];
+    assert_string_equal(
+        option_help_text(&spec, help, sizeof help), "one of red, blue; default: red {other}");
+    assert_string_equal(option_help_text(&spec, cut, sizeof cut), "one of red, blu");
+}
+
+static void test_the_protocol_page_names_each_key(void **state)
+{
+    char *page, key[64];
+    size_t size;
+    assert_int_equal(file_read(getenv("PROTOCOL_PAGE"), 1 << 20, &fault, &page, &size), 0);
+    for (size_t i = 0; i < task_option_count; i++) {
+        snprintf(key, sizeof key, "`%s`", task_options[i].field);
+        if (!strstr(page, key))
+            fail_msg("%s is not in docs/protocol.md", key);
+    }
+    free(page);
 }
 
 int main(void)
@@ -190,9 +241,13 @@ int main(void)
         cmocka_unit_test_teardown(test_flags, clear),
         cmocka_unit_test_teardown(test_bad_numbers, clear),
         cmocka_unit_test_teardown(test_bad_texts, clear),
+        cmocka_unit_test_teardown(test_long_texts, clear),
         cmocka_unit_test_teardown(test_unknown_suggests_near_name, clear),
         cmocka_unit_test_teardown(test_overlay_keeps_unset, clear),
         cmocka_unit_test(test_table_is_whole),
+        cmocka_unit_test_teardown(test_defaults_are_values_that_help_names, clear),
+        cmocka_unit_test(test_help_names_choices_and_default),
+        cmocka_unit_test(test_the_protocol_page_names_each_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

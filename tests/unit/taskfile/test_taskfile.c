@@ -66,7 +66,7 @@ static void test_without_directives(void **state)
 {
     assert_int_equal(parse("a.sh", "echo hello"), 0);
     assert_string_equal(task.script, "echo hello");
-    for (size_t i = 0; i < TASK_OPTIONS; i++)
+    for (size_t i = 0; i < task_option_count; i++)
         assert_false(task.values[i].set);
 }
 

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which options a task has: the rows of task_options.def as a table. A program can be linked with
+ * another table: tests/unit/extend compiles this file with MORE_TASK_OPTIONS, a file of more rows.
+ */
+#include <assert.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/units.h"
+#include "policy/policies.h"
+#include "taskfile/description.h"
+#include "training/optimizer.h"
+#include "training/precision.h"
+
+#define DAY_US (86400 * SECOND_US)
+
+static const char *const sharings[] = {"streams", "mps", "auto", "default", NULL};
+
+const struct option_spec task_options[] = {
+#define TASK_OPTION(id, ...) {__VA_ARGS__},
+#include "taskfile/task_options.def"
+#ifdef MORE_TASK_OPTIONS
+#include MORE_TASK_OPTIONS
+#endif
+#undef TASK_OPTION
+};
+
+const size_t task_option_count = ARRAY_SIZE(task_options);
+
+static_assert(ARRAY_SIZE(task_options) <= TASK_OPTION_MAX, "more options than TASK_OPTION_MAX");
