@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The library's dlsym, which programs call in place of the C library's.
+ *
+ * A name that is no hook's goes to the real dlsym by a jump, not by a call: with RTLD_NEXT and
+ * RTLD_DEFAULT that function looks at its return address to see which object asks, and that must
+ * stay the program's. Without this, a library that stands before a function
+ * and looks up the next definition of it finds itself and recurses without end.
+ *
+ * The real dlsym is found by reading the symbol tables of the objects that are loaded, since every
+ * other way to ask for it leads through itself or is missing from some C library.
+ */
+#include "preload/dlsym.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <stddef.h>
+#include <string.h>
+
+/* ---- the real dlsym ---- */
+
+struct symbols {
+    const ElfW(Sym) * symbol;
+    const char *names;
+    const uint32_t *gnu_hash;
+    const uint32_t *hash;
+};
+
+/* musl leaves addresses in the dynamic section relative to the object. */
+static const void *at(const struct dl_phdr_info *object, ElfW(Addr) address)
+{
+    return (const void *)(address < object->dlpi_addr ? address + object->dlpi_addr : address);
+}
+
+static bool read_dynamic(const struct dl_phdr_info *object, struct symbols *ret)
+{
+    const ElfW(Dyn) *dynamic = NULL;
+    *ret = (struct symbols){0};
+    for (int i = 0; i < object->dlpi_phnum; i++)
+        if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            dynamic = (const void *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
+    for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++) {
+        if (dynamic->d_tag == DT_SYMTAB)
+            ret->symbol = at(object, dynamic->d_un.d_ptr);
+        else if (dynamic->d_tag == DT_STRTAB)
+            ret->names = at(object, dynamic->d_un.d_ptr);
+        else if (dynamic->d_tag == DT_GNU_HASH)
+            ret->gnu_hash = at(object, dynamic->d_un.d_ptr);
+        else if (dynamic->d_tag == DT_HASH)
+            ret->hash = at(object, dynamic->d_un.d_ptr);
+    }
+    return ret->symbol && ret->names && (ret->gnu_hash || ret->hash);
+}
+
+static bool defines(const struct symbols *symbols, uint32_t i, const char *name)
+{
+    const ElfW(Sym) *symbol = &symbols->symbol[i];
+    return symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
+           strcmp(symbols->names + symbol->st_name, name) == 0;
+}
+
+/* The layout of DT_GNU_HASH: four numbers, a Bloom filter of 64-bit words, the buckets, and a hash
+ * for each symbol from the first on, whose lowest bit ends a bucket's chain. */
+static uint32_t search_gnu(const struct symbols *symbols, const char *name)
+{
+    uint32_t n_buckets = symbols->gnu_hash[0], first = symbols->gnu_hash[1];
+    const uint32_t *buckets = symbols->gnu_hash + 4 + 2 * (size_t)symbols->gnu_hash[2];
+    const uint32_t *chain = buckets + n_buckets;
+    uint32_t hash = 5381;
+    for (const char *c = name; *c; c++)
+        hash = hash * 33 + (unsigned char)*c;
+    uint32_t i = n_buckets ? buckets[hash % n_buckets] : 0;
+    for (; i >= first && i; i++) {
+        if (((chain[i - first] ^ hash) >> 1) == 0 && defines(symbols, i, name))
+            return i;
+        if (chain[i - first] & 1)
+            break;
+    }
+    return 0;
+}
+
+static uint32_t search_all(const struct symbols *symbols, const char *name)
+{
+    for (uint32_t i = 1; i < symbols->hash[1]; i++)
+        if (defines(symbols, i, name))
+            return i;
+    return 0;
+}
+
+static const char own_address; /* lies in this library */
+
+static bool contains(const struct dl_phdr_info *object, uintptr_t address)
+{
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        ElfW(Addr) begin = object->dlpi_addr + part->p_vaddr;
+        if (part->p_type == PT_LOAD && address - begin < part->p_memsz)
+            return true;
+    }
+    return false;
+}
+
+typedef any_function *dlsym_function(void *handle, const char *name);
+
+/* In load order: another preloaded library's comes before the C library's. */
+static int look_into(struct dl_phdr_info *object, size_t size, void *ret)
+{
+    struct symbols symbols;
+    if (contains(object, (uintptr_t)&own_address) || !read_dynamic(object, &symbols))
+        return 0;
+    uint32_t i = symbols.gnu_hash ? search_gnu(&symbols, "dlsym") : search_all(&symbols, "dlsym");
+    if (i)
+        *(uintptr_t *)ret = object->dlpi_addr + symbols.symbol[i].st_value;
+    return i != 0;
+}
+
+static any_function *find_nothing(void *handle, const char *name)
+{
+    return NULL;
+}
+
+/* The assembly below jumps through it. */
+__attribute__((visibility("hidden"))) dlsym_function *preload_real_dlsym;
+
+static dlsym_function *real(void)
+{
+    if (!preload_real_dlsym) {
+        uintptr_t address = 0;
+        dl_iterate_phdr(look_into, &address);
+        preload_real_dlsym = address ? (dlsym_function *)address : find_nothing;
+    }
+    return preload_real_dlsym;
+}
+
+any_function *dlsym_real(void *handle, const char *name)
+{
+    return real()(handle, name);
+}
+
+any_function *dlsym_next(const char *name)
+{
+    return real()(RTLD_NEXT, name);
+}
+
+struct search {
+    any_function *function;
+    bool is_drivers;
+};
+
+static int is_it_there(struct dl_phdr_info *object, size_t size, void *data)
+{
+    struct search *search = data;
+    if (!contains(object, (uintptr_t)search->function))
+        return 0;
+    const char *slash = strrchr(object->dlpi_name, '/');
+    const char *file = slash ? slash + 1 : object->dlpi_name;
+    search->is_drivers = strncmp(file, "libcuda.so", strlen("libcuda.so")) == 0;
+    return 1;
+}
+
+bool dlsym_is_drivers(any_function *function)
+{
+    struct search search = {.function = function};
+    dl_iterate_phdr(is_it_there, &search);
+    return search.is_drivers;
+}
+
+/* ---- the library's ---- */
+
+struct dlsym_answer {
+    any_function *function;
+    uint64_t is_final; /* 0: the real dlsym is to answer */
+};
+
+/* What the assembly below calls. */
+struct dlsym_answer preload_dlsym_answer(void *handle, const char *name, any_function *caller);
+
+/*
+ * RTLD_NEXT is always the real one's: an object that looks for the next definition of a hook's name
+ * stands itself before the driver, behind us. So are the driver's own questions: the one of WSL is
+ * two libraries, and hooks between them would call themselves. RTLD_DEFAULT would find our own
+ * export also where there is no driver.
+ */
+__attribute__((visibility("hidden"), used)) struct dlsym_answer preload_dlsym_answer(
+    void *handle, const char *name, any_function *caller)
+{
+    struct dlsym_answer answer = {NULL, 0};
+    dlsym_function *dlsym_of_libc = real();
+    if (!name || name[0] != 'c' || name[1] != 'u' || handle == RTLD_NEXT)
+        return answer;
+    int hook = hook_find(name);
+    if (hook < 0 || dlsym_is_drivers(caller))
+        return answer;
+    any_function *function = handle == RTLD_DEFAULT ? NULL : dlsym_of_libc(handle, name);
+    if (handle == RTLD_DEFAULT || function == hook_function((enum hook)hook))
+        function = dlsym_of_libc(RTLD_NEXT, name);
+    if (function)
+        answer.function = hook_stand_before((enum hook)hook, function);
+    answer.is_final = 1;
+    return answer;
+}
+
+#if defined(__x86_64__)
+__asm__(".text\n"
+        ".p2align 4\n"
+        ".globl dlsym\n"
+        ".type dlsym, @function\n"
+        "dlsym:\n"
+        "    .cfi_startproc\n"
+        "    endbr64\n"
+        "    subq $24, %rsp\n"
+        "    .cfi_adjust_cfa_offset 24\n"
+        "    movq %rdi, 0(%rsp)\n"
+        "    movq %rsi, 8(%rsp)\n"
+        "    movq 24(%rsp), %rdx\n"
+        "    call preload_dlsym_answer\n"
+        "    movq 0(%rsp), %rdi\n"
+        "    movq 8(%rsp), %rsi\n"
+        "    addq $24, %rsp\n"
+        "    .cfi_adjust_cfa_offset -24\n"
+        "    testq %rdx, %rdx\n"
+        "    jnz 1f\n"
+        "    jmpq *preload_real_dlsym(%rip)\n"
+        "1:  ret\n"
+        "    .cfi_endproc\n"
+        ".size dlsym, . - dlsym\n");
+#elif defined(__aarch64__)
+__asm__(".text\n"
+        ".p2align 4\n"
+        ".globl dlsym\n"
+        ".type dlsym, %function\n"
+        "dlsym:\n"
+        "    .cfi_startproc\n"
+        "    stp x29, x30, [sp, #-32]!\n"
+        "    .cfi_def_cfa_offset 32\n"
+        "    .cfi_offset 29, -32\n"
+        "    .cfi_offset 30, -24\n"
+        "    stp x0, x1, [sp, #16]\n"
+        "    mov x2, x30\n"
+        "    bl preload_dlsym_answer\n"
+        "    mov x2, x0\n"
+        "    mov x3, x1\n"
+        "    ldp x0, x1, [sp, #16]\n"
+        "    ldp x29, x30, [sp], #32\n"
+        "    .cfi_def_cfa_offset 0\n"
+        "    .cfi_restore 29\n"
+        "    .cfi_restore 30\n"
+        "    cbnz x3, 1f\n"
+        "    adrp x4, preload_real_dlsym\n"
+        "    ldr x4, [x4, #:lo12:preload_real_dlsym]\n"
+        "    br x4\n"
+        "1:  mov x0, x2\n"
+        "    ret\n"
+        "    .cfi_endproc\n"
+        ".size dlsym, . - dlsym\n");
+#else
+#error "libcolloc-preload.so is for x86_64 and aarch64"
+#endif

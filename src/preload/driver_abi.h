@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The part of the CUDA driver's binary interface that the library stands before, in our own
+ * declarations: names, numbers and layouts are facts of NVIDIA's public "CUDA Driver API" reference
+ * (CUDA 13.0) and of its cudaTypedefs.h, which says since which version a name has which form.
+ */
+#ifndef COLLOC_PRELOAD_DRIVER_ABI_H
+#define COLLOC_PRELOAD_DRIVER_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int CUresult;
+typedef int CUdevice;
+typedef uint64_t CUdeviceptr;
+typedef uint64_t CUmemGenericAllocationHandle;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUstream_st *CUstream;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
+
+enum {
+    CUDA_SUCCESS = 0,
+    CUDA_ERROR_OUT_OF_MEMORY = 2,
+    CUDA_ERROR_NOT_FOUND = 500,
+};
+
+enum { CU_MEM_LOCATION_TYPE_DEVICE = 1 };
+
+enum {
+    CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT = 5,
+    CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH = 6,
+    CU_MEMPOOL_ATTR_USED_MEM_CURRENT = 7,
+};
+
+/* Of cuGetProcAddress: which of the two forms of a call that takes a stream. */
+enum {
+    CU_GET_PROC_ADDRESS_LEGACY_STREAM = 1,
+    CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM = 2,
+};
+
+typedef struct {
+    int type, id;
+} CUmemLocation;
+
+typedef struct {
+    int type, requested_handle_types;
+    CUmemLocation location;
+    void *win32_handle_meta_data;
+    unsigned char flags[8];
+} CUmemAllocationProp;
+
+typedef struct {
+    int alloc_type, handle_types;
+    CUmemLocation location;
+    /* more follows, which is not looked at */
+} CUmemPoolProps;
+
+#endif

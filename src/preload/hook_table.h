@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The functions of the driver that the library stands before, and how programs find them.
+ *
+ * A program finds a function of the driver in one of three ways: the dynamic linker binds it (the
+ * library exports the name and comes first), dlsym returns it (dlsym.c), or cuGetProcAddress does,
+ * which is what the CUDA runtime uses. The last takes a name without suffix, a version and a kind
+ * of stream, and returns the newest form of the function that this version had.
+ */
+#ifndef COLLOC_PRELOAD_HOOK_TABLE_H
+#define COLLOC_PRELOAD_HOOK_TABLE_H
+
+#include "preload/driver_abi.h"
+
+/*
+ * HOOK(function, name, version, streams): an exported function; the name and a version with which
+ * cuGetProcAddress returns this form of it, not an older or newer one; and the kind of stream.
+ */
+#define HOOK_LIST(HOOK)                                                                            \
+    HOOK(cuGetProcAddress, "cuGetProcAddress", 11030, 1)                                           \
+    HOOK(cuGetProcAddress_v2, "cuGetProcAddress", 12000, 1)                                        \
+    HOOK(cuMemAlloc_v2, "cuMemAlloc", 3020, 1)                                                     \
+    HOOK(cuMemAllocPitch_v2, "cuMemAllocPitch", 3020, 1)                                           \
+    HOOK(cuMemAllocManaged, "cuMemAllocManaged", 6000, 1)                                          \
+    HOOK(cuMemFree_v2, "cuMemFree", 3020, 1)                                                       \
+    HOOK(cuMemCreate, "cuMemCreate", 10020, 1)                                                     \
+    HOOK(cuMemRelease, "cuMemRelease", 10020, 1)                                                   \
+    HOOK(cuMemMap, "cuMemMap", 10020, 1)                                                           \
+    HOOK(cuMemUnmap, "cuMemUnmap", 10020, 1)                                                       \
+    HOOK(cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 11000, 1)                     \
+    HOOK(cuMemAllocAsync, "cuMemAllocAsync", 11020, 1)                                             \
+    HOOK(cuMemAllocAsync_ptsz, "cuMemAllocAsync", 11020, 2)                                        \
+    HOOK(cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", 11020, 1)                             \
+    HOOK(cuMemAllocFromPoolAsync_ptsz, "cuMemAllocFromPoolAsync", 11020, 2)                        \
+    HOOK(cuMemPoolCreate, "cuMemPoolCreate", 11020, 1)                                             \
+    HOOK(cuMemPoolDestroy, "cuMemPoolDestroy", 11020, 1)                                           \
+    HOOK(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000, 1)                            \
+    HOOK(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, 1)                          \
+    HOOK(cuCtxCreate_v2, "cuCtxCreate", 3020, 1)                                                   \
+    HOOK(cuIpcGetMemHandle, "cuIpcGetMemHandle", 4010, 1)                                          \
+    HOOK(cuIpcOpenMemHandle_v2, "cuIpcOpenMemHandle", 11000, 1)                                    \
+    HOOK(cuStreamBeginCapture_v2, "cuStreamBeginCapture", 10010, 1)                                \
+    HOOK(cuStreamBeginCapture_v2_ptsz, "cuStreamBeginCapture", 10010, 2)                           \
+    HOOK(cuStreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph", 12030, 1)                     \
+    HOOK(cuStreamBeginCaptureToGraph_ptsz, "cuStreamBeginCaptureToGraph", 12030, 2)                \
+    HOOK(cuStreamEndCapture, "cuStreamEndCapture", 10000, 1)                                       \
+    HOOK(cuStreamEndCapture_ptsz, "cuStreamEndCapture", 10000, 2)                                  \
+    HOOK(cuStreamSynchronize, "cuStreamSynchronize", 2000, 1)                                      \
+    HOOK(cuStreamSynchronize_ptsz, "cuStreamSynchronize", 7000, 2)                                 \
+    HOOK(cuCtxSynchronize, "cuCtxSynchronize", 2000, 1)                                            \
+    HOOK(cuCtxSynchronize_v2, "cuCtxSynchronize", 13000, 1)
+
+#define HOOK_ID(function, name, version, streams) HOOK_##function,
+enum hook { HOOK_LIST(HOOK_ID) HOOK_COUNT };
+#undef HOOK_ID
+
+typedef void any_function(void);
+
+/* The library's functions, by the names of the driver (hooks.c). */
+CUresult cuGetProcAddress(const char *symbol, any_function **function, int version, uint64_t flags);
+CUresult cuGetProcAddress_v2(
+    const char *symbol, any_function **function, int version, uint64_t flags, int *status);
+CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes);
+CUresult cuMemAllocPitch_v2(
+    CUdeviceptr *at, size_t *pitch, size_t width, size_t height, unsigned element);
+CUresult cuMemAllocManaged(CUdeviceptr *at, size_t bytes, unsigned flags);
+CUresult cuMemFree_v2(CUdeviceptr at);
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
+    const CUmemAllocationProp *prop, unsigned long long flags);
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
+CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+    unsigned long long flags);
+CUresult cuMemUnmap(CUdeviceptr at, size_t bytes);
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *at);
+CUresult cuMemAllocAsync(CUdeviceptr *at, size_t bytes, CUstream stream);
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr *at, size_t bytes, CUstream stream);
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *at, size_t bytes, CUmemoryPool pool, CUstream stream);
+CUresult cuMemAllocFromPoolAsync_ptsz(
+    CUdeviceptr *at, size_t bytes, CUmemoryPool pool, CUstream stream);
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props);
+CUresult cuMemPoolDestroy(CUmemoryPool pool);
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);
+CUresult cuIpcGetMemHandle(void *handle, CUdeviceptr at);
+CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
+CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, int mode);
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
+CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph);
+CUresult cuStreamSynchronize(CUstream stream);
+CUresult cuStreamSynchronize_ptsz(CUstream stream);
+CUresult cuCtxSynchronize(void);
+CUresult cuCtxSynchronize_v2(CUcontext context);
+
+/* A handle of 64 bytes, passed by value. */
+typedef struct {
+    char bytes[64];
+} CUipcMemHandle;
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *at, CUipcMemHandle handle, unsigned flags);
+CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const void *dependencies,
+    const void *edges, size_t count, int mode);
+CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const void *dependencies,
+    const void *edges, size_t count, int mode);
+
+/* Returns which hook is exported by this name, or -1. */
+int hook_find(const char *function);
+
+/* Returns the library's function. */
+any_function *hook_function(enum hook hook);
+
+/*
+ * Takes a function of the driver that a program has found for itself.
+ *
+ * Returns the library's function for it, or `function` when the hook already stands before another
+ * one: a second driver library goes without.
+ */
+any_function *hook_stand_before(enum hook hook, any_function *function);
+
+/* Returns the driver's function. When there is none, one that returns CUDA_ERROR_NOT_FOUND. */
+any_function *hook_driver_function(enum hook hook);
+
+/* HOOK_CALL(cuMemFree_v2)(at) calls the driver's. */
+#define HOOK_CALL(function) ((__typeof__(&(function)))hook_driver_function(HOOK_##function))
+
+/* Returns a function of the driver that has no hook, or NULL. */
+any_function *driver_function(const char *name);
+
+#endif

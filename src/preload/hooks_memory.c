@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The driver's functions that take and release GPU memory. Each calls the driver's own, waits when
+ * that has no memory (memory_wait.h), and counts what the process then holds (ledger.h). Host
+ * memory is left alone: its failures have the same number.
+ */
+#include <string.h>
+
+#include "preload/futex.h"
+#include "preload/gate.h"
+#include "preload/hook_table.h"
+#include "preload/memory_wait.h"
+#include "preload/process_state.h"
+
+/* What a context takes on an H200 with driver 580; others take 300 to 600 MiB. */
+#define CONTEXT_BYTES (UINT64_C(512) << 20)
+
+enum { POOLS_BEAT_MS = 100 };
+
+/* ---- what the driver says ---- */
+
+/* A function of the driver that has no hook, looked up once. */
+#define DRIVER(type, name)                                                                         \
+    static _Atomic(any_function *) slot;                                                           \
+    any_function *function = atomic_load_explicit(&slot, memory_order_relaxed);                    \
+    if (!function && (function = driver_function(name)))                                           \
+        atomic_store_explicit(&slot, function, memory_order_relaxed);                              \
+    type *call = (type *)function
+
+typedef CUresult get_device(CUdevice *device);
+typedef CUresult get_uuid(unsigned char *uuid, CUdevice device);
+typedef CUresult get_pool(CUmemoryPool *pool, CUdevice device);
+typedef CUresult get_attribute(CUmemoryPool pool, int attribute, void *value);
+
+/* The GPU of the current context, or -1. */
+static int current_device(void)
+{
+    DRIVER(get_device, "cuCtxGetDevice");
+    CUdevice device;
+    return call && call(&device) == CUDA_SUCCESS ? device : -1;
+}
+
+static void read_uuid(unsigned char *ret_uuid, int device)
+{
+    DRIVER(get_uuid, "cuDeviceGetUuid_v2"); /* of a MIG instance its own */
+    if (!call || call(ret_uuid, device) != CUDA_SUCCESS)
+        memset(ret_uuid, 0, 16);
+}
+
+static uint64_t pool_attribute(CUmemoryPool pool, int attribute)
+{
+    DRIVER(get_attribute, "cuMemPoolGetAttribute");
+    uint64_t value = 0;
+    return call && call(pool, attribute, &value) == CUDA_SUCCESS ? value : 0;
+}
+
+static CUmemoryPool pool_of(int device)
+{
+    DRIVER(get_pool, "cuDeviceGetMemPool");
+    CUmemoryPool pool = NULL;
+    return call && call(&pool, device) == CUDA_SUCCESS ? pool : NULL;
+}
+
+/* ---- pools ---- */
+
+/* The driver keeps the highest reservation of each pool itself, so that none is missed between two
+ * of our looks. These are made under the gate: they are calls into the driver. */
+static void look_at_pools(struct process_state *state)
+{
+    struct preload_page *page = gate_enter(state);
+    futex_lock(&state->lock);
+    for (int i = 0; i < POOLS_MAX; i++) {
+        struct pool *pool = &state->pools[i];
+        if (!pool->pool)
+            continue;
+        pool->held_bytes = pool_attribute(pool->pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+        uint64_t high = pool_attribute(pool->pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH);
+        pool->peak_bytes = high > pool->peak_bytes ? high : pool->peak_bytes;
+        process_publish(state, pool->device);
+    }
+    futex_unlock(&state->lock);
+    gate_leave(page);
+}
+
+static void note_pool(struct process_state *state, CUmemoryPool pool, int device, bool is_own)
+{
+    struct pool *place = NULL;
+    if (!pool || device < 0 || device >= PRELOAD_DEVICES_MAX)
+        return;
+    atomic_fetch_or(&process_page(state)->flags, PRELOAD_USES_POOLS);
+    futex_lock(&state->lock);
+    for (int i = 0; i < POOLS_MAX; i++) {
+        if (state->pools[i].pool == pool || (!state->pools[i].pool && !place))
+            place = &state->pools[i];
+        if (state->pools[i].pool == pool)
+            break;
+    }
+    if (!place)
+        state->ledger.incomplete = true;
+    else if (!place->pool)
+        *place = (struct pool){.pool = pool, .device = device, .is_own = is_own};
+    futex_unlock(&state->lock);
+}
+
+/* ---- an allocation ---- */
+
+static void know_uuid(struct process_state *state, int device)
+{
+    uint32_t bit = UINT32_C(1) << device;
+    if (atomic_load_explicit(&state->known_uuids, memory_order_acquire) & bit)
+        return;
+    unsigned char uuid[16];
+    read_uuid(uuid, device);
+    futex_lock(&state->lock);
+    memcpy(state->uuids[device], uuid, sizeof(uuid));
+    process_publish(state, device);
+    futex_unlock(&state->lock);
+    atomic_fetch_or_explicit(&state->known_uuids, bit, memory_order_release);
+}
+
+/* Returns whether the library takes part: it knows the process and the GPU. */
+static bool allocation_begin(
+    struct memory_wait *wait, enum failure_kind kind, uint64_t bytes, int device)
+{
+    struct process_state *state = process_state_get();
+    if (!state || device < 0 || device >= PRELOAD_DEVICES_MAX)
+        return false;
+    process_beat(state);
+    know_uuid(state, device);
+    *wait = (struct memory_wait){
+        .state = state, .kind = kind, .bytes = bytes, .device = device, .socket = -1};
+    return true;
+}
+
+/* `fresh_bytes`: what the allocation adds to the memory that the process holds. */
+static bool is_over_cap(struct memory_wait *wait, uint64_t fresh_bytes)
+{
+    struct process_state *state = wait->state;
+    uint64_t cap = atomic_load_explicit(&process_page(state)->cap_bytes, memory_order_relaxed);
+    bool over = false;
+    if (cap && !wait->lifts_cap) {
+        futex_lock(&state->lock);
+        uint64_t held = state->ledger.devices[wait->device].held_bytes;
+        for (int i = 0; i < POOLS_MAX; i++)
+            if (state->pools[i].pool && state->pools[i].device == wait->device)
+                held += state->pools[i].held_bytes;
+        futex_unlock(&state->lock);
+        over = held + fresh_bytes > cap;
+    }
+    if (wait->reason != PRELOAD_NEEDS_CONTEXT)
+        wait->reason = over ? PRELOAD_OVER_CAP : PRELOAD_NEEDS_MEMORY;
+    return over;
+}
+
+/* RESULT = CALL, again and again while the library waits for memory. */
+#define ALLOCATE(RESULT, WAIT, FRESH_BYTES, CALL)                                                  \
+    do {                                                                                           \
+        (RESULT) = is_over_cap(WAIT, FRESH_BYTES) ? CUDA_ERROR_OUT_OF_MEMORY : (CALL);             \
+    } while ((RESULT) == CUDA_ERROR_OUT_OF_MEMORY && memory_wait_after_failure(WAIT))
+
+static void count_block(struct memory_wait *wait, CUresult r, CUdeviceptr at, uint64_t bytes)
+{
+    struct process_state *state = wait->state;
+    memory_wait_end(wait, r == CUDA_SUCCESS);
+    if (r != CUDA_SUCCESS)
+        return;
+    futex_lock(&state->lock);
+    ledger_add_block(&state->ledger, at, bytes, wait->device);
+    process_publish(state, wait->device);
+    futex_unlock(&state->lock);
+}
+
+static void set_flag(enum preload_flag flag)
+{
+    struct process_state *state = process_state_get();
+    if (state)
+        atomic_fetch_or(&process_page(state)->flags, flag);
+}
+
+/* ---- blocks ---- */
+
+CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes)
+{
+    struct memory_wait wait;
+    CUresult r;
+    if (!at || !bytes || !allocation_begin(&wait, FAILURE_OF_BLOCK, bytes, current_device()))
+        return HOOK_CALL(cuMemAlloc_v2)(at, bytes);
+    ALLOCATE(r, &wait, bytes, HOOK_CALL(cuMemAlloc_v2)(at, bytes));
+    count_block(&wait, r, *at, bytes);
+    return r;
+}
+
+CUresult cuMemAllocPitch_v2(
+    CUdeviceptr *at, size_t *pitch, size_t width, size_t height, unsigned element)
+{
+    struct memory_wait wait;
+    size_t bytes = width * height; /* at least */
+    CUresult r;
+    if (!at || !pitch || !bytes ||
+        !allocation_begin(&wait, FAILURE_OF_BLOCK, bytes, current_device()))
+        return HOOK_CALL(cuMemAllocPitch_v2)(at, pitch, width, height, element);
+    ALLOCATE(r, &wait, bytes, HOOK_CALL(cuMemAllocPitch_v2)(at, pitch, width, height, element));
+    count_block(&wait, r, *at, *pitch * height);
+    return r;
+}
+
+/* The driver moves such memory to the host when a GPU is full: it does not fail. */
+CUresult cuMemAllocManaged(CUdeviceptr *at, size_t bytes, unsigned flags)
+{
+    set_flag(PRELOAD_USES_MANAGED);
+    return HOOK_CALL(cuMemAllocManaged)(at, bytes, flags);
+}
+
+/* Forgotten first: once it is free, another thread may get the same address. */
+CUresult cuMemFree_v2(CUdeviceptr at)
+{
+    struct process_state *state = process_state_peek();
+    uint64_t bytes = 0;
+    int device = 0;
+    if (state) {
+        futex_lock(&state->lock);
+        bytes = ledger_remove_block(&state->ledger, at, &device);
+        if (bytes)
+            process_publish(state, device);
+        futex_unlock(&state->lock);
+    }
+    CUresult r = HOOK_CALL(cuMemFree_v2)(at);
+    if (r != CUDA_SUCCESS && bytes) {
+        futex_lock(&state->lock);
+        ledger_add_block(&state->ledger, at, bytes, device);
+        process_publish(state, device);
+        futex_unlock(&state->lock);
+    }
+    return r;
+}
+
+/* ---- physical memory and its mappings ---- */
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
+    const CUmemAllocationProp *prop, unsigned long long flags)
+{
+    struct memory_wait wait;
+    CUresult r;
+    if (!handle || !prop || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE || !bytes ||
+        !allocation_begin(&wait, FAILURE_OF_HANDLE, bytes, prop->location.id))
+        return HOOK_CALL(cuMemCreate)(handle, bytes, prop, flags);
+    ALLOCATE(r, &wait, bytes, HOOK_CALL(cuMemCreate)(handle, bytes, prop, flags));
+    memory_wait_end(&wait, r == CUDA_SUCCESS);
+    if (r == CUDA_SUCCESS) {
+        futex_lock(&wait.state->lock);
+        ledger_add_handle(&wait.state->ledger, *handle, bytes, prop->location.id);
+        process_publish(wait.state, prop->location.id);
+        futex_unlock(&wait.state->lock);
+    }
+    return r;
+}
+
+static void publish_all(struct process_state *state)
+{
+    for (int i = 0; i < PRELOAD_DEVICES_MAX; i++)
+        if (state->ledger.devices[i].peak_bytes)
+            process_publish(state, i);
+}
+
+/* The driver does not use a handle again before all that refer to it are gone. */
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+    CUresult r = HOOK_CALL(cuMemRelease)(handle);
+    struct process_state *state = process_state_peek();
+    if (r == CUDA_SUCCESS && state) {
+        futex_lock(&state->lock);
+        ledger_release_handle(&state->ledger, handle);
+        publish_all(state);
+        futex_unlock(&state->lock);
+    }
+    return r;
+}
+
+CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+    unsigned long long flags)
+{
+    CUresult r = HOOK_CALL(cuMemMap)(at, bytes, offset, handle, flags);
+    struct process_state *state = process_state_peek();
+    if (r == CUDA_SUCCESS && state) {
+        memory_wait_forget_failures(FAILURE_OF_HANDLE);
+        futex_lock(&state->lock);
+        ledger_map(&state->ledger, at, bytes, handle);
+        futex_unlock(&state->lock);
+    }
+    return r;
+}
+
+CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
+{
+    CUresult r = HOOK_CALL(cuMemUnmap)(at, bytes);
+    struct process_state *state = process_state_peek();
+    if (r == CUDA_SUCCESS && state) {
+        futex_lock(&state->lock);
+        ledger_unmap(&state->ledger, at, bytes);
+        publish_all(state);
+        futex_unlock(&state->lock);
+    }
+    return r;
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *at)
+{
+    CUresult r = HOOK_CALL(cuMemRetainAllocationHandle)(handle, at);
+    struct process_state *state = process_state_peek();
+    if (r == CUDA_SUCCESS && state) {
+        futex_lock(&state->lock);
+        ledger_retain_handle(&state->ledger, *handle);
+        futex_unlock(&state->lock);
+    }
+    return r;
+}
+
+/* ---- stream-ordered allocations ---- */
+
+/* What an allocation adds to what the pool has reserved. The driver is asked only under a cap. */
+static uint64_t fresh_bytes(struct process_state *state, CUmemoryPool pool, uint64_t bytes)
+{
+    if (!atomic_load_explicit(&process_page(state)->cap_bytes, memory_order_relaxed))
+        return 0;
+    look_at_pools(state);
+    uint64_t reserved = pool_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+    uint64_t used = pool_attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) + bytes;
+    return used > reserved ? used - reserved : 0;
+}
+
+/* Asking for the pool costs a call into the driver, so the pools of a GPU are noted once. */
+static CUmemoryPool current_pool(struct process_state *state, int device)
+{
+    for (int i = 0; i < POOLS_MAX; i++)
+        if (state->pools[i].pool && state->pools[i].device == device && !state->pools[i].is_own)
+            return state->pools[i].pool;
+    CUmemoryPool pool = pool_of(device);
+    note_pool(state, pool, device, false);
+    return pool;
+}
+
+/* A pool grows by what its allocations need and frees at synchronisations, so the driver has tried
+ * all there is when it fails: that failure is final. */
+static bool pool_allocation_begin(struct memory_wait *wait, uint64_t bytes, int device)
+{
+    if (!allocation_begin(wait, FAILURE_FINAL, bytes, device))
+        return false;
+    if (!atomic_load(&wait->state->captures) &&
+        process_is_due(&wait->state->pools_ms, POOLS_BEAT_MS))
+        look_at_pools(wait->state);
+    return true;
+}
+
+static CUresult allocate_async(
+    __typeof__(&cuMemAllocAsync) driver, CUdeviceptr *at, size_t bytes, CUstream stream)
+{
+    struct memory_wait wait;
+    CUresult r;
+    if (!bytes || !pool_allocation_begin(&wait, bytes, current_device()))
+        return driver(at, bytes, stream);
+    CUmemoryPool pool = current_pool(wait.state, wait.device);
+    ALLOCATE(r, &wait, fresh_bytes(wait.state, pool, bytes), driver(at, bytes, stream));
+    memory_wait_end(&wait, r == CUDA_SUCCESS);
+    return r;
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr *at, size_t bytes, CUstream stream)
+{
+    return allocate_async(HOOK_CALL(cuMemAllocAsync), at, bytes, stream);
+}
+
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr *at, size_t bytes, CUstream stream)
+{
+    return allocate_async(HOOK_CALL(cuMemAllocAsync_ptsz), at, bytes, stream);
+}
+
+static CUresult allocate_from_pool(__typeof__(&cuMemAllocFromPoolAsync) driver, CUdeviceptr *at,
+    size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+    struct memory_wait wait;
+    CUresult r;
+    if (!bytes || !pool_allocation_begin(&wait, bytes, current_device()))
+        return driver(at, bytes, pool, stream);
+    ALLOCATE(r, &wait, fresh_bytes(wait.state, pool, bytes), driver(at, bytes, pool, stream));
+    memory_wait_end(&wait, r == CUDA_SUCCESS);
+    return r;
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *at, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+    return allocate_from_pool(HOOK_CALL(cuMemAllocFromPoolAsync), at, bytes, pool, stream);
+}
+
+CUresult cuMemAllocFromPoolAsync_ptsz(
+    CUdeviceptr *at, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+    return allocate_from_pool(HOOK_CALL(cuMemAllocFromPoolAsync_ptsz), at, bytes, pool, stream);
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
+{
+    CUresult r = HOOK_CALL(cuMemPoolCreate)(pool, props);
+    struct process_state *state = r == CUDA_SUCCESS ? process_state_get() : NULL;
+    if (state && props && props->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+        note_pool(state, *pool, props->location.id, true);
+    return r;
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+    struct process_state *state = process_state_peek();
+    for (int i = 0; state && i < POOLS_MAX; i++) {
+        futex_lock(&state->lock);
+        if (pool && state->pools[i].pool == pool) {
+            int device = state->pools[i].device;
+            state->pools[i] = (struct pool){0};
+            process_publish(state, device);
+        }
+        futex_unlock(&state->lock);
+    }
+    return HOOK_CALL(cuMemPoolDestroy)(pool);
+}
+
+/* ---- contexts ---- */
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    struct memory_wait wait;
+    CUresult r;
+    if (!allocation_begin(&wait, FAILURE_FINAL, CONTEXT_BYTES, device))
+        return HOOK_CALL(cuDevicePrimaryCtxRetain)(context, device);
+    wait.reason = PRELOAD_NEEDS_CONTEXT;
+    do
+        r = HOOK_CALL(cuDevicePrimaryCtxRetain)(context, device);
+    while (r == CUDA_ERROR_OUT_OF_MEMORY && memory_wait_after_failure(&wait));
+    memory_wait_end(&wait, r == CUDA_SUCCESS);
+    return r;
+}
+
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
+{
+    struct memory_wait wait;
+    CUresult r;
+    if (!allocation_begin(&wait, FAILURE_FINAL, CONTEXT_BYTES, device))
+        return HOOK_CALL(cuCtxCreate_v2)(context, flags, device);
+    wait.reason = PRELOAD_NEEDS_CONTEXT;
+    do
+        r = HOOK_CALL(cuCtxCreate_v2)(context, flags, device);
+    while (r == CUDA_ERROR_OUT_OF_MEMORY && memory_wait_after_failure(&wait));
+    memory_wait_end(&wait, r == CUDA_SUCCESS);
+    return r;
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+    CUresult r = HOOK_CALL(cuDevicePrimaryCtxReset_v2)(device);
+    struct process_state *state = process_state_peek();
+    if (r == CUDA_SUCCESS && state && device >= 0 && device < PRELOAD_DEVICES_MAX) {
+        futex_lock(&state->lock);
+        ledger_remove_blocks_of(&state->ledger, device);
+        process_publish(state, device);
+        futex_unlock(&state->lock);
+    }
+    return r;
+}
+
+/* ---- memory of two processes: a suspension must know ---- */
+
+CUresult cuIpcGetMemHandle(void *handle, CUdeviceptr at)
+{
+    set_flag(PRELOAD_USES_IPC);
+    return HOOK_CALL(cuIpcGetMemHandle)(handle, at);
+}
+
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *at, CUipcMemHandle handle, unsigned flags)
+{
+    set_flag(PRELOAD_USES_IPC);
+    return HOOK_CALL(cuIpcOpenMemHandle_v2)(at, handle, flags);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table is at most half full, so that a search is short; an entry that goes is filled by those
+ * after it, so that no marks of deletion are needed. */
+#include "preload/ledger.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+enum entry_kind { ENTRY_NONE, ENTRY_BLOCK, ENTRY_HANDLE, ENTRY_MAPPING };
+
+struct ledger_entry {
+    uint64_t key; /* an address or a handle */
+    uint64_t bytes;
+    uint64_t handle; /* of a mapping */
+    uint32_t references;
+    uint8_t kind;
+    uint8_t device;
+};
+
+enum { CAPACITY_FIRST = 1024 };
+
+/* Where a mapping may begin, at the least: the granularity of every GPU so far. */
+#define MAPPING_GRAIN UINT64_C(0x10000)
+
+static size_t place_of(const struct ledger *ledger, enum entry_kind kind, uint64_t key)
+{
+    uint64_t hash = (key ^ (uint64_t)kind << 61) * UINT64_C(0x9e3779b97f4a7c15);
+    return (size_t)(hash >> 20) & (ledger->capacity - 1);
+}
+
+static struct ledger_entry *find(struct ledger *ledger, enum entry_kind kind, uint64_t key)
+{
+    if (!ledger->capacity)
+        return NULL;
+    for (size_t i = place_of(ledger, kind, key);; i = (i + 1) & (ledger->capacity - 1)) {
+        struct ledger_entry *entry = &ledger->entries[i];
+        if (entry->kind == ENTRY_NONE)
+            return NULL;
+        if (entry->kind == kind && entry->key == key)
+            return entry;
+    }
+}
+
+static void put(struct ledger *ledger, const struct ledger_entry *entry)
+{
+    size_t i = place_of(ledger, entry->kind, entry->key);
+    while (ledger->entries[i].kind != ENTRY_NONE)
+        i = (i + 1) & (ledger->capacity - 1);
+    ledger->entries[i] = *entry;
+}
+
+static bool grow(struct ledger *ledger)
+{
+    struct ledger old = *ledger;
+    size_t capacity = old.capacity ? old.capacity * 2 : CAPACITY_FIRST;
+    void *room = mmap(NULL, capacity * sizeof(struct ledger_entry), PROT_READ | PROT_WRITE,
+        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED)
+        return false;
+    ledger->entries = room;
+    ledger->capacity = capacity;
+    for (size_t i = 0; i < old.capacity; i++)
+        if (old.entries[i].kind != ENTRY_NONE)
+            put(ledger, &old.entries[i]);
+    if (old.capacity)
+        munmap(old.entries, old.capacity * sizeof(struct ledger_entry));
+    return true;
+}
+
+static bool add(struct ledger *ledger, struct ledger_entry entry)
+{
+    if (ledger->count * 2 >= ledger->capacity && !grow(ledger)) {
+        ledger->incomplete = true;
+        return false;
+    }
+    put(ledger, &entry);
+    ledger->count++;
+    return true;
+}
+
+static void erase(struct ledger *ledger, struct ledger_entry *entry)
+{
+    size_t mask = ledger->capacity - 1, hole = (size_t)(entry - ledger->entries);
+    ledger->count--;
+    for (size_t i = (hole + 1) & mask; ledger->entries[i].kind != ENTRY_NONE; i = (i + 1) & mask) {
+        size_t home = place_of(ledger, ledger->entries[i].kind, ledger->entries[i].key);
+        if (((i - home) & mask) < ((i - hole) & mask))
+            continue; /* it would move before its home */
+        ledger->entries[hole] = ledger->entries[i];
+        hole = i;
+    }
+    ledger->entries[hole].kind = ENTRY_NONE;
+}
+
+static void hold(struct ledger *ledger, int device, uint64_t bytes)
+{
+    struct ledger_device *sums = &ledger->devices[device];
+    sums->held_bytes += bytes;
+    if (sums->held_bytes > sums->peak_bytes)
+        sums->peak_bytes = sums->held_bytes;
+}
+
+static bool knows_device(struct ledger *ledger, int device)
+{
+    if (device >= 0 && device < PRELOAD_DEVICES_MAX)
+        return true;
+    ledger->incomplete = true;
+    return false;
+}
+
+void ledger_add_block(struct ledger *ledger, uint64_t address, uint64_t bytes, int device)
+{
+    if (!knows_device(ledger, device))
+        return;
+    ledger_remove_block(ledger, address, NULL);
+    if (add(ledger,
+            (struct ledger_entry){
+                .key = address, .bytes = bytes, .kind = ENTRY_BLOCK, .device = (uint8_t)device}))
+        hold(ledger, device, bytes);
+}
+
+uint64_t ledger_remove_block(struct ledger *ledger, uint64_t address, int *ret_device)
+{
+    struct ledger_entry *entry = find(ledger, ENTRY_BLOCK, address);
+    if (!entry)
+        return 0;
+    uint64_t bytes = entry->bytes;
+    ledger->devices[entry->device].held_bytes -= bytes;
+    if (ret_device)
+        *ret_device = entry->device;
+    erase(ledger, entry);
+    return bytes;
+}
+
+/* The hole may be filled by a later entry, so its place is looked at again. */
+void ledger_remove_blocks_of(struct ledger *ledger, int device)
+{
+    size_t i = 0;
+    while (i < ledger->capacity) {
+        const struct ledger_entry *entry = &ledger->entries[i];
+        if (entry->kind == ENTRY_BLOCK && entry->device == device)
+            ledger_remove_block(ledger, entry->key, NULL);
+        else
+            i++;
+    }
+}
+
+void ledger_add_handle(struct ledger *ledger, uint64_t handle, uint64_t bytes, int device)
+{
+    if (!knows_device(ledger, device))
+        return;
+    struct ledger_entry *before = find(ledger, ENTRY_HANDLE, handle);
+    if (before) {
+        ledger->devices[before->device].held_bytes -= before->bytes;
+        erase(ledger, before);
+    }
+    if (add(ledger, (struct ledger_entry){.key = handle,
+                        .bytes = bytes,
+                        .references = 1,
+                        .kind = ENTRY_HANDLE,
+                        .device = (uint8_t)device}))
+        hold(ledger, device, bytes);
+}
+
+void ledger_retain_handle(struct ledger *ledger, uint64_t handle)
+{
+    struct ledger_entry *entry = find(ledger, ENTRY_HANDLE, handle);
+    if (entry)
+        entry->references++;
+}
+
+void ledger_release_handle(struct ledger *ledger, uint64_t handle)
+{
+    struct ledger_entry *entry = find(ledger, ENTRY_HANDLE, handle);
+    if (!entry || --entry->references > 0)
+        return;
+    ledger->devices[entry->device].held_bytes -= entry->bytes;
+    erase(ledger, entry);
+}
+
+void ledger_map(struct ledger *ledger, uint64_t address, uint64_t bytes, uint64_t handle)
+{
+    if (!find(ledger, ENTRY_HANDLE, handle) || find(ledger, ENTRY_MAPPING, address))
+        return;
+    if (add(ledger, (struct ledger_entry){
+                        .key = address, .bytes = bytes, .handle = handle, .kind = ENTRY_MAPPING}))
+        ledger_retain_handle(ledger, handle);
+}
+
+void ledger_unmap(struct ledger *ledger, uint64_t address, uint64_t bytes)
+{
+    uint64_t at = address;
+    while (at - address < bytes) {
+        struct ledger_entry *entry = find(ledger, ENTRY_MAPPING, at);
+        if (!entry) {
+            at += MAPPING_GRAIN;
+            continue;
+        }
+        uint64_t handle = entry->handle;
+        at += entry->bytes;
+        erase(ledger, entry);
+        ledger_release_handle(ledger, handle);
+    }
+}

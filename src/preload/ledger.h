@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a process holds on each of its GPUs, counted allocation by allocation, and its peaks.
+ *
+ * Two ways to have memory are counted: blocks (cuMemAlloc and the like, by address), and physical
+ * memory by handle (cuMemCreate), which lives until its handle is released and its last mapping is
+ * gone. A hash table with open addressing keeps both; it takes its memory from the kernel, as it
+ * runs inside a foreign program's allocator.
+ *
+ * Contract: the caller locks; the ledger does no I/O and no CUDA call.
+ */
+#ifndef COLLOC_PRELOAD_LEDGER_H
+#define COLLOC_PRELOAD_LEDGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "preload/page.h"
+
+struct ledger_entry;
+
+/* All zero is empty. */
+struct ledger {
+    struct ledger_entry *entries;
+    size_t capacity, count; /* of the table; a power of two, or 0 */
+    bool incomplete;        /* there was no memory for an entry: the sums are too low */
+    struct ledger_device {
+        uint64_t held_bytes, peak_bytes;
+    } devices[PRELOAD_DEVICES_MAX];
+};
+
+/* Counts a block. One of the same address is forgotten first: its free was not seen. */
+void ledger_add_block(struct ledger *ledger, uint64_t address, uint64_t bytes, int device);
+
+/*
+ * Forgets a block.
+ *
+ * `ret_device`: may be NULL.
+ *
+ * Returns its bytes, or 0 when it is not known.
+ */
+uint64_t ledger_remove_block(struct ledger *ledger, uint64_t address, int *ret_device);
+
+/* Forgets all blocks of a device: its context is gone. */
+void ledger_remove_blocks_of(struct ledger *ledger, int device);
+
+/* Counts physical memory with one reference. */
+void ledger_add_handle(struct ledger *ledger, uint64_t handle, uint64_t bytes, int device);
+
+/* Adds or takes one reference of a handle; unknown handles (imported ones) are left alone. The
+ * memory is forgotten with its last reference. */
+void ledger_retain_handle(struct ledger *ledger, uint64_t handle);
+void ledger_release_handle(struct ledger *ledger, uint64_t handle);
+
+/* Notes that a handle is mapped at an address, which is a reference; and that all mappings within a
+ * range are gone. */
+void ledger_map(struct ledger *ledger, uint64_t address, uint64_t bytes, uint64_t handle);
+void ledger_unmap(struct ledger *ledger, uint64_t address, uint64_t bytes);
+
+#endif

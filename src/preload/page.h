@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The page that a task's process shares with the daemon: what the process holds on its GPUs, and
+ * the gate that keeps it from synchronising while it is suspended.
+ *
+ * The daemon creates the page (a sealed memfd of PRELOAD_PAGE_SIZE bytes) and hands it over in its
+ * WELCOME (protocol.h); libcolloc-preload.so maps and fills it. The page outlives the process: the
+ * peak of a process that was killed is still there.
+ *
+ * Contract:
+ * 1. Each field is written by one side only, but for `gate`, `window_peak_bytes` and `in_flight`.
+ * 2. The daemon trusts nothing in it: the process can write anything at any time.
+ * 3. Fields are only added, at the end of the reserved room; `version` then stays.
+ */
+#ifndef COLLOC_PRELOAD_PAGE_H
+#define COLLOC_PRELOAD_PAGE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define PRELOAD_PAGE_MAGIC   0x6c6c6f63u /* "coll" */
+#define PRELOAD_PAGE_VERSION 1u
+
+enum {
+    PRELOAD_PAGE_SIZE = 4096,
+    PRELOAD_DEVICES_MAX = 16, /* more than CUDA ordinals of one process in today's machines */
+};
+
+enum preload_gate { PRELOAD_GATE_OPEN, PRELOAD_GATE_CLOSED };
+
+/* What the process uses that matters to a suspension, and whether the numbers are whole. */
+enum preload_flag {
+    PRELOAD_USES_MANAGED = 1 << 0, /* managed (unified) memory */
+    PRELOAD_USES_IPC = 1 << 1,     /* memory shared with another process */
+    PRELOAD_USES_POOLS = 1 << 2,   /* stream-ordered allocations */
+    PRELOAD_INCOMPLETE = 1 << 3,   /* something could not be counted: the numbers are too low */
+};
+
+/* One GPU as the process counts them, by CUDA ordinal. All bytes are those that the program asked
+ * for; the context, modules and rounding come on top of them. */
+struct preload_device {
+    unsigned char uuid[16]; /* all zero: the process has allocated nothing there */
+    _Atomic uint64_t held_bytes, peak_bytes;
+    _Atomic uint64_t window_peak_bytes; /* since the daemon last set it to held_bytes */
+    _Atomic uint64_t pool_held_bytes, pool_peak_bytes; /* reserved by its memory pools */
+};
+
+struct preload_page {
+    uint32_t magic, version;    /* the daemon's */
+    _Atomic uint32_t gate;      /* enum preload_gate; a futex. The daemon closes and opens it */
+    _Atomic uint32_t in_flight; /* synchronising calls between their entry and their return */
+    _Atomic uint32_t at_gate;   /* threads that wait for the gate to open */
+    _Atomic uint32_t waiting;   /* threads that wait for memory */
+    _Atomic uint64_t cap_bytes; /* on each GPU, the daemon's; 0: none */
+    _Atomic uint64_t beat_ms;   /* CLOCK_MONOTONIC of the last call that was seen; at most one
+                                   second old while the process calls CUDA */
+    _Atomic uint64_t failures;  /* allocations that returned CUDA_ERROR_OUT_OF_MEMORY */
+    _Atomic uint64_t waits;     /* allocations that waited */
+    _Atomic uint64_t waited_ms;
+    _Atomic uint32_t flags; /* enum preload_flag */
+    uint32_t reserved;
+    struct preload_device devices[PRELOAD_DEVICES_MAX];
+};
+
+_Static_assert(sizeof(struct preload_page) <= PRELOAD_PAGE_SIZE, "the page is one page");
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "processes share these without a lock");
+
+#endif

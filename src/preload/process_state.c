@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state begins with the first call of CUDA: memory for it, a connection, the daemon's page. */
+#include "preload/process_state.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "preload/connection.h"
+#include "preload/futex.h"
+
+enum status { FRESH, BEGINNING, READY };
+
+/* A daemon that is alive answers within milliseconds. */
+enum { WELCOME_WAIT_MS = 1000, HELLO_AGAIN_MS = 2000, BEAT_MS = 1000 };
+
+static _Atomic(struct process_state *) state_memory;
+
+uint64_t coarse_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static struct process_state *create_memory(void)
+{
+    struct process_state *none = NULL;
+    void *room = mmap(NULL, sizeof(struct process_state), PROT_READ | PROT_WRITE,
+        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED)
+        return NULL;
+    if (madvise(room, sizeof(struct process_state), MADV_WIPEONFORK) == 0 &&
+        atomic_compare_exchange_strong(&state_memory, &none, room))
+        return room;
+    munmap(room, sizeof(struct process_state));
+    return none; /* another thread's, or NULL */
+}
+
+/* ---- the page ---- */
+
+void process_publish(struct process_state *state, int device)
+{
+    const struct ledger_device *sums = &state->ledger.devices[device];
+    struct preload_page *page = process_page(state);
+    struct preload_device *shown = &page->devices[device];
+    uint64_t pool_held = 0, pool_peak = 0;
+    for (int i = 0; i < POOLS_MAX; i++) {
+        if (!state->pools[i].pool || state->pools[i].device != device)
+            continue;
+        pool_held += state->pools[i].held_bytes;
+        pool_peak += state->pools[i].peak_bytes;
+    }
+    memcpy(shown->uuid, state->uuids[device], sizeof(shown->uuid));
+    atomic_store_explicit(&shown->held_bytes, sums->held_bytes, memory_order_relaxed);
+    atomic_store_explicit(&shown->peak_bytes, sums->peak_bytes, memory_order_relaxed);
+    if (sums->held_bytes > atomic_load_explicit(&shown->window_peak_bytes, memory_order_relaxed))
+        atomic_store_explicit(&shown->window_peak_bytes, sums->held_bytes, memory_order_relaxed);
+    atomic_store_explicit(&shown->pool_held_bytes, pool_held, memory_order_relaxed);
+    if (pool_peak > atomic_load_explicit(&shown->pool_peak_bytes, memory_order_relaxed))
+        atomic_store_explicit(&shown->pool_peak_bytes, pool_peak, memory_order_relaxed);
+    if (state->ledger.incomplete)
+        atomic_fetch_or(&page->flags, PRELOAD_INCOMPLETE);
+}
+
+/* Used until there is a daemon's. */
+static struct preload_page *create_page(void)
+{
+    void *page = mmap(
+        NULL, PRELOAD_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return page == MAP_FAILED ? NULL : page;
+}
+
+/* Counters that only this process keeps go on in the new page. The old one stays mapped: a thread
+ * may be between its two looks at it. */
+static void take_page(struct process_state *state, int fd)
+{
+    struct preload_page *old = process_page(state);
+    struct preload_page *page = mmap(
+        NULL, PRELOAD_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (page == MAP_FAILED)
+        return;
+    if (page->magic != PRELOAD_PAGE_MAGIC || page->version != PRELOAD_PAGE_VERSION) {
+        munmap(page, PRELOAD_PAGE_SIZE);
+        return;
+    }
+    atomic_store(&page->flags, atomic_load(&old->flags));
+    atomic_store(&page->failures, atomic_load(&old->failures));
+    atomic_store(&page->waits, atomic_load(&old->waits));
+    atomic_store(&page->waited_ms, atomic_load(&old->waited_ms));
+    atomic_store(&page->beat_ms, coarse_ms());
+    atomic_store_explicit(&state->page, page, memory_order_release);
+    for (int i = 0; i < PRELOAD_DEVICES_MAX; i++)
+        process_publish(state, i);
+}
+
+/* ---- the connection ---- */
+
+/* The kernel's own number of a socket; 0: the descriptor is something else by now. */
+static uint64_t cookie_of(int fd)
+{
+    uint64_t cookie = 0;
+    socklen_t size = sizeof(cookie);
+    return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0 ? cookie : 0;
+}
+
+static void say_hello(struct process_state *state)
+{
+    struct preload_message hello = preload_message_of(PRELOAD_HELLO);
+    state->hello_ms = coarse_ms();
+    state->socket = connection_open();
+    if (state->socket < 0)
+        return;
+    state->socket_cookie = cookie_of(state->socket);
+    if (!connection_send(state->socket, &hello)) {
+        close(state->socket);
+        state->socket = -1;
+    }
+}
+
+/* Whether the connection is still there: a WELCOME that came is taken. */
+static bool listen_to(struct process_state *state, int ms)
+{
+    struct preload_message message;
+    int page = -1;
+    int r = connection_receive(state->socket, ms, &message, &page);
+    if (r == 1 && message.kind == PRELOAD_WELCOME && page >= 0)
+        take_page(state, page);
+    return r >= 0;
+}
+
+void process_renew_connection(struct process_state *state)
+{
+    if (state->socket >= 0 && cookie_of(state->socket) != state->socket_cookie)
+        state->socket = -1; /* the program closed it; the number may be another file's now */
+    if (state->socket >= 0 && !listen_to(state, 0)) {
+        close(state->socket);
+        state->socket = -1;
+    }
+    if (state->socket < 0 && coarse_ms() - state->hello_ms >= HELLO_AGAIN_MS)
+        say_hello(state);
+}
+
+bool process_is_due(_Atomic uint64_t *last_ms, uint64_t period_ms)
+{
+    uint64_t now = coarse_ms(), last = atomic_load_explicit(last_ms, memory_order_relaxed);
+    return now - last >= period_ms && atomic_compare_exchange_strong(last_ms, &last, now);
+}
+
+void process_beat(struct process_state *state)
+{
+    if (!process_is_due(&state->beat_ms, BEAT_MS))
+        return;
+    int error = errno;
+    atomic_store(&process_page(state)->beat_ms, coarse_ms());
+    futex_lock(&state->lock);
+    process_renew_connection(state);
+    futex_unlock(&state->lock);
+    errno = error;
+}
+
+/* ---- its life ---- */
+
+/* Returns whether there is a state now. */
+static bool begin(struct process_state *state)
+{
+    struct preload_page *page = create_page();
+    if (!page)
+        return false;
+    atomic_store(&state->page, page);
+    say_hello(state);
+    if (state->socket >= 0 && !listen_to(state, WELCOME_WAIT_MS)) {
+        close(state->socket);
+        state->socket = -1;
+    }
+    return true;
+}
+
+struct process_state *process_state_peek(void)
+{
+    struct process_state *state = atomic_load_explicit(&state_memory, memory_order_acquire);
+    return state && atomic_load_explicit(&state->status, memory_order_acquire) == READY ? state
+                                                                                        : NULL;
+}
+
+struct process_state *process_state_get(void)
+{
+    struct process_state *state = process_state_peek();
+    if (state)
+        return state;
+    state = atomic_load(&state_memory);
+    if (!state)
+        state = create_memory();
+    if (!state)
+        return NULL;
+    uint32_t fresh = FRESH;
+    if (atomic_compare_exchange_strong(&state->status, &fresh, BEGINNING)) {
+        int error = errno;
+        atomic_store(&state->status, begin(state) ? READY : FRESH);
+        futex_wake_all(&state->status);
+        errno = error;
+    }
+    while (atomic_load(&state->status) == BEGINNING)
+        futex_wait(&state->status, BEGINNING, 1000);
+    return process_state_peek();
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the library keeps of the process it is in, and its page (page.h).
+ *
+ * The state lies in memory that the kernel clears for a child (MADV_WIPEONFORK): whatever the
+ * threads of the parent did at that moment, a child finds no state, no lock held and no connection,
+ * and begins anew when it first calls CUDA.
+ */
+#ifndef COLLOC_PRELOAD_PROCESS_STATE_H
+#define COLLOC_PRELOAD_PROCESS_STATE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "preload/ledger.h"
+#include "preload/page.h"
+
+enum { POOLS_MAX = 16 };
+
+struct process_state {
+    _Atomic uint32_t status; /* private to process_state.c */
+    _Atomic(struct preload_page *)
+        page;                           /* never NULL; changes when another daemon hands one over */
+    _Atomic uint32_t captures;          /* streams that are being captured */
+    _Atomic uint64_t beat_ms, pools_ms; /* of the last beat, and of the last look at the pools */
+
+    _Atomic uint32_t lock; /* a futex_lock; for all that follows */
+    struct ledger ledger;
+    struct pool {
+        void *pool; /* CUmemoryPool; NULL: unused */
+        int device;
+        bool is_own; /* the program created it; otherwise the GPU's own */
+        uint64_t held_bytes, peak_bytes;
+    } pools[POOLS_MAX];
+    unsigned char uuids[PRELOAD_DEVICES_MAX][16];
+    _Atomic uint32_t known_uuids; /* a bit for each that was read */
+    int socket;                   /* the connection to the daemon; -1: none */
+    uint64_t socket_cookie; /* the program may close our descriptor and get its number again */
+    uint64_t hello_ms;      /* when the last HELLO was sent */
+};
+
+/*
+ * Returns the state of this process, which at first connects to the daemon and waits for its page
+ * for at most a second; NULL when there is no memory for it, or it cannot be kept from children.
+ */
+struct process_state *process_state_get(void);
+
+/* The same, or NULL before the first call of process_state_get in this process. Never waits. */
+struct process_state *process_state_peek(void);
+
+/* The page of the moment: what is read and then written must be the same one. */
+static inline struct preload_page *process_page(struct process_state *state)
+{
+    return atomic_load_explicit(&state->page, memory_order_acquire);
+}
+
+/* CLOCK_MONOTONIC in milliseconds, a few ms coarse: 5 ns. */
+uint64_t coarse_ms(void);
+
+/* Returns whether `period_ms` have passed since `*last_ms`, which is now then; to one thread only.
+ * */
+bool process_is_due(_Atomic uint64_t *last_ms, uint64_t period_ms);
+
+/* Once a second, from whatever call: says in the page that the process calls CUDA, and renews the
+ * connection. */
+void process_beat(struct process_state *state);
+
+/* The rest is called with `lock` held. */
+
+/* Copies what is counted of one device, by its ordinal, to the page. */
+void process_publish(struct process_state *state, int device);
+
+/* Connects again when the daemon was restarted, and takes its page when that has come. Never
+ * waits. */
+void process_renew_connection(struct process_state *state);
+
+#endif

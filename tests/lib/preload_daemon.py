@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A daemon for libcolloc-preload.so: the other end of docs/preload.md, for tests and trials.
+
+    daemon = PreloadDaemon(path, on_wait=lambda wait: [(BOUND, 60000), (RETRY, 0)])
+    ...
+    daemon.pages[pid].held(0)
+
+`on_wait` gets each WAIT and returns the answers to send at once; `daemon.answer(wait, kind)` sends
+one later.
+"""
+import array
+import mmap
+import os
+import socket
+import struct
+import threading
+
+MESSAGE = struct.Struct("=IBBBBQIIQQQ16s")
+MAGIC = 0x50434C43
+HELLO, WAIT, WELCOME, BOUND, RETRY, FAIL = range(1, 7)
+MEMORY, CONTEXT, OVER_CAP = range(1, 4)
+PAGE_SIZE = 4096
+PAGE_MAGIC = 0x6C6C6F63
+# struct preload_page: offsets of its fields, and of the first device
+GATE, IN_FLIGHT, AT_GATE, WAITING, CAP, BEAT, FAILURES, WAITS, WAITED, FLAGS = (
+    8,
+    12,
+    16,
+    20,
+    24,
+    32,
+    40,
+    48,
+    56,
+    64,
+)
+DEVICES, DEVICE_SIZE = 72, 56
+USES_MANAGED, USES_IPC, USES_POOLS, INCOMPLETE = 1, 2, 4, 8
+SEALS = 2 | 4  # F_SEAL_SHRINK, F_SEAL_GROW
+
+
+class Page:
+    def __init__(self, cap_bytes=0):
+        self.fd = os.memfd_create("colloc-preload", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.fd, PAGE_SIZE)
+        import fcntl
+
+        fcntl.fcntl(self.fd, 1033, SEALS)
+        self.map = mmap.mmap(self.fd, PAGE_SIZE)
+        struct.pack_into("=II", self.map, 0, PAGE_MAGIC, 1)
+        struct.pack_into("=Q", self.map, CAP, cap_bytes)
+
+    def u32(self, offset):
+        return struct.unpack_from("=I", self.map, offset)[0]
+
+    def u64(self, offset):
+        return struct.unpack_from("=Q", self.map, offset)[0]
+
+    def _device(self, device, field):
+        return self.u64(DEVICES + DEVICE_SIZE * device + 16 + 8 * field)
+
+    def uuid(self, device):
+        at = DEVICES + DEVICE_SIZE * device
+        return bytes(self.map[at : at + 16])
+
+    def held(self, device=0):
+        return self._device(device, 0)
+
+    def peak(self, device=0):
+        return self._device(device, 1)
+
+    def window_peak(self, device=0):
+        return self._device(device, 2)
+
+    def pool_held(self, device=0):
+        return self._device(device, 3)
+
+    def pool_peak(self, device=0):
+        return self._device(device, 4)
+
+    def set_gate(self, closed):
+        """Opening does not wake the waiters: they look again each second by themselves."""
+        struct.pack_into("=I", self.map, GATE, 1 if closed else 0)
+
+    def set_cap(self, cap_bytes):
+        struct.pack_into("=Q", self.map, CAP, cap_bytes)
+
+
+class Wait:
+    def __init__(self, connection, pid, fields):
+        self.connection, self.pid = connection, pid
+        (_, _, _, self.reason, _, self.task, self.attempt) = fields[:7]
+        (self.ordinal, self.bytes, self.held, _, self.uuid) = fields[7:]
+
+
+class PreloadDaemon:
+    def __init__(self, path, on_wait, cap_bytes=0, answers_hello=True):
+        self.on_wait, self.cap_bytes, self.answers_hello = on_wait, cap_bytes, answers_hello
+        self.pages, self.waits, self.connections = {}, [], set()
+        self.lock, self.changed = threading.Lock(), threading.Condition()
+        self.path = path
+        if os.path.exists(path):
+            os.unlink(path)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.bind(path)
+        os.chmod(path, 0o666)
+        self.socket.listen(64)
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self):
+        try:
+            self.socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.socket.close()
+        with self.lock:
+            for connection in self.connections:
+                try:
+                    connection.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+
+    def wait_until(self, condition, timeout=20):
+        """Waits until condition() is true; looks again at every message, and now and then."""
+        import time
+
+        end = time.monotonic() + timeout
+        while not condition():
+            if time.monotonic() > end:
+                raise AssertionError("the condition did not come true")
+            with self.changed:
+                self.changed.wait(0.02)
+
+    def answer(self, wait, kind, bound_ms=0):
+        packet = MESSAGE.pack(
+            MAGIC, 1, kind, 0, 0, wait.task, wait.attempt, 0, 0, 0, bound_ms, bytes(16)
+        )
+        try:
+            wait.connection.send(packet)
+        except OSError:
+            pass
+
+    def _accept(self):
+        while True:
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:
+                return
+            with self.lock:
+                self.connections.add(connection)
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection):
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        pid = struct.unpack("=iII", credentials)[0]
+        while True:
+            try:
+                packet = connection.recv(256)
+            except OSError:
+                packet = b""
+            if len(packet) != MESSAGE.size:
+                break
+            self._take(connection, pid, MESSAGE.unpack(packet))
+            with self.changed:
+                self.changed.notify_all()
+        with self.lock:
+            self.connections.discard(connection)
+        connection.close()
+
+    def _take(self, connection, pid, fields):
+        if fields[2] == HELLO and self.answers_hello:
+            page = Page(self.cap_bytes)
+            self.pages[pid] = page
+            packet = MESSAGE.pack(MAGIC, 1, WELCOME, 0, 0, 0, 0, 0, 0, 0, 0, bytes(16))
+            rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [page.fd]))]
+            connection.sendmsg([packet], rights)
+        if fields[2] == WAIT:
+            wait = Wait(connection, pid, fields)
+            self.waits.append(wait)
+            for kind, bound_ms in self.on_wait(wait):
+                self.answer(wait, kind, bound_ms)

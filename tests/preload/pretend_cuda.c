@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A libcuda.so.1 for the tests of libcolloc-preload.so: one GPU whose memory processes share
+ * through a file ($PRETEND_CUDA), and every way to take memory of it that the library stands
+ * before. What a call must never do (synchronising while the file says "suspended") ends the
+ * program by SIGSEGV, as NVIDIA's driver does.
+ *
+ * Unlike the emulator's libcuda it may be used by many threads, and keeps old and future forms of a
+ * function, memory pools, mappings and captures.
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "preload/driver_abi.h"
+#include "tests/preload/pretend_cuda.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+typedef void any_function(void);
+
+enum {
+    ERROR_INVALID_VALUE = 1,
+    ERROR_INVALID_CONTEXT = 201,
+    ERROR_ILLEGAL_STATE = 401,
+    BLOCKS_MAX = 4096,
+    CAPTURES_MAX = 8
+};
+
+static struct pretend_gpu *gpu;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t next_address = UINT64_C(0x7f0000000000);
+static struct block {
+    uint64_t at, bytes;
+    int references; /* of physical memory; a block has one */
+    uint64_t mapped_at;
+} blocks[BLOCKS_MAX];
+static uint64_t pool_reserved, pool_high, pool_used;
+static CUstream captured[CAPTURES_MAX];
+
+static int take(uint64_t bytes)
+{
+    atomic_fetch_add(&gpu->tries, 1);
+    if (atomic_fetch_add(&gpu->used_bytes, bytes) + bytes <= atomic_load(&gpu->total_bytes))
+        return CUDA_SUCCESS;
+    atomic_fetch_sub(&gpu->used_bytes, bytes);
+    atomic_fetch_add(&gpu->refusals, 1);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void give_back(uint64_t bytes)
+{
+    atomic_fetch_sub(&gpu->used_bytes, bytes);
+}
+
+/* Under the lock. */
+static struct block *find_block(uint64_t at)
+{
+    for (int i = 0; i < BLOCKS_MAX; i++)
+        if (blocks[i].at == at)
+            return &blocks[i];
+    return NULL;
+}
+
+static CUresult take_block(uint64_t *ret_at, uint64_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    struct block *block = find_block(0);
+    CUresult r = !gpu ? ERROR_INVALID_CONTEXT : !block ? CUDA_ERROR_OUT_OF_MEMORY : take(bytes);
+    if (r == CUDA_SUCCESS) {
+        *block = (struct block){next_address, bytes, 1, 0};
+        next_address += (bytes + 0x1fffff) / 0x200000 * 0x200000;
+        *ret_at = block->at;
+    }
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+/* One reference less. */
+static CUresult release_block(uint64_t at)
+{
+    pthread_mutex_lock(&lock);
+    struct block *block = at ? find_block(at) : NULL;
+    if (block && --block->references == 0) {
+        give_back(block->bytes);
+        *block = (struct block){0};
+    }
+    pthread_mutex_unlock(&lock);
+    return block ? CUDA_SUCCESS : ERROR_INVALID_VALUE;
+}
+
+/* ---- devices and contexts ---- */
+
+EXPORT CUresult cuInit(unsigned flags);
+CUresult cuInit(unsigned flags)
+{
+    const char *path = getenv("PRETEND_CUDA");
+    int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return 100; /* no device */
+    void *map = mmap(NULL, sizeof(*gpu), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (map == MAP_FAILED)
+        return 100;
+    gpu = map;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxGetDevice(CUdevice *device);
+CUresult cuCtxGetDevice(CUdevice *device)
+{
+    *device = 0;
+    return gpu ? CUDA_SUCCESS : ERROR_INVALID_CONTEXT;
+}
+
+EXPORT CUresult cuDeviceGetUuid_v2(unsigned char *uuid, CUdevice device);
+CUresult cuDeviceGetUuid_v2(unsigned char *uuid, CUdevice device)
+{
+    memcpy(uuid, gpu->uuid, 16);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    *context = (CUcontext)gpu;
+    return gpu ? take(gpu->context_bytes) : 100;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+    for (int i = 0; i < BLOCKS_MAX; i++)
+        if (blocks[i].at)
+            release_block(blocks[i].at);
+    return CUDA_SUCCESS;
+}
+
+/* ---- blocks ---- */
+
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes);
+CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes)
+{
+    return take_block(at, bytes);
+}
+
+/* As before CUDA 3.2: addresses have 32 bits. */
+EXPORT CUresult cuMemAlloc(uint32_t *at, unsigned bytes);
+CUresult cuMemAlloc(uint32_t *at, unsigned bytes)
+{
+    *at = 32;
+    return CUDA_SUCCESS;
+}
+
+/* A form that no library knows yet. */
+static CUresult mem_alloc_future(int flags, CUdeviceptr *at, size_t bytes)
+{
+    *at = 99;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemAllocPitch_v2(
+    CUdeviceptr *at, size_t *pitch, size_t width, size_t height, unsigned element);
+CUresult cuMemAllocPitch_v2(
+    CUdeviceptr *at, size_t *pitch, size_t width, size_t height, unsigned element)
+{
+    *pitch = (width + 511) / 512 * 512;
+    return take_block(at, *pitch * height);
+}
+
+EXPORT CUresult cuMemAllocManaged(CUdeviceptr *at, size_t bytes, unsigned flags);
+CUresult cuMemAllocManaged(CUdeviceptr *at, size_t bytes, unsigned flags)
+{
+    *at = 64;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemFree_v2(CUdeviceptr at);
+CUresult cuMemFree_v2(CUdeviceptr at)
+{
+    return release_block(at);
+}
+
+/* ---- physical memory ---- */
+
+EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
+    const CUmemAllocationProp *prop, unsigned long long flags);
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
+    const CUmemAllocationProp *prop, unsigned long long flags)
+{
+    return take_block(handle, bytes);
+}
+
+EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+    return release_block(handle);
+}
+
+EXPORT CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset,
+    CUmemGenericAllocationHandle handle, unsigned long long flags);
+CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+    unsigned long long flags)
+{
+    pthread_mutex_lock(&lock);
+    struct block *block = find_block(handle);
+    if (block) {
+        block->references++;
+        block->mapped_at = at;
+    }
+    pthread_mutex_unlock(&lock);
+    return block ? CUDA_SUCCESS : ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuMemUnmap(CUdeviceptr at, size_t bytes);
+CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
+{
+    for (int i = 0; i < BLOCKS_MAX; i++) {
+        if (!blocks[i].at || blocks[i].mapped_at < at || blocks[i].mapped_at - at >= bytes)
+            continue;
+        blocks[i].mapped_at = 0;
+        release_block(blocks[i].at);
+    }
+    return CUDA_SUCCESS;
+}
+
+/* ---- the pool ---- */
+
+EXPORT CUresult cuMemAllocAsync(CUdeviceptr *at, size_t bytes, CUstream stream);
+CUresult cuMemAllocAsync(CUdeviceptr *at, size_t bytes, CUstream stream)
+{
+    uint64_t missing = pool_used + bytes > pool_reserved ? pool_used + bytes - pool_reserved : 0;
+    CUresult r = missing ? take(missing) : CUDA_SUCCESS;
+    if (r != CUDA_SUCCESS)
+        return r;
+    pool_reserved += missing;
+    pool_used += bytes;
+    pool_high = pool_reserved > pool_high ? pool_reserved : pool_high;
+    *at = 4096;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *at, size_t bytes, CUstream stream);
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr *at, size_t bytes, CUstream stream)
+{
+    return cuMemAllocAsync(at, bytes, stream);
+}
+
+EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device);
+CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
+{
+    *pool = (CUmemoryPool)gpu;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value);
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value)
+{
+    uint64_t number = attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT ? pool_reserved
+                      : attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH  ? pool_high
+                                                                        : pool_used;
+    memcpy(value, &number, sizeof(number));
+    return CUDA_SUCCESS;
+}
+
+/* ---- streams ---- */
+
+static CUresult synchronise(void)
+{
+    atomic_fetch_add(&gpu->synchronising, 1);
+    if (atomic_load(&gpu->suspended))
+        raise(SIGSEGV);
+    while (atomic_load(&gpu->busy))
+        usleep(1000);
+    atomic_fetch_sub(&gpu->synchronising, 1);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamSynchronize(CUstream stream);
+CUresult cuStreamSynchronize(CUstream stream)
+{
+    return synchronise();
+}
+
+EXPORT CUresult cuStreamSynchronize_ptsz(CUstream stream);
+CUresult cuStreamSynchronize_ptsz(CUstream stream)
+{
+    return synchronise();
+}
+
+EXPORT CUresult cuCtxSynchronize(void);
+CUresult cuCtxSynchronize(void)
+{
+    return synchronise();
+}
+
+EXPORT CUresult cuCtxSynchronize_v2(CUcontext context);
+CUresult cuCtxSynchronize_v2(CUcontext context)
+{
+    return context ? synchronise() : ERROR_INVALID_CONTEXT;
+}
+
+EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
+CUresult cuStreamBeginCapture_v2(CUstream stream, int mode)
+{
+    for (int i = 0; i < CAPTURES_MAX; i++) {
+        if (captured[i])
+            continue;
+        captured[i] = stream;
+        return CUDA_SUCCESS;
+    }
+    return ERROR_ILLEGAL_STATE;
+}
+
+EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+    for (int i = 0; i < CAPTURES_MAX; i++) {
+        if (captured[i] != stream)
+            continue;
+        captured[i] = NULL;
+        return CUDA_SUCCESS;
+    }
+    return ERROR_ILLEGAL_STATE;
+}
+
+/* ---- by name ---- */
+
+EXPORT CUresult cuGetProcAddress(
+    const char *symbol, any_function **function, int version, uint64_t flags);
+EXPORT CUresult cuGetProcAddress_v2(
+    const char *symbol, any_function **function, int version, uint64_t flags, int *status);
+
+#define FORM(name, since, streams, function)                                                       \
+    {                                                                                              \
+        name, since, streams, (any_function *)(function)                                           \
+    }
+
+/* The newest form that is not newer than the version asked for comes first. */
+static const struct form {
+    const char *name;
+    int since, streams;
+    any_function *function;
+} forms[] = {
+    FORM("cuInit", 2000, 1, cuInit),
+    FORM("cuCtxGetDevice", 2000, 1, cuCtxGetDevice),
+    FORM("cuGetProcAddress", 12000, 1, cuGetProcAddress_v2),
+    FORM("cuGetProcAddress", 11030, 1, cuGetProcAddress),
+    FORM("cuMemAlloc", 99000, 1, mem_alloc_future),
+    FORM("cuMemAlloc", 3020, 1, cuMemAlloc_v2),
+    FORM("cuMemAlloc", 2000, 1, cuMemAlloc),
+    FORM("cuMemFree", 3020, 1, cuMemFree_v2),
+    FORM("cuMemCreate", 10020, 1, cuMemCreate),
+    FORM("cuMemRelease", 10020, 1, cuMemRelease),
+    FORM("cuMemAllocAsync", 11020, 2, cuMemAllocAsync_ptsz),
+    FORM("cuMemAllocAsync", 11020, 1, cuMemAllocAsync),
+    FORM("cuStreamSynchronize", 7000, 2, cuStreamSynchronize_ptsz),
+    FORM("cuStreamSynchronize", 2000, 1, cuStreamSynchronize),
+    FORM("cuCtxSynchronize", 13000, 1, cuCtxSynchronize_v2),
+    FORM("cuCtxSynchronize", 2000, 1, cuCtxSynchronize),
+};
+
+CUresult cuGetProcAddress(const char *symbol, any_function **function, int version, uint64_t flags)
+{
+    *function = NULL;
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]) && !*function; i++)
+        if (strcmp(forms[i].name, symbol) == 0 && version >= forms[i].since &&
+            (forms[i].streams == 1 || flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM))
+            *function = forms[i].function;
+    return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult cuGetProcAddress_v2(
+    const char *symbol, any_function **function, int version, uint64_t flags, int *status)
+{
+    CUresult r = cuGetProcAddress(symbol, function, version, flags);
+    if (status)
+        *status = r == CUDA_SUCCESS ? 0 : 1;
+    return r;
+}

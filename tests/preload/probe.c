@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program that uses the CUDA driver in each way in which programs find it: linked (compiled with
+ * LINKED), by dlsym, or by cuGetProcAddress. It prints what happened, one word a line.
+ *
+ *     probe WAY alloc MIB...    allocates each, one after another; prints the results
+ *     probe WAY forms           which forms of functions cuGetProcAddress returns
+ *     probe WAY next            calls getppid, which interposer.c may stand before, and asks
+ *                               dlsym for names that are not there
+ *     probe WAY cost            nanoseconds for an allocation with its free, and a synchronisation
+ */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "preload/hook_table.h"
+
+struct driver {
+    CUresult (*init)(unsigned);
+    __typeof__(&cuMemAlloc_v2) alloc;
+    __typeof__(&cuMemFree_v2) free;
+    __typeof__(&cuStreamSynchronize) synchronize;
+};
+
+static any_function *by_dlsym(const char *name)
+{
+    return (any_function *)(uintptr_t)dlsym(dlopen("libcuda.so.1", RTLD_NOW), name);
+}
+
+/* As the CUDA runtime does it. */
+static any_function *by_table(const char *name, int version)
+{
+    __typeof__(&cuGetProcAddress_v2) find = (__typeof__(&cuGetProcAddress_v2))by_dlsym(
+        "cuGetProcAddress_v2");
+    any_function *function = NULL;
+    int status;
+    find(name, &function, version, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &status);
+    return function;
+}
+
+static struct driver open_driver(const char *way)
+{
+    struct driver driver = {0};
+#ifdef LINKED
+    extern CUresult cuInit(unsigned flags);
+    driver = (struct driver){cuInit, cuMemAlloc_v2, cuMemFree_v2, cuStreamSynchronize};
+#else
+    bool table = strcmp(way, "table") == 0;
+    driver.init = (__typeof__(driver.init))by_dlsym("cuInit");
+    driver.alloc = (__typeof__(driver.alloc))(table ? by_table("cuMemAlloc", 12000)
+                                                    : by_dlsym("cuMemAlloc_v2"));
+    driver.free = (__typeof__(driver.free))(table ? by_table("cuMemFree", 12000)
+                                                  : by_dlsym("cuMemFree_v2"));
+    driver.synchronize = (__typeof__(driver.synchronize))(table ? by_table(
+                                                                      "cuStreamSynchronize", 12000)
+                                                                : by_dlsym("cuStreamSynchronize"));
+#endif
+    return driver;
+}
+
+static int allocate(const struct driver *driver, char **sizes)
+{
+    for (; *sizes; sizes++) {
+        CUdeviceptr at;
+        printf("%d\n", driver->alloc(&at, strtoull(*sizes, NULL, 10) << 20));
+        fflush(stdout);
+    }
+    return 0;
+}
+
+static int print_forms(void)
+{
+    CUdeviceptr at = 0;
+    uint32_t at32 = 0;
+    ((CUresult(*)(uint32_t *, unsigned))by_table("cuMemAlloc", 2000))(&at32, 1);
+    ((CUresult(*)(int, CUdeviceptr *, size_t))by_table("cuMemAlloc", 99000))(0, &at, 1);
+    printf("%u\n%llu\n", at32, (unsigned long long)at);
+    printf("%d\n", ((CUresult(*)(CUcontext))by_table("cuCtxSynchronize", 13000))((CUcontext)&at));
+    printf("%d\n", ((CUresult(*)(void))by_table("cuCtxSynchronize", 12000))());
+    return 0;
+}
+
+static int print_next(void)
+{
+    printf("%d\n", getppid() > 0);
+    puts(dlsym(RTLD_DEFAULT, "cuMemAlloc_v2") ? "driver" : "none");
+    puts(dlsym(RTLD_DEFAULT, "no_such_function") || !dlerror() ? "something" : "error");
+    return 0;
+}
+
+static double nanoseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static int print_cost(const struct driver *driver)
+{
+    enum { CALLS = 200000 };
+    CUdeviceptr at;
+    double begin = nanoseconds();
+    for (int i = 0; i < CALLS; i++) {
+        driver->alloc(&at, 1 << 20);
+        driver->free(at);
+    }
+    double between = nanoseconds();
+    for (int i = 0; i < CALLS; i++)
+        driver->synchronize(NULL);
+    printf("%.1f\n%.1f\n", (between - begin) / CALLS, (nanoseconds() - between) / CALLS);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3)
+        return 2;
+    if (strcmp(argv[2], "next") == 0)
+        return print_next();
+    struct driver driver = open_driver(argv[1]);
+    if (!driver.alloc || driver.init(0) != CUDA_SUCCESS)
+        return 3;
+    if (strcmp(argv[2], "alloc") == 0)
+        return allocate(&driver, argv + 3);
+    if (strcmp(argv[2], "forms") == 0)
+        return print_forms();
+    return strcmp(argv[2], "cost") == 0 ? print_cost(&driver) : 2;
+}

@@ -1,0 +1,574 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libcolloc-preload.so in programs that use a pretend libcuda, against a pretend daemon."""
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import preload_daemon as pd  # noqa: E402
+
+BUILD = os.environ["COLLOC_BUILD"]
+LIBRARY = os.path.join(BUILD, "src", "preload", "libcolloc-preload.so")
+TOOLS = os.path.join(BUILD, "tests", "preload")
+MIB = 1 << 20
+
+# What each small program below begins with: the driver by dlsym, as ctypes finds it.
+PROLOGUE = """
+import ctypes, os, sys, threading, time
+c = ctypes
+cuda = c.CDLL("libcuda.so.1")
+MIB = 1 << 20
+def say(*words):
+    print(*words, flush=True)
+def init():
+    assert cuda.cuInit(0) == 0
+def alloc(mib):
+    at = c.c_uint64()
+    r = cuda.cuMemAlloc_v2(c.byref(at), c.c_size_t(int(mib * MIB)))
+    return r, at.value
+def free(at):
+    return cuda.cuMemFree_v2(c.c_uint64(at))
+class Prop(c.Structure):
+    _fields_ = [("type", c.c_int), ("handles", c.c_int), ("where", c.c_int), ("id", c.c_int),
+                ("meta", c.c_void_p), ("flags", c.c_ubyte * 8)]
+def create(mib):
+    handle = c.c_uint64()
+    prop = Prop(1, 0, 1, 0)
+    r = cuda.cuMemCreate(c.byref(handle), c.c_size_t(mib * MIB), c.byref(prop), c.c_ulonglong(0))
+    return r, handle.value
+def map_at(at, mib, handle):
+    size, none = c.c_size_t(mib * MIB), c.c_size_t(0)
+    return cuda.cuMemMap(c.c_uint64(at), size, none, c.c_uint64(handle), c.c_ulonglong(0))
+def unmap(at, mib):
+    return cuda.cuMemUnmap(c.c_uint64(at), c.c_size_t(mib * MIB))
+def release(handle):
+    return cuda.cuMemRelease(c.c_uint64(handle))
+def alloc_async(mib):
+    at = c.c_uint64()
+    return cuda.cuMemAllocAsync(c.byref(at), c.c_size_t(mib * MIB), None)
+"""
+
+
+class Gpu:
+    """The pretend GPU's file (tests/preload/pretend_cuda.h)."""
+
+    FIELDS = ["total", "used", "tries", "refusals", "suspended", "busy", "synchronising", "context"]
+
+    def __init__(self, path, total_mib):
+        self.path = path
+        with open(path, "wb") as out:
+            out.write(struct.pack("=8Q16s", total_mib * MIB, *[0] * 7, b"0123456789abcdef"))
+        self.file = open(path, "r+b", buffering=0)
+
+    def get(self, name):
+        return struct.unpack("=Q", os.pread(self.file.fileno(), 8, 8 * self.FIELDS.index(name)))[0]
+
+    def set(self, name, value):
+        os.pwrite(self.file.fileno(), struct.pack("=Q", value), 8 * self.FIELDS.index(name))
+
+
+class Preload(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="preload")
+        self.addCleanup(self.folder.cleanup)
+        self.gpu = Gpu(os.path.join(self.folder.name, "gpu"), 1000)
+        self.addCleanup(lambda: self.gpu.file.close())
+        self.socket = os.path.join(self.folder.name, "socket")
+        self.daemon = None
+        self.programs = []
+        self.addCleanup(self.end_programs)
+
+    def end_programs(self):
+        for program in self.programs:
+            if program.poll() is None:
+                program.kill()
+            program.wait()
+            for stream in (program.stdout, program.stdin):
+                if stream:
+                    stream.close()
+        if self.daemon:
+            self.daemon.close()
+
+    def start_daemon(self, on_wait=lambda wait: [(pd.BOUND, 60000)], **options):
+        self.daemon = pd.PreloadDaemon(self.socket, on_wait, **options)
+        return self.daemon
+
+    def environment(self, preload=LIBRARY, **more):
+        env = dict(os.environ, LD_LIBRARY_PATH=TOOLS, PRETEND_CUDA=self.gpu.path, **more)
+        env.update(COLLOC_PRELOAD_SOCKET=self.socket, COLLOC_TASK_ID="7", COLLOC_ATTEMPT="1")
+        if preload:
+            env["LD_PRELOAD"] = preload
+        return env
+
+    def start(self, *command, **options):
+        program = subprocess.Popen(
+            command,
+            env=self.environment(**options),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.programs.append(program)
+        return program
+
+    def python(self, text, **options):
+        return self.start(sys.executable, "-c", PROLOGUE + textwrap.dedent(text), **options)
+
+    def output(self, program):
+        out, _ = program.communicate(timeout=60)
+        self.assertEqual(program.returncode, 0, out)
+        return out.split()
+
+    def probe(self, *words, **options):
+        name = "probe-linked" if words[0] == "linked" else "probe"
+        return self.start(os.path.join(TOOLS, name), *words, **options)
+
+    def wait_for_wait(self, n=1):
+        self.daemon.wait_until(lambda: len(self.daemon.waits) >= n)
+        return self.daemon.waits[n - 1]
+
+
+class Found(Preload):
+    """However a program finds the driver, its allocation waits."""
+
+    def check(self, way):
+        daemon = self.start_daemon()
+        self.gpu.set("used", 900 * MIB)
+        program = self.probe(way, "alloc", "200")
+        wait = self.wait_for_wait()
+        self.assertEqual((wait.bytes, wait.reason, wait.task), (200 * MIB, pd.MEMORY, 7))
+        self.assertEqual(wait.uuid, b"0123456789abcdef")
+        self.assertEqual(daemon.pages[program.pid].u32(pd.WAITING), 1)
+        self.gpu.set("used", 0)
+        daemon.answer(wait, pd.RETRY)
+        self.assertEqual(self.output(program), ["0"])
+        page = daemon.pages[program.pid]
+        self.assertEqual((page.held(), page.peak()), (200 * MIB, 200 * MIB))
+        self.assertEqual((page.u64(pd.WAITS), page.u64(pd.FAILURES)), (1, 0))
+
+    def test_linked(self):
+        self.check("linked")
+
+    def test_by_dlsym(self):
+        self.check("dlsym")
+
+    def test_by_cu_get_proc_address(self):
+        self.check("table")
+
+    def test_other_forms_of_a_function_are_left_alone(self):
+        self.start_daemon()
+        self.assertEqual(self.output(self.probe("table", "forms")), ["32", "99", "0", "0"])
+
+    def test_another_preloaded_library_finds_what_is_behind_itself(self):
+        self.start_daemon()
+        both = LIBRARY + " " + os.path.join(TOOLS, "libinterposer.so")
+        program = self.probe("dlsym", "next", preload=both)
+        self.assertEqual(self.output(program), ["1", "none", "error"])
+
+    def test_its_memory_is_the_drivers_without_a_daemon(self):
+        self.assertEqual(self.output(self.probe("dlsym", "alloc", "600", "600")), ["0", "2"])
+
+    def test_programs_without_cuda(self):
+        plain = subprocess.run(
+            ["sh", "-c", "echo out; echo err >&2; exit 3"],
+            env=self.environment(),
+            capture_output=True,
+        )
+        self.assertEqual((plain.returncode, plain.stdout, plain.stderr), (3, b"out\n", b"err\n"))
+
+    def test_a_static_program(self):
+        program = self.start(os.path.join(TOOLS, "static-program"))
+        self.assertEqual(self.output(program), ["static"])
+
+    def test_it_is_linked_with_nothing(self):
+        text = subprocess.run(["readelf", "-dW", LIBRARY], capture_output=True, text=True).stdout
+        self.assertNotIn("NEEDED", text)
+        text = subprocess.run(["readelf", "-VW", LIBRARY], capture_output=True, text=True).stdout
+        self.assertNotIn("GLIBC", text)
+
+
+class Waiting(Preload):
+    def test_the_true_error_when_the_daemon_says_so(self):
+        self.start_daemon(on_wait=lambda wait: [(pd.FAIL, 0)])
+        self.assertEqual(self.output(self.probe("dlsym", "alloc", "2000", "100")), ["2", "0"])
+        page = list(self.daemon.pages.values())[0]
+        self.assertEqual(page.u64(pd.FAILURES), 1)
+
+    def test_the_true_error_when_the_bound_has_passed(self):
+        self.start_daemon(on_wait=lambda wait: [(pd.BOUND, 200)])
+        self.assertEqual(self.output(self.probe("dlsym", "alloc", "2000")), ["2"])
+        self.assertEqual(len(self.daemon.waits), 1)
+
+    def test_each_failed_retry_is_asked_again(self):
+        answers = [[(pd.BOUND, 60000), (pd.RETRY, 0)]] * 3 + [[(pd.FAIL, 0)]]
+        self.start_daemon(on_wait=lambda wait: answers[len(self.daemon.waits) - 1])
+        self.assertEqual(self.output(self.probe("dlsym", "alloc", "2000")), ["2"])
+        self.assertEqual((self.gpu.get("refusals"), len(self.daemon.waits)), (4, 4))
+
+    def test_without_an_answer_it_does_not_wait_for_long(self):
+        self.start_daemon(on_wait=lambda wait: [])
+        program = self.probe("dlsym", "alloc", "2000")
+        self.assertEqual(self.output(program), ["2"])
+
+    def test_a_new_daemon_goes_on(self):
+        self.start_daemon()
+        self.gpu.set("used", 900 * MIB)
+        program = self.probe("dlsym", "alloc", "200")
+        self.wait_for_wait()
+        self.daemon.close()
+        self.start_daemon()
+        wait = self.wait_for_wait()
+        self.gpu.set("used", 0)
+        self.daemon.answer(wait, pd.RETRY)
+        self.assertEqual(self.output(program), ["0"])
+
+    def test_it_gets_memory_while_no_daemon_is_there(self):
+        self.start_daemon()
+        self.gpu.set("used", 900 * MIB)
+        program = self.probe("dlsym", "alloc", "200")
+        self.wait_for_wait()
+        self.daemon.close()
+        self.gpu.set("used", 0)
+        self.assertEqual(self.output(program), ["0"])
+
+    def test_a_framework_frees_its_cache_first(self):
+        """PyTorch tries twice; the second try of the same size is final."""
+        self.start_daemon(on_wait=lambda wait: [(pd.FAIL, 0)])
+        torch = os.path.join(TOOLS, "libc10_cuda.so")
+        program = self.python(
+            f"""
+            c.CDLL({torch!r})
+            init()
+            r, cache = alloc(900)
+            say(r, alloc(200)[0])
+            free(cache)
+            say(alloc(200)[0])      # the round ended well
+            say(alloc(900)[0], "passes")
+            say(alloc(900)[0], "waited")
+            """
+        )
+        words = self.output(program)
+        self.assertEqual(words, ["0", "2", "0", "2", "passes", "2", "waited"])
+        self.assertEqual([wait.bytes for wait in self.daemon.waits], [900 * MIB])
+
+    def test_smaller_and_smaller_sizes(self):
+        """XLA's way: only the smallest, in the second round, is what it needs."""
+        self.start_daemon(on_wait=lambda wait: [(pd.FAIL, 0)])
+        torch = os.path.join(TOOLS, "libc10_cuda.so")
+        program = self.python(
+            f"""
+            c.CDLL({torch!r})
+            init()
+            for mib in [1400, 1200, 1100] * 2:
+                assert alloc(mib)[0] == 2
+            """
+        )
+        self.output(program)
+        self.assertEqual([wait.bytes for wait in self.daemon.waits], [1100 * MIB])
+
+    def test_expandable_segments_in_a_framework(self):
+        """It takes pieces; the second round's pieces that succeed do not end the round."""
+        self.start_daemon(on_wait=lambda wait: [(pd.FAIL, 0)])
+        torch = os.path.join(TOOLS, "libc10_cuda.so")
+        program = self.python(
+            f"""
+            c.CDLL({torch!r})
+            init()
+            for round in range(2):
+                handles = []
+                while True:
+                    r, handle = create(300)
+                    if r: break
+                    handles.append(handle)
+                say(len(handles))
+                for handle in handles: release(handle)
+            """
+        )
+        self.assertEqual(self.output(program), ["3", "3"])
+        self.assertEqual([wait.bytes for wait in self.daemon.waits], [300 * MIB])
+        self.assertEqual(self.daemon.waits[0].held, 900 * MIB)
+
+    def test_stream_ordered_allocations(self):
+        daemon = self.start_daemon()
+        self.gpu.set("used", 900 * MIB)
+        program = self.python("init(); say(alloc_async(200))")
+        wait = self.wait_for_wait()
+        self.gpu.set("used", 0)
+        daemon.answer(wait, pd.RETRY)
+        self.assertEqual(self.output(program), ["0"])
+
+    def test_a_context(self):
+        daemon = self.start_daemon()
+        self.gpu.set("used", 900 * MIB)
+        self.gpu.set("context", 500 * MIB)
+        program = self.python(
+            "init(); say(cuda.cuDevicePrimaryCtxRetain(c.byref(c.c_void_p()), 0))"
+        )
+        wait = self.wait_for_wait()
+        self.assertEqual(wait.reason, pd.CONTEXT)
+        self.gpu.set("used", 0)
+        daemon.answer(wait, pd.RETRY)
+        self.assertEqual(self.output(program), ["0"])
+
+    def test_not_while_a_stream_is_captured(self):
+        self.start_daemon(on_wait=lambda wait: [(pd.FAIL, 0)])
+        program = self.python(
+            """
+            init()
+            stream = c.c_void_p(8)
+            assert cuda.cuStreamBeginCapture_v2(stream, 0) == 0
+            say(alloc(2000)[0])
+            assert cuda.cuStreamEndCapture(stream, None) == 0
+            assert cuda.cuStreamEndCapture(stream, None) == 401
+            say(alloc(1500)[0])
+            """
+        )
+        self.assertEqual(self.output(program), ["2", "2"])
+        self.assertEqual([wait.bytes for wait in self.daemon.waits], [1500 * MIB])
+
+    def test_threads_wait_by_themselves(self):
+        self.start_daemon()
+        self.gpu.set("used", 900 * MIB)
+        program = self.python(
+            """
+            init()
+            def work(mib): say(mib, alloc(mib)[0])
+            threads = [threading.Thread(target=work, args=(m,)) for m in (200, 300, 400)]
+            for thread in threads: thread.start()
+            for thread in threads: thread.join()
+            """
+        )
+        self.wait_for_wait(3)
+        self.gpu.set("used", 0)
+        for wait in self.daemon.waits[:3]:
+            self.daemon.answer(wait, pd.RETRY)
+        words = self.output(program)
+        self.assertEqual(sorted(words), ["0", "0", "0", "200", "300", "400"])
+
+
+class Counting(Preload):
+    def test_blocks_physical_memory_and_mappings(self):
+        daemon = self.start_daemon()
+        program = self.python(
+            """
+            init()
+            blocks = [alloc(10)[1] for i in range(40)]
+            for at in blocks[:30]: free(at)
+            handles = [create(20)[1] for i in range(5)]
+            for i, handle in enumerate(handles[:3]):
+                assert map_at(1 << 40 | i * 20 * MIB, 20, handle) == 0
+            for handle in handles: release(handle)   # two go, three are mapped
+            say("held"); input()
+            unmap(1 << 40, 60)
+            for at in blocks[30:]: free(at)
+            say("free"); input()
+            """
+        )
+        self.assertEqual(program.stdout.readline(), "held\n")
+        page = daemon.pages[program.pid]
+        self.assertEqual((page.held(), page.peak()), (160 * MIB, 400 * MIB))
+        self.assertEqual(page.uuid(0), b"0123456789abcdef")
+        program.stdin.write("\n")
+        program.stdin.flush()
+        self.assertEqual(program.stdout.readline(), "free\n")
+        self.assertEqual((page.held(), page.window_peak()), (0, 400 * MIB))
+        program.stdin.write("\n")
+        self.output(program)
+        self.assertEqual(page.u32(pd.FLAGS), 0)
+
+    def test_the_peak_of_a_killed_process_stays(self):
+        daemon = self.start_daemon()
+        program = self.python("init(); alloc(321); os.kill(os.getpid(), 9)")
+        program.wait(60)
+        self.assertEqual(daemon.pages[program.pid].peak(), 321 * MIB)
+
+    def test_pools(self):
+        daemon = self.start_daemon()
+        program = self.python(
+            """
+            init()
+            alloc_async(100)
+            time.sleep(0.2)  # the pools are looked at ten times a second
+            alloc_async(50)
+            """
+        )
+        self.output(program)
+        page = daemon.pages[program.pid]
+        self.assertEqual((page.pool_held(), page.pool_peak()), (100 * MIB, 100 * MIB))
+        self.assertEqual(page.u32(pd.FLAGS), pd.USES_POOLS)
+
+    def test_managed_memory_is_reported(self):
+        daemon = self.start_daemon()
+        program = self.python(
+            "init(); cuda.cuMemAllocManaged(c.byref(c.c_uint64()), c.c_size_t(1), 1)"
+        )
+        self.output(program)
+        self.assertEqual(daemon.pages[program.pid].u32(pd.FLAGS), pd.USES_MANAGED)
+
+    def test_many_threads(self):
+        daemon = self.start_daemon()
+        program = self.python(
+            """
+            init()
+            def work():
+                for i in range(500):
+                    kept = alloc(1)[1]
+                    free(alloc(1)[1])
+                    free(kept)
+                alloc(2)
+            threads = [threading.Thread(target=work) for i in range(8)]
+            for thread in threads: thread.start()
+            for thread in threads: thread.join()
+            """
+        )
+        self.output(program)
+        page = daemon.pages[program.pid]
+        self.assertEqual(page.held(), 16 * MIB)
+        self.assertEqual(self.gpu.get("used"), 16 * MIB)
+        self.assertLessEqual(page.peak(), 16 * MIB + 8 * 2 * MIB)
+
+    def test_a_child_counts_for_itself(self):
+        daemon = self.start_daemon()
+        program = self.python(
+            """
+            init()
+            alloc(100)
+            child = os.fork()
+            if child == 0:
+                alloc(30)
+                os._exit(0)
+            say(child)
+            os.waitpid(child, 0)
+            alloc(1)
+            """
+        )
+        child = int(self.output(program)[0])
+        self.assertEqual(daemon.pages[program.pid].held(), 101 * MIB)
+        self.assertEqual(daemon.pages[child].held(), 30 * MIB)
+
+    def test_a_new_daemon_learns_all_of_it(self):
+        self.start_daemon()
+        program = self.python(
+            """
+            init()
+            kept = alloc(100)[1]
+            free(alloc(50)[1])
+            say("ready"); input()
+            while not os.path.exists(os.environ["PRETEND_CUDA"] + ".done"):
+                free(alloc(1)[1])
+                time.sleep(0.05)
+            """
+        )
+        self.assertEqual(program.stdout.readline(), "ready\n")
+        self.daemon.close()
+        daemon = self.start_daemon()
+        program.stdin.write("\n")
+        program.stdin.flush()
+        daemon.wait_until(
+            lambda: program.pid in daemon.pages and daemon.pages[program.pid].held() >= 100 * MIB
+        )
+        self.assertEqual(daemon.pages[program.pid].peak(), 150 * MIB)
+        open(self.gpu.path + ".done", "w").close()
+        self.output(program)
+
+
+class Cap(Preload):
+    def test_over_the_cap_it_waits_and_the_cap_may_rise(self):
+        daemon = self.start_daemon(cap_bytes=300 * MIB)
+        program = self.probe("dlsym", "alloc", "200", "200")
+        wait = self.wait_for_wait()
+        self.assertEqual((wait.reason, wait.bytes, wait.held), (pd.OVER_CAP, 200 * MIB, 200 * MIB))
+        self.assertEqual(self.gpu.get("tries"), 1)
+        daemon.pages[program.pid].set_cap(500 * MIB)
+        daemon.answer(wait, pd.RETRY)
+        self.assertEqual(self.output(program), ["0", "0"])
+
+    def test_the_daemon_may_refuse(self):
+        self.start_daemon(on_wait=lambda wait: [(pd.FAIL, 0)], cap_bytes=300 * MIB)
+        self.assertEqual(self.output(self.probe("dlsym", "alloc", "200", "200")), ["0", "2"])
+
+    def test_it_is_soft(self):
+        self.start_daemon(on_wait=lambda wait: [(pd.BOUND, 100)], cap_bytes=300 * MIB)
+        self.assertEqual(self.output(self.probe("dlsym", "alloc", "200", "200")), ["0", "0"])
+
+    def test_of_pools(self):
+        self.start_daemon(on_wait=lambda wait: [(pd.FAIL, 0)], cap_bytes=300 * MIB)
+        program = self.python("init(); say(alloc_async(200), alloc_async(200))")
+        self.assertEqual(self.output(program), ["0", "2"])
+        self.assertEqual(self.daemon.waits[0].reason, pd.OVER_CAP)
+
+
+class Gate(Preload):
+    SYNCHRONISE = """
+        init()
+        alloc(1)
+        say("ready"); input()
+        say(cuda.{call})
+        """
+
+    def check(self, call):
+        daemon = self.start_daemon()
+        program = self.python(self.SYNCHRONISE.format(call=call))
+        self.assertEqual(program.stdout.readline(), "ready\n")
+        page = daemon.pages[program.pid]
+        page.set_gate(True)
+        self.gpu.set("suspended", 1)
+        program.stdin.write("\n")
+        program.stdin.flush()
+        daemon.wait_until(lambda: page.u32(pd.AT_GATE) == 1)
+        self.assertIsNone(program.poll())
+        self.assertEqual(page.u32(pd.IN_FLIGHT), 0)
+        self.gpu.set("suspended", 0)
+        page.set_gate(False)
+        self.assertEqual(self.output(program), ["0"])
+        self.assertEqual((page.u32(pd.AT_GATE), page.u32(pd.IN_FLIGHT)), (0, 0))
+
+    def test_context(self):
+        self.check("cuCtxSynchronize()")
+
+    def test_stream(self):
+        self.check("cuStreamSynchronize(None)")
+
+    def test_without_the_gate_it_dies(self):
+        """The test above can fail."""
+        program = self.python(self.SYNCHRONISE.format(call="cuCtxSynchronize()"), preload=None)
+        self.assertEqual(program.stdout.readline(), "ready\n")
+        self.gpu.set("suspended", 1)
+        program.communicate("\n", timeout=60)
+        self.assertEqual(program.returncode, -11)
+
+    def test_calls_in_flight_are_counted(self):
+        daemon = self.start_daemon()
+        program = self.python(self.SYNCHRONISE.format(call="cuCtxSynchronize()"))
+        self.assertEqual(program.stdout.readline(), "ready\n")
+        page = daemon.pages[program.pid]
+        self.gpu.set("busy", 1)
+        program.stdin.write("\n")
+        program.stdin.flush()
+        daemon.wait_until(lambda: self.gpu.get("synchronising") == 1)
+        self.assertEqual(page.u32(pd.IN_FLIGHT), 1)
+        self.gpu.set("busy", 0)
+        self.assertEqual(self.output(program), ["0"])
+        self.assertEqual(page.u32(pd.IN_FLIGHT), 0)
+
+
+class Cost(Preload):
+    def test_what_a_call_costs(self):
+        """Bounds far above what it takes (docs/preload.md), for a loaded machine."""
+        self.start_daemon()
+        without = [float(x) for x in self.output(self.probe("table", "cost", preload=None))]
+        with_it = [float(x) for x in self.output(self.probe("table", "cost"))]
+        print(
+            "ns more: allocation and free %.0f, synchronisation %.0f"
+            % tuple(w - o for w, o in zip(with_it, without))
+        )
+        self.assertLess(with_it[0] - without[0], 5000)
+        self.assertLess(with_it[1] - without[1], 1000)
+
+
+if __name__ == "__main__":
+    unittest.main()

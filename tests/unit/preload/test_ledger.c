@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the ledger counts: blocks, handles, mappings. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "preload/ledger.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+static uint64_t held(const struct ledger *ledger)
+{
+    return ledger->devices[0].held_bytes;
+}
+
+static void test_blocks(void **state)
+{
+    struct ledger ledger = {0};
+    int device = -1;
+    ledger_add_block(&ledger, 0x1000, 10 * MIB, 0);
+    ledger_add_block(&ledger, 0x2000, 5 * MIB, 3);
+    assert_int_equal(ledger_remove_block(&ledger, 0x3000, NULL), 0);
+    assert_int_equal(ledger_remove_block(&ledger, 0x2000, &device), 5 * MIB);
+    assert_int_equal(device, 3);
+    assert_int_equal(held(&ledger), 10 * MIB);
+    assert_int_equal(ledger.devices[3].held_bytes, 0);
+    assert_int_equal(ledger.devices[3].peak_bytes, 5 * MIB);
+}
+
+static void test_an_address_again_replaces_the_block(void **state)
+{
+    struct ledger ledger = {0};
+    ledger_add_block(&ledger, 0x1000, 10 * MIB, 0);
+    ledger_add_block(&ledger, 0x1000, 3 * MIB, 0);
+    assert_int_equal(held(&ledger), 3 * MIB);
+    assert_int_equal(ledger.devices[0].peak_bytes, 10 * MIB);
+}
+
+static void test_an_unknown_device_makes_it_incomplete(void **state)
+{
+    struct ledger ledger = {0};
+    ledger_add_block(&ledger, 0x1000, MIB, PRELOAD_DEVICES_MAX);
+    ledger_add_handle(&ledger, 1, MIB, -1);
+    assert_true(ledger.incomplete);
+    assert_int_equal(ledger.count, 0);
+}
+
+static void test_a_handle_lives_as_long_as_its_mappings(void **state)
+{
+    struct ledger ledger = {0};
+    ledger_add_handle(&ledger, 7, 20 * MIB, 0);
+    ledger_map(&ledger, 0x100000000, 20 * MIB, 7);
+    ledger_map(&ledger, 0x200000000, 20 * MIB, 7);
+    ledger_release_handle(&ledger, 7);
+    ledger_unmap(&ledger, 0x100000000, 20 * MIB);
+    assert_int_equal(held(&ledger), 20 * MIB);
+    ledger_unmap(&ledger, 0x200000000, 20 * MIB);
+    assert_int_equal(held(&ledger), 0);
+    ledger_release_handle(&ledger, 7); /* an unknown one */
+    ledger_map(&ledger, 0x100000000, 20 * MIB, 8);
+    assert_int_equal(ledger.count, 0);
+}
+
+static void test_a_range_of_mappings_goes_at_once(void **state)
+{
+    struct ledger ledger = {0};
+    for (uint64_t i = 0; i < 10; i++) {
+        ledger_add_handle(&ledger, 100 + i, 2 * MIB, 1);
+        ledger_map(&ledger, i * 2 * MIB, 2 * MIB, 100 + i);
+        ledger_release_handle(&ledger, 100 + i);
+    }
+    ledger_unmap(&ledger, 4 * MIB, 12 * MIB);
+    assert_int_equal(ledger.devices[1].held_bytes, 8 * MIB);
+    ledger_unmap(&ledger, 0, 20 * MIB);
+    assert_int_equal(ledger.devices[1].held_bytes, 0);
+    assert_int_equal(ledger.count, 0);
+}
+
+static void test_a_retained_handle(void **state)
+{
+    struct ledger ledger = {0};
+    ledger_add_handle(&ledger, 7, MIB, 0);
+    ledger_retain_handle(&ledger, 7);
+    ledger_release_handle(&ledger, 7);
+    assert_int_equal(held(&ledger), MIB);
+    ledger_release_handle(&ledger, 7);
+    assert_int_equal(held(&ledger), 0);
+}
+
+static void test_blocks_of_a_lost_context(void **state)
+{
+    struct ledger ledger = {0};
+    for (uint64_t i = 1; i <= 3000; i++)
+        ledger_add_block(&ledger, i << 21, MIB, (int)(i % 3));
+    ledger_remove_blocks_of(&ledger, 1);
+    assert_int_equal(ledger.devices[0].held_bytes, 1000 * MIB);
+    assert_int_equal(ledger.devices[1].held_bytes, 0);
+    assert_int_equal(ledger.devices[2].held_bytes, 1000 * MIB);
+    assert_int_equal(ledger.count, 2000);
+}
+
+/* Against an array that keeps the same: the table must not lose an entry when others go. */
+static void test_it_agrees_with_a_plain_array(void **state)
+{
+    enum { ADDRESSES = 5000, STEPS = 200000 };
+    static uint64_t bytes[ADDRESSES];
+    struct ledger ledger = {0};
+    uint64_t sum = 0, peak = 0;
+    srand(1);
+    for (int i = 0; i < STEPS; i++) {
+        int k = rand() % ADDRESSES;
+        uint64_t address = UINT64_C(0x7f0000000000) + (uint64_t)k * 512;
+        sum -= bytes[k];
+        assert_int_equal(ledger_remove_block(&ledger, address, NULL), bytes[k]);
+        bytes[k] = rand() % 3 ? (uint64_t)(rand() % 1000 + 1) : 0;
+        if (bytes[k])
+            ledger_add_block(&ledger, address, bytes[k], 0);
+        sum += bytes[k];
+        peak = sum > peak ? sum : peak;
+    }
+    assert_int_equal(held(&ledger), sum);
+    assert_int_equal(ledger.devices[0].peak_bytes, peak);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_an_address_again_replaces_the_block),
+        cmocka_unit_test(test_an_unknown_device_makes_it_incomplete),
+        cmocka_unit_test(test_a_handle_lives_as_long_as_its_mappings),
+        cmocka_unit_test(test_a_range_of_mappings_goes_at_once),
+        cmocka_unit_test(test_a_retained_handle),
+        cmocka_unit_test(test_blocks_of_a_lost_context),
+        cmocka_unit_test(test_it_agrees_with_a_plain_array),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
