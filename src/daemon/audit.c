@@ -14,6 +14,8 @@
  * user's text can neither end its line nor look like another key. Scripts, environments and output
  * are never in it.
  */
+#include "daemon/audit.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +23,6 @@
 #include "base/failure_class.h"
 #include "base/log.h"
 #include "core/sharing_choice.h"
-#include "daemon/daemon.h"
 
 enum { VALUE_MAX = 128 }; /* bytes of a user's text in a line; chosen: names are cut there, too */
 
@@ -81,9 +82,9 @@ static void put_author(FILE *out, const struct job *job, const json_t *detail)
     fprintf(out, " by_uid=%u", (unsigned)uid);
 }
 
-static void put_gpus(FILE *out, const struct daemon *daemon, const struct task *task)
+static void put_gpus(FILE *out, const struct core *core, const struct task *task)
 {
-    const struct cluster_view *view = core_view(daemon->core);
+    const struct cluster_view *view = core_view(core);
     fputs(" gpus=", out);
     for (int i = 0; i < task->n_gpus; i++)
         fprintf(out, "%s%s", i ? "," : "", view->gpus[task->gpus[i]].id.label);
@@ -116,7 +117,7 @@ static const char *audit_word(const struct event *event)
     }
 }
 
-static void put_details(FILE *out, const struct daemon *daemon, const struct job *job,
+static void put_details(FILE *out, const struct core *core, const struct job *job,
     const struct task *task, const struct event *event)
 {
     switch (event->kind) {
@@ -125,7 +126,7 @@ static void put_details(FILE *out, const struct daemon *daemon, const struct job
         fprintf(out, " gpus=%d", event->submit.request.gpus);
         break;
     case EVENT_STARTED:
-        put_gpus(out, daemon, task);
+        put_gpus(out, core, task);
         put(out, "sharing", sharing_name(task->share.sharing));
         fprintf(out, " attempt=%d", task->attempts);
         break;
@@ -141,11 +142,12 @@ static void put_details(FILE *out, const struct daemon *daemon, const struct job
     }
 }
 
-void audit_event(struct daemon *daemon, const struct event *event, const json_t *detail)
+void audit_event(const struct core *core, const struct jobs *jobs, const struct event *event,
+    const json_t *detail)
 {
     const char *word = audit_word(event);
-    struct job *job = word ? job_find(daemon, event->task) : NULL;
-    const struct task *task = word ? core_task(daemon->core, event->task) : NULL;
+    struct job *job = word ? jobs_find(jobs, event->task) : NULL;
+    const struct task *task = word ? core_task(core, event->task) : NULL;
     char line[1000] = "";
     if (!job || (!task && event->kind != EVENT_SUBMIT))
         return;
@@ -161,7 +163,7 @@ void audit_event(struct daemon *daemon, const struct event *event, const json_t 
     put(out, "user", job->user);
     fprintf(out, " uid=%u", (unsigned)job->uid);
     put_author(out, job, detail);
-    put_details(out, daemon, job, task, event);
+    put_details(out, core, job, task, event);
     fclose(out);
     log_info("%s", line);
 }

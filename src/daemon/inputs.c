@@ -1,28 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The setting record-inputs: everything that the core is fed and decides goes to a file, too, for
- * `colloc replay`. It never gets in the way: what cannot be written, or is beyond the size wanted,
- * ends the recording and is said so.
+ * `colloc replay`. A line that cannot be written, or a file beyond the size wanted, ends the recording
+ * with a warning; the daemon goes on.
  */
+#include "daemon/inputs.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "daemon/daemon.h"
 #include "replay/input_line.h"
 
 #define BUFFER_BYTES (1 << 16)
 
-static void end_recording(struct daemon *daemon, const char *why)
+struct inputs {
+    const struct config *config;
+    FILE *file; /* NULL: the recording has ended */
+};
+
+static bool is_recording(const struct inputs *inputs)
 {
-    log_warning("%s: inputs are recorded no further: %s", daemon->config.record_inputs, why);
-    inputs_close(daemon);
+    return inputs && inputs->file;
 }
 
-/* A line that a killed daemon left unfinished is ended: the next start is on a line of its own. */
+static void end_recording(struct inputs *inputs, const char *why)
+{
+    log_warning("%s: inputs are recorded no further: %s", inputs->config->record_inputs, why);
+    fclose(inputs->file);
+    inputs->file = NULL;
+}
+
+/* A line that a killed daemon left unfinished is ended, so that the next begins on its own line. */
 static int end_last_line(int fd, off_t size)
 {
     char last;
@@ -31,75 +45,90 @@ static int end_last_line(int fd, off_t size)
     return 0;
 }
 
-int inputs_open(struct daemon *daemon, struct fault *fault)
+/* Returns a descriptor at the file's end, or -errno. */
+static int open_file(const char *path)
 {
-    const char *path = daemon->config.record_inputs;
     struct stat status;
+    int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return -errno;
+    int r = fstat(fd, &status) < 0 ? -errno : end_last_line(fd, status.st_size);
+    if (r == 0)
+        return fd;
+    close(fd);
+    return r;
+}
+
+int inputs_open(const struct config *config, struct fault *fault, struct inputs **ret_inputs)
+{
+    const char *path = config->record_inputs;
+    *ret_inputs = NULL;
     if (!*path)
         return 0;
-    int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 || fstat(fd, &status) < 0 || end_last_line(fd, status.st_size) < 0) {
-        int errnum = errno;
-        if (fd >= 0)
-            close(fd);
-        return fault_set(fault, errnum, "%s: %s", path, strerror(errnum));
-    }
-    daemon->inputs = fdopen(fd, "a");
-    if (!daemon->inputs)
+    int fd = open_file(path);
+    if (fd < 0)
+        return fault_set(fault, -fd, "%s: %s", path, strerror(-fd));
+    struct inputs *inputs = calloc(1, sizeof *inputs);
+    FILE *file = inputs ? fdopen(fd, "a") : NULL;
+    if (!file) {
+        free(inputs);
+        close(fd);
         return fault_set(fault, ENOMEM, "out of memory");
-    setvbuf(daemon->inputs, NULL, _IOFBF, BUFFER_BYTES);
-    int r = input_line_write_begin(daemon->inputs, &daemon->config.core);
+    }
+    *inputs = (struct inputs){config, file};
+    *ret_inputs = inputs;
+    setvbuf(file, NULL, _IOFBF, BUFFER_BYTES);
+    int r = input_line_write_begin(file, &config->core);
     return r < 0 ? fault_set(fault, -r, "%s: %s", path, strerror(-r)) : 0;
 }
 
-/* To be called when a step and its decisions are written: a reader finds them together, or neither.
- */
-static void flush(struct daemon *daemon, int r)
+/* To be called when a step and its decisions are written: a reader finds both, or neither. */
+static void flush(struct inputs *inputs, int r)
 {
-    if (r < 0 || fflush(daemon->inputs) != 0) {
-        end_recording(daemon, r == -EINVAL ? "an event cannot be written" : strerror(errno));
+    if (r < 0 || fflush(inputs->file) != 0) {
+        end_recording(inputs, r == -EINVAL ? "an event cannot be written" : strerror(errno));
         return;
     }
-    off_t at = ftello(daemon->inputs);
-    if (at > daemon->config.record_inputs_max)
-        end_recording(daemon, "the file has the size of record-inputs-max");
+    if (ftello(inputs->file) > inputs->config->record_inputs_max)
+        end_recording(inputs, "the file has the size of record-inputs-max");
 }
 
-void inputs_note_applied(struct daemon *daemon, const struct event *event)
+void inputs_note_applied(struct inputs *inputs, const struct event *event)
 {
-    if (daemon->inputs &&
-        input_line_write_event(daemon->inputs, INPUT_LINE_APPLY, 0, event, NULL) < 0)
-        end_recording(daemon, "an event cannot be written");
+    if (is_recording(inputs) &&
+        input_line_write_event(inputs->file, INPUT_LINE_APPLY, 0, event, NULL) < 0)
+        end_recording(inputs, "an event cannot be written");
 }
 
-void inputs_note_settings(struct daemon *daemon)
+void inputs_note_settings(struct inputs *inputs)
 {
-    if (daemon->inputs)
-        flush(daemon, input_line_write_settings(daemon->inputs, &daemon->config.core));
+    if (is_recording(inputs))
+        flush(inputs, input_line_write_settings(inputs->file, &inputs->config->core));
 }
 
-void inputs_note_forgotten(struct daemon *daemon, uint64_t task)
+void inputs_note_forgotten(struct inputs *inputs, uint64_t task)
 {
-    if (daemon->inputs && input_line_write_forget(daemon->inputs, task) < 0)
-        end_recording(daemon, strerror(errno));
+    if (is_recording(inputs) && input_line_write_forget(inputs->file, task) < 0)
+        end_recording(inputs, strerror(errno));
 }
 
-void inputs_note_step(struct daemon *daemon, const struct event *event, int answer)
+void inputs_note_step(
+    struct inputs *inputs, const struct core *core, const struct event *event, int answer)
 {
-    if (!daemon->inputs)
+    if (!is_recording(inputs))
         return;
-    int n = 0, r = input_line_write_event(daemon->inputs, INPUT_LINE_STEP, answer, event, NULL);
-    const struct effect *effects = answer == 0 ? core_effects(daemon->core, &n) : NULL;
+    int n = 0, r = input_line_write_event(inputs->file, INPUT_LINE_STEP, answer, event, NULL);
+    const struct effect *effects = answer == 0 ? core_effects(core, &n) : NULL;
     for (int i = 0; i < n && r == 0; i++)
         if (effects[i].kind == EFFECT_APPEND)
             r = input_line_write_event(
-                daemon->inputs, INPUT_LINE_DECISION, 0, &effects[i].event, NULL);
-    flush(daemon, r);
+                inputs->file, INPUT_LINE_DECISION, 0, &effects[i].event, NULL);
+    flush(inputs, r);
 }
 
-void inputs_close(struct daemon *daemon)
+void inputs_close(struct inputs *inputs)
 {
-    if (daemon->inputs)
-        fclose(daemon->inputs);
-    daemon->inputs = NULL;
+    if (is_recording(inputs))
+        fclose(inputs->file);
+    free(inputs);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether a task's peak may be what its framework took at its start (preallocation.h has the rule).
- * Pure functions: submission.c asks the first of the environment, task_json.c the second of the peak.
+ * Pure functions: submission_read.c asks the first of the environment, task_json.c the second of the peak.
  */
 #include "daemon/preallocation.h"
 

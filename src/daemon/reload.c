@@ -36,9 +36,9 @@ static void apply(struct daemon *daemon, int64_t old_period_us)
     struct event tick = driver_event(daemon->driver, EVENT_TICK, 0);
     config_complete(&daemon->config);
     core_configure(daemon->core, &daemon->config.core);
-    inputs_note_settings(daemon);
+    inputs_note_settings(daemon->inputs);
     if (daemon->config.sample_period_us != old_period_us)
-        sampler_start(daemon);
+        gpus_start(daemon->gpus);
     mps_linger_changed(daemon->mps);
     driver_feed_logged(daemon->driver, &tick);
 }
@@ -54,7 +54,7 @@ void configuration_reload(struct daemon *daemon)
         log_error("configuration: nothing is changed: %s", fault.text);
         return;
     }
-    if (wanted.log_level > daemon->config.log_level) /* what changes is said at either level */
+    if (wanted.log_level > daemon->config.log_level) /* changes are logged at either level */
         log_set_level((enum log_level)wanted.log_level);
     config_change(&daemon->config, &wanted, on_change, &changes);
     if (changes.taken)

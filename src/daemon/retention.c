@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forgetting: ended tasks older than the configured time leave the log, and then their folders with
- * their output. */
+/*
+ * Each hour, ended tasks that are older than the configured time leave the log, some hundred in one
+ * transaction so that the loop goes on in between. Then their folders, with their output, are
+ * removed: each folder of a task that is neither live nor in the log.
+ */
+#include "daemon/retention.h"
+
 #include <dirent.h>
 #include <ftw.h>
 #include <stdlib.h>
@@ -10,24 +15,29 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "daemon/daemon.h"
 
 #define FIRST_MS       1000
 #define PERIOD_MS      3600000
 #define AGAIN_MS       100
 #define FORGET_AT_ONCE 200
 
-static int forget(struct daemon *daemon, int *ret_forgotten)
+struct retention {
+    struct retention_options parts;
+    uv_timer_t timer;
+};
+
+static int forget(struct retention *retention, int *ret_forgotten)
 {
     struct fault fault = {0};
-    int64_t before_us = clock_wall_us() - daemon->config.history_us;
-    int r = store_begin(daemon->store, &fault);
+    int64_t before_us = clock_wall_us() - retention->parts.config->history_us;
+    int r = store_begin(retention->parts.store, &fault);
     if (r == 0)
-        r = store_forget_before(daemon->store, before_us, FORGET_AT_ONCE, &fault, ret_forgotten);
+        r = store_forget_before(
+            retention->parts.store, before_us, FORGET_AT_ONCE, &fault, ret_forgotten);
     if (r == 0)
-        r = store_commit(daemon->store, &fault);
+        r = store_commit(retention->parts.store, &fault);
     if (r < 0) {
-        store_rollback(daemon->store);
+        store_rollback(retention->parts.store);
         log_warning("old tasks cannot be forgotten: %s", fault.text);
     }
     return r;
@@ -38,28 +48,29 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
     return remove(path);
 }
 
-/* A folder of a task that neither lives nor is remembered. */
-static bool is_orphan(struct daemon *daemon, const char *name)
+/* A folder of a task that is neither live nor in the log. */
+static bool is_orphan(struct retention *retention, const char *name)
 {
     json_t *record = NULL;
     int64_t id;
-    if (parse_int64(name, 1, INT64_MAX, &id) < 0 || (uint64_t)id >= daemon->next_id ||
-        core_task(daemon->core, (uint64_t)id))
+    if (parse_int64(name, 1, INT64_MAX, &id) < 0 ||
+        (uint64_t)id >= jobs_next_id(retention->parts.jobs) ||
+        core_task(retention->parts.core, (uint64_t)id))
         return false;
-    int r = store_get_ended(daemon->store, (uint64_t)id, NULL, &record);
+    int r = store_get_ended(retention->parts.store, (uint64_t)id, NULL, &record);
     json_decref(record);
     return r == STORE_NONE;
 }
 
-static void remove_orphans(struct daemon *daemon)
+static void remove_orphans(struct retention *retention)
 {
     char path[600], folder[900];
-    snprintf(path, sizeof path, "%s/tasks", daemon->config.state_dir);
+    snprintf(path, sizeof path, "%s/tasks", retention->parts.config->state_dir);
     DIR *tasks = opendir(path);
     if (!tasks)
         return;
     for (const struct dirent *entry; (entry = readdir(tasks));) {
-        if (!is_orphan(daemon, entry->d_name))
+        if (!is_orphan(retention, entry->d_name))
             continue;
         snprintf(folder, sizeof folder, "%s/%s", path, entry->d_name);
         nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
@@ -69,15 +80,34 @@ static void remove_orphans(struct daemon *daemon)
 
 static void on_time(uv_timer_t *timer)
 {
-    struct daemon *daemon = timer->data;
+    struct retention *retention = timer->data;
     int forgotten = 0;
-    if (!driver_log_is_broken(daemon->driver) && forget(daemon, &forgotten) == 0 && forgotten > 0)
-        remove_orphans(daemon);
+    if (!driver_log_is_broken(retention->parts.driver) && forget(retention, &forgotten) == 0 &&
+        forgotten > 0)
+        remove_orphans(retention);
     uv_timer_start(
-        &daemon->history_timer, on_time, forgotten == FORGET_AT_ONCE ? AGAIN_MS : PERIOD_MS, 0);
+        &retention->timer, on_time, forgotten == FORGET_AT_ONCE ? AGAIN_MS : PERIOD_MS, 0);
 }
 
-void history_start(struct daemon *daemon)
+struct retention *retention_create(const struct retention_options *options)
 {
-    uv_timer_start(&daemon->history_timer, on_time, FIRST_MS, 0);
+    struct retention *retention = calloc(1, sizeof *retention);
+    if (!retention)
+        return NULL;
+    retention->parts = *options;
+    uv_timer_init(options->loop, &retention->timer);
+    retention->timer.data = retention;
+    uv_timer_start(&retention->timer, on_time, FIRST_MS, 0);
+    return retention;
+}
+
+void retention_close(struct retention *retention)
+{
+    if (retention && !uv_is_closing((uv_handle_t *)&retention->timer))
+        uv_close((uv_handle_t *)&retention->timer, NULL);
+}
+
+void retention_destroy(struct retention *retention)
+{
+    free(retention);
 }

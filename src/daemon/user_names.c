@@ -245,7 +245,7 @@ const struct name *names_of_uid(struct names *names, uid_t uid)
     return &entry->name;
 }
 
-bool names_is_stranger(const struct names *names, uid_t uid)
+bool names_is_unlisted(const struct names *names, uid_t uid)
 {
     for (size_t i = 0; i < NAMES_KEPT && names->entries[i].is_used; i++)
         if (is_of(&names->entries[i], uid, NULL))

@@ -53,7 +53,7 @@ void names_destroy(struct names *names);
 const struct name *names_of_uid(struct names *names, uid_t uid);
 
 /* Is this user known not to be in the user database? Never asks. */
-bool names_is_stranger(const struct names *names, uid_t uid);
+bool names_is_unlisted(const struct names *names, uid_t uid);
 
 /* Called once, perhaps from within names_ask_*: the name's state is never NAME_ASKED. */
 typedef void names_on_answer(void *context, const struct name *name);

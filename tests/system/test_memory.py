@@ -195,7 +195,7 @@ class Mps(DaemonCase):
     def test_mps_that_hangs_is_not_asked_again_and_again(self):
         self.restart_with(f"#!/bin/sh\necho asked >> {self.work}/asked\nexec sleep 1000\n")
         for task in [self.train(2000, 50) for _ in range(3)]:
-            self.wait_log(f"task {task} shares by streams: ")
+            self.wait_log(f"task {task} shares by time slices: ")
             self.wait(task, "COMPLETED")
         self.assertEqual(self.read("asked"), "asked\n")
 
@@ -208,7 +208,7 @@ class Mps(DaemonCase):
             task = self.submit(
                 f"while [ ! -e go ]; do sleep 0.02; done; echo '{self.LAST_WORDS}' >&2; exit 1"
             )
-            self.wait_log(f"task {task} shares by streams: ")
+            self.wait_log(f"task {task} shares by time slices: ")
             self.wait_state(task, "RUNNING")
             shim = self.shim_of(task)
             self.stop(signal.SIGKILL)
@@ -236,7 +236,7 @@ class Mps(DaemonCase):
     def test_without_mps_by_streams_and_said_so(self):
         self.restart_with()
         task = self.train(2000, 100)
-        self.wait_log(f"task {task} shares by streams: ")
+        self.wait_log(f"task {task} shares by time slices: ")
         self.assertEqual(self.wait(task, "COMPLETED")["sharing"], "streams")
         story = self.get(f"/v1/tasks/{task}")["task"]["events"]
         self.assertIn(

@@ -581,7 +581,7 @@ class MpsDisturbed(DaemonCase):
     def disturb(self, name):
         self.replace_program(f"kill -{name} $PPID")
         task = self.submit()
-        self.wait_log("shares by streams")
+        self.wait_log("shares by time slices")
         self.wait(task, "COMPLETED")
 
     def test_a_stop_holds_up_nobody_for_long(self):

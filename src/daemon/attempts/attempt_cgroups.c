@@ -10,60 +10,61 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/daemon.h"
+#include "daemon/attempts/attempts_state.h"
 #include "exec/cgroup.h"
 
-/* The loop waits no longer for killed processes to be gone; the next start removes the rest. */
+/* Chosen: the loop waits no longer for killed processes to be gone; the next start removes the
+ * rest. */
 #define REMOVE_LIMIT_US (100 * MS_US)
 
-void cgroups_open(struct daemon *daemon)
+void cgroups_open(struct attempts *attempts)
 {
     struct fault fault = {0};
     bool counts;
-    if (cgroup_open_home(daemon->cgroup_home, &counts, &fault) < 0) {
-        daemon->cgroup_home[0] = '\0';
+    if (cgroup_open_home(attempts->cgroup_home, &counts, &fault) < 0) {
+        attempts->cgroup_home[0] = '\0';
         log_info(
             "no cgroup per task (%s): processes of a task are found by descent and environment",
             fault.text);
     } else if (!counts) {
         log_info("cgroups of tasks in %s do not count memory: a kill for want of host memory is "
                  "judged by the machine's counter",
-            daemon->cgroup_home);
+            attempts->cgroup_home);
     }
 }
 
-bool cgroups_name(const struct daemon *daemon, const char *folder, char *path, size_t size)
+bool cgroups_name(const struct attempts *attempts, const char *folder, char *path, size_t size)
 {
-    return daemon->cgroup_home[0] && cgroup_of_attempt(daemon->cgroup_home, folder, path, size);
+    return attempts->cgroup_home[0] && cgroup_of_attempt(attempts->cgroup_home, folder, path, size);
 }
 
-int cgroups_sweep(const struct daemon *daemon, const char *folder)
+int cgroups_sweep(const struct attempts *attempts, const char *folder)
 {
     char path[CGROUP_PATH_SIZE];
-    if (!cgroups_name(daemon, folder, path, sizeof path))
+    if (!cgroups_name(attempts, folder, path, sizeof path))
         return 0;
     int n = cgroup_kill(path);
     cgroup_remove(path, REMOVE_LIMIT_US);
     return n > 0 ? n : 0;
 }
 
-static bool is_running(const struct daemon *daemon, uint64_t id, int attempt)
+static bool is_running(const struct attempts *attempts, uint64_t id, int attempt)
 {
-    const struct task *task = core_task(daemon->core, id);
+    const struct task *task = core_task(attempts->parts.core, id);
     return task && task_state_holds_gpus(task->state) && task->attempts == attempt;
 }
 
-void cgroups_sweep_left(struct daemon *daemon)
+void cgroups_sweep_left(struct attempts *attempts)
 {
-    DIR *home = daemon->cgroup_home[0] ? opendir(daemon->cgroup_home) : NULL;
+    DIR *home = attempts->cgroup_home[0] ? opendir(attempts->cgroup_home) : NULL;
     for (const struct dirent *entry; home && (entry = readdir(home));) {
         char path[CGROUP_PATH_SIZE + sizeof entry->d_name];
         uint64_t task;
         int attempt;
-        if (!cgroup_parse_name(entry->d_name, daemon->config.state_dir, &task, &attempt) ||
-            is_running(daemon, task, attempt))
+        if (!cgroup_parse_name(entry->d_name, attempts->parts.config->state_dir, &task, &attempt) ||
+            is_running(attempts, task, attempt))
             continue;
-        snprintf(path, sizeof path, "%s/%s", daemon->cgroup_home, entry->d_name);
+        snprintf(path, sizeof path, "%s/%s", attempts->cgroup_home, entry->d_name);
         int n = cgroup_kill(path);
         if (n > 0)
             log_warning("task %llu, attempt %d: %d processes outlived its shim and were killed",

@@ -51,31 +51,8 @@ static int add_default(struct environment *environment, const char *const *submi
     return find(submitted, name) ? 0 : environment_add(environment, "%s=%s", name, value);
 }
 
-/*
- * Whether the index of NVML is also the index of CUDA for every GPU. Both count cards in PCI order
- * (CUDA_DEVICE_ORDER=PCI_BUS_ID), whichever of them this daemon manages. They differ where a card
- * is in MIG mode or lost: CUDA then counts fewer. A client of MPS counts the cards of its server,
- * which has those that the daemon manages: NVML's index holds there if these are all.
- */
-static bool cuda_index_is_nvmls(const struct daemon *daemon, bool by_mps)
-{
-    const struct gpu_set *set = daemon->gpus;
-    const struct cluster_view *view = core_view(daemon->core);
-    for (size_t i = 0; set && i < set->count; i++) {
-        const struct gpu_info *gpu = &set->gpu[i];
-        if (gpu->is_mig || gpu->mig_mode == GPU_MIG_ON || !*gpu->uuid)
-            return false;
-        int place = daemon->gpu_states[i].view; /* -1: not managed */
-        if (place >= 0 && view->gpus[place].health == VIEW_LOST)
-            return false;
-        if (by_mps && (place < 0 || !gpu->is_place))
-            return false;
-    }
-    return set != NULL;
-}
-
-/* "A,B,C" of something of each GPU of the task. */
-static char *join(const struct daemon *daemon, const struct task *task,
+/* "A,B,C": a text of each GPU of the task. NULL: no memory. */
+static char *join(const struct cluster_view *view, const struct task *task,
     const char *(*of)(const struct gpu_identity *))
 {
     char *text = NULL;
@@ -84,7 +61,7 @@ static char *join(const struct daemon *daemon, const struct task *task,
     if (!out)
         return NULL;
     for (int i = 0; i < task->n_gpus; i++)
-        fprintf(out, "%s%s", i ? "," : "", of(&core_view(daemon->core)->gpus[task->gpus[i]].id));
+        fprintf(out, "%s%s", i ? "," : "", of(&view->gpus[task->gpus[i]].id));
     fclose(out);
     return text;
 }
@@ -99,12 +76,11 @@ static const char *label_of(const struct gpu_identity *gpu)
     return gpu->label;
 }
 
-int environment_name_gpus(struct environment *environment, const struct daemon *daemon,
-    const struct task *task, bool by_mps)
+int environment_name_gpus(struct environment *environment, const struct cluster_view *view,
+    const struct task *task, bool by_index)
 {
-    bool by_index = cuda_index_is_nvmls(daemon, by_mps);
-    char *devices = join(daemon, task, by_index ? label_of : uuid_of),
-         *labels = join(daemon, task, label_of);
+    char *devices = join(view, task, by_index ? label_of : uuid_of),
+         *labels = join(view, task, label_of);
     int r = devices && labels ? 0 : -ENOMEM;
     if (r == 0)
         r = environment_add(environment, "COLLOC_TASK_ID=%llu", (unsigned long long)task->id);
@@ -161,28 +137,25 @@ int environment_join_mps(
     return r;
 }
 
-/* Of the smallest of its GPUs, as one setting serves for all. */
-static double fraction_of(const struct daemon *daemon, const struct task *task)
+/* The part of the smallest of its GPUs, as one setting serves for all. 1: no limit. */
+static double memory_fraction(
+    const struct cluster_view *view, const struct task *task, int64_t margin_bytes)
 {
     const struct need *need = &task->request.need;
-    double wanted = (double)(need->bytes + daemon->config.core.conditions.margin_bytes),
-           fraction = 1;
-    if (need->kind < NEED_ESTIMATED || task->oom_count > 0)
+    double wanted = (double)(need->bytes + margin_bytes), fraction = 1;
+    if (need->kind < NEED_ESTIMATED || task->oom_count > 0 || task->exclusive)
         return 1;
     for (int i = 0; i < task->n_gpus; i++) {
-        double part = wanted /
-                      (double)core_view(daemon->core)->gpus[task->gpus[i]].id.mem_total_bytes;
+        double part = wanted / (double)view->gpus[task->gpus[i]].id.mem_total_bytes;
         fraction = part < fraction ? part : fraction;
     }
     return fraction;
 }
 
-int environment_limit_frameworks(struct environment *environment, const struct daemon *daemon,
-    const struct task *task, const char *const *submitted)
+int environment_limit_frameworks(struct environment *environment, const struct cluster_view *view,
+    const struct task *task, int64_t margin_bytes, const char *const *submitted)
 {
-    double fraction = daemon->config.framework_mem_limit && !task->exclusive
-                          ? fraction_of(daemon, task)
-                          : 1;
+    double fraction = memory_fraction(view, task, margin_bytes);
     if (fraction >= 1)
         return 0;
     const char *name = find(submitted, "PYTORCH_ALLOC_CONF") ? "PYTORCH_ALLOC_CONF"

@@ -3,7 +3,7 @@
 #ifndef COLLOC_DAEMON_ATTEMPTS_TASK_ENVIRONMENT_H
 #define COLLOC_DAEMON_ATTEMPTS_TASK_ENVIRONMENT_H
 
-#include "daemon/daemon.h"
+#include "core/core.h"
 
 enum { ENVIRONMENT_ADDED_MAX = 16 };
 
@@ -14,27 +14,32 @@ struct environment {
     int count;
 };
 
-/* Adds "NAME=VALUE" made from a format. 0, or -ENOMEM when there is no memory or no room. */
+/*
+ * All functions below add variables and return 0, or -ENOMEM when memory is out or there are more
+ * than ENVIRONMENT_ADDED_MAX. `submitted`: the user's variables, "NAME=VALUE", ending in NULL.
+ */
+
+/* Adds "NAME=VALUE" made from a format. */
 int environment_add(struct environment *environment, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /*
- * The task's number and GPUs. CUDA_VISIBLE_DEVICES has indices, which every program understands,
- * where CUDA counts the GPUs as NVML does; UUIDs where it may not: MIG, a lost card, or an MPS
- * server (`by_mps`) of some of the cards only.
+ * The task's number and GPUs.
+ *   by_index   CUDA counts the GPUs as NVML does: CUDA_VISIBLE_DEVICES has indices, which every
+ *              program understands; otherwise UUIDs
  */
-int environment_name_gpus(struct environment *environment, const struct daemon *daemon,
-    const struct task *task, bool by_mps);
+int environment_name_gpus(struct environment *environment, const struct cluster_view *view,
+    const struct task *task, bool by_index);
 
 /*
- * Defaults for what `submitted` ("NAME=VALUE", ending in NULL) does not set. Python's output is
- * not buffered, so that `colloc logs -f` shows it. TensorFlow and JAX do not take the whole GPU at
- * their start where others may share it. 0 or -ENOMEM.
+ * Defaults for what the user does not set. Python's output is not buffered, so that `colloc logs
+ * -f` shows it at once. TensorFlow and JAX do not allocate the whole GPU when they start, where
+ * others may share it.
  */
 int environment_set_defaults(
     struct environment *environment, const struct task *task, const char *const *submitted);
 
-/* What tasks of a daemon over pretend GPUs (COLLOC_EMULATOR) find those by. 0 or -ENOMEM. */
+/* The variable by which tasks of a daemon over pretend GPUs (COLLOC_EMULATOR) find those. */
 int environment_pass_emulator(struct environment *environment);
 
 /* An MPS client's server and limits, as its placement has them. */
@@ -42,12 +47,13 @@ int environment_join_mps(
     struct environment *environment, const struct task *task, const char *pipe_dir);
 
 /*
- * Frameworks' own limits on memory, for a task that shares by streams: PyTorch's (of its caching
- * allocator) added to what `submitted` sets, and JAX's unless it sets that. TensorFlow has no such
- * variable. Does nothing when the need is not known or the setting says no.
+ * Frameworks' own limits on memory, for a time-sliced task with a known memory requirement:
+ * PyTorch's (of its caching allocator) added to what the user sets, and JAX's unless the user sets
+ * that. TensorFlow has no such variable.
+ *   margin_bytes   allowed beyond the requirement
  */
-int environment_limit_frameworks(struct environment *environment, const struct daemon *daemon,
-    const struct task *task, const char *const *submitted);
+int environment_limit_frameworks(struct environment *environment, const struct cluster_view *view,
+    const struct task *task, int64_t margin_bytes, const char *const *submitted);
 
 void environment_fini(struct environment *environment);
 

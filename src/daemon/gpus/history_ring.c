@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The GPUs' recent past: a series of each GPU below state-dir/samples, in rings as the setting
- * `samples` has them, and that as JSON.
+ * The samples of each managed GPU, stored in a file of fixed size below STATE_DIR/samples
+ * (store/series.h), and as JSON for `colloc top` and reports. The setting `samples` gives the rings:
+ * with 1s:1h,10s:1d each second of the last hour and each ten seconds of the last day.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +15,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "daemon/daemon.h"
+#include "daemon/gpus/gpus_state.h"
 
 #define SUFFIX ".series"
 
@@ -63,12 +64,12 @@ static struct reading in_mib(struct reading bytes)
     return bytes.valid ? reading_of(bytes.value / (double)MIB) : READING_NONE;
 }
 
-void samples_take(struct daemon *daemon, size_t i)
+void history_add(struct gpus *gpus, size_t i)
 {
-    struct gpu_state *state = &daemon->gpu_states[i];
+    struct gpu_state *state = &gpus->states[i];
     const struct gpu_sample *seen = &state->sample;
     const struct gpu_view *gpu = state->view < 0 ? NULL
-                                                 : &core_view(daemon->core)->gpus[state->view];
+                                                 : &core_view(gpus->parts.core)->gpus[state->view];
     if (!state->series || !gpu)
         return;
     const struct reading values[VALUES] = {
@@ -84,24 +85,23 @@ void samples_take(struct daemon *daemon, size_t i)
         [VALUE_TEMPERATURE] = seen->temperature_c,
         [VALUE_SM_CLOCK] = seen->sm_clock_mhz,
         [VALUE_TASKS] = reading_of(gpu->n_residents),
-        [VALUE_FOREIGN] = seen->processes.valid ? reading_of((double)state->n_foreign)
+        [VALUE_FOREIGN] = seen->processes.valid ? reading_of((double)state->n_external)
                                                 : READING_NONE,
     };
     int r = series_add(state->series, clock_wall_us(), values);
     if (r < 0) {
         char what[160];
-        snprintf(
-            what, sizeof what, "samples of GPU %s: %s", daemon->gpus->gpu[i].index, strerror(-r));
-        disk_failed(daemon, what);
+        snprintf(what, sizeof what, "samples of GPU %s: %s", gpus->set->gpu[i].index, strerror(-r));
+        gpus->parts.hooks.write_failed(gpus->parts.hooks.context, what);
     }
 }
 
 /* ---- files ---- */
 
 /* UUIDs of old MIG instances have slashes. */
-static void series_path(const struct daemon *daemon, const char *uuid, char *path, size_t size)
+static void series_path(const struct gpus *gpus, const char *uuid, char *path, size_t size)
 {
-    int n = snprintf(path, size, "%s/samples/", daemon->config.state_dir);
+    int n = snprintf(path, size, "%s/samples/", gpus->parts.config->state_dir);
     snprintf(path + n, size - (size_t)n, "%s" SUFFIX, uuid);
     for (char *c = path + n; *c; c++)
         if (*c == '/')
@@ -126,36 +126,35 @@ static void remove_old(const char *folder, int64_t keep_us)
 }
 
 static int open_all(
-    struct daemon *daemon, const struct series_form *form, const char *folder, struct fault *fault)
+    struct gpus *gpus, const struct series_form *form, const char *folder, struct fault *fault)
 {
     char path[900];
     int r = file_make_folders(folder, 0755);
     if (r < 0)
         return fault_set(fault, -r, "%s: %s", folder, strerror(-r));
-    for (size_t i = 0; i < daemon->gpus->count && r == 0; i++) {
-        if (daemon->gpu_states[i].series || daemon->gpu_states[i].view < 0 ||
-            !*daemon->gpus->gpu[i].uuid)
+    for (size_t i = 0; i < gpus->set->count && r == 0; i++) {
+        if (gpus->states[i].series || gpus->states[i].view < 0 || !*gpus->set->gpu[i].uuid)
             continue;
-        series_path(daemon, daemon->gpus->gpu[i].uuid, path, sizeof path);
-        r = series_open(path, form, fault, &daemon->gpu_states[i].series);
+        series_path(gpus, gpus->set->gpu[i].uuid, path, sizeof path);
+        r = series_open(path, form, fault, &gpus->states[i].series);
     }
     return r;
 }
 
-void samples_open(struct daemon *daemon)
+void history_open(struct gpus *gpus)
 {
-    const struct samples_kept *kept = &daemon->config.samples;
+    const struct samples_kept *kept = &gpus->parts.config->samples;
     const struct series_form form = {kept->rings, kept->n, figures, VALUES};
     char folder[600];
     int64_t longest_us = 0;
     struct fault fault = {""};
     if (kept->n == 0)
         return;
-    snprintf(folder, sizeof folder, "%s/samples", daemon->config.state_dir);
+    snprintf(folder, sizeof folder, "%s/samples", gpus->parts.config->state_dir);
     for (size_t i = 0; i < kept->n; i++)
         longest_us = kept->rings[i].keep_us > longest_us ? kept->rings[i].keep_us : longest_us;
-    if (open_all(daemon, &form, folder, &fault) < 0)
-        log_warning("samples are not kept: %s", fault.text);
+    if (open_all(gpus, &form, folder, &fault) < 0)
+        log_warning("samples are not stored: %s", fault.text);
     remove_old(folder, longest_us);
 }
 
@@ -179,19 +178,19 @@ static void write_row(void *context, int64_t wall_us, const struct reading *valu
     writer->any = true;
 }
 
-static int write_gpu(struct daemon *daemon, size_t i, int64_t since_us, FILE *out)
+static int write_gpu(struct gpus *gpus, size_t i, int64_t since_us, FILE *out)
 {
-    const struct gpu_info *info = &daemon->gpus->gpu[i];
+    const struct gpu_info *info = &gpus->set->gpu[i];
     struct series_writer writer = {out, false};
     int64_t step_us = 0;
     fprintf(out, "{\"index\":\"%s\",\"uuid\":\"%s\",\"rows\":[", info->index, info->uuid);
     int r = series_read(
-        daemon->gpu_states[i].series, since_us, clock_wall_us(), write_row, &writer, &step_us);
+        gpus->states[i].series, since_us, clock_wall_us(), write_row, &writer, &step_us);
     fprintf(out, "],\"step_s\":%.6g}", (double)step_us / 1e6);
     return r;
 }
 
-int samples_write(struct daemon *daemon, int64_t since_us, FILE *out)
+int gpus_write_history(struct gpus *gpus, int64_t since_us, FILE *out)
 {
     bool any = false;
     int r = 0;
@@ -199,12 +198,12 @@ int samples_write(struct daemon *daemon, int64_t since_us, FILE *out)
     for (int i = 0; i < VALUES; i++)
         fprintf(out, ",\"%s\"", columns[i]);
     fputs("],\"gpus\":[", out);
-    for (size_t i = 0; daemon->gpus && i < daemon->gpus->count && r == 0; i++) {
-        if (!daemon->gpu_states[i].series)
+    for (size_t i = 0; gpus->set && i < gpus->set->count && r == 0; i++) {
+        if (!gpus->states[i].series)
             continue;
         fputs(any ? "," : "", out);
         any = true;
-        r = write_gpu(daemon, i, since_us, out);
+        r = write_gpu(gpus, i, since_us, out);
     }
     fputs("]}", out);
     return r;

@@ -1,75 +1,86 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GPUs that somebody holds and nobody uses. Unknown is not unused: a look that tells no activity,
- * or that comes too late after the one before, begins the time anew.
+ * Tasks that hold a GPU while no process uses it: a warning in the log, once each time, and
+ * `unused_s` in the API. Unknown is not idle: a sample without a reading of activity, or one that
+ * comes too late after the one before, begins the time anew.
  */
+#include "base/array.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "daemon/daemon.h"
+#include "daemon/gpus/gpus_state.h"
 
-#define LOOKS_TOO_LATE 3 /* periods */
+#define LATE_PERIODS 3 /* chosen: a sample later than this may have missed activity */
 
-/* A kernel of one thread shows as nothing in SMACT, but in GRACT and utilisation it does. */
+/* Chosen: noise of the counters is below. A kernel of one thread does not show in SMACT, but in
+ * GRACT and utilisation. */
 #define ACTIVE_LEAST 0.005
 
 static bool is_idle(const struct gpu_sample *seen)
 {
-    const struct reading *tell[] = {&seen->smact, &seen->gract, &seen->utilisation};
+    const struct reading *readings[] = {&seen->smact, &seen->gract, &seen->utilisation};
     bool known = false;
-    for (size_t i = 0; i < sizeof tell / sizeof *tell; i++) {
-        if (tell[i]->valid && tell[i]->value > ACTIVE_LEAST)
+    for (size_t i = 0; i < ARRAY_SIZE(readings); i++) {
+        if (readings[i]->valid && readings[i]->value > ACTIVE_LEAST)
             return false;
-        known |= tell[i]->valid;
+        known |= readings[i]->valid;
     }
     return known;
 }
 
-struct reading unused_us(
-    const struct daemon *daemon, const struct gpu_state *state, const struct resident *resident)
+static struct reading idle_us(
+    const struct gpus *gpus, const struct gpu_state *state, const struct resident *resident)
 {
     const struct gpu_sample *seen = &state->sample;
     if (!seen->smact.valid && !seen->utilisation.valid)
         return READING_NONE;
     if (!state->is_idle)
         return reading_of(0);
-    int64_t held_us = driver_monotonic_us(daemon->driver, resident->since_us);
+    int64_t held_us = driver_monotonic_us(gpus->parts.driver, resident->since_us);
     int64_t since_us = held_us > state->idle_since_us ? held_us : state->idle_since_us;
     return reading_of((double)(seen->at_us > since_us ? seen->at_us - since_us : 0));
 }
 
-bool unused_for_long(const struct daemon *daemon, struct reading unused)
+static bool is_long(const struct gpus *gpus, struct reading idle)
 {
-    return unused.valid && unused.value >= (double)daemon->config.unused_after_us;
+    return idle.valid && idle.value >= (double)gpus->parts.config->unused_after_us;
 }
 
-/* Once for each time that it is so. */
-static void warn(const struct daemon *daemon, struct gpu_state *state)
+struct reading gpus_idle_us(
+    const struct gpus *gpus, size_t i, const struct resident *resident, bool *ret_is_long)
 {
-    const struct gpu_view *gpu = &core_view(daemon->core)->gpus[state->view];
+    struct reading idle = idle_us(gpus, &gpus->states[i], resident);
+    *ret_is_long = is_long(gpus, idle);
+    return idle;
+}
+
+static void log_holders(const struct gpus *gpus, struct gpu_state *state)
+{
+    const struct gpu_view *gpu = &core_view(gpus->parts.core)->gpus[state->view];
     bool any = false;
     for (int i = 0; i < gpu->n_residents; i++) {
-        struct reading unused = unused_us(daemon, state, &gpu->residents[i]);
-        if (!unused_for_long(daemon, unused))
-            continue;
+        struct reading idle = idle_us(gpus, state, &gpu->residents[i]);
         char text[32];
+        if (!is_long(gpus, idle))
+            continue;
         any = true;
-        if (!state->unused_said)
+        if (!state->idle_logged)
             log_warning("task %llu has GPU %s and has not used it for %s",
                 (unsigned long long)gpu->residents[i].task, gpu->id.label,
-                format_elapsed((int64_t)unused.value, text, sizeof text));
+                format_elapsed((int64_t)idle.value, text, sizeof text));
     }
-    state->unused_said = any;
+    state->idle_logged = any;
 }
 
-void unused_watch(struct daemon *daemon, struct gpu_state *state)
+void idle_holders_watch(struct gpus *gpus, struct gpu_state *state)
 {
     const struct gpu_sample *seen = &state->sample;
-    int64_t late_us = LOOKS_TOO_LATE * daemon->config.sample_period_us;
-    bool is_late = seen->at_us - state->looked_us > late_us, was_idle = state->is_idle && !is_late;
-    state->looked_us = seen->at_us;
+    int64_t late_us = LATE_PERIODS * gpus->parts.config->sample_period_us;
+    bool is_late = seen->at_us - state->sampled_us > late_us;
+    bool was_idle = state->is_idle && !is_late;
+    state->sampled_us = seen->at_us;
     state->is_idle = is_idle(seen);
     if (state->is_idle && !was_idle)
         state->idle_since_us = seen->at_us;
     if (state->view >= 0)
-        warn(daemon, state);
+        log_holders(gpus, state);
 }

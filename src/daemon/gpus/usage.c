@@ -12,7 +12,7 @@
  *               first    whole interval    last
  *
  * - First: the time since its start. The GPU's mean is of the whole interval, so a task that has
- *   the GPU to itself, which was unused before, did all the work of it in that time.
+ *   the GPU to itself, which was idle before, did all the work of it in that time.
  * - Last: the task ends before the sample is taken. Its share of the sample before goes on to its
  *   end. Where a sample is taken between the end of its processes and its own, it has the weight
  *   that it had before.
@@ -20,7 +20,7 @@
 #include <math.h>
 
 #include "base/clock.h"
-#include "daemon/daemon.h"
+#include "daemon/gpus/gpus_state.h"
 
 enum { SHARES_MAX = 256 };
 
@@ -67,48 +67,48 @@ static void weigh(struct gpu_state *state)
         state->shares[i].holder.weight = holders[i].weight;
 }
 
-/* How much of its card an instance keeps busy, in slices. */
-static double busy_slices(const struct daemon *daemon, size_t i)
+/* How many slices of its card an instance keeps busy. */
+static double busy_slices(const struct gpus *gpus, size_t i)
 {
-    return reading_or(daemon->gpu_states[i].sample.smact, 0) * daemon->gpus->gpu[i].compute_slices;
+    return reading_or(gpus->states[i].sample.smact, 0) * gpus->set->gpu[i].compute_slices;
 }
 
-static double busy_slices_of_card(const struct daemon *daemon, size_t card)
+static double busy_slices_of_card(const struct gpus *gpus, size_t card)
 {
     double busy = 0;
-    for (size_t i = 0; i < daemon->gpus->count; i++)
-        if (daemon->gpus->gpu[i].is_mig && daemon->gpus->gpu[i].parent == card)
-            busy += busy_slices(daemon, i);
+    for (size_t i = 0; i < gpus->set->count; i++)
+        if (gpus->set->gpu[i].is_mig && gpus->set->gpu[i].parent == card)
+            busy += busy_slices(gpus, i);
     return busy;
 }
 
 /*
- * A MIG instance has no meter of its own: of its card's idle power it has its slices' part, and of
- * what is beyond the part that its busy slices are of all busy ones.
+ * A MIG instance has no power meter. Of its card's idle power it gets the part of its slices; of the
+ * power beyond that, the part that its busy slices are of all busy ones.
  */
-static struct drawn drawn_by_instance(const struct daemon *daemon, size_t i)
+static struct drawn drawn_by_instance(const struct gpus *gpus, size_t i)
 {
     const double slices = 7;
-    const struct gpu_info *info = &daemon->gpus->gpu[i];
-    struct drawn drawn = daemon->gpu_states[info->parent].drawn;
-    double all_busy = busy_slices_of_card(daemon, info->parent), idle, work = 0;
+    const struct gpu_info *info = &gpus->set->gpu[i];
+    struct drawn drawn = gpus->states[info->parent].drawn;
+    double all_busy = busy_slices_of_card(gpus, info->parent), idle, work = 0;
     idle = drawn.idle_part * info->gpu_slices / slices;
     if (all_busy > 0)
-        work = (1 - drawn.idle_part) * busy_slices(daemon, i) / all_busy;
+        work = (1 - drawn.idle_part) * busy_slices(gpus, i) / all_busy;
     drawn.energy_j.value *= idle + work;
     drawn.power_w.value *= idle + work;
     drawn.idle_part = idle + work > 0 ? idle / (idle + work) : 0;
     return drawn;
 }
 
-void usage_measure(struct daemon *daemon, size_t i)
+void usage_measure(struct gpus *gpus, size_t i)
 {
-    struct gpu_state *state = &daemon->gpu_states[i];
+    struct gpu_state *state = &gpus->states[i];
     gpu_meter_take(&state->meter, &state->sample);
     state->drawn = (struct drawn){
         state->meter.drawn_j, state->sample.power_w, state->meter.idle_part};
-    if (daemon->gpus->gpu[i].is_mig && !state->sample.power_w.valid)
-        state->drawn = drawn_by_instance(daemon, i);
+    if (gpus->set->gpu[i].is_mig && !state->sample.power_w.valid)
+        state->drawn = drawn_by_instance(gpus, i);
 }
 
 static struct reading part_of(struct reading whole, double part)
@@ -128,12 +128,12 @@ static void add_energy(struct usage *usage, double energy_j)
 }
 
 /* How long the task has been running at the time of a sample; its start is known by the wall clock. */
-static double running_s(struct daemon *daemon, uint64_t task, int64_t at_us)
+static double running_s(struct gpus *gpus, uint64_t task, int64_t at_us)
 {
     int64_t age_us = clock_monotonic_us() - at_us;
-    int64_t started_us = core_task(daemon->core, task)->started_us;
+    int64_t started_us = core_task(gpus->parts.core, task)->started_us;
     return fmax(
-        0, (double)(driver_now_us(daemon->driver) - age_us - started_us) / (double)SECOND_US);
+        0, (double)(driver_now_us(gpus->parts.driver) - age_us - started_us) / (double)SECOND_US);
 }
 
 /* No other task was on the GPU, now or at the sample before. */
@@ -144,11 +144,11 @@ static bool was_alone(const struct gpu_state *state, uint64_t task)
                (state->n_shares_before == 1 && state->shares_before[0].task == task));
 }
 
-static void book(struct daemon *daemon, struct usage *usage, const struct gpu_state *state,
+static void add_interval(struct gpus *gpus, struct usage *usage, const struct gpu_state *state,
     const struct share *share, double energy_part)
 {
     double span_s = state->meter.activity_span_s;
-    double own_s = fmin(span_s, running_s(daemon, share->task, state->meter.activity_at_us));
+    double own_s = fmin(span_s, running_s(gpus, share->task, state->meter.activity_at_us));
     double work_s = was_alone(state, share->task) ? span_s : own_s;
     if (share->smact.valid)
         add_activity(usage, share->smact.value, work_s, own_s);
@@ -157,7 +157,7 @@ static void book(struct daemon *daemon, struct usage *usage, const struct gpu_st
     usage->is_estimated |= state->shares_estimated;
 }
 
-void usage_take(struct daemon *daemon, struct gpu_state *state)
+void usage_divide(struct gpus *gpus, struct gpu_state *state)
 {
     weigh(state);
     for (size_t i = 0; i < state->n_shares; i++) {
@@ -166,26 +166,26 @@ void usage_take(struct daemon *daemon, struct gpu_state *state)
             share->holder.weight, state->n_shares, state->drawn.idle_part);
         share->smact = part_of(state->sample.smact, share->holder.weight);
         share->power_w = part_of(state->drawn.power_w, energy_part);
-        struct job *job = share->task ? job_find(daemon, share->task) : NULL;
+        struct job *job = share->task ? jobs_find(gpus->parts.jobs, share->task) : NULL;
         if (job)
-            book(daemon, &job->usage, state, share, energy_part);
+            add_interval(gpus, &job->usage, state, share, energy_part);
     }
 }
 
-/* A GPU that has not been sampled for longer is not known to have gone on as before. */
+/* Chosen: a GPU that was not sampled for longer may not have gone on as before. */
 enum { PERIODS_MAX = 3 };
 
-static void book_rest(struct daemon *daemon, struct job *job, const struct gpu_state *state,
-    const struct share *share)
+static void add_rest(
+    struct gpus *gpus, struct job *job, const struct gpu_state *state, const struct share *share)
 {
     int64_t now_us = clock_monotonic_us();
     int64_t rest_us = now_us - state->meter.at_us;
     bool goes_on = share->holder.processes > 0 && rest_us >= 0 &&
-                   rest_us <= PERIODS_MAX * daemon->config.sample_period_us;
+                   rest_us <= PERIODS_MAX * gpus->parts.config->sample_period_us;
     if (!goes_on)
         return;
     /* Activity may have been measured before the last sample, but must be of this task's time. */
-    if (share->smact.valid && running_s(daemon, job->id, state->meter.activity_at_us) > 0) {
+    if (share->smact.valid && running_s(gpus, job->id, state->meter.activity_at_us) > 0) {
         double s = (double)(now_us - state->meter.activity_at_us) / (double)SECOND_US;
         add_activity(&job->usage, share->smact.value, s, s);
     }
@@ -193,17 +193,12 @@ static void book_rest(struct daemon *daemon, struct job *job, const struct gpu_s
         add_energy(&job->usage, share->power_w.value * (double)rest_us / (double)SECOND_US);
 }
 
-void usage_end(struct daemon *daemon, struct job *job)
+void gpus_end_usage(struct gpus *gpus, struct job *job)
 {
-    for (size_t i = 0; daemon->gpus && i < daemon->gpus->count; i++) {
-        const struct gpu_state *state = &daemon->gpu_states[i];
+    for (size_t i = 0; gpus->set && i < gpus->set->count; i++) {
+        const struct gpu_state *state = &gpus->states[i];
         for (size_t k = 0; state->view >= 0 && k < state->n_shares; k++)
             if (state->shares[k].task == job->id)
-                book_rest(daemon, job, state, &state->shares[k]);
+                add_rest(gpus, job, state, &state->shares[k]);
     }
-}
-
-struct reading usage_smact(const struct usage *usage)
-{
-    return usage->span_s > 0 ? reading_of(fmin(1, usage->smact_s / usage->span_s)) : READING_NONE;
 }

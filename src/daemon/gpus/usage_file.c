@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What live tasks have had of their GPUs is in no log: it is written down now and then, and found
- * again by the next daemon, so that a restart costs a minute of it at the most.
+ * Live tasks' energy, activity and memory peaks are not in the event log. They are written to the
+ * file usage.json each minute and at the end, and the next daemon reads them, so a crash loses at
+ * most a minute of them.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -12,14 +13,14 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "daemon/daemon.h"
+#include "daemon/gpus/gpus_state.h"
 
-#define PERIOD_US  (60 * SECOND_US)
-#define FILE_LIMIT ((size_t)64 << 20)
+#define PERIOD_US  (60 * SECOND_US)   /* chosen: what a crash may lose */
+#define FILE_LIMIT ((size_t)64 << 20) /* chosen: 200 bytes for each of 300,000 tasks */
 
-static void file_path(const struct daemon *daemon, char *path, size_t size)
+static void file_path(const struct gpus *gpus, char *path, size_t size)
 {
-    snprintf(path, size, "%s/usage.json", daemon->config.state_dir);
+    snprintf(path, size, "%s/usage.json", gpus->parts.config->state_dir);
 }
 
 static json_t *json_of(struct reading value)
@@ -41,48 +42,50 @@ static json_t *entry_of(const struct job *job)
         usage->span_s, "estimated", usage->is_estimated);
 }
 
-void usage_save(struct daemon *daemon)
+void gpus_save_usage(struct gpus *gpus)
 {
     char path[600];
     json_t *list = json_array();
     for (const struct task *task = NULL;
-         (task = core_next_task(daemon->core, task ? task->id : 0));) {
-        const struct job *job = job_find(daemon, task->id);
+         (task = core_next_task(gpus->parts.core, task ? task->id : 0));) {
+        const struct job *job = jobs_find(gpus->parts.jobs, task->id);
         if (job &&
             (job->mem_peak_bytes.valid || job->usage.span_s > 0 || job->usage.energy_j.valid))
             json_array_append_new(list, entry_of(job));
     }
     char *text = json_dumps(list, JSON_COMPACT);
-    file_path(daemon, path, sizeof path);
+    file_path(gpus, path, sizeof path);
     int r = text ? file_write_atomic(path, text, strlen(text), 0600) : -ENOMEM;
     if (r < 0)
-        disk_failed(daemon, "what running tasks have used so far is not kept");
+        gpus->parts.hooks.write_failed(
+            gpus->parts.hooks.context, "what running tasks have used so far is not stored");
     free(text);
     json_decref(list);
-    daemon->usage_saved_us = clock_monotonic_us();
+    gpus->usage_saved_us = clock_monotonic_us();
 }
 
-void usage_save_sometimes(struct daemon *daemon)
+void usage_save_sometimes(struct gpus *gpus)
 {
-    if (daemon->lived && clock_monotonic_us() - daemon->usage_saved_us >= PERIOD_US)
-        usage_save(daemon);
+    if (jobs_count(gpus->parts.jobs) > 0 &&
+        clock_monotonic_us() - gpus->usage_saved_us >= PERIOD_US)
+        gpus_save_usage(gpus);
 }
 
-/* -1 when it is not told. */
-static int gpu_from(const struct daemon *daemon, const json_t *value)
+/* Returns -1 when it is not known. */
+static int gpu_from(const struct gpus *gpus, const json_t *value)
 {
     json_int_t gpu = json_is_integer(value) ? json_integer_value(value) : -1;
-    return gpu >= 0 && gpu < core_view(daemon->core)->n_gpus ? (int)gpu : -1;
+    return gpu >= 0 && gpu < core_view(gpus->parts.core)->n_gpus ? (int)gpu : -1;
 }
 
-static void take(struct daemon *daemon, const json_t *entry)
+static void load_entry(struct gpus *gpus, const json_t *entry)
 {
-    struct job *job = job_find(
-        daemon, (uint64_t)json_integer_value(json_object_get(entry, "task")));
+    struct job *job = jobs_find(
+        gpus->parts.jobs, (uint64_t)json_integer_value(json_object_get(entry, "task")));
     if (!job)
         return;
     job->mem_peak_bytes = reading_from(json_object_get(entry, "mem_peak_bytes"));
-    job->peak_gpu = gpu_from(daemon, json_object_get(entry, "peak_gpu"));
+    job->peak_gpu = gpu_from(gpus, json_object_get(entry, "peak_gpu"));
     job->peak_whole = json_is_true(json_object_get(entry, "peak_whole"));
     job->usage = (struct usage){
         .energy_j = reading_from(json_object_get(entry, "energy_j")),
@@ -92,18 +95,18 @@ static void take(struct daemon *daemon, const json_t *entry)
     };
 }
 
-void usage_load(struct daemon *daemon)
+void usage_load(struct gpus *gpus)
 {
     char path[600], *text;
     size_t size, i;
     json_t *entry;
-    daemon->usage_saved_us = clock_monotonic_us();
-    file_path(daemon, path, sizeof path);
+    gpus->usage_saved_us = clock_monotonic_us();
+    file_path(gpus, path, sizeof path);
     if (file_read(path, FILE_LIMIT, NULL, &text, &size) < 0)
         return;
     json_t *list = json_loadb(text, size, 0, NULL);
     json_array_foreach(list, i, entry) {
-        take(daemon, entry);
+        load_entry(gpus, entry);
     }
     json_decref(list);
     free(text);

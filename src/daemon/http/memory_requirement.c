@@ -50,13 +50,16 @@ static int parse_summary(const json_t *body, struct submission *submission, stru
 
 /* The kind that all GPUs here are of; NULL when they differ: then what is known of one kind says
  * nothing. */
-static const char *gpu_kind(const struct daemon *daemon)
+static const char *gpu_kind(const struct http *http)
 {
-    const struct gpu_set *gpus = daemon->gpus;
-    for (size_t i = 1; gpus && i < gpus->count; i++)
-        if (strcmp(gpus->gpu[i].name, gpus->gpu[0].name) != 0)
+    struct gpu_report gpu;
+    const char *name = NULL;
+    for (size_t i = 0; http_report_gpu(http, i, &gpu); i++) {
+        if (name && strcmp(gpu.info->name, name) != 0)
             return NULL;
-    return gpus && gpus->count ? gpus->gpu[0].name : NULL;
+        name = gpu.info->name;
+    }
+    return name;
 }
 
 static int set_need(
@@ -74,14 +77,14 @@ static int set_need(
     return 0;
 }
 
-static int estimate(const struct daemon *daemon, struct submission *submission,
+static int estimate(const struct http *http, struct submission *submission,
     const struct network *network, struct fault *fault)
 {
     struct estimate_request request = {.model = network->model,
         .export = network->export,
-        .gpu_kind = gpu_kind(daemon),
-        .history = daemon->run_history.runs,
-        .n_history = daemon->run_history.n};
+        .gpu_kind = gpu_kind(http),
+        .history = http->parts.run_history->runs,
+        .n_history = http->parts.run_history->n};
     struct estimate estimate = {0};
     const char *named = submission->options[TASK_ESTIMATOR].text;
     int r = set_estimate_request(submission->options, &request, fault);
@@ -90,7 +93,7 @@ static int estimate(const struct daemon *daemon, struct submission *submission,
     json_t *subject = run_history_subject(&request);
     if (subject)
         json_object_set_new(submission->detail, "subject", subject);
-    const char *name = estimator_choose(named, &request, daemon->config.estimator);
+    const char *name = estimator_choose(named, &request, http->parts.config->estimator);
     r = estimate_run(name, &request, fault, &estimate);
     if (r < 0)
         return r;
@@ -98,17 +101,17 @@ static int estimate(const struct daemon *daemon, struct submission *submission,
         submission_warn(submission, "%s", estimate.note);
     struct reading *smact = &submission->event.submit.request.expect.smact;
     *smact = smact->valid ? *smact : estimate.smact;
-    return set_need(
-        name, estimate_reserved(&estimate, daemon->config.reserve_quantile), submission, fault);
+    return set_need(name, estimate_reserved(&estimate, http->parts.config->reserve_quantile),
+        submission, fault);
 }
 
-int submission_estimate_need(const struct daemon *daemon, const json_t *body,
-    struct submission *submission, struct fault *fault)
+int submission_estimate_need(
+    const struct http *http, const json_t *body, struct submission *submission, struct fault *fault)
 {
     struct network network = {0};
     int r = parse_summary(body, submission, fault, &network);
     if (r == 0)
-        r = estimate(daemon, submission, &network, fault);
+        r = estimate(http, submission, &network, fault);
     network_fini(&network);
     return r;
 }

@@ -9,7 +9,8 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "daemon/daemon.h"
+#include "daemon/http/prometheus.h"
+#include "daemon/http/public_json.h"
 
 struct family {
     const char *name, *type, *help;
@@ -116,68 +117,68 @@ static const struct family gpu_tasks = {"colloc_gpu_tasks", "gauge", "Tasks of c
 static const struct family gpu_foreign = {
     "colloc_gpu_foreign_processes", "gauge", "Processes on the GPU that are not of a task."};
 
-/* What a lost GPU said last, or one that has been silent for long, is no reading of now. */
-static bool is_current(struct daemon *daemon, size_t i)
+/* The last reading of a lost GPU, or of one that has not answered for long, is not one of now. */
+static bool is_current(const struct http *http, const struct gpu_report *gpu)
 {
-    const char *text, *health = record_gpu_health(daemon, i, &text);
+    const char *text, *health = public_gpu_health(http, gpu, &text);
     return strcmp(health, "lost") != 0 && strcmp(health, "stale") != 0;
 }
 
-static void put_gpu_infos(FILE *out, struct daemon *daemon)
+static void put_gpu_infos(FILE *out, const struct http *http)
 {
+    struct gpu_report gpu;
     begin(out, &gpu_info_family);
-    for (size_t i = 0; i < daemon->gpus->count; i++) {
+    for (size_t i = 0; http_report_gpu(http, i, &gpu); i++) {
         const char *text;
-        if (daemon->gpu_states[i].view < 0)
+        if (gpu.view < 0)
             continue;
-        put_gpu(out, gpu_info_family.name, &daemon->gpus->gpu[i]);
-        put_label(out, ",", "name", daemon->gpus->gpu[i].name);
-        put_label(out, ",", "health", record_gpu_health(daemon, i, &text));
+        put_gpu(out, gpu_info_family.name, gpu.info);
+        put_label(out, ",", "name", gpu.info->name);
+        put_label(out, ",", "health", public_gpu_health(http, &gpu, &text));
         fputs("} 1\n", out);
     }
 }
 
 static void put_gpu_readings(
-    FILE *out, struct daemon *daemon, const struct family *family, size_t at, double unit)
+    FILE *out, const struct http *http, const struct family *family, size_t at, double unit)
 {
+    struct gpu_report gpu;
     begin(out, family);
-    for (size_t i = 0; i < daemon->gpus->count; i++) {
-        struct reading r = *(
-            const struct reading *)((const char *)&daemon->gpu_states[i].sample + at);
-        if (daemon->gpu_states[i].view < 0 || !r.valid || !is_current(daemon, i))
+    for (size_t i = 0; http_report_gpu(http, i, &gpu); i++) {
+        struct reading r = *(const struct reading *)((const char *)gpu.sample + at);
+        if (gpu.view < 0 || !r.valid || !is_current(http, &gpu))
             continue;
-        put_gpu(out, family->name, &daemon->gpus->gpu[i]);
+        put_gpu(out, family->name, gpu.info);
         put_reading(out, r, unit);
     }
 }
 
-static void put_gpu_counts(FILE *out, struct daemon *daemon)
+static void put_gpu_counts(FILE *out, const struct http *http)
 {
+    struct gpu_report gpu;
     begin(out, &gpu_tasks);
-    for (size_t i = 0; i < daemon->gpus->count; i++) {
-        const struct gpu_state *state = &daemon->gpu_states[i];
-        if (state->view < 0)
+    for (size_t i = 0; http_report_gpu(http, i, &gpu); i++) {
+        if (gpu.view < 0)
             continue;
-        put_gpu(out, gpu_tasks.name, &daemon->gpus->gpu[i]);
-        fprintf(out, "} %d\n", core_view(daemon->core)->gpus[state->view].n_residents);
+        put_gpu(out, gpu_tasks.name, gpu.info);
+        fprintf(out, "} %d\n", core_view(http->parts.core)->gpus[gpu.view].n_residents);
     }
     begin(out, &gpu_foreign);
-    for (size_t i = 0; i < daemon->gpus->count; i++) {
-        const struct gpu_state *state = &daemon->gpu_states[i];
-        if (state->view < 0 || !state->sample.processes.valid || !is_current(daemon, i))
+    for (size_t i = 0; http_report_gpu(http, i, &gpu); i++) {
+        if (gpu.view < 0 || !gpu.sample->processes.valid || !is_current(http, &gpu))
             continue;
-        put_gpu(out, gpu_foreign.name, &daemon->gpus->gpu[i]);
-        fprintf(out, "} %zu\n", state->n_foreign);
+        put_gpu(out, gpu_foreign.name, gpu.info);
+        fprintf(out, "} %zu\n", gpu.n_external);
     }
 }
 
-static void put_gpus(FILE *out, struct daemon *daemon)
+static void put_gpus(FILE *out, const struct http *http)
 {
-    put_gpu_infos(out, daemon);
+    put_gpu_infos(out, http);
     for (size_t i = 0; i < sizeof gpu_readings / sizeof *gpu_readings; i++)
         put_gpu_readings(
-            out, daemon, &gpu_readings[i].family, gpu_readings[i].reading, gpu_readings[i].unit);
-    put_gpu_counts(out, daemon);
+            out, http, &gpu_readings[i].family, gpu_readings[i].reading, gpu_readings[i].unit);
+    put_gpu_counts(out, http);
 }
 
 /* ---- tasks: those that have GPUs ---- */
@@ -198,29 +199,29 @@ static const struct family task_energy = {"colloc_task_energy_joules_total", "co
 static const struct family task_active = {"colloc_task_gpu_sm_active_ratio", "gauge",
     "Its part of the GPU's SMACT, since the last look."};
 
-static const struct task *next_task(struct daemon *daemon, const struct task *task)
+static const struct task *next_task(const struct http *http, const struct task *task)
 {
-    return core_next_task(daemon->core, task ? task->id : 0);
+    return core_next_task(http->parts.core, task ? task->id : 0);
 }
 
-static void put_task_counts(FILE *out, struct daemon *daemon)
+static void put_task_counts(FILE *out, const struct http *http)
 {
     static const char *const words[] = {"PENDING", "RUNNING", "COMPLETING"};
     int counts[sizeof words / sizeof *words] = {0};
-    for (const struct task *task = NULL; (task = next_task(daemon, task));)
+    for (const struct task *task = NULL; (task = next_task(http, task));)
         for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-            counts[i] += strcmp(record_state(daemon, task), words[i]) == 0;
+            counts[i] += strcmp(public_task_state(http, task), words[i]) == 0;
     begin(out, &task_count);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         fprintf(out, "%s{state=\"%s\"} %d\n", task_count.name, words[i], counts[i]);
 }
 
-static void put_task_times(FILE *out, struct daemon *daemon)
+static void put_task_times(FILE *out, const struct http *http)
 {
-    int64_t now_us = driver_now_us(daemon->driver);
+    int64_t now_us = driver_now_us(http->parts.driver);
     begin(out, &task_seconds);
-    for (const struct task *task = NULL; (task = next_task(daemon, task));) {
-        const struct job *job = job_find(daemon, task->id);
+    for (const struct task *task = NULL; (task = next_task(http, task));) {
+        const struct job *job = jobs_find(http->parts.jobs, task->id);
         if (!job || !task_state_holds_gpus(task->state))
             continue;
         put_task(out, task_seconds.name, job);
@@ -229,11 +230,11 @@ static void put_task_times(FILE *out, struct daemon *daemon)
 }
 
 static void put_task_readings(
-    FILE *out, struct daemon *daemon, const struct family *family, size_t at)
+    FILE *out, const struct http *http, const struct family *family, size_t at)
 {
     begin(out, family);
-    for (const struct task *task = NULL; (task = next_task(daemon, task));) {
-        const struct job *job = job_find(daemon, task->id);
+    for (const struct task *task = NULL; (task = next_task(http, task));) {
+        const struct job *job = jobs_find(http->parts.jobs, task->id);
         if (!job || !task_state_holds_gpus(task->state))
             continue;
         struct reading r = *(const struct reading *)((const char *)job + at);
@@ -244,45 +245,50 @@ static void put_task_readings(
     }
 }
 
-static void put_activities(FILE *out, struct daemon *daemon)
+static void put_activities(FILE *out, const struct http *http)
 {
+    struct gpu_report gpu;
     begin(out, &task_active);
-    for (size_t i = 0; daemon->gpus && i < daemon->gpus->count; i++) {
-        const struct gpu_state *state = &daemon->gpu_states[i];
-        for (size_t k = 0; state->view >= 0 && is_current(daemon, i) && k < state->n_shares; k++) {
-            const struct job *job = job_find(daemon, state->shares[k].task);
-            if (!job || !state->shares[k].smact.valid)
+    for (size_t i = 0; http_report_gpu(http, i, &gpu); i++) {
+        for (size_t k = 0; gpu.view >= 0 && is_current(http, &gpu) && k < gpu.n_shares; k++) {
+            const struct job *job = jobs_find(http->parts.jobs, gpu.shares[k].task);
+            if (!job || !gpu.shares[k].smact.valid)
                 continue;
             put_task(out, task_active.name, job);
-            put_label(out, ",", "gpu", daemon->gpus->gpu[i].index);
-            put_label(out, ",", "uuid", daemon->gpus->gpu[i].uuid);
-            put_reading(out, state->shares[k].smact, 1);
+            put_label(out, ",", "gpu", gpu.info->index);
+            put_label(out, ",", "uuid", gpu.info->uuid);
+            put_reading(out, gpu.shares[k].smact, 1);
         }
     }
 }
 
-static void put_residents(FILE *out, struct daemon *daemon)
+static void put_resident(
+    FILE *out, const struct http *http, const struct gpu_view *gpu, const struct resident *resident)
 {
-    begin(out, &task_on_gpu);
-    for (size_t i = 0; daemon->gpus && i < daemon->gpus->count; i++) {
-        int view = daemon->gpu_states[i].view;
-        const struct gpu_view *gpu = view < 0 ? NULL : &core_view(daemon->core)->gpus[view];
-        for (int k = 0; gpu && k < gpu->n_residents; k++) {
-            const struct job *job = job_find(daemon, gpu->residents[k].task);
-            if (!job || !gpu->residents[k].mem_used_bytes.valid)
-                continue;
-            put_task(out, task_on_gpu.name, job);
-            put_label(out, ",", "gpu", gpu->id.label);
-            put_label(out, ",", "uuid", gpu->id.uuid);
-            put_reading(out, gpu->residents[k].mem_used_bytes, 1);
-        }
-    }
+    const struct job *job = jobs_find(http->parts.jobs, resident->task);
+    if (!job || !resident->mem_used_bytes.valid)
+        return;
+    put_task(out, task_on_gpu.name, job);
+    put_label(out, ",", "gpu", gpu->id.label);
+    put_label(out, ",", "uuid", gpu->id.uuid);
+    put_reading(out, resident->mem_used_bytes, 1);
 }
 
-char *metrics_text(struct daemon *daemon)
+static void put_residents(FILE *out, const struct http *http)
+{
+    const struct cluster_view *view = core_view(http->parts.core);
+    struct gpu_report gpu;
+    begin(out, &task_on_gpu);
+    for (size_t i = 0; http_report_gpu(http, i, &gpu); i++)
+        for (int k = 0; gpu.view >= 0 && k < view->gpus[gpu.view].n_residents; k++)
+            put_resident(out, http, &view->gpus[gpu.view], &view->gpus[gpu.view].residents[k]);
+}
+
+char *prometheus_text(const struct http *http)
 {
     static const struct family info = {
         "colloc_info", "gauge", "The daemon's version and default policy; always 1."};
+    struct gpu_report first;
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
@@ -291,17 +297,17 @@ char *metrics_text(struct daemon *daemon)
     begin(out, &info);
     fputs(info.name, out);
     put_label(out, "{", "version", COLLOC_VERSION);
-    put_label(out, ",", "policy", daemon->config.core.policy->name);
+    put_label(out, ",", "policy", http->parts.config->core.policy->name);
     fputs("} 1\n", out);
-    if (daemon->gpus)
-        put_gpus(out, daemon);
-    put_task_counts(out, daemon);
-    put_task_times(out, daemon);
-    put_task_readings(out, daemon, &task_used, offsetof(struct job, mem_used_bytes));
-    put_task_readings(out, daemon, &task_peak, offsetof(struct job, mem_peak_bytes));
-    put_task_readings(out, daemon, &task_energy, offsetof(struct job, usage.energy_j));
-    put_residents(out, daemon);
-    put_activities(out, daemon);
+    if (http_report_gpu(http, 0, &first))
+        put_gpus(out, http);
+    put_task_counts(out, http);
+    put_task_times(out, http);
+    put_task_readings(out, http, &task_used, offsetof(struct job, mem_used_bytes));
+    put_task_readings(out, http, &task_peak, offsetof(struct job, mem_peak_bytes));
+    put_task_readings(out, http, &task_energy, offsetof(struct job, usage.energy_j));
+    put_residents(out, http);
+    put_activities(out, http);
     if (fclose(out) == 0)
         return text;
     free(text);

@@ -19,6 +19,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "daemon/attempt_list.h"
+#include "daemon/http/public_json.h"
 #include "daemon/http/routes.h"
 
 #define MOMENT_MAX_S  1e12
@@ -39,7 +41,7 @@ struct place {
 
 struct listing {
     struct listing *next;
-    struct daemon *daemon;
+    struct http *http;
     struct api_request *request;
     char *user, *state; /* as asked for; user may be NULL */
     bool wants_live, wants_ended;
@@ -87,7 +89,7 @@ static bool text_add(struct listing *list, json_t *record)
 static void text_warn(struct listing *list)
 {
     char text[1024] = "";
-    const char *loss = store_get_loss(list->daemon->store);
+    const char *loss = store_get_loss(list->http->parts.store);
     if (list->damaged)
         snprintf(text, sizeof text,
             "records of ended tasks are damaged (%d; the first is task %llu): `colloc check` says more. ",
@@ -136,13 +138,13 @@ static enum part part_of(const struct task *task)
 static bool is_wanted(const struct listing *list, const struct task *task)
 {
     return strcasecmp(list->state, "live") == 0 || strcasecmp(list->state, "all") == 0 ||
-           strcasecmp(record_state(list->daemon, task), list->state) == 0;
+           strcasecmp(public_task_state(list->http, task), list->state) == 0;
 }
 
 /* Notes them in order, from the page's begin on. 0 or -ENOMEM. */
 static int note_live(struct listing *list)
 {
-    const struct core *core = list->daemon->core;
+    const struct core *core = list->http->parts.core;
     size_t room = 0;
     for (enum part part = list->at.part; part < PART_ENDED; part++) {
         uint64_t id = part == list->at.part ? list->at.id : 0;
@@ -166,8 +168,8 @@ static int note_live(struct listing *list)
 static void list_live(struct listing *list)
 {
     list->at = list->live[list->next_live++];
-    const struct task *task = core_task(list->daemon->core, list->at.id);
-    json_t *record = task && !task_state_is_done(task->state) ? record_task(list->daemon, task)
+    const struct task *task = core_task(list->http->parts.core, list->at.id);
+    json_t *record = task && !task_state_is_done(task->state) ? http_task_json(list->http, task)
                                                               : NULL;
     list->page_left -= text_add(list, record);
     json_decref(record);
@@ -184,7 +186,7 @@ static int on_ended(void *context, uint64_t id, const json_t *record)
             (unsigned long long)id);
     }
     if (record)
-        attempts_upgrade((json_t *)(uintptr_t)record);
+        attempt_list_upgrade((json_t *)(uintptr_t)record);
     bool added = text_add(list, (json_t *)(uintptr_t)record);
     list->page_left -= added;
     list->ended_left -= added;
@@ -200,10 +202,10 @@ static int list_ended(struct listing *list)
     list->ended.limit = left < ENDED_AT_ONCE ? left : ENDED_AT_ONCE;
     list->ended.before = before;
     list->ended.examine = EXAMINED;
-    int r = store_list_ended(list->daemon->store, &list->ended, on_ended, list, &list->fault);
+    int r = store_list_ended(list->http->parts.store, &list->ended, on_ended, list, &list->fault);
     if (r < 0 || list->at.id != before)
         return r;
-    r = store_skip_ended(list->daemon->store, &list->ended, &list->fault, &list->at.id);
+    r = store_skip_ended(list->http->parts.store, &list->ended, &list->fault, &list->at.id);
     list->all_ended = list->at.id == 0;
     return r;
 }
@@ -273,15 +275,15 @@ static bool go_on(struct listing *list)
         api_reply_held_text(
             list->request, 200, text_end(list, is_complete(list) ? NULL : &list->at));
     if (is_over) {
-        daemon_serve_soon(list->daemon);
+        http_serve_soon(list->http);
         listing_free(list);
     }
     return is_over;
 }
 
-static void append(struct daemon *daemon, struct listing *list)
+static void append(struct http *http, struct listing *list)
 {
-    struct listing **at = &daemon->listings;
+    struct listing **at = &http->listings;
     while (*at)
         at = &(*at)->next;
     list->next = NULL;
@@ -290,18 +292,18 @@ static void append(struct daemon *daemon, struct listing *list)
 
 static void on_turn(uv_idle_t *turn)
 {
-    struct daemon *daemon = turn->data;
-    struct listing *list = daemon->listings;
-    daemon->listings = list->next;
+    struct http *http = turn->data;
+    struct listing *list = http->listings;
+    http->listings = list->next;
     if (!go_on(list))
-        append(daemon, list);
-    if (!daemon->listings)
+        append(http, list);
+    if (!http->listings)
         uv_idle_stop(turn);
 }
 
 static void begin(struct listing *list)
 {
-    struct daemon *daemon = list->daemon;
+    struct http *http = list->http;
     if ((list->wants_live && note_live(list) < 0) || !text_begin(list)) {
         api_reply(list->request, 500, NULL);
         listing_free(list);
@@ -309,19 +311,19 @@ static void begin(struct listing *list)
     }
     if (go_on(list))
         return;
-    append(daemon, list);
-    uv_idle_start(&daemon->list_turn, on_turn);
+    append(http, list);
+    uv_idle_start(&http->list_turn, on_turn);
 }
 
-void listings_refuse(struct daemon *daemon)
+void listings_refuse(struct http *http)
 {
-    uv_idle_stop(&daemon->list_turn);
-    for (struct listing *list = daemon->listings, *next; list; list = next) {
+    uv_idle_stop(&http->list_turn);
+    for (struct listing *list = http->listings, *next; list; list = next) {
         next = list->next;
         api_reply_error(list->request, 503, "collocd is going down");
         listing_free(list);
     }
-    daemon->listings = NULL;
+    http->listings = NULL;
 }
 
 /* ---- the query ---- */
@@ -430,14 +432,14 @@ void route_list(void *context, struct api_request *request)
         api_reply(request, 500, NULL);
         return;
     }
-    list->daemon = context;
+    list->http = context;
     list->request = request;
     int r = read_query(list, &fault);
     if (r < 0) {
         api_reply_error(request, r == -EINVAL ? 400 : 500, "%s", fault.text);
         listing_free(list);
     } else if (list->user) {
-        names_ask_name(list->daemon->names, list->user, on_user_known, list);
+        names_ask_name(list->http->parts.names, list->user, on_user_known, list);
     } else {
         begin(list);
     }

@@ -10,6 +10,8 @@
 
 #include "base/units.h"
 #include "daemon/http/routes.h"
+#include "daemon/state_dir.h"
+#include "exec/attempt.h"
 
 #define LOG_CHUNK ((size_t)USER_FILE_PIECE)
 
@@ -17,7 +19,7 @@ enum { READS_MAX = 3 }; /* of a piece that is dropped meanwhile; chosen: the cap
 
 /* What was asked for, until it is read. */
 struct log_request {
-    struct daemon *daemon;
+    struct http *http;
     struct api_request *request;
     int64_t attempt;
     int64_t offset; /* negative: from the end */
@@ -36,7 +38,7 @@ static bool is_kept(
     return access(path, F_OK) == 0;
 }
 
-static void log_path(struct daemon *daemon, const json_t *record, const json_t *detail,
+static void log_path(struct http *http, const json_t *record, const json_t *detail,
     const char *stream, int64_t attempt, char *path, size_t size, bool *ret_named)
 {
     uint64_t id = (uint64_t)json_integer_value(json_object_get(record, "id"));
@@ -44,8 +46,8 @@ static void log_path(struct daemon *daemon, const json_t *record, const json_t *
     const char *output = json_string_value(json_object_get(detail, "output"));
     const char *error = json_string_value(json_object_get(detail, "error"));
     const char *named = is_stderr && error ? error : output;
-    char folder[600];
-    attempt_folder(daemon, id, (int)attempt, folder, sizeof folder);
+    char folder[STATE_PATH_SIZE];
+    state_dir_attempt(http->parts.config->state_dir, id, (int)attempt, folder, sizeof folder);
     *ret_named = named != NULL && !(is_stderr && !error && !output);
     if (*ret_named && is_kept(detail, named, folder, path, size)) {
         *ret_named = false;
@@ -166,7 +168,7 @@ static void on_read(
         reply_piece(log, &(struct piece){.data = "", .offset = log->offset});
     else
         reply_fault(log, answer, fault->text);
-    daemon_serve_soon(log->daemon);
+    http_serve_soon(log->http);
     free(log);
 }
 
@@ -179,7 +181,7 @@ static void serve_named(const struct log_request *log, uid_t uid, gid_t gid, con
     if (kept)
         *kept = *log;
     read.context = kept;
-    if (kept && user_files_read(log->daemon->user_files, &read) == 0)
+    if (kept && user_files_read(log->http->user_files, &read) == 0)
         return;
     free(kept);
     api_reply(log->request, 500, NULL);
@@ -203,7 +205,7 @@ static void serve_log(
 {
     char path[5000];
     bool named;
-    log_path(log->daemon, record, detail, stream, log->attempt, path, sizeof path, &named);
+    log_path(log->http, record, detail, stream, log->attempt, path, sizeof path, &named);
     if (!log->attempt)
         reply_piece(log, &(struct piece){.data = "", .offset = log->offset});
     else if (named)
@@ -248,11 +250,11 @@ static bool read_query(struct api_request *request, uint64_t id, const char **re
 
 void route_log(void *context, struct api_request *request)
 {
-    struct daemon *daemon = context;
+    struct http *http = context;
     const char *stream;
     int64_t offset = 0, attempt;
     uint64_t id = api_request_id(request);
-    json_t *record = find_record(daemon, request, id);
+    json_t *record = find_record(http, request, id);
     if (!record)
         return;
     attempt = last_attempt(record);
@@ -260,9 +262,9 @@ void route_log(void *context, struct api_request *request)
         api_reply_error(request, 403, "task %llu is not yours", (unsigned long long)id);
     else if (read_query(request, id, &stream, &offset, &attempt)) {
         json_t *detail = NULL;
-        job_read_detail(daemon, id, NULL, &detail);
+        job_read_detail(http->parts.store, id, NULL, &detail);
         int64_t attempts = last_attempt(record);
-        const struct log_request log = {.daemon = daemon,
+        const struct log_request log = {.http = http,
             .request = request,
             .attempt = attempt,
             .offset = offset,

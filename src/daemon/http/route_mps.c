@@ -8,13 +8,14 @@
 
 void route_mps(void *context, struct api_request *request)
 {
-    const struct daemon *daemon = context;
-    api_reply(request, 200, json_pack("{s:o}", "daemons", mps_list(daemon->mps)));
+    const struct http *http = context;
+    api_reply(request, 200,
+        json_pack("{s:o}", "daemons", http->parts.hooks.list_mps(http->parts.hooks.context)));
 }
 
 /* A request to start or stop a user's MPS, until the user's group is known. */
 struct mps_order {
-    struct daemon *daemon;
+    struct http *http;
     struct api_request *request;
     bool start;
 };
@@ -28,8 +29,9 @@ static void reply_fault(struct api_request *request, int r, const struct fault *
 static void carry_out(const struct mps_order *order, uid_t uid, gid_t gid)
 {
     struct fault fault = {0};
-    int r = order->start ? mps_start_by_hand(order->daemon->mps, uid, gid, order->request, &fault)
-                         : mps_stop_by_hand(order->daemon->mps, uid, order->request, &fault);
+    const struct http_hooks *hooks = &order->http->parts.hooks;
+    int r = order->start ? hooks->start_mps(hooks->context, uid, gid, order->request, &fault)
+                         : hooks->stop_mps(hooks->context, uid, order->request, &fault);
     if (r < 0)
         reply_fault(order->request, r, &fault);
 }
@@ -39,20 +41,21 @@ static void on_owner_known(void *context, const struct name *name)
 {
     struct mps_order *order = context;
     gid_t gid = name->gid;
-    if (name->state == NAME_KNOWN || mps_find_group(order->daemon->mps, name->uid, &gid))
+    const struct http_hooks *hooks = &order->http->parts.hooks;
+    if (name->state == NAME_KNOWN || hooks->find_mps_group(hooks->context, name->uid, &gid))
         carry_out(order, name->uid, gid);
     else
         api_reply_error(order->request, 400, "uid %u: no such user is known here, nor its group",
             (unsigned)name->uid);
-    daemon_serve_soon(order->daemon);
+    http_serve_soon(order->http);
     free(order);
 }
 
 /* The asker's own; root may name another's. */
-static void change_mps(struct daemon *daemon, struct api_request *request, bool start)
+static void change_mps(struct http *http, struct api_request *request, bool start)
 {
     struct api_peer peer = api_request_peer(request);
-    const struct mps_order order = {.daemon = daemon, .request = request, .start = start};
+    const struct mps_order order = {.http = http, .request = request, .start = start};
     const json_t *body = api_request_body(request);
     int64_t uid = peer.uid;
     bool given = false;
@@ -69,7 +72,7 @@ static void change_mps(struct daemon *daemon, struct api_request *request, bool 
         api_reply(request, 500, NULL);
     } else {
         *kept = order;
-        names_ask_uid(daemon->names, (uid_t)uid, on_owner_known, kept);
+        names_ask_uid(http->parts.names, (uid_t)uid, on_owner_known, kept);
     }
 }
 

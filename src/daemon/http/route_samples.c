@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET /v1/samples: the GPUs' recent past. */
+/* GET /v1/samples: the stored samples of the GPUs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +8,15 @@
 #include "base/units.h"
 #include "daemon/http/routes.h"
 
+static int write_history(const struct http *http, double since_s, FILE *out)
+{
+    int64_t since_us = clock_wall_us() - (int64_t)(since_s * 1e6);
+    return http->parts.hooks.write_gpu_history(http->parts.hooks.context, since_us, out);
+}
+
 void route_samples(void *context, struct api_request *request)
 {
-    struct daemon *daemon = context;
+    struct http *http = context;
     const char *since = api_request_query(request, "since_s");
     double since_s = 3600;
     char *text = NULL;
@@ -20,7 +26,7 @@ void route_samples(void *context, struct api_request *request)
         return;
     }
     FILE *out = open_memstream(&text, &size);
-    int r = out ? samples_write(daemon, clock_wall_us() - (int64_t)(since_s * 1e6), out) : -ENOMEM;
+    int r = out ? write_history(http, since_s, out) : -ENOMEM;
     if (out && fclose(out) != 0)
         r = -ENOMEM;
     if (r == 0) {

@@ -8,11 +8,12 @@
 #include "base/units.h"
 #include "core/sharing_choice.h"
 #include "daemon/http/routes.h"
+#include "daemon/overrun.h"
 #include "policy/policies.h"
 #include "taskfile/description.h"
 
 struct story {
-    struct daemon *daemon;
+    struct http *http;
     json_t *events;
     json_t *submit_detail;
     enum failure_class failure; /* of the last EXITED */
@@ -20,7 +21,7 @@ struct story {
 
 static void place_text(const struct story *story, const struct event *event, FILE *out)
 {
-    const struct cluster_view *view = core_view(story->daemon->core);
+    const struct cluster_view *view = core_view(story->http->parts.core);
     const struct sharing_mode *share = &event->place.share;
     char size[32];
     fputs("GPU", out);
@@ -54,7 +55,7 @@ static void exit_text(const struct event *event, const json_t *detail, FILE *out
     const json_t *overruns = json_object_get(detail, "overruns");
     if (json_array_size(overruns)) {
         fputs("; ", out);
-        overruns_write(overruns, out);
+        overruns_write(out, overruns);
     }
 }
 
@@ -117,12 +118,12 @@ static int on_story(void *context, const struct event *event, int64_t wall_us, c
     return 0;
 }
 
-static void add_script(struct daemon *daemon, json_t *record, const json_t *detail)
+static void add_script(struct http *http, json_t *record, const json_t *detail)
 {
     const char *key = json_string_value(json_object_get(detail, "script"));
     char *script;
     size_t size;
-    if (key && store_get_blob(daemon->store, key, NULL, &script, &size) == 0) {
+    if (key && store_get_blob(http->parts.store, key, NULL, &script, &size) == 0) {
         json_object_set_new(record, "script", json_stringn(script, size));
         free(script);
     }
@@ -135,12 +136,12 @@ static void copy_detail(json_t *record, const json_t *detail, const char *key)
 }
 
 /* What only the owner and root may see. */
-static void add_private(struct daemon *daemon, json_t *record, uint64_t id)
+static void add_private(struct http *http, json_t *record, uint64_t id)
 {
     static const char *const kept[] = {"arguments", "cwd", "summary_name", "output", "error"};
-    struct story story = {.daemon = daemon, .events = json_array()};
+    struct story story = {.http = http, .events = json_array()};
     struct fault fault = {0};
-    if (store_task_events(daemon->store, id, policy_find, on_story, &story, &fault) < 0) {
+    if (store_task_events(http->parts.store, id, policy_find, on_story, &story, &fault) < 0) {
         log_error("%s", fault.text);
         json_object_set_new(record, "damaged", json_string(fault.text));
     }
@@ -149,30 +150,31 @@ static void add_private(struct daemon *daemon, json_t *record, uint64_t id)
     for (size_t i = 0; i < task_option_count; i++)
         if (task_options[i].shown_as)
             copy_detail(record, story.submit_detail, task_options[i].field);
-    add_script(daemon, record, story.submit_detail);
+    add_script(http, record, story.submit_detail);
     json_object_set_new(record, "events", story.events);
     json_decref(story.submit_detail);
 }
 
 void route_show(void *context, struct api_request *request)
 {
-    struct daemon *daemon = context;
+    struct http *http = context;
     uint64_t id = api_request_id(request);
-    json_t *record = find_record(daemon, request, id);
+    json_t *record = find_record(http, request, id);
     if (!record)
         return;
     if (may_touch(request, owner_of(record)))
-        add_private(daemon, record, id);
+        add_private(http, record, id);
     reply_task(request, record);
 }
 
 /* ---- changes ---- */
 
 /* A task that runs can be ended also while the log cannot be written (driver.c). */
-static bool is_ended_at_once(struct daemon *daemon, enum event_kind kind, const struct task *task)
+static bool is_ended_at_once(struct http *http, enum event_kind kind, const struct task *task)
 {
-    const struct job *job = task ? job_find(daemon, task->id) : NULL;
-    return kind == EVENT_CANCEL && job && (job->watch.pidfd >= 0 || task_was_ended(task));
+    const struct http_hooks *hooks = &http->parts.hooks;
+    return kind == EVENT_CANCEL && task &&
+           (hooks->is_watched(hooks->context, task->id) || task_was_ended(task));
 }
 
 static void reply_unrecorded(struct api_request *request, uint64_t id, json_t *record)
@@ -188,38 +190,38 @@ static void reply_unrecorded(struct api_request *request, uint64_t id, json_t *r
 }
 
 static void change(
-    struct daemon *daemon, struct api_request *request, enum event_kind kind, const char *verb)
+    struct http *http, struct api_request *request, enum event_kind kind, const char *verb)
 {
     uint64_t id = api_request_id(request);
-    json_t *record = find_record(daemon, request, id);
+    json_t *record = find_record(http, request, id);
     if (!record)
         return;
     uint32_t owner = owner_of(record);
     const char *state = json_string_value(json_object_get(record, "state"));
-    const struct task *task = core_task(daemon->core, id);
-    struct event event = driver_event(daemon->driver, kind, id);
+    const struct task *task = core_task(http->parts.core, id);
+    struct event event = driver_event(http->parts.driver, kind, id);
     json_t *detail = json_pack("{s:I}", "by_uid", (json_int_t)api_request_peer(request).uid);
-    bool at_once = is_ended_at_once(daemon, kind, task);
+    bool at_once = is_ended_at_once(http, kind, task);
     if (!may_touch(request, owner))
         api_reply_error(request, 403, "task %llu is not yours", (unsigned long long)id);
-    else if (driver_log_is_broken(daemon->driver) && !at_once)
+    else if (driver_log_is_broken(http->parts.driver) && !at_once)
         api_reply_error(request, 507, "the event log cannot be written at the moment");
     else if (kind == EVENT_CANCEL && task && task_was_ended(task) &&
-             driver_log_is_broken(daemon->driver))
+             driver_log_is_broken(http->parts.driver))
         reply_unrecorded(request, id, json_incref(record));
     else if (kind == EVENT_CANCEL && task && task_was_ended(task))
         reply_task(request, json_incref(record));
-    else if (!task || driver_feed(daemon->driver, &event, detail) != 0)
+    else if (!task || driver_feed(http->parts.driver, &event, detail) != 0)
         api_reply_error(
             request, 409, "task %llu is %s: it cannot be %s", (unsigned long long)id, state, verb);
-    else if (driver_log_is_broken(daemon->driver) && at_once)
-        reply_unrecorded(request, id, find_record(daemon, request, id));
-    else if (driver_log_is_broken(daemon->driver))
+    else if (driver_log_is_broken(http->parts.driver) && at_once)
+        reply_unrecorded(request, id, find_record(http, request, id));
+    else if (driver_log_is_broken(http->parts.driver))
         api_reply_error(request, 507,
             "task %llu will be %s, but the event log cannot be written at the moment",
             (unsigned long long)id, verb);
     else {
-        json_t *now = find_record(daemon, request, id);
+        json_t *now = find_record(http, request, id);
         if (now)
             reply_task(request, now);
     }

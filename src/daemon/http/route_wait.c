@@ -11,7 +11,7 @@
 
 struct waiter {
     struct waiter *next;
-    struct daemon *daemon;
+    struct http *http;
     struct api_request *request;
     uint64_t task;
     uv_timer_t timer;
@@ -22,9 +22,9 @@ static void on_waiter_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
-static void unlink_waiter(struct daemon *daemon, struct waiter *waiter)
+static void unlink_waiter(struct http *http, struct waiter *waiter)
 {
-    for (struct waiter **at = &daemon->waiters; *at; at = &(*at)->next) {
+    for (struct waiter **at = &http->waiters; *at; at = &(*at)->next) {
         if (*at == waiter) {
             *at = waiter->next;
             break;
@@ -36,30 +36,30 @@ static void unlink_waiter(struct daemon *daemon, struct waiter *waiter)
 static void on_waited_enough(uv_timer_t *timer)
 {
     struct waiter *waiter = timer->data;
-    struct daemon *daemon = waiter->daemon;
-    json_t *record = find_record(daemon, waiter->request, waiter->task);
+    struct http *http = waiter->http;
+    json_t *record = find_record(http, waiter->request, waiter->task);
     if (record)
         reply_task(waiter->request, record);
-    unlink_waiter(daemon, waiter);
-    daemon_serve_soon(daemon);
+    unlink_waiter(http, waiter);
+    http_serve_soon(http);
 }
 
-void waiters_tell(struct daemon *daemon, uint64_t task, const json_t *record)
+void waiters_answer(struct http *http, uint64_t task, const json_t *record)
 {
-    for (struct waiter *waiter = daemon->waiters, *next; waiter; waiter = next) {
+    for (struct waiter *waiter = http->waiters, *next; waiter; waiter = next) {
         next = waiter->next;
         if (task && waiter->task != task)
             continue;
         if (record)
             reply_task(waiter->request, json_incref((json_t *)(uintptr_t)record));
-        unlink_waiter(daemon, waiter);
-        daemon_serve_soon(daemon);
+        unlink_waiter(http, waiter);
+        http_serve_soon(http);
     }
 }
 
 void route_wait(void *context, struct api_request *request)
 {
-    struct daemon *daemon = context;
+    struct http *http = context;
     uint64_t id = api_request_id(request);
     const char *timeout = api_request_query(request, "timeout_s");
     double seconds = WAIT_DEFAULT_S;
@@ -67,20 +67,20 @@ void route_wait(void *context, struct api_request *request)
         api_reply_error(request, 400, "timeout_s=%.40s: is no number of seconds", timeout);
         return;
     }
-    struct waiter *waiter = core_task(daemon->core, id) ? calloc(1, sizeof *waiter) : NULL;
+    struct waiter *waiter = core_task(http->parts.core, id) ? calloc(1, sizeof *waiter) : NULL;
     if (!waiter) {
-        json_t *record = find_record(daemon, request, id);
+        json_t *record = find_record(http, request, id);
         if (record)
             reply_task(request, record);
         return;
     }
-    waiter->daemon = daemon;
+    waiter->http = http;
     waiter->request = request;
     waiter->task = id;
-    uv_timer_init(&daemon->loop, &waiter->timer);
+    uv_timer_init(http->parts.loop, &waiter->timer);
     waiter->timer.data = waiter;
     seconds = seconds < WAIT_MAX_S ? seconds : WAIT_MAX_S;
     uv_timer_start(&waiter->timer, on_waited_enough, (uint64_t)(seconds * 1000), 0);
-    waiter->next = daemon->waiters;
-    daemon->waiters = waiter;
+    waiter->next = http->waiters;
+    http->waiters = waiter;
 }

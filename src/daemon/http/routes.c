@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "daemon/attempt_list.h"
+#include "daemon/http/prometheus.h"
+#include "daemon/http/public_json.h"
 #include "daemon/http/request_fields.h"
 #include "daemon/http/routes.h"
 
@@ -45,25 +48,25 @@ static void reply_no_task(struct api_request *request, uint64_t id)
     api_reply_error(request, 404, "there is no task %llu", (unsigned long long)id);
 }
 
-json_t *find_record(struct daemon *daemon, struct api_request *request, uint64_t id)
+json_t *find_record(struct http *http, struct api_request *request, uint64_t id)
 {
-    const struct task *task = core_task(daemon->core, id);
+    const struct task *task = core_task(http->parts.core, id);
     struct fault fault = {0};
     json_t *record = NULL;
     if (task) {
-        record = record_task(daemon, task);
+        record = http_task_json(http, task);
         if (!record)
             api_reply(request, 500, NULL);
         return record;
     }
-    int r = store_get_ended(daemon->store, id, &fault, &record);
+    int r = store_get_ended(http->parts.store, id, &fault, &record);
     if (r == STORE_NONE)
         reply_no_task(request, id);
     else if (r < 0)
         api_reply_error(request, 500, "%s", fault.text);
     if (r != 0)
         return NULL;
-    attempts_upgrade(record);
+    attempt_list_upgrade(record);
     return record;
 }
 
@@ -71,16 +74,16 @@ json_t *find_record(struct daemon *daemon, struct api_request *request, uint64_t
 
 static void route_gpus(void *context, struct api_request *request)
 {
-    api_reply(request, 200, record_gpus(context));
+    api_reply(request, 200, public_gpus(context));
 }
 
 /* By index or UUID; -1: there is none. */
-static int find_gpu(const struct daemon *daemon, const char *name)
+static int find_gpu(const struct http *http, const char *name)
 {
-    for (size_t i = 0; daemon->gpus && i < daemon->gpus->count; i++)
-        if (strcmp(daemon->gpus->gpu[i].index, name) == 0 ||
-            strcmp(daemon->gpus->gpu[i].uuid, name) == 0)
-            return daemon->gpu_states[i].view < 0 ? -1 : (int)i;
+    struct gpu_report gpu;
+    for (size_t i = 0; http_report_gpu(http, i, &gpu); i++)
+        if (strcmp(gpu.info->index, name) == 0 || strcmp(gpu.info->uuid, name) == 0)
+            return gpu.view < 0 ? -1 : (int)i;
     return -1;
 }
 
@@ -88,7 +91,7 @@ static int find_gpu(const struct daemon *daemon, const char *name)
  * the journal. */
 static void route_clear(void *context, struct api_request *request)
 {
-    struct daemon *daemon = context;
+    struct http *http = context;
     uid_t uid = api_request_peer(request).uid;
     const char *name = "";
     struct fault fault = {0};
@@ -101,22 +104,23 @@ static void route_clear(void *context, struct api_request *request)
         api_reply_error(request, 400, "%s", fault.text);
         return;
     }
-    int gpu = find_gpu(daemon, name);
+    int gpu = find_gpu(http, name);
     if (gpu < 0) {
         api_reply_error(request, 404, "there is no GPU '%.80s'", name);
         return;
     }
-    log_warning("GPU %s: cleared by user %u (%s)", daemon->gpus->gpu[gpu].index, (unsigned)uid,
-        *daemon->gpu_states[gpu].sample.trouble.text ? daemon->gpu_states[gpu].sample.trouble.text
-                                                     : "nothing was wrong with it");
-    daemon->gpu_states[gpu].xids_cleared = true;
-    sampler_look_now(daemon);
-    api_reply(request, 200, json_pack("{s:s}", "cleared", daemon->gpus->gpu[gpu].index));
+    struct gpu_report report;
+    http_report_gpu(http, (size_t)gpu, &report);
+    const char *trouble = report.sample->trouble.text;
+    log_warning("GPU %s: cleared by user %u (%s)", report.info->index, (unsigned)uid,
+        *trouble ? trouble : "nothing was wrong with it");
+    api_reply(request, 200, json_pack("{s:s}", "cleared", report.info->index));
+    http->parts.hooks.clear_gpu_errors(http->parts.hooks.context, (size_t)gpu);
 }
 
 static void route_metrics(void *context, struct api_request *request)
 {
-    char *text = metrics_text(context);
+    char *text = prometheus_text(context);
     if (text)
         api_reply_bytes(
             request, "text/plain; version=0.0.4; charset=utf-8", text, strlen(text), NULL);
@@ -127,7 +131,7 @@ static void route_metrics(void *context, struct api_request *request)
 
 static void route_info(void *context, struct api_request *request)
 {
-    api_reply(request, 200, record_info(context));
+    api_reply(request, 200, public_info(context));
 }
 
 static json_t *average(int64_t sum_us, int64_t n)
@@ -137,13 +141,14 @@ static json_t *average(int64_t sum_us, int64_t n)
 
 static void route_stats(void *context, struct api_request *request)
 {
-    struct daemon *daemon = context;
+    struct http *http = context;
     struct store_totals totals;
     struct fault fault = {0};
-    if (store_get_totals(daemon->store, &fault, &totals) < 0) {
+    if (store_get_totals(http->parts.store, &fault, &totals) < 0) {
         api_reply_error(request, 500, "%s", fault.text);
         return;
     }
+    const struct gpu_totals gpus = http->parts.hooks.gpu_totals(http->parts.hooks.context);
     int64_t ended = 0;
     for (int state = TASK_COMPLETED; state < TASK_STATES; state++)
         ended += totals.tasks[state];
@@ -155,12 +160,10 @@ static void route_stats(void *context, struct api_request *request)
             (double)(totals.last_ended_wall_us - totals.first_submitted_wall_us) / 1e6,
             "avg_wait_s", average(totals.wait_us, ended), "avg_exec_s",
             average(totals.exec_us, ended), "avg_jct_s", average(totals.jct_us, ended),
-            "mean_smact",
-            daemon->smact_n ? json_real(daemon->smact_sum / (double)daemon->smact_n) : json_null(),
-            "energy_mj", daemon->energy_j / 1e6));
+            "mean_smact", json_reading(gpus.mean_smact, 1), "energy_mj", gpus.energy_j / 1e6));
 }
 
-const struct api_route daemon_routes[] = {
+const struct api_route http_routes[] = {
     {"POST", "/v1/tasks", route_submit},
     {"GET", "/v1/tasks", route_list},
     {"GET", "/v1/tasks/{id}", route_show},

@@ -3,7 +3,7 @@
 #ifndef COLLOC_DAEMON_HTTP_ROUTES_H
 #define COLLOC_DAEMON_HTTP_ROUTES_H
 
-#include "daemon/daemon.h"
+#include "daemon/http/http_state.h"
 
 /* The owner and root may change a task and see what it runs and writes. */
 bool may_touch(const struct api_request *request, uint32_t owner);
@@ -20,7 +20,13 @@ void reply_task(struct api_request *request, json_t *record);
 
 /* A task's record, live or ended; NULL after having answered that there is none, or that the log
  * cannot be read. */
-json_t *find_record(struct daemon *daemon, struct api_request *request, uint64_t id);
+json_t *find_record(struct http *http, struct api_request *request, uint64_t id);
+
+/* The table of all routes, which ends in NULL; their context is the part. */
+extern const struct api_route http_routes[];
+
+/* submission_queue.c */
+void route_submit(void *context, struct api_request *request);
 
 /* route_samples.c */
 void route_samples(void *context, struct api_request *request);

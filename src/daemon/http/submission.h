@@ -3,7 +3,7 @@
 #ifndef COLLOC_DAEMON_HTTP_SUBMISSION_H
 #define COLLOC_DAEMON_HTTP_SUBMISSION_H
 
-#include "daemon/daemon.h"
+#include "daemon/http/http_state.h"
 #include "taskfile/description.h"
 
 #define SUBMISSION_TEXT_MAX   4096              /* of names and paths */
@@ -11,7 +11,7 @@
 
 struct submission {
     struct submission *next;
-    struct daemon *daemon;
+    struct http *http;
     struct api_request *request;
     char user[NAME_MAX_BYTES]; /* the submitter's name, or number */
     struct event event;
@@ -26,8 +26,7 @@ struct submission {
 };
 
 /* Reads the request's body into the rest. 0, or a fault in words for who asked. */
-int submission_read(
-    const struct daemon *daemon, struct submission *submission, struct fault *fault);
+int submission_read(const struct http *http, struct submission *submission, struct fault *fault);
 void submission_free(struct submission *submission);
 
 /* Adds a line to the reply's warnings. */
@@ -36,7 +35,7 @@ void submission_warn(struct submission *submission, const char *format, ...)
 
 /* What the task will need, from the user's word or a model summary: into the event, the detail and
  * the warnings. (memory_requirement.c) */
-int submission_estimate_need(const struct daemon *daemon, const json_t *body,
+int submission_estimate_need(const struct http *http, const json_t *body,
     struct submission *submission, struct fault *fault);
 
 #endif

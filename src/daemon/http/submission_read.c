@@ -82,8 +82,7 @@ static int read_options(const json_t *body, struct submission *submission, struc
 }
 
 /* The core's part of the options. */
-static int set_request(
-    const struct daemon *daemon, struct submission *submission, struct fault *fault)
+static int set_request(const struct http *http, struct submission *submission, struct fault *fault)
 {
     const struct option_value *options = submission->options;
     struct task_request *request = &submission->event.submit.request;
@@ -97,7 +96,7 @@ static int set_request(
         request->expect.smact = reading_of((double)options[TASK_SMACT].number / MILLION);
     /* "default" is the daemon's setting. */
     if (sharing_parse(options[TASK_SHARING].text, &request->sharing) < 0)
-        request->sharing = daemon->config.sharing;
+        request->sharing = http->parts.config->sharing;
     submission->event.submit.held = options[TASK_HOLD].number;
     if (policy && !(request->policy = policy_find(policy)))
         return option_refuse_choice(&task_options[TASK_POLICY], "policy", policy, fault);
@@ -218,11 +217,12 @@ static int make_detail(const json_t *body, struct submission *submission, struct
 
 /* Can it ever be met here? */
 static int check_request(
-    const struct daemon *daemon, const struct task_request *request, struct fault *fault)
+    const struct http *http, const struct task_request *request, struct fault *fault)
 {
-    if (*daemon->gpus_why)
-        return fault_set(fault, EINVAL, "no task can run here: %s", daemon->gpus_why);
-    return core_check_request(daemon->core, request, fault);
+    const char *why_no_gpus = http_why_no_gpus(http);
+    if (*why_no_gpus)
+        return fault_set(fault, EINVAL, "no task can run here: %s", why_no_gpus);
+    return core_check_request(http->parts.core, request, fault);
 }
 
 static int check_script(const char *script, struct fault *fault)
@@ -248,7 +248,7 @@ static int count_texts(const json_t *body, struct submission *submission)
         submission->detail, "text_bytes", json_integer(submission->text_bytes));
 }
 
-int submission_read(const struct daemon *daemon, struct submission *submission, struct fault *fault)
+int submission_read(const struct http *http, struct submission *submission, struct fault *fault)
 {
     const json_t *body = api_request_body(submission->request);
     if (!json_is_object(body))
@@ -268,13 +268,13 @@ int submission_read(const struct daemon *daemon, struct submission *submission, 
     if (r == 0)
         r = read_options(body, submission, fault);
     if (r == 0)
-        r = set_request(daemon, submission, fault);
+        r = set_request(http, submission, fault);
     if (r == 0)
         r = make_detail(body, submission, fault);
     if (r == 0)
-        r = submission_estimate_need(daemon, body, submission, fault);
+        r = submission_estimate_need(http, body, submission, fault);
     if (r == 0)
-        r = check_request(daemon, &submission->event.submit.request, fault);
+        r = check_request(http, &submission->event.submit.request, fault);
     if (r == 0 && count_texts(body, submission) < 0)
         r = fault_set(fault, ENOMEM, "out of memory");
     return r;

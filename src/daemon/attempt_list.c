@@ -3,19 +3,38 @@
  * The attempts of a task: on which GPUs each ran, from when to when, and how it ended.
  *
  * The core forgets where a task ran as soon as its GPUs are free again. The events of the log say
- * it: PLACE names the GPUs, EXITED the end. Each event of a living task passes by here once, when it
- * is decided or, after a restart, when the log is replayed. So the list survives the daemon, and the
+ * it: PLACE names the GPUs, EXITED the end. Each event of a live task is noted here once: when it is
+ * decided or, after a restart, when the log is replayed. So the list survives the daemon, and the
  * record of an ended task holds it:
  *
  *     PLACE task 7 on GPU 2         [{"gpus": ["2"], "ended_at": null, ...}]
  *     EXITED, out of GPU memory     [{"gpus": ["2"], "ended_at": 1700000060, "reason": "OutOfMemory"}]
  *     PLACE task 7 on GPU 0         a second element follows
  */
-#include "daemon/daemon.h"
+#include "daemon/attempt_list.h"
 
 static double seconds_of(int64_t us)
 {
     return (double)us / 1e6;
+}
+
+const char *attempt_end_reason(enum failure_class failure)
+{
+    static const char *const words[FAILURE_CLASSES] = {
+        [FAILURE_NONE] = "None",
+        [FAILURE_GPU_OOM] = "OutOfMemory",
+        [FAILURE_HOST_OOM] = "HostOutOfMemory",
+        [FAILURE_PROGRAM] = "NonZeroExitCode",
+        [FAILURE_SIGNAL] = "RaisedSignal",
+        [FAILURE_TIME_LIMIT] = "TimeLimit",
+        [FAILURE_CANCELLED] = "Cancelled",
+        [FAILURE_LAUNCH] = "Launch",
+        [FAILURE_LOST] = "Lost",
+        [FAILURE_GPU_FAULT] = "GpuFault",
+        [FAILURE_MPS] = "MpsServer",
+        [FAILURE_GPU_GONE] = "GpuGone",
+    };
+    return words[failure];
 }
 
 static json_t *begun_attempt(const struct cluster_view *view, const struct event *event)
@@ -42,29 +61,25 @@ static void note_exit(json_t *attempt, const struct task *task, const struct eve
 {
     const struct task_exit *exit = &event->exited;
     end_attempt(attempt, exit->ended_us ? exit->ended_us : event->time_us,
-        record_failure_word(task && task->ending ? task->ending : exit->failure));
+        attempt_end_reason(task && task->ending ? task->ending : exit->failure));
     if (exit->code >= 0)
         json_object_set_new(attempt, "exit_code", json_integer(exit->code));
     if (exit->signal)
         json_object_set_new(attempt, "signal", json_integer(exit->signal));
 }
 
-void attempts_note(struct daemon *daemon, const struct event *event)
+void attempt_list_note(json_t *list, const struct core *core, const struct event *event)
 {
-    struct job *job = job_find(daemon, event->task);
-    if (!job)
-        return;
-    size_t count = json_array_size(job->attempts);
-    json_t *last = count ? json_array_get(job->attempts, count - 1) : NULL;
+    size_t count = json_array_size(list);
+    json_t *last = count ? json_array_get(list, count - 1) : NULL;
     if (event->kind == EVENT_PLACE)
-        json_array_append_new(job->attempts, begun_attempt(core_view(daemon->core), event));
+        json_array_append_new(list, begun_attempt(core_view(core), event));
     else if (event->kind == EVENT_UNSTARTED && last)
         end_attempt(last, event->time_us, "NotStarted");
     else if (event->kind == EVENT_EXITED && last)
-        note_exit(last, core_task(daemon->core, event->task), event);
+        note_exit(last, core_task(core, event->task), event);
 }
 
-/* The list has the core's times; people are shown wall time. */
 static void show_wall_time(json_t *attempt, const char *key, int64_t ahead_us)
 {
     const json_t *time = json_object_get(attempt, key);
@@ -72,19 +87,18 @@ static void show_wall_time(json_t *attempt, const char *key, int64_t ahead_us)
         json_object_set_new(attempt, key, json_real(json_real_value(time) + seconds_of(ahead_us)));
 }
 
-json_t *attempts_snapshot(const struct job *job)
+json_t *attempt_list_copy(const json_t *list, int64_t ahead_us)
 {
-    json_t *copy = job ? json_deep_copy(job->attempts) : NULL, *attempt;
+    json_t *copy = list ? json_deep_copy(list) : NULL, *attempt;
     size_t i;
     json_array_foreach(copy, i, attempt) {
-        int64_t ahead_us = driver_wall_us(job->daemon->driver, 0);
         show_wall_time(attempt, "started_at", ahead_us);
         show_wall_time(attempt, "ended_at", ahead_us);
     }
     return copy ? copy : json_array();
 }
 
-void attempts_upgrade(json_t *record)
+void attempt_list_upgrade(json_t *record)
 {
     json_t *count = json_object_get(record, "attempts");
     if (!json_is_integer(count))

@@ -3,21 +3,22 @@
  * Tasks that take more GPU memory than was set aside for them.
  *
  * A task is placed beside another because what the other declared leaves enough free. When the other
- * then takes more, it is the newcomer that runs out of memory. Both owners should read that:
+ * then takes more, the newcomer runs out of memory. Both owners should read that:
  *
  *     task 19 declared 12.0 GiB and has taken 23.4    colloc show 19: took 11.4 GiB more than declared
  *     task 20 beside it runs out of GPU memory        colloc show 20: task 19 took 11.4 GiB more than
  *                                                     it declared
  *
- * A task's peak is known of all its GPUs together; of several GPUs the mean is compared. What was
- * true when a task crashed is written to the log with its end (EXITED), since the other task goes
- * on, and ends.
+ * A task's peak is known of all its GPUs together; of several GPUs the mean is compared. The overruns
+ * beside a task that crashes are written to the log with its end (EXITED), because the other task
+ * goes on and ends.
  */
+#include "daemon/overrun.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/units.h"
-#include "daemon/daemon.h"
 
 /* Chosen: below it, it may be the size of a CUDA context that differs between drivers. */
 #define OVERRUN_LEAST_BYTES (64 * MIB)
@@ -41,14 +42,14 @@ static bool share_a_gpu(const struct task *a, const struct task *b)
     return false;
 }
 
-json_t *overruns_beside(struct daemon *daemon, const struct task *task)
+json_t *overruns_beside(const struct core *core, const struct jobs *jobs, const struct task *task)
 {
     json_t *list = json_array();
-    for (const struct task *other = core_next_task(daemon->core, 0); other;
-         other = core_next_task(daemon->core, other->id)) {
+    for (const struct task *other = core_next_task(core, 0); other;
+         other = core_next_task(core, other->id)) {
         if (other == task || !share_a_gpu(task, other))
             continue;
-        struct reading over = overrun_bytes(other, job_find(daemon, other->id));
+        struct reading over = overrun_bytes(other, jobs_find(jobs, other->id));
         if (over.valid && over.value > 0)
             json_array_append_new(list, json_pack("{s:I, s:f, s:b}", "task", (json_int_t)other->id,
                                             "over_mib", over.value / (double)MIB, "declared",
@@ -64,7 +65,7 @@ static void write_over(FILE *out, double over_bytes, const char *than)
     fprintf(out, "%s more than %s", format_size((int64_t)over_bytes, size, sizeof size), than);
 }
 
-void overruns_write(const json_t *list, FILE *out)
+void overruns_write(FILE *out, const json_t *list)
 {
     size_t i;
     json_t *one;
@@ -77,8 +78,8 @@ void overruns_write(const json_t *list, FILE *out)
     }
 }
 
-/* What the task itself took beyond its word. */
-static void write_own(const struct task *task, const struct job *job, FILE *out)
+/* What the task itself took beyond its memory requirement. */
+static void write_own(FILE *out, const struct task *task, const struct job *job)
 {
     struct reading over = overrun_bytes(task, job);
     bool declared = task->request.need.kind == NEED_DECLARED;
@@ -98,10 +99,10 @@ json_t *overrun_text(const struct task *task, const struct job *job)
     FILE *out = open_memstream(&text, &size);
     if (!out)
         return json_string("");
-    write_own(task, job, out);
+    write_own(out, task, job);
     if (job && json_array_size(job->overruns)) {
         fputs(ftell(out) > 0 ? "; " : "", out);
-        overruns_write(job->overruns, out);
+        overruns_write(out, job->overruns);
     }
     fclose(out);
     json_t *string = json_string(text ? text : "");

@@ -1,42 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose the processes on a GPU are: our tasks' by process tree, MPS's own, and others'. */
+/*
+ * Which task each process on a GPU belongs to.
+ *
+ * A process is a task's when it descends from the shim of a task that was placed on that GPU, or
+ * carries the attempt's mark (exec/ancestry_cache.h); a server of MPS is neither a task's nor
+ * external; every other process is external. A task of which the driver lists no process may still
+ * have memory there: old drivers do not list the clients of MPS. It is taken to have none only
+ * where the listed processes explain all memory in use:
+ *
+ *     in use 10.0 GiB, listed 6.1 (task 3) and 3.8 (external)    task 4 has none
+ *     in use 10.0 GiB, listed 6.1 (task 3)                       task 4 may have 3.9 GiB: not known
+ */
 #include <math.h>
-#include <stdlib.h>
 
+#include "base/array.h"
 #include "base/units.h"
-#include "daemon/daemon.h"
+#include "daemon/gpus/gpus_state.h"
 
 struct roots {
-    pid_t pid[RESIDENTS_SEEN_MAX];
-    uint64_t task[RESIDENTS_SEEN_MAX];
+    pid_t pid[RESIDENTS_SAMPLED_MAX];
+    uint64_t task[RESIDENTS_SAMPLED_MAX];
     size_t count;
 };
 
-/* The shims of the tasks on one GPU: nobody else's processes can be theirs. */
-static void collect_roots(struct daemon *daemon, const struct gpu_view *gpu, struct roots *roots)
+/* The shims of the tasks on one GPU: only those tasks can have processes there. */
+static void collect_roots(const struct gpus *gpus, const struct gpu_view *gpu, struct roots *roots)
 {
     roots->count = 0;
-    for (int i = 0; i < gpu->n_residents && roots->count < RESIDENTS_SEEN_MAX; i++) {
-        struct job *job = job_find(daemon, gpu->residents[i].task);
-        if (!job || job->watch.pidfd < 0)
+    for (int i = 0; i < gpu->n_residents && roots->count < RESIDENTS_SAMPLED_MAX; i++) {
+        uint64_t task = gpu->residents[i].task;
+        pid_t shim = gpus->parts.hooks.find_shim(gpus->parts.hooks.context, task);
+        if (!shim)
             continue;
-        roots->pid[roots->count] = job->watch.shim;
-        roots->task[roots->count++] = job->id;
+        roots->pid[roots->count] = shim;
+        roots->task[roots->count++] = task;
     }
-}
-
-static bool add_foreign(struct gpu_state *state, const struct gpu_process *process)
-{
-    if (state->n_foreign == state->foreign_room) {
-        size_t room = state->foreign_room ? state->foreign_room * 2 : 8;
-        struct gpu_process *foreign = realloc(state->foreign, room * sizeof *foreign);
-        if (!foreign)
-            return false;
-        state->foreign = foreign;
-        state->foreign_room = room;
-    }
-    state->foreign[state->n_foreign++] = *process;
-    return true;
 }
 
 static void add_to_task(struct core_sample *sample, uint64_t task, struct reading used)
@@ -54,33 +52,26 @@ static void add_to_task(struct core_sample *sample, uint64_t task, struct readin
 
 /* ---- shares ---- */
 
-/* NULL when memory is out: then somebody's part is missing until the next look. */
+/* Returns NULL when memory is out: then one part is missing until the next poll. */
 static struct share *add_share(struct gpu_state *state, uint64_t task, unsigned processes)
 {
-    if (state->n_shares == state->share_room) {
-        size_t room = state->share_room ? state->share_room * 2 : 8;
-        struct share *shares = realloc(state->shares, room * sizeof *shares);
-        if (!shares)
-            return NULL;
-        state->shares = shares;
-        state->share_room = room;
-    }
-    struct share *share = &state->shares[state->n_shares++];
-    *share = (struct share){
+    const struct share share = {
         .task = task, .holder = {.processes = processes, .sm_utilisation = reading_of(0)}};
-    return share;
+    if (ARRAY_APPEND(state->shares, state->n_shares, state->share_capacity, share) < 0)
+        return NULL;
+    return &state->shares[state->n_shares - 1];
 }
 
 static void keep_shares_before(struct gpu_state *state)
 {
-    struct share *room = state->shares_before;
-    size_t capacity = state->share_room_before;
+    struct share *spare = state->shares_before;
+    size_t capacity = state->share_capacity_before;
     state->shares_before = state->shares;
     state->n_shares_before = state->n_shares;
-    state->share_room_before = state->share_room;
-    state->shares = room;
+    state->share_capacity_before = state->share_capacity;
+    state->shares = spare;
     state->n_shares = 0;
-    state->share_room = capacity;
+    state->share_capacity = capacity;
 }
 
 /* Where the driver lists no processes, each task counts as one. */
@@ -91,7 +82,8 @@ static void begin_shares(struct gpu_state *state, const struct gpu_view *gpu)
         add_share(state, gpu->residents[i].task, state->sample.processes.valid ? 0 : 1);
 }
 
-static void share_with(struct gpu_state *state, uint64_t task, const struct gpu_process *process)
+/* `task`: 0 for an external process, which has a share of its own. */
+static void count_process(struct gpu_state *state, uint64_t task, const struct gpu_process *process)
 {
     struct share *share = NULL;
     for (size_t i = 0; task && i < state->n_shares && !share; i++)
@@ -108,15 +100,15 @@ static void share_with(struct gpu_state *state, uint64_t task, const struct gpu_
     holder->sm_utilisation.value += process->sm_utilisation.value;
 }
 
-/* ---- who has no memory there ---- */
+/* ---- tasks without memory there ---- */
 
-/* The smallest CUDA context that was measured has 287 MiB. */
+/* Chosen: less than the smallest CUDA context that was measured, 287 MiB. */
 #define UNEXPLAINED_MAX (256 * MIB)
-/* Of a server of MPS: more would be its clients', whom old drivers do not list. */
+/* Chosen: an MPS server takes less; more is its clients', which old drivers do not list. */
 #define MPS_SERVER_MAX (1 * GIB)
 
-/* Memory in use that no listed process is said to have: what a process has that the driver does not
- * show us. */
+/* Memory in use beyond that of the listed processes: a process has it that the driver does not
+ * list. */
 static struct reading unexplained(const struct gpu_sample *sample)
 {
     double bytes = sample->mem_used_bytes.value;
@@ -130,7 +122,7 @@ static struct reading unexplained(const struct gpu_sample *sample)
     return sample->mem_used_bytes.valid ? reading_of(bytes) : READING_NONE;
 }
 
-static bool is_told(const struct core_sample *sample, uint64_t task)
+static bool is_listed(const struct core_sample *sample, uint64_t task)
 {
     for (int i = 0; i < sample->n_tasks; i++)
         if (sample->tasks[i].task == task)
@@ -138,46 +130,44 @@ static bool is_told(const struct core_sample *sample, uint64_t task)
     return false;
 }
 
-/* Tasks of which no process is listed have no memory there, unless they may have what nobody is
- * listed with. */
-static void tell_absent(
+static void add_absent(
     const struct gpu_view *gpu, const struct gpu_state *state, struct core_sample *sample)
 {
     struct reading left = unexplained(&state->sample);
     if (!left.valid || left.value > (double)UNEXPLAINED_MAX)
         return;
-    for (int i = 0; i < gpu->n_residents && sample->n_tasks < RESIDENTS_SEEN_MAX; i++)
-        if (!is_told(sample, gpu->residents[i].task))
+    for (int i = 0; i < gpu->n_residents && sample->n_tasks < RESIDENTS_SAMPLED_MAX; i++)
+        if (!is_listed(sample, gpu->residents[i].task))
             sample->tasks[sample->n_tasks++] = (struct task_memory){
                 gpu->residents[i].task, reading_of(0)};
 }
 
-void attribute(struct daemon *daemon, struct gpu_state *state, struct core_sample *sample)
+void gpu_attribute(struct gpus *gpus, struct gpu_state *state, struct core_sample *sample)
 {
-    const struct gpu_view *gpu = &core_view(daemon->core)->gpus[state->view];
+    const struct gpu_view *gpu = &core_view(gpus->parts.core)->gpus[state->view];
     struct roots roots;
-    double foreign_compute = 0;
+    double external_compute = 0;
     begin_shares(state, gpu);
-    state->n_foreign = 0;
+    state->n_external = 0;
     if (!state->sample.processes.valid)
         return;
-    collect_roots(daemon, gpu, &roots);
+    collect_roots(gpus, gpu, &roots);
     for (size_t i = 0; i < state->sample.processes.count; i++) {
         const struct gpu_process *process = &state->sample.processes.item[i];
         bool computes = (process->kinds & ~(unsigned)GPU_PROCESS_GRAPHICS) != 0;
         int root = ancestry_cache_find_root(
-            &daemon->ancestry, process->pid, roots.pid, roots.count, state->sample.at_us);
+            &gpus->ancestry, process->pid, roots.pid, roots.count, state->sample.at_us);
         if (root >= 0) {
             add_to_task(sample, roots.task[root], process->used_bytes);
         } else if (!gpu_process_is_mps_server(process->pid)) {
-            add_foreign(state, process);
-            foreign_compute += computes;
+            ARRAY_APPEND(state->external, state->n_external, state->external_capacity, *process);
+            external_compute += computes;
         } else {
             continue;
         }
         if (computes)
-            share_with(state, root >= 0 ? roots.task[root] : 0, process);
+            count_process(state, root >= 0 ? roots.task[root] : 0, process);
     }
-    sample->external_processes = reading_of(foreign_compute);
-    tell_absent(gpu, state, sample);
+    sample->external_processes = reading_of(external_compute);
+    add_absent(gpu, state, sample);
 }

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * After a restart the log says which tasks have GPUs, and each attempt's folder says what became of
+ * it meanwhile:
+ *
+ *     log: STARTING, no folder           the start was deferred: it is started now
+ *     shim runs                          it is watched again, and STARTED fed again
+ *     shim wrote the exit                EXITED, as that says
+ *     no shim claimed it                 UNSTARTED: the task is queued again
+ *     shim killed, or folder gone        its processes are killed; EXITED LOST
+ *
+ * The same happens, in a running daemon, to an exit that could not be read at first or that waited
+ * for a poll of the GPUs.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon/attempts/attempts_state.h"
+#include "daemon/state_dir.h"
+
+/*
+ * Whether the attempt was started without the MPS that its placement has. STARTED, which says it
+ * too, may have been lost with the daemon. What cannot be read counts as "with MPS".
+ */
+static bool went_by_streams(
+    const struct attempts *attempts, const struct task *task, const char *folder)
+{
+    const struct attempts_hooks *hooks = &attempts->parts.hooks;
+    struct fault fault = {0};
+    char variable[700] = "CUDA_MPS_PIPE_DIRECTORY=";
+    size_t n = strlen(variable);
+    bool joined;
+    if (task->share.sharing != SHARING_MPS)
+        return false;
+    hooks->find_mps(hooks->context, task->uid, variable + n, sizeof variable - n);
+    return attempt_has_variable(folder, variable, &fault, &joined) == 0 && !joined;
+}
+
+/*
+ * A start that was deferred before the restart has no folder, so no shim can have started it: it is
+ * the same attempt still. On a GPU that is gone it would be none.
+ */
+static bool is_still_deferred(
+    const struct attempts *attempts, const struct task *task, const char *folder)
+{
+    if (task->state != TASK_STARTING || access(folder, F_OK) == 0 || errno != ENOENT)
+        return false;
+    for (int i = 0; i < task->n_gpus; i++)
+        if (core_view(attempts->parts.core)->gpus[task->gpus[i]].health == VIEW_LOST)
+            return false;
+    return true;
+}
+
+/*
+ * No shim had claimed the attempt, and none can. The daemon may have died between logging STARTED
+ * and the claim: then, too, the attempt has run nothing, unless processes bear its mark. Where the
+ * whole folder is gone, a claim may be gone with it.
+ */
+static void adopt_unclaimed(struct attempts *attempts, const struct task *task, int state)
+{
+    if (task->has_process && (attempts_sweep(attempts, task) != 0 || state == ATTEMPT_NO_FOLDER)) {
+        attempts_report_lost(attempts, task,
+            state == ATTEMPT_NO_FOLDER ? "its attempt folder is gone" : "its claim is gone");
+        return;
+    }
+    if (task->has_process)
+        log_info(
+            "task %llu: its start had come to nothing: queued again", (unsigned long long)task->id);
+    struct event never = driver_event(attempts->parts.driver, EVENT_UNSTARTED, task->id);
+    live_attempt_remove(live_attempt_find(attempts, task->id));
+    driver_feed(attempts->parts.driver, &never, NULL);
+}
+
+/* STARTED is fed again, so that a task that is to end meanwhile is killed. */
+static void watch_again(struct attempts *attempts, struct live_attempt *live, bool by_streams)
+{
+    log_info("task %llu is still running: found again", (unsigned long long)live->task);
+    live_attempt_watch(live);
+    attempts_report_started(attempts, live->task, by_streams);
+}
+
+static void report_end(struct attempts *attempts, const struct task *task, int state,
+    const struct attempt_exit *exit, const struct fault *fault)
+{
+    if (state == ATTEMPT_ENDED) {
+        attempts_take_exit(attempts, task, exit);
+        return;
+    }
+    attempts_sweep(attempts, task);
+    attempts_report_lost(
+        attempts, task, state < 0 ? fault->text : "its shim was killed or the machine went down");
+}
+
+void attempts_adopt_one(struct attempts *attempts, const struct task *task)
+{
+    struct live_attempt *live = live_attempt_get(attempts, task->id);
+    struct attempt_exit exit = {0};
+    struct fault fault = {0};
+    char folder[STATE_PATH_SIZE];
+    attempts_folder(attempts, task, folder, sizeof folder);
+    if (is_still_deferred(attempts, task, folder)) {
+        live->to_adopt = false;
+        attempts_start(attempts, task->id);
+        return;
+    }
+    int state = attempt_probe(folder, &fault, &live->watch, &exit);
+    if (attempts_fault_passes(state)) {
+        live_attempt_defer(live, fault.text);
+        return;
+    }
+    live->to_adopt = false;
+    if (state == ATTEMPT_NEVER_STARTED || state == ATTEMPT_NO_FOLDER) {
+        adopt_unclaimed(attempts, task, state);
+        return;
+    }
+    bool by_streams = went_by_streams(attempts, task, folder);
+    if (state == ATTEMPT_RUNNING) {
+        watch_again(attempts, live, by_streams);
+        return;
+    }
+    if (by_streams)
+        attempts_report_started(attempts, task->id, by_streams);
+    report_end(attempts, task, state, &exit, &fault);
+}
+
+void attempts_adopt(struct attempts *attempts)
+{
+    uint64_t id = 0;
+    for (const struct task *task; (task = core_next_task(attempts->parts.core, id));) {
+        id = task->id;
+        if (!task_state_holds_gpus(task->state) || attempts_is_watched(attempts, id))
+            continue;
+        live_attempt_get(attempts, id)->to_adopt = true;
+        attempts_adopt_one(attempts, task);
+    }
+    cgroups_sweep_left(attempts);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From the end of an attempt to the event EXITED: when it ended, why, and what goes to the log.
+ *
+ * A program whose GPU fails sees an error of its own (a signal, an exit code), and the daemon may see
+ * the lost GPU only at its next poll. So an exit that may come from a lost GPU waits for that poll:
+ *
+ *     exit, code 1 --> poll of the GPUs --> GPU 3 is lost --> EXITED GPU_GONE, the task is requeued
+ *                                       --> all GPUs well --> EXITED PROGRAM
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/attempts/attempts_state.h"
+#include "daemon/overrun.h"
+#include "daemon/state_dir.h"
+
+#define POLL_LIMIT_US SECOND_US /* chosen: a driver that does not answer delays no exit longer */
+
+/*
+ * When the attempt ended, in the core's time, from the shim's wall time: 0 when that is not known.
+ * It lies between the start and the time that the task ran by a clock that does not jump, and now;
+ * a wall clock that has jumped since moves it no further.
+ */
+static int64_t end_time(
+    struct driver *driver, const struct task *task, const struct attempt_exit *exit)
+{
+    int64_t now_us = driver_now_us(driver);
+    int64_t end_us = exit->end_wall_us + now_us - clock_wall_us();
+    int64_t least_us = task->started_us + (exit->end_wall_us - exit->start_wall_us);
+    if (exit->end_wall_us == 0)
+        return 0;
+    return end_us < least_us ? least_us : end_us < now_us ? end_us : now_us;
+}
+
+/* An instance may be there again before the task that was evicted from it has ended. */
+static const char *why_gone(const struct attempts *attempts, const struct task *task, int gpu)
+{
+    const char *why = attempts->parts.hooks.why_gone(attempts->parts.hooks.context, gpu);
+    return !why && task->ending == FAILURE_GPU_GONE ? "the MIG instance was not there any more"
+                                                    : why;
+}
+
+/* A failure on a GPU that is gone is not the task's fault, unless colloc ended the task. */
+static struct failure judge_failure(
+    const struct attempts *attempts, const struct task *task, const struct failure *failure)
+{
+    struct failure gone = {.class = FAILURE_GPU_GONE};
+    if (task_was_ended(task) || failure->class == FAILURE_NONE)
+        return *failure;
+    for (int i = 0; i < task->n_gpus; i++) {
+        const char *why = why_gone(attempts, task, task->gpus[i]);
+        if (!why)
+            continue;
+        snprintf(gone.evidence, sizeof gone.evidence, "GPU %s: %s",
+            core_view(attempts->parts.core)->gpus[task->gpus[i]].id.label, why);
+        return gone;
+    }
+    return *failure;
+}
+
+/* What the log keeps beside EXITED. The caller releases it. */
+static json_t *make_detail(const struct attempts *attempts, const struct task *task,
+    const struct attempt_exit *exit, const struct failure *failure)
+{
+    json_t *detail = json_pack("{s:s, s:s, s:f, s:f}", "evidence", failure->evidence, "framework",
+        failure->framework, "cpu_s", (double)exit->cpu_us / 1e6, "max_rss_mib",
+        (double)exit->max_rss_bytes / 1048576.0);
+    if (failure->class != FAILURE_GPU_OOM)
+        return detail;
+    if (task->share.mem_limit_bytes > 0)
+        json_object_set_new(detail, "mem_limit_bytes", json_integer(task->share.mem_limit_bytes));
+    json_object_set_new(
+        detail, "overruns", overruns_beside(attempts->parts.core, attempts->parts.jobs, task));
+    return detail;
+}
+
+static void report_exit(
+    struct attempts *attempts, const struct task *task, const struct attempt_exit *exit)
+{
+    const struct attempts_hooks *hooks = &attempts->parts.hooks;
+    const struct failure failure = judge_failure(attempts, task, &exit->failure);
+    struct job *job = jobs_find(attempts->parts.jobs, task->id);
+    struct event event = driver_event(attempts->parts.driver, EVENT_EXITED, task->id);
+    event.exited = (struct task_exit){.failure = failure.class,
+        .code = exit->exit_code,
+        .signal = exit->signal,
+        .ended_us = end_time(attempts->parts.driver, task, exit)};
+    json_t *detail = make_detail(attempts, task, exit, &failure);
+    uid_t uid = task->uid;
+    bool by_mps = task->share.sharing == SHARING_MPS;
+    live_attempt_remove(live_attempt_find(attempts, task->id));
+    hooks->usage_ends(hooks->context, job);
+    job_note_exit(job, failure.class, detail);
+    driver_feed(attempts->parts.driver, &event, detail);
+    json_decref(detail);
+    if (by_mps)
+        hooks->mps_task_ended(hooks->context, uid);
+    hooks->poll_gpus(hooks->context);
+}
+
+/* Failures that may come from a lost GPU. */
+static bool may_be_the_gpus(const struct attempt_exit *exit)
+{
+    enum failure_class failure = exit->failure.class;
+    return failure == FAILURE_PROGRAM || failure == FAILURE_SIGNAL ||
+           failure == FAILURE_GPU_FAULT || failure == FAILURE_MPS;
+}
+
+static void begin_poll(struct attempts *attempts, struct live_attempt *live)
+{
+    const struct attempts_hooks *hooks = &attempts->parts.hooks;
+    live->poll_awaited = hooks->poll_gpus_closely(hooks->context);
+    live->poll_limit_us = clock_monotonic_us() + POLL_LIMIT_US;
+    attempts->n_awaiting_poll += live->poll_awaited > 0;
+}
+
+/* Whether the exit waits for a poll of the GPUs. */
+static bool awaits_poll(struct attempts *attempts, uint64_t task, const struct attempt_exit *exit)
+{
+    struct live_attempt *live = live_attempt_get(attempts, task);
+    if (!live->poll_awaited && may_be_the_gpus(exit))
+        begin_poll(attempts, live);
+    if (live->poll_awaited <= attempts->polled || clock_monotonic_us() >= live->poll_limit_us)
+        return false;
+    live->to_adopt = true;
+    driver_try_again(attempts->parts.driver);
+    return true;
+}
+
+void attempts_take_exit(
+    struct attempts *attempts, const struct task *task, const struct attempt_exit *exit)
+{
+    if (!awaits_poll(attempts, task->id, exit))
+        report_exit(attempts, task, exit);
+}
+
+void attempts_report_lost(struct attempts *attempts, const struct task *task, const char *why)
+{
+    struct attempt_exit exit = {.exit_code = -1, .failure = {.class = FAILURE_LOST}};
+    span_copy(span_of(why), exit.failure.evidence, sizeof exit.failure.evidence);
+    report_exit(attempts, task, &exit);
+}
+
+void attempts_report_launch_failure(
+    struct attempts *attempts, const struct task *task, const char *why)
+{
+    struct attempt_exit exit = {.exit_code = -1, .failure = {.class = FAILURE_LAUNCH}};
+    span_copy(span_of(why), exit.failure.evidence, sizeof exit.failure.evidence);
+    log_warning("task %llu could not be started: %s", (unsigned long long)task->id, why);
+    report_exit(attempts, task, &exit);
+}
+
+int attempts_sweep(const struct attempts *attempts, const struct task *task)
+{
+    char folder[STATE_PATH_SIZE];
+    attempts_folder(attempts, task, folder, sizeof folder);
+    int marked = attempt_sweep(folder, task->uid), in_cgroup = cgroups_sweep(attempts, folder);
+    int n = marked > in_cgroup ? marked : in_cgroup;
+    if (n > 0)
+        log_warning(
+            "%s: its shim was killed; %d processes that it left were killed too", folder, n);
+    return n > 0 ? n : marked;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A start, from the log's SUBMIT to a running shim:
+ *
+ *     1. The submission is read from the log: script, arguments, environment, output paths.
+ *     2. MPS is prepared where the placement wants it; until it is ready the start waits. Where it
+ *        cannot be had, the task shares its GPUs by time slices, and the log says why.
+ *     3. The daemon's variables are added to the environment (task_environment.h).
+ *     4. The attempt's folder is written and its shim spawned (exec/attempt.h).
+ *     5. The shim is watched, and STARTED is fed.
+ *
+ * A fault of the machine defers the start; any other ends the attempt (EXITED LAUNCH).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "daemon/attempts/attempts_state.h"
+#include "daemon/attempts/task_environment.h"
+#include "daemon/state_dir.h"
+
+struct launch {
+    json_t *detail; /* of the SUBMIT */
+    char *script, *environment;
+    size_t script_size, environment_size;
+    const char **env;
+    const char **argv;
+    gid_t gid;
+    bool by_streams; /* though MPS was wanted: it cannot be had */
+    struct environment added;
+};
+
+static void launch_fini(struct launch *launch)
+{
+    json_decref(launch->detail);
+    free(launch->script);
+    free(launch->environment);
+    free(launch->env);
+    free(launch->argv);
+    environment_fini(&launch->added);
+}
+
+static const char *detail_text(const struct launch *launch, const char *key)
+{
+    return json_string_value(json_object_get(launch->detail, key));
+}
+
+/* Splits "A=1\0B=2\0" into an array. Returns 0 or -ENOMEM. */
+static int split_environment(struct launch *launch)
+{
+    size_t n = 0;
+    for (size_t at = 0; at < launch->environment_size; at += strlen(launch->environment + at) + 1)
+        n++;
+    launch->env = calloc(n + 1, sizeof *launch->env);
+    if (!launch->env)
+        return -ENOMEM;
+    n = 0;
+    for (size_t at = 0; at < launch->environment_size; at += strlen(launch->environment + at) + 1)
+        launch->env[n++] = launch->environment + at;
+    return 0;
+}
+
+static int read_arguments(struct launch *launch)
+{
+    const json_t *arguments = json_object_get(launch->detail, "arguments");
+    size_t n = json_array_size(arguments);
+    launch->argv = calloc(n + 1, sizeof *launch->argv);
+    if (!launch->argv)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        launch->argv[i] = json_string_value(json_array_get(arguments, i));
+    return 0;
+}
+
+static int read_blob(struct attempts *attempts, const struct launch *launch, const char *key,
+    char **ret_data, size_t *ret_size, struct fault *fault)
+{
+    const char *blob = detail_text(launch, key);
+    int r = blob ? store_get_blob(attempts->parts.store, blob, fault, ret_data, ret_size)
+                 : STORE_NONE;
+    return r > 0 ? fault_set(fault, ENOENT, "its %s is missing from the event log", key) : r;
+}
+
+static int load_submission(
+    struct attempts *attempts, uint64_t id, struct launch *launch, struct fault *fault)
+{
+    int r = job_read_detail(attempts->parts.store, id, fault, &launch->detail);
+    if (r == 0 && !launch->detail)
+        r = fault_set(fault, ENOENT, "its submission is missing from the event log");
+    if (r == 0)
+        r = read_blob(attempts, launch, "script", &launch->script, &launch->script_size, fault);
+    if (r == 0)
+        r = read_blob(attempts, launch, "environment", &launch->environment,
+            &launch->environment_size, fault);
+    if (r == 0 && (split_environment(launch) < 0 || read_arguments(launch) < 0))
+        r = fault_set(fault, ENOMEM, "out of memory");
+    launch->gid = (gid_t)json_integer_value(json_object_get(launch->detail, "gid"));
+    return r;
+}
+
+/* Returns 0 or ATTEMPTS_MPS_WAIT. */
+static int join_mps(struct attempts *attempts, const struct task *task, struct launch *launch)
+{
+    const struct attempts_hooks *hooks = &attempts->parts.hooks;
+    struct fault fault = {0};
+    const char *pipe_dir;
+    if (task->share.sharing != SHARING_MPS)
+        return 0;
+    int r = hooks->prepare_mps(hooks->context, task->uid, launch->gid, &pipe_dir, &fault);
+    if (r == 0)
+        r = environment_join_mps(&launch->added, task, pipe_dir);
+    if (r < 0) {
+        log_warning(
+            "task %llu shares by time slices: %s", (unsigned long long)task->id, fault.text);
+        launch->by_streams = true;
+    }
+    return r > 0 ? ATTEMPTS_MPS_WAIT : 0;
+}
+
+/* Returns 0, ATTEMPTS_MPS_WAIT or a fault. */
+static int fill_environment(
+    struct attempts *attempts, const struct task *task, struct launch *launch, struct fault *fault)
+{
+    const struct attempts_hooks *hooks = &attempts->parts.hooks;
+    int r = join_mps(attempts, task, launch);
+    bool by_mps = task->share.sharing == SHARING_MPS && !launch->by_streams;
+    const struct cluster_view *view = core_view(attempts->parts.core);
+    if (r == 0)
+        r = environment_name_gpus(
+            &launch->added, view, task, hooks->cuda_counts_as_nvml(hooks->context, by_mps));
+    if (r == 0)
+        r = environment_pass_emulator(&launch->added);
+    if (r == 0)
+        r = environment_set_defaults(&launch->added, task, launch->env);
+    if (r == 0 && !by_mps && attempts->parts.config->framework_mem_limit)
+        r = environment_limit_frameworks(&launch->added, view, task,
+            attempts->parts.config->core.conditions.margin_bytes, launch->env);
+    return r < 0 ? fault_set(fault, -r, "its environment: %s", strerror(-r)) : r;
+}
+
+/* What the shim is to run; the texts live as long as `launch` and `cgroup`. */
+static struct attempt_spec make_spec(const struct attempts *attempts, const struct task *task,
+    const struct launch *launch, const char *cgroup)
+{
+    const json_t *detail = launch->detail;
+    return (struct attempt_spec){
+        .task_id = (int64_t)task->id,
+        .uid = task->uid,
+        .gid = launch->gid,
+        .cwd = detail_text(launch, "cwd"),
+        .umask = (mode_t)json_integer_value(json_object_get(detail, "umask")),
+        .open_files = attempts->parts.open_files,
+        .script = {launch->script, launch->script_size},
+        .argv = launch->argv,
+        .env = launch->env,
+        .env_added = launch->added.list,
+        .stdout_path = detail_text(launch, "output"),
+        .stdout_is_default = json_is_true(json_object_get(detail, "output_is_default")),
+        .kept_max_bytes = attempts->parts.config->kept_output_bytes,
+        .stderr_path = detail_text(launch, "error"),
+        .append = task->attempts > 1,
+        .grace_us = json_integer_value(json_object_get(detail, "grace_us")),
+        .time_limit_us = task->request.time_limit_us,
+        .cgroup = cgroup,
+    };
+}
+
+static int spawn(struct attempts *attempts, struct live_attempt *live, const struct task *task,
+    const struct launch *launch, struct fault *fault)
+{
+    char folder[STATE_PATH_SIZE], cgroup[CGROUP_PATH_SIZE];
+    attempts_folder(attempts, task, folder, sizeof folder);
+    bool has_cgroup = cgroups_name(attempts, folder, cgroup, sizeof cgroup);
+    const struct attempt_spec spec = make_spec(attempts, task, launch, has_cgroup ? cgroup : NULL);
+    int r = live->has_folder ? 0 : attempt_create(folder, &spec, fault);
+    live->has_folder = r == 0;
+    if (r == 0)
+        r = attempt_spawn(attempts->parts.config->shim, folder, fault, &live->watch);
+    if (r == 0)
+        live->has_folder = false;
+    return r;
+}
+
+/* Returns 0, ATTEMPTS_MPS_WAIT or a fault. */
+static int launch_attempt(struct attempts *attempts, struct live_attempt *live,
+    const struct task *task, struct fault *fault, bool *ret_by_streams)
+{
+    struct launch launch = {0};
+    int r = load_submission(attempts, task->id, &launch, fault);
+    if (r == 0)
+        r = fill_environment(attempts, task, &launch, fault);
+    if (r == 0)
+        r = spawn(attempts, live, task, &launch, fault);
+    *ret_by_streams = launch.by_streams;
+    launch_fini(&launch);
+    return r;
+}
+
+/* The task was cancelled, or its GPU is gone, before it had been started. */
+static void report_unstarted(struct attempts *attempts, uint64_t id)
+{
+    struct event never = driver_event(attempts->parts.driver, EVENT_UNSTARTED, id);
+    live_attempt_remove(live_attempt_find(attempts, id));
+    driver_feed(attempts->parts.driver, &never, NULL);
+}
+
+void attempts_start(struct attempts *attempts, uint64_t id)
+{
+    const struct task *task = core_task(attempts->parts.core, id);
+    struct fault fault = {0};
+    bool by_streams;
+    if (!task || task->state != TASK_STARTING)
+        return;
+    if (task->ending) {
+        report_unstarted(attempts, id);
+        return;
+    }
+    struct live_attempt *live = live_attempt_get(attempts, id);
+    int r = launch_attempt(attempts, live, task, &fault, &by_streams);
+    live->awaits_mps = r == ATTEMPTS_MPS_WAIT;
+    if (attempts_fault_passes(r)) {
+        live_attempt_defer(live, fault.text);
+    } else if (r < 0) {
+        attempts_report_launch_failure(attempts, task, fault.text);
+    } else if (r == 0) {
+        live_attempt_watch(live);
+        attempts_report_started(attempts, id, by_streams);
+    }
+}

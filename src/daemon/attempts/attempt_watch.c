@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A shim is watched by its pidfd, which becomes readable when the shim has ended. What the attempt
+ * then left in its folder says how it ended (exec/attempt.h).
+ */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "daemon/attempts/attempts_state.h"
+#include "daemon/state_dir.h"
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+void live_attempt_unwatch(struct live_attempt *live)
+{
+    if (live->poll) {
+        uv_poll_stop(live->poll);
+        uv_close((uv_handle_t *)live->poll, on_handle_closed);
+        live->poll = NULL;
+    }
+    if (live->watch.pidfd >= 0)
+        attempt_unwatch(&live->watch);
+    live->watch.pidfd = -1;
+}
+
+static void on_shim_gone(uv_poll_t *poll, int status, int events)
+{
+    struct live_attempt *live = poll->data;
+    struct attempts *attempts = live->attempts;
+    const struct task *task = core_task(attempts->parts.core, live->task);
+    struct attempt_watch watch = {.pidfd = -1};
+    struct attempt_exit exit = {0};
+    struct fault fault = {0};
+    char folder[STATE_PATH_SIZE];
+
+    live_attempt_unwatch(live);
+    attempts_folder(attempts, task, folder, sizeof folder);
+    int state = attempt_probe(folder, &fault, &watch, &exit);
+    if (attempts_fault_passes(state)) {
+        live->to_adopt = true;
+        live_attempt_defer(live, fault.text);
+        return;
+    }
+    switch (state) {
+    case ATTEMPT_ENDED:
+        attempts_take_exit(attempts, task, &exit);
+        break;
+    case ATTEMPT_NEVER_STARTED:
+        attempts_report_launch_failure(
+            attempts, task, "its shim ended before it had started anything");
+        break;
+    case ATTEMPT_NO_FOLDER:
+        attempts_sweep(attempts, task);
+        attempts_report_lost(
+            attempts, task, "its attempt folder is gone: how the task ended is not known");
+        break;
+    case ATTEMPT_LOST:
+        attempts_sweep(attempts, task);
+        attempts_report_lost(
+            attempts, task, "its shim was killed: how the task ended is not known");
+        break;
+    default:
+        attempt_unwatch(&watch);
+        attempts_report_lost(attempts, task, fault.text);
+        break;
+    }
+}
+
+void live_attempt_watch(struct live_attempt *live)
+{
+    live->poll = calloc(1, sizeof *live->poll);
+    if (!live->poll ||
+        uv_poll_init(live->attempts->parts.loop, live->poll, live->watch.pidfd) < 0) {
+        log_error("task %llu cannot be watched: out of memory or descriptors",
+            (unsigned long long)live->task);
+        abort();
+    }
+    live->poll->data = live;
+    uv_poll_start(live->poll, UV_READABLE, on_shim_gone);
+    free(live->why_deferred);
+    live->why_deferred = NULL;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of live attempts, and the entries through which the driver and other parts reach it.
+ *
+ *     attempt_launch.c   starts an attempt: its folder, its environment, its shim
+ *     attempt_watch.c    waits for the shim's end, by its pidfd
+ *     attempt_ending.c   why an attempt ended: EXITED
+ *     attempt_adopt.c    what became of an attempt while the daemon was not watching
+ *
+ * A live attempt is dropped from the table before its end is fed to the driver, because the core may
+ * start the task's next attempt in the same step.
+ */
+#include <errno.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon/attempts/attempts_state.h"
+#include "daemon/state_dir.h"
+
+/* ---- the table ---- */
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t left = ((const struct live_attempt *)a)->task,
+             right = ((const struct live_attempt *)b)->task;
+    return left < right ? -1 : left > right;
+}
+
+struct live_attempt *live_attempt_find(const struct attempts *attempts, uint64_t task)
+{
+    const struct live_attempt key = {.task = task};
+    struct live_attempt *const *node = tfind(&key, &attempts->live, compare);
+    return node ? *node : NULL;
+}
+
+struct live_attempt *live_attempt_get(struct attempts *attempts, uint64_t task)
+{
+    struct live_attempt *live = live_attempt_find(attempts, task);
+    if (live)
+        return live;
+    live = calloc(1, sizeof *live);
+    if (!live)
+        driver_die_of_memory();
+    *live = (struct live_attempt){.task = task, .attempts = attempts, .watch.pidfd = -1};
+    if (!tsearch(live, &attempts->live, compare))
+        driver_die_of_memory();
+    return live;
+}
+
+void live_attempt_remove(struct live_attempt *live)
+{
+    if (!live)
+        return;
+    live->attempts->n_awaiting_poll -= live->poll_awaited > 0;
+    live_attempt_unwatch(live);
+    tdelete(live, &live->attempts->live, compare);
+    free(live->why_deferred);
+    free(live);
+}
+
+/* ---- life ---- */
+
+struct attempts *attempts_create(const struct attempts_options *options)
+{
+    struct attempts *attempts = calloc(1, sizeof *attempts);
+    if (!attempts)
+        return NULL;
+    attempts->parts = *options;
+    cgroups_open(attempts);
+    return attempts;
+}
+
+void attempts_close(struct attempts *attempts)
+{
+    while (attempts && attempts->live)
+        live_attempt_remove(*(struct live_attempt **)attempts->live);
+}
+
+void attempts_destroy(struct attempts *attempts)
+{
+    attempts_close(attempts);
+    free(attempts);
+}
+
+/* ---- what the files of the part share ---- */
+
+void attempts_folder(
+    const struct attempts *attempts, const struct task *task, char *path, size_t size)
+{
+    state_dir_attempt(attempts->parts.config->state_dir, task->id, task->attempts, path, size);
+}
+
+bool attempts_fault_passes(int fault)
+{
+    return fault == -ENOSPC || fault == -EDQUOT || fault == -ENOMEM || fault == -EAGAIN ||
+           fault == -EMFILE || fault == -ENFILE || fault == -EIO;
+}
+
+void live_attempt_defer(struct live_attempt *live, const char *why)
+{
+    if (!live->why_deferred) {
+        log_warning("task %llu: start deferred, retrying every second: %s",
+            (unsigned long long)live->task, why);
+        live->why_deferred = strdup(why);
+    }
+    driver_try_again(live->attempts->parts.driver);
+}
+
+void attempts_report_started(struct attempts *attempts, uint64_t task, bool by_streams)
+{
+    struct event started = driver_event(attempts->parts.driver, EVENT_STARTED, task);
+    started.started.by_streams = by_streams;
+    driver_feed(attempts->parts.driver, &started, NULL);
+}
+
+/* ---- the part's entries ---- */
+
+void attempts_kill(struct attempts *attempts, uint64_t id)
+{
+    const struct task *task = core_task(attempts->parts.core, id);
+    const struct live_attempt *live = live_attempt_find(attempts, id);
+    if (!task || !live || live->watch.pidfd < 0)
+        return;
+    attempt_terminate(&live->watch,
+        task->ending == FAILURE_TIME_LIMIT ? ATTEMPT_ASK_TIME_LIMIT : ATTEMPT_ASK_CANCEL);
+}
+
+/* Inodes are scarce, too: of an ended task only output that is stored here stays. */
+void attempts_clean(struct attempts *attempts, const struct task *task)
+{
+    char folder[STATE_PATH_SIZE];
+    live_attempt_remove(live_attempt_find(attempts, task->id));
+    for (int attempt = 1; attempt <= task->attempts; attempt++) {
+        state_dir_attempt(
+            attempts->parts.config->state_dir, task->id, attempt, folder, sizeof folder);
+        attempt_clean(folder);
+    }
+    if (task->attempts > 0) {
+        *strrchr(folder, '/') = '\0';
+        rmdir(folder);
+    }
+}
+
+void attempts_retry(struct attempts *attempts)
+{
+    uint64_t id = 0;
+    for (const struct task *task; (task = core_next_task(attempts->parts.core, id));) {
+        id = task->id;
+        const struct live_attempt *live = live_attempt_find(attempts, id);
+        if (!task_state_holds_gpus(task->state) || (live && live->watch.pidfd >= 0))
+            continue;
+        if (live && live->to_adopt)
+            attempts_adopt_one(attempts, task);
+        else
+            attempts_start(attempts, id);
+    }
+}
+
+void attempts_mps_ready(struct attempts *attempts, uid_t uid)
+{
+    uint64_t id = 0;
+    for (const struct task *task; (task = core_next_task(attempts->parts.core, id));) {
+        id = task->id;
+        const struct live_attempt *live = live_attempt_find(attempts, id);
+        if (task->uid == uid && task->state == TASK_STARTING && live && live->awaits_mps)
+            attempts_start(attempts, id);
+    }
+}
+
+void attempts_polled(struct attempts *attempts, int64_t poll)
+{
+    uint64_t id = 0;
+    attempts->polled = poll;
+    if (!attempts->n_awaiting_poll)
+        return;
+    for (const struct task *task; (task = core_next_task(attempts->parts.core, id));) {
+        id = task->id;
+        const struct live_attempt *live = live_attempt_find(attempts, id);
+        if (live && live->poll_awaited && live->poll_awaited <= poll)
+            attempts_adopt_one(attempts, task);
+    }
+}
+
+const char *attempts_why_deferred(const struct attempts *attempts, uint64_t task)
+{
+    const struct live_attempt *live = live_attempt_find(attempts, task);
+    return live ? live->why_deferred : NULL;
+}
+
+bool attempts_is_watched(const struct attempts *attempts, uint64_t task)
+{
+    const struct live_attempt *live = live_attempt_find(attempts, task);
+    return live && live->watch.pidfd >= 0;
+}
+
+pid_t attempts_find_shim(const struct attempts *attempts, uint64_t task)
+{
+    const struct live_attempt *live = live_attempt_find(attempts, task);
+    return live && live->watch.pidfd >= 0 ? live->watch.shim : 0;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this part share. */
+#ifndef COLLOC_DAEMON_ATTEMPTS_ATTEMPTS_STATE_H
+#define COLLOC_DAEMON_ATTEMPTS_ATTEMPTS_STATE_H
+
+#include "daemon/attempts/attempts.h"
+#include "exec/attempt.h"
+#include "exec/cgroup_path.h"
+
+/*
+ * An attempt from its first start or adoption to its EXITED or UNSTARTED:
+ *
+ *     start --> watched --> shim gone --> EXITED
+ *       |                     |
+ *       deferred, awaits MPS  to be adopted: exit not readable yet, or a poll is awaited
+ */
+struct live_attempt {
+    uint64_t task;
+    struct attempts *attempts;
+    struct attempt_watch watch; /* pidfd -1: not watched */
+    uv_poll_t *poll;            /* of the pidfd; NULL: not watched */
+    bool awaits_mps;            /* the start waits for the user's MPS control daemon */
+    bool to_adopt;              /* its shim was started, and its state has to be read again */
+    bool has_folder;            /* it is written, but the shim could not be spawned yet */
+    char *why_deferred;         /* what the machine lacks; NULL: nothing */
+    int64_t poll_awaited;       /* its exit is reported after this poll of the GPUs; 0: none */
+    int64_t poll_limit_us;      /* but no later than this (monotonic clock) */
+};
+
+struct attempts {
+    struct attempts_options parts;
+    char cgroup_home[CGROUP_PATH_SIZE]; /* "": attempts have no cgroups */
+    void *live;                         /* a tsearch tree of struct live_attempt by task */
+    int n_awaiting_poll;
+    int64_t polled; /* the number of the last complete poll */
+};
+
+/* ---- attempts.c ---- */
+
+/* Returns NULL when the task has none. */
+struct live_attempt *live_attempt_find(const struct attempts *attempts, uint64_t task);
+
+/* The same, created where there is none. */
+struct live_attempt *live_attempt_get(struct attempts *attempts, uint64_t task);
+
+/* Stops watching and releases it. NULL is fine. */
+void live_attempt_remove(struct live_attempt *live);
+
+/* The folder of the task's last attempt. */
+void attempts_folder(
+    const struct attempts *attempts, const struct task *task, char *path, size_t size);
+
+/* Whether a fault is the machine's and will pass: it lacks memory, space or descriptors, or its
+ * disk failed. What could not be read is then not known. */
+bool attempts_fault_passes(int fault);
+
+/* Tries again in a second; logs why the first time. */
+void live_attempt_defer(struct live_attempt *live, const char *why);
+
+/* Feeds STARTED. `by_streams`: the task shares by time slices though MPS was wanted. */
+void attempts_report_started(struct attempts *attempts, uint64_t task, bool by_streams);
+
+/* ---- attempt_watch.c ---- */
+
+/* Watches the pidfd of `live->watch` in the loop. Ends the process where that is not possible. */
+void live_attempt_watch(struct live_attempt *live);
+void live_attempt_unwatch(struct live_attempt *live);
+
+/* ---- attempt_adopt.c ---- */
+
+/* Reads what became of an attempt that was started and is not watched. */
+void attempts_adopt_one(struct attempts *attempts, const struct task *task);
+
+/* ---- attempt_ending.c ---- */
+
+/* Reports an exit, or lets it wait for a poll of the GPUs. */
+void attempts_take_exit(
+    struct attempts *attempts, const struct task *task, const struct attempt_exit *exit);
+
+/* Reports an attempt about which nothing more is known, or that could not be started. */
+void attempts_report_lost(struct attempts *attempts, const struct task *task, const char *why);
+void attempts_report_launch_failure(
+    struct attempts *attempts, const struct task *task, const char *why);
+
+/* Kills the processes that a killed shim has left, because their GPUs count as free. Returns how
+ * many there were, or -errno when that is not known. */
+int attempts_sweep(const struct attempts *attempts, const struct task *task);
+
+/* ---- attempt_cgroups.c ---- */
+
+/* Finds out whether attempts can have cgroups, and logs it when not. */
+void cgroups_open(struct attempts *attempts);
+
+/* Writes the cgroup of the attempt with this folder. Returns false when there are none. */
+bool cgroups_name(const struct attempts *attempts, const char *folder, char *path, size_t size);
+
+/* Kills the processes in an attempt's cgroup and removes it. Returns how many there were. */
+int cgroups_sweep(const struct attempts *attempts, const char *folder);
+
+/* The same for all attempts of this state folder that do not run: after a restart. */
+void cgroups_sweep_left(struct attempts *attempts);
+
+#endif

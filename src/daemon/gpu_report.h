@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the daemon knows of one GPU, beside the core's view of it: for lists and metrics. */
+#ifndef COLLOC_DAEMON_GPU_REPORT_H
+#define COLLOC_DAEMON_GPU_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/reading.h"
+#include "gpu/attribution.h"
+#include "gpu/gpu.h"
+
+/* A task or an external process on a GPU, and its part of what the GPU did until the last sample. */
+struct share {
+    uint64_t task; /* 0: an external process */
+    struct gpu_holder holder;
+    struct reading smact, power_w;
+};
+
+/* Borrowed; valid until the next poll. */
+struct gpu_report {
+    const struct gpu_info *info;
+    const struct gpu_info *parent; /* of a MIG instance: its card; otherwise NULL */
+    const struct gpu_sample *sample;
+    int view; /* its index in the core's view; -1: not managed */
+    const struct gpu_process *external;
+    size_t n_external;
+    const struct share *shares; /* the tasks on it, then each external process that computes */
+    size_t n_shares;
+    bool shares_estimated; /* the driver did not report which of them was active */
+};
+
+/* What the GPUs have done while there were live tasks, since the daemon was started. */
+struct gpu_totals {
+    double energy_j;
+    struct reading mean_smact;
+};
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which GPUs there are: the list that the core gets as EVENT_GPUS at the start, and again when a
+ * close poll finds another one.
+ *
+ * Cards stay for as long as the daemon runs; a lost card stays in the list. MIG instances come and
+ * go. One that is gone stays in the core's view, marked `is_gone`, because a task may still name it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "daemon/gpus/gpus_state.h"
+
+static struct gpu_identity identity_of(const struct gpu_info *gpu)
+{
+    struct gpu_identity id = {.is_place = gpu->is_place, .is_mig_instance = gpu->is_mig};
+    snprintf(id.uuid, sizeof id.uuid, "%s", gpu->uuid);
+    snprintf(id.label, sizeof id.label, "%.15s", gpu->index);
+    snprintf(id.name, sizeof id.name, "%.63s", gpu->name);
+    id.one_process = gpu->compute_mode == GPU_COMPUTE_EXCLUSIVE_PROCESS ||
+                     gpu->compute_mode == GPU_COMPUTE_EXCLUSIVE_THREAD;
+    id.mem_total_bytes = (int64_t)reading_or(gpu->mem_total_bytes, 0);
+    return id;
+}
+
+static int view_of(const struct gpus *gpus, const char *uuid)
+{
+    const struct cluster_view *view = core_view(gpus->parts.core);
+    for (int i = 0; i < view->n_gpus; i++)
+        if (strcmp(view->gpus[i].id.uuid, uuid) == 0)
+            return i;
+    return -1;
+}
+
+static bool is_in_set(const struct gpu_set *set, const char *uuid)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (strcmp(set->gpu[i].uuid, uuid) == 0)
+            return true;
+    return false;
+}
+
+/* Otherwise an instance that is not listed may exist nevertheless. */
+static bool knows_all_instances(const struct gpu_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (!set->gpu[i].is_mig && !set->gpu[i].instances_known)
+            return false;
+    return true;
+}
+
+/* Lists instances that took tasks once, also before this daemon was started. Returns how many. */
+static int list_gone(const struct gpus *gpus, struct gpu_identity *ret_list)
+{
+    const struct cluster_view *view = core_view(gpus->parts.core);
+    int n = 0;
+    if (!knows_all_instances(gpus->set))
+        return 0;
+    for (int i = 0; i < view->n_gpus; i++) {
+        if (!view->gpus[i].id.is_mig_instance || is_in_set(gpus->set, view->gpus[i].id.uuid))
+            continue;
+        ret_list[n] = view->gpus[i].id;
+        ret_list[n].is_gone = true;
+        ret_list[n++].is_place = false;
+    }
+    return n;
+}
+
+int gpu_list_feed(struct gpus *gpus)
+{
+    size_t most = gpus->set->count + (size_t)core_view(gpus->parts.core)->n_gpus;
+    struct gpu_identity *list = calloc(most, sizeof *list);
+    if (!list)
+        return -ENOMEM;
+    struct event event = driver_event(gpus->parts.driver, EVENT_GPUS, 0);
+    event.gpus.list = list;
+    for (size_t i = 0; i < gpus->set->count; i++)
+        if (gpu_info_is_listed(&gpus->set->gpu[i], gpus->parts.config->gpus))
+            list[event.gpus.n++] = identity_of(&gpus->set->gpu[i]);
+    event.gpus.n += list_gone(gpus, list + event.gpus.n);
+    int r = driver_feed(gpus->parts.driver, &event, NULL);
+    free(list);
+    for (size_t i = 0; i < gpus->set->count; i++) {
+        bool managed = gpu_info_is_listed(&gpus->set->gpu[i], gpus->parts.config->gpus);
+        gpus->states[i].view = managed ? view_of(gpus, gpus->set->gpu[i].uuid) : -1;
+    }
+    return r;
+}
+
+void gpu_state_fini(struct gpu_state *state)
+{
+    gpu_sample_fini(&state->sample);
+    gpu_sample_fini(&state->incoming);
+    free(state->external);
+    free(state->shares);
+    free(state->shares_before);
+    series_close(state->series);
+    *state = (struct gpu_state){0};
+}
+
+static const char *compute_mode_name(enum gpu_compute_mode mode)
+{
+    static const char *const names[] = {
+        "Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process"};
+    return mode >= 0 && mode <= GPU_COMPUTE_EXCLUSIVE_PROCESS ? names[mode] : "not known";
+}
+
+static void log_changed_modes(const struct gpu_info *before, const struct gpu_info *now)
+{
+    if (strcmp(before->uuid, now->uuid) != 0 || before->is_mig)
+        return;
+    if (before->compute_mode != now->compute_mode)
+        log_info(
+            "GPU %s: its compute mode is %s now", now->index, compute_mode_name(now->compute_mode));
+    if (before->mig_mode != now->mig_mode)
+        log_info("GPU %s: MIG is %s now", now->index, now->mig_mode == GPU_MIG_ON ? "on" : "off");
+}
+
+static void log_change(const struct gpu_set *before, const struct gpu_set *now)
+{
+    for (size_t i = 0; i < before->count; i++)
+        for (size_t k = 0; k < now->count; k++)
+            log_changed_modes(&before->gpu[i], &now->gpu[k]);
+    for (size_t i = 0; i < before->count; i++)
+        if (before->gpu[i].is_mig && !is_in_set(now, before->gpu[i].uuid))
+            log_warning("GPU %s (%s, %s) is not there any more", before->gpu[i].index,
+                before->gpu[i].profile, before->gpu[i].uuid);
+    for (size_t i = 0; i < now->count; i++)
+        if (now->gpu[i].is_mig && !is_in_set(before, now->gpu[i].uuid))
+            log_info("GPU %s (%s, %s) is there now", now->gpu[i].index, now->gpu[i].profile,
+                now->gpu[i].uuid);
+}
+
+/* The state of a GPU moves with it to its new index. */
+static void move_states(struct gpu_state *to, const struct gpu_set *now, struct gpu_state *from,
+    const struct gpu_set *before)
+{
+    for (size_t i = 0; i < now->count; i++) {
+        for (size_t k = 0; k < before->count; k++) {
+            if (strcmp(now->gpu[i].index, before->gpu[k].index) != 0 ||
+                strcmp(now->gpu[i].uuid, before->gpu[k].uuid) != 0)
+                continue;
+            to[i] = from[k];
+            from[k] = (struct gpu_state){0};
+        }
+    }
+    for (size_t k = 0; k < before->count; k++)
+        gpu_state_fini(&from[k]);
+    free(from);
+}
+
+void gpu_list_replace(struct gpus *gpus, struct gpu_set *now)
+{
+    struct gpu_set *before = gpus->set;
+    struct gpu_state *states = calloc(now->count, sizeof *states);
+    if (!states)
+        driver_die_of_memory();
+    log_change(before, now);
+    move_states(states, now, gpus->states, before);
+    gpus->states = states;
+    gpus->set = now;
+    gpu_set_close(before);
+    gpu_list_feed(gpus);
+    history_open(gpus);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The part's life, and what other parts may read of it.
+ *
+ *     sampler.c        polls NVML in the thread pool, feeds the core
+ *     gpu_list.c       which GPUs there are, and changes
+ *     process_attribution.c   which task each process on a GPU belongs to
+ *     usage.c          divides activity and energy among tasks; usage_file.c stores the sums
+ *     idle_holders.c   tasks that hold a GPU without using it
+ *     history_ring.c   stores samples for `colloc top` and reports
+ */
+#include "daemon/gpus/gpus.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "daemon/gpus/gpus_state.h"
+
+#define GPM_SHARE 0.0032 /* of one processor, for SM activity; chosen: a poll stays below 0.5 % */
+
+struct gpus *gpus_create(const struct gpus_options *options)
+{
+    struct gpus *gpus = calloc(1, sizeof *gpus);
+    if (!gpus)
+        return NULL;
+    gpus->parts = *options;
+    uv_timer_init(options->loop, &gpus->timer);
+    gpus->timer.data = gpus;
+    return gpus;
+}
+
+static int feed_none(struct gpus *gpus)
+{
+    struct event event = driver_event(gpus->parts.driver, EVENT_GPUS, 0);
+    event.gpus.list = NULL;
+    event.gpus.n = 0;
+    return driver_feed(gpus->parts.driver, &event, NULL);
+}
+
+static int set_up_activity(struct gpus *gpus)
+{
+    const struct config *config = gpus->parts.config;
+    int64_t period_us = config->sample_period_us;
+    if (period_us < config->gpm_interval_us)
+        period_us = config->gpm_interval_us;
+    gpu_set_gpm_interval(gpus->set, config->gpm_interval_us);
+    gpu_set_limit_overhead(gpus->set, GPM_SHARE);
+    if (strcmp(config->dcgmi, "none") == 0)
+        return 0;
+    return gpu_set_use_dcgmi(gpus->set, config->dcgmi, period_us);
+}
+
+int gpus_open(struct gpus *gpus, struct fault *fault)
+{
+    const char *library = gpus->parts.config->nvml_library;
+    usage_load(gpus);
+    int r = gpu_set_open(*library ? library : NULL, fault, &gpus->set);
+    if (r < 0)
+        return r;
+    if (r > 0) {
+        snprintf(gpus->why_none, sizeof gpus->why_none, "%s", fault->text);
+        log_warning("no GPUs: %s", fault->text);
+        return feed_none(gpus);
+    }
+    if (set_up_activity(gpus) < 0)
+        return fault_set(fault, ENOMEM, "out of memory");
+    gpus->states = calloc(gpus->set->count, sizeof *gpus->states);
+    if (!gpus->states || gpu_list_feed(gpus) < 0)
+        return fault_set(fault, ENOMEM, "out of memory");
+    history_open(gpus);
+    return 0;
+}
+
+void gpus_close(struct gpus *gpus)
+{
+    if (!gpus || gpus->is_closed)
+        return;
+    gpus->is_closed = true;
+    uv_close((uv_handle_t *)&gpus->timer, NULL);
+}
+
+void gpus_destroy(struct gpus *gpus)
+{
+    if (!gpus)
+        return;
+    for (size_t i = 0; gpus->states && i < gpus->set->count; i++)
+        gpu_state_fini(&gpus->states[i]);
+    free(gpus->states);
+    gpu_set_close(gpus->set);
+    gpu_set_close(gpus->next);
+    free(gpus);
+}
+
+/* ---- what is known of them ---- */
+
+size_t gpus_count(const struct gpus *gpus)
+{
+    return gpus->set ? gpus->set->count : 0;
+}
+
+const char *gpus_why_none(const struct gpus *gpus)
+{
+    return gpus->why_none;
+}
+
+bool gpus_report(const struct gpus *gpus, size_t i, struct gpu_report *ret_report)
+{
+    if (i >= gpus_count(gpus))
+        return false;
+    const struct gpu_state *state = &gpus->states[i];
+    const struct gpu_info *info = &gpus->set->gpu[i];
+    *ret_report = (struct gpu_report){
+        .info = info,
+        .parent = info->is_mig ? &gpus->set->gpu[info->parent] : NULL,
+        .sample = &state->sample,
+        .view = state->view,
+        .external = state->external,
+        .n_external = state->n_external,
+        .shares = state->shares,
+        .n_shares = state->n_shares,
+        .shares_estimated = state->shares_estimated,
+    };
+    return true;
+}
+
+const char *gpus_why_gone(const struct gpus *gpus, int view)
+{
+    if (core_view(gpus->parts.core)->gpus[view].id.is_gone)
+        return "the MIG instance is not there any more";
+    for (size_t i = 0; i < gpus_count(gpus); i++) {
+        const struct gpu_sample *sample = &gpus->states[i].sample;
+        if (gpus->states[i].view == view && sample->health == GPU_HEALTH_LOST)
+            return sample->health_reason;
+    }
+    return NULL;
+}
+
+/*
+ * Both count cards in PCI order (CUDA_DEVICE_ORDER=PCI_BUS_ID), whichever of them this daemon
+ * manages. They differ where a card is in MIG mode or lost: CUDA then counts fewer. A client of MPS
+ * counts the cards of its server, which has those that the daemon manages: NVML's index holds there
+ * if these are all.
+ */
+bool gpus_cuda_counts_as_nvml(const struct gpus *gpus, bool by_mps)
+{
+    const struct cluster_view *view = core_view(gpus->parts.core);
+    for (size_t i = 0; i < gpus_count(gpus); i++) {
+        const struct gpu_info *gpu = &gpus->set->gpu[i];
+        if (gpu->is_mig || gpu->mig_mode == GPU_MIG_ON || !*gpu->uuid)
+            return false;
+        int place = gpus->states[i].view;
+        if (place >= 0 && view->gpus[place].health == VIEW_LOST)
+            return false;
+        if (by_mps && (place < 0 || !gpu->is_place))
+            return false;
+    }
+    return gpus->set != NULL;
+}
+
+struct gpu_totals gpus_totals(const struct gpus *gpus)
+{
+    return (struct gpu_totals){
+        .energy_j = gpus->energy_j,
+        .mean_smact = gpus->smact_n ? reading_of(gpus->smact_sum / (double)gpus->smact_n)
+                                    : READING_NONE,
+    };
+}
+
+void gpus_clear_errors(struct gpus *gpus, size_t i)
+{
+    gpus->states[i].errors_cleared = true;
+    gpus_poll(gpus);
+}

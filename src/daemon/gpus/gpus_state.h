@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this part share. */
+#ifndef COLLOC_DAEMON_GPUS_GPUS_STATE_H
+#define COLLOC_DAEMON_GPUS_GPUS_STATE_H
+
+#include "daemon/gpus/gpus.h"
+#include "exec/ancestry_cache.h"
+#include "store/series.h"
+
+/* What a GPU drew since the sample before. */
+struct drawn {
+    struct reading energy_j, power_w;
+    double idle_part; /* of the energy, 0 to 1: what it would have drawn without work */
+};
+
+struct gpu_state {
+    struct gpu_sample sample;   /* the last; the loop's */
+    struct gpu_sample incoming; /* the one being taken; the pool thread's while `polling` */
+    int view;                   /* its index in the core's view; -1: not managed */
+    struct reading energy_j;    /* at the last sample that had one */
+
+    /* gpu_trouble: what the log has */
+    bool errors_cleared;      /* by an administrator; passed on before the next poll */
+    char trouble_logged[112]; /* "": none */
+
+    /* idle_holders.c */
+    int64_t sampled_us;    /* when the last sample was taken, of whatever health */
+    bool is_idle;          /* known to be */
+    int64_t idle_since_us; /* if so: the first of the samples in a row that showed it */
+    bool idle_logged;
+
+    /* process_attribution.c: the last sample's external processes, and shares now and a sample before */
+    struct gpu_process *external;
+    size_t n_external, external_capacity;
+    struct share *shares;
+    size_t n_shares, share_capacity;
+    struct share *shares_before;
+    size_t n_shares_before, share_capacity_before;
+    bool shares_estimated;
+
+    /* usage.c */
+    struct gpu_meter meter;
+    struct drawn drawn;
+
+    struct series *series; /* history_ring.c; NULL: its samples are not stored */
+};
+
+struct gpus {
+    struct gpus_options parts;
+    struct gpu_set *set; /* NULL: there are none, `why_none` says why */
+    char why_none[512];
+    struct gpu_state *states; /* one per GPU of the set */
+    struct ancestry_cache ancestry;
+
+    uv_timer_t timer;
+    uv_work_t work;
+    bool polling, poll_again, is_closed;
+    int64_t polls_begun;  /* the number of the last */
+    int64_t close_polls;  /* polls up to this number also list what GPUs there are */
+    bool is_close_poll;   /* the poll under way does */
+    struct gpu_set *next; /* what there is since the last poll, NULL: the same; the pool thread's
+                              while `polling` */
+    int64_t usage_saved_us;
+
+    /* while there were live tasks */
+    double energy_j, smact_sum;
+    int64_t smact_n;
+};
+
+/* Residents of a GPU that are sampled. */
+enum { RESIDENTS_SAMPLED_MAX = 256 };
+
+/* ---- gpu_list.c ---- */
+
+/* Feeds the list of GPUs to the core. Returns 0 or -ENOMEM. */
+int gpu_list_feed(struct gpus *gpus);
+
+/* Goes on with this set of GPUs, and logs what has changed. */
+void gpu_list_replace(struct gpus *gpus, struct gpu_set *now);
+
+void gpu_state_fini(struct gpu_state *state);
+
+/* ---- process_attribution.c ---- */
+
+/*
+ * Fills the sample's tasks (space for RESIDENTS_SAMPLED_MAX) and external processes, and the state's
+ * shares but for what they did. A task of which the driver lists no process is among the sample's
+ * tasks with no memory when all memory in use is accounted for; otherwise it may have the rest, and
+ * is not among them.
+ */
+void gpu_attribute(struct gpus *gpus, struct gpu_state *state, struct core_sample *sample);
+
+/* ---- usage.c ---- */
+
+/* What GPU `i` of the set drew since the poll before; a card comes before its MIG instances. */
+void usage_measure(struct gpus *gpus, size_t i);
+
+/* Divides what the GPU did since the poll before among its shares, and adds it to their jobs. */
+void usage_divide(struct gpus *gpus, struct gpu_state *state);
+
+/* ---- usage_file.c ---- */
+
+void usage_load(struct gpus *gpus); /* after the log was replayed */
+void usage_save_sometimes(struct gpus *gpus);
+
+/* ---- idle_holders.c ---- */
+
+/* To be called with each new sample of a GPU. */
+void idle_holders_watch(struct gpus *gpus, struct gpu_state *state);
+
+/* ---- history_ring.c ---- */
+
+/* Opens the files of all managed GPUs; to be called again when there are others. Where the disk
+ * fails, samples are not stored. */
+void history_open(struct gpus *gpus);
+
+/* Stores the last sample of GPU `i`. */
+void history_add(struct gpus *gpus, size_t i);
+
+#endif

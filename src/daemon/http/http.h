@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The API of docs/protocol.md: the server in the loop, submissions, lists, JSON and metrics.
+ *
+ * Contract:
+ * 1. Each request is answered once.
+ * 2. A submission that was answered with an id survives a power cut.
+ * 3. No request keeps the loop longer than some 20 ms: reading of submissions and lists of tasks
+ *    are done in slices, a user's files are read by helper processes.
+ */
+#ifndef COLLOC_DAEMON_HTTP_HTTP_H
+#define COLLOC_DAEMON_HTTP_HTTP_H
+
+#include <jansson.h>
+#include <stdio.h>
+#include <uv.h>
+
+#include "api/server.h"
+#include "daemon/config.h"
+#include "daemon/driver.h"
+#include "daemon/gpu_report.h"
+#include "daemon/jobs.h"
+#include "daemon/run_history.h"
+#include "daemon/user_names.h"
+#include "store/store.h"
+
+/* What the part calls. All must be set; each gets `context`. */
+struct http_hooks {
+    void *context;
+
+    /* Reports GPU `i`. Returns false when there are no more. */
+    bool (*report_gpu)(void *context, size_t i, struct gpu_report *ret_report);
+
+    /* Returns why there are no GPUs; "" where there are. */
+    const char *(*why_no_gpus)(void *context);
+
+    /* For how long a resident of GPU `i` has not used it, in microseconds; `ret_is_long`: longer
+     * than the setting unused-after. */
+    struct reading (*gpu_idle_us)(
+        void *context, size_t i, const struct resident *resident, bool *ret_is_long);
+
+    struct gpu_totals (*gpu_totals)(void *context);
+
+    /* Writes the stored samples since `since_us` (wall time) as JSON. Returns 0 or -errno. */
+    int (*write_gpu_history)(void *context, int64_t since_us, FILE *out);
+
+    /* Forgets the Xid errors of GPU `i`. */
+    void (*clear_gpu_errors)(void *context, size_t i);
+
+    /* Returns what the machine lacks for the task's start; NULL: its start is not deferred. */
+    const char *(*why_deferred)(void *context, uint64_t task);
+
+    /* Returns whether the task has a shim that is watched. */
+    bool (*is_watched)(void *context, uint64_t task);
+
+    /* mps_list, mps_start_by_hand, mps_stop_by_hand and mps_find_group of mps/mps_manager.h. */
+    json_t *(*list_mps)(void *context);
+    int (*start_mps)(
+        void *context, uid_t uid, gid_t gid, struct api_request *asker, struct fault *fault);
+    int (*stop_mps)(void *context, uid_t uid, struct api_request *asker, struct fault *fault);
+    bool (*find_mps_group)(void *context, uid_t uid, gid_t *ret_gid);
+};
+
+struct http_options {
+    uv_loop_t *loop; /* borrowed, as the others; all outlive the part */
+    const struct config *config;
+    struct core *core;
+    struct jobs *jobs;
+    struct names *names;
+    struct store *store;
+    struct driver *driver;
+    const struct run_history *run_history;
+    struct http_hooks hooks;
+};
+
+struct http;
+
+/* Creates the part, which does not listen yet. `options` is copied. Returns NULL when memory is
+ * out. */
+struct http *http_create(const struct http_options *options);
+
+/* Listens on the configured socket. Returns 0 or a fault. */
+int http_open(struct http *http, struct fault *fault);
+
+/* Makes what was submitted so far durable, and refuses further submissions. NULL is fine. */
+void http_finish_submissions(struct http *http);
+
+/* Answers all requests and stops listening. NULL is fine. */
+void http_close(struct http *http);
+
+/* Releases the part once the loop has run after http_close. NULL is fine. */
+void http_destroy(struct http *http);
+
+/* A request was answered outside of its handler: the server writes it in the loop's next turn. */
+void http_serve_soon(struct http *http);
+
+/* A task has ended. `record`: as http_task_json made it; borrowed. */
+void http_task_ended(struct http *http, uint64_t task, const json_t *record);
+
+/* The user database was queried for this user. */
+void http_name_changed(struct http *http, const struct name *name);
+
+/* Returns the public TASK object of docs/protocol.md, which the caller releases; NULL when memory
+ * is out. */
+json_t *http_task_json(struct http *http, const struct task *task);
+
+#endif

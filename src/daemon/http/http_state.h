@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this part share. */
+#ifndef COLLOC_DAEMON_HTTP_HTTP_STATE_H
+#define COLLOC_DAEMON_HTTP_HTTP_STATE_H
+
+#include "daemon/http/http.h"
+#include "daemon/http/user_file.h"
+
+struct submission; /* submission.h */
+struct waiter;     /* route_wait.c: a request that waits for a task to end */
+struct listing;    /* route_list.c: a list of tasks that is being made */
+
+struct http {
+    struct http_options parts;
+    struct api_server *server; /* NULL: it does not listen */
+    struct user_files *user_files;
+    bool refuses_submissions, is_closed;
+
+    struct submission *submissions_first, *submissions_last; /* not read yet */
+    int n_submissions;
+    int submitters;    /* how many submitted at the same time lately */
+    int64_t gather_us; /* how long to wait for the rest of them */
+
+    struct waiter *waiters;
+    struct listing *listings;
+
+    uv_poll_t server_poll;
+    uv_timer_t server_timer;
+    uv_idle_t server_soon, list_turn;
+};
+
+/* ---- submission_queue.c ---- */
+
+/* Queues the submissions whose turn it is; the rest stay for the next. */
+void submissions_flush(struct http *http);
+
+/* Refuses those that are not read yet. */
+void submissions_refuse(struct http *http);
+
+/* ---- route_list.c, route_wait.c ---- */
+
+/* Refuses the lists that are not complete. */
+void listings_refuse(struct http *http);
+
+/* Answers the requests that wait for this task (0: for any) with its record; without one (NULL) they
+ * are dropped unanswered, and the server's end closes them. */
+void waiters_answer(struct http *http, uint64_t task, const json_t *record);
+
+/* ---- the hooks ---- */
+
+static inline bool http_report_gpu(const struct http *http, size_t i, struct gpu_report *ret_report)
+{
+    return http->parts.hooks.report_gpu(http->parts.hooks.context, i, ret_report);
+}
+
+static inline const char *http_why_no_gpus(const struct http *http)
+{
+    return http->parts.hooks.why_no_gpus(http->parts.hooks.context);
+}
+
+static inline const char *http_why_deferred(const struct http *http, uint64_t task)
+{
+    return http->parts.hooks.why_deferred(http->parts.hooks.context, task);
+}
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon itself as the answer of GET /v1/info: version, settings, sums. */
+#include <unistd.h>
+
+#include "base/units.h"
+#include "core/sharing_choice.h"
+#include "daemon/http/public_json.h"
+#include "estimator/physics/gpu_traits.h"
+
+static json_t *settings_json(const struct config *config)
+{
+    const struct conditions *conditions = &config->core.conditions;
+    return json_pack("{s:f, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:i}", "smact_max",
+        conditions->smact_max, "smact_statistic", window_statistic_name(config->core.statistic),
+        "min_free_mib", (double)conditions->min_free_bytes / (double)MIB, "margin_mib",
+        (double)conditions->margin_bytes / (double)MIB, "window_s",
+        (double)config->core.window_us / 1e6, "sample_period_s",
+        (double)config->sample_period_us / 1e6, "settle_s", (double)config->core.settle_us / 1e6,
+        "settle_max_s", (double)config->core.settle_max_us / 1e6, "recoveries",
+        config->core.recoveries_max, "tasks_per_gpu", conditions->tasks_per_gpu_max);
+}
+
+/* Kinds of GPUs that the estimators do not know, and the kind that they assume instead. */
+static json_t *unknown_kinds(const struct http *http)
+{
+    json_t *kinds = json_object();
+    struct gpu_report gpu;
+    for (size_t i = 0; http_report_gpu(http, i, &gpu); i++) {
+        const char *name = gpu.info->name;
+        if (*name && !gpu_traits_find(name))
+            json_object_set_new(
+                kinds, name, json_sprintf("estimated as an %s", gpu_traits_assumed()->match));
+    }
+    return kinds;
+}
+
+json_t *public_info(const struct http *http)
+{
+    int queued = core_main_queue(http->parts.core)->count +
+                 core_recovery_queue(http->parts.core)->count,
+        running = 0;
+    for (const struct task *task = core_next_task(http->parts.core, 0); task;
+         task = core_next_task(http->parts.core, task->id))
+        running += task_state_holds_gpus(task->state);
+    const char *loss = store_get_loss(http->parts.store);
+    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o}", "version",
+        COLLOC_VERSION, "api", 1, "pid", (int)getpid(), "policy",
+        http->parts.config->core.policy->name, "sharing", sharing_name(http->parts.config->sharing),
+        "estimator", http->parts.config->estimator, "state_dir", http->parts.config->state_dir,
+        "settings", settings_json(http->parts.config), "gpu_kinds_not_known", unknown_kinds(http),
+        "queued", queued, "running", running, "log_loss", *loss ? json_string(loss) : json_null());
+}

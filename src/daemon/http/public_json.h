@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tasks, GPUs and the daemon as the JSON objects of docs/protocol.md. The caller releases each. */
+#ifndef COLLOC_DAEMON_HTTP_PUBLIC_JSON_H
+#define COLLOC_DAEMON_HTTP_PUBLIC_JSON_H
+
+#include "daemon/http/http_state.h"
+
+/* A reading divided by `unit`; null when it is not known. */
+static inline json_t *json_reading(struct reading r, double unit)
+{
+    return r.valid ? json_real(r.value / unit) : json_null();
+}
+
+static inline json_t *json_seconds(int64_t us)
+{
+    return json_real((double)us / 1e6);
+}
+
+/* A moment of the core's time as seconds since 1970; null when it is not known. */
+static inline json_t *json_moment(const struct http *http, int64_t time_us, bool is_known)
+{
+    return is_known ? json_seconds(driver_wall_us(http->parts.driver, time_us)) : json_null();
+}
+
+/* Returns the state's word: a task whose start is deferred is PENDING. */
+const char *public_task_state(const struct http *http, const struct task *task);
+
+/* Returns "ok", "lost", ..., and in `ret_text` the reason; "" when ok. The GPU is managed. */
+const char *public_gpu_health(
+    const struct http *http, const struct gpu_report *gpu, const char **ret_text);
+
+json_t *public_gpus(const struct http *http);
+json_t *public_info(const struct http *http);
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two search trees: jobs by the task's id, and users with their counts. A user's entry stays when
+ * the last job is gone, because the texts of ended tasks count for a day.
+ *
+ * A user that the database lacks is added to the sums of all unlisted users. Whether it lacks one
+ * may become known, or change, while the user has jobs: then that user's sums move to the other
+ * side.
+ */
+#include "daemon/jobs.h"
+
+#include <math.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/day_sum.h"
+#include "policy/policies.h"
+
+struct user {
+    uid_t uid;
+    int jobs;
+    bool is_unlisted;
+    int64_t bytes; /* of the texts of its jobs */
+    struct day_sum bytes_ended;
+};
+
+struct jobs {
+    const struct names *names;
+    void *tree;  /* of struct job */
+    void *users; /* of struct user */
+    int count;
+    bool lived; /* there was a job since jobs_take_lived */
+    uint64_t next_id;
+    int unlisted_jobs; /* of users that the user database lacks, together */
+    int64_t unlisted_bytes;
+    struct day_sum unlisted_bytes_ended;
+};
+
+static int compare_jobs(const void *a, const void *b)
+{
+    uint64_t left = ((const struct job *)a)->id, right = ((const struct job *)b)->id;
+    return left < right ? -1 : left > right;
+}
+
+static int compare_users(const void *a, const void *b)
+{
+    uid_t left = ((const struct user *)a)->uid, right = ((const struct user *)b)->uid;
+    return left < right ? -1 : left > right;
+}
+
+static void job_free(struct job *job)
+{
+    free(job->name);
+    free(job->user);
+    free(job->command);
+    free(job->estimator);
+    free(job->evidence);
+    json_decref(job->attempts);
+    json_decref(job->overruns);
+    json_decref(job->subject);
+    free(job);
+}
+
+/* ---- life ---- */
+
+struct jobs *jobs_create(const struct names *names)
+{
+    struct jobs *jobs = calloc(1, sizeof *jobs);
+    if (!jobs)
+        return NULL;
+    jobs->names = names;
+    jobs->next_id = 1;
+    return jobs;
+}
+
+void jobs_destroy(struct jobs *jobs)
+{
+    if (!jobs)
+        return;
+    while (jobs->tree) {
+        struct job *job = *(struct job **)jobs->tree;
+        tdelete(job, &jobs->tree, compare_jobs);
+        job_free(job);
+    }
+    while (jobs->users) {
+        struct user *user = *(struct user **)jobs->users;
+        tdelete(user, &jobs->users, compare_users);
+        free(user);
+    }
+    free(jobs);
+}
+
+uint64_t jobs_next_id(const struct jobs *jobs)
+{
+    return jobs->next_id;
+}
+
+void jobs_set_next_id(struct jobs *jobs, uint64_t id)
+{
+    jobs->next_id = id;
+}
+
+uint64_t jobs_take_id(struct jobs *jobs)
+{
+    return jobs->next_id++;
+}
+
+/* ---- users ---- */
+
+static struct user *find_user(const struct jobs *jobs, uid_t uid)
+{
+    const struct user key = {.uid = uid};
+    struct user *const *node = tfind(&key, &jobs->users, compare_users);
+    return node ? *node : NULL;
+}
+
+static struct user *add_user(struct jobs *jobs, uid_t uid)
+{
+    struct user *user = calloc(1, sizeof *user);
+    if (!user)
+        return NULL;
+    user->uid = uid;
+    user->is_unlisted = names_is_unlisted(jobs->names, uid);
+    if (tsearch(user, &jobs->users, compare_users))
+        return user;
+    free(user);
+    return NULL;
+}
+
+/* Adds `n` jobs with `bytes` of text to the user's sums; both may be negative. */
+static void count_jobs(struct jobs *jobs, struct user *user, int n, int64_t bytes)
+{
+    user->jobs += n;
+    user->bytes += bytes;
+    if (user->is_unlisted) {
+        jobs->unlisted_jobs += n;
+        jobs->unlisted_bytes += bytes;
+    }
+}
+
+int jobs_of_user(const struct jobs *jobs, uid_t uid)
+{
+    const struct user *user = find_user(jobs, uid);
+    if (names_is_unlisted(jobs->names, uid))
+        return jobs->unlisted_jobs;
+    return user ? user->jobs : 0;
+}
+
+int64_t jobs_bytes_of_user(struct jobs *jobs, uid_t uid, int64_t now_us)
+{
+    struct user *user = find_user(jobs, uid);
+    if (names_is_unlisted(jobs->names, uid))
+        return jobs->unlisted_bytes + day_sum_get(&jobs->unlisted_bytes_ended, now_us);
+    return user ? user->bytes + day_sum_get(&user->bytes_ended, now_us) : 0;
+}
+
+void jobs_set_unlisted(struct jobs *jobs, uid_t uid, bool is_unlisted)
+{
+    struct user *user = find_user(jobs, uid);
+    if (!user || user->is_unlisted == is_unlisted)
+        return;
+    user->is_unlisted = is_unlisted;
+    jobs->unlisted_jobs += is_unlisted ? user->jobs : -user->jobs;
+    jobs->unlisted_bytes += is_unlisted ? user->bytes : -user->bytes;
+}
+
+/* ---- jobs ---- */
+
+static char *text_of(const json_t *detail, const char *key)
+{
+    const char *text = json_string_value(json_object_get(detail, key));
+    return strdup(text ? text : "");
+}
+
+/* Returns false when memory is out. */
+static bool read_submission(struct job *job, const json_t *detail)
+{
+    const json_t *estimate = json_object_get(detail, "estimate_bytes");
+    job->name = text_of(detail, "name");
+    job->user = text_of(detail, "user");
+    job->command = text_of(detail, "command");
+    job->estimator = text_of(detail, "estimator");
+    job->text_bytes = json_integer_value(json_object_get(detail, "text_bytes"));
+    job->subject = json_incref(json_object_get(detail, "subject"));
+    job->preallocation = preallocation_parse(
+        json_string_value(json_object_get(detail, "preallocation")));
+    job->attempts = json_array();
+    if (json_is_integer(estimate))
+        job->estimate_bytes = reading_of((double)json_integer_value(estimate));
+    return job->name && job->user && job->command && job->estimator && job->attempts;
+}
+
+struct job *jobs_add(struct jobs *jobs, uint64_t id, uid_t uid, const json_t *detail)
+{
+    struct job *job = calloc(1, sizeof *job);
+    if (!job)
+        return NULL;
+    job->id = id;
+    job->uid = uid;
+    struct user *user = find_user(jobs, uid);
+    if (!user)
+        user = add_user(jobs, uid);
+    if (!user || !read_submission(job, detail) || !tsearch(job, &jobs->tree, compare_jobs)) {
+        job_free(job);
+        return NULL;
+    }
+    count_jobs(jobs, user, 1, job->text_bytes);
+    jobs->count++;
+    jobs->lived = true;
+    return job;
+}
+
+struct job *jobs_find(const struct jobs *jobs, uint64_t id)
+{
+    const struct job key = {.id = id};
+    struct job *const *node = tfind(&key, &jobs->tree, compare_jobs);
+    return node ? *node : NULL;
+}
+
+void jobs_remove(struct jobs *jobs, struct job *job)
+{
+    if (!job)
+        return;
+    tdelete(job, &jobs->tree, compare_jobs);
+    count_jobs(jobs, find_user(jobs, job->uid), -1, -job->text_bytes);
+    jobs->count--;
+    job_free(job);
+}
+
+void jobs_retire(struct jobs *jobs, struct job *job, int64_t now_us)
+{
+    if (!job)
+        return;
+    struct user *user = find_user(jobs, job->uid);
+    day_sum_add(user->is_unlisted ? &jobs->unlisted_bytes_ended : &user->bytes_ended, now_us,
+        job->text_bytes);
+    jobs_remove(jobs, job);
+}
+
+bool jobs_take_lived(struct jobs *jobs)
+{
+    bool lived = jobs->lived;
+    jobs->lived = jobs->count > 0;
+    return lived;
+}
+
+int jobs_count(const struct jobs *jobs)
+{
+    return jobs->count;
+}
+
+/* ---- one job ---- */
+
+void job_note_exit(struct job *job, enum failure_class failure, const json_t *detail)
+{
+    const char *evidence = json_string_value(json_object_get(detail, "evidence"));
+    json_t *overruns = json_object_get(detail, "overruns");
+    job->failure = failure;
+    if (overruns) { /* otherwise those of an earlier crash stay */
+        json_decref(job->overruns);
+        job->overruns = json_incref(overruns);
+    }
+    free(job->evidence);
+    job->evidence = evidence && *evidence ? strdup(evidence) : NULL;
+    job->mem_used_bytes = READING_NONE;
+}
+
+struct reading job_mean_smact(const struct job *job)
+{
+    const struct usage *usage = &job->usage;
+    return usage->span_s > 0 ? reading_of(fmin(1, usage->smact_s / usage->span_s)) : READING_NONE;
+}
+
+static int on_event(void *context, const struct event *event, int64_t wall_us, const json_t *detail)
+{
+    json_t **ret_detail = context;
+    if (event->kind == EVENT_SUBMIT && !*ret_detail)
+        *ret_detail = json_incref((json_t *)(uintptr_t)detail);
+    return 0;
+}
+
+int job_read_detail(struct store *store, uint64_t id, struct fault *fault, json_t **ret_detail)
+{
+    *ret_detail = NULL;
+    return store_task_events(store, id, policy_find, on_event, ret_detail, fault);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the daemon knows of each task that has not ended, beside what the core knows: names and
+ * texts of its submission, its attempts, and what it has used. And how many tasks and how much text
+ * each user has, for the limits of the configuration.
+ *
+ * The table belongs to the loop's thread. Parts look a job up by its task's id each time: the
+ * pointer is valid until the task ends.
+ *
+ * Users that the user database lacks count together: one user of a machine may have thousands of
+ * such ids (user namespaces).
+ */
+#ifndef COLLOC_DAEMON_JOBS_H
+#define COLLOC_DAEMON_JOBS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/failure_class.h"
+#include "base/fault.h"
+#include "base/reading.h"
+#include "daemon/preallocation.h"
+#include "daemon/user_names.h"
+#include "store/store.h"
+
+/* What a task has had of its GPUs so far, all attempts together. */
+struct usage {
+    struct reading energy_j;
+    double smact_s, span_s; /* its part of SMACT over time, and that time: GPU-seconds of which
+                               SMACT was known */
+    bool is_estimated;      /* at some time the driver did not report which task was active */
+};
+
+struct job {
+    uint64_t id;
+    uid_t uid;
+
+    /* from the submission */
+    char *name;
+    char *user;
+    char *command;   /* the command line as people read it; "": not known */
+    char *estimator; /* "" when nothing was estimated */
+    struct reading estimate_bytes;
+    enum preallocation preallocation; /* as its environment sets it */
+    int64_t text_bytes;               /* of its script, environment and summary in the log */
+    json_t *subject;                  /* what the next run of this network is known by, or NULL */
+
+    /* its attempts */
+    json_t *attempts;           /* attempt_list.h; never NULL */
+    int started_attempt;        /* the last whose start is in the log; 0: none */
+    enum failure_class failure; /* the last */
+    char *evidence;             /* of the last failure, or NULL */
+    json_t *overruns;           /* overruns_beside at the last GPU OOM; or NULL */
+
+    /* what it uses; written by the part gpus */
+    struct reading mem_used_bytes, mem_peak_bytes; /* on all its GPUs together */
+    int peak_gpu;    /* index in the core's view of a GPU where that peak was seen; -1: not known */
+    bool peak_whole; /* it had its GPUs to itself then */
+    struct usage usage;
+};
+
+struct jobs;
+
+/*
+ * Creates an empty table; the first task gets id 1.
+ *   names    borrowed; outlives the table
+ * Returns NULL when memory is out.
+ */
+struct jobs *jobs_create(const struct names *names);
+
+/* Releases the table and all jobs. NULL is fine. */
+void jobs_destroy(struct jobs *jobs);
+
+/* ---- ids of tasks ---- */
+
+/* The id that the next task gets. */
+uint64_t jobs_next_id(const struct jobs *jobs);
+void jobs_set_next_id(struct jobs *jobs, uint64_t id);
+
+/* Takes the next id. */
+uint64_t jobs_take_id(struct jobs *jobs);
+
+/* ---- jobs ---- */
+
+/*
+ * Adds a job.
+ *   detail   of its SUBMIT; borrowed, may be NULL
+ * Returns NULL when memory is out.
+ */
+struct job *jobs_add(struct jobs *jobs, uint64_t id, uid_t uid, const json_t *detail);
+
+/* Returns NULL when there is none. */
+struct job *jobs_find(const struct jobs *jobs, uint64_t id);
+
+/* Removes and releases a job. NULL is fine. */
+void jobs_remove(struct jobs *jobs, struct job *job);
+
+/* Removes the job of a task that has just ended: its texts still count for 24 hours, because the
+ * log keeps them too. A restart forgets those. `now_us`: the core's time. NULL is fine. */
+void jobs_retire(struct jobs *jobs, struct job *job, int64_t now_us);
+
+/* Returns whether there was any job since the last call, and since the start the first time. */
+bool jobs_take_lived(struct jobs *jobs);
+
+/* Returns how many jobs there are. */
+int jobs_count(const struct jobs *jobs);
+
+/* ---- users ---- */
+
+/* Returns how many jobs this user has; all unlisted users together are one. */
+int jobs_of_user(const struct jobs *jobs, uid_t uid);
+
+/* Returns the bytes of those jobs' texts, and of the tasks' that ended in the last 24 hours.
+ * `now_us`: the core's time. */
+int64_t jobs_bytes_of_user(struct jobs *jobs, uid_t uid, int64_t now_us);
+
+/* The user database was queried: whether it lacks this user. */
+void jobs_set_unlisted(struct jobs *jobs, uid_t uid, bool is_unlisted);
+
+/* ---- one job ---- */
+
+/* Notes how an attempt ended. `detail`: of its EXITED; borrowed, may be NULL. */
+void job_note_exit(struct job *job, enum failure_class failure, const json_t *detail);
+
+/* Returns the task's mean part of SMACT (0 to 1) on each of its GPUs. */
+struct reading job_mean_smact(const struct job *job);
+
+/*
+ * Reads the detail of a task's SUBMIT from the log.
+ *   ret_detail   to be released by the caller; NULL when the log has none
+ * Returns 0 or a fault.
+ */
+int job_read_detail(struct store *store, uint64_t id, struct fault *fault, json_t **ret_detail);
+
+#endif

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How the parts are connected: each hook of a part is a call of another. All arrows between parts
+ * are in this file.
+ *
+ *     driver    start, kill, retry ----------------> attempts
+ *               record_end, ended -----------------> http, attempts, run history, jobs
+ *     attempts  why_gone, poll, usage -------------> gpus
+ *               prepare_mps, mps_task_ended -------> mps
+ *     gpus      find_shim, polled -----------------> attempts
+ *     mps       ready -----------------------------> attempts
+ *               answered --------------------------> http
+ *     http      GPUs, stored samples --------------> gpus
+ *               deferred starts -------------------> attempts
+ *               `colloc mps` ----------------------> mps
+ */
+#include <errno.h>
+
+#include "daemon/attempt_list.h"
+#include "daemon/audit.h"
+#include "daemon/daemon.h"
+#include "daemon/time_base.h"
+
+/* ---- the driver's ---- */
+
+static void driver_start(void *context, uint64_t task)
+{
+    struct daemon *daemon = context;
+    attempts_start(daemon->attempts, task);
+}
+
+static void driver_kill(void *context, uint64_t task)
+{
+    struct daemon *daemon = context;
+    attempts_kill(daemon->attempts, task);
+}
+
+static void driver_retry(void *context)
+{
+    struct daemon *daemon = context;
+    attempts_retry(daemon->attempts);
+}
+
+static void driver_stepped(void *context, const struct event *event, int answer)
+{
+    struct daemon *daemon = context;
+    inputs_note_step(daemon->inputs, daemon->core, event, answer);
+}
+
+static void driver_decided(void *context, const struct event *event)
+{
+    struct daemon *daemon = context;
+    struct job *job = jobs_find(daemon->jobs, event->task);
+    if (job)
+        attempt_list_note(job->attempts, daemon->core, event);
+}
+
+static json_t *driver_record_end(void *context, const struct task *task)
+{
+    struct daemon *daemon = context;
+    return http_task_json(daemon->http, task);
+}
+
+static void driver_recorded(void *context, const struct event *event, const json_t *detail)
+{
+    struct daemon *daemon = context;
+    audit_event(daemon->core, daemon->jobs, event, detail);
+}
+
+/* Requests that wait for the task are answered, and its folders are cleaned. */
+static void driver_ended(void *context, uint64_t id, const json_t *record)
+{
+    struct daemon *daemon = context;
+    http_task_ended(daemon->http, id, record);
+    run_history_take(&daemon->run_history, record);
+    attempts_clean(daemon->attempts, core_task(daemon->core, id));
+    jobs_retire(daemon->jobs, jobs_find(daemon->jobs, id), driver_now_us(daemon->driver));
+    inputs_note_forgotten(daemon->inputs, id);
+}
+
+int wiring_create_driver(struct daemon *daemon, int64_t last_us, struct fault *fault)
+{
+    const struct driver_options options = {
+        .loop = &daemon->loop,
+        .core = daemon->core,
+        .store = daemon->store,
+        .state_dir = daemon->config.state_dir,
+        .clock_offset_us = time_base_open(daemon->config.state_dir, last_us).offset_us,
+        .last_us = last_us,
+        .hooks = {.context = daemon,
+            .start = driver_start,
+            .kill = driver_kill,
+            .stepped = driver_stepped,
+            .decided = driver_decided,
+            .record_end = driver_record_end,
+            .recorded = driver_recorded,
+            .ended = driver_ended,
+            .retry = driver_retry},
+    };
+    daemon->driver = driver_create(&options);
+    return daemon->driver ? 0 : fault_set(fault, ENOMEM, "out of memory");
+}
+
+/* ---- the attempts' ---- */
+
+static int attempts_prepare_mps(
+    void *context, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault)
+{
+    struct daemon *daemon = context;
+    int r = mps_prepare(daemon->mps, uid, gid, ret_pipe_dir, fault);
+    return r == MPS_WAIT ? ATTEMPTS_MPS_WAIT : r;
+}
+
+static void attempts_find_mps(void *context, uid_t uid, char *path, size_t size)
+{
+    struct daemon *daemon = context;
+    mps_pipe_dir(daemon->mps, uid, path, size);
+}
+
+static void attempts_mps_task_ended(void *context, uid_t uid)
+{
+    struct daemon *daemon = context;
+    mps_task_ended(daemon->mps, uid);
+}
+
+static bool attempts_cuda_counts_as_nvml(void *context, bool by_mps)
+{
+    struct daemon *daemon = context;
+    return gpus_cuda_counts_as_nvml(daemon->gpus, by_mps);
+}
+
+static const char *attempts_why_gone(void *context, int gpu)
+{
+    struct daemon *daemon = context;
+    return gpus_why_gone(daemon->gpus, gpu);
+}
+
+static void attempts_poll_gpus(void *context)
+{
+    struct daemon *daemon = context;
+    gpus_poll(daemon->gpus);
+}
+
+static int64_t attempts_poll_gpus_closely(void *context)
+{
+    struct daemon *daemon = context;
+    return gpus_poll_closely(daemon->gpus);
+}
+
+static void attempts_usage_ends(void *context, struct job *job)
+{
+    struct daemon *daemon = context;
+    gpus_end_usage(daemon->gpus, job);
+}
+
+static struct attempts *create_attempts(struct daemon *daemon)
+{
+    const struct attempts_options options = {
+        .loop = &daemon->loop,
+        .config = &daemon->config,
+        .core = daemon->core,
+        .jobs = daemon->jobs,
+        .store = daemon->store,
+        .driver = daemon->driver,
+        .open_files = daemon->open_files,
+        .hooks = {.context = daemon,
+            .prepare_mps = attempts_prepare_mps,
+            .find_mps = attempts_find_mps,
+            .mps_task_ended = attempts_mps_task_ended,
+            .cuda_counts_as_nvml = attempts_cuda_counts_as_nvml,
+            .why_gone = attempts_why_gone,
+            .poll_gpus = attempts_poll_gpus,
+            .poll_gpus_closely = attempts_poll_gpus_closely,
+            .usage_ends = attempts_usage_ends},
+    };
+    return attempts_create(&options);
+}
+
+/* ---- the GPUs' ---- */
+
+static pid_t gpus_find_shim(void *context, uint64_t task)
+{
+    struct daemon *daemon = context;
+    return attempts_find_shim(daemon->attempts, task);
+}
+
+static void gpus_polled(void *context, int64_t poll)
+{
+    struct daemon *daemon = context;
+    attempts_polled(daemon->attempts, poll);
+}
+
+static void gpus_write_failed(void *context, const char *what)
+{
+    struct daemon *daemon = context;
+    disk_failed(daemon->disk, what);
+}
+
+static struct gpus *create_gpus(struct daemon *daemon)
+{
+    const struct gpus_options options = {
+        .loop = &daemon->loop,
+        .config = &daemon->config,
+        .core = daemon->core,
+        .jobs = daemon->jobs,
+        .driver = daemon->driver,
+        .hooks = {.context = daemon,
+            .find_shim = gpus_find_shim,
+            .polled = gpus_polled,
+            .write_failed = gpus_write_failed},
+    };
+    return gpus_create(&options);
+}
+
+/* ---- the MPS manager's ---- */
+
+static void mps_is_ready(void *context, uid_t uid)
+{
+    struct daemon *daemon = context;
+    attempts_mps_ready(daemon->attempts, uid);
+}
+
+static void mps_has_answered(void *context)
+{
+    struct daemon *daemon = context;
+    http_serve_soon(daemon->http);
+}
+
+static struct mps *create_mps(struct daemon *daemon)
+{
+    const struct mps_options options = {
+        .loop = &daemon->loop,
+        .core = daemon->core,
+        .config = &daemon->config,
+        .names = daemon->names,
+        .hooks = {daemon, mps_is_ready, mps_has_answered},
+    };
+    return mps_create(&options);
+}
+
+/* ---- the API's ---- */
+
+static bool http_gpu(void *context, size_t i, struct gpu_report *ret_report)
+{
+    struct daemon *daemon = context;
+    return gpus_report(daemon->gpus, i, ret_report);
+}
+
+static const char *http_gpus_why_none(void *context)
+{
+    struct daemon *daemon = context;
+    return gpus_why_none(daemon->gpus);
+}
+
+static struct reading http_gpu_idle_us(
+    void *context, size_t i, const struct resident *resident, bool *ret_is_long)
+{
+    struct daemon *daemon = context;
+    return gpus_idle_us(daemon->gpus, i, resident, ret_is_long);
+}
+
+static struct gpu_totals http_gpu_totals(void *context)
+{
+    struct daemon *daemon = context;
+    return gpus_totals(daemon->gpus);
+}
+
+static int http_write_gpu_history(void *context, int64_t since_us, FILE *out)
+{
+    struct daemon *daemon = context;
+    return gpus_write_history(daemon->gpus, since_us, out);
+}
+
+static void http_clear_gpu_errors(void *context, size_t i)
+{
+    struct daemon *daemon = context;
+    gpus_clear_errors(daemon->gpus, i);
+}
+
+static const char *http_task_why_deferred(void *context, uint64_t task)
+{
+    struct daemon *daemon = context;
+    return attempts_why_deferred(daemon->attempts, task);
+}
+
+static bool http_task_is_watched(void *context, uint64_t task)
+{
+    struct daemon *daemon = context;
+    return attempts_is_watched(daemon->attempts, task);
+}
+
+static json_t *http_list_mps(void *context)
+{
+    struct daemon *daemon = context;
+    return mps_list(daemon->mps);
+}
+
+static int http_start_mps(
+    void *context, uid_t uid, gid_t gid, struct api_request *asker, struct fault *fault)
+{
+    struct daemon *daemon = context;
+    return mps_start_by_hand(daemon->mps, uid, gid, asker, fault);
+}
+
+static int http_stop_mps(void *context, uid_t uid, struct api_request *asker, struct fault *fault)
+{
+    struct daemon *daemon = context;
+    return mps_stop_by_hand(daemon->mps, uid, asker, fault);
+}
+
+static bool http_find_mps_group(void *context, uid_t uid, gid_t *ret_gid)
+{
+    struct daemon *daemon = context;
+    return mps_find_group(daemon->mps, uid, ret_gid);
+}
+
+static struct http *create_http(struct daemon *daemon)
+{
+    const struct http_options options = {
+        .loop = &daemon->loop,
+        .config = &daemon->config,
+        .core = daemon->core,
+        .jobs = daemon->jobs,
+        .names = daemon->names,
+        .store = daemon->store,
+        .driver = daemon->driver,
+        .run_history = &daemon->run_history,
+        .hooks = {.context = daemon,
+            .report_gpu = http_gpu,
+            .why_no_gpus = http_gpus_why_none,
+            .gpu_idle_us = http_gpu_idle_us,
+            .gpu_totals = http_gpu_totals,
+            .write_gpu_history = http_write_gpu_history,
+            .clear_gpu_errors = http_clear_gpu_errors,
+            .why_deferred = http_task_why_deferred,
+            .is_watched = http_task_is_watched,
+            .list_mps = http_list_mps,
+            .start_mps = http_start_mps,
+            .stop_mps = http_stop_mps,
+            .find_mps_group = http_find_mps_group},
+    };
+    return http_create(&options);
+}
+
+/* ---- tables and services ---- */
+
+static void on_name(void *context, const struct name *name)
+{
+    struct daemon *daemon = context;
+    jobs_set_unlisted(daemon->jobs, name->uid, name->state == NAME_NONE);
+    if (daemon->http)
+        http_name_changed(daemon->http, name);
+}
+
+int wiring_create_tables(struct daemon *daemon, struct fault *fault)
+{
+    daemon->core = core_create(&daemon->config.core);
+    daemon->names = names_create(&daemon->loop, on_name, daemon);
+    daemon->jobs = jobs_create(daemon->names);
+    bool all = daemon->core && daemon->names && daemon->jobs;
+    return all ? 0 : fault_set(fault, ENOMEM, "out of memory");
+}
+
+static struct retention *create_retention(struct daemon *daemon)
+{
+    const struct retention_options options = {
+        .loop = &daemon->loop,
+        .config = &daemon->config,
+        .core = daemon->core,
+        .jobs = daemon->jobs,
+        .store = daemon->store,
+        .driver = daemon->driver,
+    };
+    return retention_create(&options);
+}
+
+int wiring_create_parts(struct daemon *daemon, struct fault *fault)
+{
+    daemon->disk = disk_create(&daemon->loop, &daemon->config, daemon->store, daemon->driver);
+    daemon->retention = create_retention(daemon);
+    daemon->mps = create_mps(daemon);
+    daemon->attempts = create_attempts(daemon);
+    daemon->gpus = create_gpus(daemon);
+    daemon->http = create_http(daemon);
+    bool all = daemon->disk && daemon->retention && daemon->mps && daemon->attempts &&
+               daemon->gpus && daemon->http;
+    return all ? 0 : fault_set(fault, ENOMEM, "out of memory");
+}

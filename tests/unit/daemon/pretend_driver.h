@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * For the tests of the daemon's parts: the real driver and core over a pretend log, on one pretend
+ * GPU, and a story of what happened in order ("SUBMIT; PLACE; start 1; STARTED; ").
+ */
+#ifndef COLLOC_TESTS_DAEMON_PRETEND_DRIVER_H
+#define COLLOC_TESTS_DAEMON_PRETEND_DRIVER_H
+
+#include <uv.h>
+
+#include "../core/pretend_gpus.h"
+#include "daemon/driver.h"
+#include "daemon/jobs.h"
+
+struct pretend_driver {
+    uv_loop_t loop;
+    struct core *core;
+    struct driver *driver;
+    struct jobs *jobs;
+    char story[2048];
+    json_t *exit_detail; /* of the last EXITED */
+
+    /* the part under test; NULL: it is not concerned */
+    void (*start)(uint64_t task);
+    void (*kill)(uint64_t task);
+};
+
+extern struct pretend_driver pretend;
+
+void pretend_driver_begin(int n_gpus);
+void pretend_driver_end(void);
+
+/* Adds to the story. */
+void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Fails unless that is the story since the last call. */
+void expect_story(const char *expected);
+
+/* Feeds an event; a SUBMIT is for one GPU and also adds the job. Returns as driver_feed. */
+int feed(enum event_kind kind, uint64_t task);
+
+/* Submits a task with this request. */
+int feed_request(uint64_t task, struct task_request request);
+
+#endif

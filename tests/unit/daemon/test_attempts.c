@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The part attempts with pretend hooks, shims and cgroups: each test reads the story of what was
+ * spawned, fed and killed.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon/attempts/attempts.h"
+#include "exec/attempt.h"
+#include "exec/cgroup.h"
+#include "pretend_driver.h"
+
+static struct {
+    struct attempts *attempts;
+    struct config config;
+    int create_fault; /* of the next attempt_create; 0: it succeeds */
+    int probed;       /* the answer of attempt_probe */
+    struct attempt_exit exit;
+    int shim;        /* an eventfd in place of the shim's pidfd: readable when it has ended */
+    bool joined_mps; /* the attempt's environment has it */
+    int mps;         /* the answer of prepare_mps */
+    bool gpu_is_lost;
+    int64_t polls;
+} seen;
+
+/* ---- shims ---- */
+
+int attempt_create(const char *folder, const struct attempt_spec *spec, struct fault *fault)
+{
+    int r = seen.create_fault;
+    seen.create_fault = 0;
+    if (r < 0)
+        return fault_set(fault, -r, "the disk is full");
+    tell("create %s; ", folder + strlen(seen.config.state_dir) + 1);
+    for (const char *const *added = spec->env_added; *added; added++)
+        if (strncmp(*added, "CUDA_VISIBLE_DEVICES=", 21) == 0)
+            tell("GPU %s; ", *added + 21);
+    return 0;
+}
+
+static void open_shim(struct attempt_watch *ret_watch)
+{
+    seen.shim = eventfd(0, EFD_CLOEXEC);
+    *ret_watch = (struct attempt_watch){.shim = 4711, .pidfd = seen.shim};
+}
+
+int attempt_spawn(
+    const char *shim_path, const char *folder, struct fault *fault, struct attempt_watch *ret_watch)
+{
+    tell("spawn; ");
+    open_shim(ret_watch);
+    return 0;
+}
+
+int attempt_probe(const char *folder, struct fault *fault, struct attempt_watch *ret_watch,
+    struct attempt_exit *ret_exit)
+{
+    if (seen.probed < 0)
+        return fault_set(fault, -seen.probed, "the exit cannot be read");
+    if (seen.probed == ATTEMPT_RUNNING)
+        open_shim(ret_watch);
+    *ret_exit = seen.exit;
+    return seen.probed;
+}
+
+int attempt_terminate(const struct attempt_watch *watch, enum attempt_ask ask)
+{
+    assert_int_equal(watch->pidfd, seen.shim);
+    tell("end it%s; ", ask == ATTEMPT_ASK_TIME_LIMIT ? " at its limit" : "");
+    return 0;
+}
+
+int attempt_has_variable(
+    const char *folder, const char *variable, struct fault *fault, bool *ret_has)
+{
+    *ret_has = seen.joined_mps;
+    return 0;
+}
+
+void attempt_clean(const char *folder)
+{
+    tell("clean; ");
+}
+
+void attempt_unwatch(struct attempt_watch *watch)
+{
+    if (watch->pidfd >= 0)
+        close(watch->pidfd);
+    watch->pidfd = -1;
+}
+
+int attempt_sweep(const char *folder, uid_t uid)
+{
+    tell("sweep; ");
+    return 0;
+}
+
+int cgroup_open_home(char *home, bool *ret_counts, struct fault *fault)
+{
+    return fault_set(fault, ENOENT, "none here");
+}
+
+bool cgroup_of_attempt(const char *home, const char *folder, char *path, size_t size)
+{
+    return false;
+}
+
+bool cgroup_parse_name(
+    const char *name, const char *state_dir, uint64_t *ret_task, int *ret_attempt)
+{
+    return false;
+}
+
+int cgroup_kill(const char *path)
+{
+    return 0;
+}
+
+int cgroup_remove(const char *path, int64_t limit_us)
+{
+    return 0;
+}
+
+int store_get_blob(
+    struct store *store, const char *key, struct fault *fault, char **ret_data, size_t *ret_size)
+{
+    *ret_data = calloc(1, 1);
+    *ret_size = 0;
+    return 0;
+}
+
+/* ---- the hooks ---- */
+
+static int on_prepare_mps(
+    void *context, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault)
+{
+    assert_int_equal(gid, 100);
+    *ret_pipe_dir = "/mps";
+    tell("prepare MPS; ");
+    return seen.mps < 0 ? fault_set(fault, -seen.mps, "no MPS here") : seen.mps;
+}
+
+static void on_find_mps(void *context, uid_t uid, char *path, size_t size)
+{
+    snprintf(path, size, "/mps");
+}
+
+static void on_mps_task_ended(void *context, uid_t uid)
+{
+    tell("MPS task ended; ");
+}
+
+static bool on_cuda_counts_as_nvml(void *context, bool by_mps)
+{
+    return true;
+}
+
+static const char *on_why_gone(void *context, int gpu)
+{
+    return seen.gpu_is_lost ? "fell off the bus" : NULL;
+}
+
+static void on_poll_gpus(void *context)
+{
+    tell("poll; ");
+}
+
+static int64_t on_poll_gpus_closely(void *context)
+{
+    tell("poll closely; ");
+    return ++seen.polls;
+}
+
+static void on_usage_ends(void *context, struct job *job)
+{
+    assert_non_null(job);
+}
+
+/* ---- */
+
+static void start(uint64_t task)
+{
+    attempts_start(seen.attempts, task);
+}
+
+static void stop(uint64_t task)
+{
+    attempts_kill(seen.attempts, task);
+}
+
+static int begin(void **state)
+{
+    memset(&seen, 0, sizeof seen);
+    strcpy(seen.config.state_dir, "/nowhere");
+    pretend_driver_begin(1);
+    pretend.start = start;
+    pretend.kill = stop;
+    const struct attempts_options options = {
+        .loop = &pretend.loop,
+        .config = &seen.config,
+        .core = pretend.core,
+        .jobs = pretend.jobs,
+        .driver = pretend.driver,
+        .hooks = {NULL, on_prepare_mps, on_find_mps, on_mps_task_ended, on_cuda_counts_as_nvml,
+            on_why_gone, on_poll_gpus, on_poll_gpus_closely, on_usage_ends},
+    };
+    seen.attempts = attempts_create(&options);
+    return 0;
+}
+
+static int end(void **state)
+{
+    attempts_close(seen.attempts);
+    pretend_driver_end();
+    attempts_destroy(seen.attempts);
+    return 0;
+}
+
+static void run_task(void)
+{
+    assert_int_equal(feed(EVENT_SUBMIT, 1), 0);
+    expect_story("SUBMIT; PLACE; create tasks/1/1; GPU 0; spawn; STARTED; ");
+    assert_true(attempts_is_watched(seen.attempts, 1));
+    assert_int_equal(attempts_find_shim(seen.attempts, 1), 4711);
+}
+
+/* The shim ends, and its folder says that. */
+static void end_shim(int probed, enum failure_class failure)
+{
+    seen.probed = probed;
+    seen.exit = (struct attempt_exit){
+        .exit_code = failure == FAILURE_NONE ? 0 : 1, .failure = {.class = failure}};
+    assert_int_equal(eventfd_write(seen.shim, 1), 0);
+    uv_run(&pretend.loop, UV_RUN_NOWAIT);
+    assert_false(attempts_is_watched(seen.attempts, 1));
+}
+
+static void test_an_attempt_from_start_to_exit(void **state)
+{
+    run_task();
+    end_shim(ATTEMPT_ENDED, FAILURE_NONE);
+    expect_story("EXITED none; END; poll; ");
+    assert_int_equal(attempts_find_shim(seen.attempts, 1), 0);
+}
+
+static void test_a_start_without_disk_space_is_deferred(void **state)
+{
+    seen.create_fault = -ENOSPC;
+    assert_int_equal(feed(EVENT_SUBMIT, 1), 0);
+    expect_story("SUBMIT; PLACE; ");
+    assert_string_equal(attempts_why_deferred(seen.attempts, 1), "the disk is full");
+    seen.create_fault = -ENOSPC;
+    attempts_retry(seen.attempts);
+    expect_story("");
+    attempts_retry(seen.attempts);
+    expect_story("create tasks/1/1; GPU 0; spawn; STARTED; ");
+    assert_null(attempts_why_deferred(seen.attempts, 1));
+    attempts_retry(seen.attempts); /* it runs: nothing to do */
+    expect_story("");
+}
+
+static void test_a_fault_of_the_task_ends_the_attempt(void **state)
+{
+    seen.create_fault = -EACCES;
+    assert_int_equal(feed(EVENT_SUBMIT, 1), 0);
+    expect_story("SUBMIT; PLACE; poll; EXITED launch; END; "); /* it is fed within the hook */
+}
+
+static void test_a_cancelled_start_is_unstarted(void **state)
+{
+    seen.create_fault = -ENOSPC;
+    assert_int_equal(feed(EVENT_SUBMIT, 1), 0);
+    assert_int_equal(feed(EVENT_CANCEL, 1), 0);
+    expect_story("SUBMIT; PLACE; CANCEL; ");
+    attempts_retry(seen.attempts);
+    expect_story("UNSTARTED; END; ");
+    assert_null(attempts_why_deferred(seen.attempts, 1));
+}
+
+static void test_a_running_task_is_killed(void **state)
+{
+    run_task();
+    assert_int_equal(feed(EVENT_CANCEL, 1), 0);
+    expect_story("CANCEL; end it; ");
+}
+
+static void submit_mps_task(int mps)
+{
+    seen.mps = mps;
+    assert_int_equal(feed_request(1, (struct task_request){.gpus = 1, .sharing = SHARING_MPS}), 0);
+}
+
+static void test_a_task_waits_for_mps(void **state)
+{
+    submit_mps_task(ATTEMPTS_MPS_WAIT);
+    expect_story("SUBMIT; PLACE; prepare MPS; ");
+    seen.mps = 0;
+    attempts_mps_ready(seen.attempts, 77); /* another user's */
+    expect_story("");
+    attempts_mps_ready(seen.attempts, 0);
+    expect_story("prepare MPS; create tasks/1/1; GPU 0; spawn; STARTED; ");
+    end_shim(ATTEMPT_ENDED, FAILURE_NONE);
+    expect_story("EXITED none; END; MPS task ended; poll; ");
+}
+
+static void test_a_task_starts_without_mps_where_there_is_none(void **state)
+{
+    submit_mps_task(-ENOENT);
+    expect_story("SUBMIT; PLACE; prepare MPS; create tasks/1/1; GPU 0; spawn; "
+                 "STARTED without MPS; ");
+}
+
+static void test_a_crash_waits_for_a_poll(void **state)
+{
+    run_task();
+    end_shim(ATTEMPT_ENDED, FAILURE_PROGRAM);
+    expect_story("poll closely; ");
+    attempts_polled(seen.attempts, 0); /* it had begun before */
+    expect_story("");
+    attempts_polled(seen.attempts, 1);
+    expect_story("EXITED program; END; poll; ");
+}
+
+static void test_a_crash_on_a_lost_gpu_is_not_the_tasks(void **state)
+{
+    run_task();
+    end_shim(ATTEMPT_ENDED, FAILURE_SIGNAL);
+    seen.gpu_is_lost = true;
+    expect_story("poll closely; ");
+    attempts_polled(seen.attempts, 1);
+    assert_string_equal(json_string_value(json_object_get(pretend.exit_detail, "evidence")),
+        "GPU 0: fell off the bus");
+    assert_non_null(strstr(pretend.story, "EXITED gpu-gone; REQUEUE; "));
+}
+
+static void test_an_exit_that_cannot_be_read_is_read_again(void **state)
+{
+    run_task();
+    end_shim(-EIO, FAILURE_NONE);
+    expect_story("");
+    seen.probed = ATTEMPT_ENDED;
+    attempts_retry(seen.attempts);
+    expect_story("EXITED none; END; poll; ");
+}
+
+static void test_a_killed_shim(void **state)
+{
+    run_task();
+    end_shim(ATTEMPT_LOST, FAILURE_NONE);
+    expect_story("sweep; EXITED lost; END; poll; ");
+}
+
+/* ---- after a restart: a placed task without a watch ---- */
+
+static void restart(enum event_kind last)
+{
+    pretend.start = NULL;
+    assert_int_equal(feed(EVENT_SUBMIT, 1), 0);
+    if (last == EVENT_STARTED)
+        assert_int_equal(feed(EVENT_STARTED, 1), 0);
+    pretend.start = start;
+    pretend.story[0] = '\0';
+}
+
+static void test_a_running_attempt_is_found_again(void **state)
+{
+    restart(EVENT_STARTED);
+    seen.probed = ATTEMPT_RUNNING;
+    attempts_adopt(seen.attempts);
+    expect_story("STARTED; ");
+    end_shim(ATTEMPT_ENDED, FAILURE_NONE);
+    expect_story("EXITED none; END; poll; ");
+}
+
+static void test_an_attempt_that_ended_meanwhile(void **state)
+{
+    restart(EVENT_STARTED);
+    seen.probed = ATTEMPT_ENDED;
+    attempts_adopt(seen.attempts);
+    expect_story("EXITED none; END; poll; ");
+}
+
+static void test_a_deferred_start_is_started_after_a_restart(void **state)
+{
+    restart(EVENT_PLACE);
+    attempts_adopt(seen.attempts);
+    expect_story("create tasks/1/1; GPU 0; spawn; STARTED; ");
+}
+
+static void test_a_shim_that_started_nothing(void **state)
+{
+    char folder[] = "/tmp/colloc-attempts-XXXXXX", path[80];
+    restart(EVENT_PLACE);
+    assert_non_null(mkdtemp(folder));
+    strcpy(seen.config.state_dir, folder);
+    for (const char *const *at = (const char *const[]){"tasks", "tasks/1", "tasks/1/1", NULL}; *at;
+         at++) {
+        snprintf(path, sizeof path, "%s/%s", folder, *at);
+        assert_int_equal(mkdir(path, 0700), 0);
+    }
+    seen.probed = ATTEMPT_NEVER_STARTED;
+    attempts_adopt(seen.attempts); /* the core places it again at once */
+    expect_story("UNSTARTED; PLACE; create tasks/1/2; GPU 0; spawn; STARTED; ");
+    snprintf(path, sizeof path, "rm -r '%s'", folder);
+    assert_int_equal(system(path), 0);
+}
+
+static void test_a_lost_folder_of_a_started_task(void **state)
+{
+    restart(EVENT_STARTED);
+    seen.probed = ATTEMPT_NO_FOLDER;
+    attempts_adopt(seen.attempts);
+    expect_story("sweep; EXITED lost; END; poll; ");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(an_attempt_from_start_to_exit),
+        TEST(a_start_without_disk_space_is_deferred),
+        TEST(a_fault_of_the_task_ends_the_attempt),
+        TEST(a_cancelled_start_is_unstarted),
+        TEST(a_running_task_is_killed),
+        TEST(a_task_waits_for_mps),
+        TEST(a_task_starts_without_mps_where_there_is_none),
+        TEST(a_crash_waits_for_a_poll),
+        TEST(a_crash_on_a_lost_gpu_is_not_the_tasks),
+        TEST(an_exit_that_cannot_be_read_is_read_again),
+        TEST(a_killed_shim),
+        TEST(a_running_attempt_is_found_again),
+        TEST(an_attempt_that_ended_meanwhile),
+        TEST(a_deferred_start_is_started_after_a_restart),
+        TEST(a_shim_that_started_nothing),
+        TEST(a_lost_folder_of_a_started_task),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

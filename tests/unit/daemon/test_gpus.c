@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The part gpus with pretend hooks and pretend NVML. Polls run in libuv's real pool; a test runs the
+ * loop until the hook `polled` was called.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/array.h"
+#include "daemon/gpus/gpus.h"
+#include "exec/ancestry_cache.h"
+#include "pretend_driver.h"
+#include "store/series.h"
+
+enum { SHIM = 4711, TASKS_PROCESS = 4712, EXTERNAL = 99, GPUS = 2 };
+
+static struct {
+    struct gpus *gpus;
+    struct config config;
+    struct gpu_info info[GPUS];
+    struct gpu_set sets[2], *next; /* `next`: what the next close poll finds; NULL: no change */
+    int open_answer;
+    struct gpu_sample sample[GPUS]; /* what the next poll finds */
+    struct gpu_process processes[2];
+    int polls, close_polls; /* done by the pool; which of them were close: a bit each, from 2 on */
+    int forgotten, write_failures;
+    int64_t polled; /* the last number */
+} seen;
+
+/* ---- NVML ---- */
+
+int gpu_set_open(const char *library_path, struct fault *fault, struct gpu_set **ret_set)
+{
+    if (seen.open_answer) {
+        fault_set(fault, ENOENT, "NVML is not installed");
+        return seen.open_answer;
+    }
+    *ret_set = &seen.sets[0];
+    return 0;
+}
+
+void gpu_set_close(struct gpu_set *set)
+{
+}
+
+int gpu_set_renew(struct gpu_set *set, bool at_once, struct gpu_set **ret_set)
+{
+    seen.polls++;
+    seen.close_polls |= at_once << seen.polls;
+    *ret_set = at_once ? seen.next : NULL;
+    seen.next = at_once ? NULL : seen.next;
+    return *ret_set ? GPU_SET_CHANGED : 0;
+}
+
+void gpu_set_gpm_interval(struct gpu_set *set, int64_t interval_min_us)
+{
+}
+
+void gpu_set_limit_overhead(struct gpu_set *set, double cpu_share)
+{
+}
+
+int gpu_set_use_dcgmi(struct gpu_set *set, const char *program, int64_t period_us)
+{
+    fail();
+    return 0;
+}
+
+void gpu_set_forget_xids(struct gpu_set *set, size_t i)
+{
+    seen.forgotten++;
+}
+
+bool gpu_info_is_listed(const struct gpu_info *info, const char *list)
+{
+    return true;
+}
+
+void gpu_set_sample(struct gpu_set *set, size_t i, struct gpu_sample *ret_sample)
+{
+    *ret_sample = seen.sample[i];
+    ret_sample->at_us = clock_monotonic_us();
+}
+
+void gpu_sample_fini(struct gpu_sample *sample)
+{
+}
+
+bool gpu_process_is_mps_server(pid_t pid)
+{
+    return false;
+}
+
+int ancestry_cache_find_root(
+    struct ancestry_cache *cache, pid_t pid, const pid_t *roots, size_t count, int64_t now_us)
+{
+    for (size_t i = 0; i < count; i++)
+        if (roots[i] == SHIM && pid == TASKS_PROCESS)
+            return (int)i;
+    return -1;
+}
+
+/* ---- stored samples: none ---- */
+
+int series_open(const char *path, const struct series_form *form, struct fault *fault,
+    struct series **ret_series)
+{
+    fail();
+    return 0;
+}
+
+void series_close(struct series *series)
+{
+}
+
+int series_add(struct series *series, int64_t wall_us, const struct reading *values)
+{
+    fail();
+    return 0;
+}
+
+int series_read(struct series *series, int64_t since_us, int64_t now_us,
+    series_on_record *on_record, void *context, int64_t *ret_step_us)
+{
+    fail();
+    return 0;
+}
+
+/* ---- the hooks ---- */
+
+static pid_t on_find_shim(void *context, uint64_t task)
+{
+    return SHIM;
+}
+
+static void on_polled(void *context, int64_t poll)
+{
+    seen.polled = poll;
+}
+
+static void on_write_failed(void *context, const char *what)
+{
+    seen.write_failures++;
+}
+
+/* ---- */
+
+static struct reading gib(double n)
+{
+    return reading_of(n * (double)GIB);
+}
+
+static int begin(void **state)
+{
+    memset(&seen, 0, sizeof seen);
+    strcpy(seen.config.state_dir, "/nowhere/at/all");
+    strcpy(seen.config.dcgmi, "none");
+    seen.config.sample_period_us = 3600 * SECOND_US;
+    seen.config.unused_after_us = SECOND_US;
+    for (int i = 0; i < GPUS; i++) {
+        seen.info[i] = (struct gpu_info){.is_place = true, .mem_total_bytes = gib(40)};
+        snprintf(seen.info[i].uuid, sizeof seen.info[i].uuid, "GPU-%d", i);
+        snprintf(seen.info[i].index, sizeof seen.info[i].index, "%d", i);
+        seen.sets[i] = (struct gpu_set){.gpu = seen.info, .count = (size_t)i + 1};
+        seen.sample[i] = (struct gpu_sample){.mem_total_bytes = gib(40),
+            .mem_used_bytes = gib(0),
+            .mem_free_bytes = gib(40),
+            .smact = reading_of(0),
+            .utilisation = reading_of(0),
+            .processes = {.valid = true}};
+    }
+    pretend_driver_begin(1);
+    const struct gpus_options options = {
+        .loop = &pretend.loop,
+        .config = &seen.config,
+        .core = pretend.core,
+        .jobs = pretend.jobs,
+        .driver = pretend.driver,
+        .hooks = {NULL, on_find_shim, on_polled, on_write_failed},
+    };
+    seen.gpus = gpus_create(&options);
+    return 0;
+}
+
+static int end(void **state)
+{
+    gpus_close(seen.gpus);
+    pretend_driver_end();
+    gpus_destroy(seen.gpus);
+    return 0;
+}
+
+static void open_gpus(void)
+{
+    struct fault fault = {0};
+    assert_int_equal(gpus_open(seen.gpus, &fault), 0);
+    expect_story("GPUS; ");
+}
+
+/* Runs the loop until the poll of this number is complete. */
+static void await_poll(int64_t number)
+{
+    int64_t until_us = clock_monotonic_us() + 20 * SECOND_US;
+    while (seen.polled < number) {
+        assert_true(clock_monotonic_us() < until_us);
+        uv_run(&pretend.loop, UV_RUN_ONCE);
+    }
+}
+
+static void poll_gpus(void)
+{
+    gpus_poll(seen.gpus);
+    await_poll(seen.polled + 1);
+}
+
+/* Task 1 runs on GPU 0, where an external process is too. */
+static void use_gpu(double task_gib, double external_gib)
+{
+    if (!core_task(pretend.core, 1)) {
+        poll_gpus();
+        assert_int_equal(feed(EVENT_SUBMIT, 1), 0);
+        assert_int_equal(feed(EVENT_STARTED, 1), 0);
+        expect_story("SUBMIT; PLACE; STARTED; ");
+    }
+    seen.processes[0] = (struct gpu_process){
+        .pid = TASKS_PROCESS, .used_bytes = gib(task_gib), .kinds = GPU_PROCESS_COMPUTE};
+    seen.processes[1] = (struct gpu_process){
+        .pid = EXTERNAL, .used_bytes = gib(external_gib), .kinds = GPU_PROCESS_COMPUTE};
+    seen.sample[0].processes.item = seen.processes;
+    seen.sample[0].processes.count = external_gib > 0 ? 2 : 1;
+    seen.sample[0].mem_used_bytes = gib(task_gib + external_gib);
+}
+
+static void test_a_poll_feeds_the_core(void **state)
+{
+    open_gpus();
+    seen.sample[0].mem_used_bytes = gib(3);
+    poll_gpus();
+    assert_int_equal(seen.polled, 1);
+    assert_true(core_view(pretend.core)->gpus[0].mem_used_bytes.value >= 3 * (double)GIB);
+    assert_int_equal(seen.close_polls, 0);
+}
+
+static void test_processes_are_attributed(void **state)
+{
+    struct gpu_report gpu;
+    open_gpus();
+    use_gpu(6, 2);
+    poll_gpus();
+    const struct job *job = jobs_find(pretend.jobs, 1);
+    assert_true(job->mem_used_bytes.valid);
+    assert_int_equal(job->mem_used_bytes.value / (double)GIB, 6);
+    assert_true(gpus_report(seen.gpus, 0, &gpu));
+    assert_int_equal(gpu.n_external, 1);
+    assert_int_equal(gpu.external[0].pid, EXTERNAL);
+    assert_int_equal(gpu.n_shares, 2);
+    assert_int_equal(gpu.shares[0].task, 1);
+    assert_int_equal(gpu.shares[1].task, 0);
+    assert_false(gpus_report(seen.gpus, 1, &gpu));
+    use_gpu(4, 0);
+    poll_gpus();
+    assert_int_equal(job->mem_used_bytes.value / (double)GIB, 4);
+    assert_int_equal(job->mem_peak_bytes.value / (double)GIB, 6);
+}
+
+static void test_unexplained_memory_is_not_zero(void **state)
+{
+    open_gpus();
+    use_gpu(6, 2);
+    seen.sample[0].processes.count = 0; /* the driver lists none */
+    poll_gpus();
+    assert_false(jobs_find(pretend.jobs, 1)->mem_used_bytes.valid);
+    seen.sample[0].mem_used_bytes = gib(0.1); /* less than any context */
+    poll_gpus();
+    assert_true(jobs_find(pretend.jobs, 1)->mem_used_bytes.valid);
+    assert_int_equal(jobs_find(pretend.jobs, 1)->mem_used_bytes.value, 0);
+}
+
+static void test_a_close_poll_begins_after_it_was_wanted(void **state)
+{
+    open_gpus();
+    gpus_poll(seen.gpus); /* under way */
+    assert_int_equal(gpus_poll_closely(seen.gpus), 2);
+    await_poll(2);
+    poll_gpus();
+    assert_int_equal(gpus_poll_closely(seen.gpus), 4);
+    await_poll(4);
+    assert_int_equal(seen.close_polls, 1 << 2 | 1 << 4);
+}
+
+static void test_another_gpu_appears(void **state)
+{
+    open_gpus();
+    use_gpu(6, 0);
+    poll_gpus();
+    seen.next = &seen.sets[1];
+    await_poll(gpus_poll_closely(seen.gpus) + 1); /* the new list is polled at once */
+    expect_story("GPUS; ");
+    assert_int_equal(gpus_count(seen.gpus), 2);
+    assert_int_equal(core_view(pretend.core)->n_gpus, 2);
+    struct gpu_report gpu;
+    assert_true(gpus_report(seen.gpus, 0, &gpu)); /* its state moved with it */
+    assert_int_equal(gpu.n_shares, 1);
+}
+
+static void test_a_lost_gpu(void **state)
+{
+    open_gpus();
+    poll_gpus();
+    assert_null(gpus_why_gone(seen.gpus, 0));
+    assert_true(gpus_cuda_counts_as_nvml(seen.gpus, false));
+    seen.sample[0] = (struct gpu_sample){
+        .health = GPU_HEALTH_LOST, .health_reason = "fell off the bus"};
+    poll_gpus();
+    assert_string_equal(gpus_why_gone(seen.gpus, 0), "fell off the bus");
+    assert_false(gpus_cuda_counts_as_nvml(seen.gpus, false));
+}
+
+static void test_errors_are_cleared_before_the_next_poll(void **state)
+{
+    open_gpus();
+    gpus_clear_errors(seen.gpus, 0);
+    await_poll(1);
+    poll_gpus();
+    assert_int_equal(seen.forgotten, 1);
+}
+
+static void test_an_idle_holder(void **state)
+{
+    bool is_long;
+    open_gpus();
+    use_gpu(6, 0);
+    const struct gpu_view *view = &core_view(pretend.core)->gpus[0];
+    seen.sample[0].smact = reading_of(0.5);
+    poll_gpus();
+    struct reading idle = gpus_idle_us(seen.gpus, 0, &view->residents[0], &is_long);
+    assert_true(idle.valid && idle.value <= 0 && !is_long);
+    seen.sample[0].smact = seen.sample[0].utilisation = READING_NONE;
+    poll_gpus();
+    assert_false(gpus_idle_us(seen.gpus, 0, &view->residents[0], &is_long).valid);
+    assert_false(is_long);
+    seen.config.unused_after_us = 0;
+    seen.sample[0].smact = reading_of(0);
+    poll_gpus();
+    assert_true(gpus_idle_us(seen.gpus, 0, &view->residents[0], &is_long).valid);
+    assert_true(is_long);
+}
+
+static void test_no_gpus(void **state)
+{
+    seen.open_answer = GPU_NO_LIBRARY;
+    open_gpus();
+    assert_string_equal(gpus_why_none(seen.gpus), "NVML is not installed");
+    assert_int_equal(gpus_count(seen.gpus), 0);
+    assert_int_equal(gpus_poll_closely(seen.gpus), 0);
+    gpus_start(seen.gpus);
+    assert_false(gpus_cuda_counts_as_nvml(seen.gpus, false));
+}
+
+static void test_a_close_during_a_poll(void **state)
+{
+    open_gpus();
+    gpus_poll(seen.gpus);
+    gpus_close(seen.gpus);
+    uv_run(&pretend.loop, UV_RUN_DEFAULT); /* until the poll has ended, too */
+    assert_int_equal(seen.polled, 0);
+    assert_int_equal(gpus_poll_closely(seen.gpus), 0);
+}
+
+static void test_usage_that_cannot_be_written(void **state)
+{
+    open_gpus();
+    gpus_save_usage(seen.gpus);
+    assert_int_equal(seen.write_failures, 1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(a_poll_feeds_the_core),
+        TEST(processes_are_attributed),
+        TEST(unexplained_memory_is_not_zero),
+        TEST(a_close_poll_begins_after_it_was_wanted),
+        TEST(another_gpu_appears),
+        TEST(a_lost_gpu),
+        TEST(errors_are_cleared_before_the_next_poll),
+        TEST(an_idle_holder),
+        TEST(no_gpus),
+        TEST(a_close_during_a_poll),
+        TEST(usage_that_cannot_be_written),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/check-components over made-up trees: what it finds, by which way, and what it lets pass."""
+
+import os
+import subprocess
+import tempfile
+import unittest
+
+CHECK = os.path.join(
+    os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "scripts", "check-components"
+)
+TABLE = """| component | what lives there | may use |
+| --- | --- | --- |
+| `src/base` | text | libc |
+| `src/daemon` | collocd | base |
+"""
+
+
+class CheckComponents(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = folder.name
+        self.write("docs/architecture.md", TABLE)
+        self.write("src/base/text.h")
+
+    def write(self, path, *includes):
+        path = os.path.join(self.root, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            for include in includes:
+                is_text = not include.endswith(".h")
+                file.write(include if is_text else f'#include "{include}"\n')
+
+    def check(self):
+        done = subprocess.run([CHECK, self.root], capture_output=True, text=True, check=False)
+        self.assertEqual(done.stderr, "")
+        self.assertEqual(done.returncode, 1 if done.stdout else 0)
+        return done.stdout
+
+    def write_daemon(self):
+        """As the daemon is laid out: top -> parts -> driver, and a table that the parts share."""
+        self.write("src/daemon/driver.h", "base/text.h")
+        self.write("src/daemon/jobs.h", "base/text.h")
+        self.write("src/daemon/gpus/gpus.h", "daemon/driver.h", "daemon/jobs.h")
+        self.write("src/daemon/http/http.h", "daemon/driver.h", "daemon/jobs.h")
+        self.write("src/daemon/http/http_state.h", "daemon/http/http.h")
+        self.write("src/daemon/http/routes.c", "daemon/http/http_state.h")
+        self.write("src/daemon/daemon.h", "daemon/gpus/gpus.h", "daemon/http/http.h")
+        self.write("src/daemon/main.c", "daemon/daemon.h")
+
+    def test_parts_below_the_top_are_fine(self):
+        self.write_daemon()
+        self.assertEqual(self.check(), "")
+
+    def test_a_component_not_in_the_table_of_another(self):
+        self.write("src/base/file.c", "daemon/jobs.h")
+        self.assertIn("src/base/file.c:1: base may not include daemon/jobs.h", self.check())
+
+    def test_a_part_that_includes_a_part(self):
+        self.write_daemon()
+        self.write("src/daemon/gpus/sampler.c", "base/text.h", "daemon/http/http.h")
+        self.assertIn(
+            "src/daemon/gpus/sampler.c:2: gpus may not reach the part http (gpus -> http)",
+            self.check(),
+        )
+
+    def test_a_part_that_reaches_a_part_through_a_shared_header(self):
+        self.write_daemon()
+        self.write("src/daemon/jobs.h", "daemon/http/http.h")
+        found = self.check()
+        self.assertIn("gpus may not reach the part http (gpus -> jobs -> http)", found)
+        self.assertIn("jobs may not reach the part http", found)
+
+    def test_a_cycle_of_three_modules(self):
+        self.write_daemon()
+        self.write("src/daemon/jobs.c", "daemon/audit.h")
+        self.write("src/daemon/audit.h", "daemon/disk.h")
+        self.write("src/daemon/disk.c", "daemon/jobs.h")
+        found = self.check()
+        self.assertIn(
+            "src/daemon/audit.h:1: a cycle between modules of the daemon: "
+            "audit -> disk -> jobs -> audit",
+            found,
+        )
+        self.assertEqual(found.count("a cycle"), 1)
+
+    def test_a_part_may_not_include_the_list_of_parts(self):
+        self.write_daemon()
+        self.write("src/daemon/http/routes.c", "daemon/daemon.h")
+        self.assertIn("a cycle between modules of the daemon: http -> main -> http", self.check())
+
+    def test_the_driver_reaches_nothing_of_the_daemon(self):
+        self.write_daemon()
+        self.write("src/daemon/driver.c", "daemon/driver.h", "daemon/jobs.h")
+        self.assertIn("src/daemon/driver.c:2: the driver may not reach jobs", self.check())
+
+    def test_an_internal_header_from_outside(self):
+        self.write_daemon()
+        self.write("src/daemon/main.c", "daemon/http/http_state.h")
+        self.assertIn(
+            "daemon/http/http_state.h is internal to the part http",
+            self.check(),
+        )
+
+    def test_a_path_of_one_machine(self):
+        self.write("src/base/file.c", "/* see /wor" + "k/notes */\n")
+        self.assertIn("src/base/file.c:1: names a path of one machine", self.check())
+
+
+if __name__ == "__main__":
+    unittest.main()
