@@ -101,6 +101,8 @@ static int estimate(const struct http *http, struct submission *submission,
         submission_warn(submission, "%s", estimate.note);
     struct reading *smact = &submission->event.submit.request.expect.smact;
     *smact = smact->valid ? *smact : estimate.smact;
+    if (r > 0)
+        return 0; /* the requirement stays unknown, which is not zero */
     return set_need(name, estimate_reserved(&estimate, http->parts.config->reserve_quantile),
         submission, fault);
 }

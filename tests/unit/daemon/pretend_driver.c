@@ -114,7 +114,7 @@ static void on_decided(void *context, const struct event *event)
 
 static json_t *on_record_end(void *context, const struct task *task)
 {
-    return json_object();
+    return pretend.record_end ? pretend.record_end(task) : json_object();
 }
 
 static void on_recorded(void *context, const struct event *event, const json_t *detail)
@@ -123,6 +123,8 @@ static void on_recorded(void *context, const struct event *event, const json_t *
 
 static void on_ended(void *context, uint64_t task, const json_t *record)
 {
+    if (pretend.ended)
+        pretend.ended(task, record);
     jobs_remove(pretend.jobs, jobs_find(pretend.jobs, task));
 }
 

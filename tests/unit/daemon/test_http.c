@@ -1,0 +1,717 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The part http with pretend hooks, requests and helper processes: each test gives a request to its
+ * route and reads the status and body of the answer.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon/http/routes.h"
+#include "exec/attempt.h"
+#include "pretend_driver.h"
+
+enum { ADA = 1000, BOB = 1001 };
+
+struct api_request {
+    struct api_peer peer;
+    uint64_t id;
+    json_t *body;
+    const char *key, *value; /* a query parameter; NULL: none */
+    int status;              /* 0: not answered */
+    json_t *reply;           /* NULL: the answer was no JSON */
+    char *text;              /* then that */
+};
+
+static struct {
+    struct http *http;
+    struct config config;
+    struct run_history run_history;
+    int server; /* a descriptor to poll */
+    const char *deferred, *why_no_gpus;
+    bool is_watched;
+    struct gpu_info info;
+    struct gpu_sample sample;
+    struct gpu_process external;
+    struct share shares[2];
+    int cleared, mps_answer;
+    uid_t mps_uid;
+} seen;
+
+/* ---- the server ---- */
+
+int api_server_create(
+    const struct api_server_options *options, struct fault *fault, struct api_server **ret_server)
+{
+    assert_ptr_equal(options->context, seen.http);
+    *ret_server = (struct api_server *)(void *)&seen.server;
+    return 0;
+}
+
+void api_server_destroy(struct api_server *server)
+{
+    tell("server destroyed; ");
+}
+
+int api_server_fd(const struct api_server *server)
+{
+    return seen.server;
+}
+
+void api_server_run(struct api_server *server)
+{
+}
+
+int64_t api_server_timeout_ms(struct api_server *server)
+{
+    return -1;
+}
+
+void api_server_set_unlisted(struct api_server *server, uid_t uid, bool is_unlisted)
+{
+    tell("%u is %slisted; ", (unsigned)uid, is_unlisted ? "un" : "");
+}
+
+/* ---- a request ---- */
+
+struct api_peer api_request_peer(const struct api_request *request)
+{
+    return request->peer;
+}
+
+uint64_t api_request_id(const struct api_request *request)
+{
+    return request->id;
+}
+
+const json_t *api_request_body(const struct api_request *request)
+{
+    return request->body;
+}
+
+const char *api_request_query(const struct api_request *request, const char *key)
+{
+    return request->key && strcmp(request->key, key) == 0 ? request->value : NULL;
+}
+
+void api_reply(struct api_request *request, int status, json_t *body)
+{
+    assert_int_equal(request->status, 0); /* answered once */
+    request->status = body ? status : 500;
+    request->reply = body;
+}
+
+void api_reply_text(struct api_request *request, int status, char *text)
+{
+    api_reply(request, status, json_loads(text, 0, NULL));
+    free(text);
+}
+
+bool api_request_hold(struct api_request *request, size_t bytes)
+{
+    return true;
+}
+
+void api_reply_held_text(struct api_request *request, int status, char *text)
+{
+    api_reply_text(request, status, text);
+}
+
+void api_reply_error(struct api_request *request, int status, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    api_reply(request, status, json_pack("{s:s}", "message", text));
+}
+
+void api_reply_bytes(struct api_request *request, const char *type, const void *data, size_t size,
+    const struct api_header *headers)
+{
+    assert_int_equal(request->status, 0);
+    request->status = 200;
+    request->text = strndup(data, size);
+}
+
+/* ---- the log ---- */
+
+int store_put_blob(struct store *store, uint64_t task, const void *data, size_t size,
+    struct fault *fault, char ret_key[static 65])
+{
+    strcpy(ret_key, "blob");
+    return 0;
+}
+
+int store_get_blob(
+    struct store *store, const char *key, struct fault *fault, char **ret_data, size_t *ret_size)
+{
+    *ret_data = strdup("echo");
+    *ret_size = strlen(*ret_data);
+    return 0;
+}
+
+int store_get_ended(struct store *store, uint64_t task, struct fault *fault, json_t **ret_record)
+{
+    return STORE_NONE;
+}
+
+int store_list_ended(struct store *store, const struct store_ended_filter *filter,
+    store_on_ended *on_ended, void *context, struct fault *fault)
+{
+    return 0;
+}
+
+int store_skip_ended(struct store *store, const struct store_ended_filter *filter,
+    struct fault *fault, uint64_t *ret_task)
+{
+    *ret_task = 0;
+    return 0;
+}
+
+int store_get_totals(struct store *store, struct fault *fault, struct store_totals *ret_totals)
+{
+    *ret_totals = (struct store_totals){.tasks = {[TASK_COMPLETED] = 3}};
+    return 0;
+}
+
+const char *store_get_loss(const struct store *store)
+{
+    return "";
+}
+
+/* ---- names and files of users ---- */
+
+static struct name name_of(uid_t uid)
+{
+    struct name name = {.state = NAME_KNOWN, .uid = uid, .gid = 100};
+    strcpy(name.name, uid == ADA ? "ada" : "bob");
+    return name;
+}
+
+const struct name *names_of_uid(struct names *names, uid_t uid)
+{
+    static struct name name;
+    name = name_of(uid);
+    return &name;
+}
+
+void names_ask_uid(struct names *names, uid_t uid, names_on_answer *on_answer, void *context)
+{
+    const struct name name = name_of(uid);
+    on_answer(context, &name);
+}
+
+void names_ask_name(
+    struct names *names, const char *text, names_on_answer *on_answer, void *context)
+{
+    const struct name name = name_of(strcmp(text, "ada") == 0 ? ADA : BOB);
+    on_answer(context, &name);
+}
+
+struct user_files *user_files_create(uv_loop_t *loop)
+{
+    return (struct user_files *)(void *)&seen;
+}
+
+void user_files_close(struct user_files *files)
+{
+}
+
+void user_files_destroy(struct user_files *files)
+{
+}
+
+int user_files_read(struct user_files *files, const struct user_file_read *read)
+{
+    static const struct user_file_piece piece = {.size = 5, .data = "hello"};
+    tell("read %s as %u; ", read->path, (unsigned)read->uid);
+    read->on_done(read->context, 0, &piece, NULL);
+    return 0;
+}
+
+int spec_output_path(const struct attempt_spec *spec, const char *pattern, char *path, size_t size)
+{
+    snprintf(path, size, "%s/out", spec->cwd);
+    return 0;
+}
+
+/* ---- the hooks ---- */
+
+static bool on_report_gpu(void *context, size_t i, struct gpu_report *ret_report)
+{
+    *ret_report = (struct gpu_report){.info = &seen.info,
+        .sample = &seen.sample,
+        .external = &seen.external,
+        .n_external = 1,
+        .shares = seen.shares,
+        .n_shares = 2};
+    return i == 0 && !seen.why_no_gpus;
+}
+
+static const char *on_why_no_gpus(void *context)
+{
+    return seen.why_no_gpus ? seen.why_no_gpus : "";
+}
+
+static struct reading on_gpu_idle_us(
+    void *context, size_t i, const struct resident *resident, bool *ret_is_long)
+{
+    *ret_is_long = true;
+    return reading_of(7e6);
+}
+
+static struct gpu_totals on_gpu_totals(void *context)
+{
+    return (struct gpu_totals){.energy_j = 5e6, .mean_smact = READING_NONE};
+}
+
+static int on_write_gpu_history(void *context, int64_t since_us, FILE *out)
+{
+    fputs("{\"gpus\":[]}", out);
+    return 0;
+}
+
+static void on_clear_gpu_errors(void *context, size_t i)
+{
+    seen.cleared++;
+}
+
+static const char *on_why_deferred(void *context, uint64_t task)
+{
+    return seen.deferred;
+}
+
+static bool on_is_watched(void *context, uint64_t task)
+{
+    return seen.is_watched;
+}
+
+static json_t *on_list_mps(void *context)
+{
+    return json_array();
+}
+
+static int on_start_mps(
+    void *context, uid_t uid, gid_t gid, struct api_request *asker, struct fault *fault)
+{
+    assert_int_equal(gid, 100);
+    seen.mps_uid = uid;
+    if (seen.mps_answer < 0)
+        return fault_set(fault, -seen.mps_answer, "it is starting");
+    api_reply(asker, 200, json_object());
+    return 0;
+}
+
+static int on_stop_mps(void *context, uid_t uid, struct api_request *asker, struct fault *fault)
+{
+    return fault_set(fault, ESRCH, "there is none");
+}
+
+static bool on_find_mps_group(void *context, uid_t uid, gid_t *ret_gid)
+{
+    return false;
+}
+
+/* ---- */
+
+static json_t *record_end(const struct task *task)
+{
+    return http_task_json(seen.http, task);
+}
+
+static void task_ended(uint64_t task, const json_t *record)
+{
+    http_task_ended(seen.http, task, record);
+}
+
+static int begin(void **state)
+{
+    static char store;
+    struct fault fault = {0};
+    memset(&seen, 0, sizeof seen);
+    seen.server = eventfd(0, EFD_CLOEXEC);
+    config_defaults(&seen.config);
+    config_complete(&seen.config);
+    strcpy(seen.config.socket_path, "socket");
+    strcpy(seen.config.state_dir, "/nowhere");
+    strcpy(seen.info.uuid, "GPU-0");
+    strcpy(seen.info.index, "0");
+    seen.info.is_place = true;
+    seen.sample = (struct gpu_sample){.mem_used_bytes = reading_of(3 * (double)GIB),
+        .smact = reading_of(0.25),
+        .processes = {.valid = true}};
+    seen.external = (struct gpu_process){.pid = 1 << 30, .used_bytes = reading_of((double)GIB)};
+    seen.shares[0] = (struct share){.task = 1, .smact = reading_of(0.2), .power_w = READING_NONE};
+    seen.shares[1] = (struct share){.task = 0, .smact = reading_of(0.05), .power_w = READING_NONE};
+    pretend_driver_begin(1);
+    pretend.record_end = record_end;
+    pretend.ended = task_ended;
+    const struct http_options options = {
+        .loop = &pretend.loop,
+        .config = &seen.config,
+        .core = pretend.core,
+        .jobs = pretend.jobs,
+        .store = (struct store *)(void *)&store,
+        .driver = pretend.driver,
+        .run_history = &seen.run_history,
+        .hooks = {NULL, on_report_gpu, on_why_no_gpus, on_gpu_idle_us, on_gpu_totals,
+            on_write_gpu_history, on_clear_gpu_errors, on_why_deferred, on_is_watched, on_list_mps,
+            on_start_mps, on_stop_mps, on_find_mps_group},
+    };
+    seen.http = http_create(&options);
+    assert_int_equal(http_open(seen.http, &fault), 0);
+    return 0;
+}
+
+static int end(void **state)
+{
+    http_close(seen.http);
+    pretend_driver_end();
+    http_destroy(seen.http);
+    close(seen.server);
+    return 0;
+}
+
+/* ---- requests ---- */
+
+static void forget(struct api_request *request)
+{
+    json_decref(request->body);
+    json_decref(request->reply);
+    free(request->text);
+    *request = (struct api_request){0};
+}
+
+static struct api_request from(uid_t uid, uint64_t id)
+{
+    return (struct api_request){.peer = {.uid = uid, .gid = 100}, .id = id};
+}
+
+/* Gives the request to its route, and runs the loop until nothing is left to do now. */
+static void serve(const char *method, const char *path, struct api_request *request)
+{
+    const struct api_route *route = http_routes;
+    while (route->method && (strcmp(route->method, method) != 0 || strcmp(route->path, path) != 0))
+        route++;
+    assert_non_null(route->method);
+    route->handle(seen.http, request);
+    for (int i = 0; i < 3; i++)
+        uv_run(&pretend.loop, UV_RUN_NOWAIT);
+}
+
+static const char *message_of(const struct api_request *request)
+{
+    return json_string_value(json_object_get(request->reply, "message"));
+}
+
+static const char *text_of(const struct api_request *request, const char *key)
+{
+    const json_t *task = json_object_get(request->reply, "task");
+    const char *text = json_string_value(json_object_get(task, key));
+    return text ? text : "(none)";
+}
+
+static json_t *submission(void)
+{
+    return json_pack("{s:s, s:s, s:{}, s:s}", "script", "#!/bin/sh\n", "cwd", "/home/ada",
+        "environment", "name", "resnet");
+}
+
+static void submit(uid_t uid)
+{
+    struct api_request request = from(uid, 0);
+    request.body = submission();
+    serve("POST", "/v1/tasks", &request);
+    assert_int_equal(request.status, 201);
+    assert_int_equal(json_integer_value(json_object_get(request.reply, "id")), 1);
+    forget(&request);
+    expect_story("SUBMIT; PLACE; ");
+}
+
+/* ---- tests ---- */
+
+static void test_a_submission_becomes_a_task(void **state)
+{
+    submit(ADA);
+    const struct job *job = jobs_find(pretend.jobs, 1);
+    assert_string_equal(job->name, "resnet");
+    assert_string_equal(job->user, "ada");
+    assert_int_equal(core_task(pretend.core, 1)->uid, ADA);
+    /* nothing says how much memory it takes, which is not zero */
+    assert_int_equal(core_task(pretend.core, 1)->request.need.kind, NEED_UNKNOWN);
+}
+
+static void expect_refusal(const char *key, json_t *value, int status, const char *part)
+{
+    struct api_request request = from(ADA, 0);
+    request.body = submission();
+    json_object_set_new(request.body, key, value);
+    serve("POST", "/v1/tasks", &request);
+    assert_int_equal(request.status, status);
+    if (!strstr(message_of(&request), part))
+        fail_msg("'%s' without '%s'", message_of(&request), part);
+    forget(&request);
+    expect_story("");
+}
+
+static void test_bad_submissions_are_refused(void **state)
+{
+    expect_refusal("nodes", json_integer(2), 400, "nodes: there is no such key");
+    expect_refusal("script", json_string(""), 400, "script: is required");
+    expect_refusal("cwd", json_string("here"), 400, "cwd: ");
+    expect_refusal("gpus", json_string("two"), 400, "gpus: ");
+    expect_refusal("gpus", json_integer(9), 400, "gpus=9: a task can have at most 1 here");
+    expect_refusal("policy", json_string("best"), 400, "policy=best: must be one of");
+    expect_refusal("environment", json_integer(1), 400, "environment: ");
+    expect_refusal("arguments", json_string("x"), 400, "arguments: ");
+    assert_int_equal(jobs_next_id(pretend.jobs), 1); /* no id was used */
+}
+
+static void test_limits_of_a_user(void **state)
+{
+    seen.config.bytes_per_user = 5;
+    expect_refusal("name", json_string("a"), 503, "bytes-per-user");
+    seen.config.tasks_per_user = 0;
+    expect_refusal("name", json_string("a"), 503, "tasks-per-user");
+}
+
+static void test_nothing_is_submitted_at_the_end(void **state)
+{
+    http_finish_submissions(seen.http);
+    expect_refusal("name", json_string("a"), 503, "going down");
+}
+
+static void test_no_gpus(void **state)
+{
+    seen.why_no_gpus = "NVML is not installed";
+    expect_refusal("name", json_string("a"), 400, "no task can run here: NVML is not installed");
+}
+
+static void test_a_deferred_start_is_pending(void **state)
+{
+    submit(ADA);
+    seen.deferred = "the disk is full";
+    struct api_request request = from(ADA, 1);
+    serve("GET", "/v1/tasks/{id}", &request);
+    assert_string_equal(text_of(&request, "state"), "PENDING");
+    assert_string_equal(text_of(&request, "reason"), "Resources");
+    assert_string_equal(
+        text_of(&request, "reason_text"), "its start is retried every second: the disk is full");
+    assert_string_equal(text_of(&request, "script"), "echo"); /* the owner may read it */
+    forget(&request);
+    request = from(BOB, 1);
+    serve("GET", "/v1/tasks/{id}", &request);
+    assert_string_equal(text_of(&request, "state"), "PENDING");
+    assert_string_equal(text_of(&request, "script"), "(none)");
+    forget(&request);
+}
+
+static void test_a_waiting_request_is_answered_at_the_end(void **state)
+{
+    submit(ADA);
+    struct api_request request = from(ADA, 1), other = from(ADA, 1);
+    serve("GET", "/v1/tasks/{id}/wait", &request);
+    other.key = "timeout_s";
+    other.value = "0";
+    serve("GET", "/v1/tasks/{id}/wait", &other);
+    while (!other.status)
+        uv_run(&pretend.loop, UV_RUN_ONCE);
+    assert_int_equal(request.status, 0);
+    assert_int_equal(feed(EVENT_CANCEL, 1), 0);
+    assert_int_equal(feed(EVENT_UNSTARTED, 1), 0);
+    assert_int_equal(request.status, 200);
+    assert_string_equal(text_of(&request, "state"), "CANCELLED");
+    expect_story("CANCEL; UNSTARTED; END; ");
+    forget(&request);
+    forget(&other);
+}
+
+static void test_only_the_owner_and_root_cancel(void **state)
+{
+    submit(ADA);
+    struct api_request request = from(BOB, 1);
+    serve("POST", "/v1/tasks/{id}/cancel", &request);
+    assert_int_equal(request.status, 403);
+    expect_story("");
+    forget(&request);
+    request = from(0, 1);
+    serve("POST", "/v1/tasks/{id}/cancel", &request);
+    assert_int_equal(request.status, 200);
+    expect_story("CANCEL; ");
+    forget(&request);
+    request = from(0, 2);
+    serve("POST", "/v1/tasks/{id}/cancel", &request);
+    assert_int_equal(request.status, 404);
+    forget(&request);
+}
+
+static void test_the_list_has_live_tasks(void **state)
+{
+    submit(ADA);
+    struct api_request request = from(BOB, 0);
+    serve("GET", "/v1/tasks", &request);
+    const json_t *tasks = json_object_get(request.reply, "tasks");
+    assert_int_equal(json_array_size(tasks), 1);
+    assert_string_equal(
+        json_string_value(json_object_get(json_array_get(tasks, 0), "user")), "ada");
+    forget(&request);
+    request = from(BOB, 0);
+    request.key = "state";
+    request.value = "ASLEEP";
+    serve("GET", "/v1/tasks", &request);
+    assert_int_equal(request.status, 400);
+    forget(&request);
+}
+
+static void test_gpus_with_tasks_and_external_processes(void **state)
+{
+    submit(ADA);
+    struct api_request request = from(BOB, 0);
+    serve("GET", "/v1/gpus", &request);
+    const json_t *gpu = json_array_get(json_object_get(request.reply, "gpus"), 0);
+    const json_t *task = json_array_get(json_object_get(gpu, "tasks"), 0);
+    assert_int_equal(json_integer_value(json_object_get(task, "id")), 1);
+    assert_true(json_real_value(json_object_get(task, "unused_s")) > 6.9);
+    assert_true(json_is_true(json_object_get(task, "unused_for_long")));
+    assert_true(json_is_null(json_object_get(task, "power_w"))); /* unknown is not zero */
+    assert_int_equal(json_array_size(json_object_get(gpu, "foreign_processes")), 1);
+    assert_true(json_real_value(json_object_get(gpu, "foreign_smact")) > 0.04);
+    assert_string_equal(json_string_value(json_object_get(gpu, "health")), "ok");
+    forget(&request);
+}
+
+static void test_metrics_leave_out_what_is_not_known(void **state)
+{
+    submit(ADA);
+    struct api_request request = from(BOB, 0);
+    serve("GET", "/v1/metrics", &request);
+    assert_non_null(strstr(request.text, "colloc_gpu_sm_active_ratio{gpu=\"0\""));
+    assert_non_null(strstr(request.text, "colloc_gpu_foreign_processes{gpu=\"0\""));
+    assert_null(strstr(request.text, "colloc_gpu_power_watts{"));
+    forget(&request);
+}
+
+static void test_totals(void **state)
+{
+    struct api_request request = from(BOB, 0);
+    serve("GET", "/v1/stats", &request);
+    assert_int_equal(json_integer_value(json_object_get(request.reply, "tasks_completed")), 3);
+    assert_true(json_is_null(json_object_get(request.reply, "mean_smact")));
+    assert_true(json_real_value(json_object_get(request.reply, "energy_mj")) > 4.9);
+    forget(&request);
+}
+
+static void test_only_root_clears_a_gpu(void **state)
+{
+    struct api_request request = from(BOB, 0);
+    serve("POST", "/v1/gpus/clear", &request);
+    assert_int_equal(request.status, 403);
+    forget(&request);
+    request = from(0, 0);
+    request.body = json_pack("{s:s}", "gpu", "7");
+    serve("POST", "/v1/gpus/clear", &request);
+    assert_int_equal(request.status, 404);
+    assert_int_equal(seen.cleared, 0);
+    forget(&request);
+    request = from(0, 0);
+    request.body = json_pack("{s:s}", "gpu", "GPU-0");
+    serve("POST", "/v1/gpus/clear", &request);
+    assert_int_equal(request.status, 200);
+    assert_int_equal(seen.cleared, 1);
+    forget(&request);
+}
+
+static void test_mps_by_hand(void **state)
+{
+    struct api_request request = from(ADA, 0);
+    serve("POST", "/v1/mps/start", &request);
+    assert_int_equal(request.status, 200);
+    assert_int_equal(seen.mps_uid, ADA);
+    forget(&request);
+    request = from(ADA, 0);
+    request.body = json_pack("{s:i}", "uid", BOB);
+    serve("POST", "/v1/mps/start", &request);
+    assert_int_equal(request.status, 403);
+    forget(&request);
+    request = from(0, 0);
+    request.body = json_pack("{s:i}", "uid", BOB);
+    seen.mps_answer = -EBUSY;
+    serve("POST", "/v1/mps/start", &request);
+    assert_int_equal(request.status, 409);
+    assert_int_equal(seen.mps_uid, BOB);
+    forget(&request);
+}
+
+static void test_output_is_read_as_its_owner(void **state)
+{
+    submit(ADA);
+    struct api_request request = from(BOB, 1);
+    serve("GET", "/v1/tasks/{id}/log", &request);
+    assert_int_equal(request.status, 403);
+    forget(&request);
+    request = from(ADA, 1);
+    request.key = "stream";
+    request.value = "stdin";
+    serve("GET", "/v1/tasks/{id}/log", &request);
+    assert_int_equal(request.status, 400);
+    forget(&request);
+    expect_story("");
+}
+
+static void test_the_end_answers_what_waits(void **state)
+{
+    submit(ADA);
+    struct api_request request = from(ADA, 1);
+    serve("GET", "/v1/tasks/{id}/wait", &request);
+    http_close(seen.http);
+    expect_story("server destroyed; "); /* which answers those without an answer */
+    http_close(seen.http);
+    expect_story("");
+    forget(&request);
+}
+
+static void test_users_that_are_not_listed(void **state)
+{
+    struct name name = name_of(ADA);
+    http_name_changed(seen.http, &name);
+    name.state = NAME_NONE;
+    http_name_changed(seen.http, &name);
+    name.state = NAME_NO_ANSWER;
+    http_name_changed(seen.http, &name);
+    expect_story("1000 is listed; 1000 is unlisted; 1000 is unlisted; ");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(a_submission_becomes_a_task),
+        TEST(bad_submissions_are_refused),
+        TEST(limits_of_a_user),
+        TEST(nothing_is_submitted_at_the_end),
+        TEST(no_gpus),
+        TEST(a_deferred_start_is_pending),
+        TEST(a_waiting_request_is_answered_at_the_end),
+        TEST(only_the_owner_and_root_cancel),
+        TEST(the_list_has_live_tasks),
+        TEST(gpus_with_tasks_and_external_processes),
+        TEST(metrics_leave_out_what_is_not_known),
+        TEST(totals),
+        TEST(only_root_clears_a_gpu),
+        TEST(mps_by_hand),
+        TEST(output_is_read_as_its_owner),
+        TEST(the_end_answers_what_waits),
+        TEST(users_that_are_not_listed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
