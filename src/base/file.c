@@ -57,6 +57,20 @@ int file_read_fd(
     return 0;
 }
 
+ssize_t file_read_start(const char *path, char *buffer, size_t size)
+{
+    buffer[0] = '\0';
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    ssize_t n = read(fd, buffer, size - 1);
+    if (n < 0)
+        n = -errno;
+    close(fd);
+    buffer[n > 0 ? n : 0] = '\0';
+    return n;
+}
+
 int file_read(
     const char *path, size_t limit, struct fault *fault, char **ret_data, size_t *ret_size)
 {

@@ -18,6 +18,16 @@
 int file_read(
     const char *path, size_t limit, struct fault *fault, char **ret_data, size_t *ret_size);
 
+/*
+ * Reads the beginning of a file with one read(2): for the short files of /proc and /sys, which one
+ * read returns whole.
+ *
+ * buffer: gets at most `size` - 1 bytes and a NUL
+ *
+ * Returns the number of bytes; or -errno, with an empty text in the buffer.
+ */
+ssize_t file_read_start(const char *path, char *buffer, size_t size);
+
 /* The same from an open descriptor, which stays open, from its current offset. `name` is for the
  * fault. */
 int file_read_fd(

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/text.h"
 
 static void make_printable(char *text)
@@ -56,15 +57,9 @@ static int read_text(pid_t pid, const char *file, char *text, size_t size)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT || errno == EACCES ? -ESRCH : -errno;
-    ssize_t n = read(fd, text, size - 1);
-    int error = errno;
-    close(fd);
+    ssize_t n = file_read_start(path, text, size);
     if (n < 0)
-        return -error;
-    text[n] = '\0';
+        return n == -ENOENT || n == -EACCES ? -ESRCH : (int)n;
     return 0;
 }
 

@@ -26,6 +26,7 @@
 
 #include "base/array.h"
 #include "base/beside.h"
+#include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/print.h"
@@ -93,7 +94,7 @@ static int create_gpus(const char *gpus, const char *file)
     return pid < 0 ? EXIT_REFUSED : wait_for(pid);
 }
 
-/* The emulator's programs come last on PATH, but for those that stand in for the driver's. */
+/* The emulator's own programs come last on PATH; its replacements of the driver's come first. */
 static void prepare_environment(const char *file)
 {
     char tool[PATH_MAX], path[2 * PATH_MAX];
@@ -105,7 +106,8 @@ static void prepare_environment(const char *file)
     setenv("COLLOC_EMULATOR", file, 1);
 }
 
-/* In a process group of its own: a Ctrl-C at the terminal reaches it once, from here. */
+/* collocd gets a new process group, so that a Ctrl-C at the terminal reaches it only once: passed
+ * on by this process. */
 static pid_t start_collocd(
     const char *file, const sigset_t *old, void (*become_collocd)(void *), void *context)
 {
@@ -123,7 +125,7 @@ static pid_t start_collocd(
 }
 
 /* Passes signals on until collocd has ended. Returns its exit status. */
-static int attend(pid_t collocd, const sigset_t *signals)
+static int wait_for_collocd(pid_t collocd, const sigset_t *signals)
 {
     for (int number, status;;) {
         if (sigwait(signals, &number) != 0)
@@ -143,15 +145,11 @@ static bool is_child(const char *pid)
     char path[64], line[512], state;
     int parent = 0;
     snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return false;
-    const char *end = fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
-    fclose(file);
+    const char *end = file_read_start(path, line, sizeof line) > 0 ? strrchr(line, ')') : NULL;
     return end && sscanf(end + 1, " %c %d", &state, &parent) == 2 && parent == getpid();
 }
 
-/* Each that ends hands its own children over to this process. */
+/* Kills all descendants. The children of a process that ends become children of this process. */
 static void end_children(void)
 {
     do {
@@ -165,7 +163,7 @@ static void end_children(void)
     } while (waitpid(-1, NULL, 0) > 0 || errno == EINTR);
 }
 
-static int serve(const char *file, void (*become_collocd)(void *), void *context)
+static int supervise_collocd(const char *file, void (*become_collocd)(void *), void *context)
 {
     sigset_t signals, old;
     const int attended[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGCHLD};
@@ -175,7 +173,7 @@ static int serve(const char *file, void (*become_collocd)(void *), void *context
     sigprocmask(SIG_BLOCK, &signals, &old);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     pid_t collocd = start_collocd(file, &old, become_collocd, context);
-    int status = collocd < 0 ? EXIT_REFUSED : attend(collocd, &signals);
+    int status = collocd < 0 ? EXIT_REFUSED : wait_for_collocd(collocd, &signals);
     end_children();
     sigprocmask(SIG_SETMASK, &old, NULL);
     return status;
@@ -202,7 +200,7 @@ int emulate_run(const char *gpus, void (*become_collocd)(void *context), void *c
             "colloc: emulated GPUs: %s. A pretend training: %s --memory-mib=8000 "
             "--seconds=60\n",
             gpus, tool);
-        status = serve(file, become_collocd, context);
+        status = supervise_collocd(file, become_collocd, context);
     }
     remove_folder(folder);
     return status;

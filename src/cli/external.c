@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who holds a GPU beside the tasks. The daemon reports what the kernel tells everybody of a process
- * without waiting for it: its program's name, its user's number and when it was started. Two things
- * are added here, in the user's own process: the user's name, since a name service may be slow, and
- * the command line, since whether it may be read is between the user and the kernel (hidepid), and
- * reading it may wait for a process that hangs. A process that has the pid now but is not as old as
- * the daemon says is another one.
+ * Describes external processes. The daemon reports what the kernel shows to every user without
+ * delay: the program's name, the uid and the time of the start. Two things are added here, as the
+ * user: the user's name, since a name service may be slow, and the command line. Only the kernel
+ * decides whether this user may read that (hidepid), and reading it may block on a process that
+ * hangs. If the process that has the pid now is not as old as the daemon reported, it is another
+ * one.
  */
 #include "cli/external.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -18,11 +17,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "cli/task_view.h"
 
-/* Rounding of the kernel's start times, and of the time between the daemon's look and ours. */
+/* Seconds. Chosen: more than the rounding of start times and the time since the daemon's
+ * reading. */
 #define AGE_TOLERANCE_S 3.0
 
 static bool is_same_process(pid_t pid, double started_at)
@@ -34,16 +35,12 @@ static bool is_same_process(pid_t pid, double started_at)
     return fabs(start - started_at) < AGE_TOLERANCE_S;
 }
 
-/* The words with blanks between; NULL when there are none to be seen. */
+/* Returns the arguments with blanks between; NULL if this user cannot read them. */
 static json_t *read_command(pid_t pid)
 {
     char path[64], text[512];
     snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return NULL;
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
+    ssize_t n = file_read_start(path, text, sizeof text);
     while (n > 0 && text[n - 1] == '\0')
         n--;
     if (n <= 0)

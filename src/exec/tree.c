@@ -8,7 +8,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/units.h"
 
@@ -26,28 +26,22 @@
 
 struct process {
     pid_t pid, parent;
-    unsigned long long born; /* clock ticks since boot: with the pid, names one process for ever */
-    bool below;              /* one of those, or a descendant of one, that are looked for */
+    unsigned long long born; /* clock ticks since boot: with the pid, identifies the process */
+    bool below;              /* a searched process, or a descendant of one */
 };
 
 struct process_list {
     struct process *at;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 static bool read_process(pid_t pid, struct process *ret)
 {
     char path[32], text[1024];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    if (file_read_start(path, text, sizeof text) <= 0)
         return false;
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (n <= 0)
-        return false;
-    text[n] = '\0';
-    const char *behind_name = strrchr(text, ')'); /* the name may hold anything, even ") R 1" */
+    const char *behind_name = strrchr(text, ')'); /* a name may contain anything, even ") R 1" */
     *ret = (struct process){.pid = pid};
     return behind_name &&
            sscanf(behind_name,
@@ -57,16 +51,7 @@ static bool read_process(pid_t pid, struct process *ret)
 
 static int list_append(struct process_list *list, const struct process *process)
 {
-    if (list->count == list->room) {
-        size_t room = list->room ? list->room * 2 : 256;
-        struct process *at = reallocarray(list->at, room, sizeof *at);
-        if (!at)
-            return -ENOMEM;
-        list->at = at;
-        list->room = room;
-    }
-    list->at[list->count++] = *process;
-    return 0;
+    return ARRAY_APPEND(list->at, list->count, list->capacity, *process);
 }
 
 static int list_all(struct process_list *list)
@@ -151,7 +136,7 @@ static bool is_within(
     return false;
 }
 
-/* Of the descendants of `root`, those within `tops` or those that are not. */
+/* Signals those descendants of `root` that are within `tops`, or those that are not. */
 static int signal_part(pid_t root, const pid_t *tops, size_t n, bool within, int signal)
 {
     struct process_list list = {0};
@@ -181,7 +166,7 @@ int tree_signal_only(pid_t root, const pid_t *tops, size_t n, int signal)
     return signal_part(root, tops, n, true, signal);
 }
 
-/* Zombies have no environment any more: they do not count. */
+/* Does its environment have the variable? That of a zombie is gone. */
 static bool has_variable(pid_t pid, const char *variable)
 {
     char path[32], *data;

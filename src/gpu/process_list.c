@@ -6,7 +6,6 @@
  */
 #include "gpu/process_list.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/file.h"
 #include "gpu/query_cost.h"
 
 enum { ENTRIES_MIN = 32, ENTRIES_MAX = 65536 }; /* chosen: a GPU has at most some hundred */
@@ -22,12 +22,8 @@ bool gpu_process_is_mps_server(pid_t pid)
 {
     char path[64], name[16] = "";
     snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    ssize_t n = read(fd, name, sizeof name - 1);
-    close(fd);
-    return n > 0 && strncmp(name, "nvidia-cuda-mps", 15) == 0;
+    return file_read_start(path, name, sizeof name) > 0 &&
+           strncmp(name, "nvidia-cuda-mps", 15) == 0;
 }
 
 void process_buffer_fini(struct process_buffer *buffer)

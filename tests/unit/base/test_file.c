@@ -215,10 +215,26 @@ static void test_make_folders_refuses(void **state)
     assert_int_equal(file_make_folders(longest, 0755), -ENAMETOOLONG);
 }
 
+static void test_read_start_cuts_and_ends_with_a_nul(void **state)
+{
+    char text[4] = "???";
+    write_file("start", "abcdef", 6);
+    assert_int_equal(file_read_start(in_folder("start"), text, sizeof text), 3);
+    assert_string_equal(text, "abc");
+    write_file("start", "a", 1);
+    assert_int_equal(file_read_start(in_folder("start"), text, sizeof text), 1);
+    assert_string_equal(text, "a");
+    assert_int_equal(file_read_start(in_folder("absent"), text, sizeof text), -ENOENT);
+    assert_string_equal(text, "");
+    assert_int_equal(file_read_start(folder, text, sizeof text), -EISDIR);
+    assert_string_equal(text, "");
+}
+
 int main(void)
 {
     umask(022);
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_read_start_cuts_and_ends_with_a_nul),
         cmocka_unit_test(test_read_gives_bytes_and_a_nul),
         cmocka_unit_test(test_read_empty),
         cmocka_unit_test(test_read_refuses_what_is_too_large),
