@@ -6,8 +6,12 @@
 #include "cli/command.h"
 
 /*
- * POSTs `verb` for every operand and prints "Task 12 STATE" for each. Goes on after a refusal;
- * returns the first code that was not EXIT_OK.
+ * Sends POST /v1/tasks/ID/VERB for each operand, and prints "Task 12 STATE" for each. A refusal
+ * does not stop the others.
+ *
+ * `verb`: "cancel", "hold" or "release".
+ *
+ * Returns EXIT_OK, or the exit code of the first operand that failed.
  */
 int change_tasks(const struct invocation *invocation, const char *verb);
 

@@ -138,7 +138,7 @@ static int count_gpus(const char *list)
     return n;
 }
 
-static int describe(
+static int describe_task(
     const struct bench_group *group, int i, struct fault *fault, struct task_description *task)
 {
     int r = taskfile_of_command((const char *const *)group->tasks[i].argv, fault, task);
@@ -157,13 +157,13 @@ static int describe(
     return r;
 }
 
-static int submit(
+static int submit_task(
     void *context, const struct bench_group *group, int i, struct fault *fault, int64_t *ret_id)
 {
     const struct hand_in *hand_in = context;
     struct task_description task = {0};
     json_t *request = NULL, *reply = NULL;
-    int status, r = describe(group, i, fault, &task);
+    int status, r = describe_task(group, i, fault, &task);
     if (r == 0)
         r = request_create(&task, (const char *const *)group->tasks[i].argv, fault, &request);
     if (r == 0)
@@ -180,7 +180,7 @@ static int submit(
     return r;
 }
 
-/* ---- telling ---- */
+/* ---- reports ---- */
 
 static void on_begin(void *context, const struct bench_progress *progress)
 {
@@ -255,7 +255,7 @@ static int read_experiment(const struct invocation *invocation, struct experimen
     return r < 0 ? EXIT_USAGE : EXIT_OK;
 }
 
-static int ending(int r, const struct fault *fault, const char *folder)
+static int report_end(int r, const struct fault *fault, const char *folder)
 {
     if (r < 0)
         print_error("%s", fault->text);
@@ -272,7 +272,7 @@ static int ending(int r, const struct fault *fault, const char *folder)
     return r == 0 ? EXIT_OK : EXIT_REFUSED;
 }
 
-/* colloc's own trainings need PyTorch: that is said once, before anything runs. */
+/* colloc's trainings need PyTorch. If it is missing, one message before the first run says so. */
 static bool can_train(const struct invocation *invocation)
 {
     const char *python = text_or(invocation, BENCH_PYTHON, "python3");
@@ -286,7 +286,7 @@ static bool can_train(const struct invocation *invocation)
     return false;
 }
 
-static int measure(const struct invocation *invocation, const struct experiment *experiment)
+static int measure_groups(const struct invocation *invocation, const struct experiment *experiment)
 {
     const char *folder = text_or(invocation, BENCH_OUTPUT, "bench-results");
     struct fault fault = {0};
@@ -302,7 +302,7 @@ static int measure(const struct invocation *invocation, const struct experiment 
         .period_us = number_or(invocation, BENCH_INTERVAL, SECOND_US / 2),
         .limit_us = number_or(invocation, BENCH_LIMIT, 2 * 3600 * SECOND_US),
         .client = hand_in.client,
-        .submit = submit,
+        .submit = submit_task,
         .on_begin = on_begin,
         .on_end = on_end,
         .context = &hand_in,
@@ -314,7 +314,7 @@ static int measure(const struct invocation *invocation, const struct experiment 
         r = journal_open(&journal, folder, &fault);
     if (r == 0)
         r = bench_run(&settings, &journal, &fault);
-    code = ending(r, &fault, folder);
+    code = report_end(r, &fault, folder);
     bool is_summed = r >= 0 && journal.n_done > 0 && bench_summary_write(folder, &fault) == 0;
     if (r >= 0 && journal.n_done > 0 && !is_summed) {
         print_error("%s", fault.text);
@@ -340,7 +340,7 @@ static int run(const struct invocation *invocation)
     if (invocation->values[BENCH_DRY_RUN].number)
         print_groups(&experiment);
     else
-        code = measure(invocation, &experiment);
+        code = measure_groups(invocation, &experiment);
     experiment_fini(&experiment);
     return code;
 }

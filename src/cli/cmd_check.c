@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * colloc check: is an event log what it was? Three questions, each with its own evidence. Are the
- * rows what was written (SQLite's own check, checksums, numbers)? Do the events follow from one
- * another (they are applied to an empty scheduler, as at a start of collocd)? Do the tasks' folders
- * beside the log know of more than it does?
+ * `colloc check`: is an event log damaged or incomplete? Three checks:
+ *
+ *   1. the rows are as they were written (SQLite's check, checksums, numbers);
+ *   2. each event is possible after those before it (they are applied to an empty scheduler, as at
+ *      a start of collocd);
+ *   3. the tasks' folders beside the log have no task that the log lacks.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -38,7 +40,7 @@ struct check {
     long long events;
 };
 
-static void note(void *context, const char *finding)
+static void add_finding(void *context, const char *finding)
 {
     struct check *check = context;
     json_array_append_new(check->findings, json_string(finding ? finding : "?"));
@@ -51,7 +53,7 @@ __attribute__((format(printf, 2, 3))) static void find(struct check *check, cons
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    note(check, text);
+    add_finding(check, text);
 }
 
 /* ---- the events, applied ---- */
@@ -97,7 +99,8 @@ static int check_events(struct check *check, struct fault *fault)
 
 /* ---- the folders ---- */
 
-/* A log without tasks is a new one: the folders are of one that was moved away. */
+/* In a log without tasks, which is a new one, the folders are those of a log that was moved
+ * away. */
 static void check_folders(struct check *check, const char *database)
 {
     char path[4096];
@@ -126,9 +129,9 @@ static void check_folders(struct check *check, const char *database)
 
 static int check_all(struct check *check, const char *database, struct fault *fault)
 {
-    int r = store_check_rows(check->store, note, check, fault);
+    int r = store_check_rows(check->store, add_finding, check, fault);
     if (r >= 0 && *store_get_loss(check->store))
-        note(check, store_get_loss(check->store));
+        add_finding(check, store_get_loss(check->store));
     if (r == 0)
         r = check_events(check, fault);
     if (r == 0)
@@ -166,7 +169,8 @@ static int print_findings(const struct invocation *invocation, struct check *che
     return n ? EXIT_REFUSED : EXIT_OK;
 }
 
-/* The operand may name the state folder; without one it is collocd's default. */
+/* The operand names the database or the state folder; without an operand it is collocd's
+ * default. */
 static void find_database(const char *operand, char *path, size_t size)
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");

@@ -109,7 +109,7 @@ static const struct table_column columns[] = {
     {"NOTE", TABLE_WRAP},
 };
 
-/* One question to one or to all estimators, and the answers. */
+/* The inputs and the answers of one or all estimators. */
 struct estimation {
     struct task_description task;
     struct network network; /* empty without a summary or an export */
@@ -120,7 +120,7 @@ struct estimation {
     size_t count;
 };
 
-/* An export stands where a summary would: the content tells them apart. */
+/* An export is accepted in place of a summary: the content shows which it is. */
 static int take_export(
     const struct invocation *invocation, struct task_description *task, struct fault *fault)
 {
@@ -136,7 +136,7 @@ static int take_export(
                : 0;
 }
 
-/* One of these says what the network is. */
+/* The network comes from exactly one of these. */
 static int check_source(
     const struct invocation *invocation, const struct task_description *task, struct fault *fault)
 {
@@ -160,8 +160,8 @@ static int check_source(
     return 0;
 }
 
-/* Whether FILE is a summary or an export, by its content. What cannot be read is no such file: the
- * reader of task files then says why. */
+/* Is FILE a summary or an export, by its content? False if it cannot be read: the reader of task
+ * files then reports why. */
 static bool is_network(const char *path)
 {
     char *text;
@@ -230,7 +230,7 @@ static enum precision precision_of(const struct option_value *values)
     return precision;
 }
 
-/* What the user's model exports stands where a file would. */
+/* Exports the user's model, and takes the export in place of a file. */
 static int run_pytorch(
     const struct invocation *invocation, struct task_description *task, struct fault *fault)
 {
@@ -257,7 +257,7 @@ static int run_pytorch(
     return fault_prefix(r < 0 ? fault : NULL, r, "--pytorch=%.100s", model.source);
 }
 
-/* What the network was read from, as the user calls it. */
+/* Returns what the network was read from, as the user named it. */
 static const char *source_of(
     const struct invocation *invocation, const struct task_description *task)
 {
@@ -301,7 +301,7 @@ static int read_history(
     return fault_prefix(r < 0 ? fault : NULL, r, "%s", file->text);
 }
 
-/* What the user says, or else the GPU that was asked for the export's kernels; NULL: neither. */
+/* Returns the GPU of --gpu; else the one on which the export's kernels were measured; else NULL. */
 static const char *gpu_kind_of(const struct invocation *invocation, const struct export *export)
 {
     const char *said = invocation->values[ESTIMATE_GPU].text;
@@ -444,8 +444,8 @@ static void print_answers(const struct estimation *estimation)
              "addition, unless --memory is given");
 }
 
-/* The answer that the first line is about: of the only estimator, or of the one that would have
- * answered had not all been asked. */
+/* Returns the answer for the first line: of the only estimator; with all of them, that of the
+ * default one. */
 static const struct estimate *main_answer(const struct estimation *estimation)
 {
     const char *usual = estimator_choose(NULL, &estimation->request, ESTIMATOR_USUAL);
@@ -455,8 +455,7 @@ static const struct estimate *main_answer(const struct estimation *estimation)
     return &estimation->answers[0];
 }
 
-/* What to write behind --memory, in whole MiB: P99, or the estimate where it does not know its own
- * error. */
+/* Returns the value for --memory, in whole MiB: P99, or the estimate if its error is unknown. */
 static struct reading reserve_mib(const struct estimate *answer)
 {
     struct reading bytes = estimate_reserved(answer, QUANTILE_P99);

@@ -59,7 +59,7 @@ static void tasks_cell(struct table *table, const json_t *gpu)
     json_decref(ids);
 }
 
-/* Adds a note behind those that are there. */
+/* Appends a note. */
 static void add_note(char *notes, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static void add_note(char *notes, size_t size, const char *format, ...)
@@ -98,8 +98,7 @@ static void add_external_notes(char *notes, size_t size, const json_t *gpu)
         add_note(notes, size, "and %zu more external processes", count - SHOWN_MAX);
 }
 
-/* What is wrong with it, why it takes no task now, who holds it for nothing, and who else is there.
- */
+/* Errors of the GPU, why it takes no task now, idle holders, external processes. */
 static void notes_cell(struct table *table, const json_t *gpu)
 {
     char notes[2048] = "";
@@ -156,7 +155,7 @@ static void add_gpu(struct table *table, const json_t *gpu)
 
 /* ---- CSV ---- */
 
-/* One line for each GPU, with the moment first: lines of many calls make a record. */
+/* One line for each GPU, with the time first, so that the lines of several calls form a record. */
 static void print_csv(const json_t *reply)
 {
     static const char *const keys[] = {
@@ -193,7 +192,7 @@ static void print_csv(const json_t *reply)
     }
 }
 
-/* A line for each GPU and step. What is not known is empty. */
+/* A line for each GPU and step. Unknown values are empty. */
 static void print_past_csv(const json_t *reply)
 {
     size_t g, r, c;
@@ -245,7 +244,7 @@ static void print_table(const json_t *reply)
     table_destroy(table);
 }
 
-static int clear(const struct invocation *invocation)
+static int clear_gpu(const struct invocation *invocation)
 {
     json_t *reply, *body = json_pack("{s:s}", "gpu", invocation->values[GPUS_CLEAR].text);
     struct client *client;
@@ -264,7 +263,7 @@ static int run(const struct invocation *invocation)
 {
     json_t *reply;
     if (invocation->values[GPUS_CLEAR].set)
-        return clear(invocation);
+        return clear_gpu(invocation);
     if (invocation->values[GPUS_CSV].number && invocation->common[COMMON_JSON].number) {
         print_error("gpus: --csv and --json exclude each other: give one of them");
         return EXIT_USAGE;

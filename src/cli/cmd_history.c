@@ -98,7 +98,7 @@ static void add_task(
     }
 }
 
-/* Columns that were asked for are shown on any terminal. */
+/* Columns named by --output are shown whatever the width of the terminal. */
 static void print_table(
     const struct task_field *const *fields, int count, bool were_chosen, const json_t *tasks)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `colloc logs`: what tasks have written. A task whose streams go to one file has them in the order
- * of arrival there. Streams in files of their own hold no times: of what is there already, standard
- * output comes first and standard error after it, under a line that says so; what is written from
- * then on (-f) comes as it arrives, to a fifth of a second.
+ * `colloc logs`: prints the output of tasks. If both streams of a task go to one file, they appear
+ * in the order in which they were written. Two files hold no times: of the present output, standard
+ * output comes first, then standard error under a title; with -f, later output appears as it
+ * arrives, to a fifth of a second.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -48,17 +48,17 @@ enum { STREAMS = 2, FOLLOW_PAUSE_MS = 200 };
 /* One stream of a task. */
 struct stream {
     struct log_reader reader;
-    int attempt;      /* that the last piece was of; 0: none yet */
-    bool is_over;     /* nothing more will come */
-    const char *name; /* in the line above its text; "": it has none */
+    int attempt;      /* of the last piece; 0: none was read yet */
+    bool is_over;     /* it has ended */
+    const char *name; /* in the title above its text; "": no title */
 };
 
 struct task_log {
     int64_t id;
     struct stream stream[STREAMS];
     int n_streams;
-    int attempt_said; /* the newest attempt that the user was told of */
-    int code;         /* EXIT_OK, or the exit code of what went wrong */
+    int attempt_said; /* the newest attempt that was announced to the user */
+    int code;         /* EXIT_OK, or the exit code of the first error */
 };
 
 /* What was printed last. */
@@ -70,7 +70,7 @@ struct printer {
 
 /* ---- printing ---- */
 
-/* A title, as tail has it, before text of another file than the last. */
+/* Prints a title, as tail does, before text of another file than the last. */
 static void print_title(struct printer *printer, const struct stream *stream)
 {
     char title[64];
@@ -108,7 +108,7 @@ static int print_piece(struct printer *printer, struct stream *stream, struct cl
     return r < 0 ? EXIT_REFUSED : EXIT_OK;
 }
 
-/* Everything that is there now. */
+/* Prints all present output. */
 static int print_rest(struct printer *printer, struct stream *stream)
 {
     struct client_log log;
@@ -128,8 +128,8 @@ static int print_rest(struct printer *printer, struct stream *stream)
 
 /* ---- following ---- */
 
-/* A task that is started again begins a new log: finishes the old one and goes to the front of the
- * new. */
+/* A new attempt of a task has a new log: prints the rest of the old one, then begins the new
+ * one. */
 static int begin_attempt(
     struct printer *printer, struct task_log *task, struct stream *stream, int attempt)
 {
@@ -144,7 +144,7 @@ static int begin_attempt(
     return code;
 }
 
-/* One look at a stream. *ret_any: something was printed, or more may be there at once. */
+/* Polls a stream once. `ret_any`: set to true if it had output. */
 static int follow_stream(
     struct printer *printer, struct task_log *task, struct stream *stream, bool *ret_any)
 {
@@ -165,7 +165,7 @@ static int follow_stream(
     return print_piece(printer, stream, &log);
 }
 
-static void follow(struct printer *printer, struct task_log *tasks, int count)
+static void follow_tasks(struct printer *printer, struct task_log *tasks, int count)
 {
     for (;;) {
         bool any = false, is_over = true;
@@ -185,7 +185,7 @@ static void follow(struct printer *printer, struct task_log *tasks, int count)
 
 /* ---- a task's end ---- */
 
-/* How a task that did not complete ended, with the line that shows it. */
+/* Prints why a task that did not complete ended, with the line of its output that shows it. */
 static void print_ending(struct client *client, int64_t id)
 {
     char path[64];
@@ -212,7 +212,7 @@ static void add_stream(
         .reader = {.client = client, .stream = stream, .id = task->id, .attempt = attempt}};
 }
 
-/* Which streams there are to show: one, when both go to one file or one was asked for. */
+/* Chooses the streams to print: one if both go to one file, or if one is selected. */
 static int choose_streams(
     const struct option_value *values, struct client *client, struct task_log *task)
 {
@@ -231,7 +231,8 @@ static int choose_streams(
     return code;
 }
 
-static int prepare(const struct option_value *values, struct client *client, struct task_log *task)
+static int prepare_task(
+    const struct option_value *values, struct client *client, struct task_log *task)
 {
     int code = choose_streams(values, client, task);
     for (int k = 0; k < task->n_streams && code == EXIT_OK && values[LOGS_LINES].set; k++)
@@ -247,13 +248,13 @@ static int print_all(
     bool follows = values[LOGS_FOLLOW].number && !values[LOGS_ATTEMPT].number;
     int first = EXIT_OK;
     for (int i = 0; i < count && first != EXIT_UNREACHABLE; i++) {
-        tasks[i].code = prepare(values, client, &tasks[i]);
+        tasks[i].code = prepare_task(values, client, &tasks[i]);
         for (int k = 0; !follows && k < tasks[i].n_streams && tasks[i].code == EXIT_OK; k++)
             tasks[i].code = print_rest(&printer, &tasks[i].stream[k]);
         first = tasks[i].code == EXIT_UNREACHABLE ? tasks[i].code : EXIT_OK;
     }
     if (follows && first == EXIT_OK)
-        follow(&printer, tasks, count);
+        follow_tasks(&printer, tasks, count);
     for (int i = 0; i < count; i++) {
         first = first == EXIT_OK ? tasks[i].code : first;
         if (tasks[i].code == EXIT_OK && !values[LOGS_ATTEMPT].number)

@@ -82,8 +82,8 @@ static void print_profiles(const struct mig_gpu *gpu)
     table_destroy(table);
 }
 
-/* The index of the card's GPU or instance that the task has, or NULL. */
-static const char *held_by(const json_t *task, const struct mig_gpu *gpu)
+/* Returns the index of the GPU, or of its instance, that the task holds; or NULL. */
+static const char *index_held_by(const json_t *task, const struct mig_gpu *gpu)
 {
     const json_t *uuids = json_object_get(task, "gpu_uuids"), *uuid;
     size_t k;
@@ -107,7 +107,7 @@ static int check_task_list(const json_t *reply, const struct mig_gpu *gpu, struc
         return fault_set(
             fault, EPROTO, "collocd's reply has no list of tasks: nothing was changed");
     json_array_foreach((json_t *)(uintptr_t)tasks, i, task) {
-        const char *index = held_by(task, gpu);
+        const char *index = index_held_by(task, gpu);
         if (index)
             return fault_set(fault, EBUSY,
                 "task %.0f uses GPU %s: nothing was changed; wait for its end or cancel "
@@ -117,7 +117,8 @@ static int check_task_list(const json_t *reply, const struct mig_gpu *gpu, struc
     return 0;
 }
 
-/* A task may have its GPU and no process there yet. Only a daemon that is not there has none. */
+/* A task may hold the GPU before it has a process there, so the daemon has to be asked. Only if no
+ * daemon runs, no task does. */
 static int check_tasks(
     const struct invocation *invocation, const struct mig_gpu *gpu, struct fault *fault)
 {
@@ -126,10 +127,10 @@ static int check_tasks(
     int status = 0, r = client_open(invocation->common[COMMON_SOCKET].text, fault, &client);
     if (r < 0)
         return r == -ECONNREFUSED ? 0 : r;
-    bool nobody = client_is_unserved(client);
-    if (!nobody)
+    bool has_daemon = !client_is_unserved(client);
+    if (has_daemon)
         r = client_request(client, "GET", "/v1/tasks?state=live", NULL, fault, &status, &reply);
-    if (r == 0 && !nobody && status != 200) {
+    if (r == 0 && has_daemon && status != 200) {
         client_error(status, reply, fault);
         r = -EREMOTEIO;
     }
@@ -137,14 +138,14 @@ static int check_tasks(
         r = fault_prefix(fault, r,
             "cannot find out whether a task uses GPU %s: nothing was changed",
             gpu->set->gpu[gpu->gpu].index);
-    else if (!nobody)
+    else if (has_daemon)
         r = check_task_list(reply, gpu, fault);
     json_decref(reply);
     client_close(client);
     return r;
 }
 
-static int change(
+static int change_instances(
     const struct invocation *invocation, const struct mig_gpu *gpu, const struct mig_plan *plan)
 {
     struct fault fault = {0};
@@ -189,7 +190,7 @@ static int carry_out(
     printf("%s:\n",
         strcmp(verb, "plan") == 0 ? "Instances that it would have" : "Instances after the change");
     print_instances(gpu, &plan, "No instances.");
-    return strcmp(verb, "plan") == 0 ? EXIT_OK : change(invocation, gpu, &plan);
+    return strcmp(verb, "plan") == 0 ? EXIT_OK : change_instances(invocation, gpu, &plan);
 }
 
 static int check_words(const struct invocation *invocation)

@@ -65,7 +65,7 @@ static int show_status(const struct invocation *invocation)
     return EXIT_OK;
 }
 
-/* {} or {"uid": N}; NULL after having said that there is no such user. */
+/* Returns {} or {"uid": N}; NULL, with a message, for an unknown user. */
 static json_t *user_json(const struct invocation *invocation)
 {
     const char *name = invocation->values[MPS_USER].text;
@@ -82,7 +82,7 @@ static json_t *user_json(const struct invocation *invocation)
     return json_pack("{s:I}", "uid", (json_int_t)uid);
 }
 
-static int change(const struct invocation *invocation, const char *verb)
+static int change_server(const struct invocation *invocation, const char *verb)
 {
     char path[32];
     struct client *client;
@@ -110,7 +110,7 @@ static int run(const struct invocation *invocation)
     if (strcmp(verb, "status") == 0)
         return show_status(invocation);
     if (strcmp(verb, "start") == 0 || strcmp(verb, "stop") == 0)
-        return change(invocation, verb);
+        return change_server(invocation, verb);
     print_error("mps: unknown action %s: give status, start or stop", verb);
     return EXIT_USAGE;
 }

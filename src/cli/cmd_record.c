@@ -16,7 +16,8 @@
 
 enum { RECORD_INTERVAL, RECORD_OUTPUT, RECORD_SUMMARY, RECORD_GPUS };
 
-/* As the shells have it: there is no such command, and it is none that can be run. */
+/* The codes of env(1): the command cannot be run; there is no such command; colloc record
+ * failed. */
 enum { EXIT_NOT_RUNNABLE = 126, EXIT_NO_COMMAND = 127, EXIT_RECORD_FAILED = 125 };
 
 static const struct option_spec options[] = {
@@ -43,7 +44,7 @@ static const struct option_spec options[] = {
         .help = "GPUs to sample: comma-separated indices or UUIDs; default: all"},
 };
 
-/* ---- for people ---- */
+/* ---- the summary as text ---- */
 
 static void print_mean(FILE *out, const char *before, const char *name, const struct mean *mean,
     double unit, const char *unit_name)
@@ -133,7 +134,7 @@ static void print_summary(FILE *out, const struct recording *recording)
             recording->own_cpu_s);
 }
 
-/* ---- for programs ---- */
+/* ---- CSV and JSON ---- */
 
 static json_t *json_of(struct reading value, double unit)
 {
@@ -191,7 +192,7 @@ static void close_file(const struct option_value *value, FILE *file)
         print_error("%s: write error: the file is incomplete", value->text);
 }
 
-static int record(const struct invocation *invocation, FILE *csv, FILE *summary)
+static int record_command(const struct invocation *invocation, FILE *csv, FILE *summary)
 {
     const struct option_value *values = invocation->values;
     struct fault fault = {0};
@@ -224,7 +225,7 @@ static int run(const struct invocation *invocation)
     int code = EXIT_RECORD_FAILED;
     if (open_file(output, NULL, &output_file) == 0 &&
         open_file(summary, stderr, &summary_file) == 0)
-        code = record(invocation, output_file, summary_file);
+        code = record_command(invocation, output_file, summary_file);
     close_file(output, output_file);
     close_file(summary, summary_file);
     return code;

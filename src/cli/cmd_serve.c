@@ -16,15 +16,15 @@
 #include "cli/emulate.h"
 #include "cli/print.h"
 
-enum { OWN_WORDS_MAX = 4 }; /* collocd's name, --socket, --nvml-library, the NULL at the end */
+enum { OWN_WORDS_MAX = 4 }; /* collocd's name, --socket, --nvml-library, NULL */
 
-/* collocd's command line. The options made here come first: those of the user win. */
+/* collocd's command line. The options made here come first, so that the user's override them. */
 struct serving {
     char **words;
     char socket_option[PATH_MAX], library_option[PATH_MAX];
 };
 
-/* Returns only when no collocd can be run. */
+/* Returns only if collocd cannot be run. */
 static void become_collocd(void *context)
 {
     static const char *const places[] = {
@@ -40,7 +40,7 @@ static void become_collocd(void *context)
         strerror(errno), COLLOCD_PATH);
 }
 
-/* The value of --emulate, or NULL. Its words are taken out of `words`. */
+/* Removes --emulate from the arguments. Returns its value, or NULL. */
 static const char *take_emulate(char **words, int *count)
 {
     const char *gpus = NULL;
@@ -58,7 +58,7 @@ static const char *take_emulate(char **words, int *count)
     return gpus;
 }
 
-static int serve(const struct invocation *invocation, struct serving *serving, char **given)
+static int run_collocd(const struct invocation *invocation, struct serving *serving, char **given)
 {
     char library[PATH_MAX - 32];
     const struct option_value *socket = &invocation->common[COMMON_SOCKET];
@@ -89,7 +89,7 @@ static int run(const struct invocation *invocation)
     size_t room = (size_t)invocation->operand_count + OWN_WORDS_MAX;
     char **given = calloc(room, sizeof *given);
     serving.words = calloc(room, sizeof *serving.words);
-    int status = given && serving.words ? serve(invocation, &serving, given) : EXIT_REFUSED;
+    int status = given && serving.words ? run_collocd(invocation, &serving, given) : EXIT_REFUSED;
     free(serving.words);
     free(given);
     return status;

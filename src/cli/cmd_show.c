@@ -15,13 +15,13 @@
 
 enum { LABEL_WIDTH = 13, EVENT_WIDTH = 32 };
 
-/* How a member shows. */
+/* How a member is shown. */
 struct field {
     const char *label, *key;
     const char *(*format)(const json_t *, char[CELL_SIZE]);
 };
 
-static const char *plain(const json_t *value, char cell[CELL_SIZE])
+static const char *plain_text(const json_t *value, char cell[CELL_SIZE])
 {
     if (json_is_string(value))
         return json_string_value(value);
@@ -42,53 +42,53 @@ static const char *percent_text(const json_t *value, char cell[CELL_SIZE])
 }
 
 static const struct field fields[] = {
-    {"Name", "name", plain},
-    {"User", "user", plain},
-    {"Command", "command", plain},
-    {"State", "state", plain},
-    {"Reason", "reason", plain},
-    {"", "reason_text", plain},
-    {"Position", "position", plain},
+    {"Name", "name", plain_text},
+    {"User", "user", plain_text},
+    {"Command", "command", plain_text},
+    {"State", "state", plain_text},
+    {"Reason", "reason", plain_text},
+    {"", "reason_text", plain_text},
+    {"Position", "position", plain_text},
     {"Submitted", "submitted_at", moment_text},
     {"Started", "started_at", moment_text},
     {"Ended", "ended_at", moment_text},
     {"Waited", "wait_s", seconds_text},
     {"Ran", "exec_s", seconds_text},
     {"Time limit", "time_limit_s", seconds_text},
-    {"GPUs asked", "gpus_requested", plain},
+    {"GPUs asked", "gpus_requested", plain_text},
     {"GPUs", "gpus", list_text},
-    {"Policy", "policy", plain},
-    {"Sharing", "sharing", plain},
-    {"", "sharing_text", plain},
+    {"Policy", "policy", plain_text},
+    {"Sharing", "sharing", plain_text},
+    {"", "sharing_text", plain_text},
     {"SM limit", "thread_percentage", percent_text},
     {"Memory limit", "mem_limit_mib", mib_text},
-    {"Exclusive", "exclusive", plain},
+    {"Exclusive", "exclusive", plain_text},
     {"Memory req.", "need_mib", mib_text},
-    {"Memory note", "mem_text", plain},
+    {"Memory note", "mem_text", plain_text},
     {"Estimate", "estimate_mib", mib_text},
-    {"Estimator", "estimator", plain},
+    {"Estimator", "estimator", plain_text},
     {"Memory now", "mem_used_mib", mib_text},
     {"Memory peak", "mem_peak_mib", mib_text},
     {"SMACT mean", "smact_mean", fraction_text},
     {"Energy", "energy_j", joules_text},
-    {"Attempts", "attempt_count", plain},
-    {"GPU OOMs", "oom_count", plain},
-    {"Requeued", "requeue_count", plain},
-    {"Exit code", "exit_code", plain},
-    {"Signal", "signal", plain},
-    {"Failure", "failure", plain},
-    {"Evidence", "evidence", plain},
-    {"Summary", "summary_name", plain},
+    {"Attempts", "attempt_count", plain_text},
+    {"GPU OOMs", "oom_count", plain_text},
+    {"Requeued", "requeue_count", plain_text},
+    {"Exit code", "exit_code", plain_text},
+    {"Signal", "signal", plain_text},
+    {"Failure", "failure", plain_text},
+    {"Evidence", "evidence", plain_text},
+    {"Summary", "summary_name", plain_text},
 };
 
 static const struct field fields_after_options[] = {
-    {"Damaged", "damaged", plain},
-    {"Folder", "cwd", plain},
-    {"Output", "output", plain},
-    {"Error", "error", plain},
+    {"Damaged", "damaged", plain_text},
+    {"Folder", "cwd", plain_text},
+    {"Output", "output", plain_text},
+    {"Error", "error", plain_text},
 };
 
-/* The rest of a line that stands at `column`; wrapped only when the terminal is too narrow. */
+/* Prints the rest of a line from `column` on, wrapped if the terminal is too narrow. */
 static void print_from(const char *text, int column)
 {
     if (output_width() && column + (int)strlen(text) > output_width()) {
@@ -191,7 +191,7 @@ static void print_submitted_options(const json_t *task)
             .format = spec->kind == OPTION_SIZE       ? mib_text
                       : spec->kind == OPTION_DURATION ? seconds_text
                       : spec->kind == OPTION_SHARE    ? fraction_text
-                                                      : plain};
+                                                      : plain_text};
         if (spec->shown_as)
             print_fields(task, &field, 1);
     }

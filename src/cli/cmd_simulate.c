@@ -153,7 +153,7 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .help = "write the waiting and run times of every task to this file, as CSV"},
 };
 
-/* What the options say, ready to run. */
+/* The simulation that the options describe. */
 struct setup {
     struct gpu_kinds kinds;
     struct cluster cluster;
@@ -229,7 +229,8 @@ static int read_tasks(const struct invocation *invocation, struct setup *setup,
     return r;
 }
 
-static int prepare(const struct invocation *invocation, struct setup *setup, struct fault *fault)
+static int prepare_simulation(
+    const struct invocation *invocation, struct setup *setup, struct fault *fault)
 {
     struct simulation *simulation = &setup->simulation;
     const char *estimator;
@@ -343,7 +344,7 @@ static int run(const struct invocation *invocation)
     struct setup setup = {0};
     struct simulation_result result;
     struct fault fault = {0};
-    int r = prepare(invocation, &setup, &fault);
+    int r = prepare_simulation(invocation, &setup, &fault);
     if (r == 0)
         r = open_outputs(invocation, &fault, &setup.simulation);
     if (r == 0)

@@ -25,8 +25,8 @@ static const struct option_spec options[] = {
         .help = "print the request to the daemon as JSON, submit nothing"},
 };
 
-/* The file's description with the command line's options over it, summary read. */
-static int describe(
+/* Reads the file, lets the options of the command line override it, and reads the summary. */
+static int describe_task(
     const struct invocation *invocation, struct fault *fault, struct task_description *task)
 {
     const char *first = invocation->operands[0];
@@ -39,7 +39,7 @@ static int describe(
     return taskfile_read_summary(task, fault);
 }
 
-/* What can be seen to be wrong before the task starts. */
+/* Finds mistakes that the task would fail with (submit_check.h). */
 static int check_words(
     const struct invocation *invocation, const struct task_description *task, struct fault *fault)
 {
@@ -55,9 +55,9 @@ static int make_request(const struct invocation *invocation, json_t **ret_reques
 {
     struct task_description task = {0};
     struct fault fault = {0};
-    /* A script's name is in its description; a command's is its first argument. */
+    /* A script is in the description; a command's program is its first argument. */
     const char *const *arguments = invocation->operands + (invocation->after_dashes ? 0 : 1);
-    int r = describe(invocation, &fault, &task);
+    int r = describe_task(invocation, &fault, &task);
     if (r == 0)
         r = check_words(invocation, &task, &fault);
     if (r == 0)
@@ -102,7 +102,7 @@ static void print_submitted(const struct invocation *invocation, const json_t *r
     fflush(stdout);
 }
 
-static int submit(const struct invocation *invocation, const json_t *request)
+static int send_request(const struct invocation *invocation, const json_t *request)
 {
     struct client *client;
     json_t *reply;
@@ -127,7 +127,7 @@ static int run(const struct invocation *invocation)
     if (code != EXIT_OK)
         return code;
     code = invocation->values[SUBMIT_DRY_RUN].number ? print_json(request)
-                                                     : submit(invocation, request);
+                                                     : send_request(invocation, request);
     json_decref(request);
     return code;
 }

@@ -134,7 +134,7 @@ static const struct option_spec options[SWEEP_OPTIONS] = {
         .help = "overwrite an existing output file"},
 };
 
-/* ---- what is varied ---- */
+/* ---- the lists of values ---- */
 
 static const char *text_of(const struct invocation *invocation, int option, const char *otherwise)
 {
@@ -224,7 +224,7 @@ static void on_interrupt(int signal)
     interrupted = signal;
 }
 
-/* Not again: a second one ends the program at once. */
+/* The first interrupt ends the sweep in order; a second one ends the program at once. */
 static void catch_interrupts(void)
 {
     struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
@@ -232,7 +232,7 @@ static void catch_interrupts(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
-static int cores(void)
+static int count_cores(void)
 {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
@@ -262,7 +262,7 @@ static void clear_progress(const struct progress *progress)
         fputs("\r\033[K", stderr);
 }
 
-/* Writes every row as soon as those before it are written. Returns how many there are now. */
+/* Writes the rows that have no missing row before them. Returns how many are written. */
 static int64_t write_rows(const struct sweep_grid *grid, struct sweep *sweep, int64_t first,
     FILE *out, int64_t *ret_failed)
 {
@@ -304,7 +304,7 @@ static int run_grid(const struct sweep_grid *grid, const struct invocation *invo
     if (r < 0)
         return r;
     int jobs = invocation->values[SWEEP_JOBS].set ? (int)invocation->values[SWEEP_JOBS].number
-                                                  : cores();
+                                                  : count_cores();
     catch_interrupts();
     struct sweep *sweep = first < grid->n
                               ? sweep_start(grid->simulations + first, grid->n - first, jobs)

@@ -32,8 +32,8 @@ static const struct option_spec options[] = {
 
 /* ---- the daemon ---- */
 
-/* The reply (the caller releases it), or NULL with the words in the fault. */
-static json_t *fetch(struct client *client, const char *path, struct fault *fault)
+/* Returns the reply, for the caller to release; or NULL with a fault. */
+static json_t *fetch_reply(struct client *client, const char *path, struct fault *fault)
 {
     json_t *reply = NULL;
     int status = 0, r = client_request(client, "GET", path, NULL, fault, &status, &reply);
@@ -45,12 +45,12 @@ static json_t *fetch(struct client *client, const char *path, struct fault *faul
     return NULL;
 }
 
-/* What cannot be had stays as it was, and the last line says so. */
-static void look(struct top *top, struct client *client)
+/* Without a reply, the picture stays as it was, and the last line shows the error. */
+static void poll_daemon(struct top *top, struct client *client)
 {
     struct fault fault = {0};
-    json_t *gpus = fetch(client, "/v1/gpus", &fault);
-    json_t *tasks = gpus ? fetch(client, "/v1/tasks?state=live", &fault) : NULL;
+    json_t *gpus = fetch_reply(client, "/v1/gpus", &fault);
+    json_t *tasks = gpus ? fetch_reply(client, "/v1/tasks?state=live", &fault) : NULL;
     bool was_cut_off = top->is_cut_off;
     top->is_cut_off = !tasks;
     if (!tasks) {
@@ -64,19 +64,19 @@ static void look(struct top *top, struct client *client)
     top_take(top, gpus, tasks);
 }
 
-/* What the daemon has of the time before this start; without it RECENTLY begins empty. */
-static void look_back(struct top *top, struct client *client, int64_t interval_us)
+/* Fills RECENTLY from the daemon's samples of the time before; without them it begins empty. */
+static void fetch_past(struct top *top, struct client *client, int64_t interval_us)
 {
     char path[64];
     struct fault fault = {0};
     snprintf(path, sizeof path, "/v1/samples?since_s=%.3f",
         (double)(interval_us * (TEXT_GRAPH_WIDTH_MAX + 1)) / 1e6);
-    json_t *samples = fetch(client, path, &fault);
+    json_t *samples = fetch_reply(client, path, &fault);
     top_recall(top, samples, (double)clock_wall_us() / 1e6, (double)interval_us / 1e6);
     json_decref(samples);
 }
 
-static void cancel(struct top *top, struct client *client)
+static void cancel_selected(struct top *top, struct client *client)
 {
     char path[64];
     struct fault fault = {0};
@@ -96,7 +96,7 @@ static void cancel(struct top *top, struct client *client)
 
 /* ---- keys ---- */
 
-static void move(struct top *top, int by)
+static void move_selection(struct top *top, int by)
 {
     int at = top_selected(top);
     if (at < 0)
@@ -137,8 +137,8 @@ static void edit_filter(struct top *top, int key)
     top_choose(top);
 }
 
-/* False: quit. */
-static bool browse(struct top *top, int key)
+/* Returns false to quit. */
+static bool on_browse_key(struct top *top, int key)
 {
     top->message[0] = '\0';
     switch (key) {
@@ -160,23 +160,23 @@ static bool browse(struct top *top, int key)
         break;
     case KEY_UP:
     case 'k':
-        move(top, -1);
+        move_selection(top, -1);
         break;
     case KEY_DOWN:
     case 'j':
-        move(top, 1);
+        move_selection(top, 1);
         break;
     case KEY_PAGE_UP:
-        move(top, -top->task_rows);
+        move_selection(top, -top->task_rows);
         break;
     case KEY_PAGE_DOWN:
-        move(top, top->task_rows);
+        move_selection(top, top->task_rows);
         break;
     case KEY_HOME:
-        move(top, -top->shown_count);
+        move_selection(top, -top->shown_count);
         break;
     case KEY_END:
-        move(top, top->shown_count);
+        move_selection(top, top->shown_count);
         break;
     default:
         break;
@@ -184,7 +184,7 @@ static bool browse(struct top *top, int key)
     return true;
 }
 
-/* False: quit. */
+/* Returns false to quit. */
 static bool on_key(struct top *top, struct client *client, int key)
 {
     switch (top->mode) {
@@ -194,18 +194,18 @@ static bool on_key(struct top *top, struct client *client, int key)
     case TOP_CONFIRM:
         top->mode = TOP_BROWSE;
         if (key == 'y' || key == 'Y') {
-            cancel(top, client);
-            look(top, client);
+            cancel_selected(top, client);
+            poll_daemon(top, client);
         }
         return true;
     default:
-        return browse(top, key);
+        return on_browse_key(top, key);
     }
 }
 
 /* ---- the loop ---- */
 
-static void show(struct top *top, struct client *client, int64_t interval_us)
+static void run_loop(struct top *top, struct client *client, int64_t interval_us)
 {
     int64_t next_us = clock_monotonic_us() + interval_us;
     for (;;) {
@@ -215,17 +215,17 @@ static void show(struct top *top, struct client *client, int64_t interval_us)
         if (key == KEY_CLOSED || (key != KEY_NONE && !on_key(top, client, key)))
             return;
         if (clock_monotonic_us() >= next_us) {
-            look(top, client);
+            poll_daemon(top, client);
             next_us = clock_monotonic_us() + interval_us;
         }
     }
 }
 
-static int start(struct top *top, struct client *client, int64_t interval_us)
+static int start_display(struct top *top, struct client *client, int64_t interval_us)
 {
     struct fault fault = {0};
-    look_back(top, client, interval_us);
-    look(top, client);
+    fetch_past(top, client, interval_us);
+    poll_daemon(top, client);
     if (top->is_cut_off) {
         print_error("%s", top->message);
         return EXIT_UNREACHABLE;
@@ -234,7 +234,7 @@ static int start(struct top *top, struct client *client, int64_t interval_us)
         print_error("top: %s: use `colloc gpus` and `colloc queue` instead", fault.text);
         return EXIT_USAGE;
     }
-    show(top, client, interval_us);
+    run_loop(top, client, interval_us);
     screen_close(top->screen);
     return EXIT_OK;
 }
@@ -253,7 +253,7 @@ static int run(const struct invocation *invocation)
     int code = session_open(invocation, &client);
     if (code != EXIT_OK)
         return code;
-    code = start(&top, client, interval_us);
+    code = start_display(&top, client, interval_us);
     top_fini(&top);
     client_close(client);
     return code;

@@ -98,7 +98,7 @@ const struct option_spec trace_options[TRACE_OPTIONS] = {
 
 static const struct action {
     const char *name;
-    bool reads, writes; /* a file; a trace */
+    bool reads, writes; /* it reads a file; it writes a trace */
     uint32_t options;
     int (*run)(struct trace_run *run, struct fault *fault);
 } actions[] = {

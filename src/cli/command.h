@@ -27,18 +27,18 @@ struct invocation;
 
 struct command {
     const char *name;
-    const char *usage;       /* what stands behind the name: "[OPTION...] ID..." */
+    const char *usage;       /* what follows the name: "[OPTION...] ID..." */
     const char *summary;     /* one line, no full stop */
-    const char *description; /* paragraphs parted by an empty line */
+    const char *description; /* paragraphs with an empty line between */
     const struct option_spec *options;
     size_t option_count;   /* at most COMMAND_MOST_OPTIONS */
-    uint64_t task_options; /* bits 1 << enum task_option: which of those it takes too */
+    uint64_t task_options; /* which task options it takes, too: bits 1 << enum task_option */
     enum operand_kind operand;
     int min_operands, max_operands; /* max -1: any number */
-    bool rest_is_operands;          /* the words behind the first operand are no options of ours */
-    bool takes_words;               /* no word is an option of ours */
-    uint32_t common_without; /* bits 1 << enum common_option: which of those say nothing here, and
-                                are not shown */
+    bool rest_is_operands;          /* after the first operand, no argument is an option */
+    bool takes_words;               /* it passes all arguments on: none is an option of colloc */
+    uint32_t common_without;        /* common options that have no effect here and are not shown:
+                                       bits 1 << enum common_option */
     int (*run)(const struct invocation *);
 };
 
@@ -46,11 +46,11 @@ struct command {
 #define TASK_OPTION_BIT(option) ((uint64_t)1 << (option))
 #define TASK_OPTIONS_ALL        UINT64_MAX
 
-/* For `common_without`: a command that never asks a daemon; one without JSON. */
+/* For `common_without`: a command that needs no daemon; one that prints no JSON. */
 #define WITHOUT_SOCKET ((uint32_t)1 << COMMON_SOCKET)
 #define WITHOUT_JSON   ((uint32_t)1 << COMMON_JSON)
 
-/* A command line taken apart. */
+/* A parsed command line. */
 struct invocation {
     const struct command *command;
     struct option_value common[COMMON_OPTIONS];
@@ -58,24 +58,28 @@ struct invocation {
     struct option_value task_values[TASK_OPTION_MAX];
     const char **operands; /* NULL-terminated */
     int operand_count;
-    bool after_dashes; /* the first operand stood behind "--" */
+    bool after_dashes; /* the first operand follows "--" */
 };
 
-/* NULL-terminated, in the order help shows them. */
+/* All commands in the order in which help lists them; ended by NULL. */
 extern const struct command *const commands[];
 
-/* NULL when there is none. */
+/* Returns the command of this name, or NULL. */
 const struct command *command_find(const char *name);
 
-/* For a word that is a command of another tool: what does that here, as a sentence; or NULL. */
+/* For a command of another tool, such as "squeue": returns a sentence that says which command of
+ * colloc does this; or NULL. */
 const char *command_hint(const char *word);
 
-/* The nearest name, or NULL. */
+/* Returns the command name nearest to a misspelt one, or NULL. */
 const char *command_near(const char *name);
 
 /*
- * Takes apart `words` (those behind the program's name). 0 or -errno with the mistake in the fault.
- * The caller ends the invocation with invocation_fini either way.
+ * Parses a command line.
+ *
+ * `words`: `count` arguments, without the program's name; borrowed until invocation_fini.
+ *
+ * Returns 0, or -errno with the mistake in the fault; invocation_fini must follow in both cases.
  */
 int invocation_parse(
     const char *const *words, int count, struct fault *fault, struct invocation *ret_invocation);

@@ -67,7 +67,7 @@ const struct command *command_find(const char *name)
     return NULL;
 }
 
-/* What people type who know other tools, and what does that here. */
+/* Commands of other tools, and the sentence about colloc's command for it. */
 static const struct {
     const char *word, *hint;
 } hints[] = {

@@ -11,7 +11,7 @@ static void bash_option(const struct option_spec *spec, void *context)
     printf("--%s%s ", spec->name, spec->argument ? "=" : "");
 }
 
-/* What completion offers for an option's value, a blank behind each. */
+/* Prints the values that completion offers for an option, each followed by a blank. */
 static void print_hints(const struct option_spec *spec)
 {
     if (strcmp(spec->name, task_options[TASK_ESTIMATOR].name) == 0) {
@@ -74,7 +74,7 @@ static void print_names(void)
         printf("%s%s", command == commands ? "" : " ", (*command)->name);
 }
 
-/* Ids of `colloc queue`, newest state; silent when the daemon is away. */
+/* A shell command that prints the ids of waiting and running tasks; nothing without a daemon. */
 static const char ids[] = "colloc queue 2>/dev/null | awk 'NR > 1 && $1 ~ /^[0-9]+$/ { print $1 }'";
 
 static void print_bash(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes on GPUs that belong to no task, for people. */
+/* External processes (of no task) on GPUs, as text. */
 #ifndef COLLOC_CLI_EXTERNAL_H
 #define COLLOC_CLI_EXTERNAL_H
 
@@ -8,12 +8,13 @@
 enum { EXTERNAL_TEXT_SIZE = 256 };
 
 /*
- * Adds to each external process in the reply of GET /v1/gpus `user`, the name of its user, and
- * `command`, its command line as far as /proc shows it to this user; null where it is not known.
+ * Adds two members to each external process in a reply of GET /v1/gpus: `user`, the name of its
+ * user, and `command`, its command line if /proc shows it to this user. Either is null if unknown.
  */
 void external_name(json_t *reply);
 
-/* "ada: python3 train.py (pid 1515) 32.2 GiB, 3:12:34 old", or "pid 1515 (ended)". Returns `text`. */
+/* Writes "ada: python3 train.py (pid 1515) 32.2 GiB, 3:12:34 old", or "pid 1515 (ended)". Returns
+ * `text`. */
 const char *external_text(const json_t *process, char text[EXTERNAL_TEXT_SIZE]);
 
 #endif

@@ -41,7 +41,7 @@ int help_print_command(const struct command *command)
     if (command->takes_words && !command->option_count)
         return EXIT_OK;
     puts("\noptions:");
-    if (command->takes_words) /* the others are those of the program that gets the words */
+    if (command->takes_words) /* the other options are those of the program that gets them */
         for (size_t i = 0; i < command->option_count; i++)
             print_option(&command->options[i], NULL);
     else

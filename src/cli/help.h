@@ -9,16 +9,17 @@
 
 extern const struct command command_help;
 
-/* Each returns EXIT_OK. */
+/* Print the list of commands, the help of one, and the man page as roff. Each returns EXIT_OK. */
 int help_print_overview(void);
 int help_print_command(const struct command *command);
 int help_print_man(void);
 
-/* EXIT_USAGE for another shell than bash, zsh and fish. */
+/* Prints the completion script of a shell: "bash", "zsh" or "fish". Returns EXIT_OK; EXIT_USAGE for
+ * another shell. */
 int help_print_completion(const char *shell);
 
-/* Calls `each` for every option a command takes: its own, its task options, the common ones that
- * say something there. */
+/* Calls `each` for every option of a command: its own, its task options, and the common ones that
+ * have an effect there. */
 void help_each_option(
     const struct command *command, void (*each)(const struct option_spec *, void *), void *context);
 

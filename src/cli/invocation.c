@@ -8,8 +8,7 @@
 
 #include "cli/command.h"
 
-/* The tables a command reads its options from: its own, the common ones, and its share of the task
- * options. */
+/* The tables of a command's options: its own, the common ones, and its part of the task options. */
 struct option_tables {
     struct option_set sets[3];
     struct option_spec task_specs[TASK_OPTION_MAX];
@@ -31,7 +30,7 @@ static void gather_tables(struct invocation *invocation, struct option_tables *r
     ret->sets[2] = (struct option_set){ret->task_specs, n, ret->task_values};
 }
 
-/* Hands the task options that were read to the invocation, at their places in the whole table. */
+/* Copies the values of the task options to their places in the table of all task options. */
 static void scatter_task_values(struct invocation *invocation, struct option_tables *tables)
 {
     for (size_t i = 0; i < tables->sets[2].count; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading logs over the daemon's route. The daemon hands out pieces of at most 256 KiB, from an
- * offset on or so many bytes from the end. So the last lines of a log of any size are found
- * by walking back from its end, one piece at a time, and counting line ends. What the daemon has
- * dropped of a long log ends the walk.
+ * Reads logs through the daemon, which sends pieces of at most 256 KiB, from an offset or from a
+ * distance to the end. The last lines of a log of any size are found by reading pieces backwards
+ * from its end and counting line ends. The search stops where the daemon has dropped the beginning
+ * of a long log.
  */
 #include "cli/log_reader.h"
 
@@ -14,7 +14,7 @@
 #include "cli/print.h"
 #include "cli/session.h"
 
-#define PIECE ((int64_t)256 << 10) /* what the daemon hands out at most (daemon/http/route_log.c) */
+#define PIECE ((int64_t)256 << 10) /* bytes; the daemon's largest piece (daemon/http/route_log.c) */
 
 /* A negative offset counts from the end. */
 static int read_from(const struct log_reader *reader, int64_t offset, struct client_log *ret_log)
@@ -48,8 +48,8 @@ int log_reader_read(struct log_reader *reader, struct client_log *ret_log)
     return code;
 }
 
-/* Looks backwards for the line end before the last *lines lines of text[0..size), and counts those
- * found off *lines. Where the lines begin in it, or -1. */
+/* Searches text[0..size) backwards for the start of the last *lines lines, and subtracts the line
+ * ends found from *lines. Returns the start's offset in the text, or -1. */
 static int64_t find_begin(const char *text, int64_t size, int64_t *lines)
 {
     for (int64_t i = size - 1; i >= 0; i--)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads what one attempt of a task has written to one of its streams, piece by piece. */
+/* Reads the output that one attempt of a task wrote to one of its streams, piece by piece. */
 #ifndef COLLOC_CLI_LOG_READER_H
 #define COLLOC_CLI_LOG_READER_H
 
@@ -16,18 +16,18 @@ struct log_reader {
 };
 
 /*
- * Reads the next piece: what is there from `offset` on, at most 256 KiB. A daemon that is away for a
- * moment is waited for.
+ * Reads the next piece: the present output from `offset` on, at most 256 KiB. Waits up to a minute
+ * for a daemon that restarts.
  *
- * ret_log: the piece; ret_log->data is the caller's to free.
+ * `ret_log`: the piece; ret_log->data is for the caller to free.
  *
- * Returns EXIT_OK; EXIT_REFUSED or EXIT_UNREACHABLE after having told the user.
+ * Returns EXIT_OK; or EXIT_REFUSED or EXIT_UNREACHABLE, with a message printed.
  */
 int log_reader_read(struct log_reader *reader, struct client_log *ret_log);
 
 /*
- * Sets `offset` to the begin of the last `lines` lines that are there now; a last line that has no
- * end yet counts.
+ * Sets `offset` to the start of the last `lines` lines of the present output. An incomplete last
+ * line counts.
  *
  * Returns as log_reader_read.
  */

@@ -24,11 +24,11 @@
 
 enum { WEIGHTS_MAX = 16 << 20, GROUPS_MAX = 1024 };
 
-/* What was counted, in the order in which it is told. */
+/* The metrics of one network and group, in the order of the report. */
 struct counted {
     const struct net_plan *plan;
     enum net_metrics_group group;
-    const char *family; /* NULL: all of them */
+    const char *family; /* NULL: all families */
     struct net_metrics metrics;
 };
 
@@ -36,12 +36,12 @@ struct evaluation {
     struct memnet_run *run;
     struct counted counted[GROUPS_MAX];
     size_t n;
-    FILE *answers; /* NULL: not wanted */
+    FILE *answers; /* NULL: without --output */
 };
 
 /* ---- the networks ---- */
 
-/* A file under another's name would answer with another's bins. */
+/* Refuses weights of another network, which has other bins. */
 static int check_net(
     const struct net_plan *plan, const struct gpumemnet_net *net, struct fault *fault)
 {
@@ -74,9 +74,9 @@ static int read_net(const struct memnet_run *run, const struct net_plan *plan, s
     return r < 0 ? fault_prefix(fault, r, "%s", path) : 0;
 }
 
-/* ---- counting ---- */
+/* ---- metrics ---- */
 
-static int count(struct evaluation *evaluation, const struct net_plan *plan,
+static int count_group(struct evaluation *evaluation, const struct net_plan *plan,
     const struct gpumemnet_net *net, const struct net_answer *answers, size_t n,
     enum net_metrics_group group, const char *family)
 {
@@ -89,8 +89,8 @@ static int count(struct evaluation *evaluation, const struct net_plan *plan,
     return r;
 }
 
-/* Whether an answer before this one is of the same family and kind. */
-static bool seen(const struct net_answer *answers, size_t i)
+/* Is an answer before this one of the same family and kind? */
+static bool is_seen(const struct net_answer *answers, size_t i)
 {
     for (size_t before = 0; before < i; before++)
         if (answers[before].row->real == answers[i].row->real &&
@@ -104,15 +104,15 @@ static int count_all(struct evaluation *evaluation, const struct net_plan *plan,
 {
     int r = 0;
     for (int group = 0; r == 0 && group < NET_METRICS_GROUPS; group++)
-        r = count(evaluation, plan, net, answers, n, (enum net_metrics_group)group, NULL);
+        r = count_group(evaluation, plan, net, answers, n, (enum net_metrics_group)group, NULL);
     for (size_t i = 0; r == 0 && i < n; i++)
-        if (!seen(answers, i))
-            r = count(evaluation, plan, net, answers, n,
+        if (!is_seen(answers, i))
+            r = count_group(evaluation, plan, net, answers, n,
                 answers[i].row->real ? NET_METRICS_REAL : NET_METRICS_TEST, answers[i].row->family);
     return r;
 }
 
-/* ---- files for the pictures ---- */
+/* ---- files for the figures ---- */
 
 static const char *part_of(const struct task_row *row)
 {
@@ -188,7 +188,7 @@ static int begin_files(struct evaluation *evaluation, const char *folder, struct
     return r;
 }
 
-/* ---- telling ---- */
+/* ---- the report ---- */
 
 static json_t *counted_json(const struct counted *row)
 {
@@ -242,7 +242,7 @@ static void begin_row(struct table *table, const struct counted *row)
     table_cell(table, NULL, "%zu", row->metrics.n);
 }
 
-static void tell_classes(const struct evaluation *evaluation)
+static void print_classes(const struct evaluation *evaluation)
 {
     static const struct table_column columns[] = {{"NETWORK", 0}, {"ROWS OF", 0},
         {"N", TABLE_RIGHT}, {"ACCURACY", TABLE_RIGHT}, {"PRECISION", TABLE_RIGHT},
@@ -263,8 +263,8 @@ static void tell_classes(const struct evaluation *evaluation)
     table_destroy(table);
 }
 
-/* Of all rows together, or family by family. */
-static void tell_bytes(const struct evaluation *evaluation, bool families)
+/* `families`: a row for each family instead of one for all. */
+static void print_bytes(const struct evaluation *evaluation, bool families)
 {
     static const struct table_column columns[] = {{"NETWORK", 0}, {"ROWS OF", 0},
         {"N", TABLE_RIGHT}, {"MEDIAN", TABLE_RIGHT}, {"P95", TABLE_RIGHT}, {"MOST", TABLE_RIGHT},
@@ -287,23 +287,24 @@ static void tell_bytes(const struct evaluation *evaluation, bool families)
     table_destroy(table);
 }
 
-static void tell(const struct evaluation *evaluation)
+static void print_results(const struct evaluation *evaluation)
 {
     puts("Classes; in parentheses the thesis's results on its own data (tables 5.3, "
          "5.5, 5.7):\n");
-    tell_classes(evaluation);
+    print_classes(evaluation);
     puts("\nMemory: error of the bin's upper edge (median, 95th percentile, maximum), "
          "answers\nthat were too low, mean surplus of the reserved memory, median error "
          "of p50,\nhow many runs used at most each quantile, and answers in the right "
          "bin:\n");
-    tell_bytes(evaluation, false);
+    print_bytes(evaluation, false);
     puts("\nThe same by family:\n");
-    tell_bytes(evaluation, true);
+    print_bytes(evaluation, true);
 }
 
 /* ---- the action ---- */
 
-static int evaluate(struct evaluation *evaluation, const struct net_plan *plan, struct fault *fault)
+static int evaluate_net(
+    struct evaluation *evaluation, const struct net_plan *plan, struct fault *fault)
 {
     struct gpumemnet_net net;
     struct net_answer *answers;
@@ -333,7 +334,7 @@ static int evaluate_all(struct evaluation *evaluation, struct fault *fault)
     int r = 0;
     for (size_t i = 0; r == 0 && (plan = net_plan_at(i)) != NULL; i++)
         if (!only || strstr(plan->name, only))
-            r = evaluate(evaluation, plan, fault);
+            r = evaluate_net(evaluation, plan, fault);
     if (r == 0 && evaluation->n == 0)
         return fault_set(fault, ENOENT,
             "memnet: nothing to evaluate: no network matches --only, or no row of "
@@ -356,7 +357,7 @@ int memnet_run_eval(struct memnet_run *run, struct fault *fault)
     if (r == 0 && run->invocation->common[COMMON_JSON].number)
         tell_json(evaluation);
     else if (r == 0)
-        tell(evaluation);
+        print_results(evaluation);
     if (r == 0 && folder)
         python_report(run->invocation->values[MEMNET_PYTHON].text, "colloc_report.memnet", folder);
     free(evaluation);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run of `colloc memnet`: what its actions share. */
+/* What the two actions of `colloc memnet` share. */
 #ifndef COLLOC_CLI_MEMNET_RUN_H
 #define COLLOC_CLI_MEMNET_RUN_H
 
@@ -22,7 +22,7 @@ struct memnet_run {
     struct dataset dataset;
 };
 
-/* The actions: 0 or -errno with a fault. */
+/* Run an action. Return 0, or -errno with a fault. */
 int memnet_run_train(struct memnet_run *run, struct fault *fault);
 int memnet_run_eval(struct memnet_run *run, struct fault *fault);
 

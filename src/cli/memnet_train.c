@@ -29,7 +29,7 @@ static void clear_line(const struct telling *telling)
         fputs("\r\033[K", stderr);
 }
 
-/* What is left depends on when the loss stops falling: soonest and latest. */
+/* Prints the remaining time as a range, since it depends on when the loss stops falling. */
 static void on_epoch(void *context, const struct train_progress *progress)
 {
     struct telling *telling = context;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Moments as people type them. The forms do not overlap: a date has two dashes, a time of day has a
- * colon and no unit, a duration ends in a unit. A bare number is refused: `--since=2` could be two
+ * Parses moments. The forms do not overlap: a date has two dashes, a time of day a colon and no
+ * unit, a duration ends in a unit. A bare number is refused, since `--since=2` could be two
  * minutes, hours or days.
  */
 #include "cli/moment.h"
@@ -16,8 +16,8 @@
 #include "base/clock.h"
 #include "base/units.h"
 
-/* `text` wholly in strptime's form, over the fields of `base`. */
-static bool matches(const char *text, const char *form, const struct tm *base, struct tm *ret)
+/* Does all of `text` have strptime's form? Fields that the form lacks are those of `base`. */
+static bool matches_form(const char *text, const char *form, const struct tm *base, struct tm *ret)
 {
     *ret = *base;
     const char *end = strptime(text, form, ret);
@@ -31,18 +31,18 @@ static struct tm first_moment(struct tm day)
     return day;
 }
 
-/* A date or time of day into *ret. */
+/* Reads a date or a time of day. */
 static bool read_calendar(const char *text, const struct tm *today, struct tm *ret)
 {
     static const char *const forms[] = {"%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S",
         "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%H:%M", "%H:%M:%S"};
     for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
-        if (matches(text, forms[i], today, ret))
+        if (matches_form(text, forms[i], today, ret))
             return true;
     return false;
 }
 
-/* Seconds since 1970 of a local time; -ERANGE for a day that no calendar has, such as 30 February. */
+/* Converts a local time to seconds since 1970. Returns 0; -ERANGE for a day such as 30 February. */
 static int to_seconds(struct tm local, int64_t *ret_s)
 {
     int day = local.tm_mday;

@@ -6,15 +6,14 @@
 #include <stdint.h>
 
 /*
- * A moment: "2026-11-20", "2026-11-20 16:00", "2026-11-20T16:00:30" and "16:00" (today) in local
- * time; "now", "today" and "yesterday" (their first moment); "@1700000000" (seconds since 1970); or
- * a duration, "2h" or "7d": so long before now.
+ * Parses a moment: "2026-11-20", "2026-11-20 16:00", "2026-11-20T16:00:30" and "16:00" (today) in
+ * local time; "now"; "today" and "yesterday" (their midnight); "@1700000000" (seconds since 1970);
+ * or a duration, "2h" or "7d": that long before now.
  *
- * text: any text.
- * now_s: seconds since 1970.
- * ret_s: the moment, likewise.
+ * `text`: any text.
+ * `now_s`, `ret_s`: seconds since 1970.
  *
- * Returns 0; -EINVAL: not a moment; -ERANGE: none that a calendar has.
+ * Returns 0; -EINVAL: not a moment; -ERANGE: no such day or time in the calendar.
  */
 int moment_parse(const char *text, int64_t now_s, int64_t *ret_s);
 

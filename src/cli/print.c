@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Text of users, tasks and processes may contain anything. Before it is printed, what a terminal
+ * obeys is escaped: control characters, and characters that reorder a line.
+ */
 #include "cli/print.h"
 
 #include <stdarg.h>
@@ -85,8 +89,8 @@ int output_width(void)
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
-/* Escapes what a terminal obeys, which JSON lets stand. Those below U+0020 are line breaks between
- * values here: within strings jansson has escaped them. */
+/* Escapes control characters that JSON allows. Those below U+0020 are only line breaks between
+ * values: jansson has escaped them within strings. */
 static void print_json_text(const char *text)
 {
     unsigned number;

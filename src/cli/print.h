@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the program says: to people on a terminal, to scripts in a pipe. */
+/* Output of the program: errors, text for a terminal, JSON and CSV for scripts. */
 #ifndef COLLOC_CLI_PRINT_H
 #define COLLOC_CLI_PRINT_H
 
@@ -9,31 +9,33 @@
 
 #include "base/fault.h"
 
-/* "colloc: text" on stderr. */
+/* Prints "colloc: " and the text to stderr. */
 void print_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Writes text of others with its control characters made visible (\x1b): it cannot move the cursor
- * or recolour. */
+/* Prints untrusted text with control characters escaped (\x1b), so that it cannot control the
+ * terminal. */
 void print_safe(FILE *stream, const char *text);
 
 /*
- * Writes text to stdout from `column` on, in lines of at most `width` (0: however long), the
- * further ones indented to there, and ends the line. An empty line parts paragraphs. Control
- * characters are made visible.
+ * Prints text to stdout, wrapped, and ends the last line. Control characters are escaped; an empty
+ * line separates paragraphs.
+ *
+ * `column`: the cursor is there; further lines are indented to it.
+ * `width`: of a line, in columns; 0: no limit.
  */
 void print_wrapped(const char *text, int column, int width);
 
-/* Colours are for a terminal, and not when NO_COLOR is set. */
+/* Is stdout a terminal, and NO_COLOR not set? */
 bool output_has_colours(void);
 
-/* Columns of the terminal on stdout; 0 when it is none. */
+/* Returns the columns of the terminal on stdout; 0 if stdout is no terminal. */
 int output_width(void);
 
-/* A number or text as a cell of RFC 4180, without the end of a line; nothing for anything else: what
- * is not known is empty. */
+/* Prints a number or text as a CSV cell (RFC 4180), without separator. Any other value, such as
+ * null, is an empty cell. */
 void print_csv_cell(const json_t *value);
 
-/* The JSON and a newline. Returns EXIT_OK. */
+/* Prints the JSON and a newline. Returns EXIT_OK. */
 int print_json(const json_t *json);
 
 #endif

@@ -32,7 +32,7 @@ static const char *interpreter_of(const char *named)
     return named ? named : "python3";
 }
 
-/* The user's own modules stay where Python finds them. */
+/* Puts the folder before the user's PYTHONPATH, which stays. */
 static void add_to_path(const char *folder)
 {
     char path[2 * PATH_MAX];
@@ -71,7 +71,7 @@ void python_report(const char *interpreter, const char *module, const char *fold
 
 /* ---- estimation ---- */
 
-/* What came out of one of the program's ends. */
+/* The output of the program on one descriptor. */
 struct stream {
     int fd; /* -1: closed */
     char *text;
@@ -94,8 +94,8 @@ static void child_fini(struct child *child)
     free(child->err.text);
 }
 
-/* In a group of its own, so that all of it can be killed. */
-_Noreturn static void become_asked(
+/* Becomes the program, in a new process group, so that its descendants can be killed with it. */
+_Noreturn static void become_program(
     const struct python_program *program, const char *folder, int out, int err)
 {
     int in = open("/dev/null", O_RDONLY);
@@ -106,7 +106,8 @@ _Noreturn static void become_asked(
     become(interpreter_of(program->interpreter), program->words, folder);
 }
 
-static int start(const struct python_program *program, const char *folder, struct child *child)
+static int start_program(
+    const struct python_program *program, const char *folder, struct child *child)
 {
     int out[2] = {-1, -1}, err[2] = {-1, -1};
     int r = pipe2(out, O_CLOEXEC) < 0 || pipe2(err, O_CLOEXEC) < 0 ? -errno : 0;
@@ -119,7 +120,7 @@ static int start(const struct python_program *program, const char *folder, struc
     if (r == 0 && (child->pid = fork()) < 0)
         r = -errno;
     if (r == 0 && child->pid == 0)
-        become_asked(program, folder, out[1], err[1]);
+        become_program(program, folder, out[1], err[1]);
     if (out[1] >= 0)
         close(out[1]);
     if (err[1] >= 0)
@@ -142,8 +143,8 @@ static int make_room(struct stream *stream)
     return 0;
 }
 
-/* All that is there now. Whoever says very much on stderr is heard at the end of it. */
-static int take(struct stream *stream, size_t limit, bool keeps_end)
+/* Reads all present output. `keeps_end`: beyond the limit keep the end, instead of -EFBIG. */
+static int read_stream(struct stream *stream, size_t limit, bool keeps_end)
 {
     while (stream->fd >= 0) {
         if (make_room(stream) < 0)
@@ -166,8 +167,9 @@ static int take(struct stream *stream, size_t limit, bool keeps_end)
     return 0;
 }
 
-/* Until the program has ended, whatever its children hold open. 0, -ETIMEDOUT, -EFBIG, -errno. */
-static int listen_to(const struct python_program *program, struct child *child)
+/* Reads until the program has ended, even if its children hold the descriptors open. Returns 0,
+ * -ETIMEDOUT, -EFBIG or another -errno. */
+static int read_until_end(const struct python_program *program, struct child *child)
 {
     int64_t end_us = clock_monotonic_us() + program->limit_us;
     for (;;) {
@@ -179,15 +181,15 @@ static int listen_to(const struct python_program *program, struct child *child)
         if (poll(ends, 3, (int)(left_us / MS_US < INT_MAX ? left_us / MS_US + 1 : INT_MAX)) < 0 &&
             errno != EINTR)
             return -errno;
-        int r = take(&child->out, program->limit_bytes, false);
+        int r = read_stream(&child->out, program->limit_bytes, false);
         if (r == 0)
-            r = take(&child->err, COMPLAINT_MOST, true);
+            r = read_stream(&child->err, COMPLAINT_MOST, true);
         if (r < 0 || ends[0].revents)
             return r;
     }
 }
 
-static int end(struct child *child)
+static int end_program(struct child *child)
 {
     int status = 0;
     kill(-child->pid, SIGKILL);
@@ -197,10 +199,10 @@ static int end(struct child *child)
     return status;
 }
 
-/* What the program said, but for its last line, which is for the fault. */
-static struct span show_all_but_last(struct span said)
+/* Prints the program's messages except the last line, which it returns for the fault. */
+static struct span show_all_but_last(struct span messages)
 {
-    struct span line, rest = said;
+    struct span line, rest = messages;
     while (span_next_line(&rest, &line) && rest.size > 0) {
         char *copy = strndup(line.at, line.size);
         fputs("    ", stderr);
@@ -208,10 +210,10 @@ static struct span show_all_but_last(struct span said)
         fputc('\n', stderr);
         free(copy);
     }
-    return said.size > 0 ? line : said;
+    return messages.size > 0 ? line : messages;
 }
 
-static int say_failure(
+static int describe_failure(
     const struct child *child, int status, const char *interpreter, struct fault *fault)
 {
     char how[64];
@@ -225,8 +227,8 @@ static int say_failure(
         (int)last.size, last.at);
 }
 
-static int judge(const struct python_program *program, const struct child *child, int r, int status,
-    struct fault *fault)
+static int report_outcome(const struct python_program *program, const struct child *child, int r,
+    int status, struct fault *fault)
 {
     const char *interpreter = interpreter_of(program->interpreter);
     if (r == -ETIMEDOUT)
@@ -237,7 +239,7 @@ static int judge(const struct python_program *program, const struct child *child
             fault, EFBIG, "%s wrote more than %zu MiB", interpreter, program->limit_bytes >> 20);
     if (r < 0)
         return fault_set(fault, -r, "cannot run %s: %s", interpreter, strerror(-r));
-    return status == 0 ? 0 : say_failure(child, status, interpreter, fault);
+    return status == 0 ? 0 : describe_failure(child, status, interpreter, fault);
 }
 
 static size_t count_words(const char *const *words)
@@ -263,12 +265,12 @@ int python_ask(
     if (!program_find(interpreter, path, sizeof path))
         return fault_set(fault, ENOENT,
             "%s: no such program: give a Python interpreter with --python", interpreter);
-    int r = start(program, folder, &child);
+    int r = start_program(program, folder, &child);
     if (r == 0)
-        r = listen_to(program, &child);
+        r = read_until_end(program, &child);
     if (child.pid > 0)
-        status = end(&child);
-    r = judge(program, &child, r, status, fault);
+        status = end_program(&child);
+    r = report_outcome(program, &child, r, status, fault);
     if (r == 0) {
         child.out.text[child.out.size] = '\0';
         *ret_output = child.out.text;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs the parts of colloc that are Python programs, the folder python/ of the sources or of what
- * was installed. By a list of words, without a shell, as the user who calls colloc. The daemon has
- * no part in it.
+ * Runs the parts of colloc that are Python programs: modules of the folder python/, of the
+ * installation or of the source tree. They run without a shell and as the calling user. The daemon
+ * never runs them.
  */
 #ifndef COLLOC_CLI_PYTHON_H
 #define COLLOC_CLI_PYTHON_H
@@ -14,31 +14,37 @@
 
 struct python_program {
     const char *interpreter;  /* a path or a name on PATH; NULL: python3 */
-    const char *const *words; /* the module and its arguments, NULL at their end */
-    int64_t limit_us;         /* python_ask alone: killed then, with its process group, */
+    const char *const *words; /* the module and its arguments; ended by NULL */
+    int64_t limit_us;         /* after this time it is killed, with its process group, */
     size_t limit_bytes;       /* or when it has written more than this */
 };
 
 /*
- * Makes a report in a folder, `module` being one of colloc_report's. A machine without matplotlib
- * keeps its numbers: what would make the report there is then said on stderr.
+ * Makes a report of the results in a folder. If Python has no matplotlib, prints to stderr the
+ * command that makes the report on another machine.
+ *
+ * `interpreter`: a path or a name on PATH; NULL: python3.
+ * `module`: of colloc_report.
  */
 void python_report(const char *interpreter, const char *module, const char *folder);
 
 /*
- * Runs a program and takes what it writes to its standard output (the caller frees it; one NUL more
- * behind it). Its standard error goes nowhere when all is well; else its last line is in the fault,
- * and what stood before it on ours. 0, or with a fault -ENOENT (no such interpreter, or no Python
- * programs of ours), -ETIMEDOUT, -EFBIG, -EIO (it failed), -errno.
+ * Runs a program and returns its standard output. If it fails, the last line of its standard error
+ * is in the fault, and the lines before are printed to stderr.
+ *
+ * `ret_output`: `ret_size` bytes and a NUL, for the caller to free.
+ *
+ * Returns 0, or with a fault: -ENOENT (no such interpreter, or colloc's modules are not installed),
+ * -ETIMEDOUT (limit_us), -EFBIG (limit_bytes), -EIO (it failed), or -errno.
  */
 int python_ask(
     const struct python_program *program, struct fault *fault, char **ret_output, size_t *ret_size);
 
 /*
- * Whether this interpreter (a path or a name on PATH) can import the module.
+ * Tests whether an interpreter (a path or a name on PATH) can import a module.
  *
- * Returns 0, or with a fault -ENOENT (no such interpreter), -EIO (it cannot: the last line of what
- * it says), -ETIMEDOUT, -errno.
+ * Returns 0, or with a fault: -ENOENT (no such interpreter), -EIO (it cannot; the fault has the
+ * last line of its output), -ETIMEDOUT, or -errno.
  */
 int python_imports(const char *interpreter, const char *module, struct fault *fault);
 

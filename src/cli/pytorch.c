@@ -17,16 +17,17 @@
 
 enum { INPUTS_MOST = 16, WORDS_MOST = INPUTS_MOST + 16, WORD_SIZE = 4096 };
 
-/* The words of the command line, each on the heap. */
+/* The arguments of the command line, each from malloc. */
 struct words {
     char *word[WORDS_MOST + 1];
     size_t n;
-    bool failed; /* without memory, or one that is too long */
+    bool failed; /* no memory, or too many arguments */
 };
 
-static void add(struct words *words, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add_word(struct words *words, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
-static void add(struct words *words, const char *format, ...)
+static void add_word(struct words *words, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -52,34 +53,34 @@ static int add_inputs(const struct pytorch_model *model, struct words *words, st
     if (r == 0 && inputs.n > INPUTS_MOST)
         r = fault_set(fault, E2BIG, "--input: more than %d inputs", INPUTS_MOST);
     for (int i = 0; r == 0 && i < inputs.n; i++)
-        add(words, "--input=%s", inputs.name[i]);
+        add_word(words, "--input=%s", inputs.name[i]);
     names_fini(&inputs);
     return r;
 }
 
-/* Each option and its value are one word, and the source stands behind "--": none can be taken for
- * another option. */
+/* Each option and its value are one argument, and the source follows "--": no value can be taken
+ * for an option. */
 static int make_words(const struct pytorch_model *model, struct words *words, struct fault *fault)
 {
-    add(words, "colloc_export");
-    add(words, "--batch=%" PRId64, model->batch);
+    add_word(words, "colloc_export");
+    add_word(words, "--batch=%" PRId64, model->batch);
     if (model->optimizer)
-        add(words, "--optimizer=%s", model->optimizer);
+        add_word(words, "--optimizer=%s", model->optimizer);
     if (model->precision)
-        add(words, "--precision=%s", model->precision);
+        add_word(words, "--precision=%s", model->precision);
     if (model->sequence_length > 0)
-        add(words, "--sequence=%" PRId64, model->sequence_length);
+        add_word(words, "--sequence=%" PRId64, model->sequence_length);
     if (model->classes >= 0)
-        add(words, "--classes=%" PRId64, model->classes);
+        add_word(words, "--classes=%" PRId64, model->classes);
     if (model->labels)
-        add(words, "--labels");
+        add_word(words, "--labels");
     if (model->kernels)
-        add(words, "--kernels");
+        add_word(words, "--kernels");
     if (model->with_fake)
-        add(words, "--with-fake");
+        add_word(words, "--with-fake");
     int r = add_inputs(model, words, fault);
-    add(words, "--");
-    add(words, "%s", model->source);
+    add_word(words, "--");
+    add_word(words, "%s", model->source);
     return r == 0 && words->failed ? fault_set(fault, ENOMEM, "out of memory") : r;
 }
 

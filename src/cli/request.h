@@ -8,14 +8,18 @@
 #include "taskfile/description.h"
 
 /*
- * With this process's folder, environment and umask. `arguments` may be NULL. What the environment
- * holds that is no UTF-8 is left out, with a warning on stderr. 0 or -errno; the caller releases
- * *ret_request.
+ * Makes the request for a task, with the current folder, environment and umask. Environment
+ * variables that are not UTF-8 are left out, with a warning on stderr.
+ *
+ * `arguments`: of the script, NULL-terminated; or NULL.
+ * `ret_request`: for the caller to release.
+ *
+ * Returns 0, or -errno with a fault (-EILSEQ: an argument or the folder is not UTF-8).
  */
 int request_create(const struct task_description *task, const char *const *arguments,
     struct fault *fault, json_t **ret_request);
 
-/* Adds the command line `words` (NULL-terminated, at least one) to a request, for people to read. */
+/* Adds the command line to a request, for display only. `words`: at least one; NULL-terminated. */
 void request_name_command(json_t *request, const char *const *words);
 
 #endif

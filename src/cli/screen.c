@@ -28,7 +28,7 @@
 static const char ENTER[] = "\033[?1049h\033[?25l\033[?7l";
 static const char LEAVE[] = "\033[0m\033[?7h\033[?25h\033[?1049l";
 
-/* What a signal handler must find without being told. */
+/* Global, since signal handlers have no parameter for them. */
 static struct termios before, raw;
 
 struct screen {
@@ -43,31 +43,31 @@ struct screen {
 
 /* ---- the terminal ---- */
 
-static void enter(void)
+static void enter_screen(void)
 {
     tcsetattr(STDIN_FILENO, TCSAFLUSH, &raw);
     (void)!write(STDOUT_FILENO, ENTER, sizeof ENTER - 1);
 }
 
-static void leave(void)
+static void leave_screen(void)
 {
     (void)!write(STDOUT_FILENO, LEAVE, sizeof LEAVE - 1);
     tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
 }
 
-/* Whoever sent the signal sees its effect: the disposition is the default again. */
+/* Restores the terminal, and ends by the same signal: its disposition is the default again. */
 static void on_end(int number)
 {
-    leave();
+    leave_screen();
     raise(number);
 }
 
 static void on_stop(int number)
 {
     int saved = errno;
-    leave();
+    leave_screen();
     raise(SIGSTOP);
-    enter();
+    enter_screen();
     errno = saved;
 }
 
@@ -75,7 +75,7 @@ static void on_resize(int number)
 {
 }
 
-static void handle(int number, void (*handler)(int), int flags)
+static void handle_signal(int number, void (*handler)(int), int flags)
 {
     struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
     sigemptyset(&action.sa_mask);
@@ -87,9 +87,9 @@ static void handle_signals(void)
     static const int ends[] = {
         SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
     for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
-        handle(ends[i], on_end, (int)SA_RESETHAND);
-    handle(SIGTSTP, on_stop, SA_RESTART);
-    handle(SIGWINCH, on_resize, 0);
+        handle_signal(ends[i], on_end, (int)SA_RESETHAND);
+    handle_signal(SIGTSTP, on_stop, SA_RESTART);
+    handle_signal(SIGWINCH, on_resize, 0);
 }
 
 int screen_open(struct fault *fault, struct screen **ret_screen)
@@ -106,7 +106,7 @@ int screen_open(struct fault *fault, struct screen **ret_screen)
     raw.c_cc[VMIN] = 1;
     raw.c_cc[VTIME] = 0;
     handle_signals();
-    enter();
+    enter_screen();
     *ret_screen = screen;
     return 0;
 }
@@ -115,7 +115,7 @@ void screen_close(struct screen *screen)
 {
     if (!screen)
         return;
-    leave();
+    leave_screen();
     if (screen->frame)
         fclose(screen->frame);
     free(screen->text);
@@ -142,7 +142,7 @@ static const struct {
     {"\b", KEY_BACKSPACE},
 };
 
-/* The first key of those read. A sequence that is not known is swallowed whole. */
+/* Removes and returns the first key of those read. An unknown sequence is dropped as a whole. */
 static int take_key(struct screen *screen)
 {
     size_t used = 1;
@@ -181,7 +181,7 @@ int screen_wait_key(struct screen *screen, int timeout_ms)
 
 /* ---- a frame ---- */
 
-static void measure(struct screen *screen)
+static void measure_terminal(struct screen *screen)
 {
     struct winsize size = {0};
     bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row && size.ws_col;
@@ -191,7 +191,7 @@ static void measure(struct screen *screen)
 
 void screen_begin(struct screen *screen)
 {
-    measure(screen);
+    measure_terminal(screen);
     screen->row = screen->column = 0;
     screen->frame = open_memstream(&screen->text, &screen->size);
     if (screen->frame)
@@ -223,8 +223,8 @@ bool screen_has_blocks(const struct screen *screen)
     return screen->has_blocks;
 }
 
-/* One character: its bytes (0 at the end) and how many columns it takes, -1 when it cannot be
- * shown. */
+/* Returns the bytes of the first character, 0 at the end. `ret_width`: its columns; -1 if it cannot
+ * be shown. */
 static size_t next_character(const char *text, int *ret_width)
 {
     wchar_t wide;
@@ -261,8 +261,8 @@ static void put_style(struct screen *screen, enum screen_style style)
         is_colour && !screen->has_colours ? "" : codes[style]);
 }
 
-/* At most `width` columns of the text; the last is an ellipsis when that is not all. Returns those
- * written. */
+/* Writes at most `width` columns of the text; the last is an ellipsis if the text is longer.
+ * Returns the columns written. */
 static int put_cut(struct screen *screen, const char *text, int width)
 {
     bool cut = width_of(text) > width;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The whole terminal as a screen: frames of lines on the alternate screen, keys, and the terminal
- * as it was afterwards, however the program ends (SIGKILL excepted). One screen per process. Plain
- * ECMA-48 sequences, which every terminal of today knows: a frame is drawn whole, once in a while,
- * so there is nothing that a library would save.
+ * A full-screen display on the terminal, for `colloc top`: frames of lines on the alternate screen,
+ * and keys. One screen per process. The terminal is restored however the program ends, except by
+ * SIGKILL. Written with ECMA-48 sequences, which all present terminals know. Each frame is drawn
+ * completely, about once a second, so a library such as ncurses would save nothing.
  */
 #ifndef COLLOC_CLI_SCREEN_H
 #define COLLOC_CLI_SCREEN_H
@@ -40,39 +40,50 @@ enum screen_key {
 
 struct screen;
 
-/* Takes the terminal over. -ENOTTY when stdin and stdout are none. */
+/*
+ * Takes over the terminal on stdin and stdout.
+ *
+ * `ret_screen`: for screen_close.
+ *
+ * Returns 0, or with a fault: -ENOTTY (they are no terminal), -ENOMEM, or another -errno.
+ */
 int screen_open(struct fault *fault, struct screen **ret_screen);
 
-/* Gives it back. NULL is fine. */
+/* Restores the terminal. NULL is allowed. */
 void screen_close(struct screen *screen);
 
-/* Waits for a key for at most `timeout_ms`; KEY_NONE also, at once, when the terminal has another
- * size now. */
+/*
+ * Waits for a key.
+ *
+ * Returns a character or enum screen_key; KEY_NONE after `timeout_ms`, or when the size of the
+ * terminal has changed.
+ */
 int screen_wait_key(struct screen *screen, int timeout_ms);
 
-/* Begins a frame, of the terminal's size now. */
+/* Begins a frame of the terminal's present size. */
 void screen_begin(struct screen *screen);
 int screen_rows(const struct screen *screen);
 int screen_columns(const struct screen *screen);
 
-/* Lines of this frame that are still free, and columns of this line. */
+/* Return the lines of this frame that are still free, and the free columns of this line. */
 int screen_rows_left(const struct screen *screen);
 int screen_columns_left(const struct screen *screen);
 
-/* False: only ASCII can be shown. */
+/* Can the terminal show block characters? False: only ASCII. */
 bool screen_has_blocks(const struct screen *screen);
 
 /*
- * Puts text at the place reached, cut or filled up to exactly `width` columns (negative: at the
- * right of -width), and never beyond the line. Control characters show as "?".
+ * Writes text at the cursor, never beyond the end of the line. Control characters show as "?".
+ *
+ * `width`: columns; the text is cut, or padded with blanks. Negative: right-aligned in -width.
  */
 void screen_put(struct screen *screen, enum screen_style style, int width, const char *text);
 
-/* The same with the text's own width. */
+/* Writes formatted text at the cursor, neither padded nor wrapped. */
 void screen_print(struct screen *screen, enum screen_style style, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Fills the rest of the line and begins the next. */
+/* Fills the rest of the line with blanks and begins the next. */
 void screen_end_line(struct screen *screen, enum screen_style style);
 
 /* Shows the frame. */

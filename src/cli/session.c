@@ -25,8 +25,8 @@ int session_open(const struct invocation *invocation, struct client **ret_client
     return EXIT_UNREACHABLE;
 }
 
-/* What client_request came back with, as an exit code and words. */
-static int conclude(int r, int status, struct fault *fault, json_t **reply)
+/* Turns the outcome of client_request into an exit code, and prints errors. */
+static int exit_code_of(int r, int status, struct fault *fault, json_t **reply)
 {
     if (r == 0 && status / 100 == 2)
         return EXIT_OK;
@@ -45,7 +45,7 @@ int session_call(struct client *client, const char *method, const char *path, co
     int status = 0;
     *ret_reply = NULL;
     int r = client_request(client, method, path, body, &fault, &status, ret_reply);
-    return conclude(r, status, &fault, ret_reply);
+    return exit_code_of(r, status, &fault, ret_reply);
 }
 
 bool session_may_come_back(const struct client *client, int64_t *give_up_us)
@@ -72,12 +72,13 @@ int session_call_patiently(
         r = client_request(client, method, path, NULL, &fault, &status, ret_reply);
         bool is_away = r < 0 || status == HTTP_UNAVAILABLE;
         if (!is_away || !session_may_come_back(client, &give_up_us))
-            return conclude(r, status, &fault, ret_reply);
+            return exit_code_of(r, status, &fault, ret_reply);
         json_decref(*ret_reply);
     }
 }
 
-/* The daemon answers a long list of tasks in pages. Puts the tasks of all pages into `reply`. */
+/* The daemon sends a long list of tasks in pages. Adds the tasks of the further pages to
+ * `reply`. */
 static int follow_pages(struct client *client, const char *path, json_t *reply)
 {
     int code = EXIT_OK;

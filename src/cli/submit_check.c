@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slips in the words of `colloc submit`.
+ * Finds mistakes in the arguments of `colloc submit`.
  *
- * A task may start hours after its submission: what is wrong already then should be said at once.
- * The client looks, as the user; the daemon never opens what a user names. What cannot become right
- * is an error: a command line in one word, a name that is no program on PATH, an output file that is
- * a folder, a job array. What may be there by the time the task starts is a warning: a path, a
- * folder, a script that another task writes.
+ * A task may start hours after its submission, so a mistake is reported before. The client checks,
+ * as the user: the daemon never opens files that users name. What cannot become right is an error:
+ * a command line quoted as one argument, a name that is no program on PATH, an output file that is
+ * a folder, a job array. What may exist by the time the task starts is a warning: a path, a folder,
+ * a script that another task writes.
  */
 #include "cli/submit_check.h"
 
@@ -33,7 +33,7 @@ static bool is_program(const char *path)
            faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0;
 }
 
-/* As execvp looks for a name without a slash; an empty part of PATH is the current folder. */
+/* Searches a name without a slash as execvp does: an empty part of PATH is the current folder. */
 static bool is_on_path(const char *name)
 {
     const char *path = getenv("PATH");
@@ -57,7 +57,8 @@ static bool ends_in(const char *word, const char *end)
     return n > m && strcmp(word + n - m, end) == 0;
 }
 
-/* The first argument that looks like a script: what an interpreter will open. */
+/* Warns if the first argument that looks like a script, which an interpreter will open, is missing.
+ */
 static void warn_of_missing_script(const char *const *arguments)
 {
     for (; *arguments; arguments++) {
@@ -88,9 +89,9 @@ int submit_check_command(const char *const *words, struct fault *fault)
     return 0;
 }
 
-/* ---- the file, and what stands behind it ---- */
+/* ---- the file, and the arguments after it ---- */
 
-/* Adds words to `buffer`, parted by blanks, as far as they go. */
+/* Joins arguments with blanks between, as many as fit into `buffer`. */
 static void join_words(const char *const *words, char *buffer, size_t size)
 {
     size_t used = 0;
@@ -139,8 +140,8 @@ void submit_warn_of_words(
 
 /* ---- lines for another queue ---- */
 
-/* NULL, or what an option of sbatch does that colloc cannot do yet. */
-static const char *unsupported(const char *word)
+/* Returns why an option of sbatch cannot be ignored; NULL if it can. */
+static const char *sbatch_obstacle(const char *word)
 {
     static const struct {
         const char *name;
@@ -164,7 +165,7 @@ static int check_slurm_line(struct span options, struct fault *fault)
     const char **words;
     int r = 0, count = word_split(options, NULL, &words);
     for (int i = 0; i < count && r == 0; i++) {
-        const char *what = unsupported(words[i]);
+        const char *what = sbatch_obstacle(words[i]);
         if (what)
             r = fault_set(fault, ENOTSUP, "#SBATCH %.60s: %s", words[i], what);
     }
@@ -173,7 +174,7 @@ static int check_slurm_line(struct span options, struct fault *fault)
     return r;
 }
 
-/* A line that nearly is one of ours. */
+/* Is it a misspelt #COLLOC line? */
 static bool is_nearly_ours(struct span line)
 {
     struct span words = span_trim(line);

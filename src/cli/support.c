@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The places where a folder can be; base/beside.h searches them. */
 #include "cli/support.h"
 
 #include "base/array.h"

@@ -33,7 +33,7 @@ void axes_fini(struct axes *axes)
     values_fini(&axes->seeds);
 }
 
-/* ---- what the runs read ---- */
+/* ---- the input files ---- */
 
 static int read_catalogues(struct sweep_grid *grid, const struct axes *axes,
     const struct sweep_base *base, struct fault *fault)
@@ -65,7 +65,7 @@ static int read_world(struct sweep_grid *grid, const struct axes *axes,
     return r < 0 ? r : read_catalogues(grid, axes, base, fault);
 }
 
-/* A mistake in the trace would be one of every run. */
+/* Reads the trace once, so that a mistake in it is one error, not one in each run. */
 static int check_trace(const struct sweep_grid *grid, const char *trace, struct fault *fault)
 {
     struct arrivals arrivals;
@@ -159,7 +159,7 @@ static int add_point(struct sweep_grid *grid, const struct sweep_base *base,
     return simulating_known(point->known, fault, &grid->simulations[grid->n++]);
 }
 
-/* The thresholds and seeds of one policy, estimator and way of sharing. */
+/* Adds all thresholds and seeds for one policy, estimator and sharing mode. */
 static int add_thresholds(struct sweep_grid *grid, const struct axes *axes,
     const struct sweep_base *base, struct point *point, struct fault *fault)
 {
@@ -208,7 +208,7 @@ static int add_policy(struct sweep_grid *grid, const struct axes *axes,
     return r;
 }
 
-static double count(const struct axes *axes)
+static double count_combinations(const struct axes *axes)
 {
     const int sizes[] = {axes->policies.n, axes->estimators.n, axes->knowns.n, axes->sharings.n,
         axes->smact_max.n, axes->min_free_gib.n, axes->margin_gib.n, axes->resamples.n,
@@ -223,10 +223,10 @@ int sweep_grid_build(struct sweep_grid *grid, const struct axes *axes,
     const struct sweep_base *base, struct fault *fault)
 {
     *grid = (struct sweep_grid){0};
-    if (count(axes) > POINTS_MAX)
+    if (count_combinations(axes) > POINTS_MAX)
         return fault_set(fault, E2BIG,
-            "sweep: %.0f combinations: at most %d are possible; give fewer values", count(axes),
-            POINTS_MAX);
+            "sweep: %.0f combinations: at most %d are possible; give fewer values",
+            count_combinations(axes), POINTS_MAX);
     int r = read_world(grid, axes, base, fault);
     if (r == 0)
         r = check_trace(grid, base->trace, fault);

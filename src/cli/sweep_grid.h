@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every combination of what a sweep varies, as simulations ready to run. */
+/* The combinations of the values that a sweep varies, as simulations. */
 #ifndef COLLOC_CLI_SWEEP_GRID_H
 #define COLLOC_CLI_SWEEP_GRID_H
 
 #include "cli/values.h"
 #include "sim/simulate.h"
 
-/* What is varied, in the order of the nesting: seeds change fastest. */
+/* The lists of values, in the order of the nesting: seeds change fastest. */
 struct axes {
     struct names policies, estimators, knowns, sharings;
     struct values smact_max, min_free_gib, margin_gib, resamples, seeds;
@@ -14,7 +14,7 @@ struct axes {
 
 void axes_fini(struct axes *axes);
 
-/* What all runs have in common: paths (NULL: the default) and words as options have them. */
+/* What all runs share: paths (NULL: the default) and other values as in the options. */
 struct sweep_base {
     const char *trace, *tasks, *gpus, *kinds;
     double smact;
@@ -23,13 +23,13 @@ struct sweep_base {
 struct sweep_grid {
     struct simulation *simulations;
     struct sweep_point {
-        char *key; /* its row's first columns, each with a comma behind it */
+        char *key; /* the first columns of its row, each followed by a comma */
     } * points;
     int64_t n, room;
 
     struct gpu_kinds *kinds;
     struct cluster cluster;
-    struct catalogue *catalogues; /* by estimator, and last the one that is told the truth */
+    struct catalogue *catalogues; /* by estimator; the last has the exact memory */
     int n_catalogues;
 };
 
@@ -37,8 +37,12 @@ struct sweep_grid {
 extern const char sweep_key_columns[];
 
 /*
- * Oracles have one point for all estimators, called "declared". Axes and base are borrowed as long
- * as the grid is there. 0 or -errno with a fault. Ended by sweep_grid_fini either way.
+ * Makes the simulations of all combinations. An oracle has one for all estimators, under the name
+ * "declared".
+ *
+ * `axes`, `base`: borrowed until sweep_grid_fini.
+ *
+ * Returns 0, or -errno with a fault; sweep_grid_fini must follow in both cases.
  */
 int sweep_grid_build(struct sweep_grid *grid, const struct axes *axes,
     const struct sweep_base *base, struct fault *fault);

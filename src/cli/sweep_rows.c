@@ -16,7 +16,7 @@ static const char result_columns[] =
     "total_s,avg_wait_s,avg_exec_s,avg_jct_s,oom,completed,failed,left_out,energy_mj,"
     "mean_smact,lower_bound_s,fault\n";
 
-/* ---- going on ---- */
+/* ---- resuming ---- */
 
 static int check_line(const struct sweep_grid *grid, int64_t number, const char *line,
     const char *path, struct fault *fault)
@@ -40,7 +40,7 @@ static int check_line(const struct sweep_grid *grid, int64_t number, const char 
         number + 1, key);
 }
 
-/* How many whole lines of the file are this sweep's, and where they end. */
+/* Counts the complete lines of the file, which must be rows of this sweep, and finds their end. */
 static int read_lines(FILE *file, const struct sweep_grid *grid, const char *path,
     struct fault *fault, int64_t *ret_lines, off_t *ret_end)
 {

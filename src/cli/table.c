@@ -73,8 +73,8 @@ void table_row(struct table *table)
     table->next = 0;
 }
 
-/* Names the characters that reorder a line; libsmartcols does the same for control characters. Takes
- * over the text; NULL when memory is out. */
+/* Escapes the characters that reorder a line; libsmartcols escapes control characters. Frees the
+ * text. Returns the escaped one, or NULL without memory. */
 static char *show_reordering(char *text)
 {
     char *shown = NULL;
@@ -120,7 +120,7 @@ static size_t column_width(struct table *table, size_t i)
     return widest;
 }
 
-/* Puts line ends in place of the blanks nearest before every `width` bytes. */
+/* Replaces the last blank before each `width` bytes by a line end. */
 static void wrap_text(char *text, size_t width)
 {
     char *begin = text, *blank = NULL;
@@ -137,7 +137,7 @@ static void wrap_text(char *text, size_t width)
     }
 }
 
-/* Cuts the text to at most `width` bytes, the mark included, not inside a character. */
+/* Cuts the text to at most `width` bytes, "..." included, and between characters. */
 static void cut_text(char *text, size_t width)
 {
     size_t mark = sizeof CUT_MARK - 1;
@@ -168,7 +168,8 @@ static void fit_column(struct table *table, size_t i, size_t width)
     scols_free_iter(lines);
 }
 
-/* What the columns before `last`, but for `without`, take with the blanks between. */
+/* Returns the width of the columns before `last` without column `without`, with the blanks between.
+ */
 static size_t width_of_others(struct table *table, size_t last, size_t without)
 {
     size_t others = 0;
@@ -178,30 +179,33 @@ static size_t width_of_others(struct table *table, size_t last, size_t without)
     return others;
 }
 
-/* a - b, and 0 where that is less. */
-static size_t difference(size_t a, size_t b)
+/* Returns a - b, or 0 if b is larger. */
+static size_t subtract_or_zero(size_t a, size_t b)
 {
     return a > b ? a - b : 0;
 }
 
-static size_t larger(size_t a, size_t b)
+static size_t larger_of(size_t a, size_t b)
 {
     return a > b ? a : b;
 }
 
-static size_t smaller(size_t a, size_t b)
+static size_t smaller_of(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
 /*
- * The width of the column that gives way, where `left` is what it and the last column have together:
- * all that the last does not need; but a short name's, as far as the last keeps LAST_LEAST.
+ * Returns the width of a column with TABLE_CUT.
+ *
+ * `left`: the width for it and the last column together. It gets what the last column does not
+ * need; but at least the width of a short name if LAST_LEAST remains for the last.
  */
 static size_t cut_width(size_t left, size_t last_width)
 {
-    size_t short_name = smaller(CUT_SHORT, difference(left, smaller(last_width, LAST_LEAST)));
-    return larger(CUT_LEAST, larger(difference(left, last_width), short_name));
+    size_t short_name = smaller_of(
+        CUT_SHORT, subtract_or_zero(left, smaller_of(last_width, LAST_LEAST)));
+    return larger_of(CUT_LEAST, larger_of(subtract_or_zero(left, last_width), short_name));
 }
 
 static void fit_to_terminal(struct table *table, size_t last)
@@ -210,10 +214,11 @@ static void fit_to_terminal(struct table *table, size_t last)
     for (size_t i = 0; i < last; i++)
         if (table->columns[i].flags & TABLE_CUT)
             fit_column(table, i,
-                cut_width(difference(width, width_of_others(table, last, i) + 1), last_width));
+                cut_width(
+                    subtract_or_zero(width, width_of_others(table, last, i) + 1), last_width));
     size_t others = width_of_others(table, last, last);
     if (table->columns[last].flags & (TABLE_WRAP | TABLE_REST))
-        fit_column(table, last, larger(difference(width, others), LAST_LEAST));
+        fit_column(table, last, larger_of(subtract_or_zero(width, others), LAST_LEAST));
 }
 
 void table_print(struct table *table, const char *none)

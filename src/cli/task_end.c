@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Waits in requests of some seconds, each of which the daemon answers when the task ends. */
 #include "cli/task_end.h"
 
 #include <inttypes.h>
@@ -32,8 +33,7 @@ int task_end_exit_code(const json_t *task)
     return exit_code >= 1 && exit_code < 256 ? (int)exit_code : EXIT_REFUSED;
 }
 
-/* What is said when the waiting, not the task, is interrupted: made beforehand, since a signal may
- * come any time. */
+/* The message when the wait is interrupted. Formatted before, since a signal handler must not. */
 static char interrupted[128];
 
 static void on_interrupt(int number)
@@ -57,8 +57,8 @@ int task_end_wait(struct client *client, int64_t id, int64_t deadline_us, json_t
     for (;;) {
         int64_t left_us = deadline_us - clock_monotonic_us();
         int64_t left_s = left_us <= 0 ? 0 : (left_us + SECOND_US - 1) / SECOND_US;
-        /* The first answer comes at once: from then on a daemon that is away is known to have been
-         * there. */
+        /* The first request returns at once: after its answer, the daemon is known to exist, and a
+         * restart is waited for. */
         int64_t round_s = client_was_answered(client) ? ROUND_S : 0;
         snprintf(path, sizeof path, "/v1/tasks/%" PRId64 "/wait?timeout_s=%" PRId64, id,
             left_s < round_s ? left_s : round_s);

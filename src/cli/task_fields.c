@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fields of a task, one row each: its name for `--output`, and how a table and CSV show it. Most are
- * a member of the TASK object and its format; those that are put together of several have a function.
+ * The fields of a task, one row each: its name for `--output`, and how a table and CSV show it.
+ * Most are a member of the TASK object and its format; a field made from several members has a
+ * function.
  */
 #include "cli/task_fields.h"
 
@@ -26,7 +27,7 @@ static const char *plain_text(const json_t *value, char cell[CELL_SIZE])
     return cell;
 }
 
-/* "11-20 16:02" of this year, "2025-11-20" of another: what a table has room for. */
+/* Short, for a table: "11-20 16:02" in this year, "2025-11-20" in another. */
 static const char *short_moment(const json_t *value, char cell[CELL_SIZE])
 {
     struct tm then, today;
@@ -37,7 +38,7 @@ static const char *short_moment(const json_t *value, char cell[CELL_SIZE])
     return cell;
 }
 
-/* The GPUs that it has or, when it has ended, those of its last attempt. */
+/* The task's GPUs; after its end those of the last attempt. */
 static void write_gpus(const json_t *task, FILE *out)
 {
     char cell[CELL_SIZE];
@@ -55,7 +56,7 @@ static void write_exit(const json_t *task, FILE *out)
         fputc('-', out);
 }
 
-/* "2xOOM: " for the crashes, and why it ended: also one that completed may have crashed before. */
+/* "2xOOM: " for GPU memory crashes, which a completed task may have had, too; then the reason. */
 static void write_reason(const json_t *task, FILE *out)
 {
     const char *word = member_text(task, "reason", "-"),

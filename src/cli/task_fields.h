@@ -21,21 +21,20 @@ struct task_field {
 enum { TASK_FIELDS_MAX = 32 };
 
 /*
- * The fields that `text` names, comma-separated, in that order.
+ * Finds the fields of a comma-separated list of names.
  *
- * ret_fields: TASK_FIELDS_MAX of them.
+ * `ret_fields`: room for TASK_FIELDS_MAX; filled in the order of the list.
  *
- * Returns how many, or -EINVAL with the name that is unknown, the list of all, or that there are
- * too many, in the fault.
+ * Returns how many; or -EINVAL with a fault: an unknown name (the fault lists all), or too many.
  */
 int task_fields_parse(
     const char *text, struct fault *fault, const struct task_field *ret_fields[TASK_FIELDS_MAX]);
 
-/* Writes the field as a table shows it: "-" for what is not known. */
+/* Prints the field as a table shows it; "-": unknown. */
 void task_field_write(const struct task_field *field, const json_t *task, FILE *out);
 
-/* A line of names, then a line for each task. Moments are seconds since 1970, memory MiB, energy
- * joules, as in JSON; what is not known is empty. */
+/* Prints a line of names, then a line for each task of the array. Units are those of the JSON: MiB,
+ * seconds (since 1970), joules. An unknown value is an empty cell. */
 void task_fields_print_csv(const struct task_field *const *fields, int count, const json_t *tasks);
 
 #endif

@@ -25,8 +25,8 @@ double member_number(const json_t *object, const char *key, double otherwise)
     return json_is_number(number) ? json_number_value(number) : otherwise;
 }
 
-/* A number times `unit` as int64, for the formats of base/units.h. False when there is none. */
-static bool scaled(const json_t *number, double unit, int64_t *ret)
+/* Converts a number times `unit` to int64, for base/units.h. Returns false if it is no number. */
+static bool scale_number(const json_t *number, double unit, int64_t *ret)
 {
     double value = json_number_value(number) * unit;
     if (!json_is_number(number) || !(value > -9e18 && value < 9e18))
@@ -38,20 +38,21 @@ static bool scaled(const json_t *number, double unit, int64_t *ret)
 const char *seconds_text(const json_t *seconds, char cell[CELL_SIZE])
 {
     int64_t us;
-    return scaled(seconds, (double)SECOND_US, &us) ? format_elapsed(us, cell, CELL_SIZE) : "-";
+    return scale_number(seconds, (double)SECOND_US, &us) ? format_elapsed(us, cell, CELL_SIZE)
+                                                         : "-";
 }
 
 const char *mib_text(const json_t *mib, char cell[CELL_SIZE])
 {
     int64_t bytes;
-    return scaled(mib, (double)MIB, &bytes) ? format_size(bytes, cell, CELL_SIZE) : "-";
+    return scale_number(mib, (double)MIB, &bytes) ? format_size(bytes, cell, CELL_SIZE) : "-";
 }
 
 const char *moment_text(const json_t *moment, char cell[CELL_SIZE])
 {
     int64_t seconds;
     struct tm local;
-    if (!scaled(moment, 1, &seconds) || !localtime_r(&(time_t){seconds}, &local))
+    if (!scale_number(moment, 1, &seconds) || !localtime_r(&(time_t){seconds}, &local))
         return "-";
     strftime(cell, CELL_SIZE, "%Y-%m-%d %H:%M:%S", &local);
     return cell;

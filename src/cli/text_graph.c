@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Draws with the block characters U+2580 to U+258F, or with ASCII where a terminal lacks them. */
 #include "cli/text_graph.h"
 
 #include <math.h>
@@ -9,7 +10,7 @@ static const char *const parts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊"
 static const char *const levels[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 static const char *const ascii_levels[] = {"_", ".", ":", "-", "=", "+", "*", "#"};
 
-static void append(char *text, const char *more, int times)
+static void append_text(char *text, const char *more, int times)
 {
     size_t used = strlen(text), size = strlen(more);
     for (; times > 0 && used + size < TEXT_GRAPH_SIZE; times--) {
@@ -18,7 +19,7 @@ static void append(char *text, const char *more, int times)
     }
 }
 
-static double within(double fraction)
+static double clamp_fraction(double fraction)
 {
     return fmin(fmax(fraction, 0), 1);
 }
@@ -26,15 +27,15 @@ static double within(double fraction)
 const char *text_graph_bar(double fraction, int width, bool blocks, char text[TEXT_GRAPH_SIZE])
 {
     int inside = width - 2;
-    int eighths = isnan(fraction) ? 0 : (int)lround(within(fraction) * inside * 8);
+    int eighths = isnan(fraction) ? 0 : (int)lround(clamp_fraction(fraction) * inside * 8);
     int full = blocks ? eighths / 8 : (eighths + 4) / 8;
     const char *part = blocks ? parts[eighths % 8] : "";
 
     strcpy(text, "[");
-    append(text, blocks ? "█" : "#", full);
-    append(text, part, 1);
-    append(text, " ", inside - full - (*part != '\0'));
-    append(text, "]", 1);
+    append_text(text, blocks ? "█" : "#", full);
+    append_text(text, part, 1);
+    append_text(text, " ", inside - full - (*part != '\0'));
+    append_text(text, "]", 1);
     return text;
 }
 
@@ -51,14 +52,15 @@ const char *text_graph_history(
     size_t shown = history->count < (size_t)width ? history->count : (size_t)width;
 
     text[0] = '\0';
-    append(text, " ", width - (int)shown);
+    append_text(text, " ", width - (int)shown);
     for (size_t i = shown; i > 0; i--) {
         double value =
             history->value[(history->next + TEXT_GRAPH_WIDTH_MAX - i) % TEXT_GRAPH_WIDTH_MAX];
         if (isnan(value))
-            append(text, blocks ? "·" : "?", 1);
+            append_text(text, blocks ? "·" : "?", 1);
         else
-            append(text, (blocks ? levels : ascii_levels)[(int)lround(within(value) * 7)], 1);
+            append_text(
+                text, (blocks ? levels : ascii_levels)[(int)lround(clamp_fraction(value) * 7)], 1);
     }
     return text;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fractions as pictures of text: a bar, and a line of recent values. Values are 0..1; not known is
- * NAN. */
+/* Fractions (0 to 1; NAN: unknown) drawn as text: a bar, and a graph of recent values. */
 #ifndef COLLOC_CLI_TEXT_GRAPH_H
 #define COLLOC_CLI_TEXT_GRAPH_H
 
@@ -9,11 +8,17 @@
 
 enum { TEXT_GRAPH_WIDTH_MAX = 200, TEXT_GRAPH_SIZE = 3 * TEXT_GRAPH_WIDTH_MAX + 3 };
 
-/* "[███▌    ]" of `width` columns (from 3 to TEXT_GRAPH_WIDTH_MAX), in eighths of a column where there
- * are blocks. */
+/*
+ * Draws a bar: "[███▌    ]".
+ *
+ * `width`: columns, 3 to TEXT_GRAPH_WIDTH_MAX.
+ * `blocks`: the terminal has block characters: eighths of a column. False: ASCII.
+ *
+ * Returns `text`.
+ */
 const char *text_graph_bar(double fraction, int width, bool blocks, char text[TEXT_GRAPH_SIZE]);
 
-/* The last values kept; the newest is last. Start with {0}. */
+/* The most recent values. Zeroed, it is empty. */
 struct history {
     float value[TEXT_GRAPH_WIDTH_MAX];
     size_t next, count;
@@ -21,8 +26,8 @@ struct history {
 
 void history_add(struct history *history, double fraction);
 
-/* "▁▁▃▆█" of `width` columns, the newest at the right; not known is "·", before the first it is
- * blank. */
+/* Draws the last `width` values, the newest at the right: "▁▁▃▆█". An unknown value is "·"; before
+ * the first value are blanks. Returns `text`. */
 const char *text_graph_history(
     const struct history *history, int width, bool blocks, char text[TEXT_GRAPH_SIZE]);
 

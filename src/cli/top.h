@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `colloc top` shows: its state, the choice and order of tasks, and the picture. */
+/* The state of `colloc top`: replies of the daemon, the list of tasks, and the drawing. */
 #ifndef COLLOC_CLI_TOP_H
 #define COLLOC_CLI_TOP_H
 
@@ -26,29 +26,32 @@ struct top {
     enum top_sort sort;
     char filter[64]; /* "": all */
     char message[512];
-    bool is_cut_off;      /* the last look had no answer: `message` says why */
+    bool is_cut_off;      /* the last request had no answer: `message` says why */
     json_int_t to_cancel; /* in TOP_CONFIRM */
 
-    const json_t **shown; /* tasks of the last reply, chosen and in order */
+    const json_t **shown; /* the tasks that match the filter, sorted */
     int shown_count;
     json_int_t selected; /* a task's id; 0: none yet */
-    int first;           /* the uppermost of `shown` on the screen */
-    int task_rows;       /* room for tasks in the last picture */
+    int first;           /* index in `shown` of the first task on the screen */
+    int task_rows;       /* lines for tasks in the last frame */
 };
 
-/* Takes over new replies: the picture from now on. */
+/* Replaces the replies by new ones, of which it takes ownership. */
 void top_take(struct top *top, json_t *gpus, json_t *tasks);
 
 /*
- * Fills the GPUs' histories from a reply of GET /v1/samples, one value for each interval up to
- * `now_s` (since 1970), "not known" where there is none. `samples` may be NULL.
+ * Fills the GPUs' graphs from a reply of GET /v1/samples: one value for each interval up to now,
+ * unknown where there is no sample.
+ *
+ * `samples`: may be NULL.
+ * `now_s`: seconds since 1970.
  */
 void top_recall(struct top *top, const json_t *samples, double now_s, double interval_s);
 
-/* Fills `shown` from the last reply, and keeps the selection within it. */
+/* Filters and sorts the tasks of the last reply into `shown`, and selects one of them. */
 void top_choose(struct top *top);
 
-/* The place of the selected task in `shown`; -1 without tasks. */
+/* Returns the index of the selected task in `shown`; -1 without tasks. */
 int top_selected(const struct top *top);
 
 void top_draw(struct top *top);

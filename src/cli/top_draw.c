@@ -15,7 +15,7 @@
 
 /* ---- one line of GPUs ---- */
 
-/* Columns of the parts that share what the others leave; 0: there is no room for it. */
+/* The columns of the parts of variable width; 0: the part is not shown. */
 struct layout {
     int name, bar, history;
 };
@@ -137,7 +137,7 @@ static void draw_gpu_titles(struct screen *screen, const struct layout *layout)
     screen_end_line(screen, STYLE_DIM);
 }
 
-/* Processes on the GPUs that belong to no task, one line each, as many as `room`. */
+/* Draws external processes, one line each, at most `room` lines. */
 static void draw_external(struct top *top, int room)
 {
     size_t i, k;
@@ -154,7 +154,7 @@ static void draw_external(struct top *top, int room)
     }
 }
 
-/* GPUs have at most half of the screen. */
+/* The GPUs get at most half of the screen. */
 static void draw_gpus(struct top *top)
 {
     struct screen *screen = top->screen;
@@ -197,7 +197,7 @@ static enum screen_style style_of(const json_t *task)
                                            : STYLE_RED;
 }
 
-/* The sum of what the GPUs say of the task; NAN when one does not. */
+/* Returns the sum of a value of the task over its GPUs; NAN if one of them is unknown. */
 static double sum_over_gpus(const struct top *top, json_int_t id, const char *key, int *ret_gpus)
 {
     size_t i, k;
@@ -215,7 +215,7 @@ static double sum_over_gpus(const struct top *top, json_int_t id, const char *ke
     return *ret_gpus ? sum : NAN;
 }
 
-/* Its part of its GPUs' activity, and where there is room of their power. */
+/* The task's part of its GPUs' activity and, on a wide screen, of their power. */
 static void put_shares(const struct top *top, const json_t *task, enum screen_style plain)
 {
     struct screen *screen = top->screen;
@@ -277,7 +277,7 @@ static void draw_task_titles(struct screen *screen)
     screen_end_line(screen, STYLE_DIM);
 }
 
-/* All lines but the last, which is the footer's. */
+/* Uses all lines but the last, which is the footer. */
 static void draw_tasks(struct top *top)
 {
     struct screen *screen = top->screen;

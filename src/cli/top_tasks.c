@@ -24,7 +24,7 @@ static struct history *history_of(struct top *top, const char *uuid)
     return &more[top->gpu_count++].smact;
 }
 
-static void remember(struct top *top)
+static void add_to_history(struct top *top)
 {
     size_t i;
     json_t *gpu;
@@ -46,7 +46,7 @@ static size_t column_of(const json_t *samples, const char *name)
     return SIZE_MAX;
 }
 
-/* A row's value says something of the times from its own on, for a step or an interval. */
+/* The value of a row holds from its time on, for a step or an interval. */
 static void recall_gpu(
     struct history *history, const json_t *gpu, size_t smact, double now_s, double interval_s)
 {
@@ -83,18 +83,19 @@ void top_recall(struct top *top, const json_t *samples, double now_s, double int
 
 /* ---- tasks ---- */
 
-static bool contains(const char *text, const char *part)
+static bool contains_text(const char *text, const char *part)
 {
     return strcasestr(text, part) != NULL;
 }
 
-static bool passes(const json_t *task, const char *filter)
+static bool passes_filter(const json_t *task, const char *filter)
 {
     char id[32];
     snprintf(id, sizeof id, "%.0f", member_number(task, "id", 0));
-    return !*filter || strcmp(id, filter) == 0 || contains(member_text(task, "name", ""), filter) ||
-           contains(member_text(task, "user", ""), filter) ||
-           contains(member_text(task, "state", ""), filter);
+    return !*filter || strcmp(id, filter) == 0 ||
+           contains_text(member_text(task, "name", ""), filter) ||
+           contains_text(member_text(task, "user", ""), filter) ||
+           contains_text(member_text(task, "state", ""), filter);
 }
 
 static int by_number(const json_t *a, const json_t *b, const char *key)
@@ -126,8 +127,8 @@ static int by_user(const void *a, const void *b)
         member_text(*(const json_t *const *)b, "user", ""));
 }
 
-/* glibc sorts by merging, so that equals stay in the daemon's order. */
-static void sort(const json_t **tasks, int count, enum top_sort how)
+/* glibc's qsort is a merge sort: equal tasks stay in the daemon's order. */
+static void sort_tasks(const json_t **tasks, int count, enum top_sort how)
 {
     static int (*const orders[SORTS])(const void *, const void *) = {
         [SORT_TIME] = by_time, [SORT_MEMORY] = by_memory, [SORT_USER] = by_user};
@@ -162,10 +163,10 @@ void top_choose(struct top *top)
     int at = top_selected(top); /* among those before */
     top->shown_count = 0;
     json_array_foreach(tasks, i, task) {
-        if (passes(task, top->filter))
+        if (passes_filter(task, top->filter))
             shown[top->shown_count++] = task;
     }
-    sort(shown, top->shown_count, top->sort);
+    sort_tasks(shown, top->shown_count, top->sort);
     if (top->shown_count == 0 || id_of(shown[top_selected(top)]) == top->selected)
         return;
     int last = top->shown_count - 1;
@@ -178,7 +179,7 @@ void top_take(struct top *top, json_t *gpus, json_t *tasks)
     json_decref(top->gpus);
     top->gpus = gpus;
     top->tasks = tasks;
-    remember(top);
+    add_to_history(top);
     top_choose(top);
     json_decref(old);
 }

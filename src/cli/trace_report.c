@@ -17,7 +17,7 @@
 
 enum { WORDS_SIZE = 40 };
 
-/* ---- what was kept ---- */
+/* ---- the jobs that were kept ---- */
 
 static void print_kept_json(const struct job_counts *counts, const struct job_list *kept)
 {
@@ -46,19 +46,19 @@ void report_kept(
 
 /* ---- statistics ---- */
 
-static const char *elapsed(double seconds, char *buffer)
+static const char *elapsed_text(double seconds, char *buffer)
 {
     return format_elapsed((int64_t)(seconds * (double)SECOND_US), buffer, WORDS_SIZE);
 }
 
-/* GPUs that the jobs keep busy on average, were each alone on its own and the trace over with its
- * last submission. */
+/* Returns the average number of busy GPUs, if each job had its GPUs alone and the trace ended with
+ * the last submission. */
 static double mean_busy(const struct job_statistics *statistics)
 {
     return statistics->span_s > 0 ? statistics->gpu_s / statistics->span_s : 0;
 }
 
-static double share(double part, double whole)
+static double share_of(double part, double whole)
 {
     return whole > 0 ? part / whole : 0;
 }
@@ -74,8 +74,8 @@ static void print_sizes(const struct job_statistics *statistics)
         table_cell(table, NULL, "%d", size->gpus);
         table_cell(table, NULL, "%zu", size->jobs);
         table_cell(
-            table, NULL, "%.1f %%", 100 * share((double)size->jobs, (double)statistics->jobs));
-        table_cell(table, NULL, "%.1f %%", 100 * share(size->gpu_s, statistics->gpu_s));
+            table, NULL, "%.1f %%", 100 * share_of((double)size->jobs, (double)statistics->jobs));
+        table_cell(table, NULL, "%.1f %%", 100 * share_of(size->gpu_s, statistics->gpu_s));
     }
     table_print(table, "");
     table_destroy(table);
@@ -85,16 +85,16 @@ static void print_statistics(
     const struct job_list *list, const struct job_statistics *statistics, bool dated)
 {
     char words[WORDS_SIZE], more[WORDS_SIZE];
-    printf("Jobs      %zu in %s\n", statistics->jobs, elapsed(statistics->span_s, words));
+    printf("Jobs      %zu in %s\n", statistics->jobs, elapsed_text(statistics->span_s, words));
     if (dated)
         printf("From      %s to %s\n",
             civil_time_format(list->jobs[0].submit_us, words, sizeof words),
             civil_time_format(list->jobs[list->n - 1].submit_us, more, sizeof more));
     printf("Length    mean %s, %.1f %% under ten minutes\n",
-        elapsed(statistics->mean_length_s, words), 100 * statistics->under_ten_minutes);
+        elapsed_text(statistics->mean_length_s, words), 100 * statistics->under_ten_minutes);
     for (int q = 0; q < LENGTH_QUANTILES; q++)
         printf("%9.0f %% up to %s\n", 100 * length_quantiles[q],
-            elapsed(statistics->quantile_s[q], words));
+            elapsed_text(statistics->quantile_s[q], words));
     printf("GPUs      %.0f hours in use; %.1f busy on average\n\n", statistics->gpu_s / 3600,
         mean_busy(statistics));
     print_sizes(statistics);
@@ -107,8 +107,8 @@ static json_t *sizes_json(const struct job_statistics *statistics)
         const struct size_share *size = &statistics->sizes[i];
         json_array_append_new(
             array, json_pack("{si,sI,sf,sf}", "gpus", size->gpus, "jobs", (json_int_t)size->jobs,
-                       "share", share((double)size->jobs, (double)statistics->jobs),
-                       "gpu_time_share", share(size->gpu_s, statistics->gpu_s)));
+                       "share", share_of((double)size->jobs, (double)statistics->jobs),
+                       "gpu_time_share", share_of(size->gpu_s, statistics->gpu_s)));
     }
     return array;
 }

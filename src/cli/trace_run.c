@@ -72,7 +72,7 @@ int trace_catalogue(struct trace_run *run, struct fault *fault)
     return catalogue_read(trace_value(run, TRACE_TASKS)->text, &settings, fault, &run->catalogue);
 }
 
-/* A log that breaks off is a mistake, unless what stands before will do. */
+/* An incomplete log is an error unless --keep-partial is given. */
 static int break_off(const struct trace_run *run, struct fault *fault)
 {
     struct fault where = *fault;
@@ -99,7 +99,7 @@ int trace_read_log(struct trace_run *run, struct fault *fault)
     return r;
 }
 
-/* Says which task each job is; *ret_tasks is for the caller to free. */
+/* Finds the task of the catalogue for each job. `ret_tasks`: for the caller to free. */
 static int map_jobs(
     const struct trace_run *run, struct fault *fault, const struct sim_task ***ret_tasks)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run of `colloc trace`: what its actions share. */
+/* What the actions of `colloc trace` share. */
 #ifndef COLLOC_CLI_TRACE_RUN_H
 #define COLLOC_CLI_TRACE_RUN_H
 
@@ -28,38 +28,37 @@ enum {
 
 extern const struct option_spec trace_options[TRACE_OPTIONS];
 
-/* One run. */
 struct trace_run {
     const struct invocation *invocation;
-    const char *name;       /* of what was read */
-    struct cluster_log log; /* of info and synth, its jobs alone */
+    const char *name;       /* of the file that was read */
+    struct cluster_log log; /* info and synth use only its jobs */
     struct catalogue catalogue;
 };
 
-/* The three actions: 0 or -errno with a fault. */
+/* Run an action. Return 0, or -errno with a fault. */
 int trace_import(struct trace_run *run, struct fault *fault);
 int trace_synth(struct trace_run *run, struct fault *fault);
 int trace_info(struct trace_run *run, struct fault *fault);
 
-/* ---- what they share; each that takes a fault returns 0 or -errno with it ---- */
+/* ---- steps of the actions; those with a fault return 0, or -errno with the fault set ---- */
 
 const struct option_value *trace_value(const struct trace_run *run, int option);
 bool trace_wants_json(const struct trace_run *run);
 
-/* An option's number within [min, max]; `otherwise` when it is not said. */
+/* Reads an option's number, within [min, max]; `otherwise` if the option is not given. */
 int trace_number(const struct trace_run *run, int option, double min, double max, double otherwise,
     struct fault *fault, double *ret_value);
 
-/* Of --gpus: "4", or what `simulate --gpus` takes; 0 when nothing is said. */
+/* Reads the number of GPUs of --gpus: "4", or a value of `simulate --gpus`; 0 if not given. */
 int trace_gpus(const struct trace_run *run, struct fault *fault, int *ret_gpus);
 
 int trace_catalogue(struct trace_run *run, struct fault *fault);
 
-/* The log of --from, with --keep-partial what there is of it. */
+/* Reads the log in the format of --from; with --keep-partial, up to its first error. */
 int trace_read_log(struct trace_run *run, struct fault *fault);
 
-/* The jobs as tasks of the catalogue, or as tasks of their own, to where --output and --tasks-out
- * say. */
+/* Writes the trace to --output: each job as a task of the catalogue or, with --tasks-out, as its
+ * own task, whose catalogue goes to that file. */
 int trace_write(struct trace_run *run, struct fault *fault);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of values as options have them: "0.7,0.8", "0.6:0.9:0.1" (from, to, step; without a step:
- * 1), "magm,lug". */
+/* Lists as values of options: "0.7,0.8", "0.6:0.9:0.1" (from, to, step; default of step: 1),
+ * "magm,lug". */
 #ifndef COLLOC_CLI_VALUES_H
 #define COLLOC_CLI_VALUES_H
 
@@ -14,9 +14,13 @@ struct values {
 };
 
 /*
- * Numbers within [min, max], in their order. `option` is its name for faults. 0, or -errno with
- * what is wrong with which word in the fault: nothing, no number, beyond the limits, a range that
- * is empty. Ended by values_fini either way.
+ * Parses a list of numbers and ranges.
+ *
+ * `option`: its name, for faults.
+ * `min`, `max`: the limits of a number.
+ *
+ * Returns 0, or -errno with a fault that names the wrong value: empty, not a number, beyond the
+ * limits, an empty range, too many. values_fini must follow in both cases.
  */
 int values_parse(const char *option, const char *text, double min, double max, struct fault *fault,
     struct values *ret_values);
@@ -28,7 +32,8 @@ struct names {
     int n;
 };
 
-/* The words between commas; none may be empty. As above. */
+/* Parses a comma-separated list of names, none of which may be empty. Returns as values_parse;
+ * names_fini must follow. */
 int names_parse(const char *option, const char *text, struct fault *fault, struct names *ret_names);
 void names_fini(struct names *names);
 
