@@ -8,9 +8,10 @@
  *       v                      ^                                            CANCELLED, TIMEOUT,
  *     RECOVERING --------------'                                            OUT_OF_MEMORY
  *
- * Also: a task that waits can be CANCELLED at once. STARTING becomes EXITED when the start fails,
- * and goes back to its queue when it never happened. EXITED goes back to QUEUED or RECOVERING when
- * the task is to run again. A move that the table does not allow is a defect of this program.
+ * Also: a task that waits can be CANCELLED at once. STARTING becomes EXITED when the start fails.
+ * STARTING, RUNNING and ENDING go back to their queue when the attempt turns out to have never
+ * started. EXITED goes back to QUEUED or RECOVERING when the task is to run again. A move that the
+ * table does not allow is a defect of this program.
  */
 #include "core/task.h"
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The check compares what the state holds twice (a task's GPUs and a GPU's residents, for example);
+ * a digest prints the state, so that two cores can be compared as text. */
 #include "pretend_gpus.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pretend machine room for tests of the core: GPUs, tasks and samples in one line each, and a
- * checker of the whole state. */
-#ifndef COLLOC_TESTS_CORE_WORLD_H
+/* Pretend GPUs for tests of the core: GPUs, tasks and samples in one line each, and a check of the
+ * whole state. */
+#ifndef COLLOC_TESTS_CORE_PRETEND_GPUS_H
 #define COLLOC_TESTS_CORE_WORLD_H
 
 #include <stdio.h>
@@ -13,7 +13,8 @@
 /* A core with that many 40 GiB GPUs and the default settings. */
 struct core *world_core(const struct policy *policy, int n_gpus);
 
-/* One step each; what core_step returns. A sample's memory is shared evenly by the tasks there. */
+/* One step each. Return what core_step returns. A sample's memory is divided evenly among the tasks
+ * on the GPU. */
 int world_submit(struct core *core, int64_t time_us, uint64_t task, struct task_request request);
 int world_sample(
     struct core *core, int64_t time_us, int gpu, double used_gib, double smact, double foreign);
@@ -24,14 +25,14 @@ enum task_state world_state(const struct core *core, uint64_t task);
 int world_count(const struct core *core, enum effect_kind kind,
     uint64_t task); /* such effects of the last step */
 
-/* Fails the test unless all of the state fits together. */
+/* Fails the test if two parts of the state contradict each other. */
 void world_check(const struct core *core);
 
-/* All that a log must bring back, as text: tasks, queues in order, reservations, the list of GPUs.
- */
+/* Returns all that a replay must restore, as text: tasks, queues in order, reservations, the list
+ * of GPUs. */
 char *world_digest(const struct core *core);
 
-/* The same for the view: what samples say and what follows from it. */
+/* Returns the same of the view: the samples and what follows from them. */
 char *world_digest_view(const struct core *core);
 
 #endif

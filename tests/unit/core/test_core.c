@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps whose whole effect is worth looking at: answers, effects, what a restart finds. */
+/* Single steps of the core: what each returns, which effects it leaves, what a replay restores. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -110,7 +110,7 @@ static void what_was_logged_as_started_but_never_ran_is_queued_again(void **stat
 {
     static const enum event_kind meanwhile[] = {EVENT_STARTED, EVENT_TICK, EVENT_CANCEL};
     static const enum task_state after[] = {TASK_STARTING, TASK_STARTING, TASK_CANCELLED};
-    for (size_t i = 0; i < sizeof after / sizeof *after; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(after); i++) {
         struct core *core = start(1);
         struct task_request request = plain;
         request.time_limit_us = 50 * S;
@@ -133,7 +133,7 @@ static void what_was_logged_as_started_but_never_ran_is_queued_again(void **stat
     }
 }
 
-/* By a daemon that was stopped for a while. */
+/* The daemon was stopped when the process ended. */
 static void an_end_that_is_noticed_late_counts_from_when_it_was(void **state)
 {
     static const int64_t told_us[] = {30 * S, 0, 200 * S, 1},
@@ -425,8 +425,7 @@ static void what_is_only_not_listed_goes_on(void **state)
     core_destroy(core);
 }
 
-/* When is task 1 known to have taken its memory, by samples that say so little? In seconds, or 0.
- */
+/* Samples with few readings: returns after how many seconds task 1 counts as settled, or 0. */
 static int settles_after(double foreign, bool lists_processes, bool lists_task, bool knows_memory)
 {
     struct core *core = start(1);
@@ -470,7 +469,7 @@ static void a_task_alone_shows_what_it_asks_for(void **state)
         gpu->residents[0].expect.smact.value, 0.9, 1e-9); /* it may not have begun yet */
     world_sample(core, 11 * S, 0, 8, 0.3, 0);
     assert_float_equal(gpu->residents[0].expect.smact.value, 0.3, 1e-9);
-    world_sample(core, 12 * S, 0, 8, 0.6, 1); /* a stranger's, too */
+    world_sample(core, 12 * S, 0, 8, 0.6, 1); /* an external process is there, too */
     assert_float_equal(gpu->residents[0].expect.smact.value, 0.3, 1e-9);
     world_sample(core, 13 * S, 0, 8, 0.3, 0);
     world_submit(core, 13 * S, 2, plain);
@@ -504,7 +503,7 @@ static void a_wait_is_told_once_for_each_reason(void **state)
     core_destroy(core);
 }
 
-/* ---- the sample that makes room places who waits for it ---- */
+/* ---- a sample that shows free memory places the tasks that wait for it ---- */
 
 struct looks {
     double used_gib, of_task_gib;
@@ -527,7 +526,7 @@ static void see(struct core *core, int64_t time_us, const struct looks *looks)
 
 struct makes_room {
     const struct policy *policy;
-    struct task_request there, waits; /* there.gpus 0: nobody is */
+    struct task_request there, waits; /* there.gpus 0: the GPU has no resident */
     struct looks before, after;
 };
 
@@ -585,8 +584,9 @@ static void see_two(struct core *core, int64_t time_us, double first_gib, double
     assert_int_equal(core_step(core, &event), 0);
 }
 
-/* One who took more than he needs gives it back, while another takes what was his anyway. */
-static void room_that_moves_within_a_gpu_is_seen(void **state)
+/* One resident frees memory beyond its requirement; another takes memory that it is known to need.
+ */
+static void memory_that_moves_between_residents_is_seen(void **state)
 {
     const struct task_request first = KNOWN(10, 0.1), second = KNOWN(15, 0.1),
                               third = KNOWN(8, 0.1);
@@ -605,8 +605,8 @@ static void room_that_moves_within_a_gpu_is_seen(void **state)
     core_destroy(core);
 }
 
-/* As after the daemon was started anew: that it was ever without memory was not seen. */
-static void who_has_its_memory_when_first_seen_holds_nobody_off(void **state)
+/* As after a restart of the daemon: the first sample shows the task with its memory. */
+static void a_task_first_seen_with_its_memory_causes_no_hold_off(void **state)
 {
     struct core *core = start(1);
     world_submit(core, 2, 1, plain);
@@ -632,8 +632,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_sample_that_makes_room_places),
         cmocka_unit_test(the_first_sample_after_a_silence_places),
-        cmocka_unit_test(room_that_moves_within_a_gpu_is_seen),
-        cmocka_unit_test(who_has_its_memory_when_first_seen_holds_nobody_off),
+        cmocka_unit_test(memory_that_moves_between_residents_is_seen),
+        cmocka_unit_test(a_task_first_seen_with_its_memory_causes_no_hold_off),
         cmocka_unit_test(a_task_that_fits_starts_in_the_step_of_its_submission),
         cmocka_unit_test(nonsense_is_an_answer_and_changes_nothing),
         cmocka_unit_test(cancelling_a_start_kills_once_there_is_something_to_kill),

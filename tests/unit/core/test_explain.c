@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The text for each verdict, and the requests that no GPU can ever serve. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +11,7 @@
 #include "base/array.h"
 #include "pretend_gpus.h"
 
-/* A policy that says what the test wants said. */
+/* A policy that returns the verdict of the test. */
 static struct verdict said;
 
 static enum placement_answer say(

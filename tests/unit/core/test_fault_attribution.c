@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose fault it was, and what becomes of the innocent. */
+/* Which tasks count as possible causes of a fault, and which of them run again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -100,7 +100,7 @@ static void by_streams_everybody_answers_for_himself(void **state)
     core_destroy(core);
 }
 
-static void a_server_that_goes_away_is_nobody_s_fault(void **state)
+static void a_lost_server_is_no_task_s_fault(void **state)
 {
     struct core *core = three_running(SHARING_MPS);
     for (uint64_t task = 1; task <= 3; task++) {
@@ -126,7 +126,7 @@ static void not_for_ever(void **state)
     }
     assert_int_equal(world_state(core, 1), TASK_FAILED);
     assert_int_equal(
-        core_task(core, 1)->requeue_count, 2); /* the third attempt was by streams: its own fault */
+        core_task(core, 1)->requeue_count, 2); /* the third attempt ran without MPS: at fault */
     core_destroy(core);
 }
 
@@ -163,7 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_who_fall_together_are_suspects),
         cmocka_unit_test(who_is_alone_under_mps_answers_for_himself),
-        cmocka_unit_test(a_server_that_goes_away_is_nobody_s_fault),
+        cmocka_unit_test(a_lost_server_is_no_task_s_fault),
         cmocka_unit_test(a_fault_long_after_is_another),
         cmocka_unit_test(by_streams_everybody_answers_for_himself),
         cmocka_unit_test(not_for_ever),

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The order of a queue, and the positions in it, under insertions and removals anywhere. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,7 +72,7 @@ static void takes_out_anywhere(void **state)
     assert_order("3");
 }
 
-/* Positions asked at any moment between changes at any place. */
+/* Positions are right after each change at any place. */
 static void positions_stay_right(void **state)
 {
     uint32_t random = 12345;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a task is to share its GPU, for each thing that can be known. */
+/* The sharing mode that is chosen, for each fact that it depends on. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ struct case_ {
     bool exclusive;
 };
 
-static struct case_ nobody_there(enum sharing asked)
+static struct case_ no_resident(enum sharing asked)
 {
     struct case_ c = {.id = {.is_place = true, .mem_total_bytes = 40 * GIB}};
     c.task.uid = 1;
@@ -52,7 +52,7 @@ static void assert_share(struct case_ *c, enum sharing sharing, enum share_reaso
 
 static void what_is_asked_for_is_done(void **state)
 {
-    struct case_ streams = nobody_there(SHARING_STREAMS), mps = nobody_there(SHARING_MPS);
+    struct case_ streams = no_resident(SHARING_STREAMS), mps = no_resident(SHARING_MPS);
     add_resident(&streams, 1, SHARING_MPS, 0.1);
     add_resident(&mps, 1, SHARING_STREAMS, 0.95);
     assert_share(&streams, SHARING_STREAMS, SHARE_AS_ASKED);
@@ -62,7 +62,7 @@ static void what_is_asked_for_is_done(void **state)
 
 static void auto_on_an_idle_gpu(void **state)
 {
-    struct case_ unknown = nobody_there(SHARING_AUTO), large = unknown, alone = unknown,
+    struct case_ unknown = no_resident(SHARING_AUTO), large = unknown, alone = unknown,
                  instance = unknown;
     large.task.request.expect.smact = reading_of(0.9);
     alone.exclusive = true;
@@ -77,16 +77,16 @@ static void auto_on_an_idle_gpu(void **state)
 
 static void auto_beside_others(void **state)
 {
-    struct case_ turns = nobody_there(SHARING_AUTO), stranger = turns, mate = turns, small = turns,
+    struct case_ turns = no_resident(SHARING_AUTO), other_user = turns, mate = turns, small = turns,
                  large = turns;
     add_resident(&turns, 1, SHARING_STREAMS, 0.3);
-    add_resident(&stranger, 2, SHARING_MPS, 0.3);
+    add_resident(&other_user, 2, SHARING_MPS, 0.3);
     add_resident(&mate, 1, SHARING_MPS, 0.5);
     add_resident(&small, 1, SHARING_MPS, 0.9);
     add_resident(&large, 1, SHARING_MPS, 0.5);
     large.task.request.expect.smact = reading_of(0.9);
     assert_share(&turns, SHARING_STREAMS, SHARE_AS_NEIGHBOURS);
-    assert_share(&stranger, SHARING_STREAMS, SHARE_OTHER_USER);
+    assert_share(&other_user, SHARING_STREAMS, SHARE_OTHER_USER);
     assert_share(&mate, SHARING_MPS, SHARE_WITH_ROOM);
     assert_share(&small, SHARING_STREAMS, SHARE_BESIDE_FILLER);
     assert_share(&large, SHARING_MPS, SHARE_CAPPED);
@@ -97,7 +97,7 @@ static void auto_beside_others(void **state)
 
 static void clients_of_mps_are_kept_to_their_need(void **state)
 {
-    struct case_ c = nobody_there(SHARING_MPS);
+    struct case_ c = no_resident(SHARING_MPS);
     assert_int_equal(choose(&c).mem_limit_bytes, 0);
     c.task.request.need = (struct need){NEED_ESTIMATED, 6 * GIB};
     assert_int_equal(choose(&c).mem_limit_bytes, 8 * GIB);
@@ -119,7 +119,7 @@ static void clients_of_mps_are_kept_to_their_need(void **state)
 
 static void who_was_failed_by_mps_twice_goes_without(void **state)
 {
-    struct case_ c = nobody_there(SHARING_MPS);
+    struct case_ c = no_resident(SHARING_MPS);
     c.task.requeue_count = 5;
     c.task.mps_failures = 1;
     assert_share(&c, SHARING_MPS, SHARE_AS_ASKED);
@@ -129,7 +129,7 @@ static void who_was_failed_by_mps_twice_goes_without(void **state)
 
 static void suspects_are_kept_apart(void **state)
 {
-    struct case_ c = nobody_there(SHARING_MPS);
+    struct case_ c = no_resident(SHARING_MPS);
     c.task.possible_cause = true;
     assert_share(&c, SHARING_STREAMS, SHARE_POSSIBLE_CAUSE);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The life-cycle: which moves are allowed, the names of the states, the invariant. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

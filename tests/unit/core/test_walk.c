@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random walks: thousands of events, sensible and senseless, over random machines. After every step
- * the whole state fits together, and a second core that is given only what a log would hold is in
- * the same state.
+ * Random walks: thousands of events, valid and invalid, on random machines. After each step the
+ * state has to be consistent, and a second core, which gets only what the log would hold, has to be
+ * in the same state.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -89,7 +89,7 @@ static void make_submit(struct walk *walk, struct event *event)
     request->time_limit_us = chance(walk, 20) ? (int64_t)draw(walk, 60) * SECOND_US : 0;
 }
 
-/* What the GPU said last, or a little of it otherwise. */
+/* The last sample of the GPU, or one that differs a little. */
 static void repeat_sample(struct walk *walk, struct core_sample *sample)
 {
     int gpu = sample->gpu;
@@ -203,9 +203,9 @@ static void replay_step(struct walk *walk, const struct event *input)
         }
 }
 
-/* A sample that the core did not look for placements after gave no cause to: another event at once
- * finds none. */
-static void check_nobody_was_overlooked(struct walk *walk)
+/* If a sample caused no scheduling pass, none was needed: the pass of another event places no task.
+ */
+static void check_no_placement_was_missed(struct walk *walk)
 {
     int n;
     struct event tick = {.kind = EVENT_TICK, .time_us = walk->now_us};
@@ -231,7 +231,7 @@ static void step(struct walk *walk)
     }
     (r ? walk->refused : walk->accepted)[event.kind]++;
     if (event.kind == EVENT_SAMPLE && r == 0)
-        check_nobody_was_overlooked(walk);
+        check_no_placement_was_missed(walk);
     world_check(walk->core);
     assert_same(world_digest(walk->core), world_digest(walk->replayed));
 }
@@ -309,10 +309,10 @@ static void walks_keep_the_state_sound_and_replayable(void **state)
         assert_true(ends[i] > 0);
 }
 
-/* ---- nobody waits for ever ---- */
+/* ---- no task waits for ever ---- */
 
-/* What nobody can wait out: requests beyond the machine are cancelled, held tasks released,
- * estimates made. */
+/* Ends each wait that time does not end: cancels requests beyond the machine, releases held tasks,
+ * gives estimates. */
 static void unblock(struct walk *walk)
 {
     struct fault fault;
@@ -334,8 +334,8 @@ static void unblock(struct walk *walk)
     }
 }
 
-/* Who has GPUs ends, half of them for want of memory: so the recovery queue and the main queue
- * compete. */
+/* Ends tasks that hold GPUs, half of them for lack of GPU memory, so that the recovery queue and
+ * the main queue compete. */
 static int end_running(struct walk *walk)
 {
     int unfinished = 0;
@@ -370,8 +370,7 @@ static void every_task_comes_to_an_end(void **state)
     }
 }
 
-/* A crash may cut the log anywhere. Whatever is there must lead on: no task stays where nothing
- * ever moves it. */
+/* A crash may cut the log anywhere. After the replay of any part of it, each task can still end. */
 static void a_log_cut_anywhere_leads_on(void **state)
 {
     for (uint64_t seed = 1; seed <= WALKS; seed++) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The monitoring window: which entries count, and the figures calculated from them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

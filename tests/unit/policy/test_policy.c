@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Policies as pure functions: a view made by hand, one task, and what comes out. */
+/* Policies as pure functions: for a view made by hand and one task, the GPUs and verdicts. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ static struct cluster_view view;
 static struct conditions conditions;
 static struct core_settings settings;
 static struct task task;
-static const struct task *first; /* of the queue, when GPUs are kept for it */
+static const struct task *first; /* the head of the queue, if GPUs are reserved for it */
 static struct verdict verdicts[N];
 static int chosen[N];
 
@@ -101,7 +101,7 @@ static void a_former_name_is_found_and_not_listed(void **state)
         assert_string_not_equal(policy_name_at(i), "foresee"); /* check-words: alias */
 }
 
-/* A GPU that none can be taken before ends the search; what has a little in use is no such one. */
+/* The search ends at a GPU that none can beat. One with a little memory in use can be beaten. */
 static void the_search_ends_where_nothing_better_can_come(void **state)
 {
     view.mem_total_max_bytes = 40 * GIB;
@@ -341,7 +341,7 @@ static void move_in(int gpu, uint64_t id, double gib, double smact, int n_gpus)
         fmin(1, gpus[gpu].smact_level.value + smact));
 }
 
-/* The task of that id, who is on both, is one of two GPUs. */
+/* Makes the task of that id, which is a resident of both, one task of two GPUs. */
 static void spans(uint64_t id, int a, int b)
 {
     static int places[2];
@@ -392,9 +392,9 @@ static enum verdict_kind verdict_beside(enum sharing there, double smact, enum s
     return check(1, false).kind;
 }
 
-/* Trainings of 0.75 that take turns fill the GPU; side by side they gain. A wish is granted all the
- * same. */
-static void who_leaves_it_to_colloc_waits_where_nothing_is_gained(void **state)
+/* Trainings of 0.75 SMACT that are time-sliced fill the GPU; through MPS they gain. A mode that the
+ * user requests is used in any case. */
+static void a_task_of_auto_waits_where_sharing_gains_nothing(void **state)
 {
     assert_int_equal(verdict_beside(SHARING_STREAMS, 0.75, SHARING_AUTO), VERDICT_NO_GAIN);
     assert_int_equal(verdict_beside(SHARING_MPS, 0.75, SHARING_AUTO), VERDICT_FITS);
@@ -420,9 +420,7 @@ static void a_client_held_to_some_sms_leaves_the_rest(void **state)
     assert_float_equal(1 / outlook_at(1).slowdown, 0.64, 0.06);
 }
 
-/* Who is slowed down on one of his GPUs already loses less by company on the other one, and all
- * that he loses counts.
- */
+/* A task that is slowed down on one of its GPUs loses less by a co-resident on the other one. */
 static void a_task_of_two_gpus_is_as_fast_as_its_slower_one(void **state)
 {
     come(5, 0.9, 1);
@@ -512,7 +510,7 @@ int main(void)
         cmocka_unit_test_setup(an_estimate_beyond_one_gpu_means_a_larger_one, idle_machine),
         cmocka_unit_test_setup(a_small_instance_takes_an_unknown_task_when_idle, idle_machine),
         cmocka_unit_test_setup(what_is_predicted_is_what_sharing_does, idle_machine),
-        cmocka_unit_test_setup(who_leaves_it_to_colloc_waits_where_nothing_is_gained, idle_machine),
+        cmocka_unit_test_setup(a_task_of_auto_waits_where_sharing_gains_nothing, idle_machine),
         cmocka_unit_test_setup(a_client_held_to_some_sms_leaves_the_rest, idle_machine),
         cmocka_unit_test_setup(a_task_of_two_gpus_is_as_fast_as_its_slower_one, idle_machine),
         cmocka_unit_test_setup(two_gpus_are_taken_where_both_together_gain_most, idle_machine),

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The promise of policy/backfill.h, held against runs without overtaking: machines, tasks and
- * times are drawn at random; whenever a task comes to be the first of the queue and has to wait,
- * the run goes on twice from there, once as it is and once with nobody overtaking any more. Where
- * times are known and right, and sharing slows nobody, it must not start later in the first, but
- * for the second until the next look at memory that is free again. Tasks come with falling times:
- * the first of the queue takes longest, and stays first.
+ * The contract of policy/backfill.h, tested against runs without backfill. Machines, tasks and
+ * times are drawn at random. Whenever a task becomes the head of the queue and has to wait, two
+ * runs continue from there: one with backfill, one without. Times are known and right, and sharing
+ * slows no task; so the head must not start later with backfill, except for the second until the
+ * next sample shows free memory. Tasks arrive with falling times: the head takes longest, and
+ * remains the head.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,11 +36,11 @@ struct world {
     struct gpu_identity gpus[GPUS_MAX];
     int n_tasks;
     struct pretend tasks[TASKS_MAX + 1]; /* by id */
-    uint64_t frozen; /* from when this task is the first that waits nobody overtakes; 0: always */
+    uint64_t frozen; /* once this task is the head and waits, no task is backfilled; 0: never so */
     bool is_frozen;
-    uint64_t waited[TASKS_MAX + 1]; /* who has been first and waited, in order */
+    uint64_t waited[TASKS_MAX + 1]; /* the heads that had to wait, in order */
     int n_waited;
-    struct policy patient; /* foresee without overtaking */
+    struct policy patient; /* predictive without backfill */
     struct core_settings settings;
     struct sim *sim;
 };
@@ -68,7 +68,7 @@ static void on_kill(void *context, struct sim *sim, const struct task *task)
     fail();
 }
 
-/* Memory is there at once, and activity as it was said: small enough that nobody is slowed down. */
+/* Tasks take their memory at once, and their activity is as given: so low that none is slowed. */
 static void sample(struct world *world, int gpu)
 {
     struct task_memory seen[TASKS_MAX];
@@ -186,7 +186,7 @@ static void play(struct world *world)
     sim_destroy(world->sim);
 }
 
-/* Runs the world of the seed; nobody overtakes from when `frozen` waits as the first. */
+/* Runs the world of the seed; no task is backfilled once `frozen` is the head and waits. */
 static void run(struct world *world, uint64_t seed, uint64_t frozen)
 {
     make(world, seed);
@@ -194,7 +194,7 @@ static void run(struct world *world, uint64_t seed, uint64_t frozen)
     play(world);
 }
 
-static void who_is_overtaken_starts_no_later(void **state)
+static void the_head_starts_no_later(void **state)
 {
     static struct world free_run, patient_run;
     int compared = 0, sooner = 0;
@@ -216,8 +216,8 @@ static void who_is_overtaken_starts_no_later(void **state)
     assert_true(sooner > RUNS);
 }
 
-/* One GPU, tasks that fill it; the first is shorter than all that come after it. */
-static void whom_a_hundred_have_overtaken_is_first(void **state)
+/* One GPU, tasks that fill it; the first is shorter than all later ones. */
+static void a_task_that_a_hundred_passed_is_the_head(void **state)
 {
     static struct world world;
     make(&world, 1);
@@ -236,7 +236,7 @@ static void whom_a_hundred_have_overtaken_is_first(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(who_is_overtaken_starts_no_later),
-        cmocka_unit_test(whom_a_hundred_have_overtaken_is_first)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_head_starts_no_later),
+        cmocka_unit_test(a_task_that_a_hundred_passed_is_the_head)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory of a GPU: numbers worked out by hand from the laws in gpu_model.c. */
+/* The memory of a GPU: numbers calculated by hand from the model in gpu_model.c. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

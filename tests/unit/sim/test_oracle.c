@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The names of a simulation's policies, and which of them know every task's memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

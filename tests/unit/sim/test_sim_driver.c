@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The virtual-clock driver: the order of what comes due, its clock, and what an observer sees. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

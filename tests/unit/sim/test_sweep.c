@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Simulations on several threads: results, failures, cancelling. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was committed is there: after kill -9 at any moment, and after any system call of SQLite's
- * has failed. */
+/* Committed rows are durable: after SIGKILL at any moment, and after any system call of SQLite has
+ * failed. */
 #include <errno.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -46,8 +46,8 @@ static uint64_t count_tasks(struct store *store)
     return events / EVENTS;
 }
 
-/* Writes tasks on from `task`, tells of each through the pipe when it is durable, until it is
- * killed. */
+/* Writes tasks from `task` on until it is killed. Reports each through the pipe once it is durable.
+ */
 static _Noreturn void write_for_ever(const char *folder, uint64_t task, int pipe_fd)
 {
     struct store *store;
@@ -89,8 +89,7 @@ static void nothing_committed_is_lost_by_kill_9(void **state)
     }
 }
 
-/* The system calls below SQLite fail from the one on that `calls_left` counts down to; -1: they
- * work. */
+/* The system calls below SQLite fail once `calls_left` of them were made; -1: none fails. */
 static int calls_left = -1, errno_then, syncs;
 static bool has_failed, sync_failed;
 
@@ -126,7 +125,7 @@ static int try_ftruncate(int fd, off_t size)
     return fails_now() ? -1 : ftruncate(fd, size);
 }
 
-/* SQLite has no seam for this one; a program's own comes before the C library's. */
+/* SQLite offers no hook for this call; this definition takes precedence over the C library's. */
 int fdatasync(int fd)
 {
     syncs++;
@@ -151,7 +150,7 @@ static int remove_seam(void **state)
     return remove_folder(state);
 }
 
-/* SQLite does not tell why a sync failed. */
+/* SQLite does not report why a sync failed. */
 static void assert_words(int r, int errnum, const struct fault *fault)
 {
     assert_true(r == -errnum || (sync_failed && r == -EIO));
@@ -160,8 +159,8 @@ static void assert_words(int r, int errnum, const struct fault *fault)
         assert_non_null(strstr(fault->text, "the disk is full"));
 }
 
-/* Every call of a transaction fails once: it is refused in words, and may be written again when the
- * trouble is over. */
+/* Each call of a transaction fails once: the transaction is refused with a text, and can be written
+ * again when calls work again. */
 static void a_transaction_that_cannot_be_written_never_was(const char *folder, int errnum)
 {
     struct store *store = open_log(folder);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks that have ended: records, lists, totals, and being forgotten. */
+/* Tasks that have ended: records, lists, totals, and how they are forgotten. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

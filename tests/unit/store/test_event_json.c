@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stored form of events: the same bytes for ever, and back to the same event. */
+/* The stored form of events: the bytes never change, and read back give the same event. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +36,7 @@ static struct event of_kind(enum event_kind kind)
     return (struct event){.kind = kind};
 }
 
-/* Written, and after it was read written again, the event is this text. */
+/* Fails unless the event is written as this text, and again so after it was read back. */
 static void assert_stored_as(const struct event *event, const char *expected)
 {
     struct event again = {.kind = event->kind};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events through the log: what comes back, in which order, and what a restart gets to see. */
+/* Events are appended and read back: which, in which order, and what a restart replays. */
 #include <errno.h>
 #include <string.h>
 
@@ -146,8 +146,8 @@ static void ended_tasks_are_not_replayed(void **state)
     store_close(store);
 }
 
-/* Task 2 had company in 1, which has ended; 3 had gone before 2 got its GPU. */
-static void who_was_there_with_a_running_task_is_replayed(void **state)
+/* Task 1, which has ended, was a co-resident of 2; task 3 ended before 2 got its GPU. */
+static void the_coresidents_of_a_running_task_are_replayed(void **state)
 {
     struct store *store = open_log(*state);
     begin(store);
@@ -203,7 +203,8 @@ static void what_cannot_be_appended_is_refused(void **state)
     struct store *store = open_log(*state);
     struct fault fault = {""};
     struct event submit = submit_event(1, 1), tick = plain_event(EVENT_TICK, 0, 1),
-                 sample = plain_event(EVENT_SAMPLE, 1, 1), nobody = plain_event(EVENT_CANCEL, 0, 1);
+                 sample = plain_event(EVENT_SAMPLE, 1, 1),
+                 no_task = plain_event(EVENT_CANCEL, 0, 1);
 
     assert_int_equal(store_append(store, &submit, 1, NULL, &fault), -EINVAL);
     assert_non_null(strstr(fault.text, "no transaction"));
@@ -212,7 +213,7 @@ static void what_cannot_be_appended_is_refused(void **state)
     begin(store);
     assert_int_equal(store_append(store, &tick, 1, NULL, &fault), -EINVAL);
     assert_int_equal(store_append(store, &sample, 1, NULL, &fault), -EINVAL);
-    assert_int_equal(store_append(store, &nobody, 1, NULL, &fault), -EINVAL);
+    assert_int_equal(store_append(store, &no_task, 1, NULL, &fault), -EINVAL);
     json_t *list = json_array();
     assert_int_equal(store_append(store, &submit, 1, list, &fault), -EINVAL);
     json_decref(list);
@@ -290,7 +291,7 @@ int main(void)
         TEST(what_is_gone_is_kept),
         TEST(an_empty_log_is_empty),
         TEST(ended_tasks_are_not_replayed),
-        TEST(who_was_there_with_a_running_task_is_replayed),
+        TEST(the_coresidents_of_a_running_task_are_replayed),
         TEST(what_was_not_committed_never_was),
         TEST(what_cannot_be_appended_is_refused),
         TEST(a_task_is_submitted_once_only),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What store_open refuses, and in which words. Never a crash, never a change to what it refuses. */
+/* What store_open refuses, and with which text. It never crashes and never changes such a log. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -37,7 +37,7 @@ static void read_log(const char *folder, char **ret_data, size_t *ret_size)
     assert_int_equal(file_read(path_in(folder, "colloc.db"), 1 << 24, NULL, ret_data, ret_size), 0);
 }
 
-/* A log with something of everything in it, closed. */
+/* Makes a log with rows in each table, and closes it. */
 static void fill(const char *folder)
 {
     struct store *store = open_log(folder);
@@ -90,7 +90,7 @@ static void a_second_opener_is_told_who_has_it(void **state)
     store_close(open_log(*state));
 }
 
-/* What a collocd that is killed leaves for a moment: a child that has not closed its descriptors. */
+/* A collocd that is killed may leave a child that has not yet closed the lock's descriptor. */
 static void a_child_that_holds_the_lock_for_a_moment_is_waited_for(void **state)
 {
     store_close(open_log(*state));
@@ -179,7 +179,7 @@ static int ignore_record(void *context, uint64_t task, const json_t *record)
     return 0;
 }
 
-/* Whatever is read from a damaged log, it is an answer or a fault in words. */
+/* Reading a damaged log gives an answer or a fault with a text. */
 static void read_everything(struct store *store)
 {
     struct fault faults[3] = {{""}, {""}, {""}};
@@ -233,7 +233,7 @@ static void a_file_for_a_folder_is_refused(void **state)
     assert_refused(file, ENOTDIR, file);
 }
 
-/* Root may write anywhere, so it becomes somebody else for this. */
+/* Root may write anywhere, so the test changes to another user. */
 static void a_folder_without_write_permission_is_refused(void **state)
 {
     uid_t me = geteuid(), other = me == 0 ? 65534 : me;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What the tests of the store share. A folder is made below TMPDIR and removed with its files. */
 #include "unit.h"
 
 #include <ftw.h>

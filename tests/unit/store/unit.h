@@ -13,16 +13,15 @@
 
 #include "store/store.h"
 
-/* A folder of its own for each test, removed with all that is in it. cmocka's setup and teardown;
- * *state is its path.
- */
+/* Setup and teardown of cmocka: a new folder for each test, removed with all files in it. *state is
+ * its path. */
 int make_folder(void **state);
 int remove_folder(void **state);
 
 /* Opens the log there, or fails the test with the fault. */
 struct store *open_log(const char *folder);
 
-/* store_open must fail with -errnum and say `words`. */
+/* Fails the test unless store_open fails with -errnum and a text that contains `words`. */
 void assert_refused(const char *folder, int errnum, const char *words);
 
 /* Knows "magm" only. */
@@ -38,12 +37,11 @@ struct event plain_event(enum event_kind kind, uint64_t task, int64_t time_us);
 /* Appends, or fails the test with the fault. Wall time is time_us + 1000. */
 void append(struct store *store, struct event event);
 
-/* In a transaction of their own. */
+/* One transaction around what is appended between the two. */
 void begin(struct store *store);
 void commit(struct store *store);
 
-/* "GPUS0 SUBMIT1 PLACE1 ": what a replay hands over. In a buffer of its own that the next call
- * overwrites. */
+/* Returns the events of a replay as text: "GPUS0 SUBMIT1 PLACE1 ". The next call overwrites it. */
 const char *replayed(struct store *store);
 
 #endif
