@@ -19,7 +19,7 @@ int64_t memory_of(const struct process *p, struct seat seat)
 {
     int64_t sum = 0;
 
-    for (int i = 0; i < p->segment_count; i++)
+    for (int i = 0; !p->off_gpu && i < p->segment_count; i++)
         if (within(p->segments[i].seat, seat))
             sum += p->segments[i].size;
     return sum;
@@ -62,7 +62,7 @@ static int64_t obstacle_end(const struct world *world, struct seat seat, int64_t
         return gpu->foreign_offset + gpu->foreign_bytes;
     for (int i = 0; i < world->process_end; i++) {
         const struct process *p = &world->processes[i];
-        for (int k = 0; p->present && k < p->segment_count; k++) {
+        for (int k = 0; p->present && !p->off_gpu && k < p->segment_count; k++) {
             const struct segment *s = &p->segments[k];
             if (within(s->seat, seat) && overlap(at, size, s->offset, s->size))
                 return s->offset + s->size;

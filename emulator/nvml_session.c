@@ -172,21 +172,34 @@ const char *nvmlErrorString(nvmlReturn_t result)
     return "Unknown Error";
 }
 
+/* The driver that came with the emulated version of CUDA. */
+static const char *driver_version(const struct world *world)
+{
+    return world->cuda_version >= 13000 ? "580.159.04" : "550.127.05";
+}
+
 nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned length)
 {
-    return session ? give_text("550.127.05", version, length) : NVML_ERROR_UNINITIALIZED;
+    return session ? give_text(driver_version(session), version, length) : NVML_ERROR_UNINITIALIZED;
 }
 
 nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned length)
 {
-    return session ? give_text("12.550.127.05", version, length) : NVML_ERROR_UNINITIALIZED;
+    char text[32];
+
+    if (!session)
+        return NVML_ERROR_UNINITIALIZED;
+    snprintf(text, sizeof(text), "%d.%s", session->cuda_version / 1000, driver_version(session));
+    return give_text(text, version, length);
 }
 
 nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version)
 {
     if (!version)
         return NVML_ERROR_INVALID_ARGUMENT;
-    *version = 12040;
+    if (!session)
+        return NVML_ERROR_UNINITIALIZED;
+    *version = session->cuda_version;
     return NVML_SUCCESS;
 }
 

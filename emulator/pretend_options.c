@@ -25,6 +25,8 @@ static const char HELP[] =
     "on\n"
     "                       the GPU fall with it\n"
     "  --leak-mib=N         takes so much more memory every second\n"
+    "  --profiler           is under a profiler: it cannot be locked\n"
+    "  --managed            uses managed memory: it cannot be suspended\n"
     "  --catch-term         ends well on SIGTERM, as a training that writes a checkpoint does\n"
     "  --smact=F            SM activity when alone, 0 to 1 (default 0.6)\n"
     "  --gract=F --smocc=F --dram=F --power-w=W\n"
@@ -42,6 +44,8 @@ enum key {
     FAULT_AFTER,
     LEAK_MIB,
     CATCH_TERM,
+    PROFILER,
+    MANAGED,
     SMACT,
     GRACT,
     SMOCC,
@@ -62,6 +66,8 @@ static const struct option options[] = {
     {"fault-after", required_argument, NULL, FAULT_AFTER},
     {"leak-mib", required_argument, NULL, LEAK_MIB},
     {"catch-term", no_argument, NULL, CATCH_TERM},
+    {"profiler", no_argument, NULL, PROFILER},
+    {"managed", no_argument, NULL, MANAGED},
     {"smact", required_argument, NULL, SMACT},
     {"gract", required_argument, NULL, GRACT},
     {"smocc", required_argument, NULL, SMOCC},
@@ -124,6 +130,12 @@ static int take_option(int key, const char *text, struct pretend_options *o)
         return parse_double(text, 0, 1e6, &o->leak_mib_per_s);
     case CATCH_TERM:
         o->catches_term = true;
+        return 0;
+    case PROFILER:
+        o->has_profiler = true;
+        return 0;
+    case MANAGED:
+        o->has_managed = true;
         return 0;
     case SMACT:
         return parse_double(text, 0, 1, &o->demand.smact);

@@ -15,6 +15,8 @@ struct pretend_options {
     int gpus;
     double fault_s;        /* of work, until it does what stops the GPU; negative: never */
     double leak_mib_per_s; /* on top of its memory, without end */
+    bool has_profiler;     /* CUPTI is at work in it */
+    bool has_managed;      /* it uses managed memory */
     bool catches_term;     /* ends by itself on SIGTERM, with an exit status of 0 */
     int exit_code;
     enum framework framework;

@@ -41,7 +41,8 @@ struct run {
     pid_t mps_server; /* 0: it takes turns with others */
     double share;
     double started_s;
-    int steps_taken; /* of its memory, sharing/memory_steps.h */
+    double locked_since_s; /* negative: its CUDA calls return */
+    int steps_taken;       /* of its memory, sharing/memory_steps.h */
     int64_t leaked_bytes;
     int epochs_done;
     char *message; /* printed when it fails; NULL: the CUDA error */
@@ -190,6 +191,9 @@ static int begin(struct run *run, const struct seat *seats)
         return -ENOMEM;
     run->steps_taken = 1;
     run->started_s = world_now_s(run->world);
+    run->locked_since_s = -1;
+    run->self->has_profiler = run->options->has_profiler;
+    run->self->has_managed = run->options->has_managed;
     run->self->demand = complete_demand(run);
     run->self->pcie_rx_mib = PCIE_RX_MIB;
     run->self->mps_server = run->mps_server;
@@ -247,6 +251,22 @@ static int check_faults(const struct run *run)
     return run->self->terminated ? -ECANCELED : 0;
 }
 
+/* While it is locked or suspended, each of its CUDA calls waits: its next step is due so much
+ * later. Returns whether it is. */
+static bool is_held(struct run *run)
+{
+    double now_s = world_now_s(run->world);
+    bool held = run->self->cuda_state != CUDA_RUNNING;
+
+    if (held && run->locked_since_s < 0)
+        run->locked_since_s = now_s;
+    if (!held && run->locked_since_s >= 0) {
+        run->started_s += now_s - run->locked_since_s;
+        run->locked_since_s = -1;
+    }
+    return held;
+}
+
 /*
  * Does what is due, then waits until the next event is due.
  *
@@ -257,13 +277,14 @@ static int run_step(struct run *run)
     int epochs_before = run->epochs_done;
 
     world_enter(run->world);
-    if (run->options->fault_s >= 0 &&
+    bool held = is_held(run);
+    if (!held && run->options->fault_s >= 0 &&
         process_done_s(run->world, run->self) >= run->options->fault_s)
         do_fault(run);
     int r = check_faults(run);
-    if (r == 0)
+    if (r == 0 && !held)
         r = take_due_steps(run);
-    if (r == 0)
+    if (r == 0 && !held)
         r = leak(run);
     count_epochs(run);
     double wait_s = next_s(run);

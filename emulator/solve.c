@@ -36,10 +36,16 @@ static bool is_training(const struct process *p)
     return p->present && p->role == ROLE_TRAINING;
 }
 
+/* The CUDA calls of a locked or suspended process wait. */
+static bool is_running(const struct process *p)
+{
+    return is_training(p) && p->cuda_state == CUDA_RUNNING;
+}
+
 /* A process that holds memory and runs no kernel takes no turn. */
 static bool computes(const struct process *p)
 {
-    return is_training(p) && p->demand.gract > 0;
+    return is_running(p) && p->demand.gract > 0;
 }
 
 /* `ret_sharing`: the speeds in it are those that the processes have now. */
@@ -127,7 +133,7 @@ void world_solve(struct world *world)
     double speeds[PROCESSES_MAX];
 
     for (int i = 0; i < world->process_end; i++)
-        speeds[i] = is_training(&world->processes[i]) ? 1 : 0;
+        speeds[i] = is_running(&world->processes[i]) ? 1 : 0;
     for (int g = 0; g < world->gpu_count; g++)
         for (int u = 0; u < world->gpus[g].unit_count; u++)
             solve_unit(world, (struct seat){g, u}, speeds);

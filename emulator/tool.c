@@ -15,7 +15,8 @@
 static const char HELP[] =
     "Usage: colloc-emulator create --gpus=LIST [--gpu-kinds=FILE] [--speed=X] PATH\n"
     "       colloc-emulator show\n"
-    "       colloc-emulator set GPU KEY=VALUE...\n\n"
+    "       colloc-emulator set GPU KEY=VALUE...\n"
+    "       colloc-emulator set machine KEY=VALUE...\n\n"
     "create  creates emulated GPUs in the file PATH; programs find it by $COLLOC_EMULATOR.\n"
     "        LIST: 4xA100-40GB, 2xA100-80GB,1xH200, or with MIG 1xA100-40GB:3g.20gb+2g.10gb+1g.5gb\n"
     "        known: A100-40GB, A100-80GB, H100, H200. --speed: emulated seconds per real second (default 1)\n"
@@ -31,7 +32,11 @@ static const char HELP[] =
     "        remap-pending|remap-failed=on|off faulty rows of memory\n"
     "        slowdown=off|hardware|heat|power-brake   the reason of reduced clocks (its speed stays)\n"
     "        foreign-mib=N  foreign-at-mib=N   memory of an external process, and where it lies\n"
-    "        vanish=N  appear=N                MIG device N is removed under its processes, and comes back\n";
+    "        vanish=N  appear=N                MIG device N is removed under its processes, and comes back\n"
+    "set machine\n"
+    "        cuda=N                            the driver's CUDA version: 13000 (default), 12080, 12040 ...\n"
+    "        host-memory-mib=N                 for the memory of suspended processes (0: any)\n"
+    "        checkpoint-hangs=on|off           cuCheckpointProcessCheckpoint does not return\n";
 
 struct trouble_key {
     const char *name;
@@ -169,6 +174,38 @@ static void wake_processes(struct world *world, int gpu)
                 world_wake(&world->processes[i]);
 }
 
+static int set_machine_key(struct world *world, const char *assignment, struct fault *fault)
+{
+    const char *value = strchr(assignment, '=');
+    struct span name = {assignment, value ? (size_t)(value++ - assignment) : 0};
+    int64_t number;
+
+    if (span_is(name, "cuda")) {
+        int r = set_number("cuda", value, &number, fault);
+        if (r == 0)
+            world->cuda_version = (int)number;
+        return r;
+    }
+    if (span_is(name, "host-memory-mib"))
+        return set_mib("host-memory-mib", value, &world->host_memory_bytes, fault);
+    if (!span_is(name, "checkpoint-hangs") ||
+        (strcmp(value, "on") != 0 && strcmp(value, "off") != 0))
+        return fault_set(fault, EINVAL, "%s: see colloc-emulator --help", assignment);
+    world->checkpoint_hangs = strcmp(value, "on") == 0;
+    return 0;
+}
+
+static int set_machine(struct world *world, int argc, char **argv, struct fault *fault)
+{
+    int r = 0;
+
+    world_enter(world);
+    for (int i = 0; i < argc && r == 0; i++)
+        r = set_machine_key(world, argv[i], fault);
+    world_leave(world);
+    return r;
+}
+
 static int run_set(struct world *world, int argc, char **argv, struct fault *fault)
 {
     int64_t index;
@@ -177,6 +214,8 @@ static int run_set(struct world *world, int argc, char **argv, struct fault *fau
     if (argc < 2)
         return fault_set(
             fault, EINVAL, "set: give a GPU and what to set; see colloc-emulator --help");
+    if (strcmp(argv[0], "machine") == 0)
+        return set_machine(world, argc - 1, argv + 1, fault);
     if (parse_int64(argv[0], 0, world->gpu_count - 1, &index) < 0)
         return fault_set(
             fault, EINVAL, "%s: no GPU of that index; there are %d", argv[0], world->gpu_count);
@@ -210,12 +249,14 @@ static void show_unit(struct world *world, struct seat seat, FILE *out)
 
 static void show_process(const struct world *world, const struct process *p, FILE *out)
 {
+    static const char *const states[] = {"", "  locked", "  suspended", "  FAILED"};
+
     for (int i = 0; i < p->seat_count; i++)
-        fprintf(out, "    pid %-8d GPU %d%s  %6lld MiB  %s  speed %.2f  done %.0f s\n", (int)p->pid,
-            p->seats[i].gpu, p->seats[i].unit ? " (MIG)" : "",
+        fprintf(out, "    pid %-8d GPU %d%s  %6lld MiB  %s  speed %.2f  done %.0f s%s\n",
+            (int)p->pid, p->seats[i].gpu, p->seats[i].unit ? " (MIG)" : "",
             (long long)(memory_of(p, p->seats[i]) / MIB),
             p->role == ROLE_MPS_SERVER ? "MPS server" : (p->mps_server ? "MPS" : "streams"),
-            p->speed, process_done_s(world, p));
+            p->speed, process_done_s(world, p), states[p->cuda_state]);
 }
 
 static void show_all(struct world *world, FILE *out)

@@ -28,8 +28,12 @@
 
 #include "base/clock.h"
 #include "emulator/gpu_list.h"
+#include "emulator/suspension.h"
 
 static const char MAGIC[16] = "colloc-emulator";
+
+/* CUDA 13.0, of driver 580, which docs/measured/ has the times of suspensions from. */
+static const int CUDA_VERSION_EMULATED = 13000;
 
 void activity_add(struct activity *total, const struct activity *rate, double factor)
 {
@@ -59,6 +63,7 @@ static void init_world(struct world *world, const struct gpu_kinds *kinds, doubl
     world->speedup = speedup;
     world->created_us = clock_monotonic_us();
     world->constants = kinds->constants;
+    world->cuda_version = CUDA_VERSION_EMULATED;
     init_lock(&world->lock);
     for (int i = 0; i < PROCESSES_MAX; i++)
         init_lock(&world->processes[i].alive);
@@ -187,7 +192,7 @@ bool process_sits_on(const struct process *p, struct seat seat)
 
 bool process_lost_gpu(const struct world *world, const struct process *p)
 {
-    for (int i = 0; i < p->seat_count; i++)
+    for (int i = 0; !p->off_gpu && i < p->seat_count; i++)
         if (world->gpus[p->seats[i].gpu].trouble & TROUBLE_LOST ||
             world->gpus[p->seats[i].gpu].units[p->seats[i].unit].state != UNIT_READY)
             return true;
@@ -262,7 +267,8 @@ void world_enter(struct world *world)
     if (owner_died)
         pthread_mutex_consistent(&world->lock);
     advance(world);
-    if (remove_dead(world) || owner_died)
+    bool died = remove_dead(world);
+    if (suspension_settle(world) || died || owner_died)
         world_solve(world);
 }
 
@@ -300,6 +306,8 @@ struct process *world_join(struct world *world, enum role role, const struct sea
     p->pid = getpid();
     p->mps_server = 0;
     p->terminated = p->faulted = false;
+    p->cuda_state = CUDA_RUNNING;
+    p->copy.is_under_way = p->off_gpu = p->has_profiler = p->has_managed = false;
     p->limit_bytes = 0;
     p->share = 1;
     p->demand = (struct demand){0};

@@ -110,6 +110,16 @@ struct segment {
 
 enum role { ROLE_TRAINING, ROLE_MPS_SERVER };
 
+/* What cuCheckpointProcessGetState says of a process, with its numbers. */
+enum cuda_state { CUDA_RUNNING, CUDA_LOCKED, CUDA_CHECKPOINTED, CUDA_FAILED };
+
+/* A copy of a process's GPU memory to the host or back that is under way (suspension.h). */
+struct copy {
+    bool is_under_way;
+    enum cuda_state then; /* the state when it ends */
+    double end_s;         /* in emulated time */
+};
+
 struct process {
     pthread_mutex_t alive; /* held by the process itself from world_join to its end */
     bool present;
@@ -118,6 +128,11 @@ struct process {
     pid_t mps_server; /* of an MPS client, else 0 */
     bool terminated;  /* by MPS */
     bool faulted; /* a fault of its own or of another client of its MPS server stopped its work */
+    enum cuda_state cuda_state;
+    struct copy copy;
+    bool off_gpu;         /* its memory lies on the host: its segments take no GPU memory */
+    bool has_profiler;    /* CUPTI is at work in it: the driver does not lock it */
+    bool has_managed;     /* it has managed memory: the driver locks it, but copies nothing */
     int64_t limit_bytes;  /* of memory on each seat, of an MPS client; 0: none */
     double share;         /* of the SMs, which an MPS client is held to: 0..1 */
     struct demand demand; /* complete */
@@ -138,6 +153,9 @@ struct world {
     double speedup; /* emulated seconds per real second */
     int64_t created_us;
     struct gpu_constants constants;
+    int cuda_version;          /* of the driver, as cuDriverGetVersion */
+    int64_t host_memory_bytes; /* for the memory of suspended processes; 0: any */
+    bool checkpoint_hangs;     /* cuCheckpointProcessCheckpoint does not return */
     int gpu_count;
     unsigned turn;
     double now_s[2]; /* emulated time; valid is now_s[turn] */

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The part of the CUDA driver's interface that the emulated libcuda has: what an administrator's
+ * tool needs to suspend processes, and what a small process needs to hold memory and look at it.
+ * Names, numbers and layouts are those of NVIDIA's CUDA Driver API reference (CUDA 13.0). Kernels
+ * cannot be run.
+ */
+#ifndef COLLOC_EMULATOR_CUDA_INTERFACE_H
+#define COLLOC_EMULATOR_CUDA_INTERFACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "emulator/suspension.h"
+
+typedef int CUresult; /* enum cuda_result */
+typedef int CUdevice;
+typedef struct CUctx_st *CUcontext;
+typedef uint64_t CUdeviceptr;
+typedef uint64_t CUmemGenericAllocationHandle;
+
+typedef struct {
+    unsigned char bytes[16];
+} CUuuid;
+
+typedef struct {
+    unsigned timeoutMs, reserved0;
+    uint64_t reserved1[7];
+} CUcheckpointLockArgs;
+
+typedef struct {
+    uint64_t reserved[8];
+} CUcheckpointCheckpointArgs, CUcheckpointUnlockArgs;
+
+typedef struct {
+    CUuuid oldUuid, newUuid;
+} CUcheckpointGpuPair;
+
+typedef struct {
+    CUcheckpointGpuPair *gpuPairs;
+    unsigned gpuPairsCount;
+    char reserved[52];
+} CUcheckpointRestoreArgs;
+
+typedef struct {
+    int type; /* 1: pinned */
+    int requestedHandleTypes;
+    struct {
+        int type; /* 1: a device */
+        int id;
+    } location;
+    void *win32HandleMetaData;
+    unsigned char allocFlags[8];
+} CUmemAllocationProp;
+
+CUresult cuInit(unsigned flags);
+CUresult cuDriverGetVersion(int *version);
+CUresult cuGetErrorName(CUresult error, const char **name);
+CUresult cuGetProcAddress_v2(
+    const char *symbol, void **function, int version, uint64_t flags, int *status);
+CUresult cuDeviceGetCount(int *count);
+CUresult cuDeviceGet(CUdevice *device, int ordinal);
+CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device);
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
+CUresult cuCtxSetCurrent(CUcontext context);
+CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes);
+CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes);
+CUresult cuMemFree_v2(CUdeviceptr at);
+CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes);
+CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes);
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
+    const CUmemAllocationProp *prop, unsigned long long flags);
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
+
+CUresult cuCheckpointProcessGetState(int pid, int *state);
+CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args);
+CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args);
+CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args);
+CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args);
+
+/* Returns the world after cuInit, otherwise NULL. */
+struct world *cuda_world(void);
+
+/* Returns the unit behind a device of this process; -1 as gpu: no such device. */
+struct seat cuda_seat(CUdevice device);
+
+/* Returns the GPU with this UUID, or -1. */
+int cuda_find_gpu(const struct world *world, const CUuuid *uuid);
+
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory of a process that uses the emulated libcuda. Its first context or handle makes the process
+ * known to the machine (world_join), and the last one's end makes it unknown again. One thread of
+ * the process may use CUDA. What lies in the memory is on the heap: an address is a heap address.
+ *
+ * Calls of a locked or suspended process wait, as NVIDIA's do.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/units.h"
+#include "emulator/cuda_interface.h"
+#include "emulator/memory.h"
+
+enum { BLOCKS_MAX = 64 };
+
+/* A context of NVIDIA's takes more; a probe should fit beside anything. Chosen. */
+static const int64_t CONTEXT_BYTES = 32 * MIB;
+
+struct CUctx_st {
+    CUdevice device;
+    bool is_retained;
+};
+
+static struct CUctx_st contexts[SEATS_MAX];
+static CUcontext current;
+static struct process *self;
+static struct block {
+    void *at; /* NULL: unused */
+    int64_t bytes;
+    CUdevice device;
+} blocks[BLOCKS_MAX];
+
+/* Enters the world once this process may call CUDA. */
+static struct world *enter(void)
+{
+    struct world *world = cuda_world();
+
+    if (!world)
+        return NULL;
+    world_enter(world);
+    while (self && self->cuda_state != CUDA_RUNNING) {
+        world_leave(world);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        world_enter(world);
+    }
+    return world;
+}
+
+/* Its entry, with a seat for each of its devices: it uses no other. */
+static bool join(struct world *world)
+{
+    struct seat seats[SEATS_MAX];
+    int count = 0;
+
+    while (!self && cuda_seat(count).gpu >= 0) {
+        seats[count] = cuda_seat(count);
+        count++;
+    }
+    if (!self)
+        self = world_join(world, ROLE_TRAINING, seats, count);
+    return self != NULL;
+}
+
+/* After a move the same device is another GPU: an entry's seats are in the order of its devices. */
+static struct seat seat_of(CUdevice device)
+{
+    return self->seats[device];
+}
+
+static void part_if_unused(struct world *world)
+{
+    bool used = false;
+
+    for (int i = 0; i < SEATS_MAX; i++)
+        used |= contexts[i].is_retained;
+    for (int i = 0; i < BLOCKS_MAX; i++)
+        used |= blocks[i].at != NULL;
+    if (!used && self) {
+        world_part(world, self);
+        self = NULL;
+    }
+}
+
+static void give_back(int64_t bytes, struct seat seat)
+{
+    int64_t size = (bytes + MEMORY_GRAIN - 1) / MEMORY_GRAIN * MEMORY_GRAIN;
+
+    for (int i = 0; i < self->segment_count; i++) {
+        const struct segment *s = &self->segments[i];
+        if (s->size == size && s->seat.gpu == seat.gpu && s->seat.unit == seat.unit) {
+            self->segments[i] = self->segments[--self->segment_count];
+            return;
+        }
+    }
+}
+
+static CUresult take(struct world *world, int64_t bytes, CUdevice device)
+{
+    if (!join(world) || memory_take(world, self, seat_of(device), bytes) < 0) {
+        part_if_unused(world);
+        return CUDA_OUT_OF_MEMORY;
+    }
+    return CUDA_OK;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    if (cuda_world() && cuda_seat(device).gpu < 0)
+        return CUDA_INVALID_DEVICE;
+    struct world *world = enter();
+    if (!world)
+        return CUDA_NOT_INITIALIZED;
+    CUresult r = contexts[device].is_retained ? CUDA_OK : take(world, CONTEXT_BYTES, device);
+    if (r == CUDA_OK) {
+        contexts[device] = (struct CUctx_st){device, true};
+        *context = &contexts[device];
+    }
+    world_leave(world);
+    return r;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+    struct world *world = enter();
+
+    if (!world)
+        return CUDA_NOT_INITIALIZED;
+    if (cuda_seat(device).gpu >= 0 && contexts[device].is_retained) {
+        give_back(CONTEXT_BYTES, seat_of(device));
+        contexts[device].is_retained = false;
+        if (current == &contexts[device])
+            current = NULL;
+        part_if_unused(world);
+    }
+    world_leave(world);
+    return CUDA_OK;
+}
+
+CUresult cuCtxSetCurrent(CUcontext context)
+{
+    current = context;
+    return CUDA_OK;
+}
+
+CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
+{
+    struct world *world = current ? enter() : NULL;
+
+    if (!world)
+        return CUDA_INVALID_CONTEXT;
+    *free_bytes = (size_t)memory_free(world, seat_of(current->device));
+    *total_bytes = (size_t)world_unit(world, seat_of(current->device))->total_bytes;
+    world_leave(world);
+    return CUDA_OK;
+}
+
+/* Memory of the GPU, and `host_bytes` of the heap for what lies in it. */
+static CUresult take_block(
+    CUdevice device, size_t bytes, size_t host_bytes, struct block **ret_block)
+{
+    struct block *block = blocks;
+
+    while (block < blocks + BLOCKS_MAX && block->at)
+        block++;
+    void *at = block < blocks + BLOCKS_MAX ? calloc(1, host_bytes) : NULL;
+    struct world *world = at ? enter() : NULL;
+    CUresult r = world ? take(world, (int64_t)bytes, device) : CUDA_OUT_OF_MEMORY;
+    if (r == CUDA_OK) {
+        *block = (struct block){at, (int64_t)bytes, device};
+        *ret_block = block;
+    } else {
+        free(at);
+    }
+    if (world)
+        world_leave(world);
+    return r;
+}
+
+static CUresult free_block(void *at)
+{
+    for (int i = 0; at && i < BLOCKS_MAX; i++) {
+        if (blocks[i].at != at)
+            continue;
+        struct world *world = enter();
+        give_back(blocks[i].bytes, seat_of(blocks[i].device));
+        blocks[i].at = NULL;
+        part_if_unused(world);
+        world_leave(world);
+        free(at);
+        return CUDA_OK;
+    }
+    return CUDA_INVALID_VALUE;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes)
+{
+    struct block *block;
+
+    if (!current)
+        return CUDA_INVALID_CONTEXT;
+    CUresult r = take_block(current->device, bytes, bytes, &block);
+    if (r == CUDA_OK)
+        *at = (CUdeviceptr)block->at;
+    return r;
+}
+
+CUresult cuMemFree_v2(CUdeviceptr at)
+{
+    return free_block((void *)at);
+}
+
+CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
+{
+    struct world *world = current ? enter() : NULL;
+
+    if (!world)
+        return CUDA_INVALID_CONTEXT;
+    memcpy((void *)to, from, bytes);
+    world_leave(world);
+    return CUDA_OK;
+}
+
+CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes)
+{
+    struct world *world = current ? enter() : NULL;
+
+    if (!world)
+        return CUDA_INVALID_CONTEXT;
+    memcpy(to, (const void *)from, bytes);
+    world_leave(world);
+    return CUDA_OK;
+}
+
+/* Memory that is not mapped: it needs no context, and nothing can lie in it. */
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
+    const CUmemAllocationProp *prop, unsigned long long flags)
+{
+    struct block *block;
+
+    if (!cuda_world())
+        return CUDA_NOT_INITIALIZED;
+    if (!prop || prop->type != 1 || prop->location.type != 1 || bytes % MEMORY_GRAIN)
+        return CUDA_INVALID_VALUE;
+    if (cuda_seat(prop->location.id).gpu < 0)
+        return CUDA_INVALID_DEVICE;
+    CUresult r = take_block(prop->location.id, bytes, 1, &block);
+    if (r == CUDA_OK)
+        *handle = (CUmemGenericAllocationHandle)block->at;
+    return r;
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+    return free_block((void *)handle);
+}
