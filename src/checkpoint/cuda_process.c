@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * /proc of one process, and memory limits.
+ *
+ * A profiler shows by the library that it injects: Nsight Systems and Compute, NVIDIA's tools
+ * interface (CUDA_INJECTION64_PATH). libcupti alone says nothing, since PyTorch always loads it.
+ */
+#include "checkpoint/cuda_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/file.h"
+#include "base/process.h"
+#include "base/units.h"
+
+#define MAPS_LIMIT   (16 * MIB)
+#define STATUS_LIMIT (64 * KIB)
+#define CGROUP_MOUNT "/sys/fs/cgroup"
+
+static const char *const profilers[] = {
+    "libToolsInjection", "libcuda-injection", "libInjection64", "libcudadebugger"};
+
+static char *read_entry(pid_t pid, const char *name, size_t limit, size_t *ret_size)
+{
+    char path[64], *data;
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+    return file_read(path, limit, NULL, &data, ret_size) == 0 ? data : NULL;
+}
+
+/* A process that has ended and was not waited for yet counts as gone. */
+static int read_born(pid_t pid, uint64_t *ret_born)
+{
+    char name[PROCESS_NAME_SIZE];
+    unsigned long long born;
+    size_t size;
+    char *stat = read_entry(pid, "stat", STATUS_LIMIT, &size);
+    int r = stat ? process_parse_stat(stat, name, &born) : -ESRCH;
+    const char *behind_name = stat ? strrchr(stat, ')') : NULL;
+    if (behind_name && (strncmp(behind_name, ") Z", 3) == 0 || strncmp(behind_name, ") X", 3) == 0))
+        r = -ESRCH;
+    free(stat);
+    if (r == 0)
+        *ret_born = born;
+    return r;
+}
+
+bool cuda_process_is(pid_t pid, uint64_t born)
+{
+    uint64_t now;
+    return read_born(pid, &now) == 0 && now == born;
+}
+
+static bool contains(struct span text, const char *word)
+{
+    return memmem(text.at, text.size, word, strlen(word));
+}
+
+void cuda_process_parse_maps(struct span maps, struct cuda_process *process)
+{
+    struct span line;
+    while (span_next_line(&maps, &line)) {
+        const char *slash = line.size ? memrchr(line.at, '/', line.size) : NULL;
+        if (!slash)
+            continue;
+        struct span file = {slash + 1, (size_t)(line.at + line.size - slash - 1)};
+        for (size_t i = 0; i < ARRAY_SIZE(profilers); i++)
+            process->has_profiler |= span_starts(file, profilers[i]);
+        process->has_nccl |= contains(file, "libnccl.so");
+    }
+}
+
+void cuda_process_parse_status(struct span status, struct cuda_process *process)
+{
+    struct span line;
+    while (span_next_line(&status, &line)) {
+        if (span_starts(line, "State:"))
+            process->is_stopped = contains(line, "T (") || contains(line, "t (");
+        if (span_starts(line, "TracerPid:"))
+            process->is_traced = !span_is(
+                span_trim((struct span){line.at + 10, line.size - 10}), "0");
+    }
+}
+
+/* The class byte of its program's ELF header. A program that cannot be read is taken for 64 bits:
+ * the driver answers by itself. */
+static bool is_32_bit(pid_t pid)
+{
+    static const char magic[] = "\177ELF\1";
+    char path[32], head[5];
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return false;
+    bool found = read(fd, head, sizeof head) == (ssize_t)sizeof head &&
+                 memcmp(head, magic, sizeof head) == 0;
+    close(fd);
+    return found;
+}
+
+int cuda_process_read(pid_t pid, struct cuda_process *ret_process)
+{
+    size_t size;
+    *ret_process = (struct cuda_process){0};
+    int r = read_born(pid, &ret_process->born);
+    if (r < 0)
+        return r;
+    char *status = read_entry(pid, "status", STATUS_LIMIT, &size);
+    if (status)
+        cuda_process_parse_status((struct span){status, size}, ret_process);
+    free(status);
+    char *maps = read_entry(pid, "maps", MAPS_LIMIT, &size);
+    if (maps)
+        cuda_process_parse_maps((struct span){maps, size}, ret_process);
+    free(maps);
+    ret_process->is_32_bit = is_32_bit(pid);
+    return 0;
+}
+
+/* ---- as text ---- */
+
+static const struct {
+    const char *name;
+    size_t offset;
+} flags[] = {
+    {"stopped", offsetof(struct cuda_process, is_stopped)},
+    {"traced", offsetof(struct cuda_process, is_traced)},
+    {"32-bit", offsetof(struct cuda_process, is_32_bit)},
+    {"profiler", offsetof(struct cuda_process, has_profiler)},
+    {"nccl", offsetof(struct cuda_process, has_nccl)},
+};
+
+static bool *flag_of(struct cuda_process *process, size_t i)
+{
+    return (bool *)((char *)process + flags[i].offset);
+}
+
+size_t cuda_process_write(const struct cuda_process *process, char *text, size_t size)
+{
+    struct cuda_process copy = *process;
+    int n = snprintf(text, size, "%llu", (unsigned long long)process->born);
+    size_t used = n > 0 ? (size_t)n : size;
+    for (size_t i = 0; i < ARRAY_SIZE(flags) && used < size; i++)
+        if (*flag_of(&copy, i))
+            used += (size_t)snprintf(text + used, size - used, " %s", flags[i].name);
+    return used < size ? used : 0;
+}
+
+static int take_flag(struct span word, struct cuda_process *process)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+        if (span_is(word, flags[i].name)) {
+            *flag_of(process, i) = true;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+int cuda_process_parse(struct span text, struct cuda_process *ret_process)
+{
+    char digits[24];
+    int64_t born = -1;
+    *ret_process = (struct cuda_process){0};
+    while (text.size) {
+        const char *blank = memchr(text.at, ' ', text.size);
+        struct span word = {text.at, blank ? (size_t)(blank - text.at) : text.size};
+        text = (struct span){
+            text.at + word.size + (blank != NULL), text.size - word.size - (blank != NULL)};
+        int r = 0;
+        if (born >= 0)
+            r = take_flag(word, ret_process);
+        else if (!span_copy(word, digits, sizeof digits) ||
+                 parse_int64(digits, 0, INT64_MAX, &born) < 0)
+            r = -EINVAL;
+        if (r < 0)
+            return r;
+    }
+    ret_process->born = (uint64_t)born;
+    return born < 0 ? -EINVAL : 0;
+}
+
+/* ---- memory ---- */
+
+/* "MemAvailable:   12345 kB". */
+struct reading host_memory_parse(struct span meminfo)
+{
+    static const char key[] = "MemAvailable:";
+    struct span line;
+    char text[64];
+    int64_t kib;
+    while (span_next_line(&meminfo, &line)) {
+        if (!span_starts(line, key))
+            continue;
+        struct span rest = span_trim(
+            (struct span){line.at + sizeof key - 1, line.size - (sizeof key - 1)});
+        if (!span_copy(rest, text, sizeof text))
+            break;
+        char *blank = strchr(text, ' ');
+        if (blank)
+            *blank = '\0';
+        if (parse_int64(text, 0, INT64_MAX / KIB, &kib) == 0)
+            return reading_of((double)(kib * KIB));
+        break;
+    }
+    return READING_NONE;
+}
+
+struct reading host_memory_available(void)
+{
+    char *data;
+    size_t size;
+    if (file_read("/proc/meminfo", STATUS_LIMIT, NULL, &data, &size) < 0)
+        return READING_NONE;
+    struct reading available = host_memory_parse((struct span){data, size});
+    free(data);
+    return available;
+}
+
+/* A file of one number or "max". Returns false when it is not there: the root, or no controller. */
+static bool read_limit(const char *folder, const char *name, double *ret_bytes)
+{
+    char path[4200], *data;
+    size_t size;
+    int64_t bytes;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (file_read(path, 64, NULL, &data, &size) < 0)
+        return false;
+    data[strcspn(data, "\n")] = '\0';
+    bool ok = parse_int64(data, 0, INT64_MAX, &bytes) == 0;
+    *ret_bytes = ok ? (double)bytes : INFINITY;
+    free(data);
+    return true;
+}
+
+struct reading cgroup_memory_left(const char *path)
+{
+    char folder[4096];
+    double left = INFINITY, limit, current;
+    if (snprintf(folder, sizeof folder, "%s", path) >= (int)sizeof folder ||
+        strncmp(folder, CGROUP_MOUNT, strlen(CGROUP_MOUNT)) != 0)
+        return READING_NONE;
+    while (strlen(folder) > strlen(CGROUP_MOUNT)) {
+        if (read_limit(folder, "memory.max", &limit) && isfinite(limit)) {
+            if (!read_limit(folder, "memory.current", &current))
+                return READING_NONE;
+            left = fmin(left, fmax(0, limit - current));
+        }
+        *strrchr(folder, '/') = '\0';
+    }
+    return reading_of(left);
+}
+
+/* "0::/user.slice/...", the line of the v2 hierarchy. Without one there are no such limits. */
+struct reading cgroup_memory_left_of(pid_t pid)
+{
+    struct span line, text;
+    char path[4096];
+    size_t size;
+    char *data = read_entry(pid, "cgroup", STATUS_LIMIT, &size);
+    struct reading left = data ? reading_of(INFINITY) : READING_NONE;
+    text = (struct span){data, data ? size : 0};
+    while (data && span_next_line(&text, &line)) {
+        if (!span_starts(line, "0::/"))
+            continue;
+        snprintf(path, sizeof path, CGROUP_MOUNT "%.*s", (int)(line.size - 3), line.at + 3);
+        left = cgroup_memory_left(path);
+    }
+    free(data);
+    return left;
+}

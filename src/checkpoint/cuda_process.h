@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What /proc shows of a process that is to be suspended, and of the host's memory. For the
+ * helper: a process's program may lie on a file system that does not answer.
+ */
+#ifndef COLLOC_CHECKPOINT_CUDA_PROCESS_H
+#define COLLOC_CHECKPOINT_CUDA_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/reading.h"
+#include "base/text.h"
+
+struct cuda_process {
+    uint64_t born;   /* clock ticks since boot: with the pid it names one process for ever */
+    bool is_stopped; /* by SIGSTOP or a debugger */
+    bool is_traced;  /* a debugger is attached */
+    bool is_32_bit;
+    bool has_profiler; /* Nsight's or another tool's library is injected */
+    bool has_nccl;
+};
+
+/* Returns 0; -ESRCH: no such process, or it is hidden; -EPROTO; or another -errno. */
+int cuda_process_read(pid_t pid, struct cuda_process *ret_process);
+
+/*
+ * The same as text, for the helper's reply: "88123 nccl traced". Writing returns the length, or 0
+ * when it does not fit; reading, of any bytes, 0 or -EINVAL.
+ */
+size_t cuda_process_write(const struct cuda_process *process, char *text, size_t size);
+int cuda_process_parse(struct span text, struct cuda_process *ret_process);
+
+/* Is there still the process with this pid and start? */
+bool cuda_process_is(pid_t pid, uint64_t born);
+
+/* The parsers of /proc/PID/maps and /proc/PID/status, for any bytes. Each sets the fields that its
+ * file has. */
+void cuda_process_parse_maps(struct span maps, struct cuda_process *process);
+void cuda_process_parse_status(struct span status, struct cuda_process *process);
+
+/* MemAvailable of /proc/meminfo's text, in bytes. */
+struct reading host_memory_parse(struct span meminfo);
+struct reading host_memory_available(void);
+
+/*
+ * The memory that the tightest limit of a cgroup or one above it leaves, in bytes; INFINITY: there
+ * is no limit; not valid: it cannot be read.
+ *   path: the cgroup's absolute path below /sys/fs/cgroup
+ */
+struct reading cgroup_memory_left(const char *path);
+
+/* The same for the cgroup (v2) of a process. */
+struct reading cgroup_memory_left_of(pid_t pid);
+
+#endif

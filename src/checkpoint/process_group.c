@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The next call follows from the goal and the states alone, so there is no position in a procedure
+ * that could be lost:
+ *
+ *     goal SUSPENDED    ask unknown states; lock whoever runs; when none runs, checkpoint each
+ *     goal RUNNING      ask unknown states; reserve memory for all; restore each; unlock each
+ *
+ * Two processes, the second is under a profiler:
+ *
+ *     state A, state B    both running
+ *     lock A, lock B      B: 801 (not supported). The goal becomes RUNNING
+ *     state B             running
+ *     unlock A            UNDONE, error 801
+ */
+#include "checkpoint/process_group.h"
+
+#include <errno.h>
+
+#include "checkpoint/cuda_abi.h"
+
+void process_group_init(struct process_group *group, enum group_goal goal)
+{
+    *group = (struct process_group){.goal = goal};
+}
+
+struct group_process *process_group_add(struct process_group *group, pid_t pid, uint64_t born)
+{
+    if (group->count == GROUP_PROCESSES_MAX)
+        return NULL;
+    struct group_process *process = &group->processes[group->count++];
+    *process = (struct group_process){.pid = pid, .born = born};
+    return process;
+}
+
+static bool find_state(
+    const struct process_group *group, enum process_state state, size_t *ret_process)
+{
+    for (size_t i = 0; i < group->count; i++) {
+        if (group->processes[i].state == state) {
+            *ret_process = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A call for the first process in this state. Returns false when none is. */
+static bool call_for(const struct process_group *group, enum process_state state,
+    enum helper_call call, struct group_step *ret_step)
+{
+    *ret_step = (struct group_step){.call = call};
+    return find_state(group, state, &ret_step->process);
+}
+
+/* Memory of a suspended process that is reserved, or is not yet. */
+static bool find_memory(
+    const struct process_group *group, bool is_reserved, struct group_step *ret_step)
+{
+    for (size_t i = 0; i < group->count; i++) {
+        const struct group_process *process = &group->processes[i];
+        for (size_t k = 0; process->state == PROCESS_SUSPENDED && k < process->n_memory; k++) {
+            if (process->memory[k].is_reserved == is_reserved) {
+                ret_step->process = i;
+                ret_step->memory = k;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static enum group_answer next_to_suspend(
+    const struct process_group *group, struct group_step *ret_step)
+{
+    if (call_for(group, PROCESS_RUNNING, HELPER_LOCK, ret_step) ||
+        call_for(group, PROCESS_LOCKED, HELPER_SUSPEND, ret_step))
+        return GROUP_CALL;
+    return GROUP_DONE;
+}
+
+static enum group_answer next_to_run(const struct process_group *group, struct group_step *ret_step)
+{
+    ret_step->call = group->has_no_room ? HELPER_RELEASE : HELPER_RESERVE;
+    if (find_memory(group, group->has_no_room, ret_step))
+        return GROUP_CALL;
+    if (group->has_no_room)
+        return GROUP_NO_ROOM;
+    if (call_for(group, PROCESS_SUSPENDED, HELPER_RESUME, ret_step) ||
+        call_for(group, PROCESS_LOCKED, HELPER_UNLOCK, ret_step))
+        return GROUP_CALL;
+    return group->is_undoing ? GROUP_UNDONE : GROUP_DONE;
+}
+
+enum group_answer process_group_next(const struct process_group *group, struct group_step *ret_step)
+{
+    size_t i;
+    *ret_step = (struct group_step){.call = HELPER_CALLS};
+    if (group->is_broken || find_state(group, PROCESS_FAILED, &i))
+        return GROUP_BROKEN;
+    if (group->is_stuck || group->helper_losses > GROUP_HELPER_TRIES)
+        return GROUP_STUCK;
+    if (call_for(group, PROCESS_UNKNOWN, HELPER_STATE, ret_step))
+        return GROUP_CALL;
+    bool is_left = false;
+    for (i = 0; i < group->count; i++)
+        is_left |= group->processes[i].state != PROCESS_GONE;
+    if (!is_left)
+        return GROUP_EMPTY;
+    return group->goal == GROUP_SUSPENDED ? next_to_suspend(group, ret_step)
+                                          : next_to_run(group, ret_step);
+}
+
+/* ---- results ---- */
+
+static void forget_reservations(struct group_process *process)
+{
+    for (size_t i = 0; i < process->n_memory; i++)
+        process->memory[i].is_reserved = false;
+}
+
+/* What a helper had reserved died with it. Which calls it had made is asked for anew. */
+static void take_lost_helper(struct process_group *group, const struct group_step *step)
+{
+    group->helper_losses++;
+    for (size_t i = 0; i < group->count; i++)
+        forget_reservations(&group->processes[i]);
+    group->processes[step->process].state = PROCESS_UNKNOWN;
+}
+
+static void note_error(struct process_group *group, const struct group_step *step, int result)
+{
+    if (group->error)
+        return;
+    group->error = result;
+    group->error_call = step->call;
+    group->error_process = step->process;
+}
+
+static void give_up_suspending(struct process_group *group)
+{
+    if (group->goal == GROUP_SUSPENDED) {
+        group->goal = GROUP_RUNNING;
+        group->is_undoing = true;
+    }
+}
+
+static void take_failure(struct process_group *group, const struct group_step *step, int result)
+{
+    struct group_process *process = &group->processes[step->process];
+    note_error(group, step, result);
+    switch (step->call) {
+    case HELPER_LOCK:
+    case HELPER_SUSPEND:
+        give_up_suspending(group);
+        process->state = PROCESS_UNKNOWN;
+        break;
+    case HELPER_RESERVE:
+        group->has_no_room = true;
+        break;
+    case HELPER_RELEASE:
+        process->memory[step->memory].is_reserved = false;
+        break;
+    case HELPER_RESUME:
+        group->is_broken = true;
+        break;
+    default: /* what the process does is not known, or it does not go on */
+        group->is_stuck = true;
+        break;
+    }
+}
+
+static void take_success(
+    struct process_group *group, const struct group_step *step, enum process_state state)
+{
+    struct group_process *process = &group->processes[step->process];
+    switch (step->call) {
+    case HELPER_STATE:
+        process->state = state;
+        group->is_stuck |= state == PROCESS_UNKNOWN;
+        break;
+    case HELPER_LOCK:
+        process->state = PROCESS_LOCKED;
+        break;
+    case HELPER_SUSPEND:
+        process->state = PROCESS_SUSPENDED;
+        break;
+    case HELPER_RESERVE:
+        process->memory[step->memory].is_reserved = true;
+        break;
+    case HELPER_RELEASE: /* all that was reserved for the process */
+        forget_reservations(process);
+        break;
+    case HELPER_RESUME:
+        process->state = PROCESS_LOCKED;
+        forget_reservations(process);
+        break;
+    default:
+        process->state = PROCESS_RUNNING;
+        break;
+    }
+}
+
+void process_group_take(struct process_group *group, const struct group_step *step, int result,
+    enum process_state state)
+{
+    group->was_touched |= step->call != HELPER_STATE;
+    if (result == -ESRCH) {
+        group->processes[step->process].state = PROCESS_GONE;
+    } else if (result == -EPIPE || result == -ETIMEDOUT) {
+        if (result == -ETIMEDOUT && (step->call == HELPER_LOCK || step->call == HELPER_SUSPEND)) {
+            note_error(group, step, result);
+            give_up_suspending(group);
+        }
+        take_lost_helper(group, step);
+    } else if (result != 0) {
+        take_failure(group, step, result);
+    } else {
+        take_success(group, step, state);
+    }
+}
+
+int64_t process_group_bytes(const struct process_group *group)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < group->count; i++)
+        for (size_t k = 0; k < group->processes[i].n_memory; k++)
+            sum += group->processes[i].memory[k].bytes;
+    return sum;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Placeholders: GPU memory that is held for a suspended process until it is restored. A restore on
+ * a full GPU destroys the process for ever. So the memory is taken first, which may fail without
+ * harm, and freed in the moment of the restore.
+ */
+#ifndef COLLOC_CHECKPOINT_RESERVATIONS_H
+#define COLLOC_CHECKPOINT_RESERVATIONS_H
+
+#include "checkpoint/cuda_driver.h"
+
+enum { RESERVATIONS_MAX = 256 };
+
+struct reservations {
+    struct reservation {
+        pid_t pid;
+        int device;
+        uint64_t handle;
+    } list[RESERVATIONS_MAX];
+    size_t count;
+    bool has_context[HELPER_MOVES_MAX]; /* of devices whose memory could not be had without one */
+};
+
+/*
+ * Takes memory of a GPU for a process.
+ *   bytes: rounded up to 2 MiB
+ * Returns CUDA's result; CUDA_ERROR_OUT_OF_MEMORY: so much is not free.
+ */
+int reservations_add(struct reservations *reservations, const struct cuda_driver *driver, pid_t pid,
+    int device, int64_t bytes);
+
+/* Frees what is held for the process. */
+void reservations_drop(
+    struct reservations *reservations, const struct cuda_driver *driver, pid_t pid);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rules, in the order in which they are of use to a reader: what is never possible on this
+ * machine, what is not possible for this task, what is not possible now. Each comes from a
+ * measurement on H200s with driver 580.159.04 (docs/suspend.md) or from NVIDIA's documentation of
+ * cuda-checkpoint.
+ */
+#include "checkpoint/suspend_rules.h"
+
+#include <stdio.h>
+
+#include "base/units.h"
+#include "checkpoint/cuda_abi.h"
+
+/* Chosen: page cache, the daemon and other users' programs go on. */
+static const double RESERVE_PART = 0.05;
+static const int64_t RESERVE_MIN_BYTES = 2 * GIB;
+
+int64_t suspend_host_reserve(int64_t available_bytes)
+{
+    int64_t part = (int64_t)(RESERVE_PART * (double)available_bytes);
+    return part > RESERVE_MIN_BYTES ? part : RESERVE_MIN_BYTES;
+}
+
+static enum suspend_refusal check_machine(const struct suspend_facts *facts)
+{
+    if (!facts->has_helper)
+        return SUSPEND_NO_DRIVER;
+    if (facts->cuda_version && facts->cuda_version < CUDA_SUSPENDS)
+        return SUSPEND_DRIVER_TOO_OLD;
+    if (!facts->is_move)
+        return SUSPEND_ALLOWED;
+    if (facts->n_gpus < 2)
+        return SUSPEND_MOVE_ONE_GPU;
+    if (facts->cuda_version && facts->cuda_version < CUDA_MOVES)
+        return SUSPEND_MOVE_TOO_OLD;
+    return facts->same_kind ? SUSPEND_ALLOWED : SUSPEND_MOVE_OTHER_KIND;
+}
+
+static bool is_positive(struct reading reading)
+{
+    return reading.valid && reading.value > 0;
+}
+
+static enum suspend_refusal check_task(const struct suspend_facts *facts)
+{
+    if (facts->is_mps_client)
+        return SUSPEND_MPS;
+    if (facts->is_mig)
+        return SUSPEND_MIG;
+    if (!facts->n_processes)
+        return SUSPEND_NO_CUDA;
+    if (facts->has_32_bit)
+        return SUSPEND_32_BIT;
+    if (facts->is_traced)
+        return SUSPEND_TRACED;
+    if (facts->has_profiler)
+        return SUSPEND_PROFILER;
+    if (is_positive(facts->managed_bytes))
+        return SUSPEND_MANAGED_MEMORY;
+    if (is_positive(facts->ipc_handles))
+        return SUSPEND_CUDA_IPC;
+    if (facts->has_nccl && facts->n_processes > 1 && !facts->allows_nccl)
+        return SUSPEND_NCCL;
+    return facts->is_paused ? SUSPEND_PAUSED : SUSPEND_ALLOWED;
+}
+
+/* Unknown is never "enough": a cgroup without a limit has an unlimited rest, not an unknown one. */
+static enum suspend_refusal check_host_memory(const struct suspend_facts *facts)
+{
+    if (!facts->gpu_bytes.valid || !facts->host_available_bytes.valid ||
+        !facts->cgroup_left_bytes.valid)
+        return SUSPEND_MEMORY_UNKNOWN;
+    double wanted = facts->gpu_bytes.value, available = facts->host_available_bytes.value;
+    if (wanted + (double)facts->suspended_bytes > (double)facts->suspended_max_bytes)
+        return SUSPEND_OVER_MAX;
+    if (wanted + (double)suspend_host_reserve((int64_t)available) > available)
+        return SUSPEND_HOST_MEMORY;
+    return wanted > facts->cgroup_left_bytes.value ? SUSPEND_CGROUP_MEMORY : SUSPEND_ALLOWED;
+}
+
+enum suspend_refusal suspend_check(const struct suspend_facts *facts)
+{
+    enum suspend_refusal refusal = check_machine(facts);
+    if (refusal == SUSPEND_ALLOWED)
+        refusal = check_task(facts);
+    return refusal == SUSPEND_ALLOWED ? check_host_memory(facts) : refusal;
+}
+
+static const struct {
+    const char *name, *text;
+} refusals[SUSPEND_REFUSALS] = {
+    [SUSPEND_ALLOWED] = {"", ""},
+    [SUSPEND_NO_DRIVER] = {"no-driver",
+        "no NVIDIA driver can be used here; `colloc doctor` says what is missing"},
+    [SUSPEND_DRIVER_TOO_OLD] = {"driver-too-old",
+        "this NVIDIA driver cannot suspend processes: driver 570 or newer is needed"},
+    [SUSPEND_NO_CUDA] = {"no-cuda", "no process of the task uses CUDA now"},
+    [SUSPEND_MPS] = {"mps", "the task shares its GPU through MPS, and the driver cannot suspend "
+                            "MPS clients: it can be paused"},
+    [SUSPEND_MIG] = {"mig", "the task runs on a MIG instance, which the driver cannot suspend: it "
+                            "can be paused"},
+    [SUSPEND_32_BIT] = {"32-bit", "a program of the task has 32 bits: the driver suspends only "
+                                  "programs of 64 bits"},
+    [SUSPEND_TRACED] = {"traced", "a debugger or tracer is attached to a process of the task: "
+                                  "detach it first"},
+    [SUSPEND_PROFILER] = {"profiler", "a profiler is attached to a process of the task: the "
+                                      "driver cannot suspend it before the profiler ends"},
+    [SUSPEND_MANAGED_MEMORY] = {"managed-memory",
+        "the task uses managed memory (cudaMallocManaged, paged optimizers), which the driver "
+        "cannot suspend"},
+    [SUSPEND_CUDA_IPC] = {"cuda-ipc", "processes of the task share GPU memory (CUDA IPC), which "
+                                      "the driver cannot suspend"},
+    [SUSPEND_NCCL] = {"nccl", "several processes of the task communicate through NCCL, which can "
+                              "hang after a suspension"},
+    [SUSPEND_PAUSED] = {"paused", "the task is paused: resume it first"},
+    [SUSPEND_MEMORY_UNKNOWN] = {"memory-unknown",
+        "it is not known how much memory the task holds or the host has free"},
+    [SUSPEND_OVER_MAX] = {"suspend-memory-max",
+        "suspended tasks would take more host memory than the setting suspend-memory-max allows"},
+    [SUSPEND_HOST_MEMORY] = {"host-memory", "the host has too little free memory for the task's "
+                                            "GPU memory"},
+    [SUSPEND_CGROUP_MEMORY] = {"cgroup-memory",
+        "the memory limit of the task's cgroup leaves too little for the task's GPU memory: the "
+        "kernel would kill the task"},
+    [SUSPEND_MOVE_ONE_GPU] = {"one-gpu", "this machine has no other GPU"},
+    [SUSPEND_MOVE_TOO_OLD] = {"driver-too-old",
+        "this NVIDIA driver cannot restore a process on another GPU: driver 580 or newer is "
+        "needed"},
+    [SUSPEND_MOVE_OTHER_KIND] = {"other-kind", "a process can only move to a GPU of the same "
+                                               "model"},
+};
+
+const char *suspend_refusal_name(enum suspend_refusal refusal)
+{
+    return refusals[refusal].name;
+}
+
+const char *suspend_refusal_write(
+    enum suspend_refusal refusal, const struct suspend_facts *facts, char *text, size_t size)
+{
+    char wanted[32], room[32];
+    struct reading limit = {0};
+    if (refusal == SUSPEND_HOST_MEMORY)
+        limit = facts->host_available_bytes;
+    if (refusal == SUSPEND_CGROUP_MEMORY)
+        limit = facts->cgroup_left_bytes;
+    if (refusal == SUSPEND_OVER_MAX)
+        limit = reading_of((double)(facts->suspended_max_bytes - facts->suspended_bytes));
+    if (limit.valid && facts->gpu_bytes.valid)
+        snprintf(text, size, "%s (%s wanted, %s free)", refusals[refusal].text,
+            format_size((int64_t)facts->gpu_bytes.value, wanted, sizeof wanted),
+            format_size((int64_t)limit.value, room, sizeof room));
+    else
+        snprintf(text, size, "%s", refusals[refusal].text);
+    return text;
+}

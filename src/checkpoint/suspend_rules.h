@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * May a task be suspended, or moved? Decided beforehand, from facts, so that no process is locked
+ * that the driver would refuse, or kill half-way. Pure.
+ */
+#ifndef COLLOC_CHECKPOINT_SUSPEND_RULES_H
+#define COLLOC_CHECKPOINT_SUSPEND_RULES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/reading.h"
+
+/* What is known of a task and its machine. A fact that is not known is no obstacle but for host
+ * memory: the driver refuses the rest by itself, and the processes run on. */
+struct suspend_facts {
+    bool has_helper;    /* libcuda and a GPU are there */
+    int cuda_version;   /* of the driver; 0: not known */
+    bool is_move;       /* to other GPUs */
+    bool same_kind;     /* of a move: the GPUs are of the same model */
+    size_t n_gpus;      /* of the machine */
+    size_t n_processes; /* of the task that use CUDA */
+    bool is_mps_client, is_mig;
+    bool has_32_bit;   /* a program of 32 bits uses CUDA */
+    bool is_traced;    /* a debugger is attached */
+    bool has_profiler; /* Nsight or another injected tool */
+    bool has_nccl;     /* NCCL is loaded */
+    bool allows_nccl;  /* several processes with NCCL are suspended all the same */
+    bool is_paused;    /* stopped or frozen: the driver would hang on it */
+    struct reading managed_bytes, ipc_handles; /* as its preloaded library counted them */
+    struct reading gpu_bytes;                  /* what the host has to hold */
+    struct reading host_available_bytes;       /* MemAvailable of /proc/meminfo */
+    struct reading cgroup_left_bytes;          /* of the tightest limit above its processes */
+    int64_t suspended_bytes;                   /* of other tasks, on the host now */
+    int64_t suspended_max_bytes;               /* the setting suspend-memory-max */
+};
+
+enum suspend_refusal {
+    SUSPEND_ALLOWED = 0,
+    SUSPEND_NO_DRIVER,
+    SUSPEND_DRIVER_TOO_OLD,
+    SUSPEND_NO_CUDA,
+    SUSPEND_MPS,
+    SUSPEND_MIG,
+    SUSPEND_32_BIT,
+    SUSPEND_TRACED,
+    SUSPEND_PROFILER,
+    SUSPEND_MANAGED_MEMORY,
+    SUSPEND_CUDA_IPC,
+    SUSPEND_NCCL,
+    SUSPEND_PAUSED,
+    SUSPEND_MEMORY_UNKNOWN,
+    SUSPEND_OVER_MAX,
+    SUSPEND_HOST_MEMORY,
+    SUSPEND_CGROUP_MEMORY,
+    SUSPEND_MOVE_ONE_GPU,
+    SUSPEND_MOVE_TOO_OLD,
+    SUSPEND_MOVE_OTHER_KIND,
+    SUSPEND_REFUSALS
+};
+
+/* The part of the host's memory that suspensions leave alone: 5 %, at least 2 GiB. */
+int64_t suspend_host_reserve(int64_t available_bytes);
+
+/* Returns why the task cannot be suspended (or moved), the first reason there is; or
+ * SUSPEND_ALLOWED. */
+enum suspend_refusal suspend_check(const struct suspend_facts *facts);
+
+/* Writes the reason as a sentence for users, with what to do. Returns `text`. */
+const char *suspend_refusal_write(
+    enum suspend_refusal refusal, const struct suspend_facts *facts, char *text, size_t size);
+
+/* Returns a name for JSON: "mps", "host-memory"; "" for SUSPEND_ALLOWED. */
+const char *suspend_refusal_name(enum suspend_refusal refusal);
+
+#endif

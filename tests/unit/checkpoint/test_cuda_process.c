@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What /proc shows, parsed; and of a process that is there. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/units.h"
+#include "checkpoint/cuda_process.h"
+
+static struct cuda_process maps(const char *text)
+{
+    struct cuda_process process = {0};
+    cuda_process_parse_maps(span_of(text), &process);
+    return process;
+}
+
+static void test_maps(void **state)
+{
+    assert_false(maps("").has_profiler);
+    assert_false(maps("7f00-7f01 r-xp 0 0:1 5 /opt/torch/lib/libcupti.so.13\n").has_profiler);
+    assert_true(
+        maps("7f00-7f01 r-xp 0 0:1 5 /opt/nsys/libToolsInjectionProxy64.so\n").has_profiler);
+    assert_true(maps("7f00-7f01 r-xp 0 0:1 5 /opt/ncu/libcuda-injection.so").has_profiler);
+    assert_false(maps("7f00-7f01 rw-p 0 0:1 5 /data/libToolsInjection.d/set.bin\n").has_profiler);
+    assert_true(maps("1-2 r-xp 0 0:1 5 /a\n1-2 r-xp 0 0:1 5 /x/libnccl.so.2\n").has_nccl);
+    assert_false(maps("1-2 r-xp 0 0:1 5 /x/nccl.py\n").has_nccl);
+}
+
+static struct cuda_process status(const char *text)
+{
+    struct cuda_process process = {0};
+    cuda_process_parse_status(span_of(text), &process);
+    return process;
+}
+
+static void test_status(void **state)
+{
+    assert_false(status("State:\tR (running)\nTracerPid:\t0\n").is_stopped);
+    assert_true(status("State:\tT (stopped)\nTracerPid:\t0\n").is_stopped);
+    assert_true(status("State:\tt (tracing stop)\n").is_stopped);
+    assert_true(status("TracerPid:\t812\n").is_traced);
+    assert_false(status("TracerPid:\t0\n").is_traced);
+}
+
+static void test_available_memory(void **state)
+{
+    struct reading r = host_memory_parse(
+        span_of("MemTotal: 99 kB\nMemFree: 1 kB\nMemAvailable:   52344 kB\nBuffers: 2 kB\n"));
+    assert_true(r.valid);
+    assert_float_equal(r.value, 52344.0 * KIB, 1);
+    static const char *const wrong[] = {"", "MemFree: 5 kB\n", "MemAvailable:\n",
+        "MemAvailable: x kB\n", "MemAvailable: -1 kB\n", "MemAvailable: 99999999999999999 kB\n"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_false(host_memory_parse(span_of(wrong[i])).valid);
+    assert_true(host_memory_available().valid);
+}
+
+static void test_as_text(void **state)
+{
+    struct cuda_process process = {.born = 88123,
+                            .is_stopped = true,
+                            .is_32_bit = true,
+                            .has_nccl = true},
+                        again;
+    char text[128];
+    assert_true(cuda_process_write(&process, text, sizeof text) > 0);
+    assert_string_equal(text, "88123 stopped 32-bit nccl");
+    assert_int_equal(cuda_process_parse(span_of(text), &again), 0);
+    assert_true(again.is_stopped && again.is_32_bit && again.has_nccl && again.born == 88123);
+    assert_false(again.is_traced || again.has_profiler);
+    static const char *const wrong[] = {"", "x", "5 new", "-1", "5  nccl", "5 nccl x"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(cuda_process_parse(span_of(wrong[i]), &again), -EINVAL);
+    assert_int_equal(cuda_process_write(&process, text, 8), 0);
+}
+
+static void test_a_child(void **state)
+{
+    struct cuda_process process;
+    int status_of_child;
+    pid_t child = fork();
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    assert_int_equal(cuda_process_read(child, &process), 0);
+    assert_false(process.is_stopped || process.is_traced || process.is_32_bit);
+    assert_true(cuda_process_is(child, process.born));
+    assert_false(cuda_process_is(child, process.born + 1));
+    kill(child, SIGSTOP);
+    waitpid(child, &status_of_child, WUNTRACED);
+    uint64_t born = process.born;
+    assert_int_equal(cuda_process_read(child, &process), 0);
+    assert_true(process.is_stopped);
+    kill(child, SIGKILL);
+    waitid(P_PID, (id_t)child, &(siginfo_t){0}, WEXITED | WNOWAIT); /* a zombie now */
+    assert_false(cuda_process_is(child, born));
+    waitpid(child, &status_of_child, 0);
+    assert_int_equal(cuda_process_read(child, &process), -ESRCH);
+}
+
+static void test_a_cgroup_without_a_limit_is_endless(void **state)
+{
+    struct reading left = cgroup_memory_left("/sys/fs/cgroup");
+    assert_true(left.valid && isinf(left.value));
+    assert_false(cgroup_memory_left("/etc").valid);
+    assert_true(cgroup_memory_left_of(getpid()).valid);
+    assert_false(cgroup_memory_left_of(0).valid);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_maps),
+        cmocka_unit_test(test_status),
+        cmocka_unit_test(test_available_memory),
+        cmocka_unit_test(test_as_text),
+        cmocka_unit_test(test_a_child),
+        cmocka_unit_test(test_a_cgroup_without_a_limit_is_endless),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
