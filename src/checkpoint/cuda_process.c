@@ -246,13 +246,13 @@ struct reading cgroup_memory_left(const char *path)
     if (snprintf(folder, sizeof folder, "%s", path) >= (int)sizeof folder ||
         strncmp(folder, CGROUP_MOUNT, strlen(CGROUP_MOUNT)) != 0)
         return READING_NONE;
-    while (strlen(folder) > strlen(CGROUP_MOUNT)) {
+    for (char *slash = folder; strlen(folder) >= strlen(CGROUP_MOUNT); *slash = '\0') {
         if (read_limit(folder, "memory.max", &limit) && isfinite(limit)) {
             if (!read_limit(folder, "memory.current", &current))
                 return READING_NONE;
             left = fmin(left, fmax(0, limit - current));
         }
-        *strrchr(folder, '/') = '\0';
+        slash = strrchr(folder, '/'); /* a container's limit is at the mount itself */
     }
     return reading_of(left);
 }

@@ -38,6 +38,7 @@
     X(trace)                                                                                       \
     X(replay)                                                                                      \
     X(check)                                                                                       \
+    X(doctor)                                                                                      \
     X(info)                                                                                        \
     X(serve)                                                                                       \
     X(help)                                                                                        \

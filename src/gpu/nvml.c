@@ -41,6 +41,7 @@ static const struct symbol optional[] = {
     SYMBOL(device_compute_capability, "nvmlDeviceGetCudaComputeCapability"),
     SYMBOL(device_cores, "nvmlDeviceGetNumGpuCores"),
     SYMBOL(device_attributes, "nvmlDeviceGetAttributes_v2"),
+    SYMBOL(persistence_mode, "nvmlDeviceGetPersistenceMode"),
     SYMBOL(device_mig_mode, "nvmlDeviceGetMigMode"),
     SYMBOL(device_max_mig, "nvmlDeviceGetMaxMigDeviceCount"),
     SYMBOL(device_mig_by_index, "nvmlDeviceGetMigDeviceHandleByIndex"),

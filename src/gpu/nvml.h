@@ -31,6 +31,7 @@ struct nvml {
     int (*device_cores)(nvml_device, unsigned *);
     int (*device_attributes)(nvml_device, struct nvml_attributes *);
 
+    int (*persistence_mode)(nvml_device, unsigned *mode);
     int (*device_mig_mode)(nvml_device, unsigned *current, unsigned *pending);
     int (*device_max_mig)(nvml_device, unsigned *);
     int (*device_mig_by_index)(nvml_device, unsigned, nvml_device *);

@@ -53,6 +53,7 @@ class Help(CliCase):
     def test_common_options_are_shown_where_they_say_something(self):
         without_socket = {
             "check",
+            "doctor",
             "record",
             "estimate",
             "memnet",

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks of the host: cgroups, and memory for suspended tasks. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/units.h"
+#include "checkpoint/cuda_process.h"
+#include "doctor/doctor.h"
+#include "exec/cgroup_path.h"
+
+static const size_t PROC_FILE_MAX = MIB;
+
+static char *read_text(const char *path)
+{
+    char *data;
+    size_t size;
+    return file_read(path, PROC_FILE_MAX, NULL, &data, &size) == 0 ? data : NULL;
+}
+
+void check_cgroup(struct doctor *doctor, struct doctor_check *check)
+{
+    char mount[CGROUP_PATH_SIZE], own[CGROUP_PATH_SIZE];
+    char *mounts = read_text("/proc/self/mountinfo"), *text = read_text("/proc/self/cgroup");
+    bool found = mounts && text && cgroup_parse_mount(mounts, mount, sizeof mount) &&
+                 cgroup_parse_own(text, own, sizeof own);
+    free(mounts);
+    free(text);
+    if (!found)
+        doctor_fail(check,
+            "boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1); without it colloc finds a "
+            "task's processes by descent and environment",
+            "no cgroup v2 hierarchy is mounted");
+    else if (access(mount, W_OK) == 0 || geteuid() != 0)
+        doctor_pass(check, "v2, mounted at %.180s", mount);
+    else
+        doctor_fail(check,
+            "in a container, mount it writable (docker run --cgroupns=host "
+            "-v /sys/fs/cgroup:/sys/fs/cgroup:rw)",
+            "%.150s is not writable: %s", mount, strerror(errno));
+}
+
+/* Suspended tasks need as much host memory as they had on the GPU. */
+void check_host_memory(struct doctor *doctor, struct doctor_check *check)
+{
+    char available_text[32], gpu_text[32];
+    struct reading available = host_memory_available();
+    double largest = 0;
+    for (size_t i = 0; doctor->gpus && i < doctor->gpus->count; i++)
+        if (reading_or(doctor->gpus->gpu[i].mem_total_bytes, 0) > largest)
+            largest = reading_or(doctor->gpus->gpu[i].mem_total_bytes, 0);
+    if (!available.valid) {
+        doctor_fail(check, "mount /proc", "/proc/meminfo cannot be read");
+        return;
+    }
+    format_size((int64_t)available.value, available_text, sizeof available_text);
+    if (largest == 0) {
+        doctor_pass(check, "%s free", available_text);
+        return;
+    }
+    format_size((int64_t)largest, gpu_text, sizeof gpu_text);
+    if (available.value >= largest)
+        doctor_pass(check, "%s free, the largest GPU has %s", available_text, gpu_text);
+    else
+        doctor_fail(check,
+            "a task is suspended only when its GPU memory fits into free host "
+            "memory: larger ones keep running",
+            "%s free, less than the largest GPU has (%s)", available_text, gpu_text);
+}

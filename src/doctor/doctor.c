@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of checks, in the order in which their failures explain each other. */
+#include "doctor/doctor.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/array.h"
+
+static const struct {
+    const char *name;
+    void (*run)(struct doctor *, struct doctor_check *);
+} checks[] = {
+    {"nvml", check_nvml},
+    {"driver", check_driver},
+    {"gpus", check_gpus},
+    {"persistence", check_persistence},
+    {"gpm", check_gpm},
+    {"dcgm", check_dcgm},
+    {"mps", check_mps},
+    {"mig", check_mig},
+    {"cgroup", check_cgroup},
+    {"host-memory", check_host_memory},
+    {"suspend", check_suspend},
+    {"move", check_move},
+    {"preload", check_preload},
+};
+
+_Static_assert(ARRAY_SIZE(checks) <= DOCTOR_CHECKS_MAX, "room for all checks");
+
+void doctor_pass(struct doctor_check *check, const char *detail, ...)
+{
+    va_list arguments;
+    va_start(arguments, detail);
+    vsnprintf(check->detail, sizeof check->detail, detail, arguments);
+    va_end(arguments);
+    check->is_ok = true;
+    check->advice[0] = '\0';
+}
+
+void doctor_fail(struct doctor_check *check, const char *advice, const char *detail, ...)
+{
+    va_list arguments;
+    va_start(arguments, detail);
+    vsnprintf(check->detail, sizeof check->detail, detail, arguments);
+    va_end(arguments);
+    check->is_ok = false;
+    snprintf(check->advice, sizeof check->advice, "%s", advice);
+}
+
+size_t doctor_run(const struct doctor_options *options, struct doctor_check *ret_checks)
+{
+    struct doctor doctor = {.options = *options};
+    doctor.gpus_answer = gpu_set_open(options->nvml_library, &doctor.gpus_fault, &doctor.gpus);
+    for (size_t i = 0; i < ARRAY_SIZE(checks); i++) {
+        ret_checks[i] = (struct doctor_check){.name = checks[i].name};
+        checks[i].run(&doctor, &ret_checks[i]);
+    }
+    gpu_set_close(doctor.gpus);
+    return ARRAY_SIZE(checks);
+}
