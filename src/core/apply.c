@@ -6,11 +6,13 @@
  * state of the task (the life-cycle of task.h) and changes nothing if not: CORE_NOT_NOW. It then
  * moves the task and keeps four things in step, which task_is_sound tests after every event:
  *
- *   - its queue: the task is in one exactly while QUEUED or RECOVERING;
- *   - its GPUs: `gpus` is set exactly while STARTING, RUNNING or ENDING, and the task is then a
- *     resident of each of them;
- *   - its process: known exactly while RUNNING or ENDING;
- *   - its times: waiting and executing are added up when they end.
+ *   - its queue: the task is in one exactly while it waits to be placed or resumed;
+ *   - its GPUs: `gpus` is set exactly while its state holds GPUs, and the task is then a resident
+ *     of each of them;
+ *   - its process: known exactly from RUNNING to ENDING;
+ *   - its times: waiting, executing and being stopped are added up when they end.
+ *
+ * How a running task gives way and comes back is in apply_yield.c.
  *
  * Nothing is decided here, no effect is left, and no clock is read: time is in the event. So a
  * replayed log gives the same state, event by event. What is not in the log, and lost in a restart,
@@ -124,6 +126,14 @@ static void forget_drains(struct core *core, uint64_t id)
         core_stop_draining(core);
 }
 
+/* What the task is known to need on each GPU; 0: not known. A suspended task needs what it held. */
+static int64_t known_need(const struct task *task)
+{
+    if (task->yield.bytes > 0)
+        return task->yield.bytes;
+    return task->request.need.kind >= NEED_ESTIMATED ? task->request.need.bytes : 0;
+}
+
 /* Others are held off until the new resident has settled (residence.h). */
 static int add_resident(struct gpu_view *gpu, const struct task *task, int64_t now_us)
 {
@@ -140,7 +150,7 @@ static int add_resident(struct gpu_view *gpu, const struct task *task, int64_t n
         .since_us = now_us,
         .grew_us = now_us,
         .held_us = now_us,
-        .need_bytes = task->request.need.kind >= NEED_ESTIMATED ? task->request.need.bytes : 0,
+        .need_bytes = known_need(task),
         .expect = task->request.expect,
     };
     gpu->mix_since_us = now_us;
@@ -149,7 +159,7 @@ static int add_resident(struct gpu_view *gpu, const struct task *task, int64_t n
     return 0;
 }
 
-static void remove_resident(struct gpu_view *gpu, uint64_t id, int64_t now_us)
+void core_remove_resident(struct gpu_view *gpu, uint64_t id, int64_t now_us)
 {
     struct resident *resident = gpu_view_resident(gpu, id);
     if (!resident)
@@ -186,6 +196,12 @@ static struct reading least_free(const struct cluster_view *view, const int *gpu
     return least;
 }
 
+int core_add_to_gpu(struct core *core, struct task *task, int gpu, int64_t now_us)
+{
+    record_coresidents(core, task, &core->view.gpus[gpu]);
+    return add_resident(&core->view.gpus[gpu], task, now_us);
+}
+
 /* The task starts before those that are ahead of it in its queue. */
 static void count_passed(const struct task *task)
 {
@@ -193,13 +209,18 @@ static void count_passed(const struct task *task)
         passed->passed_count++;
 }
 
+bool core_are_gpus(const struct core *core, const int *gpus, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (gpus[i] < 0 || gpus[i] >= core->view.n_gpus)
+            return false;
+    return n > 0;
+}
+
 static int apply_place(struct core *core, struct task *task, const struct event *event)
 {
-    if (!is_waiting(task) || event->place.n < 1)
+    if (!is_waiting(task) || !core_are_gpus(core, event->place.gpus, event->place.n))
         return CORE_NOT_NOW;
-    for (int i = 0; i < event->place.n; i++)
-        if (event->place.gpus[i] < 0 || event->place.gpus[i] >= core->view.n_gpus)
-            return CORE_NOT_NOW;
     int *gpus = calloc((size_t)event->place.n, sizeof *gpus);
     if (!gpus)
         return -ENOMEM;
@@ -216,24 +237,21 @@ static int apply_place(struct core *core, struct task *task, const struct event 
     task->attempts++;
     task->started_us = event->time_us;
     task->free_bytes = least_free(&core->view, gpus, task->n_gpus);
-    for (int i = 0; i < task->n_gpus; i++) {
-        struct gpu_view *gpu = &core->view.gpus[gpus[i]];
-        record_coresidents(core, task, gpu);
-        if (add_resident(gpu, task, event->time_us) < 0)
+    core_begin_attempt(task);
+    for (int i = 0; i < task->n_gpus; i++)
+        if (core_add_to_gpu(core, task, gpus[i], event->time_us) < 0)
             return -ENOMEM;
-    }
     core->view.last_placed = gpus[task->n_gpus - 1];
     return 0;
 }
 
-static void release_gpus(struct core *core, struct task *task, int64_t now_us)
+void core_release_gpus(struct core *core, struct task *task, int64_t now_us)
 {
     for (int i = 0; i < task->n_gpus; i++)
-        remove_resident(&core->view.gpus[task->gpus[i]], task->id, now_us);
+        core_remove_resident(&core->view.gpus[task->gpus[i]], task->id, now_us);
     free(task->gpus);
     task->gpus = NULL;
     task->n_gpus = 0;
-    task->exclusive = false;
 }
 
 /* There was no MPS server: the attempt is time-sliced. */
@@ -249,7 +267,7 @@ static void use_time_slicing(struct core *core, struct task *task)
 
 static int apply_started(struct core *core, struct task *task, const struct event *event)
 {
-    if (!task_state_holds_gpus(task->state))
+    if (!task_state_has_attempt(task->state))
         return CORE_NOT_NOW;
     if (event->started.by_streams)
         use_time_slicing(core, task);
@@ -269,10 +287,11 @@ static int apply_started(struct core *core, struct task *task, const struct even
  */
 static int apply_unstarted(struct core *core, struct task *task, const struct event *event)
 {
-    if (!task_state_holds_gpus(task->state))
+    if (!task_may_move(task->state, TASK_QUEUED) || !task_state_has_attempt(task->state))
         return CORE_NOT_NOW;
-    release_gpus(core, task, event->time_us);
-    task->has_process = false;
+    core_end_attempt(core, task, event->time_us);
+    core_release_gpus(core, task, event->time_us);
+    task->has_process = task->exclusive = false;
     task->unstarted++;
     if (task->ending != FAILURE_CANCELLED)
         task->ending = FAILURE_NONE;
@@ -290,12 +309,15 @@ static int64_t end_of_attempt(const struct task *task, const struct event *event
 
 static int apply_exited(struct core *core, struct task *task, const struct event *event)
 {
-    if (!task_state_holds_gpus(task->state))
+    if (!task_state_has_attempt(task->state))
         return CORE_NOT_NOW;
     core_attribute_exit(core, task, event);
-    release_gpus(core, task, event->time_us);
+    core_release_gpus(core, task, event->time_us);
+    task->exclusive = false;
     task->ended_us = end_of_attempt(task, event);
-    task->executed_us += task->ended_us - task->started_us;
+    core_end_attempt(core, task, task->ended_us);
+    int64_t executed_us = task->ended_us - task->started_us - task->yield.attempt_stopped_us;
+    task->executed_us += executed_us > 0 ? executed_us : 0;
     task->has_process = false;
     task->exit = event->exited;
     if (!task_was_ended(task))
@@ -306,13 +328,12 @@ static int apply_exited(struct core *core, struct task *task, const struct event
     return 0;
 }
 
-static int apply_cancel(struct task *task)
+static int apply_cancel(struct task *task, int64_t now_us)
 {
     if (task_state_is_done(task->state) || task->state == TASK_EXITED || task_was_ended(task))
         return CORE_NOT_NOW;
     task->ending = FAILURE_CANCELLED;
-    if (task->state == TASK_RUNNING)
-        task_move(task, TASK_ENDING);
+    core_begin_ending(task, now_us);
     return 0;
 }
 
@@ -325,13 +346,12 @@ static int apply_expire(struct task *task)
     return 0;
 }
 
-static int apply_evict(struct task *task)
+static int apply_evict(struct task *task, int64_t now_us)
 {
-    if (!task_state_holds_gpus(task->state) || task->ending)
+    if (!task_state_has_attempt(task->state) || task->ending)
         return CORE_NOT_NOW;
     task->ending = FAILURE_GPU_GONE;
-    if (task->state == TASK_RUNNING)
-        task_move(task, TASK_ENDING);
+    core_begin_ending(task, now_us);
     return 0;
 }
 
@@ -415,7 +435,7 @@ static int apply_to_task(struct core *core, struct task *task, const struct even
     case EVENT_EXITED:
         return apply_exited(core, task, event);
     case EVENT_CANCEL:
-        return apply_cancel(task);
+        return apply_cancel(task, event->time_us);
     case EVENT_HOLD:
         return apply_hold(core, task, event);
     case EVENT_RELEASE:
@@ -425,7 +445,7 @@ static int apply_to_task(struct core *core, struct task *task, const struct even
     case EVENT_EXPIRE:
         return apply_expire(task);
     case EVENT_EVICT:
-        return apply_evict(task);
+        return apply_evict(task, event->time_us);
     case EVENT_EXTERNAL_SEEN:
         return apply_external_seen(task);
     case EVENT_RECOVER:
@@ -435,7 +455,7 @@ static int apply_to_task(struct core *core, struct task *task, const struct even
     case EVENT_END:
         return apply_end(core, task, event);
     default:
-        return CORE_NOT_NOW;
+        return core_apply_yield(core, task, event);
     }
 }
 

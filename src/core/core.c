@@ -15,10 +15,10 @@
  * log, and only then starts or kills a process. So a log that is replayed through core_apply gives
  * the same state, whether the daemon was stopped before or after the effect was carried out.
  *
- * Idempotent: STARTED (it may be reported again after a restart), EFFECT_KILL, a hold or cancel
- * that is repeated (answered CORE_NOT_NOW). Fatal: a move of a task that its life-cycle does not
- * allow (task.c aborts the program). No memory (-ENOMEM): the step is incomplete, and the driver
- * has to end and replay its log.
+ * Idempotent: STARTED (it may be reported again after a restart), all effects but EFFECT_START, a
+ * hold or cancel that is repeated (answered CORE_NOT_NOW). Fatal: a move of a task that its
+ * life-cycle does not allow (task.c aborts the program). No memory (-ENOMEM): the step is
+ * incomplete, and the driver has to end and replay its log.
  */
 #include "core/core.h"
 
@@ -45,6 +45,7 @@ struct core_settings core_settings_default(void)
         .filler_smact = 0.80,
         .filler_percent = 70,
         .mps_mem_limit = true,
+        .suspension_cost = suspension_cost_default(),
     };
 }
 
@@ -141,14 +142,17 @@ static int after_exit(struct core *core, const struct task *task, int64_t now_us
 /* The start of a STARTING task is under way: its STARTED leads to the kill. */
 static int after_cancel(struct core *core, const struct task *task, int64_t now_us)
 {
-    if (task->state == TASK_ENDING)
-        return core_add_effect(core, EFFECT_KILL, task->id, NULL);
-    return task->state == TASK_STARTING ? 0 : end_task(core, task->id, TASK_CANCELLED, now_us);
+    if (task->state == TASK_STARTING)
+        return 0;
+    if (task_state_has_attempt(task->state))
+        return core_kill_task(core, task);
+    return end_task(core, task->id, TASK_CANCELLED, now_us);
 }
 
 static int after_started(struct core *core, const struct task *task)
 {
-    return task->ending ? core_add_effect(core, EFFECT_KILL, task->id, NULL) : 0;
+    int r = core_repeat_effect(core, task);
+    return r == 0 && task->ending ? core_kill_task(core, task) : r;
 }
 
 static int after_unstarted(struct core *core, const struct task *task, int64_t now_us)
@@ -159,7 +163,8 @@ static int after_unstarted(struct core *core, const struct task *task, int64_t n
 static int64_t expires_us(const struct task *task)
 {
     bool limited = task && task->state == TASK_RUNNING && task->request.time_limit_us > 0;
-    return limited ? task->started_us + task->request.time_limit_us : INT64_MAX;
+    return limited ? task->started_us + task->yield.attempt_stopped_us + task->request.time_limit_us
+                   : INT64_MAX;
 }
 
 static int expire_task(struct core *core, uint64_t id, int64_t now_us)
@@ -172,8 +177,9 @@ static int expire_task(struct core *core, uint64_t id, int64_t now_us)
 static int evict_task(struct core *core, uint64_t id, int64_t now_us)
 {
     struct event event = {.kind = EVENT_EVICT, .time_us = now_us, .task = id};
-    int r = core_find_task(core, id)->ending ? 0 : core_decide(core, &event);
-    return r < 0 ? r : core_add_effect(core, EFFECT_KILL, id, NULL);
+    const struct task *task = core_find_task(core, id);
+    int r = task->ending ? 0 : core_decide(core, &event);
+    return r < 0 ? r : core_kill_task(core, task);
 }
 
 /* Ends the tasks on MIG instances that are gone. They see no error, and would run for ever. */
@@ -206,7 +212,7 @@ static int expire_tasks(struct core *core, int64_t now_us)
 
 int64_t core_deadline_us(const struct core *core)
 {
-    int64_t earliest = INT64_MAX;
+    int64_t earliest = core_retry_us(core);
     for (int i = 0; i < core->view.n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         for (int k = 0; k < gpu->n_residents; k++) {
@@ -235,6 +241,14 @@ static int react_to_input(struct core *core, const struct event *event)
         return evict_all(core, event->time_us);
     case EVENT_TICK:
         return expire_tasks(core, event->time_us);
+    case EVENT_SUSPEND:
+    case EVENT_RESUME:
+    case EVENT_MOVE:
+    case EVENT_SUSPENDED:
+    case EVENT_RESUMED:
+    case EVENT_MOVED:
+    case EVENT_SUSPENSION_FAILED:
+        return core_after_yield(core, task, event);
     default:
         return 0;
     }
@@ -250,8 +264,10 @@ static int decide_leftovers(struct core *core, int64_t now_us)
         if (task->state == TASK_EXITED)
             r = after_exit(core, task, now_us);
         else if (task->ending && !task_state_is_done(task->state) &&
-                 !task_state_holds_gpus(task->state))
+                 !task_state_has_attempt(task->state))
             r = end_task(core, task->id, TASK_CANCELLED, now_us);
+        else
+            r = core_decide_yield_leftovers(core, task, now_us);
     }
     return r == 0 ? evict_all(core, now_us) : r;
 }
@@ -278,6 +294,8 @@ static bool needs_pass(const struct core *core, const struct event *event)
 int core_step(struct core *core, const struct event *event)
 {
     core->n_effects = 0;
+    if (!core_is_command_possible(core, event))
+        return core_find_task(core, event->task) ? CORE_NOT_NOW : CORE_NO_SUCH_TASK;
     int r = core_apply_event(core, event);
     if (r == 0)
         r = react_to_input(core, event);
@@ -301,6 +319,11 @@ const struct task_queue *core_main_queue(const struct core *core)
 const struct task_queue *core_recovery_queue(const struct core *core)
 {
     return &core->recovery_queue;
+}
+
+const struct task_queue *core_suspended_queue(const struct core *core)
+{
+    return &core->suspended_queue;
 }
 
 const struct cluster_view *core_view(const struct core *core)

@@ -34,6 +34,10 @@ struct core_settings {
     int filler_percent;  /* such a task, beside other MPS clients, gets this share of the SMs, in
                             per cent; 0: all */
     bool mps_mem_limit;  /* limit an MPS client to its known requirement and the margin */
+    bool can_suspend;    /* the driver of the core carries out EFFECT_SUSPEND, RESUME and MOVE */
+    bool can_pause;      /* EFFECT_PAUSE and CONTINUE */
+    bool preload;        /* EFFECT_GRANT_MEMORY and DENY_MEMORY, and reports MEMORY_WAIT */
+    struct suspension_cost suspension_cost;
 };
 
 /* The thesis's conditions (section 6.2.2), a hold-off of 10 s within 60 s, three recoveries; no
@@ -41,10 +45,17 @@ struct core_settings {
 struct core_settings core_settings_default(void);
 
 enum effect_kind {
-    EFFECT_APPEND, /* write `event`, a decision, to the log */
-    EFFECT_START,  /* start `task` on its GPUs; answer with STARTED, or EXITED (FAILURE_LAUNCH) */
-    EFFECT_KILL,   /* end `task`'s processes: SIGTERM, then SIGKILL; answer with EXITED */
-    EFFECT_WAIT,   /* `task`, the first of its queue, now waits for another reason: core_explain */
+    EFFECT_APPEND,  /* write `event`, a decision, to the log */
+    EFFECT_START,   /* start `task` on its GPUs; answer with STARTED, or EXITED (FAILURE_LAUNCH) */
+    EFFECT_KILL,    /* end `task`'s processes: SIGTERM, then SIGKILL; answer with EXITED */
+    EFFECT_WAIT,    /* `task`, the first of its queue, now waits for another reason: core_explain */
+    EFFECT_SUSPEND, /* take `task` off its GPUs; answer with SUSPENDED or SUSPENSION_FAILED */
+    EFFECT_RESUME,  /* put it on its GPUs; answer with RESUMED or SUSPENSION_FAILED */
+    EFFECT_MOVE,    /* to task->yield.to_gpus; answer with MOVED or SUSPENSION_FAILED */
+    EFFECT_PAUSE,   /* freeze its processes */
+    EFFECT_CONTINUE,     /* let frozen processes go on */
+    EFFECT_GRANT_MEMORY, /* its allocation that waits is tried again */
+    EFFECT_DENY_MEMORY,  /* its allocation that waits fails as it would have */
 };
 
 struct effect {
@@ -76,10 +87,13 @@ int core_step(struct core *core, const struct event *event);
 /*
  * Applies the event and decides nothing: how a log is replayed.
  *
- * After the log's end the driver feeds STARTED, UNSTARTED or EXITED for each task that holds GPUs
- * (core_next_task lists all tasks). STARTED of a task that is ENDING leaves its EFFECT_KILL again.
- * The first step after a replay also decides what the log's last inputs left undecided, such as an
- * EXITED or a CANCEL whose END was never written.
+ * After the log's end the driver feeds STARTED, UNSTARTED or EXITED for each task that has an
+ * attempt (task_state_has_attempt; core_next_task lists all tasks). STARTED of a task that is
+ * ENDING leaves its EFFECT_KILL again; of one that is being suspended, resumed, moved or is paused,
+ * that effect. Then the driver feeds MEMORY_WAIT for each allocation that waits, and
+ * MEMORY_WAIT_END for tasks that were known to wait and do not. The first step after a replay also
+ * decides what the log's last inputs left undecided, such as an EXITED or a CANCEL whose END was
+ * never written.
  *
  * Returns as core_step does.
  */
@@ -95,6 +109,23 @@ int64_t core_deadline_us(const struct core *core);
 int core_check_request(
     const struct core *core, const struct task_request *request, struct fault *fault);
 
+/*
+ * Can a user's SUSPEND of the task be met now?
+ *
+ * Returns 0, or with the reason in the fault -ENOENT, -EBUSY or -ENOTSUP.
+ */
+int core_check_suspend(const struct core *core, uint64_t id, struct fault *fault);
+
+/*
+ * Can a user's MOVE of the task be met now?
+ *
+ * `gpus`, `n`: where to: indices into the view.
+ *
+ * Returns 0, or with the reason in the fault -ENOENT, -EBUSY, -ENOTSUP or -EINVAL.
+ */
+int core_check_move(
+    const struct core *core, uint64_t id, const int *gpus, int n, struct fault *fault);
+
 /* Returns the task, valid until core_forget; NULL when there is none of this id. */
 const struct task *core_task(const struct core *core, uint64_t id);
 
@@ -107,6 +138,7 @@ const struct task *core_next_task(const struct core *core, uint64_t id);
 /* The parts of the state. Each returns a pointer that stays valid until core_destroy. */
 const struct task_queue *core_main_queue(const struct core *core);
 const struct task_queue *core_recovery_queue(const struct core *core);
+const struct task_queue *core_suspended_queue(const struct core *core);
 const struct cluster_view *core_view(const struct core *core);
 const struct core_settings *core_get_settings(const struct core *core);
 

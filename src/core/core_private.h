@@ -17,8 +17,9 @@ struct core {
 
     struct task **tasks; /* by rising id */
     int n_tasks;
+    int n_memory_waits; /* tasks of which an allocation waits */
     size_t tasks_capacity;
-    struct task_queue main_queue, recovery_queue;
+    struct task_queue main_queue, recovery_queue, suspended_queue;
 
     struct effect *effects;
     int n_effects;
@@ -55,8 +56,36 @@ void core_free_tasks(struct core *core);
  */
 int core_apply_event(struct core *core, const struct event *event);
 
+/* Are these indices of GPUs, at least one? */
+bool core_are_gpus(const struct core *core, const int *gpus, int n);
+
+/* Makes the task a resident of the GPU, which is in its list of GPUs. Returns 0 or -ENOMEM. */
+int core_add_to_gpu(struct core *core, struct task *task, int gpu, int64_t now_us);
+
+/* The task is no resident of the GPU any more. */
+void core_remove_resident(struct gpu_view *gpu, uint64_t id, int64_t now_us);
+
+/* The task gives up its reservation. */
+void core_release_gpus(struct core *core, struct task *task, int64_t now_us);
+
 /* Drains no GPU any more. */
 void core_stop_draining(struct core *core);
+
+/* ---- apply_yield.c ---- */
+
+/* Applies an event about suspending, resuming, moving, pausing or waiting for memory. Returns as
+ * core_apply_event; CORE_NOT_NOW for other events. */
+int core_apply_yield(struct core *core, struct task *task, const struct event *event);
+
+/* A new attempt: what held of the last one only is forgotten. */
+void core_begin_attempt(struct task *task);
+
+/* The attempt is over since `ended_us`: a stop ends then at the latest. */
+void core_end_attempt(struct core *core, struct task *task, int64_t ended_us);
+
+/* The task is to end. It becomes ENDING, unless it is suspended or about to change its state:
+ * then it stays, and does not wait in a queue. */
+void core_begin_ending(struct task *task, int64_t now_us);
 
 /* ---- view_update.c, residence.c ---- */
 
@@ -68,6 +97,56 @@ int core_apply_sample(struct core *core, const struct event *event);
  * more than a CUDA context. */
 bool resident_follow_memory(
     const struct core_settings *settings, struct resident *resident, int64_t now_us);
+
+/* ---- yield.c ---- */
+
+/* Can the driver of the GPUs suspend the running task, as far as is known? */
+bool core_can_suspend(const struct core *core, const struct task *task);
+
+/* The GPU memory that the running task holds or needs on each GPU. Not valid: neither is known. */
+struct reading core_bytes_of(const struct core *core, const struct task *task);
+
+/* Can a user's SUSPEND or MOVE be met now? True for other events. */
+bool core_is_command_possible(const struct core *core, const struct event *event);
+
+/* Suspends a running task, or pauses it if that is all that is possible. Returns 0 or -ENOMEM. */
+int core_stop_task(struct core *core, const struct task *task, enum yield_reason reason,
+    uint64_t to_task, int64_t now_us);
+
+/* Moves a running task to as many other GPUs as it has. Returns 0 or -ENOMEM. */
+int core_move_task(struct core *core, const struct task *task, const int *gpus, int n,
+    enum yield_reason reason, uint64_t to_task, int64_t now_us);
+
+/* Resumes a suspended task on as many GPUs as it requested. Returns 0 or -ENOMEM. */
+int core_resume_task(struct core *core, const struct task *task, const int *gpus, int64_t now_us);
+
+/* Leaves EFFECT_KILL, unless the task is being suspended, resumed or moved: its answer leads to
+ * that. Returns 0 or -ENOMEM. */
+int core_kill_task(struct core *core, const struct task *task);
+
+/* What follows from an input about giving way. Returns 0 or -ENOMEM. */
+int core_after_yield(struct core *core, const struct task *task, const struct event *event);
+
+/* Leaves the effect of the task's state again, after STARTED was repeated. Returns 0 or -ENOMEM. */
+int core_repeat_effect(struct core *core, const struct task *task);
+
+/* Decides what a user's command still calls for after a replay. Returns 0 or -ENOMEM. */
+int core_decide_yield_leftovers(struct core *core, const struct task *task, int64_t now_us);
+
+/* A suspended task as policies see it: it needs the memory that it held. */
+struct task core_as_waiting(const struct task *task);
+
+/* Resumes what can be resumed. Sets `ret_waits` when a task waits that the GPUs could serve.
+ * Returns 0 or -ENOMEM. */
+int core_schedule_suspended(struct core *core, int64_t now_us, bool *ret_waits);
+
+/* When the next resumption that failed is tried again; INT64_MAX: there is none. */
+int64_t core_retry_us(const struct core *core);
+
+/* ---- memory_wait.c ---- */
+
+/* Answers the allocations that wait, as far as there is an answer. Returns 0 or -ENOMEM. */
+int core_settle_memory_waits(struct core *core, int64_t now_us);
 
 /* ---- fault_attribution.c ---- */
 
@@ -102,7 +181,13 @@ struct placement_query core_query(const struct core *core, const struct task *ta
 /* The task of the main queue that is placed next. Returns NULL when the queue is empty. */
 struct task *core_head_of_queue(const struct core *core);
 
-/* Starts what can start: the recovery queue first. Returns 0 or -ENOMEM. */
+/* Do enough healthy GPUs suit the task? One that is lost may never come back. */
+bool core_can_be_served(const struct core *core, const struct task *task);
+
+/* Reserves no GPU for the head of the queue any more. */
+void core_release_reservation(struct core *core);
+
+/* Starts what can start: the recovery queue first, then suspended tasks. Returns 0 or -ENOMEM. */
 int core_schedule(struct core *core, int64_t now_us);
 
 #endif

@@ -27,7 +27,7 @@ const struct effect *core_effects(const struct core *core, int *ret_n)
     return core->effects;
 }
 
-/* The event of a placement points into scratch: the effect points to the task's own list. */
+/* The event may point to GPUs in scratch: the effect points to the task's own list. */
 int core_decide(struct core *core, const struct event *event)
 {
     int r = core_apply_event(core, event);
@@ -35,8 +35,13 @@ int core_decide(struct core *core, const struct event *event)
     if (r < 0)
         return r;
     struct event lasting = *event;
+    const struct task *task = core_find_task(core, event->task);
     if (event->kind == EVENT_PLACE)
-        lasting.place.gpus = core_find_task(core, event->task)->gpus;
+        lasting.place.gpus = task->gpus;
+    else if (event->kind == EVENT_RESUMING)
+        lasting.yield.gpus = task->gpus;
+    else if (event->kind == EVENT_MOVING)
+        lasting.yield.gpus = task->yield.to_gpus;
     return core_add_effect(core, EFFECT_APPEND, event->task, &lasting);
 }
 

@@ -16,6 +16,15 @@ static const char *const names[EVENT_KINDS] = {
     [EVENT_CANCEL] = "CANCEL",
     [EVENT_HOLD] = "HOLD",
     [EVENT_RELEASE] = "RELEASE",
+    [EVENT_SUSPEND] = "SUSPEND",
+    [EVENT_RESUME] = "RESUME",
+    [EVENT_MOVE] = "MOVE",
+    [EVENT_SUSPENDED] = "SUSPENDED",
+    [EVENT_RESUMED] = "RESUMED",
+    [EVENT_MOVED] = "MOVED",
+    [EVENT_SUSPENSION_FAILED] = "SUSPENSION_FAILED",
+    [EVENT_MEMORY_WAIT] = "MEMORY_WAIT",
+    [EVENT_MEMORY_WAIT_END] = "MEMORY_WAIT_END",
     [EVENT_TICK] = "TICK",
     [EVENT_PLACE] = "PLACE",
     [EVENT_EXPIRE] = "EXPIRE",
@@ -24,6 +33,12 @@ static const char *const names[EVENT_KINDS] = {
     [EVENT_RECOVER] = "RECOVER",
     [EVENT_REQUEUE] = "REQUEUE",
     [EVENT_END] = "END",
+    [EVENT_SUSPENDING] = "SUSPENDING",
+    [EVENT_RESUMING] = "RESUMING",
+    [EVENT_MOVING] = "MOVING",
+    [EVENT_PAUSE] = "PAUSE",
+    [EVENT_CONTINUE] = "CONTINUE",
+    [EVENT_MEMORY_ANSWER] = "MEMORY_ANSWER",
 };
 
 const char *event_name(enum event_kind kind)

@@ -26,7 +26,16 @@ enum event_kind {
     EVENT_CANCEL,    /* an authorised user cancels the task */
     EVENT_HOLD,
     EVENT_RELEASE,
-    EVENT_TICK, /* time has passed */
+    EVENT_SUSPEND,           /* an authorised user suspends the task */
+    EVENT_RESUME,            /* an authorised user lets it go on */
+    EVENT_MOVE,              /* an authorised user moves it to these GPUs */
+    EVENT_SUSPENDED,         /* it is off its GPUs */
+    EVENT_RESUMED,           /* it runs on the GPUs of RESUMING */
+    EVENT_MOVED,             /* it runs on the GPUs of MOVING */
+    EVENT_SUSPENSION_FAILED, /* instead of one of these three */
+    EVENT_MEMORY_WAIT,     /* an allocation waits in its process for GPU memory; may be repeated */
+    EVENT_MEMORY_WAIT_END, /* it waits no longer, by itself */
+    EVENT_TICK,            /* time has passed */
     /* decisions */
     EVENT_PLACE,         /* the task gets these GPUs */
     EVENT_EXPIRE,        /* its time limit is over: it is ended */
@@ -35,6 +44,12 @@ enum event_kind {
     EVENT_RECOVER,       /* OOM beside others or under a limit of colloc: into the recovery queue */
     EVENT_REQUEUE,       /* its GPU, its MPS server or perhaps a co-resident failed it */
     EVENT_END,           /* it is done, in this state */
+    EVENT_SUSPENDING,    /* it is taken off its GPUs */
+    EVENT_RESUMING,      /* it is put on these GPUs */
+    EVENT_MOVING,        /* it is moved to these GPUs */
+    EVENT_PAUSE,         /* its processes are frozen */
+    EVENT_CONTINUE,      /* they go on */
+    EVENT_MEMORY_ANSWER, /* the waiting allocation is tried again, or fails */
     EVENT_KINDS
 };
 
@@ -81,6 +96,22 @@ struct event {
             struct sharing_mode share;
         } place;
         enum task_state end;
+        struct {
+            const int *gpus; /* of MOVE, MOVING and RESUMING */
+            int n;
+            enum yield_reason reason; /* of SUSPENDING, MOVING and PAUSE */
+            uint64_t to_task;         /* the task that it gives way to; 0: none */
+        } yield;
+        struct {
+            int64_t bytes;   /* of SUSPENDED: what it held on each GPU; 0: not known */
+            int64_t took_us; /* of SUSPENDED, RESUMED and MOVED */
+        } yielded;
+        struct {
+            enum suspension_failure why;
+            bool is_suspended; /* the process is off its GPUs; else it runs where it was */
+        } suspension_failed;
+        int64_t memory_wait_bytes; /* on one GPU */
+        bool memory_granted;       /* of MEMORY_ANSWER: it is tried again */
     };
 };
 

@@ -176,6 +176,13 @@ static const struct task *head_before(const struct core *core, const struct task
     return head == task ? NULL : head;
 }
 
+/* While a suspended task waits that the GPUs could serve, no task of the main queue starts. */
+static bool is_behind_suspended(const struct core *core, const struct task *task)
+{
+    const struct task *first = core->suspended_queue.first;
+    return first && task->queue == &core->main_queue && core_can_be_served(core, first);
+}
+
 static void add_head(struct line *line, const struct task *head)
 {
     line_add(line, "task %" PRIu64 " is the head of the queue: ", head->id);
@@ -188,6 +195,71 @@ static void add_head(struct line *line, const struct task *head)
         line_add(line, "it came first");
 }
 
+/* What stands against placing the task now, GPU by GPU. */
+static void explain_placement(
+    struct line *line, const struct core *core, const struct task *task, int64_t now_us)
+{
+    struct verdict *verdicts = calloc((size_t)core->view.n_gpus + 1, sizeof *verdicts);
+    int *chosen = calloc((size_t)core->view.n_gpus + 1, sizeof *chosen);
+    if (verdicts && chosen) {
+        struct task waiting = core_as_waiting(task);
+        struct placement_query query = core_query(core, &waiting, now_us);
+        if (core_task_policy(core, task)->choose(&query, chosen, verdicts) == PLACE_NOW)
+            line_add(line, "nothing, its turn comes");
+        else
+            add_verdicts(line, core, verdicts);
+    }
+    free(verdicts);
+    free(chosen);
+}
+
+/* Does it have a process that does not compute? */
+static bool task_has_stopped(const struct task *task)
+{
+    return task->state == TASK_PAUSED || task->state == TASK_SUSPENDED ||
+           task_state_is_changing(task->state);
+}
+
+static void add_yield_reason(struct line *line, const struct task *task)
+{
+    static const char *const texts[YIELD_REASONS] = {
+        [YIELD_TO_USER] = "by its user",
+        [YIELD_TO_MEMORY] = "for want of GPU memory",
+        [YIELD_TO_TASK] = "to let another task run",
+        [YIELD_TO_SLOT] = "because its time slot was over",
+        [YIELD_TO_ROOM] = "to make room on its GPU",
+        [YIELD_GPU_FAILING] = "because its GPU is failing",
+    };
+    bool names_task = task->yield.reason == YIELD_TO_MEMORY ||
+                      task->yield.reason == YIELD_TO_TASK || task->yield.reason == YIELD_TO_ROOM;
+    if (task->yield.to_task && names_task)
+        line_add(line, "for task %" PRIu64, task->yield.to_task);
+    else
+        line_add(line, "%s", texts[task->yield.reason]);
+}
+
+/* "suspended for task 12; to resume it: ", "paused by its user; `colloc resume 3` lets it go on" */
+static void add_yield(struct line *line, const struct core *core, const struct task *task)
+{
+    static const char *const verbs[TASK_STATES] = {
+        [TASK_PAUSED] = "paused ",
+        [TASK_SUSPENDING] = "being suspended ",
+        [TASK_SUSPENDED] = "suspended ",
+        [TASK_RESUMING] = "being resumed; it was suspended ",
+        [TASK_MOVING] = "being moved ",
+    };
+    line_add(line, "%s", verbs[task->state]);
+    if (task->state == TASK_MOVING)
+        line_add(line, "to GPU %s ", core->view.gpus[task->yield.to_gpus[0]].id.label);
+    add_yield_reason(line, task);
+    if (task->ending)
+        line_add(line, "; it is being ended");
+    else if (task->yield.by_user)
+        line_add(line, "; `colloc resume %" PRIu64 "` lets it go on", task->id);
+    else if (task->state == TASK_SUSPENDED)
+        line_add(line, "; to resume it: ");
+}
+
 const char *core_explain(
     const struct core *core, uint64_t id, int64_t now_us, char *buffer, size_t size)
 {
@@ -196,8 +268,19 @@ const char *core_explain(
     const struct task *task = core_find_task(core, id);
     if (task && task->state == TASK_HELD)
         line_add(&line, "held; `colloc release %" PRIu64 "` lets it go on", id);
+    if (task && task_has_stopped(task))
+        add_yield(&line, core, task);
     if (!task || !task->queue)
         return buffer;
+    if (task->state == TASK_SUSPENDED) {
+        explain_placement(&line, core, task, now_us);
+        return buffer;
+    }
+    if (is_behind_suspended(core, task)) {
+        line_add(&line, "task %" PRIu64 ", which is suspended, goes on before it",
+            core->suspended_queue.first->id);
+        return buffer;
+    }
     const struct task *head = head_before(core, task);
     if (head && !core_task_policy(core, head)->reserve) {
         int n = queue_ahead_of(task);
@@ -217,17 +300,7 @@ const char *core_explain(
         return buffer;
     }
 
-    struct verdict *verdicts = calloc((size_t)core->view.n_gpus + 1, sizeof *verdicts);
-    int *chosen = calloc((size_t)core->view.n_gpus + 1, sizeof *chosen);
-    if (verdicts && chosen) {
-        struct placement_query query = core_query(core, task, now_us);
-        if (core_task_policy(core, task)->choose(&query, chosen, verdicts) == PLACE_NOW)
-            line_add(&line, "nothing, its turn comes");
-        else
-            add_verdicts(&line, core, verdicts);
-    }
-    free(verdicts);
-    free(chosen);
+    explain_placement(&line, core, task, now_us);
     return buffer;
 }
 
@@ -236,11 +309,13 @@ const char *core_reason_word(const struct core *core, uint64_t id)
     const struct task *task = core_find_task(core, id);
     if (task && task->state == TASK_HELD)
         return "JobHeldUser";
+    if (task && task_has_stopped(task))
+        return task->yield.by_user ? "SuspendedByUser" : "Suspended";
     if (!task || !task->queue)
         return "None";
     if (task->state == TASK_RECOVERING)
         return "Recovering";
-    return head_before(core, task) ? "Priority" : "Resources";
+    return is_behind_suspended(core, task) || head_before(core, task) ? "Priority" : "Resources";
 }
 
 /* How many places can ever serve the request with `bytes` on each. A MIG instance serves a task of

@@ -6,6 +6,9 @@
  * them has to wait, as many GPUs as it wants are drained: no other task is placed there, so that
  * they become idle. Those behind it take what they can elsewhere.
  *
+ * Then suspended tasks are resumed (yield.c). While one of them waits, no task of the main queue
+ * starts.
+ *
  * Then the main queue, first in, first out: its head (core_head_of_queue) is placed, and the next
  * head, until one has to wait. All others then wait behind it, so that no task starves. If its
  * policy knows backfill, GPUs are reserved for the head, and others may start where the policy sees
@@ -68,7 +71,7 @@ struct placement_query core_query(const struct core *core, const struct task *ta
         .idle_only = task->request.exclusive || recovers_alone(core, task) ||
                      core_task_policy(core, task)->exclusive_gpus,
         .recovery_free_bytes = recovery_free_bytes(core, task),
-        .passes_reservation = task->queue == &core->recovery_queue,
+        .passes_reservation = task->queue && task->queue != &core->main_queue,
     };
 }
 
@@ -151,7 +154,7 @@ static bool drains_sooner(const void *a, const void *b, const void *context)
     return reading_assume(one->mem_used_bytes, 1e18) < reading_assume(other->mem_used_bytes, 1e18);
 }
 
-static void release_reservation(struct core *core)
+void core_release_reservation(struct core *core)
 {
     for (int i = 0; i < core->view.n_gpus && core->reserved_for; i++)
         core->view.gpus[i].reserved_for = 0;
@@ -165,7 +168,7 @@ static void release_reservation_of_chosen(struct core *core, const struct task *
     for (int i = 0; i < task->request.gpus; i++)
         any |= core->view.gpus[core->chosen[i]].reserved_for != 0;
     if (any)
-        release_reservation(core);
+        core_release_reservation(core);
 }
 
 /*
@@ -251,7 +254,7 @@ static bool reserve_gpus(struct core *core, const struct task *task, int64_t now
 {
     if (core->reserved_for == task->id)
         return true;
-    release_reservation(core);
+    core_release_reservation(core);
     struct placement_query query = core_query(core, task, now_us);
     if (!core_task_policy(core, task)
              ->reserve(&query, core->chosen, &core->view.reservation_start_us))
@@ -262,8 +265,7 @@ static bool reserve_gpus(struct core *core, const struct task *task, int64_t now
     return true;
 }
 
-/* Do enough healthy GPUs suit the task? A lost GPU does not count: it may never come back. */
-static bool can_be_served(const struct core *core, const struct task *task)
+bool core_can_be_served(const struct core *core, const struct task *task)
 {
     int n = 0;
     for (int i = 0; i < core->view.n_gpus && n < task->request.gpus; i++)
@@ -275,7 +277,7 @@ static bool can_be_served(const struct core *core, const struct task *task)
 static bool may_be_head(const struct core *core, const struct task *task)
 {
     return task->request.need.kind != NEED_PENDING && core_task_policy(core, task)->reserve &&
-           can_be_served(core, task);
+           core_can_be_served(core, task);
 }
 
 /*
@@ -345,19 +347,24 @@ static int schedule_main(struct core *core, int64_t now_us)
         if (core->main_queue.first->request.need.kind == NEED_PENDING)
             return 0;
         if (core->reserved_for != head->id)
-            release_reservation(core);
+            core_release_reservation(core);
         if (choose_gpus(core, head, now_us) != PLACE_NOW) {
             r = report_wait(core, &core->main_wait, head);
             return r < 0 ? r : backfill_behind(core, head, now_us);
         }
         r = place_task(core, head, now_us);
     }
-    release_reservation(core);
+    core_release_reservation(core);
     return r;
 }
 
 int core_schedule(struct core *core, int64_t now_us)
 {
-    int r = schedule_recovery(core, now_us);
-    return r < 0 ? r : schedule_main(core, now_us);
+    bool suspended_waits = false;
+    int r = core_settle_memory_waits(core, now_us);
+    if (r == 0)
+        r = schedule_recovery(core, now_us);
+    if (r == 0 && core->suspended_queue.first)
+        r = core_schedule_suspended(core, now_us, &suspended_waits);
+    return r < 0 || suspended_waits ? r : schedule_main(core, now_us);
 }

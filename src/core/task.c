@@ -27,6 +27,9 @@
     (BIT(TASK_COMPLETED) | BIT(TASK_FAILED) | BIT(TASK_CANCELLED) | BIT(TASK_TIMEOUT) |            \
         BIT(TASK_OUT_OF_MEMORY))
 
+/* An attempt that has run nothing (EVENT_UNSTARTED) goes back to its queue. */
+#define UNSTARTED (BIT(TASK_QUEUED) | BIT(TASK_RECOVERING))
+
 static const struct {
     const char *name;
     const char *word;
@@ -41,9 +44,18 @@ static const struct {
     [TASK_STARTING] = {"starting", "RUNNING",
         BIT(TASK_RUNNING) | BIT(TASK_QUEUED) | BIT(TASK_RECOVERING) | BIT(TASK_EXITED)},
     [TASK_RUNNING] = {"running", "RUNNING",
-        BIT(TASK_ENDING) | BIT(TASK_QUEUED) | BIT(TASK_RECOVERING) | BIT(TASK_EXITED)},
-    [TASK_ENDING] = {"ending", "COMPLETING",
-        BIT(TASK_QUEUED) | BIT(TASK_RECOVERING) | BIT(TASK_EXITED)},
+        BIT(TASK_PAUSED) | BIT(TASK_SUSPENDING) | BIT(TASK_MOVING) | BIT(TASK_ENDING) | UNSTARTED |
+            BIT(TASK_EXITED)},
+    [TASK_PAUSED] = {"paused", "PAUSED",
+        BIT(TASK_RUNNING) | BIT(TASK_ENDING) | UNSTARTED | BIT(TASK_EXITED)},
+    [TASK_SUSPENDING] = {"suspending", "SUSPENDED",
+        BIT(TASK_SUSPENDED) | BIT(TASK_RUNNING) | UNSTARTED | BIT(TASK_EXITED)},
+    [TASK_SUSPENDED] = {"suspended", "SUSPENDED", BIT(TASK_RESUMING) | BIT(TASK_EXITED)},
+    [TASK_RESUMING] = {"resuming", "SUSPENDED",
+        BIT(TASK_RUNNING) | BIT(TASK_SUSPENDED) | BIT(TASK_EXITED)},
+    [TASK_MOVING] = {"moving", "SUSPENDED",
+        BIT(TASK_RUNNING) | BIT(TASK_SUSPENDED) | UNSTARTED | BIT(TASK_EXITED)},
+    [TASK_ENDING] = {"ending", "COMPLETING", UNSTARTED | BIT(TASK_EXITED)},
     [TASK_EXITED] = {"exited", "COMPLETING", DONE | BIT(TASK_QUEUED) | BIT(TASK_RECOVERING)},
     [TASK_COMPLETED] = {"completed", "COMPLETED", 0},
     [TASK_FAILED] = {"failed", "FAILED", 0},
@@ -88,10 +100,14 @@ bool task_may_move(enum task_state from, enum task_state to)
 
 bool task_is_sound(const struct task *task)
 {
-    bool waits = task->state == TASK_QUEUED || task->state == TASK_RECOVERING;
-    bool runs = task->state == TASK_RUNNING || task->state == TASK_ENDING;
+    bool is_resumed = task->state == TASK_SUSPENDED && !task->yield.by_user && !task->ending;
+    bool waits = task->state == TASK_QUEUED || task->state == TASK_RECOVERING || is_resumed;
+    bool runs = task_state_has_attempt(task->state) && task->state != TASK_STARTING;
+    bool may_be_frozen = task->state == TASK_PAUSED || task->state == TASK_ENDING;
     return (task->queue != NULL) == waits &&
-           (task->n_gpus > 0) == task_state_holds_gpus(task->state) && task->has_process == runs;
+           (task->n_gpus > 0) == task_state_holds_gpus(task->state) && task->has_process == runs &&
+           (task->yield.to_gpus != NULL) == (task->state == TASK_MOVING) &&
+           (may_be_frozen || !task->yield.is_frozen);
 }
 
 void task_move(struct task *task, enum task_state to)

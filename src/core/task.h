@@ -11,6 +11,7 @@
 
 #include "base/failure_class.h"
 #include "base/reading.h"
+#include "core/suspension.h"
 
 struct policy;
 struct task_queue;
@@ -86,6 +87,12 @@ enum task_state {
     TASK_RECOVERING, /* in the recovery queue: it ran out of GPU memory */
     TASK_STARTING,   /* has its GPUs, its process is not known yet */
     TASK_RUNNING,    /* has its GPUs and a process */
+    TASK_PAUSED,     /* as RUNNING, but its processes are frozen */
+    TASK_SUSPENDING, /* as RUNNING, but it is being taken off its GPUs */
+    TASK_SUSPENDED,  /* has a process, but no GPUs: in the queue of suspended tasks, unless a user
+                        suspended it or it is to end */
+    TASK_RESUMING,   /* has new GPUs, on which its process is being put */
+    TASK_MOVING,     /* has its GPUs and those to which its process is being moved */
     TASK_ENDING,     /* as RUNNING, but colloc is ending it (`ending` says why) */
     TASK_EXITED,     /* its process has ended; the same step decides what follows */
     TASK_COMPLETED,  /* from here on: done */
@@ -101,6 +108,33 @@ struct task_exit {
     int code;         /* exit status, or -1 */
     int signal;       /* that ended it, or 0 */
     int64_t ended_us; /* when it ended, where that is known better than by the event; 0: then */
+};
+
+/* How a task gives way, and what that has come to. */
+struct task_yield {
+    enum yield_reason reason; /* of the last time */
+    uint64_t to_task;         /* the task that it gave way to, the last time; 0: none */
+    bool by_user;             /* a user suspended it: only a user resumes it */
+    bool cannot_suspend;      /* found out in this attempt */
+    bool is_frozen;           /* its processes are to be frozen */
+    int *to_gpus;             /* of a move: where to; NULL when it is not moving */
+    int n_to_gpus;
+    int from_gpu;               /* the first GPU that it had when it was suspended */
+    int64_t bytes;              /* on each GPU, when it was suspended; 0: not known */
+    int64_t since_us;           /* since when it does not compute; 0: it does */
+    int64_t retry_us;           /* its resumption failed: not tried again before */
+    int failures;               /* of resumptions, since the last that succeeded */
+    int64_t stopped_us;         /* not computing, all attempts; finished stops only */
+    int64_t attempt_stopped_us; /* the same of this attempt */
+    int64_t cost_us;            /* of that: suspending, resuming and moving */
+    int suspensions, moves, pauses;
+};
+
+/* An allocation of the task that waits in its process for GPU memory to become free. */
+struct memory_wait {
+    int64_t bytes; /* 0: none waits */
+    int64_t since_us;
+    int count; /* of waits, all attempts */
 };
 
 struct task {
@@ -128,6 +162,8 @@ struct task {
                                   under MPS may be a co-resident's */
     bool possible_cause;       /* a fault under MPS ended it: its own or a co-resident's */
     struct task_exit exit;     /* of the last attempt */
+    struct task_yield yield;
+    struct memory_wait memory_wait;
 
     int64_t submitted_us;
     int64_t queued_us;  /* since when it waits, this time */
@@ -160,7 +196,19 @@ static inline bool task_state_is_done(enum task_state state)
 
 static inline bool task_state_holds_gpus(enum task_state state)
 {
-    return state == TASK_STARTING || state == TASK_RUNNING || state == TASK_ENDING;
+    return state >= TASK_STARTING && state <= TASK_ENDING && state != TASK_SUSPENDED;
+}
+
+/* Is an attempt under way? It has a process, or is about to have one. */
+static inline bool task_state_has_attempt(enum task_state state)
+{
+    return state >= TASK_STARTING && state <= TASK_ENDING;
+}
+
+/* Is it being suspended, resumed or moved? It is not ended meanwhile: that waits for the answer. */
+static inline bool task_state_is_changing(enum task_state state)
+{
+    return state == TASK_SUSPENDING || state == TASK_RESUMING || state == TASK_MOVING;
 }
 
 /* Does colloc end the task for good? Not if its GPU is gone: then it goes back to its queue. */
@@ -173,8 +221,9 @@ static inline bool task_was_ended(const struct task *task)
 bool task_may_move(enum task_state from, enum task_state to);
 
 /*
- * Tests the invariant: the task is in a queue exactly while it waits, holds GPUs exactly while it
- * is starting, running or ending, and has a process exactly while it is running or ending.
+ * Tests the invariant: the task is in a queue exactly while it waits, holds GPUs exactly while its
+ * state does, has a process exactly from RUNNING to ENDING, has a destination exactly while it is
+ * moving, and is frozen only while it is paused or ending.
  */
 bool task_is_sound(const struct task *task);
 

@@ -45,6 +45,7 @@ struct task *core_add_task(struct core *core, uint64_t id)
 static void task_free(struct task *task)
 {
     free(task->gpus);
+    free(task->yield.to_gpus);
     free(task);
 }
 

@@ -333,6 +333,8 @@ static void carry_out(struct driver *driver, struct pending_effect effect)
         break;
     case EFFECT_APPEND:
         break;
+    default: /* giving way: never left, since no setting of the core allows it yet */
+        break;
     }
 }
 

@@ -7,6 +7,7 @@
  */
 #include "sim/event_line.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,11 +37,28 @@ static void describe_submit(const struct event *event, char *text, size_t size)
         request->exclusive ? " exclusive" : "", event->submit.held ? " held" : "");
 }
 
-static void describe_place(const struct event *event, char *text, size_t size)
+static size_t list_gpus(const int *gpus, int n, char *text, size_t size)
 {
     size_t used = 0;
-    for (int i = 0; i < event->place.n && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, " gpu%d", event->place.gpus[i]);
+    for (int i = 0; i < n && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, " gpu%d", gpus[i]);
+    return used;
+}
+
+static void describe_yield(const struct event *event, char *text, size_t size)
+{
+    bool has_reason = event->kind != EVENT_MOVE && event->kind != EVENT_RESUMING;
+    size_t used = list_gpus(event->yield.gpus, event->yield.n, text, size);
+    if (has_reason && used < size)
+        used += (size_t)snprintf(
+            text + used, size - used, " for %s", yield_reason_name(event->yield.reason));
+    if (event->yield.to_task && used < size)
+        snprintf(text + used, size - used, " %" PRIu64, event->yield.to_task);
+}
+
+static void describe_place(const struct event *event, char *text, size_t size)
+{
+    size_t used = list_gpus(event->place.gpus, event->place.n, text, size);
     if (used < size)
         snprintf(text + used, size - used, " %s%s", sharing_name(event->place.share.sharing),
             event->place.exclusive ? " whole" : "");
@@ -75,6 +93,21 @@ static const char *verb_of(enum event_kind kind)
         [EVENT_RECOVER] = "recover",
         [EVENT_REQUEUE] = "requeue",
         [EVENT_END] = "end",
+        [EVENT_SUSPEND] = "suspend",
+        [EVENT_RESUME] = "resume",
+        [EVENT_MOVE] = "move",
+        [EVENT_SUSPENDED] = "suspended",
+        [EVENT_RESUMED] = "resumed",
+        [EVENT_MOVED] = "moved",
+        [EVENT_SUSPENSION_FAILED] = "suspension-failed",
+        [EVENT_MEMORY_WAIT] = "memory-wait",
+        [EVENT_MEMORY_WAIT_END] = "memory-wait-end",
+        [EVENT_SUSPENDING] = "suspending",
+        [EVENT_RESUMING] = "resuming",
+        [EVENT_MOVING] = "moving",
+        [EVENT_PAUSE] = "pause",
+        [EVENT_CONTINUE] = "continue",
+        [EVENT_MEMORY_ANSWER] = "memory-answer",
     };
     return verbs[kind];
 }
@@ -98,6 +131,24 @@ bool event_line_format(const struct event *event, const char *name, char *buffer
         break;
     case EVENT_EXITED:
         describe_exit(event, more, sizeof more);
+        break;
+    case EVENT_MOVE:
+    case EVENT_MOVING:
+    case EVENT_RESUMING:
+    case EVENT_SUSPENDING:
+    case EVENT_PAUSE:
+        describe_yield(event, more, sizeof more);
+        break;
+    case EVENT_SUSPENSION_FAILED:
+        snprintf(more, sizeof more, " %s %s", suspension_failure_name(event->suspension_failed.why),
+            event->suspension_failed.is_suspended ? "suspended" : "running");
+        break;
+    case EVENT_MEMORY_WAIT:
+        strcpy(more, " ");
+        format_size(event->memory_wait_bytes, more + 1, sizeof more - 1);
+        break;
+    case EVENT_MEMORY_ANSWER:
+        strcpy(more, event->memory_granted ? " granted" : " denied");
         break;
     case EVENT_END:
         snprintf(more, sizeof more, " %s", task_state_word(event->end));

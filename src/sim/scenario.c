@@ -24,7 +24,8 @@
 enum scenario_wakeup {
     WAKE_INPUT,  /* subject: index of the input */
     WAKE_SAMPLE, /* all GPUs */
-    WAKE_FINISH  /* subject: task; version: attempt */
+    WAKE_FINISH, /* subject: task; version: which plan of its end */
+    WAKE_YIELDED /* subject: task; version: attempt: it is suspended, resumed or moved */
 };
 
 struct scenario_run {
@@ -32,6 +33,12 @@ struct scenario_run {
     struct task_state_now {
         int attempt; /* the number of the running attempt; 0: none runs */
         int64_t started_us;
+        int64_t left_us; /* to run, from since_us on */
+        int64_t since_us;
+        bool computes;
+        int finish_version;          /* counts plans of its end: only the last counts */
+        double resident_bytes;       /* on each GPU, when it was suspended */
+        int64_t yield_us;            /* how long its suspension, resumption or move takes */
     } tasks[SCENARIO_TASKS_MAX + 1]; /* by id */
     struct gpu_now {
         int64_t external_bytes;
@@ -63,6 +70,26 @@ static struct event exited_event(uint64_t task, int64_t time_us, struct task_exi
     return (struct event){.kind = EVENT_EXITED, .time_us = time_us, .task = task, .exited = exit};
 }
 
+/* The task computes from now on: plans its end. */
+static void compute(struct scenario_run *run, uint64_t id)
+{
+    struct task_state_now *task = &run->tasks[id];
+    task->computes = true;
+    task->since_us = sim_now_us(run->sim);
+    task->finish_version++;
+    if (run->scenario.tasks[id].runs_us)
+        schedule_wakeup(run, WAKE_FINISH, task->since_us + task->left_us, id, task->finish_version);
+}
+
+static void stop_computing(struct scenario_run *run, uint64_t id)
+{
+    struct task_state_now *task = &run->tasks[id];
+    if (task->computes)
+        task->left_us -= sim_now_us(run->sim) - task->since_us;
+    task->computes = false;
+    task->finish_version++;
+}
+
 static void on_start(void *context, struct sim *sim, const struct task *task)
 {
     struct scenario_run *run = context;
@@ -78,8 +105,8 @@ static void on_start(void *context, struct sim *sim, const struct task *task)
     struct event started = {.kind = EVENT_STARTED, .time_us = now_us, .task = task->id};
     run->tasks[task->id].attempt = task->attempts;
     note_error(run, sim_schedule_event(sim, &started));
-    if (what->runs_us)
-        schedule_wakeup(run, WAKE_FINISH, now_us + what->runs_us, task->id, task->attempts);
+    run->tasks[task->id].left_us = what->runs_us;
+    compute(run, task->id);
 }
 
 /* A deaf task ignores the signal: it keeps its memory until it is killed. */
@@ -98,8 +125,8 @@ static void finish_task(struct scenario_run *run, const struct sim_wakeup *wakeu
 {
     struct task_state_now *task = &run->tasks[wakeup->subject];
     int code = run->scenario.tasks[wakeup->subject].exit_code;
-    if (task->attempt != wakeup->version)
-        return; /* that attempt has ended */
+    if (!task->attempt || task->finish_version != wakeup->version)
+        return; /* that attempt has ended, or was suspended meanwhile */
     task->attempt = 0;
     struct event event = exited_event(wakeup->subject, wakeup->time_us,
         (struct task_exit){.failure = code ? FAILURE_PROGRAM : FAILURE_NONE, .code = code});
@@ -117,11 +144,71 @@ static double memory_taken(const struct scenario_run *run, uint64_t id, int64_t 
     return (double)what->takes_bytes * (double)age_us / (double)what->rise_us;
 }
 
+/* ---- giving way ---- */
+
+/* Suspending and resuming take as long as the settings expect; pausing takes no time. */
+static void on_yield(
+    void *context, struct sim *sim, const struct task *task, enum effect_kind effect)
+{
+    struct scenario_run *run = context;
+    const struct suspension_cost *cost = &run->scenario.settings.suspension_cost;
+    struct task_state_now *state = &run->tasks[task->id];
+    int64_t took_us = 0, now_us = sim_now_us(sim);
+    if (effect == EFFECT_CONTINUE)
+        compute(run, task->id);
+    if (effect == EFFECT_PAUSE)
+        stop_computing(run, task->id);
+    if (effect != EFFECT_SUSPEND && effect != EFFECT_RESUME && effect != EFFECT_MOVE)
+        return;
+    if (effect != EFFECT_RESUME) {
+        state->resident_bytes = memory_taken(run, task->id, now_us);
+        took_us += suspension_time_us(cost, state->resident_bytes);
+        stop_computing(run, task->id);
+    }
+    if (effect != EFFECT_SUSPEND)
+        took_us += resumption_time_us(cost, state->resident_bytes);
+    state->yield_us = took_us;
+    schedule_wakeup(run, WAKE_YIELDED, now_us + took_us, task->id, task->attempts);
+}
+
+static void fail_to_yield(struct scenario_run *run, const struct task *task)
+{
+    struct event failed = {
+        .kind = EVENT_SUSPENSION_FAILED, .time_us = sim_now_us(run->sim), .task = task->id};
+    failed.suspension_failed.why = SUSPENSION_REFUSED;
+    compute(run, task->id);
+    note_error(run, sim_step(run->sim, &failed));
+}
+
+static void answer_yield(struct scenario_run *run, const struct sim_wakeup *wakeup)
+{
+    const struct task *task = core_task(sim_core(run->sim), wakeup->subject);
+    struct task_state_now *state = &run->tasks[wakeup->subject];
+    if (state->attempt != wakeup->version)
+        return; /* it has ended meanwhile */
+    if (run->scenario.tasks[task->id].unsuspendable) {
+        fail_to_yield(run, task);
+        return;
+    }
+    struct event event = {.kind = task->state == TASK_SUSPENDING ? EVENT_SUSPENDED
+                                  : task->state == TASK_RESUMING ? EVENT_RESUMED
+                                                                 : EVENT_MOVED,
+        .time_us = wakeup->time_us,
+        .task = task->id,
+        .yielded = {.bytes = task->state == TASK_SUSPENDING ? (int64_t)state->resident_bytes : 0,
+            .took_us = state->yield_us}};
+    if (event.kind != EVENT_SUSPENDED)
+        compute(run, task->id);
+    note_error(run, sim_step(run->sim, &event));
+}
+
 /* ---- samples ---- */
 
 static bool runs_on(const struct scenario_run *run, const struct task *task, int gpu)
 {
-    for (int i = 0; i < task->n_gpus; i++)
+    /* What moves is still where it was: its GPUs come before those of its destination. */
+    int n = task->yield.to_gpus ? task->yield.n_to_gpus : task->n_gpus;
+    for (int i = 0; i < n; i++)
         if (task->gpus[i] == gpu)
             return run->tasks[task->id].attempt != 0;
     return false;
@@ -163,7 +250,9 @@ static double sum_tasks(
             continue;
         double taken = memory_taken(run, task->id, sim_now_us(run->sim));
         used_bytes += taken;
-        *ret_smact += taken > 0 ? run->scenario.tasks[task->id].smact : 0;
+        *ret_smact += taken > 0 && run->tasks[task->id].computes
+                          ? run->scenario.tasks[task->id].smact
+                          : 0;
         sample->tasks[sample->n_tasks++] = (struct task_memory){task->id, reading_of(taken)};
     }
     return used_bytes;
@@ -245,8 +334,12 @@ static void step_input(struct scenario_run *run, const struct event *event)
         fprintf(run->out, "t=%s refused %s %s\n", time, event_name(event->kind), name);
 }
 
-static void handle_input(struct scenario_run *run, const struct scenario_input *input)
+static void handle_input(struct scenario_run *run, struct scenario_input *input)
 {
+    if (input->event.kind == EVENT_MOVE) {
+        input->event.yield.gpus = &input->to_gpu;
+        input->event.yield.n = 1;
+    }
     switch (input->kind) {
     case INPUT_EVENT:
         step_input(run, &input->event);
@@ -274,6 +367,9 @@ static void on_wake(void *context, struct sim *sim, const struct sim_wakeup *wak
         break;
     case WAKE_FINISH:
         finish_task(run, wakeup);
+        break;
+    case WAKE_YIELDED:
+        answer_yield(run, wakeup);
         break;
     }
 }
@@ -332,7 +428,7 @@ int scenario_run(struct span text, const char *file_name, FILE *out, struct faul
     struct scenario_run *run = calloc(1, sizeof *run);
     if (!run)
         return fault_set(fault, ENOMEM, "out of memory");
-    const struct sim_world world = {run, on_start, on_kill, on_wake};
+    const struct sim_world world = {run, on_start, on_kill, on_wake, on_yield};
     const struct sim_observer observer = {run, print_event, print_wait};
     run->out = out;
     int r = scenario_parse(&run->scenario, text, file_name, fault);

@@ -63,7 +63,8 @@ struct field {
         FIELD_READING,        /* struct reading from 0 to max */
         FIELD_NEED_ESTIMATED, /* struct need */
         FIELD_NEED_DECLARED,
-        FIELD_POLICY /* const struct policy * */
+        FIELD_POLICY, /* const struct policy * */
+        FIELD_BOOL    /* "yes" or "no" */
     } type;
     size_t offset;
     int max;
@@ -113,6 +114,9 @@ static int read_field(const struct field *field, void *object, const char *text)
         return read_need(NEED_DECLARED, text, at);
     case FIELD_POLICY:
         return read_policy(text, at);
+    case FIELD_BOOL:
+        *(bool *)at = strcmp(text, "yes") == 0;
+        return strcmp(text, "yes") == 0 || strcmp(text, "no") == 0 ? 0 : -EINVAL;
     }
     return -EINVAL;
 }
@@ -169,6 +173,9 @@ static int read_setting(
         {"settle-max", FIELD_DURATION, SETTING(settle_max_us), 0},
         {"recovery-step", FIELD_SIZE, SETTING(recovery_step_bytes), 0},
         {"recoveries", FIELD_INT, SETTING(recoveries_max), 1000},
+        {"can-suspend", FIELD_BOOL, SETTING(can_suspend), 0},
+        {"can-pause", FIELD_BOOL, SETTING(can_pause), 0},
+        {"preload", FIELD_BOOL, SETTING(preload), 0},
     };
 #undef SETTING
     return read_named_field(fields, ARRAY_SIZE(fields), settings, name, value, fault);
@@ -183,7 +190,7 @@ static int read_task_flag(struct scenario_task *task, const char *word, struct f
         const char *name;
         size_t offset; /* of a bool */
     } flags[] = {{"exclusive", FLAG(request.exclusive)}, {"held", FLAG(held)}, {"deaf", FLAG(deaf)},
-        {"unlaunchable", FLAG(unlaunchable)}};
+        {"unlaunchable", FLAG(unlaunchable)}, {"unsuspendable", FLAG(unsuspendable)}};
 #undef FLAG
     for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
         if (strcmp(flags[i].name, word) == 0) {
@@ -293,6 +300,27 @@ static int read_estimate(struct scenario *scenario, struct scenario_input *input
     return read_task_event(scenario, input, words, fault);
 }
 
+/* "t=5 memory-wait a 6GiB" */
+static int read_memory_wait(struct scenario *scenario, struct scenario_input *input,
+    const struct line_words *words, struct fault *fault)
+{
+    if (words->n < 4)
+        return fault_set(fault, EINVAL, "memory-wait needs a task and a size");
+    if (parse_size(words->word[3], &input->event.memory_wait_bytes) < 0)
+        return refuse_word(fault, words->word[3]);
+    return read_task_event(scenario, input, words, fault);
+}
+
+/* "t=5 move a gpu1" */
+static int read_move(struct scenario *scenario, struct scenario_input *input,
+    const struct line_words *words, struct fault *fault)
+{
+    if (words->n < 4 || strncmp(words->word[3], "gpu", 3) != 0 ||
+        read_int(words->word[3] + 3, scenario->n_gpus - 1, &input->to_gpu) < 0)
+        return fault_set(fault, EINVAL, "move needs a task and a GPU");
+    return read_task_event(scenario, input, words, fault);
+}
+
 /* "t=5 lost gpu0", "t=5 foreign gpu0 20GiB" */
 static int read_gpu_change(struct scenario *scenario, struct scenario_input *input,
     const struct line_words *words, struct fault *fault)
@@ -319,6 +347,11 @@ static int read_timed(
         {"cancel", read_task_event, {.event.kind = EVENT_CANCEL}},
         {"hold", read_task_event, {.event.kind = EVENT_HOLD}},
         {"release", read_task_event, {.event.kind = EVENT_RELEASE}},
+        {"suspend", read_task_event, {.event.kind = EVENT_SUSPEND}},
+        {"resume", read_task_event, {.event.kind = EVENT_RESUME}},
+        {"move", read_move, {.event.kind = EVENT_MOVE}},
+        {"memory-wait", read_memory_wait, {.event.kind = EVENT_MEMORY_WAIT}},
+        {"memory-wait-end", read_task_event, {.event.kind = EVENT_MEMORY_WAIT_END}},
         {"estimate", read_estimate, {.event.kind = EVENT_ESTIMATE}},
         {"why", read_task_event, {.kind = INPUT_WHY}},
         {"foreign", read_gpu_change, {.change.sets_external = true}},

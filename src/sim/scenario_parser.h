@@ -15,7 +15,7 @@ struct scenario_task {
     int64_t takes_bytes, sleeps_us, rise_us, runs_us;
     double smact;
     int exit_code;
-    bool deaf, unlaunchable;
+    bool deaf, unlaunchable, unsuspendable;
     bool held;
     struct task_request request;
 };
@@ -37,6 +37,7 @@ struct scenario_input {
     enum { INPUT_EVENT, INPUT_WHY, INPUT_GPU } kind;
     int64_t time_us;
     struct event event; /* INPUT_EVENT: for the core; INPUT_WHY: only its task */
+    int to_gpu;         /* of EVENT_MOVE */
     struct {            /* INPUT_GPU */
         int gpu;
         unsigned sets, clears; /* troubles */

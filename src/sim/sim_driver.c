@@ -29,7 +29,7 @@ struct sim {
     const struct sim_observer *observer; /* or NULL */
     int64_t now_us;
     int64_t tick_us; /* the time of the scheduled TICK, or INT64_MAX */
-    bool has_limits; /* some task has a time limit */
+    bool has_limits; /* some task has a time limit, or may be suspended: the core has deadlines */
     struct heap_entry *heap;
     struct slot *slots;
     int count, capacity;
@@ -50,6 +50,7 @@ struct sim *sim_create(const struct core_settings *settings, const struct sim_wo
     sim->world = world;
     sim->observer = observer;
     sim->tick_us = INT64_MAX;
+    sim->has_limits = settings->can_suspend || settings->can_pause || settings->preload;
     return sim;
 }
 
@@ -186,6 +187,15 @@ static void carry_out(struct sim *sim, const struct effect *effect)
     case EFFECT_WAIT:
         if (sim->observer)
             sim->observer->on_wait(sim->observer->context, sim, effect->task);
+        break;
+    case EFFECT_SUSPEND:
+    case EFFECT_RESUME:
+    case EFFECT_MOVE:
+    case EFFECT_PAUSE:
+    case EFFECT_CONTINUE:
+    case EFFECT_GRANT_MEMORY:
+    case EFFECT_DENY_MEMORY:
+        sim->world->yield(sim->world->context, sim, task, effect->kind);
         break;
     }
 }

@@ -41,6 +41,9 @@ struct sim_world {
     void (*kill)(void *context, struct sim *sim, const struct task *task);
     /* A wake-up has come due; the wake-up is valid during the call. */
     void (*wake)(void *context, struct sim *sim, const struct sim_wakeup *wakeup);
+    /* Suspends, resumes, moves, pauses or continues the task, or answers its waiting allocation, as
+     * the effect says (core.h has the answers). NULL: the settings allow none of these. */
+    void (*yield)(void *context, struct sim *sim, const struct task *task, enum effect_kind effect);
 };
 
 /* Watches a run. Both functions are called in the order in which things happen. */

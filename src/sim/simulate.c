@@ -129,7 +129,7 @@ static int prepare_core(struct simulation_run *run)
     struct core_settings settings = run->simulation->settings;
     settings.conditions.sample_valid_us = INT64_MAX /
                                           2; /* left-out samples must not make one old */
-    run->world = (struct sim_world){run, simulated_task_start, on_kill, on_wake};
+    run->world = (struct sim_world){run, simulated_task_start, on_kill, on_wake, NULL};
     run->sim = sim_create(
         &settings, &run->world, run->simulation->trace_out ? &run->observer : NULL);
     return run->sim ? 0 : -ENOMEM;

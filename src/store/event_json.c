@@ -2,8 +2,8 @@
 /*
  * Each kind of event has a table of fields: the key, the type, where the value is in struct event,
  * and its range. Writing and reading walk the same table, so they cannot disagree, and the order of
- * the rows is the order of the keys in the log. Only lists (GPUs, the GPUs of a placement, the
- * tasks of a sample) are written and read by functions of their own.
+ * the rows is the order of the keys in the log. Only lists (GPUs, the GPUs of a placement or a
+ * move, the tasks of a sample) are written and read by separate functions.
  */
 #include "store/event_json.h"
 
@@ -86,11 +86,23 @@ static const char *end_state_name(int state)
     return is_end ? task_state_name((enum task_state)state) : NULL;
 }
 
+static const char *yield_name(int reason)
+{
+    return yield_reason_name((enum yield_reason)reason);
+}
+
+static const char *suspension_failure_name_of(int failure)
+{
+    return suspension_failure_name((enum suspension_failure)failure);
+}
+
 static const struct names need_kinds = {need_kind_name, NEED_DECLARED + 1};
 static const struct names requested_sharings = {requested_sharing_name, SHARING_AUTO + 1};
 static const struct names attempt_sharings = {attempt_sharing_name, SHARING_AUTO + 1};
 static const struct names reasons = {reason_name, SHARE_REASONS};
 static const struct names failures = {failure_class_name, FAILURE_CLASSES};
+static const struct names yield_reasons = {yield_name, YIELD_REASONS};
+static const struct names suspension_failures = {suspension_failure_name_of, SUSPENSION_FAILURES};
 static const struct names end_states = {end_state_name, TASK_STATES};
 
 static_assert(sizeof(enum sharing) == sizeof(int), "enumerations are read and written as int");
@@ -168,6 +180,29 @@ static const struct field place_fields[] = {
 static const struct field end_fields[] = {
     {"state", FIELD_NAME, AT(end), REQUIRED, 0, 0, &end_states},
 };
+
+static const struct field yield_fields[] = {
+    {"why", FIELD_NAME, AT(yield.reason), REQUIRED, 0, 0, &yield_reasons},
+    {"for", FIELD_INT64, AT(yield.to_task), OPTIONAL, 1, INT64_MAX, NULL},
+};
+
+static const struct field yielded_fields[] = {
+    {"bytes", FIELD_INT64, AT(yielded.bytes), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
+    {"took_us", FIELD_INT64, AT(yielded.took_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
+};
+
+static const struct field suspension_failed_fields[] = {
+    {"why", FIELD_NAME, AT(suspension_failed.why), REQUIRED, 0, 0, &suspension_failures},
+    {"suspended", FIELD_BOOL, AT(suspension_failed.is_suspended), REQUIRED, 0, 0, NULL},
+};
+
+static const struct field memory_wait_fields[] = {
+    {"bytes", FIELD_INT64, AT(memory_wait_bytes), REQUIRED, 1, EVENT_NUMBER_MAX, NULL},
+};
+
+static const struct field memory_answer_fields[] = {
+    {"granted", FIELD_BOOL, AT(memory_granted), REQUIRED, 0, 0, NULL},
+};
 #undef AT
 /* clang-format on */
 
@@ -192,6 +227,15 @@ static const struct fields fields_of_kind[EVENT_KINDS] = {
     [EVENT_EXITED] = FIELDS(exited_fields),
     [EVENT_PLACE] = FIELDS(place_fields),
     [EVENT_END] = FIELDS(end_fields),
+    [EVENT_SUSPENDING] = FIELDS(yield_fields),
+    [EVENT_MOVING] = FIELDS(yield_fields),
+    [EVENT_PAUSE] = FIELDS(yield_fields),
+    [EVENT_SUSPENDED] = FIELDS(yielded_fields),
+    [EVENT_RESUMED] = FIELDS(yielded_fields),
+    [EVENT_MOVED] = FIELDS(yielded_fields),
+    [EVENT_SUSPENSION_FAILED] = FIELDS(suspension_failed_fields),
+    [EVENT_MEMORY_WAIT] = FIELDS(memory_wait_fields),
+    [EVENT_MEMORY_ANSWER] = FIELDS(memory_answer_fields),
 };
 
 /* ---- writing ---- */
@@ -281,16 +325,21 @@ static int encode_list(json_t *object, const char *key, const struct fields *fie
     return json_object_set_new(object, key, array);
 }
 
-static int encode_placed_gpus(json_t *object, const struct event *event)
+static int encode_indices(json_t *object, const int *gpus, int n)
 {
     json_t *array = json_array();
-    for (int i = 0; i < event->place.n; i++) {
-        if (json_array_append_new(array, json_integer(event->place.gpus[i])) < 0) {
+    for (int i = 0; i < n; i++) {
+        if (json_array_append_new(array, json_integer(gpus[i])) < 0) {
             json_decref(array);
             return -1;
         }
     }
     return json_object_set_new(object, "gpus", array);
+}
+
+static bool names_destination(enum event_kind kind)
+{
+    return kind == EVENT_MOVE || kind == EVENT_MOVING || kind == EVENT_RESUMING;
 }
 
 static int encode_body(json_t *object, const struct event *event)
@@ -301,7 +350,9 @@ static int encode_body(json_t *object, const struct event *event)
         r = encode_list(object, "gpus", &gpu_identity_fields, event->gpus.list,
             sizeof *event->gpus.list, event->gpus.n);
     else if (event->kind == EVENT_PLACE)
-        r = encode_placed_gpus(object, event);
+        r = encode_indices(object, event->place.gpus, event->place.n);
+    else if (names_destination(event->kind))
+        r = encode_indices(object, event->yield.gpus, event->yield.n);
     else if (event->kind == EVENT_STARTED && event->started.by_streams)
         r = json_object_set_new(object, "sharing", json_string(sharing_name(SHARING_STREAMS)));
     if (r == 0)
@@ -506,12 +557,12 @@ static int decode_gpus(const struct decoding *decoding, const json_t *body, stru
     return r;
 }
 
-static int decode_placed_gpus(
-    const struct decoding *decoding, const json_t *body, struct event *event)
+static int decode_indices(
+    const struct decoding *decoding, const json_t *body, const int **ret_gpus, int *ret_n)
 {
     const json_t *list = json_object_get(body, "gpus");
     void *entries;
-    int n, r = open_list(decoding, list, "gpus", sizeof *event->place.gpus, &entries, &n);
+    int n, r = open_list(decoding, list, "gpus", sizeof **ret_gpus, &entries, &n);
     if (r < 0)
         return r;
     int *gpus = entries;
@@ -523,8 +574,8 @@ static int decode_placed_gpus(
         }
         gpus[i] = (int)index;
     }
-    event->place.gpus = gpus;
-    event->place.n = n;
+    *ret_gpus = gpus;
+    *ret_n = n;
     return 0;
 }
 
@@ -565,7 +616,11 @@ int event_decode(
     case EVENT_GPUS:
         return decode_gpus(&decoding, body, event);
     case EVENT_PLACE:
-        return decode_placed_gpus(&decoding, body, event);
+        return decode_indices(&decoding, body, &event->place.gpus, &event->place.n);
+    case EVENT_MOVE:
+    case EVENT_MOVING:
+    case EVENT_RESUMING:
+        return decode_indices(&decoding, body, &event->yield.gpus, &event->yield.n);
     case EVENT_SAMPLE:
         return decode_sample_tasks(&decoding, body, event);
     case EVENT_STARTED:
@@ -581,6 +636,8 @@ void event_release(struct event *event)
         free((void *)event->gpus.list);
     else if (event->kind == EVENT_PLACE)
         free((void *)event->place.gpus);
+    else if (names_destination(event->kind))
+        free((void *)event->yield.gpus);
     else if (event->kind == EVENT_SAMPLE)
         free(event->sample.tasks);
 }

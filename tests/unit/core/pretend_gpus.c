@@ -111,7 +111,8 @@ static void check_task(const struct core *core, const struct task *task)
     assert_true(task_is_sound(task));
     assert_int_not_equal(task->state, TASK_EXITED);
     assert_true(
-        !task->ending || task_state_is_done(task->state) || task_state_holds_gpus(task->state));
+        !task->ending || task_state_is_done(task->state) || task_state_has_attempt(task->state));
+    assert_true(task->yield.stopped_us >= 0 && task->yield.attempt_stopped_us >= 0);
     assert_true(task->waited_us >= 0 && task->executed_us >= 0);
     for (int i = 0; i < task->n_gpus; i++) {
         const struct gpu_view *gpu = &view->gpus[task->gpus[i]];
@@ -144,6 +145,7 @@ void world_check(const struct core *core)
 {
     int queued = check_queue(core_main_queue(core), TASK_QUEUED);
     int recovering = check_queue(core_recovery_queue(core), TASK_RECOVERING);
+    int suspended = check_queue(core_suspended_queue(core), TASK_SUSPENDED);
     int waiting = 0, reserved = 0, residents = 0;
     for (const struct task *task = core_next_task(core, 0); task;
          task = core_next_task(core, task->id)) {
@@ -155,11 +157,25 @@ void world_check(const struct core *core)
         check_gpu(core, i);
         residents += core_view(core)->gpus[i].n_residents;
     }
-    assert_int_equal(waiting, queued + recovering);
+    assert_int_equal(waiting, queued + recovering + suspended);
     assert_int_equal(reserved, residents);
 }
 
 /* ---- digests ---- */
+
+static void print_yield(FILE *out, const struct task *task)
+{
+    const struct task_yield *yield = &task->yield;
+    fprintf(out, " yield=%d,%" PRIu64 ",%d,%d,%d,%d,%" PRId64, (int)yield->reason, yield->to_task,
+        yield->by_user, yield->cannot_suspend, yield->is_frozen, yield->from_gpu, yield->bytes);
+    fprintf(out, " %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, yield->since_us,
+        yield->retry_us, yield->stopped_us, yield->attempt_stopped_us, yield->cost_us);
+    fprintf(out, " %d,%d,%d,%d", yield->failures, yield->suspensions, yield->moves, yield->pauses);
+    for (int i = 0; i < yield->n_to_gpus; i++)
+        fprintf(out, " to%d", yield->to_gpus[i]);
+    fprintf(out, " memory_wait=%" PRId64 ",%" PRId64 ",%d", task->memory_wait.bytes,
+        task->memory_wait.since_us, task->memory_wait.count);
+}
 
 static void print_task(FILE *out, const struct task *task)
 {
@@ -182,6 +198,7 @@ static void print_task(FILE *out, const struct task *task)
         (int)request->need.kind, request->need.bytes, request->time_limit_us);
     for (int i = 0; i < task->n_gpus; i++)
         fprintf(out, " gpu%d", task->gpus[i]);
+    print_yield(out, task);
     fputc('\n', out);
 }
 
@@ -214,6 +231,7 @@ char *world_digest(const struct core *core)
         print_task(out, task);
     print_queue(out, "main", core_main_queue(core));
     print_queue(out, "recovery", core_recovery_queue(core));
+    print_queue(out, "suspended", core_suspended_queue(core));
     for (int i = 0; i < core_view(core)->n_gpus; i++)
         print_gpu(out, &core_view(core)->gpus[i]);
     fprintf(out, "last placed: %d\n", core_view(core)->last_placed);

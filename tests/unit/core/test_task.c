@@ -36,8 +36,31 @@ static const struct {
     {TASK_RUNNING, TASK_QUEUED},
     {TASK_RUNNING, TASK_RECOVERING},
     {TASK_RUNNING, TASK_EXITED},
+    {TASK_RUNNING, TASK_PAUSED},
+    {TASK_RUNNING, TASK_SUSPENDING},
+    {TASK_RUNNING, TASK_MOVING},
+    {TASK_PAUSED, TASK_RUNNING},
+    {TASK_PAUSED, TASK_ENDING},
+    {TASK_PAUSED, TASK_EXITED},
+    {TASK_SUSPENDING, TASK_SUSPENDED},
+    {TASK_SUSPENDING, TASK_RUNNING},
+    {TASK_SUSPENDING, TASK_EXITED},
+    {TASK_SUSPENDED, TASK_RESUMING},
+    {TASK_SUSPENDED, TASK_EXITED},
+    {TASK_RESUMING, TASK_RUNNING},
+    {TASK_RESUMING, TASK_SUSPENDED},
+    {TASK_RESUMING, TASK_EXITED},
+    {TASK_MOVING, TASK_RUNNING},
+    {TASK_MOVING, TASK_SUSPENDED},
+    {TASK_MOVING, TASK_EXITED},
     {TASK_ENDING, TASK_QUEUED},
     {TASK_ENDING, TASK_RECOVERING},
+    {TASK_PAUSED, TASK_QUEUED},
+    {TASK_PAUSED, TASK_RECOVERING},
+    {TASK_SUSPENDING, TASK_QUEUED},
+    {TASK_SUSPENDING, TASK_RECOVERING},
+    {TASK_MOVING, TASK_QUEUED},
+    {TASK_MOVING, TASK_RECOVERING},
     {TASK_ENDING, TASK_EXITED},
     {TASK_EXITED, TASK_RECOVERING},
     {TASK_EXITED, TASK_COMPLETED},
@@ -71,6 +94,8 @@ static void states_have_words_that_slurm_users_know(void **state)
     assert_string_equal(task_state_word(TASK_STARTING), "RUNNING");
     assert_string_equal(task_state_word(TASK_RUNNING), "RUNNING");
     assert_string_equal(task_state_word(TASK_ENDING), "COMPLETING");
+    assert_string_equal(task_state_word(TASK_SUSPENDED), "SUSPENDED");
+    assert_string_equal(task_state_word(TASK_PAUSED), "PAUSED");
     assert_string_equal(task_state_word(TASK_OUT_OF_MEMORY), "OUT_OF_MEMORY");
     assert_string_equal(task_state_name(TASK_OUT_OF_MEMORY), "out-of-memory");
 }
@@ -102,6 +127,21 @@ static void the_invariant_sees_each_mistake(void **state)
     assert_false(task_is_sound(&task));
     task = (struct task){.state = TASK_COMPLETED, .queue = &queue};
     assert_false(task_is_sound(&task));
+    task = (struct task){.state = TASK_SUSPENDED, .has_process = true, .queue = &queue};
+    assert_true(task_is_sound(&task));
+    task.yield.by_user = true;
+    assert_false(task_is_sound(&task));
+    task.queue = NULL;
+    assert_true(task_is_sound(&task));
+    task.n_gpus = 1;
+    assert_false(task_is_sound(&task));
+    task = (struct task){.state = TASK_MOVING, .has_process = true, .n_gpus = 2};
+    assert_false(task_is_sound(&task));
+    task = (struct task){.state = TASK_RUNNING, .has_process = true, .n_gpus = 1};
+    task.yield.is_frozen = true;
+    assert_false(task_is_sound(&task));
+    task.state = TASK_PAUSED;
+    assert_true(task_is_sound(&task));
 }
 
 static void a_move_that_is_not_allowed_ends_the_program(void **state)

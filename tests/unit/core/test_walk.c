@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "core/core.h"
 #include "policy/policies.h"
 #include "pretend_gpus.h"
@@ -26,7 +27,7 @@ struct walk {
     struct core *core, *replayed;
     int64_t now_us;
     uint64_t next_task;
-    int n_gpus;
+    int n_gpus, to_gpu;
     struct gpu_identity gpus[GPUS_MAX];
     struct task_memory memory[TASKS_MAX];
     struct {
@@ -153,15 +154,54 @@ static void make_gpus(struct walk *walk, struct event *event)
     event->gpus.n = chance(walk, 80) ? walk->n_gpus : (int)draw(walk, (uint64_t)walk->n_gpus + 1);
 }
 
+/* A task with an attempt, if there is one. */
+static uint64_t any_attempt(struct walk *walk)
+{
+    uint64_t found = draw(walk, walk->next_task + 1), n = 0;
+    for (const struct task *task = core_next_task(walk->core, 0); task;
+         task = core_next_task(walk->core, task->id))
+        if (task_state_has_attempt(task->state) && draw(walk, ++n) == 0)
+            found = task->id;
+    return found;
+}
+
+static void make_started(struct walk *walk, struct event *event)
+{
+    event->started.by_streams = chance(walk, 10);
+    if (chance(walk, 50))
+        event->task = any_attempt(walk);
+}
+
+static void make_yield(struct walk *walk, struct event *event)
+{
+    if (chance(walk, 80))
+        event->task = any_attempt(walk);
+    if (event->kind == EVENT_MOVE) {
+        walk->to_gpu = (int)draw(walk, (uint64_t)walk->n_gpus + 2) - 1;
+        event->yield.gpus = &walk->to_gpu;
+        event->yield.n = chance(walk, 90) ? 1 : 0;
+    } else if (event->kind == EVENT_SUSPENDED) {
+        event->yielded.bytes = chance(walk, 80) ? (int64_t)draw(walk, 20) * GIB : 0;
+        event->yielded.took_us = SECOND_US;
+    } else if (event->kind == EVENT_SUSPENSION_FAILED) {
+        event->suspension_failed.why = (enum suspension_failure)draw(walk, SUSPENSION_FAILURES);
+        event->suspension_failed.is_suspended = chance(walk, 50);
+    } else if (event->kind == EVENT_MEMORY_WAIT) {
+        event->memory_wait_bytes = (int64_t)draw(walk, 10) * GIB;
+    }
+}
+
 static struct event make_input(struct walk *walk)
 {
     static const enum event_kind often[] = {EVENT_SAMPLE, EVENT_SAMPLE, EVENT_SAMPLE, EVENT_SAMPLE,
         EVENT_SAMPLE, EVENT_SUBMIT, EVENT_STARTED, EVENT_STARTED, EVENT_EXITED, EVENT_EXITED,
-        EVENT_ESTIMATE, EVENT_TICK, EVENT_RELEASE};
-    static const enum event_kind seldom[] = {
-        EVENT_UNSTARTED, EVENT_CANCEL, EVENT_HOLD, EVENT_GPUS, EVENT_TICK};
+        EVENT_ESTIMATE, EVENT_TICK, EVENT_RELEASE, EVENT_SUSPEND, EVENT_SUSPENDED, EVENT_RESUME,
+        EVENT_RESUMED, EVENT_MOVE, EVENT_MOVE, EVENT_MOVE, EVENT_MOVED};
+    static const enum event_kind seldom[] = {EVENT_UNSTARTED, EVENT_CANCEL, EVENT_HOLD, EVENT_GPUS,
+        EVENT_TICK, EVENT_SUSPENSION_FAILED, EVENT_MEMORY_WAIT, EVENT_MEMORY_WAIT_END};
     struct event event = {.time_us = walk->now_us};
-    event.kind = chance(walk, 85) ? often[draw(walk, 13)] : seldom[draw(walk, 5)];
+    event.kind = chance(walk, 85) ? often[draw(walk, ARRAY_SIZE(often))]
+                                  : seldom[draw(walk, ARRAY_SIZE(seldom))];
     event.task = chance(walk, 5) ? draw(walk, UINT64_MAX) : draw(walk, walk->next_task + 1);
     if (event.kind == EVENT_SUBMIT)
         make_submit(walk, &event);
@@ -174,7 +214,9 @@ static struct event make_input(struct walk *walk)
     else if (event.kind == EVENT_EXITED)
         event.exited = (struct task_exit){.failure = any_failure(walk), .code = 1};
     else if (event.kind == EVENT_STARTED)
-        event.started.by_streams = chance(walk, 10);
+        make_started(walk, &event);
+    else if (event.kind >= EVENT_SUSPEND && event.kind < EVENT_TICK)
+        make_yield(walk, &event);
     return event;
 }
 
@@ -242,7 +284,8 @@ static void explain_all(const struct walk *walk)
     for (const struct task *task = core_next_task(walk->core, 0); task;
          task = core_next_task(walk->core, task->id)) {
         core_explain(walk->core, task->id, walk->now_us, text, sizeof text);
-        assert_int_equal(text[0] != '\0', task->queue || task->state == TASK_HELD);
+        bool has_stopped = task->yield.since_us != 0;
+        assert_int_equal(text[0] != '\0', task->queue || task->state == TASK_HELD || has_stopped);
         assert_int_equal(
             strcmp(core_reason_word(walk->core, task->id), "None") != 0, text[0] != '\0');
     }
@@ -265,6 +308,8 @@ static struct walk start_walk(uint64_t seed)
     settings.conditions.tasks_per_gpu_max = (int)draw(&walk, 4);
     settings.settle_us = (int64_t)draw(&walk, 10) * SECOND_US;
     settings.recoveries_max = (int)draw(&walk, 4);
+    settings.can_suspend = settings.preload = seed % 4 != 0;
+    settings.can_pause = seed % 3 != 0;
     walk.core = core_create(&settings);
     walk.replayed = core_create(&settings);
     walk.n_gpus = 1 + (int)draw(&walk, GPUS_MAX);
@@ -327,11 +372,22 @@ static void unblock(struct walk *walk)
          task = core_next_task(walk->core, task->id)) {
         event = (struct event){.kind = EVENT_ESTIMATE, .time_us = walk->now_us, .task = task->id};
         core_step(walk->core, &event);
+        world_input(walk->core, walk->now_us, EVENT_RESUME, task->id);
         if (core_check_request(walk->core, &task->request, &fault) < 0)
             world_input(walk->core, walk->now_us, EVENT_CANCEL, task->id);
         else
             world_input(walk->core, walk->now_us, EVENT_RELEASE, task->id);
     }
+}
+
+/* Suspensions, resumptions and moves that are under way succeed. */
+static void answer_yields(struct walk *walk)
+{
+    static const enum event_kind answers[] = {EVENT_SUSPENDED, EVENT_RESUMED, EVENT_MOVED};
+    for (const struct task *task = core_next_task(walk->core, 0); task;
+         task = core_next_task(walk->core, task->id))
+        for (size_t i = 0; i < ARRAY_SIZE(answers) && task_state_is_changing(task->state); i++)
+            world_input(walk->core, walk->now_us, answers[i], task->id);
 }
 
 /* Ends tasks that hold GPUs, half of them for lack of GPU memory, so that the recovery queue and
@@ -342,7 +398,9 @@ static int end_running(struct walk *walk)
     for (const struct task *task = core_next_task(walk->core, 0); task;
          task = core_next_task(walk->core, task->id)) {
         unfinished += !task_state_is_done(task->state);
-        if (task_state_holds_gpus(task->state) && chance(walk, 30))
+        bool computes = task_state_holds_gpus(task->state) && task->state != TASK_PAUSED;
+        bool is_killed = task->state == TASK_SUSPENDED && task->ending;
+        if ((computes || is_killed) && chance(walk, 30))
             world_exit(walk->core, walk->now_us, task->id,
                 chance(walk, 50) ? FAILURE_GPU_OOM : FAILURE_NONE);
     }
@@ -363,11 +421,25 @@ static void every_task_comes_to_an_end(void **state)
                 int n = core_view(walk.core)->gpus[i].n_residents;
                 assert_int_equal(world_sample(walk.core, walk.now_us, i, 4 * n, 0.1 * n, 0), 0);
             }
+            answer_yields(&walk);
             world_check(walk.core);
             assert_true(++rounds < 3000);
         } while (end_running(&walk) > 0);
         end_walk(&walk);
     }
+}
+
+/* What is under way is done again; a task that is to end is ended, after that. */
+static void check_effect_is_repeated(const struct core *core, const struct task *task)
+{
+    static const int effects[TASK_STATES] = {[TASK_PAUSED] = EFFECT_PAUSE,
+        [TASK_SUSPENDING] = EFFECT_SUSPEND,
+        [TASK_RESUMING] = EFFECT_RESUME,
+        [TASK_MOVING] = EFFECT_MOVE};
+    bool is_changing = task_state_is_changing(task->state);
+    if (effects[task->state])
+        assert_int_equal(world_count(core, (enum effect_kind)effects[task->state], task->id), 1);
+    assert_int_equal(world_count(core, EFFECT_KILL, task->id), task->ending && !is_changing);
 }
 
 /* A crash may cut the log anywhere. After the replay of any part of it, each task can still end. */
@@ -389,11 +461,10 @@ static void a_log_cut_anywhere_leads_on(void **state)
         world_check(walk.replayed);
         for (const struct task *task = core_next_task(walk.replayed, 0); task;
              task = core_next_task(walk.replayed, task->id)) {
-            if (!task_state_holds_gpus(task->state))
+            if (!task_state_has_attempt(task->state))
                 continue;
             assert_int_equal(world_input(walk.replayed, walk.now_us, EVENT_STARTED, task->id), 0);
-            assert_int_equal(
-                world_count(walk.replayed, EFFECT_KILL, task->id), task->ending != FAILURE_NONE);
+            check_effect_is_repeated(walk.replayed, task);
         }
         world_check(walk.replayed);
         end_walk(&walk);

@@ -169,7 +169,7 @@ static struct event submission(const struct world *world, uint64_t id)
 
 static void play(struct world *world)
 {
-    const struct sim_world behind = {world, on_start, on_kill, on_wake};
+    const struct sim_world behind = {world, on_start, on_kill, on_wake, NULL};
     const struct sim_observer observer = {world, on_event, on_wait};
     world->sim = sim_create(&world->settings, &behind, &observer);
     struct event gpus = {.kind = EVENT_GPUS, .gpus = {world->gpus, world->n_gpus}};

@@ -86,7 +86,7 @@ static int set_up(void **state)
     machine->settings.policy = &policy_magm;
     machine->settings.window_us = 90 * SECOND_US;
     machine->settings.conditions.sample_valid_us = INT64_MAX / 2;
-    machine->world = (struct sim_world){machine, on_start, on_start, on_wake};
+    machine->world = (struct sim_world){machine, on_start, on_start, on_wake, NULL};
     machine->observer = (struct sim_observer){machine, on_event, on_wait};
     machine->sim = sim_create(&machine->settings, &machine->world, &machine->observer);
     struct event gpus = {.kind = EVENT_GPUS, .gpus = {machine->cluster.identities, 1}};

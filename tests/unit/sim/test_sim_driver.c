@@ -52,7 +52,7 @@ static struct sim *start(struct order *order, struct sim_world *world)
     settings.policy = &policy_magm;
     settings.conditions.sample_valid_us = INT64_MAX / 2;
     *order = (struct order){0};
-    *world = (struct sim_world){order, on_start, on_kill, on_wake};
+    *world = (struct sim_world){order, on_start, on_kill, on_wake, NULL};
     struct sim *sim = sim_create(&settings, world, NULL);
     assert_non_null(sim);
     return sim;
@@ -148,7 +148,7 @@ static void an_observer_sees_inputs_decisions_and_waits_in_order(void **state)
 {
     struct notes notes = {""};
     struct order order = {.n = 0};
-    const struct sim_world world = {&order, on_start, on_kill, on_wake};
+    const struct sim_world world = {&order, on_start, on_kill, on_wake, NULL};
     const struct sim_observer observer = {&notes, note_event, note_wait};
     struct core_settings settings = core_settings_default();
     settings.policy = &policy_exclusive;

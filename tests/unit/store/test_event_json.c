@@ -107,6 +107,38 @@ static void placements_and_ends_are_stored_as_ever(void **state)
     assert_stored_as(&cancel, "{}");
 }
 
+static void giving_way_is_stored_as_ever(void **state)
+{
+    const int gpus[] = {3, 1};
+    struct event suspending = of_kind(EVENT_SUSPENDING), moving = of_kind(EVENT_MOVING),
+                 resuming = of_kind(EVENT_RESUMING), move = of_kind(EVENT_MOVE),
+                 suspended = of_kind(EVENT_SUSPENDED), failed = of_kind(EVENT_SUSPENSION_FAILED),
+                 wait = of_kind(EVENT_MEMORY_WAIT), answer = of_kind(EVENT_MEMORY_ANSWER),
+                 resume = of_kind(EVENT_RESUME), go_on = of_kind(EVENT_CONTINUE);
+    suspending.yield.reason = YIELD_TO_MEMORY;
+    assert_stored_as(&suspending, "{\"why\":\"memory\"}");
+    suspending.yield.to_task = 12;
+    assert_stored_as(&suspending, "{\"why\":\"memory\",\"for\":12}");
+    moving.yield.gpus = resuming.yield.gpus = move.yield.gpus = gpus;
+    moving.yield.n = resuming.yield.n = move.yield.n = 2;
+    moving.yield.reason = YIELD_GPU_FAILING;
+    assert_stored_as(&moving, "{\"gpus\":[3,1],\"why\":\"gpu-failing\"}");
+    assert_stored_as(&resuming, "{\"gpus\":[3,1]}");
+    assert_stored_as(&move, "{\"gpus\":[3,1]}");
+    assert_stored_as(&suspended, "{}");
+    suspended.yielded.bytes = 7838315315;
+    suspended.yielded.took_us = 3600000;
+    assert_stored_as(&suspended, "{\"bytes\":7838315315,\"took_us\":3600000}");
+    failed.suspension_failed.why = SUSPENSION_NO_MEMORY;
+    failed.suspension_failed.is_suspended = true;
+    assert_stored_as(&failed, "{\"why\":\"no-memory\",\"suspended\":true}");
+    wait.memory_wait_bytes = 1073741824;
+    assert_stored_as(&wait, "{\"bytes\":1073741824}");
+    assert_stored_as(&answer, "{\"granted\":false}");
+    assert_stored_as(&resume, "{}");
+    assert_stored_as(&go_on, "{}");
+}
+
 static void gpus_are_stored_as_ever(void **state)
 {
     const struct gpu_identity gpus[] = {
@@ -158,6 +190,15 @@ static void what_is_wrong_is_refused_with_its_key(void **state)
         {EVENT_PLACE, "{\"gpus\":[-1],\"whole\":true,\"sharing\":\"mps\"}", "gpus, entry 0"},
         {EVENT_PLACE, "{\"gpus\":3,\"whole\":true,\"sharing\":\"mps\"}", "gpus"},
         {EVENT_STARTED, "{\"sharing\":7}", "sharing"},
+        {EVENT_SUSPENDING, "{}", "why"},
+        {EVENT_SUSPENDING, "{\"why\":\"bored\"}", "'bored'"},
+        {EVENT_MOVE, "{}", "gpus"},
+        {EVENT_MOVING, "{\"gpus\":[1],\"why\":7}", "why"},
+        {EVENT_RESUMING, "{\"gpus\":[-1]}", "gpus, entry 0"},
+        {EVENT_SUSPENDED, "{\"bytes\":-1}", "bytes"},
+        {EVENT_SUSPENSION_FAILED, "{\"why\":\"lost\"}", "suspended"},
+        {EVENT_MEMORY_WAIT, "{\"bytes\":0}", "bytes"},
+        {EVENT_MEMORY_ANSWER, "{\"granted\":1}", "granted"},
         {EVENT_GPUS, "{\"gpus\":[{}]}", "gpus, entry 0: uuid"},
         {EVENT_GPUS, "{}", "gpus"},
         {EVENT_SAMPLE, "{}", "gpu"},
@@ -201,6 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(submissions_are_stored_as_ever),
         cmocka_unit_test(placements_and_ends_are_stored_as_ever),
+        cmocka_unit_test(giving_way_is_stored_as_ever),
         cmocka_unit_test(gpus_are_stored_as_ever),
         cmocka_unit_test(samples_keep_their_numbers_to_the_bit),
         cmocka_unit_test(what_is_wrong_is_refused_with_its_key),

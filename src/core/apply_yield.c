@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Applying the events by which a running task gives way and comes back (suspension.h has the
+ * states). As in apply.c, nothing is decided here.
+ *
+ * A suspended task holds no GPUs. It waits in a separate queue, unless a user suspended it or it
+ * is to end. A task that moves holds both its GPUs and those it moves to, until the answer comes:
+ * whatever happens meanwhile, no other task can take either.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "core/core_private.h"
+
+/* Chosen: a resumption that failed is tried again after so long, then after twice as long. */
+#define RETRY_FIRST_US    (10 * SECOND_US)
+#define RETRY_DOUBLED_MAX 6
+
+/* ---- not computing ---- */
+
+static void begin_stop(struct task *task, const struct event *event)
+{
+    task->yield.reason = task->yield.by_user ? YIELD_TO_USER : event->yield.reason;
+    task->yield.to_task = event->yield.to_task;
+    task->yield.since_us = event->time_us;
+}
+
+static void end_stop(struct task *task, int64_t now_us)
+{
+    struct task_yield *yield = &task->yield;
+    if (yield->since_us && now_us > yield->since_us) {
+        yield->stopped_us += now_us - yield->since_us;
+        yield->attempt_stopped_us += now_us - yield->since_us;
+    }
+    yield->since_us = 0;
+}
+
+/* It computes again; or ends, if it was cancelled meanwhile. */
+static void run_again(struct task *task, int64_t now_us)
+{
+    end_stop(task, now_us);
+    task_move(task, TASK_RUNNING);
+    if (task->ending)
+        task_move(task, TASK_ENDING);
+}
+
+/* Its process is off its GPUs. It waits to be resumed, unless a user or its end keeps it. */
+static void become_suspended(struct core *core, struct task *task, int64_t now_us)
+{
+    task->yield.from_gpu = task->gpus[0];
+    core_release_gpus(core, task, now_us);
+    task_move(task, TASK_SUSPENDED);
+    if (!task->yield.by_user && !task->ending)
+        queue_push_in_order(&core->suspended_queue, task);
+}
+
+void core_begin_attempt(struct task *task)
+{
+    struct task_yield *yield = &task->yield;
+    yield->cannot_suspend = false;
+    yield->retry_us = yield->attempt_stopped_us = 0;
+    yield->failures = 0;
+}
+
+static void forget_destination(struct task *task)
+{
+    free(task->yield.to_gpus);
+    task->yield.to_gpus = NULL;
+    task->yield.n_to_gpus = 0;
+}
+
+static int end_memory_wait(struct core *core, struct task *task)
+{
+    if (task->memory_wait.bytes == 0)
+        return CORE_NOT_NOW;
+    task->memory_wait.bytes = 0;
+    core->n_memory_waits--;
+    return 0;
+}
+
+void core_end_attempt(struct core *core, struct task *task, int64_t ended_us)
+{
+    end_stop(task, ended_us);
+    forget_destination(task);
+    if (task->queue)
+        queue_remove(task);
+    task->yield.by_user = task->yield.is_frozen = false;
+    task->yield.bytes = 0;
+    end_memory_wait(core, task);
+}
+
+void core_begin_ending(struct task *task, int64_t now_us)
+{
+    if (task->state == TASK_SUSPENDED && task->queue)
+        queue_remove(task);
+    if (task->state == TASK_PAUSED)
+        end_stop(task, now_us);
+    if (task->state == TASK_PAUSED || task->state == TASK_RUNNING)
+        task_move(task, TASK_ENDING);
+}
+
+/* ---- a user's commands ---- */
+
+static int apply_suspend(struct task *task)
+{
+    bool may_be = task->state == TASK_RUNNING || task->state == TASK_PAUSED ||
+                  task->state == TASK_SUSPENDING || task->state == TASK_SUSPENDED;
+    if (!may_be || task->yield.by_user || task->ending)
+        return CORE_NOT_NOW;
+    task->yield.by_user = true;
+    if (task->state != TASK_RUNNING)
+        task->yield.reason = YIELD_TO_USER;
+    if (task->queue)
+        queue_remove(task);
+    return 0;
+}
+
+static int apply_resume(struct core *core, struct task *task)
+{
+    if (!task->yield.by_user || task->ending)
+        return CORE_NOT_NOW;
+    task->yield.by_user = false;
+    task->yield.retry_us = 0;
+    if (task->state == TASK_SUSPENDED)
+        queue_push_in_order(&core->suspended_queue, task);
+    return 0;
+}
+
+static bool is_among(int gpu, const int *gpus, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (gpus[i] == gpu)
+            return true;
+    return false;
+}
+
+static bool are_different(const int *gpus, int n)
+{
+    for (int i = 1; i < n; i++)
+        if (is_among(gpus[i], gpus, i))
+            return false;
+    return true;
+}
+
+/* As many GPUs as it has, and not the same ones. */
+static bool may_move_to(const struct core *core, const struct task *task, const struct event *event)
+{
+    int n_new = 0;
+    if (task->state != TASK_RUNNING || task->ending || event->yield.n != task->n_gpus ||
+        !core_are_gpus(core, event->yield.gpus, event->yield.n) ||
+        !are_different(event->yield.gpus, event->yield.n))
+        return false;
+    for (int i = 0; i < event->yield.n; i++)
+        n_new += !is_among(event->yield.gpus[i], task->gpus, task->n_gpus);
+    return n_new > 0;
+}
+
+/* ---- suspending and resuming ---- */
+
+static int apply_suspending(struct task *task, const struct event *event)
+{
+    if (task->state != TASK_RUNNING || task->ending)
+        return CORE_NOT_NOW;
+    begin_stop(task, event);
+    task_move(task, TASK_SUSPENDING);
+    return 0;
+}
+
+static int apply_suspended(struct core *core, struct task *task, const struct event *event)
+{
+    if (task->state != TASK_SUSPENDING)
+        return CORE_NOT_NOW;
+    task->yield.bytes = event->yielded.bytes;
+    task->yield.cost_us += event->yielded.took_us;
+    task->yield.suspensions++;
+    become_suspended(core, task, event->time_us);
+    return 0;
+}
+
+static int apply_resuming(struct core *core, struct task *task, const struct event *event)
+{
+    if (task->state != TASK_SUSPENDED || task->ending || task->yield.by_user ||
+        !core_are_gpus(core, event->yield.gpus, event->yield.n))
+        return CORE_NOT_NOW;
+    int *gpus = calloc((size_t)event->yield.n, sizeof *gpus);
+    if (!gpus)
+        return -ENOMEM;
+    queue_remove(task);
+    task_move(task, TASK_RESUMING);
+    task->gpus = memcpy(gpus, event->yield.gpus, (size_t)event->yield.n * sizeof *gpus);
+    task->n_gpus = event->yield.n;
+    for (int i = 0; i < task->n_gpus; i++)
+        if (core_add_to_gpu(core, task, gpus[i], event->time_us) < 0)
+            return -ENOMEM;
+    return 0;
+}
+
+static int apply_resumed(struct task *task, const struct event *event)
+{
+    if (task->state != TASK_RESUMING)
+        return CORE_NOT_NOW;
+    task->yield.cost_us += event->yielded.took_us;
+    task->yield.failures = 0;
+    task->yield.retry_us = 0;
+    task->yield.moves += task->gpus[0] != task->yield.from_gpu;
+    run_again(task, event->time_us);
+    return 0;
+}
+
+/* ---- moving ---- */
+
+/* Residents point to the list of GPUs of their task. */
+static void point_residents(struct core *core, const struct task *task)
+{
+    for (int i = 0; i < task->n_gpus; i++) {
+        struct resident *resident = gpu_view_resident(&core->view.gpus[task->gpus[i]], task->id);
+        resident->places = task->gpus;
+        resident->gpus = task->n_gpus;
+    }
+}
+
+static int apply_moving(struct core *core, struct task *task, const struct event *event)
+{
+    if (!may_move_to(core, task, event))
+        return CORE_NOT_NOW;
+    int n = event->yield.n, n_held = task->n_gpus;
+    int *to = calloc((size_t)n, sizeof *to);
+    int *gpus = realloc(task->gpus, (size_t)(n_held + n) * sizeof *gpus);
+    if (gpus)
+        task->gpus = gpus;
+    if (!to || !gpus) {
+        free(to);
+        return -ENOMEM;
+    }
+    begin_stop(task, event);
+    task_move(task, TASK_MOVING);
+    task->yield.to_gpus = memcpy(to, event->yield.gpus, (size_t)n * sizeof *to);
+    task->yield.n_to_gpus = n;
+    for (int i = 0; i < n; i++) {
+        if (is_among(to[i], task->gpus, n_held))
+            continue;
+        task->gpus[task->n_gpus++] = to[i];
+        if (core_add_to_gpu(core, task, to[i], event->time_us) < 0)
+            return -ENOMEM;
+    }
+    point_residents(core, task);
+    return 0;
+}
+
+/* The task keeps the GPUs of its destination, or all but those. */
+static void end_move(struct core *core, struct task *task, bool has_moved, int64_t now_us)
+{
+    int kept = 0, wanted = task->yield.n_to_gpus;
+    for (int i = 0; i < task->n_gpus; i++) {
+        int gpu = task->gpus[i];
+        bool is_kept = has_moved ? is_among(gpu, task->yield.to_gpus, wanted) : i < wanted;
+        if (is_kept)
+            task->gpus[kept++] = gpu;
+        else
+            core_remove_resident(&core->view.gpus[gpu], task->id, now_us);
+    }
+    task->n_gpus = kept;
+    if (has_moved)
+        memcpy(task->gpus, task->yield.to_gpus, (size_t)kept * sizeof *task->gpus);
+    forget_destination(task);
+    point_residents(core, task);
+}
+
+static int apply_moved(struct core *core, struct task *task, const struct event *event)
+{
+    if (task->state != TASK_MOVING)
+        return CORE_NOT_NOW;
+    task->yield.cost_us += event->yielded.took_us;
+    task->yield.moves++;
+    end_move(core, task, true, event->time_us);
+    run_again(task, event->time_us);
+    return 0;
+}
+
+/* ---- failures ---- */
+
+static void retry_later(struct task *task, int64_t now_us)
+{
+    int doubled = task->yield.failures < RETRY_DOUBLED_MAX ? task->yield.failures
+                                                           : RETRY_DOUBLED_MAX;
+    task->yield.failures++;
+    task->yield.retry_us = now_us + (RETRY_FIRST_US << doubled);
+}
+
+/* A process that was to leave its GPUs runs where it was; one that was to get some is suspended;
+ * after a move, either. */
+static int apply_suspension_failed(struct core *core, struct task *task, const struct event *event)
+{
+    bool is_suspended = event->suspension_failed.is_suspended;
+    if (!task_state_is_changing(task->state) || (task->state == TASK_SUSPENDING && is_suspended) ||
+        (task->state == TASK_RESUMING && !is_suspended))
+        return CORE_NOT_NOW;
+    if (task->state == TASK_MOVING)
+        end_move(core, task, false, event->time_us);
+    if (event->suspension_failed.why != SUSPENSION_NO_MEMORY && !is_suspended)
+        task->yield.cannot_suspend = true;
+    retry_later(task, event->time_us);
+    if (is_suspended) {
+        become_suspended(core, task, event->time_us);
+    } else {
+        task->yield.by_user = false;
+        run_again(task, event->time_us);
+    }
+    return 0;
+}
+
+/* ---- pausing ---- */
+
+static int apply_pause(struct task *task, const struct event *event)
+{
+    if (task->state != TASK_RUNNING || task->ending)
+        return CORE_NOT_NOW;
+    begin_stop(task, event);
+    task->yield.is_frozen = true;
+    task->yield.pauses++;
+    task_move(task, TASK_PAUSED);
+    return 0;
+}
+
+static int apply_continue(struct task *task, const struct event *event)
+{
+    if (task->state != TASK_PAUSED)
+        return CORE_NOT_NOW;
+    task->yield.is_frozen = false;
+    run_again(task, event->time_us);
+    return 0;
+}
+
+/* ---- waiting for memory ---- */
+
+static int apply_memory_wait(struct core *core, struct task *task, const struct event *event)
+{
+    if (!task->has_process || event->memory_wait_bytes <= 0)
+        return CORE_NOT_NOW;
+    if (task->memory_wait.bytes == 0) {
+        task->memory_wait.since_us = event->time_us;
+        task->memory_wait.count++;
+        core->n_memory_waits++;
+    }
+    task->memory_wait.bytes = event->memory_wait_bytes;
+    return 0;
+}
+
+int core_apply_yield(struct core *core, struct task *task, const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_SUSPEND:
+        return apply_suspend(task);
+    case EVENT_RESUME:
+        return apply_resume(core, task);
+    case EVENT_MOVE:
+        return may_move_to(core, task, event) ? 0 : CORE_NOT_NOW;
+    case EVENT_SUSPENDING:
+        return apply_suspending(task, event);
+    case EVENT_SUSPENDED:
+        return apply_suspended(core, task, event);
+    case EVENT_RESUMING:
+        return apply_resuming(core, task, event);
+    case EVENT_RESUMED:
+        return apply_resumed(task, event);
+    case EVENT_MOVING:
+        return apply_moving(core, task, event);
+    case EVENT_MOVED:
+        return apply_moved(core, task, event);
+    case EVENT_SUSPENSION_FAILED:
+        return apply_suspension_failed(core, task, event);
+    case EVENT_PAUSE:
+        return apply_pause(task, event);
+    case EVENT_CONTINUE:
+        return apply_continue(task, event);
+    case EVENT_MEMORY_WAIT:
+        return apply_memory_wait(core, task, event);
+    case EVENT_MEMORY_WAIT_END:
+    case EVENT_MEMORY_ANSWER:
+        return end_memory_wait(core, task);
+    default:
+        return CORE_NOT_NOW;
+    }
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The names and the costs of giving way: suspension.h describes the idea. */
+#include "core/suspension.h"
+
+#include <math.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+
+const char *yield_reason_name(enum yield_reason reason)
+{
+    static const char *const names[YIELD_REASONS] = {
+        [YIELD_TO_USER] = "user",
+        [YIELD_TO_MEMORY] = "memory",
+        [YIELD_TO_TASK] = "task",
+        [YIELD_TO_SLOT] = "slot",
+        [YIELD_TO_ROOM] = "room",
+        [YIELD_GPU_FAILING] = "gpu-failing",
+    };
+    return names[reason];
+}
+
+const char *suspension_failure_name(enum suspension_failure failure)
+{
+    static const char *const names[SUSPENSION_FAILURES] = {
+        [SUSPENSION_REFUSED] = "refused",
+        [SUSPENSION_TIMED_OUT] = "timed-out",
+        [SUSPENSION_NO_MEMORY] = "no-memory",
+        [SUSPENSION_LOST] = "lost",
+    };
+    return names[failure];
+}
+
+/* Fitted to the measurements of suspension.h: never under by more than a second up to 48 GiB. */
+struct suspension_cost suspension_cost_default(void)
+{
+    return (struct suspension_cost){.fixed_us = 100 * MS_US,
+        .suspend_us_per_gib = 690 * MS_US,
+        .resume_us_per_gib = 200 * MS_US};
+}
+
+static int64_t time_us(int64_t fixed_us, int64_t us_per_gib, double bytes)
+{
+    return fixed_us + llround((double)us_per_gib * bytes / (double)GIB);
+}
+
+int64_t suspension_time_us(const struct suspension_cost *cost, double bytes)
+{
+    return time_us(cost->fixed_us, cost->suspend_us_per_gib, bytes);
+}
+
+int64_t resumption_time_us(const struct suspension_cost *cost, double bytes)
+{
+    return time_us(cost->fixed_us, cost->resume_us_per_gib, bytes);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a running task gives way. It is
+ *
+ *   - suspended: the driver copies its GPU memory to the host and takes it off its GPUs; later it
+ *     is resumed there or on other GPUs, as if nothing had happened;
+ *   - moved: suspended and resumed on other GPUs in one step, which are its own from the start;
+ *   - paused: its processes are frozen, its GPU memory stays. For what the driver cannot suspend.
+ *
+ *     RUNNING ──SUSPENDING──> suspending ──SUSPENDED──> suspended ──RESUMING──> resuming ─┐
+ *        ^  └──MOVING──────── moving ───────MOVED──────────────────────────────────────┐  │
+ *        │  └──PAUSE───────── paused ───────CONTINUE──────────────────────────────────┐│  │
+ *        └────────────────────────────────────────────────────────────RESUMED─────────┴┴──┘
+ *
+ * The core decides SUSPENDING, RESUMING, MOVING, PAUSE and CONTINUE, and leaves an effect for each;
+ * the driver of the core answers the first three with SUSPENDED, RESUMED, MOVED or
+ * SUSPENSION_FAILED. All effects may be repeated: after a restart, STARTED leaves the effect of the
+ * state again, and a process that is there already is answered for at once. So a daemon or a helper
+ * that is killed between any two events leaves a task that runs or is suspended, and is found so.
+ */
+#ifndef COLLOC_CORE_SUSPENSION_H
+#define COLLOC_CORE_SUSPENSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Why a task gives way. */
+enum yield_reason {
+    YIELD_TO_USER,     /* a user's command */
+    YIELD_TO_MEMORY,   /* a task waits for GPU memory */
+    YIELD_TO_TASK,     /* a task that ends sooner, or has a higher priority, takes its place */
+    YIELD_TO_SLOT,     /* its time slot is over */
+    YIELD_TO_ROOM,     /* it makes room for a task that needs a GPU to itself */
+    YIELD_GPU_FAILING, /* its GPU is emptied */
+    YIELD_REASONS
+};
+
+/* "user", "memory", ...: stable, they stand in logs. */
+const char *yield_reason_name(enum yield_reason reason);
+
+/* Why a suspension, a move or a resumption failed. */
+enum suspension_failure {
+    SUSPENSION_REFUSED,   /* the task cannot be suspended: not tried again in this attempt */
+    SUSPENSION_TIMED_OUT, /* the helper was ended after its time limit */
+    SUSPENSION_NO_MEMORY, /* too little memory on the host or on the GPUs: may be tried again */
+    SUSPENSION_LOST,      /* the process can never be resumed: it is ended and run again */
+    SUSPENSION_FAILURES
+};
+
+/* "refused", "timed-out", "no-memory", "lost": stable, they stand in logs. */
+const char *suspension_failure_name(enum suspension_failure failure);
+
+/*
+ * What a suspension and a resumption cost. Measured on an H200: 3.6 s and 1.5 s at 7.3 GiB, 32 s
+ * and 9.4 s at 48 GiB, 95 s and 22 s at 132 GiB.
+ */
+struct suspension_cost {
+    int64_t fixed_us;           /* of each of the two */
+    int64_t suspend_us_per_gib; /* of GPU memory that the task holds on one GPU */
+    int64_t resume_us_per_gib;
+};
+
+/* The measured costs, as a straight line. */
+struct suspension_cost suspension_cost_default(void);
+
+/* How long the suspension of a task takes that holds `bytes` on each GPU, in microseconds. */
+int64_t suspension_time_us(const struct suspension_cost *cost, double bytes);
+
+/* How long its resumption takes, in microseconds. */
+int64_t resumption_time_us(const struct suspension_cost *cost, double bytes);
+
+#endif

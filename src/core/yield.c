@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Deciding that a task gives way or comes back: what follows from users' commands and from the
+ * answers of the driver, and when a suspended task is resumed. (suspension.h has the states,
+ * apply_yield.c applies the decisions.)
+ *
+ * A task is suspended where the driver can do that, and else paused. Suspended tasks come before
+ * the main queue: they have been started already. The oldest is resumed first; while it finds no
+ * GPU, younger ones may, but no task of the main queue starts.
+ */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "core/core_private.h"
+
+/* Chosen, to keep a pass short: suspended tasks that are tried in a pass. */
+#define RESUME_TRIES_MAX 64
+
+/* ---- what is possible ---- */
+
+static bool is_on_instance(const struct core *core, const struct task *task)
+{
+    for (int i = 0; i < task->n_gpus; i++)
+        if (core->view.gpus[task->gpus[i]].id.is_mig_instance)
+            return true;
+    return false;
+}
+
+/* The driver refuses clients of MPS and processes on MIG instances. */
+bool core_can_suspend(const struct core *core, const struct task *task)
+{
+    return core->settings.can_suspend && !task->yield.cannot_suspend &&
+           task->share.sharing == SHARING_STREAMS && !is_on_instance(core, task);
+}
+
+static int check_running(
+    const struct task *task, uint64_t id, const char *what, struct fault *fault)
+{
+    if (!task)
+        return fault_set(fault, ENOENT, "there is no task %" PRIu64, id);
+    if (task->state != TASK_RUNNING || task->ending)
+        return fault_set(fault, EBUSY, "task %" PRIu64 " is %s: only a running task can be %s", id,
+            task_state_name(task->state), what);
+    return 0;
+}
+
+static int refuse_suspension(
+    const struct core *core, const struct task *task, const char *what, struct fault *fault)
+{
+    const char *why = "the driver refused to suspend it before";
+    if (!core->settings.can_suspend)
+        why = "this server cannot suspend tasks (`colloc doctor` says why)";
+    else if (task->share.sharing == SHARING_MPS)
+        why = "it is a client of MPS, which the driver cannot suspend";
+    else if (is_on_instance(core, task))
+        why = "it runs on a MIG instance, from which the driver cannot take it";
+    return fault_set(fault, ENOTSUP, "task %" PRIu64 " cannot be %s: %s", task->id, what, why);
+}
+
+int core_check_suspend(const struct core *core, uint64_t id, struct fault *fault)
+{
+    const struct task *task = core_find_task(core, id);
+    bool is_stopped = task && !task->ending && !task->yield.by_user &&
+                      (task->state == TASK_PAUSED || task->state == TASK_SUSPENDING ||
+                          task->state == TASK_SUSPENDED);
+    int r = is_stopped ? 0 : check_running(task, id, "suspended", fault);
+    if (r < 0 || is_stopped || core_can_suspend(core, task) || core->settings.can_pause)
+        return r;
+    return refuse_suspension(core, task, "suspended", fault);
+}
+
+/* The GPU memory that the running task holds or needs on each GPU. Not valid: neither is known. */
+struct reading core_bytes_of(const struct core *core, const struct task *task)
+{
+    struct reading most = READING_NONE;
+    if (task->request.need.kind >= NEED_ESTIMATED)
+        most = reading_of((double)task->request.need.bytes);
+    for (int i = 0; i < task->n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
+        struct reading used = gpu_view_resident(gpu, task->id)->mem_used_bytes;
+        if (used.valid && (!most.valid || used.value > most.value))
+            most = used;
+    }
+    return most;
+}
+
+/* What stands against moving the task to the GPU; NULL: nothing. The driver loses a process whose
+ * memory is not there when it is put back. */
+static const char *obstacle(
+    const struct core *core, const struct task *task, const struct gpu_view *gpu)
+{
+    struct reading bytes = core_bytes_of(core, task), free_bytes = gpu_view_free_bytes(gpu);
+    if (!gpu->id.is_place || gpu->id.is_mig_instance)
+        return "it is divided into MIG instances";
+    if (gpu->health != VIEW_OK)
+        return "it is lost or faulty";
+    if (gpu_view_resident(gpu, task->id))
+        return NULL;
+    if (gpu->exclusive_for || (task->exclusive && gpu->n_residents))
+        return "one of the two tasks has its GPU to itself";
+    if (gpu->id.one_process && gpu->n_residents)
+        return "its compute mode admits one process";
+    if (!bytes.valid && !gpu_view_is_idle(gpu))
+        return "how much memory the task holds is not known, and the GPU is not idle";
+    if (!free_bytes.valid || free_bytes.value - gpu_view_pending_bytes(gpu) < bytes.value)
+        return "too little of its memory is free";
+    return NULL;
+}
+
+static int check_destination(const struct core *core, const struct task *task,
+    const struct gpu_view *gpu, struct fault *fault)
+{
+    const char *why = obstacle(core, task, gpu);
+    return why ? fault_set(fault, EBUSY, "task %" PRIu64 " cannot be moved to GPU %s: %s", task->id,
+                     gpu->id.label, why)
+               : 0;
+}
+
+int core_check_move(
+    const struct core *core, uint64_t id, const int *gpus, int n, struct fault *fault)
+{
+    const struct task *task = core_find_task(core, id);
+    int r = check_running(task, id, "moved", fault);
+    if (r < 0)
+        return r;
+    if (!core_can_suspend(core, task))
+        return refuse_suspension(core, task, "moved", fault);
+    if (n != task->n_gpus)
+        return fault_set(fault, EINVAL, "task %" PRIu64 " has %d GPU%s: name as many to move it to",
+            id, task->n_gpus, task->n_gpus > 1 ? "s" : "");
+    if (!core_are_gpus(core, gpus, n))
+        return fault_set(fault, EINVAL, "there is no such GPU");
+    for (int i = 0; i < n && r == 0; i++)
+        r = check_destination(core, task, &core->view.gpus[gpus[i]], fault);
+    return r;
+}
+
+bool core_is_command_possible(const struct core *core, const struct event *event)
+{
+    struct fault fault;
+    if (event->kind == EVENT_SUSPEND)
+        return core_check_suspend(core, event->task, &fault) == 0;
+    if (event->kind == EVENT_MOVE)
+        return core_check_move(core, event->task, event->yield.gpus, event->yield.n, &fault) == 0;
+    return true;
+}
+
+/* ---- decisions ---- */
+
+static int decide(struct core *core, const struct event *event, enum effect_kind effect)
+{
+    int r = core_decide(core, event);
+    return r < 0 ? r : core_add_effect(core, effect, event->task, NULL);
+}
+
+int core_stop_task(struct core *core, const struct task *task, enum yield_reason reason,
+    uint64_t to_task, int64_t now_us)
+{
+    bool can_suspend = core_can_suspend(core, task);
+    struct event event = {.kind = can_suspend ? EVENT_SUSPENDING : EVENT_PAUSE,
+        .time_us = now_us,
+        .task = task->id,
+        .yield = {.reason = reason, .to_task = to_task}};
+    if (!can_suspend && !core->settings.can_pause)
+        return 0;
+    return decide(core, &event, can_suspend ? EFFECT_SUSPEND : EFFECT_PAUSE);
+}
+
+int core_move_task(struct core *core, const struct task *task, const int *gpus, int n,
+    enum yield_reason reason, uint64_t to_task, int64_t now_us)
+{
+    struct event event = {.kind = EVENT_MOVING,
+        .time_us = now_us,
+        .task = task->id,
+        .yield = {gpus, n, reason, to_task}};
+    return decide(core, &event, EFFECT_MOVE);
+}
+
+static int continue_task(struct core *core, const struct task *task, int64_t now_us)
+{
+    struct event event = {.kind = EVENT_CONTINUE, .time_us = now_us, .task = task->id};
+    return decide(core, &event, EFFECT_CONTINUE);
+}
+
+/* A process that is being suspended, resumed or moved is ended after the answer; a frozen one could
+ * not end by itself. */
+int core_kill_task(struct core *core, const struct task *task)
+{
+    if (task_state_is_changing(task->state))
+        return 0;
+    int r = task->yield.is_frozen ? core_add_effect(core, EFFECT_CONTINUE, task->id, NULL) : 0;
+    return r < 0 ? r : core_add_effect(core, EFFECT_KILL, task->id, NULL);
+}
+
+/* ---- what follows from an input ---- */
+
+static int after_suspend(struct core *core, const struct task *task, int64_t now_us)
+{
+    return task->state == TASK_RUNNING ? core_stop_task(core, task, YIELD_TO_USER, 0, now_us) : 0;
+}
+
+static int after_resume(struct core *core, const struct task *task, int64_t now_us)
+{
+    bool is_paused = task->state == TASK_PAUSED && task->yield.reason == YIELD_TO_USER;
+    return is_paused ? continue_task(core, task, now_us) : 0;
+}
+
+/* A process that can never be resumed is ended, and its task run again. */
+static int after_failure(struct core *core, const struct task *task, const struct event *failed)
+{
+    struct event evict = {.kind = EVENT_EVICT, .time_us = failed->time_us, .task = task->id};
+    int r = 0;
+    if (failed->suspension_failed.why == SUSPENSION_LOST && !task->ending)
+        r = core_decide(core, &evict);
+    return r == 0 && task->ending ? core_kill_task(core, task) : r;
+}
+
+int core_after_yield(struct core *core, const struct task *task, const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_SUSPEND:
+        return after_suspend(core, task, event->time_us);
+    case EVENT_RESUME:
+        return after_resume(core, task, event->time_us);
+    case EVENT_MOVE:
+        return core_move_task(
+            core, task, event->yield.gpus, event->yield.n, YIELD_TO_USER, 0, event->time_us);
+    case EVENT_SUSPENSION_FAILED:
+        return after_failure(core, task, event);
+    default: /* SUSPENDED, RESUMED, MOVED: of a task that was cancelled meanwhile? */
+        return task->ending ? core_kill_task(core, task) : 0;
+    }
+}
+
+/* The daemon may have ended before it carried out the effect of the state, or after. */
+int core_repeat_effect(struct core *core, const struct task *task)
+{
+    static const int effects[TASK_STATES] = {
+        [TASK_PAUSED] = EFFECT_PAUSE,
+        [TASK_SUSPENDING] = EFFECT_SUSPEND,
+        [TASK_RESUMING] = EFFECT_RESUME,
+        [TASK_MOVING] = EFFECT_MOVE,
+    };
+    if (effects[task->state])
+        return core_add_effect(core, (enum effect_kind)effects[task->state], task->id, NULL);
+    bool may_be_frozen = task->state == TASK_RUNNING && task->yield.pauses;
+    return may_be_frozen ? core_add_effect(core, EFFECT_CONTINUE, task->id, NULL) : 0;
+}
+
+int core_decide_yield_leftovers(struct core *core, const struct task *task, int64_t now_us)
+{
+    if (task->state == TASK_RUNNING && task->yield.by_user)
+        return core_stop_task(core, task, YIELD_TO_USER, 0, now_us);
+    if (task->state == TASK_PAUSED && !task->yield.by_user)
+        return after_resume(core, task, now_us);
+    return 0;
+}
+
+/* ---- resuming ---- */
+
+struct task core_as_waiting(const struct task *task)
+{
+    struct task waiting = *task;
+    if (task->yield.bytes > 0)
+        waiting.request.need = (struct need){NEED_ESTIMATED, task->yield.bytes};
+    waiting.request.exclusive |= task->exclusive;
+    return waiting;
+}
+
+static enum placement_answer choose_gpus(struct core *core, const struct task *task, int64_t now_us)
+{
+    struct task waiting = core_as_waiting(task);
+    struct placement_query query = core_query(core, &waiting, now_us);
+    return core_task_policy(core, task)->choose(&query, core->chosen, core->verdicts);
+}
+
+int core_resume_task(struct core *core, const struct task *task, const int *gpus, int64_t now_us)
+{
+    struct event event = {.kind = EVENT_RESUMING,
+        .time_us = now_us,
+        .task = task->id,
+        .yield = {.gpus = gpus, .n = task->request.gpus}};
+    core_release_reservation(core); /* the GPUs predicted to admit the head first may be others */
+    return decide(core, &event, EFFECT_RESUME);
+}
+
+int core_schedule_suspended(struct core *core, int64_t now_us, bool *ret_waits)
+{
+    struct task *next;
+    int r = 0, tries = RESUME_TRIES_MAX;
+    *ret_waits = false;
+    for (struct task *task = core->suspended_queue.first; task && r == 0 && tries--; task = next) {
+        next = task->next;
+        if (task->yield.retry_us > now_us)
+            continue;
+        if (choose_gpus(core, task, now_us) == PLACE_NOW)
+            r = core_resume_task(core, task, core->chosen, now_us);
+        else
+            *ret_waits |= core_can_be_served(core, task);
+    }
+    return r;
+}
+
+int64_t core_retry_us(const struct core *core)
+{
+    int64_t earliest = INT64_MAX;
+    for (const struct task *task = core->suspended_queue.first; task; task = task->next)
+        if (task->yield.retry_us > core->last_pass_us && task->yield.retry_us < earliest)
+            earliest = task->yield.retry_us;
+    return earliest;
+}
